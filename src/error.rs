@@ -1,0 +1,164 @@
+//! The error every module returns: what happened, where, what the subject said, and one thing to do.
+//! Its kind decides the exit code (`cli::exit`).
+
+use std::fmt;
+use std::path::Path;
+
+/// Result of anything in Loadline that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Whose fault it is; decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request is wrong: arguments or scenario.
+    Request,
+    /// The subject failed: did not start, died, answered wrongly.
+    Subject,
+    /// This machine cannot measure it: permission, no cgroup, missing JDK, full disk.
+    Machine,
+    /// A bug in Loadline.
+    Bug,
+    /// The user interrupted.
+    Interrupted,
+}
+
+/// An error with its context. Printed as
+///
+/// ```text
+/// error: WHAT
+///   CONTEXT
+///   the subject's last lines:
+///     | SAID
+///
+/// hint: HINT
+/// ```
+#[derive(Debug, Clone)]
+pub struct Error {
+    /// Whose fault it is.
+    pub kind: ErrorKind,
+    /// One lower-case sentence without a full stop, with the values that matter.
+    pub what: String,
+    /// Where it happened, outermost last; a line each.
+    pub context: Vec<String>,
+    /// The subject's own last lines, oldest first.
+    pub said: Vec<String>,
+    /// One thing to do.
+    pub hint: Option<String>,
+}
+
+impl Error {
+    /// An error of the given kind.
+    pub fn new(kind: ErrorKind, what: impl Into<String>) -> Self {
+        Self { kind, what: what.into(), context: Vec::new(), said: Vec::new(), hint: None }
+    }
+
+    /// The request is wrong.
+    pub fn request(what: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Request, what)
+    }
+
+    /// The subject failed.
+    pub fn subject(what: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Subject, what)
+    }
+
+    /// This machine cannot do it.
+    pub fn machine(what: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Machine, what)
+    }
+
+    /// A bug in Loadline.
+    pub fn bug(what: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Bug, what)
+    }
+
+    /// The user pressed Ctrl-C or sent TERM.
+    pub fn interrupted() -> Self {
+        Self::new(ErrorKind::Interrupted, "interrupted")
+    }
+
+    /// An input or output error on a path: `cannot VERB PATH: CAUSE`.
+    pub fn io(verb: &str, path: impl AsRef<Path>, cause: &std::io::Error) -> Self {
+        let error = Self::machine(format!("cannot {verb} {}: {}", path.as_ref().display(), plain(cause)));
+        match cause.kind() {
+            std::io::ErrorKind::StorageFull => error.hint("free some space, or choose another folder with `--out DIR`"),
+            _ => error,
+        }
+    }
+
+    /// Adds a line that says where it happened.
+    #[must_use]
+    pub fn at(mut self, context: impl Into<String>) -> Self {
+        self.context.push(context.into());
+        self
+    }
+
+    /// Adds what the subject itself said.
+    #[must_use]
+    pub fn said(mut self, lines: Vec<String>) -> Self {
+        self.said = lines;
+        self
+    }
+
+    /// Adds one thing to do, unless a nearer place already named one.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint.get_or_insert(hint.into());
+        self
+    }
+}
+
+/// The cause without Rust's `(os error 28)`, which says nothing to a user.
+pub fn plain(cause: &std::io::Error) -> String {
+    let text = cause.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.what)?;
+        for line in &self.context {
+            write!(f, "\n  {line}")?;
+        }
+        if !self.said.is_empty() {
+            write!(f, "\n  its last lines:")?;
+            for line in &self.said {
+                write!(f, "\n    | {line}")?;
+            }
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\n\nhint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_what_where_said_and_hint() {
+        let error = Error::subject("the subject did not answer within 30 s")
+            .at("configuration: serial-6m, trial 1 of 1")
+            .said(vec!["Too small maximum heap".into()])
+            .hint("raise `--heap`")
+            .hint("never shown");
+        assert_eq!(
+            error.to_string(),
+            "error: the subject did not answer within 30 s\n  configuration: serial-6m, trial 1 of 1\n  its last lines:\n    | Too small maximum heap\n\nhint: raise `--heap`"
+        );
+    }
+
+    #[test]
+    fn io_errors_name_path_and_plain_cause() {
+        let error = Error::io("write", "/x/y", &std::io::Error::from_raw_os_error(28));
+        assert_eq!(error.what, "cannot write /x/y: No space left on device");
+        assert!(error.hint.is_some());
+    }
+}

@@ -1,0 +1,13 @@
+//! Loadline weighs a JVM server under load and says where every megabyte sits.
+//!
+//! The modules stand in the order of the data; `tests/tidy.rs` holds who may use whom.
+
+pub mod clock;
+pub mod error;
+pub mod units;
+
+pub mod scenario;
+
+pub mod load;
+pub mod observe;
+pub mod subject;

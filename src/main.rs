@@ -1,0 +1,3 @@
+//! Parses, calls, maps the outcome to an exit code.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! One file per source of truth: text → values; never adds two sources.

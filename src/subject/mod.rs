@@ -1,0 +1,1 @@
+//! Starts a JVM, waits until it is ready, ends it, says why it ended; the only place that starts processes.

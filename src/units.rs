@@ -1,0 +1,319 @@
+//! Quantities with their units: sizes and spans of time, how they are typed and how they are printed.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// A number of bytes.
+///
+/// Parses as Java's flags do, binary: `64m`, `64M`, `64MiB` and `67108864` are the same.
+/// Prints as MiB with one decimal. In JSON it is an integer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// `n` KiB, the unit of `/proc` and of NMT.
+    pub const fn kib(n: u64) -> Self {
+        Self(n.saturating_mul(KIB))
+    }
+
+    /// `n` MiB.
+    pub const fn mib(n: u64) -> Self {
+        Self(n.saturating_mul(MIB))
+    }
+
+    /// As Java's flags spell it: the largest binary unit that divides it, `6m`, `1536k`.
+    pub fn java(self) -> String {
+        match self.0 {
+            n if n > 0 && n % GIB == 0 => format!("{}g", n / GIB),
+            n if n > 0 && n % MIB == 0 => format!("{}m", n / MIB),
+            n if n > 0 && n % KIB == 0 => format!("{}k", n / KIB),
+            n => n.to_string(),
+        }
+    }
+
+    /// MiB as a fraction.
+    pub fn as_mib(self) -> f64 {
+        self.0 as f64 / MIB as f64
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{:.1} MiB", self.as_mib()))
+    }
+}
+
+/// A difference of two sizes, printed with its sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Growth(pub i64);
+
+impl Growth {
+    /// `after` − `before`.
+    pub fn between(before: Bytes, after: Bytes) -> Self {
+        Self(after.0 as i64 - before.0 as i64)
+    }
+}
+
+impl fmt::Display for Growth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = self.0 as f64 / MIB as f64;
+        // −0.04 MiB would print as "-0.0".
+        let mib = if mib.abs() < 0.05 { 0.0 } else { mib };
+        f.pad(&if mib == 0.0 { "0.0".to_owned() } else { format!("{mib:+.1}") })
+    }
+}
+
+/// A text that is no quantity; says what would be one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseError(String);
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// Splits `64MiB` into the number and the unit.
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    Some((number, text[end..].trim()))
+}
+
+impl FromStr for Bytes {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let refuse = || ParseError(format!("`{text}` is not a size; write it as `512k`, `64m` or `1g`"));
+        let (number, unit) = number_and_unit(text).ok_or_else(refuse)?;
+        let factor = match unit.to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "k" | "kb" | "kib" => KIB,
+            "m" | "mb" | "mib" => MIB,
+            "g" | "gb" | "gib" => GIB,
+            "t" | "tb" | "tib" => GIB << 10,
+            _ => return Err(refuse()),
+        };
+        let bytes = number * factor as f64;
+        if !(0.0..9.0e18).contains(&bytes) {
+            return Err(refuse());
+        }
+        Ok(Self(bytes as u64))
+    }
+}
+
+/// Accepts an integer or a text such as `64m`.
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match TextOrNumber::deserialize(from)? {
+            TextOrNumber::Number(n) => Ok(Self(n)),
+            TextOrNumber::Text(text) => text.parse().map_err(serde::de::Error::custom),
+            TextOrNumber::Fraction(n) => n.to_string().parse().map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a number or a text with a unit")]
+enum TextOrNumber {
+    Number(u64),
+    Fraction(f64),
+    Text(String),
+}
+
+/// A span of time as a user types it: `30s`, `500ms`, `2m`, `1h`; a bare number is seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Span(pub Duration);
+
+impl Span {
+    /// `n` seconds.
+    pub const fn seconds(n: u64) -> Self {
+        Self(Duration::from_secs(n))
+    }
+
+    /// Seconds as a fraction.
+    pub fn as_s(self) -> f64 {
+        self.0.as_secs_f64()
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = self.0.as_secs_f64();
+        let text = match self.0.as_millis() {
+            0 if s > 0.0 => format!("{}us", self.0.as_micros()),
+            0 => "0s".to_owned(),
+            ms if ms < 1000 => format!("{ms}ms"),
+            ms if ms % 3_600_000 == 0 => format!("{}h", ms / 3_600_000),
+            ms if ms % 60_000 == 0 => format!("{}m", ms / 60_000),
+            ms if ms % 1000 == 0 => format!("{}s", ms / 1000),
+            _ => format!("{}s", (s * 1000.0).round() / 1000.0),
+        };
+        f.pad(&text)
+    }
+}
+
+impl FromStr for Span {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let refuse = || ParseError(format!("`{text}` is not a span of time; write it as `500ms`, `30s` or `2m`"));
+        let (number, unit) = number_and_unit(text).ok_or_else(refuse)?;
+        let seconds = match unit {
+            "us" => number / 1e6,
+            "ms" => number / 1e3,
+            "" | "s" => number,
+            "m" | "min" => number * 60.0,
+            "h" => number * 3600.0,
+            _ => return Err(refuse()),
+        };
+        // A year bounds every wait.
+        if !(0.0..=31_536_000.0).contains(&seconds) {
+            return Err(refuse());
+        }
+        Ok(Self(Duration::from_secs_f64(seconds)))
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = match TextOrNumber::deserialize(from)? {
+            TextOrNumber::Number(n) => n.to_string(),
+            TextOrNumber::Fraction(n) => n.to_string(),
+            TextOrNumber::Text(text) => text,
+        };
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A count as a user types it: `50000`, `50k`, `1.5M` (decimal).
+pub fn parse_count(text: &str) -> Result<u64, ParseError> {
+    let refuse = || ParseError(format!("`{text}` is not a count; write it as `50000` or `50k`"));
+    let (number, unit) = number_and_unit(text).ok_or_else(refuse)?;
+    let factor = match unit {
+        "" => 1.0,
+        "k" | "K" => 1e3,
+        "m" | "M" => 1e6,
+        _ => return Err(refuse()),
+    };
+    let count = number * factor;
+    if count.fract() != 0.0 || count > 1e15 {
+        return Err(refuse());
+    }
+    Ok(count as u64)
+}
+
+/// `36300` as `36,300`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Milliseconds with the precision that the size deserves: `0.042`, `4.21`, `42.1`, `421`.
+pub fn milliseconds(ms: f64) -> String {
+    match ms {
+        ms if ms < 1.0 => format!("{ms:.3}"),
+        ms if ms < 10.0 => format!("{ms:.2}"),
+        ms if ms < 100.0 => format!("{ms:.1}"),
+        ms => format!("{ms:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes_parse_as_java_flags_do() {
+        for text in ["64m", "64M", "64MiB", "64mb", "67108864", " 64 m "] {
+            assert_eq!(text.parse::<Bytes>().unwrap(), Bytes::mib(64), "{text}");
+        }
+        for text in ["", "m", "64x", "-1", "1e99g", "nan", "64mm"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_print_as_mib() {
+        assert_eq!(Bytes::kib(71_088).to_string(), "69.4 MiB");
+        assert_eq!(Bytes::mib(6).java(), "6m");
+        assert_eq!(Bytes::kib(1536).java(), "1536k");
+        assert_eq!(Bytes(0).java(), "0");
+        assert_eq!(Growth(-10).to_string(), "0.0");
+        assert_eq!(Growth(3 << 20).to_string(), "+3.0");
+        assert_eq!(Growth(-(3 << 20)).to_string(), "-3.0");
+    }
+
+    #[test]
+    fn spans_parse_and_print() {
+        for (text, ms, printed) in [
+            ("500ms", 500, "500ms"),
+            ("30s", 30_000, "30s"),
+            ("30", 30_000, "30s"),
+            ("2m", 120_000, "2m"),
+            ("1.5s", 1500, "1.5s"),
+        ] {
+            let span: Span = text.parse().unwrap();
+            assert_eq!(span.0, Duration::from_millis(ms));
+            assert_eq!(span.to_string(), printed);
+        }
+        for text in ["", "s", "-1s", "1y", "99999h"] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_and_groups() {
+        assert_eq!(parse_count("50k"), Ok(50_000));
+        assert!(parse_count("1.5").is_err());
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(grouped(123), "123");
+        assert_eq!(milliseconds(0.0421), "0.042");
+        assert_eq!(milliseconds(42.13), "42.1");
+    }
+
+    proptest! {
+        #[test]
+        fn java_spelling_parses_back(n in 0u64..(1 << 50)) {
+            prop_assert_eq!(Bytes(n).java().parse::<Bytes>().unwrap(), Bytes(n));
+        }
+
+        #[test]
+        fn spans_in_milliseconds_parse_back(ms in 0u64..10_000_000) {
+            let span = Span(Duration::from_millis(ms));
+            prop_assert_eq!(span.to_string().parse::<Span>().unwrap(), span);
+        }
+
+        #[test]
+        fn no_text_panics(text in ".*") {
+            let _ = text.parse::<Bytes>();
+            let _ = text.parse::<Span>();
+            let _ = parse_count(&text);
+        }
+    }
+}
