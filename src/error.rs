@@ -4,8 +4,8 @@
 use std::fmt;
 use std::path::Path;
 
-/// Result of anything in Loadline that can fail.
-pub type Result<T> = std::result::Result<T, Error>;
+/// What can fail in Loadline returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Whose fault it is; decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,205 @@
+//! One way to run the subject: heap, collector, JDK, environment, limit, CPUs.
+
+use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// One way to run the subject.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Configuration {
+    /// Unique within the scenario.
+    pub name: String,
+    /// `-Xms` and `-Xmx`: minimum and maximum of the heap.
+    pub heap: Option<Bytes>,
+    /// The collector.
+    pub gc: Option<Gc>,
+    /// Further JVM options, as typed.
+    pub jvm: Vec<String>,
+    /// The JDK; `None` is the one the command itself finds.
+    pub jdk: Option<Jdk>,
+    /// Environment on top of the subject's.
+    pub env: Vec<(String, String)>,
+    /// Memory limit, enforced by a cgroup.
+    pub limit: Option<Bytes>,
+    /// Arguments appended to the command (or put at `{args}`).
+    pub args: Vec<String>,
+    /// CPUs for the subject.
+    pub cpus: Cpus,
+    /// Native Memory Tracking.
+    pub nmt: Nmt,
+}
+
+impl Configuration {
+    /// The JVM options that heap, collector and NMT stand for, then those typed.
+    pub fn jvm_options(&self) -> Vec<String> {
+        let mut options = Vec::new();
+        if let Some(heap) = self.heap {
+            options.push(format!("-Xms{}", heap.java()));
+            options.push(format!("-Xmx{}", heap.java()));
+        }
+        options.extend(self.gc.iter().flat_map(|gc| gc.flags()).map(|&flag| flag.to_owned()));
+        if self.nmt == Nmt::Summary {
+            options.push("-XX:NativeMemoryTracking=summary".to_owned());
+        }
+        options.extend(self.jvm.iter().cloned());
+        options
+    }
+}
+
+/// A garbage collector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gc {
+    /// Serial.
+    Serial,
+    /// Garbage-First.
+    G1,
+    /// Parallel.
+    Parallel,
+    /// Z.
+    #[serde(alias = "zgc")]
+    Z,
+    /// Shenandoah.
+    Shenandoah,
+    /// Epsilon: allocates, never collects.
+    Epsilon,
+}
+
+impl Gc {
+    /// All, in the order of the help.
+    pub const ALL: [Self; 6] = [Self::Serial, Self::G1, Self::Parallel, Self::Z, Self::Shenandoah, Self::Epsilon];
+
+    /// The word a user types.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Serial => "serial",
+            Self::G1 => "g1",
+            Self::Parallel => "parallel",
+            Self::Z => "z",
+            Self::Shenandoah => "shenandoah",
+            Self::Epsilon => "epsilon",
+        }
+    }
+
+    /// The JVM options that select it.
+    pub fn flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Serial => &["-XX:+UseSerialGC"],
+            Self::G1 => &["-XX:+UseG1GC"],
+            Self::Parallel => &["-XX:+UseParallelGC"],
+            Self::Z => &["-XX:+UseZGC"],
+            Self::Shenandoah => &["-XX:+UseShenandoahGC"],
+            Self::Epsilon => &["-XX:+UnlockExperimentalVMOptions", "-XX:+UseEpsilonGC"],
+        }
+    }
+}
+
+impl FromStr for Gc {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let word = text.to_ascii_lowercase();
+        let word = word.strip_suffix("gc").unwrap_or(&word);
+        Self::ALL.into_iter().find(|gc| gc.word() == word).ok_or_else(|| {
+            let words: Vec<_> = Self::ALL.iter().map(|gc| gc.word()).collect();
+            format!("`{text}` is no collector; one of {}", words.join(", "))
+        })
+    }
+}
+
+/// Which JDK runs the subject.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Jdk {
+    /// The newest one found of this feature release, e.g. 17.
+    Release(u32),
+    /// The one in this folder (`JAVA_HOME`).
+    Home(PathBuf),
+}
+
+impl FromStr for Jdk {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse::<u32>() {
+            Ok(release) => Ok(Self::Release(release)),
+            Err(_) if text.contains('/') => Ok(Self::Home(PathBuf::from(text))),
+            Err(_) => Err(format!("`{text}` is neither a JDK release such as `17` nor a folder")),
+        }
+    }
+}
+
+impl fmt::Display for Jdk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Release(release) => write!(f, "{release}"),
+            Self::Home(home) => write!(f, "{}", home.display()),
+        }
+    }
+}
+
+/// Which CPUs a process may run on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Cpus {
+    /// Subject and load apart where there are two or more, else everything shared.
+    #[default]
+    Apart,
+    /// No pinning.
+    All,
+    /// These, ascending.
+    Only(Vec<u32>),
+}
+
+impl FromStr for Cpus {
+    type Err = String;
+
+    /// `apart`, `all`, or a list such as `0-2,5`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refuse = || format!("`{text}` is no list of CPUs; write it as `0`, `0-2,5`, `all` or `apart`");
+        match text {
+            "all" => return Ok(Self::All),
+            "apart" => return Ok(Self::Apart),
+            _ => {}
+        }
+        let mut cpus = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let first: u32 = first.trim().parse().map_err(|_| refuse())?;
+            let last: u32 = last.trim().parse().map_err(|_| refuse())?;
+            // 4096 is the kernel's own CONFIG_NR_CPUS ceiling on x86 distributions' kernels, rounded down.
+            if first > last || last >= 4096 {
+                return Err(refuse());
+            }
+            cpus.extend(first..=last);
+        }
+        cpus.sort_unstable();
+        cpus.dedup();
+        Ok(Self::Only(cpus))
+    }
+}
+
+/// Native Memory Tracking in the subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Nmt {
+    /// Not asked for: it costs memory, so speed and RSS are weighed without it.
+    #[default]
+    Off,
+    /// `-XX:NativeMemoryTracking=summary`: the table by category.
+    Summary,
+}
+
+impl FromStr for Nmt {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "off" => Ok(Self::Off),
+            "summary" => Ok(Self::Summary),
+            _ => Err(format!("`{text}` is neither `off` nor `summary`")),
+        }
+    }
+}

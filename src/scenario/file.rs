@@ -1,0 +1,426 @@
+//! The scenario file: YAML text → [`Scenario`]. Unknown keys are errors that show the line and name the nearest valid key.
+
+use super::matrix::Matrix;
+use super::*;
+use crate::error::{Error, Result};
+use crate::units::{Bytes, Span};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Parses the text of a scenario file.
+///
+/// `base` is the folder relative paths start from; `found` are the JDK releases on the machine, for the axis value
+/// `found` of a matrix.
+///
+/// # Errors
+/// `Request` with line and nearest valid word; `Machine` when `found` finds nothing.
+pub fn parse(text: &str, base: &Path, found: &[u32]) -> Result<Scenario> {
+    let file: File = yaml_serde::from_str(text).map_err(|cause| explain(text, &cause))?;
+    let scenario = file.resolve(base, found)?;
+    scenario.validate()?;
+    Ok(scenario)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    subject: SubjectFile,
+    configurations: Option<Named<ConfigurationFile>>,
+    matrix: Option<Matrix>,
+    load: Vec<Named<PhaseFile>>,
+    marks: Option<Vec<String>>,
+    #[serde(default = "one")]
+    trials: u32,
+    seed: Option<u64>,
+    sample_hz: Option<u32>,
+    load_cpus: Option<Scalar>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// A map that keeps the order of the file.
+struct Named<T>(Vec<(String, T)>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        struct Visitor<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for Visitor<T> {
+            type Value = Named<T>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a map from names")
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Named(entries))
+            }
+        }
+        from.deserialize_map(Visitor(std::marker::PhantomData))
+    }
+}
+
+/// A value that may be written as text or as a number: `1`, `"1"`, `true`.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a text or a number")]
+enum Scalar {
+    Text(String),
+    Whole(i64),
+    Fraction(f64),
+    Switch(bool),
+}
+
+impl Scalar {
+    fn text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Whole(n) => n.to_string(),
+            Self::Fraction(n) => n.to_string(),
+            Self::Switch(b) => b.to_string(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SubjectFile {
+    build: Option<String>,
+    command: Vec<Scalar>,
+    dir: Option<std::path::PathBuf>,
+    env: Option<Named<Scalar>>,
+    host: Option<String>,
+    port: Option<u16>,
+    ready: Option<ReadyFile>,
+    end_within: Option<Span>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadyFile {
+    http: Option<String>,
+    tcp: Option<bool>,
+    log: Option<String>,
+    phase: Option<String>,
+    within: Option<Span>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct ConfigurationFile {
+    heap: Option<Bytes>,
+    gc: Option<String>,
+    jvm: Vec<String>,
+    jdk: Option<Scalar>,
+    env: Option<Named<Scalar>>,
+    limit: Option<Bytes>,
+    args: Vec<Scalar>,
+    cpus: Option<Scalar>,
+    nmt: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PhaseFile {
+    same: Option<String>,
+    idle: Option<Span>,
+    closed: Option<ClosedFile>,
+    get: Option<String>,
+    put: Option<String>,
+    post: Option<String>,
+    headers: Option<Named<Scalar>>,
+    body: Option<BodyFile>,
+    expect: Option<u16>,
+    keep_alive: Option<bool>,
+    timeout: Option<Span>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClosedFile {
+    connections: Option<u32>,
+    requests: Option<u64>,
+    duration: Option<Span>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BodyFile {
+    size: Option<Bytes>,
+    file: Option<std::path::PathBuf>,
+}
+
+impl File {
+    fn resolve(self, base: &Path, found: &[u32]) -> Result<Scenario> {
+        let configurations = match (self.configurations, self.matrix) {
+            (Some(_), Some(_)) => return Err(Error::request("give either `configurations` or `matrix`, not both")),
+            (Some(named), None) => named.0.into_iter().map(|(name, c)| c.resolve(name)).collect::<Result<_>>()?,
+            (None, Some(matrix)) => matrix.expand(found)?,
+            (None, None) => vec![Configuration { name: "default".to_owned(), ..Configuration::default() }],
+        };
+        let load = resolve_load(self.load, base)?;
+        let subject = self.subject.resolve(base, &load)?;
+        let mut scenario = Scenario {
+            name: self.name,
+            subject,
+            configurations,
+            load,
+            marks: Vec::new(),
+            trials: self.trials,
+            seed: self.seed.unwrap_or(defaults::SEED),
+            sample_hz: self.sample_hz.unwrap_or(defaults::SAMPLE_HZ),
+            load_cpus: cpus(self.load_cpus)?,
+        };
+        scenario.marks = match self.marks {
+            Some(words) => parse_marks(words.iter().map(String::as_str))?,
+            None => scenario.marks_possible(),
+        };
+        Ok(scenario)
+    }
+}
+
+/// Words to marks, in the order they happen, each once.
+///
+/// # Errors
+/// `Request` for a word that is no mark.
+pub fn parse_marks<'a>(words: impl Iterator<Item = &'a str>) -> Result<Vec<MarkPoint>> {
+    let mut marks = words.map(|word| word.trim().parse().map_err(Error::request)).collect::<Result<Vec<_>>>()?;
+    marks.sort_unstable();
+    marks.dedup();
+    Ok(marks)
+}
+
+fn cpus(text: Option<Scalar>) -> Result<Cpus> {
+    text.map(|text| text.text().parse().map_err(Error::request)).transpose().map(Option::unwrap_or_default)
+}
+
+fn pairs(named: Option<Named<Scalar>>) -> Vec<(String, String)> {
+    named.map(|named| named.0.into_iter().map(|(k, v)| (k, v.text())).collect()).unwrap_or_default()
+}
+
+impl SubjectFile {
+    fn resolve(self, base: &Path, load: &[Phase]) -> Result<Subject> {
+        let first_get = load.iter().find_map(|phase| match &phase.kind {
+            PhaseKind::Work(work) if work.request.method == Method::Get => Some(work.request.path.clone()),
+            _ => None,
+        });
+        let within = self.ready.as_ref().and_then(|ready| ready.within).unwrap_or(defaults::READY_WITHIN);
+        let ready = match self.ready {
+            Some(ready) => ready.resolve()?,
+            None => first_get.map_or(Ready::Tcp, Ready::Http),
+        };
+        Ok(Subject {
+            build: self.build,
+            command: self.command.into_iter().map(Scalar::text).collect(),
+            dir: Some(self.dir.map_or_else(|| base.to_owned(), |dir| base.join(dir))),
+            env: pairs(self.env),
+            host: self.host.unwrap_or_else(|| "127.0.0.1".to_owned()),
+            port: self.port,
+            ready,
+            ready_within: within,
+            end_within: self.end_within.unwrap_or(defaults::END_WITHIN),
+        })
+    }
+}
+
+impl ReadyFile {
+    fn resolve(self) -> Result<Ready> {
+        match (self.http, self.tcp.unwrap_or(false), self.log, self.phase) {
+            (Some(path), false, None, None) => format!("http:{path}").parse().map_err(Error::request),
+            (None, true, None, None) => Ok(Ready::Tcp),
+            (None, false, Some(pattern), None) => format!("log:{pattern}").parse().map_err(Error::request),
+            (None, false, None, Some(name)) => Ok(Ready::Phase(name)),
+            _ => Err(Error::request("`ready` takes exactly one of `http`, `tcp`, `log`, `phase`")),
+        }
+    }
+}
+
+impl ConfigurationFile {
+    fn resolve(self, name: String) -> Result<Configuration> {
+        let at = |message: String| Error::request(message).at(format!("configuration: {name}"));
+        Ok(Configuration {
+            heap: self.heap,
+            gc: self.gc.map(|word| word.parse().map_err(at)).transpose()?,
+            jvm: self.jvm,
+            jdk: self.jdk.map(|word| word.text().parse().map_err(at)).transpose()?,
+            env: pairs(self.env),
+            limit: self.limit,
+            args: self.args.into_iter().map(Scalar::text).collect(),
+            cpus: cpus(self.cpus)?,
+            nmt: self.nmt.map(|word| word.parse().map_err(at)).transpose()?.unwrap_or_default(),
+            name,
+        })
+    }
+}
+
+/// Resolves the phases; `same: NAME` repeats the work of another phase, so that a warm-up is equal work.
+fn resolve_load(phases: Vec<Named<PhaseFile>>, base: &Path) -> Result<Vec<Phase>> {
+    let mut resolved: Vec<(String, std::result::Result<PhaseKind, String>)> = Vec::new();
+    for Named(mut entries) in phases {
+        let (1, Some((name, phase))) = (entries.len(), entries.pop()) else {
+            return Err(Error::request("each entry of `load` is one phase: `- NAME: {…}`"));
+        };
+        let at = |error: Error| error.at(format!("phase: {name}"));
+        let kind = match phase.same.clone() {
+            Some(other) => Err(other),
+            None => Ok(phase.resolve(base).map_err(at)?),
+        };
+        resolved.push((name, kind));
+    }
+    let works: BTreeMap<String, PhaseKind> =
+        resolved.iter().filter_map(|(name, kind)| Some((name.clone(), kind.as_ref().ok()?.clone()))).collect();
+    let finish = |(name, kind): (String, std::result::Result<PhaseKind, String>)| match kind {
+        Ok(kind) => Ok(Phase { name, kind }),
+        Err(other) => match works.get(&other) {
+            Some(kind) => Ok(Phase { name, kind: kind.clone() }),
+            None => Err(Error::request(format!("no phase is named `{other}`")).at(format!("phase: {name}"))),
+        },
+    };
+    resolved.into_iter().map(finish).collect()
+}
+
+impl PhaseFile {
+    fn resolve(self, base: &Path) -> Result<PhaseKind> {
+        if let Some(idle) = self.idle {
+            return Ok(PhaseKind::Idle(idle));
+        }
+        let Some(closed) = self.closed else {
+            return Err(Error::request("a phase takes one of `closed`, `idle`, `same`"));
+        };
+        let (method, path) = match (self.get, self.put, self.post) {
+            (Some(path), None, None) => (Method::Get, path),
+            (None, Some(path), None) => (Method::Put, path),
+            (None, None, Some(path)) => (Method::Post, path),
+            _ => return Err(Error::request("a phase of work takes exactly one of `get`, `put`, `post`")),
+        };
+        let body = match self.body.map(|body| (body.size, body.file)) {
+            None => Body::None,
+            Some((Some(size), None)) => Body::Generated(size),
+            Some((None, Some(file))) => Body::File(base.join(file)),
+            Some(_) => return Err(Error::request("`body` takes exactly one of `size`, `file`")),
+        };
+        Ok(PhaseKind::Work(Work {
+            schedule: closed.resolve()?,
+            request: Request { method, path, headers: pairs(self.headers), body },
+            keep_alive: self.keep_alive.unwrap_or(true),
+            expect: self.expect.map_or(ExpectStatus::Success, ExpectStatus::Exactly),
+            timeout: self.timeout.unwrap_or(defaults::TIMEOUT),
+        }))
+    }
+}
+
+impl ClosedFile {
+    fn resolve(self) -> Result<Schedule> {
+        let until = match (self.requests, self.duration) {
+            (Some(requests), None) => Until::Requests(requests),
+            (None, Some(duration)) => Until::Elapsed(duration),
+            _ => return Err(Error::request("`closed` takes exactly one of `requests`, `duration`")),
+        };
+        Ok(Schedule::Closed { connections: self.connections.unwrap_or(defaults::CONNECTIONS), until })
+    }
+}
+
+/// Turns a YAML error into one that shows the line and names the nearest valid key.
+///
+/// The words come from serde's own sentence: ``unknown field `comand`, expected one of `build`, `command` at line 3``.
+fn explain(text: &str, cause: &yaml_serde::Error) -> Error {
+    let full = cause.to_string();
+    let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let unknown = message.contains("unknown field").then(|| quoted.next()).flatten();
+    let nearest = unknown.and_then(|word| nearest(word, quoted));
+    let what = match unknown {
+        Some(word) => format!("unknown key `{word}`"),
+        None => message.clone(),
+    };
+    let mut error = match cause.location() {
+        Some(place) => {
+            let line = text.lines().nth(place.line().saturating_sub(1)).unwrap_or("").trim_end();
+            Error::request(format!("line {}: {what}", place.line())).at(format!("{:>4} | {line}", place.line()))
+        }
+        None => Error::request(what),
+    };
+    if unknown.is_some() {
+        error = match nearest {
+            Some(word) => error.hint(format!("did you mean `{word}`?")),
+            None => error.hint(message.split(", ").skip(1).collect::<Vec<_>>().join(", ")),
+        };
+    }
+    error
+}
+
+/// The valid word nearest to `word`, if any is near enough to be a slip.
+fn nearest<'a>(word: &str, valid: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    valid
+        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 3)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCENARIO: &str = "\
+name: tiny-http
+subject:
+  command: [java, '{jvm}', -jar, app.jar, '{port}']
+  env: {LANG: C, N: 1}
+  ready: {http: /hello, within: 30s}
+matrix: {gc: [g1, serial], heap: [6m], jdk: [found], exclude: [{gc: g1, jdk: 17}]}
+load:
+  - warmup: {same: steady}
+  - steady: {closed: {connections: 25, requests: 50000}, get: /hello}
+  - rest: {idle: 5s}
+";
+
+    fn parse_here(text: &str) -> Result<Scenario> {
+        parse(text, Path::new("/base"), &[11, 17, 25])
+    }
+
+    #[test]
+    fn reads_a_whole_scenario() {
+        let scenario = parse_here(SCENARIO).unwrap();
+        let names: Vec<_> = scenario.configurations.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(names, ["g1-jdk25", "serial-jdk17", "serial-jdk25"]);
+        assert_eq!(scenario.configurations[0].heap, Some(Bytes::mib(6)));
+        assert_eq!(scenario.load[0].kind, scenario.load[1].kind);
+        assert!(scenario.load[0].is_warmup() && scenario.rests());
+        assert_eq!(scenario.marks, MarkPoint::ALL);
+        assert_eq!(scenario.subject.ready_within, Span::seconds(30));
+        assert_eq!(scenario.subject.env[1], ("N".to_owned(), "1".to_owned()));
+    }
+
+    #[test]
+    fn a_misspelt_key_names_line_and_nearest() {
+        let error = parse_here(&SCENARIO.replace("  command:", "  comand:")).unwrap_err();
+        assert_eq!(error.what, "line 3: unknown key `comand`");
+        assert!(error.context[0].contains("comand: [java"), "{error}");
+        assert_eq!(error.hint.as_deref(), Some("did you mean `command`?"));
+        let error = parse_here(&SCENARIO.replace("connections:", "conections:")).unwrap_err();
+        assert_eq!(error.hint.as_deref(), Some("did you mean `connections`?"));
+    }
+
+    #[test]
+    fn wrong_values_say_what_is_valid() {
+        let check = |from: &str, to: &str, expect: &str| {
+            let error = parse_here(&SCENARIO.replace(from, to)).unwrap_err();
+            assert!(error.to_string().contains(expect), "{error}");
+        };
+        check("gc: [g1, serial]", "gc: [g2]", "`g2` is no collector");
+        check("heap: [6m]", "heap: [6q]", "`6q` is not a size");
+        check("connections: 25", "connections: 0", "between 1 and 100000");
+        check("requests: 50000", "requests: 0", "between 1");
+        check("same: steady", "same: stedy", "no phase is named `stedy`");
+        check("get: /hello}", "get: hello}", "begins with `/`");
+        check("idle: 5s", "idle: 5x", "not a span");
+        check("name: tiny-http", "name: [", "line");
+        check("  - rest: {idle: 5s}\n", "marks: [rested]\n", "needs an idle phase");
+        check("  - rest: {idle: 5s}\n", "configurations: {a: {}}\n", "either");
+    }
+}
