@@ -3,6 +3,7 @@
 //! The modules stand in the order of the data; `tests/tidy.rs` holds who may use whom.
 
 pub mod clock;
+pub mod doubt;
 pub mod error;
 pub mod units;
 
@@ -11,3 +12,9 @@ pub mod scenario;
 pub mod load;
 pub mod observe;
 pub mod subject;
+
+pub mod record;
+
+pub mod archive;
+
+pub mod report;

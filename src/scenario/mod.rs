@@ -196,3 +196,16 @@ pub mod defaults {
     /// Any fixed number makes a run repeatable.
     pub const SEED: u64 = 1;
 }
+
+/// Arguments as a line that a POSIX shell reads back as the same arguments.
+pub fn shell_words(words: &[String]) -> String {
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:./,@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

@@ -1,0 +1,107 @@
+//! The interval log of HdrHistogram (`.hlog`, version 1.3): a line for each interval, times in seconds since the
+//! epoch, values in ns, `Interval_Max` in ms. Read by the field's own viewers.
+
+use crate::error::{Error, Result};
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const HEADER: &str = "#[Histogram log format version 1.3]\n#[Values: ns; one tag for each phase]\n\
+    \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
+/// ns to ms, for the column `Interval_Max`.
+const MAX_VALUE_DIVISOR: f64 = 1e6;
+
+/// An interval log being written.
+pub(super) struct HistogramLog {
+    path: PathBuf,
+    file: File,
+    serializer: V2DeflateSerializer,
+}
+
+impl std::fmt::Debug for HistogramLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HistogramLog({})", self.path.display())
+    }
+}
+
+impl HistogramLog {
+    pub(super) fn create(path: PathBuf) -> Result<Self> {
+        let file = File::create(&path).and_then(|mut file| file.write_all(HEADER.as_bytes()).map(|()| file));
+        let file = file.map_err(|cause| Error::io("create", &path, &cause))?;
+        Ok(Self { path, file, serializer: V2DeflateSerializer::new() })
+    }
+
+    /// Appends one interval. The builder writes no header of its own, so a fresh one serves each line.
+    pub(super) fn append(
+        &mut self,
+        tag: &str,
+        histogram: &Histogram<u64>,
+        start: Duration,
+        length: Duration,
+    ) -> Result<()> {
+        let tag: String = tag.chars().map(|c| if c == ',' || c.is_whitespace() { '_' } else { c }).collect();
+        let mut line = Vec::new();
+        let written = IntervalLogWriterBuilder::new()
+            .begin_log_with(&mut line, &mut self.serializer)
+            .map_err(|cause| cause.to_string())
+            .and_then(|mut log| {
+                log.write_histogram(histogram, start, length, Tag::new(&tag)).map_err(|cause| cause.to_string())
+            });
+        written.map_err(|cause| Error::bug(format!("cannot encode a histogram: {cause}")))?;
+        let line = rescale_max(&line, histogram.max());
+        self.file.write_all(line.as_bytes()).map_err(|cause| Error::io("write", &self.path, &cause))
+    }
+}
+
+/// Puts the maximum in ms. (The crate's own divisor would announce itself by a comment on every line.)
+fn rescale_max(line: &[u8], max_ns: u64) -> String {
+    let line = String::from_utf8_lossy(line);
+    let raw = format!(",{:.3},", max_ns as f64);
+    line.replacen(&raw, &format!(",{:.3},", max_ns as f64 / MAX_VALUE_DIVISOR), 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hdrhistogram::serialization::Deserializer;
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.hlog");
+        let mut log = HistogramLog::create(path.clone()).unwrap();
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        histogram.record(20_000_000).unwrap();
+        log.append("steady phase,1", &histogram, Duration::from_secs(1000), Duration::from_secs(1)).unwrap();
+        let text = std::fs::read(&path).unwrap();
+        let entries: Vec<_> = IntervalLogIterator::new(&text).collect::<Result<_, _>>().unwrap();
+        let [LogEntry::Interval(interval)] = entries.as_slice() else { panic!("{entries:?}") };
+        assert_eq!(interval.tag().unwrap().as_str(), "steady_phase_1");
+        assert!((interval.max() - 20.0).abs() < 0.1, "{}", interval.max());
+        let bytes = base64(interval.encoded_histogram());
+        let back: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+        assert_eq!(back.len(), 1);
+    }
+
+    /// Decodes standard base64; the crate's reader leaves that to its caller.
+    fn base64(text: &str) -> Vec<u8> {
+        let value = |c: u8| match c {
+            b'A'..=b'Z' => c - b'A',
+            b'a'..=b'z' => c - b'a' + 26,
+            b'0'..=b'9' => c - b'0' + 52,
+            b'+' => 62,
+            _ => 63,
+        };
+        let digits: Vec<u8> = text.bytes().filter(|&c| c != b'=').map(value).collect();
+        let byte = |four: &[u8]| {
+            let bits = four.iter().fold(0u32, |bits, &d| bits << 6 | u32::from(d)) << (6 * (4 - four.len()));
+            bits.to_be_bytes()[1..four.len()].to_vec()
+        };
+        digits.chunks(4).flat_map(byte).collect()
+    }
+}

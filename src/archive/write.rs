@@ -1,0 +1,146 @@
+//! Writes an archive, a line at a time.
+
+use super::histograms::HistogramLog;
+use super::{INDEX, Line, SCHEMA_NAME, SCHEMA_VERSION};
+use crate::error::{Error, Result};
+use crate::record::{Conditions, Sample, Trial};
+use crate::scenario::Scenario;
+use hdrhistogram::Histogram;
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// An archive being written.
+#[derive(Debug)]
+pub struct Writer {
+    folder: PathBuf,
+    index: File,
+    trials: u32,
+}
+
+impl Writer {
+    /// Creates the folder and the first line.
+    ///
+    /// # Errors
+    /// `Request` where the folder already holds an archive; `Machine` where it cannot be written.
+    pub fn create(folder: &Path, conditions: &Conditions, scenario: &Scenario) -> Result<Self> {
+        std::fs::create_dir_all(folder).map_err(|cause| Error::io("create", folder, &cause))?;
+        let path = folder.join(INDEX);
+        let index =
+            OpenOptions::new().write(true).create_new(true).open(&path).map_err(|cause| match cause.kind() {
+                std::io::ErrorKind::AlreadyExists => {
+                    Error::request(format!("{} already holds an archive", folder.display()))
+                        .hint("choose another folder with `--out DIR`; archives are never overwritten")
+                }
+                _ => Error::io("create", &path, &cause),
+            })?;
+        let mut writer = Self { folder: folder.to_owned(), index, trials: 0 };
+        writer.append(&Line::Header {
+            schema: format!("{SCHEMA_NAME}{SCHEMA_VERSION}"),
+            conditions: Box::new(conditions.clone()),
+            scenario: Box::new(scenario.clone()),
+        })?;
+        Ok(writer)
+    }
+
+    /// Where the archive lies.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Creates the folder of a trial.
+    ///
+    /// # Errors
+    /// `Machine` where it cannot be written.
+    pub fn trial(&self, index: u32, configuration: &str) -> Result<TrialFiles> {
+        let name = format!("trial-{:03}-{configuration}", index + 1);
+        TrialFiles::create(self.folder.join(&name), name)
+    }
+
+    /// Appends a finished trial.
+    ///
+    /// # Errors
+    /// `Machine` where it cannot be written.
+    pub fn finished(&mut self, trial: &Trial) -> Result<()> {
+        self.trials += 1;
+        self.append(&Line::Trial(Box::new(trial.clone())))
+    }
+
+    /// Writes the closing line and makes sure that all is on disk.
+    ///
+    /// # Errors
+    /// `Machine` where it cannot be written.
+    pub fn close(mut self, interrupted: bool) -> Result<()> {
+        self.append(&Line::Closed { trials: self.trials, interrupted })?;
+        self.index.sync_all().map_err(|cause| Error::io("write", self.folder.join(INDEX), &cause))
+    }
+
+    /// One write for the whole line, so that a line is there or is recognisably cut.
+    fn append(&mut self, line: &Line) -> Result<()> {
+        let mut text =
+            serde_json::to_vec(line).map_err(|cause| Error::bug(format!("cannot encode a line: {cause}")))?;
+        text.push(b'\n');
+        self.index.write_all(&text).map_err(|cause| Error::io("write", self.folder.join(INDEX), &cause))
+    }
+}
+
+/// The files of one trial.
+#[derive(Debug)]
+pub struct TrialFiles {
+    folder: PathBuf,
+    name: String,
+    timeline: BufWriter<File>,
+    histograms: HistogramLog,
+}
+
+impl TrialFiles {
+    fn create(folder: PathBuf, name: String) -> Result<Self> {
+        std::fs::create_dir_all(&folder).map_err(|cause| Error::io("create", &folder, &cause))?;
+        let path = folder.join("timeline.jsonl");
+        let timeline = File::create(&path).map_err(|cause| Error::io("create", &path, &cause))?;
+        let histograms = HistogramLog::create(folder.join("phases.hlog"))?;
+        Ok(Self { folder, name, timeline: BufWriter::new(timeline), histograms })
+    }
+
+    /// Name of the folder, relative to the archive.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where the subject's output goes.
+    pub fn subject_log(&self) -> PathBuf {
+        self.folder.join("subject.log")
+    }
+
+    /// Appends a sample to the timeline.
+    ///
+    /// # Errors
+    /// `Machine` where it cannot be written.
+    pub fn sample(&mut self, sample: &Sample) -> Result<()> {
+        let written = serde_json::to_writer(&mut self.timeline, sample).map_err(std::io::Error::from);
+        written
+            .and_then(|()| self.timeline.write_all(b"\n"))
+            .map_err(|cause| self.cannot_write("timeline.jsonl", &cause))
+    }
+
+    /// Appends the service times (ns) of an interval of a phase. `start` is seconds since the Unix epoch.
+    ///
+    /// # Errors
+    /// `Machine` where it cannot be written.
+    pub fn interval(&mut self, phase: &str, service: &Histogram<u64>, start: Duration, length: Duration) -> Result<()> {
+        self.histograms.append(&format!("{phase}-service"), service, start, length)
+    }
+
+    /// Writes what is still in memory.
+    ///
+    /// # Errors
+    /// `Machine` where it cannot be written.
+    pub fn close(mut self) -> Result<()> {
+        self.timeline.flush().map_err(|cause| self.cannot_write("timeline.jsonl", &cause))
+    }
+
+    fn cannot_write(&self, file: &str, cause: &std::io::Error) -> Error {
+        Error::io("write", self.folder.join(file), cause)
+    }
+}

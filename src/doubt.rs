@@ -1,0 +1,190 @@
+//! Every reason to distrust a number, as one enum. Each says what was seen and what to do next.
+//! Doubts are computed by pure code, stored in the archive and shown beside the number they touch.
+
+use crate::units::{Bytes, grouped};
+use serde::{Deserialize, Serialize};
+
+/// A reason to distrust a number of a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Doubt {
+    /// Other programs used CPU, or the hypervisor stole it, while the load ran.
+    NoisyMachine {
+        /// The phase disturbed.
+        phase: String,
+        /// CPU used by neither subject nor Loadline, in cores.
+        foreign_cores: f64,
+        /// Share of all CPU time stolen by the hypervisor, 0–1.
+        steal_share: f64,
+    },
+    /// The load generator used nearly all of its CPU: the rate may be its own limit.
+    GeneratorSaturated {
+        /// The phase affected.
+        phase: String,
+        /// CPU time of the generator over elapsed time, 0–1.
+        cpu_share: f64,
+        /// CPU time of the subject over elapsed time and its CPUs, 0–1, where known.
+        subject_share: Option<f64>,
+    },
+    /// Subject and load generator share their CPUs.
+    SharedCpus,
+    /// Options that were asked for and are not in force.
+    FlagsIgnored {
+        /// As typed.
+        flags: Vec<String>,
+    },
+    /// Options in force with another value than asked.
+    FlagChanged {
+        /// As typed.
+        asked: String,
+        /// As `VM.flags` shows it.
+        in_force: String,
+    },
+    /// Requests failed.
+    LoadFailures {
+        /// The phase affected.
+        phase: String,
+        /// How many failed.
+        failed: u64,
+        /// Of how many.
+        requests: u64,
+        /// In words, by kind.
+        kinds: String,
+    },
+    /// A phase ended before its plan did.
+    CutShort {
+        /// The phase affected.
+        phase: String,
+        /// Why.
+        why: String,
+    },
+    /// The JVM sized itself for more memory than its limit.
+    LimitNotSeen {
+        /// The limit in force.
+        limit_bytes: u64,
+        /// The largest heap the JVM chose by itself.
+        heap_bytes_max: u64,
+    },
+    /// Half of the answers took about 40 ms: Nagle's algorithm against delayed acknowledgements.
+    Plateau40Ms {
+        /// The phase affected.
+        phase: String,
+        /// Median service time.
+        p50_ms: f64,
+    },
+    /// The kernel gives huge pages to everyone: idle stacks and heaps weigh more.
+    HugePagesAlways,
+    /// Part of the subject was swapped out, so RSS is less than what it holds.
+    SwapInUse {
+        /// Swapped out at the worst mark.
+        swap_bytes: u64,
+    },
+    /// The counters of the JVM could not be read; heap and GC figures are missing or coarser.
+    CountersMissing {
+        /// Why.
+        why: String,
+    },
+    /// The JVM could not be asked; full GC, flags in force and NMT are missing.
+    AttachMissing {
+        /// Why.
+        why: String,
+    },
+    /// A figure of a mark could not be read.
+    ReadFailed {
+        /// The mark.
+        mark: String,
+        /// What and why.
+        why: String,
+    },
+    /// Several JVMs run below the command; only one was weighed.
+    SeveralJvms {
+        /// The one weighed.
+        pid: u32,
+        /// The others.
+        others: Vec<u32>,
+    },
+    /// The subject's log could not be kept whole.
+    LogIncomplete {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Doubt {
+    /// What was seen, in one sentence.
+    pub fn text(&self) -> String {
+        match self {
+            Self::NoisyMachine { phase, foreign_cores, steal_share } => format!(
+                "noisy machine: during {phase} other programs used {foreign_cores:.2} cores and {:.1} % of CPU time was stolen",
+                steal_share * 100.0
+            ),
+            Self::GeneratorSaturated { phase, cpu_share, subject_share } => {
+                let subject = subject_share.map(|s| format!(", the subject {:.0} % of its own", s * 100.0));
+                format!(
+                    "the load generator may be the limit: in {phase} it used {:.0} % of its CPU{}",
+                    cpu_share * 100.0,
+                    subject.unwrap_or_default()
+                )
+            }
+            Self::SharedCpus => "subject and load generator share their CPUs".to_owned(),
+            Self::FlagsIgnored { flags } => format!("the JVM ignored {}", flags.join(" ")),
+            Self::FlagChanged { asked, in_force } => format!("asked {asked}, in force is {in_force}"),
+            Self::LoadFailures { phase, failed, requests, kinds } => {
+                format!("{} of {} requests failed in {phase}: {kinds}", grouped(*failed), grouped(*requests))
+            }
+            Self::CutShort { phase, why } => format!("{phase} ended early: {why}"),
+            Self::LimitNotSeen { limit_bytes, heap_bytes_max } => format!(
+                "the JVM does not see its limit: it may use a heap of {} under a limit of {}",
+                Bytes(*heap_bytes_max),
+                Bytes(*limit_bytes)
+            ),
+            Self::Plateau40Ms { phase, p50_ms } => {
+                format!(
+                    "half of the answers in {phase} took about {p50_ms:.0} ms, the time of a delayed acknowledgement"
+                )
+            }
+            Self::HugePagesAlways => "transparent huge pages are set to `always`".to_owned(),
+            Self::SwapInUse { swap_bytes } => {
+                format!("{} of the subject were swapped out, so RSS is less than it holds", Bytes(*swap_bytes))
+            }
+            Self::CountersMissing { why } => format!("no JVM counters: {why}"),
+            Self::AttachMissing { why } => format!("the JVM could not be asked: {why}"),
+            Self::ReadFailed { mark, why } => format!("at mark {mark}: {why}"),
+            Self::SeveralJvms { pid, others } => format!(
+                "several JVMs run below the command; weighed is {pid}, not {}",
+                others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+            ),
+            Self::LogIncomplete { why } => format!("the subject's log is incomplete: {why}"),
+        }
+    }
+
+    /// One thing to do about it.
+    pub fn next(&self) -> &'static str {
+        match self {
+            Self::NoisyMachine { .. } => "repeat it on a quiet machine, or with more trials (`--trials 5`)",
+            Self::GeneratorSaturated { .. } => {
+                "give it a CPU of its own (`--load-cpus`), or read the rate as a lower bound"
+            }
+            Self::SharedCpus => "on a machine with two or more cores they are kept apart (`--cpus`, `--load-cpus`)",
+            Self::FlagsIgnored { .. } => "drop them or choose a JDK that knows them; two configurations may be equal",
+            Self::FlagChanged { .. } => "compare what is in force, not what was asked",
+            Self::LoadFailures { .. } => {
+                "look at the subject's log in the archive; check `--url` and `--expect-status`"
+            }
+            Self::CutShort { .. } => "its figures cover less work than planned; do not compare them",
+            Self::LimitNotSeen { .. } => {
+                "set `-Xmx`, or look at `java -Xlog:os+container=trace -version` under the limit"
+            }
+            Self::Plateau40Ms { .. } => {
+                "set TCP_NODELAY; for the JDK's httpserver: `-Dsun.net.httpserver.nodelay=true`"
+            }
+            Self::HugePagesAlways => "compare with `madvise` in /sys/kernel/mm/transparent_hugepage/enabled",
+            Self::SwapInUse { .. } => "turn swap off while weighing, or add it to RSS",
+            Self::CountersMissing { .. } => "leave `-XX:+UsePerfData` on (the default)",
+            Self::AttachMissing { .. } => "leave attaching enabled, and run as the subject's user or as root",
+            Self::ReadFailed { .. } => "see `loadline doctor` for what this machine lets Loadline read",
+            Self::SeveralJvms { .. } => "start the server itself as the command, or pick it by `--url`",
+            Self::LogIncomplete { .. } => "free space in the archive's folder",
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What a trial leaves behind, as plain values: the shapes of the result document and of the archive.
+//! All that reports, comparisons and findings know of a trial. Fields may be added, never renamed.
+
+mod phase;
+
+pub use phase::{Failures, Generator, PhaseRecord, Quantiles, SubjectWork};
+
+use crate::doubt::Doubt;
+use serde::{Deserialize, Serialize};
+
+/// Schema of the result document (`--json`).
+pub const RESULT_SCHEMA: &str = "loadline.result/1";
+
+/// The result document: what `--json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// [`RESULT_SCHEMA`].
+    pub schema: String,
+    /// What held for every trial.
+    pub conditions: Conditions,
+    /// In the order they ran.
+    pub trials: Vec<Trial>,
+    /// Filled by `compare`.
+    pub comparisons: Vec<serde_json::Value>,
+    /// Filled by `find`.
+    pub find: Option<serde_json::Value>,
+    /// Filled by the rules of `findings`.
+    pub findings: Vec<serde_json::Value>,
+    /// Filled where budgets are given.
+    pub budgets: Vec<serde_json::Value>,
+}
+
+/// What held for every trial of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Conditions {
+    /// Version of Loadline.
+    pub loadline: String,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// UTC, ISO 8601.
+    pub started: String,
+    /// The machine.
+    pub machine: Machine,
+    /// Seeds everything drawn at random.
+    pub seed: u64,
+    /// The command that repeats the run.
+    pub command: String,
+    /// The load plan in words, a line for each phase.
+    pub load: Vec<String>,
+}
+
+/// The machine and how busy it was before the first trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// CPUs online.
+    pub cores: u32,
+    /// Physical memory.
+    pub memory_bytes: u64,
+    /// Kernel release.
+    pub kernel: String,
+    /// `v1`, `v2` or `none`: where the memory controller is.
+    pub cgroup: String,
+    /// Load average over the last minute when the run began.
+    pub load_average_1m: Option<f64>,
+    /// `always`, `madvise` or `never`.
+    pub transparent_huge_pages: Option<String>,
+    /// Swap in use on the machine.
+    pub swap_used_bytes: Option<u64>,
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// All phases and marks were done.
+    Completed,
+    /// The subject did not start, died or answered wrongly.
+    SubjectFailed,
+    /// The subject was killed for memory.
+    Killed,
+    /// Loadline was interrupted or could not go on.
+    Aborted,
+}
+
+/// One fresh JVM from start to end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Name of the configuration.
+    pub configuration: String,
+    /// Which repetition of all configurations, from 0.
+    pub block: u32,
+    /// Position in the run, from 0.
+    pub index: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why, where it did not complete.
+    pub why: Option<String>,
+    /// The command as started.
+    pub command: Vec<String>,
+    /// What was found out about the JVM.
+    pub jvm: Option<Jvm>,
+    /// The memory limit, if one was set.
+    pub limit_bytes: Option<u64>,
+    /// CPUs of the subject; `null` where not pinned.
+    pub subject_cpus: Option<Vec<u32>>,
+    /// CPUs of Loadline; `null` where not pinned.
+    pub load_cpus: Option<Vec<u32>>,
+    /// From the start of the command to the first sign of readiness.
+    pub ready_s: Option<f64>,
+    /// Weighings, in time order.
+    pub marks: Vec<Mark>,
+    /// Stretches of load and rest, in time order.
+    pub phases: Vec<PhaseRecord>,
+    /// Highest RSS the kernel saw.
+    pub rss_bytes_peak: Option<u64>,
+    /// How the subject ended.
+    pub end: Option<End>,
+    /// What weighing itself cost the subject.
+    pub observer: Observer,
+    /// Reasons to distrust its numbers.
+    pub doubts: Vec<DoubtRecord>,
+    /// Where the timeline, histograms and log lie, relative to the archive.
+    pub folder: Option<String>,
+}
+
+/// What was found out about the JVM.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Jvm {
+    /// Process id, in Loadline's pid namespace.
+    pub pid: u32,
+    /// As the JVM says it, e.g. `17.0.15+6-Debian-1deb12u1`.
+    pub version: Option<String>,
+    /// Name and vendor, e.g. `OpenJDK 64-Bit Server VM`.
+    pub name: Option<String>,
+    /// The executable.
+    pub java: Option<String>,
+    /// The collector in force.
+    pub collector: Option<String>,
+    /// Options asked for by the configuration.
+    pub options: Vec<String>,
+    /// How they reached the JVM: `command_line`, `placeholder` or `JDK_JAVA_OPTIONS`.
+    pub options_through: String,
+    /// Flags in force that differ from their defaults, `-XX:` form; `null` where the JVM could not be asked.
+    pub flags: Option<Vec<String>>,
+    /// The C allocator.
+    pub allocator: Option<String>,
+}
+
+/// A weighing at a moment.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Mark {
+    /// `start`, `warm`, `loaded`, `rested`, `collected` or a phase marker.
+    pub name: String,
+    /// Seconds since the command was started.
+    pub at_s: f64,
+    /// Resident, shared pages in full.
+    pub rss_bytes: u64,
+    /// Resident, shared pages divided among sharers.
+    pub pss_bytes: Option<u64>,
+    /// Anonymous part of RSS.
+    pub anon_bytes: Option<u64>,
+    /// File-backed part of RSS.
+    pub file_bytes: Option<u64>,
+    /// What the memory cgroup counts for the subject; only where it has a cgroup of its own.
+    pub charge_bytes: Option<u64>,
+    /// Swapped out.
+    pub swap_bytes: Option<u64>,
+    /// Threads the kernel counts.
+    pub threads: Option<u64>,
+    /// The Java heap.
+    pub heap: Heap,
+    /// Native Memory Tracking, where it is on.
+    pub nmt: Option<NmtRecord>,
+    /// The account; `null` until it is kept.
+    pub account: Option<serde_json::Value>,
+    /// How long the weighing took.
+    pub took_ms: f64,
+}
+
+/// The Java heap at a mark.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Heap {
+    /// Live objects and garbage.
+    pub used_bytes: Option<u64>,
+    /// Promised by the kernel, not necessarily resident.
+    pub committed_bytes: Option<u64>,
+    /// Reachable; known only after a full collection.
+    pub live_bytes: Option<u64>,
+}
+
+/// Native Memory Tracking at a mark.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct NmtRecord {
+    /// All categories; committed, not resident.
+    pub total_committed_bytes: u64,
+    /// Reserved address space.
+    pub total_reserved_bytes: u64,
+    /// Growth of committed since the mark `start`.
+    pub total_growth_bytes: Option<i64>,
+    /// In the JVM's own order and spelling.
+    pub categories: Vec<NmtCategory>,
+}
+
+/// One category of Native Memory Tracking.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct NmtCategory {
+    /// As the JVM spells it.
+    pub name: String,
+    /// Committed.
+    pub committed_bytes: u64,
+    /// Reserved.
+    pub reserved_bytes: u64,
+    /// Growth of committed since the mark `start`.
+    pub growth_bytes: Option<i64>,
+}
+
+/// What weighing cost the subject.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Observer {
+    /// RSS after minus before the attach handshake, the only part of weighing that adds to the subject.
+    pub attach_rss_bytes: Option<i64>,
+    /// How long the attach handshake took.
+    pub attach_ms: Option<f64>,
+    /// Timeline samples taken.
+    pub samples: u64,
+    /// Mean cost of one, CPU of Loadline.
+    pub sample_us_mean: Option<f64>,
+    /// Loadline's own peak RSS so far.
+    pub own_rss_bytes_peak: Option<u64>,
+}
+
+/// How the subject ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// `as_asked`, `killed_after_term`, `by_itself`, `oom_kill`, `out_of_memory_error`.
+    pub cause: String,
+    /// Exit code, where it exited.
+    pub exit_code: Option<i32>,
+    /// Signal, where one ended it.
+    pub signal: Option<i32>,
+    /// In words.
+    pub text: String,
+    /// Its last lines, oldest first.
+    pub last_lines: Vec<String>,
+}
+
+/// A doubt with its words, so that readers need not know every kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DoubtRecord {
+    /// The doubt with its values.
+    #[serde(flatten)]
+    pub doubt: Doubt,
+    /// What was seen.
+    pub text: String,
+    /// One thing to do.
+    pub next: String,
+}
+
+impl From<Doubt> for DoubtRecord {
+    fn from(doubt: Doubt) -> Self {
+        Self { text: doubt.text(), next: doubt.next().to_owned(), doubt }
+    }
+}
+
+/// One sample of the timeline; a line of `timeline.jsonl`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Sample {
+    /// Seconds since the command was started.
+    pub at_s: f64,
+    /// Resident, from `statm`.
+    pub rss_bytes: u64,
+    /// Anonymous part of RSS.
+    pub anon_bytes: Option<u64>,
+    /// What the memory cgroup counts, where the subject has one of its own.
+    pub charge_bytes: Option<u64>,
+    /// Threads the kernel counts.
+    pub threads: Option<u64>,
+    /// As of the last collection (HotSpot updates it only then).
+    pub heap_used_bytes: Option<u64>,
+    /// Promised by the kernel to the heap.
+    pub heap_committed_bytes: Option<u64>,
+    /// Used by class metadata.
+    pub metaspace_used_bytes: Option<u64>,
+    /// Collections so far.
+    pub gc_count: Option<u64>,
+    /// Time in collections so far.
+    pub gc_ms: Option<f64>,
+    /// Correct answers of the running phase so far.
+    pub ok: u64,
+    /// Failed requests of the running phase so far.
+    pub failed: u64,
+}
+
+impl Trial {
+    /// The mark of this name.
+    pub fn mark(&self, name: &str) -> Option<&Mark> {
+        self.marks.iter().find(|mark| mark.name == name)
+    }
+}

@@ -1,0 +1,126 @@
+//! What one phase leaves behind: how much was asked, what was answered, how long it took, what it cost.
+
+use serde::{Deserialize, Serialize};
+
+/// One phase of a trial.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PhaseRecord {
+    /// As the scenario names it.
+    pub name: String,
+    /// `closed` or `open`; `idle` where nothing is sent.
+    pub model: String,
+    /// Seconds from the command's start to the phase's.
+    pub at_s: f64,
+    /// How long it took, to the last answer.
+    pub seconds: f64,
+    /// Started; `ok` + `failed`.
+    pub requests: u64,
+    /// Answered correctly.
+    pub ok: u64,
+    /// The others, by kind.
+    pub failed: Failures,
+    /// What the plan asked; `null` in a closed model.
+    pub offered_per_s: Option<f64>,
+    /// Correct answers over `seconds`.
+    pub achieved_per_s: f64,
+    /// From the intended start to the last byte; `null` in a closed model, where there is none.
+    pub response_ms: Option<Quantiles>,
+    /// From the actual start to the last byte.
+    pub service_ms: Option<Quantiles>,
+    /// The load generator itself.
+    pub generator: Option<Generator>,
+    /// The subject in this phase.
+    pub subject: SubjectWork,
+    /// Why it ended early, if it did.
+    pub cut_short: Option<String>,
+}
+
+/// Failed requests by kind. They add up to `requests` − `ok`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Failures {
+    /// A complete answer with another status than expected.
+    pub status: u64,
+    /// The answer ended before its announced length.
+    pub short: u64,
+    /// The connection was refused.
+    pub refused: u64,
+    /// The connection was reset or closed without an answer.
+    pub reset: u64,
+    /// No complete answer within the timeout.
+    pub timeout: u64,
+    /// No free local port.
+    pub ports: u64,
+    /// The answer was not HTTP.
+    pub protocol: u64,
+}
+
+impl Failures {
+    /// All kinds together.
+    pub fn total(&self) -> u64 {
+        self.kinds().iter().map(|(_, n)| n).sum()
+    }
+
+    /// Kind and count, in the order of the fields.
+    pub fn kinds(&self) -> [(&'static str, u64); 7] {
+        [
+            ("wrong status", self.status),
+            ("short", self.short),
+            ("refused", self.refused),
+            ("reset", self.reset),
+            ("timed out", self.timeout),
+            ("out of ports", self.ports),
+            ("not HTTP", self.protocol),
+        ]
+    }
+
+    /// `12 reset, 3 refused`.
+    pub fn describe(&self) -> String {
+        let parts = self.kinds().into_iter().filter(|(_, n)| *n > 0);
+        parts.map(|(kind, n)| format!("{} {kind}", crate::units::grouped(n))).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Quantiles in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// Median.
+    pub p50: f64,
+    /// 90 %.
+    pub p90: f64,
+    /// 99 %.
+    pub p99: f64,
+    /// 99.9 %.
+    pub p999: f64,
+    /// Longest.
+    pub max: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+}
+
+/// The load generator's view of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Generator {
+    /// CPU time of the generator's thread per request.
+    pub cpu_us_per_request: f64,
+    /// CPU time over elapsed time.
+    pub cpu_share: f64,
+    /// 99th percentile of actual − intended start; `null` in a closed model.
+    pub lag_ms_p99: Option<f64>,
+    /// Connections opened, reconnections included.
+    pub connections_opened: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+}
+
+/// The subject in one phase.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct SubjectWork {
+    /// CPU time used, all threads.
+    pub cpu_s: Option<f64>,
+    /// Collections, pauses of concurrent collectors included.
+    pub gc_count: Option<u64>,
+    /// Time in them.
+    pub gc_ms: Option<f64>,
+    /// Highest RSS on the timeline.
+    pub rss_bytes_max: Option<u64>,
+}

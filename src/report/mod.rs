@@ -1,0 +1,12 @@
+//! What to say of recorded trials and how: `summary` makes the sentences and tables as values, the others print them.
+//! The only module that writes to stdout or holds markup.
+
+mod json;
+mod progress;
+mod summary;
+mod terminal;
+
+pub use json::document;
+pub use progress::Progress;
+pub use summary::{Block, Summary, Table, summarize};
+pub use terminal::{print, render};

@@ -1,0 +1,53 @@
+//! The live line on stderr while a trial runs, and the talk around it.
+
+use crate::units::{Bytes, grouped};
+use std::io::{IsTerminal, Write};
+
+/// Progress on stderr: a line rewritten in place on a terminal, one line for each step elsewhere, nothing when quiet.
+#[derive(Debug)]
+pub struct Progress {
+    quiet: bool,
+    terminal: bool,
+    live: bool,
+}
+
+impl Progress {
+    /// Progress on stderr, unless `quiet`.
+    pub fn new(quiet: bool) -> Self {
+        Self { quiet, terminal: std::io::stderr().is_terminal(), live: false }
+    }
+
+    /// A step worth a line of its own.
+    pub fn step(&mut self, text: &str) {
+        if !self.quiet {
+            let clear = self.clear();
+            write_stderr(&format!("{clear}{text}\n"));
+        }
+    }
+
+    /// The state of the running phase; shown on a terminal only.
+    pub fn live(&mut self, phase: &str, done: u64, failed: u64, rate_per_s: f64, rss_bytes: u64) {
+        if self.quiet || !self.terminal {
+            return;
+        }
+        let failures = if failed > 0 { format!(", {} failed", grouped(failed)) } else { String::new() };
+        let rate = grouped(rate_per_s.round() as u64);
+        write_stderr(&format!("\r\x1b[K  {phase}: {} ok{failures}, {rate}/s, RSS {}", grouped(done), Bytes(rss_bytes)));
+        self.live = true;
+    }
+
+    /// Said even when quiet: something the user must know.
+    pub fn warn(&mut self, text: &str) {
+        let clear = self.clear();
+        write_stderr(&format!("{clear}{text}\n"));
+    }
+
+    fn clear(&mut self) -> &'static str {
+        if std::mem::take(&mut self.live) { "\r\x1b[K" } else { "" }
+    }
+}
+
+/// A closed stderr is no reason to stop weighing.
+fn write_stderr(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}

@@ -1,0 +1,196 @@
+//! What there is to say about recorded trials: conditions first, then the numbers, then the doubts.
+//! Pure: the same trials give the same words, from a fresh run or from an archive.
+
+mod numbers;
+
+use crate::record::{Conditions, Jvm, Mark, Outcome, Trial};
+use crate::units::Bytes;
+use numbers::{by_category, load, side_by_side, weights};
+
+/// Everything to say, in order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Summary {
+    /// Top to bottom.
+    pub blocks: Vec<Block>,
+}
+
+/// A piece of a summary.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Block {
+    /// Begins a section.
+    Heading(String),
+    /// Labels with their text.
+    Facts(Vec<(String, String)>),
+    /// A table.
+    Table(Table),
+    /// A paragraph.
+    Text(String),
+    /// What was seen and what to do next.
+    Doubts(Vec<(String, String)>),
+}
+
+/// A table: the first column names the rows, the others hold numbers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Table {
+    /// With the unit of its numbers.
+    pub title: String,
+    /// As many as each row has cells.
+    pub head: Vec<String>,
+    /// Cells; an absent number is `-`.
+    pub rows: Vec<Vec<String>>,
+    /// Lines below.
+    pub notes: Vec<String>,
+}
+
+/// What to say of these trials. `missing` says what an archive lacks.
+pub fn summarize(conditions: &Conditions, trials: &[Trial], missing: &[String]) -> Summary {
+    let mut blocks =
+        vec![Block::Heading(format!("{}, weighed by loadline {}", conditions.scenario, conditions.loadline))];
+    blocks.push(Block::Facts(shared_facts(conditions, trials)));
+    for trial in trials {
+        blocks.extend(of_trial(trial, trials.len() > 1));
+    }
+    if trials.len() > 1 {
+        blocks.push(Block::Table(side_by_side(trials)));
+    }
+    if !missing.is_empty() {
+        blocks.push(Block::Heading("missing".to_owned()));
+        blocks.extend(missing.iter().map(|what| Block::Text(what.clone())));
+    }
+    Summary { blocks }
+}
+
+fn shared_facts(conditions: &Conditions, trials: &[Trial]) -> Vec<(String, String)> {
+    let machine = &conditions.machine;
+    let mut facts = vec![(
+        "machine".to_owned(),
+        format!(
+            "{} cores, {:.1} GiB, Linux {}, memory cgroup {}",
+            machine.cores,
+            machine.memory_bytes as f64 / (1u64 << 30) as f64,
+            machine.kernel,
+            machine.cgroup
+        ),
+    )];
+    if let Some(trial) = trials.first() {
+        facts.push(("cpus".to_owned(), cpus(trial)));
+    }
+    if let Some(load) = machine.load_average_1m {
+        facts.push(("host load".to_owned(), format!("{load:.2} before the first trial (1 min average)")));
+    }
+    for (index, line) in conditions.load.iter().enumerate() {
+        facts.push((if index == 0 { "load" } else { "" }.to_owned(), line.clone()));
+    }
+    facts.push(("seed".to_owned(), conditions.seed.to_string()));
+    facts.push(("repeat".to_owned(), conditions.command.clone()));
+    facts
+}
+
+fn cpus(trial: &Trial) -> String {
+    let list = |cpus: &Option<Vec<u32>>| match cpus {
+        Some(cpus) => cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
+        None => "any".to_owned(),
+    };
+    format!("subject on {}, load on {}", list(&trial.subject_cpus), list(&trial.load_cpus))
+}
+
+fn of_trial(trial: &Trial, several: bool) -> Vec<Block> {
+    let name = if several {
+        format!("{} (trial {})", trial.configuration, trial.index + 1)
+    } else {
+        trial.configuration.clone()
+    };
+    let mut blocks = vec![Block::Heading(name), Block::Facts(trial_facts(trial))];
+    if !trial.marks.is_empty() {
+        blocks.push(Block::Table(weights(trial)));
+    }
+    if !trial.phases.is_empty() {
+        blocks.push(Block::Table(load(trial)));
+    }
+    blocks.extend(by_category(trial).map(Block::Table));
+    if !trial.doubts.is_empty() {
+        blocks.push(Block::Heading("doubts".to_owned()));
+        blocks.push(Block::Doubts(trial.doubts.iter().map(|d| (d.text.clone(), d.next.clone())).collect()));
+    }
+    blocks
+}
+
+fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
+    if let Some(jvm) = &trial.jvm {
+        fact("jvm", jvm_text(jvm));
+        fact("options", options_text(jvm));
+        match &jvm.flags {
+            Some(flags) => fact("in force", flags_text(flags)),
+            None => fact("in force", "unknown: the JVM could not be asked".to_owned()),
+        }
+        if let Some(allocator) = &jvm.allocator {
+            fact("malloc", allocator.clone());
+        }
+    }
+    fact("command", crate::scenario::shell_words(&trial.command));
+    fact("limit", trial.limit_bytes.map_or("none".to_owned(), |limit| Bytes(limit).to_string()));
+    if let Some(ready) = trial.ready_s {
+        fact("ready", format!("after {ready:.2} s"));
+    }
+    if trial.outcome != Outcome::Completed {
+        fact("outcome", format!("{}: {}", outcome_text(trial.outcome), trial.why.as_deref().unwrap_or("unknown")));
+    }
+    if let Some(end) = trial.end.as_ref().filter(|end| end.cause != "as_asked") {
+        fact("end", end.text.clone());
+    }
+    facts
+}
+
+fn outcome_text(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "completed",
+        Outcome::SubjectFailed => "the subject failed",
+        Outcome::Killed => "killed for memory",
+        Outcome::Aborted => "aborted",
+    }
+}
+
+fn jvm_text(jvm: &Jvm) -> String {
+    let parts = [jvm.name.clone(), jvm.version.clone(), jvm.collector.as_ref().map(|gc| format!("{gc} GC"))];
+    let java = jvm.java.as_ref().map(|java| format!(" ({java})"));
+    format!("{}{}", parts.into_iter().flatten().collect::<Vec<_>>().join(", "), java.unwrap_or_default())
+}
+
+fn options_text(jvm: &Jvm) -> String {
+    match (jvm.options.is_empty(), jvm.options_through.as_str()) {
+        (true, _) => "none added".to_owned(),
+        (false, "JDK_JAVA_OPTIONS") => format!("{} (through JDK_JAVA_OPTIONS)", jvm.options.join(" ")),
+        (false, _) => jvm.options.join(" "),
+    }
+}
+
+/// Flags in force that say how memory is sized; all of them are in the JSON document.
+fn flags_text(flags: &[String]) -> String {
+    const TELLING: [&str; 12] = [
+        "MaxHeapSize",
+        "InitialHeapSize",
+        "MaxNewSize",
+        "Use",
+        "ThreadStackSize",
+        "ReservedCodeCacheSize",
+        "MaxDirectMemorySize",
+        "MaxMetaspaceSize",
+        "MaxRAMPercentage",
+        "NativeMemoryTracking",
+        "TieredStopAtLevel",
+        "CICompilerCount",
+    ];
+    let name = |flag: &str| flag.trim_start_matches("-XX:").trim_start_matches(['+', '-']).to_owned();
+    let telling = |flag: &&String| TELLING.iter().any(|start| name(flag).starts_with(start));
+    let shown: Vec<_> = flags.iter().filter(telling).map(|flag| flag.trim_start_matches("-XX:").to_owned()).collect();
+    let rest = flags.len() - shown.len();
+    let rest = if rest > 0 { format!(" and {rest} more (--json)") } else { String::new() };
+    format!("{}{rest}", shown.join(" "))
+}
+
+/// RSS of a mark.
+fn rss(mark: Option<&Mark>) -> Option<u64> {
+    mark.map(|mark| mark.rss_bytes)
+}

@@ -1,0 +1,184 @@
+//! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
+
+use super::{Table, rss};
+use crate::record::{Heap, Mark, NmtRecord, PhaseRecord, Quantiles, Trial};
+use crate::units::{Bytes, Growth, grouped, milliseconds};
+
+/// An absent number.
+const NONE: &str = "-";
+
+fn mib(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| NONE.to_owned(), |bytes| format!("{:.1}", Bytes(bytes).as_mib()))
+}
+
+fn cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
+    texts.map(str::to_owned).to_vec()
+}
+
+/// A row for each mark; columns that no mark fills are left out.
+pub(super) fn weights(trial: &Trial) -> Table {
+    let any = |has: fn(&Mark) -> bool| trial.marks.iter().any(has);
+    let (nmt, charge) = (any(|mark| mark.nmt.is_some()), any(|mark| mark.charge_bytes.is_some()));
+    let mut head = cells(["mark", "at s", "RSS", "PSS", "heap used", "committed", "threads"]);
+    head.extend(nmt.then(|| "NMT total".to_owned()));
+    head.extend(charge.then(|| "charge".to_owned()));
+    let row = |mark: &Mark| {
+        let Heap { used_bytes, committed_bytes, .. } = mark.heap;
+        let mut row =
+            vec![mark.name.clone(), format!("{:.1}", mark.at_s), mib(Some(mark.rss_bytes)), mib(mark.pss_bytes)];
+        row.extend([mib(used_bytes), mib(committed_bytes)]);
+        row.push(mark.threads.map_or(NONE.to_owned(), |n| n.to_string()));
+        row.extend(nmt.then(|| mib(mark.nmt.as_ref().map(|nmt| nmt.total_committed_bytes))));
+        row.extend(charge.then(|| mib(mark.charge_bytes)));
+        row
+    };
+    let mut notes: Vec<String> =
+        trial.rss_bytes_peak.map(|peak| format!("Peak RSS {}.", Bytes(peak))).into_iter().collect();
+    notes.extend(what_changed(trial));
+    if nmt {
+        notes.push("NMT counts committed memory, which is not all resident.".to_owned());
+    }
+    Table { title: "weight, MiB".to_owned(), head, rows: trial.marks.iter().map(row).collect(), notes }
+}
+
+/// One sentence: what the load added, what rest and a full collection gave back.
+fn what_changed(trial: &Trial) -> Option<String> {
+    let at = |name: &str| rss(trial.mark(name));
+    let (start, loaded) = (at("start")?, at("loaded")?);
+    let change = |from: u64, to: u64| Growth::between(Bytes(from), Bytes(to)).to_string();
+    let mut text = format!("The load changed RSS by {} MiB", change(start, loaded));
+    let mut before = loaded;
+    for (name, what) in [("rested", "rest"), ("collected", "a full GC")] {
+        if let Some(after) = at(name) {
+            text.push_str(&format!(", {what} by {}", change(before, after)));
+            before = after;
+        }
+    }
+    text.push('.');
+    if let Some(live) = trial.mark("collected").and_then(|mark| mark.heap.live_bytes) {
+        text.push_str(&format!(" Live set {}.", Bytes(live)));
+    }
+    Some(text)
+}
+
+/// A row for each phase.
+pub(super) fn load(trial: &Trial) -> Table {
+    let head = cells(["phase", "requests", "failed", "req/s", "p50", "p90", "p99", "p99.9", "max", "GC", "GC ms"]);
+    let row = |phase: &PhaseRecord| {
+        let mut row = vec![phase.name.clone()];
+        if phase.model == "idle" {
+            row.extend(vec![NONE.to_owned(); 8]);
+        } else {
+            row.extend([
+                grouped(phase.requests),
+                grouped(phase.failed.total()),
+                grouped(phase.achieved_per_s.round() as u64),
+            ]);
+            row.extend(quantiles(phase.service_ms.as_ref()));
+        }
+        row.push(phase.subject.gc_count.map_or(NONE.to_owned(), grouped));
+        row.push(phase.subject.gc_ms.map_or(NONE.to_owned(), |ms| format!("{ms:.0}")));
+        row
+    };
+    let mut notes = Vec::new();
+    if trial.phases.iter().any(|phase| phase.model == "closed") {
+        notes.push("Closed model: the times are service times, from the actual start to the last byte.".to_owned());
+    }
+    notes.extend(costs(trial));
+    Table { title: "load, times in ms".to_owned(), head, rows: trial.phases.iter().map(row).collect(), notes }
+}
+
+fn quantiles(times: Option<&Quantiles>) -> Vec<String> {
+    match times {
+        Some(q) => [q.p50, q.p90, q.p99, q.p999, q.max].map(milliseconds).to_vec(),
+        None => vec![NONE.to_owned(); 5],
+    }
+}
+
+/// CPU of both sides in the last phase that worked.
+fn costs(trial: &Trial) -> Option<String> {
+    let phase = trial.phases.iter().rev().find(|phase| phase.requests > 0)?;
+    let subject = phase.subject.cpu_s.map(|s| format!("{:.1}", s * 1e6 / phase.requests as f64));
+    let generator = phase.generator.map(|g| format!("{:.1}", g.cpu_us_per_request));
+    Some(format!(
+        "CPU per request in {}: subject {} us, load generator {} us.",
+        phase.name,
+        subject.as_deref().unwrap_or(NONE),
+        generator.as_deref().unwrap_or(NONE)
+    ))
+}
+
+/// NMT by category: committed at each mark from `start` on, and its growth to the mark `loaded`.
+pub(super) fn by_category(trial: &Trial) -> Option<Table> {
+    let marks: Vec<(&str, &NmtRecord)> =
+        trial.marks.iter().filter_map(|mark| Some((mark.name.as_str(), mark.nmt.as_ref()?))).collect();
+    let shown = marks.iter().find(|(name, _)| *name == "loaded").or(marks.last())?;
+    let first = marks.first()?;
+    let growth = |growth: Option<i64>| growth.map_or(NONE.to_owned(), |bytes| kib_signed(bytes));
+    let committed = |nmt: &NmtRecord, name: &str| {
+        let found = nmt.categories.iter().find(|category| category.name == name);
+        found.map_or(NONE.to_owned(), |category| kib(category.committed_bytes))
+    };
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    rows.push(vec![
+        "Total".to_owned(),
+        kib(first.1.total_committed_bytes),
+        kib(shown.1.total_committed_bytes),
+        growth(shown.1.total_growth_bytes),
+    ]);
+    for category in &shown.1.categories {
+        rows.push(vec![
+            category.name.clone(),
+            committed(first.1, &category.name),
+            kib(category.committed_bytes),
+            growth(category.growth_bytes),
+        ]);
+    }
+    Some(Table {
+        title: "native memory by category, committed KiB".to_owned(),
+        head: vec!["category".to_owned(), first.0.to_owned(), shown.0.to_owned(), "growth".to_owned()],
+        rows,
+        notes: Vec::new(),
+    })
+}
+
+fn kib(bytes: u64) -> String {
+    grouped(bytes / 1024)
+}
+
+fn kib_signed(bytes: i64) -> String {
+    let sign = if bytes < 0 { "-" } else { "+" };
+    format!("{sign}{}", grouped(bytes.unsigned_abs() / 1024))
+}
+
+/// A row for each trial.
+pub(super) fn side_by_side(trials: &[Trial]) -> Table {
+    let head =
+        cells(["configuration", "start", "loaded", "rested", "coll.", "peak", "req/s", "p50", "p99", "GC", "GC ms"]);
+    let row = |trial: &Trial| {
+        let mut row = vec![trial.configuration.clone()];
+        row.extend(["start", "loaded", "rested", "collected"].map(|name| mib(rss(trial.mark(name)))));
+        row.push(mib(trial.rss_bytes_peak));
+        let phase = trial.phases.iter().rev().find(|phase| phase.requests > 0);
+        row.push(phase.map_or(NONE.to_owned(), |phase| grouped(phase.achieved_per_s.round() as u64)));
+        let times = phase.and_then(|phase| phase.service_ms);
+        row.push(times.map_or(NONE.to_owned(), |q| milliseconds(q.p50)));
+        row.push(times.map_or(NONE.to_owned(), |q| milliseconds(q.p99)));
+        let subject = phase.map(|phase| phase.subject).unwrap_or_default();
+        row.push(subject.gc_count.map_or(NONE.to_owned(), grouped));
+        row.push(subject.gc_ms.map_or(NONE.to_owned(), |ms| format!("{ms:.0}")));
+        row
+    };
+    let doubts = trials.iter().filter(|trial| !trial.doubts.is_empty()).count();
+    let mut notes = vec!["RSS at each mark; rate, service times and GC of the last phase under load.".to_owned()];
+    notes.push("One trial each shows no difference for sure: repeat it before you choose.".to_owned());
+    if doubts > 0 {
+        notes.push(format!("{doubts} of {} trials carry doubts (above).", trials.len()));
+    }
+    Table {
+        title: "side by side, RSS in MiB, times in ms".to_owned(),
+        head,
+        rows: trials.iter().map(row).collect(),
+        notes,
+    }
+}
