@@ -292,6 +292,30 @@ pub struct Sample {
 }
 
 impl Trial {
+    /// A trial of which nothing is known yet.
+    pub fn new(configuration: &str, block: u32, index: u32) -> Self {
+        Self {
+            configuration: configuration.to_owned(),
+            block,
+            index,
+            outcome: Outcome::Aborted,
+            why: None,
+            command: Vec::new(),
+            jvm: None,
+            limit_bytes: None,
+            subject_cpus: None,
+            load_cpus: None,
+            ready_s: None,
+            marks: Vec::new(),
+            phases: Vec::new(),
+            rss_bytes_peak: None,
+            end: None,
+            observer: Observer::default(),
+            doubts: Vec::new(),
+            folder: None,
+        }
+    }
+
     /// The mark of this name.
     pub fn mark(&self, name: &str) -> Option<&Mark> {
         self.marks.iter().find(|mark| mark.name == name)

@@ -1,6 +1,7 @@
 //! What one phase leaves behind: how much was asked, what was answered, how long it took, what it cost.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One phase of a trial.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -33,6 +34,9 @@ pub struct PhaseRecord {
     pub subject: SubjectWork,
     /// Why it ended early, if it did.
     pub cut_short: Option<String>,
+    /// The statuses behind `failed.status`, with how often each came.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub wrong_statuses: BTreeMap<u16, u64>,
 }
 
 /// Failed requests by kind. They add up to `requests` − `ok`.

@@ -114,7 +114,7 @@ pub(super) fn by_category(trial: &Trial) -> Option<Table> {
         trial.marks.iter().filter_map(|mark| Some((mark.name.as_str(), mark.nmt.as_ref()?))).collect();
     let shown = marks.iter().find(|(name, _)| *name == "loaded").or(marks.last())?;
     let first = marks.first()?;
-    let growth = |growth: Option<i64>| growth.map_or(NONE.to_owned(), |bytes| kib_signed(bytes));
+    let growth = |growth: Option<i64>| growth.map_or(NONE.to_owned(), kib_signed);
     let committed = |nmt: &NmtRecord, name: &str| {
         let found = nmt.categories.iter().find(|category| category.name == name);
         found.map_or(NONE.to_owned(), |category| kib(category.committed_bytes))

@@ -1,0 +1,269 @@
+//! What was typed. Validates words and does nothing else; `options` gives them their meaning.
+
+use crate::scenario::{Cpus, Gc, Jdk, Method, Nmt, Ready};
+use crate::units::{Bytes, Span, parse_count};
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Weighs a JVM server under load and says where every megabyte sits.
+#[derive(Debug, Parser)]
+#[command(name = "loadline", version, max_term_width = 100, after_help = super::exit::HELP, before_help = EXAMPLES)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    pub(super) verb: Verb,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline demo
+  loadline weigh --url http://127.0.0.1:8080/hello -- java -jar app.jar
+  loadline weigh --url 'http://127.0.0.1:{port}/' --heap 64m --gc serial -- java -jar app.jar '{port}'";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Verb {
+    /// Weigh one configuration of a server under load
+    Weigh(Weigh),
+    /// Do everything a scenario file asks
+    Run(Run),
+    /// Weigh a built-in small server in a 6 MB heap, with G1 and with Serial
+    Demo(Demo),
+    /// Print the summary of an archive again; needs no JVM
+    Report(Report),
+    /// Say what this machine lets Loadline measure, and how to get the rest
+    Doctor,
+}
+
+/// `loadline weigh`
+#[derive(Debug, Parser)]
+pub(super) struct Weigh {
+    #[command(flatten)]
+    pub(super) options: Options,
+    /// The server: a `java` command line or a script that ends up in one. `{port}` stands for a free port
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(super) command: Vec<String>,
+}
+
+/// `loadline run`
+#[derive(Debug, Parser)]
+pub(super) struct Run {
+    /// A scenario file, `NAME.loadline.yaml`
+    #[arg(value_name = "SCENARIO")]
+    pub(super) scenario: PathBuf,
+    /// Run only these configurations
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(super) only: Vec<String>,
+    #[command(flatten)]
+    pub(super) options: Options,
+}
+
+/// `loadline demo`
+#[derive(Debug, Parser)]
+pub(super) struct Demo {
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+/// `loadline report`
+#[derive(Debug, Parser)]
+pub(super) struct Report {
+    /// The folder that `weigh` or `run` named in its last line
+    #[arg(value_name = "ARCHIVE")]
+    pub(super) archive: PathBuf,
+    /// Print the result document instead of the summary
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Everything that changes what is run; the same words mean the same wherever they appear.
+#[derive(Debug, Parser)]
+pub(super) struct Options {
+    #[command(flatten)]
+    pub(super) load: LoadOptions,
+    #[command(flatten)]
+    pub(super) subject: SubjectOptions,
+    #[command(flatten)]
+    pub(super) trial: TrialOptions,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, Parser)]
+#[command(next_help_heading = "Load")]
+pub(super) struct LoadOptions {
+    /// Where the load goes; readiness is asked there too unless `--ready` says otherwise
+    #[arg(long, value_name = "URL")]
+    pub(super) url: Option<String>,
+    /// Connections kept busy [default: 25]
+    #[arg(long, short, value_name = "N")]
+    pub(super) connections: Option<u32>,
+    /// Requests to send in the measured phase
+    #[arg(long, short = 'n', value_name = "N", value_parser = parse_count, conflicts_with = "duration")]
+    pub(super) requests: Option<u64>,
+    /// How long the measured phase lasts [default: 10s]
+    #[arg(long, short, value_name = "TIME")]
+    pub(super) duration: Option<Span>,
+    /// Work before the measured phase: `same`, a count, a time, or `none` [default: same]
+    #[arg(long, value_name = "WORK")]
+    pub(super) warmup: Option<Warmup>,
+    /// Open a connection for every request
+    #[arg(long)]
+    pub(super) close: bool,
+    /// GET, PUT or POST [default: GET]
+    #[arg(long, value_name = "METHOD")]
+    pub(super) method: Option<Method>,
+    /// Send this file as the body
+    #[arg(long, value_name = "FILE", conflicts_with = "body_size")]
+    pub(super) body: Option<PathBuf>,
+    /// Send a body of this size
+    #[arg(long, value_name = "SIZE")]
+    pub(super) body_size: Option<Bytes>,
+    /// Add a header
+    #[arg(long, value_name = "NAME:VALUE", value_parser = header)]
+    pub(super) header: Vec<(String, String)>,
+    /// The one status that is a correct answer [default: any of 200-299]
+    #[arg(long, value_name = "STATUS")]
+    pub(super) expect_status: Option<u16>,
+    /// How long one request may take [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub(super) timeout: Option<Span>,
+}
+
+#[derive(Debug, Parser)]
+#[command(next_help_heading = "Subject")]
+pub(super) struct SubjectOptions {
+    /// Minimum and maximum heap (-Xms and -Xmx)
+    #[arg(long, value_name = "SIZE")]
+    pub(super) heap: Option<Bytes>,
+    /// Collector: serial, g1, parallel, z, shenandoah, epsilon
+    #[arg(long, value_name = "GC")]
+    pub(super) gc: Option<Gc>,
+    /// A further JVM option; may be repeated
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub(super) jvm: Vec<String>,
+    /// JDK by release (`17`) or folder
+    #[arg(long, value_name = "JDK")]
+    pub(super) jdk: Option<Jdk>,
+    /// Environment variable; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(super) env: Vec<(String, String)>,
+    /// Memory limit, enforced by a cgroup
+    #[arg(long, value_name = "SIZE")]
+    pub(super) limit: Option<Bytes>,
+    /// CPUs of the subject: a list (`0-2,5`), `all`, or `apart` from the load
+    #[arg(long, value_name = "CPUS")]
+    pub(super) cpus: Option<Cpus>,
+    /// Native Memory Tracking: off or summary
+    #[arg(long, value_name = "LEVEL")]
+    pub(super) nmt: Option<Nmt>,
+    /// Working directory
+    #[arg(long, value_name = "DIR")]
+    pub(super) dir: Option<PathBuf>,
+    /// What shows that it is ready: `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`
+    #[arg(long, value_name = "SIGN")]
+    pub(super) ready: Option<Ready>,
+    /// How long that may take [default: 60s]
+    #[arg(long, value_name = "TIME")]
+    pub(super) ready_within: Option<Span>,
+    /// How long it may take to end after TERM [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub(super) end_within: Option<Span>,
+}
+
+#[derive(Debug, Parser)]
+#[command(next_help_heading = "Trial")]
+pub(super) struct TrialOptions {
+    /// CPUs of the load engine and the rest of Loadline
+    #[arg(long, value_name = "CPUS")]
+    pub(super) load_cpus: Option<Cpus>,
+    /// When to weigh: start,warm,loaded,rested,collected [default: all]
+    #[arg(long, value_name = "MARKS")]
+    pub(super) marks: Option<String>,
+    /// How long to rest after the load [default: 5s]
+    #[arg(long, value_name = "TIME")]
+    pub(super) rest: Option<Span>,
+    /// Trials of each configuration, a fresh JVM each [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(super) trials: Option<u32>,
+    /// Seeds everything drawn at random [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// Timeline samples per second [default: 10]
+    #[arg(long, value_name = "HZ")]
+    pub(super) sample_hz: Option<u32>,
+}
+
+#[derive(Debug, Clone, Parser)]
+#[command(next_help_heading = "Output")]
+pub(super) struct Output {
+    /// Folder of the archive [default: loadline-archive/NAME-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+    /// Print the result document instead of the summary
+    #[arg(long)]
+    pub(super) json: bool,
+    /// No progress on stderr
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+}
+
+/// Work before the measured phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Warmup {
+    Same,
+    None,
+    Requests(u64),
+    Elapsed(Span),
+}
+
+impl FromStr for Warmup {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "same" => return Ok(Self::Same),
+            "none" => return Ok(Self::None),
+            _ => {}
+        }
+        if let Ok(count) = parse_count(text) {
+            return Ok(Self::Requests(count));
+        }
+        let refuse = |_| format!("`{text}` is none of `same`, `none`, a count such as `50k`, a time such as `30s`");
+        text.parse().map(Self::Elapsed).map_err(refuse)
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let refuse = || format!("`{text}` is no header; write it as `Accept: text/html`");
+    let (name, value) = text.split_once(':').ok_or_else(refuse)?;
+    if name.is_empty() || name.contains(char::is_whitespace) {
+        return Err(refuse());
+    }
+    Ok((name.to_owned(), value.trim().to_owned()))
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("`{text}` is no assignment; write it as `NAME=VALUE`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn warm_up_takes_words_counts_and_times() {
+        assert_eq!("same".parse(), Ok(Warmup::Same));
+        assert_eq!("50k".parse(), Ok(Warmup::Requests(50_000)));
+        assert_eq!("30s".parse(), Ok(Warmup::Elapsed(Span::seconds(30))));
+        assert!("some".parse::<Warmup>().is_err());
+    }
+}

@@ -1,0 +1,65 @@
+//! What was typed (`args`), what it means (one file for each verb), and which exit code says how it went.
+
+mod args;
+mod demo;
+mod doctor;
+mod exit;
+mod options;
+mod report;
+mod run;
+mod session;
+mod weigh;
+
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use args::{Args, Verb};
+use clap::Parser;
+use exit::Code;
+use session::Interrupt;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Parses the command line, does what it says, prints the error if there is one, and says how it went.
+///
+/// clap prints its own usage errors, help and version, and has its own two codes for them: 2 and 0.
+pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    let typed = typed(&arguments);
+    let args = match Args::try_parse_from(arguments) {
+        Ok(args) => args,
+        Err(usage) => {
+            let code = if usage.use_stderr() { Code::Request } else { Code::Yes };
+            // A closed pipe is no reason for another message.
+            let _ = usage.print();
+            return code.into();
+        }
+    };
+    match dispatch(args, typed) {
+        Ok(code) => code.into(),
+        Err(error) => {
+            complain(&error);
+            Code::from(error.kind).into()
+        }
+    }
+}
+
+/// The command line as it repeats the run: the program by its name, not by its place.
+fn typed(arguments: &[OsString]) -> String {
+    let words: Vec<String> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    format!("loadline {}", crate::scenario::shell_words(&words))
+}
+
+fn dispatch(args: Args, typed: String) -> Result<Code> {
+    let clock = Clock::start();
+    match args.verb {
+        Verb::Weigh(verb) => weigh::weigh(verb, typed, clock, Interrupt::listen()?),
+        Verb::Run(verb) => run::run(verb, typed, clock, Interrupt::listen()?),
+        Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
+        Verb::Report(verb) => report::report(&verb),
+        Verb::Doctor => doctor::doctor(clock),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the last word about an error; a report sink may not exist yet")]
+fn complain(error: &Error) {
+    eprintln!("{error}");
+}

@@ -1,0 +1,231 @@
+//! What the options mean: they make a scenario (`weigh`) or change one (`run`).
+
+use super::args::{LoadOptions, Options, SubjectOptions, TrialOptions, Warmup};
+use crate::error::{Error, Result};
+use crate::scenario::{
+    Body, Configuration, Cpus, ExpectStatus, Method, Phase, PhaseKind, Ready, Request, Scenario, Schedule, Subject, Until, Url,
+    Work, defaults, parse_marks,
+};
+use std::path::Path;
+
+/// Name of the phase before the measured one; see [`Phase::is_warmup`].
+const WARMUP: &str = "warmup";
+
+/// The scenario of `weigh`: one configuration, the same work as warm-up and as measured phase, then rest.
+pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scenario> {
+    let url = match &options.load.url {
+        Some(url) => Url::parse(url)?,
+        None if command.iter().any(|word| word.contains("{port}")) => Url::parse("http://127.0.0.1:{port}/")?,
+        None => {
+            return Err(Error::request("where does the load go?")
+                .hint("give `--url http://127.0.0.1:8080/path`, or `{port}` in the command for a free port"));
+        }
+    };
+    let subject = Subject {
+        build: None,
+        command: command.to_vec(),
+        dir: None,
+        env: Vec::new(),
+        host: url.host,
+        port: url.port,
+        ready: Ready::Http(url.path.clone()),
+        ready_within: defaults::READY_WITHIN,
+        end_within: defaults::END_WITHIN,
+    };
+    let request = Request { method: Method::Get, path: url.path, headers: Vec::new(), body: Body::None };
+    let work = Work {
+        schedule: Schedule::Closed { connections: defaults::CONNECTIONS, until: Until::Elapsed(defaults::DURATION) },
+        request,
+        keep_alive: true,
+        expect: ExpectStatus::Success,
+        timeout: defaults::TIMEOUT,
+    };
+    let load = vec![
+        Phase { name: WARMUP.to_owned(), kind: PhaseKind::Work(work.clone()) },
+        Phase { name: "steady".to_owned(), kind: PhaseKind::Work(work) },
+        Phase { name: "rest".to_owned(), kind: PhaseKind::Idle(defaults::REST) },
+    ];
+    let mut scenario = Scenario {
+        name: name_of(command),
+        subject,
+        configurations: vec![Configuration { name: "as-given".to_owned(), ..Configuration::default() }],
+        load,
+        marks: Vec::new(),
+        trials: 1,
+        seed: defaults::SEED,
+        sample_hz: defaults::SAMPLE_HZ,
+        load_cpus: Cpus::Apart,
+    };
+    scenario.marks = scenario.marks_possible();
+    change(&mut scenario, options)?;
+    name_configuration(&mut scenario.configurations[0]);
+    Ok(scenario)
+}
+
+/// `app` for `java -jar target/app.jar`, `Main` for `java -cp . Main`, else the program.
+fn name_of(command: &[String]) -> String {
+    let words = command.iter().skip(1);
+    let jar = words.clone().find(|word| word.ends_with(".jar") && !word.contains(':'));
+    let name = jar.or(command.first()).map(|word| Path::new(word).file_stem().unwrap_or_default().to_string_lossy());
+    match name.as_deref() {
+        None | Some("") => "subject".to_owned(),
+        Some(name) => name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect(),
+    }
+}
+
+/// Names a configuration by what was asked of it: `serial-6m-jdk17`.
+fn name_configuration(configuration: &mut Configuration) {
+    let parts = [
+        configuration.gc.map(|gc| gc.word().to_owned()),
+        configuration.heap.map(crate::units::Bytes::java),
+        configuration.jdk.as_ref().and_then(|jdk| match jdk {
+            crate::scenario::Jdk::Release(release) => Some(format!("jdk{release}")),
+            crate::scenario::Jdk::Home(_) => None,
+        }),
+        configuration.limit.map(|limit| format!("limit-{}", limit.java())),
+    ];
+    let name = parts.into_iter().flatten().collect::<Vec<_>>().join("-");
+    if !name.is_empty() {
+        configuration.name = name;
+    }
+}
+
+/// Changes a scenario by what was typed, and checks the result.
+pub(super) fn change(scenario: &mut Scenario, options: &Options) -> Result<()> {
+    change_subject(scenario, &options.subject)?;
+    change_load(scenario, &options.load)?;
+    change_trial(scenario, &options.trial)?;
+    scenario.validate()
+}
+
+fn change_subject(scenario: &mut Scenario, typed: &SubjectOptions) -> Result<()> {
+    for configuration in &mut scenario.configurations {
+        configuration.heap = typed.heap.or(configuration.heap);
+        configuration.gc = typed.gc.or(configuration.gc);
+        configuration.jvm.extend(typed.jvm.iter().cloned());
+        configuration.jdk = typed.jdk.clone().or(configuration.jdk.take());
+        configuration.env.extend(typed.env.iter().cloned());
+        configuration.limit = typed.limit.or(configuration.limit);
+        configuration.cpus = typed.cpus.clone().unwrap_or(configuration.cpus.clone());
+        configuration.nmt = typed.nmt.unwrap_or(configuration.nmt);
+    }
+    let subject = &mut scenario.subject;
+    subject.dir = typed.dir.clone().or(subject.dir.take());
+    subject.ready = typed.ready.clone().unwrap_or(subject.ready.clone());
+    subject.ready_within = typed.ready_within.unwrap_or(subject.ready_within);
+    subject.end_within = typed.end_within.unwrap_or(subject.end_within);
+    Ok(())
+}
+
+fn change_load(scenario: &mut Scenario, typed: &LoadOptions) -> Result<()> {
+    if let Some(url) = &typed.url {
+        let url = Url::parse(url)?;
+        (scenario.subject.host, scenario.subject.port) = (url.host, url.port);
+        works(scenario).for_each(|work| work.request.path = url.path.clone());
+    }
+    works(scenario).for_each(|work| change_work(work, typed));
+    change_warmup(scenario, typed.warmup)
+}
+
+fn works(scenario: &mut Scenario) -> impl Iterator<Item = &mut Work> {
+    scenario.load.iter_mut().filter_map(|phase| match &mut phase.kind {
+        PhaseKind::Work(work) => Some(work),
+        PhaseKind::Idle(_) => None,
+    })
+}
+
+fn change_work(work: &mut Work, typed: &LoadOptions) {
+    let Schedule::Closed { connections, until } = &mut work.schedule;
+    *connections = typed.connections.unwrap_or(*connections);
+    *until = typed.requests.map(Until::Requests).or(typed.duration.map(Until::Elapsed)).unwrap_or(*until);
+    work.keep_alive &= !typed.close;
+    work.request.method = typed.method.unwrap_or(work.request.method);
+    if let Some(file) = &typed.body {
+        work.request.body = Body::File(file.clone());
+    }
+    if let Some(size) = typed.body_size {
+        work.request.body = Body::Generated(size);
+    }
+    work.request.headers.extend(typed.header.iter().cloned());
+    work.expect = typed.expect_status.map_or(work.expect, ExpectStatus::Exactly);
+    work.timeout = typed.timeout.unwrap_or(work.timeout);
+}
+
+/// The warm-up is the first measured phase with another end, or none.
+fn change_warmup(scenario: &mut Scenario, typed: Option<Warmup>) -> Result<()> {
+    let Some(warmup) = typed else { return Ok(()) };
+    scenario.load.retain(|phase| !phase.is_warmup());
+    let first = scenario.load.iter().find_map(|phase| match &phase.kind {
+        PhaseKind::Work(work) => Some(work.clone()),
+        PhaseKind::Idle(_) => None,
+    });
+    let (Some(mut work), false) = (first, warmup == Warmup::None) else {
+        scenario.marks.retain(|mark| *mark != crate::scenario::MarkPoint::Warm);
+        return Ok(());
+    };
+    let Schedule::Closed { until, .. } = &mut work.schedule;
+    match warmup {
+        Warmup::Requests(requests) => *until = Until::Requests(requests),
+        Warmup::Elapsed(span) => *until = Until::Elapsed(span),
+        Warmup::Same | Warmup::None => {}
+    }
+    scenario.load.insert(0, Phase { name: WARMUP.to_owned(), kind: PhaseKind::Work(work) });
+    Ok(())
+}
+
+fn change_trial(scenario: &mut Scenario, typed: &TrialOptions) -> Result<()> {
+    if let Some(rest) = typed.rest {
+        let last = scenario.last_work().map_or(0, |last| last + 1);
+        scenario.load.truncate(last);
+        if rest.0.is_zero() {
+            scenario.marks.retain(|mark| *mark != crate::scenario::MarkPoint::Rested);
+        } else {
+            scenario.load.push(Phase { name: "rest".to_owned(), kind: PhaseKind::Idle(rest) });
+        }
+    }
+    if let Some(words) = &typed.marks {
+        scenario.marks = parse_marks(words.split(','))?;
+    }
+    scenario.trials = typed.trials.unwrap_or(scenario.trials);
+    scenario.seed = typed.seed.unwrap_or(scenario.seed);
+    scenario.sample_hz = typed.sample_hz.unwrap_or(scenario.sample_hz);
+    scenario.load_cpus = typed.load_cpus.clone().unwrap_or(scenario.load_cpus.clone());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::args::{Args, Verb};
+    use super::*;
+    use clap::Parser;
+
+    fn weigh(words: &str) -> Result<Scenario> {
+        let Verb::Weigh(weigh) = Args::try_parse_from(words.split(' ')).unwrap().verb else { panic!("not weigh") };
+        scenario_of(&weigh.command, &weigh.options)
+    }
+
+    #[test]
+    fn weigh_makes_a_whole_scenario() {
+        let scenario = weigh("loadline weigh --url http://127.0.0.1:80/x -n 50k --heap 6m --gc serial -- java -jar a/app.jar").unwrap();
+        assert_eq!((scenario.name.as_str(), scenario.configurations[0].name.as_str()), ("app", "serial-6m"));
+        let phases: Vec<_> = scenario.load.iter().map(|phase| phase.name.as_str()).collect();
+        assert_eq!(phases, ["warmup", "steady", "rest"]);
+        assert_eq!(scenario.load[0].kind, scenario.load[1].kind);
+        assert_eq!(scenario.marks.len(), 5);
+        assert_eq!(scenario.configurations[0].jvm_options(), ["-Xms6m", "-Xmx6m", "-XX:+UseSerialGC"]);
+    }
+
+    #[test]
+    fn no_warm_up_and_no_rest_take_their_marks_along() {
+        let scenario = weigh("loadline weigh --warmup none --rest 0 -- server {port}").unwrap();
+        assert_eq!(scenario.load.len(), 1);
+        assert_eq!(scenario.marks.len(), 3);
+        assert_eq!(scenario.subject.port, None);
+    }
+
+    #[test]
+    fn without_url_or_port_it_asks() {
+        assert!(weigh("loadline weigh -- java -jar app.jar").unwrap_err().what.contains("where does the load go"));
+        assert!(weigh("loadline weigh --marks warm --warmup none -- x {port}").is_err());
+    }
+}

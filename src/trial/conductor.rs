@@ -1,0 +1,330 @@
+//! The order of a trial: start, ready, mark, warm-up, mark, load, mark, rest, mark, collect, mark, end.
+
+use super::event::Event;
+use super::sampler::{Sampler, Sources};
+use super::watched::Watched;
+use super::{doubts, ending, seconds_since};
+use crate::clock::Clock;
+use crate::doubt::Doubt;
+use crate::error::{Error, Result};
+use crate::load::Outcome;
+use crate::record::{Machine, Sample, Trial};
+use crate::scenario::{Configuration, MarkPoint, PhaseKind, Scenario};
+use crate::subject::{CpuPlan, FoundJdk, Launch, OptionsPassed, Place, ReadyInfo, Running, Spawner};
+use crate::subject::{check_port_free, cpus, free_port, jdk};
+use hdrhistogram::Histogram;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// What a trial is given.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    /// What to run.
+    pub scenario: &'a Scenario,
+    /// Which way to run it.
+    pub configuration: &'a Configuration,
+    /// Which repetition of all configurations, from 0.
+    pub block: u32,
+    /// Position in the run, from 0.
+    pub index: u32,
+    /// Time.
+    pub clock: Clock,
+    /// Starts processes.
+    pub spawner: &'a Spawner,
+    /// The JDKs of this machine.
+    pub jdks: &'a [FoundJdk],
+    /// The machine as it was before the first trial.
+    pub machine: &'a Machine,
+    /// Where the subject's output is kept.
+    pub log: Option<PathBuf>,
+    /// Name of the trial's folder in the archive.
+    pub folder: Option<String>,
+    /// Set when the user wants to stop.
+    pub interrupt: &'a AtomicBool,
+}
+
+impl Setup<'_> {
+    /// Whether the user wants to stop.
+    pub(super) fn interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+}
+
+/// What a trial yields, however it ended.
+#[derive(Debug)]
+pub struct Conducted {
+    /// All that was measured before it ended.
+    pub trial: Trial,
+    /// What stopped it before its plan was done.
+    pub error: Option<Error>,
+}
+
+/// Runs one trial from the start of the subject to its end. The subject has ended when this returns.
+pub fn conduct(setup: &Setup<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Conducted {
+    let mut trial = Trial::new(&setup.configuration.name, setup.block, setup.index);
+    trial.folder.clone_from(&setup.folder);
+    trial.limit_bytes = setup.configuration.limit.map(|limit| limit.0);
+    let error = run(setup, &mut trial, emit).err().map(|error| {
+        let number = setup.index + 1;
+        error.at(format!("configuration: {}, trial {number}", setup.configuration.name))
+    });
+    ending::classify(&mut trial, error.as_ref());
+    emit(Event::Ended(&trial));
+    Conducted { trial, error }
+}
+
+fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) -> Result<()> {
+    let plan = CpuPlan::new(&setup.configuration.cpus, &setup.scenario.load_cpus, setup.spawner.cpus())?;
+    let launch = prepare(setup, &plan)?;
+    check_port_free(&launch.host, launch.port)?;
+    cpus::pin_this_thread(plan.load.as_deref().unwrap_or(setup.spawner.cpus()))?;
+    trial.command.clone_from(&launch.argv);
+    (trial.subject_cpus, trial.load_cpus) = (plan.subject.clone(), plan.load.clone());
+    emit(Event::Starting { configuration: &setup.configuration.name, command: &launch.argv });
+    let mut running = setup.spawner.start(&launch, setup.log.as_deref())?;
+    let mut found = doubts::of_machine(setup.machine, plan.subject.is_none());
+    let done = weigh(setup, trial, &mut running, &mut found, emit);
+    found.extend(running.output().log_trouble().map(|trouble| Doubt::LogIncomplete { why: trouble.what }));
+    let ended = running.end(setup.scenario.subject.end_within.0);
+    found.extend(doubts::of_trial(trial));
+    found.iter().for_each(|doubt| emit(Event::Doubted(doubt)));
+    trial.doubts = found.into_iter().map(Into::into).collect();
+    let left = ended.left;
+    trial.end = Some(ending::record(ended));
+    match left {
+        0 => done,
+        n => Err(Error::machine(format!("{n} processes of the subject could not be killed"))),
+    }
+}
+
+/// The command line of this trial.
+fn prepare(setup: &Setup<'_>, plan: &CpuPlan) -> Result<Launch> {
+    let (subject, configuration) = (&setup.scenario.subject, setup.configuration);
+    let wanted = configuration.jdk.as_ref();
+    let chosen = wanted.map(|wanted| jdk::choose(wanted, setup.jdks, setup.clock)).transpose()?;
+    let port = match subject.port {
+        Some(port) => port,
+        None => free_port(&subject.host)?,
+    };
+    let mut launch = Launch::new(subject, configuration, &Place { port, cpus: plan, jdk: chosen.as_ref() })?;
+    // Loadline pins itself; a subject that is not pinned must not inherit that.
+    launch.cpus.get_or_insert_with(|| setup.spawner.cpus().to_vec());
+    Ok(launch)
+}
+
+/// All that happens between the start of the command and its end.
+fn weigh(
+    setup: &Setup<'_>,
+    trial: &mut Trial,
+    running: &mut Running,
+    found: &mut Vec<Doubt>,
+    emit: &mut dyn FnMut(Event<'_>),
+) -> Result<()> {
+    let ready = running.wait_ready(setup.scenario.subject.ready_within.0, &|| setup.interrupted())?;
+    trial.ready_s = Some(ready.took.as_secs_f64());
+    emit(Event::Ready { pid: ready.jvm_pid, after: ready.took });
+    let mut trialling = Trialling::begin(setup, trial, running, found, emit, &ready)?;
+    let done = trialling.go_through();
+    trialling.finish();
+    done
+}
+
+/// What arrives from the threads of a trial.
+pub(super) enum Message {
+    /// From the sampler.
+    Sample(Sample),
+    /// From the load: about a second of it.
+    Interval { start_ns: u64, end_ns: u64, service: Histogram<u64> },
+    /// From the load: it is over.
+    LoadDone(Box<Result<Outcome>>),
+}
+
+/// A trial under way.
+pub(super) struct Trialling<'a> {
+    pub(super) setup: &'a Setup<'a>,
+    pub(super) trial: &'a mut Trial,
+    pub(super) running: &'a mut Running,
+    pub(super) doubts: &'a mut Vec<Doubt>,
+    pub(super) emit: &'a mut dyn FnMut(Event<'_>),
+    pub(super) watched: Watched,
+    /// `None` once it was stopped.
+    pub(super) sampler: Option<Sampler>,
+    pub(super) sender: Sender<Message>,
+    receiver: Receiver<Message>,
+    pub(super) address: SocketAddr,
+    /// The start of the command: the origin of all times of the record.
+    pub(super) origin_ns: u64,
+    /// Highest RSS on the timeline since it was last set to 0.
+    pub(super) rss_bytes_max: u64,
+    /// The C allocator as the last mark saw it.
+    pub(super) allocator: Option<String>,
+}
+
+impl<'a> Trialling<'a> {
+    fn begin(
+        setup: &'a Setup<'a>,
+        trial: &'a mut Trial,
+        running: &'a mut Running,
+        doubts: &'a mut Vec<Doubt>,
+        emit: &'a mut dyn FnMut(Event<'_>),
+        ready: &ReadyInfo,
+    ) -> Result<Self> {
+        let own_cgroup = running.cgroup().is_some();
+        let watched = Watched::open(ready.jvm_pid, own_cgroup, setup.clock, doubts)?;
+        if !ready.other_jvm_pids.is_empty() {
+            doubts.push(Doubt::SeveralJvms { pid: ready.jvm_pid, others: ready.other_jvm_pids.clone() });
+        }
+        let address = match ready.address {
+            Some(address) => address,
+            None => resolve(&running.launch().host, running.launch().port)?,
+        };
+        let origin_ns = running.started_at().as_nanos() as u64;
+        let (sender, receiver) = channel();
+        let sources =
+            Sources { pid: ready.jvm_pid, own_cgroup, origin_ns, hz: setup.scenario.sample_hz, clock: setup.clock };
+        let sampler = Some(Sampler::start(sources, sender.clone(), Message::Sample));
+        Ok(Self {
+            setup,
+            trial,
+            running,
+            doubts,
+            emit,
+            watched,
+            sampler,
+            sender,
+            receiver,
+            address,
+            origin_ns,
+            rss_bytes_max: 0,
+            allocator: None,
+        })
+    }
+
+    /// Marks and phases in their order.
+    fn go_through(&mut self) -> Result<()> {
+        let scenario = self.setup.scenario;
+        let last_work = scenario.last_work();
+        self.mark(MarkPoint::Start);
+        self.identify();
+        for (index, phase) in scenario.load.iter().enumerate() {
+            let done = self.phase(phase)?;
+            let answered = done.record.ok > 0;
+            if let PhaseKind::Work(_) = phase.kind {
+                let subject_cpus = self.running.launch().cpus.as_ref().map_or(1, Vec::len);
+                self.doubts.extend(doubts::of_phase(&done.record, &done.usage, subject_cpus));
+                if !answered {
+                    let error = ending::no_answer(&done.record, self.running);
+                    self.trial.phases.push(done.record);
+                    return Err(error);
+                }
+            }
+            self.trial.phases.push(done.record);
+            if phase.is_warmup() {
+                self.mark(MarkPoint::Warm);
+            }
+            if last_work == Some(index) {
+                self.mark(MarkPoint::Loaded);
+            }
+        }
+        if scenario.rests() {
+            self.mark(MarkPoint::Rested);
+        }
+        self.mark(MarkPoint::Collected);
+        self.alive_at_the_end()
+    }
+
+    /// What the JVM is and whether it does as it was told. After the first mark, so that asking is not in it.
+    fn identify(&mut self) {
+        self.watched.attach(&mut self.trial.observer, self.doubts);
+        let options = self.setup.configuration.jvm_options();
+        let complaints = self.running.output().complaints();
+        let identity = self.watched.identify(&options, &complaints, self.doubts);
+        if let Some(flags) = &identity.flags {
+            self.doubts.extend(doubts::of_limit(self.setup.configuration.limit, &self.trial.command, flags));
+        }
+        let mut jvm = identity.jvm;
+        jvm.options_through = through(&self.running.launch().options_passed);
+        jvm.allocator.clone_from(&self.allocator);
+        self.trial.jvm = Some(jvm);
+    }
+
+    /// The death of the subject, as an error, if it has died.
+    pub(super) fn death(&mut self) -> Option<Error> {
+        self.has_died().then(|| ending::died(self.running))
+    }
+
+    /// Whether the subject or the JVM in it has died.
+    pub(super) fn has_died(&self) -> bool {
+        self.running.lost() || !self.watched.lives()
+    }
+
+    fn alive_at_the_end(&mut self) -> Result<()> {
+        match self.death() {
+            Some(error) => Err(error.at("at the last mark")),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for a message and passes it on. The outcome of the load, where that was the message.
+    pub(super) fn next_message(&mut self, phase: Option<&str>, within: Duration) -> Option<Result<Outcome>> {
+        match self.receiver.recv_timeout(within).ok()? {
+            Message::Sample(sample) => self.pass_on(phase, &sample),
+            Message::Interval { start_ns, end_ns, service } => {
+                let start = Duration::from_secs_f64(self.setup.clock.origin_unix_s()) + Duration::from_nanos(start_ns);
+                let length = Duration::from_nanos(end_ns.saturating_sub(start_ns));
+                let phase = phase.unwrap_or("load");
+                (self.emit)(Event::Interval { phase, service: &service, start, length });
+            }
+            Message::LoadDone(outcome) => return Some(*outcome),
+        }
+        None
+    }
+
+    fn pass_on(&mut self, phase: Option<&str>, sample: &Sample) {
+        self.rss_bytes_max = self.rss_bytes_max.max(sample.rss_bytes);
+        (self.emit)(Event::Sample { phase, sample });
+    }
+
+    /// Ends the sampling, passes on what is left, and notes what weighing cost.
+    fn finish(&mut self) {
+        let cost = self.sampler.take().map(Sampler::stop).unwrap_or_default();
+        while let Ok(message) = self.receiver.try_recv() {
+            if let Message::Sample(sample) = message {
+                self.pass_on(None, &sample);
+            }
+        }
+        let observer = &mut self.trial.observer;
+        observer.samples = cost.samples;
+        observer.sample_us_mean = (cost.samples > 0).then(|| cost.ns as f64 / 1e3 / cost.samples as f64);
+        observer.own_rss_bytes_peak = own_rss_peak(&self.setup.clock);
+    }
+
+    /// Seconds since the start of the command.
+    pub(super) fn seconds(&self, now_ns: u64) -> f64 {
+        seconds_since(self.origin_ns, now_ns)
+    }
+}
+
+/// The first address of a host that readiness did not need.
+fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
+    let found = (host, port).to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    found.ok_or_else(|| Error::request(format!("`{host}` has no address")))
+}
+
+fn through(passed: &OptionsPassed) -> String {
+    match passed {
+        OptionsPassed::NoneNeeded => "none_needed".to_owned(),
+        OptionsPassed::AtPlaceholder => "placeholder".to_owned(),
+        OptionsPassed::AfterJava => "command_line".to_owned(),
+        OptionsPassed::ByVariable(name) => name.clone(),
+    }
+}
+
+/// Loadline's own peak RSS.
+fn own_rss_peak(clock: &Clock) -> Option<u64> {
+    let own = crate::observe::procfs::Process::open(std::process::id()).ok()?;
+    own.status(clock).ok().map(|status| status.value.rss_peak.0)
+}

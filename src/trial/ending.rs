@@ -1,0 +1,91 @@
+//! How a trial ended: the end of the subject in words, and which outcome that is.
+
+use crate::error::{Error, ErrorKind};
+use crate::record::{End, Outcome, PhaseRecord, Trial};
+use crate::subject::{Ended, EndCause, Exit, Running};
+
+/// Lines of the subject's output shown with an error.
+const SAID_LINES: usize = 10;
+/// Lines of the subject's output kept in the record.
+const KEPT_LINES: usize = 20;
+
+/// The outcome of a trial that was stopped by this error, or by none.
+pub(super) fn classify(trial: &mut Trial, error: Option<&Error>) {
+    let cause = trial.end.as_ref().map(|end| end.cause.as_str());
+    trial.outcome = match error.map(|error| error.kind) {
+        None => Outcome::Completed,
+        Some(ErrorKind::Subject) if cause == Some("oom_kill") => Outcome::Killed,
+        Some(ErrorKind::Subject) => Outcome::SubjectFailed,
+        Some(_) => Outcome::Aborted,
+    };
+    trial.why = error.map(|error| error.what.clone());
+}
+
+/// The end of the subject as it is recorded.
+pub(super) fn record(mut ended: Ended) -> End {
+    let (cause, why) = match &ended.cause {
+        EndCause::AsAsked => ("as_asked", "it ended when asked to".to_owned()),
+        EndCause::AskedThenKilled => ("killed_after_term", "it did not end when asked to and was killed".to_owned()),
+        EndCause::ByItself => ("by_itself", "it ended by itself".to_owned()),
+        EndCause::OomKill => ("oom_kill", "the kernel killed it because its memory limit was reached".to_owned()),
+        EndCause::OutOfMemoryError(error) => ("out_of_memory_error", format!("it ended by itself after `{error}`")),
+        EndCause::GuardianLost => ("guardian_lost", "its guardian was killed, and so was it".to_owned()),
+    };
+    let text = match ended.exit {
+        Some(exit) => format!("{why} ({exit})"),
+        None => why,
+    };
+    let surplus = ended.tail.len().saturating_sub(KEPT_LINES);
+    ended.tail.drain(..surplus);
+    End {
+        cause: cause.to_owned(),
+        exit_code: match ended.exit {
+            Some(Exit::Code(code)) => Some(code),
+            _ => None,
+        },
+        signal: match ended.exit {
+            Some(Exit::Signal(signal)) => Some(signal),
+            _ => None,
+        },
+        text,
+        last_lines: ended.tail,
+    }
+}
+
+/// The subject died while it was needed.
+pub(super) fn died(running: &Running) -> Error {
+    let how = running.ended().map_or_else(|| "its JVM is gone".to_owned(), |exit| exit.to_string());
+    let what = if running.oom_kills() > 0 {
+        format!("the subject was killed because its memory limit was reached: {how}")
+    } else if let Some(error) = running.output().out_of_memory_error() {
+        format!("the subject died after `{error}`: {how}")
+    } else {
+        format!("the subject died: {how}")
+    };
+    let error = Error::subject(what).said(running.output().tail_texts(SAID_LINES));
+    if running.oom_kills() > 0 { error.hint("raise `--limit`, or lower `--heap`") } else { error }
+}
+
+/// Not one answer of a phase was correct, so no number of it means anything.
+pub(super) fn no_answer(phase: &PhaseRecord, running: &Running) -> Error {
+    let failed = phase.failed.describe();
+    let what = match phase.cut_short.as_deref() {
+        _ if phase.requests == 0 => format!("the subject answered nothing in phase {}", phase.name),
+        _ => format!("not one of {} answers in phase {} was correct: {failed}", phase.requests, phase.name),
+    };
+    let mut error = Error::subject(what);
+    if let Some(why) = &phase.cut_short {
+        error = error.at(format!("given up: {why}"));
+    }
+    if !phase.wrong_statuses.is_empty() {
+        let statuses: Vec<_> = phase.wrong_statuses.iter().map(|(status, n)| format!("{status} ({n} times)")).collect();
+        error = error.at(format!("statuses: {}", statuses.join(", ")));
+    }
+    let hint = match () {
+        () if phase.failed.status > 0 => "check the path in `--url`, or name the status you expect with `--expect-status`",
+        () if phase.failed.timeout > 0 => "the server accepts connections but does not answer; look at its log in the archive",
+        () if phase.failed.protocol > 0 => "the port does not speak HTTP/1.1; check `--url`",
+        () => "look at the subject's log in the archive",
+    };
+    error.said(running.output().tail_texts(SAID_LINES)).hint(hint)
+}

@@ -1,0 +1,58 @@
+//! What happens in a trial, as it happens. Progress, log and archive are sinks of this one stream.
+
+use crate::doubt::Doubt;
+use crate::record::{Mark, PhaseRecord, Sample, Trial};
+use hdrhistogram::Histogram;
+use std::time::Duration;
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The command is about to be started.
+    Starting {
+        /// Name of the configuration.
+        configuration: &'a str,
+        /// The command as started.
+        command: &'a [String],
+    },
+    /// The subject is ready.
+    Ready {
+        /// Process id of the JVM.
+        pid: u32,
+        /// Since the start of the command.
+        after: Duration,
+    },
+    /// A phase begins.
+    PhaseStarted {
+        /// Name of the phase.
+        name: &'a str,
+        /// What happens in it, in words.
+        description: String,
+    },
+    /// About a second of a phase of work.
+    Interval {
+        /// Name of the phase.
+        phase: &'a str,
+        /// Service times of correct answers, ns.
+        service: &'a Histogram<u64>,
+        /// Seconds since the Unix epoch.
+        start: Duration,
+        /// Length.
+        length: Duration,
+    },
+    /// A sample of the timeline.
+    Sample {
+        /// Name of the running phase, where one runs.
+        phase: Option<&'a str>,
+        /// The sample.
+        sample: &'a Sample,
+    },
+    /// A phase ended.
+    PhaseEnded(&'a PhaseRecord),
+    /// The subject was weighed.
+    Marked(&'a Mark),
+    /// Something makes a number doubtful.
+    Doubted(&'a Doubt),
+    /// The trial is over, however it ended.
+    Ended(&'a Trial),
+}

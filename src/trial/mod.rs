@@ -1,0 +1,20 @@
+//! The conductor of one trial: start, ready, marks, phases, end. Emits events and yields a record; knows nothing of
+//! terminals, files or other trials.
+
+mod conductor;
+mod doubts;
+mod ending;
+mod event;
+mod mark;
+mod phase;
+mod sampler;
+mod watched;
+
+pub use conductor::{Conducted, Setup, conduct};
+pub use event::Event;
+pub use phase::describe;
+
+/// Seconds from one reading of the clock to another.
+fn seconds_since(origin_ns: u64, now_ns: u64) -> f64 {
+    now_ns.saturating_sub(origin_ns) as f64 / 1e9
+}

@@ -1,0 +1,274 @@
+//! One phase of a trial: the load on a thread of its own, or rest, with the resources of both sides before and after.
+
+use super::conductor::{Message, Trialling};
+use super::event::Event;
+use super::seconds_since;
+use crate::error::{Error, Result};
+use crate::load::{self, Control, End, GiveUp, Outcome, Plan};
+use crate::observe::machine::{self, CpuTimes};
+use crate::record::{Failures, Generator, PhaseRecord, Quantiles, SubjectWork};
+use crate::scenario::{Phase, PhaseKind, Work};
+use crate::units::Span;
+use hdrhistogram::Histogram;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a waiting conductor looks after the subject and the user.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// A load that was stopped comes back within 100 ms; this bounds the wait for one that does not.
+const STOPPED_WITHIN: Duration = Duration::from_secs(10);
+
+/// What a phase yields: its record, and the machine's CPU time in it.
+pub(super) struct Done {
+    pub(super) record: PhaseRecord,
+    pub(super) usage: Usage,
+}
+
+/// CPU time in a phase, by whom.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Usage {
+    /// All CPUs, all programs.
+    pub(super) machine: Option<CpuTimes>,
+    /// Subject and Loadline together.
+    pub(super) ours: Duration,
+    /// Length of the phase.
+    pub(super) elapsed: Duration,
+}
+
+impl Trialling<'_> {
+    /// Runs a phase to its end.
+    ///
+    /// # Errors
+    /// `Interrupted`; `Subject` where the subject died or not one answer was correct.
+    pub(super) fn phase(&mut self, phase: &Phase) -> Result<Done> {
+        let description = describe(phase);
+        (self.emit)(Event::PhaseStarted { name: &phase.name, description });
+        self.rss_bytes_max = 0;
+        let before = self.snapshot();
+        let outcome = match &phase.kind {
+            PhaseKind::Work(work) => Some(self.work(&phase.name, work)?),
+            PhaseKind::Idle(span) => {
+                self.rest(&phase.name, *span)?;
+                None
+            }
+        };
+        let after = self.snapshot();
+        let mut record = match (&outcome, &phase.kind) {
+            (Some(outcome), PhaseKind::Work(work)) => record_work(outcome, work),
+            _ => PhaseRecord { model: "idle".to_owned(), ..PhaseRecord::default() },
+        };
+        record.name.clone_from(&phase.name);
+        record.at_s = seconds_since(self.origin_ns, before.at_ns);
+        if outcome.is_none() {
+            record.seconds = seconds_since(before.at_ns, after.at_ns);
+        }
+        record.subject = after.subject_since(&before);
+        record.subject.rss_bytes_max = (self.rss_bytes_max > 0).then_some(self.rss_bytes_max);
+        (self.emit)(Event::PhaseEnded(&record));
+        let usage = after.usage_since(&before);
+        match self.death() {
+            Some(error) => {
+                self.trial.phases.push(record);
+                Err(error.at(format!("in phase {}", phase.name)))
+            }
+            None => Ok(Done { record, usage }),
+        }
+    }
+
+    /// Drives the load on a thread and looks after everything else meanwhile.
+    fn work(&mut self, name: &str, work: &Work) -> Result<Outcome> {
+        let plan = Plan {
+            address: self.address,
+            host: format!("{}:{}", bracketed(&self.setup.scenario.subject.host), self.address.port()),
+            work: work.clone(),
+            seed: self.setup.scenario.seed,
+            give_up: GiveUp::for_work(work),
+        };
+        let control = Arc::new(Control::default());
+        self.watch_load(Some(Arc::clone(&control)));
+        let (clock, sender, in_thread) = (self.setup.clock, self.sender.clone(), Arc::clone(&control));
+        let thread = std::thread::spawn(move || {
+            let mut on_interval = |interval: load::Interval<'_>| {
+                let owned = Message::Interval {
+                    start_ns: interval.start_ns,
+                    end_ns: interval.end_ns,
+                    service: interval.service.clone(),
+                };
+                // The conductor waits for this thread; if it is gone, nobody wants the interval.
+                let _ = sender.send(owned);
+            };
+            let outcome = load::drive(&plan, clock, &in_thread, &mut on_interval);
+            let _ = sender.send(Message::LoadDone(Box::new(outcome)));
+        });
+        let outcome = self.attend(name, &control);
+        self.watch_load(None);
+        if thread.join().is_err() {
+            return Err(Error::bug("the load engine panicked"));
+        }
+        outcome
+    }
+
+    fn watch_load(&self, control: Option<Arc<Control>>) {
+        if let Some(sampler) = &self.sampler {
+            sampler.watch(control);
+        }
+    }
+
+    /// Waits for the load; stops it when the user or the subject's death says so.
+    fn attend(&mut self, name: &str, control: &Control) -> Result<Outcome> {
+        let mut give_up_ns = u64::MAX;
+        loop {
+            if let Some(outcome) = self.next_message(Some(name), LOOK_EVERY) {
+                return match (outcome, self.setup.interrupted()) {
+                    (_, true) => Err(Error::interrupted().at(format!("in phase {name}"))),
+                    (outcome, false) => outcome.map_err(|error| error.at(format!("in phase {name}"))),
+                };
+            }
+            let now_ns = self.setup.clock.now_ns();
+            if !control.is_stopped() && (self.setup.interrupted() || self.has_died()) {
+                control.stop();
+                give_up_ns = now_ns + STOPPED_WITHIN.as_nanos() as u64;
+            }
+            if now_ns > give_up_ns {
+                return Err(Error::bug("the load engine did not stop when it was told to"));
+            }
+        }
+    }
+
+    fn rest(&mut self, name: &str, span: Span) -> Result<()> {
+        let end_ns = self.setup.clock.now_ns() + span.0.as_nanos() as u64;
+        loop {
+            let left_ns = end_ns.saturating_sub(self.setup.clock.now_ns());
+            if left_ns == 0 || self.has_died() {
+                return Ok(());
+            }
+            if self.setup.interrupted() {
+                return Err(Error::interrupted().at(format!("in phase {name}")));
+            }
+            self.next_message(Some(name), LOOK_EVERY.min(Duration::from_nanos(left_ns)));
+        }
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let clock = self.setup.clock;
+        let watched = &mut self.watched;
+        let jvm = watched.counters.as_mut().and_then(|counters| counters.sample(&clock).ok()).map(|r| r.value);
+        Snapshot {
+            at_ns: clock.now_ns(),
+            machine: machine::cpu_times(),
+            subject_cpu: watched.process.stat(&clock).ok().map(|stat| stat.value.cpu()),
+            own_cpu: own_cpu(),
+            gc: jvm.map(|jvm| (jvm.gc_count, jvm.gc_ns)),
+        }
+    }
+}
+
+/// The resources of both sides at a moment.
+struct Snapshot {
+    at_ns: u64,
+    machine: Option<CpuTimes>,
+    subject_cpu: Option<Duration>,
+    own_cpu: Duration,
+    gc: Option<(u64, u64)>,
+}
+
+impl Snapshot {
+    fn subject_since(&self, before: &Self) -> SubjectWork {
+        let gc = self.gc.zip(before.gc);
+        SubjectWork {
+            cpu_s: self.subject_cpu_since(before).map(|cpu| cpu.as_secs_f64()),
+            gc_count: gc.map(|(after, before)| after.0.saturating_sub(before.0)),
+            gc_ms: gc.map(|(after, before)| after.1.saturating_sub(before.1) as f64 / 1e6),
+            rss_bytes_max: None,
+        }
+    }
+
+    fn subject_cpu_since(&self, before: &Self) -> Option<Duration> {
+        self.subject_cpu.zip(before.subject_cpu).map(|(after, before)| after.saturating_sub(before))
+    }
+
+    fn usage_since(&self, before: &Self) -> Usage {
+        let subject = self.subject_cpu_since(before).unwrap_or_default();
+        Usage {
+            machine: self.machine.as_ref().zip(before.machine.as_ref()).map(|(after, before)| after.since(before)),
+            ours: subject + self.own_cpu.saturating_sub(before.own_cpu),
+            elapsed: Duration::from_nanos(self.at_ns.saturating_sub(before.at_ns)),
+        }
+    }
+}
+
+/// CPU time of Loadline, all threads.
+fn own_cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// An IPv6 address as it stands in a URL and in `Host`.
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+}
+
+/// A phase in words: `GET /hello, closed, 25 connections, 50,000 requests, keep-alive`.
+pub fn describe(phase: &Phase) -> String {
+    match &phase.kind {
+        PhaseKind::Idle(span) => format!("idle, {span}"),
+        PhaseKind::Work(work) => {
+            let alive = if work.keep_alive { "keep-alive" } else { "a connection for each request" };
+            format!("{} {}, {}, {alive}", work.request.method.as_str(), work.request.path, work.schedule)
+        }
+    }
+}
+
+fn record_work(outcome: &Outcome, work: &Work) -> PhaseRecord {
+    let f = &outcome.failures;
+    let elapsed_s = outcome.elapsed_ns as f64 / 1e9;
+    let cpu_s = outcome.cpu_ns as f64 / 1e9;
+    PhaseRecord {
+        model: work.schedule.model().to_owned(),
+        seconds: elapsed_s,
+        requests: outcome.requests,
+        ok: outcome.ok,
+        failed: Failures {
+            status: f.status,
+            short: f.short,
+            refused: f.refused,
+            reset: f.reset,
+            timeout: f.timeout,
+            ports: f.ports,
+            protocol: f.protocol,
+        },
+        achieved_per_s: outcome.achieved_per_s(),
+        service_ms: quantiles(&outcome.service),
+        response_ms: outcome.response.as_ref().and_then(quantiles),
+        generator: Some(Generator {
+            cpu_us_per_request: if outcome.requests == 0 { 0.0 } else { cpu_s * 1e6 / outcome.requests as f64 },
+            cpu_share: if elapsed_s > 0.0 { cpu_s / elapsed_s } else { 0.0 },
+            lag_ms_p99: None,
+            connections_opened: outcome.connections_opened,
+            received_bytes: outcome.bytes_received,
+        }),
+        cut_short: match &outcome.ended {
+            End::Done => None,
+            End::Stopped => Some("it was stopped".to_owned()),
+            End::GaveUp(why) => Some(why.clone()),
+        },
+        wrong_statuses: outcome.wrong_statuses.clone(),
+        ..PhaseRecord::default()
+    }
+}
+
+/// `None` where nothing was answered correctly.
+fn quantiles(histogram: &Histogram<u64>) -> Option<Quantiles> {
+    if histogram.is_empty() {
+        return None;
+    }
+    let ms = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e6;
+    Some(Quantiles {
+        p50: ms(0.5),
+        p90: ms(0.9),
+        p99: ms(0.99),
+        p999: ms(0.999),
+        max: histogram.max() as f64 / 1e6,
+        mean: histogram.mean() / 1e6,
+    })
+}

@@ -1,0 +1,131 @@
+//! The timeline: a thread that samples the cheap sources at 10–100 Hz while the trial goes on.
+
+use super::seconds_since;
+use crate::clock::Clock;
+use crate::load::Control;
+use crate::observe::cgroup::MemoryCgroup;
+use crate::observe::hsperfdata::HsPerf;
+use crate::observe::procfs::Process;
+use crate::record::Sample;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A running sampler; ends when dropped.
+pub(super) struct Sampler {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Cost>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    stop: AtomicBool,
+    /// The load of the running phase, whose counts go into the samples.
+    load: Mutex<Option<Arc<Control>>>,
+}
+
+/// What sampling cost Loadline.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Cost {
+    pub(super) samples: u64,
+    pub(super) ns: u64,
+}
+
+/// What the sampler reads; its own handles, so that it shares nothing with the marks.
+pub(super) struct Sources {
+    pub(super) pid: u32,
+    pub(super) own_cgroup: bool,
+    pub(super) origin_ns: u64,
+    pub(super) hz: u32,
+    pub(super) clock: Clock,
+}
+
+impl Sampler {
+    /// Starts sampling; samples arrive as `wrap(sample)` on the channel until the process is gone or this is dropped.
+    pub(super) fn start<M: Send + 'static>(
+        sources: Sources,
+        to: Sender<M>,
+        wrap: impl Fn(Sample) -> M + Send + 'static,
+    ) -> Self {
+        let shared = Arc::new(Shared::default());
+        let in_thread = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || run(&sources, &in_thread, |sample| to.send(wrap(sample)).is_ok()));
+        Self { shared, thread: Some(thread) }
+    }
+
+    /// Says whose counts go into the samples from now on.
+    pub(super) fn watch(&self, load: Option<Arc<Control>>) {
+        *self.shared.load.lock().unwrap_or_else(PoisonError::into_inner) = load;
+    }
+
+    /// Stops and says what it cost.
+    pub(super) fn stop(mut self) -> Cost {
+        self.halt()
+    }
+
+    fn halt(&mut self) -> Cost {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        let Some(thread) = self.thread.take() else { return Cost::default() };
+        thread.thread().unpark();
+        thread.join().unwrap_or_default()
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+fn run(sources: &Sources, shared: &Shared, send: impl Fn(Sample) -> bool) -> Cost {
+    let mut cost = Cost::default();
+    let clock = sources.clock;
+    let Ok(process) = Process::open(sources.pid) else { return cost };
+    let mut counters = HsPerf::open(&process, &clock).ok();
+    let cgroup = sources.own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
+    let period_ns = 1_000_000_000 / u64::from(sources.hz.max(1));
+    let mut due_ns = clock.now_ns();
+    while !shared.stop.load(Ordering::Relaxed) {
+        let begin_ns = clock.now_ns();
+        let Some(mut sample) = read(&process, counters.as_mut(), cgroup.as_ref(), &clock) else { break };
+        sample.at_s = seconds_since(sources.origin_ns, begin_ns);
+        if let Some(load) = shared.load.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            (sample.ok, sample.failed) = (load.ok(), load.failed());
+        }
+        cost.samples += 1;
+        cost.ns += clock.now_ns() - begin_ns;
+        if !send(sample) {
+            break;
+        }
+        // A late sample does not hurry the next ones: missed periods are left out, not made up.
+        due_ns = (due_ns + period_ns).max(clock.now_ns().saturating_sub(period_ns));
+        std::thread::park_timeout(Duration::from_nanos(due_ns.saturating_sub(clock.now_ns())));
+    }
+    cost
+}
+
+/// One sample; `None` once the process has gone.
+fn read(process: &Process, counters: Option<&mut HsPerf>, cgroup: Option<&MemoryCgroup>, clock: &Clock) -> Option<Sample> {
+    let statm = process.statm(clock).ok()?.value;
+    let status = process.status(clock).ok()?.value;
+    if statm.resident.0 == 0 {
+        return None;
+    }
+    let jvm = counters.and_then(|counters| counters.sample(clock).ok()).map(|reading| reading.value);
+    Some(Sample {
+        at_s: 0.0,
+        rss_bytes: statm.resident.0,
+        anon_bytes: Some(status.rss_anon.0),
+        charge_bytes: cgroup.and_then(|cgroup| cgroup.usage(clock).ok()).map(|usage| usage.value.0),
+        threads: Some(status.threads),
+        heap_used_bytes: jvm.map(|jvm| jvm.heap_used.0),
+        heap_committed_bytes: jvm.map(|jvm| jvm.heap_committed.0),
+        metaspace_used_bytes: jvm.map(|jvm| jvm.metaspace_used.0),
+        gc_count: jvm.map(|jvm| jvm.gc_count),
+        gc_ms: jvm.map(|jvm| jvm.gc_ns as f64 / 1e6),
+        ok: 0,
+        failed: 0,
+    })
+}

@@ -1,0 +1,158 @@
+//! A JVM under observation: its sources, opened once, and what it says of itself.
+
+use crate::clock::Clock;
+use crate::doubt::Doubt;
+use crate::error::{Error, Result};
+use crate::observe::attach::Attach;
+use crate::observe::cgroup::MemoryCgroup;
+use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
+use crate::observe::procfs::Process;
+use crate::observe::vm_flags::{Flags, differences};
+use crate::observe::vm_version::VmVersion;
+use crate::record::{Jvm, Observer};
+use crate::subject::{Complaint, ComplaintKind};
+
+/// A JVM and the sources it can be read from.
+pub(super) struct Watched {
+    pub(super) clock: Clock,
+    pub(super) process: Process,
+    pub(super) counters: Option<HsPerf>,
+    /// Only where the subject has a cgroup of its own.
+    pub(super) cgroup: Option<MemoryCgroup>,
+    /// `None` before the first mark and where the JVM cannot be asked.
+    attach: Option<Attach>,
+    attach_tried: bool,
+    /// Whether NMT has a baseline to compare with.
+    pub(super) baseline: bool,
+}
+
+impl Watched {
+    /// Opens the sources that do not touch the JVM.
+    ///
+    /// # Errors
+    /// `Subject` where the process has gone.
+    pub(super) fn open(pid: u32, own_cgroup: bool, clock: Clock, doubts: &mut Vec<Doubt>) -> Result<Self> {
+        let process = Process::open(pid)
+            .map_err(|cause| Error::subject(format!("the JVM with pid {pid} went away before it was weighed: {cause}")))?;
+        let counters = HsPerf::open(&process, &clock)
+            .inspect_err(|cause| doubts.push(Doubt::CountersMissing { why: cause.why.clone() }))
+            .ok();
+        let cgroup = own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
+        Ok(Self { clock, process, counters, cgroup, attach: None, attach_tried: false, baseline: false })
+    }
+
+    /// Attaches once; measures what that adds to the JVM, the only part of weighing that does.
+    pub(super) fn attach(&mut self, observer: &mut Observer, doubts: &mut Vec<Doubt>) {
+        if std::mem::replace(&mut self.attach_tried, true) {
+            return;
+        }
+        let rss = |process: &Process, clock| process.statm(clock).map(|statm| statm.value.resident.0 as i64).ok();
+        let before = rss(&self.process, &self.clock);
+        match Attach::connect(&self.process, &self.clock) {
+            Ok(attached) => {
+                observer.attach_ms = Some(attached.cost_ns as f64 / 1e6);
+                self.attach = Some(attached.value);
+                let after = rss(&self.process, &self.clock);
+                observer.attach_rss_bytes = after.zip(before).map(|(after, before)| after - before);
+            }
+            Err(cause) => doubts.push(Doubt::AttachMissing { why: cause.why }),
+        }
+    }
+
+    /// Sends a diagnostic command. `None` where the JVM cannot be asked at all; that doubt is raised once, by `attach`.
+    pub(super) fn ask(&self, command: &str) -> Option<std::result::Result<String, String>> {
+        let reply = self.attach.as_ref()?.jcmd(command);
+        Some(reply.map(|reply| reply.value).map_err(|cause| cause.to_string()))
+    }
+
+    /// Whether the process is still the same and alive.
+    pub(super) fn lives(&self) -> bool {
+        self.process.is_alive()
+    }
+
+    /// What the JVM says of itself, and doubts about options that are not in force as asked.
+    pub(super) fn identify(
+        &mut self,
+        options: &[String],
+        complaints: &[Complaint],
+        doubts: &mut Vec<Doubt>,
+    ) -> Identity {
+        let own = self.counters.as_mut().and_then(|counters| counters.counters(&self.clock).ok());
+        let own = own.map(|reading| reading.value.identity()).unwrap_or_default();
+        let version = self.ask("VM.version").and_then(|reply| reply.ok()).and_then(|text| VmVersion::parse(&text).ok());
+        let flags = self.ask("VM.flags").and_then(|reply| reply.ok()).map(|text| Flags::parse(&text));
+        doubts.extend(flag_doubts(options, flags.as_ref(), complaints));
+        let pid = self.process.pid();
+        Identity { jvm: describe(pid, &own, version, flags.as_ref(), self.process.exe().ok(), options), flags }
+    }
+}
+
+/// What the JVM says of itself.
+pub(super) struct Identity {
+    pub(super) jvm: Jvm,
+    pub(super) flags: Option<Flags>,
+}
+
+/// Options the JVM does not follow: by what is in force where it can be asked, and by its own words.
+fn flag_doubts(options: &[String], flags: Option<&Flags>, complaints: &[Complaint]) -> Vec<Doubt> {
+    let mut ignored = Vec::new();
+    let mut doubts = Vec::new();
+    for difference in flags.map(|flags| differences(options, flags)).unwrap_or_default() {
+        match difference.in_force {
+            Some(in_force) => doubts.push(Doubt::FlagChanged { asked: difference.asked, in_force }),
+            None => ignored.push(difference.asked),
+        }
+    }
+    for complaint in complaints.iter().filter(|complaint| complaint.kind == ComplaintKind::OptionIgnored) {
+        let known = ignored.iter().any(|flag| complaint.line.contains(flag_name(flag)));
+        if !known {
+            ignored.push(format!("`{}`", complaint.line));
+        }
+    }
+    if !ignored.is_empty() {
+        doubts.push(Doubt::FlagsIgnored { flags: ignored });
+    }
+    doubts
+}
+
+/// `UseX` of `-XX:+UseX`, `Y` of `-XX:Y=1`.
+fn flag_name(flag: &str) -> &str {
+    let name = flag.trim_start_matches("-XX:").trim_start_matches(['+', '-']);
+    name.split('=').next().unwrap_or(name)
+}
+
+fn describe(
+    pid: u32,
+    own: &JvmIdentity,
+    version: Option<VmVersion>,
+    flags: Option<&Flags>,
+    exe: Option<std::path::PathBuf>,
+    options: &[String],
+) -> Jvm {
+    let (name, said) = version.map_or((None, None), |version| (Some(version.name), Some(version.version)));
+    Jvm {
+        pid,
+        version: said.or_else(|| own.vm_version.clone()),
+        name: name.or_else(|| own.vm_name.clone()),
+        java: exe.map(|exe| exe.display().to_string()),
+        collector: flags.and_then(collector).map(str::to_owned),
+        options: options.to_vec(),
+        options_through: String::new(),
+        flags: flags.map(|flags| flags.list.iter().map(|(name, _)| flags.spelled(name).unwrap_or_default()).collect()),
+        allocator: None,
+    }
+}
+
+/// The collector in force, by the flag that selects it.
+fn collector(flags: &Flags) -> Option<&'static str> {
+    const SELECTED_BY: [(&str, &str); 7] = [
+        ("UseSerialGC", "Serial"),
+        ("UseG1GC", "G1"),
+        ("UseParallelGC", "Parallel"),
+        ("UseZGC", "Z"),
+        ("UseShenandoahGC", "Shenandoah"),
+        ("UseEpsilonGC", "Epsilon"),
+        ("UseConcMarkSweepGC", "CMS"),
+    ];
+    SELECTED_BY.into_iter().find(|(flag, _)| flags.get(flag) == Some("true")).map(|(_, name)| name)
+}
