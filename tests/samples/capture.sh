@@ -65,17 +65,30 @@ for home in "$@"; do
       ask VM.flags | neutral "$home" "$jdk" > "$to/vm_flags.txt"
       ask VM.native_memory summary scale=KB > "$to/nmt_summary.txt"
       ask VM.native_memory summary.diff scale=KB > "$to/nmt_diff.txt"
-      cp "/proc/$pid/status" "$to/status.txt"
-      cp "/proc/$pid/stat" "$to/stat.txt"
+      cat "/proc/$pid/status" > "$to/status.txt"
+      cat "/proc/$pid/stat" > "$to/stat.txt"
+      cat "/proc/$pid/statm" > "$to/statm.txt"
       cat "/proc/$pid/smaps_rollup" > "$to/smaps_rollup.txt"
-      # About 60 mappings: the named ones once each, and the first anonymous ones.
+      # About 40 mappings: the named ones once each, and the first anonymous ones.
       neutral "$home" "$jdk" < "/proc/$pid/smaps" | awk '
-        /^[0-9a-f]+-[0-9a-f]+ / { path = (NF > 5) ? $6 : "anonymous" NR % 7; keep = ++seen[path] <= 2 && kept < 60; kept += keep }
+        /^[0-9a-f]+-[0-9a-f]+ / { path = (NF > 5) ? $6 : "anonymous" NR % 7; keep = ++seen[path] <= 1 + (path ~ /libjvm/) && kept < 40; kept += keep }
         keep' > "$to/smaps.txt"
     fi
     stop
   done
-  start "$home" -XX:+UseSerialGC
+  # Sizes that the collector rounds up, and a flag that JDK 25 no longer has.
+  start "$home" -XX:+UseParallelGC -Xmx7m -Xms7m -Xss300k -XX:MaxRAMPercentage=75 \
+    -XX:+IgnoreUnrecognizedVMOptions -XX:+UseBiasedLocking
   ask VM.native_memory summary > "$to/nmt_off.txt"
+  ask VM.flags | neutral "$home" "$jdk" > "$to/vm_flags-asked.txt"
   stop
 done
+
+# The memory cgroup of this shell, where the machine has v1. (cgroup-v2 is written by hand, see README.md.)
+memory=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
+if [ -f "$memory/memory.usage_in_bytes" ]; then
+  mkdir -p "$here/cgroup-v1"
+  for file in usage_in_bytes max_usage_in_bytes limit_in_bytes failcnt oom_control stat; do
+    cat "$memory/memory.$file" > "$here/cgroup-v1/memory.$file"
+  done
+fi
