@@ -1,1 +1,101 @@
 //! One file per source of truth: text → values; never adds two sources.
+//!
+//! Every read says when it happened and what it cost ([`Reading`]). A source that is not there is data, not a crash
+//! ([`Unavailable`]): an account of a JVM without hsperfdata is still an account.
+//!
+//! At a mark: [`attach::Attach`] once, then [`smaps`], [`procfs`], [`hsperfdata`], [`cgroup`], `GC.heap_info`, NMT.
+//! In a sampler: [`procfs::Process::statm`], [`procfs::Process::status`], [`hsperfdata::HsPerf::sample`],
+//! [`cgroup::MemoryCgroup::usage`]; none of them allocates on the way to its value.
+
+pub mod attach;
+mod attach_guard;
+pub mod cgroup;
+pub mod cgroup_files;
+pub mod heap_info;
+pub mod hsperfdata;
+mod hsperfdata_find;
+mod hsperfdata_format;
+pub mod machine;
+pub mod machine_files;
+pub mod maps;
+pub mod nmt;
+pub mod procfs;
+mod procfs_text;
+pub mod smaps;
+mod text;
+pub mod vm_flags;
+pub mod vm_version;
+
+use crate::clock::Clock;
+use std::fmt;
+
+/// A value with the moment and the price of reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading<T> {
+    /// When the read began, in nanoseconds since the clock's origin.
+    pub at_ns: u64,
+    /// How long the read took, in nanoseconds.
+    pub cost_ns: u64,
+    /// What was read.
+    pub value: T,
+}
+
+impl<T> Reading<T> {
+    /// Reads once, with the time it takes.
+    pub fn take<E>(clock: &Clock, read: impl FnOnce() -> Result<T, E>) -> Result<Self, E> {
+        let at_ns = clock.now_ns();
+        let value = read()?;
+        Ok(Self { at_ns, cost_ns: clock.now_ns().saturating_sub(at_ns), value })
+    }
+
+    /// The same reading of something derived from the value.
+    pub fn map<U>(self, derive: impl FnOnce(T) -> U) -> Reading<U> {
+        Reading { at_ns: self.at_ns, cost_ns: self.cost_ns, value: derive(self.value) }
+    }
+
+    /// As [`Reading::map`], where the derivation can find that the source is unusable.
+    pub fn try_map<U, E>(self, derive: impl FnOnce(T) -> Result<U, E>) -> Result<Reading<U>, E> {
+        Ok(Reading { at_ns: self.at_ns, cost_ns: self.cost_ns, value: derive(self.value)? })
+    }
+}
+
+/// A source that cannot be read, and why; names the remedy where there is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    /// The source, as a user would call it: `smaps`, `hsperfdata`, `attach`.
+    pub source: &'static str,
+    /// One lower-case sentence without a full stop.
+    pub why: String,
+}
+
+impl Unavailable {
+    /// A source and the reason why it cannot be read.
+    pub fn new(source: &'static str, why: impl Into<String>) -> Self {
+        Self { source, why: why.into() }
+    }
+
+    /// An input error, in words a user understands.
+    pub fn io(source: &'static str, cause: &std::io::Error) -> Self {
+        use std::io::ErrorKind as Kind;
+        let why = match cause.kind() {
+            Kind::NotFound => "there is none".to_owned(),
+            Kind::PermissionDenied => "no permission; run Loadline as the same user as the JVM, or as root".to_owned(),
+            _ if cause.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
+                "the process has ended".to_owned()
+            }
+            _ => crate::error::plain(cause),
+        };
+        Self::new(source, why)
+    }
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.source, self.why)
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
+/// What most reads return.
+pub type Read<T> = Result<Reading<T>, Unavailable>;

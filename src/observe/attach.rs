@@ -1,0 +1,303 @@
+//! HotSpot's attach protocol (JDK 11–25, `attachListener_posix.cpp`, wire format 1), spoken without a JDK.
+//!
+//! The JVM listens on `/tmp/.java_pidNSPID` in its mount namespace. It opens that socket when SIGQUIT finds a file
+//! `/tmp/.attach_pidNSPID` (or one in its working folder). A request is five strings, each ended by a zero byte; the
+//! answer is a code, a newline and the text, up to the end of the stream:
+//!
+//! ```text
+//! > 1\0jcmd\0VM.version\0\0\0
+//! < 0\nOpenJDK 64-Bit Server VM version 17.0.15+6-Debian-1deb12u1\nJDK 17.0.15\n
+//! ```
+//!
+//! Handshake 2–8 ms once; +0.12–0.20 MB of RSS in the JVM once, for its listener thread.
+
+use super::attach_guard::{Refusal, may_signal};
+use super::procfs::{Process, Status};
+use super::{Read, Reading, Unavailable};
+use crate::clock::Clock;
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use std::io::{self, Read as _, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
+const SOURCE: &str = "attach";
+/// From SIGQUIT to the socket: 2–8 ms; longer only when a safepoint is in the way.
+pub const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+/// A JVM on a slow machine installs its signal handlers within this time of its start.
+pub const STARTING_WITHIN: Duration = Duration::from_secs(5);
+/// A full collection of a large heap (`GC.run`) is the slowest thing asked.
+pub const REPLY_WITHIN: Duration = Duration::from_secs(60);
+/// The largest reply known, `Thread.print` of 10,000 threads, is about 10 MiB.
+pub const REPLY_BYTES_MAX: u64 = 64 << 20;
+/// A JVM in a long safepoint finds a late SIGQUIT after the handshake was given up. Without the trigger file it would
+/// then print a thread dump, so the file outlives the handshake by up to this time.
+const TRIGGER_LINGERS: Duration = Duration::from_secs(120);
+/// Another tool's handshake; after that its trigger file is taken for one left behind.
+const OTHERS_WITHIN: Duration = Duration::from_secs(1);
+/// Between two looks for the socket.
+const POLL: Duration = Duration::from_millis(1);
+
+/// A JVM that answers commands. Each command is a connection of its own.
+#[derive(Debug)]
+pub struct Attach {
+    pid: u32,
+    socket: PathBuf,
+    clock: Clock,
+}
+
+impl Attach {
+    /// Makes sure that the JVM listens. Sends SIGQUIT only where it is known to be harmless; see the source of refusals.
+    pub fn connect(process: &Process, clock: &Clock) -> Read<Self> {
+        Reading::take(clock, || {
+            let status = process.status(clock)?.value;
+            let (pid, clock) = (process.pid(), *clock);
+            let attach = Self { pid, socket: process.path(&format!("root/tmp/.java_pid{}", status.ns_pid)), clock };
+            match attach.open() {
+                Ok(_) => {}
+                // No socket, or one left behind by an earlier JVM with this pid.
+                Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+                    attach.handshake(process)?;
+                }
+                Err(e) => return Err(denied(&status, &e)),
+            }
+            Ok(attach)
+        })
+    }
+
+    /// Asks a diagnostic command, as `jcmd PID COMMAND` does. A refusal by the JVM carries its words.
+    pub fn jcmd(&self, command: &str) -> Read<String> {
+        let (code, reading) = self.request("jcmd", command)?;
+        match code {
+            0 => Ok(reading),
+            _ => Err(Unavailable::new(SOURCE, format!("`{command}` failed ({code}): {}", reading.value.trim()))),
+        }
+    }
+
+    fn request(&self, operation: &str, argument: &str) -> Result<(i32, Reading<String>), Unavailable> {
+        if argument.contains('\0') || argument.len() >= 1024 {
+            return Err(Unavailable::new(SOURCE, "a command must be shorter than 1024 bytes, without zero bytes"));
+        }
+        let reading = Reading::take(&self.clock, || {
+            let mut stream = self.open()?;
+            stream.set_write_timeout(Some(HANDSHAKE_WITHIN))?;
+            stream.write_all(format!("1\0{operation}\0{argument}\0\0\0").as_bytes())?;
+            self.read_reply(&mut stream)
+        });
+        let reading =
+            reading.map_err(|e: io::Error| Unavailable::new(SOURCE, format!("`{argument}`: {}", plain(&e))))?;
+        let text = String::from_utf8_lossy(&reading.value).into_owned();
+        let reply = parse_reply(&text).map(|(code, text)| (code, text.to_owned()));
+        let (code, text) = reply.ok_or_else(|| {
+            let why =
+                format!("the JVM closed the connection on `{argument}`; in a user namespace, run Loadline inside");
+            Unavailable::new(SOURCE, why)
+        })?;
+        Ok((code, reading.map(|_| text)))
+    }
+
+    /// Reads up to the end of the stream, within the bounds of time and size.
+    fn read_reply(&self, stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+        let end = self.clock.now() + REPLY_WITHIN;
+        let mut reply = Vec::new();
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            let left = end.saturating_sub(self.clock.now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            stream.set_read_timeout(Some(left))?;
+            match stream.read(&mut buffer) {
+                Ok(0) => return Ok(reply),
+                Ok(n) => reply.extend_from_slice(&buffer[..n]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+            if reply.len() as u64 > REPLY_BYTES_MAX {
+                return Err(io::Error::other(format!("the reply is larger than {} MiB", REPLY_BYTES_MAX >> 20)));
+            }
+        }
+    }
+
+    /// Connects, waiting no longer than the handshake may take even where the JVM's queue is full.
+    ///
+    /// Anyone may put a socket into `/tmp`, and containers that share it share names too: only a socket that this very
+    /// process listens on is believed.
+    fn open(&self) -> io::Result<UnixStream> {
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(HANDSHAKE_WITHIN))?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(&self.socket)?)?;
+        let listener = sockopt::socket_peercred(&socket)?.pid.as_raw_pid();
+        if listener != self.pid as i32 {
+            let why = format!("the socket {} belongs to process {listener}", self.socket.display());
+            return Err(io::Error::other(why));
+        }
+        Ok(UnixStream::from(socket))
+    }
+
+    /// Asks the JVM to open its socket.
+    fn handshake(&self, process: &Process) -> Result<(), Unavailable> {
+        let status = self.wait_until_harmless(process)?;
+        let Some(trigger) = self.trigger(process, &status)? else { return Ok(()) };
+        // Where the JVM believes that it listens, a SIGQUIT beside an existing file would print a thread dump.
+        match std::fs::remove_file(&self.socket) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(denied(&status, &e)),
+            _ => signal(process).map_err(|e| denied(&status, &e))?,
+        }
+        let end = self.clock.now() + HANDSHAKE_WITHIN;
+        while self.clock.now() < end {
+            match self.open() {
+                Ok(_) => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(denied(&status, &e)),
+                Err(_) if !process.is_alive() => return Err(Unavailable::new(SOURCE, "the JVM has ended")),
+                Err(_) => sleep(POLL),
+            }
+        }
+        trigger.linger(self.socket.clone(), self.clock);
+        let why = format!("the JVM did not open its socket within {} s", HANDSHAKE_WITHIN.as_secs());
+        Err(Unavailable::new(SOURCE, why))
+    }
+
+    /// Creates the trigger file; `None` if another tool was just attaching and the JVM listens by now.
+    fn trigger(&self, process: &Process, status: &Status) -> Result<Option<Trigger>, Unavailable> {
+        let end = self.clock.now() + OTHERS_WITHIN;
+        loop {
+            let trigger = Trigger::create(process, status, self.clock.now() >= end);
+            // Once more, as late as possible: two SIGQUITs for one listener print a thread dump.
+            if self.open().is_ok() {
+                return Ok(None);
+            }
+            match trigger {
+                Ok(trigger) => return Ok(Some(trigger)),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && self.clock.now() < end => sleep(POLL),
+                Err(e) => return Err(denied(status, &e)),
+            }
+        }
+    }
+
+    /// Waits, if the JVM is still starting, until SIGQUIT may be sent.
+    fn wait_until_harmless(&self, process: &Process) -> Result<Status, Unavailable> {
+        let end = self.clock.now() + STARTING_WITHIN;
+        loop {
+            let status = process.status(&self.clock)?.value;
+            match may_signal(process, &status, &self.clock) {
+                Ok(()) => return Ok(status),
+                Err(Refusal::NotYet(_)) if self.clock.now() < end && is_young(process) => sleep(10 * POLL),
+                Err(Refusal::NotYet(why) | Refusal::Never(why)) => return Err(Unavailable::new(SOURCE, why)),
+            }
+        }
+    }
+}
+
+/// Sends SIGQUIT to this very process: the descriptor is taken before it is seen alive.
+fn signal(process: &Process) -> io::Result<()> {
+    use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+    let pid = Pid::from_raw(process.pid() as i32).ok_or(io::ErrorKind::NotFound)?;
+    let descriptor = pidfd_open(pid, PidfdFlags::empty());
+    if !process.is_alive() {
+        return Err(io::Error::other("the JVM has ended"));
+    }
+    match descriptor {
+        Ok(descriptor) => pidfd_send_signal(&descriptor, Signal::QUIT)?,
+        // Kernels before 5.3.
+        Err(_) => kill_process(pid, Signal::QUIT)?,
+    }
+    Ok(())
+}
+
+/// Whether the process started so recently that it may become ready.
+fn is_young(process: &Process) -> bool {
+    let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let per_s = rustix::param::clock_ticks_per_second().max(1);
+    let age_s = u64::try_from(uptime.tv_sec).unwrap_or(0).saturating_sub(process.start_ticks() / per_s);
+    age_s <= 2 * STARTING_WITHIN.as_secs()
+}
+
+/// `0\nTEXT` → code and text.
+pub fn parse_reply(text: &str) -> Option<(i32, &str)> {
+    let (code, rest) = text.split_once('\n').unwrap_or((text, ""));
+    Some((code.trim().parse().ok()?, rest))
+}
+
+fn denied(status: &Status, cause: &io::Error) -> Unavailable {
+    let why = match cause.kind() {
+        io::ErrorKind::PermissionDenied => {
+            format!("no permission: the JVM belongs to user {}; run Loadline as that user or as root", status.euid)
+        }
+        _ => plain(cause),
+    };
+    Unavailable::new(SOURCE, why)
+}
+
+fn plain(cause: &io::Error) -> String {
+    match cause.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            format!("no answer within {} s", REPLY_WITHIN.as_secs())
+        }
+        _ => crate::error::plain(cause),
+    }
+}
+
+/// The file that makes SIGQUIT a request to attach. Removed when dropped.
+#[derive(Debug)]
+struct Trigger {
+    folder: rustix::fd::OwnedFd,
+    name: String,
+}
+
+impl Trigger {
+    /// Creates it in the JVM's `/tmp`, or where that is not writable, in its working folder. `replace` removes one that
+    /// was left behind by a tool that was killed.
+    fn create(process: &Process, status: &Status, replace: bool) -> io::Result<Self> {
+        let name = format!(".attach_pid{}", status.ns_pid);
+        match Self::create_in(process, "root/tmp", &name, status, replace) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(e),
+            Err(e) => Self::create_in(process, "cwd", &name, status, replace).map_err(|_| e),
+            created => created,
+        }
+    }
+
+    fn create_in(process: &Process, below: &str, name: &str, status: &Status, replace: bool) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(process.folder(), below, flags, Mode::empty())?;
+        if replace {
+            let _ = rustix::fs::unlinkat(&folder, name, AtFlags::empty());
+        }
+        // EXCL: never through a link that somebody has put into `/tmp`.
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o600))?;
+        let trigger = Self { folder, name: name.to_owned() };
+        // The JVM ignores the file of another user.
+        let owner = rustix::fs::fstat(&file)?;
+        if (owner.st_uid, owner.st_gid) != (status.euid, status.egid) {
+            rustix::fs::fchown(&file, Some(Uid::from_raw(status.euid)), Some(Gid::from_raw(status.egid)))?;
+        }
+        Ok(trigger)
+    }
+
+    /// Keeps the file until the socket is there after all, in the background.
+    fn linger(self, socket: PathBuf, clock: Clock) {
+        let end = clock.now() + TRIGGER_LINGERS;
+        let wait = move || {
+            let _until_dropped = self;
+            while clock.now() < end && !socket.exists() {
+                sleep(100 * POLL);
+            }
+        };
+        // Without a thread the closure is dropped at once, and the file with it.
+        let _ = std::thread::Builder::new().name("attach-linger".into()).spawn(wait);
+    }
+}
+
+impl Drop for Trigger {
+    fn drop(&mut self) {
+        // Somebody else may have removed it already.
+        let _ = rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty());
+    }
+}
+
+#[cfg(test)]
+#[path = "attach_live.rs"]
+mod live;

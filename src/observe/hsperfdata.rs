@@ -1,0 +1,268 @@
+//! hsperfdata: about 190 counters that HotSpot keeps in a file mapped by it (JDK 11–25, `jcmd PID PerfCounter.print`
+//! shows the same). Read with `pread`, never mapped: a truncated file is then an error and not a SIGBUS.
+//!
+//! What is there depends on the collector (captured from 11, 17, 21, 25):
+//! - Heap: `sun.gc.generation.N.capacity` adds up to the committed heap for every collector (Serial, Parallel, G1,
+//!   generational ZGC: 0 and 1; ZGC before 25, Shenandoah, Epsilon: only 1 is used). The spaces' `used` adds up to the
+//!   used heap as of the last collection; up to 21 the JVM refreshes Eden every 50 ms, on 25 nothing between collections.
+//! - Collections: `sun.gc.collector.N.{name,invocations,time}`: none for Epsilon and for ZGC on 11. Times are pauses;
+//!   the concurrent work of ZGC and Shenandoah is not in them, nor anywhere else here.
+//! - Not in it: code cache, direct buffers, addresses.
+
+use super::hsperfdata_find;
+use super::hsperfdata_format::{Layout, Malformed, Slot};
+use super::procfs::{Process, read_from_start};
+use super::{Read, Reading, Unavailable};
+use crate::clock::Clock;
+use crate::units::Bytes;
+use std::fs::File;
+use std::time::Duration;
+
+const SOURCE: &str = "hsperfdata";
+/// `-XX:PerfDataMemorySize`, 32 KiB by default, rounded up to a page; this much is read at most.
+const FILE_MAX: usize = 1 << 20;
+/// The JVM has at most this many generations and collectors.
+const PARTS_MAX: usize = 4;
+/// Eden and two survivor spaces.
+const SPACES_MAX: usize = 3;
+
+/// The counters of one JVM, open for repeated reads.
+#[derive(Debug)]
+pub struct HsPerf {
+    file: File,
+    buffer: Vec<u8>,
+    layout: Layout,
+    slots: SampleSlots,
+}
+
+/// What a sampler wants at 10–100 Hz.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JvmSample {
+    /// Java heap in use as of the last collection; see above.
+    pub heap_used: Bytes,
+    /// Java heap promised.
+    pub heap_committed: Bytes,
+    /// Metaspace in use, with the class space.
+    pub metaspace_used: Bytes,
+    /// Metaspace promised, with the class space.
+    pub metaspace_committed: Bytes,
+    /// Collections (pauses, for ZGC and Shenandoah) so far, all kinds.
+    pub gc_count: u64,
+    /// Time in them so far, in nanoseconds.
+    pub gc_ns: u64,
+    /// Live Java threads.
+    pub threads: u64,
+    /// Classes loaded now, with those from the CDS archive.
+    pub classes: u64,
+}
+
+/// One kind of collection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GcCounter {
+    /// `Serial young collection pauses`, on JDK 11 `Copy` …
+    pub name: String,
+    /// How many so far.
+    pub count: u64,
+    /// Time in them so far.
+    pub time: Duration,
+}
+
+/// What a JVM says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JvmIdentity {
+    /// `17.0.15`
+    pub java_version: Option<String>,
+    /// `17.0.15+6-Debian-1deb12u1`
+    pub vm_version: Option<String>,
+    /// `OpenJDK 64-Bit Server VM`
+    pub vm_name: Option<String>,
+    /// `Debian`, `Eclipse Adoptium` …
+    pub vendor: Option<String>,
+    /// Path in the JVM's mount namespace.
+    pub java_home: Option<String>,
+    /// JVM options, from the command line and from `JAVA_TOOL_OPTIONS` and its like.
+    pub vm_args: Option<String>,
+    /// Options from `.hotspotrc` and `-XX:Flags=FILE`.
+    pub vm_flags: Option<String>,
+    /// Main class or archive, with its arguments.
+    pub command: Option<String>,
+}
+
+/// A copy of all counters at one moment.
+#[derive(Debug, Clone)]
+pub struct Counters {
+    bytes: Vec<u8>,
+    layout: Layout,
+}
+
+impl HsPerf {
+    /// Finds and opens the counters of a JVM.
+    pub fn open(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
+        let status = process.status(clock)?.value;
+        let file = hsperfdata_find::open(process, &status, clock)?;
+        let len = file.metadata().map_or(FILE_MAX, |about| about.len() as usize).min(FILE_MAX);
+        let mut buffer = vec![0; len];
+        let bytes = read_from_start(&file, &mut buffer).map_err(|e| Unavailable::io(SOURCE, &e))?;
+        let layout = Layout::parse(bytes).map_err(malformed)?;
+        let slots = SampleSlots::of(&layout, bytes);
+        Ok(Self { file, buffer, layout, slots })
+    }
+
+    /// Reads the few counters a sampler wants. Allocates only when the JVM has added counters since the last time.
+    pub fn sample(&mut self, clock: &Clock) -> Read<JvmSample> {
+        Reading::take(clock, || {
+            let end = self.refresh()?;
+            Ok(self.slots.sample(&self.layout, &self.buffer[..end]))
+        })
+    }
+
+    /// Reads all counters.
+    pub fn counters(&mut self, clock: &Clock) -> Read<Counters> {
+        Reading::take(clock, || {
+            let end = self.refresh()?;
+            Ok(Counters { bytes: self.buffer[..end].to_vec(), layout: self.layout.clone() })
+        })
+    }
+
+    /// Reads the file again; returns how many bytes it has.
+    fn refresh(&mut self) -> Result<usize, Unavailable> {
+        let bytes = read_from_start(&self.file, &mut self.buffer).map_err(|e| Unavailable::io(SOURCE, &e))?;
+        if self.layout.count_in(bytes) != Some(self.layout.count) {
+            self.layout = Layout::parse(bytes).map_err(malformed)?;
+            self.slots = SampleSlots::of(&self.layout, bytes);
+        }
+        Ok(bytes.len())
+    }
+}
+
+fn malformed(why: Malformed) -> Unavailable {
+    Unavailable::new(
+        SOURCE,
+        match why {
+            Malformed::NotHsPerf => "not in a known form",
+            Malformed::NotYet => "the JVM is still starting",
+        },
+    )
+}
+
+impl Counters {
+    /// Counters from the bytes of a file.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Unavailable> {
+        Ok(Self { layout: Layout::parse(bytes).map_err(malformed)?, bytes: bytes.to_vec() })
+    }
+
+    /// A number by the name of its counter.
+    pub fn number(&self, name: &str) -> Option<i64> {
+        self.layout.number(&self.bytes, self.layout.slot(name)?)
+    }
+
+    /// A text by the name of its counter.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.layout.text(&self.bytes, self.layout.slot(name)?)
+    }
+
+    /// The names of all counters, in the order of the file.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.layout.slots.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The few values a sampler wants.
+    pub fn sample(&self) -> JvmSample {
+        SampleSlots::of(&self.layout, &self.bytes).sample(&self.layout, &self.bytes)
+    }
+
+    /// Collections so far, one entry per kind.
+    pub fn collections(&self) -> Vec<GcCounter> {
+        let tick = tick_ns(&self.layout, &self.bytes);
+        let one = |n| {
+            let part = |key: &str| format!("sun.gc.collector.{n}.{key}");
+            let ticks = self.number(&part("time"))?.max(0) as f64;
+            Some(GcCounter {
+                name: self.text(&part("name"))?,
+                count: self.number(&part("invocations"))?.max(0) as u64,
+                time: Duration::from_nanos((ticks * tick) as u64),
+            })
+        };
+        (0..PARTS_MAX).filter_map(one).collect()
+    }
+
+    /// Version, options, command.
+    pub fn identity(&self) -> JvmIdentity {
+        let text = |name| self.text(name).filter(|text| !text.is_empty());
+        JvmIdentity {
+            java_version: text("java.property.java.version"),
+            vm_version: text("java.property.java.vm.version"),
+            vm_name: text("java.property.java.vm.name"),
+            vendor: text("java.property.java.vm.vendor"),
+            java_home: text("java.property.java.home"),
+            vm_args: text("java.rt.vmArgs"),
+            vm_flags: text("java.rt.vmFlags"),
+            command: text("sun.rt.javaCommand"),
+        }
+    }
+
+    /// Whether the JVM lets tools attach; `None` while it is too young to say.
+    pub fn attach_supported(&self) -> Option<bool> {
+        self.text("sun.rt.jvmCapabilities")?.chars().next().map(|first| first == '1')
+    }
+}
+
+/// Nanoseconds per tick of the JVM's clock.
+fn tick_ns(layout: &Layout, bytes: &[u8]) -> f64 {
+    let frequency = layout.slot("sun.os.hrt.frequency").and_then(|slot| layout.number(bytes, slot));
+    1e9 / frequency.filter(|per_s| *per_s > 0).unwrap_or(1_000_000_000) as f64
+}
+
+/// Where the values of a sample stand.
+#[derive(Debug, Default)]
+struct SampleSlots {
+    heap_used: Vec<Slot>,
+    heap_committed: Vec<Slot>,
+    metaspace_used: Option<Slot>,
+    metaspace_committed: Option<Slot>,
+    gc_count: Vec<Slot>,
+    gc_ticks: Vec<Slot>,
+    threads: Option<Slot>,
+    classes_in: [Option<Slot>; 2],
+    classes_out: [Option<Slot>; 2],
+    tick_ns: f64,
+}
+
+impl SampleSlots {
+    fn of(layout: &Layout, bytes: &[u8]) -> Self {
+        let slot = |name: &str| layout.slot(name);
+        let parts =
+            |first: &str, last: &str| (0..PARTS_MAX).filter_map(|n| slot(&format!("{first}.{n}.{last}"))).collect();
+        let spaces = (0..PARTS_MAX).flat_map(|n| (0..SPACES_MAX).map(move |m| (n, m)));
+        Self {
+            heap_used: spaces.filter_map(|(n, m)| slot(&format!("sun.gc.generation.{n}.space.{m}.used"))).collect(),
+            heap_committed: parts("sun.gc.generation", "capacity"),
+            metaspace_used: slot("sun.gc.metaspace.used"),
+            metaspace_committed: slot("sun.gc.metaspace.capacity"),
+            gc_count: parts("sun.gc.collector", "invocations"),
+            gc_ticks: parts("sun.gc.collector", "time"),
+            threads: slot("java.threads.live"),
+            classes_in: [slot("java.cls.loadedClasses"), slot("java.cls.sharedLoadedClasses")],
+            classes_out: [slot("java.cls.unloadedClasses"), slot("java.cls.sharedUnloadedClasses")],
+            tick_ns: tick_ns(layout, bytes),
+        }
+    }
+
+    fn sample(&self, layout: &Layout, bytes: &[u8]) -> JvmSample {
+        let number = |slot: &Slot| layout.number(bytes, *slot).unwrap_or(0).max(0) as u64;
+        let one = |slot: &Option<Slot>| slot.as_ref().map_or(0, number);
+        let sum = |slots: &[Slot]| slots.iter().map(number).fold(0, u64::saturating_add);
+        let both = |slots: &[Option<Slot>; 2]| slots.iter().map(one).fold(0, u64::saturating_add);
+        JvmSample {
+            heap_used: Bytes(sum(&self.heap_used)),
+            // Up to JDK 21 G1 adds a few bytes to each capacity, lest jstat divide by zero.
+            heap_committed: Bytes(sum(&self.heap_committed) & !0xfff),
+            metaspace_used: Bytes(one(&self.metaspace_used)),
+            metaspace_committed: Bytes(one(&self.metaspace_committed)),
+            gc_count: sum(&self.gc_count),
+            gc_ns: (sum(&self.gc_ticks) as f64 * self.tick_ns) as u64,
+            threads: one(&self.threads),
+            classes: both(&self.classes_in).saturating_sub(both(&self.classes_out)),
+        }
+    }
+}

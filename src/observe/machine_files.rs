@@ -1,0 +1,142 @@
+//! Parsers of `/proc/stat`, `/proc/meminfo`, `/proc/loadavg` (man proc_stat and so on) and `/proc/pressure/*` (kernel
+//! `Documentation/accounting/psi.rst`).
+
+use super::text::{between, keyed, size};
+use crate::units::Bytes;
+use std::time::Duration;
+
+/// Time of all CPUs since boot, guests included in `busy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuTimes {
+    /// Running something: user, nice, system, interrupts.
+    pub busy: Duration,
+    /// Nothing to do, or waiting for a disk.
+    pub idle: Duration,
+    /// Ready to run while the hypervisor ran something else.
+    pub steal: Duration,
+}
+
+impl CpuTimes {
+    /// `cpu  70107 5937 16428 256891 760 0 1704 66 0 0`: user, nice, system, idle, iowait, irq, softirq, steal (ticks).
+    pub fn parse(text: &str, ticks_per_s: u64) -> Option<Self> {
+        let ticks: Vec<u64> = text
+            .lines()
+            .find_map(|line| line.strip_prefix("cpu "))?
+            .split_ascii_whitespace()
+            .map_while(|f| f.parse().ok())
+            .collect();
+        let time = |fields: &[usize]| {
+            let sum = fields.iter().try_fold(0u64, |sum, n| sum.checked_add(*ticks.get(*n)?))?;
+            Some(Duration::from_millis(sum.checked_mul(1000)?.checked_div(ticks_per_s)?))
+        };
+        Some(Self { busy: time(&[0, 1, 2, 5, 6])?, idle: time(&[3, 4])?, steal: time(&[7])? })
+    }
+
+    /// What passed since an earlier reading.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            busy: self.busy.saturating_sub(before.busy),
+            idle: self.idle.saturating_sub(before.idle),
+            steal: self.steal.saturating_sub(before.steal),
+        }
+    }
+
+    /// Share of all CPU time (0–1) that others than `ours` were running. Of a difference, see [`CpuTimes::since`].
+    pub fn share_of_others(&self, ours: Duration) -> f64 {
+        self.share(self.busy.saturating_sub(ours))
+    }
+
+    /// Share of all CPU time (0–1) that the hypervisor took away.
+    pub fn share_stolen(&self) -> f64 {
+        self.share(self.steal)
+    }
+
+    fn share(&self, part: Duration) -> f64 {
+        let all = self.busy + self.idle + self.steal;
+        if all.is_zero() { 0.0 } else { part.as_secs_f64() / all.as_secs_f64() }
+    }
+}
+
+/// Stalls on one resource: the share of time in which some task, or every one, waited for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pressure {
+    /// Time in which at least one task waited, so far.
+    pub some: Duration,
+    /// Time in which all tasks waited, so far; zero where the kernel does not say.
+    pub full: Duration,
+}
+
+impl Pressure {
+    /// Lines of `some avg10=0.15 avg60=5.14 avg300=18.15 total=193315332` (microseconds).
+    pub fn parse(text: &str) -> Option<Self> {
+        let total = |kind| between(keyed(text, kind)?, "total=", &[' ']).and_then(|n| n.parse().ok());
+        let full = total("full").map(Duration::from_micros).unwrap_or_default();
+        Some(Self { some: Duration::from_micros(total("some")?), full })
+    }
+
+    /// What passed since an earlier reading.
+    pub fn since(&self, before: &Self) -> Self {
+        Self { some: self.some.saturating_sub(before.some), full: self.full.saturating_sub(before.full) }
+    }
+}
+
+/// Memory of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemInfo {
+    /// All of it.
+    pub total: Bytes,
+    /// What could be had without swapping.
+    pub available: Bytes,
+    /// Swap space.
+    pub swap_total: Bytes,
+    /// Swap space in use.
+    pub swap_used: Bytes,
+}
+
+impl MemInfo {
+    /// Lines of `MemTotal:       24684092 kB`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let sized = |key| keyed(text, key).and_then(size);
+        let (swap_total, swap_free) = (sized("SwapTotal").unwrap_or_default(), sized("SwapFree").unwrap_or_default());
+        let swap_used = Bytes(swap_total.0.saturating_sub(swap_free.0));
+        Some(Self { total: sized("MemTotal")?, available: sized("MemAvailable")?, swap_total, swap_used })
+    }
+}
+
+/// Tasks running or waiting for a disk, averaged over 1, 5 and 15 minutes: `0.34 1.30 1.02 2/87 24440`.
+pub fn parse_loadavg(text: &str) -> Option<[f64; 3]> {
+    let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
+    Some([fields.next()??, fields.next()??, fields.next()??])
+}
+
+/// The word in brackets: `always [madvise] never`.
+pub fn parse_choice(text: &str) -> Option<&str> {
+    between(text, "[", &[']'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_a_difference() {
+        let parse = |text| CpuTimes::parse(text, 100).unwrap();
+        let before = parse("cpu  0 0 0 0 0 0 0 0 0 0\n");
+        let passed = parse("cpu  300 0 100 500 0 0 0 100 0 0\ncpu0 1 2\n").since(&before);
+        assert!((passed.share_of_others(Duration::from_secs(3)) - 0.1).abs() < 1e-9);
+        assert!((passed.share_stolen() - 0.1).abs() < 1e-9);
+        assert_eq!(before.since(&passed).share_stolen(), 0.0);
+    }
+
+    #[test]
+    fn pressure_memory_and_choices() {
+        let text =
+            "some avg10=0.15 avg60=5.14 avg300=18.15 total=1500\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+        let expect = Pressure { some: Duration::from_micros(1500), full: Duration::from_micros(7) };
+        assert_eq!(Pressure::parse(text), Some(expect));
+        let memory = MemInfo::parse("MemTotal: 9 kB\nMemAvailable: 8 kB\nSwapTotal: 7 kB\nSwapFree: 5 kB\n").unwrap();
+        assert_eq!((memory.total, memory.swap_used), (Bytes::kib(9), Bytes::kib(2)));
+        assert_eq!(parse_loadavg("0.34 1.30 1.02 2/87 24440"), Some([0.34, 1.30, 1.02]));
+        assert_eq!(parse_choice("always [madvise] never\n"), Some("madvise"));
+    }
+}

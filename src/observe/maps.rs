@@ -1,0 +1,183 @@
+//! `/proc/PID/maps` (man proc_pid_maps): the mappings without their weights, and what their paths tell: JDK, allocator.
+
+use super::procfs::Process;
+use super::{Read, Reading, Unavailable};
+use crate::clock::Clock;
+use crate::units::Bytes;
+use std::path::{Path, PathBuf};
+
+/// 65,530 mappings (the default `vm.max_map_count`) of 250 bytes.
+const MAPS_MAX: u64 = 32 << 20;
+
+/// One mapping: a range of addresses with one origin and one set of permissions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// First address behind.
+    pub end: u64,
+    /// As the kernel writes them: `rw-p`, `r-xp`, `rw-s`.
+    pub perms: String,
+    /// Position in the file, in bytes.
+    pub offset: u64,
+    /// Inode of the file, 0 for none.
+    pub inode: u64,
+    /// The file, a name in brackets such as `[heap]`, or nothing.
+    pub path: String,
+}
+
+impl Mapping {
+    /// `7f2f7e800000-7f2f7eae3000 r--p 00000000 fe:00 315638                     /opt/jdk-25/lib/server/libjvm.so`
+    pub fn parse(line: &str) -> Option<Self> {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let (perms, rest) = rest.split_once(' ')?;
+        let (offset, rest) = rest.split_once(' ')?;
+        let (_device, rest) = rest.split_once(' ')?;
+        let (inode, path) = rest.split_once(' ').unwrap_or((rest, ""));
+        let hex = |text| u64::from_str_radix(text, 16).ok();
+        let (start, end) = (hex(start)?, hex(end)?);
+        (perms.len() == 4 && start < end).then_some(())?;
+        Some(Self {
+            start,
+            end,
+            perms: perms.to_owned(),
+            offset: hex(offset)?,
+            inode: inode.parse().ok()?,
+            path: path.trim_start().to_owned(),
+        })
+    }
+
+    /// Address space it takes.
+    pub fn size(&self) -> Bytes {
+        Bytes(self.end - self.start)
+    }
+
+    /// The path of its file without ` (deleted)`, unless it has none.
+    pub fn file(&self) -> Option<&str> {
+        self.path.starts_with('/').then(|| self.path.strip_suffix(" (deleted)").unwrap_or(&self.path))
+    }
+
+    /// Name of its file without folders; empty when it has none.
+    pub fn file_name(&self) -> &str {
+        self.file().and_then(|path| path.rsplit('/').next()).unwrap_or("")
+    }
+}
+
+/// Parses `maps`, in address order; lines in another form are left out.
+pub fn parse(text: &str) -> Vec<Mapping> {
+    text.lines().filter_map(Mapping::parse).collect()
+}
+
+/// Reads the mappings of a process.
+pub fn read(process: &Process, clock: &Clock) -> Read<Vec<Mapping>> {
+    Reading::take(clock, || {
+        let bytes = process.read_below("maps", MAPS_MAX).map_err(|e| Unavailable::io("maps", &e))?;
+        Ok(parse(&String::from_utf8_lossy(&bytes)))
+    })
+}
+
+/// The library that `malloc` comes from, by the names of the mapped files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allocator {
+    /// The C library's own, ptmalloc.
+    Glibc,
+    /// Preloaded.
+    Jemalloc,
+    /// Preloaded.
+    Mimalloc,
+    /// Preloaded, gperftools or Google's.
+    Tcmalloc,
+    /// The C library's own (Alpine).
+    Musl,
+    /// No known library is mapped; it may be linked statically.
+    Unknown,
+}
+
+impl Allocator {
+    /// The name in documents and on screen.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Glibc => "glibc",
+            Self::Jemalloc => "jemalloc",
+            Self::Mimalloc => "mimalloc",
+            Self::Tcmalloc => "tcmalloc",
+            Self::Musl => "musl",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// A preloaded allocator comes before the C library's.
+    pub fn of<'m>(mappings: impl IntoIterator<Item = &'m Mapping>) -> Self {
+        let rank = |found: &Self| match found {
+            Self::Jemalloc | Self::Mimalloc | Self::Tcmalloc => 2,
+            Self::Glibc | Self::Musl => 1,
+            Self::Unknown => 0,
+        };
+        mappings.into_iter().map(|mapping| Self::of_file(mapping.file_name())).max_by_key(rank).unwrap_or(Self::Unknown)
+    }
+
+    fn of_file(name: &str) -> Self {
+        let named = |start: &str| name.starts_with(start) && name.contains(".so");
+        match () {
+            () if named("libjemalloc") => Self::Jemalloc,
+            () if named("libmimalloc") => Self::Mimalloc,
+            () if named("libtcmalloc") => Self::Tcmalloc,
+            () if name == "libc.so.6" || (name.starts_with("libc-2.") && name.ends_with(".so")) => Self::Glibc,
+            () if name.starts_with("ld-musl-") || name.starts_with("libc.musl-") => Self::Musl,
+            () => Self::Unknown,
+        }
+    }
+}
+
+/// The path of the HotSpot library, as named in the process's own mount namespace.
+pub fn libjvm<'m>(mappings: impl IntoIterator<Item = &'m Mapping>) -> Option<&'m str> {
+    mappings.into_iter().find(|mapping| mapping.file_name() == "libjvm.so").and_then(Mapping::file)
+}
+
+/// The Java home a `libjvm.so` belongs to: the folder above `lib/server` (8: `jre/lib/amd64/server`).
+pub fn java_home(libjvm: &str) -> Option<PathBuf> {
+    let lib = Path::new(libjvm).ancestors().skip(1).find(|folder| folder.file_name().is_some_and(|n| n == "lib"))?;
+    Some(lib.parent()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapped(path: &str) -> Mapping {
+        Mapping::parse(&format!("1000-2000 r-xp 00000000 fe:00 7      {path}")).unwrap()
+    }
+
+    #[test]
+    fn a_preloaded_allocator_wins() {
+        for (paths, expect) in [
+            (&["/lib/libc.so.6"][..], Allocator::Glibc),
+            (&["/lib/libc-2.31.so", "/usr/lib/libjemalloc.so.2"], Allocator::Jemalloc),
+            (&["/x/libmimalloc-secure.so.2.1", "/lib/libc.so.6"], Allocator::Mimalloc),
+            (&["/lib/libc.so.6", "/x/libtcmalloc_minimal.so.4 (deleted)"], Allocator::Tcmalloc),
+            (&["/lib/ld-musl-x86_64.so.1"], Allocator::Musl),
+            (&["/app", "[heap]", ""], Allocator::Unknown),
+        ] {
+            let mappings: Vec<_> = paths.iter().map(|path| mapped(path)).collect();
+            assert_eq!(Allocator::of(&mappings), expect, "{paths:?}");
+        }
+    }
+
+    #[test]
+    fn java_home_is_above_lib() {
+        for (libjvm, home) in [
+            ("/opt/jdk-17/lib/server/libjvm.so", "/opt/jdk-17"),
+            ("/opt/jdk-8/jre/lib/amd64/server/libjvm.so", "/opt/jdk-8/jre"),
+        ] {
+            assert_eq!(java_home(libjvm), Some(home.into()));
+        }
+        assert_eq!(java_home("libjvm.so"), None);
+        assert_eq!(libjvm(&[mapped("/x y/libjvm.so")]), Some("/x y/libjvm.so"));
+    }
+
+    #[test]
+    fn lines_in_another_form_are_left_out() {
+        assert_eq!(parse("x\n1-2\n2000-1000 rw-p 0 0:0 0\n1000-2000 rw-p 0 0:0 0\n").len(), 1);
+    }
+}

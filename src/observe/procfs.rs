@@ -1,0 +1,193 @@
+//! A process by its folder in `/proc` (man 5 proc), opened once: a pid that is used again cannot be mistaken for it,
+//! because every read goes through that folder's descriptor, and the kernel answers ESRCH once the process is gone.
+//!
+//! The three small files stay open and are read again from their beginning: 4–15 µs a read, nothing allocated.
+
+pub use super::procfs_text::{Stat, Statm, Status};
+use super::{Read, Reading, Unavailable};
+use crate::clock::Clock;
+use crate::units::Bytes;
+use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// `/proc/PID/{cmdline,environ}` are bounded by the kernel's stack limit for arguments, usually 2 MiB.
+const ARGUMENTS_MAX: u64 = 8 << 20;
+/// `status` has about 1.5 KiB, more with many CPUs, NUMA nodes and groups.
+const STATUS_MAX: usize = 8 << 10;
+
+/// Size of a page on this machine.
+pub fn page_size() -> Bytes {
+    Bytes(rustix::param::page_size() as u64)
+}
+
+/// A running process.
+#[derive(Debug)]
+pub struct Process {
+    pid: u32,
+    folder: OwnedFd,
+    statm: File,
+    status: File,
+    stat: File,
+    start_ticks: u64,
+}
+
+impl Process {
+    /// Opens a process by its pid as seen from here.
+    pub fn open(pid: u32) -> Result<Self, Unavailable> {
+        Self::open_io(pid).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => Unavailable::new("process", format!("there is no process {pid}")),
+            _ => Unavailable::io("process", &e),
+        })
+    }
+
+    fn open_io(pid: u32) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty())?;
+        let open = |name: &str| open_below(folder.as_fd(), name);
+        let (statm, status, stat) = (open("statm")?, open("status")?, open("stat")?);
+        let mut process = Self { pid, folder, statm, status, stat, start_ticks: 0 };
+        process.start_ticks = process.stat_now()?.start_ticks;
+        Ok(process)
+    }
+
+    /// Its pid as seen from here.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Clock ticks between boot and its start.
+    pub fn start_ticks(&self) -> u64 {
+        self.start_ticks
+    }
+
+    /// Whether this very process still runs. A zombie does not.
+    pub fn is_alive(&self) -> bool {
+        self.stat_now().is_ok_and(|stat| stat.is_alive() && stat.start_ticks == self.start_ticks)
+    }
+
+    /// RSS at its cheapest.
+    pub fn statm(&self, clock: &Clock) -> Read<Statm> {
+        read_again::<256, _>("statm", &self.statm, clock, |text| Statm::parse(text, page_size()))
+    }
+
+    /// RSS by kind, its peak, threads, owner.
+    pub fn status(&self, clock: &Clock) -> Read<Status> {
+        read_again::<STATUS_MAX, _>("status", &self.status, clock, Status::parse)
+    }
+
+    /// CPU time and state.
+    pub fn stat(&self, clock: &Clock) -> Read<Stat> {
+        Reading::take(clock, || self.stat_now().map_err(|e| Unavailable::io("stat", &e)))
+    }
+
+    fn stat_now(&self) -> io::Result<Stat> {
+        let mut buffer = [0; 2048];
+        let text = read_from_start(&self.stat, &mut buffer)?;
+        Stat::parse(&String::from_utf8_lossy(text), rustix::param::clock_ticks_per_second())
+            .ok_or_else(|| io::Error::other("not in a known form"))
+    }
+
+    /// The arguments it was started with, as it sees them now. Empty for a zombie.
+    pub fn cmdline(&self) -> Result<Vec<String>, Unavailable> {
+        self.zero_separated("cmdline")
+    }
+
+    /// The environment it was started with, `NAME=value` each.
+    pub fn environ(&self) -> Result<Vec<String>, Unavailable> {
+        self.zero_separated("environ")
+    }
+
+    fn zero_separated(&self, name: &'static str) -> Result<Vec<String>, Unavailable> {
+        let bytes = self.read_below(name, ARGUMENTS_MAX).map_err(|e| Unavailable::io(name, &e))?;
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(text.strip_suffix('\0').unwrap_or(&text).split('\0').map(str::to_owned).filter(|s| !s.is_empty()).collect())
+    }
+
+    /// The program file, as named in the process's own mount namespace.
+    pub fn exe(&self) -> Result<PathBuf, Unavailable> {
+        self.link("exe").map_err(|e| Unavailable::io("exe", &e))
+    }
+
+    /// Where a link in its folder points to: `exe`, `cwd`, `ns/user`.
+    pub(super) fn link(&self, name: &str) -> io::Result<PathBuf> {
+        use std::os::unix::ffi::OsStringExt;
+        let target = readlinkat(&self.folder, name, Vec::new())?;
+        Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
+    }
+
+    /// A path in `/proc` to something below its folder, such as `root/tmp`. Valid as long as the process lives.
+    pub(super) fn path(&self, below: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/{below}", self.pid))
+    }
+
+    /// The folder's descriptor, to open files relative to it.
+    pub(super) fn folder(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
+    /// Reads a file below its folder, at most `max` bytes.
+    pub(super) fn read_below(&self, name: &str, max: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        open_below(self.folder(), name)?.take(max).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// Opens a file relative to a folder, for reading. Never waits, even when a pipe stands there.
+pub(super) fn open_below(folder: BorrowedFd<'_>, name: &str) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    Ok(openat(folder, name, flags, Mode::empty())?.into())
+}
+
+/// Reads a small file again from its beginning into the buffer.
+pub(super) fn read_from_start<'b>(file: &File, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
+    let mut end = 0;
+    while end < buffer.len() {
+        match file.read_at(&mut buffer[end..], end as u64)? {
+            0 => break,
+            n => end += n,
+        }
+    }
+    Ok(&buffer[..end])
+}
+
+/// Reads an open `/proc` file again and parses it.
+pub(super) fn read_again<const SIZE: usize, T>(
+    source: &'static str,
+    file: &File,
+    clock: &Clock,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Read<T> {
+    Reading::take(clock, || {
+        let mut buffer = [0; SIZE];
+        let text = read_from_start(file, &mut buffer).map_err(|e| Unavailable::io(source, &e))?;
+        parse(&String::from_utf8_lossy(text))
+            .ok_or_else(|| Unavailable::new(source, "not in a known form; the process may be ending"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_itself() {
+        let (clock, process) = (Clock::start(), Process::open(std::process::id()).unwrap());
+        let (statm, status) = (process.statm(&clock).unwrap(), process.status(&clock).unwrap());
+        assert!(statm.value.resident > Bytes::kib(500) && status.value.rss > Bytes::kib(500));
+        assert!(status.value.threads >= 1 && statm.cost_ns > 0);
+        assert!(process.is_alive());
+        assert!(process.exe().unwrap().is_absolute());
+        assert!(!process.cmdline().unwrap().is_empty());
+        assert_eq!(process.stat(&clock).unwrap().value.start_ticks, process.start_ticks());
+    }
+
+    #[test]
+    fn no_process_is_said_plainly() {
+        assert_eq!(Process::open(u32::MAX).unwrap_err().why, format!("there is no process {}", u32::MAX));
+    }
+}

@@ -1,0 +1,177 @@
+//! `/proc/PID/smaps` and `smaps_rollup` (man proc_pid_smaps; rollup since kernel 4.14): the weights of the mappings.
+//! The kernel walks every page table for it: 1–7 ms, growing with RSS, while the process's mmap lock is held for
+//! reading. For marks, not for a sampler.
+
+use super::maps::{self, Mapping};
+use super::procfs::Process;
+use super::text::size;
+use super::{Read, Reading, Unavailable};
+use crate::clock::Clock;
+use crate::units::Bytes;
+use std::ops::AddAssign;
+
+/// 65,530 mappings (the default `vm.max_map_count`) of 800 bytes.
+const SMAPS_MAX: u64 = 64 << 20;
+
+/// What a mapping, or all of them, weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Weight {
+    /// Resident pages, shared ones in full.
+    pub rss: Bytes,
+    /// Resident pages, shared ones divided among sharers.
+    pub pss: Bytes,
+    /// Mapped by others too, as on disk.
+    pub shared_clean: Bytes,
+    /// Mapped by others too, written.
+    pub shared_dirty: Bytes,
+    /// Mapped here only, as on disk.
+    pub private_clean: Bytes,
+    /// Mapped here only, written.
+    pub private_dirty: Bytes,
+    /// Resident pages that belong to no file (any more).
+    pub anonymous: Bytes,
+    /// Of these, in transparent huge pages.
+    pub anon_huge: Bytes,
+    /// Marked as free (`MADV_FREE`) and not yet taken.
+    pub lazy_free: Bytes,
+    /// Swapped out, shared pages in full.
+    pub swap: Bytes,
+    /// Swapped out, shared pages divided among sharers.
+    pub swap_pss: Bytes,
+    /// Locked in memory.
+    pub locked: Bytes,
+}
+
+impl Weight {
+    /// `Private_Dirty:      1644 kB`; other lines change nothing.
+    fn take(&mut self, line: &str) {
+        let Some((key, value)) = line.split_once(':') else { return };
+        let field = match key {
+            "Rss" => &mut self.rss,
+            "Pss" => &mut self.pss,
+            "Shared_Clean" => &mut self.shared_clean,
+            "Shared_Dirty" => &mut self.shared_dirty,
+            "Private_Clean" => &mut self.private_clean,
+            "Private_Dirty" => &mut self.private_dirty,
+            "Anonymous" => &mut self.anonymous,
+            "AnonHugePages" => &mut self.anon_huge,
+            "LazyFree" => &mut self.lazy_free,
+            "Swap" => &mut self.swap,
+            "SwapPss" => &mut self.swap_pss,
+            "Locked" => &mut self.locked,
+            _ => return,
+        };
+        *field = size(value).unwrap_or_default();
+    }
+}
+
+impl AddAssign for Weight {
+    fn add_assign(&mut self, other: Self) {
+        let add = |sum: &mut Bytes, more: Bytes| sum.0 = sum.0.saturating_add(more.0);
+        add(&mut self.rss, other.rss);
+        add(&mut self.pss, other.pss);
+        add(&mut self.shared_clean, other.shared_clean);
+        add(&mut self.shared_dirty, other.shared_dirty);
+        add(&mut self.private_clean, other.private_clean);
+        add(&mut self.private_dirty, other.private_dirty);
+        add(&mut self.anonymous, other.anonymous);
+        add(&mut self.anon_huge, other.anon_huge);
+        add(&mut self.lazy_free, other.lazy_free);
+        add(&mut self.swap, other.swap);
+        add(&mut self.swap_pss, other.swap_pss);
+        add(&mut self.locked, other.locked);
+    }
+}
+
+/// A mapping with its weight.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Weighed {
+    /// Where and what it is.
+    pub mapping: Mapping,
+    /// What it weighs.
+    pub weight: Weight,
+}
+
+/// All mappings of a process, ascending addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Smaps {
+    /// One per mapping.
+    pub mappings: Vec<Weighed>,
+}
+
+impl Smaps {
+    /// Parses `smaps`: a line as in `maps`, then lines of `Rss:                1644 kB`.
+    pub fn parse(text: &str) -> Self {
+        let mut mappings: Vec<Weighed> = Vec::new();
+        for line in text.lines() {
+            if let Some(mapping) = Mapping::parse(line) {
+                mappings.push(Weighed { mapping, weight: Weight::default() });
+            } else if let Some(last) = mappings.last_mut() {
+                last.weight.take(line);
+            }
+        }
+        Self { mappings }
+    }
+
+    /// The sum over the mappings. PSS can be short of the rollup's by up to 1 KiB a mapping, which the kernel rounds off.
+    pub fn total(&self) -> Weight {
+        let mut total = Weight::default();
+        self.mappings.iter().for_each(|weighed| total += weighed.weight);
+        total
+    }
+
+    /// The mappings without their weights.
+    pub fn maps(&self) -> impl Iterator<Item = &Mapping> {
+        self.mappings.iter().map(|weighed| &weighed.mapping)
+    }
+
+    /// The library `malloc` comes from.
+    pub fn allocator(&self) -> maps::Allocator {
+        maps::Allocator::of(self.maps())
+    }
+
+    /// The path of the HotSpot library.
+    pub fn libjvm(&self) -> Option<&str> {
+        maps::libjvm(self.maps())
+    }
+}
+
+/// Parses `smaps_rollup`: one line as in `maps`, named `[rollup]`, then its weights.
+pub fn parse_rollup(text: &str) -> Option<Weight> {
+    let smaps = Smaps::parse(text);
+    smaps.mappings.first().filter(|only| only.mapping.path == "[rollup]").map(|only| only.weight)
+}
+
+/// Reads every mapping with its weight.
+pub fn read(process: &Process, clock: &Clock) -> Read<Smaps> {
+    Reading::take(clock, || {
+        let bytes = process.read_below("smaps", SMAPS_MAX).map_err(|e| Unavailable::io("smaps", &e))?;
+        let smaps = Smaps::parse(&String::from_utf8_lossy(&bytes));
+        // A process that ends gives up its memory first: `smaps` is then empty, not an error.
+        if smaps.mappings.is_empty() { Err(Unavailable::new("smaps", "the process has ended")) } else { Ok(smaps) }
+    })
+}
+
+/// Reads the sum over all mappings, as the kernel adds it up.
+pub fn read_rollup(process: &Process, clock: &Clock) -> Read<Weight> {
+    let source = "smaps_rollup";
+    Reading::take(clock, || {
+        let bytes = process.read_below(source, SMAPS_MAX).map_err(|e| Unavailable::io(source, &e))?;
+        parse_rollup(&String::from_utf8_lossy(&bytes)).ok_or_else(|| Unavailable::new(source, "not in a known form"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_mappings_add_up_to_the_rollup() {
+        let (clock, process) = (Clock::start(), Process::open(std::process::id()).unwrap());
+        let total = read(&process, &clock).unwrap().value.total();
+        let Ok(rollup) = read_rollup(&process, &clock) else { return };
+        // The tests beside this one allocate meanwhile.
+        assert!(total.rss.0.abs_diff(rollup.value.rss.0) < Bytes::mib(16).0, "{total:?} {rollup:?}");
+        assert!(total.private_dirty > Bytes(0) && total.pss <= total.rss);
+    }
+}

@@ -1,0 +1,129 @@
+//! Cut at every byte, or with bytes changed at random, a foreign text gives wrong values or none, never a panic.
+
+use super::{JDKS, bytes, folder};
+use loadline::observe::cgroup_files::{Charge, Mount, Version, parse_limit, parse_membership};
+use loadline::observe::heap_info::HeapInfo;
+use loadline::observe::hsperfdata::Counters;
+use loadline::observe::machine_files::{CpuTimes, MemInfo, Pressure, parse_choice, parse_loadavg};
+use loadline::observe::procfs::{Stat, Statm, Status};
+use loadline::observe::vm_flags::{Flags, differences};
+use loadline::observe::{attach, maps, nmt, smaps, vm_version};
+use loadline::units::Bytes;
+use proptest::prelude::*;
+
+const STAT: &str = "cpu  70107 5937 16428 256891 760 0 1704 66 0 0\ncpu0 36411 3067 7686 127724 146 0 1077 27 0 0\n";
+const MOUNTS: &str = "14 35 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
+                      41 38 0:38 / /sys/fs/cgroup rw,relatime shared:4 - cgroup2 cgroup2 rw\n";
+const MEMBERSHIP: &str = "4:memory:/docker/8aa91f81\n0::/system.slice/app.service\n";
+const MEMORY: &str = "MemTotal: 9 kB\nMemAvailable: 8 kB\nSwapTotal: 7 kB\nSwapFree: 5 kB\n";
+const REPLY: &str = "0\nOpenJDK 64-Bit Server VM version 17.0.15+6\nJDK 17.0.15\n";
+
+/// Puts a text through every parser: what one does not know, it must bear.
+fn parse_with_all(raw: &[u8]) {
+    let text = &*String::from_utf8_lossy(raw);
+    let _ = (HeapInfo::parse(text), nmt::NativeMemory::parse(text), vm_version::VmVersion::parse(text));
+    let flags = Flags::parse(text);
+    let asked: Vec<String> = text.split(' ').take(20).map(str::to_owned).collect();
+    let _ = (differences(&asked, &flags), attach::parse_reply(text));
+    let smaps = smaps::Smaps::parse(text);
+    let _ = (smaps.total(), smaps.allocator(), smaps.libjvm().and_then(maps::java_home), smaps::parse_rollup(text));
+    let _ = smaps.maps().map(|mapping| mapping.size().0 / 2 + mapping.file_name().len() as u64).max();
+    let _ = (Status::parse(text).map(|status| status.catches(3)), Statm::parse(text, Bytes::kib(4)));
+    let _ = (Stat::parse(text, 100).map(|stat| stat.cpu()), Stat::parse(text, 0));
+    for version in [Version::V1, Version::V2] {
+        let _ = (Charge::parse(text, version), parse_membership(text, version), parse_limit(text));
+        if let (Some(mount), Some(cgroup)) = (Mount::parse(text, version), parse_membership(MEMBERSHIP, version)) {
+            let _ = mount.folder(&cgroup);
+        }
+    }
+    if let Some(times) = CpuTimes::parse(text, 100) {
+        let _ = (times.share_stolen(), times.share_of_others(Default::default()), times.since(&times));
+    }
+    let _ = (MemInfo::parse(text), Pressure::parse(text), parse_loadavg(text), parse_choice(text));
+}
+
+fn parse_counters(raw: &[u8]) {
+    if let Ok(counters) = Counters::parse(raw) {
+        let _ = (counters.sample(), counters.collections(), counters.identity(), counters.attach_supported());
+    }
+}
+
+/// All samples: texts with their names, binary ones by their suffix.
+fn samples() -> Vec<(String, Vec<u8>)> {
+    let groups = JDKS.map(|jdk| jdk.to_string()).into_iter().chain(["cgroup-v1".into(), "cgroup-v2".into()]);
+    let files = groups.flat_map(|group| {
+        let names = std::fs::read_dir(folder().join(&group)).unwrap().map(|file| file.unwrap().file_name());
+        names.map(move |name| format!("{group}/{}", name.to_str().unwrap())).collect::<Vec<_>>()
+    });
+    let mut all: Vec<_> = files.map(|name| (name.clone(), bytes(&name))).collect();
+    for (n, text) in [STAT, MOUNTS, MEMBERSHIP, MEMORY, REPLY].into_iter().enumerate() {
+        all.push((format!("inline {n}"), text.as_bytes().to_vec()));
+    }
+    all.sort();
+    all
+}
+
+fn is_binary(name: &str) -> bool {
+    name.ends_with(".bin")
+}
+
+#[test]
+fn texts_cut_anywhere() {
+    for (name, raw) in samples().iter().filter(|(name, _)| !is_binary(name)) {
+        // The weights of a mapping look like those before: the first two mappings stand for all.
+        let most = if name.ends_with("smaps.txt") { 1600 } else { raw.len() };
+        for end in 0..=most {
+            parse_with_all(&raw[..end]);
+        }
+        parse_with_all(raw);
+    }
+}
+
+#[test]
+fn counters_cut_anywhere() {
+    for (_, raw) in samples().iter().filter(|(name, _)| name.ends_with("hsperfdata-g1.bin")) {
+        for end in 0..=raw.len() {
+            parse_counters(&raw[..end]);
+        }
+    }
+}
+
+/// Each change: where (as a share of the length), and the byte put there.
+fn changes() -> impl Strategy<Value = Vec<(f64, u8)>> {
+    // Digits and signs make numbers absurd; other bytes break the form.
+    let byte = prop_oneof![Just(b'9'), Just(b'-'), Just(b' '), Just(b'\n'), Just(0xff), any::<u8>()];
+    prop::collection::vec((0.0..1.0, byte), 1..20)
+}
+
+fn change(raw: &mut [u8], changes: &[(f64, u8)], up_to: usize) {
+    let len = raw.len().min(up_to);
+    for (share, byte) in changes.iter().filter(|_| len > 0) {
+        raw[(share * len as f64) as usize] = *byte;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn changed_texts(pick in any::<prop::sample::Index>(), changes in changes()) {
+        let texts: Vec<_> = samples().into_iter().filter(|(name, _)| !is_binary(name)).collect();
+        let mut raw = pick.get(&texts).1.clone();
+        change(&mut raw, &changes, usize::MAX);
+        parse_with_all(&raw);
+    }
+
+    #[test]
+    fn changed_counters(pick in any::<prop::sample::Index>(), changes in changes(), head in any::<bool>()) {
+        let binaries: Vec<_> = samples().into_iter().filter(|(name, _)| is_binary(name)).collect();
+        let mut raw = pick.get(&binaries).1.clone();
+        change(&mut raw, &changes, if head { 120 } else { usize::MAX });
+        parse_counters(&raw);
+    }
+
+    #[test]
+    fn any_text(text in "(.|\n){0,200}") {
+        parse_with_all(text.as_bytes());
+        parse_counters(text.as_bytes());
+    }
+}
