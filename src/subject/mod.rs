@@ -1,1 +1,44 @@
 //! Starts a JVM, waits until it is ready, ends it, says why it ended; the only place that starts processes.
+//!
+//! ```text
+//! Loadline ── guardian ── launcher, which becomes the command ── … ── JVM
+//! ```
+//! Whatever of these dies, and however, everything to its right dies with it: see `guardian`.
+
+mod build_step;
+pub mod complaint;
+pub mod cpus;
+mod guarded;
+pub mod guardian;
+mod hierarchy;
+pub mod jdk;
+pub mod jvm;
+pub mod launch;
+mod launcher;
+pub mod limit;
+mod lines;
+mod log_file;
+pub mod marker;
+pub mod output;
+mod probe;
+pub mod processes;
+mod protocol;
+mod quoting;
+mod ready;
+mod refusal;
+mod running;
+pub mod sockets;
+
+pub use complaint::{Complaint, ComplaintKind};
+pub use cpus::CpuPlan;
+pub use guarded::Spawner;
+pub use hierarchy::CgroupVersion;
+pub use jdk::FoundJdk;
+pub use launch::{Launch, OptionsPassed, Place};
+pub use limit::{LimitSpot, MemoryCgroup};
+pub use marker::Marker;
+pub use output::{Line, Output};
+pub use protocol::Exit;
+pub use ready::ReadyInfo;
+pub use running::{EndCause, Ended, Running};
+pub use sockets::{check_port_free, free_port};

@@ -1,0 +1,51 @@
+//! The scenario's build step: a shell command under the same guard as the subject.
+
+use super::guarded::Spawner;
+use super::output::{Output, Watch};
+use super::protocol::{Exit, Order};
+use crate::error::{Error, Result};
+use crate::scenario::Ready;
+use std::path::Path;
+use std::time::Duration;
+
+/// A cold Maven build downloads half the world first.
+const BUILD_WITHIN: Duration = Duration::from_secs(600);
+/// How often the wait looks whether the user wants to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Lines of its output shown when it failed: compilers put the cause well above the last line.
+const SAID_LINES: usize = 20;
+
+impl Spawner {
+    /// Runs the command by `sh -c` and waits for its end. What it leaves running is ended.
+    ///
+    /// # Errors
+    /// When it fails, takes longer than 10 minutes, or `interrupted` says that the user wants to stop.
+    pub fn build(&self, command: &str, dir: Option<&Path>, interrupted: &dyn Fn() -> bool) -> Result<()> {
+        let order = Order {
+            argv: ["sh", "-c", command].map(str::to_owned).to_vec(),
+            env: Vec::new(),
+            dir: dir.map(Path::to_path_buf),
+            cpus: None,
+            cgroup: None,
+        };
+        let (mut guarded, pipe) = self.guard(&order)?;
+        let (output, _) = Output::read(pipe, Watch::new(&Ready::Tcp, None)?, None, self.clock)?;
+        let until = self.clock.now() + BUILD_WITHIN;
+        while guarded.exit().is_none() && !guarded.lost() && self.clock.now() < until {
+            if interrupted() {
+                return Err(Error::interrupted());
+            }
+            guarded.wait_exit(LOOK_EVERY);
+        }
+        let exit = guarded.exit();
+        guarded.finish();
+        output.drain();
+        let what = match exit {
+            Some(Exit::Code(0)) => return Ok(()),
+            Some(exit) => format!("the build failed with {exit}"),
+            None => format!("the build did not end within {} s", BUILD_WITHIN.as_secs()),
+        };
+        let error = Error::request(what).at(format!("command: {command}")).said(output.tail_texts(SAID_LINES));
+        Err(error.hint("run it by hand in the subject's folder (`dir`)"))
+    }
+}

@@ -1,0 +1,127 @@
+//! Lines by which a JVM or a server says what is wrong, recognised as they pass.
+
+use super::protocol::Exit;
+
+/// What a line complains of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ComplaintKind {
+    /// The JVM did not start with its options.
+    JvmRefused,
+    /// The machine or the limit has less memory than the JVM asks for.
+    NoMemory,
+    /// The main class or jar is missing.
+    NoMain,
+    /// The classes are for a newer JDK.
+    OldJdk,
+    /// The port is taken.
+    PortTaken,
+    /// `java.lang.OutOfMemoryError`.
+    OutOfMemoryError,
+    /// An option has no effect: two configurations can silently be equal.
+    OptionIgnored,
+    /// An option will go.
+    OptionDeprecated,
+}
+
+/// A line and what it complains of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complaint {
+    /// What of.
+    pub kind: ComplaintKind,
+    /// The line itself.
+    pub line: String,
+}
+
+/// Text that betrays a complaint; the first that is found decides. Seen with JDK 8 to 25.
+const SIGNS: &[(&str, ComplaintKind)] = &[
+    ("java.lang.OutOfMemoryError", ComplaintKind::OutOfMemoryError),
+    ("Terminating due to java.lang.OutOfMemoryError", ComplaintKind::OutOfMemoryError),
+    ("insufficient memory for the Java Runtime", ComplaintKind::NoMemory),
+    ("Could not reserve enough space", ComplaintKind::NoMemory),
+    ("Unrecognized VM option", ComplaintKind::JvmRefused),
+    ("Unrecognized option: ", ComplaintKind::JvmRefused),
+    ("Invalid maximum heap size", ComplaintKind::JvmRefused),
+    ("Invalid initial heap size", ComplaintKind::JvmRefused),
+    ("Too small maximum heap", ComplaintKind::JvmRefused),
+    ("Too small initial heap", ComplaintKind::JvmRefused),
+    ("Conflicting collector combinations", ComplaintKind::JvmRefused),
+    ("Multiple garbage collectors selected", ComplaintKind::JvmRefused),
+    ("is experimental and must be enabled via", ComplaintKind::JvmRefused),
+    ("Improperly specified VM option", ComplaintKind::JvmRefused),
+    ("Error occurred during initialization of VM", ComplaintKind::JvmRefused),
+    ("Could not create the Java Virtual Machine", ComplaintKind::JvmRefused),
+    ("Unable to access jarfile", ComplaintKind::NoMain),
+    ("Could not find or load main class", ComplaintKind::NoMain),
+    ("no main manifest attribute", ComplaintKind::NoMain),
+    ("UnsupportedClassVersionError", ComplaintKind::OldJdk),
+    ("Address already in use", ComplaintKind::PortTaken),
+    ("java.net.BindException", ComplaintKind::PortTaken),
+    ("Ignoring option ", ComplaintKind::OptionIgnored),
+    ("support was removed in ", ComplaintKind::OptionIgnored),
+    ("was deprecated in version", ComplaintKind::OptionDeprecated),
+    ("is deprecated and will likely be removed", ComplaintKind::OptionDeprecated),
+];
+
+impl Complaint {
+    /// Reads a line; `None` when it complains of nothing known.
+    pub fn parse(line: &str) -> Option<Self> {
+        let kind = SIGNS.iter().find(|(sign, _)| line.contains(sign))?.1;
+        Some(Self { kind, line: line.to_owned() })
+    }
+}
+
+/// What to do about a subject that ended, from what it said and how it ended.
+pub(super) fn hint(complaints: &[Complaint], exit: Option<Exit>) -> Option<&'static str> {
+    let worst = complaints.iter().map(|complaint| complaint.kind).min();
+    Some(match (worst, exit) {
+        (Some(ComplaintKind::JvmRefused), _) => {
+            "the JVM does not accept its options: correct `heap`, `gc` or `jvm`, or choose another JDK"
+        }
+        (Some(ComplaintKind::NoMemory), _) => "the JVM cannot get its memory: lower the heap or raise the limit",
+        (Some(ComplaintKind::NoMain), _) => "correct the command: paths count from the subject's folder (`dir`)",
+        (Some(ComplaintKind::OldJdk), _) => "its classes need a newer JDK: `--jdk N`, or `jdk: N` in the configuration",
+        (Some(ComplaintKind::PortTaken), _) => {
+            "let Loadline choose a free port: put `{port}` into the command and leave the port out"
+        }
+        (Some(ComplaintKind::OutOfMemoryError), _) => "raise the heap, or the limit if there is one",
+        (_, Some(Exit::Code(0))) => "the command must keep running while it is weighed",
+        (_, Some(Exit::Signal(9))) => "something killed it: look for an out-of-memory kill in `dmesg`",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recognises_what_jvms_say() {
+        use ComplaintKind::*;
+        let check = |line, expect| assert_eq!(Complaint::parse(line).map(|complaint| complaint.kind), expect, "{line}");
+        check("Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space", Some(OutOfMemoryError));
+        check("Unrecognized VM option 'UseFooGC'", Some(JvmRefused));
+        check("Too small maximum heap", Some(JvmRefused));
+        check("Error: Unable to access jarfile x.jar", Some(NoMain));
+        check(
+            "OpenJDK 64-Bit Server VM warning: Ignoring option UseBiasedLocking; support was removed in 21.0",
+            Some(OptionIgnored),
+        );
+        check(
+            "OpenJDK 64-Bit Server VM warning: Option UseBiasedLocking was deprecated in version 15.0 and will likely …",
+            Some(OptionDeprecated),
+        );
+        check("java.net.BindException: Address already in use", Some(PortTaken));
+        check("Started in 2 s", None);
+    }
+
+    #[test]
+    fn the_gravest_complaint_gives_the_hint() {
+        let complaints: Vec<Complaint> = ["Ignoring option X", "Unrecognized VM option 'Y'"]
+            .iter()
+            .filter_map(|line| Complaint::parse(line))
+            .collect();
+        assert!(hint(&complaints, None).unwrap().starts_with("the JVM does not accept"));
+        assert!(hint(&[], Some(Exit::Code(0))).is_some());
+        assert_eq!(hint(&[], Some(Exit::Code(3))), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! `loadline __guardian`: a small process between Loadline and the subject that outlives neither.
+//!
+//! It is the subject's parent and the reaper of all its orphans, so that nothing the subject starts can leave its tree.
+//! When its control stream ends — because Loadline said so, or because Loadline is dead — it kills that tree, removes
+//! the cgroup and exits. When it is killed itself, the command dies with it (launcher) and Loadline inherits the rest.
+
+use super::processes::{descendants, kill_all};
+use super::protocol::{Exit, LAUNCHER_WORD, LINE_BYTES_MAX, Order, Refusal, Report, Step, line};
+use super::{limit, protocol};
+use crate::clock::Clock;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, setsid, wait};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// A process in an uninterruptible sleep (a full disk queue, NFS) can take seconds to die.
+const KILL_WITHIN: Duration = Duration::from_secs(10);
+/// What the guardian calls itself: a `pkill -9 loadline` must leave someone who cleans up.
+pub(super) const NAME: &str = "ll-guardian";
+
+/// Runs the guardian or the launcher when the first argument asks for one; else `None`.
+///
+/// To be called by `main` before anything else: both must stay small and single-threaded.
+pub fn main(first_argument: Option<&str>) -> Option<i32> {
+    match first_argument? {
+        protocol::GUARDIAN_WORD => Some(guard().map_or(70, |()| 0)),
+        protocol::LAUNCHER_WORD => Some(super::launcher::main()),
+        _ => None,
+    }
+}
+
+fn guard() -> io::Result<()> {
+    let clock = Clock::start();
+    let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    // Fails only for a process that already leads a session: as good.
+    let _ = setsid();
+    set_child_subreaper(Some(getpid()))?;
+    rustix::thread::set_name(c"ll-guardian")?;
+    let deaths = watch_signals()?;
+    let Some(order) = read_order(&control) else { return Ok(()) };
+    let mut guardian = Guardian { control, deaths, launcher: None, command: None };
+    let outcome = guardian.launch(&order).and_then(|()| guardian.watch());
+    let left = kill_all(own_descendants, clock, KILL_WITHIN);
+    guardian.reap();
+    if left > 0 {
+        guardian.report(&Report::Left(left));
+    }
+    if let Some(cgroup) = &order.cgroup {
+        limit::remove(cgroup, clock);
+    }
+    outcome
+}
+
+/// Descendants of the guardian, its own dead children collected first.
+fn own_descendants() -> Vec<super::processes::Process> {
+    while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
+    descendants(std::process::id())
+}
+
+/// A stream with a byte for every child that ended. The signals that end a program do not end the guardian: who sends
+/// TERM to everything (a container's end, a batch system) wants Loadline to end the subject, in its order.
+fn watch_signals() -> io::Result<UnixStream> {
+    let (deaths, write) = UnixStream::pair()?;
+    deaths.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(SIGCHLD, write)?;
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    Ok(deaths)
+}
+
+fn read_order(control: &UnixStream) -> Option<Order> {
+    let mut text = Vec::new();
+    // Nothing follows the order, so reading ahead loses nothing.
+    BufReader::new(control.take(LINE_BYTES_MAX as u64)).read_until(b'\n', &mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+struct Guardian {
+    control: UnixStream,
+    deaths: UnixStream,
+    /// Open until the launcher became the command or refused.
+    launcher: Option<(UnixStream, Vec<u8>)>,
+    command: Option<Pid>,
+}
+
+impl Guardian {
+    fn report(&mut self, report: &Report) {
+        // Without a Loadline to tell, the end of the control stream follows at once.
+        let _ = self.control.write_all(&line(report));
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the module that starts processes")]
+    fn launch(&mut self, order: &Order) -> io::Result<()> {
+        let (mut channel, theirs) = UnixStream::pair()?;
+        // The Command is dropped at the end of the statement, and with it our copy of their end.
+        let child = std::process::Command::new("/proc/self/exe")
+            .arg0("ll-launcher")
+            .arg(LAUNCHER_WORD)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .spawn();
+        match child {
+            Ok(child) => self.command = super::processes::pid_of(child.id()),
+            Err(cause) => {
+                self.report(&Report::Refused(Refusal::new(Step::Launcher, &cause)));
+                return Ok(());
+            }
+        }
+        // A launcher that died at once is told by SIGCHLD.
+        let _ = channel.write_all(&line(order));
+        self.launcher = Some((channel, Vec::new()));
+        Ok(())
+    }
+
+    /// Until the control stream ends.
+    fn watch(&mut self) -> io::Result<()> {
+        loop {
+            let ready = self.wait_for_something()?;
+            if ready[2] {
+                self.hear_launcher();
+            }
+            if ready[1] {
+                // Only the wake-up matters.
+                let _ = self.deaths.read(&mut [0; 64]);
+                self.reap();
+            }
+            if ready[0] && matches!(self.control.read(&mut [0; 64]), Ok(0) | Err(_)) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether control, deaths and launcher have something to read.
+    fn wait_for_something(&self) -> io::Result<[bool; 3]> {
+        let mut polled = vec![PollFd::new(&self.control, PollFlags::IN), PollFd::new(&self.deaths, PollFlags::IN)];
+        polled.extend(self.launcher.iter().map(|(channel, _)| PollFd::new(channel, PollFlags::IN)));
+        match poll(&mut polled, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(cause) => return Err(cause.into()),
+        }
+        let mut ready = [false; 3];
+        for (ready, polled) in ready.iter_mut().zip(&polled) {
+            *ready = !polled.revents().is_empty();
+        }
+        Ok(ready)
+    }
+
+    fn hear_launcher(&mut self) {
+        let Some((channel, heard)) = &mut self.launcher else { return };
+        let mut bytes = [0; 1024];
+        match channel.read(&mut bytes) {
+            Ok(n) if n > 0 => heard.extend_from_slice(&bytes[..n]),
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            _ => self.launched(),
+        }
+    }
+
+    /// The launcher's stream ended: it became the command, or said why not.
+    fn launched(&mut self) {
+        let Some((_, heard)) = self.launcher.take() else { return };
+        let Some(pid) = self.command else { return };
+        match serde_json::from_slice::<Refusal>(&heard) {
+            Ok(refusal) => self.report(&Report::Refused(refusal)),
+            Err(_) => self.report(&Report::Started(pid.as_raw_nonzero().get().unsigned_abs())),
+        }
+    }
+
+    /// Collects every dead child, orphans included, and reports the command's end.
+    fn reap(&mut self) {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            let exit = match (status.exit_status(), status.terminating_signal()) {
+                (Some(code), _) => Exit::Code(code),
+                (None, Some(signal)) => Exit::Signal(signal),
+                (None, None) => continue,
+            };
+            if Some(pid) == self.command {
+                // What the launcher said comes first, else a refusal would look like an exit.
+                while self.launcher.is_some() {
+                    self.hear_launcher();
+                }
+                self.report(&Report::Exited(exit));
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The JDKs of this machine, found without running them: the file `release` that every JDK since 8 has in its home.
+//!
+//! ```text
+//! IMPLEMENTOR="Eclipse Adoptium"
+//! JAVA_VERSION="25.0.3"
+//! ```
+
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::scenario::Jdk;
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+/// A JVM that does not print its version within this is of no use.
+const VERSION_WITHIN: Duration = Duration::from_secs(5);
+/// Between two looks at `java -version`.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
+/// A `release` file has about 30 lines.
+const RELEASE_BYTES_MAX: u64 = 64 << 10;
+
+/// A JDK or a Java runtime.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundJdk {
+    /// Its folder, links resolved: `JAVA_HOME`.
+    pub home: PathBuf,
+    /// Its `bin/java`.
+    pub java: PathBuf,
+    /// As it calls itself, e.g. `25.0.3` or `1.8.0_402`.
+    pub version: String,
+    /// Feature release: 8, 17, 25.
+    pub release: u32,
+    /// Who built it; empty when it does not say.
+    pub vendor: String,
+    /// A JDK, not a runtime only.
+    pub has_javac: bool,
+}
+
+impl std::fmt::Display for FoundJdk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} in {}", self.vendor, self.version, self.home.display())
+    }
+}
+
+/// Where to look.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// `JAVA_HOME`.
+    pub java_home: Option<PathBuf>,
+    /// `PATH`.
+    pub path: OsString,
+    /// Folders whose subfolders may be JDKs.
+    pub parents: Vec<PathBuf>,
+}
+
+impl Places {
+    /// `JAVA_HOME`, `PATH` and where packages, SDKMAN and IDEs put JDKs.
+    pub fn usual() -> Self {
+        let mut parents: Vec<PathBuf> =
+            ["/usr/lib/jvm", "/usr/lib64/jvm", "/usr/java", "/opt", "/opt/java"].iter().map(PathBuf::from).collect();
+        if let Some(home) = std::env::home_dir() {
+            parents.extend([".sdkman/candidates/java", ".jdks", ".asdf/installs/java"].map(|name| home.join(name)));
+        }
+        Self {
+            java_home: std::env::var_os("JAVA_HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
+            path: std::env::var_os("PATH").unwrap_or_default(),
+            parents,
+        }
+    }
+
+    /// Candidate homes, the nearest at hand first.
+    fn homes(&self) -> Vec<PathBuf> {
+        let on_path = std::env::split_paths(&self.path).filter_map(|folder| home_of(&folder.join("java")));
+        let mut homes: Vec<PathBuf> = self.java_home.iter().cloned().chain(on_path).collect();
+        for parent in &self.parents {
+            let Ok(entries) = fs::read_dir(parent) else { continue };
+            let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+            found.sort();
+            homes.extend(found);
+        }
+        homes
+    }
+}
+
+/// The home of a `java` that may be a link: `/usr/bin/java` → `HOME/bin/java`.
+fn home_of(java: &Path) -> Option<PathBuf> {
+    let java = java.canonicalize().ok()?;
+    let home = java.parent()?.parent()?;
+    // JDK 8 has its launcher in `HOME/jre/bin`.
+    let whole = home.parent().filter(|outer| home.ends_with("jre") && outer.join("release").is_file());
+    Some(whole.unwrap_or(home).to_path_buf())
+}
+
+/// All JDKs in these places, each once, the nearest at hand first.
+pub fn discover(places: &Places, clock: Clock) -> Vec<FoundJdk> {
+    let mut found: Vec<FoundJdk> = Vec::new();
+    for home in places.homes() {
+        let Ok(home) = home.canonicalize() else { continue };
+        if found.iter().all(|jdk| jdk.home != home) {
+            found.extend(read_home(&home, clock));
+        }
+    }
+    found
+}
+
+/// The JDK in this folder, `None` when there is none.
+pub fn read_home(home: &Path, clock: Clock) -> Option<FoundJdk> {
+    let java = home.join("bin/java");
+    if !java.is_file() {
+        return None;
+    }
+    let (version, vendor) = read_release(home).or_else(|| ask_version(&java, clock))?;
+    let release = feature_release(&version)?;
+    let has_javac = home.join("bin/javac").is_file();
+    Some(FoundJdk { home: home.to_path_buf(), java, version, release, vendor, has_javac })
+}
+
+fn read_release(home: &Path) -> Option<(String, String)> {
+    let mut text = Vec::new();
+    fs::File::open(home.join("release")).ok()?.take(RELEASE_BYTES_MAX).read_to_end(&mut text).ok()?;
+    parse_release(&String::from_utf8_lossy(&text))
+}
+
+/// Version and vendor.
+fn parse_release(text: &str) -> Option<(String, String)> {
+    let value = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
+        Some(line.trim().trim_matches('"').to_owned())
+    };
+    Some((value("JAVA_VERSION")?, value("IMPLEMENTOR").unwrap_or_default()))
+}
+
+/// `17.0.15` → 17, `1.8.0_402` → 8, `26-ea` → 26.
+fn feature_release(version: &str) -> Option<u32> {
+    let version = version.strip_prefix("1.").unwrap_or(version);
+    let end = version.find(|c: char| !c.is_ascii_digit()).unwrap_or(version.len());
+    version[..end].parse().ok()
+}
+
+/// Asks `java -version`, whose first line is `openjdk version "17.0.15" 2025-04-15`.
+#[expect(clippy::disallowed_methods, reason = "this is the module that starts processes")]
+fn ask_version(java: &Path, clock: Clock) -> Option<(String, String)> {
+    let mut child = std::process::Command::new(java)
+        .arg("-version")
+        .env_remove("JDK_JAVA_OPTIONS")
+        .env_remove("JAVA_TOOL_OPTIONS")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let ended = wait_bounded(&mut child, clock);
+    // Both fail only for a process that has ended.
+    let _ = child.kill();
+    let _ = child.wait();
+    let mut text = Vec::new();
+    if ended {
+        child.stderr?.take(RELEASE_BYTES_MAX).read_to_end(&mut text).ok()?;
+    }
+    let text = String::from_utf8_lossy(&text);
+    Some((text.split('"').nth(1)?.to_owned(), String::new()))
+}
+
+/// Its few lines fit into the pipe, so waiting without reading does not block it.
+fn wait_bounded(child: &mut Child, clock: Clock) -> bool {
+    let until = clock.now() + VERSION_WITHIN;
+    while clock.now() < until {
+        match child.try_wait() {
+            Ok(None) => std::thread::sleep(LOOK_AGAIN_AFTER),
+            Ok(Some(_)) => return true,
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+/// The JDK that was asked for.
+///
+/// # Errors
+/// Lists what was found.
+pub fn choose(wanted: &Jdk, found: &[FoundJdk], clock: Clock) -> Result<FoundJdk> {
+    match wanted {
+        Jdk::Release(release) => {
+            let fitting = found.iter().filter(|jdk| jdk.release == *release);
+            // `max_by` takes the last of equals; the first is the nearest at hand.
+            let newest = fitting.rev().max_by(|a, b| version_key(&a.version).cmp(&version_key(&b.version)));
+            newest.cloned().ok_or_else(|| missing(*release, found))
+        }
+        Jdk::Home(home) => {
+            let jdk = home.canonicalize().ok().and_then(|home| read_home(&home, clock));
+            jdk.ok_or_else(|| {
+                let hint = "give the folder that has `bin/java` in it, or a release such as `--jdk 17`";
+                Error::request(format!("no JDK in {}", home.display())).hint(hint)
+            })
+        }
+    }
+}
+
+fn version_key(version: &str) -> Vec<u64> {
+    version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
+}
+
+fn missing(release: u32, found: &[FoundJdk]) -> Error {
+    let error = Error::machine(format!("no JDK {release} on this machine"))
+        .hint(format!("install one, or name its folder: `--jdk /path/to/jdk-{release}`"));
+    match found {
+        [] => error.at("none was found: not in JAVA_HOME, on PATH, in /usr/lib/jvm, /opt, ~/.sdkman or ~/.jdks"),
+        _ => found.iter().fold(error, |error, jdk| error.at(format!("found: {jdk}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jdk_in(parent: &Path, name: &str, release: &str) -> PathBuf {
+        let home = parent.join(name);
+        fs::create_dir_all(home.join("bin")).unwrap();
+        fs::write(home.join("bin/java"), "").unwrap();
+        fs::write(home.join("release"), release).unwrap();
+        home
+    }
+
+    #[test]
+    fn reads_release_files() {
+        let check = |text, expect: Option<(&str, &str)>| {
+            let expect = expect.map(|(version, vendor)| (version.to_owned(), vendor.to_owned()));
+            assert_eq!(parse_release(text), expect, "{text}");
+        };
+        check("IMPLEMENTOR=\"Debian\"\nJAVA_VERSION=\"17.0.15\"\n", Some(("17.0.15", "Debian")));
+        check("JAVA_VERSION_DATE=\"2025\"\nJAVA_VERSION=\"1.8.0_402\"\r\n", Some(("1.8.0_402", "")));
+        check("NOTHING=1", None);
+        for (version, release) in [("17.0.15", Some(17)), ("1.8.0_402", Some(8)), ("26-ea", Some(26)), ("x", None)] {
+            assert_eq!(feature_release(version), release);
+        }
+    }
+
+    #[test]
+    fn finds_each_once_and_chooses_the_newest_of_a_release() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = jdk_in(folder.path(), "a", "JAVA_VERSION=\"17.0.9\"");
+        let new = jdk_in(folder.path(), "b", "JAVA_VERSION=\"17.0.15\"");
+        jdk_in(folder.path(), "c", "JAVA_VERSION=\"21.0.4\"\nIMPLEMENTOR=\"X\"");
+        std::os::unix::fs::symlink(&old, folder.path().join("link")).unwrap();
+        let path = old.join("bin").into_os_string();
+        let places = Places { java_home: Some(old.clone()), path, parents: vec![folder.path().to_path_buf()] };
+        let clock = Clock::start();
+        let found = discover(&places, clock);
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[0].home, old.canonicalize().unwrap());
+        assert_eq!(choose(&Jdk::Release(17), &found, clock).unwrap().home, new.canonicalize().unwrap());
+        assert_eq!(choose(&Jdk::Home(old.clone()), &[], clock).unwrap().version, "17.0.9");
+        let error = choose(&Jdk::Release(11), &found, clock).unwrap_err();
+        assert_eq!(error.what, "no JDK 11 on this machine");
+        assert_eq!(error.context.len(), 3);
+        assert!(choose(&Jdk::Home(folder.path().to_path_buf()), &found, clock).is_err());
+    }
+
+    #[test]
+    fn asks_a_java_without_a_release_file() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let home = jdk_in(folder.path(), "a", "");
+        let java = home.join("bin/java");
+        fs::write(&java, "#!/bin/sh\necho 'openjdk version \"11.0.13\" 2021' >&2\n").unwrap();
+        fs::set_permissions(&java, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(read_home(&home, Clock::start()).unwrap().release, 11);
+    }
+}

@@ -1,0 +1,61 @@
+//! Which of the subject's processes is the JVM.
+
+use super::processes::Process;
+use super::sockets::listening_on;
+use crate::error::{Error, Result};
+use std::fs;
+
+/// Whether a process has HotSpot or OpenJ9 loaded. `None` when its mappings may not be read.
+pub fn is_jvm(pid: u32) -> Option<bool> {
+    let maps = fs::read(format!("/proc/{pid}/maps")).ok()?;
+    // The kernel adds ` (deleted)` when the JDK was replaced meanwhile.
+    let loaded = |line: &[u8]| line.ends_with(b"/libjvm.so") || line.ends_with(b"/libjvm.so (deleted)");
+    Some(maps.split(|&byte| byte == b'\n').any(loaded))
+}
+
+/// The JVMs among the processes, the one that serves first: who listens on the port, else who started last.
+///
+/// # Errors
+/// Names what did run when there is no JVM.
+pub(super) fn find(processes: &[Process], port: Option<u16>) -> Result<Vec<u32>> {
+    let mut jvms: Vec<&Process> = processes.iter().filter(|process| is_jvm(process.pid) == Some(true)).collect();
+    if jvms.is_empty() {
+        return Err(none(processes));
+    }
+    jvms.sort_by_key(|process| std::cmp::Reverse((process.started_ticks, process.pid)));
+    let jvms: Vec<Process> = jvms.into_iter().cloned().collect();
+    let serving = port.map(|port| listening_on(&jvms, port)).unwrap_or_default();
+    let pids = jvms.iter().map(|process| process.pid).collect();
+    Ok(if serving.is_empty() { pids } else { serving })
+}
+
+fn none(processes: &[Process]) -> Error {
+    let unreadable = processes.iter().filter(|process| is_jvm(process.pid).is_none()).count();
+    let ran: Vec<String> =
+        processes.iter().map(|process| format!("pid {}: {}", process.pid, process.command())).collect();
+    let error = match ran.as_slice() {
+        [] => Error::subject("no process of the subject is left"),
+        [only] => Error::subject(format!("the subject is not a JVM: {only}")),
+        _ => ran.iter().fold(Error::subject("none of the subject's processes is a JVM"), |error, line| error.at(line)),
+    };
+    if unreadable > 0 {
+        return error.hint("it runs as another user: run Loadline as that user or as root");
+    }
+    error.hint(
+        "Loadline weighs HotSpot JVMs that it starts itself; a container's JVM does not descend from `docker run`",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_ran_instead() {
+        let this = Process::read(std::process::id()).unwrap();
+        assert_eq!(is_jvm(this.pid), Some(false));
+        let error = find(&[this], Some(8080)).unwrap_err();
+        assert!(error.what.starts_with("the subject is not a JVM: pid "), "{error}");
+        assert_eq!(find(&[], None).unwrap_err().what, "no process of the subject is left");
+    }
+}

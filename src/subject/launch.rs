@@ -1,0 +1,364 @@
+//! From a scenario's words to a command line: placeholders, JVM options, JDK, environment, CPUs.
+
+use super::cpus::CpuPlan;
+use super::jdk::FoundJdk;
+use super::protocol::Order;
+use super::quoting::{for_java, for_shell};
+use crate::error::{Error, Result};
+use crate::scenario::{Configuration, Ready, Subject};
+use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The placeholders a command may hold.
+const PLACEHOLDERS: [&str; 4] = ["jvm", "port", "jdk", "args"];
+/// Read by the `java` launcher of JDK 9 and later.
+const JDK_OPTIONS: &str = "JDK_JAVA_OPTIONS";
+/// Read by every JVM, also an embedded one; the only way into JDK 8.
+const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+
+/// How the configuration's JVM options reach the JVM.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OptionsPassed {
+    /// There are none.
+    NoneNeeded,
+    /// At `{jvm}` in the command.
+    AtPlaceholder,
+    /// After the command's `java`.
+    AfterJava,
+    /// Through this environment variable, because the command starts something else than `java`.
+    ByVariable(String),
+}
+
+/// Everything needed to start one subject.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launch {
+    /// Program and arguments, as they are executed.
+    pub argv: Vec<String>,
+    /// On top of Loadline's own environment; each name once.
+    pub env: Vec<(String, String)>,
+    /// Working directory.
+    pub dir: Option<PathBuf>,
+    /// CPUs of the subject; `None` is no pinning.
+    pub cpus: Option<Vec<u32>>,
+    /// Memory limit.
+    pub limit: Option<Bytes>,
+    /// Where it listens.
+    pub host: String,
+    /// The port it listens on.
+    pub port: u16,
+    /// What shows that it is ready.
+    pub ready: Ready,
+    /// A further pattern for phase markers, whose first group is the name; `loadline: phase=NAME` always counts.
+    pub phases: Option<String>,
+    /// How the JVM options are passed.
+    pub options_passed: OptionsPassed,
+    /// The JDK that was asked for, if one was.
+    pub jdk: Option<FoundJdk>,
+}
+
+/// What is decided for one trial only.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place<'a> {
+    /// The port.
+    pub port: u16,
+    /// Who runs on which CPU.
+    pub cpus: &'a CpuPlan,
+    /// The JDK chosen for the configuration.
+    pub jdk: Option<&'a FoundJdk>,
+}
+
+impl Launch {
+    /// The command line of one configuration of the subject.
+    pub fn new(subject: &Subject, configuration: &Configuration, place: &Place) -> Result<Self> {
+        check_placeholders(&subject.command)?;
+        check_java(&subject.command, place.jdk)?;
+        let options = configuration.jvm_options();
+        let values = Values {
+            options: &options,
+            port: place.port,
+            java: place.jdk.map_or_else(|| "java".to_owned(), |jdk| jdk.java.display().to_string()),
+            args: &configuration.args,
+        };
+        let mut env = Environment::default();
+        for (name, value) in subject.env.iter().chain(&configuration.env) {
+            env.set(name, values.expand_in(value, str::to_owned));
+        }
+        if let Some(jdk) = place.jdk {
+            env.set("JAVA_HOME", jdk.home.display().to_string());
+            env.prepend_path(&jdk.home.join("bin"));
+        }
+        let mut argv = values.expand(&subject.command);
+        let options_passed = pass_options(&subject.command, &options, place.jdk, &mut argv, &mut env);
+        if argv.first().is_some_and(|program| program == "java") {
+            argv[0] = values.java.clone();
+        }
+        Ok(Self {
+            argv,
+            env: env.0,
+            dir: subject.dir.clone(),
+            cpus: place.cpus.subject.clone(),
+            limit: configuration.limit,
+            host: subject.host.clone(),
+            port: place.port,
+            ready: subject.ready.clone(),
+            phases: None,
+            options_passed,
+            jdk: place.jdk.cloned(),
+        })
+    }
+
+    pub(super) fn order(&self, cgroup: Option<&Path>) -> Order {
+        Order {
+            argv: self.argv.clone(),
+            env: self.env.clone(),
+            dir: self.dir.clone(),
+            cpus: self.cpus.clone(),
+            cgroup: cgroup.map(Path::to_path_buf),
+        }
+    }
+
+    /// The command as one would type it into a shell.
+    pub fn shown(&self) -> String {
+        self.argv.iter().map(|word| for_shell(word)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// What the placeholders stand for.
+struct Values<'a> {
+    options: &'a [String],
+    port: u16,
+    java: String,
+    args: &'a [String],
+}
+
+impl Values<'_> {
+    fn expand(&self, command: &[String]) -> Vec<String> {
+        let mut argv = Vec::new();
+        for word in command {
+            match word.as_str() {
+                "{jvm}" => argv.extend_from_slice(self.options),
+                "{args}" => argv.extend_from_slice(self.args),
+                // Inside a word, as in `sh -c "java {jvm} …"`, somebody will split it again.
+                _ => argv.push(self.expand_in(word, for_shell)),
+            }
+        }
+        if !command.iter().any(|word| word.contains("{args}")) {
+            argv.extend_from_slice(self.args);
+        }
+        argv
+    }
+
+    fn expand_in(&self, text: &str, quote: impl Fn(&str) -> String) -> String {
+        let join = |words: &[String]| words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
+        let mut expanded = String::with_capacity(text.len());
+        let mut rest = text;
+        // One pass: what an option holds is not expanded again.
+        while let Some(open) = rest.find('{') {
+            expanded.push_str(&rest[..open]);
+            rest = &rest[open..];
+            let value = match placeholder(rest) {
+                Some("port") => Some(self.port.to_string()),
+                Some("jdk") => Some(self.java.clone()),
+                Some("jvm") => Some(join(self.options)),
+                Some("args") => Some(join(self.args)),
+                _ => None,
+            };
+            let taken = match &value {
+                Some(_) => rest.find('}').map_or(rest.len(), |close| close + 1),
+                None => 1,
+            };
+            expanded.push_str(value.as_deref().unwrap_or("{"));
+            rest = &rest[taken..];
+        }
+        expanded + rest
+    }
+}
+
+/// `port` at the beginning of `{port}/x`.
+fn placeholder(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('{')?.split_once('}')?.0;
+    (!name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic())).then_some(name)
+}
+
+/// Braces are common in commands (JSON, shell variables), so only what is one slip away from a placeholder is refused.
+fn check_placeholders(command: &[String]) -> Result<()> {
+    if command.is_empty() {
+        return Err(Error::request("the subject has no command").hint("give one after `--`: `-- java -jar app.jar`"));
+    }
+    for word in command {
+        let names = word.match_indices('{').filter(|(at, _)| !word[..*at].ends_with('$'));
+        for name in names.filter_map(|(at, _)| placeholder(&word[at..])) {
+            let meant = PLACEHOLDERS.iter().find(|known| strsim::damerau_levenshtein(known, name) == 1);
+            if let (Some(meant), false) = (meant, PLACEHOLDERS.contains(&name)) {
+                return Err(Error::request(format!("unknown placeholder `{{{name}}}` in the command"))
+                    .hint(format!("did you mean `{{{meant}}}`?")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A `java` named by its path would silently win over the JDK that was asked for.
+fn check_java(command: &[String], jdk: Option<&FoundJdk>) -> Result<()> {
+    match (command.first(), jdk) {
+        (Some(program), Some(jdk)) if is_java(program) && program != "java" => {
+            let error = Error::request(format!(
+                "the command names its own java, `{program}`, but JDK {} is asked for",
+                jdk.release
+            ));
+            Err(error.hint("write `java` or `{jdk}` in the command, or leave the JDK out"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_java(program: &str) -> bool {
+    Path::new(program).file_name().is_some_and(|name| name == "java") || program == "{jdk}"
+}
+
+fn pass_options(
+    command: &[String],
+    options: &[String],
+    jdk: Option<&FoundJdk>,
+    argv: &mut Vec<String>,
+    env: &mut Environment,
+) -> OptionsPassed {
+    if options.is_empty() {
+        return OptionsPassed::NoneNeeded;
+    }
+    if command.iter().any(|word| word.contains("{jvm}")) {
+        return OptionsPassed::AtPlaceholder;
+    }
+    if command.first().is_some_and(|program| is_java(program)) {
+        argv.splice(1..1, options.iter().cloned());
+        return OptionsPassed::AfterJava;
+    }
+    let name = if jdk.is_some_and(|jdk| jdk.release < 9) { TOOL_OPTIONS } else { JDK_OPTIONS };
+    let mut value = env.get(name).unwrap_or_default();
+    for option in options {
+        if !value.is_empty() {
+            value.push(' ');
+        }
+        value.push_str(&for_java(option));
+    }
+    env.set(name, value);
+    OptionsPassed::ByVariable(name.to_owned())
+}
+
+/// What is set on top of Loadline's own environment.
+#[derive(Default)]
+struct Environment(Vec<(String, String)>);
+
+impl Environment {
+    fn set(&mut self, name: &str, value: String) {
+        self.0.retain(|(known, _)| known != name);
+        self.0.push((name.to_owned(), value));
+    }
+
+    fn get(&self, name: &str) -> Option<String> {
+        let own = self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        own.or_else(|| std::env::var(name).ok())
+    }
+
+    fn prepend_path(&mut self, folder: &Path) {
+        let path = match self.get("PATH") {
+            Some(path) if !path.is_empty() => format!("{}:{path}", folder.display()),
+            _ => folder.display().to_string(),
+        };
+        self.set("PATH", path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Cpus, Gc, defaults};
+
+    fn subject(command: &[&str]) -> Subject {
+        Subject {
+            build: None,
+            command: command.iter().map(|&word| word.to_owned()).collect(),
+            dir: None,
+            env: vec![("URL".to_owned(), "http://x:{port}/{y}".to_owned())],
+            host: "127.0.0.1".to_owned(),
+            port: None,
+            ready: Ready::Tcp,
+            ready_within: defaults::READY_WITHIN,
+            end_within: defaults::END_WITHIN,
+        }
+    }
+
+    fn configuration() -> Configuration {
+        Configuration {
+            heap: Some(Bytes::mib(6)),
+            gc: Some(Gc::Serial),
+            jvm: vec!["-Da=b c".to_owned()],
+            args: vec!["--x".to_owned(), "y z".to_owned()],
+            env: vec![(JDK_OPTIONS.to_owned(), "-Dold=1".to_owned())],
+            ..Configuration::default()
+        }
+    }
+
+    fn launch(command: &[&str], jdk: Option<&FoundJdk>) -> Result<Launch> {
+        let cpus = CpuPlan::new(&Cpus::All, &[0, 1]).unwrap();
+        Launch::new(&subject(command), &configuration(), &Place { port: 1234, cpus: &cpus, jdk })
+    }
+
+    fn check(command: &[&str], expect: &[&str], passed: OptionsPassed) {
+        let launch = launch(command, None).unwrap();
+        assert_eq!(launch.argv, expect);
+        assert_eq!(launch.options_passed, passed);
+    }
+
+    fn jdk(release: u32) -> FoundJdk {
+        let home = PathBuf::from("/j");
+        let java = home.join("bin/java");
+        FoundJdk { home, java, version: release.to_string(), release, vendor: String::new(), has_javac: true }
+    }
+
+    #[test]
+    fn placeholders_expand_to_words_or_within_words() {
+        use OptionsPassed::*;
+        let options = ["-Xms6m", "-Xmx6m", "-XX:+UseSerialGC", "-Da=b c"];
+        let expect = [&["java"], &options[..], &["-jar", "a.jar", "1234", "--x", "y z"]].concat();
+        check(&["java", "{jvm}", "-jar", "a.jar", "{port}"], &expect, AtPlaceholder);
+        check(&["java", "-jar", "a.jar", "{port}"], &expect, AfterJava);
+        let expect = [&["java"], &options[..], &["--x", "y z", "-p=1234"]].concat();
+        check(&["{jdk}", "{args}", "-p={port}"], &expect, AfterJava);
+        let inner = "exec java -Xms6m -Xmx6m -XX:+UseSerialGC '-Da=b c' -jar a.jar --x 'y z' ${HOME}";
+        check(&["sh", "-c", "exec java {jvm} -jar a.jar {args} ${HOME}"], &["sh", "-c", inner], AtPlaceholder);
+    }
+
+    #[test]
+    fn a_script_gets_the_options_by_variable() {
+        let launch = launch(&["./run.sh"], None).unwrap();
+        assert_eq!(launch.options_passed, OptionsPassed::ByVariable(JDK_OPTIONS.to_owned()));
+        assert_eq!(launch.argv, ["./run.sh", "--x", "y z"]);
+        let value = "-Dold=1 -Xms6m -Xmx6m -XX:+UseSerialGC \"-Da=b c\"".to_owned();
+        assert!(launch.env.contains(&(JDK_OPTIONS.to_owned(), value)), "{:?}", launch.env);
+        assert!(launch.env.contains(&("URL".to_owned(), "http://x:1234/{y}".to_owned())));
+        assert_eq!(launch.shown(), "./run.sh --x 'y z'");
+    }
+
+    #[test]
+    fn a_chosen_jdk_is_used_by_java_and_by_scripts() {
+        let with = launch(&["java", "-version"], Some(&jdk(17))).unwrap();
+        assert_eq!(with.argv[0], "/j/bin/java");
+        assert!(with.env.contains(&("JAVA_HOME".to_owned(), "/j".to_owned())));
+        assert!(with.env.iter().any(|(name, value)| name == "PATH" && value.starts_with("/j/bin:")));
+        let old = launch(&["./run.sh"], Some(&jdk(8))).unwrap();
+        assert_eq!(old.options_passed, OptionsPassed::ByVariable(TOOL_OPTIONS.to_owned()));
+        assert!(launch(&["/usr/bin/java"], Some(&jdk(17))).is_err());
+        assert!(launch(&["/usr/bin/java"], None).is_ok());
+    }
+
+    #[test]
+    fn a_slip_in_a_placeholder_is_refused() {
+        let error = launch(&["java", "{prt}"], None).unwrap_err();
+        assert_eq!(error.hint.as_deref(), Some("did you mean `{port}`?"));
+        assert!(launch(&["x", "{\"a\":1}", "${arg}", "{name}"], None).is_ok());
+        assert!(launch(&[], None).is_err());
+    }
+}

@@ -1,0 +1,97 @@
+//! `loadline __launch`: the last step before the subject. It takes the subject's place — session, CPUs, cgroup, fate —
+//! and then becomes the command. Being a program of its own, it needs no code between fork and exec.
+
+use super::protocol::{GUARDIAN_VARIABLE, LINE_BYTES_MAX, Order, Refusal, Step, line};
+use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Exit code of a launcher that could not become the command; shells use it for the same.
+const REFUSED: i32 = 127;
+
+/// Reads an order on stdin and becomes its command. Returns an exit code only when that failed.
+pub(super) fn main() -> i32 {
+    // A copy that closes itself on exec: its end tells the guardian that the command runs.
+    let Ok(channel) = io::stdin().as_fd().try_clone_to_owned() else { return REFUSED };
+    let mut channel = UnixStream::from(channel);
+    match follow(&channel) {
+        Ok(never) => never,
+        Err(refusal) => {
+            // A guardian that is gone needs no answer.
+            let _ = channel.write_all(&line(&refusal));
+            REFUSED
+        }
+    }
+}
+
+fn follow(channel: &UnixStream) -> Result<i32, Refusal> {
+    let order = read_order(channel).map_err(|cause| Refusal::new(Step::Launcher, &cause))?;
+    let guardian = getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    die_with(guardian).map_err(|cause| Refusal::new(Step::Launcher, &cause))?;
+    restore_signals().map_err(|cause| Refusal::new(Step::Launcher, &cause))?;
+    // Its own session: `kill 0` in a start script must not reach the guardian.
+    let _ = setsid();
+    if let Some(dir) = &order.dir {
+        std::env::set_current_dir(dir).map_err(|cause| Refusal::new(Step::Dir, &cause))?;
+    }
+    if let Some(cpus) = &order.cpus {
+        pin(cpus).map_err(|cause| Refusal::new(Step::Cpus, &cause))?;
+    }
+    if let Some(cgroup) = &order.cgroup {
+        let pid = getpid().as_raw_nonzero().to_string();
+        std::fs::write(cgroup.join("cgroup.procs"), pid).map_err(|cause| Refusal::new(Step::Cgroup, &cause))?;
+    }
+    Err(Refusal::new(Step::Exec, &become_command(&order, guardian)))
+}
+
+fn read_order(channel: &UnixStream) -> io::Result<Order> {
+    let mut text = Vec::new();
+    BufReader::new(channel.take(LINE_BYTES_MAX as u64)).read_until(b'\n', &mut text)?;
+    serde_json::from_slice(&text).map_err(io::Error::from)
+}
+
+/// Asks to be killed when the guardian dies, which may already have happened.
+fn die_with(guardian: i32) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid().is_none_or(|pid| pid.as_raw_nonzero().get() != guardian) {
+        return Err(io::Error::other("the guardian died"));
+    }
+    Ok(())
+}
+
+/// Signals that were ignored when Loadline started (`nohup`, `&` in a script) would be ignored by the subject as well;
+/// a JVM then ends without its shutdown hooks. A handler, unlike `ignore`, becomes the default on exec.
+fn restore_signals() -> io::Result<()> {
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2] {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    Ok(())
+}
+
+fn pin(cpus: &[u32]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
+        set.set(cpu as usize);
+    }
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the module that starts processes")]
+fn become_command(order: &Order, guardian: i32) -> io::Error {
+    let Some((program, arguments)) = order.argv.split_first() else {
+        return io::Error::other("an empty command");
+    };
+    std::process::Command::new(program)
+        .args(arguments)
+        .envs(order.env.iter().map(|(name, value)| (name, value)))
+        .env(GUARDIAN_VARIABLE, guardian.to_string())
+        .stdin(Stdio::null())
+        .exec()
+}

@@ -1,0 +1,292 @@
+//! The memory limit of the subject: a cgroup of its own, set, verified, and removed at the end.
+
+use super::hierarchy::{CgroupVersion, Hierarchy};
+use super::processes;
+use crate::clock::Clock;
+use crate::error::{Error, Result, plain};
+use crate::units::Bytes;
+use rustix::fs::{Access, access};
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// The kernel lets go of a cgroup only after its last process is reaped and its pages are handed on.
+const REMOVE_WITHIN: Duration = Duration::from_secs(5);
+/// Between two tries to remove.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
+/// What [`probe`] sets: any value of a page or more would do.
+const PROBE_LIMIT: Bytes = Bytes::mib(64);
+
+/// One try in one place; says why not.
+type Attempt<T> = std::result::Result<T, String>;
+
+/// A memory cgroup made for one subject. Removed when dropped.
+#[derive(Debug)]
+pub struct MemoryCgroup {
+    /// Its folder.
+    pub path: PathBuf,
+    /// Its interface.
+    pub version: CgroupVersion,
+    /// What the kernel enforces: the limit asked for, rounded down to pages.
+    pub limit: Bytes,
+    clock: Clock,
+}
+
+impl MemoryCgroup {
+    /// Makes a cgroup with this limit, without swap, and verifies that the kernel took it.
+    pub fn create(limit: Bytes, clock: Clock) -> Result<Self> {
+        let hierarchy = Hierarchy::find()?;
+        let mut refusals = Vec::new();
+        for parent in hierarchy.candidates() {
+            sweep(&parent);
+            match make(&parent, hierarchy.version, limit, clock) {
+                Ok(cgroup) => return cgroup.checked_against_outer(&hierarchy.mount, limit),
+                Err(refusal) => refusals.push(refusal),
+            }
+        }
+        let error = Error::machine(format!("cannot set a memory limit of {limit}"));
+        let error = refusals.into_iter().fold(error, Error::at);
+        Err(error.hint(match rustix::process::geteuid().is_root() {
+            true => "the cgroup file system must be writable: in Docker `--privileged --cgroupns=host`",
+            false => "run as root (`sudo loadline …`), or in a scope of your own: `systemd-run --user --scope -p Delegate=yes loadline …`",
+        }))
+    }
+
+    /// A limit above that of an outer cgroup would never be the one that counts.
+    fn checked_against_outer(self, mount: &Path, asked: Bytes) -> Result<Self> {
+        match outer_limit(&self.path, self.version, mount) {
+            Some(outer) if outer < self.limit => Err(Error::machine(format!(
+                "the limit {asked} would have no effect: an outer cgroup allows only {outer}"
+            ))
+            .at(format!("in {}", self.path.display()))
+            .hint("choose a limit below that, or run Loadline outside that cgroup")),
+            _ => Ok(self),
+        }
+    }
+
+    /// How often the kernel killed a process in it for want of memory.
+    pub fn oom_kills(&self) -> u64 {
+        let file = match self.version {
+            CgroupVersion::V1 => "memory.oom_control",
+            CgroupVersion::V2 => "memory.events",
+        };
+        read_value(&self.path.join(file), "oom_kill").unwrap_or(0)
+    }
+}
+
+impl Drop for MemoryCgroup {
+    fn drop(&mut self) {
+        remove(&self.path, self.clock);
+    }
+}
+
+/// Where a limit can be set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimitSpot {
+    /// The interface.
+    pub version: CgroupVersion,
+    /// The cgroup in which those of subjects are made.
+    pub parent: PathBuf,
+}
+
+/// Makes, sets and removes a cgroup to see whether limits work here.
+///
+/// # Errors
+/// Says why not, and what to do.
+pub fn probe(clock: Clock) -> Result<LimitSpot> {
+    let cgroup = MemoryCgroup::create(PROBE_LIMIT, clock)?;
+    let parent = cgroup.path.parent().map(Path::to_path_buf).unwrap_or_default();
+    Ok(LimitSpot { version: cgroup.version, parent })
+}
+
+fn make(parent: &Path, version: CgroupVersion, limit: Bytes, clock: Clock) -> Attempt<MemoryCgroup> {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    if version == CgroupVersion::V2 {
+        enable(parent).map_err(|cause| format!("{}: {cause}", parent.display()))?;
+    }
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let path = parent.join(format!("loadline-{}-{number}", std::process::id()));
+    fs::create_dir(&path).map_err(|cause| format!("{}: {}", parent.display(), plain(&cause)))?;
+    // From here on a failure drops the cgroup, which removes the folder.
+    let mut cgroup = MemoryCgroup { path, version, limit, clock };
+    cgroup.limit = match version {
+        CgroupVersion::V1 => set_v1(&cgroup.path, limit)?,
+        CgroupVersion::V2 => set_v2(&cgroup.path, limit)?,
+    };
+    Ok(cgroup)
+}
+
+fn set_v1(cgroup: &Path, limit: Bytes) -> Attempt<Bytes> {
+    let set = write_and_verify(&cgroup.join("memory.limit_in_bytes"), limit)?;
+    let with_swap = cgroup.join("memory.memsw.limit_in_bytes");
+    if with_swap.exists() {
+        write_and_verify(&with_swap, limit)?;
+    } else {
+        // Without swap accounting at least none is used before the limit is reached.
+        let _ = fs::write(cgroup.join("memory.swappiness"), "0");
+    }
+    Ok(set)
+}
+
+fn set_v2(cgroup: &Path, limit: Bytes) -> Attempt<Bytes> {
+    let set = write_and_verify(&cgroup.join("memory.max"), limit)?;
+    let swap = cgroup.join("memory.swap.max");
+    if swap.exists() {
+        fs::write(&swap, "0").map_err(|cause| format!("{}: {}", swap.display(), plain(&cause)))?;
+    }
+    Ok(set)
+}
+
+/// Returns what the kernel says it enforces: whole pages, never more than asked.
+fn write_and_verify(file: &Path, limit: Bytes) -> Attempt<Bytes> {
+    let refuse = |cause: &io::Error| format!("{}: {}", file.display(), plain(cause));
+    fs::write(file, limit.0.to_string()).map_err(|cause| refuse(&cause))?;
+    let text = fs::read_to_string(file).map_err(|cause| refuse(&cause))?;
+    let page = rustix::param::page_size() as u64;
+    match text.trim().parse() {
+        Ok(set) if set == limit.0 - limit.0 % page => Ok(Bytes(set)),
+        _ => Err(format!("{}: wrote {}, but it reads {}", file.display(), limit.0, text.trim())),
+    }
+}
+
+/// Lets children of a v2 cgroup have the memory controller.
+fn enable(parent: &Path) -> Attempt<()> {
+    let has_memory = |file| fs::read_to_string(parent.join(file)).is_ok_and(|text| text.contains("memory"));
+    if access(parent.join("cgroup.procs"), Access::WRITE_OK).is_err() {
+        return Err("no permission to move a process into it".to_owned());
+    }
+    if has_memory("cgroup.subtree_control") {
+        return Ok(());
+    }
+    if !has_memory("cgroup.controllers") {
+        return Err("the memory controller is not delegated to it".to_owned());
+    }
+    let ask = || fs::write(parent.join("cgroup.subtree_control"), "+memory");
+    match ask() {
+        Err(cause) if cause.kind() == io::ErrorKind::ResourceBusy && move_ourselves_down(parent) => ask(),
+        outcome => outcome,
+    }
+    .map_err(|cause| match cause.kind() {
+        io::ErrorKind::ResourceBusy => "other processes run in it, so it cannot have children with limits".to_owned(),
+        _ => plain(&cause),
+    })
+}
+
+/// A v2 cgroup with children that have limits must hold no processes itself. If it holds nobody but us, we move into a
+/// child of it; the folder goes when the scope or container ends.
+fn move_ourselves_down(parent: &Path) -> bool {
+    let Ok(members) = fs::read_to_string(parent.join("cgroup.procs")) else { return false };
+    let mut ours: HashSet<u32> = processes::descendants(std::process::id()).iter().map(|p| p.pid).collect();
+    ours.insert(std::process::id());
+    let members: Vec<&str> = members.lines().collect();
+    let all_ours = members.iter().all(|pid| pid.parse().is_ok_and(|pid| ours.contains(&pid)));
+    let home = parent.join(format!("loadline-{}-home", std::process::id()));
+    all_ours
+        && !members.is_empty()
+        && fs::create_dir(&home).is_ok()
+        && members.iter().all(|pid| fs::write(home.join("cgroup.procs"), pid).is_ok())
+}
+
+/// The smallest limit among the cgroups around this one.
+fn outer_limit(cgroup: &Path, version: CgroupVersion, mount: &Path) -> Option<Bytes> {
+    let outer = cgroup.ancestors().skip(1).take_while(|outer| outer.starts_with(mount));
+    let file = match version {
+        CgroupVersion::V1 => "memory.limit_in_bytes",
+        CgroupVersion::V2 => "memory.max",
+    };
+    // "max" on v2 is no number and so no limit.
+    outer.filter_map(|outer| fs::read_to_string(outer.join(file)).ok()?.trim().parse().ok()).map(Bytes).min()
+}
+
+fn read_value(file: &Path, key: &str) -> Option<u64> {
+    parse_value(&fs::read_to_string(file).ok()?, key)
+}
+
+/// `oom_kill 1` among lines of `key value`.
+fn parse_value(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+/// Removes a cgroup and its children, waiting for the kernel to let go of them.
+pub(super) fn remove(cgroup: &Path, clock: Clock) {
+    let until = clock.now() + REMOVE_WITHIN;
+    loop {
+        let children = fs::read_dir(cgroup).into_iter().flatten().flatten().map(|entry| entry.path());
+        for child in children.filter(|path| path.is_dir()) {
+            // Still busy: the next round tries again.
+            let _ = fs::remove_dir(child);
+        }
+        match fs::remove_dir(cgroup) {
+            Err(cause) if cause.kind() == io::ErrorKind::ResourceBusy && clock.now() < until => {
+                std::thread::sleep(TRY_AGAIN_AFTER);
+            }
+            // Gone, or beyond us: the next Loadline sweeps it.
+            _ => return,
+        }
+    }
+}
+
+/// Removes empty cgroups of Loadlines that were killed together with their guardians.
+fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let maker =
+            name.to_str().and_then(|name| name.strip_prefix("loadline-")?.split('-').next()?.parse::<u32>().ok());
+        if maker.is_some_and(|pid| processes::Process::read(pid).is_none()) {
+            // One that still holds processes refuses, and stays.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_oom_kills_of_both_versions() {
+        assert_eq!(parse_value("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", "oom_kill"), Some(3));
+        assert_eq!(parse_value("max 9\noom 1\noom_kill 2\noom_group_kill 0\n", "oom_kill"), Some(2));
+        assert_eq!(parse_value("", "oom_kill"), None);
+    }
+
+    #[test]
+    fn what_the_kernel_did_not_take_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("memory.max");
+        assert_eq!(write_and_verify(&file, Bytes::mib(64)), Ok(Bytes::mib(64)));
+        // A plain file does not round down to pages as the kernel does.
+        let refusal = write_and_verify(&file, Bytes(Bytes::mib(1).0 + 1)).unwrap_err();
+        assert!(refusal.ends_with("wrote 1048577, but it reads 1048577"), "{refusal}");
+    }
+
+    #[test]
+    fn the_smallest_outer_limit_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("a/b");
+        fs::create_dir_all(&inner).unwrap();
+        fs::write(folder.path().join("memory.max"), "1000\n").unwrap();
+        fs::write(folder.path().join("a/memory.max"), "max\n").unwrap();
+        assert_eq!(outer_limit(&inner, CgroupVersion::V2, folder.path()), Some(Bytes(1000)));
+        assert_eq!(outer_limit(&inner, CgroupVersion::V2, &folder.path().join("a")), None);
+    }
+
+    #[test]
+    fn a_probe_leaves_nothing_behind() {
+        let clock = Clock::start();
+        match MemoryCgroup::create(PROBE_LIMIT, clock) {
+            Ok(cgroup) => {
+                let path = cgroup.path.clone();
+                assert!(path.is_dir());
+                assert_eq!((cgroup.limit, cgroup.oom_kills()), (PROBE_LIMIT, 0));
+                drop(cgroup);
+                assert!(!path.exists());
+                assert!(path.starts_with(probe(clock).unwrap().parent));
+            }
+            Err(error) => println!("skipped, because {error}"),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The subject's stdout and stderr, read by one thread so that the subject never waits for its reader: what it said
+//! last, what it told Loadline, what it complained of, and a bounded copy in a file.
+
+use super::complaint::{Complaint, ComplaintKind};
+use super::lines::Lines;
+use super::log_file::LogFile;
+use super::marker::Marker;
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::scenario::Ready;
+use regex_lite::Regex;
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Last lines kept.
+const TAIL_LINES: usize = 200;
+/// Complaints kept: a subject in trouble repeats itself.
+const COMPLAINTS_MAX: usize = 50;
+/// Markers kept; a subject that prints more per trial prints too many to weigh at.
+const MARKERS_MAX: usize = 100_000;
+/// The size of a pipe: one read empties it.
+const READ_BYTES: usize = 64 << 10;
+/// Shorter lines hold no complaint and no marker of Loadline's own form.
+const SEARCHED_BYTES_MIN: usize = 8;
+/// How long the end of the output may take to arrive after the last process ended.
+const DRAIN_WITHIN: Duration = Duration::from_secs(2);
+
+/// One line and when it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// After the clock's origin.
+    pub at: Duration,
+    /// Without its end; bytes that are no UTF-8 are replaced.
+    pub text: String,
+}
+
+/// Patterns that are watched for.
+#[derive(Debug, Default)]
+pub struct Watch {
+    ready: Option<Regex>,
+    phases: Option<Regex>,
+}
+
+impl Watch {
+    /// For this kind of readiness and this further pattern for phase markers.
+    pub fn new(ready: &Ready, phases: Option<&str>) -> Result<Self> {
+        let compile = |pattern: &str| {
+            Regex::new(pattern)
+                .map_err(|cause| Error::request(format!("`{pattern}` is not a regular expression: {cause}")))
+        };
+        let ready = match ready {
+            Ready::Log(pattern) => Some(compile(pattern)?),
+            _ => None,
+        };
+        Ok(Self { ready, phases: phases.map(compile).transpose()? })
+    }
+}
+
+/// What was read so far. Cheap to copy: all copies see the same.
+#[derive(Debug, Clone)]
+pub struct Output {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Ascending in time; texts as bytes, since most are never looked at.
+    tail: VecDeque<(Duration, Vec<u8>)>,
+    bytes: u64,
+    markers: Vec<Marker>,
+    complaints: Vec<Complaint>,
+    ready_at: Option<Duration>,
+    log_trouble: Option<Error>,
+    over: bool,
+}
+
+impl Output {
+    /// Starts to read.
+    pub(super) fn read(
+        from: impl Read + Send + 'static,
+        watch: Watch,
+        log: Option<&Path>,
+        clock: Clock,
+    ) -> Result<(Self, JoinHandle<()>)> {
+        let log = log.map(LogFile::create).transpose()?;
+        let output = Self { shared: Arc::new(Shared::default()) };
+        let reader = Reader { shared: Arc::clone(&output.shared), watch, log, clock };
+        let thread = std::thread::Builder::new().name("output".to_owned());
+        let thread = thread.spawn(move || reader.run(from));
+        let failed = |cause: std::io::Error| Error::machine(format!("cannot start a thread: {cause}"));
+        Ok((output, thread.map_err(failed)?))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The reader leaves no change half done that matters here.
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last lines, at most `count` of the 200 kept, oldest first.
+    pub fn tail(&self, count: usize) -> Vec<Line> {
+        let state = self.lock();
+        let skipped = state.tail.len().saturating_sub(count);
+        let line = |(at, text): &(Duration, Vec<u8>)| Line { at: *at, text: readable(text) };
+        state.tail.iter().skip(skipped).map(line).collect()
+    }
+
+    /// Only the texts of [`Output::tail`].
+    pub fn tail_texts(&self, count: usize) -> Vec<String> {
+        self.tail(count).into_iter().map(|line| line.text).collect()
+    }
+
+    /// Bytes read so far.
+    pub fn bytes(&self) -> u64 {
+        self.lock().bytes
+    }
+
+    /// Markers and counters from the `index`th on, in their order.
+    pub fn markers_since(&self, index: usize) -> Vec<Marker> {
+        self.lock().markers.get(index..).map(<[Marker]>::to_vec).unwrap_or_default()
+    }
+
+    /// Waits until there is an `index`th marker, the output ends, or the time is over.
+    pub fn wait_marker(&self, index: usize, within: Duration) -> Option<Marker> {
+        let waiting = |state: &mut State| state.markers.len() <= index && !state.over;
+        let waited = self.shared.changed.wait_timeout_while(self.lock(), within, waiting);
+        waited.unwrap_or_else(PoisonError::into_inner).0.markers.get(index).cloned()
+    }
+
+    /// When the first line matched the pattern of readiness.
+    pub fn ready_at(&self) -> Option<Duration> {
+        self.lock().ready_at
+    }
+
+    /// When the phase of this name was first marked.
+    pub fn phase_at(&self, name: &str) -> Option<Duration> {
+        self.lock().markers.iter().find(|marker| marker.phase.as_deref() == Some(name)).map(|marker| marker.at)
+    }
+
+    /// What was complained of: the first 50 lines.
+    pub fn complaints(&self) -> Vec<Complaint> {
+        self.lock().complaints.clone()
+    }
+
+    /// The first line with `java.lang.OutOfMemoryError`.
+    pub fn out_of_memory_error(&self) -> Option<String> {
+        let state = self.lock();
+        let found = state.complaints.iter().find(|complaint| complaint.kind == ComplaintKind::OutOfMemoryError);
+        found.map(|complaint| complaint.line.trim().to_owned())
+    }
+
+    /// Why the log file is not complete, if it is not for another reason than its bound.
+    pub fn log_trouble(&self) -> Option<Error> {
+        self.lock().log_trouble.clone()
+    }
+
+    /// Waits until everything that was written has been read. False when the time is over first.
+    pub(super) fn drain(&self) -> bool {
+        let waited = self.shared.changed.wait_timeout_while(self.lock(), DRAIN_WITHIN, |state| !state.over);
+        waited.unwrap_or_else(PoisonError::into_inner).0.over
+    }
+}
+
+/// Without control characters, so that it cannot disturb a terminal.
+fn readable(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let text = text.trim_end_matches('\r');
+    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
+struct Reader {
+    shared: Arc<Shared>,
+    watch: Watch,
+    log: Option<LogFile>,
+    clock: Clock,
+}
+
+impl Reader {
+    fn run(mut self, mut from: impl Read) {
+        let mut buffer = vec![0; READ_BYTES];
+        let mut lines = Lines::default();
+        loop {
+            match from.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => self.take(&buffer[..n], &mut lines),
+                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        let at = self.clock.now();
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.finish(|line| state.take_line(line, &self.watch, at));
+        state.over = true;
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    fn take(&mut self, bytes: &[u8], lines: &mut Lines) {
+        let at = self.clock.now();
+        let trouble = self.log.as_mut().and_then(|log| log.write(bytes).err());
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.bytes += bytes.len() as u64;
+        if let Some(trouble) = trouble {
+            state.log_trouble.get_or_insert(trouble);
+        }
+        lines.split(bytes, |line| state.take_line(line, &self.watch, at));
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+}
+
+impl State {
+    fn take_line(&mut self, line: &[u8], watch: &Watch, at: Duration) {
+        let awaited = watch.phases.is_some() || (watch.ready.is_some() && self.ready_at.is_none());
+        if awaited || line.len() >= SEARCHED_BYTES_MIN {
+            self.search(&String::from_utf8_lossy(line), watch, at);
+        }
+        // A full ring gives its oldest buffer back: no allocation per line.
+        let mut kept = match self.tail.len() {
+            TAIL_LINES.. => self.tail.pop_front().map(|(_, text)| text).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        kept.clear();
+        kept.extend_from_slice(line);
+        self.tail.push_back((at, kept));
+    }
+
+    fn search(&mut self, line: &str, watch: &Watch, at: Duration) {
+        if self.ready_at.is_none() && watch.ready.as_ref().is_some_and(|pattern| pattern.is_match(line)) {
+            self.ready_at = Some(at);
+        }
+        if self.markers.len() < MARKERS_MAX {
+            self.markers.extend(Marker::parse(line, watch.phases.as_ref(), at));
+        }
+        if self.complaints.len() < COMPLAINTS_MAX {
+            self.complaints.extend(Complaint::parse(line));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: Vec<u8>, log: Option<&Path>) -> Output {
+        let watch = Watch::new(&Ready::Log("^Started in \\d+".to_owned()), None).unwrap();
+        let (output, thread) = Output::read(std::io::Cursor::new(bytes), watch, log, Clock::start()).unwrap();
+        thread.join().unwrap();
+        output
+    }
+
+    #[test]
+    fn finds_readiness_markers_and_complaints() {
+        let text =
+            "Started in 12 s\nloadline: phase=a x=1\r\njava.lang.OutOfMemoryError: Java heap space\n\tat X\nno end";
+        let output = read(text.into(), None);
+        assert!(output.ready_at().is_some());
+        assert!(output.phase_at("a").is_some());
+        assert_eq!(output.wait_marker(0, Duration::ZERO).unwrap().values, [("x".to_owned(), "1".to_owned())]);
+        assert_eq!(output.wait_marker(1, Duration::from_secs(9)), None);
+        assert_eq!(output.out_of_memory_error().unwrap(), "java.lang.OutOfMemoryError: Java heap space");
+        assert_eq!(output.tail_texts(2), ["\tat X", "no end"]);
+        assert_eq!(output.bytes(), text.len() as u64);
+    }
+
+    #[test]
+    fn garbage_is_made_readable_and_bounded() {
+        let mut bytes: Vec<u8> = vec![0xff, 0x1b, b'[', b'2', b'J', b'\n'];
+        bytes.extend(std::iter::repeat_n(b"line\n", 1000).flatten());
+        bytes.extend(std::iter::repeat_n(b'x', 1 << 20));
+        let output = read(bytes, None);
+        let tail = output.tail_texts(usize::MAX);
+        assert_eq!(tail.len(), TAIL_LINES);
+        assert!(tail[TAIL_LINES - 1].len() < 8192);
+        assert_eq!(read(vec![0xff, 0x1b, b'['], None).tail_texts(1), ["\u{fffd}\u{fffd}["]);
+    }
+
+    #[test]
+    fn a_full_disk_is_told_and_reading_goes_on() {
+        let full = Path::new("/dev/full");
+        if !full.exists() {
+            println!("skipped, because there is no /dev/full");
+            return;
+        }
+        let output = read(b"one\ntwo\n".to_vec(), Some(full));
+        assert_eq!(output.tail_texts(9), ["one", "two"]);
+        assert!(output.log_trouble().unwrap().what.contains("No space left"));
+    }
+
+    #[test]
+    fn a_wrong_pattern_is_a_wrong_request() {
+        assert!(Watch::new(&Ready::Log("(".to_owned()), None).is_err());
+        assert!(Watch::new(&Ready::Tcp, Some("(")).is_err());
+    }
+}

@@ -1,0 +1,155 @@
+//! One question to a port: does it accept a connection, does it answer HTTP.
+
+use crate::clock::Clock;
+use crate::error::plain;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// A local port accepts or refuses at once; a full accept queue drops, and is tried again.
+const CONNECT_WITHIN: Duration = Duration::from_millis(500);
+/// The first answer of a cold JVM takes long; a server that was not ready when asked may never answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// How often a wait for the answer looks whether it should go on.
+const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// The rest of the answer is read so that the subject does not log a broken connection, up to this.
+const ANSWER_BYTES_MAX: usize = 256 << 10;
+/// What is shown of an answer that is not HTTP.
+const SHOWN_BYTES: usize = 40;
+
+/// What one question showed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It is ready.
+    Ready,
+    /// Why it is not, in words.
+    NotYet(String),
+}
+
+/// Tries to connect.
+pub(super) fn tcp(address: SocketAddr) -> Answer {
+    match TcpStream::connect_timeout(&address, CONNECT_WITHIN) {
+        Ok(_) => Answer::Ready,
+        Err(cause) => Answer::NotYet(plain(&cause).to_ascii_lowercase()),
+    }
+}
+
+/// What is asked for over HTTP.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HttpQuestion<'a> {
+    /// For the header `Host`.
+    pub host: &'a str,
+    /// Path and query.
+    pub path: &'a str,
+}
+
+/// Asks GET; a status below 400 is ready. Gives up early when `abandon` says so.
+pub(super) fn http(address: SocketAddr, question: HttpQuestion, clock: Clock, abandon: &dyn Fn() -> bool) -> Answer {
+    match ask(address, question, clock, abandon) {
+        Ok(head) => judge(&head),
+        Err(cause) => Answer::NotYet(plain(&cause).to_ascii_lowercase()),
+    }
+}
+
+fn ask(
+    address: SocketAddr,
+    question: HttpQuestion,
+    clock: Clock,
+    abandon: &dyn Fn() -> bool,
+) -> std::io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect_timeout(&address, CONNECT_WITHIN)?;
+    stream.set_write_timeout(Some(CONNECT_WITHIN))?;
+    stream.set_read_timeout(Some(LOOK_EVERY))?;
+    let port = address.port();
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: {}:{port}\r\nUser-Agent: loadline\r\nAccept: */*\r\nConnection: close\r\n\r\n",
+        question.path, question.host
+    );
+    stream.write_all(request.as_bytes())?;
+    let until = clock.now() + ANSWER_WITHIN;
+    let (mut answer, mut buffer) = (Vec::new(), [0; 8192]);
+    while answer.len() < ANSWER_BYTES_MAX {
+        match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => answer.extend_from_slice(&buffer[..n]),
+            Err(cause) if waits(cause.kind()) && clock.now() < until && !abandon() => {}
+            // With a status line at hand the answer is known, however it ends.
+            Err(_) if status(&answer).is_some() => break,
+            Err(cause) if waits(cause.kind()) => {
+                return Err(std::io::Error::other("connected, but no answer"));
+            }
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(answer)
+}
+
+fn waits(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+fn judge(answer: &[u8]) -> Answer {
+    match status(answer) {
+        Some(status) if status < 400 => Answer::Ready,
+        Some(status) => Answer::NotYet(format!("status {status}")),
+        None if answer.is_empty() => Answer::NotYet("the connection was closed without an answer".to_owned()),
+        None => {
+            let shown = &answer[..answer.len().min(SHOWN_BYTES)];
+            Answer::NotYet(format!("not HTTP: `{}`", shown.escape_ascii()))
+        }
+    }
+}
+
+/// The status in `HTTP/1.1 503 Service Unavailable`.
+fn status(answer: &[u8]) -> Option<u16> {
+    let rest = answer.strip_prefix(b"HTTP/1.")?;
+    let code = std::str::from_utf8(rest.get(2..5)?).ok()?;
+    (rest.get(1) == Some(&b' ')).then(|| code.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn judges_answers() {
+        let check = |answer: &str, expect: Option<&str>| {
+            let expect = expect.map_or(Answer::Ready, |why| Answer::NotYet(why.to_owned()));
+            assert_eq!(judge(answer.as_bytes()), expect);
+        };
+        check("HTTP/1.1 200 OK\r\n\r\nx", None);
+        check("HTTP/1.0 302 Found\r\n", None);
+        check("HTTP/1.1 503 Service Unavailable\r\n", Some("status 503"));
+        check("SSH-2.0-OpenSSH\r\n", Some("not HTTP: `SSH-2.0-OpenSSH\\r\\n`"));
+        check("", Some("the connection was closed without an answer"));
+        check("HTTP/1.1", Some("not HTTP: `HTTP/1.1`"));
+        check("HTTP/1.1 xyz", Some("not HTTP: `HTTP/1.1 xyz`"));
+    }
+
+    #[test]
+    fn asks_a_server() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 512];
+            let n = stream.read(&mut request).unwrap();
+            stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+            String::from_utf8_lossy(&request[..n]).into_owned()
+        });
+        let question = HttpQuestion { host: "localhost", path: "/a?b" };
+        assert_eq!(http(address, question, Clock::start(), &|| false), Answer::Ready);
+        assert!(server.join().unwrap().starts_with("GET /a?b HTTP/1.1\r\nHost: localhost:"));
+        assert_eq!(tcp(address), Answer::NotYet("connection refused".to_owned()));
+    }
+
+    #[test]
+    fn a_silent_server_is_left_when_asked_to() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let question = HttpQuestion { host: "localhost", path: "/" };
+        let answer = http(address, question, Clock::start(), &|| true);
+        assert_eq!(answer, Answer::NotYet("connected, but no answer".to_owned()));
+    }
+}

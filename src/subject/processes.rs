@@ -1,0 +1,205 @@
+//! Processes as `/proc` shows them: who descends from whom, and how a whole tree is signalled and ended.
+//!
+//! `/proc/PID/stat` (proc(5), Linux 2.6 and later), the command in parentheses may itself hold spaces and parentheses:
+//! `17229 (cat) R 17216 17216 5181 0 -1 4194304 102 …`, the 22nd field being the start time in clock ticks.
+
+use crate::clock::Clock;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
+use std::collections::HashSet;
+use std::fs;
+use std::time::Duration;
+
+/// Between two looks at a tree that is being ended.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
+
+/// One process at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// Its parent.
+    pub parent: u32,
+    /// Its session.
+    pub session: u32,
+    /// What it runs, at most 15 bytes.
+    pub name: String,
+    /// One letter; `Z` and `X` are dead.
+    pub state: char,
+    /// Threads it has.
+    pub threads: u32,
+    /// Clock ticks after boot; with the id it names a process for good.
+    pub started_ticks: u64,
+}
+
+impl Process {
+    /// Reads one; `None` when it is gone.
+    pub fn read(pid: u32) -> Option<Self> {
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        Self::parse(&String::from_utf8_lossy(&stat))
+    }
+
+    fn parse(stat: &str) -> Option<Self> {
+        let (open, close) = (stat.find('(')?, stat.rfind(')')?);
+        let fields: Vec<&str> = stat.get(close + 1..)?.split_ascii_whitespace().collect();
+        Some(Self {
+            pid: stat[..open].trim().parse().ok()?,
+            parent: fields.get(1)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
+            name: stat.get(open + 1..close)?.to_owned(),
+            state: fields.first()?.chars().next()?,
+            threads: fields.get(17)?.parse().ok()?,
+            started_ticks: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    /// Whether it still runs; a zombie does not, unless only its first thread ended.
+    pub fn lives(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X') || self.threads > 1
+    }
+
+    /// Its command line, at most 120 characters; the name in brackets where there is none.
+    pub fn command(&self) -> String {
+        let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        match line.trim() {
+            "" => format!("[{}]", self.name),
+            line if line.chars().count() > 120 => line.chars().take(119).chain(['…']).collect(),
+            line => line.to_owned(),
+        }
+    }
+
+    /// Sends a signal to exactly this process; nothing happens when another took its id.
+    pub fn signal(&self, signal: Signal) {
+        let Some(pid) = pid_of(self.pid) else { return };
+        // The descriptor pins the process; only then does the start time prove that it is the one meant.
+        let Ok(pinned) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+        if Self::read(self.pid).is_some_and(|now| now.started_ticks == self.started_ticks) {
+            // It may have ended since: that is what the signal was for.
+            let _ = pidfd_send_signal(pinned, signal);
+        }
+    }
+}
+
+/// The id as the system calls take it.
+pub(super) fn pid_of(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+/// All processes now.
+pub fn all() -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(Process::read).collect()
+}
+
+/// Those of `processes` that descend from `roots`, without the roots themselves.
+fn below(processes: &[Process], roots: &[u32]) -> Vec<Process> {
+    let mut known: HashSet<u32> = roots.iter().copied().collect();
+    let mut found = Vec::new();
+    loop {
+        let before = found.len();
+        for process in processes {
+            if known.contains(&process.parent) && known.insert(process.pid) {
+                found.push(process.clone());
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+/// The living descendants of a process.
+pub fn descendants(root: u32) -> Vec<Process> {
+    below(&all(), &[root]).into_iter().filter(Process::lives).collect()
+}
+
+/// The living among `all()` that `is_root` picks, with their descendants.
+pub(super) fn trees(is_root: impl Fn(&Process) -> bool) -> Vec<Process> {
+    let processes = all();
+    let roots: Vec<&Process> = processes.iter().filter(|process| is_root(process)).collect();
+    let pids: Vec<u32> = roots.iter().map(|root| root.pid).collect();
+    let under = below(&processes, &pids);
+    roots.into_iter().cloned().chain(under).filter(Process::lives).collect()
+}
+
+/// Kills everything `find` finds until it finds nothing, at most for `within`. Returns how many are left.
+///
+/// A tree that is growing is first stopped, so that it cannot fork faster than it is killed.
+pub(super) fn kill_all(find: impl Fn() -> Vec<Process>, clock: Clock, within: Duration) -> usize {
+    let until = clock.now() + within;
+    let mut stopped: HashSet<(u32, u64)> = HashSet::new();
+    // One empty look proves nothing: a child whose parent ended while `/proc` was being read is missed once.
+    let mut empty_looks = 0;
+    loop {
+        let found = find();
+        if found.is_empty() {
+            empty_looks += 1;
+            if empty_looks == 2 {
+                return 0;
+            }
+            continue;
+        }
+        empty_looks = 0;
+        let mut grown = false;
+        for process in &found {
+            if stopped.insert((process.pid, process.started_ticks)) {
+                grown = true;
+                process.signal(Signal::STOP);
+            }
+        }
+        if !grown || clock.now() >= until {
+            found.iter().for_each(|process| process.signal(Signal::KILL));
+            if clock.now() >= until {
+                return find().len();
+            }
+            std::thread::sleep(LOOK_AGAIN_AFTER);
+        }
+    }
+}
+
+/// Collects the exit of one child that is known to be dead or dying.
+pub(super) fn reap(pid: u32) {
+    if let Some(pid) = pid_of(pid) {
+        // Not a child, or not dead yet: then there is nothing to collect.
+        let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_name_with_spaces_and_parentheses() {
+        let stat = "42 (a) R (b) S 7 42 9 0 -1 4194304 102 0 0 0 0 0 0 0 20 0 1 0 139158 3133440 412";
+        let process = Process::parse(stat).unwrap();
+        assert_eq!((process.pid, process.parent, process.session), (42, 7, 9));
+        assert_eq!((process.name.as_str(), process.state, process.started_ticks), ("a) R (b", 'S', 139_158));
+    }
+
+    #[test]
+    fn a_stat_cut_anywhere_never_panics() {
+        let stat = "42 (é) S 7 42 9 0 -1 4194304 102 0 0 0 0 0 0 0 20 0 1 0 139158 3133440 412";
+        for end in (0..stat.len()).filter(|&end| stat.is_char_boundary(end)) {
+            let _ = Process::parse(&stat[..end]);
+        }
+    }
+
+    #[test]
+    fn a_tree_is_found_whatever_the_order() {
+        let process = |pid, parent| Process {
+            pid,
+            parent,
+            session: 1,
+            name: String::new(),
+            state: 'S',
+            threads: 1,
+            started_ticks: 0,
+        };
+        let processes = [process(5, 4), process(4, 3), process(3, 1), process(9, 8), process(8, 1)];
+        let mut pids: Vec<u32> = below(&processes, &[3]).iter().map(|process| process.pid).collect();
+        pids.sort_unstable();
+        assert_eq!(pids, [4, 5]);
+    }
+}

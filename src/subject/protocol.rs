@@ -1,0 +1,128 @@
+//! What Loadline, its guardian and the launcher say to each other, one line each, over socket pairs.
+//!
+//! Loadline sends the guardian one [`Order`] and then nothing: the end of the stream is the order to kill. The guardian
+//! answers with [`Report`]s. The launcher says nothing when all went well, else one [`Refusal`].
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// First argument of Loadline when it is to be a guardian.
+pub(super) const GUARDIAN_WORD: &str = "__guardian";
+/// First argument of Loadline when it is to be a launcher.
+pub(super) const LAUNCHER_WORD: &str = "__launch";
+/// Set in every process of a subject to its guardian's pid, so that strays can be told from other processes.
+pub(super) const GUARDIAN_VARIABLE: &str = "LOADLINE_GUARDIAN";
+/// Longest line either side accepts: ten times the largest environment seen.
+pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
+
+/// What the guardian is to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Order {
+    /// Program and arguments; at least one.
+    pub argv: Vec<String>,
+    /// On top of the inherited environment.
+    pub env: Vec<(String, String)>,
+    /// Working directory; `None` is Loadline's own.
+    pub dir: Option<PathBuf>,
+    /// CPUs it may run on; `None` is all that Loadline may.
+    pub cpus: Option<Vec<u32>>,
+    /// Folder of its memory cgroup, which the guardian removes at the end.
+    pub cgroup: Option<PathBuf>,
+}
+
+/// A step of starting that can fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Step {
+    /// Making the launcher process.
+    Launcher,
+    /// Changing to the working directory.
+    Dir,
+    /// Setting the affinity.
+    Cpus,
+    /// Joining the cgroup.
+    Cgroup,
+    /// Becoming the command.
+    Exec,
+}
+
+/// Why the command did not start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Refusal {
+    /// What was being done.
+    pub step: Step,
+    /// The system's error number, where there is one.
+    pub errno: Option<i32>,
+    /// The system's words.
+    pub text: String,
+}
+
+impl Refusal {
+    pub(super) fn new(step: Step, cause: &std::io::Error) -> Self {
+        Self { step, errno: cause.raw_os_error(), text: crate::error::plain(cause) }
+    }
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(signal) => match signal_name(*signal) {
+                Some(name) => write!(f, "signal {signal} ({name})"),
+                None => write!(f, "signal {signal}"),
+            },
+        }
+    }
+}
+
+fn signal_name(signal: i32) -> Option<&'static str> {
+    Some(match signal {
+        1 => "HUP",
+        2 => "INT",
+        3 => "QUIT",
+        4 => "ILL",
+        6 => "ABRT",
+        7 => "BUS",
+        8 => "FPE",
+        9 => "KILL",
+        11 => "SEGV",
+        13 => "PIPE",
+        15 => "TERM",
+        24 => "XCPU",
+        25 => "XFSZ",
+        31 => "SYS",
+        _ => return None,
+    })
+}
+
+/// What the guardian tells Loadline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Report {
+    /// The command runs under this pid.
+    Started(u32),
+    /// The command did not start.
+    Refused(Refusal),
+    /// The command ended.
+    Exited(Exit),
+    /// This many descendants could not be killed.
+    Left(usize),
+}
+
+/// One line of the protocol.
+pub(super) fn line(message: &impl Serialize) -> Vec<u8> {
+    // These types hold nothing that JSON cannot.
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
+    line.push(b'\n');
+    line
+}

@@ -1,0 +1,73 @@
+//! How words are quoted for those who read them again: the `java` launcher and `sh`.
+
+/// Quotes an option for `JDK_JAVA_OPTIONS`, which the `java` launcher (JDK 9 and later, `JLI_AddArgsFromEnvVar`) splits
+/// at white space; between `"…"` or `'…'` everything is literal, and no character escapes another.
+pub(super) fn for_java(option: &str) -> String {
+    if !option.is_empty() && !option.contains(|c: char| c.is_ascii_whitespace() || matches!(c, '"' | '\'')) {
+        return option.to_owned();
+    }
+    // Adjacent quoted pieces join, so each run is put between the quotes that it does not hold.
+    let mut quoted = String::new();
+    let mut rest = option;
+    while !rest.is_empty() {
+        let quote = if rest.starts_with('"') { '\'' } else { '"' };
+        let end = rest.find(quote).unwrap_or(rest.len());
+        quoted.push(quote);
+        quoted.push_str(&rest[..end]);
+        quoted.push(quote);
+        rest = &rest[end..];
+    }
+    if quoted.is_empty() { "\"\"".to_owned() } else { quoted }
+}
+
+/// Quotes a word for `sh`.
+pub(super) fn for_shell(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./@%^".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The algorithm of the java launcher, to prove that it reads back what was written.
+    fn java_reads(text: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut characters = text.chars().peekable();
+        loop {
+            while characters.next_if(|c| c.is_ascii_whitespace()).is_some() {}
+            if characters.peek().is_none() {
+                return words;
+            }
+            let mut word = String::new();
+            while let Some(c) = characters.next_if(|c| !c.is_ascii_whitespace()) {
+                match c {
+                    '"' | '\'' => word.extend(characters.by_ref().take_while(|&inner| inner != c)),
+                    _ => word.push(c),
+                }
+            }
+            words.push(word);
+        }
+    }
+
+    #[test]
+    fn java_reads_back_what_was_quoted() {
+        for option in ["-Xmx6m", "-Da=b c", "-Da=\"b\"", "-Da='b'", "-Da='b c' \"d e\"", "-Dw=C:\\x y", "\"", "'\"'"] {
+            assert_eq!(java_reads(&for_java(option)), [option], "{}", for_java(option));
+        }
+        assert_eq!(for_java("-Xmx6m"), "-Xmx6m");
+    }
+
+    #[test]
+    fn shell_words() {
+        let check = |word, expect| assert_eq!(for_shell(word), expect);
+        check("-Xmx6m", "-Xmx6m");
+        check("", "''");
+        check("-Da=b c", "'-Da=b c'");
+        check("it's", r"'it'\''s'");
+        check("$(x)", "'$(x)'");
+    }
+}

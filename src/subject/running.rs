@@ -1,0 +1,222 @@
+//! A subject from its start to its end.
+
+use super::guarded::{Guarded, Spawner};
+use super::launch::Launch;
+use super::limit::MemoryCgroup;
+use super::output::{Output, Watch};
+use super::processes::Process;
+use super::protocol::Exit;
+use super::ready::{self, ReadyInfo};
+use crate::clock::Clock;
+use crate::error::Result;
+use rustix::process::Signal;
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Between two looks whether everything ended.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
+/// Lines of the output kept with the end.
+const TAIL_LINES: usize = 200;
+
+/// A subject that was started. Dropping it kills it.
+#[derive(Debug)]
+pub struct Running {
+    // Fields are dropped in this order: the guardian ends everything before the cgroup goes.
+    guarded: Guarded,
+    cgroup: Option<MemoryCgroup>,
+    output: Output,
+    reader: Option<JoinHandle<()>>,
+    launch: Launch,
+    clock: Clock,
+    started_at: Duration,
+    /// Kept from when the cgroup was still there.
+    oom_kills: u64,
+}
+
+/// How a subject ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Of the command; `None` when it could not be learned.
+    pub exit: Option<Exit>,
+    /// Why.
+    pub cause: EndCause,
+    /// Processes the kernel killed for want of memory in the subject's cgroup.
+    pub oom_kills: u64,
+    /// Its last lines, oldest first.
+    pub tail: Vec<String>,
+    /// From being asked to end until nothing was left.
+    pub took: Duration,
+    /// Processes that could not be killed: none, short of a hanging device.
+    pub left: usize,
+}
+
+/// Why a subject ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EndCause {
+    /// It ended when asked to.
+    AsAsked,
+    /// It was killed because it did not end within its time.
+    AskedThenKilled,
+    /// It had ended before it was asked.
+    ByItself,
+    /// The kernel killed a process of it because its cgroup was full.
+    OomKill,
+    /// It ended by itself after this `java.lang.OutOfMemoryError`.
+    OutOfMemoryError(String),
+    /// Its guardian was killed, and so was it.
+    GuardianLost,
+}
+
+impl Spawner {
+    /// Starts a subject: its limit, its guardian, its command, the reading of its output.
+    ///
+    /// # Errors
+    /// When a limit cannot be set here, or the command cannot be executed.
+    pub fn start(&self, launch: &Launch, log: Option<&Path>) -> Result<Running> {
+        let clock = self.clock;
+        let watch = Watch::new(&launch.ready, launch.phases.as_deref())?;
+        let cgroup = launch.limit.map(|limit| MemoryCgroup::create(limit, clock)).transpose()?;
+        let started_at = clock.now();
+        let (guarded, pipe) = self.guard(&launch.order(cgroup.as_ref().map(|cgroup| cgroup.path.as_path())))?;
+        let (output, reader) = Output::read(pipe, watch, log, clock)?;
+        Ok(Running {
+            guarded,
+            cgroup,
+            output,
+            reader: Some(reader),
+            launch: launch.clone(),
+            clock,
+            started_at,
+            oom_kills: 0,
+        })
+    }
+}
+
+impl Running {
+    /// The process of the command itself, which need not be the JVM.
+    pub fn command_pid(&self) -> u32 {
+        self.guarded.command_pid
+    }
+
+    /// The guardian: its descendants are the subject.
+    pub fn guardian_pid(&self) -> u32 {
+        self.guarded.guardian_pid
+    }
+
+    /// What it printed.
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// Its memory cgroup, if it has a limit.
+    pub fn cgroup(&self) -> Option<&MemoryCgroup> {
+        self.cgroup.as_ref()
+    }
+
+    /// How it was started.
+    pub fn launch(&self) -> &Launch {
+        &self.launch
+    }
+
+    /// When it was started, after the clock's origin.
+    pub fn started_at(&self) -> Duration {
+        self.started_at
+    }
+
+    /// All its living processes.
+    pub fn processes(&self) -> Vec<Process> {
+        self.guarded.processes()
+    }
+
+    /// Whether its guardian was killed; the subject is then dead too.
+    pub fn lost(&self) -> bool {
+        self.guarded.lost()
+    }
+
+    /// How the subject ended, when it did. A start script that ends well and leaves its server running has not ended.
+    pub fn ended(&self) -> Option<Exit> {
+        let exit = self.guarded.exit()?;
+        (exit != Exit::Code(0) || self.processes().is_empty()).then_some(exit)
+    }
+
+    /// Waits until it is ready, at most for `within` from its start.
+    ///
+    /// # Errors
+    /// When it ended, is no JVM, was not ready in time, or `interrupted` says that the user wants to stop.
+    pub fn wait_ready(&mut self, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo> {
+        ready::wait(self, within, interrupted)
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Waits until the command ends or the time is over.
+    pub(super) fn wait_exit(&self, within: Duration) {
+        if self.guarded.exit().is_some() {
+            // A start script that has ended wakes nobody again.
+            std::thread::sleep(within);
+        } else {
+            self.guarded.wait_exit(within);
+        }
+    }
+
+    /// Asks it to end, kills what is left after `within`, and makes sure that nothing of it remains.
+    pub fn end(mut self, within: Duration) -> Ended {
+        let asked_at = self.clock.now();
+        let lost = self.lost();
+        let ended_before = self.ended().is_some();
+        let obeyed = self.ask_to_end(within);
+        let left = self.close();
+        let oom_kills = self.oom_kills;
+        let cause = match self.output.out_of_memory_error() {
+            _ if oom_kills > 0 => EndCause::OomKill,
+            _ if lost => EndCause::GuardianLost,
+            Some(error) if ended_before => EndCause::OutOfMemoryError(error),
+            _ if ended_before => EndCause::ByItself,
+            _ if obeyed => EndCause::AsAsked,
+            _ => EndCause::AskedThenKilled,
+        };
+        let (exit, tail) = (self.guarded.exit(), self.output.tail_texts(TAIL_LINES));
+        Ended { exit, cause, oom_kills, tail, took: self.clock.now() - asked_at, left }
+    }
+
+    /// Has everything killed and its last words read. Returns how many processes could not be killed.
+    pub(super) fn close(&mut self) -> usize {
+        // The guardian removes the cgroup, and the count with it.
+        self.oom_kills = self.oom_kills.max(self.cgroup.as_ref().map_or(0, MemoryCgroup::oom_kills));
+        let left = self.guarded.finish();
+        if self.output.drain()
+            && let Some(reader) = self.reader.take()
+        {
+            // It has said that it is over.
+            let _ = reader.join();
+        }
+        left
+    }
+
+    /// Processes the kernel killed for want of memory in its cgroup.
+    pub fn oom_kills(&self) -> u64 {
+        self.oom_kills.max(self.cgroup.as_ref().map_or(0, MemoryCgroup::oom_kills))
+    }
+
+    /// TERM to every process, those that appear meanwhile included. True when none was left in time.
+    fn ask_to_end(&self, within: Duration) -> bool {
+        let until = self.clock.now() + within;
+        let mut asked = std::collections::HashSet::new();
+        loop {
+            let processes = self.processes();
+            if processes.is_empty() {
+                return true;
+            }
+            if self.clock.now() >= until {
+                return false;
+            }
+            for process in processes.iter().filter(|process| asked.insert((process.pid, process.started_ticks))) {
+                process.signal(Signal::TERM);
+            }
+            std::thread::sleep(LOOK_AGAIN_AFTER.min(until.saturating_sub(self.clock.now())));
+        }
+    }
+}
