@@ -1,0 +1,33 @@
+package loadline.subjects;
+
+import java.io.IOException;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * Answers at once, except for one stall: from request number AFTER + 1 on, no request is answered for 500 ms.
+ * Every request that arrives in the stall is answered at its end, so the longest response time is 500 ms for
+ * whoever keeps to its schedule, and a client that waits for answers sees only one slow one per connection.
+ *
+ * <p>Arguments: {@code PORT [AFTER]}, 1000 unless given; the requests that ask whether it is ready count too.
+ */
+// truth: stall_ms=500 stalls=1 status=204
+public final class Stalls {
+    private static final long STALL_NS = 500_000_000L;
+    /** When answers may go out again; in the past outside the stall. */
+    private static volatile long silentUntilNs = System.nanoTime();
+
+    private Stalls() {}
+
+    public static void main(String[] args) throws IOException {
+        long after = args.length > 1 ? Long.parseLong(args[1]) : 1000;
+        AtomicLong requests = new AtomicLong();
+        Listener.http(Integer.parseInt(args[0]), Executors.newCachedThreadPool(), exchange -> {
+            if (requests.getAndIncrement() == after) {
+                silentUntilNs = System.nanoTime() + STALL_NS;
+            }
+            Listener.waitUntil(silentUntilNs);
+            Listener.answer(exchange, 204, new byte[0]);
+        });
+    }
+}

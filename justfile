@@ -1,0 +1,29 @@
+# The jobs of continuous integration, one recipe each. `just` alone lists them.
+
+[private]
+default:
+    @just --list
+
+# Everything `.ci/run` does, from the tools to the demo.
+ci:
+    .ci/run
+
+# Format, lints, the codebase's own rules, documents. No JVM is started.
+check:
+    cargo fmt --check
+    cargo clippy --all-targets --release -- -D warnings
+    cargo test --release --test tidy
+    RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps
+
+# All tests; those that need what this machine lacks say `skipped, because …`.
+test:
+    cargo test --release
+
+# Only the tests with real JVMs, one at a time, so that none disturbs what another weighs.
+test-jvm:
+    cargo test --release --test jvm -- --test-threads=1 --nocapture
+
+# The gallery's first scenario with the release build; the archive keeps every trial.
+measure:
+    cargo build --release
+    target/release/loadline run scenarios/tiny-http/tiny-http.loadline.yaml

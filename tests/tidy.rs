@@ -1,0 +1,729 @@
+//! The codebase itself is tested: who may use whom, what only some modules may do, and how files are written.
+//!
+//! Reads sources as text, without a parser. Known limits: it sees `crate::x` and `crate::{x, y::z}`, but not a chain
+//! of `super::super::` that leaves its module (keep those to one level), nor what a macro expands to.
+
+#![expect(clippy::disallowed_methods, reason = "asks git which files belong to the codebase")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Who may use whom: a module of `lib.rs` and all that it may name. The order is that of the data.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("clock", &[]),
+    ("error", &[]),
+    ("units", &[]),
+    ("doubt", &["units"]),
+    ("scenario", &["units", "error", "doubt"]),
+    ("subject", &["clock", "error", "units", "doubt", "scenario"]),
+    ("load", &["clock", "error", "units", "doubt", "scenario"]),
+    ("observe", &["clock", "error", "units", "doubt"]),
+    ("account", &["units", "doubt", "observe"]),
+    ("record", &["units", "doubt", "scenario", "account", "observe", "load"]),
+    ("trial", &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "account", "record"]),
+    ("archive", &["clock", "error", "units", "doubt", "scenario", "record"]),
+    ("comparison", &["clock", "error", "units", "doubt", "record"]),
+    ("findings", &["clock", "error", "units", "doubt", "record"]),
+    ("search", &["clock", "error", "units", "doubt", "record"]),
+    ("report", &["error", "units", "doubt", "scenario", "record", "comparison", "findings", "search"]),
+    (
+        "cli",
+        &[
+            "clock",
+            "error",
+            "units",
+            "doubt",
+            "scenario",
+            "subject",
+            "load",
+            "observe",
+            "account",
+            "record",
+            "trial",
+            "archive",
+            "comparison",
+            "findings",
+            "search",
+            "report",
+        ],
+    ),
+    // `subject` re-enters the binary as the guardian of what it started.
+    ("main", &["cli", "error", "subject"]),
+];
+
+/// Modules that only compute: they do no input or output and cannot hang.
+const PURE: &[&str] = &["units", "doubt", "scenario", "account", "record", "comparison", "search", "findings"];
+
+/// What a pure module must not name.
+const IMPURE: &[&str] = &["std::fs", "std::net", "std::process", "std::thread", "rustix"];
+
+const COLUMNS_MAX: usize = 120;
+/// What fits on a screen.
+const FUNCTION_LINES_MAX: usize = 70;
+/// Functions known to be longer: file, name, lines. May only shrink, and gets no new entries.
+const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[];
+
+#[test]
+fn the_codebase_is_tidy() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files: Vec<Source> = tracked(root).iter().filter_map(|path| Source::read(root, path)).collect();
+    assert!(files.iter().any(|file| file.path == "src/lib.rs"), "the file list is wrong: it lacks src/lib.rs");
+    let complaints = check(&files, LONG_FUNCTIONS);
+    assert!(complaints.is_empty(), "{} untidy places:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+/// Everything wrong with these files, in their order.
+fn check(files: &[Source], long_functions: &[(&str, &str, usize)]) -> Vec<String> {
+    let test_files: Vec<String> = files.iter().flat_map(Source::test_modules).collect();
+    let mut complaints = Vec::new();
+    for file in files {
+        let at = |(line, what): (usize, String)| format!("{}:{line}: {what}", file.path);
+        complaints.extend(machine_traces(&file.raw).into_iter().map(at));
+        match file.path.rsplit_once('.').map(|(_, extension)| extension) {
+            Some("rs") => {
+                let work = if test_files.contains(&file.path) { file.all_blank() } else { file.without_tests() };
+                complaints.extend(first_line(file).into_iter().map(at));
+                complaints.extend(long_lines(file, &work).into_iter().map(at));
+                complaints.extend(leftovers(file).into_iter().map(at));
+                complaints.extend(forbidden_uses(file).into_iter().map(at));
+                complaints.extend(misplaced_words(&file.path, &work).into_iter().map(at));
+            }
+            Some("java") => complaints.extend(untidy_java(file).into_iter().map(at)),
+            _ => {}
+        }
+    }
+    complaints.extend(unlisted_modules(files));
+    complaints.extend(function_lengths(files, long_functions));
+    complaints
+}
+
+// ---- What is read ----
+
+/// One text file.
+struct Source {
+    /// Relative to the root, with `/`.
+    path: String,
+    /// As it stands.
+    raw: String,
+    /// The same lines with comments blanked and the contents of strings replaced by [`IN_STRING`], byte by byte.
+    code: String,
+}
+
+/// Stands for one byte inside a string literal.
+const IN_STRING: u8 = 1;
+
+impl Source {
+    fn new(path: &str, raw: &str) -> Self {
+        let code = if path.ends_with(".rs") { code_of(raw) } else { String::new() };
+        Self { path: path.to_owned(), raw: raw.to_owned(), code }
+    }
+
+    /// `None` for what is not text, and for files git knows but the folder lacks.
+    fn read(root: &Path, path: &str) -> Option<Self> {
+        let raw = String::from_utf8(fs::read(root.join(path)).ok()?).ok()?;
+        Some(Self::new(path, &raw))
+    }
+
+    /// The top-level module the file belongs to; `None` outside `src` and for `lib.rs`.
+    fn module(&self) -> Option<&str> {
+        let inside = self.path.strip_prefix("src/")?.strip_suffix(".rs")?;
+        let module = inside.split('/').next()?;
+        (module != "lib").then_some(module)
+    }
+
+    /// Files that are compiled for tests only: those named by `#[cfg(test)] mod NAME;`, with `#[path = "…"]` or not.
+    fn test_modules(&self) -> Vec<String> {
+        let (folder, file) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
+        let inside = match file {
+            "mod.rs" | "lib.rs" | "main.rs" => folder,
+            _ => self.path.trim_end_matches(".rs"),
+        };
+        let mut found = Vec::new();
+        for (at, attribute) in self.code.match_indices("#[cfg(test)]") {
+            let start = at + attribute.len();
+            let length = self.code[start..].find(['{', ';']).unwrap_or(0);
+            let item = &self.code[start..start + length];
+            let Some(name) = item.split_whitespace().skip_while(|word| *word != "mod").nth(1) else { continue };
+            // The text of a string stands in `raw`, at the same place.
+            match self.raw[start..start + length].split('"').nth(1).filter(|_| item.contains("#[path")) {
+                Some(path) => found.push(format!("{folder}/{path}")),
+                None => found.extend([format!("{inside}/{name}.rs"), format!("{inside}/{name}/mod.rs")]),
+            }
+        }
+        found
+    }
+
+    fn all_blank(&self) -> String {
+        self.code.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect()
+    }
+
+    /// The code with everything under `#[cfg(test)]` blanked; files outside `src` are tests or tools altogether.
+    fn without_tests(&self) -> String {
+        if !self.path.starts_with("src/") {
+            return self.all_blank();
+        }
+        let mut code = self.code.clone().into_bytes();
+        for (start, _) in self.code.match_indices("#[cfg(test)]") {
+            let end = body_after(&self.code, start).map_or(start, |(_, close)| close + 1);
+            code[start..end].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+        }
+        String::from_utf8_lossy(&code).into_owned()
+    }
+}
+
+/// What git tracks or would track; without git (an unpacked archive), everything but build products.
+fn tracked(root: &Path) -> Vec<String> {
+    let listing = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .ok()
+        .filter(|output| output.status.success() && root.join(".git").exists());
+    if let Some(output) = listing {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        return text.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect();
+    }
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if path.is_dir() && name != "target" && name != ".git" && name != "loadline-archive" {
+                folders.push(path);
+            } else if let (true, Ok(inside)) = (path.is_file(), path.strip_prefix(root)) {
+                found.push(inside.to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Rust source with comments blanked and strings masked; every byte and line keeps its place.
+fn code_of(raw: &str) -> String {
+    let bytes = raw.as_bytes();
+    let mut code = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &raw.as_bytes()[at..];
+        let after_word = at > 0 && is_word(bytes[at - 1]);
+        let (length, mask) = if rest.starts_with(b"//") {
+            (rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len()), b' ')
+        } else if rest.starts_with(b"/*") {
+            (block_comment_length(rest), b' ')
+        } else if let Some(length) = raw_string_length(rest).filter(|_| !after_word) {
+            (length, IN_STRING)
+        } else if rest[0] == b'"' {
+            (quoted_length(rest, b'"'), IN_STRING)
+        } else if rest[0] == b'\'' && is_char_literal(&raw[at..]) {
+            (quoted_length(rest, b'\''), IN_STRING)
+        } else {
+            code.push(rest[0]);
+            at += 1;
+            continue;
+        };
+        code.extend(rest[..length].iter().map(|byte| if *byte == b'\n' { b'\n' } else { mask }));
+        at += length;
+    }
+    String::from_utf8_lossy(&code).into_owned()
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+fn block_comment_length(rest: &[u8]) -> usize {
+    let (mut depth, mut at) = (0, 0);
+    while at < rest.len() {
+        if rest[at..].starts_with(b"/*") {
+            (depth, at) = (depth + 1, at + 2);
+        } else if rest[at..].starts_with(b"*/") {
+            (depth, at) = (depth - 1, at + 2);
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += 1;
+        }
+    }
+    rest.len()
+}
+
+/// The length of `r"…"`, `r#"…"#`, `br"…"`, `cr"…"` if one begins here.
+fn raw_string_length(rest: &[u8]) -> Option<usize> {
+    let prefix = [&b"r"[..], b"br", b"cr"].into_iter().find(|prefix| rest.starts_with(prefix))?.len();
+    let hashes = rest[prefix..].iter().take_while(|byte| **byte == b'#').count();
+    let open = prefix + hashes;
+    if rest.get(open) != Some(&b'"') {
+        return None;
+    }
+    let close = [&b"\""[..], &b"#".repeat(hashes)].concat();
+    let inside = rest[open + 1..].windows(close.len()).position(|window| window == close);
+    Some(inside.map_or(rest.len(), |inside| open + 1 + inside + close.len()))
+}
+
+fn quoted_length(rest: &[u8], quote: u8) -> usize {
+    let mut at = 1;
+    while at < rest.len() {
+        match rest[at] {
+            b'\\' => at += 2,
+            byte if byte == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    rest.len()
+}
+
+/// `'x'` or `'\n'`, and not the lifetime `'x`.
+fn is_char_literal(rest: &str) -> bool {
+    let mut chars = rest.chars().skip(1);
+    match chars.next() {
+        Some('\\') => true,
+        Some(_) => chars.next() == Some('\''),
+        None => false,
+    }
+}
+
+/// Line number, from 1, of a byte.
+fn line_of(text: &str, at: usize) -> usize {
+    text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+/// Where `word` stands as a whole word (its ends count only where they are word characters).
+fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let (first, last) = (word.as_bytes()[0], word.as_bytes()[word.len() - 1]);
+    text.match_indices(word).map(|(at, _)| at).filter(move |&at| {
+        let before = at.checked_sub(1).map(|before| text.as_bytes()[before]);
+        let after = text.as_bytes().get(at + word.len()).copied();
+        let joined = |end: u8, beyond: Option<u8>| is_word(end) && beyond.is_some_and(is_word);
+        !joined(first, before) && !joined(last, after)
+    })
+}
+
+/// The braces of the body of the item that begins at `start`; `None` if it ends with `;`.
+fn body_after(code: &str, start: usize) -> Option<(usize, usize)> {
+    let (mut nested, mut open, mut depth) = (0i32, None, 0);
+    for (at, byte) in code.bytes().enumerate().skip(start) {
+        match byte {
+            b'(' | b'[' if open.is_none() => nested += 1,
+            b')' | b']' if open.is_none() => nested -= 1,
+            b';' if open.is_none() && nested == 0 => return None,
+            b'{' => {
+                open.get_or_insert(at);
+                depth += 1;
+            }
+            b'}' => {
+                depth -= 1;
+                if depth == 0 {
+                    return open.map(|open| (open, at));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+// ---- What is demanded. Each check yields line and complaint. ----
+
+type Complaint = (usize, String);
+
+fn first_line(file: &Source) -> Option<Complaint> {
+    (!file.raw.starts_with("//! ")).then(|| (1, "must begin with `//! ` and what the file is for".to_owned()))
+}
+
+/// Lines over the limit. In tests a line may be longer by what stands in strings, which cannot always be broken.
+fn long_lines(file: &Source, work: &str) -> Vec<Complaint> {
+    let mut found = Vec::new();
+    for (index, (raw, (code, work))) in file.raw.lines().zip(file.code.lines().zip(work.lines())).enumerate() {
+        let columns = raw.chars().count();
+        let in_strings = code.bytes().filter(|byte| *byte == IN_STRING).count();
+        let is_test = work.trim().is_empty() && !code.trim().is_empty();
+        if columns > COLUMNS_MAX && !(is_test && columns.saturating_sub(in_strings) <= COLUMNS_MAX) {
+            found.push((index + 1, format!("{columns} columns; at most {COLUMNS_MAX}")));
+        }
+    }
+    found
+}
+
+/// Work that was left for later.
+fn leftovers(file: &Source) -> Vec<Complaint> {
+    let in_code = ["todo!", "unimplemented!"].into_iter().map(|word| (&file.code, word));
+    let anywhere = [concat!("FIX", "ME"), concat!("XX", "X")].into_iter().map(|word| (&file.raw, word));
+    in_code
+        .chain(anywhere)
+        .flat_map(|(text, word)| words(text, word).map(move |at| (line_of(text, at), format!("`{word}` left behind"))))
+        .collect()
+}
+
+/// Names of other top-level modules that this file's module must not use.
+fn forbidden_uses(file: &Source) -> Vec<Complaint> {
+    let Some(module) = file.module() else { return Vec::new() };
+    let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == module) else { return Vec::new() };
+    let mut found = Vec::new();
+    for root in if module == "main" { ["loadline::", "crate::"] } else { ["crate::", "loadline::"] } {
+        for at in words(&file.code, root) {
+            for used in first_names(&file.code[at + root.len()..]) {
+                let known = MAY_USE.iter().any(|(name, _)| *name == used);
+                if known && used != module && !allowed.contains(&used) {
+                    found.push((line_of(&file.code, at), format!("`{module}` must not use `{used}`")));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The first names after `crate::`: one, or one per member of a group in braces.
+fn first_names(path: &str) -> Vec<&str> {
+    let Some(group) = path.trim_start().strip_prefix('{') else { return name_at(path).into_iter().collect() };
+    let (mut names, mut depth, mut member) = (Vec::new(), 1, 0);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 || (depth == 1 && c == ',') {
+            names.extend(name_at(&group[member..at]));
+            member = at + 1;
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    names
+}
+
+fn name_at(text: &str) -> Option<&str> {
+    let text = text.trim_start();
+    let end = text.bytes().position(|byte| !is_word(byte)).unwrap_or(text.len());
+    (end > 0).then(|| &text[..end])
+}
+
+/// What only some modules may do. `work` is the code without its tests.
+fn misplaced_words(path: &str, work: &str) -> Vec<Complaint> {
+    let within = |places: &[&str]| places.iter().any(|place| path.starts_with(place));
+    let mut found = Vec::new();
+    let mut refuse = |word: &str, why: &str| {
+        found.extend(words(work, word).map(|at| (line_of(work, at), format!("`{word}`: {why}"))));
+    };
+    if !within(&["src/subject"]) {
+        refuse("Command::new", "only `subject` starts processes");
+    }
+    if !within(&["src/report"]) {
+        for word in ["println!", "print!", "io::stdout", "stdio::stdout"] {
+            refuse(word, "only `report` writes to standard output");
+        }
+    }
+    if !within(&["src/report", "src/cli", "src/main.rs"]) {
+        for word in ["eprintln!", "eprint!", "io::stderr", "stdio::stderr"] {
+            refuse(word, "only `report`, `cli` and `main` talk to the user");
+        }
+    }
+    let pure = PURE.iter().any(|name| path == format!("src/{name}.rs") || path.starts_with(&format!("src/{name}/")));
+    if pure || path.starts_with("src/report/summary") {
+        for word in IMPURE {
+            refuse(word, "this module only computes");
+        }
+    }
+    found
+}
+
+/// Traces of the machine a file was written on: home and scratch folders, private hosts, mirrors of the registry.
+fn machine_traces(raw: &str) -> Vec<Complaint> {
+    let folders = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp/", "ll-")];
+    let mut found = Vec::new();
+    for (index, line) in raw.lines().enumerate() {
+        for folder in folders {
+            // `/proc/PID/root/…` is no trace: the path must begin here.
+            let begins = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "}>_-.$*/".contains(c));
+            if line.match_indices(folder).any(|(at, _)| begins(at)) {
+                found.push((index + 1, format!("`{folder}` is a path of one machine")));
+            }
+        }
+        for host in line.split("://").skip(1).map(|rest| rest.split(['/', '"', ' ', '`', ')']).next().unwrap_or("")) {
+            let name = host.rsplit('@').next().unwrap_or("").split(':').next().unwrap_or("");
+            if is_private(name) {
+                found.push((index + 1, format!("`{name}` is a private host")));
+            }
+        }
+        let from_elsewhere = line.starts_with("source = \"") && !line.contains("github.com/rust-lang/crates.io-index");
+        if from_elsewhere {
+            found.push((index + 1, "a dependency that does not come from crates.io".to_owned()));
+        }
+    }
+    found
+}
+
+/// A host that only exists inside somebody's network. The loopback is everybody's.
+fn is_private(host: &str) -> bool {
+    let by_name = [".internal", ".local", ".lan", ".corp", ".intranet"].iter().any(|end| host.ends_with(end));
+    let address = host.parse::<std::net::Ipv4Addr>();
+    by_name || address.is_ok_and(|address| address.is_private() || address.is_link_local())
+}
+
+/// A class without a doc comment, a truth that no test can read, a line that is too long.
+fn untidy_java(file: &Source) -> Vec<Complaint> {
+    let lines: Vec<&str> = file.raw.lines().collect();
+    let mut found = Vec::new();
+    let is_type = |line: &str| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        !line.starts_with([' ', '/', '*']) && words.iter().any(|word| ["class", "interface", "enum"].contains(word))
+    };
+    match lines.iter().position(|line| is_type(line)) {
+        None => found.push((1, "holds no class".to_owned())),
+        Some(at) => {
+            let above = lines[..at].iter().rev().find(|line| !line.starts_with("//") && !line.starts_with('@'));
+            let opened = lines[..at].iter().any(|line| line.starts_with("/**"));
+            if !opened || !above.is_some_and(|line| line.trim_end().ends_with("*/")) {
+                found.push((at + 1, "the class has no `/** */` that says what it does".to_owned()));
+            }
+        }
+    }
+    for (index, line) in lines.iter().enumerate() {
+        if let Some(truths) = line.strip_prefix("// truth:") {
+            let readable = |truth: &str| truth.split_once('=').is_some_and(|(_, value)| value.parse::<u64>().is_ok());
+            found.extend(
+                truths
+                    .split_whitespace()
+                    .filter(|truth| !readable(truth))
+                    .map(|truth| (index + 1, format!("`{truth}` is no `name=integer`"))),
+            );
+        }
+        if line.chars().count() > COLUMNS_MAX {
+            found.push((index + 1, format!("{} columns; at most {COLUMNS_MAX}", line.chars().count())));
+        }
+    }
+    found
+}
+
+/// Modules of `lib.rs` that nobody has given a place in the table.
+fn unlisted_modules(files: &[Source]) -> Vec<String> {
+    let Some(lib) = files.iter().find(|file| file.path == "src/lib.rs") else { return Vec::new() };
+    words(&lib.code, "mod ")
+        .filter_map(|at| Some((at, name_at(&lib.code[at + 4..])?)))
+        .filter(|(_, name)| !MAY_USE.iter().any(|(listed, _)| listed == name))
+        .map(|(at, name)| format!("src/lib.rs:{}: `{name}` is not in the table MAY_USE", line_of(&lib.code, at)))
+        .collect()
+}
+
+/// Functions over the limit, unless listed; and list entries that have become too generous.
+fn function_lengths(files: &[Source], listed: &[(&str, &str, usize)]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut seen = Vec::new();
+    for file in files {
+        for at in words(&file.code, "fn ") {
+            let Some(name) = name_at(&file.code[at + 3..]) else { continue };
+            let Some((_, close)) = body_after(&file.code, at) else { continue };
+            let start = line_of(&file.code, at);
+            let lines = line_of(&file.code, close) - start + 1;
+            if lines <= FUNCTION_LINES_MAX {
+                continue;
+            }
+            match listed.iter().find(|(path, function, _)| *path == file.path && *function == name) {
+                Some((_, _, known)) if lines <= *known => seen.push((file.path.as_str(), name, lines)),
+                _ => found
+                    .push(format!("{}:{start}: `{name}` has {lines} lines; at most {FUNCTION_LINES_MAX}", file.path)),
+            }
+        }
+    }
+    for (path, function, known) in listed {
+        let longest = seen.iter().filter(|(at, name, _)| at == path && name == function).map(|entry| entry.2).max();
+        match longest {
+            Some(lines) if lines < *known => {
+                found
+                    .push(format!("tests/tidy.rs: `{function}` has shrunk to {lines} lines; say so in LONG_FUNCTIONS"));
+            }
+            Some(_) => {}
+            None => found.push(format!("tests/tidy.rs: `{function}` of {path} need not be in LONG_FUNCTIONS any more")),
+        }
+    }
+    found
+}
+
+// ---- The checker is checked: it must be able to fail. ----
+
+/// What the checker says of these files, in order.
+#[track_caller]
+fn expect(files: &[(&str, &str)], complaints: &[&str]) {
+    let files: Vec<Source> = files.iter().map(|(path, raw)| Source::new(path, raw)).collect();
+    assert_eq!(check(&files, &[]), complaints);
+}
+
+#[test]
+fn forbidden_uses_are_found() {
+    expect(
+        &[("src/report/html.rs", "//! Html.\n\nuse crate::trial::Trial;\nuse crate::record::Trial;\n")],
+        &["src/report/html.rs:3: `report` must not use `trial`"],
+    );
+    expect(
+        &[(
+            "src/load/engine.rs",
+            "//! E.\nuse crate::{\n    clock::Clock,\n    observe::{nmt, maps},\n    subject,\n};\n",
+        )],
+        &["src/load/engine.rs:2: `load` must not use `observe`", "src/load/engine.rs:2: `load` must not use `subject`"],
+    );
+    expect(
+        &[("src/units.rs", "//! U.\nfn f() -> crate::error::Result<()> { Ok(()) }\n")],
+        &["src/units.rs:2: `units` must not use `error`"],
+    );
+    expect(&[("src/main.rs", "//! M.\nuse loadline::trial;\n")], &["src/main.rs:2: `main` must not use `trial`"]);
+    // The module itself, comments, strings and other crates' paths are no use of a module.
+    expect(
+        &[(
+            "src/observe/nmt.rs",
+            "//! See [`crate::trial`].\nuse crate::observe::maps; // crate::trial\nconst A: &str = \"crate::trial\";\n\
+             const B: &str = r#\"\"crate::trial\"#;\nconst C: char = '\"';\nuse mycrate::trial;\nfn f<'a>(_: &'a u8) {}\n",
+        )],
+        &[],
+    );
+}
+
+#[test]
+fn a_new_module_needs_a_place_in_the_table() {
+    expect(
+        &[("src/lib.rs", "//! L.\npub mod units;\nmod gadget;\n")],
+        &["src/lib.rs:3: `gadget` is not in the table MAY_USE"],
+    );
+}
+
+#[test]
+fn every_module_in_the_table_uses_only_what_stands_before_it() {
+    for (index, (module, uses)) in MAY_USE.iter().enumerate() {
+        for used in *uses {
+            let place = MAY_USE.iter().position(|(name, _)| name == used);
+            assert!(
+                place.is_some_and(|place| place < index),
+                "`{module}` uses `{used}`, which does not stand before it"
+            );
+        }
+    }
+}
+
+#[test]
+fn only_the_right_modules_start_processes_and_print() {
+    expect(
+        &[(
+            "src/trial/mod.rs",
+            "//! T.\nfn f() { Command::new(\"x\"); println!(); eprintln!(); std::io::stdout(); }\n",
+        )],
+        &[
+            "src/trial/mod.rs:2: `Command::new`: only `subject` starts processes",
+            "src/trial/mod.rs:2: `println!`: only `report` writes to standard output",
+            "src/trial/mod.rs:2: `io::stdout`: only `report` writes to standard output",
+            "src/trial/mod.rs:2: `eprintln!`: only `report`, `cli` and `main` talk to the user",
+        ],
+    );
+    expect(
+        &[
+            ("src/subject/launch.rs", "//! L.\nfn f() { Command::new(\"x\").stdout(Stdio::piped()); }\n"),
+            ("src/report/terminal.rs", "//! T.\nfn f() { println!(); eprintln!(); }\n"),
+            ("src/cli/exit.rs", "//! E.\nfn f() { eprintln!(); }\n"),
+            ("tests/jvm.rs", "//! J.\nfn f() { Command::new(\"x\"); println!(); }\n"),
+            ("src/load/mod.rs", "//! L.\n#[cfg(test)]\nmod tests {\n    fn f() { println!(); }\n}\n"),
+            ("src/observe/mod.rs", "//! O.\n#[cfg(test)]\nmod fakes;\n"),
+            ("src/observe/nmt.rs", "//! N.\n#[cfg(test)]\n#[path = \"nmt_live.rs\"]\nmod live;\n"),
+            ("src/observe/nmt_live.rs", "//! L.\nfn f() { println!(); }\n"),
+            ("src/observe/fakes.rs", "//! F.\nfn f() { println!(); }\n"),
+        ],
+        &[],
+    );
+    // What follows the tests is work again.
+    expect(
+        &[("src/load/mod.rs", "//! L.\n#[cfg(test)]\nuse x;\n#[cfg(test)]\nmod t {}\nfn f() { print!(); }\n")],
+        &["src/load/mod.rs:6: `print!`: only `report` writes to standard output"],
+    );
+}
+
+#[test]
+fn pure_modules_do_no_input_or_output() {
+    expect(
+        &[("src/account/sum.rs", "//! S.\nuse std::fs;\n"), ("src/archive/mod.rs", "//! A.\nuse std::fs;\n")],
+        &["src/account/sum.rs:2: `std::fs`: this module only computes"],
+    );
+}
+
+#[test]
+fn files_say_what_they_are_for_and_leave_nothing_behind() {
+    let later = concat!("// FIX", "ME later\n");
+    expect(
+        &[("src/a.rs", "fn f() { todo!() }\n"), ("src/b.rs", &format!("//! B.\n{later}const A: &str = \"todo!\";\n"))],
+        &[
+            "src/a.rs:1: must begin with `//! ` and what the file is for",
+            "src/a.rs:1: `todo!` left behind",
+            &format!("src/b.rs:2: `{}` left behind", concat!("FIX", "ME")),
+        ],
+    );
+}
+
+#[test]
+fn lines_are_bounded() {
+    let long = format!("//! A.\nconst A: &str = \"{}\";\n", "x".repeat(120));
+    expect(&[("src/units.rs", &long)], &["src/units.rs:2: 139 columns; at most 120"]);
+    let in_test = format!("//! A.\n#[cfg(test)]\nmod tests {{\n    const A: &str = \"{}\";\n}}\n", "x".repeat(120));
+    expect(&[("src/units.rs", &in_test)], &[]);
+    let no_string = format!(
+        "//! A.\n#[cfg(test)]\nmod tests {{\n    // {}\n    fn f{}() {{}}\n}}\n",
+        "x".repeat(120),
+        "x".repeat(120)
+    );
+    expect(
+        &[("src/units.rs", &no_string)],
+        &["src/units.rs:4: 127 columns; at most 120", "src/units.rs:5: 133 columns; at most 120"],
+    );
+}
+
+#[test]
+fn long_functions_are_a_list_that_only_shrinks() {
+    let of = |lines: usize| format!("//! A.\nfn long(_: [u8; 4]) {{\n{}}}\n", "    f();\n".repeat(lines - 2));
+    let said = |lines: usize, listed: &[(&str, &str, usize)]| check(&[Source::new("src/units.rs", &of(lines))], listed);
+    assert_eq!(said(70, &[]), [""; 0]);
+    assert_eq!(said(71, &[]), ["src/units.rs:2: `long` has 71 lines; at most 70"]);
+    assert_eq!(said(71, &[("src/units.rs", "long", 71)]), [""; 0]);
+    assert_eq!(said(72, &[("src/units.rs", "long", 71)]).len(), 2);
+    assert_eq!(
+        said(71, &[("src/units.rs", "long", 80)]),
+        ["tests/tidy.rs: `long` has shrunk to 71 lines; say so in LONG_FUNCTIONS"]
+    );
+    assert_eq!(
+        said(70, &[("src/units.rs", "long", 80)]),
+        ["tests/tidy.rs: `long` of src/units.rs need not be in LONG_FUNCTIONS any more"]
+    );
+}
+
+#[test]
+fn traces_of_a_machine_are_found() {
+    let home = concat!("/ro", "ot/");
+    let scratch = concat!("/tmp/", "ll-x");
+    expect(
+        &[
+            ("README.md", &format!("at `{home}x`\nat /proc/PID{home}tmp and {{pid}}{home}\n{scratch}\n")),
+            ("Cargo.lock", &format!("source = \"registry+https://mirror.{}/index\"\n", concat!("int", "ernal"))),
+            ("docs/a.md", &format!("http://127.0.0.1:8080/ http://{}.0.0.7/ https://docs.rs/x\n", 10)),
+        ],
+        &[
+            &format!("README.md:1: `{home}` is a path of one machine"),
+            &format!("README.md:3: `{}` is a path of one machine", concat!("/tmp/", "ll-")),
+            &format!("Cargo.lock:1: `mirror.{}` is a private host", concat!("int", "ernal")),
+            "Cargo.lock:1: a dependency that does not come from crates.io",
+            &format!("docs/a.md:1: `{}.0.0.7` is a private host", 10),
+        ],
+    );
+}
+
+#[test]
+fn java_classes_say_what_they_do() {
+    expect(
+        &[
+            ("java/A.java", "package a;\n\nimport b;\n\npublic final class A {}\n"),
+            ("java/B.java", "package a;\n\n/**\n * Does b.\n */\n// truth: x=1 y=z\n@Deprecated\nfinal class B {}\n"),
+            ("java/C.java", "/** Does c. */\ninterface C {}\n"),
+        ],
+        &[
+            "java/A.java:5: the class has no `/** */` that says what it does",
+            "java/B.java:6: `y=z` is no `name=integer`",
+        ],
+    );
+}
