@@ -18,3 +18,7 @@ pub mod record;
 pub mod archive;
 
 pub mod report;
+
+pub mod trial;
+
+pub mod cli;

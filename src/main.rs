@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
     // A guardian or launcher must stay small: nothing comes before this.
-    let first_argument = std::env::args_os().nth(1);
-    if let Some(code) = loadline::subject::guardian::main(first_argument.as_deref().and_then(|word| word.to_str())) {
+    if let Some(code) = loadline::subject::guardian::main(arguments.get(1).and_then(|word| word.to_str())) {
         return ExitCode::from(code as u8);
     }
-    ExitCode::SUCCESS
+    loadline::cli::main(arguments)
 }

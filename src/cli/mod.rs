@@ -8,6 +8,7 @@ mod options;
 mod report;
 mod run;
 mod session;
+mod store;
 mod weigh;
 
 use crate::clock::Clock;

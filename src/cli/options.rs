@@ -3,8 +3,8 @@
 use super::args::{LoadOptions, Options, SubjectOptions, TrialOptions, Warmup};
 use crate::error::{Error, Result};
 use crate::scenario::{
-    Body, Configuration, Cpus, ExpectStatus, Method, Phase, PhaseKind, Ready, Request, Scenario, Schedule, Subject, Until, Url,
-    Work, defaults, parse_marks,
+    Body, Configuration, Cpus, ExpectStatus, Method, Phase, PhaseKind, Ready, Request, Scenario, Schedule, Subject,
+    Until, Url, Work, defaults, parse_marks,
 };
 use std::path::Path;
 
@@ -69,7 +69,9 @@ fn name_of(command: &[String]) -> String {
     let name = jar.or(command.first()).map(|word| Path::new(word).file_stem().unwrap_or_default().to_string_lossy());
     match name.as_deref() {
         None | Some("") => "subject".to_owned(),
-        Some(name) => name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect(),
+        Some(name) => {
+            name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect()
+        }
     }
 }
 
@@ -206,7 +208,9 @@ mod tests {
 
     #[test]
     fn weigh_makes_a_whole_scenario() {
-        let scenario = weigh("loadline weigh --url http://127.0.0.1:80/x -n 50k --heap 6m --gc serial -- java -jar a/app.jar").unwrap();
+        let scenario =
+            weigh("loadline weigh --url http://127.0.0.1:80/x -n 50k --heap 6m --gc serial -- java -jar a/app.jar")
+                .unwrap();
         assert_eq!((scenario.name.as_str(), scenario.configurations[0].name.as_str()), ("app", "serial-6m"));
         let phases: Vec<_> = scenario.load.iter().map(|phase| phase.name.as_str()).collect();
         assert_eq!(phases, ["warmup", "steady", "rest"]);

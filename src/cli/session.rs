@@ -1,18 +1,21 @@
-//! What `weigh`, `run` and `demo` share: the machine's conditions, the trials one after another, the archive as a sink
-//! of their events, the summary at the end.
+//! What `weigh`, `run` and `demo` share: the conditions, the trials one after another, the archive and the progress as
+//! sinks of their events, the summary at the end.
 
 use super::args::Output;
 use super::exit::Code;
-use crate::archive::{TrialFiles, Writer};
+use super::store::Store;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Conditions, Trial};
+use crate::observe::machine;
+use crate::record::{Conditions, Machine, Trial};
 use crate::report::{self, Progress};
-use crate::scenario::{PhaseKind, Scenario, Work};
+use crate::scenario::{Configuration, Scenario};
+use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
 use crate::trial::{self, Event, Setup};
+use crate::units::Bytes;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,48 +28,228 @@ impl Interrupt {
     pub(super) fn listen() -> Result<Self> {
         let flag = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            let code = Code::Interrupted as i32;
-            signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&flag))
+            // In this order: the first signal finds the flag unset and sets it, the second one ends.
+            signal_hook::flag::register_conditional_shutdown(signal, Code::Interrupted as i32, Arc::clone(&flag))
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
                 .map_err(|cause| Error::machine(format!("cannot listen to signals: {cause}")))?;
         }
         Ok(Self(flag))
     }
-
-    fn requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
-/// What a session needs besides the scenario.
+/// What a run needs besides its scenario.
 pub(super) struct Session {
-    pub(super) clock: Clock,
-    pub(super) interrupt: Interrupt,
-    pub(super) output: Output,
-    /// The command line as it repeats the run.
-    pub(super) typed: String,
-    pub(super) jdks: Vec<FoundJdk>,
+    clock: Clock,
+    interrupt: Interrupt,
+    output: Output,
+    typed: String,
+    jdks: Vec<FoundJdk>,
 }
 
 impl Session {
-    /// Runs every configuration `trials` times, block by block, and reports.
+    /// `typed` is the command line that repeats the run.
+    pub(super) fn new(output: Output, typed: String, clock: Clock, interrupt: Interrupt) -> Self {
+        Self { clock, interrupt, output, typed, jdks: jdk::discover(&Places::usual(), clock) }
+    }
+
+    /// Feature releases of the JDKs found, ascending.
+    pub(super) fn releases(&self) -> Vec<u32> {
+        let mut releases: Vec<u32> = self.jdks.iter().map(|jdk| jdk.release).collect();
+        releases.sort_unstable();
+        releases.dedup();
+        releases
+    }
+
+    /// Runs every configuration as often as asked, and reports.
     ///
     /// # Errors
-    /// What stopped the session; the summary of the finished trials is printed before it is returned.
+    /// What stopped the run, or the first trial that failed; what was measured is printed and kept before.
     pub(super) fn run(&self, scenario: &Scenario) -> Result<Code> {
         let mut progress = Progress::new(self.output.quiet);
-        let spawner = Spawner::new(self.clock)?;
-        let cpus = super::super::trial::Placement::choose(scenario)?;
-        let conditions = self.conditions(scenario)?;
+        let machine = machine_now(self.clock);
+        let conditions = self.conditions(scenario, machine);
         let mut store = Store::create(&self.folder(scenario), &conditions, scenario)?;
-        self.build(scenario, &spawner, &mut progress)?;
+        let spawner = Spawner::new(self.clock);
         let mut trials = Vec::new();
-        let stopped = self.trials(scenario, &spawner, &cpus, &mut store, &mut progress, &mut trials);
-        let interrupted = matches!(&stopped, Err(error) if error.kind == ErrorKind::Interrupted);
+        let done = self.all(scenario, &conditions.machine, &spawner, &mut store, &mut progress, &mut trials);
+        let interrupted = matches!(&done, Err(error) if error.kind == ErrorKind::Interrupted);
+        let folder = store.folder().display().to_string();
         let kept = store.close(interrupted);
         self.print(&conditions, &trials)?;
-        progress.step(&format!("archive: {}", store_note(&kept)));
-        stopped?;
-        kept.map(|_| Code::Yes)
+        progress.step(&format!("archive: {folder}"));
+        done?;
+        kept.map(|()| Code::Yes)
+    }
+
+    /// Builds the subject and runs all trials. One that fails does not keep the others from running.
+    fn all(
+        &self,
+        scenario: &Scenario,
+        machine: &Machine,
+        spawner: &Spawner,
+        store: &mut Store,
+        progress: &mut Progress,
+        trials: &mut Vec<Trial>,
+    ) -> Result<()> {
+        if let Some(build) = &scenario.subject.build {
+            progress.step(&format!("build: {build}"));
+            let interrupted = || self.interrupt.0.load(Ordering::Relaxed);
+            spawner.build(build, scenario.subject.dir.as_deref(), &interrupted)?;
+        }
+        let total = scenario.configurations.len() * scenario.trials as usize;
+        let mut failed: Vec<Error> = Vec::new();
+        for block in 0..scenario.trials {
+            for configuration in &scenario.configurations {
+                let index = trials.len() as u32;
+                progress.step(&format!("{} ({} of {total})", configuration.name, index + 1));
+                let place = Place { scenario, configuration, machine, spawner, block, index };
+                let conducted = self.one(&place, store, progress);
+                trials.push(conducted.trial);
+                match conducted.error {
+                    Some(error) if error.kind == ErrorKind::Subject => failed.push(error),
+                    Some(error) => return Err(error),
+                    None => {}
+                }
+            }
+        }
+        summed_up(failed, total, progress)
+    }
+
+    fn one(&self, place: &Place<'_>, store: &mut Store, progress: &mut Progress) -> trial::Conducted {
+        let (log, folder) = store.begin(place.index, &place.configuration.name);
+        let setup = Setup {
+            scenario: place.scenario,
+            configuration: place.configuration,
+            block: place.block,
+            index: place.index,
+            clock: self.clock,
+            spawner: place.spawner,
+            jdks: &self.jdks,
+            machine: place.machine,
+            log,
+            folder,
+            interrupt: &self.interrupt.0,
+        };
+        let mut live = Live::default();
+        trial::conduct(&setup, &mut |event| {
+            live.show(&event, progress);
+            if let Some(trouble) = store.take(&event) {
+                progress.warn(&format!("the archive is incomplete from here on: {}", trouble.what));
+            }
+        })
+    }
+
+    fn conditions(&self, scenario: &Scenario, machine: Machine) -> Conditions {
+        let load = scenario.load.iter().map(|phase| format!("{}: {}", phase.name, trial::describe(phase)));
+        Conditions {
+            loadline: env!("CARGO_PKG_VERSION").to_owned(),
+            scenario: scenario.name.clone(),
+            started: self.started("%Y-%m-%dT%H:%M:%SZ"),
+            machine,
+            seed: scenario.seed,
+            command: self.typed.clone(),
+            load: load.collect(),
+        }
+    }
+
+    /// When the run began, UTC.
+    fn started(&self, format: &str) -> String {
+        let now =
+            jiff::Timestamp::from_second(self.clock.origin_unix_s() as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        now.strftime(format).to_string()
+    }
+
+    fn folder(&self, scenario: &Scenario) -> PathBuf {
+        let usual = || PathBuf::from(format!("loadline-archive/{}-{}", scenario.name, self.started("%Y%m%d-%H%M%S")));
+        self.output.out.clone().unwrap_or_else(usual)
+    }
+
+    /// Prints what was measured; nothing where nothing was weighed and no document was asked for.
+    fn print(&self, conditions: &Conditions, trials: &[Trial]) -> Result<()> {
+        let weighed = trials.iter().any(|trial| !trial.marks.is_empty());
+        let text = match self.output.json {
+            true => report::document(conditions, trials),
+            false if weighed => report::render(&report::summarize(conditions, trials, &[])),
+            false => return Ok(()),
+        };
+        report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))
+    }
+}
+
+/// Which trial of which run.
+struct Place<'a> {
+    scenario: &'a Scenario,
+    configuration: &'a Configuration,
+    machine: &'a Machine,
+    spawner: &'a Spawner,
+    block: u32,
+    index: u32,
+}
+
+/// No error where none failed; that of the only trial; else the first one, the others told before.
+fn summed_up(failed: Vec<Error>, total: usize, progress: &mut Progress) -> Result<()> {
+    let count = failed.len();
+    let mut failed = failed.into_iter();
+    let Some(first) = failed.next() else { return Ok(()) };
+    for other in failed {
+        progress.warn(&other.to_string());
+    }
+    Err(if total > 1 { first.at(format!("{count} of {total} trials failed")) } else { first })
+}
+
+/// The machine as it is now.
+fn machine_now(clock: Clock) -> Machine {
+    let fixed = machine::Machine::read();
+    let activity = machine::Activity::read(&clock).ok().map(|reading| reading.value);
+    Machine {
+        cores: fixed.cores_online as u32,
+        memory_bytes: fixed.memory.0,
+        kernel: fixed.kernel,
+        cgroup: fixed.memory_cgroup.map_or("none", machine::Version::name).to_owned(),
+        load_average_1m: activity.as_ref().map(|activity| activity.load[0]),
+        transparent_huge_pages: fixed.thp,
+        swap_used_bytes: activity.map(|activity| activity.memory.swap_used.0),
+    }
+}
+
+/// Events as progress on the terminal.
+#[derive(Default)]
+struct Live {
+    /// Seconds and correct answers at the last sample shown.
+    last: Option<(f64, u64)>,
+}
+
+impl Live {
+    fn show(&mut self, event: &Event<'_>, progress: &mut Progress) {
+        match event {
+            Event::Starting { command, .. } => {
+                progress.step(&format!("  start: {}", crate::scenario::shell_words(command)));
+            }
+            Event::Ready { pid, after } => {
+                progress.step(&format!("  ready: pid {pid} after {:.2} s", after.as_secs_f64()))
+            }
+            Event::PhaseStarted { name, description } => {
+                self.last = None;
+                progress.step(&format!("  {name}: {description}"));
+            }
+            Event::Sample { phase: Some(phase), sample } => {
+                let (before_s, before) = self.last.unwrap_or((sample.at_s, sample.ok));
+                let span_s = sample.at_s - before_s;
+                let rate = if span_s > 0.0 { sample.ok.saturating_sub(before) as f64 / span_s } else { 0.0 };
+                progress.live(phase, sample.ok, sample.failed, rate, sample.rss_bytes);
+                // A rate over a second; each sample would flicker.
+                if self.last.is_none() || span_s >= 1.0 {
+                    self.last = Some((sample.at_s, sample.ok));
+                }
+            }
+            Event::Marked(mark) => {
+                progress.step(&format!("  mark {}: RSS {}", mark.name, Bytes(mark.rss_bytes)));
+            }
+            Event::Sample { .. }
+            | Event::Interval { .. }
+            | Event::PhaseEnded(_)
+            | Event::Doubted(_)
+            | Event::Ended(_) => {}
+        }
     }
 }

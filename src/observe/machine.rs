@@ -1,7 +1,8 @@
 //! The machine Loadline runs on: what it has, how busy it is, and what it lets us see of a process.
 //! The hostname is left out on purpose: archives are shared.
 
-use super::cgroup_files::{Mount, Version};
+use super::cgroup_files::Mount;
+pub use super::cgroup_files::Version;
 pub use super::machine_files::{CpuTimes, MemInfo, Pressure};
 use super::machine_files::{parse_choice, parse_loadavg};
 use super::procfs::{Process, open_below, page_size};

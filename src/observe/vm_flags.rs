@@ -28,7 +28,7 @@ impl Flags {
     }
 
     /// As the command line spells it.
-    fn spelled(&self, name: &str) -> Option<String> {
+    pub fn spelled(&self, name: &str) -> Option<String> {
         Some(match self.get(name)? {
             "true" => format!("-XX:+{name}"),
             "false" => format!("-XX:-{name}"),

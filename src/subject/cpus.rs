@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::scenario::Cpus;
-use rustix::thread::{CpuSet, sched_getaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
 /// One in this many CPUs is enough for the load: it costs a small server five times what it costs the generator.
@@ -22,26 +22,59 @@ impl CpuPlan {
     ///
     /// # Errors
     /// When a CPU is asked for that Loadline may not use.
-    pub fn new(wanted: &Cpus, available: &[u32]) -> Result<Self> {
-        match wanted {
-            Cpus::All => Ok(Self { subject: None, load: None }),
-            Cpus::Apart if available.len() < 2 => Ok(Self { subject: None, load: None }),
-            Cpus::Apart => {
+    pub fn new(subject: &Cpus, load: &Cpus, available: &[u32]) -> Result<Self> {
+        check_available(subject, "--cpus", available)?;
+        check_available(load, "--load-cpus", available)?;
+        let all_but = |taken: &[u32]| -> Option<Vec<u32>> {
+            let rest: Vec<u32> = available.iter().copied().filter(|cpu| !taken.contains(cpu)).collect();
+            (!rest.is_empty()).then_some(rest)
+        };
+        let (subject, load) = match (subject, load) {
+            (Cpus::Apart, Cpus::Apart) if available.len() >= 2 => {
                 let load_count = (available.len() / LOAD_SHARE).max(1);
                 let (subject, load) = available.split_at(available.len() - load_count);
-                Ok(Self { subject: Some(subject.to_vec()), load: Some(load.to_vec()) })
+                (Some(subject.to_vec()), Some(load.to_vec()))
             }
-            Cpus::Only(cpus) => {
-                if let Some(missing) = cpus.iter().find(|cpu| !available.contains(cpu)) {
-                    let shown = shown(available);
-                    return Err(Error::request(format!("CPU {missing} is not available: Loadline may use {shown}"))
-                        .hint(format!("choose among {shown}, or `--cpus all`")));
-                }
-                let rest: Vec<u32> = available.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect();
-                Ok(Self { subject: Some(cpus.clone()), load: (!rest.is_empty()).then_some(rest) })
-            }
+            (Cpus::Only(subject), Cpus::Apart) => (Some(subject.clone()), all_but(subject)),
+            (Cpus::Apart, Cpus::Only(load)) => (all_but(load), Some(load.clone())),
+            (subject, load) => (listed(subject), listed(load)),
+        };
+        Ok(Self { subject, load })
+    }
+
+    /// Whether a CPU may have to serve both.
+    pub fn shared(&self) -> bool {
+        match (&self.subject, &self.load) {
+            (Some(subject), Some(load)) => subject.iter().any(|cpu| load.contains(cpu)),
+            _ => true,
         }
     }
+}
+
+fn listed(cpus: &Cpus) -> Option<Vec<u32>> {
+    match cpus {
+        Cpus::Only(cpus) => Some(cpus.clone()),
+        Cpus::Apart | Cpus::All => None,
+    }
+}
+
+fn check_available(wanted: &Cpus, option: &str, available: &[u32]) -> Result<()> {
+    let Cpus::Only(cpus) = wanted else { return Ok(()) };
+    let Some(missing) = cpus.iter().find(|cpu| !available.contains(cpu)) else { return Ok(()) };
+    let shown = shown(available);
+    Err(Error::request(format!("CPU {missing} is not available: Loadline may use {shown}"))
+        .hint(format!("choose among {shown}, or `{option} all`")))
+}
+
+/// Binds the calling thread, and those it starts from now on, to these CPUs.
+///
+/// # Errors
+/// `Machine` when the kernel refuses.
+pub fn pin_this_thread(cpus: &[u32]) -> Result<()> {
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|&cpu| set.set(cpu as usize));
+    sched_setaffinity(None, &set)
+        .map_err(|cause| Error::machine(format!("cannot run on CPUs {}: {cause}", shown(cpus))))
 }
 
 /// The CPUs this process may use, ascending.
@@ -67,20 +100,32 @@ mod tests {
 
     #[test]
     fn subject_and_load_are_kept_apart() {
-        let check = |wanted: &str, available: &[u32], expect: Option<(&str, &str)>| {
-            let plan = CpuPlan::new(&wanted.parse().unwrap(), available).ok();
+        let check = |subject: &str, load: &str, available: &[u32], expect: Option<(&str, &str)>| {
+            let plan = CpuPlan::new(&subject.parse().unwrap(), &load.parse().unwrap(), available).ok();
             let text = |cpus: Option<Vec<u32>>| cpus.map_or("all".to_owned(), |cpus| shown(&cpus));
             let plan = plan.map(|plan| (text(plan.subject), text(plan.load)));
-            assert_eq!(plan, expect.map(|(subject, load)| (subject.to_owned(), load.to_owned())), "{wanted}");
+            let expect = expect.map(|(subject, load)| (subject.to_owned(), load.to_owned()));
+            assert_eq!(plan, expect, "{subject} {load}");
         };
-        check("apart", &[0], Some(("all", "all")));
-        check("apart", &[0, 1], Some(("0", "1")));
-        check("apart", &[0, 1, 2, 3, 4, 5, 6, 7], Some(("0-5", "6-7")));
-        check("apart", &[2, 5, 7], Some(("2,5", "7")));
-        check("all", &[0, 1], Some(("all", "all")));
-        check("0", &[0, 1, 2], Some(("0", "1-2")));
-        check("0-1", &[0, 1], Some(("0-1", "all")));
-        check("3", &[0, 1], None);
+        check("apart", "apart", &[0], Some(("all", "all")));
+        check("apart", "apart", &[0, 1], Some(("0", "1")));
+        check("apart", "apart", &[0, 1, 2, 3, 4, 5, 6, 7], Some(("0-5", "6-7")));
+        check("apart", "apart", &[2, 5, 7], Some(("2,5", "7")));
+        check("all", "apart", &[0, 1], Some(("all", "all")));
+        check("0", "apart", &[0, 1, 2], Some(("0", "1-2")));
+        check("0-1", "apart", &[0, 1], Some(("0-1", "all")));
+        check("apart", "0", &[0, 1], Some(("1", "0")));
+        check("0", "0", &[0, 1], Some(("0", "0")));
+        check("3", "apart", &[0, 1], None);
+        check("apart", "3", &[0, 1], None);
+    }
+
+    #[test]
+    fn shared_cpus_are_seen() {
+        let plan = |subject: Option<Vec<u32>>, load: Option<Vec<u32>>| CpuPlan { subject, load };
+        assert!(!plan(Some(vec![0]), Some(vec![1])).shared());
+        assert!(plan(Some(vec![0, 1]), Some(vec![1])).shared());
+        assert!(plan(None, Some(vec![1])).shared());
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct Spawner {
     program: PathBuf,
     /// The clock of everything that is started.
     pub clock: Clock,
+    /// The CPUs Loadline was given, before it pinned itself to some of them.
+    pub cpus: Vec<u32>,
 }
 
 impl Spawner {
@@ -45,7 +47,7 @@ impl Spawner {
         // Orphans of a guardian that was killed come to us, not to init. A kernel that refuses (before 3.4) cannot run
         // Rust programs either.
         let _ = set_child_subreaper(Some(getpid()));
-        Self { program: program.into(), clock }
+        Self { program: program.into(), clock, cpus: super::cpus::available() }
     }
 
     /// Starts a guardian and the ordered command under it.

@@ -302,7 +302,7 @@ mod tests {
     }
 
     fn launch(command: &[&str], jdk: Option<&FoundJdk>) -> Result<Launch> {
-        let cpus = CpuPlan::new(&Cpus::All, &[0, 1]).unwrap();
+        let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[0, 1]).unwrap();
         Launch::new(&subject(command), &configuration(), &Place { port: 1234, cpus: &cpus, jdk })
     }
 

@@ -77,15 +77,15 @@ pub fn conduct(setup: &Setup<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Conducted 
 }
 
 fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) -> Result<()> {
-    let plan = CpuPlan::new(&setup.configuration.cpus, &setup.scenario.load_cpus, setup.spawner.cpus())?;
+    let plan = CpuPlan::new(&setup.configuration.cpus, &setup.scenario.load_cpus, &setup.spawner.cpus)?;
     let launch = prepare(setup, &plan)?;
     check_port_free(&launch.host, launch.port)?;
-    cpus::pin_this_thread(plan.load.as_deref().unwrap_or(setup.spawner.cpus()))?;
+    cpus::pin_this_thread(plan.load.as_deref().unwrap_or(&setup.spawner.cpus))?;
     trial.command.clone_from(&launch.argv);
     (trial.subject_cpus, trial.load_cpus) = (plan.subject.clone(), plan.load.clone());
     emit(Event::Starting { configuration: &setup.configuration.name, command: &launch.argv });
     let mut running = setup.spawner.start(&launch, setup.log.as_deref())?;
-    let mut found = doubts::of_machine(setup.machine, plan.subject.is_none());
+    let mut found = doubts::of_machine(setup.machine, plan.shared());
     let done = weigh(setup, trial, &mut running, &mut found, emit);
     found.extend(running.output().log_trouble().map(|trouble| Doubt::LogIncomplete { why: trouble.what }));
     let ended = running.end(setup.scenario.subject.end_within.0);
@@ -111,7 +111,7 @@ fn prepare(setup: &Setup<'_>, plan: &CpuPlan) -> Result<Launch> {
     };
     let mut launch = Launch::new(subject, configuration, &Place { port, cpus: plan, jdk: chosen.as_ref() })?;
     // Loadline pins itself; a subject that is not pinned must not inherit that.
-    launch.cpus.get_or_insert_with(|| setup.spawner.cpus().to_vec());
+    launch.cpus.get_or_insert_with(|| setup.spawner.cpus.clone());
     Ok(launch)
 }
 

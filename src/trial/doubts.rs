@@ -109,7 +109,11 @@ mod tests {
     }
 
     fn usage(busy_s: u64) -> Usage {
-        let machine = CpuTimes { busy: Duration::from_secs(busy_s), idle: Duration::from_secs(20 - busy_s), ..CpuTimes::default() };
+        let machine = CpuTimes {
+            busy: Duration::from_secs(busy_s),
+            idle: Duration::from_secs(20 - busy_s),
+            ..CpuTimes::default()
+        };
         Usage { machine: Some(machine), ours: Duration::from_secs(10), elapsed: Duration::from_secs(10) }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::record::{End, Outcome, PhaseRecord, Trial};
-use crate::subject::{Ended, EndCause, Exit, Running};
+use crate::subject::{EndCause, Ended, Exit, Running};
 
 /// Lines of the subject's output shown with an error.
 const SAID_LINES: usize = 10;
@@ -82,8 +82,12 @@ pub(super) fn no_answer(phase: &PhaseRecord, running: &Running) -> Error {
         error = error.at(format!("statuses: {}", statuses.join(", ")));
     }
     let hint = match () {
-        () if phase.failed.status > 0 => "check the path in `--url`, or name the status you expect with `--expect-status`",
-        () if phase.failed.timeout > 0 => "the server accepts connections but does not answer; look at its log in the archive",
+        () if phase.failed.status > 0 => {
+            "check the path in `--url`, or name the status you expect with `--expect-status`"
+        }
+        () if phase.failed.timeout > 0 => {
+            "the server accepts connections but does not answer; look at its log in the archive"
+        }
         () if phase.failed.protocol > 0 => "the port does not speak HTTP/1.1; check `--url`",
         () => "look at the subject's log in the archive",
     };

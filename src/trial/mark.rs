@@ -26,7 +26,7 @@ impl Trialling<'_> {
         let begin_ns = self.setup.clock.now_ns();
         let mut mark = Mark { name: point.word().to_owned(), at_s: self.seconds(begin_ns), ..Mark::default() };
         self.weigh_from_outside(&mut mark, &mut failed);
-        self.watched.attach(&mut self.trial.observer, &mut self.doubts);
+        self.watched.attach(&mut self.trial.observer, self.doubts);
         mark.heap = heap(&mut self.watched, point, &mut failed);
         if self.setup.configuration.nmt == Nmt::Summary {
             mark.nmt = native_memory(&mut self.watched, &mut failed);
@@ -44,7 +44,7 @@ impl Trialling<'_> {
 
     /// A full collection; false where the JVM cannot be asked for one.
     fn collect(&mut self, failed: &mut Failed) -> bool {
-        self.watched.attach(&mut self.trial.observer, &mut self.doubts);
+        self.watched.attach(&mut self.trial.observer, self.doubts);
         match self.watched.ask("GC.run") {
             Some(Ok(_)) => true,
             Some(Err(why)) => {

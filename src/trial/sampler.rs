@@ -107,7 +107,12 @@ fn run(sources: &Sources, shared: &Shared, send: impl Fn(Sample) -> bool) -> Cos
 }
 
 /// One sample; `None` once the process has gone.
-fn read(process: &Process, counters: Option<&mut HsPerf>, cgroup: Option<&MemoryCgroup>, clock: &Clock) -> Option<Sample> {
+fn read(
+    process: &Process,
+    counters: Option<&mut HsPerf>,
+    cgroup: Option<&MemoryCgroup>,
+    clock: &Clock,
+) -> Option<Sample> {
     let statm = process.statm(clock).ok()?.value;
     let status = process.status(clock).ok()?.value;
     if statm.resident.0 == 0 {

@@ -32,8 +32,9 @@ impl Watched {
     /// # Errors
     /// `Subject` where the process has gone.
     pub(super) fn open(pid: u32, own_cgroup: bool, clock: Clock, doubts: &mut Vec<Doubt>) -> Result<Self> {
-        let process = Process::open(pid)
-            .map_err(|cause| Error::subject(format!("the JVM with pid {pid} went away before it was weighed: {cause}")))?;
+        let process = Process::open(pid).map_err(|cause| {
+            Error::subject(format!("the JVM with pid {pid} went away before it was weighed: {cause}"))
+        })?;
         let counters = HsPerf::open(&process, &clock)
             .inspect_err(|cause| doubts.push(Doubt::CountersMissing { why: cause.why.clone() }))
             .ok();

@@ -1,0 +1,82 @@
+//! The archive as a sink of events. A write that fails is told once; measuring goes on and loses nothing.
+
+use crate::archive::{TrialFiles, Writer};
+use crate::error::{Error, Result};
+use crate::record::Conditions;
+use crate::scenario::Scenario;
+use crate::trial::Event;
+use std::path::{Path, PathBuf};
+
+/// The archive of a run.
+pub(super) struct Store {
+    writer: Writer,
+    files: Option<TrialFiles>,
+    /// The first write that failed.
+    trouble: Option<Error>,
+}
+
+impl Store {
+    /// Creates the archive, before anything is measured.
+    ///
+    /// # Errors
+    /// As [`Writer::create`].
+    pub(super) fn create(folder: &Path, conditions: &Conditions, scenario: &Scenario) -> Result<Self> {
+        Ok(Self { writer: Writer::create(folder, conditions, scenario)?, files: None, trouble: None })
+    }
+
+    /// Where the archive lies.
+    pub(super) fn folder(&self) -> &Path {
+        self.writer.folder()
+    }
+
+    /// Opens the files of a trial: where the subject's log goes, and the folder's name.
+    pub(super) fn begin(&mut self, index: u32, configuration: &str) -> (Option<PathBuf>, Option<String>) {
+        match self.writer.trial(index, configuration) {
+            Ok(files) => {
+                let opened = (Some(files.subject_log()), Some(files.name().to_owned()));
+                self.files = Some(files);
+                opened
+            }
+            Err(error) => {
+                self.trouble.get_or_insert(error);
+                (None, None)
+            }
+        }
+    }
+
+    /// Takes an event in. The trouble, when this is the first write that fails.
+    pub(super) fn take(&mut self, event: &Event<'_>) -> Option<&Error> {
+        let had_trouble = self.trouble.is_some();
+        if let Err(error) = self.write(event) {
+            self.trouble.get_or_insert(error);
+        }
+        if had_trouble { None } else { self.trouble.as_ref() }
+    }
+
+    fn write(&mut self, event: &Event<'_>) -> Result<()> {
+        match (event, &mut self.files) {
+            (Event::Sample { sample, .. }, Some(files)) => files.sample(sample),
+            (Event::Interval { phase, service, start, length }, Some(files)) => {
+                files.interval(phase, service, *start, *length)
+            }
+            (Event::Ended(trial), files) => {
+                let closed = files.take().map_or(Ok(()), TrialFiles::close);
+                // The record of the trial is worth more than the last samples: try it even if they were lost.
+                self.writer.finished(trial).and(closed)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Closes the archive.
+    ///
+    /// # Errors
+    /// The first write that failed in the whole run.
+    pub(super) fn close(self, interrupted: bool) -> Result<()> {
+        let closed = self.writer.close(interrupted);
+        match self.trouble {
+            Some(error) => Err(error.at("the archive is incomplete; the result above is whole")),
+            None => closed,
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! `loadline weigh`: one configuration under load.
+
+use super::args::Weigh;
+use super::exit::Code;
+use super::options::scenario_of;
+use super::session::{Interrupt, Session};
+use crate::clock::Clock;
+use crate::error::Result;
+
+pub(super) fn weigh(verb: Weigh, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+    let scenario = scenario_of(&verb.command, &verb.options)?;
+    Session::new(verb.options.output, typed, clock, interrupt).run(&scenario)
+}
