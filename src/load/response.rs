@@ -1,0 +1,495 @@
+//! Reads HTTP/1.1 answers fed in arbitrary pieces, keeping nothing but the head while it is incomplete.
+//! Bodies are counted, not stored. It does no IO: bytes in, [`Progress`] out.
+
+use httparse::{ParserConfig, Response, Status};
+use std::mem::{self, MaybeUninit};
+
+/// A head larger than this is no answer: 8 to 64 KiB is what servers and proxies allow themselves.
+pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Headers parsed without touching the heap; application servers send 5 to 30.
+const HEADERS: usize = 64;
+/// Headers parsed at all: a head of the largest size made of 30-byte lines.
+const HEADERS_MAX: usize = 2048;
+
+/// What a complete answer said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Answer {
+    /// The status code, 100–999.
+    pub(super) status: u16,
+    /// Whether the server lets the connection carry another request.
+    pub(super) keep_alive: bool,
+}
+
+/// How far a piece of an answer led.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// The answer goes on.
+    More,
+    /// The answer is complete; this many bytes of the piece do not belong to it.
+    Done { answer: Answer, left: usize },
+    /// This is no HTTP/1.x answer.
+    Broken,
+}
+
+/// What the end of the stream means for the answer under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Not one byte of the answer had come.
+    Nothing,
+    /// It ended before its end.
+    Cut,
+    /// The end of the stream is the end of this answer.
+    Done(Answer),
+}
+
+/// How the length of a body is told (RFC 9112, section 6.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Head {
+    answer: Answer,
+    framing: Framing,
+}
+
+/// Parses heads and remembers the last one: servers repeat the same head, apart from the second in `Date`,
+/// and comparing 200 bytes costs a tenth of parsing them.
+#[derive(Debug, Default)]
+pub(super) struct Heads {
+    last: Vec<u8>,
+    meaning: Option<Head>,
+}
+
+enum Parsed {
+    Complete(Head, usize),
+    Partial,
+    Broken,
+}
+
+impl Heads {
+    #[inline]
+    fn parse(&mut self, bytes: &[u8]) -> Parsed {
+        match self.meaning {
+            // A complete head ends in an empty line, so equal bytes are the same head, whatever follows.
+            Some(head) if bytes.starts_with(&self.last) => Parsed::Complete(head, self.last.len()),
+            _ => self.parse_anew(bytes),
+        }
+    }
+
+    fn parse_anew(&mut self, bytes: &[u8]) -> Parsed {
+        let parsed = match parse_head(bytes, &mut [const { MaybeUninit::uninit() }; HEADERS]) {
+            Err(httparse::Error::TooManyHeaders) => {
+                let mut headers = vec![MaybeUninit::uninit(); HEADERS_MAX];
+                parse_head(bytes, &mut headers)
+            }
+            parsed => parsed,
+        };
+        match parsed {
+            Ok(Status::Complete((_, length))) if length > HEAD_BYTES_MAX => Parsed::Broken,
+            Ok(Status::Complete((Some(head), length))) => {
+                self.last.clear();
+                self.last.extend_from_slice(&bytes[..length]);
+                self.meaning = Some(head);
+                Parsed::Complete(head, length)
+            }
+            Ok(Status::Partial) if bytes.len() <= HEAD_BYTES_MAX => Parsed::Partial,
+            Ok(_) | Err(_) => Parsed::Broken,
+        }
+    }
+}
+
+/// The head at the start of `bytes` (`None` where its headers contradict each other) and its length.
+fn parse_head<'a>(
+    bytes: &'a [u8],
+    headers: &mut [MaybeUninit<httparse::Header<'a>>],
+) -> Result<Status<(Option<Head>, usize)>, httparse::Error> {
+    let mut response = Response::new(&mut []);
+    match ParserConfig::default().parse_response_with_uninit_headers(&mut response, bytes, headers)? {
+        Status::Partial => Ok(Status::Partial),
+        Status::Complete(length) => Ok(Status::Complete((understand(&response), length))),
+    }
+}
+
+/// Status, framing and persistence; `None` where the head contradicts itself or asks for what was never offered.
+fn understand(response: &Response<'_, '_>) -> Option<Head> {
+    let (status, version) = (response.code?, response.version?);
+    let (mut length, mut chunked, mut coded, mut close, mut keep) = (None, false, false, false, false);
+    for header in response.headers.iter() {
+        if header.name.eq_ignore_ascii_case("content-length") {
+            let value = decimal(header.value)?;
+            if length.is_some_and(|known| known != value) {
+                return None;
+            }
+            length = Some(value);
+        } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
+            coded = true;
+            chunked = tokens(header.value).last().is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"));
+        } else if header.name.eq_ignore_ascii_case("connection") {
+            close |= tokens(header.value).any(|token| token.eq_ignore_ascii_case(b"close"));
+            keep |= tokens(header.value).any(|token| token.eq_ignore_ascii_case(b"keep-alive"));
+        }
+    }
+    let framing = match status {
+        // 101 answers an upgrade, which is never asked for.
+        0..=99 | 101 => return None,
+        100..=199 | 204 | 304 => Framing::Length(0),
+        _ if chunked => Framing::Chunked,
+        _ if coded => Framing::UntilClose,
+        _ => length.map_or(Framing::UntilClose, Framing::Length),
+    };
+    let persistent = !close && (version == 1 || keep) && framing != Framing::UntilClose;
+    Some(Head { answer: Answer { status, keep_alive: persistent }, framing })
+}
+
+/// A number of at most 18 digits, which fits 63 bits.
+fn decimal(text: &[u8]) -> Option<u64> {
+    let text = text.trim_ascii();
+    if text.is_empty() || text.len() > 18 || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(text.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
+}
+
+/// The comma-separated words of a header's value.
+fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum State {
+    #[default]
+    Head,
+    Length(u64),
+    Chunked(Chunks),
+    UntilClose,
+}
+
+/// The answer under way on one connection.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    state: State,
+    answer: Answer,
+    /// The beginning of a head that came in pieces; empty otherwise.
+    carry: Vec<u8>,
+}
+
+impl Reader {
+    /// Takes the next piece, which must not be empty.
+    #[inline]
+    pub(super) fn feed(&mut self, heads: &mut Heads, piece: &[u8]) -> Progress {
+        if self.carry.is_empty() {
+            return self.read(heads, piece);
+        }
+        let mut whole = mem::take(&mut self.carry);
+        whole.extend_from_slice(piece);
+        self.read(heads, &whole)
+    }
+
+    /// What the end of the stream means now; forgets the answer under way.
+    pub(super) fn end(&mut self) -> Ending {
+        let state = mem::take(&mut self.state);
+        match state {
+            State::Head if mem::take(&mut self.carry).is_empty() => Ending::Nothing,
+            State::UntilClose => Ending::Done(self.answer),
+            State::Head | State::Length(_) | State::Chunked(_) => Ending::Cut,
+        }
+    }
+
+    fn read(&mut self, heads: &mut Heads, mut bytes: &[u8]) -> Progress {
+        while self.state == State::Head {
+            match heads.parse(bytes) {
+                Parsed::Complete(head, length) => {
+                    bytes = &bytes[length..];
+                    self.begin_body(head);
+                }
+                Parsed::Partial => {
+                    self.carry.extend_from_slice(bytes);
+                    return Progress::More;
+                }
+                Parsed::Broken => return Progress::Broken,
+            }
+        }
+        self.read_body(bytes)
+    }
+
+    fn begin_body(&mut self, head: Head) {
+        // 1xx only announces the answer.
+        if head.answer.status >= 200 {
+            self.answer = head.answer;
+            self.state = match head.framing {
+                Framing::Length(length) => State::Length(length),
+                Framing::Chunked => State::Chunked(Chunks::default()),
+                Framing::UntilClose => State::UntilClose,
+            };
+        }
+    }
+
+    fn read_body(&mut self, bytes: &[u8]) -> Progress {
+        let left = match &mut self.state {
+            State::Head | State::UntilClose => return Progress::More,
+            State::Length(missing) => {
+                let taken = (bytes.len() as u64).min(*missing);
+                *missing -= taken;
+                if *missing > 0 {
+                    return Progress::More;
+                }
+                bytes.len() - taken as usize
+            }
+            State::Chunked(chunks) => match chunks.skip(bytes) {
+                Skipped::More => return Progress::More,
+                Skipped::Done(left) => left,
+                Skipped::Broken => return Progress::Broken,
+            },
+        };
+        self.state = State::Head;
+        Progress::Done { answer: self.answer, left }
+    }
+}
+
+/// A chunked body (RFC 9112, section 7.1), read to its end: `4\r\nWiki\r\n0\r\n\r\n`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Chunks {
+    at: At,
+    /// The chunk's size while its digits come, then the bytes of it still to come.
+    size: u64,
+    /// Digits of the size seen; at most 15, which fits 60 bits.
+    digits: u8,
+    /// Bytes of extensions and trailers, bounded as a head is.
+    spent: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum At {
+    #[default]
+    Size,
+    Extension,
+    SizeLf,
+    Data,
+    DataCr,
+    DataLf,
+    Trailer,
+    TrailerLine,
+    EndLf,
+}
+
+enum Skipped {
+    More,
+    Done(usize),
+    Broken,
+}
+
+impl Chunks {
+    fn skip(&mut self, bytes: &[u8]) -> Skipped {
+        let mut index = 0;
+        while index < bytes.len() {
+            if self.at == At::Data {
+                let taken = self.size.min((bytes.len() - index) as u64);
+                self.size -= taken;
+                index += taken as usize;
+                if self.size == 0 {
+                    self.at = At::DataCr;
+                }
+                continue;
+            }
+            let byte = bytes[index];
+            index += 1;
+            if self.at == At::EndLf && byte == b'\n' {
+                return Skipped::Done(bytes.len() - index);
+            }
+            match self.step(byte) {
+                Some(next) => self.at = next,
+                None => return Skipped::Broken,
+            }
+        }
+        Skipped::More
+    }
+
+    /// Where one byte of framing leads; `None` where it may not stand.
+    fn step(&mut self, byte: u8) -> Option<At> {
+        match (self.at, byte) {
+            (At::Size, b'\r') if self.digits > 0 => Some(At::SizeLf),
+            (At::Size, b';' | b' ' | b'\t') if self.digits > 0 => Some(At::Extension),
+            (At::Size, _) if self.digits < 15 => {
+                self.size = self.size * 16 + u64::from((byte as char).to_digit(16)?);
+                self.digits += 1;
+                Some(At::Size)
+            }
+            (At::Extension, b'\r') => Some(At::SizeLf),
+            (At::SizeLf, b'\n') if self.size == 0 => Some(At::Trailer),
+            (At::SizeLf, b'\n') => Some(At::Data),
+            (At::DataCr, b'\r') => Some(At::DataLf),
+            (At::DataLf, b'\n') => {
+                (self.size, self.digits) = (0, 0);
+                Some(At::Size)
+            }
+            (At::Trailer, b'\r') => Some(At::EndLf),
+            (At::TrailerLine, b'\n') => Some(At::Trailer),
+            (At::Extension | At::Trailer | At::TrailerLine, _) => {
+                self.spent += 1;
+                let on = if self.at == At::Extension { At::Extension } else { At::TrailerLine };
+                (self.spent as usize <= HEAD_BYTES_MAX).then_some(on)
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Feeds the pieces until the answer is done; the progress and the bytes of the stream that remain.
+    fn read<'a>(heads: &mut Heads, pieces: impl Iterator<Item = &'a [u8]>) -> (Progress, usize) {
+        let mut reader = Reader::default();
+        let mut pieces = pieces.filter(|piece| !piece.is_empty());
+        while let Some(piece) = pieces.next() {
+            match reader.feed(heads, piece) {
+                Progress::More => {}
+                Progress::Done { answer, left } => {
+                    let rest = left + pieces.map(<[u8]>::len).sum::<usize>();
+                    return (Progress::Done { answer, left: 0 }, rest);
+                }
+                Progress::Broken => return (Progress::Broken, 0),
+            }
+        }
+        let progress = match reader.end() {
+            Ending::Done(answer) => Progress::Done { answer, left: 0 },
+            Ending::Nothing | Ending::Cut => Progress::More,
+        };
+        (progress, 0)
+    }
+
+    fn whole(stream: &[u8]) -> (Progress, usize) {
+        read(&mut Heads::default(), std::iter::once(stream))
+    }
+
+    fn check(stream: &str, status: u16, keep_alive: bool, rest: usize) {
+        let expected = (Progress::Done { answer: Answer { status, keep_alive }, left: 0 }, rest);
+        assert_eq!(whole(stream.as_bytes()), expected, "{stream}");
+        assert_eq!(read(&mut Heads::default(), stream.as_bytes().chunks(1)), expected, "bytewise {stream}");
+    }
+
+    #[test]
+    fn answers_of_every_framing() {
+        check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, true, 0);
+        check("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nConnection: x, Close\r\n\r\nhi", 200, false, 0);
+        check("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, false, 0);
+        check("HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n", 200, true, 0);
+        check("HTTP/1.1 200 OK\r\n\r\nuntil the end", 200, false, 0);
+        check("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 1\r\n\r\nlong", 200, false, 0);
+        check("HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n", 204, true, 0);
+        check("HTTP/1.1 304 Not Modified\r\n\r\n", 304, true, 0);
+        check("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 204 No\r\n\r\n", 204, true, 0);
+        check("HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nhiHTTP/1.1 200", 500, true, 12);
+        let chunked = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
+        check(&format!("{chunked}0\r\n\r\n"), 200, true, 0);
+        check(&format!("{chunked}4;q=\"x\"\r\nWiki\r\n00A \r\n0123456789\r\n0\r\nT: r\r\n\r\nmore"), 200, true, 4);
+    }
+
+    #[test]
+    fn what_is_no_answer_is_broken() {
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        for stream in [
+            "garbage\r\n\r\n".to_owned(),
+            "HTTP/2.0 200 OK\r\n\r\n".to_owned(),
+            "HTTP/1.1 101 Switching\r\n\r\n".to_owned(),
+            "HTTP/1.1 099 Odd\r\n\r\n".to_owned(),
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n".to_owned(),
+            "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n".to_owned(),
+            "HTTP/1.1 200 OK\r\nContent-Length: 9999999999999999999999\r\n\r\n".to_owned(),
+            format!("{chunked}\r\n"),
+            format!("{chunked}g\r\n"),
+            format!("{chunked}1\r\nab\r\n"),
+            format!("{chunked}1\n"),
+            format!("{chunked}ffffffffffffffff\r\n"),
+            format!("{chunked}1;{}", "x".repeat(HEAD_BYTES_MAX + 1)),
+            format!("HTTP/1.1 200 OK\r\nA: {}", "x".repeat(HEAD_BYTES_MAX)),
+            format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)),
+            format!("HTTP/1.1 200 OK\r\n{}\r\n", "a:b\r\n".repeat(HEADERS_MAX + 1)),
+        ] {
+            assert_eq!(whole(stream.as_bytes()).0, Progress::Broken, "{stream:.60}");
+        }
+        let many = format!("HTTP/1.1 200 OK\r\n{}Content-Length: 0\r\n\r\n", "a:b\r\n".repeat(HEADERS + 1));
+        assert!(matches!(whole(many.as_bytes()).0, Progress::Done { .. }));
+    }
+
+    #[test]
+    fn the_end_of_the_stream_means_nothing_cut_or_done() {
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
+        let mut heads = Heads::default();
+        let mut reader = Reader::default();
+        assert_eq!(reader.end(), Ending::Nothing);
+        for cut in [1, head.len() - 1, head.len()] {
+            assert_eq!(reader.feed(&mut heads, &head[..cut]), Progress::More);
+            assert_eq!(reader.end(), Ending::Cut, "{cut}");
+            assert_eq!(reader.end(), Ending::Nothing, "forgotten");
+        }
+    }
+
+    /// Answers that are sound, and the status each carries.
+    fn sound() -> impl Strategy<Value = Vec<u8>> {
+        let body = prop::collection::vec(any::<u8>(), 0..300);
+        let headers = prop::collection::vec("[A-Za-z-]{1,12}: [ -~]{0,30}\r\n", 0..6).prop_map(|lines| lines.concat());
+        (200u16..600, headers, body, 0..3u8, 1usize..50, any::<bool>()).prop_map(
+            |(status, headers, body, framing, chunk, announced)| {
+                let announcement = if announced { "HTTP/1.1 100 Continue\r\n\r\n" } else { "" };
+                let mut stream = format!("{announcement}HTTP/1.1 {status} Reason\r\n{headers}").into_bytes();
+                match framing {
+                    0 => stream.extend(format!("Content-Length: {}\r\n\r\n", body.len()).bytes().chain(body)),
+                    1 => {
+                        stream.extend(b"Transfer-Encoding: chunked\r\n\r\n");
+                        for piece in body.chunks(chunk) {
+                            stream.extend(format!("{:x}\r\n", piece.len()).bytes());
+                            stream.extend(piece.iter().chain(b"\r\n"));
+                        }
+                        stream.extend(b"0\r\n\r\n");
+                    }
+                    _ => stream.extend(b"\r\n".iter().chain(&body)),
+                }
+                stream
+            },
+        )
+    }
+
+    /// The stream cut at the given places, modulo its length.
+    fn pieces<'a>(stream: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
+        let mut cuts: Vec<_> = cuts.iter().map(|cut| cut % (stream.len() + 1)).chain([0, stream.len()]).collect();
+        cuts.sort_unstable();
+        cuts.windows(2).map(|pair| &stream[pair[0]..pair[1]]).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_read_as_the_whole(stream in sound(), cuts in prop::collection::vec(any::<usize>(), 0..20)) {
+            let mut heads = Heads::default();
+            let expected = whole(&stream);
+            let in_pieces = read(&mut heads, pieces(&stream, &cuts).into_iter());
+            prop_assert_eq!(expected, in_pieces);
+            prop_assert_eq!(expected, read(&mut heads, std::iter::once(&stream[..])), "with the head remembered");
+        }
+
+        #[test]
+        fn mangled_answers_never_panic_and_pieces_agree(
+            mut stream in sound(),
+            changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..8),
+            cuts in prop::collection::vec(any::<usize>(), 0..20),
+        ) {
+            for (place, byte) in changes {
+                let place = place % stream.len();
+                stream[place] = byte;
+            }
+            let in_pieces = read(&mut Heads::default(), pieces(&stream, &cuts).into_iter());
+            prop_assert_eq!(whole(&stream), in_pieces);
+        }
+
+        #[test]
+        fn noise_never_panics(stream in prop::collection::vec(any::<u8>(), 1..2000)) {
+            whole(&stream);
+        }
+    }
+}
