@@ -12,10 +12,10 @@
 //! Handshake 2–8 ms once; +0.12–0.20 MB of RSS in the JVM once, for its listener thread.
 
 use super::attach_guard::{Refusal, may_signal};
+use super::attach_trigger::{Trigger, signal};
 use super::procfs::{Process, Status};
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io::{self, Read as _, Write};
 use std::os::unix::net::UnixStream;
@@ -32,13 +32,10 @@ pub const STARTING_WITHIN: Duration = Duration::from_secs(5);
 pub const REPLY_WITHIN: Duration = Duration::from_secs(60);
 /// The largest reply known, `Thread.print` of 10,000 threads, is about 10 MiB.
 pub const REPLY_BYTES_MAX: u64 = 64 << 20;
-/// A JVM in a long safepoint finds a late SIGQUIT after the handshake was given up. Without the trigger file it would
-/// then print a thread dump, so the file outlives the handshake by up to this time.
-const TRIGGER_LINGERS: Duration = Duration::from_secs(120);
 /// Another tool's handshake; after that its trigger file is taken for one left behind.
 const OTHERS_WITHIN: Duration = Duration::from_secs(1);
 /// Between two looks for the socket.
-const POLL: Duration = Duration::from_millis(1);
+pub(super) const POLL: Duration = Duration::from_millis(1);
 
 /// A JVM that answers commands. Each command is a connection of its own.
 #[derive(Debug)]
@@ -191,22 +188,6 @@ impl Attach {
     }
 }
 
-/// Sends SIGQUIT to this very process: the descriptor is taken before it is seen alive.
-fn signal(process: &Process) -> io::Result<()> {
-    use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
-    let pid = Pid::from_raw(process.pid() as i32).ok_or(io::ErrorKind::NotFound)?;
-    let descriptor = pidfd_open(pid, PidfdFlags::empty());
-    if !process.is_alive() {
-        return Err(io::Error::other("the JVM has ended"));
-    }
-    match descriptor {
-        Ok(descriptor) => pidfd_send_signal(&descriptor, Signal::QUIT)?,
-        // Kernels before 5.3.
-        Err(_) => kill_process(pid, Signal::QUIT)?,
-    }
-    Ok(())
-}
-
 /// Whether the process started so recently that it may become ready.
 fn is_young(process: &Process) -> bool {
     let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -237,64 +218,6 @@ fn plain(cause: &io::Error) -> String {
             format!("no answer within {} s", REPLY_WITHIN.as_secs())
         }
         _ => crate::error::plain(cause),
-    }
-}
-
-/// The file that makes SIGQUIT a request to attach. Removed when dropped.
-#[derive(Debug)]
-struct Trigger {
-    folder: rustix::fd::OwnedFd,
-    name: String,
-}
-
-impl Trigger {
-    /// Creates it in the JVM's `/tmp`, or where that is not writable, in its working folder. `replace` removes one that
-    /// was left behind by a tool that was killed.
-    fn create(process: &Process, status: &Status, replace: bool) -> io::Result<Self> {
-        let name = format!(".attach_pid{}", status.ns_pid);
-        match Self::create_in(process, "root/tmp", &name, status, replace) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(e),
-            Err(e) => Self::create_in(process, "cwd", &name, status, replace).map_err(|_| e),
-            created => created,
-        }
-    }
-
-    fn create_in(process: &Process, below: &str, name: &str, status: &Status, replace: bool) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(process.folder(), below, flags, Mode::empty())?;
-        if replace {
-            let _ = rustix::fs::unlinkat(&folder, name, AtFlags::empty());
-        }
-        // EXCL: never through a link that somebody has put into `/tmp`.
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o600))?;
-        let trigger = Self { folder, name: name.to_owned() };
-        // The JVM ignores the file of another user.
-        let owner = rustix::fs::fstat(&file)?;
-        if (owner.st_uid, owner.st_gid) != (status.euid, status.egid) {
-            rustix::fs::fchown(&file, Some(Uid::from_raw(status.euid)), Some(Gid::from_raw(status.egid)))?;
-        }
-        Ok(trigger)
-    }
-
-    /// Keeps the file until the socket is there after all, in the background.
-    fn linger(self, socket: PathBuf, clock: Clock) {
-        let end = clock.now() + TRIGGER_LINGERS;
-        let wait = move || {
-            let _until_dropped = self;
-            while clock.now() < end && !socket.exists() {
-                sleep(100 * POLL);
-            }
-        };
-        // Without a thread the closure is dropped at once, and the file with it.
-        let _ = std::thread::Builder::new().name("attach-linger".into()).spawn(wait);
-    }
-}
-
-impl Drop for Trigger {
-    fn drop(&mut self) {
-        // Somebody else may have removed it already.
-        let _ = rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty());
     }
 }
 
