@@ -12,14 +12,15 @@
 //! Handshake 2–8 ms once; +0.12–0.20 MB of RSS in the JVM once, for its listener thread.
 
 use super::attach_guard::{Refusal, may_signal};
-use super::attach_trigger::{Trigger, signal};
+use super::attach_trigger::{Acting, Trigger, signal};
 use super::procfs::{Process, Status};
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io::{self, Read as _, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -41,7 +42,10 @@ pub(super) const POLL: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub struct Attach {
     pid: u32,
-    socket: PathBuf,
+    /// The JVM's `/tmp`.
+    tmp: OwnedFd,
+    socket_name: String,
+    acting: Acting,
     clock: Clock,
 }
 
@@ -50,8 +54,15 @@ impl Attach {
     pub fn connect(process: &Process, clock: &Clock) -> Read<Self> {
         Reading::take(clock, || {
             let status = process.status(clock)?.value;
-            let (pid, clock) = (process.pid(), *clock);
-            let attach = Self { pid, socket: process.path(&format!("root/tmp/.java_pid{}", status.ns_pid)), clock };
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let tmp = rustix::fs::openat(process.folder(), "root/tmp", flags, Mode::empty());
+            let attach = Self {
+                pid: process.pid(),
+                tmp: tmp.map_err(|e| denied(&status, &e.into()))?,
+                socket_name: format!(".java_pid{}", status.ns_pid),
+                acting: Acting::towards(process, &status),
+                clock: *clock,
+            };
             match attach.open() {
                 Ok(_) => {}
                 // No socket, or one left behind by an earlier JVM with this pid.
@@ -86,12 +97,9 @@ impl Attach {
         let reading =
             reading.map_err(|e: io::Error| Unavailable::new(SOURCE, format!("`{argument}`: {}", plain(&e))))?;
         let text = String::from_utf8_lossy(&reading.value).into_owned();
-        let reply = parse_reply(&text).map(|(code, text)| (code, text.to_owned()));
-        let (code, text) = reply.ok_or_else(|| {
-            let why =
-                format!("the JVM closed the connection on `{argument}`; in a user namespace, run Loadline inside");
-            Unavailable::new(SOURCE, why)
-        })?;
+        let (code, text) = parse_reply(&text)
+            .map(|(code, text)| (code, text.to_owned()))
+            .ok_or_else(|| Unavailable::new(SOURCE, format!("the JVM gave no answer to `{argument}`")))?;
         Ok((code, reading.map(|_| text)))
     }
 
@@ -125,13 +133,24 @@ impl Attach {
     fn open(&self) -> io::Result<UnixStream> {
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(HANDSHAKE_WITHIN))?;
-        rustix::net::connect(&socket, &SocketAddrUnix::new(&self.socket)?)?;
+        // Through the descriptor: the path through `/proc/PID/root` could lead to a later process of that pid.
+        let path = format!("/proc/self/fd/{}/{}", self.tmp.as_raw_fd(), self.socket_name);
+        let address = SocketAddrUnix::new(path)?;
+        self.acting.act(|| Ok(rustix::net::connect(&socket, &address)?))?;
         let listener = sockopt::socket_peercred(&socket)?.pid.as_raw_pid();
         if listener != self.pid as i32 {
-            let why = format!("the socket {} belongs to process {listener}", self.socket.display());
+            let why = format!("the socket /tmp/{} belongs to process {listener}", self.socket_name);
             return Err(io::Error::other(why));
         }
         Ok(UnixStream::from(socket))
+    }
+
+    /// Removes the socket's file, if there is one.
+    fn remove_socket(&self) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.tmp, self.socket_name.as_str(), AtFlags::empty()) {
+            Err(e) if e != rustix::io::Errno::NOENT => Err(e.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Asks the JVM to open its socket.
@@ -139,20 +158,16 @@ impl Attach {
         let status = self.wait_until_harmless(process)?;
         let Some(trigger) = self.trigger(process, &status)? else { return Ok(()) };
         // Where the JVM believes that it listens, a SIGQUIT beside an existing file would print a thread dump.
-        match std::fs::remove_file(&self.socket) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(denied(&status, &e)),
-            _ => signal(process).map_err(|e| denied(&status, &e))?,
-        }
+        self.remove_socket().and_then(|()| signal(process)).map_err(|e| denied(&status, &e))?;
         let end = self.clock.now() + HANDSHAKE_WITHIN;
         while self.clock.now() < end {
             match self.open() {
                 Ok(_) => return Ok(()),
-                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(denied(&status, &e)),
                 Err(_) if !process.is_alive() => return Err(Unavailable::new(SOURCE, "the JVM has ended")),
                 Err(_) => sleep(POLL),
             }
         }
-        trigger.linger(self.socket.clone(), self.clock);
+        trigger.linger(self.tmp.try_clone().ok(), self.socket_name.clone(), self.clock);
         let why = format!("the JVM did not open its socket within {} s", HANDSHAKE_WITHIN.as_secs());
         Err(Unavailable::new(SOURCE, why))
     }
@@ -161,7 +176,8 @@ impl Attach {
     fn trigger(&self, process: &Process, status: &Status) -> Result<Option<Trigger>, Unavailable> {
         let end = self.clock.now() + OTHERS_WITHIN;
         loop {
-            let trigger = Trigger::create(process, status, self.clock.now() >= end);
+            let replace = self.clock.now() >= end;
+            let trigger = self.acting.act(|| Trigger::create(process, &self.tmp, status, replace));
             // Once more, as late as possible: two SIGQUITs for one listener print a thread dump.
             if self.open().is_ok() {
                 return Ok(None);

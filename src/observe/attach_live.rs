@@ -5,7 +5,7 @@ use super::*;
 use crate::observe::hsperfdata::HsPerf;
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// Prints a line, then waits to be ended.
@@ -113,9 +113,10 @@ fn a_socket_that_was_removed_is_asked_for_again() {
     for stale in [false, true] {
         let attach = Attach::connect(&process, &clock).unwrap().value;
         assert!(attach.jcmd("VM.version").is_ok());
-        fs::remove_file(&attach.socket).unwrap();
+        attach.remove_socket().unwrap();
         if stale {
-            drop(std::os::unix::net::UnixListener::bind(&attach.socket).unwrap());
+            let path = process.path(&format!("root/tmp/{}", attach.socket_name));
+            drop(std::os::unix::net::UnixListener::bind(path).unwrap());
         }
     }
     assert!(Attach::connect(&process, &clock).unwrap().value.jcmd("VM.version").is_ok());
@@ -153,7 +154,7 @@ fn needs_no_signal_where_it_would_kill() {
             let process = jvm.process();
             let attach = Attach::connect(&process, &clock).unwrap().value;
             assert!(attach.jcmd("VM.version").is_ok());
-            fs::remove_file(&attach.socket).unwrap();
+            attach.remove_socket().unwrap();
             let why = Attach::connect(&process, &clock).unwrap_err().why;
             assert!(why.contains("-Xrs"), "{why}");
             sleep(200 * POLL);
@@ -196,6 +197,28 @@ fn root_attaches_to_another_users_jvm() {
     assert!(HsPerf::open(&process, &clock).unwrap().sample(&clock).unwrap().value.threads > 0);
     assert!(Attach::connect(&process, &clock).unwrap().value.jcmd("VM.version").is_ok());
     assert_clean(&process);
+}
+
+/// A signal would wait for it, and be taken for a request for a thread dump later.
+#[test]
+fn a_stopped_jvm_gets_no_signal() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let clock = Clock::start();
+    let Some(java) = javas().pop() else { return };
+    let jvm = Jvm::start(&java, &["-XX:+PerfDisableSharedMem"], None);
+    let process = jvm.process();
+    let pid = Pid::from_raw(process.pid() as i32).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let bound = clock.now() + HANDSHAKE_WITHIN;
+    while process.stat(&clock).unwrap().value.state != 'T' {
+        assert!(clock.now() < bound);
+        sleep(POLL);
+    }
+    let why = Attach::connect(&process, &clock).unwrap_err().why;
+    kill_process(pid, Signal::CONT).unwrap();
+    assert!(why.contains("stopped"), "{why}");
+    assert!(Attach::connect(&process, &clock).unwrap().value.jcmd("VM.version").is_ok());
+    assert!(!jvm.log().contains("Full thread dump"));
 }
 
 #[test]

@@ -1,12 +1,13 @@
-//! The handshake's two outward acts: the file that tells HotSpot what a SIGQUIT means (JDK 11–25,
+//! What the handshake does outside of Loadline: the file that tells HotSpot what a SIGQUIT means (JDK 11–25,
 //! `attachListener_posix.cpp: is_init_trigger`), such as `/tmp/.attach_pid13412`, and the signal itself.
 
 use super::attach::POLL;
 use super::procfs::{Process, Status};
 use crate::clock::Clock;
+use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::io;
-use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -17,25 +18,23 @@ const TRIGGER_LINGERS: Duration = Duration::from_secs(120);
 /// The file that makes SIGQUIT a request to attach. Removed when dropped.
 #[derive(Debug)]
 pub(super) struct Trigger {
-    folder: rustix::fd::OwnedFd,
+    folder: OwnedFd,
     name: String,
 }
 
 impl Trigger {
     /// Creates it in the JVM's `/tmp`, or where that is not writable, in its working folder. `replace` removes one that
     /// was left behind by a tool that was killed.
-    pub(super) fn create(process: &Process, status: &Status, replace: bool) -> io::Result<Self> {
+    pub(super) fn create(process: &Process, tmp: &OwnedFd, status: &Status, replace: bool) -> io::Result<Self> {
         let name = format!(".attach_pid{}", status.ns_pid);
-        match Self::create_in(process, "root/tmp", &name, status, replace) {
+        match Self::create_in(tmp.try_clone()?, &name, status, replace) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(e),
-            Err(e) => Self::create_in(process, "cwd", &name, status, replace).map_err(|_| e),
+            Err(e) => Self::create_in(working_folder(process)?, &name, status, replace).map_err(|_| e),
             created => created,
         }
     }
 
-    fn create_in(process: &Process, below: &str, name: &str, status: &Status, replace: bool) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(process.folder(), below, flags, Mode::empty())?;
+    fn create_in(folder: OwnedFd, name: &str, status: &Status, replace: bool) -> io::Result<Self> {
         if replace {
             let _ = rustix::fs::unlinkat(&folder, name, AtFlags::empty());
         }
@@ -52,11 +51,13 @@ impl Trigger {
     }
 
     /// Keeps the file until the socket is there after all, in the background.
-    pub(super) fn linger(self, socket: PathBuf, clock: Clock) {
+    pub(super) fn linger(self, tmp: Option<OwnedFd>, socket_name: String, clock: Clock) {
         let end = clock.now() + TRIGGER_LINGERS;
+        let missing =
+            move |tmp: &OwnedFd| rustix::fs::statat(tmp, socket_name.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_err();
         let wait = move || {
             let _until_dropped = self;
-            while clock.now() < end && !socket.exists() {
+            while clock.now() < end && tmp.as_ref().is_none_or(&missing) {
                 sleep(100 * POLL);
             }
         };
@@ -86,4 +87,42 @@ pub(super) fn signal(process: &Process) -> io::Result<()> {
         Err(_) => kill_process(pid, Signal::QUIT)?,
     }
     Ok(())
+}
+
+fn working_folder(process: &Process) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(process.folder(), "cwd", flags, Mode::empty())?)
+}
+
+/// As whom files are made and connections opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Acting {
+    /// As Loadline's own user.
+    Oneself,
+    /// As the JVM's user: it lives in another user namespace (a rootless container), where root from here is nobody.
+    User(Uid, Gid),
+}
+
+impl Acting {
+    pub(super) fn towards(process: &Process, status: &Status) -> Self {
+        let theirs = process.link("ns/user").ok();
+        let foreign = theirs.is_some() && theirs != std::fs::read_link("/proc/self/ns/user").ok();
+        if foreign && rustix::process::geteuid().is_root() {
+            return Self::User(Uid::from_raw(status.euid), Gid::from_raw(status.egid));
+        }
+        Self::Oneself
+    }
+
+    /// Does it, if need be in a thread of its own that has changed its user.
+    pub(super) fn act<T: Send>(self, act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        let Self::User(uid, gid) = self else { return act() };
+        let changed = move || {
+            set_thread_groups(&[])?;
+            set_thread_res_gid(gid, gid, gid)?;
+            set_thread_res_uid(uid, uid, uid)?;
+            act()
+        };
+        let joined = std::thread::scope(|scope| scope.spawn(changed).join());
+        joined.unwrap_or_else(|_| Err(io::Error::other("the thread for another user panicked")))
+    }
 }
