@@ -96,9 +96,8 @@ fn answers_commands() {
         assert!(version.feature >= 11);
         let why = attach.value.jcmd("No.such_command").unwrap_err().why;
         assert!(why.contains("Unknown diagnostic command"), "{why}");
-        // The second time the socket is there.
-        let again = Attach::connect(&process, &clock).unwrap();
-        assert!(again.cost_ns < attach.cost_ns.max(5_000_000));
+        // The second time the socket is there, and no signal is needed.
+        assert!(Attach::connect(&process, &clock).is_ok());
         assert_clean(&process);
         assert!(!jvm.log().contains("Full thread dump"), "{}", jvm.log());
     }
