@@ -12,14 +12,15 @@
 //! Handshake 2–8 ms once; +0.12–0.20 MB of RSS in the JVM once, for its listener thread.
 
 use super::attach_guard::{Refusal, may_signal};
+use super::attach_trigger::{Acting, Trigger, signal};
 use super::procfs::{Process, Status};
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io::{self, Read as _, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -32,19 +33,19 @@ pub const STARTING_WITHIN: Duration = Duration::from_secs(5);
 pub const REPLY_WITHIN: Duration = Duration::from_secs(60);
 /// The largest reply known, `Thread.print` of 10,000 threads, is about 10 MiB.
 pub const REPLY_BYTES_MAX: u64 = 64 << 20;
-/// A JVM in a long safepoint finds a late SIGQUIT after the handshake was given up. Without the trigger file it would
-/// then print a thread dump, so the file outlives the handshake by up to this time.
-const TRIGGER_LINGERS: Duration = Duration::from_secs(120);
 /// Another tool's handshake; after that its trigger file is taken for one left behind.
 const OTHERS_WITHIN: Duration = Duration::from_secs(1);
 /// Between two looks for the socket.
-const POLL: Duration = Duration::from_millis(1);
+pub(super) const POLL: Duration = Duration::from_millis(1);
 
 /// A JVM that answers commands. Each command is a connection of its own.
 #[derive(Debug)]
 pub struct Attach {
     pid: u32,
-    socket: PathBuf,
+    /// The JVM's `/tmp`.
+    tmp: OwnedFd,
+    socket_name: String,
+    acting: Acting,
     clock: Clock,
 }
 
@@ -53,8 +54,15 @@ impl Attach {
     pub fn connect(process: &Process, clock: &Clock) -> Read<Self> {
         Reading::take(clock, || {
             let status = process.status(clock)?.value;
-            let (pid, clock) = (process.pid(), *clock);
-            let attach = Self { pid, socket: process.path(&format!("root/tmp/.java_pid{}", status.ns_pid)), clock };
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let tmp = rustix::fs::openat(process.folder(), "root/tmp", flags, Mode::empty());
+            let attach = Self {
+                pid: process.pid(),
+                tmp: tmp.map_err(|e| denied(&status, &e.into()))?,
+                socket_name: format!(".java_pid{}", status.ns_pid),
+                acting: Acting::towards(process, &status),
+                clock: *clock,
+            };
             match attach.open() {
                 Ok(_) => {}
                 // No socket, or one left behind by an earlier JVM with this pid.
@@ -89,12 +97,9 @@ impl Attach {
         let reading =
             reading.map_err(|e: io::Error| Unavailable::new(SOURCE, format!("`{argument}`: {}", plain(&e))))?;
         let text = String::from_utf8_lossy(&reading.value).into_owned();
-        let reply = parse_reply(&text).map(|(code, text)| (code, text.to_owned()));
-        let (code, text) = reply.ok_or_else(|| {
-            let why =
-                format!("the JVM closed the connection on `{argument}`; in a user namespace, run Loadline inside");
-            Unavailable::new(SOURCE, why)
-        })?;
+        let (code, text) = parse_reply(&text)
+            .map(|(code, text)| (code, text.to_owned()))
+            .ok_or_else(|| Unavailable::new(SOURCE, format!("the JVM gave no answer to `{argument}`")))?;
         Ok((code, reading.map(|_| text)))
     }
 
@@ -128,13 +133,24 @@ impl Attach {
     fn open(&self) -> io::Result<UnixStream> {
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(HANDSHAKE_WITHIN))?;
-        rustix::net::connect(&socket, &SocketAddrUnix::new(&self.socket)?)?;
+        // Through the descriptor: the path through `/proc/PID/root` could lead to a later process of that pid.
+        let path = format!("/proc/self/fd/{}/{}", self.tmp.as_raw_fd(), self.socket_name);
+        let address = SocketAddrUnix::new(path)?;
+        self.acting.act(|| Ok(rustix::net::connect(&socket, &address)?))?;
         let listener = sockopt::socket_peercred(&socket)?.pid.as_raw_pid();
         if listener != self.pid as i32 {
-            let why = format!("the socket {} belongs to process {listener}", self.socket.display());
+            let why = format!("the socket /tmp/{} belongs to process {listener}", self.socket_name);
             return Err(io::Error::other(why));
         }
         Ok(UnixStream::from(socket))
+    }
+
+    /// Removes the socket's file, if there is one.
+    fn remove_socket(&self) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.tmp, self.socket_name.as_str(), AtFlags::empty()) {
+            Err(e) if e != rustix::io::Errno::NOENT => Err(e.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Asks the JVM to open its socket.
@@ -142,20 +158,16 @@ impl Attach {
         let status = self.wait_until_harmless(process)?;
         let Some(trigger) = self.trigger(process, &status)? else { return Ok(()) };
         // Where the JVM believes that it listens, a SIGQUIT beside an existing file would print a thread dump.
-        match std::fs::remove_file(&self.socket) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(denied(&status, &e)),
-            _ => signal(process).map_err(|e| denied(&status, &e))?,
-        }
+        self.remove_socket().and_then(|()| signal(process)).map_err(|e| denied(&status, &e))?;
         let end = self.clock.now() + HANDSHAKE_WITHIN;
         while self.clock.now() < end {
             match self.open() {
                 Ok(_) => return Ok(()),
-                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(denied(&status, &e)),
                 Err(_) if !process.is_alive() => return Err(Unavailable::new(SOURCE, "the JVM has ended")),
                 Err(_) => sleep(POLL),
             }
         }
-        trigger.linger(self.socket.clone(), self.clock);
+        trigger.linger(self.tmp.try_clone().ok(), self.socket_name.clone(), self.clock);
         let why = format!("the JVM did not open its socket within {} s", HANDSHAKE_WITHIN.as_secs());
         Err(Unavailable::new(SOURCE, why))
     }
@@ -164,7 +176,8 @@ impl Attach {
     fn trigger(&self, process: &Process, status: &Status) -> Result<Option<Trigger>, Unavailable> {
         let end = self.clock.now() + OTHERS_WITHIN;
         loop {
-            let trigger = Trigger::create(process, status, self.clock.now() >= end);
+            let replace = self.clock.now() >= end;
+            let trigger = self.acting.act(|| Trigger::create(process, &self.tmp, status, replace));
             // Once more, as late as possible: two SIGQUITs for one listener print a thread dump.
             if self.open().is_ok() {
                 return Ok(None);
@@ -189,22 +202,6 @@ impl Attach {
             }
         }
     }
-}
-
-/// Sends SIGQUIT to this very process: the descriptor is taken before it is seen alive.
-fn signal(process: &Process) -> io::Result<()> {
-    use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
-    let pid = Pid::from_raw(process.pid() as i32).ok_or(io::ErrorKind::NotFound)?;
-    let descriptor = pidfd_open(pid, PidfdFlags::empty());
-    if !process.is_alive() {
-        return Err(io::Error::other("the JVM has ended"));
-    }
-    match descriptor {
-        Ok(descriptor) => pidfd_send_signal(&descriptor, Signal::QUIT)?,
-        // Kernels before 5.3.
-        Err(_) => kill_process(pid, Signal::QUIT)?,
-    }
-    Ok(())
 }
 
 /// Whether the process started so recently that it may become ready.
@@ -237,64 +234,6 @@ fn plain(cause: &io::Error) -> String {
             format!("no answer within {} s", REPLY_WITHIN.as_secs())
         }
         _ => crate::error::plain(cause),
-    }
-}
-
-/// The file that makes SIGQUIT a request to attach. Removed when dropped.
-#[derive(Debug)]
-struct Trigger {
-    folder: rustix::fd::OwnedFd,
-    name: String,
-}
-
-impl Trigger {
-    /// Creates it in the JVM's `/tmp`, or where that is not writable, in its working folder. `replace` removes one that
-    /// was left behind by a tool that was killed.
-    fn create(process: &Process, status: &Status, replace: bool) -> io::Result<Self> {
-        let name = format!(".attach_pid{}", status.ns_pid);
-        match Self::create_in(process, "root/tmp", &name, status, replace) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(e),
-            Err(e) => Self::create_in(process, "cwd", &name, status, replace).map_err(|_| e),
-            created => created,
-        }
-    }
-
-    fn create_in(process: &Process, below: &str, name: &str, status: &Status, replace: bool) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(process.folder(), below, flags, Mode::empty())?;
-        if replace {
-            let _ = rustix::fs::unlinkat(&folder, name, AtFlags::empty());
-        }
-        // EXCL: never through a link that somebody has put into `/tmp`.
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o600))?;
-        let trigger = Self { folder, name: name.to_owned() };
-        // The JVM ignores the file of another user.
-        let owner = rustix::fs::fstat(&file)?;
-        if (owner.st_uid, owner.st_gid) != (status.euid, status.egid) {
-            rustix::fs::fchown(&file, Some(Uid::from_raw(status.euid)), Some(Gid::from_raw(status.egid)))?;
-        }
-        Ok(trigger)
-    }
-
-    /// Keeps the file until the socket is there after all, in the background.
-    fn linger(self, socket: PathBuf, clock: Clock) {
-        let end = clock.now() + TRIGGER_LINGERS;
-        let wait = move || {
-            let _until_dropped = self;
-            while clock.now() < end && !socket.exists() {
-                sleep(100 * POLL);
-            }
-        };
-        // Without a thread the closure is dropped at once, and the file with it.
-        let _ = std::thread::Builder::new().name("attach-linger".into()).spawn(wait);
-    }
-}
-
-impl Drop for Trigger {
-    fn drop(&mut self) {
-        // Somebody else may have removed it already.
-        let _ = rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty());
     }
 }
 

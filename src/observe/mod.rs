@@ -9,6 +9,7 @@
 
 pub mod attach;
 mod attach_guard;
+mod attach_trigger;
 pub mod cgroup;
 pub mod cgroup_files;
 pub mod heap_info;
