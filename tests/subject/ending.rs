@@ -185,6 +185,17 @@ fn not_ready_in_time_says_what_was_seen() {
 }
 
 #[test]
+fn a_stranger_on_the_port_is_not_taken_for_the_subject() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut launch = launch(&["sleep", "60"]);
+    launch.port = listener.local_addr().unwrap().port();
+    let mut running = spawner().start(&launch, None).unwrap();
+    let error = running.wait_ready(LONG, &|| false).unwrap_err();
+    assert!(error.what.ends_with("answers, but it is not the subject that listens there"), "{error}");
+    assert!(error.context[0].starts_with(&format!("held by pid {}: ", std::process::id())), "{error}");
+}
+
+#[test]
 fn waiting_is_interrupted() {
     let mut running = start("exec sleep 60");
     let error = running.wait_ready(LONG, &|| true).unwrap_err();
