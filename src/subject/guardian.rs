@@ -4,7 +4,7 @@
 //! When its control stream ends — because Loadline said so, or because Loadline is dead — it kills that tree, removes
 //! the cgroup and exits. When it is killed itself, the command dies with it (launcher) and Loadline inherits the rest.
 
-use super::processes::{descendants, kill_all};
+use super::processes::{Process, descendants, kill_all};
 use super::protocol::{Exit, LAUNCHER_WORD, LINE_BYTES_MAX, Order, Refusal, Report, Step, line};
 use super::{limit, protocol};
 use crate::clock::Clock;
@@ -47,8 +47,7 @@ fn guard() -> io::Result<()> {
     let Some(order) = read_order(&control) else { return Ok(()) };
     let mut guardian = Guardian { control, deaths, launcher: None, command: None };
     let outcome = guardian.launch(&order).and_then(|()| guardian.watch());
-    let left = kill_all(own_descendants, clock, KILL_WITHIN);
-    guardian.reap();
+    let left = kill_all(|| guardian.descendants(), clock, KILL_WITHIN);
     if left > 0 {
         guardian.report(&Report::Left(left));
     }
@@ -56,12 +55,6 @@ fn guard() -> io::Result<()> {
         limit::remove(cgroup, clock);
     }
     outcome
-}
-
-/// Descendants of the guardian, its own dead children collected first.
-fn own_descendants() -> Vec<super::processes::Process> {
-    while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
-    descendants(std::process::id())
 }
 
 /// A stream with a byte for every child that ended. The signals that end a program do not end the guardian: who sends
@@ -170,6 +163,12 @@ impl Guardian {
             Ok(refusal) => self.report(&Report::Refused(refusal)),
             Err(_) => self.report(&Report::Started(pid.as_raw_nonzero().get().unsigned_abs())),
         }
+    }
+
+    /// What is left to kill, the dead collected first.
+    fn descendants(&mut self) -> Vec<Process> {
+        self.reap();
+        descendants(std::process::id())
     }
 
     /// Collects every dead child, orphans included, and reports the command's end.

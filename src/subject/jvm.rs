@@ -17,14 +17,14 @@ pub fn is_jvm(pid: u32) -> Option<bool> {
 ///
 /// # Errors
 /// Names what did run when there is no JVM.
-pub(super) fn find(processes: &[Process], port: Option<u16>) -> Result<Vec<u32>> {
+pub(super) fn find(processes: &[Process], port: u16) -> Result<Vec<u32>> {
     let mut jvms: Vec<&Process> = processes.iter().filter(|process| is_jvm(process.pid) == Some(true)).collect();
     if jvms.is_empty() {
         return Err(none(processes));
     }
     jvms.sort_by_key(|process| std::cmp::Reverse((process.started_ticks, process.pid)));
     let jvms: Vec<Process> = jvms.into_iter().cloned().collect();
-    let serving = port.map(|port| listening_on(&jvms, port)).unwrap_or_default();
+    let serving = listening_on(&jvms, port);
     let pids = jvms.iter().map(|process| process.pid).collect();
     Ok(if serving.is_empty() { pids } else { serving })
 }
@@ -54,8 +54,8 @@ mod tests {
     fn says_what_ran_instead() {
         let this = Process::read(std::process::id()).unwrap();
         assert_eq!(is_jvm(this.pid), Some(false));
-        let error = find(&[this], Some(8080)).unwrap_err();
+        let error = find(&[this], 8080).unwrap_err();
         assert!(error.what.starts_with("the subject is not a JVM: pid "), "{error}");
-        assert_eq!(find(&[], None).unwrap_err().what, "no process of the subject is left");
+        assert_eq!(find(&[], 8080).unwrap_err().what, "no process of the subject is left");
     }
 }

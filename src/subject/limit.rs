@@ -49,9 +49,13 @@ impl MemoryCgroup {
         }
         let error = Error::machine(format!("cannot set a memory limit of {limit}"));
         let error = refusals.into_iter().fold(error, Error::at);
-        Err(error.hint(match rustix::process::geteuid().is_root() {
-            true => "the cgroup file system must be writable: in Docker `--privileged --cgroupns=host`",
-            false => "run as root (`sudo loadline …`), or in a scope of your own: `systemd-run --user --scope -p Delegate=yes loadline …`",
+        let is_root = rustix::process::geteuid().is_root();
+        Err(error.hint(match (is_root, hierarchy.version) {
+            (true, _) => "the cgroup file system must be writable: in Docker `--privileged --cgroupns=host`",
+            (false, CgroupVersion::V1) => "run as root: `sudo loadline …`",
+            (false, CgroupVersion::V2) => {
+                "run as root, or in a scope of your own: `systemd-run --user --scope -p Delegate=yes loadline …`"
+            }
         }))
     }
 

@@ -126,7 +126,7 @@ pub(super) fn trees(is_root: impl Fn(&Process) -> bool) -> Vec<Process> {
 /// Kills everything `find` finds until it finds nothing, at most for `within`. Returns how many are left.
 ///
 /// A tree that is growing is first stopped, so that it cannot fork faster than it is killed.
-pub(super) fn kill_all(find: impl Fn() -> Vec<Process>, clock: Clock, within: Duration) -> usize {
+pub(super) fn kill_all(mut find: impl FnMut() -> Vec<Process>, clock: Clock, within: Duration) -> usize {
     let until = clock.now() + within;
     let mut stopped: HashSet<(u32, u64)> = HashSet::new();
     // One empty look proves nothing: a child whose parent ended while `/proc` was being read is missed once.

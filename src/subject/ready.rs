@@ -128,8 +128,12 @@ fn found_ready(running: &Running, address: Option<SocketAddr>) -> Result<ReadyIn
         Ready::Http(_) | Ready::Tcp => None,
     };
     let took = at.unwrap_or_else(|| running.clock().now()).saturating_sub(running.started_at());
-    let port = address.map(|address| address.port());
-    let jvms = jvm::find(&running.processes(), port).map_err(|error| said(running, error))?;
+    let port = running.launch().port;
+    let processes = running.processes();
+    if address.is_some() && sockets::listening_on(&processes, port).is_empty() {
+        sockets::check_no_stranger(&processes, port)?;
+    }
+    let jvms = jvm::find(&processes, port).map_err(|error| said(running, error))?;
     let (&jvm_pid, others) = jvms.split_first().ok_or_else(|| Error::bug("a search that found a JVM found none"))?;
     Ok(ReadyInfo { jvm_pid, other_jvm_pids: others.to_vec(), address, took })
 }
@@ -170,7 +174,7 @@ fn not_ready(running: &Running, within: Duration, last_seen: Option<String>) -> 
 fn describe(running: &Running, error: Error) -> Error {
     let processes = running.processes();
     let port = running.launch().port;
-    let error = match jvm::find(&processes, None) {
+    let error = match jvm::find(&processes, port) {
         Ok(jvms) => error.at(format!("it runs, with a JVM as pid {}", jvms[0])),
         Err(none) => none.context.into_iter().fold(error.at(none.what), Error::at),
     };

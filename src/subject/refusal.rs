@@ -44,6 +44,8 @@ fn explain_exec(refusal: &Refusal, order: &Order) -> Error {
     let found = find_program(program, order.dir.as_deref(), &path);
     match (refusal.errno, found) {
         (Some(ENOENT), Some(file)) => interpreter_missing(program, &file),
+        // A folder of PATH that may not be searched makes it "permission denied" instead.
+        (Some(ENOENT | EACCES), None) if !program.contains('/') => not_found(program, &path),
         (Some(ENOENT), None) => not_found(program, &path),
         (Some(EACCES | EPERM), file) => {
             let file = file.unwrap_or_else(|| PathBuf::from(program));

@@ -125,6 +125,20 @@ fn taken(address: SocketAddr) -> Error {
     }
 }
 
+/// An error when a process that is not of the subject answers on its port: one would be loaded and the other weighed.
+/// A holder that cannot be read is given the benefit of the doubt.
+pub(super) fn check_no_stranger(subject: &[Process], port: u16) -> Result<()> {
+    match holder(port) {
+        Some(process) if subject.iter().all(|own| own.pid != process.pid) => {
+            let what = format!("port {port} answers, but it is not the subject that listens there");
+            Err(Error::subject(what)
+                .at(format!("held by pid {}: {}", process.pid, process.command()))
+                .hint("end that process, or let Loadline choose a free port: put `{port}` into the command"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn holder(port: u16) -> Option<Process> {
     let inodes: HashSet<u64> = listeners("self")
         .iter()

@@ -1,0 +1,102 @@
+//! Subjects that are shell scripts, and a look at what is left of them.
+
+use loadline::clock::Clock;
+use loadline::scenario::{Configuration, Cpus, Ready, Subject};
+use loadline::subject::processes::Process;
+use loadline::subject::{CpuPlan, Launch, Place, Running, Spawner};
+use loadline::units::{Bytes, Span};
+use std::path::Path;
+use std::time::Duration;
+
+/// Far more than anything here takes; only a broken test waits that long.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+/// What the design promises for an end that nobody asked for.
+pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(5);
+
+pub(crate) fn spawner() -> Spawner {
+    Spawner::with_program(env!("CARGO_BIN_EXE_loadline"), Clock::start())
+}
+
+pub(crate) fn subject(command: &[&str], ready: Ready) -> Subject {
+    Subject {
+        build: None,
+        command: command.iter().map(|&word| word.to_owned()).collect(),
+        dir: None,
+        env: Vec::new(),
+        host: "127.0.0.1".to_owned(),
+        port: None,
+        ready,
+        ready_within: Span::seconds(60),
+        end_within: Span::seconds(10),
+    }
+}
+
+pub(crate) fn launch_of(subject: &Subject, configuration: &Configuration) -> Launch {
+    let cpus = CpuPlan::new(&Cpus::All, &[]).unwrap();
+    let port = loadline::subject::free_port(&subject.host).unwrap();
+    Launch::new(subject, configuration, &Place { port, cpus: &cpus, jdk: None }).unwrap()
+}
+
+pub(crate) fn launch(command: &[&str]) -> Launch {
+    launch_of(&subject(command, Ready::Tcp), &Configuration::default())
+}
+
+/// Starts `sh -c SCRIPT`.
+pub(crate) fn start(script: &str) -> Running {
+    spawner().start(&launch(&["sh", "-c", script]), None).unwrap()
+}
+
+pub(crate) fn limited(script: &str, limit: Bytes) -> Launch {
+    let configuration = Configuration { limit: Some(limit), ..Configuration::default() };
+    launch_of(&subject(&["sh", "-c", script], Ready::Tcp), &configuration)
+}
+
+/// Waits for something that must happen.
+pub(crate) fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
+    let clock = Clock::start();
+    while !holds() {
+        assert!(clock.now() < within, "not within {within:?}: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub(crate) fn wait_ended(running: &Running) {
+    wait_until("the subject ends", LONG, || running.ended().is_some());
+}
+
+/// A script line that tells the pid of `$1` on the output; see [`told`].
+pub(crate) fn told(running: &Running, count: usize) -> Vec<Process> {
+    let pids = || -> Vec<u32> {
+        let lines = running.output().tail_texts(usize::MAX);
+        lines.iter().filter_map(|line| line.strip_prefix("pid ")?.parse().ok()).collect()
+    };
+    wait_until("the script tells its pids", LONG, || pids().len() >= count);
+    pids().iter().filter_map(|&pid| Process::read(pid)).collect()
+}
+
+/// The same from a file that the script appends to.
+pub(crate) fn told_in(file: &Path, count: usize) -> Vec<Process> {
+    let pids = || -> Vec<u32> {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    };
+    wait_until("the script writes its pids", LONG, || pids().len() >= count);
+    pids().iter().filter_map(|&pid| Process::read(pid)).collect()
+}
+
+pub(crate) fn lives(process: &Process) -> bool {
+    Process::read(process.pid).is_some_and(|now| now.started_ticks == process.started_ticks && now.lives())
+}
+
+pub(crate) fn assert_gone(processes: &[Process]) {
+    assert!(!processes.is_empty());
+    for process in processes {
+        wait_until(&format!("{process:?} is gone"), GONE_WITHIN, || !lives(process));
+    }
+}
+
+/// A daemon as daemons are: forked twice, in a session of its own, deaf to TERM and HUP, without its parent's streams.
+/// Needs `setsid`; writes its pid with `tell`.
+pub(crate) fn daemon(tell: &str) -> String {
+    format!("(setsid sh -c 'trap \"\" TERM HUP; {tell}; while :; do sleep 1; done' </dev/null &) ; ")
+}
