@@ -32,7 +32,7 @@ pub(crate) fn subject(command: &[&str], ready: Ready) -> Subject {
 }
 
 pub(crate) fn launch_of(subject: &Subject, configuration: &Configuration) -> Launch {
-    let cpus = CpuPlan::new(&Cpus::All, &[]).unwrap();
+    let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[]).unwrap();
     let port = loadline::subject::free_port(&subject.host).unwrap();
     Launch::new(subject, configuration, &Place { port, cpus: &cpus, jdk: None }).unwrap()
 }
