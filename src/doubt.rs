@@ -115,7 +115,7 @@ impl Doubt {
     pub fn text(&self) -> String {
         match self {
             Self::NoisyMachine { phase, foreign_cores, steal_share } => format!(
-                "noisy machine: during {phase} other programs used {foreign_cores:.2} cores and {:.1} % of CPU time was stolen",
+                "noisy machine: during {phase} other programs used {foreign_cores:.2} cores, {:.1} % was stolen",
                 steal_share * 100.0
             ),
             Self::GeneratorSaturated { phase, cpu_share, subject_share } => {

@@ -50,7 +50,7 @@ pub struct Attach {
 }
 
 impl Attach {
-    /// Makes sure that the JVM listens. Sends SIGQUIT only where it is known to be harmless; see the source of refusals.
+    /// Makes sure that the JVM listens. Sends SIGQUIT only where it is known to be harmless: see `attach_guard`.
     pub fn connect(process: &Process, clock: &Clock) -> Read<Self> {
         Reading::take(clock, || {
             let status = process.status(clock)?.value;

@@ -112,7 +112,8 @@ impl HeapInfo {
 /// Used, committed, most.
 type Sizes = Option<(Bytes, Bytes, Bytes)>;
 
-/// Both generations, from the lines with `total`: used as printed, the rest from `[start, committed end, reserved end)`.
+/// Both generations, from the lines with `total`: used as printed, the rest from
+/// `[start, committed end, reserved end)`.
 fn generations(text: &str) -> Sizes {
     let mut sums = (0u64, 0u64, 0u64);
     let mut found = 0;

@@ -4,7 +4,7 @@
 //! ```text
 //! 0000  ca fe c0 c0 01 02 00 01  88 2d 00 00 00 00 00 00   magic, little endian, 2.0, accessible; used, overflow
 //! 0010  f5 47 33 01 00 00 00 00  20 00 00 00 b0 00 00 00   modified; offset of the first entry, number of entries
-//! 0020  38 00 00 00 14 00 00 00  00 00 00 00 4a 00 03 03   length, offset of the name, vector length, J, flags, unit, variability
+//! 0020  38 00 00 00 14 00 00 00  00 00 00 00 4a 00 03 03   length, name, vector length, J, flags, unit, variability
 //! 0030  30 00 00 00 …                                      offset of the value
 //! ```
 

@@ -113,7 +113,7 @@ impl Smaps {
         Self { mappings }
     }
 
-    /// The sum over the mappings. PSS can be short of the rollup's by up to 1 KiB a mapping, which the kernel rounds off.
+    /// The sum over the mappings. PSS can be short of the rollup's by up to 1 KiB a mapping: the kernel rounds down.
     pub fn total(&self) -> Weight {
         let mut total = Weight::default();
         self.mappings.iter().for_each(|weighed| total += weighed.weight);

@@ -1,4 +1,4 @@
-//! The scenario file: YAML text → [`Scenario`]. Unknown keys are errors that show the line and name the nearest valid key.
+//! The scenario file: YAML text → [`Scenario`]. Unknown keys are errors that show the line and the nearest valid key.
 
 use super::matrix::Matrix;
 use super::*;
