@@ -168,26 +168,41 @@ fn options_text(jvm: &Jvm) -> String {
 
 /// Flags in force that say how memory is sized; all of them are in the JSON document.
 fn flags_text(flags: &[String]) -> String {
-    const TELLING: [&str; 12] = [
-        "MaxHeapSize",
+    let shown: Vec<String> = flags.iter().filter_map(|flag| telling(flag.trim_start_matches("-XX:"))).collect();
+    match flags.len() - shown.len() {
+        0 => shown.join(" "),
+        rest => format!("{} and {rest} more (--json)", shown.join(" ")),
+    }
+}
+
+/// A flag worth a place in the summary, sizes in Java's spelling: `MaxHeapSize=6m`.
+fn telling(flag: &str) -> Option<String> {
+    const SIZES: [&str; 8] = [
         "InitialHeapSize",
+        "MaxHeapSize",
         "MaxNewSize",
-        "Use",
-        "ThreadStackSize",
         "ReservedCodeCacheSize",
         "MaxDirectMemorySize",
         "MaxMetaspaceSize",
+        "CompressedClassSpaceSize",
+        "SoftMaxHeapSize",
+    ];
+    const OTHERS: [&str; 7] = [
+        "ThreadStackSize",
         "MaxRAMPercentage",
         "NativeMemoryTracking",
         "TieredStopAtLevel",
-        "CICompilerCount",
+        "ActiveProcessorCount",
+        "TrimNativeHeapInterval",
+        "+UseCompactObjectHeaders",
     ];
-    let name = |flag: &str| flag.trim_start_matches("-XX:").trim_start_matches(['+', '-']).to_owned();
-    let telling = |flag: &&String| TELLING.iter().any(|start| name(flag).starts_with(start));
-    let shown: Vec<_> = flags.iter().filter(telling).map(|flag| flag.trim_start_matches("-XX:").to_owned()).collect();
-    let rest = flags.len() - shown.len();
-    let rest = if rest > 0 { format!(" and {rest} more (--json)") } else { String::new() };
-    format!("{}{rest}", shown.join(" "))
+    let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
+    let collector = name.starts_with("+Use") && name.ends_with("GC");
+    match value.parse::<u64>() {
+        Ok(bytes) if SIZES.contains(&name) => Some(format!("{name}={}", Bytes(bytes).java())),
+        _ if collector || OTHERS.contains(&name) => Some(flag.to_owned()),
+        _ => None,
+    }
 }
 
 /// RSS of a mark.

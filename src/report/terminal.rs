@@ -18,12 +18,7 @@ pub fn render(summary: &Summary) -> String {
             Block::Facts(facts) => facts.iter().for_each(|(label, text)| fact(&mut out, label, text)),
             Block::Table(table) => grid(&mut out, table),
             Block::Text(text) => wrapped(&mut out, text, "  ", "  "),
-            Block::Doubts(doubts) => {
-                for (text, next) in doubts {
-                    wrapped(&mut out, text, "  ! ", "    ");
-                    wrapped(&mut out, next, "    -> ", "       ");
-                }
-            }
+            Block::Doubts(doubts) => list_doubts(&mut out, doubts),
         }
     }
     out
@@ -51,6 +46,16 @@ fn heading(out: &mut String, text: &str) {
 fn fact(out: &mut String, label: &str, text: &str) {
     let first = format!("  {label:<LABEL$}");
     wrapped(out, text, &first, &" ".repeat(first.len()));
+}
+
+/// Each doubt with what to do; said once for neighbours that ask for the same.
+fn list_doubts(out: &mut String, doubts: &[(String, String)]) {
+    for same in doubts.chunk_by(|left, right| left.1 == right.1) {
+        for (text, _) in same {
+            wrapped(out, text, "  ! ", "    ");
+        }
+        wrapped(out, &same[0].1, "    -> ", "       ");
+    }
 }
 
 /// Breaks at spaces; a word longer than the line keeps a line of its own.
