@@ -33,6 +33,9 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 /// One read takes at most this; a shorter one means that the socket is empty.
 const READ_BYTES: usize = 64 * 1024;
 
+/// The smallest segment that IPv4 hosts agree on. The only request of a connection is never delayed below it.
+const SEGMENT_BYTES_MIN: usize = 536;
+
 const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 const BOTH: EventFlags = INPUT.union(EventFlags::OUT);
 /// The server is done sending; what it sent before may still be unread.
@@ -45,6 +48,7 @@ pub(super) struct Engine<'a> {
     control: &'a Control,
     address: SocketAddrAny,
     request: Vec<u8>,
+    undelayed: bool,
     timeout_ns: u64,
     arrivals: Arrivals,
     epoll: OwnedFd,
@@ -91,6 +95,7 @@ impl<'a> Engine<'a> {
             clock,
             control,
             address: SocketAddrAny::from(plan.address),
+            undelayed: plan.work.keep_alive || request.len() > SEGMENT_BYTES_MIN,
             request,
             timeout_ns,
             arrivals,
@@ -243,7 +248,7 @@ impl<'a> Engine<'a> {
         let connection = &mut self.connections[index];
         connection.begin(intended_ns, now_ns);
         if connection.socket.is_none() {
-            match connection::open(&self.plan.address, &self.address)? {
+            match connection::open(&self.address, self.undelayed)? {
                 Opened::Socket(socket) => connection.socket = Some(socket),
                 Opened::Failed(failure) => {
                     self.fail(index, failure, now_ns);

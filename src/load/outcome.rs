@@ -154,7 +154,7 @@ pub enum End {
     GaveUp(String),
 }
 
-/// About a second of a phase, handed out while it runs.
+/// About a second of a phase, handed out while it runs; the last one is shorter.
 ///
 /// The intervals of a phase leave no gap, and their histograms and counts add up to the outcome's.
 pub struct Interval<'a> {
