@@ -1,7 +1,7 @@
 //! One connection slot: its socket, the request under way on it, and what the kernel's errors mean.
 
-use super::outcome::Failure;
 use super::response::Reader;
+use super::tally::Failure;
 use crate::error::{Error, Result};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
