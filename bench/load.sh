@@ -87,7 +87,9 @@ CONF
 run_tool() {
     local TIMEFORMAT='%U %S'
     rm -f "$work/pid"
-    { time bash -c 'echo $$ >"$0"; exec taskset -c "$@"' "$work/pid" "$load_cpu" "$@" >"$work/out" 2>&1; } 2>"$work/cpu" &
+    {
+        time bash -c 'echo $$ >"$0"; exec taskset -c "$@"' "$work/pid" "$load_cpu" "$@" >"$work/out" 2>&1
+    } 2>"$work/cpu" &
     local timer=$!
     until [[ -s $work/pid ]]; do sleep 0.01; done
     tool=$(<"$work/pid")
@@ -164,7 +166,8 @@ echo "Machine: $(nproc) cores, $(sed -n 's/^model name\t*: //p' /proc/cpuinfo | 
 # wrk prints its version and exits with 1.
 wrk_version=$(wrk -v 2>&1 | head -n 1 | cut -d ' ' -f 2 || true)
 echo "wrk $wrk_version, $(nginx -v 2>&1 | cut -d ' ' -f 3), $(date -u +%F)." \
-    "Command: \`bench/load.sh $pairs $seconds\` ($pairs pairs of $seconds s; server on CPU $server_cpu, generator on CPU $load_cpu)."
+    "Command: \`bench/load.sh $pairs $seconds\`" \
+    "($pairs pairs of $seconds s; server on CPU $server_cpu, generator on CPU $load_cpu)."
 echo
 echo "| connections | tool | requests/s | CPU µs/request | peak RSS MiB |"
 echo "|---|---|---|---|---|"

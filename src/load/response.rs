@@ -58,7 +58,7 @@ struct Head {
 }
 
 /// Parses heads and remembers the last one: servers repeat the same head, apart from the second in `Date`,
-/// and comparing 200 bytes costs a tenth of parsing them.
+/// and to compare it instead of parsing it saves 3 % of the CPU time per request (`perf`, nginx, 25 connections).
 #[derive(Debug, Default)]
 pub(super) struct Heads {
     last: Vec<u8>,
