@@ -1,13 +1,12 @@
 //! One connection slot: its socket, the request under way on it, and what the kernel's errors mean.
 
-use super::outcome::Failure;
 use super::response::Reader;
+use super::tally::Failure;
 use crate::error::{Error, Result};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketAddrAny, SocketFlags, SocketType, sockopt};
+use rustix::net::{self, SocketAddrAny, SocketFlags, SocketType, sockopt};
 use rustix::process::{Resource, getrlimit};
-use std::net::SocketAddr;
 
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,17 +74,19 @@ pub(super) enum Opened {
     Failed(Failure),
 }
 
-/// A non-blocking socket on its way to `address`.
+/// A non-blocking socket on its way to `address`. `undelayed`: nothing of a request may wait for an ACK.
 ///
 /// # Errors
 /// No socket can be made at all: limits of the process or the machine.
-pub(super) fn open(address: &SocketAddr, address_arg: &SocketAddrAny) -> Result<Opened> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+pub(super) fn open(address: &SocketAddrAny, undelayed: bool) -> Result<Opened> {
+    let family = address.address_family();
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = net::socket_with(family, SocketType::STREAM, flags, None).map_err(no_socket)?;
     // Nagle's algorithm would hold the last piece of a large body back until the server's delayed ACK, 40 ms.
-    sockopt::set_tcp_nodelay(&socket, true).map_err(no_socket)?;
-    match net::connect(&socket, address_arg) {
+    if undelayed {
+        sockopt::set_tcp_nodelay(&socket, true).map_err(no_socket)?;
+    }
+    match net::connect(&socket, address) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(Opened::Socket(socket)),
         Err(errno) => Ok(Opened::Failed(failure(errno, false))),
     }

@@ -1,18 +1,19 @@
-//! The loop: free connections ask for arrivals, events move requests on, a check every few milliseconds finds
-//! timeouts. Edge-triggered, one registration for each connection, no allocation and no `epoll_ctl` per request.
+//! The loop: free connections ask for arrivals, events move requests on (`exchange`), a check every few milliseconds
+//! finds timeouts. Edge-triggered, one registration for each connection, no allocation and no `epoll_ctl` per request.
 
-use super::connection::{self, Connection, Doing, Opened, Watched};
-use super::outcome::{End, Failure, Interval, Outcome, Tally, Times};
-use super::response::{Answer, Ending, Heads, Progress};
+use super::connection::{self, Connection, Doing};
+use super::outcome::{End, Interval, Outcome};
+use super::response::Heads;
 use super::schedule::{Arrival, Arrivals, nanoseconds};
+use super::tally::{Failure, Tally};
 use super::{Control, Plan};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use rustix::buffer::spare_capacity;
-use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{self, RecvFlags, SendFlags, SocketAddrAny};
+use rustix::net::SocketAddrAny;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::collections::VecDeque;
 
@@ -21,8 +22,6 @@ const EVENTS_PER_TURN: usize = 256;
 /// Requests begun before answers are looked at again, so that opening thousands of connections does not delay the
 /// reading of the first answers.
 const BEGUN_PER_TURN: usize = 64;
-/// A connection that was not accepted waits this long, so that a dead server is no busy loop.
-const BACK_OFF_NS: u64 = 10_000_000;
 /// Half of the promise that a stop is heard within 100 ms.
 const TURN_NS_MAX: u64 = 50_000_000;
 /// The longest pause between checks for timeouts; an eighth of a shorter timeout, but not below 1 ms.
@@ -31,37 +30,36 @@ const CHECK_NS_MIN: u64 = 1_000_000;
 /// The length of an interval.
 const INTERVAL_NS: u64 = 1_000_000_000;
 /// One read takes at most this; a shorter one means that the socket is empty.
-const READ_BYTES: usize = 64 * 1024;
+pub(super) const READ_BYTES: usize = 64 * 1024;
 
-const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
-const BOTH: EventFlags = INPUT.union(EventFlags::OUT);
-/// The server is done sending; what it sent before may still be unread.
-const LAST_INPUT: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+/// The smallest segment that IPv4 hosts agree on. The only request of a connection is never delayed below it.
+const SEGMENT_BYTES_MIN: usize = 536;
 
 /// One phase under way.
 pub(super) struct Engine<'a> {
-    plan: &'a Plan,
-    clock: Clock,
-    control: &'a Control,
-    address: SocketAddrAny,
-    request: Vec<u8>,
-    timeout_ns: u64,
-    arrivals: Arrivals,
-    epoll: OwnedFd,
-    connections: Vec<Connection>,
+    pub(super) plan: &'a Plan,
+    pub(super) clock: Clock,
+    pub(super) control: &'a Control,
+    pub(super) address: SocketAddrAny,
+    pub(super) request: Vec<u8>,
+    pub(super) undelayed: bool,
+    pub(super) timeout_ns: u64,
+    pub(super) arrivals: Arrivals,
+    pub(super) epoll: OwnedFd,
+    pub(super) connections: Vec<Connection>,
     /// Indices of connections without a request.
-    free: Vec<usize>,
+    pub(super) free: Vec<usize>,
     /// Indices of connections that wait before they try again, with the end of the wait, ascending.
-    resting: VecDeque<(u64, usize)>,
+    pub(super) resting: VecDeque<(u64, usize)>,
     /// Requests under way.
-    busy: u64,
-    open_connections: u64,
-    buffer: Vec<u8>,
-    heads: Heads,
-    tally: Tally,
-    start_ns: u64,
-    next_check_ns: u64,
-    next_interval_ns: u64,
+    pub(super) busy: u64,
+    pub(super) open_connections: u64,
+    pub(super) buffer: Vec<u8>,
+    pub(super) heads: Heads,
+    pub(super) tally: Tally,
+    pub(super) start_ns: u64,
+    pub(super) next_check_ns: u64,
+    pub(super) next_interval_ns: u64,
 }
 
 /// What to do after requests were begun.
@@ -91,6 +89,7 @@ impl<'a> Engine<'a> {
             clock,
             control,
             address: SocketAddrAny::from(plan.address),
+            undelayed: plan.work.keep_alive || request.len() > SEGMENT_BYTES_MIN,
             request,
             timeout_ns,
             arrivals,
@@ -222,187 +221,6 @@ impl<'a> Engine<'a> {
             Err(errno) => Err(no_epoll(errno)),
         }
     }
-
-    #[inline]
-    fn handle(&mut self, event: epoll::Event) -> Result<()> {
-        let (index, flags) = (event.data.u64() as usize, event.flags);
-        if self.connections[index].doing == Doing::Sending && flags.intersects(EventFlags::OUT | LAST_INPUT) {
-            self.send(index)?;
-        }
-        if flags.intersects(EventFlags::IN | LAST_INPUT) {
-            self.receive(index, flags.intersects(LAST_INPUT))?;
-        }
-        Ok(())
-    }
-
-    /// Begins a request, on a new connection if there is none.
-    #[inline]
-    fn begin(&mut self, index: usize, intended_ns: u64, now_ns: u64) -> Result<()> {
-        self.busy += 1;
-        self.tally.begun(intended_ns, now_ns);
-        let connection = &mut self.connections[index];
-        connection.begin(intended_ns, now_ns);
-        if connection.socket.is_none() {
-            match connection::open(&self.plan.address, &self.address)? {
-                Opened::Socket(socket) => connection.socket = Some(socket),
-                Opened::Failed(failure) => {
-                    self.fail(index, failure, now_ns);
-                    return Ok(());
-                }
-            }
-        }
-        // Over loopback the handshake is over when connect returns, so the first send mostly succeeds as well.
-        self.send(index)
-    }
-
-    /// Sends what is left of the request, as far as the kernel takes it.
-    #[inline]
-    fn send(&mut self, index: usize) -> Result<()> {
-        let connection = &mut self.connections[index];
-        let Some(socket) = &connection.socket else { return Ok(()) };
-        match net::send(socket, &self.request[connection.sent..], SendFlags::NOSIGNAL) {
-            Ok(sent) => {
-                connection.sent += sent;
-                self.tally.bytes_sent += sent as u64;
-                if connection.sent == self.request.len() {
-                    connection.doing = Doing::Receiving;
-                }
-                if !connection.established {
-                    connection.established = true;
-                    self.tally.connections_opened += 1;
-                    self.open_connections += 1;
-                }
-                self.watch(index)
-            }
-            // No room yet, or not connected yet.
-            Err(Errno::AGAIN) => self.watch(index),
-            // The server may have answered before it closed: a refused upload. The rest of the request is lost.
-            Err(Errno::CONNRESET | Errno::PIPE) if connection.established => {
-                connection.doing = Doing::Receiving;
-                self.receive(index, true)
-            }
-            Err(errno) => {
-                let failure = connection::failure(errno, connection.established);
-                self.fail(index, failure, self.clock.now_ns());
-                Ok(())
-            }
-        }
-    }
-
-    /// Makes epoll report what the connection now waits for. Nothing to do on a connection that is used again.
-    #[inline]
-    fn watch(&mut self, index: usize) -> Result<()> {
-        let connection = &mut self.connections[index];
-        let wanted = if connection.doing == Doing::Sending { Watched::Both } else { Watched::Input };
-        let Some(socket) = connection.socket.as_ref().filter(|_| connection.watched < wanted) else { return Ok(()) };
-        let data = EventData::new_u64(index as u64);
-        let flags = if wanted == Watched::Both { BOTH } else { INPUT };
-        let done = match connection.watched {
-            Watched::Nothing => epoll::add(&self.epoll, socket, data, flags),
-            Watched::Input | Watched::Both => epoll::modify(&self.epoll, socket, data, flags),
-        };
-        connection.watched = wanted;
-        done.map_err(no_epoll)
-    }
-
-    /// Reads until the answer is complete or the socket empty. `to_the_end`: the server has closed, and this edge was
-    /// the last, so a short read does not mean that nothing follows.
-    fn receive(&mut self, index: usize, to_the_end: bool) -> Result<()> {
-        loop {
-            let connection = &mut self.connections[index];
-            let Some(socket) = &connection.socket else { return Ok(()) };
-            let piece = match net::recv(socket, &mut self.buffer[..], RecvFlags::empty()) {
-                Ok((0, _)) => return self.stream_ended(index),
-                Ok((length, _)) => &self.buffer[..length],
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(Errno::INTR) => continue,
-                Err(errno) => {
-                    let failure = connection::failure(errno, connection.established);
-                    self.fail(index, failure, self.clock.now_ns());
-                    return Ok(());
-                }
-            };
-            self.tally.bytes_received += piece.len() as u64;
-            let empty = piece.len() < READ_BYTES && !to_the_end;
-            if connection.doing == Doing::Nothing {
-                // Nobody asked; the next answer could not be told from this.
-                self.close(index);
-                return Ok(());
-            }
-            match connection.reader.feed(&mut self.heads, piece) {
-                Progress::More if empty => return Ok(()),
-                Progress::More => {}
-                Progress::Done { answer, left: 0 } => return self.answered(index, answer, to_the_end),
-                Progress::Done { .. } | Progress::Broken => {
-                    self.fail(index, Failure::Protocol, self.clock.now_ns());
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    fn stream_ended(&mut self, index: usize) -> Result<()> {
-        let ending = self.connections[index].reader.end();
-        match ending {
-            Ending::Done(answer) => return self.answered(index, answer, true),
-            Ending::Nothing => self.fail(index, Failure::Reset, self.clock.now_ns()),
-            Ending::Cut => self.fail(index, Failure::Short, self.clock.now_ns()),
-        }
-        Ok(())
-    }
-
-    /// Judges a complete answer and lets the connection go on at once.
-    #[inline]
-    fn answered(&mut self, index: usize, answer: Answer, closing: bool) -> Result<()> {
-        let now_ns = self.clock.now_ns();
-        let connection = &mut self.connections[index];
-        let times = Times { intended_ns: connection.intended_ns, started_ns: connection.started_ns, ended_ns: now_ns };
-        // An answer before the end of the request leaves a server that still reads, or no longer does.
-        let cut = connection.sent < self.request.len();
-        connection.doing = Doing::Nothing;
-        self.busy -= 1;
-        if closing || cut || !answer.keep_alive || !self.plan.work.keep_alive {
-            self.close(index);
-        }
-        if now_ns - times.started_ns > self.timeout_ns {
-            self.tally.failed(Failure::Timeout, now_ns);
-        } else if self.plan.work.expect.accepts(answer.status) {
-            self.tally.answered(times);
-        } else {
-            self.tally.failed(Failure::Status(answer.status), now_ns);
-        }
-        match self.arrivals.next(now_ns) {
-            Arrival::Due { intended_ns } => self.begin(index, intended_ns, now_ns),
-            Arrival::At(_) | Arrival::Done => {
-                self.free.push(index);
-                Ok(())
-            }
-        }
-    }
-
-    /// Ends the request under way, if there is one, and closes the connection. It does not go on at once, so that
-    /// failures cannot chase each other.
-    fn fail(&mut self, index: usize, failure: Failure, now_ns: u64) {
-        let under_way = self.connections[index].doing != Doing::Nothing;
-        self.connections[index].doing = Doing::Nothing;
-        self.close(index);
-        if !under_way {
-            return;
-        }
-        self.busy -= 1;
-        self.tally.failed(failure, now_ns);
-        // Behind a proxy a dead server accepts and closes; then a whole round of failures tells.
-        let nobody_there = self.tally.failures_in_a_row > self.connections.len() as u64;
-        if nobody_there || matches!(failure, Failure::Refused | Failure::Ports) {
-            self.resting.push_back((now_ns + BACK_OFF_NS, index));
-        } else {
-            self.free.push(index);
-        }
-    }
-
-    fn close(&mut self, index: usize) {
-        self.open_connections -= u64::from(self.connections[index].close());
-    }
 }
 
 /// CPU time of the calling thread.
@@ -411,7 +229,8 @@ fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-fn no_epoll(errno: Errno) -> Error {
+/// What a failing epoll says about the machine.
+pub(super) fn no_epoll(errno: Errno) -> Error {
     let error = Error::machine(format!("epoll failed: {}", crate::error::plain(&errno.into())));
     match errno {
         Errno::MFILE | Errno::NFILE => error.hint("raise the limit of file descriptors with `ulimit -n N`"),

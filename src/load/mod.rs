@@ -2,17 +2,20 @@
 //!
 //! [`drive`] runs one phase on the calling thread: its own connections, epoll, request bytes and histogram, nothing
 //! shared but the counters of a [`Control`]. A request costs one send, one recv and its share of an `epoll_wait`.
-//! `schedule` says when, `request` what, `response` reads the answer, `connection` knows the kernel's errors,
-//! `engine` joins them, `outcome` counts.
+//! `schedule` says when, `request` what; `engine` loops; `exchange` takes one request through a `connection` to its
+//! `response`; `tally` counts, and `outcome` is what it came to.
 
+mod chunked;
 mod connection;
 mod engine;
+mod exchange;
 mod outcome;
 mod request;
 mod response;
 mod schedule;
 #[cfg(test)]
 mod scripted;
+mod tally;
 #[cfg(test)]
 mod tests;
 

@@ -1,0 +1,94 @@
+//! Finds the end of a chunked body (RFC 9112, section 7.1) without keeping any of it:
+//! `4\r\nWiki\r\n0\r\n\r\n`, extensions and trailers skipped. Tested through `response`.
+
+use super::response::HEAD_BYTES_MAX;
+
+/// Where in a chunked body the last piece ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Chunks {
+    at: At,
+    /// The chunk's size while its digits come, then the bytes of it still to come.
+    size: u64,
+    /// Digits of the size seen; at most 15, which fits 60 bits.
+    digits: u8,
+    /// Bytes of extensions and trailers, bounded as a head is.
+    spent: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum At {
+    #[default]
+    Size,
+    Extension,
+    SizeLf,
+    Data,
+    DataCr,
+    DataLf,
+    Trailer,
+    TrailerLine,
+    EndLf,
+}
+
+/// How far a piece led.
+pub(super) enum Skipped {
+    More,
+    Done(usize),
+    Broken,
+}
+
+impl Chunks {
+    /// Skips what belongs to the body; tells how much of the piece does not.
+    pub(super) fn skip(&mut self, bytes: &[u8]) -> Skipped {
+        let mut index = 0;
+        while index < bytes.len() {
+            if self.at == At::Data {
+                let taken = self.size.min((bytes.len() - index) as u64);
+                self.size -= taken;
+                index += taken as usize;
+                if self.size == 0 {
+                    self.at = At::DataCr;
+                }
+                continue;
+            }
+            let byte = bytes[index];
+            index += 1;
+            if self.at == At::EndLf && byte == b'\n' {
+                return Skipped::Done(bytes.len() - index);
+            }
+            match self.step(byte) {
+                Some(next) => self.at = next,
+                None => return Skipped::Broken,
+            }
+        }
+        Skipped::More
+    }
+
+    /// Where one byte of framing leads; `None` where it may not stand.
+    fn step(&mut self, byte: u8) -> Option<At> {
+        match (self.at, byte) {
+            (At::Size, b'\r') if self.digits > 0 => Some(At::SizeLf),
+            (At::Size, b';' | b' ' | b'\t') if self.digits > 0 => Some(At::Extension),
+            (At::Size, _) if self.digits < 15 => {
+                self.size = self.size * 16 + u64::from((byte as char).to_digit(16)?);
+                self.digits += 1;
+                Some(At::Size)
+            }
+            (At::Extension, b'\r') => Some(At::SizeLf),
+            (At::SizeLf, b'\n') if self.size == 0 => Some(At::Trailer),
+            (At::SizeLf, b'\n') => Some(At::Data),
+            (At::DataCr, b'\r') => Some(At::DataLf),
+            (At::DataLf, b'\n') => {
+                (self.size, self.digits) = (0, 0);
+                Some(At::Size)
+            }
+            (At::Trailer, b'\r') => Some(At::EndLf),
+            (At::TrailerLine, b'\n') => Some(At::Trailer),
+            (At::Extension | At::Trailer | At::TrailerLine, _) => {
+                self.spent += 1;
+                let on = if self.at == At::Extension { At::Extension } else { At::TrailerLine };
+                (self.spent as usize <= HEAD_BYTES_MAX).then_some(on)
+            }
+            _ => None,
+        }
+    }
+}
