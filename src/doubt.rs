@@ -28,6 +28,15 @@ pub enum Doubt {
     },
     /// Subject and load generator share their CPUs.
     SharedCpus,
+    /// The JVM chose its collector by the few CPUs it was given, not by its own wish.
+    CollectorByCpus {
+        /// CPUs the subject may use.
+        cpus: usize,
+        /// CPUs of the machine.
+        cores: u32,
+        /// The collector in force.
+        collector: String,
+    },
     /// Options that were asked for and are not in force.
     FlagsIgnored {
         /// As typed.
@@ -127,6 +136,9 @@ impl Doubt {
                 )
             }
             Self::SharedCpus => "subject and load generator share their CPUs".to_owned(),
+            Self::CollectorByCpus { cpus, cores, collector } => {
+                format!("the JVM chose {collector} GC because it sees {cpus} of {cores} CPUs")
+            }
             Self::FlagsIgnored { flags } => format!("the JVM ignored {}", flags.join(" ")),
             Self::FlagChanged { asked, in_force } => format!("asked {asked}, in force is {in_force}"),
             Self::LoadFailures { phase, failed, requests, kinds } => {
@@ -166,6 +178,9 @@ impl Doubt {
                 "give it a CPU of its own (`--load-cpus`), or read the rate as a lower bound"
             }
             Self::SharedCpus => "on a machine with two or more cores they are kept apart (`--cpus`, `--load-cpus`)",
+            Self::CollectorByCpus { .. } => {
+                "choose the collector (`--gc`), or give it the CPUs it will have (`--cpus`)"
+            }
             Self::FlagsIgnored { .. } => "drop them or choose a JDK that knows them; two configurations may be equal",
             Self::FlagChanged { .. } => "compare what is in force, not what was asked",
             Self::LoadFailures { .. } => {

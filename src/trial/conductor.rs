@@ -213,8 +213,7 @@ impl<'a> Trialling<'a> {
             let done = self.phase(phase)?;
             let answered = done.record.ok > 0;
             if let PhaseKind::Work(_) = phase.kind {
-                let subject_cpus = self.running.launch().cpus.as_ref().map_or(1, Vec::len);
-                self.doubts.extend(doubts::of_phase(&done.record, &done.usage, subject_cpus));
+                self.doubts.extend(doubts::of_phase(&done.record, &done.usage, self.subject_cpus()));
                 if !answered {
                     let error = ending::no_answer(&done.record, self.running);
                     self.trial.phases.push(done.record);
@@ -248,7 +247,15 @@ impl<'a> Trialling<'a> {
         let mut jvm = identity.jvm;
         jvm.options_through = through(&self.running.launch().options_passed);
         jvm.allocator.clone_from(&self.allocator);
+        let cpus = self.subject_cpus();
+        let asked = [&options[..], &self.trial.command[..]].concat();
+        self.doubts.extend(doubts::of_collector(&jvm, &asked, cpus, self.setup.machine.cores));
         self.trial.jvm = Some(jvm);
+    }
+
+    /// How many CPUs the subject may use.
+    fn subject_cpus(&self) -> usize {
+        self.running.launch().cpus.as_ref().map_or(1, Vec::len)
     }
 
     /// The death of the subject, as an error, if it has died.

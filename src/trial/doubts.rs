@@ -3,7 +3,7 @@
 use super::phase::Usage;
 use crate::doubt::Doubt;
 use crate::observe::vm_flags::Flags;
-use crate::record::{Machine, PhaseRecord, Trial};
+use crate::record::{Jvm, Machine, PhaseRecord, Trial};
 use crate::units::Bytes;
 
 /// A tenth of a core elsewhere shifts rates by more than repeated runs differ on a quiet machine.
@@ -83,6 +83,13 @@ pub(super) fn of_machine(machine: &Machine, cpus_shared: bool) -> Vec<Doubt> {
     doubts
 }
 
+/// A JVM that sees one CPU takes Serial, whatever it would take elsewhere.
+pub(super) fn of_collector(jvm: &Jvm, asked: &[String], cpus: usize, cores: u32) -> Option<Doubt> {
+    let chosen = asked.iter().any(|option| option.starts_with("-XX:+Use") && option.ends_with("GC"));
+    let collector = jvm.collector.clone().filter(|collector| collector == "Serial")?;
+    (!chosen && cpus < 2 && cores > 1).then_some(Doubt::CollectorByCpus { cpus, cores, collector })
+}
+
 /// Doubts about a trial as a whole.
 pub(super) fn of_trial(trial: &Trial) -> Vec<Doubt> {
     let swap_bytes = trial.marks.iter().filter_map(|mark| mark.swap_bytes).max().unwrap_or(0);
@@ -150,6 +157,14 @@ mod tests {
         let doubts = of_phase(&phase, &usage(10), 1);
         assert_eq!(doubts[0].text(), "3 of 100 requests failed in steady: 3 wrong status (3 x 404)");
         assert!(matches!(doubts[1], Doubt::Plateau40Ms { .. }));
+    }
+
+    #[test]
+    fn serial_by_itself_on_one_cpu_is_a_doubt() {
+        let jvm = Jvm { collector: Some("Serial".into()), ..Jvm::default() };
+        assert!(of_collector(&jvm, &["-Xmx6m".into()], 1, 2).is_some());
+        assert!(of_collector(&jvm, &["-XX:+UseSerialGC".into()], 1, 2).is_none());
+        assert!(of_collector(&jvm, &[], 1, 1).is_none());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
 
 use super::{Table, rss};
-use crate::record::{Heap, Mark, NmtRecord, PhaseRecord, Quantiles, Trial};
+use crate::record::{Heap, Mark, NmtRecord, Observer, PhaseRecord, Quantiles, Trial};
 use crate::units::{Bytes, Growth, grouped, milliseconds};
 
 /// An absent number.
@@ -38,6 +38,7 @@ pub(super) fn weights(trial: &Trial) -> Table {
     if nmt {
         notes.push("NMT counts committed memory, which is not all resident.".to_owned());
     }
+    notes.extend(own_weight(&trial.observer));
     Table { title: "weight, MiB".to_owned(), head, rows: trial.marks.iter().map(row).collect(), notes }
 }
 
@@ -59,6 +60,15 @@ fn what_changed(trial: &Trial) -> Option<String> {
         text.push_str(&format!(" Live set {}.", Bytes(live)));
     }
     Some(text)
+}
+
+/// What weighing cost: the subject by the attach handshake, the machine by Loadline.
+fn own_weight(observer: &Observer) -> Option<String> {
+    let own = observer.own_rss_bytes_peak?;
+    let added = observer.attach_rss_bytes.map_or_else(String::new, |bytes| {
+        format!("Weighing added {:.1} MiB to the subject. ", bytes as f64 / f64::from(1 << 20))
+    });
+    Some(format!("{added}Loadline's own peak RSS {}.", Bytes(own)))
 }
 
 /// A row for each phase.
