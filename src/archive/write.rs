@@ -17,6 +17,7 @@ pub struct Writer {
     folder: PathBuf,
     index: File,
     trials: u32,
+    trial_folders: Vec<PathBuf>,
 }
 
 impl Writer {
@@ -35,7 +36,7 @@ impl Writer {
                 }
                 _ => Error::io("create", &path, &cause),
             })?;
-        let mut writer = Self { folder: folder.to_owned(), index, trials: 0 };
+        let mut writer = Self { folder: folder.to_owned(), index, trials: 0, trial_folders: Vec::new() };
         writer.append(&Line::Header {
             schema: format!("{SCHEMA_NAME}{SCHEMA_VERSION}"),
             conditions: Box::new(conditions.clone()),
@@ -53,8 +54,9 @@ impl Writer {
     ///
     /// # Errors
     /// `Machine` where it cannot be written.
-    pub fn trial(&self, index: u32, configuration: &str) -> Result<TrialFiles> {
+    pub fn trial(&mut self, index: u32, configuration: &str) -> Result<TrialFiles> {
         let name = format!("trial-{:03}-{configuration}", index + 1);
+        self.trial_folders.push(self.folder.join(&name));
         TrialFiles::create(self.folder.join(&name), name)
     }
 
@@ -65,6 +67,16 @@ impl Writer {
     pub fn finished(&mut self, trial: &Trial) -> Result<()> {
         self.trials += 1;
         self.append(&Line::Trial(Box::new(trial.clone())))
+    }
+
+    /// Removes what was written, and the folder if nothing else is in it.
+    pub fn discard(self) {
+        // Failing to remove leaves litter, which is no reason for another error.
+        for folder in &self.trial_folders {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        let _ = std::fs::remove_file(self.folder.join(INDEX));
+        let _ = std::fs::remove_dir(&self.folder);
     }
 
     /// Writes the closing line and makes sure that all is on disk.

@@ -62,17 +62,34 @@ pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scena
     Ok(scenario)
 }
 
-/// `app` for `java -jar target/app.jar`, `Main` for `java -cp . Main`, else the program.
+/// `app` for `java -jar target/app.jar`, `Main` for `java -cp . com.example.Main`, else the program.
 fn name_of(command: &[String]) -> String {
-    let words = command.iter().skip(1);
-    let jar = words.clone().find(|word| word.ends_with(".jar") && !word.contains(':'));
-    let name = jar.or(command.first()).map(|word| Path::new(word).file_stem().unwrap_or_default().to_string_lossy());
-    match name.as_deref() {
-        None | Some("") => "subject".to_owned(),
-        Some(name) => {
-            name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect()
+    let program = stem(command.first().map_or("", String::as_str));
+    let name = match program.as_str() {
+        "java" => java_name(&command[1..]).unwrap_or(program),
+        _ => program,
+    };
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    if name.is_empty() { "subject".to_owned() } else { name.chars().map(plain).collect() }
+}
+
+fn stem(path: &str) -> String {
+    Path::new(path).file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The jar or the main class among the arguments of `java`.
+fn java_name(arguments: &[String]) -> Option<String> {
+    const WITH_VALUE: [&str; 6] = ["-cp", "-classpath", "--class-path", "-p", "--module-path", "--add-modules"];
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "-jar" => return words.next().map(|jar| stem(jar)),
+            option if WITH_VALUE.contains(&option) => drop(words.next()),
+            option if option.starts_with(['-', '{', '@']) => {}
+            class => return class.rsplit(['.', '/']).next().map(str::to_owned),
         }
     }
+    None
 }
 
 /// Names a configuration by what was asked of it: `serial-6m-jdk17`.
@@ -217,6 +234,18 @@ mod tests {
         assert_eq!(scenario.load[0].kind, scenario.load[1].kind);
         assert_eq!(scenario.marks.len(), 5);
         assert_eq!(scenario.configurations[0].jvm_options(), ["-Xms6m", "-Xmx6m", "-XX:+UseSerialGC"]);
+    }
+
+    #[test]
+    fn archives_are_named_by_what_runs() {
+        let check = |command: &str, name: &str| {
+            let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            assert_eq!(name_of(&words), name, "{command}");
+        };
+        check("java -Xmx6m -jar target/app-1.0.jar 8080", "app-1.0");
+        check("/opt/jdk/bin/java -cp a.jar:b.jar com.example.Main 8080", "Main");
+        check("bin/catalina.sh run", "catalina");
+        check("java", "java");
     }
 
     #[test]

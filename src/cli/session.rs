@@ -15,7 +15,7 @@ use crate::subject::{FoundJdk, Spawner};
 use crate::trial::{self, Event, Setup};
 use crate::units::Bytes;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -73,6 +73,14 @@ impl Session {
         let mut trials = Vec::new();
         let done = self.all(scenario, &conditions.machine, &spawner, &mut store, &mut progress, &mut trials);
         let interrupted = matches!(&done, Err(error) if error.kind == ErrorKind::Interrupted);
+        if let Err(error) = &done
+            && error.kind == ErrorKind::Request
+            && !weighed(&trials)
+        {
+            // A request that could not be carried out leaves nothing worth keeping.
+            store.discard();
+            return done.map(|()| Code::Yes);
+        }
         let folder = store.folder().display().to_string();
         let kept = store.close(interrupted);
         self.print(&conditions, &trials)?;
@@ -160,16 +168,20 @@ impl Session {
     }
 
     fn folder(&self, scenario: &Scenario) -> PathBuf {
-        let usual = || PathBuf::from(format!("loadline-archive/{}-{}", scenario.name, self.started("%Y%m%d-%H%M%S")));
+        let usual = || {
+            let name = format!("loadline-archive/{}-{}", scenario.name, self.started("%Y%m%d-%H%M%S"));
+            // Two runs may begin in one second.
+            let mut names = std::iter::once(name.clone()).chain((2..100).map(|n| format!("{name}-{n}")));
+            PathBuf::from(names.find(|name| !Path::new(name).exists()).unwrap_or(name))
+        };
         self.output.out.clone().unwrap_or_else(usual)
     }
 
     /// Prints what was measured; nothing where nothing was weighed and no document was asked for.
     fn print(&self, conditions: &Conditions, trials: &[Trial]) -> Result<()> {
-        let weighed = trials.iter().any(|trial| !trial.marks.is_empty());
         let text = match self.output.json {
             true => report::document(conditions, trials),
-            false if weighed => report::render(&report::summarize(conditions, trials, &[])),
+            false if weighed(trials) => report::render(&report::summarize(conditions, trials, &[])),
             false => return Ok(()),
         };
         report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))
@@ -184,6 +196,11 @@ struct Place<'a> {
     spawner: &'a Spawner,
     block: u32,
     index: u32,
+}
+
+/// Whether anything was measured.
+fn weighed(trials: &[Trial]) -> bool {
+    trials.iter().any(|trial| !trial.marks.is_empty())
 }
 
 /// No error where none failed; that of the only trial; else the first one, the others told before.

@@ -68,6 +68,11 @@ impl Store {
         }
     }
 
+    /// Removes the archive, of which nothing is worth keeping.
+    pub(super) fn discard(self) {
+        self.writer.discard();
+    }
+
     /// Closes the archive.
     ///
     /// # Errors

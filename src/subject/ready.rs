@@ -165,7 +165,11 @@ fn not_ready(running: &Running, within: Duration, last_seen: Option<String>) -> 
         Ready::Phase(name) => format!("did not print the marker `loadline: phase={name}`"),
     };
     let error = Error::subject(format!("the subject {awaited} within {} s", within.as_secs_f64()));
-    let error = last_seen.into_iter().fold(error, |error, seen| error.at(format!("last seen: {seen}")));
+    let answers = last_seen.as_ref().is_some_and(|seen| seen.contains(": status "));
+    let mut error = last_seen.into_iter().fold(error, |error, seen| error.at(format!("last seen: {seen}")));
+    if answers {
+        error = error.hint("it answers, but not well there: name another path (`--url`, or `--ready http:/PATH`)");
+    }
     let error = describe(running, error).at(format!("command: {}", launch.shown()));
     said(running, error).hint("give it more time (`--ready-within 120s`), or another sign of readiness (`--ready …`)")
 }

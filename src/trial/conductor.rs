@@ -9,7 +9,7 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::Outcome;
 use crate::record::{Machine, Sample, Trial};
-use crate::scenario::{Configuration, MarkPoint, PhaseKind, Scenario};
+use crate::scenario::{Configuration, MarkPoint, Scenario};
 use crate::subject::{CpuPlan, FoundJdk, Launch, OptionsPassed, Place, ReadyInfo, Running, Spawner};
 use crate::subject::{check_port_free, cpus, free_port, jdk};
 use hdrhistogram::Histogram;
@@ -210,17 +210,7 @@ impl<'a> Trialling<'a> {
         self.mark(MarkPoint::Start);
         self.identify();
         for (index, phase) in scenario.load.iter().enumerate() {
-            let done = self.phase(phase)?;
-            let answered = done.record.ok > 0;
-            if let PhaseKind::Work(_) = phase.kind {
-                self.doubts.extend(doubts::of_phase(&done.record, &done.usage, self.subject_cpus()));
-                if !answered {
-                    let error = ending::no_answer(&done.record, self.running);
-                    self.trial.phases.push(done.record);
-                    return Err(error);
-                }
-            }
-            self.trial.phases.push(done.record);
+            self.phase(phase)?;
             if phase.is_warmup() {
                 self.mark(MarkPoint::Warm);
             }
@@ -254,7 +244,7 @@ impl<'a> Trialling<'a> {
     }
 
     /// How many CPUs the subject may use.
-    fn subject_cpus(&self) -> usize {
+    pub(super) fn subject_cpus(&self) -> usize {
         self.running.launch().cpus.as_ref().map_or(1, Vec::len)
     }
 

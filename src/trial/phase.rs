@@ -2,7 +2,7 @@
 
 use super::conductor::{Message, Trialling};
 use super::event::Event;
-use super::seconds_since;
+use super::{doubts, ending, seconds_since};
 use crate::error::{Error, Result};
 use crate::load::{self, Control, End, GiveUp, Outcome, Plan};
 use crate::observe::machine::{self, CpuTimes};
@@ -18,12 +18,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A load that was stopped comes back within 100 ms; this bounds the wait for one that does not.
 const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a phase yields: its record, and the machine's CPU time in it.
-pub(super) struct Done {
-    pub(super) record: PhaseRecord,
-    pub(super) usage: Usage,
-}
-
 /// CPU time in a phase, by whom.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Usage {
@@ -36,11 +30,11 @@ pub(super) struct Usage {
 }
 
 impl Trialling<'_> {
-    /// Runs a phase to its end.
+    /// Runs a phase to its end and records it.
     ///
     /// # Errors
     /// `Interrupted`; `Subject` where the subject died or not one answer was correct.
-    pub(super) fn phase(&mut self, phase: &Phase) -> Result<Done> {
+    pub(super) fn phase(&mut self, phase: &Phase) -> Result<()> {
         let description = describe(phase);
         (self.emit)(Event::PhaseStarted { name: &phase.name, description });
         self.rss_bytes_max = 0;
@@ -65,14 +59,18 @@ impl Trialling<'_> {
         record.subject = after.subject_since(&before);
         record.subject.rss_bytes_max = (self.rss_bytes_max > 0).then_some(self.rss_bytes_max);
         (self.emit)(Event::PhaseEnded(&record));
-        let usage = after.usage_since(&before);
-        match self.death() {
-            Some(error) => {
-                self.trial.phases.push(record);
-                Err(error.at(format!("in phase {}", phase.name)))
-            }
-            None => Ok(Done { record, usage }),
+        if outcome.is_some() {
+            let usage = after.usage_since(&before);
+            self.doubts.extend(doubts::of_phase(&record, &usage, self.subject_cpus()));
         }
+        let in_phase = |error: Error| error.at(format!("in phase {}", phase.name));
+        let verdict = match self.death() {
+            Some(error) => Err(in_phase(error)),
+            None if outcome.is_some() && record.ok == 0 => Err(ending::no_answer(&record, self.running)),
+            None => Ok(()),
+        };
+        self.trial.phases.push(record);
+        verdict
     }
 
     /// Drives the load on a thread and looks after everything else meanwhile.
