@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::observe::Unavailable;
 use crate::observe::machine::{Access, Machine, Version};
 use crate::observe::procfs::Process;
+use crate::observe::smaps;
 use crate::report::{Block, Summary, print, render};
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, cpus, limit};
@@ -60,14 +61,16 @@ fn abilities(clock: Clock) -> Vec<(String, String)> {
         Ok(spot) => format!("yes: cgroup {} below {}", spot.version, spot.parent.display()),
         Err(error) => format!("no: {}{}", error.what, error.hint.map(|hint| format!("; {hint}")).unwrap_or_default()),
     };
-    let mut facts = vec![
-        fact("weigh", "yes: RSS, PSS, heap and threads of JVMs of this user; of all users as root"),
-        fact("limit", limit),
-    ];
-    match Process::open(std::process::id()) {
-        Ok(own) => facts.extend(access_facts(&Access::to(&own, &clock))),
-        Err(cause) => facts.push(fact("procfs", format!("no: {cause}"))),
-    }
+    let own = match Process::open(std::process::id()) {
+        Ok(own) => own,
+        Err(cause) => return vec![fact("procfs", format!("no: {cause}")), fact("limit", limit)],
+    };
+    let weigh = match smaps::read(&own, &clock) {
+        Ok(_) => "yes: RSS, PSS, heap and threads of JVMs of this user; of all users as root".to_owned(),
+        Err(cause) => format!("no: {cause}"),
+    };
+    let mut facts = vec![fact("weigh", weigh), fact("limit", limit)];
+    facts.extend(access_facts(&Access::to(&own, &clock)));
     facts
 }
 

@@ -227,48 +227,6 @@ fn no_jvm_gets_no_signal() {
     assert!(why.contains("no HotSpot JVM"), "{why}");
 }
 
-/// The dearest half and the median of `n` reads, in microseconds.
-fn report_costs<T>(name: &str, n: usize, mut read: impl FnMut() -> Read<T>) {
-    let mut costs: Vec<u64> = (0..n).map(|_| read().unwrap().cost_ns / 100).collect();
-    costs.sort_unstable();
-    let us = |tenths: u64| tenths as f64 / 10.0;
-    println!("{name:>28}  median {:>8} us   p99 {:>8} us", us(costs[n / 2]), us(costs[n * 99 / 100]));
-}
-
-#[test]
-#[ignore = "prints what each source costs; run with `--release -- --ignored --nocapture`"]
-fn costs() {
-    use crate::observe::{cgroup::MemoryCgroup, machine::Activity, maps, smaps};
-    let clock = Clock::start();
-    for java in javas() {
-        println!("{}", java.display());
-        let jvm = Jvm::start(&java, &["-Xmx64m", "-XX:NativeMemoryTracking=summary"], None);
-        let process = jvm.process();
-        let mut counters = HsPerf::open(&process, &clock).unwrap();
-        report_costs("statm", 1000, || process.statm(&clock));
-        report_costs("status", 1000, || process.status(&clock));
-        report_costs("stat", 1000, || process.stat(&clock));
-        report_costs("hsperfdata sample", 1000, || counters.sample(&clock));
-        report_costs("hsperfdata all", 100, || counters.counters(&clock));
-        if let Ok(cgroup) = MemoryCgroup::of(&process) {
-            report_costs("cgroup usage", 1000, || cgroup.usage(&clock));
-            report_costs("cgroup all", 100, || cgroup.read(&clock));
-        }
-        report_costs("machine activity", 100, || Activity::read(&clock));
-        report_costs("maps", 100, || maps::read(&process, &clock));
-        report_costs("smaps_rollup", 100, || smaps::read_rollup(&process, &clock));
-        report_costs("smaps", 100, || smaps::read(&process, &clock));
-        let rss = || process.statm(&clock).unwrap().value.resident;
-        let before = rss();
-        let attach = Attach::connect(&process, &clock).unwrap();
-        println!("handshake {} us, RSS +{} KiB", attach.cost_ns / 1000, (rss().0 - before.0) >> 10);
-        report_costs("attach again", 100, || Attach::connect(&process, &clock));
-        for command in ["VM.version", "VM.flags", "GC.heap_info", "VM.native_memory summary scale=KB"] {
-            report_costs(command, 100, || attach.value.jcmd(command));
-        }
-    }
-}
-
 /// A JVM asked from its first moment on answers, and is never killed by it.
 #[test]
 fn a_starting_jvm_is_waited_for() {

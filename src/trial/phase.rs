@@ -59,6 +59,9 @@ impl Trialling<'_> {
         record.subject = after.subject_since(&before);
         record.subject.rss_bytes_max = (self.rss_bytes_max > 0).then_some(self.rss_bytes_max);
         (self.emit)(Event::PhaseEnded(&record));
+        if record.cut_short.is_some() && self.has_died() {
+            record.cut_short = Some("the subject died".to_owned());
+        }
         if outcome.is_some() {
             let usage = after.usage_since(&before);
             self.doubts.extend(doubts::of_phase(&record, &usage, self.subject_cpus()));
