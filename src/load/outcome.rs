@@ -1,6 +1,7 @@
 //! What a phase of load came to: counts by kind, the histogram, why it ended.
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -76,7 +77,7 @@ impl fmt::Debug for Outcome {
 }
 
 /// Failed requests by kind; a request fails in one way only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Failures {
     /// Complete answers with another status than the expected one.
     pub status: u64,
@@ -99,7 +100,26 @@ pub struct Failures {
 impl Failures {
     /// All kinds together.
     pub fn total(&self) -> u64 {
-        self.status + self.short + self.refused + self.reset + self.timeout + self.ports + self.protocol
+        self.kinds().iter().map(|(_, count)| count).sum()
+    }
+
+    /// Kind and count, in the order of the fields.
+    pub fn kinds(&self) -> [(&'static str, u64); 7] {
+        [
+            ("wrong status", self.status),
+            ("short", self.short),
+            ("refused", self.refused),
+            ("reset", self.reset),
+            ("timed out", self.timeout),
+            ("out of ports", self.ports),
+            ("not HTTP", self.protocol),
+        ]
+    }
+
+    /// `12 reset, 3 refused`.
+    pub fn describe(&self) -> String {
+        let parts = self.kinds().into_iter().filter(|(_, count)| *count > 0);
+        parts.map(|(kind, count)| format!("{} {kind}", crate::units::grouped(count))).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -1,5 +1,6 @@
 //! What one phase leaves behind: how much was asked, what was answered, how long it took, what it cost.
 
+pub use crate::load::Failures;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -37,51 +38,6 @@ pub struct PhaseRecord {
     /// The statuses behind `failed.status`, with how often each came.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wrong_statuses: BTreeMap<u16, u64>,
-}
-
-/// Failed requests by kind. They add up to `requests` − `ok`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Failures {
-    /// A complete answer with another status than expected.
-    pub status: u64,
-    /// The answer ended before its announced length.
-    pub short: u64,
-    /// The connection was refused.
-    pub refused: u64,
-    /// The connection was reset or closed without an answer.
-    pub reset: u64,
-    /// No complete answer within the timeout.
-    pub timeout: u64,
-    /// No free local port.
-    pub ports: u64,
-    /// The answer was not HTTP.
-    pub protocol: u64,
-}
-
-impl Failures {
-    /// All kinds together.
-    pub fn total(&self) -> u64 {
-        self.kinds().iter().map(|(_, n)| n).sum()
-    }
-
-    /// Kind and count, in the order of the fields.
-    pub fn kinds(&self) -> [(&'static str, u64); 7] {
-        [
-            ("wrong status", self.status),
-            ("short", self.short),
-            ("refused", self.refused),
-            ("reset", self.reset),
-            ("timed out", self.timeout),
-            ("out of ports", self.ports),
-            ("not HTTP", self.protocol),
-        ]
-    }
-
-    /// `12 reset, 3 refused`.
-    pub fn describe(&self) -> String {
-        let parts = self.kinds().into_iter().filter(|(_, n)| *n > 0);
-        parts.map(|(kind, n)| format!("{} {kind}", crate::units::grouped(n))).collect::<Vec<_>>().join(", ")
-    }
 }
 
 /// Quantiles in milliseconds.

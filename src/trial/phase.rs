@@ -6,7 +6,7 @@ use super::{doubts, ending, seconds_since};
 use crate::error::{Error, Result};
 use crate::load::{self, Control, End, GiveUp, Outcome, Plan};
 use crate::observe::machine::{self, CpuTimes};
-use crate::record::{Failures, Generator, PhaseRecord, Quantiles, SubjectWork};
+use crate::record::{Generator, PhaseRecord, Quantiles, SubjectWork};
 use crate::scenario::{Phase, PhaseKind, Work};
 use crate::units::Span;
 use hdrhistogram::Histogram;
@@ -221,7 +221,6 @@ pub fn describe(phase: &Phase) -> String {
 }
 
 fn record_work(outcome: &Outcome, work: &Work) -> PhaseRecord {
-    let f = &outcome.failures;
     let elapsed_s = outcome.elapsed_ns as f64 / 1e9;
     let cpu_s = outcome.cpu_ns as f64 / 1e9;
     PhaseRecord {
@@ -229,15 +228,7 @@ fn record_work(outcome: &Outcome, work: &Work) -> PhaseRecord {
         seconds: elapsed_s,
         requests: outcome.requests,
         ok: outcome.ok,
-        failed: Failures {
-            status: f.status,
-            short: f.short,
-            refused: f.refused,
-            reset: f.reset,
-            timeout: f.timeout,
-            ports: f.ports,
-            protocol: f.protocol,
-        },
+        failed: outcome.failures,
         achieved_per_s: outcome.achieved_per_s(),
         service_ms: quantiles(&outcome.service),
         response_ms: outcome.response.as_ref().and_then(quantiles),
