@@ -266,7 +266,7 @@ fn resolve_load(phases: Vec<Named<PhaseFile>>, base: &Path) -> Result<Vec<Phase>
         };
         let at = |error: Error| error.at(format!("phase: {name}"));
         let kind = match phase.same.clone() {
-            Some(other) => Err(other),
+            Some(other) => phase.stands_alone("same").map(|()| Err(other)).map_err(at)?,
             None => Ok(phase.resolve(base).map_err(at)?),
         };
         resolved.push((name, kind));
@@ -284,8 +284,32 @@ fn resolve_load(phases: Vec<Named<PhaseFile>>, base: &Path) -> Result<Vec<Phase>
 }
 
 impl PhaseFile {
+    /// `same` and `idle` say all there is; what stood beside them would have no effect.
+    fn stands_alone(&self, key: &str) -> Result<()> {
+        let others = [
+            ("same", self.same.is_some()),
+            ("idle", self.idle.is_some()),
+            ("closed", self.closed.is_some()),
+            ("get", self.get.is_some()),
+            ("put", self.put.is_some()),
+            ("post", self.post.is_some()),
+            ("headers", self.headers.is_some()),
+            ("body", self.body.is_some()),
+            ("expect", self.expect.is_some()),
+            ("keep_alive", self.keep_alive.is_some()),
+            ("timeout", self.timeout.is_some()),
+        ];
+        match others.into_iter().find(|(other, given)| *given && *other != key) {
+            Some((other, _)) => {
+                Err(Error::request(format!("a phase with `{key}` takes no other key; `{other}` would have no effect")))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn resolve(self, base: &Path) -> Result<PhaseKind> {
         if let Some(idle) = self.idle {
+            self.stands_alone("idle")?;
             return Ok(PhaseKind::Idle(idle));
         }
         let Some(closed) = self.closed else {
@@ -419,6 +443,10 @@ load:
         check("same: steady", "same: stedy", "no phase is named `stedy`");
         check("get: /hello}", "get: hello}", "begins with `/`");
         check("idle: 5s", "idle: 5x", "not a span");
+        check("idle: 5s", "idle: 5s, get: /x", "`get` would have no effect");
+        check("same: steady", "same: steady, closed: {requests: 10}", "`closed` would have no effect");
+        check("get: /hello}", "get: /hello, expect: 20}", "between 100 and 999");
+        check("  env:", "  port: 0\n  env:", "between 1 and 65535");
         check("name: tiny-http", "name: [", "line");
         check("  - rest: {idle: 5s}\n", "marks: [rested]\n", "needs an idle phase");
         check("  - rest: {idle: 5s}\n", "configurations: {a: {}}\n", "either");
