@@ -52,8 +52,11 @@ fn parse(text: &str) -> Result<Archive> {
         closed |= take(&mut archive, number + 2, line);
     }
     if !closed {
-        let trials = archive.trials.len();
-        archive.missing.push(format!("the archive has no closing line: the run was cut off after {trials} trials"));
+        let trials = match archive.trials.len() {
+            1 => "1 trial".to_owned(),
+            n => format!("{n} trials"),
+        };
+        archive.missing.push(format!("the archive has no closing line: the run was cut off after {trials}"));
     }
     Ok(archive)
 }
