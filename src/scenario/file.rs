@@ -359,7 +359,7 @@ fn explain(text: &str, cause: &yaml_serde::Error) -> Error {
     let nearest = unknown.and_then(|word| nearest(word, quoted));
     let what = match unknown {
         Some(word) => format!("unknown key `{word}`"),
-        None => message.clone(),
+        None => in_plain_words(&message),
     };
     let mut error = match cause.location() {
         Some(place) => {
@@ -375,6 +375,19 @@ fn explain(text: &str, cause: &yaml_serde::Error) -> Error {
         };
     }
     error
+}
+
+/// What serde expected, without the names of Rust types.
+fn in_plain_words(message: &str) -> String {
+    let Some((seen, expected)) = message.split_once(", expected ") else { return message.to_owned() };
+    let expected = match expected {
+        "u16" | "u32" | "u64" => "a whole number",
+        "a sequence" => "a list such as `[a, b]`",
+        "a boolean" => "`true` or `false`",
+        other if other.starts_with("struct ") => "a map such as `{key: value}`",
+        other => other,
+    };
+    format!("{seen}, expected {expected}")
 }
 
 /// The valid word nearest to `word`, if any is near enough to be a slip.
@@ -448,6 +461,9 @@ load:
         check("get: /hello}", "get: /hello, expect: 20}", "between 100 and 999");
         check("  env:", "  port: 0\n  env:", "between 1 and 65535");
         check("name: tiny-http", "name: [", "line");
+        check("connections: 25", "connections: many", "string \"many\", expected a whole number");
+        check("  command: [java", "  command: java # [java", "expected a list such as");
+        check("  ready: {", "  ready: 5 # {", "expected a map such as `{key: value}`");
         check("  - rest: {idle: 5s}\n", "marks: [rested]\n", "needs an idle phase");
         check("  - rest: {idle: 5s}\n", "configurations: {a: {}}\n", "either");
     }
