@@ -11,7 +11,7 @@ pub use write::{TrialFiles, Writer};
 
 use crate::record::{Conditions, Trial};
 use crate::scenario::Scenario;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Schema of `archive.jsonl`, without its version.
 const SCHEMA_NAME: &str = "loadline.archive/";
@@ -20,8 +20,8 @@ const SCHEMA_VERSION: u32 = 1;
 /// Name of the file that makes a folder an archive.
 pub const INDEX: &str = "archive.jsonl";
 
-/// One line of `archive.jsonl`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// One line of `archive.jsonl`, as it is written. `read` reads it in two steps.
+#[derive(Debug, Clone, Serialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 enum Line {
     /// First line.

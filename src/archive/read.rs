@@ -1,9 +1,10 @@
 //! Reads an archive, also one that was cut short; refuses one from a newer version.
 
-use super::{INDEX, Line, SCHEMA_NAME, SCHEMA_VERSION};
+use super::{INDEX, SCHEMA_NAME, SCHEMA_VERSION};
 use crate::error::{Error, Result};
 use crate::record::{Conditions, Trial};
 use crate::scenario::Scenario;
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// An archive in memory.
@@ -41,38 +42,80 @@ fn parse(text: &str) -> Result<Archive> {
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().unwrap_or("");
     check_version(first)?;
-    let Ok(Line::Header { conditions, scenario, .. }) = serde_json::from_str(first) else {
+    let Ok(Line::Header(header)) = read_line(first) else {
         return Err(Error::request("the first line of the archive is damaged").hint("nothing can be read without it"));
     };
-    let mut archive = Archive { conditions: *conditions, scenario: *scenario, trials: Vec::new(), missing: Vec::new() };
+    let Header { conditions, scenario } = *header;
+    let mut archive = Archive { conditions, scenario, trials: Vec::new(), missing: Vec::new() };
     let mut closed = false;
     for (number, line) in lines.enumerate() {
         closed |= take(&mut archive, number + 2, line);
     }
     if !closed {
-        let trials = archive.trials.len();
-        archive.missing.push(format!("the archive has no closing line: the run was cut off after {trials} trials"));
+        let trials = match archive.trials.len() {
+            1 => "1 trial".to_owned(),
+            n => format!("{n} trials"),
+        };
+        archive.missing.push(format!("the archive has no closing line: the run was cut off after {trials}"));
     }
     Ok(archive)
 }
 
 /// Takes one line in; true for the closing one.
 fn take(archive: &mut Archive, number: usize, line: &str) -> bool {
-    match serde_json::from_str(line) {
+    match read_line(line) {
         Ok(Line::Trial(trial)) => archive.trials.push(*trial),
-        Ok(Line::Closed { interrupted, .. }) => {
-            if interrupted {
+        Ok(Line::Closed(closed)) => {
+            if closed.interrupted {
                 archive.missing.push("the run was interrupted".to_owned());
             }
             return true;
         }
-        Ok(Line::Header { .. }) => archive.missing.push(format!("line {number} is a second header and was left out")),
+        Ok(Line::Header(_)) => archive.missing.push(format!("line {number} is a second header and was left out")),
         Err(_) if !line.ends_with('\n') => {
             archive.missing.push(format!("line {number} is cut short: its trial is lost"))
         }
         Err(cause) => archive.missing.push(format!("line {number} is damaged and was left out: {cause}")),
     }
     false
+}
+
+/// A line as it is read: what it is, then what it holds.
+enum Line {
+    Header(Box<Header>),
+    Trial(Box<Trial>),
+    Closed(Closed),
+}
+
+#[derive(Deserialize)]
+struct Header {
+    conditions: Conditions,
+    scenario: Scenario,
+}
+
+#[derive(Deserialize)]
+struct Closed {
+    interrupted: bool,
+}
+
+/// In two steps, because serde reads no numbers as keys (`wrong_statuses`) inside an enum that is tagged by a field.
+fn read_line(text: &str) -> serde_json::Result<Line> {
+    #[derive(Deserialize)]
+    struct Tag {
+        record: Kind,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Kind {
+        Header,
+        Trial,
+        Closed,
+    }
+    Ok(match serde_json::from_str::<Tag>(text)?.record {
+        Kind::Header => Line::Header(serde_json::from_str(text)?),
+        Kind::Trial => Line::Trial(serde_json::from_str(text)?),
+        Kind::Closed => Line::Closed(serde_json::from_str(text)?),
+    })
 }
 
 /// A newer version may mean things this one does not know; better to refuse than to misread.
@@ -88,5 +131,21 @@ fn check_version(first: &str) -> Result<()> {
         ))
         .hint("read it with a newer Loadline")),
         None => Err(Error::request(format!("this is not an archive of Loadline: its schema is `{schema}`"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::PhaseRecord;
+
+    #[test]
+    fn a_trial_with_wrong_statuses_reads_back() {
+        let wrong_statuses = [(404, 3), (503, 1)].into();
+        let mut trial = Trial::new("g1", 0, 0);
+        trial.phases.push(PhaseRecord { wrong_statuses, ..PhaseRecord::default() });
+        let text = serde_json::to_string(&super::super::Line::Trial(Box::new(trial.clone()))).unwrap();
+        let Line::Trial(back) = read_line(&text).unwrap() else { panic!("{text}") };
+        assert_eq!(*back, trial);
     }
 }

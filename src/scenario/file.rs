@@ -266,7 +266,7 @@ fn resolve_load(phases: Vec<Named<PhaseFile>>, base: &Path) -> Result<Vec<Phase>
         };
         let at = |error: Error| error.at(format!("phase: {name}"));
         let kind = match phase.same.clone() {
-            Some(other) => Err(other),
+            Some(other) => phase.stands_alone("same").map(|()| Err(other)).map_err(at)?,
             None => Ok(phase.resolve(base).map_err(at)?),
         };
         resolved.push((name, kind));
@@ -284,8 +284,32 @@ fn resolve_load(phases: Vec<Named<PhaseFile>>, base: &Path) -> Result<Vec<Phase>
 }
 
 impl PhaseFile {
+    /// `same` and `idle` say all there is; what stood beside them would have no effect.
+    fn stands_alone(&self, key: &str) -> Result<()> {
+        let others = [
+            ("same", self.same.is_some()),
+            ("idle", self.idle.is_some()),
+            ("closed", self.closed.is_some()),
+            ("get", self.get.is_some()),
+            ("put", self.put.is_some()),
+            ("post", self.post.is_some()),
+            ("headers", self.headers.is_some()),
+            ("body", self.body.is_some()),
+            ("expect", self.expect.is_some()),
+            ("keep_alive", self.keep_alive.is_some()),
+            ("timeout", self.timeout.is_some()),
+        ];
+        match others.into_iter().find(|(other, given)| *given && *other != key) {
+            Some((other, _)) => {
+                Err(Error::request(format!("a phase with `{key}` takes no other key; `{other}` would have no effect")))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn resolve(self, base: &Path) -> Result<PhaseKind> {
         if let Some(idle) = self.idle {
+            self.stands_alone("idle")?;
             return Ok(PhaseKind::Idle(idle));
         }
         let Some(closed) = self.closed else {
@@ -335,7 +359,7 @@ fn explain(text: &str, cause: &yaml_serde::Error) -> Error {
     let nearest = unknown.and_then(|word| nearest(word, quoted));
     let what = match unknown {
         Some(word) => format!("unknown key `{word}`"),
-        None => message.clone(),
+        None => in_plain_words(&message),
     };
     let mut error = match cause.location() {
         Some(place) => {
@@ -351,6 +375,19 @@ fn explain(text: &str, cause: &yaml_serde::Error) -> Error {
         };
     }
     error
+}
+
+/// What serde expected, without the names of Rust types.
+fn in_plain_words(message: &str) -> String {
+    let Some((seen, expected)) = message.split_once(", expected ") else { return message.to_owned() };
+    let expected = match expected {
+        "u16" | "u32" | "u64" => "a whole number",
+        "a sequence" => "a list such as `[a, b]`",
+        "a boolean" => "`true` or `false`",
+        other if other.starts_with("struct ") => "a map such as `{key: value}`",
+        other => other,
+    };
+    format!("{seen}, expected {expected}")
 }
 
 /// The valid word nearest to `word`, if any is near enough to be a slip.
@@ -419,7 +456,14 @@ load:
         check("same: steady", "same: stedy", "no phase is named `stedy`");
         check("get: /hello}", "get: hello}", "begins with `/`");
         check("idle: 5s", "idle: 5x", "not a span");
+        check("idle: 5s", "idle: 5s, get: /x", "`get` would have no effect");
+        check("same: steady", "same: steady, closed: {requests: 10}", "`closed` would have no effect");
+        check("get: /hello}", "get: /hello, expect: 20}", "between 100 and 999");
+        check("  env:", "  port: 0\n  env:", "between 1 and 65535");
         check("name: tiny-http", "name: [", "line");
+        check("connections: 25", "connections: many", "string \"many\", expected a whole number");
+        check("  command: [java", "  command: java # [java", "expected a list such as");
+        check("  ready: {", "  ready: 5 # {", "expected a map such as `{key: value}`");
         check("  - rest: {idle: 5s}\n", "marks: [rested]\n", "needs an idle phase");
         check("  - rest: {idle: 5s}\n", "configurations: {a: {}}\n", "either");
     }

@@ -14,6 +14,9 @@ impl Scenario {
                 Error::request("the subject has no command").hint("give one after `--`: `-- java -jar app.jar`")
             );
         }
+        if let Some(port) = self.subject.port {
+            within("port", u64::from(port), 1, 65_535)?;
+        }
         within("trials", u64::from(self.trials), 1, 1000)?;
         within("sample_hz", u64::from(self.sample_hz), 1, 100)?;
         unique("configuration", self.configurations.iter().map(|c| c.name.as_str()))?;
@@ -64,6 +67,9 @@ fn validate_phase(phase: &Phase) -> Result<()> {
     within("connections", u64::from(work.schedule.connections()), 1, 100_000).map_err(at)?;
     if let Until::Requests(requests) = work.schedule.until() {
         within("requests", requests, 1, 1_000_000_000_000).map_err(at)?;
+    }
+    if let ExpectStatus::Exactly(status) = work.expect {
+        within("expect", u64::from(status), 100, 999).map_err(at)?;
     }
     if work.timeout.0.is_zero() {
         return Err(at(Error::request("`timeout` must be longer than 0")));

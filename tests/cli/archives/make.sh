@@ -1,0 +1,58 @@
+#!/bin/sh
+# Makes the archives of this folder anew, with the release build and its Java subjects; names chosen ones if given.
+# Needs JDK 17 and 25. What a run says of the machine is replaced: paths of JDKs, kernel release, memory.
+#
+#   tests/cli/archives/make.sh [nmt|two|failed|interrupted]...
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+target=${CARGO_TARGET_DIR:-$here/../../../target}/release
+loadline=$(realpath "${LOADLINE:-$target/loadline}")
+newest() { ls -t "$target"/build/loadline-*/out/"$1" | head -n 1; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp "$(newest demo.jar)" "$work/app.jar"
+cp "$(newest test-subjects.jar)" "$work/subjects.jar"
+cp "$here"/*.loadline.yaml "$work"
+cd "$work"
+
+nmt() {
+    "$loadline" weigh -n 2000 --heap 16m --gc serial --jdk 17 --nmt summary --rest 500ms --out nmt \
+        --url 'http://127.0.0.1:{port}/hello' -- java -jar app.jar '{port}'
+}
+
+two() {
+    "$loadline" run two.loadline.yaml --out two
+}
+
+failed() {
+    # Dies in the measured phase: the warm-up takes 2000 of the 3000 answers it has in it.
+    "$loadline" weigh -n 2000 --heap 16m --gc serial --jdk 17 --out failed \
+        --url 'http://127.0.0.1:{port}/' -- java -cp subjects.jar loadline.subjects.DiesAfter '{port}' 3000 3 || true
+}
+
+interrupted() {
+    "$loadline" run interrupted.loadline.yaml --out interrupted &
+    run=$!
+    # The first trial is on disk when the archive has a second line.
+    until [ "$(wc -l 2>/dev/null <interrupted/archive.jsonl || echo 0)" -ge 2 ]; do sleep 0.1; done
+    sleep 1.5
+    kill -INT "$run"
+    wait "$run" || true
+}
+
+neutral() {
+    sed -E \
+        -e 's#/[^" ]*/(java-17-openjdk|openjdk-17|jdk-17)[^/" ]*/#/opt/jdk-17/#g' \
+        -e 's#/[^" ]*/(temurin-25|openjdk-25|jdk-25)[^/" ]*/#/opt/jdk-25/#g' \
+        -e 's#"kernel":"[^"]*"#"kernel":"6.1.0-35-amd64"#' \
+        -e 's#"memory_bytes":[0-9]+#"memory_bytes":8589934592#' \
+        "$1"
+}
+
+for name in ${*:-nmt two failed interrupted}; do
+    "$name"
+    mkdir -p "$here/$name"
+    neutral "$name/archive.jsonl" >"$here/$name/archive.jsonl"
+done

@@ -1,0 +1,54 @@
+//! One call of the program: exit code, stdout, stderr.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a call left.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Called {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// As the snapshots keep it.
+impl fmt::Display for Called {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "exit code: {}\n---- stdout\n{}---- stderr\n{}", self.code, self.stdout, self.stderr)
+    }
+}
+
+/// Calls the program in this folder of the repository's tests, so that no path of the machine is in what it says.
+pub(crate) fn loadline(arguments: &[&str]) -> Called {
+    loadline_in(&folder(), arguments)
+}
+
+pub(crate) fn loadline_in(folder: &Path, arguments: &[&str]) -> Called {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
+    // What a terminal around the tests sets must not show in the snapshots.
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES", "TERM"] {
+        command.env_remove(name);
+    }
+    let done = command.args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Called { code: done.status.code().unwrap_or(-1), stdout: text(done.stdout), stderr: text(done.stderr) }
+}
+
+/// This folder.
+pub(crate) fn folder() -> PathBuf {
+    root().join("tests/cli")
+}
+
+/// The repository.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+pub(crate) fn read(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    std::fs::read_to_string(path).unwrap_or_else(|cause| panic!("{}: {cause}", path.display()))
+}
+
+/// The archives that stand for what users have: names of their folders in `archives`.
+pub(crate) const ARCHIVES: [&str; 4] = ["nmt", "two", "failed", "interrupted"];

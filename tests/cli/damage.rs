@@ -1,0 +1,151 @@
+//! Archives that were cut short, damaged, or never were any: no call panics, and what is whole is shown.
+
+use crate::called::{ARCHIVES, Called, folder, loadline, loadline_in, read};
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Positions of a cut: enough to hit keys, numbers, strings and characters of more than one byte.
+const CUTS: usize = 60;
+
+fn text_of(name: &str) -> String {
+    read(folder().join("archives").join(name).join("archive.jsonl"))
+}
+
+/// `report` on an archive of these bytes.
+fn report(bytes: &[u8], options: &[&str]) -> Called {
+    let place = TempDir::new().unwrap();
+    write(place.path(), bytes);
+    loadline_in(place.path(), &[&["report", "x"], options].concat())
+}
+
+fn write(place: &Path, bytes: &[u8]) {
+    std::fs::create_dir(place.join("x")).unwrap();
+    std::fs::write(place.join("x/archive.jsonl"), bytes).unwrap();
+}
+
+/// What holds for every damaged archive, shown or refused.
+fn check_sane(called: &Called, what: &str) {
+    assert!([0, 2].contains(&called.code), "{what}: {called}");
+    assert!(!called.stderr.contains("panicked"), "{what}: {called}");
+    let refused = called.stderr.starts_with("error: ");
+    assert_eq!(refused, called.code == 2, "{what}: {called}");
+    assert_eq!(called.stdout.is_empty(), refused, "{what}: {called}");
+}
+
+#[test]
+fn cut_after_each_line() {
+    for name in ARCHIVES {
+        let text = text_of(name);
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        for kept in 0..lines.len() {
+            let called = report(lines[..kept].concat().as_bytes(), &[]);
+            check_sane(&called, name);
+            assert_eq!(called.code, if kept == 0 { 2 } else { 0 }, "{name}: {kept}");
+            if kept > 0 {
+                let lacks = format!("the run was cut off after {} trial", kept - 1);
+                assert!(unwrapped(&called.stdout).contains(&lacks), "{called}");
+            }
+        }
+    }
+}
+
+/// Line breaks fall where 80 columns end; a sentence is looked for without them.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn cut_anywhere() {
+    for name in ARCHIVES {
+        let text = text_of(name);
+        let header = text.find('\n').unwrap();
+        let step = text.len() / CUTS + 1;
+        let ends = [header - 1, header, header + 1, header + 2, text.len() - 2, text.len() - 1];
+        for at in (0..text.len()).step_by(step).chain(ends) {
+            let called = report(&text.as_bytes()[..at], &[]);
+            check_sane(&called, &format!("{name} cut at {at}"));
+            assert_eq!(called.code, if at < header { 2 } else { 0 }, "{name} cut at {at}");
+            // Only the newline at the very end can go without a loss.
+            let whole = at == text.len() - 1;
+            assert!(called.code == 2 || whole || called.stdout.contains("\nmissing\n"), "{name} cut at {at}: {called}");
+        }
+    }
+}
+
+#[test]
+fn a_byte_that_was_changed() {
+    let text = text_of("two");
+    let step = text.len() / CUTS + 1;
+    for at in (0..text.len()).step_by(step) {
+        for byte in [0, b'"', b'}', b'\n', 0xff] {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] = byte;
+            check_sane(&report(&bytes, &[]), &format!("{byte} at {at}"));
+            check_sane(&report(&bytes, &["--json"]), &format!("{byte} at {at}, as JSON"));
+        }
+    }
+}
+
+/// The archive without its closing line and with half of its last trial.
+fn half() -> String {
+    let text = text_of("two");
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    format!("{}{}{}", lines[0], lines[1], &lines[2][..lines[2].len() / 2])
+}
+
+#[test]
+fn the_words_for_half_a_trial() {
+    let called = report(half().as_bytes(), &[]);
+    let missing = called.stdout.find("\nmissing\n").unwrap();
+    insta::assert_snapshot!(Called { stdout: called.stdout[missing..].to_owned(), ..called });
+}
+
+#[test]
+fn json_of_half_a_trial_has_what_is_whole_and_says_the_rest_on_stderr() {
+    let called = report(half().as_bytes(), &["--json"]);
+    let document: serde_json::Value = serde_json::from_str(&called.stdout).unwrap();
+    assert_eq!(document["trials"].as_array().unwrap().len(), 1);
+    insta::assert_snapshot!(Called { stdout: "…\n".to_owned(), ..called });
+}
+
+#[test]
+fn a_line_in_the_middle_costs_its_trial_only() {
+    let text = text_of("two");
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let called = report([lines[0], "{\"record\":\"trial\"}\n", lines[2], lines[3]].concat().as_bytes(), &[]);
+    check_sane(&called, "damaged line");
+    assert!(called.stdout.contains("line 2 is damaged and was left out"), "{called}");
+    assert!(called.stdout.contains("\nserial\n"), "{called}");
+}
+
+#[test]
+fn a_newer_version() {
+    let text = text_of("nmt").replacen("loadline.archive/1", "loadline.archive/2", 1);
+    insta::assert_snapshot!(report(text.as_bytes(), &[]));
+}
+
+#[test]
+fn a_damaged_header() {
+    let text = text_of("nmt").replacen("\"conditions\":{", "\"conditions\":7,\"x\":{", 1);
+    insta::assert_snapshot!(report(text.as_bytes(), &[]));
+}
+
+#[test]
+fn something_else() {
+    insta::assert_snapshot!(report(b"PK\x03\x04 not an archive at all\n", &[]));
+}
+
+#[test]
+fn something_else_in_json() {
+    insta::assert_snapshot!(report(b"{\"schema\":\"loadline.result/1\",\"trials\":[]}\n", &[]));
+}
+
+#[test]
+fn nothing_there() {
+    insta::assert_snapshot!(loadline(&["report", "no/such/folder"]));
+}
+
+#[test]
+fn a_folder_without_an_archive() {
+    insta::assert_snapshot!(loadline(&["report", "archives"]));
+}

@@ -1,0 +1,13 @@
+//! The program as a user calls it, on archives kept here: no JVM is started.
+//! How the archives were made: archives/README.md. What is printed is kept in snapshots/ (`INSTA_UPDATE=always`).
+#![expect(clippy::disallowed_methods, reason = "these tests call the program itself")]
+#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
+
+mod called;
+mod damage;
+mod documents;
+mod replay;
+mod schema;
+mod schemas;
+mod seal;
+mod usage;

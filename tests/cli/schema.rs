@@ -1,0 +1,110 @@
+//! A JSON Schema as far as the published ones go: what it describes, beside what a validator checks.
+
+use crate::called::{read, root};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+pub(crate) struct Schema(Value);
+
+impl Schema {
+    /// A published schema, checked against its own dialect.
+    pub(crate) fn published(name: &str) -> Self {
+        let schema: Value = serde_json::from_str(&read(root().join("docs").join(name))).unwrap();
+        assert!(jsonschema::meta::is_valid(&schema), "{name} is no JSON Schema");
+        Self(schema)
+    }
+
+    /// What a validator objects to.
+    pub(crate) fn complaints(&self, document: &Value) -> Vec<String> {
+        let validator = jsonschema::validator_for(&self.0).unwrap();
+        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
+    }
+
+    pub(crate) fn accepts(&self, document: &Value) -> bool {
+        self.complaints(document).is_empty()
+    }
+
+    /// Places of properties in `document` that the schema does not describe: readers may ignore them, writers may not.
+    pub(crate) fn undescribed(&self, document: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        self.compare(&self.0, document, "", &mut found, &mut BTreeSet::new());
+        found
+    }
+
+    /// Properties that the schema describes, as `DEFINITION.PROPERTY`, and that `document` has nowhere.
+    pub(crate) fn unused(&self, document: &Value) -> Vec<String> {
+        let mut seen = BTreeSet::new();
+        self.compare(&self.0, document, "", &mut Vec::new(), &mut seen);
+        self.described().into_iter().filter(|(place, _)| !seen.contains(place)).map(|(place, _)| place).collect()
+    }
+
+    /// Every property of every definition with its schema; of the kinds of a tagged object too.
+    pub(crate) fn described(&self) -> Vec<(String, Value)> {
+        let mut all = Vec::new();
+        collect("", &self.0, &mut all);
+        for (name, definition) in self.0["$defs"].as_object().unwrap() {
+            collect(name, definition, &mut all);
+        }
+        all
+    }
+
+    fn compare(
+        &self,
+        schema: &Value,
+        value: &Value,
+        place: &str,
+        undescribed: &mut Vec<String>,
+        seen: &mut BTreeSet<String>,
+    ) {
+        let (name, schema) = self.resolve(schema);
+        match value {
+            Value::Array(items) => {
+                items.iter().for_each(|item| self.compare(&schema["items"], item, place, undescribed, seen));
+            }
+            Value::Object(fields) if schema.get("properties").is_some() => {
+                for (key, field) in fields {
+                    let place = format!("{place}/{key}");
+                    match property(schema, value, key) {
+                        Some((kind, described)) => {
+                            seen.insert(format!("{name}{kind}.{key}"));
+                            self.compare(described, field, &place, undescribed, seen);
+                        }
+                        None => undescribed.push(place),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Follows references; of `anyOf [X, null]` it is X that describes.
+    fn resolve<'a>(&'a self, schema: &'a Value) -> (&'a str, &'a Value) {
+        if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
+            return (name, &self.0["$defs"][name]);
+        }
+        match schema["anyOf"].get(0) {
+            Some(first) => self.resolve(first),
+            None => ("", schema),
+        }
+    }
+}
+
+/// The description of a property: among the common ones, or among those of the value's `kind`.
+fn property<'a>(schema: &'a Value, value: &Value, key: &str) -> Option<(String, &'a Value)> {
+    if let Some(common) = schema["properties"].get(key) {
+        return Some((String::new(), common));
+    }
+    let kind = value["kind"].as_str()?;
+    let of_kind = schema["allOf"].as_array()?.iter().find(|case| case["if"]["properties"]["kind"]["const"] == kind)?;
+    Some((format!(".{kind}"), of_kind["then"]["properties"].get(key)?))
+}
+
+fn collect(name: &str, schema: &Value, all: &mut Vec<(String, Value)>) {
+    let properties = |schema: &Value| schema["properties"].as_object().cloned().unwrap_or_default();
+    all.extend(properties(schema).into_iter().map(|(key, described)| (format!("{name}.{key}"), described)));
+    for case in schema["allOf"].as_array().into_iter().flatten() {
+        let kind = case["if"]["properties"]["kind"]["const"].as_str().unwrap_or_default();
+        let own = properties(&case["then"]).into_iter();
+        all.extend(own.map(|(key, described)| (format!("{name}.{kind}.{key}"), described)));
+    }
+}

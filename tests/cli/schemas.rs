@@ -1,0 +1,346 @@
+//! The published schemas against the program: what it prints, and what it reads.
+
+use crate::called::{ARCHIVES, folder, loadline, read, root};
+use crate::schema::Schema;
+use loadline::doubt::Doubt;
+use loadline::error::Result;
+use loadline::record::DoubtRecord;
+use loadline::scenario::{Scenario, parse};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+const RESULTS: &str = "results.schema.json";
+const SCENARIO: &str = "scenario.schema.json";
+/// Releases that `found` stands for in these tests.
+const RELEASES: [u32; 2] = [17, 25];
+
+fn document(archive: &str) -> Value {
+    let called = loadline(&["report", archive, "--json"]);
+    assert_eq!(called.code, 0, "{called}");
+    serde_json::from_str(&called.stdout).unwrap()
+}
+
+#[test]
+fn every_result_is_as_described() {
+    let schema = Schema::published(RESULTS);
+    let archives = ARCHIVES.map(|name| format!("archives/{name}"));
+    for archive in archives.iter().map(String::as_str).chain(["sealed/version-1"]) {
+        let document = document(archive);
+        assert_eq!(schema.complaints(&document), [] as [&str; 0], "{archive}");
+        assert_eq!(schema.undescribed(&document), [] as [&str; 0], "{archive}");
+    }
+}
+
+#[test]
+fn the_results_schema_describes_nothing_else() {
+    let full = document("sealed/version-1");
+    assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0], "the sealed archive has every field");
+}
+
+#[test]
+fn every_property_has_a_description() {
+    for name in [RESULTS, SCENARIO] {
+        for (place, described) in Schema::published(name).described() {
+            let text = described["description"].as_str().unwrap_or("");
+            assert!(text.ends_with('.') && !text.ends_with(".."), "{name}: {place}: `{text}`");
+        }
+    }
+}
+
+#[test]
+fn a_number_says_its_unit() {
+    let unit_of = |place: &str| {
+        let name = place.rsplit('.').next().unwrap();
+        let has = |part: &str| name.split('_').any(|word| word == part);
+        [("bytes", "bytes"), ("ms", "ms"), ("us", "µs"), ("s", " s")].into_iter().find(|(part, _)| has(part))
+    };
+    for (place, described) in Schema::published(RESULTS).described() {
+        let numeric =
+            described["type"].to_string().contains("integer") || described["type"].to_string().contains("number");
+        // A rate is told by its whole name.
+        if let (true, false, Some((_, unit))) = (numeric, place.ends_with("_per_s"), unit_of(&place)) {
+            assert!(described["description"].as_str().unwrap().contains(unit), "{place}: no `{unit}`");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_result_is_refused() {
+    let schema = Schema::published(RESULTS);
+    let right = document("archives/two");
+    let check = |pointer: &str, wrong: Value| {
+        let mut document = right.clone();
+        *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = wrong;
+        assert!(!schema.accepts(&document), "{pointer}");
+    };
+    check("/schema", json!("loadline.result/2"));
+    check("/conditions/machine/cgroup", json!("v3"));
+    check("/trials/0/outcome", json!("done"));
+    check("/trials/0/marks/0/rss_bytes", json!(null));
+    check("/trials/0/marks/0/rss_bytes", json!(-1));
+    check("/trials/0/marks/0/rss_bytes", json!(1.5));
+    check("/trials/0/phases/0/failed", json!({"status": 0}));
+    check("/trials/0/phases/0/service_ms/p99", json!("4.2"));
+    check("/trials/0/doubts/0", json!({"kind": "shared_cpus", "text": "no next step"}));
+    check("/trials/0/doubts/0", json!({"kind": "swap_in_use", "text": "", "next": ""}));
+}
+
+#[test]
+fn readers_may_meet_new_fields_and_new_doubts() {
+    let mut document = document("archives/two");
+    document["trials"][0]["later"] = json!(1);
+    document["trials"][0]["doubts"][0] = json!({"kind": "later", "text": "t", "next": "n", "more": 1});
+    assert_eq!(Schema::published(RESULTS).complaints(&document), [] as [&str; 0]);
+}
+
+/// Each kind of doubt once. The match below does not compile when one is missing here.
+pub(crate) fn doubts() -> Vec<Doubt> {
+    let (phase, why) = (|| "steady".to_owned(), || "why".to_owned());
+    vec![
+        Doubt::NoisyMachine { phase: phase(), foreign_cores: 0.5, steal_share: 0.1 },
+        Doubt::GeneratorSaturated { phase: phase(), cpu_share: 0.95, subject_share: Some(0.5) },
+        Doubt::SharedCpus,
+        Doubt::FlagsIgnored { flags: vec!["-XX:+UseX".to_owned()] },
+        Doubt::FlagChanged { asked: "-XX:X=1".to_owned(), in_force: "-XX:X=2".to_owned() },
+        Doubt::LoadFailures { phase: phase(), failed: 1, requests: 2, kinds: "1 reset".to_owned() },
+        Doubt::CutShort { phase: phase(), why: why() },
+        Doubt::LimitNotSeen { limit_bytes: 1, heap_bytes_max: 2 },
+        Doubt::Plateau40Ms { phase: phase(), p50_ms: 40.0 },
+        Doubt::HugePagesAlways,
+        Doubt::SwapInUse { swap_bytes: 1 },
+        Doubt::CountersMissing { why: why() },
+        Doubt::AttachMissing { why: why() },
+        Doubt::ReadFailed { mark: "warm".to_owned(), why: why() },
+        Doubt::SeveralJvms { pid: 1, others: vec![2] },
+        Doubt::LogIncomplete { why: why() },
+    ]
+}
+
+/// Position in [`doubts`].
+fn position(doubt: &Doubt) -> usize {
+    match doubt {
+        Doubt::NoisyMachine { .. } => 0,
+        Doubt::GeneratorSaturated { .. } => 1,
+        Doubt::SharedCpus => 2,
+        Doubt::FlagsIgnored { .. } => 3,
+        Doubt::FlagChanged { .. } => 4,
+        Doubt::LoadFailures { .. } => 5,
+        Doubt::CutShort { .. } => 6,
+        Doubt::LimitNotSeen { .. } => 7,
+        Doubt::Plateau40Ms { .. } => 8,
+        Doubt::HugePagesAlways => 9,
+        Doubt::SwapInUse { .. } => 10,
+        Doubt::CountersMissing { .. } => 11,
+        Doubt::AttachMissing { .. } => 12,
+        Doubt::ReadFailed { .. } => 13,
+        Doubt::SeveralJvms { .. } => 14,
+        Doubt::LogIncomplete { .. } => 15,
+    }
+}
+
+#[test]
+fn every_kind_of_doubt_is_described() {
+    let schema = Schema::published(RESULTS);
+    let mut document = document("archives/failed");
+    for (index, doubt) in doubts().into_iter().enumerate() {
+        assert_eq!(position(&doubt), index);
+        document["trials"][0]["doubts"] = json!([DoubtRecord::from(doubt.clone())]);
+        assert_eq!(schema.complaints(&document), [] as [&str; 0], "{doubt:?}");
+        assert_eq!(schema.undescribed(&document), [] as [&str; 0], "{doubt:?}");
+    }
+}
+
+// ---- Scenarios ----
+
+fn parsed(text: &str) -> Result<Scenario> {
+    parse(text, Path::new("/base"), &RELEASES)
+}
+
+/// What the schema objects to; text that is no YAML counts as one objection.
+fn complaints(schema: &Schema, text: &str) -> Vec<String> {
+    match yaml_serde::from_str::<Value>(text) {
+        Ok(value) => schema.complaints(&value),
+        Err(cause) => vec![cause.to_string()],
+    }
+}
+
+/// Every scenario of the repository.
+fn scenarios() -> Vec<PathBuf> {
+    let mut found = vec![root().join("src/cli/demo.loadline.yaml")];
+    let mut folders = vec![root().join("scenarios"), folder().join("archives")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false if path.to_string_lossy().ends_with(".loadline.yaml") => found.push(path),
+                false => {}
+            }
+        }
+    }
+    assert!(found.len() >= 5, "{found:?}");
+    found
+}
+
+#[test]
+fn every_scenario_is_as_described() {
+    let schema = Schema::published(SCENARIO);
+    for path in scenarios() {
+        let text = read(&path);
+        assert_eq!(complaints(&schema, &text), [] as [&str; 0], "{}", path.display());
+        parsed(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+}
+
+const PLAIN: &str = "\
+name: plain
+subject:
+  command: [java, '{jvm}', -jar, app.jar, '{port}']
+  env: {LANG: C}
+  ready: {http: /hello, within: 30s}
+  end_within: 5s
+configurations:
+  small: {heap: 6m, gc: serial, jvm: [-Xss256k], jdk: 17, env: {A: 1}, limit: 128m, args: [a], cpus: 0, nmt: off}
+load:
+  - warmup: {same: steady}
+  - steady: {closed: {connections: 25, requests: 5000}, put: /x, headers: {A: b}, body: {size: 1k}, expect: 204}
+  - rest: {idle: 5s}
+marks: [start, loaded]
+trials: 2
+seed: 7
+sample_hz: 20
+load_cpus: 1
+";
+
+fn changed(from: &str, to: &str) -> String {
+    assert!(PLAIN.contains(from), "{from}");
+    PLAIN.replacen(from, to, 1)
+}
+
+#[test]
+fn what_is_right_is_right_for_both() {
+    let schema = Schema::published(SCENARIO);
+    let check = |from: &str, to: &str| {
+        let text = changed(from, to);
+        assert_eq!(complaints(&schema, &text), [] as [&str; 0], "{to}");
+        parsed(&text).unwrap_or_else(|error| panic!("{to}: {error}"));
+    };
+    check("name: plain", "name: 2021");
+    check("heap: 6m", "heap: 6MiB");
+    check("heap: 6m", "heap: 6291456");
+    check("heap: 6m", "heap: 1.5 g");
+    check("gc: serial", "gc: G1GC");
+    check("jdk: 17", "jdk: /opt/jdk-17");
+    check("jdk: 17", "jdk: '17'");
+    check("cpus: 0", "cpus: '0-2,5'");
+    check("cpus: 0", "cpus: all");
+    check("nmt: off", "nmt: summary");
+    check("within: 30s", "within: 90");
+    check("within: 30s", "within: 1.5m");
+    check("http: /hello", "tcp: true");
+    check("http: /hello", "log: 'Started in \\d+'");
+    check("http: /hello", "phase: ready");
+    check("requests: 5000", "duration: 500ms");
+    check("connections: 25, ", "");
+    check("body: {size: 1k}", "body: {file: a.bin}");
+    check("put: /x", "post: /x");
+    check(", body: {size: 1k}", ", keep_alive: false, timeout: 2s");
+    check("  env: {LANG: C}\n", "  env: {LANG: C}\n  build: make\n  dir: a\n  host: localhost\n  port: 8080\n");
+    let small = PLAIN.lines().find(|line| line.starts_with("  small:")).unwrap();
+    let configurations = format!("configurations:\n{small}\n");
+    check(&configurations, "");
+    check(&configurations, "configurations: {a: {}, b: {gc: z}}\n");
+    check(
+        &configurations,
+        "matrix: {gc: [g1, serial], heap: [6m, 8m], jdk: [17, found], limit: [64m], nmt: [off], exclude: [{gc: g1, jdk: 17}]}\n",
+    );
+}
+
+#[test]
+fn what_is_wrong_is_wrong_for_both() {
+    let schema = Schema::published(SCENARIO);
+    let check = |from: &str, to: &str| {
+        let text = changed(from, to);
+        assert_ne!(complaints(&schema, &text), [] as [&str; 0], "the schema accepts: {to}");
+        assert!(parsed(&text).is_err(), "the parser accepts: {to}");
+    };
+    // Misspelt keys, at every depth.
+    check("name:", "nam:");
+    check("subject:", "subjekt:");
+    check("command:", "comand:");
+    check("within:", "whitin:");
+    check("heap:", "heep:");
+    check("idle:", "idel:");
+    check("connections:", "conections:");
+    check("size:", "sice:");
+    check("sample_hz:", "sample-hz:");
+    // Wrong types.
+    check("[java, '{jvm}', -jar, app.jar, '{port}']", "java -jar app.jar");
+    check("env: {LANG: C}", "env: [LANG]");
+    check("jvm: [-Xss256k]", "jvm: -Xss256k");
+    check("connections: 25", "connections: many");
+    check("connections: 25", "connections: 2.5");
+    check("headers: {A: b}", "headers: [A]");
+    check("trials: 2", "trials: two");
+    check("marks: [start, loaded]", "marks: start");
+    check("load:\n  - warmup: {same: steady}\n", "load:\n  - [warmup]\n");
+    // Wrong values.
+    check("heap: 6m", "heap: 6q");
+    check("heap: 6m", "heap: -6");
+    check("gc: serial", "gc: g2");
+    check("jdk: 17", "jdk: seventeen");
+    check("cpus: 0", "cpus: first");
+    check("nmt: off", "nmt: detail");
+    check("within: 30s", "within: soon");
+    check("connections: 25", "connections: 0");
+    check("requests: 5000", "requests: 0");
+    check("put: /x", "put: x");
+    check("expect: 204", "expect: 20");
+    check("marks: [start, loaded]", "marks: [start, lunch]");
+    check("trials: 2", "trials: 0");
+    check("sample_hz: 20", "sample_hz: 1000");
+    check("subject:\n", "subject:\n  port: 0\n");
+    check("command: [java, '{jvm}', -jar, app.jar, '{port}']", "command: []");
+    // Both of two that exclude each other, or none.
+    check("requests: 5000", "requests: 5000, duration: 5s");
+    check(", requests: 5000", "");
+    check("put: /x", "put: /x, get: /x");
+    check("put: /x, ", "");
+    check("put: /x", "get: /x");
+    check("http: /hello", "http: /hello, tcp: true");
+    check("http: /hello, ", "");
+    check("body: {size: 1k}", "body: {size: 1k, file: a}");
+    check("same: steady", "same: steady, get: /x");
+    check("idle: 5s", "idle: 5s, timeout: 1s");
+    check("closed: {connections: 25, requests: 5000}, ", "");
+    check("configurations:\n", "matrix: {gc: [g1]}\nconfigurations:\n");
+    check("  - rest: {idle: 5s}\n", "  - rest: {idle: 5s}\n    more: {idle: 5s}\n");
+    check("name: plain\n", "");
+    check("  command: [java, '{jvm}', -jar, app.jar, '{port}']\n", "");
+}
+
+#[test]
+fn both_know_the_same_keys() {
+    let schema = Schema::published(SCENARIO);
+    let described = schema.described();
+    let check = |definition: &str, from: &str, to: &str| {
+        let error = parsed(&changed(from, to)).unwrap_err();
+        assert!(error.what.contains("unknown key `zzzzzzzzzzzz`"), "{error}");
+        let hint = error.hint.unwrap();
+        let known: BTreeSet<&str> = hint.split('`').skip(1).step_by(2).collect();
+        let prefix = format!("{definition}.");
+        let keys = described.iter().filter_map(|(place, _)| place.strip_prefix(&prefix));
+        assert_eq!(keys.collect::<BTreeSet<_>>(), known, "{definition}");
+    };
+    let unknown = "zzzzzzzzzzzz: 1";
+    check("", "name: plain", unknown);
+    check("subject", "end_within: 5s", unknown);
+    check("ready", "within: 30s", unknown);
+    check("configuration", "heap: 6m", unknown);
+    check("phase", "same: steady", unknown);
+    check("closed", "requests: 5000", unknown);
+    check("body", "size: 1k", unknown);
+    check("matrix", "configurations:\n", &format!("matrix: {{{unknown}}}\nconfigurations:\n"));
+    check("combination", "configurations:\n", &format!("matrix: {{exclude: [{{{unknown}}}]}}\nconfigurations:\n"));
+}

@@ -1,0 +1,105 @@
+//! What is typed wrong, and what the help promises.
+
+use crate::called::{Called, folder, loadline, loadline_in, read};
+use tempfile::TempDir;
+
+#[test]
+fn version() {
+    let called = loadline(&["--version"]);
+    let expected =
+        Called { code: 0, stdout: format!("loadline {}\n", env!("CARGO_PKG_VERSION")), stderr: String::new() };
+    assert_eq!(called, expected);
+}
+
+#[test]
+fn the_help_promises_the_exit_codes() {
+    let called = loadline(&["--help"]);
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""));
+    let table = called.stdout.find("Exit codes:").unwrap();
+    insta::assert_snapshot!(called.stdout[table..]);
+}
+
+#[test]
+fn the_help_names_every_verb_and_is_plain_text() {
+    let called = loadline(&["--help"]);
+    for verb in ["demo", "weigh", "run", "report", "doctor"] {
+        assert!(called.stdout.contains(&format!("\n  {verb} ")), "{verb} is missing: {called}");
+        let own = loadline(&[verb, "--help"]);
+        assert_eq!((own.code, own.stderr.as_str()), (0, ""), "{verb}");
+        assert!(!own.stdout.contains('\x1b'), "{verb}");
+    }
+}
+
+#[test]
+fn an_unknown_flag() {
+    insta::assert_snapshot!(loadline(&["weigh", "--connection", "25", "--", "java", "-jar", "app.jar"]));
+}
+
+#[test]
+fn an_unknown_verb() {
+    insta::assert_snapshot!(loadline(&["wiegh", "--", "java", "-jar", "app.jar"]));
+}
+
+#[test]
+fn a_wrong_value() {
+    insta::assert_snapshot!(loadline(&["weigh", "--heap", "6q", "--", "java", "-jar", "app.jar"]));
+}
+
+#[test]
+fn no_verb() {
+    let called = loadline(&[]);
+    assert_eq!((called.code, called.stdout.as_str()), (2, ""));
+    assert!(called.stderr.contains("Usage: loadline"), "{called}");
+}
+
+#[test]
+fn no_place_for_the_load() {
+    insta::assert_snapshot!(loadline(&["weigh", "--", "java", "-jar", "app.jar"]));
+}
+
+/// `run` on this text; it is refused before anything is started or written.
+fn run(scenario: &str) -> Called {
+    let place = TempDir::new().unwrap();
+    std::fs::write(place.path().join("x.loadline.yaml"), scenario).unwrap();
+    let called = loadline_in(place.path(), &["run", "x.loadline.yaml"]);
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "it left something: {called}");
+    called
+}
+
+fn scenario(from: &str, to: &str) -> String {
+    let text = read(folder().join("archives/two.loadline.yaml"));
+    assert!(text.contains(from), "{from}");
+    text.replacen(from, to, 1)
+}
+
+#[test]
+fn a_misspelt_key() {
+    insta::assert_snapshot!(run(&scenario("requests: 4000", "request: 4000")));
+}
+
+#[test]
+fn a_key_like_none() {
+    insta::assert_snapshot!(run(&scenario("load_cpus: 0", "colour: blue")));
+}
+
+#[test]
+fn a_wrong_type() {
+    insta::assert_snapshot!(run(&scenario("requests: 4000", "requests: many")));
+}
+
+#[test]
+fn a_key_without_effect() {
+    insta::assert_snapshot!(run(&scenario("{same: steady}", "{same: steady, get: /}")));
+}
+
+#[test]
+fn no_scenario() {
+    insta::assert_snapshot!(loadline(&["run", "no-such.loadline.yaml"]));
+}
+
+#[test]
+fn an_unknown_configuration() {
+    let place = TempDir::new().unwrap();
+    std::fs::write(place.path().join("x.loadline.yaml"), scenario("name: two", "name: two")).unwrap();
+    insta::assert_snapshot!(loadline_in(place.path(), &["run", "x.loadline.yaml", "--only", "zgc"]));
+}
