@@ -220,6 +220,20 @@ pub fn parse_count(text: &str) -> Result<u64, ParseError> {
     Ok(count as u64)
 }
 
+/// A count in a file: an integer, or a text as [`parse_count`] reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count(pub u64);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match TextOrNumber::deserialize(from)? {
+            TextOrNumber::Number(n) => Ok(Self(n)),
+            TextOrNumber::Text(text) => parse_count(&text).map(Self).map_err(serde::de::Error::custom),
+            TextOrNumber::Fraction(n) => parse_count(&n.to_string()).map(Self).map_err(serde::de::Error::custom),
+        }
+    }
+}
+
 /// `36300` as `36,300`.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();

@@ -111,7 +111,7 @@ pub struct Trial {
     pub marks: Vec<Mark>,
     /// Stretches of load and rest, in time order.
     pub phases: Vec<PhaseRecord>,
-    /// Highest RSS the kernel saw.
+    /// Highest RSS seen: the kernel's own mark (VmHWM) at the last weighing, or a later sample above it.
     pub rss_bytes_peak: Option<u64>,
     /// How the subject ended.
     pub end: Option<End>,
@@ -138,7 +138,7 @@ pub struct Jvm {
     pub collector: Option<String>,
     /// Options asked for by the configuration.
     pub options: Vec<String>,
-    /// How they reached the JVM: `command_line`, `placeholder` or `JDK_JAVA_OPTIONS`.
+    /// How they reached the JVM: `command_line`, `placeholder`, `none_needed`, or the name of an environment variable.
     pub options_through: String,
     /// Flags in force that differ from their defaults, `-XX:` form; `null` where the JVM could not be asked.
     pub flags: Option<Vec<String>>,
@@ -232,7 +232,8 @@ pub struct Observer {
 /// How the subject ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct End {
-    /// `as_asked`, `killed_after_term`, `by_itself`, `oom_kill`, `out_of_memory_error`.
+    /// `as_asked`, `killed_after_term`, `by_itself`, `oom_kill`, `out_of_memory_error`,
+    /// `guardian_lost`.
     pub cause: String,
     /// Exit code, where it exited.
     pub exit_code: Option<i32>,

@@ -46,7 +46,7 @@ pub struct Table {
 pub fn summarize(conditions: &Conditions, trials: &[Trial], missing: &[String]) -> Summary {
     let mut blocks =
         vec![Block::Heading(format!("{}, weighed by loadline {}", conditions.scenario, conditions.loadline))];
-    blocks.push(Block::Facts(shared_facts(conditions, trials)));
+    blocks.push(Block::Facts(shared_facts(conditions)));
     for trial in trials {
         blocks.extend(of_trial(trial, trials.len() > 1));
     }
@@ -60,7 +60,7 @@ pub fn summarize(conditions: &Conditions, trials: &[Trial], missing: &[String]) 
     Summary { blocks }
 }
 
-fn shared_facts(conditions: &Conditions, trials: &[Trial]) -> Vec<(String, String)> {
+fn shared_facts(conditions: &Conditions) -> Vec<(String, String)> {
     let machine = &conditions.machine;
     let mut facts = vec![(
         "machine".to_owned(),
@@ -72,9 +72,6 @@ fn shared_facts(conditions: &Conditions, trials: &[Trial]) -> Vec<(String, Strin
             machine.cgroup
         ),
     )];
-    if let Some(trial) = trials.first() {
-        facts.push(("cpus".to_owned(), cpus(trial)));
-    }
     if let Some(load) = machine.load_average_1m {
         facts.push(("host load".to_owned(), format!("{load:.2} before the first trial (1 min average)")));
     }
@@ -130,6 +127,7 @@ fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
         }
     }
     fact("command", crate::scenario::shell_words(&trial.command));
+    fact("cpus", cpus(trial));
     fact("limit", trial.limit_bytes.map_or("none".to_owned(), |limit| Bytes(limit).to_string()));
     if let Some(ready) = trial.ready_s {
         fact("ready", format!("after {ready:.2} s"));

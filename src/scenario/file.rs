@@ -3,7 +3,7 @@
 use super::matrix::Matrix;
 use super::*;
 use crate::error::{Error, Result};
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, Count, Span};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -143,7 +143,7 @@ struct PhaseFile {
 #[serde(deny_unknown_fields)]
 struct ClosedFile {
     connections: Option<u32>,
-    requests: Option<u64>,
+    requests: Option<Count>,
     duration: Option<Span>,
 }
 
@@ -211,8 +211,9 @@ impl SubjectFile {
         let within = self.ready.as_ref().and_then(|ready| ready.within).unwrap_or(defaults::READY_WITHIN);
         let ready = match self.ready {
             Some(ready) => ready.resolve()?,
-            None => first_get.map_or(Ready::Tcp, Ready::Http),
+            None => None,
         };
+        let ready = ready.unwrap_or_else(|| first_get.map_or(Ready::Tcp, Ready::Http));
         Ok(Subject {
             build: self.build,
             command: self.command.into_iter().map(Scalar::text).collect(),
@@ -228,13 +229,15 @@ impl SubjectFile {
 }
 
 impl ReadyFile {
-    fn resolve(self) -> Result<Ready> {
+    /// `None` where only `within` is given.
+    fn resolve(self) -> Result<Option<Ready>> {
         match (self.http, self.tcp.unwrap_or(false), self.log, self.phase) {
-            (Some(path), false, None, None) => format!("http:{path}").parse().map_err(Error::request),
-            (None, true, None, None) => Ok(Ready::Tcp),
-            (None, false, Some(pattern), None) => format!("log:{pattern}").parse().map_err(Error::request),
-            (None, false, None, Some(name)) => Ok(Ready::Phase(name)),
-            _ => Err(Error::request("`ready` takes exactly one of `http`, `tcp`, `log`, `phase`")),
+            (Some(path), false, None, None) => format!("http:{path}").parse().map(Some).map_err(Error::request),
+            (None, true, None, None) => Ok(Some(Ready::Tcp)),
+            (None, false, Some(pattern), None) => format!("log:{pattern}").parse().map(Some).map_err(Error::request),
+            (None, false, None, Some(name)) => Ok(Some(Ready::Phase(name))),
+            (None, false, None, None) => Ok(None),
+            _ => Err(Error::request("`ready` takes at most one of `http`, `tcp`, `log`, `phase`")),
         }
     }
 }
@@ -340,7 +343,7 @@ impl PhaseFile {
 impl ClosedFile {
     fn resolve(self) -> Result<Schedule> {
         let until = match (self.requests, self.duration) {
-            (Some(requests), None) => Until::Requests(requests),
+            (Some(Count(requests)), None) => Until::Requests(requests),
             (None, Some(duration)) => Until::Elapsed(duration),
             _ => return Err(Error::request("`closed` takes exactly one of `requests`, `duration`")),
         };

@@ -71,7 +71,7 @@ pub struct Subject {
     pub build: Option<String>,
     /// Program and arguments. Placeholders: `{jvm}`, `{port}`, `{jdk}` (path of the JDK's `java`), `{args}`.
     pub command: Vec<String>,
-    /// Working directory; absolute once resolved.
+    /// Working directory; the folder of the scenario file where it names none.
     pub dir: Option<PathBuf>,
     /// Environment for all configurations.
     pub env: Vec<(String, String)>,

@@ -282,6 +282,7 @@ impl<'a> Trialling<'a> {
 
     fn pass_on(&mut self, phase: Option<&str>, sample: &Sample) {
         self.rss_bytes_max = self.rss_bytes_max.max(sample.rss_bytes);
+        self.trial.rss_bytes_peak = self.trial.rss_bytes_peak.max(Some(sample.rss_bytes));
         (self.emit)(Event::Sample { phase, sample });
     }
 

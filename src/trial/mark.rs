@@ -9,6 +9,7 @@ use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::smaps;
 use crate::record::{Heap, Mark, NmtCategory, NmtRecord};
 use crate::scenario::{MarkPoint, Nmt};
+use crate::units::Growth;
 
 /// Reads that failed at a mark, in words.
 type Failed = Vec<String>;
@@ -32,8 +33,10 @@ impl Trialling<'_> {
             mark.nmt = native_memory(&mut self.watched, &mut failed);
         }
         mark.took_ms = (self.setup.clock.now_ns() - begin_ns) as f64 / 1e6;
-        (self.emit)(Event::Marked(&mark));
-        self.trial.marks.push(mark);
+        if mark.rss_bytes > 0 {
+            (self.emit)(Event::Marked(&mark));
+            self.trial.marks.push(mark);
+        }
         self.doubt_reads(point, failed);
     }
 
@@ -68,7 +71,7 @@ impl Trialling<'_> {
                 mark.file_bytes = Some(status.rss_file.0 + status.rss_shmem.0);
                 mark.swap_bytes = Some(status.swap.0);
                 mark.threads = Some(status.threads);
-                self.trial.rss_bytes_peak = Some(status.rss_peak.0);
+                self.trial.rss_bytes_peak = self.trial.rss_bytes_peak.max(Some(status.rss_peak.0));
             }
             Err(cause) => failed.push(cause.to_string()),
         }
@@ -115,10 +118,11 @@ fn native_memory(watched: &mut Watched, failed: &mut Failed) -> Option<NmtRecord
     };
     let mut ask = |command: &str| watched.ask(command)?.map_err(|why| failed.push(why)).ok();
     let text = ask(command)?;
+    let since_baseline = watched.baseline;
     let baseline = watched.baseline || ask("VM.native_memory baseline").is_some();
     watched.baseline = baseline;
     match NativeMemory::parse(&text) {
-        Ok(memory) => Some(record(&memory)),
+        Ok(memory) => Some(record(&memory, since_baseline)),
         Err(cause) => {
             failed.push(cause.to_string());
             None
@@ -126,17 +130,19 @@ fn native_memory(watched: &mut Watched, failed: &mut Failed) -> Option<NmtRecord
     }
 }
 
-fn record(memory: &NativeMemory) -> NmtRecord {
+/// The reply as it is recorded. A difference that the JVM leaves out is none, which is 0 once there is a baseline.
+fn record(memory: &NativeMemory, since_baseline: bool) -> NmtRecord {
+    let growth = |growth: Option<Growth>| growth.map(|growth| growth.0).or(since_baseline.then_some(0));
     let category = |category: &Category| NmtCategory {
         name: category.name.clone(),
         committed_bytes: category.amount.committed.0,
         reserved_bytes: category.amount.reserved.0,
-        growth_bytes: category.amount.committed_growth.map(|growth| growth.0),
+        growth_bytes: growth(category.amount.committed_growth),
     };
     NmtRecord {
         total_committed_bytes: memory.total.committed.0,
         total_reserved_bytes: memory.total.reserved.0,
-        total_growth_bytes: memory.total.committed_growth.map(|growth| growth.0),
+        total_growth_bytes: growth(memory.total.committed_growth),
         categories: memory.categories.iter().map(category).collect(),
     }
 }

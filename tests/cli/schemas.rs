@@ -101,6 +101,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::NoisyMachine { phase: phase(), foreign_cores: 0.5, steal_share: 0.1 },
         Doubt::GeneratorSaturated { phase: phase(), cpu_share: 0.95, subject_share: Some(0.5) },
         Doubt::SharedCpus,
+        Doubt::CollectorByCpus { cpus: 1, cores: 2, collector: "Serial".to_owned() },
         Doubt::FlagsIgnored { flags: vec!["-XX:+UseX".to_owned()] },
         Doubt::FlagChanged { asked: "-XX:X=1".to_owned(), in_force: "-XX:X=2".to_owned() },
         Doubt::LoadFailures { phase: phase(), failed: 1, requests: 2, kinds: "1 reset".to_owned() },
@@ -123,19 +124,20 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::NoisyMachine { .. } => 0,
         Doubt::GeneratorSaturated { .. } => 1,
         Doubt::SharedCpus => 2,
-        Doubt::FlagsIgnored { .. } => 3,
-        Doubt::FlagChanged { .. } => 4,
-        Doubt::LoadFailures { .. } => 5,
-        Doubt::CutShort { .. } => 6,
-        Doubt::LimitNotSeen { .. } => 7,
-        Doubt::Plateau40Ms { .. } => 8,
-        Doubt::HugePagesAlways => 9,
-        Doubt::SwapInUse { .. } => 10,
-        Doubt::CountersMissing { .. } => 11,
-        Doubt::AttachMissing { .. } => 12,
-        Doubt::ReadFailed { .. } => 13,
-        Doubt::SeveralJvms { .. } => 14,
-        Doubt::LogIncomplete { .. } => 15,
+        Doubt::CollectorByCpus { .. } => 3,
+        Doubt::FlagsIgnored { .. } => 4,
+        Doubt::FlagChanged { .. } => 5,
+        Doubt::LoadFailures { .. } => 6,
+        Doubt::CutShort { .. } => 7,
+        Doubt::LimitNotSeen { .. } => 8,
+        Doubt::Plateau40Ms { .. } => 9,
+        Doubt::HugePagesAlways => 10,
+        Doubt::SwapInUse { .. } => 11,
+        Doubt::CountersMissing { .. } => 12,
+        Doubt::AttachMissing { .. } => 13,
+        Doubt::ReadFailed { .. } => 14,
+        Doubt::SeveralJvms { .. } => 15,
+        Doubt::LogIncomplete { .. } => 16,
     }
 }
 
@@ -243,6 +245,8 @@ fn what_is_right_is_right_for_both() {
     check("http: /hello", "phase: ready");
     check("requests: 5000", "duration: 500ms");
     check("connections: 25, ", "");
+    check("http: /hello, ", "");
+    check("requests: 5000", "requests: 5k");
     check("body: {size: 1k}", "body: {file: a.bin}");
     check("put: /x", "post: /x");
     check(", body: {size: 1k}", ", keep_alive: false, timeout: 2s");
@@ -309,7 +313,6 @@ fn what_is_wrong_is_wrong_for_both() {
     check("put: /x, ", "");
     check("put: /x", "get: /x");
     check("http: /hello", "http: /hello, tcp: true");
-    check("http: /hello, ", "");
     check("body: {size: 1k}", "body: {size: 1k, file: a}");
     check("same: steady", "same: steady, get: /x");
     check("idle: 5s", "idle: 5s, timeout: 1s");

@@ -157,19 +157,29 @@ fn kib(bytes: u64) -> String {
 }
 
 fn kib_signed(bytes: i64) -> String {
-    let sign = if bytes < 0 { "-" } else { "+" };
+    let sign = match bytes / 1024 {
+        0 => "",
+        n if n < 0 => "-",
+        _ => "+",
+    };
     format!("{sign}{}", grouped(bytes.unsigned_abs() / 1024))
 }
 
 /// A row for each trial.
+///
+/// The rate is that of the last working phase of the plan; a trial that did not come so far has none.
 pub(super) fn side_by_side(trials: &[Trial]) -> Table {
     let head =
         cells(["configuration", "start", "loaded", "rested", "coll.", "peak", "req/s", "p50", "p99", "GC", "GC ms"]);
+    let working = |trial: &'_ Trial| trial.phases.iter().filter(|phase| phase.model != "idle").count();
+    let furthest = trials.iter().max_by_key(|trial| working(trial));
+    let last = furthest.and_then(|trial| trial.phases.iter().rev().find(|phase| phase.model != "idle"));
+    let last = last.map(|phase| phase.name.as_str());
     let row = |trial: &Trial| {
         let mut row = vec![trial.configuration.clone()];
         row.extend(["start", "loaded", "rested", "collected"].map(|name| mib(rss(trial.mark(name)))));
         row.push(mib(trial.rss_bytes_peak));
-        let phase = trial.phases.iter().rev().find(|phase| phase.requests > 0);
+        let phase = trial.phases.iter().find(|phase| Some(phase.name.as_str()) == last);
         row.push(phase.map_or(NONE.to_owned(), |phase| grouped(phase.achieved_per_s.round() as u64)));
         let times = phase.and_then(|phase| phase.service_ms);
         row.push(times.map_or(NONE.to_owned(), |q| milliseconds(q.p50)));
@@ -180,7 +190,7 @@ pub(super) fn side_by_side(trials: &[Trial]) -> Table {
         row
     };
     let doubts = trials.iter().filter(|trial| !trial.doubts.is_empty()).count();
-    let mut notes = vec!["RSS at each mark; rate, service times and GC of the last phase under load.".to_owned()];
+    let mut notes = vec![format!("RSS at each mark; rate, service times and GC of {}.", last.unwrap_or("no phase"))];
     notes.push("One trial each shows no difference for sure: repeat it before you choose.".to_owned());
     if doubts > 0 {
         notes.push(format!("{doubts} of {} trials carry doubts (above).", trials.len()));
