@@ -34,13 +34,31 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             return code.into();
         }
     };
-    match dispatch(args, typed) {
-        Ok(code) => code.into(),
-        Err(error) => {
+    report_panics();
+    // What unwinds drops the running subject on its way, which ends it.
+    match std::panic::catch_unwind(|| dispatch(args, typed)) {
+        Ok(Ok(code)) => code.into(),
+        Ok(Err(error)) => {
             complain(&error);
             Code::from(error.kind).into()
         }
+        Err(_) => Code::Bug.into(),
     }
+}
+
+/// A panic is a bug: says so, and what to send, instead of Rust's own words.
+fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let what = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+        let version = env!("CARGO_PKG_VERSION");
+        complain(
+            &Error::bug(format!("a bug in Loadline {version}{place}: {what}"))
+                .hint("send this line and the command; what was finished is in the archive"),
+        );
+    }));
 }
 
 /// The command line as it repeats the run: the program by its name, not by its place.
