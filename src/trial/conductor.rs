@@ -87,6 +87,7 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
     let mut running = setup.spawner.start(&launch, setup.log.as_deref())?;
     let mut found = doubts::of_machine(setup.machine, plan.shared());
     let done = weigh(setup, trial, &mut running, &mut found, emit);
+    found.extend(running.output().out_of_memory_error().map(|error| Doubt::OutOfMemoryError { error }));
     found.extend(running.output().log_trouble().map(|trouble| Doubt::LogIncomplete { why: trouble.what }));
     let ended = running.end(setup.scenario.subject.end_within.0);
     found.extend(doubts::of_trial(trial));
@@ -211,17 +212,12 @@ impl<'a> Trialling<'a> {
         self.identify();
         for (index, phase) in scenario.load.iter().enumerate() {
             let done = self.phase(phase)?;
-            let answered = done.record.ok > 0;
-            if let PhaseKind::Work(_) = phase.kind {
-                let subject_cpus = self.running.launch().cpus.as_ref().map_or(1, Vec::len);
-                self.doubts.extend(doubts::of_phase(&done.record, &done.usage, subject_cpus));
-                if !answered {
-                    let error = ending::no_answer(&done.record, self.running);
-                    self.trial.phases.push(done.record);
-                    return Err(error);
-                }
+            let hopeless = matches!(phase.kind, PhaseKind::Work(_)) && done.record.ok == 0;
+            let error = hopeless.then(|| ending::no_answer(&done.record, self.running));
+            self.keep(phase, done);
+            if let Some(error) = error {
+                return Err(error);
             }
-            self.trial.phases.push(done.record);
             if phase.is_warmup() {
                 self.mark(MarkPoint::Warm);
             }

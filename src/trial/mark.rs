@@ -29,7 +29,8 @@ impl Trialling<'_> {
         self.watched.attach(&mut self.trial.observer, self.doubts);
         mark.heap = heap(&mut self.watched, point, &mut failed);
         if self.setup.configuration.nmt == Nmt::Summary {
-            mark.nmt = native_memory(&mut self.watched, &mut failed);
+            let first = self.trial.marks.iter().find_map(|mark| mark.nmt.as_ref());
+            mark.nmt = native_memory(&self.watched, &mut failed).map(|memory| record(&memory, first));
         }
         mark.took_ms = (self.setup.clock.now_ns() - begin_ns) as f64 / 1e6;
         (self.emit)(Event::Marked(&mark));
@@ -45,6 +46,10 @@ impl Trialling<'_> {
     /// A full collection; false where the JVM cannot be asked for one.
     fn collect(&mut self, failed: &mut Failed) -> bool {
         self.watched.attach(&mut self.trial.observer, self.doubts);
+        if let Some(why) = self.watched.collects_not {
+            failed.push(format!("no full GC: {why}"));
+            return false;
+        }
         match self.watched.ask("GC.run") {
             Some(Ok(_)) => true,
             Some(Err(why)) => {
@@ -107,36 +112,33 @@ fn heap(watched: &mut Watched, point: MarkPoint, failed: &mut Failed) -> Heap {
     }
 }
 
-/// The first mark sets the JVM's own baseline; later marks show the growth since.
-fn native_memory(watched: &mut Watched, failed: &mut Failed) -> Option<NmtRecord> {
-    let command = match watched.baseline {
-        true => "VM.native_memory summary.diff scale=KB",
-        false => "VM.native_memory summary scale=KB",
-    };
-    let mut ask = |command: &str| watched.ask(command)?.map_err(|why| failed.push(why)).ok();
-    let text = ask(command)?;
-    let baseline = watched.baseline || ask("VM.native_memory baseline").is_some();
-    watched.baseline = baseline;
-    match NativeMemory::parse(&text) {
-        Ok(memory) => Some(record(&memory)),
-        Err(cause) => {
-            failed.push(cause.to_string());
-            None
-        }
-    }
+fn native_memory(watched: &Watched, failed: &mut Failed) -> Option<NativeMemory> {
+    let text = watched.ask("VM.native_memory summary scale=KB")?.map_err(|why| failed.push(why)).ok()?;
+    NativeMemory::parse(&text).map_err(|cause| failed.push(cause.to_string())).ok()
 }
 
-fn record(memory: &NativeMemory) -> NmtRecord {
-    let category = |category: &Category| NmtCategory {
-        name: category.name.clone(),
-        committed_bytes: category.amount.committed.0,
-        reserved_bytes: category.amount.reserved.0,
-        growth_bytes: category.amount.committed_growth.map(|growth| growth.0),
+/// Growth is the difference to the first mark, not to the JVM's own baseline: that is taken a moment after the mark,
+/// and rounded by itself, so that its growth would not be what the marks show.
+fn record(memory: &NativeMemory, first: Option<&NmtRecord>) -> NmtRecord {
+    let growth = |now: u64, before: u64| now as i64 - before as i64;
+    let category = |category: &Category| {
+        let committed_bytes = category.amount.committed.0;
+        let before = |first: &NmtRecord| {
+            let before = first.categories.iter().find(|before| before.name == category.name);
+            before.map_or(0, |before| before.committed_bytes)
+        };
+        NmtCategory {
+            name: category.name.clone(),
+            committed_bytes,
+            reserved_bytes: category.amount.reserved.0,
+            growth_bytes: first.map(|first| growth(committed_bytes, before(first))),
+        }
     };
+    let total = memory.total.committed.0;
     NmtRecord {
-        total_committed_bytes: memory.total.committed.0,
+        total_committed_bytes: total,
         total_reserved_bytes: memory.total.reserved.0,
-        total_growth_bytes: memory.total.committed_growth.map(|growth| growth.0),
+        total_growth_bytes: first.map(|first| growth(total, first.total_committed_bytes)),
         categories: memory.categories.iter().map(category).collect(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::conductor::{Message, Trialling};
 use super::event::Event;
-use super::seconds_since;
+use super::{doubts, seconds_since};
 use crate::error::{Error, Result};
 use crate::load::{self, Control, End, GiveUp, Outcome, Plan};
 use crate::observe::machine::{self, CpuTimes};
@@ -39,7 +39,7 @@ impl Trialling<'_> {
     /// Runs a phase to its end.
     ///
     /// # Errors
-    /// `Interrupted`; `Subject` where the subject died or not one answer was correct.
+    /// `Interrupted`; `Subject` where the subject died. What the phase came to is in the record then.
     pub(super) fn phase(&mut self, phase: &Phase) -> Result<Done> {
         let description = describe(phase);
         (self.emit)(Event::PhaseStarted { name: &phase.name, description });
@@ -48,7 +48,7 @@ impl Trialling<'_> {
         let outcome = match &phase.kind {
             PhaseKind::Work(work) => Some(self.work(&phase.name, work)?),
             PhaseKind::Idle(span) => {
-                self.rest(&phase.name, *span)?;
+                self.rest(&phase.name, *span);
                 None
             }
         };
@@ -66,13 +66,28 @@ impl Trialling<'_> {
         record.subject.rss_bytes_max = (self.rss_bytes_max > 0).then_some(self.rss_bytes_max);
         (self.emit)(Event::PhaseEnded(&record));
         let usage = after.usage_since(&before);
-        match self.death() {
+        let stopped = match (self.setup.interrupted(), self.death()) {
+            (true, _) => Some(Error::interrupted()),
+            (false, death) => death,
+        };
+        let done = Done { record, usage };
+        match stopped {
+            // What it came to until then is kept, with the doubts about it.
             Some(error) => {
-                self.trial.phases.push(record);
+                self.keep(phase, done);
                 Err(error.at(format!("in phase {}", phase.name)))
             }
-            None => Ok(Done { record, usage }),
+            None => Ok(done),
         }
+    }
+
+    /// Puts a phase into the record.
+    pub(super) fn keep(&mut self, phase: &Phase, done: Done) {
+        if let PhaseKind::Work(_) = phase.kind {
+            let subject_cpus = self.running.launch().cpus.as_ref().map_or(1, Vec::len);
+            self.doubts.extend(doubts::of_phase(&done.record, &done.usage, subject_cpus));
+        }
+        self.trial.phases.push(done.record);
     }
 
     /// Drives the load on a thread and looks after everything else meanwhile.
@@ -119,10 +134,7 @@ impl Trialling<'_> {
         let mut give_up_ns = u64::MAX;
         loop {
             if let Some(outcome) = self.next_message(Some(name), LOOK_EVERY) {
-                return match (outcome, self.setup.interrupted()) {
-                    (_, true) => Err(Error::interrupted().at(format!("in phase {name}"))),
-                    (outcome, false) => outcome.map_err(|error| error.at(format!("in phase {name}"))),
-                };
+                return outcome.map_err(|error| error.at(format!("in phase {name}")));
             }
             let now_ns = self.setup.clock.now_ns();
             if !control.is_stopped() && (self.setup.interrupted() || self.has_died()) {
@@ -135,15 +147,13 @@ impl Trialling<'_> {
         }
     }
 
-    fn rest(&mut self, name: &str, span: Span) -> Result<()> {
+    /// Waits for the end of the span, or until the user or the subject's death ends it.
+    fn rest(&mut self, name: &str, span: Span) {
         let end_ns = self.setup.clock.now_ns() + span.0.as_nanos() as u64;
         loop {
             let left_ns = end_ns.saturating_sub(self.setup.clock.now_ns());
-            if left_ns == 0 || self.has_died() {
-                return Ok(());
-            }
-            if self.setup.interrupted() {
-                return Err(Error::interrupted().at(format!("in phase {name}")));
+            if left_ns == 0 || self.has_died() || self.setup.interrupted() {
+                return;
             }
             self.next_message(Some(name), LOOK_EVERY.min(Duration::from_nanos(left_ns)));
         }
