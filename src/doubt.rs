@@ -105,6 +105,11 @@ pub enum Doubt {
         /// What and why.
         why: String,
     },
+    /// The heap, or another pool, was exhausted.
+    OutOfMemoryError {
+        /// As the JVM printed it.
+        error: String,
+    },
     /// Several JVMs run below the command; only one was weighed.
     SeveralJvms {
         /// The one weighed.
@@ -162,6 +167,7 @@ impl Doubt {
             Self::CountersMissing { why } => format!("no JVM counters: {why}"),
             Self::AttachMissing { why } => format!("the JVM could not be asked: {why}"),
             Self::ReadFailed { mark, why } => format!("at mark {mark}: {why}"),
+            Self::OutOfMemoryError { error } => format!("the subject printed `{error}`"),
             Self::SeveralJvms { pid, others } => format!(
                 "several JVMs run below the command; weighed is {pid}, not {}",
                 others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
@@ -198,6 +204,9 @@ impl Doubt {
             Self::CountersMissing { .. } => "leave `-XX:+UsePerfData` on (the default)",
             Self::AttachMissing { .. } => "leave attaching enabled, and run as the subject's user or as root",
             Self::ReadFailed { .. } => "see `loadline doctor` for what this machine lets Loadline read",
+            Self::OutOfMemoryError { .. } => {
+                "raise the pool it names (`--heap` for the Java heap); what a dead thread did not do is in no figure"
+            }
             Self::SeveralJvms { .. } => "start the server itself as the command, or pick it by `--url`",
             Self::LogIncomplete { .. } => "free space in the archive's folder",
         }

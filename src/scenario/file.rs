@@ -280,7 +280,13 @@ fn resolve_load(phases: Vec<Named<PhaseFile>>, base: &Path) -> Result<Vec<Phase>
         Ok(kind) => Ok(Phase { name, kind }),
         Err(other) => match works.get(&other) {
             Some(kind) => Ok(Phase { name, kind: kind.clone() }),
-            None => Err(Error::request(format!("no phase is named `{other}`")).at(format!("phase: {name}"))),
+            None => {
+                let error = Error::request(format!("no phase is named `{other}`")).at(format!("phase: {name}"));
+                Err(match nearest(&other, works.keys().map(String::as_str)) {
+                    Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+                    None => error,
+                })
+            }
         },
     };
     resolved.into_iter().map(finish).collect()
@@ -457,6 +463,7 @@ load:
         check("connections: 25", "connections: 0", "between 1 and 100000");
         check("requests: 50000", "requests: 0", "between 1");
         check("same: steady", "same: stedy", "no phase is named `stedy`");
+        check("same: steady", "same: stedy", "did you mean `steady`?");
         check("get: /hello}", "get: hello}", "begins with `/`");
         check("idle: 5s", "idle: 5x", "not a span");
         check("idle: 5s", "idle: 5s, get: /x", "`get` would have no effect");

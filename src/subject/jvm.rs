@@ -13,7 +13,7 @@ pub fn is_jvm(pid: u32) -> Option<bool> {
     Some(maps.split(|&byte| byte == b'\n').any(loaded))
 }
 
-/// The JVMs among the processes, the one that serves first: who listens on the port, else who started last.
+/// The JVMs among the processes, the one that serves first: who listens on the port, then who started last.
 ///
 /// # Errors
 /// Names what did run when there is no JVM.
@@ -25,8 +25,8 @@ pub(super) fn find(processes: &[Process], port: u16) -> Result<Vec<u32>> {
     jvms.sort_by_key(|process| std::cmp::Reverse((process.started_ticks, process.pid)));
     let jvms: Vec<Process> = jvms.into_iter().cloned().collect();
     let serving = listening_on(&jvms, port);
-    let pids = jvms.iter().map(|process| process.pid).collect();
-    Ok(if serving.is_empty() { pids } else { serving })
+    let others = jvms.iter().map(|process| process.pid).filter(|pid| !serving.contains(pid));
+    Ok(serving.iter().copied().chain(others).collect())
 }
 
 fn none(processes: &[Process]) -> Error {

@@ -148,7 +148,8 @@ impl Running {
         ready::wait(self, within, interrupted)
     }
 
-    pub(super) fn clock(&self) -> Clock {
+    /// The clock it was started with.
+    pub fn clock(&self) -> Clock {
         self.clock
     }
 

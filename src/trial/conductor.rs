@@ -87,6 +87,7 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
     let mut running = setup.spawner.start(&launch, setup.log.as_deref())?;
     let mut found = doubts::of_machine(setup.machine, plan.shared());
     let done = weigh(setup, trial, &mut running, &mut found, emit);
+    found.extend(running.output().out_of_memory_error().map(|error| Doubt::OutOfMemoryError { error }));
     found.extend(running.output().log_trouble().map(|trouble| Doubt::LogIncomplete { why: trouble.what }));
     let ended = running.end(setup.scenario.subject.end_within.0);
     found.extend(doubts::of_trial(trial));

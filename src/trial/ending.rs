@@ -3,11 +3,16 @@
 use crate::error::{Error, ErrorKind};
 use crate::record::{End, Outcome, PhaseRecord, Trial};
 use crate::subject::{EndCause, Ended, Exit, Running};
+use std::time::Duration;
 
 /// Lines of the subject's output shown with an error.
 const SAID_LINES: usize = 10;
 /// Lines of the subject's output kept in the record.
 const KEPT_LINES: usize = 20;
+
+/// The guardian tells an exit code at once; this bounds the wait for it where a JVM died below a script that goes on.
+const EXIT_TOLD_WITHIN: Duration = Duration::from_millis(500);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// The outcome of a trial that was stopped by this error, or by none.
 pub(super) fn classify(trial: &mut Trial, error: Option<&Error>) {
@@ -54,6 +59,10 @@ pub(super) fn record(mut ended: Ended) -> End {
 
 /// The subject died while it was needed.
 pub(super) fn died(running: &Running) -> Error {
+    let until = running.clock().now() + EXIT_TOLD_WITHIN;
+    while running.ended().is_none() && !running.lost() && running.clock().now() < until {
+        std::thread::sleep(LOOK_EVERY);
+    }
     let how = running.ended().map_or_else(|| "its JVM is gone".to_owned(), |exit| exit.to_string());
     let what = if running.oom_kills() > 0 {
         format!("the subject was killed because its memory limit was reached: {how}")
@@ -71,7 +80,7 @@ pub(super) fn no_answer(phase: &PhaseRecord, running: &Running) -> Error {
     let failed = phase.failed.describe();
     let what = match phase.cut_short.as_deref() {
         _ if phase.requests == 0 => format!("the subject answered nothing in phase {}", phase.name),
-        _ => format!("not one of {} answers in phase {} was correct: {failed}", phase.requests, phase.name),
+        _ => format!("not one of {} requests in phase {} was answered correctly: {failed}", phase.requests, phase.name),
     };
     let mut error = Error::subject(what);
     if let Some(why) = &phase.cut_short {

@@ -48,6 +48,10 @@ impl Trialling<'_> {
     /// A full collection; false where the JVM cannot be asked for one.
     fn collect(&mut self, failed: &mut Failed) -> bool {
         self.watched.attach(&mut self.trial.observer, self.doubts);
+        if let Some(why) = self.watched.collects_not {
+            failed.push(format!("no full GC: {why}"));
+            return false;
+        }
         match self.watched.ask("GC.run") {
             Some(Ok(_)) => true,
             Some(Err(why)) => {

@@ -42,7 +42,7 @@ impl Trialling<'_> {
         let outcome = match &phase.kind {
             PhaseKind::Work(work) => Some(self.work(&phase.name, work)?),
             PhaseKind::Idle(span) => {
-                self.rest(&phase.name, *span)?;
+                self.rest(&phase.name, *span);
                 None
             }
         };
@@ -58,16 +58,20 @@ impl Trialling<'_> {
         }
         record.subject = after.subject_since(&before);
         record.subject.rss_bytes_max = (self.rss_bytes_max > 0).then_some(self.rss_bytes_max);
-        (self.emit)(Event::PhaseEnded(&record));
-        if record.cut_short.is_some() && self.has_died() {
-            record.cut_short = Some("the subject died".to_owned());
+        let interrupted = self.setup.interrupted();
+        match record.cut_short {
+            Some(_) if interrupted => record.cut_short = Some("it was interrupted".to_owned()),
+            Some(_) if self.has_died() => record.cut_short = Some("the subject died".to_owned()),
+            _ => {}
         }
+        (self.emit)(Event::PhaseEnded(&record));
         if outcome.is_some() {
             let usage = after.usage_since(&before);
             self.doubts.extend(doubts::of_phase(&record, &usage, self.subject_cpus()));
         }
         let in_phase = |error: Error| error.at(format!("in phase {}", phase.name));
         let verdict = match self.death() {
+            _ if interrupted => Err(in_phase(Error::interrupted())),
             Some(error) => Err(in_phase(error)),
             None if outcome.is_some() && record.ok == 0 => Err(ending::no_answer(&record, self.running)),
             None => Ok(()),
@@ -120,10 +124,7 @@ impl Trialling<'_> {
         let mut give_up_ns = u64::MAX;
         loop {
             if let Some(outcome) = self.next_message(Some(name), LOOK_EVERY) {
-                return match (outcome, self.setup.interrupted()) {
-                    (_, true) => Err(Error::interrupted().at(format!("in phase {name}"))),
-                    (outcome, false) => outcome.map_err(|error| error.at(format!("in phase {name}"))),
-                };
+                return outcome.map_err(|error| error.at(format!("in phase {name}")));
             }
             let now_ns = self.setup.clock.now_ns();
             if !control.is_stopped() && (self.setup.interrupted() || self.has_died()) {
@@ -136,15 +137,13 @@ impl Trialling<'_> {
         }
     }
 
-    fn rest(&mut self, name: &str, span: Span) -> Result<()> {
+    /// Waits for the end of the span, or until the user or the subject's death ends it.
+    fn rest(&mut self, name: &str, span: Span) {
         let end_ns = self.setup.clock.now_ns() + span.0.as_nanos() as u64;
         loop {
             let left_ns = end_ns.saturating_sub(self.setup.clock.now_ns());
-            if left_ns == 0 || self.has_died() {
-                return Ok(());
-            }
-            if self.setup.interrupted() {
-                return Err(Error::interrupted().at(format!("in phase {name}")));
+            if left_ns == 0 || self.has_died() || self.setup.interrupted() {
+                return;
             }
             self.next_message(Some(name), LOOK_EVERY.min(Duration::from_nanos(left_ns)));
         }

@@ -24,6 +24,8 @@ pub(super) struct Watched {
     attach_tried: bool,
     /// Whether NMT has a baseline to compare with.
     pub(super) baseline: bool,
+    /// Why a full collection is more than this JVM does when asked for one, once that is known.
+    pub(super) collects_not: Option<&'static str>,
 }
 
 impl Watched {
@@ -39,7 +41,16 @@ impl Watched {
             .inspect_err(|cause| doubts.push(Doubt::CountersMissing { why: cause.why.clone() }))
             .ok();
         let cgroup = own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
-        Ok(Self { clock, process, counters, cgroup, attach: None, attach_tried: false, baseline: false })
+        Ok(Self {
+            clock,
+            process,
+            counters,
+            cgroup,
+            attach: None,
+            attach_tried: false,
+            baseline: false,
+            collects_not: None,
+        })
     }
 
     /// Attaches once; measures what that adds to the JVM, the only part of weighing that does.
@@ -82,6 +93,7 @@ impl Watched {
         let own = own.map(|reading| reading.value.identity()).unwrap_or_default();
         let version = self.ask("VM.version").and_then(|reply| reply.ok()).and_then(|text| VmVersion::parse(&text).ok());
         let flags = self.ask("VM.flags").and_then(|reply| reply.ok()).map(|text| Flags::parse(&text));
+        self.collects_not = flags.as_ref().and_then(collects_not);
         doubts.extend(flag_doubts(options, flags.as_ref(), complaints));
         let pid = self.process.pid();
         Identity { jvm: describe(pid, &own, version, flags.as_ref(), self.process.exe().ok(), options), flags }
@@ -156,4 +168,15 @@ fn collector(flags: &Flags) -> Option<&'static str> {
         ("UseConcMarkSweepGC", "CMS"),
     ];
     SELECTED_BY.into_iter().find(|(flag, _)| flags.get(flag) == Some("true")).map(|(_, name)| name)
+}
+
+/// Why `GC.run` would leave garbage behind; then nothing that is used after it may be called live.
+fn collects_not(flags: &Flags) -> Option<&'static str> {
+    let on = |flag| flags.get(flag) == Some("true");
+    match () {
+        () if on("UseEpsilonGC") => Some("Epsilon collects nothing"),
+        () if on("DisableExplicitGC") => Some("`-XX:+DisableExplicitGC` forbids it"),
+        () if on("ExplicitGCInvokesConcurrent") => Some("`-XX:+ExplicitGCInvokesConcurrent` makes it a concurrent one"),
+        () => None,
+    }
 }

@@ -113,6 +113,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::CountersMissing { why: why() },
         Doubt::AttachMissing { why: why() },
         Doubt::ReadFailed { mark: "warm".to_owned(), why: why() },
+        Doubt::OutOfMemoryError { error: "java.lang.OutOfMemoryError: Java heap space".to_owned() },
         Doubt::SeveralJvms { pid: 1, others: vec![2] },
         Doubt::LogIncomplete { why: why() },
     ]
@@ -136,8 +137,9 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::CountersMissing { .. } => 12,
         Doubt::AttachMissing { .. } => 13,
         Doubt::ReadFailed { .. } => 14,
-        Doubt::SeveralJvms { .. } => 15,
-        Doubt::LogIncomplete { .. } => 16,
+        Doubt::OutOfMemoryError { .. } => 15,
+        Doubt::SeveralJvms { .. } => 16,
+        Doubt::LogIncomplete { .. } => 17,
     }
 }
 

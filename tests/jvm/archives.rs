@@ -1,0 +1,74 @@
+//! Archives of real runs, read again: whole, cut, damaged, from the future.
+
+use crate::invocation::{Call, Ran, newest};
+use std::path::Path;
+
+fn weighed(release: u32) -> Call {
+    Call::weigh().with(&format!("--jdk {release}")).with("--nmt summary").with("-n 50").subject("DemoServer", "{port}")
+}
+
+fn report(archive: &Path) -> Ran {
+    Call::verb("report").with_argument(archive).run()
+}
+
+#[test]
+fn a_report_is_the_summary_of_the_run() {
+    for release in newest() {
+        let ran = weighed(release).run().expect(0);
+        assert!(ran.stdout.contains("weight, MiB") && ran.stdout.contains("native memory"), "{}", ran.stdout);
+        // Only a word that is longer than a line, such as the path of a jar, may stick out.
+        let breakable = |line: &&str| line.split_whitespace().count() > 1;
+        let wide: Vec<&str> = ran.stdout.lines().filter(breakable).filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{wide:?}");
+        assert_eq!(report(&ran.archive).expect(0).stdout, ran.stdout);
+        assert_eq!(report(&ran.archive.join("archive.jsonl")).expect(0).stdout, ran.stdout);
+        assert!(ran.stderr.contains("archive: "), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_document_is_that_of_the_run() {
+    for release in newest() {
+        let ran = weighed(release).with("--json").run().expect(0);
+        let again = Call::verb("report --json").with_argument(&ran.archive).run().expect(0);
+        assert_eq!(again.stdout, ran.stdout);
+        assert_eq!(again.document().conditions.command, ran.document().conditions.command);
+    }
+}
+
+#[test]
+fn quiet_is_quiet() {
+    for release in newest() {
+        let ran = weighed(release).with("--quiet").run().expect(0);
+        assert_eq!(ran.stderr, "");
+        assert!(!ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_damaged_archive_gives_what_is_left_or_says_why_not() {
+    for release in newest() {
+        let ran = weighed(release).run().expect(0);
+        let index = ran.archive.join("archive.jsonl");
+        let whole = std::fs::read_to_string(&index).unwrap();
+        let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+        assert_eq!(lines.len(), 3, "header, trial, closing line");
+        let now = |text: &str| {
+            std::fs::write(&index, text).unwrap();
+            report(&ran.archive)
+        };
+
+        let closing_cut = now(&whole[..whole.len() - 5]).expect(0);
+        assert!(closing_cut.stdout.contains("weight, MiB") && closing_cut.stdout.contains("missing"));
+        let trial_cut = now(&whole[..lines[0].len() + 99]).expect(0);
+        assert!(trial_cut.stdout.contains("line 2 is cut short: its trial is lost"), "{}", trial_cut.stdout);
+        assert!(!trial_cut.stdout.contains("weight, MiB"), "{}", trial_cut.stdout);
+
+        let newer = whole.replacen("loadline.archive/1", "loadline.archive/99", 1);
+        now(&newer).expect(2).says(&["the archive has version 99", "hint: read it with a newer Loadline"]);
+        now(&whole[9..]).expect(2).says(&["this is not an archive of Loadline"]);
+        now(&whole.replacen("conditions", "conditons", 1)).expect(2).says(&["first line", "damaged"]);
+        now("").expect(2).says(&["this is not an archive of Loadline"]);
+        report(&ran.archive.join("nowhere")).expect(2).says(&["no archive at ", "hint: "]);
+    }
+}

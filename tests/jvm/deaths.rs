@@ -1,0 +1,156 @@
+//! Subjects that die of themselves or of their limit: why is told, and nothing measured before is lost.
+
+use crate::invocation::{Call, Ran, doubts, mark, mark_names, newest, phase, releases};
+use loadline::doubt::Doubt;
+use loadline::record::{Outcome, Trial};
+
+/// Of the archive, which must say the same as the document.
+fn failed(ran: &Ran) -> Trial {
+    let trial = ran.trial();
+    let archived = ran.archived();
+    assert_eq!((archived.trials.as_slice(), archived.missing.as_slice()), ([trial.clone()].as_slice(), &[][..]));
+    trial
+}
+
+#[test]
+fn a_death_under_load_costs_nothing_that_was_measured() {
+    for release in releases() {
+        // One request asks whether it is ready, 100 warm up, 49 are answered, one is answered by half.
+        let call = Call::on(release).with("--warmup 100").with("--connections 5").with("-n 5000");
+        let ran = call.subject("DiesAfter", "{port} 150 7").run().expect(3).says(&[
+            "error: the subject died: exit code 7",
+            "in phase steady",
+            "its last lines:",
+            "| dying with code 7",
+        ]);
+        let trial = failed(&ran);
+        assert_eq!((trial.outcome, mark_names(&trial)), (Outcome::SubjectFailed, vec!["start", "warm"]));
+        let end = trial.end.as_ref().unwrap();
+        assert_eq!((end.cause.as_str(), end.exit_code, end.signal), ("by_itself", Some(7), None));
+        assert_eq!(end.last_lines, ["dying with code 7"]);
+        assert_eq!(phase(&trial, "warmup").ok, 100);
+        let steady = phase(&trial, "steady");
+        assert_eq!((steady.ok, steady.failed.short), (49, 1), "{steady:?}");
+        assert!(steady.cut_short.is_some() && steady.service_ms.is_some(), "{steady:?}");
+        assert!(doubts(&trial, |doubt| matches!(doubt, Doubt::LoadFailures { .. })), "{:?}", trial.doubts);
+        assert!(doubts(&trial, |doubt| matches!(doubt, Doubt::CutShort { .. })), "{:?}", trial.doubts);
+        assert!(!ran.timeline().is_empty());
+        assert_eq!(ran.subject_log(), "dying with code 7\n");
+    }
+}
+
+#[test]
+fn a_death_in_the_warm_up_is_told_as_such() {
+    for release in newest() {
+        let call = Call::on(release).subject("DiesAfter", "{port} 50 9");
+        let ran = call.run().expect(3).says(&["the subject died: exit code 9", "in phase warmup"]);
+        let trial = failed(&ran);
+        assert_eq!((phase(&trial, "warmup").ok, mark_names(&trial)), (49, vec!["start"]));
+    }
+}
+
+#[test]
+fn a_death_at_rest_is_told_as_such() {
+    for release in newest() {
+        let call = Call::on(release).with("--rest 60s").with("-n 50");
+        let mut started = call.subject("DemoServer", "{port}").start();
+        started.until_said("  rest: ");
+        let jvm = started.jvm();
+        jvm.signal(rustix::process::Signal::KILL);
+        let ran = started.wait().expect(3).says(&["the subject died: signal 9 (KILL)", "in phase rest"]);
+        let trial = failed(&ran);
+        assert_eq!(mark_names(&trial), ["start", "warm", "loaded"]);
+        assert!(phase(&trial, "rest").seconds < 60.0);
+    }
+}
+
+#[test]
+fn one_failed_configuration_does_not_keep_the_others() {
+    for release in newest() {
+        let call = Call::on(release).with("--trials 2").with("--warmup none");
+        let ran = call.subject("DiesAfter", "{port} 50 9").run().expect(3).says(&["2 of 2 trials failed"]);
+        assert_eq!(ran.document().trials.len(), 2);
+        assert_eq!(ran.archived().trials.len(), 2);
+    }
+}
+
+#[test]
+fn an_out_of_memory_error_is_told_even_where_the_jvm_lives_on() {
+    for release in releases() {
+        let call = || Call::on(release).with("--heap 16m").with("--gc serial");
+        let trial = call().subject("OutOfMemory", "{port} 100").run().expect(0).trial();
+        assert_eq!(phase(&trial, "steady").requests, 200);
+        let told = trial.doubts.iter().any(|doubt| doubt.text.contains("java.lang.OutOfMemoryError: Java heap space"));
+        assert!(told, "JDK {release}: {:?}", trial.doubts);
+
+        let call = call().with("--jvm -XX:+ExitOnOutOfMemoryError").with("-n 100").with("--connections 2");
+        let ran = call.subject("OutOfMemory", "{port} 120").run().expect(3);
+        let ran = ran.says(&["the subject died after", "java.lang.OutOfMemoryError", "exit code 3", "in phase steady"]);
+        let end = failed(&ran).end.unwrap();
+        assert_eq!((end.cause.as_str(), end.exit_code), ("out_of_memory_error", Some(3)));
+    }
+}
+
+#[test]
+fn a_limit_that_is_kept_is_charged() {
+    if !limits_work() {
+        return;
+    }
+    for release in releases() {
+        let ran = Call::on(release).with("--limit 96m").subject("DemoServer", "{port}").run().expect(0);
+        let (trial, limit) = (ran.trial(), 96 << 20);
+        assert_eq!(trial.limit_bytes, Some(limit));
+        for mark in &trial.marks {
+            let charge = mark.charge_bytes.unwrap();
+            // The libraries and the jar are charged to whoever read them first, the rest to it alone.
+            assert!(charge > mark.anon_bytes.unwrap() / 2 && charge <= limit, "{mark:?}");
+        }
+        assert!(ran.timeline().iter().all(|sample| sample.charge_bytes.is_some_and(|charge| charge <= limit)));
+        assert!(!doubts(&trial, |doubt| matches!(doubt, Doubt::LimitNotSeen { .. })), "{:?}", trial.doubts);
+        assert_no_cgroup(&ran);
+    }
+}
+
+#[test]
+fn a_limit_that_is_too_small_is_told() {
+    if !limits_work() {
+        return;
+    }
+    for release in releases() {
+        let call = Call::on(release).with("--limit 16m").subject("DemoServer", "{port}");
+        let ran = call.run().expect(3).says(&["limit", "16.0 MiB", "hint: raise the limit"]);
+        let trial = failed(&ran);
+        assert_eq!((trial.outcome, trial.end.as_ref().unwrap().cause.as_str()), (Outcome::Killed, "oom_kill"));
+        assert_no_cgroup(&ran);
+    }
+}
+
+#[test]
+fn a_limit_reached_under_load_is_told() {
+    if !limits_work() {
+        return;
+    }
+    for release in newest() {
+        // The heap may grow beyond what the limit leaves it.
+        let call = Call::on(release).with("--limit 80m").with("--gc serial").with("--jvm -Xmx400m");
+        let call = call.with("--warmup 100").with("-n 1000000").subject("OutOfMemory", "{port} 150");
+        let ran = call.run().expect(3).says(&["killed because its memory limit was reached", "in phase steady"]);
+        let trial = failed(&ran);
+        assert_eq!((trial.outcome, mark_names(&trial)), (Outcome::Killed, vec!["start", "warm"]));
+        assert!(mark(&trial, "warm").charge_bytes.unwrap() <= 80 << 20);
+        assert_no_cgroup(&ran);
+    }
+}
+
+fn limits_work() -> bool {
+    let probed = loadline::subject::limit::probe(loadline::clock::Clock::start());
+    probed.inspect_err(|error| println!("skipped, because {error}")).is_ok()
+}
+
+/// No cgroup that this call made is left.
+fn assert_no_cgroup(ran: &Ran) {
+    let parent = loadline::subject::limit::probe(loadline::clock::Clock::start()).unwrap().parent;
+    let names = std::fs::read_dir(parent).unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let left: Vec<String> = names.filter(|name| name.starts_with(&format!("loadline-{}-", ran.pid))).collect();
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -1,0 +1,118 @@
+//! Subjects that are no JVM, do not start, or do not end; ports that are taken; options that do not exist.
+
+use crate::invocation::{Call, newest, releases};
+use loadline::record::Outcome;
+use std::net::TcpListener;
+
+#[test]
+fn who_ignores_term_is_killed_after_the_bound() {
+    for release in newest() {
+        let call = Call::on(release).with("--end-within 1s").subject("IgnoresTerm", "{port}");
+        let trial = call.run().expect(0).trial();
+        let end = trial.end.unwrap();
+        assert_eq!(trial.outcome, Outcome::Completed);
+        assert_eq!((end.cause.as_str(), end.signal), ("killed_after_term", Some(9)));
+        assert_eq!(end.last_lines, ["told to end, and will not"]);
+    }
+}
+
+#[test]
+fn an_ordinary_end_is_told_too() {
+    for release in releases() {
+        let trial = Call::on(release).subject("DemoServer", "{port}").run().expect(0).trial();
+        let end = trial.end.unwrap();
+        // 128 + TERM is how a JVM says that it was asked to end.
+        assert_eq!((end.cause.as_str(), end.exit_code, end.signal), ("as_asked", Some(143), None));
+        assert_eq!((trial.why, trial.outcome), (None, Outcome::Completed));
+    }
+}
+
+#[test]
+fn what_is_no_jvm_is_told() {
+    let call = Call::weigh().with("--ready-within 1s").command(&["sleep", "60", "{port}"]);
+    let ran = call.run().expect(3);
+    ran.says(&["did not answer on http://127.0.0.1:", "the subject is not a JVM: pid ", "sleep 60"]);
+
+    let python = ["python3", "-m", "http.server", "--bind", "127.0.0.1", "{port}"];
+    if !std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join("python3").exists()) {
+        println!("skipped in part, because there is no python3");
+        return;
+    }
+    let call = Call::weigh().with("--url http://127.0.0.1:{port}/").command(&python);
+    call.run().expect(3).says(&["the subject is not a JVM: pid ", "-m http.server", "hint: "]);
+}
+
+#[test]
+fn a_jvm_that_refuses_its_options_is_quoted() {
+    for release in releases() {
+        let call = Call::on(release).with("--jvm -XX:+NoSuchFlag").subject("DemoServer", "{port}");
+        call.run().expect(3).says(&[
+            "with exit code 1, before it was ready",
+            "-XX:+NoSuchFlag",
+            "| Unrecognized VM option 'NoSuchFlag'",
+            "hint: the JVM does not accept its options",
+        ]);
+        let call = Call::on(release).with("--heap 1k").subject("DemoServer", "{port}");
+        call.run().expect(3).says(&["before it was ready", "heap", "hint: the JVM does not accept its options"]);
+    }
+}
+
+#[test]
+fn a_class_or_a_jar_that_is_missing_is_quoted() {
+    for release in newest() {
+        let call = Call::on(release).subject("NoSuchServer", "{port}");
+        call.run().expect(3).says(&["before it was ready", "| Error: Could not find or load main class"]);
+        let call = Call::on(release).command(&["java", "-jar", "no-such.jar", "{port}"]);
+        call.run().expect(3).says(&["before it was ready", "| Error: Unable to access jarfile no-such.jar"]);
+    }
+}
+
+#[test]
+fn a_command_that_is_missing_is_a_wrong_request() {
+    let call = Call::weigh().command(&["jaava", "-jar", "app.jar", "{port}"]);
+    call.run().expect(2).says(&["error: command not found: `jaava`", "hint: "]);
+}
+
+#[test]
+fn a_jdk_that_is_missing_is_the_machines_fault() {
+    let call = Call::weigh().with("--jdk 12").subject("DemoServer", "{port}");
+    call.run().expect(4).says(&["error: no JDK 12 on this machine", "hint: "]);
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_with_its_holder() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let call = Call::weigh().with(&format!("--url http://127.0.0.1:{port}/hello"));
+    call.subject("DemoServer", &port.to_string()).run().expect(2).says(&[
+        &format!("error: port {port} is taken"),
+        &format!("held by pid {}: ", std::process::id()),
+        "hint: ",
+    ]);
+}
+
+#[test]
+fn unknown_words_are_answered_with_the_nearest() {
+    let call = Call::weigh().with("--connexions 3").subject("DemoServer", "{port}");
+    call.run().expect(2).says(&["--connexions", "--connections"]);
+    let call = Call::weigh().with("--gc seriall").subject("DemoServer", "{port}");
+    call.run().expect(2).says(&["seriall", "serial"]);
+    let call = Call::weigh().with("--heap 6q").subject("DemoServer", "{port}");
+    call.run().expect(2).says(&["`6q`", "64m"]);
+    let call = Call::weigh().without("--url").command(&["java", "-jar", "app.jar"]);
+    call.run().expect(2).says(&["where does the load go", "hint: "]);
+    let call = Call::weigh().with("--url gopher://x/").subject("DemoServer", "{port}");
+    call.run().expect(2).says(&["gopher"]);
+}
+
+#[test]
+fn an_archive_is_never_overwritten() {
+    let call = Call::weigh();
+    std::fs::create_dir(call.archive()).unwrap();
+    let index = call.archive().join("archive.jsonl");
+    std::fs::write(&index, "mine").unwrap();
+    let ran = call.subject("DemoServer", "{port}").run().expect(2);
+    let ran = ran.says(&["already holds an archive", "hint: choose another folder"]);
+    assert_eq!(std::fs::read_to_string(ran.archive.join("archive.jsonl")).unwrap(), "mine");
+    assert_eq!(ran.stdout, "");
+}

@@ -1,0 +1,222 @@
+//! Ctrl-C in every phase, sudden deaths of Loadline, and a full disk: what was finished is kept, and nothing is left.
+
+use crate::invocation::{Call, GONE_WITHIN, Ran, Started, mark_names, newest, phase};
+use loadline::clock::Clock;
+use loadline::record::{Outcome, Trial};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// A call that says what it does, so that a test can wait for a phase.
+fn call(subject: &str) -> Option<Call> {
+    let release = newest().pop()?;
+    Some(Call::on(release).with("-n 50").subject(subject, "{port}"))
+}
+
+/// Ended by Ctrl-C: the last trial was cut off, the archive is closed and says so.
+fn interrupted(ran: Ran, context: &str) -> Trial {
+    let ran = ran.expect(130).says(&["error: interrupted", context]);
+    let archived = ran.archived();
+    assert_eq!(archived.missing, ["the run was interrupted"]);
+    let trial = archived.trials.last().unwrap().clone();
+    assert_eq!((trial.outcome, trial.why.as_deref()), (Outcome::Aborted, Some("interrupted")));
+    assert_eq!(trial.end.as_ref().unwrap().cause, "as_asked");
+    assert_eq!(ran.document().trials, archived.trials);
+    trial
+}
+
+#[test]
+fn ctrl_c_before_it_is_ready() {
+    let Some(call) = call("NeverReady") else { return };
+    let mut started = call.start();
+    started.until_said("  start: ");
+    until("the JVM runs", || !started.subjects().is_empty());
+    started.signal("INT");
+    let trial = interrupted(started.wait(), "configuration: ");
+    assert_eq!((trial.marks.len(), trial.phases.len()), (0, 0));
+}
+
+#[test]
+fn ctrl_c_in_the_warm_up() {
+    let Some(call) = call("DemoServer") else { return };
+    let mut started = call.with("--warmup 60s").start();
+    started.until_said("  warmup: ");
+    std::thread::sleep(Duration::from_millis(300));
+    started.signal("INT");
+    let trial = interrupted(started.wait(), "in phase warmup");
+    assert_eq!(mark_names(&trial), ["start"]);
+    assert!(phase(&trial, "warmup").ok > 0, "what was answered until then is told");
+}
+
+#[test]
+fn ctrl_c_on_the_terminal_in_the_steady_phase() {
+    let Some(call) = call("DemoServer") else { return };
+    let mut started = call.without("-n").with("--warmup 50").with("--duration 60s").start();
+    started.until_said("  steady: ");
+    std::thread::sleep(Duration::from_millis(300));
+    // The terminal sends it to every process in front; the subject must not be among them.
+    started.signal_group("INT");
+    let trial = interrupted(started.wait(), "in phase steady");
+    assert_eq!(mark_names(&trial), ["start", "warm"]);
+    let steady = phase(&trial, "steady");
+    assert!(steady.ok > 0 && steady.cut_short.is_some(), "{steady:?}");
+}
+
+#[test]
+fn term_at_rest() {
+    let Some(call) = call("DemoServer") else { return };
+    let mut started = call.with("--rest 60s").start();
+    started.until_said("  rest: ");
+    started.signal_group("TERM");
+    let trial = interrupted(started.wait(), "in phase rest");
+    assert_eq!(mark_names(&trial), ["start", "warm", "loaded"]);
+    assert_eq!(phase(&trial, "steady").ok, 50);
+}
+
+#[test]
+fn ctrl_c_keeps_the_trials_before() {
+    let Some(call) = call("DemoServer") else { return };
+    let mut started = call.with("--trials 3").start();
+    started.until_said("(2 of 3)");
+    started.until_said("(2 of 3)");
+    started.signal("INT");
+    let ran = started.wait();
+    let trials = ran.archived().trials;
+    interrupted(ran, "trial 2");
+    assert_eq!(trials.len(), 2);
+    assert_eq!((trials[0].outcome, trials[0].marks.len()), (Outcome::Completed, 5));
+}
+
+#[test]
+fn a_second_ctrl_c_does_not_wait_for_a_subject_that_does_not_end() {
+    let Some(call) = call("IgnoresTerm") else { return };
+    let mut started = call.with("--end-within 60s").with("--rest 60s").start();
+    started.until_said("  rest: ");
+    let processes = started.subjects();
+    started.signal("INT");
+    let log = processes[0].pid;
+    // It says so on its output, which is in the archive only: wait until TERM was taken, by the thread of the hook.
+    until("TERM has arrived", || thread_names(log).iter().any(|name| name == "SIGTERM handler"));
+    started.signal("INT");
+    let clock = Clock::start();
+    until_gone(&started);
+    assert!(clock.now() < GONE_WITHIN, "{:?}", clock.now());
+    assert_eq!(started.wait().code(), Some(130));
+}
+
+fn thread_names(pid: u32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.map(|name| name.trim().to_owned()).collect()
+}
+
+#[test]
+fn nothing_outlives_a_killed_loadline() {
+    let Some(release) = newest().pop() else { return };
+    let call = Call::on(release).with("--warmup 60s");
+    let script = format!("{} & {} > idle & wait", call.java("IgnoresTerm", "{port}"), call.java("NeverReady", ""));
+    let mut started = call.script(&script).start();
+    started.until_said("  warmup: ");
+    // The shell and two JVMs.
+    assert_eq!(started.subjects().len(), 3, "{:?}", started.subjects());
+    started.signal("KILL");
+    let clock = Clock::start();
+    until_gone(&started);
+    println!("gone after {:?}", clock.now());
+    let ran = started.wait();
+    assert_eq!(ran.code(), None);
+    let archived = ran.archived();
+    assert_eq!((archived.trials.len(), archived.missing.len()), (0, 1), "{:?}", archived.missing);
+    Call::verb("report").with_argument(&ran.archive).run().expect(0);
+}
+
+fn until_gone(started: &Started) {
+    let clock = Clock::start();
+    while !started.subjects().is_empty() {
+        assert!(clock.now() < GONE_WITHIN, "left behind: {:?}", started.subjects());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let clock = Clock::start();
+    while !holds() {
+        assert!(clock.now() < Duration::from_secs(60), "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_panic() {
+    let Some(call) = call("DemoServer") else { return };
+    let script = format!("{} {} | true", env!("CARGO_BIN_EXE_loadline"), call.shown());
+    let said = Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&said.stderr);
+    assert!(!stderr.contains("panicked") && stderr.contains("archive: "), "{stderr}");
+    assert_eq!(loadline::archive::read(&call.archive()).unwrap().missing, [""; 0]);
+}
+
+#[test]
+fn a_disk_that_fills_up_costs_the_archive_and_not_the_result() {
+    let Some(call) = call("DemoServer") else { return };
+    let Some(disk) = SmallDisk::mount(call.folder(), "64k") else { return };
+    // Leaves room for the header and the first lines of a trial, but not for the whole trial.
+    disk.fill_but(16 << 10);
+    let call = call.with("--nmt summary").with(&format!("--out {}", disk.folder.join("archive").display()));
+    let ran = call.run().expect(4).says(&[
+        "mark collected: ",
+        "the archive is incomplete from here on: cannot write ",
+        "No space left on device",
+        "error: cannot write ",
+        "the result above is whole",
+        "hint: free some space",
+    ]);
+    let trial = ran.trial();
+    assert_eq!((trial.outcome, trial.marks.len(), phase(&trial, "steady").ok), (Outcome::Completed, 5, 50));
+    let report = Call::verb("report").with_argument(&disk.folder.join("archive")).run().expect(0);
+    assert!(report.stdout.contains("missing"), "{}", report.stdout);
+}
+
+#[test]
+fn a_disk_that_is_full_is_told_before_anything_is_started() {
+    let Some(call) = call("DemoServer") else { return };
+    let Some(disk) = SmallDisk::mount(call.folder(), "64k") else { return };
+    disk.fill_but(0);
+    let call = call.with(&format!("--out {}", disk.folder.join("archive").display()));
+    let ran = call.run().expect(4).says(&["error: cannot ", "No space left on device", "hint: free some space"]);
+    assert!(!ran.stderr.contains("start: "), "{}", ran.stderr);
+}
+
+/// A file system of a few pages; unmounted when dropped.
+struct SmallDisk {
+    folder: PathBuf,
+}
+
+impl SmallDisk {
+    fn mount(below: &Path, size: &str) -> Option<Self> {
+        let folder = below.join("disk");
+        std::fs::create_dir(&folder).unwrap();
+        let option = format!("size={size}");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &option, "none"]).arg(&folder).output();
+        match mounted {
+            Ok(mounted) if mounted.status.success() => Some(Self { folder }),
+            other => {
+                println!("skipped, because no file system can be mounted here: {other:?}");
+                None
+            }
+        }
+    }
+
+    /// Leaves this many bytes, in whole pages.
+    fn fill_but(&self, bytes: u64) {
+        let size = rustix::fs::statvfs(&self.folder).map(|disk| disk.f_bavail * disk.f_bsize).unwrap();
+        std::fs::write(self.folder.join("filler"), vec![b'x'; (size - bytes) as usize]).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // A folder that stays mounted is seen by the removal of the folder around it.
+        let _ = Command::new("umount").arg(&self.folder).status();
+    }
+}

@@ -1,0 +1,18 @@
+//! Whole commands on real JVMs: the binary is run as a user would run it, on subjects with a known appetite.
+//! No bound on a time is so narrow that a busy machine breaks it.
+#![expect(clippy::disallowed_methods, reason = "these tests run the binary itself, and `mount`, `ps` and `kill`")]
+#![expect(clippy::print_stdout, reason = "a skipped test says why")]
+#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
+
+mod appetite;
+mod archives;
+mod deaths;
+mod endings;
+mod flags;
+mod interrupts;
+mod invocation;
+mod readiness;
+mod requests;
+mod scenarios;
+mod sources;
+mod truth;

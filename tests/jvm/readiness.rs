@@ -1,0 +1,106 @@
+//! Ready, never ready, or ready for something else.
+
+use crate::invocation::{Call, doubts, mark_names, newest, phase, releases};
+use loadline::doubt::Doubt;
+use loadline::record::Outcome;
+
+#[test]
+fn never_ready_is_told_with_what_was_seen() {
+    for release in releases() {
+        let call = Call::on(release).with("--ready-within 1500ms").subject("NeverReady", "{port}");
+        let ran = call.run().expect(3).says(&[
+            "error: the subject did not answer on http://127.0.0.1:",
+            "within 1.5 s",
+            "connection refused",
+            "it runs, with a JVM as pid ",
+            "it listens on no port",
+            "its last lines:",
+            "| still starting, step ",
+            "hint: ",
+        ]);
+        let trial = ran.trial();
+        assert_eq!((trial.outcome, trial.marks.len(), trial.phases.len()), (Outcome::SubjectFailed, 0, 0));
+        assert_eq!(trial.end.unwrap().cause, "as_asked");
+    }
+}
+
+#[test]
+fn who_accepts_but_never_answers_is_told() {
+    for release in newest() {
+        let call = Call::on(release).with("--ready tcp").with("--timeout 500ms").with("--connections 3");
+        let ran = call.subject("ReadyNoAnswer", "{port}").run().expect(3).says(&[
+            "phase warmup",
+            "timed out",
+            "no correct answer for 1.5 s",
+            "accepts connections but does not answer",
+        ]);
+        let trial = ran.trial();
+        let warmup = phase(&trial, "warmup");
+        assert_eq!((warmup.ok, warmup.failed.timeout), (0, warmup.requests), "{warmup:?}");
+        assert_eq!(mark_names(&trial), ["start"]);
+
+        let call = Call::on(release).with("--ready-within 1500ms").subject("ReadyNoAnswer", "{port}");
+        call.run().expect(3).says(&["did not answer on http://", "connected, but no answer"]);
+    }
+}
+
+#[test]
+fn garbage_is_not_taken_for_http() {
+    for release in newest() {
+        let call = Call::on(release).with("--ready-within 1500ms").subject("SpeaksGarbage", "{port}");
+        call.run().expect(3).says(&["did not answer on http://", "not HTTP: `s\\xd5"]);
+
+        let call = Call::on(release).with("--ready tcp").subject("SpeaksGarbage", "{port}");
+        let ran = call.run().expect(3).says(&["200 not HTTP", "does not speak HTTP/1.1"]);
+        let trial = ran.trial();
+        assert_eq!(phase(&trial, "warmup").failed.protocol, 200);
+        assert!(doubts(&trial, |doubt| matches!(doubt, Doubt::LoadFailures { failed: 200, .. })));
+    }
+}
+
+#[test]
+fn a_wrong_status_is_not_ready_and_not_an_answer() {
+    for release in newest() {
+        let call = Call::on(release).with("--ready-within 1500ms").subject("AnswersStatus", "{port} 500");
+        call.run().expect(3).says(&["did not answer on http://", "status 500"]);
+
+        let call = Call::on(release).with("--ready tcp").subject("AnswersStatus", "{port} 404");
+        let ran = call.run().expect(3).says(&["200 wrong status", "404 (200 times)", "--expect-status"]);
+        let trial = ran.trial();
+        let warmup = phase(&trial, "warmup");
+        assert_eq!((warmup.failed.status, warmup.wrong_statuses.get(&404)), (200, Some(&200)));
+
+        let call = Call::on(release).with("--ready tcp").with("--expect-status 404");
+        let trial = call.subject("AnswersStatus", "{port} 404").run().expect(0).trial();
+        assert_eq!((phase(&trial, "steady").ok, trial.outcome), (200, Outcome::Completed));
+    }
+}
+
+#[test]
+fn a_log_line_and_a_phase_marker_are_signs_too() {
+    for release in newest() {
+        let call = Call::on(release).with("--ready log:still.*step.3");
+        let ran = call.subject("NeverReady", "{port}").run().expect(3).says(&["200 refused"]);
+        assert_eq!(mark_names(&ran.trial()), ["start"]);
+
+        // It works by itself: weighed it can be, loaded it cannot.
+        let call = Call::on(release).with("--ready phase:ready");
+        let ran = call.subject("PhaseMarker", "30000 {port}").run().expect(3);
+        let ran = ran.says(&["phase warmup", "200 refused", "| loadline: phase=ready"]);
+        assert_eq!(mark_names(&ran.trial()), ["start"]);
+        assert!(ran.trial().ready_s.is_some());
+
+        let call = Call::on(release).with("--ready phase:redy").with("--ready-within 1s");
+        let ran = call.subject("PhaseMarker", "30000 {port}").run().expect(3);
+        ran.says(&["did not print the marker `loadline: phase=redy` within 1 s", "| loadline: phase=ready"]);
+    }
+}
+
+#[test]
+fn another_port_than_the_one_asked_is_named() {
+    for release in newest() {
+        let other = loadline::subject::free_port("127.0.0.1").unwrap();
+        let call = Call::on(release).with("--ready-within 2s").subject("DemoServer", &format!("{other} {{port}}"));
+        call.run().expect(3).says(&["connection refused", &format!("it listens on port {other}, not on ")]);
+    }
+}

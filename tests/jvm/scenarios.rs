@@ -1,0 +1,82 @@
+//! `loadline run`: scenario files, right and wrong.
+
+use crate::invocation::{Call, mark_names, newest, phase};
+use loadline::record::Outcome;
+
+const SCENARIO: &str = r#"
+name: pair
+subject:
+  command: [java, "{jvm}", -cp, JAR, loadline.subjects.DemoServer, "{port}"]
+  ready: {http: /hello, within: 30s}
+configurations:
+  serial: {heap: 8m, gc: serial, jdk: RELEASE, env: {MALLOC_ARENA_MAX: 1}}
+  g1: {heap: 8m, gc: g1, jvm: [-Xss256k], jdk: RELEASE}
+load:
+  - warmup: {closed: {connections: 5, requests: 100}, get: /hello}
+  - steady: {same: warmup}
+  - rest: {idle: 200ms}
+trials: 2
+"#;
+
+/// A call of `loadline run` on this text.
+fn run(scenario: &str, options: &str) -> Call {
+    let call = Call::verb("run pair.loadline.yaml");
+    std::fs::write(call.folder().join("pair.loadline.yaml"), scenario).unwrap();
+    let out = format!("--out {}", call.archive().display());
+    call.with(&out).with(options)
+}
+
+fn scenario(release: u32) -> String {
+    SCENARIO.replace("JAR", env!("LOADLINE_TEST_SUBJECTS_JAR")).replace("RELEASE", &release.to_string())
+}
+
+#[test]
+fn configurations_run_in_blocks_and_stand_side_by_side() {
+    for release in newest() {
+        let ran = run(&scenario(release), "--json").run().expect(0);
+        let document = ran.document();
+        let order: Vec<_> = document.trials.iter().map(|trial| (trial.configuration.as_str(), trial.block)).collect();
+        assert_eq!(order, [("serial", 0), ("g1", 0), ("serial", 1), ("g1", 1)]);
+        assert_eq!(document.trials, ran.archived().trials);
+        for trial in &document.trials {
+            assert_eq!((trial.outcome, phase(trial, "steady").ok), (Outcome::Completed, 100));
+            assert_eq!(mark_names(trial), ["start", "warm", "loaded", "rested", "collected"]);
+            let collector = trial.jvm.as_ref().unwrap().collector.clone().unwrap().to_lowercase();
+            assert_eq!(collector, trial.configuration);
+        }
+        let ran = run(&scenario(release), "--only g1").with("--trials 1").run().expect(0);
+        assert_eq!(ran.archived().trials.len(), 1);
+        let ran = run(&scenario(release), "--trials 1").run().expect(0);
+        assert!(ran.stdout.contains("serial") && ran.stdout.contains("g1"), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_wrong_scenario_is_answered_with_line_and_nearest_word() {
+    let wrong = |from: &str, to: &str| run(&scenario(17).replacen(from, to, 1), "--json").run().expect(2);
+    wrong("configurations:", "configuratons:").says(&["configuratons", "configurations"]);
+    wrong("heap: 8m", "heep: 8m").says(&["line 7", "heep", "heap"]);
+    wrong("gc: serial", "gc: seriall").says(&["seriall", "serial"]);
+    wrong("requests: 100", "request: 100").says(&["line 10", "request", "requests"]);
+    wrong("idle: 200ms", "idle: 200 parsecs").says(&["parsecs"]);
+    wrong("same: warmup", "same: warmpu").says(&["warmpu", "warmup"]);
+    wrong("name: pair", "name: [").says(&["pair.loadline.yaml"]);
+    run(&scenario(17), "--only serail").run().expect(2).says(&["serail", "serial, g1"]);
+}
+
+#[test]
+fn a_missing_scenario_is_told() {
+    Call::verb("run nowhere.loadline.yaml").run().expect(2).says(&["cannot read the scenario nowhere.loadline.yaml"]);
+}
+
+#[test]
+fn a_build_that_fails_is_quoted() {
+    for release in newest() {
+        let built = |step: &str| scenario(release).replacen("subject:", &format!("subject:\n  build: {step}"), 1);
+        let ran = run(&built("echo broken && exit 2"), "--json").run();
+        assert!([2, 3, 4].contains(&ran.code().unwrap()), "{:?}", ran.code());
+        ran.says(&["the build failed with exit code 2", "| broken"]);
+        let ran = run(&built("echo done > made"), "--only g1").with("--trials 1").run().expect(0);
+        assert!(ran.archive.with_file_name("made").exists());
+    }
+}
