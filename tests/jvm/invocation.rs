@@ -77,9 +77,10 @@ impl Call {
         Self::weigh().with("--json").with(&format!("--jdk {release}"))
     }
 
-    /// More options, without blanks in them. An option given before is replaced.
-    pub(crate) fn with(mut self, options: &str) -> Self {
-        let options: Vec<String> = words(options).collect();
+    /// One more option, with its value if it has one, without blanks in it. The same option given before is replaced.
+    pub(crate) fn with(mut self, option: &str) -> Self {
+        let options: Vec<String> = words(option).collect();
+        assert!(options.len() <= 2, "one at a time: {option}");
         let repeated = ["--jvm", "--env", "--header"].contains(&options[0].as_str());
         if let (false, Some(at)) = (repeated, self.options.iter().position(|known| *known == options[0])) {
             self.options.drain(at..at + options.len());
