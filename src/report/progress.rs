@@ -30,9 +30,12 @@ impl Progress {
         if self.quiet || !self.terminal {
             return;
         }
-        let failures = if failed > 0 { format!(", {} failed", grouped(failed)) } else { String::new() };
-        let rate = grouped(rate_per_s.round() as u64);
-        write_stderr(&format!("\r\x1b[K  {phase}: {} ok{failures}, {rate}/s, RSS {}", grouped(done), Bytes(rss_bytes)));
+        let failures = if failed > 0 { format!("{} failed, ", grouped(failed)) } else { String::new() };
+        let answers = match done + failed {
+            0 => String::new(),
+            _ => format!("{} ok, {failures}{}/s, ", grouped(done), grouped(rate_per_s.round() as u64)),
+        };
+        write_stderr(&format!("\r\x1b[K  {phase}: {answers}RSS {}", Bytes(rss_bytes)));
         self.live = true;
     }
 
