@@ -30,7 +30,9 @@ fn a_death_under_load_costs_nothing_that_was_measured() {
         assert_eq!(end.last_lines, ["dying with code 7"]);
         assert_eq!(phase(&trial, "warmup").ok, 100);
         let steady = phase(&trial, "steady");
-        assert_eq!((steady.ok, steady.failed.short), (49, 1), "{steady:?}");
+        // The half answer ends in an end or in a reset, and the load is stopped before or after the others fail.
+        assert_eq!(steady.ok, 49, "{steady:?}");
+        assert!(steady.failed.total() > 0 && steady.failed.short <= 1, "{steady:?}");
         assert!(steady.cut_short.is_some() && steady.service_ms.is_some(), "{steady:?}");
         assert!(doubts(&trial, |doubt| matches!(doubt, Doubt::LoadFailures { .. })), "{:?}", trial.doubts);
         assert!(doubts(&trial, |doubt| matches!(doubt, Doubt::CutShort { .. })), "{:?}", trial.doubts);
