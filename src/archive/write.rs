@@ -7,15 +7,22 @@ use crate::record::{Conditions, Sample, Trial};
 use crate::scenario::Scenario;
 use hdrhistogram::Histogram;
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// A file that only takes room, given up when the disk is full: timelines and logs must not cost the trial's own line.
+const RESERVE: &str = ".reserve";
+/// Room for a trial with native memory at every mark (about 20 KiB), and the closing line.
+const RESERVE_BYTES: usize = 64 << 10;
 
 /// An archive being written.
 #[derive(Debug)]
 pub struct Writer {
     folder: PathBuf,
     index: File,
+    /// Length of what was written whole.
+    index_bytes: u64,
     trials: u32,
     trial_folders: Vec<PathBuf>,
 }
@@ -36,12 +43,15 @@ impl Writer {
                 }
                 _ => Error::io("create", &path, &cause),
             })?;
-        let mut writer = Self { folder: folder.to_owned(), index, trials: 0, trial_folders: Vec::new() };
+        let mut writer =
+            Self { folder: folder.to_owned(), index, index_bytes: 0, trials: 0, trial_folders: Vec::new() };
         writer.append(&Line::Header {
             schema: format!("{SCHEMA_NAME}{SCHEMA_VERSION}"),
             conditions: Box::new(conditions.clone()),
             scenario: Box::new(scenario.clone()),
         })?;
+        // A disk without room for it has none for the run either, which the run will say.
+        let _ = std::fs::write(folder.join(RESERVE), vec![b' '; RESERVE_BYTES]);
         Ok(writer)
     }
 
@@ -75,6 +85,7 @@ impl Writer {
         for folder in &self.trial_folders {
             let _ = std::fs::remove_dir_all(folder);
         }
+        let _ = std::fs::remove_file(self.folder.join(RESERVE));
         let _ = std::fs::remove_file(self.folder.join(INDEX));
         let _ = std::fs::remove_dir(&self.folder);
     }
@@ -85,6 +96,8 @@ impl Writer {
     /// `Machine` where it cannot be written.
     pub fn close(mut self, interrupted: bool) -> Result<()> {
         self.append(&Line::Closed { trials: self.trials, interrupted })?;
+        // Gone already where it was needed.
+        let _ = std::fs::remove_file(self.folder.join(RESERVE));
         self.index.sync_all().map_err(|cause| Error::io("write", self.folder.join(INDEX), &cause))
     }
 
@@ -93,7 +106,23 @@ impl Writer {
         let mut text =
             serde_json::to_vec(line).map_err(|cause| Error::bug(format!("cannot encode a line: {cause}")))?;
         text.push(b'\n');
-        self.index.write_all(&text).map_err(|cause| Error::io("write", self.folder.join(INDEX), &cause))
+        let written = match self.index.write_all(&text) {
+            Err(full) if full.kind() == ErrorKind::StorageFull => self.append_with_reserve(&text, full),
+            done => done,
+        };
+        written
+            .map(|()| self.index_bytes += text.len() as u64)
+            .map_err(|cause| Error::io("write", self.folder.join(INDEX), &cause))
+    }
+
+    /// Gives the reserve up for this line, in place of the part of it that did find room.
+    fn append_with_reserve(&mut self, text: &[u8], full: std::io::Error) -> std::io::Result<()> {
+        self.index.set_len(self.index_bytes)?;
+        self.index.seek(SeekFrom::Start(self.index_bytes))?;
+        match std::fs::remove_file(self.folder.join(RESERVE)) {
+            Ok(()) => self.index.write_all(text),
+            Err(_) => Err(full),
+        }
     }
 }
 
