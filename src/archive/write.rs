@@ -51,7 +51,9 @@ impl Writer {
             scenario: Box::new(scenario.clone()),
         })?;
         // A disk without room for it has none for the run either, which the run will say.
-        let _ = std::fs::write(folder.join(RESERVE), vec![b' '; RESERVE_BYTES]);
+        if std::fs::write(folder.join(RESERVE), vec![b' '; RESERVE_BYTES]).is_err() {
+            let _ = std::fs::remove_file(folder.join(RESERVE));
+        }
         Ok(writer)
     }
 

@@ -13,6 +13,8 @@ pub(super) struct Store {
     files: Option<TrialFiles>,
     /// The first write that failed.
     trouble: Option<Error>,
+    /// Whether it was told.
+    told: bool,
 }
 
 impl Store {
@@ -21,7 +23,7 @@ impl Store {
     /// # Errors
     /// As [`Writer::create`].
     pub(super) fn create(folder: &Path, conditions: &Conditions, scenario: &Scenario) -> Result<Self> {
-        Ok(Self { writer: Writer::create(folder, conditions, scenario)?, files: None, trouble: None })
+        Ok(Self { writer: Writer::create(folder, conditions, scenario)?, files: None, trouble: None, told: false })
     }
 
     /// Where the archive lies.
@@ -44,13 +46,14 @@ impl Store {
         }
     }
 
-    /// Takes an event in. The trouble, when this is the first write that fails.
+    /// Takes an event in. The first trouble, once.
     pub(super) fn take(&mut self, event: &Event<'_>) -> Option<&Error> {
-        let had_trouble = self.trouble.is_some();
         if let Err(error) = self.write(event) {
             self.trouble.get_or_insert(error);
         }
-        if had_trouble { None } else { self.trouble.as_ref() }
+        let trouble = self.trouble.as_ref().filter(|_| !self.told);
+        self.told |= trouble.is_some();
+        trouble
     }
 
     fn write(&mut self, event: &Event<'_>) -> Result<()> {
