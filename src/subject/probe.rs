@@ -71,7 +71,15 @@ fn ask(
     while answer.len() < ANSWER_BYTES_MAX {
         match stream.read(&mut buffer) {
             Ok(0) => break,
-            Ok(n) => answer.extend_from_slice(&buffer[..n]),
+            Ok(n) => {
+                answer.extend_from_slice(&buffer[..n]);
+                // Not every server closes because it was asked to.
+                if is_complete(&answer) {
+                    break;
+                }
+            }
+            // A body without a length that pauses: what follows would not change the answer.
+            Err(cause) if waits(cause.kind()) && status(&answer).is_some() => break,
             Err(cause) if waits(cause.kind()) && clock.now() < until && !abandon() => {}
             // With a status line at hand the answer is known, however it ends.
             Err(_) if status(&answer).is_some() => break,
@@ -82,6 +90,16 @@ fn ask(
         }
     }
     Ok(answer)
+}
+
+/// Whether the answer has all the bytes it announced.
+fn is_complete(answer: &[u8]) -> bool {
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut response = httparse::Response::new(&mut headers);
+    let Ok(httparse::Status::Complete(head)) = response.parse(answer) else { return false };
+    let length = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
+    let length = length.and_then(|header| std::str::from_utf8(header.value).ok()?.trim().parse::<usize>().ok());
+    length.is_some_and(|length| answer.len() - head >= length)
 }
 
 fn waits(kind: ErrorKind) -> bool {
@@ -125,6 +143,15 @@ mod tests {
         check("", Some("the connection was closed without an answer"));
         check("HTTP/1.1", Some("not HTTP: `HTTP/1.1`"));
         check("HTTP/1.1 xyz", Some("not HTTP: `HTTP/1.1 xyz`"));
+    }
+
+    #[test]
+    fn an_answer_is_complete_by_its_length() {
+        let check = |answer: &str, expect: bool| assert_eq!(is_complete(answer.as_bytes()), expect, "{answer}");
+        check("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi", false);
+        check("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi\n", true);
+        check("HTTP/1.1 200 OK\r\n\r\nhi\n", false);
+        check("HTTP/1.1 200 OK\r\nContent-Le", false);
     }
 
     #[test]
