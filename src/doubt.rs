@@ -203,7 +203,7 @@ impl Doubt {
             Self::SwapInUse { .. } => "turn swap off while weighing, or add it to RSS",
             Self::CountersMissing { .. } => "leave `-XX:+UsePerfData` on (the default)",
             Self::AttachMissing { .. } => "leave attaching enabled, and run as the subject's user or as root",
-            Self::ReadFailed { .. } => "see `loadline doctor` for what this machine lets Loadline read",
+            Self::ReadFailed { .. } => "if no other doubt says why, `loadline doctor` tells what can be read here",
             Self::OutOfMemoryError { .. } => {
                 "raise the pool it names (`--heap` for the Java heap); what a dead thread did not do is in no figure"
             }

@@ -449,9 +449,10 @@ fn machine_traces(raw: &str) -> Vec<Complaint> {
                 found.push((index + 1, format!("`{name}` is a private host")));
             }
         }
-        let from_elsewhere = line.starts_with("source = \"") && !line.contains("github.com/rust-lang/crates.io-index");
+        let default = "source = \"registry+https://github.com/rust-lang/";
+        let from_elsewhere = line.starts_with("source = \"") && !line.starts_with(default);
         if from_elsewhere {
-            found.push((index + 1, "a dependency that does not come from crates.io".to_owned()));
+            found.push((index + 1, "a dependency that does not come from Cargo's own registry".to_owned()));
         }
     }
     found
@@ -707,7 +708,7 @@ fn traces_of_a_machine_are_found() {
             &format!("README.md:1: `{home}` is a path of one machine"),
             &format!("README.md:3: `{}` is a path of one machine", concat!("/tmp/", "ll-")),
             &format!("Cargo.lock:1: `mirror.{}` is a private host", concat!("int", "ernal")),
-            "Cargo.lock:1: a dependency that does not come from crates.io",
+            "Cargo.lock:1: a dependency that does not come from Cargo's own registry",
             &format!("docs/a.md:1: `{}.0.0.7` is a private host", 10),
         ],
     );
