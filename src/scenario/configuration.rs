@@ -32,7 +32,8 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// The JVM options that heap, collector and NMT stand for, then those typed.
+    /// The JVM options that heap, collector and NMT stand for, then those typed; what unlocks others comes first, as
+    /// the JVM demands.
     pub fn jvm_options(&self) -> Vec<String> {
         let mut options = Vec::new();
         if let Some(heap) = self.heap {
@@ -44,6 +45,7 @@ impl Configuration {
             options.push("-XX:NativeMemoryTracking=summary".to_owned());
         }
         options.extend(self.jvm.iter().cloned());
+        options.sort_by_key(|option| !option.starts_with("-XX:+Unlock"));
         options
     }
 }
@@ -201,5 +203,19 @@ impl FromStr for Nmt {
             "summary" => Ok(Self::Summary),
             _ => Err(format!("`{text}` is neither `off` nor `summary`")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_keep_their_order_but_for_those_that_unlock() {
+        let jvm = ["-Xss256k", "-XX:+UnlockExperimentalVMOptions", "-Xmx8m"].map(str::to_owned).to_vec();
+        let configuration =
+            Configuration { heap: Some(Bytes::mib(6)), gc: Some(Gc::Z), jvm, ..Configuration::default() };
+        let expect = ["-XX:+UnlockExperimentalVMOptions", "-Xms6m", "-Xmx6m", "-XX:+UseZGC", "-Xss256k", "-Xmx8m"];
+        assert_eq!(configuration.jvm_options(), expect);
     }
 }
