@@ -46,14 +46,21 @@ pub struct JvmSample {
     pub metaspace_used: Bytes,
     /// Metaspace promised, with the class space.
     pub metaspace_committed: Bytes,
-    /// Collections (pauses, for ZGC and Shenandoah) so far, all kinds.
-    pub gc_count: u64,
-    /// Time in them so far, in nanoseconds.
-    pub gc_ns: u64,
+    /// Collections so far; `None` where the collector keeps no count: Epsilon, and ZGC on JDK 11.
+    pub gc: Option<GcTotal>,
     /// Live Java threads.
     pub threads: u64,
     /// Classes loaded now, with those from the CDS archive.
     pub classes: u64,
+}
+
+/// Collections of all kinds together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GcTotal {
+    /// How many so far (pauses, for ZGC and Shenandoah).
+    pub count: u64,
+    /// Time in them so far, in nanoseconds.
+    pub ns: u64,
 }
 
 /// One kind of collection.
@@ -259,8 +266,10 @@ impl SampleSlots {
             heap_committed: Bytes(sum(&self.heap_committed) & !0xfff),
             metaspace_used: Bytes(one(&self.metaspace_used)),
             metaspace_committed: Bytes(one(&self.metaspace_committed)),
-            gc_count: sum(&self.gc_count),
-            gc_ns: (sum(&self.gc_ticks) as f64 * self.tick_ns) as u64,
+            gc: (!self.gc_count.is_empty()).then(|| GcTotal {
+                count: sum(&self.gc_count),
+                ns: (sum(&self.gc_ticks) as f64 * self.tick_ns) as u64,
+            }),
             threads: one(&self.threads),
             classes: both(&self.classes_in).saturating_sub(both(&self.classes_out)),
         }

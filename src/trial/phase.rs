@@ -5,6 +5,7 @@ use super::event::Event;
 use super::{doubts, ending, seconds_since};
 use crate::error::{Error, Result};
 use crate::load::{self, Control, End, GiveUp, Outcome, Plan};
+use crate::observe::hsperfdata::GcTotal;
 use crate::observe::machine::{self, CpuTimes};
 use crate::record::{Generator, PhaseRecord, Quantiles, SubjectWork};
 use crate::scenario::{Phase, PhaseKind, Work};
@@ -158,7 +159,7 @@ impl Trialling<'_> {
             machine: machine::cpu_times(),
             subject_cpu: watched.process.stat(&clock).ok().map(|stat| stat.value.cpu()),
             own_cpu: own_cpu(),
-            gc: jvm.map(|jvm| (jvm.gc_count, jvm.gc_ns)),
+            gc: jvm.and_then(|jvm| jvm.gc),
         }
     }
 }
@@ -169,7 +170,7 @@ struct Snapshot {
     machine: Option<CpuTimes>,
     subject_cpu: Option<Duration>,
     own_cpu: Duration,
-    gc: Option<(u64, u64)>,
+    gc: Option<GcTotal>,
 }
 
 impl Snapshot {
@@ -177,8 +178,8 @@ impl Snapshot {
         let gc = self.gc.zip(before.gc);
         SubjectWork {
             cpu_s: self.subject_cpu_since(before).map(|cpu| cpu.as_secs_f64()),
-            gc_count: gc.map(|(after, before)| after.0.saturating_sub(before.0)),
-            gc_ms: gc.map(|(after, before)| after.1.saturating_sub(before.1) as f64 / 1e6),
+            gc_count: gc.map(|(after, before)| after.count.saturating_sub(before.count)),
+            gc_ms: gc.map(|(after, before)| after.ns.saturating_sub(before.ns) as f64 / 1e6),
             rss_bytes_max: None,
         }
     }

@@ -119,6 +119,7 @@ fn read(
         return None;
     }
     let jvm = counters.and_then(|counters| counters.sample(clock).ok()).map(|reading| reading.value);
+    let gc = jvm.and_then(|jvm| jvm.gc);
     Some(Sample {
         at_s: 0.0,
         rss_bytes: statm.resident.0,
@@ -128,8 +129,8 @@ fn read(
         heap_used_bytes: jvm.map(|jvm| jvm.heap_used.0),
         heap_committed_bytes: jvm.map(|jvm| jvm.heap_committed.0),
         metaspace_used_bytes: jvm.map(|jvm| jvm.metaspace_used.0),
-        gc_count: jvm.map(|jvm| jvm.gc_count),
-        gc_ms: jvm.map(|jvm| jvm.gc_ns as f64 / 1e6),
+        gc_count: gc.map(|gc| gc.count),
+        gc_ms: gc.map(|gc| gc.ns as f64 / 1e6),
         ok: 0,
         failed: 0,
     })
