@@ -437,7 +437,7 @@ fn machine_traces(raw: &str) -> Vec<Complaint> {
     let mut found = Vec::new();
     for (index, line) in raw.lines().enumerate() {
         for folder in folders {
-            // `/proc/PID/root/…` is no trace: the path must begin here.
+            // Below `/proc/PID` the same name is no trace: the path must begin here.
             let begins = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "}>_-.$*/".contains(c));
             if line.match_indices(folder).any(|(at, _)| begins(at)) {
                 found.push((index + 1, format!("`{folder}` is a path of one machine")));

@@ -202,10 +202,26 @@ pub fn shell_words(words: &[String]) -> String {
     words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
-fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:./,@%".contains(c);
+/// Quotes a word for `sh`, if it needs quoting.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:./,@%^".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        let check = |word, expect| assert_eq!(shell_word(word), expect);
+        check("-Xmx6m", "-Xmx6m");
+        check("", "''");
+        check("-Da=b c", "'-Da=b c'");
+        check("it's", r"'it'\''s'");
+        check("$(x)", "'$(x)'");
+    }
 }

@@ -3,9 +3,9 @@
 use super::cpus::CpuPlan;
 use super::jdk::FoundJdk;
 use super::protocol::Order;
-use super::quoting::{for_java, for_shell};
+use super::quoting::for_java;
 use crate::error::{Error, Result};
-use crate::scenario::{Configuration, Ready, Subject};
+use crate::scenario::{Configuration, Ready, Subject, shell_word, shell_words};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -121,7 +121,7 @@ impl Launch {
 
     /// The command as one would type it into a shell.
     pub fn shown(&self) -> String {
-        self.argv.iter().map(|word| for_shell(word)).collect::<Vec<_>>().join(" ")
+        shell_words(&self.argv)
     }
 }
 
@@ -141,7 +141,7 @@ impl Values<'_> {
                 "{jvm}" => argv.extend_from_slice(self.options),
                 "{args}" => argv.extend_from_slice(self.args),
                 // Inside a word, as in `sh -c "java {jvm} …"`, somebody will split it again.
-                _ => argv.push(self.expand_in(word, for_shell)),
+                _ => argv.push(self.expand_in(word, shell_word)),
             }
         }
         if !command.iter().any(|word| word.contains("{args}")) {

@@ -124,11 +124,6 @@ impl Output {
         self.lock().bytes
     }
 
-    /// Markers and counters from the `index`th on, in their order.
-    pub fn markers_since(&self, index: usize) -> Vec<Marker> {
-        self.lock().markers.get(index..).map(<[Marker]>::to_vec).unwrap_or_default()
-    }
-
     /// Waits until there is an `index`th marker, the output ends, or the time is over.
     pub fn wait_marker(&self, index: usize, within: Duration) -> Option<Marker> {
         let waiting = |state: &mut State| state.markers.len() <= index && !state.over;

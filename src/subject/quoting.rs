@@ -1,4 +1,4 @@
-//! How words are quoted for those who read them again: the `java` launcher and `sh`.
+//! How options are quoted for the `java` launcher, which reads them again from an environment variable.
 
 /// Quotes an option for `JDK_JAVA_OPTIONS`, which the `java` launcher (JDK 9 and later, `JLI_AddArgsFromEnvVar`) splits
 /// at white space; between `"…"` or `'…'` everything is literal, and no character escapes another.
@@ -18,15 +18,6 @@ pub(super) fn for_java(option: &str) -> String {
         rest = &rest[end..];
     }
     if quoted.is_empty() { "\"\"".to_owned() } else { quoted }
-}
-
-/// Quotes a word for `sh`.
-pub(super) fn for_shell(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./@%^".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -59,15 +50,5 @@ mod tests {
             assert_eq!(java_reads(&for_java(option)), [option], "{}", for_java(option));
         }
         assert_eq!(for_java("-Xmx6m"), "-Xmx6m");
-    }
-
-    #[test]
-    fn shell_words() {
-        let check = |word, expect| assert_eq!(for_shell(word), expect);
-        check("-Xmx6m", "-Xmx6m");
-        check("", "''");
-        check("-Da=b c", "'-Da=b c'");
-        check("it's", r"'it'\''s'");
-        check("$(x)", "'$(x)'");
     }
 }
