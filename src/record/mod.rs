@@ -1,8 +1,13 @@
 //! What a trial leaves behind, as plain values: the shapes of the result document and of the archive.
 //! All that reports, comparisons and findings know of a trial. Fields may be added, never renamed.
 
+mod account;
 mod phase;
 
+pub use account::{
+    ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord, RegionRecord,
+    RemainderRecord, ShareRecord, WouldReturn,
+};
 pub use phase::{Failures, Generator, PhaseRecord, Quantiles, SubjectWork};
 
 use crate::doubt::Doubt;
@@ -149,7 +154,7 @@ pub struct Jvm {
 /// A weighing at a moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Mark {
-    /// `start`, `warm`, `loaded`, `rested`, `collected` or a phase marker.
+    /// `start`, `warm`, `loaded`, `rested`, `collected`, `trimmed` or a phase marker; `now` in `loadline account`.
     pub name: String,
     /// Seconds since the command was started.
     pub at_s: f64,
@@ -163,6 +168,9 @@ pub struct Mark {
     pub file_bytes: Option<u64>,
     /// What the memory cgroup counts for the subject; only where it has a cgroup of its own.
     pub charge_bytes: Option<u64>,
+    /// The same by kind; in `loadline account` also for a cgroup shared with others.
+    #[serde(default)]
+    pub charge: Option<ChargeRecord>,
     /// Swapped out.
     pub swap_bytes: Option<u64>,
     /// Threads the kernel counts.
@@ -171,8 +179,8 @@ pub struct Mark {
     pub heap: Heap,
     /// Native Memory Tracking, where it is on.
     pub nmt: Option<NmtRecord>,
-    /// The account; `null` until it is kept.
-    pub account: Option<serde_json::Value>,
+    /// Who holds the resident pages; `null` where it could not be told.
+    pub account: Option<AccountRecord>,
     /// How long the weighing took.
     pub took_ms: f64,
 }

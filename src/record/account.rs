@@ -1,0 +1,192 @@
+//! The account at a moment, as recorded: owners of the resident pages, their details, what could come back.
+
+use serde::{Deserialize, Serialize};
+
+/// Schema of the document that `loadline account --json` prints.
+pub const ACCOUNT_SCHEMA: &str = "loadline.account/1";
+
+/// Who holds the resident pages of a process. The owners' RSS, with `unexplained` among them, adds up to `total_bytes`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct AccountRecord {
+    /// RSS of the process as the kernel weighs its mappings; the exact sum of the owners.
+    pub total_bytes: u64,
+    /// The same, shared pages divided among sharers.
+    pub pss_bytes: u64,
+    /// Owners that hold something, in the order of the account.
+    pub owners: Vec<OwnerRecord>,
+    /// RSS without an owner; also the last row of `owners` where it is not 0.
+    pub unexplained_bytes: u64,
+    /// Where the unexplained pages are, largest first.
+    pub unexplained: Vec<RemainderRecord>,
+    /// What could come back to the system.
+    pub would_return: WouldReturn,
+    /// The C allocator's heaps; `null` where they were not walked.
+    pub malloc: Option<MallocRecord>,
+    /// All mappings that hold something, in address order; only in the document of `loadline account`.
+    pub regions: Option<Vec<RegionRecord>>,
+    /// The longest time all threads stood still; `null` where the process was not stopped.
+    pub pause_ms: Option<f64>,
+    /// From the first question to the last.
+    pub took_ms: f64,
+    /// RSS that weighing itself added so far, contained in the owners; `null` where unknown.
+    pub observer_bytes: Option<i64>,
+}
+
+/// One owner.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct OwnerRecord {
+    /// `java_heap.used`, `cds`, `malloc.retained`, `unexplained` …
+    pub name: String,
+    /// Resident.
+    pub rss_bytes: u64,
+    /// Resident, shared pages divided among sharers.
+    pub pss_bytes: u64,
+    /// Swapped out.
+    pub swap_bytes: u64,
+    /// Parts of it, largest first: threads, files, NMT tags, code heaps, tables. May add up to less than the owner.
+    pub detail: Vec<DetailRecord>,
+}
+
+/// A part of an owner.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DetailRecord {
+    /// What kind of part: `thread`, `file`, `tag`, `code_heap`, `table`, `node`.
+    pub kind: String,
+    /// Name of the thread, path of the file, NMT's name of the tag.
+    pub name: String,
+    /// How many there are: threads of this name, chunks of this tag; 1 otherwise.
+    pub count: u64,
+    /// Resident.
+    pub rss_bytes: u64,
+    /// Asked for, resident or not, where that is known (chunks of malloc).
+    pub allocated_bytes: Option<u64>,
+}
+
+/// A stretch of resident memory without an owner.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RemainderRecord {
+    /// First address, `0x…`.
+    pub start: String,
+    /// First address behind, `0x…`.
+    pub end: String,
+    /// As the kernel writes them: `rw-p`.
+    pub perms: String,
+    /// Resident and unexplained in it.
+    pub rss_bytes: u64,
+    /// Owner or name of what lies directly before it in the address space.
+    pub before: String,
+    /// … and behind it.
+    pub behind: String,
+}
+
+/// What could come back to the system, as predicted; `null` where it cannot be predicted.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct WouldReturn {
+    /// By a full collection.
+    pub gc_bytes: Option<u64>,
+    /// Why `gc_bytes` is what it is, or why it is unknown, in words.
+    pub gc_why: String,
+    /// By `System.trim_native_heap` (JDK 17 and newer), or `malloc_trim`.
+    pub trim_bytes: Option<u64>,
+    /// Why `trim_bytes` is unknown; empty where it is known.
+    pub trim_why: String,
+}
+
+/// The heaps of the C allocator.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct MallocRecord {
+    /// `glibc`, `jemalloc` …
+    pub allocator: String,
+    /// Arenas walked.
+    pub arenas: u64,
+    /// Taken from the system for arenas, resident or not (what `malloc_info` calls system).
+    pub system_bytes: u64,
+    /// Bytes in chunks in use, resident or not.
+    pub live_bytes: u64,
+    /// Bytes in free chunks, resident or not.
+    pub free_bytes: u64,
+    /// Bytes in chunks with a mapping of their own.
+    pub mmapped_bytes: u64,
+    /// Chunks with a mapping of their own.
+    pub mmapped_chunks: u64,
+    /// Whether live chunks are told apart by NMT's headers.
+    pub tagged: bool,
+    /// Heaps that could not be walked to their end; they count as `malloc.unsplit`.
+    pub walk_errors: u64,
+}
+
+/// One mapping that holds something.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RegionRecord {
+    /// First address, `0x…`.
+    pub start: String,
+    /// First address behind, `0x…`.
+    pub end: String,
+    /// As the kernel writes them: `rw-p`.
+    pub perms: String,
+    /// The file, a name in brackets, or empty.
+    pub path: String,
+    /// Resident.
+    pub rss_bytes: u64,
+    /// Resident, shared pages divided among sharers.
+    pub pss_bytes: u64,
+    /// Swapped out.
+    pub swap_bytes: u64,
+    /// Who holds how much of it.
+    pub owners: Vec<ShareRecord>,
+}
+
+/// An owner's part of a mapping.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ShareRecord {
+    /// The owner's name.
+    pub name: String,
+    /// Resident.
+    pub rss_bytes: u64,
+}
+
+/// What a memory cgroup counts, by kind.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ChargeRecord {
+    /// All of it; what the limit is compared with.
+    pub usage_bytes: u64,
+    /// Pages of no file.
+    pub anon_bytes: u64,
+    /// Page cache, without shared memory.
+    pub file_bytes: u64,
+    /// Shared memory and tmpfs.
+    pub shmem_bytes: u64,
+    /// The kernel's own: page tables, stacks, slab; `null` where the cgroup does not say.
+    pub kernel_bytes: Option<u64>,
+    /// The smallest limit of this cgroup and those above it.
+    pub limit_bytes: Option<u64>,
+    /// `v1` or `v2`.
+    pub version: String,
+    /// The cgroup's folder below its mount, such as `/system.slice/app.service`.
+    pub cgroup: String,
+    /// Processes in it.
+    pub processes: u64,
+}
+
+/// The document that `loadline account --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AccountDocument {
+    /// [`ACCOUNT_SCHEMA`].
+    pub schema: String,
+    /// Version of Loadline.
+    pub loadline: String,
+    /// UTC, ISO 8601.
+    pub taken: String,
+    /// The command that repeats it.
+    pub command: String,
+    /// The machine.
+    pub machine: super::Machine,
+    /// What was found out about the JVM.
+    pub jvm: super::Jvm,
+    /// The command line of the process.
+    pub subject_command: Vec<String>,
+    /// The weighing, with its account.
+    pub mark: super::Mark,
+    /// Reasons to distrust it.
+    pub doubts: Vec<super::DoubtRecord>,
+}
