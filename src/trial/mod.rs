@@ -9,10 +9,12 @@ mod mark;
 mod phase;
 mod sampler;
 mod watched;
+mod weighing;
 
 pub use conductor::{Conducted, Setup, conduct};
 pub use event::Event;
 pub use phase::describe;
+pub use weighing::{Weighed, Weighing};
 
 /// Seconds from one reading of the clock to another.
 fn seconds_since(origin_ns: u64, now_ns: u64) -> f64 {
