@@ -20,6 +20,8 @@ pub mod machine;
 pub mod machine_files;
 pub mod maps;
 pub mod nmt;
+pub mod pagemap;
+mod pagemap_scan;
 pub mod procfs;
 mod procfs_text;
 pub mod smaps;

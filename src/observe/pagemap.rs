@@ -1,0 +1,169 @@
+//! `/proc/PID/pagemap` (man proc_pid_pagemap; kernel `admin-guide/mm/pagemap.rst`): which pages are backed by memory.
+//! By the `PAGEMAP_SCAN` ioctl where the kernel has it (6.7), else by reading eight bytes for each page.
+
+use super::Unavailable;
+use super::pagemap_scan::{self, PRESENT, PageRegion, SWAPPED, ZERO};
+use super::procfs::{Process, open_below, page_size};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Runs asked for in one call: 24 KiB.
+const REGIONS: usize = 1024;
+/// Entries read at once where the kernel cannot scan: 64 KiB.
+const ENTRIES: usize = 8192;
+
+/// Consecutive pages that are all in memory, or all swapped out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// First address.
+    pub start: u64,
+    /// First address behind.
+    pub end: u64,
+    /// Swapped out instead of present.
+    pub swapped: bool,
+}
+
+impl Run {
+    /// Length in bytes.
+    pub fn size(self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// The page tables of a process, read-only.
+#[derive(Debug)]
+pub struct PageMap {
+    file: File,
+    scans: bool,
+    regions: Vec<PageRegion>,
+    entries: Vec<u8>,
+}
+
+impl PageMap {
+    /// Opens the page map; needs the same permission as `smaps`.
+    pub fn open(process: &Process) -> Result<Self, Unavailable> {
+        let file = open_below(process.folder(), "pagemap").map_err(|e| Unavailable::io("pagemap", &e))?;
+        Ok(Self { file, scans: true, regions: vec![PageRegion::default(); REGIONS], entries: Vec::new() })
+    }
+
+    /// The same without the ioctl, as on an older kernel.
+    #[must_use]
+    pub fn without_scan(mut self) -> Self {
+        self.scans = false;
+        self
+    }
+
+    /// The runs of pages in `[start, end)` that are present or swapped, in address order. The page of zeros, which
+    /// weighs nothing, is left out where the kernel tells it apart.
+    pub fn runs(&mut self, start: u64, end: u64, each: &mut dyn FnMut(Run)) -> Result<(), Unavailable> {
+        if self.scans {
+            match self.scan(start, end, each) {
+                Err(rustix::io::Errno::NOTTY) => self.scans = false,
+                other => return other.map_err(|e| Unavailable::io("pagemap", &e.into())),
+            }
+        }
+        self.read(start, end, each).map_err(|e| Unavailable::io("pagemap", &e))
+    }
+
+    fn scan(&mut self, start: u64, end: u64, each: &mut dyn FnMut(Run)) -> Result<(), rustix::io::Errno> {
+        let mut at = start;
+        while at < end {
+            let found = pagemap_scan::scan(&self.file, at, end, &mut self.regions)?;
+            for region in &self.regions[..found] {
+                if region.categories & ZERO == 0 {
+                    let swapped = region.categories & SWAPPED != 0 && region.categories & PRESENT == 0;
+                    each(Run { start: region.start, end: region.end, swapped });
+                }
+            }
+            // Only a full slice leaves something to ask for.
+            at = match self.regions[..found].last() {
+                Some(last) if found == self.regions.len() => last.end.max(at + page_size().0),
+                _ => end,
+            };
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, start: u64, end: u64, each: &mut dyn FnMut(Run)) -> io::Result<()> {
+        let page = page_size().0;
+        self.entries.resize(ENTRIES * 8, 0);
+        let mut runs = Joined::new(each);
+        let mut at = start;
+        while at < end {
+            let pages = ((end - at) / page).clamp(1, ENTRIES as u64) as usize;
+            let read = self.file.read_at(&mut self.entries[..pages * 8], at / page * 8)?;
+            if read < 8 {
+                break;
+            }
+            for entry in self.entries[..read].chunks_exact(8) {
+                let entry = u64::from_ne_bytes(entry.try_into().unwrap_or_default());
+                let (present, swapped) = (entry >> 63 != 0, entry >> 62 & 1 != 0);
+                if present || swapped {
+                    runs.add(Run { start: at, end: at + page, swapped: swapped && !present });
+                }
+                at += page;
+            }
+        }
+        runs.finish();
+        Ok(())
+    }
+}
+
+/// Joins neighbours of one kind before they are passed on.
+struct Joined<'a> {
+    each: &'a mut dyn FnMut(Run),
+    open: Option<Run>,
+}
+
+impl<'a> Joined<'a> {
+    fn new(each: &'a mut dyn FnMut(Run)) -> Self {
+        Self { each, open: None }
+    }
+
+    fn add(&mut self, run: Run) {
+        match &mut self.open {
+            Some(open) if open.end == run.start && open.swapped == run.swapped => open.end = run.end,
+            _ => {
+                self.finish();
+                self.open = Some(run);
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Some(run) = self.open.take() {
+            (self.each)(run);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both ways of reading agree on memory of our own of which every third page was touched.
+    #[test]
+    fn scan_and_read_agree() {
+        let page = page_size().0 as usize;
+        let mut memory = vec![0u8; 64 << 20];
+        let base = (memory.as_ptr() as u64).next_multiple_of(page as u64);
+        let first = (base - memory.as_ptr() as u64) as usize;
+        for n in 0..2000 {
+            memory[first + n * 3 * page] = 1;
+        }
+        let process = Process::open(std::process::id()).unwrap();
+        let runs = |mut map: PageMap| {
+            let mut found = Vec::new();
+            map.runs(base, base + 6000 * page as u64, &mut |run| found.push(run)).unwrap();
+            found
+        };
+        let scanned = runs(PageMap::open(&process).unwrap());
+        let read = runs(PageMap::open(&process).unwrap().without_scan());
+        let differ = scanned.iter().zip(&read).find(|(one, other)| one != other);
+        assert_eq!((differ, scanned.len()), (None, read.len()), "from {base:x}");
+        let touched: u64 = scanned.iter().map(|run| run.size()).sum();
+        assert!(touched >= 2000 * page as u64, "{touched}");
+        assert_eq!(memory[first], 1);
+    }
+}
