@@ -13,6 +13,7 @@ pub mod load;
 pub mod observe;
 pub mod subject;
 
+pub mod account;
 pub mod record;
 
 pub mod archive;

@@ -112,6 +112,18 @@ impl Process {
         self.link("exe").map_err(|e| Unavailable::io("exe", &e))
     }
 
+    /// The ids of its threads, as seen from here.
+    pub fn threads(&self) -> Result<Vec<u32>, Unavailable> {
+        let read = || -> io::Result<Vec<u32>> {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let folder = openat(self.folder(), "task", flags, Mode::empty())?;
+            let entries = rustix::fs::Dir::new(folder)?;
+            let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str().ok()?.parse().ok());
+            Ok(ids.collect())
+        };
+        read().map_err(|e| Unavailable::io("task", &e))
+    }
+
     /// Where a link in its folder points to: `exe`, `cwd`, `ns/user`.
     pub(super) fn link(&self, name: &str) -> io::Result<PathBuf> {
         use std::os::unix::ffi::OsStringExt;

@@ -1,6 +1,7 @@
 //! The conductor of one trial: start, ready, marks, phases, end. Emits events and yields a record; knows nothing of
 //! terminals, files or other trials.
 
+pub mod accounting;
 mod conductor;
 mod doubts;
 mod ending;

@@ -1,0 +1,108 @@
+//! Claims on ranges of addresses, made disjoint: where two overlap, the owner that comes first in the account wins.
+
+use super::owner::Owner;
+use std::collections::BTreeMap;
+
+/// A range of addresses and who says it is theirs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// First address.
+    pub start: u64,
+    /// First address behind.
+    pub end: u64,
+    /// Whose it is.
+    pub owner: Owner,
+    /// What kind of part of the owner it is: `thread`, `code_heap`, `table`, `node`, `file`.
+    pub kind: &'static str,
+    /// The part's name.
+    pub name: String,
+}
+
+/// Disjoint claims in address order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Claims {
+    list: Vec<Claim>,
+}
+
+impl Claims {
+    /// Settles overlaps: the first owner keeps its range, the later ones keep what is left of theirs. Among claims of
+    /// one owner the earlier in the list wins.
+    pub fn settle(mut claims: Vec<Claim>) -> Self {
+        claims.retain(|claim| claim.start < claim.end);
+        claims.sort_by_key(|claim| claim.owner);
+        let mut taken: BTreeMap<u64, Claim> = BTreeMap::new();
+        for claim in claims {
+            for (start, end) in gaps(&taken, claim.start, claim.end) {
+                taken.insert(start, Claim { start, end, ..claim.clone() });
+            }
+        }
+        Self { list: taken.into_values().collect() }
+    }
+
+    /// The claims that overlap `[start, end)`, in address order.
+    pub fn within(&self, start: u64, end: u64) -> &[Claim] {
+        let from = self.list.partition_point(|claim| claim.end <= start);
+        let to = self.list.partition_point(|claim| claim.start < end);
+        &self.list[from..to.max(from)]
+    }
+
+    /// All of them, in address order.
+    pub fn all(&self) -> &[Claim] {
+        &self.list
+    }
+}
+
+/// The parts of `[start, end)` that are not taken.
+fn gaps(taken: &BTreeMap<u64, Claim>, start: u64, end: u64) -> Vec<(u64, u64)> {
+    let mut free = Vec::new();
+    let before = taken.range(..=start).next_back().map_or(start, |(_, claim)| claim.end.max(start));
+    let mut at = before;
+    for (next, claim) in taken.range(start..end) {
+        if at < *next {
+            free.push((at, *next));
+        }
+        at = at.max(claim.end);
+    }
+    if at < end {
+        free.push((at, end));
+    }
+    free
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn claim(start: u64, end: u64, owner: Owner) -> Claim {
+        Claim { start, end, owner, kind: "table", name: String::new() }
+    }
+
+    #[test]
+    fn the_first_owner_wins_and_the_rest_keep_what_is_left() {
+        let claims = Claims::settle(vec![
+            claim(10, 50, Owner::MappedFiles),
+            claim(20, 30, Owner::JavaHeap),
+            claim(25, 40, Owner::Cds),
+        ]);
+        let found: Vec<_> = claims.all().iter().map(|c| (c.start, c.end, c.owner)).collect();
+        let (heap, cds, files) = (Owner::JavaHeap, Owner::Cds, Owner::MappedFiles);
+        assert_eq!(found, [(10, 20, files), (20, 30, heap), (30, 40, cds), (40, 50, files)]);
+        assert_eq!(claims.within(35, 45).len(), 2);
+        assert!(claims.within(50, 60).is_empty() && claims.within(0, 10).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn settled_claims_cover_what_was_claimed_once(ranges in prop::collection::vec((0u64..300, 0u64..60, 0usize..20), 0..40)) {
+            let list: Vec<_> = ranges.iter().map(|(start, len, owner)| claim(*start, start + len, Owner::ALL[*owner])).collect();
+            let settled = Claims::settle(list.clone());
+            for at in 0..400 {
+                let covers = |claim: &&Claim| claim.start <= at && at < claim.end;
+                let owner = list.iter().filter(covers).map(|claim| claim.owner).min();
+                let found: Vec<_> = settled.all().iter().filter(covers).map(|claim| claim.owner).collect();
+                prop_assert_eq!(found, owner.into_iter().collect::<Vec<_>>());
+            }
+        }
+    }
+}

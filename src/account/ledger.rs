@@ -1,0 +1,289 @@
+//! Enters what was read of each mapping and closes the account: the kernel's weight of a mapping is divided among its
+//! parts exactly, whatever was read.
+
+use super::owner::Owner;
+use crate::observe::smaps::{Smaps, Weighed};
+use std::collections::BTreeMap;
+
+/// What was found in a mapping, or in a stretch of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Whose it is.
+    pub owner: Owner,
+    /// What kind of part of the owner: `thread`, `file`, `tag` …
+    pub kind: &'static str,
+    /// Its name; empty where it has none.
+    pub name: String,
+    /// How many it stands for: chunks of a tag; 1 otherwise.
+    pub count: u64,
+    /// Bytes asked for, resident or not, where that is known.
+    pub allocated: Option<u64>,
+    /// Bytes on present pages.
+    pub resident: u64,
+    /// Bytes on pages that are swapped out.
+    pub swapped: u64,
+    /// Where it is: first address, and first address behind.
+    pub range: (u64, u64),
+}
+
+/// A part of an owner, over all mappings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detail {
+    /// What kind of part.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// How many it stands for.
+    pub count: u64,
+    /// Bytes asked for, where that is known.
+    pub allocated: Option<u64>,
+    /// Resident bytes.
+    pub rss: u64,
+}
+
+/// What one owner holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holding {
+    /// Who.
+    pub owner: Owner,
+    /// Resident bytes.
+    pub rss: u64,
+    /// Resident bytes, shared ones divided among sharers.
+    pub pss: u64,
+    /// Swapped bytes.
+    pub swap: u64,
+    /// Its parts, largest first.
+    pub detail: Vec<Detail>,
+}
+
+/// A mapping with its owners.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Region {
+    /// Index into the mappings.
+    pub index: usize,
+    /// Owners and their resident bytes, largest first; they add up to the mapping's RSS.
+    pub shares: Vec<(Owner, u64)>,
+}
+
+/// A stretch without an owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remainder {
+    /// First address.
+    pub start: u64,
+    /// First address behind.
+    pub end: u64,
+    /// Index of its mapping.
+    pub index: usize,
+    /// Resident bytes.
+    pub rss: u64,
+}
+
+/// A closed account.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Account {
+    /// RSS: the sum of the holdings, and of the mappings.
+    pub rss: u64,
+    /// PSS, likewise.
+    pub pss: u64,
+    /// Owners that hold something, in the order of the account.
+    pub holdings: Vec<Holding>,
+    /// Mappings that hold something, in address order.
+    pub regions: Vec<Region>,
+    /// Stretches that nobody claims, largest first.
+    pub remainders: Vec<Remainder>,
+    /// By how much what was read differs from the kernel's weights: what moved meanwhile.
+    pub moved: u64,
+}
+
+impl Account {
+    /// What an owner holds.
+    pub fn holding(&self, owner: Owner) -> Option<&Holding> {
+        self.holdings.iter().find(|holding| holding.owner == owner)
+    }
+
+    /// Resident bytes of an owner.
+    pub fn rss_of(&self, owner: Owner) -> u64 {
+        self.holding(owner).map_or(0, |holding| holding.rss)
+    }
+}
+
+/// An account that is being kept.
+#[derive(Debug)]
+pub struct Ledger<'a> {
+    smaps: &'a Smaps,
+    parts: BTreeMap<usize, Vec<Part>>,
+}
+
+impl<'a> Ledger<'a> {
+    /// Begins with the kernel's weights.
+    pub fn new(smaps: &'a Smaps) -> Self {
+        Self { smaps, parts: BTreeMap::new() }
+    }
+
+    /// Enters what was found in the mapping with this index.
+    pub fn enter(&mut self, index: usize, parts: impl IntoIterator<Item = Part>) {
+        self.parts.entry(index).or_default().extend(parts);
+    }
+
+    /// Divides every mapping's weight among its parts. A mapping of which nothing was found is unexplained.
+    pub fn close(self) -> Account {
+        let mut account = Account::default();
+        let mut books: BTreeMap<Owner, Book> = BTreeMap::new();
+        for (index, weighed) in self.smaps.mappings.iter().enumerate() {
+            let weight = &weighed.weight;
+            if weight.rss.0 == 0 && weight.swap.0 == 0 {
+                continue;
+            }
+            let parts = self.parts.get(&index).map(Vec::as_slice).unwrap_or_default();
+            let nobody = [nobodys(weighed)];
+            let found: u64 = parts.iter().map(|part| part.resident).sum();
+            // Parts that hold nothing cannot own what the kernel weighs.
+            let parts = if found == 0 && weight.rss.0 > 0 { &nobody } else { parts };
+            account.moved += if found == 0 { 0 } else { found.abs_diff(weight.rss.0) };
+            account.rss += weight.rss.0;
+            account.pss += weight.pss.0;
+            enter_mapping(index, weighed, parts, &mut books, &mut account);
+        }
+        account.remainders.sort_by_key(|remainder| std::cmp::Reverse(remainder.rss));
+        account.holdings = books.into_iter().map(|(owner, book)| book.close(owner)).collect();
+        account
+    }
+}
+
+/// All of a mapping, without an owner.
+fn nobodys(weighed: &Weighed) -> Part {
+    Part {
+        owner: Owner::Unexplained,
+        kind: "",
+        name: String::new(),
+        count: 1,
+        allocated: None,
+        resident: weighed.weight.rss.0.max(1),
+        swapped: weighed.weight.swap.0,
+        range: (weighed.mapping.start, weighed.mapping.end),
+    }
+}
+
+fn enter_mapping(
+    index: usize,
+    weighed: &Weighed,
+    parts: &[Part],
+    books: &mut BTreeMap<Owner, Book>,
+    account: &mut Account,
+) {
+    let resident: Vec<u64> = parts.iter().map(|part| part.resident).collect();
+    let swapped: Vec<u64> = parts.iter().map(|part| part.swapped).collect();
+    let rss = divide(weighed.weight.rss.0, &resident);
+    let pss = divide(weighed.weight.pss.0, &rss);
+    let swap = divide(weighed.weight.swap.0, &swapped);
+    let mut shares: BTreeMap<Owner, u64> = BTreeMap::new();
+    for (n, part) in parts.iter().enumerate() {
+        let book = books.entry(part.owner).or_default();
+        book.rss += rss[n];
+        book.pss += pss[n];
+        book.swap += swap[n];
+        if !part.name.is_empty() {
+            book.detail(part, rss[n]);
+        }
+        if rss[n] > 0 {
+            *shares.entry(part.owner).or_default() += rss[n];
+            if part.owner == Owner::Unexplained {
+                let (start, end) = part.range;
+                account.remainders.push(Remainder { start, end, index, rss: rss[n] });
+            }
+        }
+    }
+    let mut shares: Vec<(Owner, u64)> = shares.into_iter().collect();
+    shares.sort_by_key(|(_, rss)| std::cmp::Reverse(*rss));
+    account.regions.push(Region { index, shares });
+}
+
+/// Divides a total in proportion to the weights; the parts add up to it exactly. Without weights the first has it all.
+fn divide(total: u64, weights: &[u64]) -> Vec<u64> {
+    let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
+    if sum == u128::from(total) {
+        return weights.to_vec();
+    }
+    let share = |weight: &u64| match sum {
+        0 => 0,
+        _ => u64::try_from(u128::from(total) * u128::from(*weight) / sum).unwrap_or(0),
+    };
+    let mut parts: Vec<u64> = weights.iter().map(share).collect();
+    let given: u64 = parts.iter().sum();
+    let largest = weights.iter().enumerate().max_by_key(|(n, weight)| (**weight, std::cmp::Reverse(*n)));
+    if let Some((n, _)) = largest {
+        parts[n] += total - given;
+    }
+    parts
+}
+
+/// What one owner holds, while it is added up.
+#[derive(Debug, Default)]
+struct Book {
+    rss: u64,
+    pss: u64,
+    swap: u64,
+    details: BTreeMap<(&'static str, String), Detail>,
+}
+
+impl Book {
+    fn detail(&mut self, part: &Part, rss: u64) {
+        let new = || Detail { kind: part.kind, name: part.name.clone(), count: 0, allocated: None, rss: 0 };
+        let detail = self.details.entry((part.kind, part.name.clone())).or_insert_with(new);
+        detail.rss += rss;
+        // A file has several mappings and a stack may have two, but each is one.
+        detail.count = if part.kind == "tag" { detail.count + part.count } else { part.count };
+        if let Some(bytes) = part.allocated {
+            *detail.allocated.get_or_insert(0) += bytes;
+        }
+    }
+
+    fn close(self, owner: Owner) -> Holding {
+        let mut detail: Vec<Detail> = self.details.into_values().collect();
+        detail.sort_by_key(|detail| (std::cmp::Reverse(detail.rss), std::cmp::Reverse(detail.allocated)));
+        Holding { owner, rss: self.rss, pss: self.pss, swap: self.swap, detail }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_divided_adds_up(total in 0u64..1 << 50, weights in prop::collection::vec(0u64..1 << 50, 1..20)) {
+            prop_assert_eq!(divide(total, &weights).iter().sum::<u64>(), total);
+        }
+
+        /// Whatever was read, however absurd: the sum is the RSS.
+        #[test]
+        fn the_sum_is_the_rss(
+            weights in prop::collection::vec((0u64..5000, 0u64..5000), 1..12),
+            found in prop::collection::vec((0usize..14, 0usize..20, 0u64..1 << 40, any::<bool>()), 0..40),
+        ) {
+            let text: String = weights.iter().enumerate().map(|(n, (rss, swap))| {
+                format!("{:x}-{:x} rw-p 0 00:00 0\nRss: {rss} kB\nPss: {} kB\nSwap: {swap} kB\n", (n + 1) << 32, ((n + 1) << 32) + 4096, rss / 2)
+            }).collect();
+            let smaps = Smaps::parse(&text);
+            let mut ledger = Ledger::new(&smaps);
+            for (index, owner, resident, named) in found {
+                let name = if named { format!("n{owner}") } else { String::new() };
+                let part = Part { owner: Owner::ALL[owner], kind: "tag", name, count: 1, allocated: Some(resident), resident, swapped: resident / 3, range: (0, 1) };
+                ledger.enter(index, [part]);
+            }
+            let account = ledger.close();
+            let rss: u64 = weights.iter().map(|(rss, _)| rss * 1024).sum();
+            let swap: u64 = weights.iter().map(|(_, swap)| swap * 1024).sum();
+            prop_assert_eq!(account.rss, rss);
+            prop_assert_eq!(account.holdings.iter().map(|holding| holding.rss).sum::<u64>(), rss);
+            prop_assert_eq!(account.holdings.iter().map(|holding| holding.pss).sum::<u64>(), account.pss);
+            prop_assert!(account.holdings.iter().map(|holding| holding.swap).sum::<u64>() <= swap);
+            let shares = account.regions.iter().flat_map(|region| region.shares.iter().map(|(_, rss)| rss)).sum::<u64>();
+            prop_assert_eq!(shares, rss);
+            for holding in &account.holdings {
+                prop_assert!(holding.detail.iter().map(|detail| detail.rss).sum::<u64>() <= holding.rss);
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Turns what a walk through malloc's heaps found into parts of the account.
+
+use super::ledger::Part;
+use super::owner::Owner;
+use super::tags::TagNames;
+use crate::observe::glibc::{Chunks, HeapWalk, MmappedChunk};
+
+/// The parts of a heap in `range`. Without tags all live chunks are alike; with them, those that carry none were not
+/// asked for by HotSpot.
+pub fn heap_parts(walk: &HeapWalk, range: (u64, u64), names: Option<&TagNames>) -> Vec<Part> {
+    let part = |owner, kind, name: String, chunks: &Chunks, allocated| Part {
+        owner,
+        kind,
+        name,
+        count: chunks.count,
+        allocated,
+        resident: chunks.resident,
+        swapped: chunks.swapped,
+        range,
+    };
+    let untagged = if names.is_some() { Owner::MallocNonHotspot } else { Owner::MallocLive };
+    let mut parts = vec![
+        part(untagged, "", String::new(), &walk.live, None),
+        part(Owner::MallocRetained, "", String::new(), &walk.free, None),
+    ];
+    parts.extend(walk.tagged.iter().map(|(tag, chunks)| match names {
+        Some(names) => part(Owner::MallocLive, "tag", names.name(*tag), chunks, Some(chunks.asked)),
+        None => part(Owner::MallocLive, "", String::new(), chunks, None),
+    }));
+    parts
+}
+
+/// The parts of chunks with a mapping of their own; `backed` says how much of a range is resident and swapped.
+pub fn mmapped_parts(
+    chunks: &[MmappedChunk],
+    names: Option<&TagNames>,
+    mut backed: impl FnMut(u64, u64) -> (u64, u64),
+) -> Vec<Part> {
+    let part = |chunk: &MmappedChunk| {
+        let (resident, swapped) = backed(chunk.start, chunk.end);
+        let name = match (chunk.tag, names) {
+            (Some(tag), Some(names)) => names.name(tag.number),
+            (None, Some(_)) => "not HotSpot's".to_owned(),
+            (_, None) => String::new(),
+        };
+        let allocated = names.map(|_| chunk.tag.map_or(chunk.end - chunk.start, |tag| tag.asked));
+        Part {
+            owner: Owner::MallocMmapped,
+            kind: "tag",
+            name,
+            count: 1,
+            allocated,
+            resident,
+            swapped,
+            range: (chunk.start, chunk.end),
+        }
+    };
+    chunks.iter().map(part).collect()
+}

@@ -1,0 +1,127 @@
+//! Cuts the mappings by the claims, and says what has to be read to know who owns the rest.
+
+use super::claims::{Claim, Claims};
+use super::owner::Owner;
+use crate::observe::glibc::HEAP_MAX;
+use crate::observe::maps::Mapping;
+use crate::observe::smaps::Smaps;
+
+/// A stretch of one mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// First address.
+    pub start: u64,
+    /// First address behind.
+    pub end: u64,
+    /// Whose it is; `None` where nobody claims it yet.
+    pub claim: Option<Claim>,
+}
+
+/// What has to be read of a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// Nothing: one owner has it all.
+    None,
+    /// Which of its pages are present, since several owners share it.
+    Pages,
+    /// Whether it is a heap of malloc, and what is in it.
+    Heap,
+    /// Whether chunks of malloc are mapped in the parts that nobody claims.
+    Chunks,
+}
+
+/// A mapping that holds something, cut by the claims.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned {
+    /// Index into the mappings.
+    pub index: usize,
+    /// Its stretches, in address order; they cover it.
+    pub segments: Vec<Segment>,
+    /// What has to be read.
+    pub question: Question,
+}
+
+/// What is known of each mapping that holds something, and what has to be read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// In address order.
+    pub mappings: Vec<Planned>,
+}
+
+impl Plan {
+    /// Cuts the mappings that hold something, resident or swapped, by the claims.
+    pub fn new(smaps: &Smaps, claims: &Claims) -> Self {
+        let holding = smaps.mappings.iter().enumerate().filter(|(_, weighed)| {
+            let weight = &weighed.weight;
+            weight.rss.0 > 0 || weight.swap.0 > 0
+        });
+        let mappings = holding.map(|(index, weighed)| {
+            let mapping = &weighed.mapping;
+            let segments = cut(mapping, claims.within(mapping.start, mapping.end));
+            let question = question(mapping, &segments);
+            Planned { index, segments, question }
+        });
+        Self { mappings: mappings.collect() }
+    }
+}
+
+/// The stretches of a mapping: claimed ones, and between them what the mapping itself says or nobody.
+fn cut(mapping: &Mapping, claims: &[Claim]) -> Vec<Segment> {
+    let own = own_claim(mapping);
+    let mut segments = Vec::new();
+    let mut at = mapping.start;
+    let mut push = |start: u64, end: u64, claim: Option<Claim>| {
+        if start < end {
+            segments.push(Segment { start, end, claim });
+        }
+    };
+    for claim in claims {
+        push(at, claim.start.max(at), own.clone());
+        let (start, end) = (claim.start.max(mapping.start), claim.end.min(mapping.end));
+        push(start, end, Some(claim.clone()));
+        at = end;
+    }
+    push(at, mapping.end, own);
+    segments
+}
+
+/// What the name of a mapping says of its owner.
+fn own_claim(mapping: &Mapping) -> Option<Claim> {
+    let claim = |owner, kind, name: &str| {
+        Some(Claim { start: mapping.start, end: mapping.end, owner, kind, name: name.to_owned() })
+    };
+    let name = mapping.file_name();
+    match mapping.path.as_str() {
+        "" | "[heap]" => None,
+        "[stack]" => claim(Owner::ThreadStacks, "thread", "main (launcher)"),
+        path if path.starts_with("[anon") => None,
+        path if path.starts_with('[') => claim(Owner::Libraries, "file", path),
+        path if path.starts_with("/memfd:java_heap") => claim(Owner::JavaHeap, "file", path),
+        _ if name.ends_with(".jsa") => claim(Owner::Cds, "file", &mapping.path),
+        _ if name == "libjvm.so" => claim(Owner::Libjvm, "file", &mapping.path),
+        _ if is_library(name) => claim(Owner::Libraries, "file", &mapping.path),
+        path => claim(Owner::MappedFiles, "file", path),
+    }
+}
+
+/// `libz.so.1.2.13`, `ld-linux-x86-64.so.2`, and the launcher itself.
+pub(super) fn is_library(name: &str) -> bool {
+    name.ends_with(".so") || name.contains(".so.") || name == "java"
+}
+
+fn question(mapping: &Mapping, segments: &[Segment]) -> Question {
+    let unclaimed = segments.iter().any(|segment| segment.claim.is_none());
+    let writable = mapping.perms.starts_with("rw");
+    match segments {
+        _ if mapping.path == "[heap]" => Question::Heap,
+        [one] if one.claim.is_some() => Question::None,
+        [_] if writable && may_be_heap(mapping) => Question::Heap,
+        _ if unclaimed => Question::Chunks,
+        _ => Question::Pages,
+    }
+}
+
+/// Heaps other than the main one begin at multiples of their largest size.
+fn may_be_heap(mapping: &Mapping) -> bool {
+    mapping.start.is_multiple_of(HEAP_MAX) && mapping.size().0 <= HEAP_MAX && mapping.inode == 0
+}

@@ -1,0 +1,94 @@
+//! Which category of Native Memory Tracking a tag's number stands for. The numbers differ between JDK versions, their
+//! order does not differ from the summary's; so numbers and categories are aligned, by how many bytes each has.
+
+use crate::observe::nmt::NativeMemory;
+use std::collections::BTreeMap;
+
+/// Bytes that carry a tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TagSum {
+    /// NMT's number.
+    pub number: u8,
+    /// Bytes asked for.
+    pub asked: u64,
+}
+
+/// Names of NMT's tags.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TagNames {
+    names: BTreeMap<u8, String>,
+}
+
+impl TagNames {
+    /// Aligns the tags that were found with the categories of a summary: in order, with the least sum of differences.
+    pub fn align(tags: &[TagSum], summary: &NativeMemory) -> Self {
+        let mut tags = tags.to_vec();
+        tags.sort_by_key(|tag| tag.number);
+        let categories = expected(summary);
+        let (rows, columns) = (tags.len(), categories.len());
+        let mut cost = vec![vec![0u64; columns + 1]; rows + 1];
+        for (row, tag) in tags.iter().enumerate() {
+            cost[row + 1][0] = cost[row][0].saturating_add(tag.asked);
+        }
+        for (column, (_, bytes)) in categories.iter().enumerate() {
+            cost[0][column + 1] = cost[0][column].saturating_add(*bytes);
+        }
+        for row in 1..=rows {
+            for column in 1..=columns {
+                let (tag, bytes) = (tags[row - 1].asked, categories[column - 1].1);
+                let same = cost[row - 1][column - 1].saturating_add(tag.abs_diff(bytes));
+                let alone = cost[row - 1][column].saturating_add(tag);
+                let unseen = cost[row][column - 1].saturating_add(bytes);
+                cost[row][column] = same.min(alone).min(unseen);
+            }
+        }
+        let mut names = BTreeMap::new();
+        let (mut row, mut column) = (rows, columns);
+        while row > 0 && column > 0 {
+            let (tag, bytes) = (tags[row - 1].asked, categories[column - 1].1);
+            if cost[row][column] == cost[row - 1][column - 1].saturating_add(tag.abs_diff(bytes)) {
+                names.insert(tags[row - 1].number, categories[column - 1].0.clone());
+                (row, column) = (row - 1, column - 1);
+            } else if cost[row][column] == cost[row - 1][column].saturating_add(tag) {
+                row -= 1;
+            } else {
+                column -= 1;
+            }
+        }
+        Self { names }
+    }
+
+    /// The category's name, or the number where it is not known.
+    pub fn name(&self, number: u8) -> String {
+        self.names.get(&number).cloned().unwrap_or_else(|| format!("tag {number}"))
+    }
+}
+
+/// What each category has in malloc. NMT moves the chunks of its arenas from `Arena Chunk` to whoever uses them; in
+/// memory they still carry the tag of `Arena Chunk`.
+fn expected(summary: &NativeMemory) -> Vec<(String, u64)> {
+    let in_arenas: u64 = summary.categories.iter().map(|category| category.nmt_arena.0).sum();
+    let bytes = |name: &str, malloc: u64| if name == "Arena Chunk" { malloc + in_arenas } else { malloc };
+    summary.categories.iter().map(|c| (c.name.clone(), bytes(&c.name, c.malloc.0))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_named_in_order_by_their_bytes() {
+        let text = "Total: reserved=9KB, committed=8KB\n\
+                    -  Java Heap (reserved=64KB, committed=64KB)\n\
+                    -  Class (reserved=9KB, committed=8KB)\n (malloc=190KB #3)\n\
+                    -  Thread (reserved=9KB, committed=8KB)\n (malloc=27KB #9)\n (arena=13KB #2)\n\
+                    -  Symbol (reserved=9KB, committed=8KB)\n (malloc=800KB #9)\n (arena=100KB #1)\n\
+                    -  Arena Chunk (reserved=9KB, committed=8KB)\n (malloc=2KB #9)\n";
+        let summary = NativeMemory::parse(text).unwrap();
+        let tag = |number, kib: u64| TagSum { number, asked: kib << 10 };
+        let names = TagNames::align(&[tag(1, 191), tag(2, 26), tag(11, 790), tag(14, 116), tag(15, 1)], &summary);
+        for (number, name) in [(1, "Class"), (2, "Thread"), (11, "Symbol"), (14, "Arena Chunk"), (15, "tag 15")] {
+            assert_eq!(names.name(number), name);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The header that HotSpot writes before what it allocates while Native Memory Tracking is on (`mallocHeader.hpp`,
+//! JDK 17–25, 64 bits): the size asked for, the number of the tag at +12, the canary 0xE99E at +14.
+
+/// Bytes before the payload.
+const HEADER: u64 = 16;
+/// Bytes of the canary behind the payload.
+const FOOTER: u64 = 2;
+/// glibc's own header before the payload that malloc returns, of which it uses eight.
+const CHUNK_HEADER: u64 = 8;
+const CANARY: u64 = 0xE99E;
+
+/// What a header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag {
+    /// NMT's number of the category; which number is which differs between versions.
+    pub number: u8,
+    /// Bytes asked for.
+    pub asked: u64,
+}
+
+/// The header in the first 16 bytes of a chunk of `size` bytes, if it has one. The chunk must be as large as malloc
+/// makes it for what was asked for, or at most one smallest chunk larger.
+pub fn tag(low: u64, high: u64, size: u64) -> Option<Tag> {
+    let tag = parse(low, high)?;
+    let needed = (tag.asked.checked_add(HEADER + FOOTER + CHUNK_HEADER)?).next_multiple_of(16).max(32);
+    (size >= needed && size <= needed + 32).then_some(tag)
+}
+
+/// The same for a chunk with a mapping of its own, which ends with its last page.
+pub fn tag_loose(low: u64, high: u64, size: u64) -> Option<Tag> {
+    parse(low, high).filter(|tag| tag.asked < size && size - tag.asked < 2 * super::pages::Pages::PAGE)
+}
+
+fn parse(low: u64, high: u64) -> Option<Tag> {
+    (high >> 48 == CANARY && low < 1 << 47).then_some(Tag { number: (high >> 32) as u8, asked: low })
+}
