@@ -105,6 +105,50 @@ pub enum Doubt {
         /// What and why.
         why: String,
     },
+    /// Part of what an account needs could not be read.
+    AccountPartial {
+        /// The first mark affected.
+        mark: String,
+        /// What and why.
+        why: String,
+    },
+    /// The heaps of malloc could not be split into live and retained, or not all.
+    MallocUnsplit {
+        /// The first mark affected.
+        mark: String,
+        /// How much is unsplit.
+        unsplit_bytes: u64,
+        /// Why.
+        why: String,
+    },
+    /// More of RSS than usual has no owner.
+    Unexplained {
+        /// The first mark affected.
+        mark: String,
+        /// How much.
+        unexplained_bytes: u64,
+        /// Of RSS, 0–1.
+        share: f64,
+    },
+    /// The process changed while its account was taken.
+    AccountMoved {
+        /// The first mark affected.
+        mark: String,
+        /// By how much what was read differs from the kernel's sums.
+        moved_bytes: u64,
+    },
+    /// The Java heap is mapped several times, and RSS counts it as often (ZGC without generations).
+    HeapMultiMapped {
+        /// Java heap in RSS.
+        rss_bytes: u64,
+        /// Java heap in PSS, which counts it once.
+        pss_bytes: u64,
+    },
+    /// Part of the subject is in huge pages, each of which is resident as a whole.
+    HugePagesInUse {
+        /// How much.
+        huge_bytes: u64,
+    },
     /// The heap, or another pool, was exhausted.
     OutOfMemoryError {
         /// As the JVM printed it.
@@ -167,6 +211,26 @@ impl Doubt {
             Self::CountersMissing { why } => format!("no JVM counters: {why}"),
             Self::AttachMissing { why } => format!("the JVM could not be asked: {why}"),
             Self::ReadFailed { mark, why } => format!("at mark {mark}: {why}"),
+            Self::AccountPartial { mark, why } => format!("the account at mark {mark} lacks a source: {why}"),
+            Self::MallocUnsplit { mark, unsplit_bytes, why } => {
+                format!("at mark {mark} {} of malloc are not split into live and retained: {why}", Bytes(*unsplit_bytes))
+            }
+            Self::Unexplained { mark, unexplained_bytes, share } => format!(
+                "at mark {mark} {} of RSS have no owner ({:.1} %)",
+                Bytes(*unexplained_bytes),
+                share * 100.0
+            ),
+            Self::AccountMoved { mark, moved_bytes } => {
+                format!("{} changed while the account at mark {mark} was taken", Bytes(*moved_bytes))
+            }
+            Self::HeapMultiMapped { rss_bytes, pss_bytes } => format!(
+                "ZGC maps its heap several times: RSS counts {} for {} of memory",
+                Bytes(*rss_bytes),
+                Bytes(*pss_bytes)
+            ),
+            Self::HugePagesInUse { huge_bytes } => {
+                format!("{} are in transparent huge pages, which are resident as a whole", Bytes(*huge_bytes))
+            }
             Self::OutOfMemoryError { error } => format!("the subject printed `{error}`"),
             Self::SeveralJvms { pid, others } => format!(
                 "several JVMs run below the command; weighed is {pid}, not {}",
@@ -204,6 +268,18 @@ impl Doubt {
             Self::CountersMissing { .. } => "leave `-XX:+UsePerfData` on (the default)",
             Self::AttachMissing { .. } => "leave attaching enabled, and run as the subject's user or as root",
             Self::ReadFailed { .. } => "if no other doubt says why, `loadline doctor` tells what can be read here",
+            Self::AccountPartial { .. } => {
+                "run Loadline as root, or with CAP_SYS_PTRACE, or set /proc/sys/kernel/yama/ptrace_scope to 0"
+            }
+            Self::MallocUnsplit { .. } => {
+                "read the row `malloc.unsplit` as live and retained together; glibc's own malloc can be split"
+            }
+            Self::Unexplained { .. } => "list it with `loadline account PID --by region`; NMT may know its owner",
+            Self::AccountMoved { .. } => "hold the threads while it is read (without `--no-stop`), or repeat it",
+            Self::HeapMultiMapped { .. } => "read the column PSS, which counts each page once",
+            Self::HugePagesInUse { .. } => {
+                "compare with `madvise` or `never` in /sys/kernel/mm/transparent_hugepage/enabled"
+            }
             Self::OutOfMemoryError { .. } => {
                 "raise the pool it names (`--heap` for the Java heap); what a dead thread did not do is in no figure"
             }

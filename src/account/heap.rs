@@ -1,7 +1,30 @@
 //! Splits the Java heap's row into what holds objects and what does not.
 
+use super::close::backed;
+use super::evidence::Said;
 use super::ledger::{Account, Holding};
 use super::owner::Owner;
+use crate::observe::pagemap::Run;
+
+/// Resident bytes of the Java heap that hold objects: by addresses where the JVM says where objects lie, else as many
+/// as are in use (ZGC, whose heap may be mapped several times: then as many times over).
+pub fn used_resident(said: &Said, runs: &[Run], heap_rss: u64, heap_pss: u64) -> Option<u64> {
+    let ranges = said.info.as_ref().map(|info| info.used_ranges.as_slice()).unwrap_or_default();
+    if !ranges.is_empty() {
+        // Objects begin and end within pages, which then are in use as a whole.
+        let page = |(start, end): &(u64, u64)| (start & !4095, end.next_multiple_of(4096));
+        let mut at = 0;
+        let used = ranges.iter().map(page).map(|(start, end)| {
+            let bytes = backed(runs, start.max(at), end.max(at)).0;
+            at = at.max(end);
+            bytes
+        });
+        return Some(used.sum());
+    }
+    let used = said.heap?.used.0.min(heap_pss);
+    let times = |bytes: u64| u64::try_from(u128::from(bytes) * u128::from(heap_rss) / u128::from(heap_pss.max(1))).ok();
+    times(used)
+}
 
 /// Divides the Java heap: `used` resident bytes hold objects, all reachable where `live`; the rest is free-committed.
 pub fn split_heap(account: &mut Account, used: u64, live: bool) {

@@ -5,17 +5,22 @@
 //! among its owners exactly, and what nobody claims is unexplained.
 
 mod claims;
+mod close;
+mod evidence;
 mod heap;
 mod ledger;
 mod malloc;
 mod owner;
 mod plan;
+mod predict;
+mod tables;
 mod tags;
 
 pub use claims::{Claim, Claims};
-pub use heap::split_heap;
+pub use close::{backed, claims, close};
+pub use evidence::{Said, Seen};
+pub use heap::{split_heap, used_resident};
 pub use ledger::{Account, Detail, Holding, Ledger, Part, Region, Remainder};
-pub use malloc::{heap_parts, mmapped_parts};
 pub use owner::Owner;
-pub use plan::{Plan, Question, Segment};
-pub use tags::{TagNames, TagSum};
+pub use plan::{Plan, Planned, Question, Segment};
+pub use predict::{Prediction, gc, trim};

@@ -56,7 +56,7 @@ pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scena
         sample_hz: defaults::SAMPLE_HZ,
         load_cpus: Cpus::Apart,
     };
-    scenario.marks = scenario.marks_possible();
+    scenario.marks = scenario.marks_usual();
     change(&mut scenario, options)?;
     name_configuration(&mut scenario.configurations[0]);
     Ok(scenario)

@@ -107,6 +107,17 @@ impl MemoryCgroup {
         &self.folder
     }
 
+    /// Its name: the folder below the mount point, `/` for the mount point itself.
+    pub fn name(&self) -> String {
+        let below = self.folder.strip_prefix(&self.mount_point).unwrap_or(&self.folder);
+        format!("/{}", below.display())
+    }
+
+    /// How many processes are in it, without those in cgroups below.
+    pub fn processes(&self) -> u64 {
+        text(&self.folder, "cgroup.procs").map_or(0, |list| list.lines().count() as u64)
+    }
+
     /// Charged now, with the cgroups below. For a sampler.
     pub fn usage(&self, clock: &Clock) -> Read<Bytes> {
         read_again::<64, _>(SOURCE, &self.usage, clock, size)

@@ -7,6 +7,7 @@ pub const ACCOUNT_SCHEMA: &str = "loadline.account/1";
 
 /// Who holds the resident pages of a process. The owners' RSS, with `unexplained` among them, adds up to `total_bytes`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AccountRecord {
     /// RSS of the process as the kernel weighs its mappings; the exact sum of the owners.
     pub total_bytes: u64,
@@ -34,6 +35,7 @@ pub struct AccountRecord {
 
 /// One owner.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OwnerRecord {
     /// `java_heap.used`, `cds`, `malloc.retained`, `unexplained` …
     pub name: String,
@@ -49,6 +51,7 @@ pub struct OwnerRecord {
 
 /// A part of an owner.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DetailRecord {
     /// What kind of part: `thread`, `file`, `tag`, `code_heap`, `table`, `node`.
     pub kind: String,
@@ -64,6 +67,7 @@ pub struct DetailRecord {
 
 /// A stretch of resident memory without an owner.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RemainderRecord {
     /// First address, `0x…`.
     pub start: String,
@@ -81,6 +85,7 @@ pub struct RemainderRecord {
 
 /// What could come back to the system, as predicted; `null` where it cannot be predicted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct WouldReturn {
     /// By a full collection.
     pub gc_bytes: Option<u64>,
@@ -94,6 +99,7 @@ pub struct WouldReturn {
 
 /// The heaps of the C allocator.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct MallocRecord {
     /// `glibc`, `jemalloc` …
     pub allocator: String,
@@ -117,6 +123,7 @@ pub struct MallocRecord {
 
 /// One mapping that holds something.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RegionRecord {
     /// First address, `0x…`.
     pub start: String,
@@ -138,6 +145,7 @@ pub struct RegionRecord {
 
 /// An owner's part of a mapping.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ShareRecord {
     /// The owner's name.
     pub name: String,
@@ -147,6 +155,7 @@ pub struct ShareRecord {
 
 /// What a memory cgroup counts, by kind.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ChargeRecord {
     /// All of it; what the limit is compared with.
     pub usage_bytes: u64,

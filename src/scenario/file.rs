@@ -177,7 +177,7 @@ impl File {
         };
         scenario.marks = match self.marks {
             Some(words) => parse_marks(words.iter().map(String::as_str))?,
-            None => scenario.marks_possible(),
+            None => scenario.marks_usual(),
         };
         Ok(scenario)
     }
@@ -437,7 +437,7 @@ load:
         assert_eq!(scenario.configurations[0].heap, Some(Bytes::mib(6)));
         assert_eq!(scenario.load[0].kind, scenario.load[1].kind);
         assert!(scenario.load[0].is_warmup() && scenario.rests());
-        assert_eq!(scenario.marks, MarkPoint::ALL);
+        assert_eq!(scenario.marks, MarkPoint::ALL[..5]);
         assert_eq!(scenario.subject.ready_within, Span::seconds(30));
         assert_eq!(scenario.subject.env[1], ("N".to_owned(), "1".to_owned()));
     }

@@ -58,9 +58,14 @@ impl Scenario {
         let has_moment = |mark: &MarkPoint| match mark {
             MarkPoint::Warm => self.load.iter().any(Phase::is_warmup),
             MarkPoint::Rested => self.rests(),
-            MarkPoint::Start | MarkPoint::Loaded | MarkPoint::Collected => true,
+            MarkPoint::Start | MarkPoint::Loaded | MarkPoint::Collected | MarkPoint::Trimmed => true,
         };
         MarkPoint::ALL.into_iter().filter(has_moment).collect()
+    }
+
+    /// The marks where none are named: all that have a moment, without the trim, which only some JVMs can be asked for.
+    pub fn marks_usual(&self) -> Vec<MarkPoint> {
+        self.marks_possible().into_iter().filter(|mark| *mark != MarkPoint::Trimmed).collect()
     }
 }
 
@@ -146,11 +151,14 @@ pub enum MarkPoint {
     Rested,
     /// After a full collection.
     Collected,
+    /// After the C library was told to give back what it keeps (`System.trim_native_heap`); only where asked for.
+    Trimmed,
 }
 
 impl MarkPoint {
     /// All, as they happen.
-    pub const ALL: [Self; 5] = [Self::Start, Self::Warm, Self::Loaded, Self::Rested, Self::Collected];
+    pub const ALL: [Self; 6] =
+        [Self::Start, Self::Warm, Self::Loaded, Self::Rested, Self::Collected, Self::Trimmed];
 
     /// The word for it.
     pub fn word(self) -> &'static str {
@@ -160,6 +168,7 @@ impl MarkPoint {
             Self::Loaded => "loaded",
             Self::Rested => "rested",
             Self::Collected => "collected",
+            Self::Trimmed => "trimmed",
         }
     }
 }

@@ -1,347 +1,232 @@
-//! Reads what an account needs, in the order that costs the JVM least, and closes it.
+//! Reads what an account needs, in the order that costs the JVM least.
 //!
-//! The JVM is asked first, while it runs. Then its threads are held, if that is allowed, for as long as the mappings,
-//! the pages in question and the heaps of malloc are read. What is only computed comes after that.
+//! The JVM is asked first, while it runs. Then its threads are held, if that is wanted and allowed, for as long as the
+//! mappings, the pages in question and the heaps of malloc are read. Pages of the Java heap are looked at after that.
 
-use crate::account::{self, Account, Claim, Claims, Ledger, Owner, Part, Plan, Question, TagNames, TagSum};
+use crate::account::{self, Account, Claims, Owner, Plan, Prediction, Question, Said, Seen};
 use crate::clock::Clock;
-use crate::observe::elf::{self, Image};
-use crate::observe::glibc::{self, Candidate, Walk};
+use crate::observe::glibc::{self, Candidate, MmappedChunk, Walk};
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hold::Held;
+use crate::observe::hsperfdata::HsPerf;
 use crate::observe::maps::{self, Allocator};
 use crate::observe::memory::ProcessMemory;
-use crate::observe::metaspace_nodes::MetaspaceNode;
 use crate::observe::nmt::NativeMemory;
 use crate::observe::pagemap::{PageMap, Run};
 use crate::observe::procfs::Process;
 use crate::observe::smaps::{self, Smaps};
-use crate::observe::stacks::{self, ThreadStack};
-use crate::observe::vm_info::{Purpose, VmInfo};
-use crate::observe::{Unavailable, metaspace_nodes};
+use crate::observe::vm_flags::Flags;
+use crate::observe::vm_info::VmInfo;
+use crate::observe::{Unavailable, elf, metaspace_nodes, stacks};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What the JVM said when it was asked; each is `None` where it did not.
-#[derive(Debug, Default)]
-pub(super) struct Said {
-    pub(super) info: Option<VmInfo>,
-    pub(super) nodes: Vec<MetaspaceNode>,
-    pub(super) heap: Option<HeapInfo>,
-    pub(super) nmt: Option<NativeMemory>,
+/// What is wanted of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// Whether threads may be held.
+    pub(super) stop: bool,
+    /// Whether a full collection has just happened, so that what is used is live.
+    pub(super) live: bool,
 }
 
-impl Said {
-    /// Asks by `ask`, which sends a diagnostic command; what fails is said in words.
-    pub(super) fn by(ask: impl Fn(&str) -> Option<Result<String, String>>, failed: &mut Vec<String>) -> Self {
-        let mut said = Self::default();
-        let mut reply = |command: &str| match ask(command)? {
-            Ok(text) => Some(text),
-            Err(why) => {
-                failed.push(why);
-                None
-            }
-        };
-        said.info = reply("VM.info").and_then(|text| VmInfo::parse(&text).ok());
-        said.nodes = reply("VM.metaspace vslist").and_then(|text| metaspace_nodes::parse(&text).ok()).unwrap_or_default();
-        said
-    }
-}
-
-/// What was read while nothing moved, or as good as that went.
+/// An account with all that goes with it.
 #[derive(Debug)]
-pub(super) struct Seen {
-    pub(super) smaps: Smaps,
-    pub(super) plan: Plan,
-    pub(super) pages: BTreeMap<usize, Vec<Run>>,
-    pub(super) walk: Option<Walk>,
-    pub(super) candidates: Vec<Candidate>,
-    pub(super) candidate_mappings: Vec<Vec<usize>>,
-    pub(super) chunks: BTreeMap<usize, Vec<glibc::MmappedChunk>>,
-    pub(super) stacks: Vec<ThreadStack>,
-    pub(super) held: Option<Duration>,
+pub(super) struct Accounted {
+    pub(super) account: Account,
+    pub(super) seen: Seen,
+    pub(super) gc: Prediction,
+    pub(super) trim: Prediction,
+    /// For how long the threads stood still; `None` where they were not held.
+    pub(super) pause: Option<Duration>,
+    /// From the first question to the last.
+    pub(super) took: Duration,
+    /// What could not be read, and what that means.
     pub(super) failed: Vec<Unavailable>,
 }
 
-/// Debugging aid until the account is whole.
-pub fn dump(pid: u32, stop: bool) {
-    let clock = Clock::start();
-    let process = Process::open(pid).expect("process");
-    let attach = crate::observe::attach::Attach::connect(&process, &clock).expect("attach").value;
-    let t0 = clock.now_ns();
-    let mut failed = Vec::new();
-    let ask = |command: &str| Some(attach.jcmd(command).map(|reply| reply.value).map_err(|e| e.to_string()));
-    let mut said = Said::by(ask, &mut failed);
-    said.nmt = ask("VM.native_memory summary scale=KB").and_then(|r| r.ok()).and_then(|t| NativeMemory::parse(&t).ok());
-    said.heap = ask("GC.heap_info").and_then(|r| r.ok()).and_then(|t| HeapInfo::parse(&t).ok());
-    let t1 = clock.now_ns();
-    let seen = see(&process, &said, stop, &clock).expect("see");
-    let t2 = clock.now_ns();
-    let account = close(&said, &seen);
-    let t3 = clock.now_ns();
-    eprintln!("ask {:.2} see {:.2} (held {:?}) close {:.2} ms; failed {:?} {:?}", (t1 - t0) as f64 / 1e6, (t2 - t1) as f64 / 1e6, seen.held, (t3 - t2) as f64 / 1e6, failed, seen.failed);
-    if let Some(walk) = &seen.walk {
-        eprintln!("heaps {} errors {:?} others {} unknown {:?}", walk.heaps.len(), walk.errors, walk.others.len(), walk.unknown_layout);
-        let system: u64 = walk.heaps.iter().map(|h| h.system).sum();
-        let trim: u64 = walk.heaps.iter().map(|h| h.trimmable).sum();
-        eprintln!("system {} trimmable {}", system >> 10, trim >> 10);
-    }
-    for holding in &account.holdings {
-        eprintln!("{:22} {:9} {:9} KB {:6.2} %", holding.owner.name(), holding.rss >> 10, holding.pss >> 10, 100.0 * holding.rss as f64 / account.rss as f64);
-    }
-    eprintln!("{:22} {:9} {:9} moved {}", "RSS", account.rss >> 10, account.pss >> 10, account.moved);
-    for r in account.remainders.iter().take(25) {
-        let at = |i: usize| seen.smaps.mappings.get(i).map(|w| format!("{} {:x}-{:x} {}", w.mapping.perms, w.mapping.start, w.mapping.end, w.mapping.file_name())).unwrap_or_default();
-        eprintln!("  {:x}-{:x} {} KB   in {} | before {} | behind {}", r.start, r.end, r.rss >> 10, at(r.index), at(r.index.wrapping_sub(1)), at(r.index + 1));
-    }
-    if std::env::args().any(|a| a == "-v") {
-        for holding in &account.holdings {
-            for d in holding.detail.iter().take(40) {
-                eprintln!("  {} {} {} n {} rss {} alloc {:?}", holding.owner.name(), d.kind, d.name, d.count, d.rss >> 10, d.allocated.map(|a| a >> 10));
-            }
-        }
+/// Asks by `ask`, which sends a diagnostic command and is `None` where the JVM cannot be asked; what fails is added to
+/// `failed`.
+pub(super) fn hear(
+    ask: impl Fn(&str) -> Option<Result<String, String>>,
+    heap: Option<HeapInfo>,
+    nmt: Option<NativeMemory>,
+    failed: &mut Vec<String>,
+) -> Said {
+    let mut reply = |command: &str| {
+        let reply = ask(command)?;
+        reply.map_err(|why| failed.push(why)).ok()
+    };
+    let info = reply("VM.info").map(|text| VmInfo::parse(&text));
+    let nodes = reply("VM.metaspace vslist").map(|text| metaspace_nodes::parse(&text));
+    let mut note = |why: Unavailable| failed.push(why.to_string());
+    Said {
+        info: info.and_then(|info| info.map_err(&mut note).ok()),
+        nodes: nodes.and_then(|nodes| nodes.map_err(&mut note).ok()).unwrap_or_default(),
+        heap,
+        nmt,
+        ..Said::default()
     }
 }
 
-/// Reads the process, with its threads held where `stop` says so and it is allowed.
-pub(super) fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Seen, Unavailable> {
+/// What the last collection left in the heap, from the counters, which move only then; `None` before the first.
+pub(super) fn left_by_last_gc(counters: Option<&mut HsPerf>, clock: &Clock) -> Option<u64> {
+    let sample = counters?.sample(clock).ok()?.value;
+    sample.gc.filter(|gc| gc.count > 0).map(|_| sample.heap_used.0)
+}
+
+/// `MaxHeapFreeRatio` where it is not the default.
+pub(super) fn max_heap_free_ratio(flags: Option<&Flags>) -> Option<u64> {
+    flags?.get("MaxHeapFreeRatio")?.parse().ok()
+}
+
+/// Reads the process and closes its account.
+///
+/// # Errors
+/// Where not even the mappings can be read.
+pub(super) fn account(
+    process: &Process,
+    mut said: Said,
+    wanted: Wanted,
+    clock: &Clock,
+) -> Result<Accounted, Unavailable> {
+    let begin_ns = clock.now_ns();
     let maps = maps::read(process, clock)?.value;
-    let images = elf::images(process, &maps);
-    let names = stacks::names(process).unwrap_or_default();
-    // Whatever becomes of it, the end of this thread lets go of all it has seized.
+    said.images = elf::images(process, &maps);
+    said.thread_names = stacks::names(process).unwrap_or_default().into_iter().collect();
+    let (seen, pause, mut failed) = see(process, &said, wanted.stop, clock)?;
+    let mut account = account::close(&said, &seen);
+    let heap_runs = heap_runs(process, &said, &seen.smaps).unwrap_or_else(|why| {
+        failed.push(why);
+        Vec::new()
+    });
+    let heap = account.holding(Owner::JavaHeap).map(|holding| (holding.rss, holding.pss));
+    if let Some(used) = heap.and_then(|(rss, pss)| account::used_resident(&said, &heap_runs, rss, pss)) {
+        account::split_heap(&mut account, used, wanted.live);
+    }
+    let (gc, trim) = (account::gc(&said, &heap_runs), account::trim(&seen));
+    let took = Duration::from_nanos(clock.now_ns().saturating_sub(begin_ns));
+    Ok(Accounted { account, seen, gc, trim, pause, took, failed })
+}
+
+type Sight = (Seen, Option<Duration>, Vec<Unavailable>);
+
+/// Reads the process, with its threads held where that is wanted and allowed.
+fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sight, Unavailable> {
+    // Whatever becomes of it: the end of this thread lets go of every thread it has seized.
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let mut failed = Vec::new();
             let held = stop.then(|| Held::all_threads(process, clock).map_err(|why| failed.push(why)).ok()).flatten();
-            let mut seen = read(process, said, &images, &names, clock)?;
-            seen.held = held.map(|held| held.lasted());
-            seen.failed.append(&mut failed);
-            Ok(seen)
+            let seen = read(process, said, clock, &mut failed)?;
+            let pause = held.map(|held| held.lasted());
+            Ok((seen, pause, failed))
         });
-        reader.join().unwrap_or_else(|_| Err(Unavailable::new("account", "the reader panicked")))
+        reader.join().unwrap_or_else(|_| Err(Unavailable::new("account", "its reader failed: a bug in Loadline")))
     })
 }
 
+/// Everything that must not move while it is read.
 fn read(
     process: &Process,
     said: &Said,
-    images: &[Image],
-    names: &[(u32, String)],
     clock: &Clock,
+    failed: &mut Vec<Unavailable>,
 ) -> Result<Seen, Unavailable> {
-    let mut failed = Vec::new();
     let stacks = stacks::pointers(process).unwrap_or_else(|why| {
         failed.push(why);
         Vec::new()
     });
     let smaps = smaps::read(process, clock)?.value;
-    let claims = claims(said, images, &smaps, &stacks, names);
+    let maps: Vec<_> = smaps.maps().cloned().collect();
+    let claims: Claims = account::claims(said, &maps, &stacks);
     let plan = Plan::new(&smaps, &claims);
-    let mut pages = BTreeMap::new();
-    let mut map = PageMap::open(process)?;
-    for planned in plan.mappings.iter().filter(|planned| planned.question != Question::None) {
-        let mapping = &smaps.mappings[planned.index].mapping;
-        let mut runs = Vec::new();
-        map.runs(mapping.start, mapping.end, &mut |run| runs.push(run))?;
-        pages.insert(planned.index, runs);
-    }
-    let (candidates, candidate_mappings) = candidates(&smaps, &plan, &pages);
-    let mut walk = None;
-    let mut chunks = BTreeMap::new();
-    match ProcessMemory::open(process) {
-        Ok(memory) if Allocator::of(smaps.maps()) == Allocator::Glibc => {
-            let walked = glibc::walk(&memory, &candidates);
-            let others = walked.others.iter().flat_map(|n| candidate_mappings[*n].iter().copied());
-            let asked = plan.mappings.iter().filter(|p| p.question == Question::Chunks).map(|p| p.index);
-            for index in asked.chain(others) {
-                let Some(planned) = plan.mappings.iter().find(|planned| planned.index == index) else { continue };
-                let mut found = Vec::new();
-                for segment in planned.segments.iter().filter(|segment| segment.claim.is_none()) {
-                    found.extend(glibc::mmapped(&memory, segment.start, segment.end, &pages[&index]));
-                }
-                chunks.insert(index, found);
-            }
-            walk = Some(walked);
+    let pages = pages_in_question(process, &smaps, &plan, failed);
+    let candidates = candidates(&smaps, &plan, &pages);
+    let allocator = smaps.allocator();
+    let mut seen = Seen { smaps, plan, allocator: Some(allocator), pages, candidates, stacks, ..Seen::default() };
+    if matches!(allocator, Allocator::Glibc | Allocator::Unknown) {
+        match ProcessMemory::open(process) {
+            Ok(memory) => read_malloc(&memory, &mut seen),
+            Err(why) => failed.push(why),
         }
-        Ok(_) => {}
-        Err(why) => failed.push(why),
     }
-    Ok(Seen { smaps, plan, pages, walk, candidates, candidate_mappings, chunks, stacks, held: None, failed })
+    Ok(seen)
 }
 
-/// Stretches that may be heaps of malloc; the parts of `[heap]` are one.
-fn candidates(smaps: &Smaps, plan: &Plan, pages: &BTreeMap<usize, Vec<Run>>) -> (Vec<Candidate>, Vec<Vec<usize>>) {
-    let mut candidates: Vec<Candidate> = Vec::new();
-    let mut indices: Vec<Vec<usize>> = Vec::new();
+/// The present pages of every mapping that has more than one owner, or none that is known.
+fn pages_in_question(
+    process: &Process,
+    smaps: &Smaps,
+    plan: &Plan,
+    failed: &mut Vec<Unavailable>,
+) -> BTreeMap<usize, Vec<Run>> {
+    let mut pages = BTreeMap::new();
+    let read = |pages: &mut BTreeMap<usize, Vec<Run>>| {
+        let mut map = PageMap::open(process)?;
+        for planned in plan.mappings.iter().filter(|planned| planned.question != Question::None) {
+            let mapping = &smaps.mappings[planned.index].mapping;
+            let runs: &mut Vec<Run> = pages.entry(planned.index).or_default();
+            map.runs(mapping.start, mapping.end, &mut |run| runs.push(run))?;
+        }
+        Ok(())
+    };
+    if let Err(why) = read(&mut pages) {
+        failed.push(why);
+    }
+    pages
+}
+
+/// Stretches that may be heaps of malloc; neighbouring parts of `[heap]` are one.
+fn candidates(
+    smaps: &Smaps,
+    plan: &Plan,
+    pages: &BTreeMap<usize, Vec<Run>>,
+) -> Vec<(Candidate, Vec<usize>)> {
+    let mut candidates: Vec<(Candidate, Vec<usize>)> = Vec::new();
     for planned in plan.mappings.iter().filter(|planned| planned.question == Question::Heap) {
         let mapping = &smaps.mappings[planned.index].mapping;
         let main = mapping.path == "[heap]";
         let runs = pages.get(&planned.index).cloned().unwrap_or_default();
-        match candidates.last_mut().filter(|last| main && last.main && last.end == mapping.start) {
-            Some(last) => {
+        match candidates.last_mut().filter(|(last, _)| main && last.main && last.end == mapping.start) {
+            Some((last, indices)) => {
                 last.end = mapping.end;
                 last.runs.extend(runs);
-                if let Some(indices) = indices.last_mut() {
-                    indices.push(planned.index);
-                }
+                indices.push(planned.index);
             }
             None => {
-                candidates.push(Candidate { start: mapping.start, end: mapping.end, main, runs });
-                indices.push(vec![planned.index]);
+                let candidate = Candidate { start: mapping.start, end: mapping.end, main, runs };
+                candidates.push((candidate, vec![planned.index]));
             }
         }
     }
-    (candidates, indices)
+    candidates
 }
 
-/// Everything that is known of ranges of addresses.
-fn claims(said: &Said, images: &[Image], smaps: &Smaps, stacks: &[ThreadStack], names: &[(u32, String)]) -> Claims {
-    let mut claims = Vec::new();
-    let mut claim = |start, end, owner, kind, name: &str| {
-        claims.push(Claim { start, end, owner, kind, name: name.to_owned() });
-    };
-    for range in said.info.iter().flat_map(|info| &info.ranges) {
-        let (owner, kind) = match range.purpose {
-            Purpose::JavaHeap => (Owner::JavaHeap, ""),
-            Purpose::Cds => (Owner::Cds, "file"),
-            Purpose::ClassSpace => (Owner::ClassSpace, "node"),
-            Purpose::Metaspace => (Owner::Metaspace, "node"),
-            Purpose::CodeCache => (Owner::CodeCache, "code_heap"),
-            Purpose::GcTable => (Owner::Gc, "table"),
-            Purpose::PollingPage => (Owner::Libjvm, "table"),
-        };
-        claim(range.start, range.end, owner, kind, &range.name);
+/// Walks malloc's heaps, and looks for its chunks in what nobody claims.
+fn read_malloc(memory: &ProcessMemory, seen: &mut Seen) {
+    let only: Vec<Candidate> = seen.candidates.iter().map(|(candidate, _)| candidate.clone()).collect();
+    let walk: Walk = glibc::walk(memory, &only);
+    let no_heaps = walk.others.iter().flat_map(|n| seen.candidates[*n].1.iter().copied());
+    let asked = seen.plan.mappings.iter().filter(|planned| planned.question == Question::Chunks);
+    let indices: Vec<usize> = asked.map(|planned| planned.index).chain(no_heaps).collect();
+    for planned in seen.plan.mappings.iter().filter(|planned| indices.contains(&planned.index)) {
+        let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
+        let unclaimed = planned.segments.iter().filter(|segment| segment.claim.is_none());
+        let found = unclaimed.flat_map(|segment| glibc::mmapped(memory, segment.start, segment.end, runs));
+        seen.chunks.insert(planned.index, found.collect::<Vec<MmappedChunk>>());
     }
-    for node in &said.nodes {
-        let owner = if node.class_space { Owner::ClassSpace } else { Owner::Metaspace };
-        claim(node.start, node.end, owner, "node", &format!("node at {:#x}", node.start));
-    }
-    for image in images {
-        let libjvm = image.path.ends_with("/libjvm.so");
-        claim(image.start, image.end, if libjvm { Owner::Libjvm } else { Owner::Libraries }, "file", &image.path);
-    }
-    for stack in stacks {
-        let Some(pointer) = stack.pointer else { continue };
-        let at = smaps.mappings.partition_point(|weighed| weighed.mapping.end <= pointer);
-        let Some(weighed) = smaps.mappings.get(at).filter(|weighed| weighed.mapping.start <= pointer) else { continue };
-        let name = names.iter().find(|(tid, _)| *tid == stack.tid).map_or("thread", |(_, name)| name.as_str());
-        if weighed.mapping.inode == 0 && weighed.mapping.path != "[heap]" {
-            claim(weighed.mapping.start, weighed.mapping.end, Owner::ThreadStacks, "thread", name);
-        }
-    }
-    Claims::settle(claims)
+    seen.walk = Some(walk);
 }
 
-/// Enters what was seen and closes the account.
-pub(super) fn close(said: &Said, seen: &Seen) -> Account {
-    let names = tag_names(said, seen);
-    let mut ledger = Ledger::new(&seen.smaps);
-    for planned in &seen.plan.mappings {
-        let weighed = &seen.smaps.mappings[planned.index];
-        match planned.question {
-            Question::None => {
-                let whole = planned.segments.first().and_then(|segment| segment.claim.as_ref());
-                let part = whole.map(|claim| part_of(claim, weighed.weight.rss.0, weighed.weight.swap.0));
-                ledger.enter(planned.index, part);
-            }
-            Question::Heap if entered_by_walk(seen, planned.index) => {}
-            _ => {
-                let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
-                for segment in &planned.segments {
-                    match &segment.claim {
-                        Some(claim) => {
-                            let (resident, swapped) = backed(runs, segment.start, segment.end);
-                            ledger.enter(planned.index, [part_of(claim, resident, swapped)]);
-                        }
-                        None => {
-                            let chunks = seen.chunks.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
-                            let inside = chunks.iter().filter(|c| segment.start <= c.start && c.end <= segment.end);
-                            let inside: Vec<_> = inside.copied().collect();
-                            ledger.enter(
-                                planned.index,
-                                account::mmapped_parts(&inside, names.as_ref(), |a, b| backed(runs, a, b)),
-                            );
-                            ledger.enter(planned.index, unexplained(runs, segment.start, segment.end, &inside));
-                        }
-                    }
-                }
-            }
-        }
+/// The resident pages of the Java heap.
+fn heap_runs(process: &Process, said: &Said, smaps: &Smaps) -> Result<Vec<Run>, Unavailable> {
+    let mut runs = Vec::new();
+    let Some((start, end)) = said.info.as_ref().and_then(|info| info.heap_reserved) else { return Ok(runs) };
+    let mut map = PageMap::open(process)?;
+    let holding = smaps.mappings.iter().filter(|weighed| weighed.weight.rss.0 > 0).map(|weighed| &weighed.mapping);
+    for mapping in holding.filter(|mapping| mapping.start < end && mapping.end > start) {
+        map.runs(mapping.start.max(start), mapping.end.min(end), &mut |run| runs.push(run))?;
     }
-    for walked in seen.walk.iter().flat_map(|walk| &walk.heaps) {
-        let candidate = &seen.candidates[walked.index];
-        let parts = account::heap_parts(walked, (candidate.start, candidate.end), names.as_ref());
-        // The parts of a heap in several mappings are entered with the first; the weights of all are added there.
-        ledger.enter(seen.candidate_mappings[walked.index][0], parts);
-    }
-    ledger.close()
-}
-
-fn entered_by_walk(seen: &Seen, index: usize) -> bool {
-    let Some(walk) = &seen.walk else { return false };
-    walk.heaps.iter().any(|heap| seen.candidate_mappings[heap.index].contains(&index))
-}
-
-fn part_of(claim: &Claim, resident: u64, swapped: u64) -> Part {
-    Part {
-        owner: claim.owner,
-        kind: claim.kind,
-        name: claim.name.clone(),
-        count: 1,
-        allocated: None,
-        resident,
-        swapped,
-        range: (claim.start, claim.end),
-    }
-}
-
-/// Bytes of `[start, end)` that are present, and that are swapped.
-fn backed(runs: &[Run], start: u64, end: u64) -> (u64, u64) {
-    let from = runs.partition_point(|run| run.end <= start);
-    let (mut resident, mut swapped) = (0, 0);
-    for run in runs[from..].iter().take_while(|run| run.start < end) {
-        let part = run.end.min(end) - run.start.max(start);
-        if run.swapped { swapped += part } else { resident += part }
-    }
-    (resident, swapped)
-}
-
-/// What lies between the chunks, without an owner.
-fn unexplained(runs: &[Run], start: u64, end: u64, chunks: &[glibc::MmappedChunk]) -> Vec<Part> {
-    let mut parts = Vec::new();
-    let mut at = start;
-    let bounds = chunks.iter().map(|chunk| (chunk.start, chunk.end)).chain([(end, end)]);
-    for (next, behind) in bounds {
-        let (resident, swapped) = backed(runs, at, next);
-        if resident + swapped > 0 {
-            parts.push(Part {
-                owner: Owner::Unexplained,
-                kind: "",
-                name: String::new(),
-                count: 1,
-                allocated: None,
-                resident,
-                swapped,
-                range: (at, next),
-            });
-        }
-        at = behind;
-    }
-    parts
-}
-
-/// Names of NMT's tags, where live chunks carry them.
-fn tag_names(said: &Said, seen: &Seen) -> Option<TagNames> {
-    let summary = said.nmt.as_ref()?;
-    let mut sums: BTreeMap<u8, u64> = BTreeMap::new();
-    for (tag, chunks) in seen.walk.iter().flat_map(|walk| &walk.heaps).flat_map(|heap| &heap.tagged) {
-        *sums.entry(*tag).or_default() += chunks.asked;
-    }
-    for chunk in seen.chunks.values().flatten() {
-        if let Some(tag) = chunk.tag {
-            *sums.entry(tag.number).or_default() += tag.asked;
-        }
-    }
-    let sums: Vec<TagSum> = sums.into_iter().map(|(number, asked)| TagSum { number, asked }).collect();
-    (!sums.is_empty()).then(|| TagNames::align(&sums, summary))
+    Ok(runs)
 }

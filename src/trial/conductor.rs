@@ -223,6 +223,7 @@ impl<'a> Trialling<'a> {
             self.mark(MarkPoint::Rested);
         }
         self.mark(MarkPoint::Collected);
+        self.mark(MarkPoint::Trimmed);
         self.alive_at_the_end()
     }
 

@@ -1,7 +1,8 @@
 //! The conductor of one trial: start, ready, marks, phases, end. Emits events and yields a record; knows nothing of
 //! terminals, files or other trials.
 
-pub mod accounting;
+mod account_record;
+mod accounting;
 mod conductor;
 mod doubts;
 mod ending;
@@ -10,6 +11,7 @@ mod mark;
 mod phase;
 mod sampler;
 mod watched;
+mod weigh;
 mod weighing;
 
 pub use conductor::{Conducted, Setup, conduct};

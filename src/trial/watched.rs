@@ -9,7 +9,7 @@ use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
 use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
 use crate::observe::vm_version::VmVersion;
-use crate::record::{Jvm, Observer};
+use crate::record::{ChargeRecord, Jvm, Observer};
 use crate::subject::{Complaint, ComplaintKind};
 
 /// A JVM and the sources it can be read from.
@@ -26,6 +26,8 @@ pub(super) struct Watched {
     pub(super) baseline: bool,
     /// Why a full collection is more than this JVM does when asked for one, once that is known.
     pub(super) collects_not: Option<&'static str>,
+    /// `MaxHeapFreeRatio` where it is not the default, once that is known.
+    pub(super) max_heap_free_ratio: Option<u64>,
 }
 
 impl Watched {
@@ -50,6 +52,7 @@ impl Watched {
             attach_tried: false,
             baseline: false,
             collects_not: None,
+            max_heap_free_ratio: None,
         })
     }
 
@@ -77,6 +80,12 @@ impl Watched {
         Some(reply.map(|reply| reply.value).map_err(|cause| cause.to_string()))
     }
 
+    /// What its cgroup counts, by kind.
+    pub(super) fn charge(&self) -> Option<ChargeRecord> {
+        let cgroup = self.cgroup.as_ref()?;
+        Some(super::weigh::charge_record(&cgroup.read(&self.clock).ok()?.value, cgroup))
+    }
+
     /// Whether the process is still the same and alive.
     pub(super) fn lives(&self) -> bool {
         self.process.is_alive()
@@ -94,6 +103,7 @@ impl Watched {
         let version = self.ask("VM.version").and_then(|reply| reply.ok()).and_then(|text| VmVersion::parse(&text).ok());
         let flags = self.ask("VM.flags").and_then(|reply| reply.ok()).map(|text| Flags::parse(&text));
         self.collects_not = flags.as_ref().and_then(collects_not);
+        self.max_heap_free_ratio = super::accounting::max_heap_free_ratio(flags.as_ref());
         doubts.extend(flag_doubts(options, flags.as_ref(), complaints));
         let pid = self.process.pid();
         Identity { jvm: describe(pid, &own, version, flags.as_ref(), self.process.exe().ok(), options), flags }

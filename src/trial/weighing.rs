@@ -1,9 +1,13 @@
 //! One weighing of a running JVM, outside any trial: what `loadline account` does.
 
+use super::watched::Watched;
+use super::weigh::{Moment, Weigh};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
-use crate::record::{Jvm, Mark};
+use crate::observe::maps;
+use crate::observe::procfs::Process;
+use crate::record::{Jvm, Mark, Observer};
 
 /// How a running JVM is weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +33,67 @@ impl Weighing {
     /// Weighs the process `pid`, without a collection and without a trim.
     ///
     /// # Errors
-    /// `Request` where `pid` is no JVM, Loadline itself, or gone; `Machine` where the permission is missing.
-    pub fn take(self, pid: u32, _clock: &Clock) -> Result<Weighed> {
-        Err(Error::bug(format!("weighing {pid} is not there yet")))
+    /// `Request` where `pid` is no JVM, Loadline itself, or gone; `Machine` where the permission is missing; `Subject`
+    /// where it ends while it is read.
+    pub fn take(self, pid: u32, clock: &Clock) -> Result<Weighed> {
+        check(pid, clock)?;
+        let mut doubts = Vec::new();
+        let mut watched = Watched::open(pid, true, *clock, &mut doubts)?;
+        let mut observer = Observer::default();
+        let command = watched.process.cmdline().unwrap_or_default();
+        watched.attach(&mut observer, &mut doubts);
+        let mut identity = watched.identify(&[], &[], &mut doubts);
+        let nmt = identity.flags.as_ref().and_then(|flags| flags.get("NativeMemoryTracking"));
+        let nmt = nmt.is_some_and(|level| level != "off");
+        let weigh = Weigh { moment: Moment::Running, nmt, since_first: false, stop: self.stop, regions: true };
+        let weighed = weigh.take(&mut watched, "now", &mut observer, &mut doubts);
+        if !watched.lives() {
+            let ended = format!("the process with pid {pid} ended while it was read");
+            return Err(Error::subject(ended).hint("give the pid of a JVM that keeps running"));
+        }
+        let mark = weighed.mark;
+        if mark.account.is_none() {
+            let why = weighed.failed.join("; ");
+            return Err(Error::machine(format!("the process with pid {pid} could not be read: {why}"))
+                .hint("run Loadline as the same user as the JVM, or as root"));
+        }
+        let failed = weighed.failed.into_iter().map(|why| Doubt::ReadFailed { mark: "now".to_owned(), why });
+        doubts.extend(failed);
+        identity.jvm.allocator = weighed.allocator;
+        identity.jvm.options_through = "none_needed".to_owned();
+        Ok(Weighed { jvm: identity.jvm, command, mark, doubts })
+    }
+}
+
+/// Whether this is a JVM that may be read.
+fn check(pid: u32, clock: &Clock) -> Result<()> {
+    let find = "`jcmd -l` lists the JVMs of this user";
+    if pid == std::process::id() {
+        return Err(Error::request(format!("pid {pid} is Loadline itself")).hint(find));
+    }
+    let gone = || Error::request(format!("there is no process with pid {pid}")).hint(find);
+    let process = Process::open(pid).map_err(|_| gone())?;
+    let stat = process.stat(clock).map_err(|_| gone())?.value;
+    if !stat.is_alive() {
+        let zombie = format!("the process with pid {pid} has ended and waits to be reaped (zombie)");
+        return Err(Error::request(zombie).hint(find));
+    }
+    // A process whose mappings are empty is a kernel thread or is just ending.
+    match maps::read(&process, clock) {
+        Ok(maps) if maps::libjvm(&maps.value).is_some() => Ok(()),
+        Ok(_) => {
+            let name = format!("the process with pid {pid} ({}) is no HotSpot JVM", stat.comm);
+            Err(Error::request(name).hint(find))
+        }
+        Err(_) if !process.is_alive() => Err(gone()),
+        Err(why) => {
+            let whose = process.status(clock).map(|status| status.value.euid).ok();
+            let own = rustix::process::geteuid().as_raw();
+            let what = match whose {
+                Some(uid) if uid != own => format!("the process with pid {pid} belongs to another user (uid {uid})"),
+                _ => format!("the process with pid {pid} may not be read: {}", why.why),
+            };
+            Err(Error::machine(what).hint("run Loadline as that user, or as root"))
+        }
     }
 }

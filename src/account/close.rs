@@ -1,0 +1,235 @@
+//! From evidence to account: who claims what, and what is entered for each mapping.
+
+use super::claims::{Claim, Claims};
+use super::evidence::{Said, Seen};
+use super::ledger::{Account, Ledger, Part};
+use super::malloc::{heap_parts, mmapped_parts};
+use super::owner::Owner;
+use super::plan::{Planned, Question, Segment};
+use super::tables::{CodeHeap, Sizes, by_size, ended_stacks};
+use super::tags::{TagNames, TagSum};
+use crate::observe::glibc::MmappedChunk;
+use crate::observe::heap_info::Collector;
+use crate::observe::maps::{Allocator, Mapping};
+use crate::observe::pagemap::Run;
+use crate::observe::stacks::ThreadStack;
+use crate::observe::vm_info::Purpose;
+use std::collections::BTreeMap;
+
+/// Everything that is known of ranges of addresses: what the JVM says, where libraries and stacks are, and what only
+/// its size gives away.
+pub fn claims(said: &Said, maps: &[Mapping], stacks: &[ThreadStack]) -> Claims {
+    let mut list = said_by_jvm(said);
+    for image in &said.images {
+        let owner = if image.path.ends_with("/libjvm.so") { Owner::Libjvm } else { Owner::Libraries };
+        list.push(claim(image.start, image.end, owner, "file", &image.path));
+    }
+    list.extend(stacks.iter().filter_map(|stack| stack_claim(said, maps, stack)));
+    let named = Claims::settle(list.clone());
+    list.extend(by_size(maps, &named, &sizes(said)));
+    let sized = Claims::settle(list.clone());
+    list.extend(ended_stacks(maps, &sized));
+    Claims::settle(list)
+}
+
+fn claim(start: u64, end: u64, owner: Owner, kind: &'static str, name: &str) -> Claim {
+    Claim { start, end, owner, kind, name: name.to_owned() }
+}
+
+fn said_by_jvm(said: &Said) -> Vec<Claim> {
+    let mut list = Vec::new();
+    for range in said.info.iter().flat_map(|info| &info.ranges) {
+        let (owner, kind) = match range.purpose {
+            Purpose::JavaHeap => (Owner::JavaHeap, ""),
+            Purpose::Cds => (Owner::Cds, "file"),
+            Purpose::ClassSpace => (Owner::ClassSpace, "node"),
+            Purpose::Metaspace => (Owner::Metaspace, "node"),
+            Purpose::CodeCache => (Owner::CodeCache, "code_heap"),
+            Purpose::GcTable => (Owner::Gc, "table"),
+            Purpose::PollingPage => (Owner::Libjvm, "table"),
+        };
+        list.push(claim(range.start, range.end, owner, kind, &range.name));
+    }
+    for node in &said.nodes {
+        let owner = if node.class_space { Owner::ClassSpace } else { Owner::Metaspace };
+        list.push(claim(node.start, node.end, owner, "node", &format!("node at {:#x}", node.start)));
+    }
+    list
+}
+
+/// The mapping a stack pointer points into is the stack, up to its guard.
+fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack) -> Option<Claim> {
+    let pointer = stack.pointer?;
+    let mapping = maps.get(maps.partition_point(|mapping| mapping.end <= pointer))?;
+    let fits = mapping.start <= pointer && mapping.inode == 0 && mapping.path != "[heap]";
+    let name = said.thread_names.get(&stack.tid).map_or("thread", String::as_str);
+    fits.then(|| claim(mapping.start, mapping.end, Owner::ThreadStacks, "thread", name))
+}
+
+fn sizes(said: &Said) -> Sizes {
+    let ranges = said.info.iter().flat_map(|info| &info.ranges).filter(|range| range.purpose == Purpose::CodeCache);
+    let code_heaps = ranges.map(|range| CodeHeap {
+        name: range.name.clone(),
+        reserved: range.end - range.start,
+        committed: range.committed_end.unwrap_or(range.start).saturating_sub(range.start),
+    });
+    let heap_reserved = said.info.as_ref().and_then(|info| info.heap_reserved).map(|(start, end)| end - start);
+    Sizes {
+        code_heaps: code_heaps.collect(),
+        heap_reserved,
+        old_reserved: said.heap.and_then(|heap| heap.old_capacity_max).map(|bytes| bytes.0),
+        z_mark_stacks: said.heap.is_some_and(|heap| heap.collector == Collector::Z),
+    }
+}
+
+/// Enters what was seen of every mapping and closes.
+pub fn close(said: &Said, seen: &Seen) -> Account {
+    let names = tag_names(said, seen);
+    let mut ledger = Ledger::new(&seen.smaps);
+    for planned in &seen.plan.mappings {
+        let weight = &seen.smaps.mappings[planned.index].weight;
+        let whole = planned.segments.first().and_then(|segment| segment.claim.as_ref());
+        match planned.question {
+            Question::None => {
+                let part = whole.map(|claim| part_of(claim, weight.rss.0, weight.swap.0));
+                ledger.enter(planned.index, part);
+            }
+            Question::Heap if walked(seen, planned.index) => {}
+            Question::Heap if unwalked_heap(seen, planned) => {
+                let range = range_of(planned);
+                let name = allocator_name(seen);
+                let part = claim(range.0, range.1, Owner::MallocUnsplit, "allocator", &name);
+                ledger.enter(planned.index, [part_of(&part, weight.rss.0, weight.swap.0)]);
+            }
+            _ => ledger.enter(planned.index, by_pages(seen, planned, names.as_ref())),
+        }
+    }
+    for heap in seen.walk.iter().flat_map(|walk| &walk.heaps) {
+        let (candidate, mappings) = &seen.candidates[heap.index];
+        let parts = heap_parts(heap, (candidate.start, candidate.end), names.as_ref());
+        for (n, index) in mappings.iter().enumerate() {
+            // A heap in several mappings is divided alike in each; its chunks are counted with the first.
+            let counted = |part: &Part| match n {
+                0 => part.clone(),
+                _ => Part { count: 0, allocated: None, ..part.clone() },
+            };
+            ledger.enter(*index, parts.iter().map(counted));
+        }
+    }
+    ledger.close()
+}
+
+fn range_of(planned: &Planned) -> (u64, u64) {
+    let first = planned.segments.first().map_or(0, |segment| segment.start);
+    (first, planned.segments.last().map_or(first, |segment| segment.end))
+}
+
+/// Whether the mapping belongs to a heap that was walked to its end.
+fn walked(seen: &Seen, index: usize) -> bool {
+    seen.walk.iter().flat_map(|walk| &walk.heaps).any(|heap| seen.candidates[heap.index].1.contains(&index))
+}
+
+/// Whether it is a heap of glibc whose walk failed, or would be one if memory could be read.
+fn unwalked_heap(seen: &Seen, planned: &Planned) -> bool {
+    match &seen.walk {
+        Some(walk) => walk.errors.iter().any(|error| seen.candidates[error.index].1.contains(&planned.index)),
+        None => seen.allocator == Some(Allocator::Glibc),
+    }
+}
+
+fn allocator_name(seen: &Seen) -> String {
+    seen.allocator.map_or("unknown allocator", Allocator::name).to_owned()
+}
+
+/// The parts of a mapping that has several owners, or none that is known.
+fn by_pages(seen: &Seen, planned: &Planned, names: Option<&TagNames>) -> Vec<Part> {
+    let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
+    let chunks = seen.chunks.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
+    let mut parts = Vec::new();
+    for segment in &planned.segments {
+        match &segment.claim {
+            Some(claim) => {
+                let (resident, swapped) = backed(runs, segment.start, segment.end);
+                parts.push(part_of(claim, resident, swapped));
+            }
+            None => parts.extend(unclaimed(seen, planned, segment, runs, chunks, names)),
+        }
+    }
+    parts
+}
+
+fn unclaimed(
+    seen: &Seen,
+    planned: &Planned,
+    segment: &Segment,
+    runs: &[Run],
+    chunks: &[MmappedChunk],
+    names: Option<&TagNames>,
+) -> Vec<Part> {
+    let mapping = &seen.smaps.mappings[planned.index].mapping;
+    // An allocator whose structures are unknown gets what nobody else claims, under its name.
+    let foreign = !matches!(seen.allocator, None | Some(Allocator::Glibc | Allocator::Unknown));
+    if foreign && mapping.perms == "rw-p" {
+        let (resident, swapped) = backed(runs, segment.start, segment.end);
+        let all = claim(segment.start, segment.end, Owner::MallocUnsplit, "allocator", &allocator_name(seen));
+        return vec![part_of(&all, resident, swapped)];
+    }
+    let inside: Vec<MmappedChunk> =
+        chunks.iter().filter(|chunk| segment.start <= chunk.start && chunk.end <= segment.end).copied().collect();
+    let mut parts = mmapped_parts(&inside, names, |start, end| backed(runs, start, end));
+    parts.extend(between(runs, segment, &inside));
+    parts
+}
+
+fn part_of(claim: &Claim, resident: u64, swapped: u64) -> Part {
+    Part {
+        owner: claim.owner,
+        kind: claim.kind,
+        name: claim.name.clone(),
+        count: 1,
+        allocated: None,
+        resident,
+        swapped,
+        range: (claim.start, claim.end),
+    }
+}
+
+/// Bytes of `[start, end)` that are present, and that are swapped.
+pub fn backed(runs: &[Run], start: u64, end: u64) -> (u64, u64) {
+    let from = runs.partition_point(|run| run.end <= start);
+    let (mut resident, mut swapped) = (0, 0);
+    for run in runs[from..].iter().take_while(|run| run.start < end) {
+        let part = run.end.min(end).saturating_sub(run.start.max(start));
+        *if run.swapped { &mut swapped } else { &mut resident } += part;
+    }
+    (resident, swapped)
+}
+
+/// What lies between the chunks, without an owner.
+fn between(runs: &[Run], segment: &Segment, chunks: &[MmappedChunk]) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut at = segment.start;
+    let bounds = chunks.iter().map(|chunk| (chunk.start, chunk.end)).chain([(segment.end, segment.end)]);
+    for (next, behind) in bounds {
+        let (resident, swapped) = backed(runs, at, next);
+        if resident + swapped > 0 {
+            parts.push(part_of(&claim(at, next, Owner::Unexplained, "", ""), resident, swapped));
+        }
+        at = behind;
+    }
+    parts
+}
+
+/// Names of NMT's tags, where chunks in use carry them.
+fn tag_names(said: &Said, seen: &Seen) -> Option<TagNames> {
+    let summary = said.nmt.as_ref()?;
+    let mut sums: BTreeMap<u8, u64> = BTreeMap::new();
+    for (tag, chunks) in seen.walk.iter().flat_map(|walk| &walk.heaps).flat_map(|heap| &heap.tagged) {
+        *sums.entry(*tag).or_default() += chunks.asked;
+    }
+    for tag in seen.chunks.values().flatten().filter_map(|chunk| chunk.tag) {
+        *sums.entry(tag.number).or_default() += tag.asked;
+    }
+    let sums: Vec<TagSum> = sums.into_iter().map(|(number, asked)| TagSum { number, asked }).collect();
+    (!sums.is_empty()).then(|| TagNames::align(&sums, summary))
+}

@@ -1,0 +1,56 @@
+//! What an account is made from: what the JVM said, and what was seen of its memory.
+
+use crate::observe::elf::Image;
+use crate::observe::glibc::{Candidate, MmappedChunk, Walk};
+use crate::observe::heap_info::HeapInfo;
+use crate::observe::maps::Allocator;
+use crate::observe::metaspace_nodes::MetaspaceNode;
+use crate::observe::nmt::NativeMemory;
+use crate::observe::pagemap::Run;
+use crate::observe::smaps::Smaps;
+use crate::observe::stacks::ThreadStack;
+use crate::observe::vm_info::VmInfo;
+use super::plan::Plan;
+use std::collections::BTreeMap;
+
+/// What the JVM said when it was asked, and what its files say of it. What it did not say is absent.
+#[derive(Debug, Clone, Default)]
+pub struct Said {
+    /// Ranges of addresses.
+    pub info: Option<VmInfo>,
+    /// Where class metadata lies.
+    pub nodes: Vec<MetaspaceNode>,
+    /// The Java heap.
+    pub heap: Option<HeapInfo>,
+    /// Native memory by category, where it is tracked.
+    pub nmt: Option<NativeMemory>,
+    /// What the last collection left in the heap; `None` where there was none.
+    pub left_by_last_gc: Option<u64>,
+    /// `MaxHeapFreeRatio`, in percent, where it is not the default.
+    pub max_heap_free_ratio: Option<u64>,
+    /// The libraries in memory.
+    pub images: Vec<Image>,
+    /// Names of threads by their ids.
+    pub thread_names: BTreeMap<u32, String>,
+}
+
+/// What was seen while nothing moved, or as near to that as it could be had.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// The kernel's weights.
+    pub smaps: Smaps,
+    /// How the mappings were cut, and what was asked of them.
+    pub plan: Plan,
+    /// Where `malloc` comes from.
+    pub allocator: Option<Allocator>,
+    /// Pages that are present or swapped, of the mappings that were asked for them.
+    pub pages: BTreeMap<usize, Vec<Run>>,
+    /// What may be heaps of malloc, and the mappings each consists of.
+    pub candidates: Vec<(Candidate, Vec<usize>)>,
+    /// The walk through them; `None` where memory could not be read.
+    pub walk: Option<Walk>,
+    /// Chunks of malloc with mappings of their own, by the mapping that holds them.
+    pub chunks: BTreeMap<usize, Vec<MmappedChunk>>,
+    /// Where the threads' stacks were.
+    pub stacks: Vec<ThreadStack>,
+}

@@ -1,0 +1,136 @@
+//! The account as it is recorded.
+
+use super::accounting::Accounted;
+use crate::account::{Account, Owner, Prediction, Region, Remainder};
+use crate::observe::glibc::Walk;
+use crate::observe::maps::Mapping;
+use crate::observe::smaps::Smaps;
+use crate::record::{
+    AccountRecord, DetailRecord, MallocRecord, OwnerRecord, RegionRecord, RemainderRecord, ShareRecord, WouldReturn,
+};
+
+/// Stretches without an owner that are worth listing.
+const REMAINDERS_MAX: usize = 20;
+
+/// The account with what goes with it; `regions` asks for every mapping.
+pub(super) fn record(accounted: &Accounted, regions: bool) -> AccountRecord {
+    let (account, seen) = (&accounted.account, &accounted.seen);
+    let remainders = account.remainders.iter().take(REMAINDERS_MAX);
+    AccountRecord {
+        total_bytes: account.rss,
+        pss_bytes: account.pss,
+        owners: owners(account),
+        unexplained_bytes: account.rss_of(Owner::Unexplained),
+        unexplained: remainders.map(|remainder| describe(remainder, account, &seen.smaps)).collect(),
+        would_return: would_return(&accounted.gc, &accounted.trim),
+        malloc: seen.walk.as_ref().map(|walk| malloc(walk, accounted)),
+        regions: regions.then(|| account.regions.iter().map(|region| describe_region(region, &seen.smaps)).collect()),
+        pause_ms: accounted.pause.map(|pause| pause.as_secs_f64() * 1e3),
+        took_ms: accounted.took.as_secs_f64() * 1e3,
+        observer_bytes: None,
+    }
+}
+
+fn owners(account: &Account) -> Vec<OwnerRecord> {
+    let owner = |holding: &crate::account::Holding| OwnerRecord {
+        name: holding.owner.name().to_owned(),
+        rss_bytes: holding.rss,
+        pss_bytes: holding.pss,
+        swap_bytes: holding.swap,
+        detail: holding
+            .detail
+            .iter()
+            .filter(|detail| detail.rss > 0 || detail.allocated.is_some())
+            .map(|detail| DetailRecord {
+                kind: detail.kind.to_owned(),
+                name: detail.name.clone(),
+                count: detail.count,
+                rss_bytes: detail.rss,
+                allocated_bytes: detail.allocated,
+            })
+            .collect(),
+    };
+    account.holdings.iter().filter(|holding| holding.rss > 0 || holding.swap > 0).map(owner).collect()
+}
+
+fn would_return(gc: &Prediction, trim: &Prediction) -> WouldReturn {
+    WouldReturn {
+        gc_bytes: gc.bytes,
+        gc_why: gc.why.clone(),
+        trim_bytes: trim.bytes,
+        trim_why: trim.why.clone(),
+    }
+}
+
+fn malloc(walk: &Walk, accounted: &Accounted) -> MallocRecord {
+    let mut record = MallocRecord {
+        allocator: accounted.seen.allocator.map_or("unknown", |allocator| allocator.name()).to_owned(),
+        walk_errors: walk.errors.len() as u64,
+        ..MallocRecord::default()
+    };
+    let mut arenas: Vec<u64> = walk.heaps.iter().map(|heap| heap.arena).collect();
+    arenas.sort_unstable();
+    arenas.dedup();
+    record.arenas = arenas.len() as u64;
+    for heap in &walk.heaps {
+        record.system_bytes += heap.system;
+        record.live_bytes += heap.live.bytes + heap.tagged.iter().map(|(_, chunks)| chunks.bytes).sum::<u64>();
+        record.free_bytes += heap.free.bytes;
+        record.tagged |= !heap.tagged.is_empty();
+    }
+    for chunk in accounted.seen.chunks.values().flatten() {
+        record.mmapped_bytes += chunk.end - chunk.start;
+        record.mmapped_chunks += 1;
+        record.tagged |= chunk.tag.is_some();
+    }
+    record
+}
+
+fn hex(address: u64) -> String {
+    format!("{address:#x}")
+}
+
+fn describe_region(region: &Region, smaps: &Smaps) -> RegionRecord {
+    let weighed = &smaps.mappings[region.index];
+    let (mapping, weight) = (&weighed.mapping, &weighed.weight);
+    let share = |(owner, rss): &(Owner, u64)| ShareRecord { name: owner.name().to_owned(), rss_bytes: *rss };
+    RegionRecord {
+        start: hex(mapping.start),
+        end: hex(mapping.end),
+        perms: mapping.perms.clone(),
+        path: mapping.path.clone(),
+        rss_bytes: weight.rss.0,
+        pss_bytes: weight.pss.0,
+        swap_bytes: weight.swap.0,
+        owners: region.shares.iter().map(share).collect(),
+    }
+}
+
+/// A stretch without an owner, with what lies around it.
+fn describe(remainder: &Remainder, account: &Account, smaps: &Smaps) -> RemainderRecord {
+    let neighbour = |index: Option<usize>, touches: fn(&Mapping, &Remainder) -> bool| {
+        let Some(mapping) = index.and_then(|index| smaps.mappings.get(index)).map(|weighed| &weighed.mapping) else {
+            return "nothing".to_owned();
+        };
+        let owner = account.regions.iter().find(|region| Some(region.index) == index).and_then(|region| {
+            region.shares.first().map(|(owner, _)| owner.name().to_owned())
+        });
+        let what = match (&mapping.path, owner) {
+            (path, _) if !path.is_empty() => mapping.file().map_or(path.clone(), |_| mapping.file_name().to_owned()),
+            (_, Some(owner)) => owner,
+            (_, None) => format!("{} {}", mapping.perms, mapping.size()),
+        };
+        if touches(mapping, remainder) { what } else { format!("a gap, then {what}") }
+    };
+    let mapping = &smaps.mappings[remainder.index].mapping;
+    let before = if remainder.start > mapping.start { Some(remainder.index) } else { remainder.index.checked_sub(1) };
+    let behind = if remainder.end < mapping.end { remainder.index } else { remainder.index + 1 };
+    RemainderRecord {
+        start: hex(remainder.start),
+        end: hex(remainder.end),
+        perms: mapping.perms.clone(),
+        rss_bytes: remainder.rss,
+        before: neighbour(before, |mapping, remainder| mapping.end >= remainder.start),
+        behind: neighbour(Some(behind), |mapping, remainder| mapping.start <= remainder.end),
+    }
+}

@@ -1,0 +1,262 @@
+//! One weighing of a JVM: what a mark of a trial and `loadline account` have in common. What does not touch the JVM is
+//! read first, then it is asked, then its account is taken.
+
+use super::account_record;
+use super::accounting::{self, Accounted, Wanted};
+use super::watched::Watched;
+use crate::account::{Owner, Said};
+use crate::doubt::Doubt;
+use crate::observe::heap_info::HeapInfo;
+use crate::observe::maps::Allocator;
+use crate::observe::nmt::{Category, NativeMemory};
+use crate::observe::smaps;
+use crate::record::{AccountRecord, ChargeRecord, Heap, Mark, NmtCategory, NmtRecord, Observer};
+use crate::units::Growth;
+
+/// Shares of RSS above which an account is in doubt.
+const UNEXPLAINED_MAX: f64 = 0.005;
+const MOVED_MAX: f64 = 0.005;
+
+/// What state the heap is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// Live objects and garbage.
+    Running,
+    /// Right after a full collection: what is used is live.
+    Collected,
+}
+
+/// How a JVM is weighed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Weigh {
+    pub(super) moment: Moment,
+    /// Whether Native Memory Tracking may be on, so that it is worth asking.
+    pub(super) nmt: bool,
+    /// Whether its growth is counted from the first weighing on, which sets the JVM's own baseline.
+    pub(super) since_first: bool,
+    /// Whether threads may be held.
+    pub(super) stop: bool,
+    /// Whether the account lists every mapping.
+    pub(super) regions: bool,
+}
+
+/// What a weighing yields.
+#[derive(Debug, Default)]
+pub(super) struct Weighing {
+    pub(super) mark: Mark,
+    pub(super) allocator: Option<String>,
+    pub(super) rss_bytes_peak: Option<u64>,
+    /// Reads that failed, in words.
+    pub(super) failed: Vec<String>,
+}
+
+impl Weigh {
+    /// Weighs; what cannot be read is missing and said.
+    pub(super) fn take(
+        self,
+        watched: &mut Watched,
+        name: &str,
+        observer: &mut Observer,
+        doubts: &mut Vec<Doubt>,
+    ) -> Weighing {
+        let clock = watched.clock;
+        let begin_ns = clock.now_ns();
+        let mut weighing = Weighing::default();
+        weighing.mark.name = name.to_owned();
+        weighing.from_outside(watched);
+        watched.attach(observer, doubts);
+        let info = heap_info(watched, &mut weighing.failed);
+        weighing.mark.heap = heap(watched, info, self.moment);
+        let nmt = self.nmt.then(|| native_memory(watched, self.since_first, &mut weighing.failed)).flatten();
+        weighing.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
+        let mut said = accounting::hear(
+            |command| watched.ask(command),
+            info,
+            nmt.map(|(memory, _)| memory),
+            &mut weighing.failed,
+        );
+        said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
+        said.max_heap_free_ratio = watched.max_heap_free_ratio;
+        weighing.account(self, watched, said, observer, doubts);
+        weighing.mark.took_ms = (clock.now_ns() - begin_ns) as f64 / 1e6;
+        weighing
+    }
+}
+
+impl Weighing {
+    fn from_outside(&mut self, watched: &Watched) {
+        match watched.process.status(&watched.clock) {
+            Ok(status) => {
+                let (status, mark) = (status.value, &mut self.mark);
+                mark.rss_bytes = status.rss.0;
+                mark.anon_bytes = Some(status.rss_anon.0);
+                mark.file_bytes = Some(status.rss_file.0 + status.rss_shmem.0);
+                mark.swap_bytes = Some(status.swap.0);
+                mark.threads = Some(status.threads);
+                self.rss_bytes_peak = Some(status.rss_peak.0);
+            }
+            Err(cause) => self.failed.push(cause.to_string()),
+        }
+        if let Some(cgroup) = &watched.cgroup {
+            self.mark.charge_bytes = cgroup.usage(&watched.clock).ok().map(|usage| usage.value.0);
+            self.mark.charge = watched.charge();
+        }
+    }
+
+    /// Takes the account; RSS and PSS are its sums. Without one they are those of `smaps`.
+    fn account(
+        &mut self,
+        weigh: Weigh,
+        watched: &Watched,
+        said: Said,
+        observer: &Observer,
+        doubts: &mut Vec<Doubt>,
+    ) {
+        let (process, clock) = (&watched.process, &watched.clock);
+        let wanted = Wanted { stop: weigh.stop, live: weigh.moment == Moment::Collected };
+        match accounting::account(process, said, wanted, clock) {
+            Ok(accounted) => {
+                let mut account = account_record::record(&accounted, weigh.regions);
+                account.observer_bytes = observer.attach_rss_bytes;
+                doubts_of(&self.mark.name, &accounted, &account, doubts);
+                self.allocator = accounted.seen.allocator.map(|allocator| allocator.name().to_owned());
+                self.mark.rss_bytes = account.total_bytes;
+                self.mark.pss_bytes = Some(account.pss_bytes);
+                self.mark.account = Some(account);
+            }
+            Err(why) => {
+                self.failed.push(format!("no account: {why}"));
+                if let Ok(smaps) = smaps::read(process, clock) {
+                    let total = smaps.value.total();
+                    self.mark.rss_bytes = total.rss.0;
+                    self.mark.pss_bytes = Some(total.pss.0);
+                    self.allocator = Some(smaps.value.allocator().name().to_owned());
+                }
+            }
+        }
+    }
+}
+
+/// What an account lacks, and what to make of it.
+fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: &mut Vec<Doubt>) {
+    let account = &accounted.account;
+    let seen = &accounted.seen;
+    let share = |bytes: u64| bytes as f64 / account.rss.max(1) as f64;
+    let mut add = |doubt: Doubt| {
+        // One doubt a trial says it for all marks.
+        if !doubts.iter().any(|known| std::mem::discriminant(known) == std::mem::discriminant(&doubt)) {
+            doubts.push(doubt);
+        }
+    };
+    let mark = || mark.to_owned();
+    for why in &accounted.failed {
+        add(Doubt::AccountPartial { mark: mark(), why: why.to_string() });
+    }
+    let unsplit_bytes = account.rss_of(Owner::MallocUnsplit);
+    if unsplit_bytes > 0 {
+        let why = match seen.allocator {
+            Some(allocator) if allocator != Allocator::Glibc => format!("the allocator is {}", allocator.name()),
+            _ => match &seen.walk {
+                None => "memory could not be read".to_owned(),
+                Some(walk) => walk.unknown_layout.clone().unwrap_or_else(|| {
+                    format!("{} of its heaps could not be walked", walk.errors.len())
+                }),
+            },
+        };
+        add(Doubt::MallocUnsplit { mark: mark(), unsplit_bytes, why });
+    }
+    if share(record.unexplained_bytes) > UNEXPLAINED_MAX {
+        add(Doubt::Unexplained { mark: mark(), unexplained_bytes: record.unexplained_bytes, share: share(record.unexplained_bytes) });
+    }
+    if share(account.moved) > MOVED_MAX {
+        add(Doubt::AccountMoved { mark: mark(), moved_bytes: account.moved });
+    }
+    let heap = [Owner::JavaHeapUsed, Owner::JavaHeapLive, Owner::JavaHeapFree, Owner::JavaHeap];
+    let held = heap.into_iter().filter_map(|owner| account.holding(owner));
+    let (heap_rss, heap_pss) = held.fold((0, 0), |sum, holding| (sum.0 + holding.rss, sum.1 + holding.pss));
+    if heap_rss > 3 * heap_pss / 2 {
+        add(Doubt::HeapMultiMapped { rss_bytes: heap_rss, pss_bytes: heap_pss });
+    }
+    let total = seen.smaps.total();
+    if total.anon_huge.0 > 0 {
+        add(Doubt::HugePagesInUse { huge_bytes: total.anon_huge.0 });
+    }
+}
+
+fn heap_info(watched: &Watched, failed: &mut Vec<String>) -> Option<HeapInfo> {
+    let reply = watched.ask("GC.heap_info")?;
+    let parsed = reply.and_then(|text| HeapInfo::parse(&text).map_err(|cause| cause.to_string()));
+    parsed.map_err(|why| failed.push(why)).ok()
+}
+
+/// `GC.heap_info` is of this moment; the counters are as of the last collection and stand in where it is missing.
+fn heap(watched: &mut Watched, info: Option<HeapInfo>, moment: Moment) -> Heap {
+    if let Some(info) = info {
+        let used = Some(info.used.0);
+        let live_bytes = if moment == Moment::Collected { used } else { None };
+        return Heap { used_bytes: used, committed_bytes: Some(info.committed.0), live_bytes };
+    }
+    let sample = watched.counters.as_mut().and_then(|counters| counters.sample(&watched.clock).ok());
+    let sample = sample.map(|reading| reading.value);
+    Heap {
+        used_bytes: sample.map(|sample| sample.heap_used.0),
+        committed_bytes: sample.map(|sample| sample.heap_committed.0),
+        live_bytes: None,
+    }
+}
+
+/// The summary, and whether it shows the growth since a baseline. Where growth is wanted, the first weighing sets the
+/// JVM's own baseline.
+fn native_memory(watched: &mut Watched, growth: bool, failed: &mut Vec<String>) -> Option<(NativeMemory, bool)> {
+    let command = match watched.baseline {
+        true => "VM.native_memory summary.diff scale=KB",
+        false => "VM.native_memory summary scale=KB",
+    };
+    let mut ask = |command: &str| watched.ask(command)?.map_err(|why| failed.push(why)).ok();
+    let text = ask(command)?;
+    let since_baseline = watched.baseline;
+    let baseline = growth && (watched.baseline || ask("VM.native_memory baseline").is_some());
+    watched.baseline = baseline;
+    match NativeMemory::parse(&text) {
+        Ok(memory) => Some((memory, since_baseline)),
+        Err(cause) => {
+            failed.push(cause.to_string());
+            None
+        }
+    }
+}
+
+/// The reply as it is recorded. A difference that the JVM leaves out is none, which is 0 once there is a baseline.
+fn record(memory: &NativeMemory, since_baseline: bool) -> NmtRecord {
+    let growth = |growth: Option<Growth>| growth.map(|growth| growth.0).or(since_baseline.then_some(0));
+    let category = |category: &Category| NmtCategory {
+        name: category.name.clone(),
+        committed_bytes: category.amount.committed.0,
+        reserved_bytes: category.amount.reserved.0,
+        growth_bytes: growth(category.amount.committed_growth),
+    };
+    NmtRecord {
+        total_committed_bytes: memory.total.committed.0,
+        total_reserved_bytes: memory.total.reserved.0,
+        total_growth_bytes: growth(memory.total.committed_growth),
+        categories: memory.categories.iter().map(category).collect(),
+    }
+}
+
+/// What a cgroup counts, by kind.
+pub(super) fn charge_record(
+    memory: &crate::observe::cgroup::CgroupMemory,
+    cgroup: &crate::observe::cgroup::MemoryCgroup,
+) -> ChargeRecord {
+    ChargeRecord {
+        usage_bytes: memory.usage.0,
+        anon_bytes: memory.charge.anon.0,
+        file_bytes: memory.charge.file.0,
+        shmem_bytes: memory.charge.shmem.0,
+        kernel_bytes: memory.charge.kernel.map(|bytes| bytes.0),
+        limit_bytes: memory.limit.as_ref().map(|limit| limit.bytes.0),
+        version: cgroup.version().name().to_owned(),
+        cgroup: cgroup.name(),
+        processes: cgroup.processes(),
+    }
+}
