@@ -19,12 +19,15 @@ mod hsperfdata_format;
 pub mod machine;
 pub mod machine_files;
 pub mod maps;
+pub mod metaspace_nodes;
 pub mod nmt;
+pub mod nmt_detail;
 pub mod procfs;
 mod procfs_text;
 pub mod smaps;
 mod text;
 pub mod vm_flags;
+pub mod vm_info;
 pub mod vm_version;
 
 use crate::clock::Clock;
