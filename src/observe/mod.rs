@@ -25,6 +25,7 @@ pub mod maps;
 pub mod memory;
 pub mod metaspace_nodes;
 pub mod nmt;
+pub mod nmt_detail;
 pub mod nmt_header;
 pub mod pagemap;
 mod pagemap_scan;

@@ -31,6 +31,16 @@ neutral() {
 
 ask() { "$tools/bin/jcmd" "$pid" "$@" | sed 1d; }
 
+# VM.info without what describes the machine or is long: of the regions the first 40 and those that hold something.
+vm_info() {
+  ask VM.info | awk '
+    /S Y S T E M/ { late = 1 }
+    late { if (/S Y S T E M|^libc:|^C-Heap/) print; next }
+    / events\):$/ { past = 1 }
+    past || /^Host:/ || (/^\|/ && ++rows > 40 && /\|E[CU] |\|  0%\|/) { next }
+    { print }'
+}
+
 stop() { kill "$pid"; wait "$pid" 2>/dev/null || true; pid=; }
 
 # start HOME OPTIONS...: fails where the JVM lacks the collector.
@@ -74,8 +84,15 @@ for home in "$@"; do
         /^[0-9a-f]+-[0-9a-f]+ / { path = (NF > 5) ? $6 : "anonymous" NR % 7; keep = ++seen[path] <= 1 + (path ~ /libjvm/) && kept < 40; kept += keep }
         keep' > "$to/smaps.txt"
     fi
+    vm_info | neutral "$home" "$jdk" > "$to/vm_info-$name.txt"
+    case $gc in Serial | G1) ask VM.metaspace vslist | cut -c1-400 > "$to/vslist-$name.txt" ;; esac
     stop
   done
+  # The ranges and the first call stacks.
+  start "$home" -XX:+UseSerialGC -XX:NativeMemoryTracking=detail
+  ask VM.native_memory detail scale=KB | neutral "$home" "$jdk" \
+    | awk '/^-/ { head = 1 } !head || (/^\[/ && ++lines <= 300)' > "$to/nmt_detail.txt"
+  stop
   # Sizes that the collector rounds up, and a flag that JDK 25 no longer has.
   start "$home" -XX:+UseParallelGC -Xmx7m -Xms7m -Xss300k -XX:MaxRAMPercentage=75 \
     -XX:+IgnoreUnrecognizedVMOptions -XX:+UseBiasedLocking

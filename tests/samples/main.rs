@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a sample that does not parse must fail its test")]
 
 mod mangled;
+mod ranges;
 
 use loadline::observe::cgroup::{MemoryCgroup, Version};
 use loadline::observe::heap_info::{Collector, HeapInfo};

@@ -7,7 +7,8 @@ use loadline::observe::hsperfdata::Counters;
 use loadline::observe::machine_files::{CpuTimes, MemInfo, Pressure, parse_choice, parse_loadavg};
 use loadline::observe::procfs::{Stat, Statm, Status};
 use loadline::observe::vm_flags::{Flags, differences};
-use loadline::observe::{attach, maps, nmt, smaps, vm_version};
+use loadline::observe::vm_info::VmInfo;
+use loadline::observe::{attach, maps, metaspace_nodes, nmt, nmt_detail, smaps, vm_version};
 use loadline::units::Bytes;
 use proptest::prelude::*;
 
@@ -39,7 +40,23 @@ fn parse_with_all(raw: &[u8]) {
     if let Some(times) = CpuTimes::parse(text, 100) {
         let _ = (times.share_stolen(), times.share_of_others(Default::default()), times.since(&times));
     }
+    parse_ranges(text);
     let _ = (MemInfo::parse(text), Pressure::parse(text), parse_loadavg(text), parse_choice(text));
+}
+
+/// Ranges stay ordered and apart, whatever the text: an account adds them up.
+fn parse_ranges(text: &str) {
+    let apart = |ranges: &[(u64, u64)]| {
+        assert!(ranges.iter().all(|range| range.0 < range.1) && ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+    };
+    if let Ok(info) = VmInfo::parse(text) {
+        apart(&info.ranges.iter().map(|range| (range.start, range.end)).collect::<Vec<_>>());
+        apart(&info.used_ranges);
+    }
+    if let Ok(nodes) = metaspace_nodes::parse(text) {
+        apart(&nodes.iter().map(|node| (node.start, node.end)).collect::<Vec<_>>());
+    }
+    assert!(nmt_detail::ranges(text).iter().all(|range| range.0 < range.1));
 }
 
 fn parse_counters(raw: &[u8]) {
@@ -70,10 +87,20 @@ fn is_binary(name: &str) -> bool {
 #[test]
 fn texts_cut_anywhere() {
     for (name, raw) in samples().iter().filter(|(name, _)| !is_binary(name)) {
-        // The weights of a mapping look like those before: the first two mappings stand for all.
-        let most = if name.ends_with("smaps.txt") { 1600 } else { raw.len() };
+        let most = match name {
+            // The weights of a mapping look like those before: the first two mappings stand for all.
+            name if name.ends_with("smaps.txt") => 1600,
+            // Ranges and call stacks, all alike.
+            name if name.ends_with("nmt_detail.txt") => 6000,
+            _ => raw.len(),
+        };
+        // The longest texts go through their own parsers, so that this takes seconds.
+        let of_ranges = ["vm_info", "vslist", "nmt_detail"].iter().any(|kind| name.contains(kind));
         for end in 0..=most {
-            parse_with_all(&raw[..end]);
+            match of_ranges {
+                true => parse_ranges(&String::from_utf8_lossy(&raw[..end])),
+                false => parse_with_all(&raw[..end]),
+            }
         }
         parse_with_all(raw);
     }
