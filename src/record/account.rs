@@ -7,6 +7,7 @@ pub const ACCOUNT_SCHEMA: &str = "loadline.account/1";
 
 /// Who holds the resident pages of a process. The owners' RSS, with `unexplained` among them, adds up to `total_bytes`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AccountRecord {
     /// RSS of the process as the kernel weighs its mappings; the exact sum of the owners.
     pub total_bytes: u64,
