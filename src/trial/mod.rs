@@ -8,12 +8,14 @@ mod event;
 mod mark;
 mod phase;
 mod sampler;
+mod unweighable;
 mod watched;
 mod weighing;
 
 pub use conductor::{Conducted, Setup, conduct};
 pub use event::Event;
 pub use phase::describe;
+pub use unweighable::Unweighable;
 pub use weighing::{Weighed, Weighing};
 
 /// Seconds from one reading of the clock to another.
