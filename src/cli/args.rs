@@ -2,7 +2,7 @@
 
 use crate::scenario::{Cpus, Gc, Jdk, Method, Nmt, Ready};
 use crate::units::{Bytes, Span, parse_count};
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -18,7 +18,8 @@ const EXAMPLES: &str = "\
 Examples:
   loadline demo
   loadline weigh --url http://127.0.0.1:8080/hello -- java -jar app.jar
-  loadline weigh --url 'http://127.0.0.1:{port}/' --heap 64m --gc serial -- java -jar app.jar '{port}'";
+  loadline weigh --url 'http://127.0.0.1:{port}/' --heap 64m --gc serial -- java -jar app.jar '{port}'
+  loadline account 4711";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
@@ -28,6 +29,8 @@ pub(super) enum Verb {
     Run(Run),
     /// Weigh a built-in small server in a 6 MB heap, with G1 and with Serial
     Demo(Demo),
+    /// Say who holds the resident memory of a running JVM, now
+    Account(Account),
     /// Print the summary of an archive again; needs no JVM
     Report(Report),
     /// Say what this machine lets Loadline measure, and how to get the rest
@@ -62,6 +65,35 @@ pub(super) struct Run {
 pub(super) struct Demo {
     #[command(flatten)]
     pub(super) output: Output,
+}
+
+/// `loadline account`
+#[derive(Debug, Parser)]
+pub(super) struct Account {
+    /// Process id of the JVM
+    #[arg(value_name = "PID", value_parser = pid)]
+    pub(super) pid: u32,
+    /// Details by thread, file, tag (malloc by NMT tag) or region (address); may be repeated. `--json` has all of them
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
+    pub(super) by: Vec<By>,
+    /// Do not hold the JVM's threads while it is read; what changes meanwhile blurs the account
+    #[arg(long)]
+    pub(super) no_stop: bool,
+    /// Print the account as a document instead of the summary
+    #[arg(long)]
+    pub(super) json: bool,
+    /// No talk on stderr
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+}
+
+/// What an account is split by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum By {
+    Thread,
+    File,
+    Tag,
+    Region,
 }
 
 /// `loadline report`
@@ -231,6 +263,11 @@ impl FromStr for Warmup {
         let refuse = |_| format!("`{text}` is none of `same`, `none`, a count such as `50k`, a time such as `30s`");
         text.parse().map(Self::Elapsed).map_err(refuse)
     }
+}
+
+fn pid(text: &str) -> Result<u32, String> {
+    let refuse = || format!("`{text}` is no process id; write it as a number, such as `4711`");
+    text.parse().ok().filter(|pid| *pid > 0).ok_or_else(refuse)
 }
 
 fn header(text: &str) -> Result<(String, String), String> {

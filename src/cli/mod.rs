@@ -1,5 +1,6 @@
 //! What was typed (`args`), what it means (one file for each verb), and which exit code says how it went.
 
+mod account;
 mod args;
 mod demo;
 mod doctor;
@@ -73,6 +74,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
         Verb::Weigh(verb) => weigh::weigh(verb, typed, clock, Interrupt::listen()?),
         Verb::Run(verb) => run::run(verb, typed, clock, Interrupt::listen()?),
         Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
+        Verb::Account(verb) => account::account(&verb, typed, clock, &Interrupt::listen()?),
         Verb::Report(verb) => report::report(&verb),
         Verb::Doctor => doctor::doctor(clock),
     }

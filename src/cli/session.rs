@@ -35,6 +35,11 @@ impl Interrupt {
         }
         Ok(Self(flag))
     }
+
+    /// Whether the first signal came.
+    pub(super) fn seen(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// What a run needs besides its scenario.
@@ -101,7 +106,7 @@ impl Session {
     ) -> Result<()> {
         if let Some(build) = &scenario.subject.build {
             progress.step(&format!("build: {build}"));
-            let interrupted = || self.interrupt.0.load(Ordering::Relaxed);
+            let interrupted = || self.interrupt.seen();
             spawner.build(build, scenario.subject.dir.as_deref(), &interrupted)?;
         }
         let total = scenario.configurations.len() * scenario.trials as usize;
@@ -152,7 +157,7 @@ impl Session {
         Conditions {
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
             scenario: scenario.name.clone(),
-            started: self.started("%Y-%m-%dT%H:%M:%SZ"),
+            started: utc(self.clock, ISO_8601),
             machine,
             seed: scenario.seed,
             command: self.typed.clone(),
@@ -160,16 +165,9 @@ impl Session {
         }
     }
 
-    /// When the run began, UTC.
-    fn started(&self, format: &str) -> String {
-        let now =
-            jiff::Timestamp::from_second(self.clock.origin_unix_s() as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        now.strftime(format).to_string()
-    }
-
     fn folder(&self, scenario: &Scenario) -> PathBuf {
         let usual = || {
-            let name = format!("loadline-archive/{}-{}", scenario.name, self.started("%Y%m%d-%H%M%S"));
+            let name = format!("loadline-archive/{}-{}", scenario.name, utc(self.clock, "%Y%m%d-%H%M%S"));
             // Two runs may begin in one second.
             let mut names = std::iter::once(name.clone()).chain((2..100).map(|n| format!("{name}-{n}")));
             PathBuf::from(names.find(|name| !Path::new(name).exists()).unwrap_or(name))
@@ -186,6 +184,15 @@ impl Session {
         };
         report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))
     }
+}
+
+/// How documents write a moment.
+pub(super) const ISO_8601: &str = "%Y-%m-%dT%H:%M:%SZ";
+
+/// When Loadline was started, UTC.
+pub(super) fn utc(clock: Clock, format: &str) -> String {
+    let now = jiff::Timestamp::from_second(clock.origin_unix_s() as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    now.strftime(format).to_string()
 }
 
 /// Which trial of which run.
@@ -215,7 +222,7 @@ fn summed_up(failed: Vec<Error>, total: usize, progress: &mut Progress) -> Resul
 }
 
 /// The machine as it is now.
-fn machine_now(clock: Clock) -> Machine {
+pub(super) fn machine_now(clock: Clock) -> Machine {
     let fixed = machine::Machine::read();
     let activity = machine::Activity::read(&clock).ok().map(|reading| reading.value);
     Machine {

@@ -5,8 +5,8 @@ mod account;
 mod phase;
 
 pub use account::{
-    ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord, RegionRecord,
-    RemainderRecord, ShareRecord, WouldReturn,
+    ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord,
+    RegionRecord, RemainderRecord, ShareRecord, WouldReturn,
 };
 pub use phase::{Failures, Generator, PhaseRecord, Quantiles, SubjectWork};
 

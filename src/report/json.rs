@@ -1,6 +1,7 @@
-//! The result document: `docs/results.schema.json` describes it.
+//! The documents of `--json`: `docs/results.schema.json` and `docs/account.schema.json` describe them.
 
-use crate::record::{Conditions, Document, RESULT_SCHEMA, Trial};
+use crate::record::{AccountDocument, Conditions, Document, RESULT_SCHEMA, Trial};
+use serde::Serialize;
 
 /// The result document of a run, indented, with a newline at its end.
 pub fn document(conditions: &Conditions, trials: &[Trial]) -> String {
@@ -13,8 +14,17 @@ pub fn document(conditions: &Conditions, trials: &[Trial]) -> String {
         findings: Vec::new(),
         budgets: Vec::new(),
     };
+    pretty(&document)
+}
+
+/// The account of a running JVM, indented, with a newline at its end.
+pub fn account_document(document: &AccountDocument) -> String {
+    pretty(document)
+}
+
+fn pretty(document: &impl Serialize) -> String {
     // Plain values with string keys cannot fail to encode; an empty document would be the visible sign.
-    let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
+    let mut text = serde_json::to_string_pretty(document).unwrap_or_default();
     text.push('\n');
     text
 }

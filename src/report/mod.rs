@@ -6,7 +6,7 @@ mod progress;
 mod summary;
 mod terminal;
 
-pub use json::document;
+pub use json::{account_document, document};
 pub use progress::Progress;
-pub use summary::{Block, Summary, Table, summarize};
+pub use summary::{Bar, Bars, Block, Detail, Summary, Table, summarize, summarize_account};
 pub use terminal::{print, render};

@@ -1,9 +1,16 @@
 //! What there is to say about recorded trials: conditions first, then the numbers, then the doubts.
 //! Pure: the same trials give the same words, from a fresh run or from an archive.
 
+mod account;
+mod details;
+mod journey;
 mod numbers;
+mod owners;
 
-use crate::record::{Conditions, Jvm, Mark, Outcome, Trial};
+pub use account::summarize_account;
+pub use details::Detail;
+
+use crate::record::{Conditions, DoubtRecord, Jvm, Mark, Outcome, Trial};
 use crate::units::Bytes;
 use numbers::{by_category, load, side_by_side, weights};
 
@@ -23,13 +30,15 @@ pub enum Block {
     Facts(Vec<(String, String)>),
     /// A table.
     Table(Table),
+    /// A picture.
+    Bars(Bars),
     /// A paragraph.
     Text(String),
     /// What was seen and what to do next.
     Doubts(Vec<(String, String)>),
 }
 
-/// A table: the first column names the rows, the others hold numbers.
+/// A table: the first column names the rows, the others hold numbers, the last ones perhaps words.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
     /// With the unit of its numbers.
@@ -38,8 +47,30 @@ pub struct Table {
     pub head: Vec<String>,
     /// Cells; an absent number is `-`.
     pub rows: Vec<Vec<String>>,
+    /// How many of the last columns hold words.
+    pub words: usize,
     /// Lines below.
     pub notes: Vec<String>,
+}
+
+/// Bars of one scale, each divided into the same parts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Bars {
+    /// What is drawn.
+    pub title: String,
+    /// Top to bottom.
+    pub bars: Vec<Bar>,
+    /// For each part the letter that draws it and its words.
+    pub legend: Vec<(char, String)>,
+}
+
+/// A bar.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Bar {
+    /// At its left.
+    pub label: String,
+    /// Sizes in bytes, as many as the legend has entries.
+    pub parts: Vec<u64>,
 }
 
 /// What to say of these trials. `missing` says what an archive lacks.
@@ -101,15 +132,21 @@ fn of_trial(trial: &Trial, several: bool) -> Vec<Block> {
     if !trial.marks.is_empty() {
         blocks.push(Block::Table(weights(trial)));
     }
+    blocks.extend(journey::journey(trial));
     if !trial.phases.is_empty() {
         blocks.push(Block::Table(load(trial)));
     }
     blocks.extend(by_category(trial).map(Block::Table));
-    if !trial.doubts.is_empty() {
-        blocks.push(Block::Heading("doubts".to_owned()));
-        blocks.push(Block::Doubts(trial.doubts.iter().map(|d| (d.text.clone(), d.next.clone())).collect()));
-    }
+    blocks.extend(doubts(&trial.doubts));
     blocks
+}
+
+fn doubts(doubts: &[DoubtRecord]) -> Vec<Block> {
+    if doubts.is_empty() {
+        return Vec::new();
+    }
+    let list = doubts.iter().map(|doubt| (doubt.text.clone(), doubt.next.clone())).collect();
+    vec![Block::Heading("doubts".to_owned()), Block::Doubts(list)]
 }
 
 fn trial_facts(trial: &Trial) -> Vec<(String, String)> {

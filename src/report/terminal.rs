@@ -1,6 +1,7 @@
 //! The summary as text of 80 columns, readable without colour.
 
-use super::summary::{Block, Summary, Table};
+use super::summary::{Bar, Bars, Block, Summary, Table};
+use crate::units::Bytes;
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 use std::io::Write;
 
@@ -17,6 +18,7 @@ pub fn render(summary: &Summary) -> String {
             Block::Heading(text) => heading(&mut out, text),
             Block::Facts(facts) => facts.iter().for_each(|(label, text)| fact(&mut out, label, text)),
             Block::Table(table) => grid(&mut out, table),
+            Block::Bars(bars) => picture(&mut out, bars),
             Block::Text(text) => wrapped(&mut out, text, "  ", "  "),
             Block::Doubts(doubts) => list_doubts(&mut out, doubts),
         }
@@ -90,10 +92,11 @@ fn grid(out: &mut String, table: &Table) {
     for row in &table.rows {
         grid.add_row(row);
     }
+    let words_from = table.head.len() - table.words.min(table.head.len());
     for (index, column) in grid.column_iter_mut().enumerate() {
-        let first = index == 0;
-        column.set_padding((if first { 2 } else { 1 }, 0));
-        column.set_cell_alignment(if first { CellAlignment::Left } else { CellAlignment::Right });
+        let (first, words) = (index == 0, index >= words_from);
+        column.set_padding((if first || words { 2 } else { 1 }, 0));
+        column.set_cell_alignment(if first || words { CellAlignment::Left } else { CellAlignment::Right });
     }
     for line in grid.to_string().lines() {
         push_line(out, line);
@@ -101,6 +104,40 @@ fn grid(out: &mut String, table: &Table) {
     for note in &table.notes {
         wrapped(out, note, "  ", "  ");
     }
+}
+
+/// Bars of letters, the widest one as wide as the line allows, each with its sum in MiB behind it.
+fn picture(out: &mut String, picture: &Bars) {
+    heading(out, &picture.title);
+    let total = |bar: &Bar| bar.parts.iter().fold(0u64, |sum, part| sum.saturating_add(*part));
+    let number = |bar: &Bar| format!("{:.1}", Bytes(total(bar)).as_mib());
+    let widest = |width: &dyn Fn(&Bar) -> usize| picture.bars.iter().map(width).max().unwrap_or(0);
+    let labels = widest(&|bar| bar.label.chars().count());
+    let numbers = widest(&|bar| number(bar).len());
+    let room = WIDTH.saturating_sub(2 + labels + 1 + 1 + numbers);
+    let largest = picture.bars.iter().map(total).max().unwrap_or(0).max(1);
+    for bar in &picture.bars {
+        let cells = (total(bar) as f64 / largest as f64 * room as f64).round() as usize;
+        let letters = apportioned(&bar.parts, cells).into_iter().zip(&picture.legend);
+        let drawn: String = letters.map(|(count, (letter, _))| letter.to_string().repeat(count)).collect();
+        push_line(out, &format!("  {:<labels$} {drawn} {}", bar.label, number(bar)));
+    }
+    let used = |index: usize| picture.bars.iter().any(|bar| bar.parts.get(index).is_some_and(|part| *part > 0));
+    let legend = picture.legend.iter().enumerate().filter(|(index, _)| used(*index));
+    let words: Vec<String> = legend.map(|(_, (letter, words))| format!("{letter} {words}")).collect();
+    wrapped(out, &words.join("; "), "  ", "  ");
+}
+
+/// Divides `cells` among the parts by size: whole shares first, what is left to the largest remainders.
+fn apportioned(parts: &[u64], cells: usize) -> Vec<usize> {
+    let total: u128 = parts.iter().map(|part| u128::from(*part)).sum::<u128>().max(1);
+    let share = |part: &u64| u128::from(*part) * cells as u128;
+    let mut counts: Vec<usize> = parts.iter().map(|part| (share(part) / total) as usize).collect();
+    let mut order: Vec<usize> = (0..parts.len()).filter(|&index| parts[index] > 0).collect();
+    order.sort_by_key(|&index| std::cmp::Reverse(share(&parts[index]) % total));
+    let left = cells.saturating_sub(counts.iter().sum());
+    order.into_iter().take(left).for_each(|index| counts[index] += 1);
+    counts
 }
 
 #[cfg(test)]
@@ -117,5 +154,29 @@ mod tests {
             assert_eq!(line, line.trim_end());
         }
         assert!(text.contains(&long));
+    }
+
+    #[test]
+    fn bars_keep_their_scale_and_parts_their_share() {
+        let bar =
+            |label: &str, parts: [u64; 3]| Bar { label: label.to_owned(), parts: parts.map(|n| n << 20).to_vec() };
+        let legend = vec![('H', "heap".to_owned()), ('M', "malloc".to_owned()), ('.', "none".to_owned())];
+        let bars = vec![bar("start", [30, 10, 0]), bar("collected", [40, 40, 0])];
+        let text = render(&Summary { blocks: vec![Block::Bars(Bars { title: "t".to_owned(), bars, legend })] });
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_eq!(lines[2].chars().count(), WIDTH);
+        let count = |line: &str, letter: char| line.split_whitespace().nth(1).unwrap().matches(letter).count();
+        assert_eq!((count(lines[2], 'H'), count(lines[2], 'M')), (32, 31));
+        assert_eq!((count(lines[1], 'H'), count(lines[1], 'M')), (24, 8));
+        assert_eq!(lines[3], "  H heap; M malloc");
+    }
+
+    #[test]
+    fn what_is_left_goes_to_the_largest_remainders() {
+        assert_eq!(apportioned(&[1, 1, 1], 10), [4, 3, 3]);
+        assert_eq!(apportioned(&[99, 0, 1], 10), [10, 0, 0]);
+        assert_eq!(apportioned(&[u64::MAX, u64::MAX], 3), [2, 1]);
+        assert_eq!(apportioned(&[0, 0], 0), [0, 0]);
     }
 }

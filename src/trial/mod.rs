@@ -10,6 +10,7 @@ mod event;
 mod mark;
 mod phase;
 mod sampler;
+mod unweighable;
 mod watched;
 mod weigh;
 mod weighing;
@@ -17,6 +18,7 @@ mod weighing;
 pub use conductor::{Conducted, Setup, conduct};
 pub use event::Event;
 pub use phase::describe;
+pub use unweighable::Unweighable;
 pub use weighing::{Weighed, Weighing};
 
 /// Seconds from one reading of the clock to another.

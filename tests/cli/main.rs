@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "these tests call the program itself")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 
+mod accounts;
 mod called;
 mod damage;
 mod documents;

@@ -50,6 +50,11 @@ fn an_interrupted_run_as_json() {
 }
 
 #[test]
+fn one_configuration_with_accounts() {
+    insta::assert_snapshot!(report("account", &[]));
+}
+
+#[test]
 fn the_file_itself_is_as_good_as_its_folder() {
     assert_eq!(loadline(&["report", "archives/nmt/archive.jsonl"]), report("nmt", &[]));
 }

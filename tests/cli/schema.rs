@@ -31,10 +31,10 @@ impl Schema {
         found
     }
 
-    /// Properties that the schema describes, as `DEFINITION.PROPERTY`, and that `document` has nowhere.
-    pub(crate) fn unused(&self, document: &Value) -> Vec<String> {
+    /// Properties that the schema describes, as `DEFINITION.PROPERTY`, and that none of `documents` has anywhere.
+    pub(crate) fn unused(&self, documents: &[Value]) -> Vec<String> {
         let mut seen = BTreeSet::new();
-        self.compare(&self.0, document, "", &mut Vec::new(), &mut seen);
+        documents.iter().for_each(|document| self.compare(&self.0, document, "", &mut Vec::new(), &mut seen));
         self.described().into_iter().filter(|(place, _)| !seen.contains(place)).map(|(place, _)| place).collect()
     }
 

@@ -22,7 +22,7 @@ fn the_help_promises_the_exit_codes() {
 #[test]
 fn the_help_names_every_verb_and_is_plain_text() {
     let called = loadline(&["--help"]);
-    for verb in ["demo", "weigh", "run", "report", "doctor"] {
+    for verb in ["demo", "weigh", "run", "account", "report", "doctor"] {
         assert!(called.stdout.contains(&format!("\n  {verb} ")), "{verb} is missing: {called}");
         let own = loadline(&[verb, "--help"]);
         assert_eq!((own.code, own.stderr.as_str()), (0, ""), "{verb}");
@@ -43,6 +43,26 @@ fn an_unknown_verb() {
 #[test]
 fn a_wrong_value() {
     insta::assert_snapshot!(loadline(&["weigh", "--heap", "6q", "--", "java", "-jar", "app.jar"]));
+}
+
+#[test]
+fn an_account_of_nobody() {
+    insta::assert_snapshot!(loadline(&["account"]));
+}
+
+#[test]
+fn an_account_of_no_number() {
+    insta::assert_snapshot!(loadline(&["account", "x"]));
+}
+
+#[test]
+fn an_account_of_process_0() {
+    insta::assert_snapshot!(loadline(&["account", "0"]));
+}
+
+#[test]
+fn an_account_by_nonsense() {
+    insta::assert_snapshot!(loadline(&["account", "1", "--by", "nonsense"]));
 }
 
 #[test]

@@ -1,17 +1,18 @@
 //! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
 
+use super::journey::tells_growth;
 use super::{Table, rss};
 use crate::record::{Heap, Mark, NmtRecord, Observer, PhaseRecord, Quantiles, Trial};
 use crate::units::{Bytes, Growth, grouped, milliseconds};
 
 /// An absent number.
-const NONE: &str = "-";
+pub(super) const NONE: &str = "-";
 
-fn mib(bytes: Option<u64>) -> String {
+pub(super) fn mib(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| NONE.to_owned(), |bytes| format!("{:.1}", Bytes(bytes).as_mib()))
 }
 
-fn cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
+pub(super) fn cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
     texts.map(str::to_owned).to_vec()
 }
 
@@ -32,34 +33,44 @@ pub(super) fn weights(trial: &Trial) -> Table {
         row.extend(charge.then(|| mib(mark.charge_bytes)));
         row
     };
-    let mut notes: Vec<String> =
-        trial.rss_bytes_peak.map(|peak| format!("Peak RSS {}.", Bytes(peak))).into_iter().collect();
-    notes.extend(what_changed(trial));
+    let peak = trial.rss_bytes_peak.map(|peak| format!("Peak RSS {}.", Bytes(peak)));
+    let mut notes: Vec<String> = match tells_growth(trial) {
+        true => vec![peak.into_iter().chain(live_set(trial)).collect::<Vec<_>>().join(" ")],
+        false => peak.into_iter().chain(what_changed(trial)).collect(),
+    };
+    notes.retain(|note| !note.is_empty());
     if nmt {
         notes.push("NMT counts committed memory, which is not all resident.".to_owned());
     }
     notes.extend(own_weight(&trial.observer));
-    Table { title: "weight, MiB".to_owned(), head, rows: trial.marks.iter().map(row).collect(), notes }
+    Table {
+        title: "weight, MiB".to_owned(),
+        head,
+        rows: trial.marks.iter().map(row).collect(),
+        notes,
+        ..Table::default()
+    }
 }
 
-/// One sentence: what the load added, what rest and a full collection gave back.
+/// One sentence: what the load added, what rest, a full collection and a trim gave back.
 fn what_changed(trial: &Trial) -> Option<String> {
     let at = |name: &str| rss(trial.mark(name));
     let (start, loaded) = (at("start")?, at("loaded")?);
     let change = |from: u64, to: u64| Growth::between(Bytes(from), Bytes(to)).to_string();
     let mut text = format!("The load changed RSS by {} MiB", change(start, loaded));
     let mut before = loaded;
-    for (name, what) in [("rested", "rest"), ("collected", "a full GC")] {
+    for (name, what) in [("rested", "rest"), ("collected", "a full GC"), ("trimmed", "a trim")] {
         if let Some(after) = at(name) {
             text.push_str(&format!(", {what} by {}", change(before, after)));
             before = after;
         }
     }
     text.push('.');
-    if let Some(live) = trial.mark("collected").and_then(|mark| mark.heap.live_bytes) {
-        text.push_str(&format!(" Live set {}.", Bytes(live)));
-    }
-    Some(text)
+    Some(text + &live_set(trial).map(|live| format!(" {live}")).unwrap_or_default())
+}
+
+fn live_set(trial: &Trial) -> Option<String> {
+    trial.mark("collected")?.heap.live_bytes.map(|live| format!("Live set {}.", Bytes(live)))
 }
 
 /// What weighing cost: the subject by the attach handshake, the machine by Loadline.
@@ -95,7 +106,13 @@ pub(super) fn load(trial: &Trial) -> Table {
         notes.push("Closed model: the times are service times, from the actual start to the last byte.".to_owned());
     }
     notes.extend(costs(trial));
-    Table { title: "load, times in ms".to_owned(), head, rows: trial.phases.iter().map(row).collect(), notes }
+    Table {
+        title: "load, times in ms".to_owned(),
+        head,
+        rows: trial.phases.iter().map(row).collect(),
+        notes,
+        ..Table::default()
+    }
 }
 
 fn quantiles(times: Option<&Quantiles>) -> Vec<String> {
@@ -148,11 +165,11 @@ pub(super) fn by_category(trial: &Trial) -> Option<Table> {
         title: "native memory by category, committed KiB".to_owned(),
         head: vec!["category".to_owned(), first.0.to_owned(), shown.0.to_owned(), "growth".to_owned()],
         rows,
-        notes: Vec::new(),
+        ..Table::default()
     })
 }
 
-fn kib(bytes: u64) -> String {
+pub(super) fn kib(bytes: u64) -> String {
     grouped(bytes / 1024)
 }
 
@@ -200,5 +217,6 @@ pub(super) fn side_by_side(trials: &[Trial]) -> Table {
         head,
         rows: trials.iter().map(row).collect(),
         notes,
+        ..Table::default()
     }
 }

@@ -1,0 +1,57 @@
+//! `loadline account`: who holds the resident memory of a running JVM, now.
+
+use super::args::{Account, By};
+use super::exit::Code;
+use super::session::{ISO_8601, Interrupt, machine_now, utc};
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::record::{ACCOUNT_SCHEMA, AccountDocument, DoubtRecord};
+use crate::report::{Detail, Progress, account_document, print, render, summarize_account};
+use crate::trial::Weighing;
+
+/// Listens to signals, so that a Ctrl-C waits until the JVM's threads run again.
+pub(super) fn account(verb: &Account, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
+    let machine = machine_now(clock);
+    let weighed = Weighing { stop: !verb.no_stop }.take(verb.pid, &clock)?;
+    if interrupt.seen() {
+        return Err(Error::interrupted());
+    }
+    let document = AccountDocument {
+        schema: ACCOUNT_SCHEMA.to_owned(),
+        loadline: env!("CARGO_PKG_VERSION").to_owned(),
+        taken: utc(clock, ISO_8601),
+        command: typed,
+        machine,
+        jvm: weighed.jvm,
+        subject_command: weighed.command,
+        mark: weighed.mark,
+        doubts: weighed.doubts.into_iter().map(DoubtRecord::from).collect(),
+    };
+    let text = match verb.json {
+        true => account_document(&document),
+        false => render(&summarize_account(&document, &details(&verb.by))),
+    };
+    print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+    if !verb.json && verb.by.is_empty() {
+        let mut talk = Progress::new(verb.quiet);
+        talk.step(&format!("details: loadline account {} --by thread,file,tag,region", verb.pid));
+    }
+    Ok(Code::Yes)
+}
+
+/// Each detail once, in the order typed.
+fn details(by: &[By]) -> Vec<Detail> {
+    let mut details = Vec::new();
+    for by in by {
+        let detail = match by {
+            By::Thread => Detail::Thread,
+            By::File => Detail::File,
+            By::Tag => Detail::Tag,
+            By::Region => Detail::Region,
+        };
+        if !details.contains(&detail) {
+            details.push(detail);
+        }
+    }
+    details
+}

@@ -1,0 +1,331 @@
+//! What to say of one account: why RSS is more than the heap, who holds it, what could come back, what is charged.
+
+use super::details::{Detail, details, remainders};
+use super::numbers::{cells, mib};
+use super::owners::{UNEXPLAINED, is_heap, screen_name, what_it_is};
+use super::{Block, Summary, Table, doubts, jvm_text};
+use crate::record::{AccountDocument, AccountRecord, ChargeRecord, Jvm, MallocRecord, Mark, OwnerRecord};
+use crate::units::{Bytes, Growth, milliseconds};
+
+/// Owners named in the sentence.
+const LARGEST: usize = 3;
+/// Beyond this share of RSS, where the unexplained pages are is shown without being asked for.
+const UNEXPLAINED_SHARE_MAX: f64 = 0.005;
+/// A command line of two lines; all of it is in the JSON document.
+const COMMAND_CHARS_MAX: usize = 130;
+
+/// What to say of the account of a running JVM, with the details asked for.
+pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Summary {
+    let mark = &document.mark;
+    let mut blocks = vec![
+        Block::Heading(format!("pid {}, weighed by loadline {}", document.jvm.pid, document.loadline)),
+        Block::Facts(facts(document)),
+    ];
+    match mark.account.as_ref().filter(|account| !account.owners.is_empty()) {
+        Some(account) => {
+            blocks.push(Block::Heading("in short".to_owned()));
+            blocks.push(Block::Text(answer(account)));
+            blocks.push(Block::Table(owners(account)));
+            blocks.push(Block::Heading("what could come back, what is charged".to_owned()));
+            blocks.push(Block::Facts(beside(mark, account, document.jvm.pid)));
+            let share = account.unexplained_bytes as f64 / account.total_bytes.max(1) as f64;
+            if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
+                blocks.extend(remainders(account).map(Block::Table));
+            }
+            blocks.extend(asked.iter().flat_map(|detail| details(account, &document.jvm, *detail)));
+        }
+        None => blocks.push(Block::Text(format!(
+            "RSS is {}, PSS {}; who holds it could not be told.",
+            Bytes(mark.rss_bytes),
+            mark.pss_bytes.map_or("unknown".to_owned(), |pss| Bytes(pss).to_string())
+        ))),
+    }
+    blocks.extend(doubts(&document.doubts));
+    Summary { blocks }
+}
+
+// ---- Before the table ----
+
+fn facts(document: &AccountDocument) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
+    fact("jvm", jvm_text(&document.jvm));
+    fact("heap", heap_text(&document.mark, &document.jvm));
+    let malloc = document.mark.account.as_ref().and_then(|account| account.malloc.as_ref());
+    if let Some(text) = malloc.map(malloc_text).or(document.jvm.allocator.clone()) {
+        fact("malloc", text);
+    }
+    fact("command", shortened(&crate::scenario::shell_words(&document.subject_command)));
+    if let Some(charge) = &document.mark.charge {
+        fact("limit", limit_text(charge));
+    }
+    facts
+}
+
+fn heap_text(mark: &Mark, jvm: &Jvm) -> String {
+    let size = |flag: &String| flag.strip_prefix("-XX:MaxHeapSize=")?.parse().ok();
+    let most: Option<u64> = jvm.flags.iter().flatten().find_map(size);
+    let [used, committed, most] = [mark.heap.used_bytes, mark.heap.committed_bytes, most].map(mib);
+    format!("{used} MiB used of {committed} committed, {most} at most")
+}
+
+fn malloc_text(malloc: &MallocRecord) -> String {
+    let arenas = if malloc.arenas == 1 { "arena" } else { "arenas" };
+    let mut text = format!(
+        "{}: {} MiB in chunks in use, {} in free ones, {} {arenas}",
+        malloc.allocator,
+        mib(Some(malloc.live_bytes)),
+        mib(Some(malloc.free_bytes)),
+        malloc.arenas
+    );
+    if malloc.walk_errors > 0 {
+        let heaps = if malloc.walk_errors == 1 { "heap" } else { "heaps" };
+        text.push_str(&format!("; {} {heaps} could not be walked to the end", malloc.walk_errors));
+    }
+    text
+}
+
+fn limit_text(charge: &ChargeRecord) -> String {
+    let place = format!("cgroup {}, {}", charge.version, charge.cgroup);
+    match charge.limit_bytes {
+        Some(limit) => format!(
+            "{}, of which {} are charged ({place})",
+            Bytes(limit),
+            share(charge.usage_bytes, limit).map_or("an unknown part".to_owned(), |share| format!("{share} %"))
+        ),
+        None => format!("none ({place})"),
+    }
+}
+
+/// The beginning of a command line, in whole words unless the first one is too long.
+fn shortened(command: &str) -> String {
+    let Some((end, _)) = command.char_indices().nth(COMMAND_CHARS_MAX) else { return command.to_owned() };
+    let kept = &command[..end];
+    format!("{} ... (--json)", kept.rsplit_once(' ').map_or(kept, |(words, _)| words))
+}
+
+/// One sentence against the question why RSS is more than the heap, and one that says who is behind it.
+fn answer(account: &AccountRecord) -> String {
+    let heap = sum(account.owners.iter().filter(|owner| is_heap(&owner.name)).map(|owner| owner.rss_bytes));
+    let total = account.total_bytes;
+    let ratio = total as f64 / heap.max(1) as f64;
+    let mut text = format!("RSS is {}, ", Bytes(total));
+    match (rounds_to_none(heap), ratio) {
+        (true, _) => text.push_str("none of it Java heap."),
+        (_, ..1.05) => text.push_str(&format!("nearly all of it Java heap ({}).", mib(Some(heap)))),
+        (_, 10.0..) => text.push_str(&format!("{ratio:.0} times the {} of Java heap that are resident.", Bytes(heap))),
+        _ => text.push_str(&format!("{ratio:.1} times the {} of Java heap that are resident.", Bytes(heap))),
+    }
+    let mut outside: Vec<&OwnerRecord> = account.owners.iter().filter(|owner| !is_heap(&owner.name)).collect();
+    outside.retain(|owner| !rounds_to_none(owner.rss_bytes));
+    outside.sort_by_key(|owner| std::cmp::Reverse(owner.rss_bytes));
+    outside.truncate(LARGEST);
+    let named = |(index, owner): (usize, &&OwnerRecord)| {
+        let unit = if index == 0 { " MiB" } else { "" };
+        let why = if owner.name == "malloc.retained" { why_retained(account) } else { String::new() };
+        format!("{} {}{unit}{why}", screen_name(&owner.name), mib(Some(owner.rss_bytes)))
+    };
+    if !outside.is_empty() {
+        let list: Vec<String> = outside.iter().enumerate().map(named).collect();
+        text.push_str(&format!(" Largest outside the heap: {}.", list.join(", ")));
+    }
+    text
+}
+
+fn why_retained(account: &AccountRecord) -> String {
+    let trim = account.would_return.trim_bytes.map(|bytes| format!("; a trim would return {}", mib(Some(bytes))));
+    format!(" (freed by the program, kept by glibc{})", trim.unwrap_or_default())
+}
+
+// ---- The table ----
+
+/// A row of the account.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Row {
+    name: String,
+    what: &'static str,
+    pub(super) rss_bytes: u64,
+    pss_bytes: u64,
+    swap_bytes: u64,
+}
+
+/// The owners as rows, in the order of the account. Those that would print as 0.0 share one row, so that the RSS of
+/// the rows adds up to that of the owners; `unexplained` always has its own.
+pub(super) fn rows(account: &AccountRecord) -> Vec<Row> {
+    let row = |owner: &OwnerRecord| Row {
+        name: screen_name(&owner.name).to_owned(),
+        what: what_it_is(&owner.name),
+        rss_bytes: owner.rss_bytes,
+        pss_bytes: owner.pss_bytes,
+        swap_bytes: owner.swap_bytes,
+    };
+    let (last, owned): (Vec<_>, Vec<_>) = account.owners.iter().partition(|owner| owner.name == UNEXPLAINED);
+    let small = |owner: &&OwnerRecord| rounds_to_none(owner.rss_bytes) && rounds_to_none(owner.swap_bytes);
+    let (small, shown): (Vec<_>, Vec<_>) = owned.into_iter().partition(small);
+    let mut rows: Vec<Row> = shown.into_iter().map(row).collect();
+    let rss_bytes = sum(small.iter().map(|owner| owner.rss_bytes));
+    match small.as_slice() {
+        _ if rss_bytes == 0 => {}
+        [one] => rows.push(row(one)),
+        several => rows.push(Row {
+            name: format!("{} smaller owners", several.len()),
+            what: "below 0.05 MiB each",
+            rss_bytes,
+            pss_bytes: sum(several.iter().map(|owner| owner.pss_bytes)),
+            swap_bytes: sum(several.iter().map(|owner| owner.swap_bytes)),
+        }),
+    }
+    let none = OwnerRecord {
+        name: UNEXPLAINED.to_owned(),
+        rss_bytes: account.unexplained_bytes,
+        pss_bytes: account.unexplained_bytes,
+        ..OwnerRecord::default()
+    };
+    rows.push(row(last.first().copied().unwrap_or(&none)));
+    rows
+}
+
+fn owners(account: &AccountRecord) -> Table {
+    let rows = rows(account);
+    let swap = sum(rows.iter().map(|row| row.swap_bytes));
+    let total = Row {
+        name: "RSS".to_owned(),
+        what: "",
+        rss_bytes: account.total_bytes,
+        pss_bytes: account.pss_bytes,
+        swap_bytes: swap,
+    };
+    let swapped = !rounds_to_none(swap);
+    let head = match swapped {
+        // The share gives its columns to the swap.
+        true => cells(["owner", "RSS", "PSS", "swap", "what it is"]),
+        false => cells(["owner", "RSS", "PSS", "%", "what it is"]),
+    };
+    let line = |row: &Row| {
+        let third = match swapped {
+            true => mib(Some(row.swap_bytes)),
+            false => share(row.rss_bytes, account.total_bytes).unwrap_or_else(|| "-".to_owned()),
+        };
+        vec![row.name.clone(), mib(Some(row.rss_bytes)), mib(Some(row.pss_bytes)), third, row.what.to_owned()]
+    };
+    let title = if swapped { "account, MiB" } else { "account, MiB and % of RSS" };
+    Table {
+        title: title.to_owned(),
+        head,
+        rows: rows.iter().chain([&total]).map(line).collect(),
+        words: 1,
+        notes: vec![cost(account)],
+    }
+}
+
+/// What weighing did to the JVM.
+fn cost(account: &AccountRecord) -> String {
+    let added = match account.observer_bytes {
+        Some(bytes) => match u64::try_from(bytes) {
+            Ok(added) => format!("Weighing added {} to it, contained above. ", Bytes(added)),
+            Err(_) => format!("Weighing changed it by {} MiB. ", Growth(bytes)),
+        },
+        None => String::new(),
+    };
+    let took = milliseconds(account.took_ms);
+    match account.pause_ms {
+        Some(pause) => format!("{added}Its threads stood still for {} ms of {took}.", milliseconds(pause)),
+        None => format!("{added}It ran on for the {took} ms this took: what changed meanwhile may blur the rows."),
+    }
+}
+
+// ---- After the table ----
+
+fn beside(mark: &Mark, account: &AccountRecord, pid: u32) -> Vec<(String, String)> {
+    let would = &account.would_return;
+    let because = |why: &str| if why.is_empty() { String::new() } else { format!(": {why}") };
+    let gc = match would.gc_bytes {
+        Some(bytes) => format!("would return {}{}", Bytes(bytes), because(&would.gc_why)),
+        None => format!("unknown what it would return{}", because(&would.gc_why)),
+    };
+    let trim = match would.trim_bytes {
+        Some(bytes) => {
+            format!("would return {} (`jcmd {pid} System.trim_native_heap`, JDK 17 and newer)", Bytes(bytes))
+        }
+        None => format!("unknown what it would return{}", because(&would.trim_why)),
+    };
+    let mut facts = vec![("full GC".to_owned(), gc), ("trim".to_owned(), trim)];
+    if let Some(charge) = &mark.charge {
+        facts.push(("charge".to_owned(), charge_text(mark, charge)));
+    }
+    facts
+}
+
+/// The charge by kind, and why it is not the RSS.
+fn charge_text(mark: &Mark, charge: &ChargeRecord) -> String {
+    let number = |bytes: u64| mib(Some(bytes));
+    let mut text = format!(
+        "{} = anon {} + file {} + shmem {}",
+        Bytes(charge.usage_bytes),
+        number(charge.anon_bytes),
+        number(charge.file_bytes),
+        number(charge.shmem_bytes)
+    );
+    if let Some(kernel) = charge.kernel_bytes {
+        text.push_str(&format!(" + kernel {}", number(kernel)));
+    }
+    let listed =
+        sum([charge.anon_bytes, charge.file_bytes, charge.shmem_bytes, charge.kernel_bytes.unwrap_or(0)].into_iter());
+    let rest = charge.usage_bytes.abs_diff(listed);
+    if !rounds_to_none(rest) {
+        let sign = if charge.usage_bytes > listed { '+' } else { '-' };
+        text.push_str(&format!(" {sign} rest {}", number(rest)));
+    }
+    text.push_str(&match charge.processes {
+        0 | 1 => format!(". {}.", why_charge_differs(mark, charge)),
+        n => format!(". It is of all {n} processes in the cgroup, not of this one alone."),
+    });
+    text
+}
+
+/// Compares the charge of a cgroup that has no other process with the RSS.
+fn why_charge_differs(mark: &Mark, charge: &ChargeRecord) -> String {
+    let difference = charge.usage_bytes.abs_diff(mark.rss_bytes);
+    let mut text = match (rounds_to_none(difference), charge.usage_bytes > mark.rss_bytes) {
+        (true, _) => "It is as much as RSS".to_owned(),
+        (false, true) => format!("It is {} more than RSS", Bytes(difference)),
+        (false, false) => format!("It is {} less than RSS", Bytes(difference)),
+    };
+    let mut reasons = Vec::new();
+    let cached = charge.file_bytes.saturating_add(charge.shmem_bytes);
+    if let Some(mapped) = mark.file_bytes.filter(|mapped| !rounds_to_none(mapped.abs_diff(cached))) {
+        let size = Bytes(mapped.abs_diff(cached));
+        reasons.push(match mapped > cached {
+            true => format!("{size} of its file pages are charged to whoever touched them first"),
+            false => format!("{size} are page cache that it does not map"),
+        });
+    }
+    if let Some(kernel) = charge.kernel_bytes.filter(|kernel| !rounds_to_none(*kernel)) {
+        reasons.push(format!("the kernel's {} are in no RSS", Bytes(kernel)));
+    }
+    if !reasons.is_empty() {
+        text.push_str(&format!(": {}", reasons.join(", ")));
+    }
+    text
+}
+
+// ---- Numbers ----
+
+/// Whether a size prints as 0.0.
+pub(super) fn rounds_to_none(bytes: u64) -> bool {
+    mib(Some(bytes)) == "0.0"
+}
+
+/// Percent with one decimal; `None` of nothing.
+fn share(part: u64, of: u64) -> Option<String> {
+    (of > 0).then(|| format!("{:.1}", part as f64 / of as f64 * 100.0))
+}
+
+/// A damaged archive may hold numbers whose sum is none.
+pub(super) fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+#[path = "account_tests.rs"]
+mod tests;

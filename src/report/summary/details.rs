@@ -1,0 +1,186 @@
+//! The details of an account, on demand: threads, files, NMT tags, mappings.
+
+use super::account::sum;
+use super::numbers::{NONE, kib};
+use super::owners::{is_heap, screen_name};
+use super::{Block, Table};
+use crate::record::{AccountRecord, DetailRecord, Jvm, OwnerRecord, RegionRecord, RemainderRecord};
+use crate::units::grouped;
+
+/// What an account can be split by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Stacks by thread.
+    Thread,
+    /// Mapped files and libraries by file.
+    File,
+    /// Chunks of malloc by NMT tag.
+    Tag,
+    /// Mappings by address.
+    Region,
+}
+
+/// Rows of threads, files and tags.
+const ROWS_MAX: usize = 40;
+/// Stretches of unexplained memory.
+const REMAINDERS_MAX: usize = 10;
+/// What is left for words beside addresses, and for names beside numbers.
+const WORDS_MAX: usize = 36;
+const NAME_MAX: usize = 48;
+
+/// The table of one kind of detail, or why there is none.
+pub(super) fn details(account: &AccountRecord, jvm: &Jvm, detail: Detail) -> Option<Block> {
+    let text = |text: &str| Some(Block::Text(text.to_owned()));
+    let found = match detail {
+        Detail::Thread => threads(account),
+        Detail::File => files(account),
+        Detail::Tag => match &account.malloc {
+            Some(malloc) if malloc.tagged => tags(account),
+            Some(_) if has_nmt(jvm) => {
+                return text("NMT is on, but its headers were not found in the chunks of malloc.");
+            }
+            Some(_) => {
+                return text("NMT is off: start the JVM with -XX:NativeMemoryTracking=summary to see malloc by tag.");
+            }
+            None => return text("The heaps of malloc were not walked, so its chunks cannot be told apart."),
+        },
+        Detail::Region => regions(account.regions.as_deref().unwrap_or_default()),
+    };
+    match (found.rows.is_empty(), detail) {
+        (false, _) => Some(Block::Table(found)),
+        (true, Detail::Thread) => text("No thread could be told apart."),
+        (true, Detail::File) => text("No file could be told apart."),
+        (true, Detail::Tag) => text("No chunk of malloc has a tag."),
+        (true, Detail::Region) => text("The mappings are not in this document."),
+    }
+}
+
+fn has_nmt(jvm: &Jvm) -> bool {
+    let level = |flag: &String| flag.strip_prefix("-XX:NativeMemoryTracking=").map(|level| level != "off");
+    jvm.flags.iter().flatten().find_map(level).unwrap_or(false)
+}
+
+/// Details of a kind with their owners, largest first.
+fn of_kind<'a>(account: &'a AccountRecord, kind: &str) -> Vec<(&'a OwnerRecord, &'a DetailRecord)> {
+    let all = account.owners.iter().flat_map(|owner| owner.detail.iter().map(move |detail| (owner, detail)));
+    let mut found: Vec<_> = all.filter(|(_, detail)| detail.kind == kind).collect();
+    found.sort_by_key(|(_, detail)| std::cmp::Reverse(detail.rss_bytes));
+    found
+}
+
+/// The first rows, and a note of what the others hold.
+fn listing(
+    title: &str,
+    head: &[&str],
+    found: &[(&OwnerRecord, &DetailRecord)],
+    row: impl Fn(&OwnerRecord, &DetailRecord) -> Vec<String>,
+) -> Table {
+    let (shown, left) = found.split_at(found.len().min(ROWS_MAX));
+    let rest = sum(left.iter().map(|(_, detail)| detail.rss_bytes));
+    let note = format!("and {} more with {} KiB (--json)", left.len(), kib(rest));
+    Table {
+        title: title.to_owned(),
+        head: head.iter().map(|&cell| cell.to_owned()).collect(),
+        rows: shown.iter().map(|(owner, detail)| row(owner, detail)).collect(),
+        words: 0,
+        notes: if left.is_empty() { Vec::new() } else { vec![note] },
+    }
+}
+
+fn threads(account: &AccountRecord) -> Table {
+    let row = |_: &OwnerRecord, detail: &DetailRecord| {
+        vec![beginning(&detail.name, NAME_MAX), grouped(detail.count), kib(detail.rss_bytes)]
+    };
+    listing("stacks by thread, resident KiB", &["thread", "count", "RSS"], &of_kind(account, "thread"), row)
+}
+
+fn files(account: &AccountRecord) -> Table {
+    let row = |owner: &OwnerRecord, detail: &DetailRecord| {
+        vec![end(&detail.name, NAME_MAX), kib(detail.rss_bytes), screen_name(&owner.name).to_owned()]
+    };
+    let table = listing("files, resident KiB", &["file", "RSS", "owner"], &of_kind(account, "file"), row);
+    Table { words: 1, ..table }
+}
+
+fn tags(account: &AccountRecord) -> Table {
+    let row = |_: &OwnerRecord, detail: &DetailRecord| {
+        let allocated = detail.allocated_bytes.map_or(NONE.to_owned(), kib);
+        vec![beginning(&detail.name, NAME_MAX), grouped(detail.count), allocated, kib(detail.rss_bytes)]
+    };
+    let head = ["tag", "chunks", "allocated", "resident"];
+    listing("malloc by NMT tag, KiB", &head, &of_kind(account, "tag"), row)
+}
+
+/// All of them: who asks for addresses looks for one.
+fn regions(regions: &[RegionRecord]) -> Table {
+    let row = |region: &RegionRecord| {
+        let name = |name: &'_ str| if is_heap(name) { "Java heap".to_owned() } else { screen_name(name).to_owned() };
+        let mut owners: Vec<String> = region.owners.iter().map(|share| name(&share.name)).collect();
+        owners.dedup();
+        let file = region.path.rsplit('/').next().filter(|file| !file.is_empty());
+        let file = file.map_or(String::new(), |file| format!(" ({file})"));
+        let what = beginning(&format!("{}{file}", owners.join(" + ")), WORDS_MAX);
+        vec![range(&region.start, &region.end), region.perms.clone(), kib(region.rss_bytes), what]
+    };
+    Table {
+        title: "mappings by address, resident KiB".to_owned(),
+        head: ["address", "perms", "RSS", "owners"].map(str::to_owned).to_vec(),
+        rows: regions.iter().map(row).collect(),
+        words: 1,
+        notes: Vec::new(),
+    }
+}
+
+/// Where the unexplained pages are; `None` where there are none.
+pub(super) fn remainders(account: &AccountRecord) -> Option<Table> {
+    let (shown, left) = account.unexplained.split_at(account.unexplained.len().min(REMAINDERS_MAX));
+    if shown.is_empty() {
+        return None;
+    }
+    let row = |found: &RemainderRecord| {
+        let neighbours = format!("{} and {}", screen_name(&found.before), screen_name(&found.behind));
+        let neighbours = beginning(&neighbours, WORDS_MAX);
+        vec![range(&found.start, &found.end), found.perms.clone(), kib(found.rss_bytes), neighbours]
+    };
+    let rest = sum(left.iter().map(|found| found.rss_bytes));
+    let note = format!("and {} more with {} KiB (--json)", left.len(), kib(rest));
+    Some(Table {
+        title: "unexplained by address, resident KiB".to_owned(),
+        head: ["address", "perms", "RSS", "between"].map(str::to_owned).to_vec(),
+        rows: shown.iter().map(row).collect(),
+        words: 1,
+        notes: if left.is_empty() { Vec::new() } else { vec![note] },
+    })
+}
+
+/// As the kernel writes it in `/proc/PID/maps`.
+fn range(start: &str, end: &str) -> String {
+    let plain = |address: &str| address.trim_start_matches("0x").to_owned();
+    format!("{}-{}", plain(start), plain(end))
+}
+
+fn beginning(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some(_) => format!("{}...", text.chars().take(most - 3).collect::<String>()),
+        None => text.to_owned(),
+    }
+}
+
+/// Of a path the end says more.
+fn end(text: &str, most: usize) -> String {
+    match text.chars().count() {
+        length if length > most => format!("...{}", text.chars().skip(length + 3 - most).collect::<String>()),
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_lose_what_says_least() {
+        assert_eq!(beginning("abcdefgh", 6), "abc...");
+        assert_eq!(end("/usr/lib/a.so", 8), ".../a.so");
+    }
+}

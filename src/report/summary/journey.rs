@@ -1,0 +1,197 @@
+//! How the account changes from mark to mark: a table, a picture, what grew, what came back, predictions checked.
+
+use super::account::{rounds_to_none, sum};
+use super::numbers::mib;
+use super::owners::{GROUPS, UNEXPLAINED, group, is_heap, place, screen_name};
+use super::{Bar, Bars, Block, Table};
+use crate::record::{AccountRecord, Trial};
+use crate::units::{Bytes, Growth};
+
+/// The marks shown, with what leads to them. `warm` is left out, so that the table fits 80 columns.
+const MARKS: [(&str, &str); 5] = [
+    ("start", "the start"),
+    ("loaded", "the load"),
+    ("rested", "rest"),
+    ("collected", "a full GC"),
+    ("trimmed", "a trim"),
+];
+/// Owners named in the sentence of what grew.
+const GROWN: usize = 4;
+
+/// The accounts of a trial, in the order of [`MARKS`].
+struct Journey<'a>(Vec<(&'a str, &'a AccountRecord)>);
+
+/// The table and the picture; nothing where no mark has an account.
+pub(super) fn journey(trial: &Trial) -> Vec<Block> {
+    let journey = Journey::of(trial);
+    if journey.0.is_empty() {
+        return Vec::new();
+    }
+    let mut table = journey.table();
+    table.notes.extend(journey.what_grew());
+    table.notes.extend(predictions(trial));
+    vec![Block::Table(table), Block::Bars(journey.bars())]
+}
+
+/// Whether the journey says what the load added, so that nobody else need.
+pub(super) fn tells_growth(trial: &Trial) -> bool {
+    Journey::of(trial).what_grew().is_some()
+}
+
+impl<'a> Journey<'a> {
+    fn of(trial: &'a Trial) -> Self {
+        let found = |(name, _): (&'a str, &str)| Some((name, account_at(trial, name)?));
+        Self(MARKS.into_iter().filter_map(found).collect())
+    }
+
+    /// Owners of any mark, in the order of the account, `unexplained` at the end.
+    fn names(&self) -> Vec<&'a str> {
+        let mut names: Vec<&str> = Vec::new();
+        for owner in self.0.iter().flat_map(|(_, account)| &account.owners) {
+            if owner.name != UNEXPLAINED && !names.contains(&owner.name.as_str()) {
+                names.push(&owner.name);
+            }
+        }
+        names.sort_by_key(|name| place(name));
+        names.push(UNEXPLAINED);
+        names
+    }
+
+    fn table(&self) -> Table {
+        let line = |label: String, cell: &dyn Fn(&AccountRecord) -> String| {
+            let mut row = vec![label];
+            row.extend(self.0.iter().map(|(_, account)| cell(account)));
+            row
+        };
+        let is_small = |name: &&str| {
+            *name != UNEXPLAINED && self.0.iter().all(|(_, account)| rounds_to_none(held(account, name).unwrap_or(0)))
+        };
+        let (small, shown): (Vec<&str>, Vec<&str>) = self.names().into_iter().partition(is_small);
+        let mut rows: Vec<Vec<String>> =
+            shown.iter().map(|name| line(screen_name(name).to_owned(), &|account| mib(held(account, name)))).collect();
+        if !small.is_empty() {
+            let label = if small.len() == 1 {
+                screen_name(small[0]).to_owned()
+            } else {
+                format!("{} smaller owners", small.len())
+            };
+            let together =
+                |account: &AccountRecord| mib(Some(sum(small.iter().filter_map(|name| held(account, name)))));
+            rows.insert(rows.len() - 1, line(label, &together));
+        }
+        rows.push(line("RSS".to_owned(), &|account| mib(Some(account.total_bytes))));
+        Table {
+            title: "account, RSS MiB".to_owned(),
+            head: std::iter::once("owner").chain(self.0.iter().map(|(name, _)| *name)).map(str::to_owned).collect(),
+            rows,
+            ..Table::default()
+        }
+    }
+
+    fn bars(&self) -> Bars {
+        let parts = |account: &AccountRecord| {
+            let of = |wanted| account.owners.iter().filter(move |owner| group(&owner.name) == wanted);
+            GROUPS.iter().map(|(wanted, ..)| sum(of(*wanted).map(|owner| owner.rss_bytes))).collect()
+        };
+        let bar = |(name, account): &(&str, &AccountRecord)| Bar { label: (*name).to_owned(), parts: parts(account) };
+        Bars {
+            title: "the same drawn, RSS MiB".to_owned(),
+            bars: self.0.iter().map(bar).collect(),
+            legend: GROUPS.iter().map(|(_, letter, words)| (*letter, (*words).to_owned())).collect(),
+        }
+    }
+
+    /// What the load added and who holds it; then what each later mark changed.
+    fn what_grew(&self) -> Option<String> {
+        let at = |name: &str| self.0.iter().find(|(mark, _)| *mark == name).map(|(_, account)| *account);
+        let (start, loaded) = (at("start")?, at("loaded")?);
+        let total = Growth::between(Bytes(start.total_bytes), Bytes(loaded.total_bytes));
+        let mut text = match total.to_string().as_str() {
+            "0.0" => "From start to loaded RSS did not change: ".to_owned(),
+            _ if total.0 > 0 => format!("From start to loaded RSS grew by {}: ", Bytes(total.0.unsigned_abs())),
+            _ => format!("From start to loaded RSS shrank by {}: ", Bytes(total.0.unsigned_abs())),
+        };
+        let grown: Vec<(&str, Growth)> = changes(start, loaded).into_iter().take(GROWN).collect();
+        let rest = Growth(grown.iter().fold(total.0, |rest, (_, growth)| rest.saturating_sub(growth.0)));
+        let mut parts: Vec<String> = grown.iter().map(|(name, growth)| format!("{name} {growth}")).collect();
+        if parts.is_empty() || rest.to_string() != "0.0" {
+            parts.push(format!("everything else {rest}"));
+        }
+        text.push_str(&format!("{}.", parts.join(", ")));
+        let mut before = loaded;
+        let mut later = Vec::new();
+        for (name, what) in MARKS.into_iter().skip(2) {
+            if let Some(after) = at(name) {
+                let growth = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
+                let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
+                let most = most.filter(|_| growth.to_string() != "0.0");
+                let who = most.map_or(String::new(), |(name, change)| format!(" ({name} {change})"));
+                later.push((what, format!("by {growth}{who}")));
+                before = after;
+            }
+        }
+        for (index, (what, by)) in later.iter().enumerate() {
+            text.push_str(&if index == 0 { format!(" Then {what} changed it {by}") } else { format!(", {what} {by}") });
+        }
+        if !later.is_empty() {
+            text.push('.');
+        }
+        Some(text)
+    }
+}
+
+/// The account of this mark, if it says who holds anything.
+fn account_at<'a>(trial: &'a Trial, name: &str) -> Option<&'a AccountRecord> {
+    trial.mark(name)?.account.as_ref().filter(|account| !account.owners.is_empty())
+}
+
+/// What an owner holds: nothing where it is missing, `None` where the account splits its kind in another way.
+fn held(account: &AccountRecord, name: &str) -> Option<u64> {
+    let found = account.owners.iter().find(|owner| owner.name == name).map(|owner| owner.rss_bytes);
+    let unsplit = name.starts_with("malloc.") && account.owners.iter().any(|owner| owner.name == "malloc.unsplit");
+    match found {
+        Some(bytes) => Some(bytes),
+        None if name == UNEXPLAINED => Some(account.unexplained_bytes),
+        None if is_heap(name) || unsplit => None,
+        None => Some(0),
+    }
+}
+
+/// Who holds more or less, the largest change first; the Java heap as a whole, since marks split it differently.
+fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a str, Growth)> {
+    let name_of = |name: &'a str| if is_heap(name) { "Java heap" } else { screen_name(name) };
+    let mut names: Vec<&str> = before.owners.iter().chain(&after.owners).map(|owner| name_of(&owner.name)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let holds = |account: &'a AccountRecord, name: &str| {
+        Bytes(sum(account.owners.iter().filter(|owner| name_of(&owner.name) == name).map(|owner| owner.rss_bytes)))
+    };
+    let mut found: Vec<(&str, Growth)> =
+        names.into_iter().map(|name| (name, Growth::between(holds(before, name), holds(after, name)))).collect();
+    found.retain(|(_, growth)| growth.to_string() != "0.0");
+    found.sort_by_key(|(_, growth)| std::cmp::Reverse(growth.0.unsigned_abs()));
+    found
+}
+
+/// What the mark before a full collection, and before a trim, said would come back, beside what did.
+fn predictions(trial: &Trial) -> Vec<String> {
+    let check = |name: &str, what: &str, predicted: fn(&AccountRecord) -> Option<u64>| {
+        let at = trial.marks.iter().position(|mark| mark.name == name)?;
+        let after = account_at(trial, name)?;
+        let before = trial.marks[..at].last()?.account.as_ref()?;
+        let predicted = predicted(before)?;
+        let change = before.total_bytes.abs_diff(after.total_bytes);
+        let came = match after.total_bytes > before.total_bytes && !rounds_to_none(change) {
+            true => format!("RSS grew by {} instead", mib(Some(change))),
+            false => format!("{} came back", mib(Some(change))),
+        };
+        Some(format!("{what} was predicted to return {}; {came}.", Bytes(predicted)))
+    };
+    let gc = check("collected", "A full GC", |account| account.would_return.gc_bytes);
+    let trim = check("trimmed", "A trim", |account| account.would_return.trim_bytes);
+    gc.into_iter().chain(trim).collect()
+}
+
+#[cfg(test)]
+#[path = "journey_tests.rs"]
+mod tests;

@@ -1,0 +1,103 @@
+//! The account from mark to mark, on made-up trials.
+
+use super::*;
+use crate::record::{Mark, OwnerRecord, WouldReturn};
+
+const MIB: u64 = 1 << 20;
+
+fn account(owners: &[(&str, u64)]) -> AccountRecord {
+    let owner = |(name, mib): &(&str, u64)| OwnerRecord {
+        name: (*name).to_owned(),
+        rss_bytes: mib * MIB,
+        pss_bytes: mib * MIB,
+        ..OwnerRecord::default()
+    };
+    let total_bytes = owners.iter().map(|(_, mib)| mib * MIB).sum();
+    AccountRecord { total_bytes, owners: owners.iter().map(owner).collect(), ..AccountRecord::default() }
+}
+
+fn trial(marks: &[(&str, AccountRecord)]) -> Trial {
+    let mark = |(name, account): &(&str, AccountRecord)| Mark {
+        name: (*name).to_owned(),
+        rss_bytes: account.total_bytes,
+        account: Some(account.clone()),
+        ..Mark::default()
+    };
+    Trial { marks: marks.iter().map(mark).collect(), ..Trial::new("x", 0, 0) }
+}
+
+fn five() -> Trial {
+    let mut rested = account(&[("java_heap.used", 6), ("java_heap.free", 4), ("malloc.retained", 9), ("cds", 12)]);
+    rested.would_return = WouldReturn { gc_bytes: Some(3 * MIB), ..WouldReturn::default() };
+    let mut collected = account(&[("java_heap.live", 2), ("java_heap.free", 4), ("malloc.retained", 9), ("cds", 12)]);
+    collected.would_return = WouldReturn { trim_bytes: Some(8 * MIB), ..WouldReturn::default() };
+    trial(&[
+        ("start", account(&[("java_heap.used", 4), ("cds", 12), ("metaspace", 1)])),
+        ("warm", account(&[("java_heap.used", 5), ("cds", 12)])),
+        ("loaded", account(&[("java_heap.used", 9), ("java_heap.free", 1), ("malloc.retained", 10), ("cds", 12)])),
+        ("rested", rested),
+        ("collected", collected),
+        ("trimmed", account(&[("java_heap.live", 2), ("java_heap.free", 4), ("malloc.retained", 10), ("cds", 12)])),
+    ])
+}
+
+#[test]
+fn what_grew_is_named_by_owner_and_the_heap_as_a_whole() {
+    assert_eq!(
+        Journey::of(&five()).what_grew().unwrap(),
+        "From start to loaded RSS grew by 15.0 MiB: malloc retained +10.0, Java heap +6.0, metaspace -1.0. \
+         Then rest changed it by -1.0 (malloc retained -1.0), a full GC by -4.0 (Java heap -4.0), \
+         a trim by +1.0 (malloc retained +1.0)."
+    );
+}
+
+#[test]
+fn the_rest_of_the_growth_is_not_lost() {
+    let grown = |mib: u64| account(&["cds", "gc", "libjvm", "libraries", "metaspace"].map(|name| (name, mib)));
+    let text = Journey::of(&trial(&[("start", grown(1)), ("loaded", grown(2))])).what_grew().unwrap();
+    assert!(text.starts_with("From start to loaded RSS grew by 5.0 MiB: CDS archive +1.0"), "{text}");
+    assert!(text.ends_with(", everything else +1.0."), "{text}");
+}
+
+#[test]
+fn predictions_stand_beside_what_came() {
+    assert_eq!(
+        predictions(&five()),
+        [
+            "A full GC was predicted to return 3.0 MiB; 4.0 came back.",
+            "A trim was predicted to return 8.0 MiB; RSS grew by 1.0 instead."
+        ]
+    );
+    assert_eq!(predictions(&trial(&[("collected", account(&[("cds", 1)]))])), [""; 0]);
+}
+
+#[test]
+fn parts_that_a_mark_splits_otherwise_are_dashes() {
+    let table = Journey::of(&five()).table();
+    assert_eq!(table.head, ["owner", "start", "loaded", "rested", "collected", "trimmed"]);
+    let row = |name: &str| table.rows.iter().find(|row| row[0] == name).unwrap()[1..].to_vec();
+    assert_eq!(row("Java heap, used"), ["4.0", "9.0", "6.0", "-", "-"]);
+    assert_eq!(row("Java heap, live"), ["-", "-", "-", "2.0", "2.0"]);
+    assert_eq!(row("malloc retained"), ["0.0", "10.0", "9.0", "9.0", "10.0"]);
+    assert_eq!(row("unexplained"), ["0.0"; 5]);
+    assert_eq!(row("RSS"), ["17.0", "32.0", "31.0", "27.0", "28.0"]);
+    assert_eq!(table.rows.last().unwrap()[0], "RSS");
+}
+
+#[test]
+fn a_bar_holds_all_of_its_account() {
+    for (bar, (_, account)) in Journey::of(&five()).bars().bars.iter().zip(Journey::of(&five()).0) {
+        assert_eq!(bar.parts.iter().sum::<u64>(), account.total_bytes, "{}", bar.label);
+        assert_eq!(bar.parts.len(), GROUPS.len());
+    }
+}
+
+#[test]
+fn a_trial_without_accounts_has_no_journey() {
+    let mut trial = five();
+    trial.marks.iter_mut().for_each(|mark| mark.account = None);
+    assert_eq!(journey(&trial), []);
+    // An account without owners tells nothing.
+    trial.marks[0].account = Some(AccountRecord { total_bytes: 1, ..AccountRecord::default() });
+    assert_eq!(journey(&trial), []);
+}

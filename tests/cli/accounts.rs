@@ -1,0 +1,95 @@
+//! `loadline account` without a JVM: a made-up account (accounts/made-up.json) on the screen and against its schema.
+
+use crate::called::{folder, read};
+use crate::schema::Schema;
+use loadline::record::AccountDocument;
+use loadline::report::{Detail, account_document, render, summarize_account};
+use serde_json::{Value, json};
+
+pub(crate) const ACCOUNT: &str = "account.schema.json";
+
+/// Put together by hand: every field is set, and the owners add up to the RSS.
+pub(crate) fn made_up() -> AccountDocument {
+    serde_json::from_str(&read(folder().join("accounts/made-up.json"))).unwrap()
+}
+
+/// As `--json` prints it.
+fn printed() -> Value {
+    serde_json::from_str(&account_document(&made_up())).unwrap()
+}
+
+#[test]
+fn the_made_up_account_adds_up() {
+    let account = made_up().mark.account.unwrap();
+    let sum = |of: fn(&loadline::record::OwnerRecord) -> u64| account.owners.iter().map(of).sum::<u64>();
+    assert_eq!(sum(|owner| owner.rss_bytes), account.total_bytes);
+    assert_eq!(sum(|owner| owner.pss_bytes), account.pss_bytes);
+}
+
+#[test]
+fn one_screen() {
+    insta::assert_snapshot!(render(&summarize_account(&made_up(), &[])));
+}
+
+#[test]
+fn all_details() {
+    let text = render(&summarize_account(&made_up(), &[Detail::Thread, Detail::File, Detail::Tag, Detail::Region]));
+    let plain = render(&summarize_account(&made_up(), &[]));
+    let doubts = plain.find("\ndoubts\n").unwrap();
+    insta::assert_snapshot!(text[doubts..]);
+}
+
+#[test]
+fn lines_of_80_columns_without_colour() {
+    let all = [Detail::Region, Detail::Tag, Detail::File, Detail::Thread];
+    for line in render(&summarize_account(&made_up(), &all)).lines() {
+        assert!(line.chars().count() <= 80 && !line.contains('\x1b') && line == line.trim_end(), "{line}");
+    }
+}
+
+#[test]
+fn the_document_is_as_described_and_nothing_else_is() {
+    let schema = Schema::published(ACCOUNT);
+    assert_eq!(schema.complaints(&printed()), [] as [&str; 0]);
+    assert_eq!(schema.undescribed(&printed()), [] as [&str; 0]);
+    // The marks of a trial fill these, and other doubts have other fields.
+    let unused = schema.unused(&[printed()]);
+    let of_trials = |place: &String| place.starts_with("nmt") || place.starts_with("doubt.");
+    assert_eq!(unused.into_iter().filter(|place| !of_trials(place)).collect::<Vec<_>>(), [] as [&str; 0]);
+}
+
+#[test]
+fn both_documents_describe_what_they_share_alike() {
+    let (account, results) = (Schema::published(ACCOUNT), Schema::published("results.schema.json"));
+    let shared = results.described();
+    for (place, described) in account.described().into_iter().filter(|(place, _)| !place.starts_with('.')) {
+        assert!(shared.contains(&(place.clone(), described)), "{place}");
+    }
+}
+
+#[test]
+fn a_wrong_account_is_refused() {
+    let schema = Schema::published(ACCOUNT);
+    let check = |pointer: &str, wrong: Value| {
+        let mut document = printed();
+        *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = wrong;
+        assert!(!schema.accepts(&document), "{pointer}");
+    };
+    check("/schema", json!("loadline.account/2"));
+    check("/mark/account/total_bytes", json!(-1));
+    check("/mark/account/owners/0", json!({"name": "cds"}));
+    check("/mark/account/owners/0/rss_bytes", json!(null));
+    check("/mark/account/would_return/gc_bytes", json!("5m"));
+    check("/mark/account/malloc/tagged", json!("yes"));
+    check("/mark/charge/version", json!("v3"));
+    check("/subject_command", json!("java -jar app.jar"));
+}
+
+#[test]
+fn readers_may_meet_new_owners_and_fields() {
+    let mut document = printed();
+    document["later"] = json!(1);
+    document["mark"]["account"]["later"] = json!(1);
+    document["mark"]["account"]["owners"][0]["name"] = json!("later");
+    assert_eq!(Schema::published(ACCOUNT).complaints(&document), [] as [&str; 0]);
+}
