@@ -213,13 +213,14 @@ impl Doubt {
             Self::ReadFailed { mark, why } => format!("at mark {mark}: {why}"),
             Self::AccountPartial { mark, why } => format!("the account at mark {mark} lacks a source: {why}"),
             Self::MallocUnsplit { mark, unsplit_bytes, why } => {
-                format!("at mark {mark} {} of malloc are not split into live and retained: {why}", Bytes(*unsplit_bytes))
+                format!(
+                    "at mark {mark} {} of malloc are not split into live and retained: {why}",
+                    Bytes(*unsplit_bytes)
+                )
             }
-            Self::Unexplained { mark, unexplained_bytes, share } => format!(
-                "at mark {mark} {} of RSS have no owner ({:.1} %)",
-                Bytes(*unexplained_bytes),
-                share * 100.0
-            ),
+            Self::Unexplained { mark, unexplained_bytes, share } => {
+                format!("at mark {mark} {} of RSS have no owner ({:.1} %)", Bytes(*unexplained_bytes), share * 100.0)
+            }
             Self::AccountMoved { mark, moved_bytes } => {
                 format!("{} changed while the account at mark {mark} was taken", Bytes(*moved_bytes))
             }

@@ -73,11 +73,12 @@ fn sizes(said: &Said) -> Sizes {
         reserved: range.end - range.start,
         committed: range.committed_end.unwrap_or(range.start).saturating_sub(range.start),
     });
-    let heap_reserved = said.info.as_ref().and_then(|info| info.heap_reserved).map(|(start, end)| end - start);
+    let reserved = said.info.as_ref().and_then(|info| info.heap_reserved).map(|(start, end)| end - start);
+    let committed = said.heap.map(|heap| heap.committed.0);
     Sizes {
         code_heaps: code_heaps.collect(),
-        heap_reserved,
-        old_reserved: said.heap.and_then(|heap| heap.old_capacity_max).map(|bytes| bytes.0),
+        heap: committed.zip(reserved),
+        old: said.heap.and_then(|heap| heap.old).map(|(committed, reserved)| (committed.0, reserved.0)),
         z_mark_stacks: said.heap.is_some_and(|heap| heap.collector == Collector::Z),
     }
 }

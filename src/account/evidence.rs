@@ -1,5 +1,6 @@
 //! What an account is made from: what the JVM said, and what was seen of its memory.
 
+use super::plan::Plan;
 use crate::observe::elf::Image;
 use crate::observe::glibc::{Candidate, MmappedChunk, Walk};
 use crate::observe::heap_info::HeapInfo;
@@ -10,7 +11,6 @@ use crate::observe::pagemap::Run;
 use crate::observe::smaps::Smaps;
 use crate::observe::stacks::ThreadStack;
 use crate::observe::vm_info::VmInfo;
-use super::plan::Plan;
 use std::collections::BTreeMap;
 
 /// What the JVM said when it was asked, and what its files say of it. What it did not say is absent.

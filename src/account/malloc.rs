@@ -7,7 +7,7 @@ use crate::observe::glibc::{Chunks, HeapWalk, MmappedChunk};
 
 /// The parts of a heap in `range`. Without tags all live chunks are alike; with them, those that carry none were not
 /// asked for by HotSpot.
-pub fn heap_parts(walk: &HeapWalk, range: (u64, u64), names: Option<&TagNames>) -> Vec<Part> {
+pub(super) fn heap_parts(walk: &HeapWalk, range: (u64, u64), names: Option<&TagNames>) -> Vec<Part> {
     let part = |owner, kind, name: String, chunks: &Chunks, allocated| Part {
         owner,
         kind,
@@ -31,7 +31,7 @@ pub fn heap_parts(walk: &HeapWalk, range: (u64, u64), names: Option<&TagNames>) 
 }
 
 /// The parts of chunks with a mapping of their own; `backed` says how much of a range is resident and swapped.
-pub fn mmapped_parts(
+pub(super) fn mmapped_parts(
     chunks: &[MmappedChunk],
     names: Option<&TagNames>,
     mut backed: impl FnMut(u64, u64) -> (u64, u64),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Bytes that carry a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TagSum {
+pub(super) struct TagSum {
     /// NMT's number.
     pub number: u8,
     /// Bytes asked for.
@@ -15,13 +15,13 @@ pub struct TagSum {
 
 /// Names of NMT's tags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TagNames {
+pub(super) struct TagNames {
     names: BTreeMap<u8, String>,
 }
 
 impl TagNames {
     /// Aligns the tags that were found with the categories of a summary: in order, with the least sum of differences.
-    pub fn align(tags: &[TagSum], summary: &NativeMemory) -> Self {
+    pub(super) fn align(tags: &[TagSum], summary: &NativeMemory) -> Self {
         let mut tags = tags.to_vec();
         tags.sort_by_key(|tag| tag.number);
         let categories = expected(summary);
@@ -59,7 +59,7 @@ impl TagNames {
     }
 
     /// The category's name, or the number where it is not known.
-    pub fn name(&self, number: u8) -> String {
+    pub(super) fn name(&self, number: u8) -> String {
         self.names.get(&number).cloned().unwrap_or_else(|| format!("tag {number}"))
     }
 }

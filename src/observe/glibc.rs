@@ -155,7 +155,8 @@ pub fn walk(memory: &dyn Memory, candidates: &[Candidate]) -> Walk {
 fn layout(memory: &dyn Memory, candidates: &[Candidate]) -> Option<u64> {
     let votes = |header: u64| {
         let points_to_itself = |candidate: &&Candidate| {
-            !candidate.main && header_words(memory, candidate).is_some_and(|[arena, ..]| arena == candidate.start + header)
+            !candidate.main
+                && header_words(memory, candidate).is_some_and(|[arena, ..]| arena == candidate.start + header)
         };
         candidates.iter().filter(points_to_itself).count()
     };
@@ -185,7 +186,8 @@ fn non_main_heaps(memory: &dyn Memory, candidates: &[Candidate], header: u64) ->
         let sane = arena == base + header && is_arena && size > header && size <= candidate.end - candidate.start;
         let Some(top) = word(memory, owner, arena + TOP).filter(|_| sane) else { continue };
         // In an arena's own heap the state stands between header and chunks, whose contents are aligned to 16 bytes.
-        let first = if base == candidate.start { (arena + STATE).next_multiple_of(16) } else { candidate.start + header };
+        let first =
+            if base == candidate.start { (arena + STATE).next_multiple_of(16) } else { candidate.start + header };
         heaps.push(Heap { index, arena, size, first, top });
     }
     heaps

@@ -79,8 +79,8 @@ pub struct HeapInfo {
     pub committed: Bytes,
     /// The most it may become.
     pub capacity_max: Bytes,
-    /// The most the old generation may become; Serial and Parallel only.
-    pub old_capacity_max: Option<Bytes>,
+    /// The old generation: committed, and the most it may become. Serial and Parallel only.
+    pub old: Option<(Bytes, Bytes)>,
     /// Metaspace with the class space; `None` on JDK 25, which leaves it out.
     pub metaspace: Option<Space>,
     /// Class space alone; `None` without compressed class pointers, and on JDK 25.
@@ -107,8 +107,8 @@ impl HeapInfo {
         .ok_or_else(unknown)?;
         let space = |name| text.lines().find(|line| line.trim_start().starts_with(name)).and_then(Space::parse);
         let (metaspace, class_space) = (space("Metaspace"), space("class space"));
-        let old_capacity_max = old_generation(text);
-        Ok(Self { collector, used, committed, capacity_max, old_capacity_max, metaspace, class_space })
+        let old = old_generation(text);
+        Ok(Self { collector, used, committed, capacity_max, old, metaspace, class_space })
     }
 }
 
@@ -132,14 +132,15 @@ fn generations(text: &str) -> Sizes {
     (found == 2).then_some((Bytes(sums.0), Bytes(sums.1), Bytes(sums.2)))
 }
 
-/// What is reserved for `tenured generation`, `Tenured` or `ParOldGen`.
-fn old_generation(text: &str) -> Option<Bytes> {
+/// What is committed and reserved for `tenured generation`, `Tenured` or `ParOldGen`.
+fn old_generation(text: &str) -> Option<(Bytes, Bytes)> {
     let line = text.lines().find(|line| {
         let name = line.trim_start();
         ["tenured generation", "Tenured ", "ParOldGen"].into_iter().any(|old| name.starts_with(old))
     })?;
     let range = range(line);
-    Some(Bytes(range.get(2)?.checked_sub(*range.first()?)?))
+    let from_start = |n: usize| Some(Bytes(range.get(n)?.checked_sub(*range.first()?)?));
+    Some((from_start(1)?, from_start(2)?))
 }
 
 /// Addresses of `[0x…, 0x…, 0x…)`.

@@ -157,8 +157,7 @@ pub enum MarkPoint {
 
 impl MarkPoint {
     /// All, as they happen.
-    pub const ALL: [Self; 6] =
-        [Self::Start, Self::Warm, Self::Loaded, Self::Rested, Self::Collected, Self::Trimmed];
+    pub const ALL: [Self; 6] = [Self::Start, Self::Warm, Self::Loaded, Self::Rested, Self::Collected, Self::Trimmed];
 
     /// The word for it.
     pub fn word(self) -> &'static str {

@@ -54,12 +54,7 @@ fn owners(account: &Account) -> Vec<OwnerRecord> {
 }
 
 fn would_return(gc: &Prediction, trim: &Prediction) -> WouldReturn {
-    WouldReturn {
-        gc_bytes: gc.bytes,
-        gc_why: gc.why.clone(),
-        trim_bytes: trim.bytes,
-        trim_why: trim.why.clone(),
-    }
+    WouldReturn { gc_bytes: gc.bytes, gc_why: gc.why.clone(), trim_bytes: trim.bytes, trim_why: trim.why.clone() }
 }
 
 fn malloc(walk: &Walk, accounted: &Accounted) -> MallocRecord {
@@ -112,9 +107,11 @@ fn describe(remainder: &Remainder, account: &Account, smaps: &Smaps) -> Remainde
         let Some(mapping) = index.and_then(|index| smaps.mappings.get(index)).map(|weighed| &weighed.mapping) else {
             return "nothing".to_owned();
         };
-        let owner = account.regions.iter().find(|region| Some(region.index) == index).and_then(|region| {
-            region.shares.first().map(|(owner, _)| owner.name().to_owned())
-        });
+        let owner = account
+            .regions
+            .iter()
+            .find(|region| Some(region.index) == index)
+            .and_then(|region| region.shares.first().map(|(owner, _)| owner.name().to_owned()));
         let what = match (&mapping.path, owner) {
             (path, _) if !path.is_empty() => mapping.file().map_or(path.clone(), |_| mapping.file_name().to_owned()),
             (_, Some(owner)) => owner,

@@ -127,12 +127,7 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
 }
 
 /// Everything that must not move while it is read.
-fn read(
-    process: &Process,
-    said: &Said,
-    clock: &Clock,
-    failed: &mut Vec<Unavailable>,
-) -> Result<Seen, Unavailable> {
+fn read(process: &Process, said: &Said, clock: &Clock, failed: &mut Vec<Unavailable>) -> Result<Seen, Unavailable> {
     let stacks = stacks::pointers(process).unwrap_or_else(|why| {
         failed.push(why);
         Vec::new()
@@ -178,11 +173,7 @@ fn pages_in_question(
 }
 
 /// Stretches that may be heaps of malloc; neighbouring parts of `[heap]` are one.
-fn candidates(
-    smaps: &Smaps,
-    plan: &Plan,
-    pages: &BTreeMap<usize, Vec<Run>>,
-) -> Vec<(Candidate, Vec<usize>)> {
+fn candidates(smaps: &Smaps, plan: &Plan, pages: &BTreeMap<usize, Vec<Run>>) -> Vec<(Candidate, Vec<usize>)> {
     let mut candidates: Vec<(Candidate, Vec<usize>)> = Vec::new();
     for planned in plan.mappings.iter().filter(|planned| planned.question == Question::Heap) {
         let mapping = &smaps.mappings[planned.index].mapping;

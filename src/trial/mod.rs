@@ -18,7 +18,6 @@ mod weighing;
 pub use conductor::{Conducted, Setup, conduct};
 pub use event::Event;
 pub use phase::describe;
-pub use unweighable::Unweighable;
 pub use weighing::{Weighed, Weighing};
 
 /// Seconds from one reading of the clock to another.

@@ -69,12 +69,8 @@ impl Weigh {
         weighing.mark.heap = heap(watched, info, self.moment);
         let nmt = self.nmt.then(|| native_memory(watched, self.since_first, &mut weighing.failed)).flatten();
         weighing.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
-        let mut said = accounting::hear(
-            |command| watched.ask(command),
-            info,
-            nmt.map(|(memory, _)| memory),
-            &mut weighing.failed,
-        );
+        let mut said =
+            accounting::hear(|command| watched.ask(command), info, nmt.map(|(memory, _)| memory), &mut weighing.failed);
         said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
         said.max_heap_free_ratio = watched.max_heap_free_ratio;
         weighing.account(self, watched, said, observer, doubts);
@@ -104,14 +100,7 @@ impl Weighing {
     }
 
     /// Takes the account; RSS and PSS are its sums. Without one they are those of `smaps`.
-    fn account(
-        &mut self,
-        weigh: Weigh,
-        watched: &Watched,
-        said: Said,
-        observer: &Observer,
-        doubts: &mut Vec<Doubt>,
-    ) {
+    fn account(&mut self, weigh: Weigh, watched: &Watched, said: Said, observer: &Observer, doubts: &mut Vec<Doubt>) {
         let (process, clock) = (&watched.process, &watched.clock);
         let wanted = Wanted { stop: weigh.stop, live: weigh.moment == Moment::Collected };
         match accounting::account(process, said, wanted, clock) {
@@ -158,15 +147,20 @@ fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: 
             Some(allocator) if allocator != Allocator::Glibc => format!("the allocator is {}", allocator.name()),
             _ => match &seen.walk {
                 None => "memory could not be read".to_owned(),
-                Some(walk) => walk.unknown_layout.clone().unwrap_or_else(|| {
-                    format!("{} of its heaps could not be walked", walk.errors.len())
-                }),
+                Some(walk) => walk
+                    .unknown_layout
+                    .clone()
+                    .unwrap_or_else(|| format!("{} of its heaps could not be walked", walk.errors.len())),
             },
         };
         add(Doubt::MallocUnsplit { mark: mark(), unsplit_bytes, why });
     }
     if share(record.unexplained_bytes) > UNEXPLAINED_MAX {
-        add(Doubt::Unexplained { mark: mark(), unexplained_bytes: record.unexplained_bytes, share: share(record.unexplained_bytes) });
+        add(Doubt::Unexplained {
+            mark: mark(),
+            unexplained_bytes: record.unexplained_bytes,
+            share: share(record.unexplained_bytes),
+        });
     }
     if share(account.moved) > MOVED_MAX {
         add(Doubt::AccountMoved { mark: mark(), moved_bytes: account.moved });

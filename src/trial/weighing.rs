@@ -1,5 +1,6 @@
 //! One weighing of a running JVM, outside any trial: what `loadline account` does.
 
+use super::unweighable::Unweighable;
 use super::watched::Watched;
 use super::weigh::{Moment, Weigh};
 use crate::clock::Clock;
@@ -67,33 +68,26 @@ impl Weighing {
 
 /// Whether this is a JVM that may be read.
 fn check(pid: u32, clock: &Clock) -> Result<()> {
-    let find = "`jcmd -l` lists the JVMs of this user";
+    let refuse = |why: Unweighable| Err(why.error(pid).hint("`jcmd -l` lists the JVMs of this user"));
     if pid == std::process::id() {
-        return Err(Error::request(format!("pid {pid} is Loadline itself")).hint(find));
+        return refuse(Unweighable::Loadline);
     }
-    let gone = || Error::request(format!("there is no process with pid {pid}")).hint(find);
-    let process = Process::open(pid).map_err(|_| gone())?;
-    let stat = process.stat(clock).map_err(|_| gone())?.value;
-    if !stat.is_alive() {
-        let zombie = format!("the process with pid {pid} has ended and waits to be reaped (zombie)");
-        return Err(Error::request(zombie).hint(find));
+    let Ok(process) = Process::open(pid) else { return refuse(Unweighable::Gone) };
+    let Ok(stat) = process.stat(clock) else { return refuse(Unweighable::Gone) };
+    if !stat.value.is_alive() {
+        return refuse(Unweighable::Zombie);
     }
-    // A process whose mappings are empty is a kernel thread or is just ending.
     match maps::read(&process, clock) {
         Ok(maps) if maps::libjvm(&maps.value).is_some() => Ok(()),
-        Ok(_) => {
-            let name = format!("the process with pid {pid} ({}) is no HotSpot JVM", stat.comm);
-            Err(Error::request(name).hint(find))
-        }
-        Err(_) if !process.is_alive() => Err(gone()),
+        Ok(_) => refuse(Unweighable::NoJvm(stat.value.comm)),
+        Err(_) if !process.is_alive() => refuse(Unweighable::Gone),
         Err(why) => {
-            let whose = process.status(clock).map(|status| status.value.euid).ok();
-            let own = rustix::process::geteuid().as_raw();
-            let what = match whose {
-                Some(uid) if uid != own => format!("the process with pid {pid} belongs to another user (uid {uid})"),
-                _ => format!("the process with pid {pid} may not be read: {}", why.why),
-            };
-            Err(Error::machine(what).hint("run Loadline as that user, or as root"))
+            let uid = process.status(clock).map(|status| status.value.euid);
+            match uid {
+                Ok(uid) if uid != rustix::process::geteuid().as_raw() => refuse(Unweighable::OtherUser),
+                _ => Err(Error::machine(format!("the process with pid {pid} may not be read: {}", why.why))
+                    .hint("run Loadline as the same user as the JVM, or as root")),
+            }
         }
     }
 }
