@@ -79,8 +79,15 @@ fn sizes(said: &Said) -> Sizes {
         code_heaps: code_heaps.collect(),
         heap: committed.zip(reserved),
         old: said.heap.and_then(|heap| heap.old).map(|(committed, reserved)| (committed.0, reserved.0)),
+        regions: regions(said),
         z_mark_stacks: said.heap.is_some_and(|heap| heap.collector == Collector::Z),
     }
+}
+
+fn regions(said: &Said) -> Option<u64> {
+    let info = said.info.as_ref().filter(|_| said.heap.is_some_and(|heap| heap.collector == Collector::G1))?;
+    let (start, end) = info.heap_reserved?;
+    (end - start).checked_div(info.collector_geometry.region_size?.0)
 }
 
 /// Enters what was seen of every mapping and closes.

@@ -13,6 +13,9 @@ const PAGE: u64 = 4096;
 /// The longest guard in front of a stack: HotSpot's zones take 16 to 80 KiB.
 const GUARD_MAX: u64 = 128 << 10;
 
+/// The most that may lie before a table in an unclaimed stretch.
+const BESIDE_MAX: u64 = 128 << 10;
+
 /// A code heap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CodeHeap {
@@ -33,6 +36,8 @@ pub(super) struct Sizes {
     pub heap: Option<(u64, u64)>,
     /// The same of the old generation of Serial or Parallel: a byte for each 512 to find where objects start.
     pub old: Option<(u64, u64)>,
+    /// How many regions G1's heap may have; `G1FromCardCache` has a row for each.
+    pub regions: Option<u64>,
     /// ZGC on JDK 11, which keeps its mark stacks at 0x150000000000.
     pub z_mark_stacks: bool,
 }
@@ -40,7 +45,7 @@ pub(super) struct Sizes {
 /// Claims on what only its size gives away. `claims` are those already settled.
 pub(super) fn by_size(maps: &[Mapping], claims: &Claims, sizes: &Sizes) -> Vec<Claim> {
     let mut found = Vec::new();
-    let tables = gc_tables(sizes);
+    let tables = gc_tables(maps, claims, sizes);
     for (n, mapping) in maps.iter().enumerate().filter(|(_, mapping)| is_anonymous(mapping)) {
         let next = maps.get(n + 1).filter(|next| next.start == mapping.end && is_inaccessible(next));
         if sizes.z_mark_stacks && mapping.start == 0x1500_0000_0000 {
@@ -48,9 +53,9 @@ pub(super) fn by_size(maps: &[Mapping], claims: &Claims, sizes: &Sizes) -> Vec<C
         }
         if let Some(next) = next {
             found.extend(segment_map(mapping, next, claims, sizes));
-            found.extend(committed_in_part(mapping, next, claims, &tables));
+            found.extend(committed_in_part([mapping, next], maps.get(n + 2), claims, &tables));
         }
-        found.extend(committed_in_full(mapping, claims, &tables));
+        found.extend(committed_in_full(mapping, claims, sizes, &tables));
     }
     found
 }
@@ -87,40 +92,69 @@ fn segment_map(mapping: &Mapping, next: &Mapping, claims: &Claims, sizes: &Sizes
     })
 }
 
-/// A table of a collector: how much of it is committed, of how much, and what it is.
+/// A table of a collector.
 struct Table {
+    /// How much of it is committed.
     committed: u64,
+    /// Of how much.
     reserved: u64,
+    /// How much is committed from its start on; the rest at its end, for the archived objects at the end of G1's heap.
+    first: u64,
     name: &'static str,
 }
 
-fn gc_tables(sizes: &Sizes) -> Vec<Table> {
-    let per = |of: Option<(u64, u64)>, each: u64, name| {
+fn gc_tables(maps: &[Mapping], claims: &Claims, sizes: &Sizes) -> Vec<Table> {
+    let per = |of: Option<(u64, u64)>, each: u64, first: Option<u64>, name| {
         let (committed, reserved) = of?;
-        let table = |bytes: u64| (bytes / each).next_multiple_of(PAGE);
-        Some(Table { committed: table(committed), reserved: table(reserved), name })
+        let table = |bytes: u64| (bytes / each).checked_next_multiple_of(PAGE);
+        let (committed, reserved) = (table(committed)?, table(reserved)?);
+        Some(Table { committed, reserved, first: first.unwrap_or(committed).min(committed), name })
     };
     let tables = [
-        per(sizes.heap, 512, "a byte for each 512 of the heap"),
-        per(sizes.old, 512, "a byte for each 512 of the old generation"),
-        per(sizes.heap, 64, "a byte for each 64 of the heap"),
+        per(sizes.heap, 512, card_table_first(maps, claims), "a byte for each 512 of the heap"),
+        per(sizes.old, 512, None, "a byte for each 512 of the old generation"),
+        per(sizes.heap, 64, None, "a byte for each 64 of the heap"),
     ];
     // Shorter ones could be anything.
-    tables.into_iter().flatten().filter(|table| table.committed >= 4 * PAGE && table.reserved >= 16 * PAGE).collect()
+    let is_long = |table: &Table| table.committed >= 4 * PAGE && table.reserved >= 16 * PAGE;
+    tables.into_iter().flatten().filter(is_long).collect()
 }
 
-/// A table of which only the first part is committed, and the rest is inaccessible behind it.
-fn committed_in_part(mapping: &Mapping, next: &Mapping, claims: &Claims, tables: &[Table]) -> Option<Claim> {
-    tables.iter().find_map(|table| {
-        let start =
-            next.end.checked_sub(table.reserved).filter(|start| (mapping.start..mapping.end).contains(start))?;
-        let fits = mapping.end - start == table.committed && is_free(claims, start, mapping.end);
-        fits.then(|| claim(start, mapping.end, Owner::Gc, "table", table.name))
-    })
+/// How much of the card table, which the JVM names, is committed from its start on.
+fn card_table_first(maps: &[Mapping], claims: &Claims) -> Option<u64> {
+    let cards = claims.all().iter().find(|claim| claim.name == "card table")?;
+    let mapping = maps.iter().find(|mapping| mapping.start <= cards.start && cards.start < mapping.end)?;
+    is_anonymous(mapping).then(|| mapping.end.min(cards.end) - cards.start)
 }
 
-/// Tables that are committed in full: what nobody claims of the mapping is a whole number of them.
-fn committed_in_full(mapping: &Mapping, claims: &Claims, tables: &[Table]) -> Vec<Claim> {
+/// A table that is not committed in full: between or behind its parts lies an inaccessible stretch as long as what is
+/// missing.
+fn committed_in_part(
+    [mapping, hole]: [&Mapping; 2],
+    behind: Option<&Mapping>,
+    claims: &Claims,
+    tables: &[Table],
+) -> Vec<Claim> {
+    let fits = |table: &&Table| {
+        let start = mapping.end.checked_sub(table.first).filter(|start| *start >= mapping.start);
+        hole.size().0 == table.reserved - table.committed.min(table.reserved)
+            && start.is_some_and(|start| is_free(claims, start, mapping.end))
+    };
+    let Some(table) = tables.iter().filter(|table| table.committed < table.reserved).find(fits) else {
+        return Vec::new();
+    };
+    let mut found = vec![claim(mapping.end - table.first, mapping.end, Owner::Gc, "table", table.name)];
+    let end = hole.end.saturating_add(table.committed - table.first);
+    let last = behind.filter(|last| last.start == hole.end && is_anonymous(last) && end <= last.end);
+    if last.is_some_and(|_| is_free(claims, hole.end, end)) {
+        found.push(claim(hole.end, end, Owner::Gc, "table", table.name));
+    }
+    found
+}
+
+/// Tables that are committed in full: what nobody claims of the mapping is a whole number of them, or ends with them
+/// behind some smaller one.
+fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: &[Table]) -> Vec<Claim> {
     let mut free = Vec::new();
     let mut at = mapping.start;
     for taken in claims.within(mapping.start, mapping.end) {
@@ -131,10 +165,23 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, tables: &[Table]) -> Ve
     let full: Vec<&Table> = tables.iter().filter(|table| table.committed == table.reserved).collect();
     let whole = |(start, end): (u64, u64)| {
         let length = end.saturating_sub(start);
-        let fits = |table: &&&Table| length > 0 && length % table.reserved == 0 && length / table.reserved <= 3;
-        full.iter().find(fits).map(|table| claim(start, end, Owner::Gc, "table", table.name))
+        if length > 0 && from_card_cache(sizes).any(|cache| cache == length) {
+            return Some(claim(start, end, Owner::Gc, "table", "cards that were looked at last"));
+        }
+        let number = |table: &&&Table| length / table.reserved;
+        let fits = |table: &&&Table| (1..=3).contains(&number(table)) && length % table.reserved <= BESIDE_MAX;
+        let table = full.iter().find(fits)?;
+        Some(claim(end - number(&table) * table.reserved, end, Owner::Gc, "table", table.name))
     };
     free.into_iter().filter_map(whole).collect()
+}
+
+/// Lengths that `G1FromCardCache` may have: a pointer and a row of whole 128 bytes for each region, 8 bytes for each
+/// worker (JDK 11–25, `Padded2DArray`).
+fn from_card_cache(sizes: &Sizes) -> impl Iterator<Item = u64> {
+    let regions = sizes.regions.filter(|regions| *regions < 1 << 20);
+    let length = move |row: u64| Some((regions? * (8 + row * 128) + 128).next_multiple_of(PAGE));
+    (1..=8).filter_map(length)
 }
 
 /// Stacks of threads that have ended, which glibc keeps for new ones: as long as the stack of a thread that lives, with
