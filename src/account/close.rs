@@ -25,8 +25,7 @@ pub fn claims(said: &Said, maps: &[Mapping], stacks: &[ThreadStack]) -> Claims {
         list.push(claim(image.start, image.end, owner, "file", &image.path));
     }
     list.extend(stacks.iter().filter_map(|stack| stack_claim(said, maps, stack)));
-    let named = Claims::settle(list.clone());
-    list.extend(by_size(maps, &named, &sizes(said)));
+    list.extend(by_size(maps, &list, &sizes(said)));
     let sized = Claims::settle(list.clone());
     list.extend(ended_stacks(maps, &sized));
     Claims::settle(list)

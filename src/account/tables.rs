@@ -42,20 +42,26 @@ pub(super) struct Sizes {
     pub z_mark_stacks: bool,
 }
 
-/// Claims on what only its size gives away. `claims` are those already settled.
-pub(super) fn by_size(maps: &[Mapping], claims: &Claims, sizes: &Sizes) -> Vec<Claim> {
+/// Claims on what only its size gives away. `known` are the claims so far.
+///
+/// First what an inaccessible stretch behind it confirms, then what fills a stretch between other claims.
+pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<Claim> {
     let mut found = Vec::new();
-    let tables = gc_tables(maps, claims, sizes);
-    for (n, mapping) in maps.iter().enumerate().filter(|(_, mapping)| is_anonymous(mapping)) {
-        let next = maps.get(n + 1).filter(|next| next.start == mapping.end && is_inaccessible(next));
+    let claims = Claims::settle(known.to_vec());
+    let tables = gc_tables(maps, &claims, sizes);
+    let anonymous = || maps.iter().enumerate().filter(|(_, mapping)| is_anonymous(mapping));
+    for (n, mapping) in anonymous() {
         if sizes.z_mark_stacks && mapping.start == 0x1500_0000_0000 {
             found.push(claim(mapping.start, mapping.end, Owner::Gc, "table", "mark stacks"));
         }
-        if let Some(next) = next {
-            found.extend(segment_map(mapping, next, claims, sizes));
-            found.extend(committed_in_part([mapping, next], maps.get(n + 2), claims, &tables));
+        if let Some(hole) = maps.get(n + 1).filter(|next| next.start == mapping.end && is_inaccessible(next)) {
+            found.extend(segment_map(mapping, hole, &claims, sizes));
+            found.extend(committed_in_part([mapping, hole], maps.get(n + 2), &claims, &tables));
         }
-        found.extend(committed_in_full(mapping, claims, sizes, &tables));
+    }
+    let claims = Claims::settle([known, &found].concat());
+    for (_, mapping) in anonymous() {
+        found.extend(committed_in_full(mapping, &claims, sizes, &tables));
     }
     found
 }
@@ -169,8 +175,9 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
             return Some(claim(start, end, Owner::Gc, "table", "cards that were looked at last"));
         }
         let number = |table: &&&Table| length / table.reserved;
-        let fits = |table: &&&Table| (1..=3).contains(&number(table)) && length % table.reserved <= BESIDE_MAX;
-        let table = full.iter().find(fits)?;
+        let beside = |table: &&&Table| length % table.reserved;
+        let fits = |table: &&&Table| (1..=3).contains(&number(table)) && beside(table) <= BESIDE_MAX;
+        let table = full.iter().filter(fits).min_by_key(beside)?;
         Some(claim(end - number(&table) * table.reserved, end, Owner::Gc, "table", table.name))
     };
     free.into_iter().filter_map(whole).collect()
@@ -242,15 +249,15 @@ mod tests {
         );
         let heap = CodeHeap { name: "profiled nmethods".into(), reserved: 120_036 << 10, committed: 2496 << 10 };
         let sizes = Sizes { code_heaps: vec![heap], heap: Some((378 << 20, 1 << 30)), ..Sizes::default() };
-        let found = by_size(&maps, &settled(Vec::new()), &sizes);
+        let found = by_size(&maps, &[], &sizes);
         let found: Vec<_> = found.iter().map(|claim| (claim.start, claim.end, claim.owner)).collect();
         let (code, gc) = (Owner::CodeCache, Owner::Gc);
         let expect = [(0x7f00_0000_0000, 0x7f00_0000_5000, code), (0x7f55_3b00_0000, 0x7f55_3b0b_d000, gc)];
         assert_eq!(found, expect);
 
         let full = Sizes { heap: Some((1 << 30, 1 << 30)), ..Sizes::default() };
-        let found = by_size(&maps, &settled(Vec::new()), &full);
-        assert_eq!(found.iter().map(|claim| claim.start).collect::<Vec<_>>(), [0x7f60_0000_0000]);
+        let found = by_size(&maps, &[], &full);
+        assert_eq!(found.iter().map(|claim| claim.start).collect::<Vec<_>>(), [0x7f60_0000_0000, 0x7f70_0000_1000]);
     }
 
     #[test]
