@@ -6,7 +6,7 @@ import java.util.concurrent.Executors;
 
 /**
  * Holds 48 MiB of live heap beside 80 MiB of garbage, in pieces of 16 KiB, header included, well mixed.
- * The garbage lasts until the first collection: {@code -Xmx256m -Xmn200m} with Serial has room for both in eden.
+ * The garbage lasts until the first collection: {@code -Xmx320m -Xmn240m} with Serial has room for both in eden.
  *
  * <p>Arguments: {@code [PORT]}. With a port, answers every request with 204; without, says
  * {@code READY live=50331648 garbage=83886080} and stays.
