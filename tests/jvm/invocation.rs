@@ -4,7 +4,7 @@ use loadline::archive::Archive;
 use loadline::clock::Clock;
 use loadline::doubt::Doubt;
 use loadline::record::{Document, Mark, PhaseRecord, Sample, Trial};
-use loadline::subject::jdk::{Places, discover};
+use loadline::subject::jdk::{FoundJdk, Places, discover};
 use loadline::subject::processes::{self, Process};
 use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -43,13 +43,18 @@ pub(crate) fn release(name: u32) -> Vec<u32> {
     releases().into_iter().filter(|release| *release == name).collect()
 }
 
+/// A JDK of this release.
+pub(crate) fn jdk(release: u32) -> Option<FoundJdk> {
+    discover(&Places::usual(), Clock::start()).into_iter().find(|jdk| jdk.release == release)
+}
+
 /// A call to be made.
 #[derive(Debug)]
 pub(crate) struct Call {
     folder: TempDir,
     options: Vec<String>,
     command: Vec<String>,
-    exclusive: bool,
+    shares: usize,
 }
 
 /// Words without blanks in them.
@@ -61,7 +66,7 @@ impl Call {
     /// `loadline VERB …`; an archive goes to [`Call::archive`] where the verb makes one.
     pub(crate) fn verb(words_: &str) -> Self {
         let options = words(words_).collect();
-        Self { folder: tempfile::tempdir().unwrap(), options, command: Vec::new(), exclusive: false }
+        Self { folder: tempfile::tempdir().unwrap(), options, command: Vec::new(), shares: 1 }
     }
 
     /// `loadline weigh`, with little load and little rest.
@@ -132,7 +137,13 @@ impl Call {
 
     /// No other JVM of these tests runs beside it.
     pub(crate) fn alone(mut self) -> Self {
-        self.exclusive = true;
+        self.shares = AT_ONCE;
+        self
+    }
+
+    /// It starts no JVM: the one it asks holds the share already.
+    pub(crate) fn beside(mut self) -> Self {
+        self.shares = 0;
         self
     }
 
@@ -154,7 +165,8 @@ impl Call {
 
     /// Starts it, in a process group of its own as a shell would.
     pub(crate) fn start(self) -> Started {
-        let permit = Permit::take(if self.exclusive { AT_ONCE } else { 1 });
+        // Whoever holds a share must not wait for another.
+        let permit = (self.shares > 0).then(|| Permit::take(self.shares));
         let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
         command.args(&self.options).current_dir(self.folder.path()).process_group(0);
         if !self.command.is_empty() {
@@ -162,7 +174,7 @@ impl Call {
         }
         let stream = |name: &str| File::create(self.folder.path().join(name)).unwrap();
         let child = command.stdout(stream("stdout")).stderr(stream("stderr")).spawn().unwrap();
-        Started { call: self, child, permit: Some(permit) }
+        Started { call: self, child, permit }
     }
 
     /// Runs it to its end. Nothing it started may be left then.
@@ -372,13 +384,18 @@ pub(crate) fn doubts(trial: &Trial, kind: impl Fn(&Doubt) -> bool) -> bool {
 
 /// A share of the machine; given back when dropped.
 #[derive(Debug)]
-struct Permit(usize);
+pub(crate) struct Permit(usize);
 
 /// Shares given out, and calls that wait for the whole machine. They go first, or they would wait for the last test.
 static SHARES: Mutex<(usize, usize)> = Mutex::new((0, 0));
 static CHANGED: Condvar = Condvar::new();
 
 impl Permit {
+    /// What one JVM needs.
+    pub(crate) fn one() -> Self {
+        Self::take(1)
+    }
+
     fn take(count: usize) -> Self {
         let whole = usize::from(count == AT_ONCE);
         let mut shares = SHARES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,6 +4,8 @@
 #![expect(clippy::print_stdout, reason = "a skipped test says why")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 
+mod account;
+mod account_trouble;
 mod appetite;
 mod archives;
 mod deaths;
@@ -15,4 +17,5 @@ mod readiness;
 mod requests;
 mod scenarios;
 mod sources;
+mod standing;
 mod truth;

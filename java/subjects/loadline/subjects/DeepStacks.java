@@ -1,0 +1,61 @@
+package loadline.subjects;
+
+import java.io.IOException;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Keeps 64 threads, {@code deep-0} to {@code deep-63}, each of which has once filled its stack by recursion and
+ * is parked near the top of it ever since. Frames differ between interpreter and compilers, so that a depth says
+ * nothing about bytes; a stack of known size that has overflowed does: all but its guard zones has been written.
+ * What is resident is what the kernel says of the mappings that hold the threads' stack pointers.
+ *
+ * <p>Says {@code BEFORE threads=0}, waits for a line, says
+ * {@code AFTER threads=64 stack_bytes=… depth_min=… depth_max=…} and stays.
+ */
+// truth: threads=64 stack_bytes=655360 touched_bytes_min=524288
+public final class DeepStacks {
+    private static final int COUNT = 64;
+    private static final long STACK_BYTES = 640 << 10;
+
+    private DeepStacks() {}
+
+    public static void main(String[] args) throws IOException, InterruptedException {
+        start("rehearsal", new long[1]).await();
+        Dialogue.sayAndWait("BEFORE threads=0");
+        long min = Long.MAX_VALUE;
+        long max = 0;
+        for (int i = 0; i < COUNT; i++) {
+            long[] depth = new long[1];
+            // One after the other: 64 overflows at once would all be in the interpreter's slowest path.
+            start("deep-" + i, depth).await();
+            min = Math.min(min, depth[0]);
+            max = Math.max(max, depth[0]);
+        }
+        String figures = " stack_bytes=" + STACK_BYTES + " depth_min=" + min + " depth_max=" + max;
+        Dialogue.sayAndStay("AFTER threads=" + COUNT + figures, args);
+    }
+
+    /** A thread that is through with its recursion when the latch opens. */
+    private static CountDownLatch start(String name, long[] depth) {
+        CountDownLatch filled = new CountDownLatch(1);
+        Thread thread = new Thread(null, () -> {
+            try {
+                descend(depth);
+            } catch (StackOverflowError full) {
+                filled.countDown();
+            }
+            while (true) {
+                LockSupport.park();
+            }
+        }, name, STACK_BYTES);
+        thread.setDaemon(true);
+        thread.start();
+        return filled;
+    }
+
+    private static void descend(long[] depth) {
+        depth[0]++;
+        descend(depth);
+    }
+}

@@ -1,0 +1,50 @@
+package loadline.subjects;
+
+import java.io.IOException;
+import java.lang.reflect.Field;
+import sun.misc.Unsafe;
+
+/**
+ * Takes 40 MiB from malloc in blocks of 60 KiB, writes every page, then a last small block, and frees all but that:
+ * glibc merges them into free chunks that lie below a chunk in use and so keeps their pages until a trim.
+ * All by one thread, and so from one arena.
+ *
+ * <p>Says {@code BEFORE freed=0}, waits for a line, says {@code AFTER freed=41963520} and stays.
+ */
+// truth: blocks=683 block_bytes=61440 freed_bytes=41963520
+public final class RetainedMalloc {
+    private static final int BLOCKS = 683;
+    private static final int BLOCK_BYTES = 60 << 10;
+    private static final int PIN_BYTES = 2 << 10;
+
+    private RetainedMalloc() {}
+
+    @SuppressWarnings("removal")
+    public static void main(String[] args) throws IOException, ReflectiveOperationException {
+        Field field = Unsafe.class.getDeclaredField("theUnsafe");
+        field.setAccessible(true);
+        Unsafe unsafe = (Unsafe) field.get(null);
+        // JDK 24 and newer complain at the first call, which takes memory of its own.
+        unsafe.freeMemory(written(unsafe));
+        long[] blocks = new long[BLOCKS];
+        Dialogue.sayAndWait("BEFORE freed=0");
+        for (int i = 0; i < BLOCKS; i++) {
+            blocks[i] = written(unsafe);
+        }
+        long pin = unsafe.allocateMemory(PIN_BYTES);
+        unsafe.putByte(pin, (byte) 1);
+        long freed = 0;
+        for (long block : blocks) {
+            unsafe.freeMemory(block);
+            freed += BLOCK_BYTES;
+        }
+        Dialogue.sayAndStay("AFTER freed=" + freed, pin);
+    }
+
+    @SuppressWarnings("removal")
+    private static long written(Unsafe unsafe) {
+        long block = unsafe.allocateMemory(BLOCK_BYTES);
+        unsafe.setMemory(block, BLOCK_BYTES, (byte) 1);
+        return block;
+    }
+}

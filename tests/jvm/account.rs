@@ -1,0 +1,412 @@
+//! `loadline account`: what a subject is known to hold must stand with its owner, and the sum must close.
+
+use crate::invocation::{Call, jdk, mark, newest, releases};
+use crate::standing::{Plan, Standing, account_of};
+use crate::truth::truth;
+use loadline::record::{ACCOUNT_SCHEMA, AccountRecord, DetailRecord, RegionRecord};
+
+const MIB: u64 = 1 << 20;
+/// A heap that is resident as a whole, one compiler, and no thread of it that comes and goes with its buffers: between
+/// two weighings nothing grows but what is asked for.
+const CALM: &str = "-Xms96m -Xmx96m -XX:+UseSerialGC -XX:+AlwaysPreTouch -XX:TieredStopAtLevel=1 \
+    -XX:-UseDynamicNumberOfCompilerThreads";
+const TRACKED: &str = "-XX:NativeMemoryTracking=summary";
+
+/// RSS of an owner; one that holds nothing has no row.
+fn held(account: &AccountRecord, owner: &str) -> u64 {
+    account.owners.iter().find(|row| row.name == owner).map_or(0, |row| row.rss_bytes)
+}
+
+/// RSS of all owners whose names begin like this.
+fn held_by_all(account: &AccountRecord, beginning: &str) -> u64 {
+    account.owners.iter().filter(|row| row.name.starts_with(beginning)).map(|row| row.rss_bytes).sum()
+}
+
+/// The parts of this kind of an owner.
+fn parts<'a>(account: &'a AccountRecord, owner: &'a str, kind: &'a str) -> impl Iterator<Item = &'a DetailRecord> {
+    let rows = account.owners.iter().filter(move |row| row.name == owner);
+    rows.flat_map(|row| &row.detail).filter(move |part| part.kind == kind)
+}
+
+/// What is allocated under one of NMT's tags, in arenas and in mappings of its own.
+fn tagged(account: &AccountRecord, tag: &str) -> u64 {
+    let owners = ["malloc.live", "malloc.mmapped"].into_iter();
+    let parts = owners.flat_map(|owner| parts(account, owner, "tag")).filter(|part| part.name == tag);
+    parts.map(|part| part.allocated_bytes.unwrap()).sum()
+}
+
+#[track_caller]
+fn assert_near(what: &str, value: u64, truth: u64, per_mille: u64) {
+    println!("{what}: {value}, truly {truth}");
+    assert!(value.abs_diff(truth) <= truth * per_mille / 1000, "{what}: {value}, truly {truth}");
+}
+
+/// That the rows are the whole, and that what nobody holds is within this share of it.
+#[track_caller]
+pub(crate) fn assert_closes(account: &AccountRecord, per_mille: u64) {
+    let rows = &account.owners;
+    let shown = |bytes: u64| format!("{bytes} of {}: {:?}", account.total_bytes, account.unexplained);
+    assert_eq!(rows.iter().map(|row| row.rss_bytes).sum::<u64>(), account.total_bytes, "{rows:?}");
+    assert_eq!(held(account, "unexplained"), account.unexplained_bytes);
+    let remainders: u64 = account.unexplained.iter().map(|remainder| remainder.rss_bytes).sum();
+    assert!(remainders <= account.unexplained_bytes, "{}", shown(remainders));
+    assert!(
+        account.unexplained_bytes * 1000 <= account.total_bytes * per_mille,
+        "{}",
+        shown(account.unexplained_bytes)
+    );
+    for row in rows {
+        assert!(row.rss_bytes + row.swap_bytes > 0, "an empty row: {row:?}");
+        assert!(row.detail.iter().all(|part| part.rss_bytes <= row.rss_bytes), "{row:?}");
+        assert_eq!(rows.iter().filter(|other| other.name == row.name).count(), 1, "{rows:?}");
+    }
+    // What the kernel rounds off of a shared page is less than a page a mapping.
+    assert!(account.pss_bytes <= account.total_bytes, "{account:?}");
+}
+
+/// That the regions say the same as the rows.
+#[track_caller]
+fn assert_regions_agree(account: &AccountRecord) {
+    let regions: &[RegionRecord] = account.regions.as_ref().unwrap();
+    assert_eq!(regions.iter().map(|region| region.rss_bytes).sum::<u64>(), account.total_bytes);
+    for region in regions {
+        assert_eq!(region.owners.iter().map(|share| share.rss_bytes).sum::<u64>(), region.rss_bytes, "{region:?}");
+    }
+    // Where in the heap the used pages lie is not known of every collector.
+    let whole = |name: &str| if name.starts_with("java_heap") { "java_heap".to_owned() } else { name.to_owned() };
+    for row in &account.owners {
+        let name = whole(&row.name);
+        let shares = regions.iter().flat_map(|region| &region.owners).filter(|share| whole(&share.name) == name);
+        let rows = account.owners.iter().filter(|row| whole(&row.name) == name);
+        let in_rows: u64 = rows.map(|row| row.rss_bytes).sum();
+        assert_eq!(shares.map(|share| share.rss_bytes).sum::<u64>(), in_rows, "{name}");
+    }
+}
+
+/// The account of one that stands still: closed, and as heavy as the kernel says before and after.
+#[track_caller]
+fn closed(subject: &Standing, options: &str, per_mille: u64) -> AccountRecord {
+    let before = subject.rss_bytes();
+    let document = subject.document(options);
+    let after = subject.rss_bytes();
+    assert_eq!(document.schema, ACCOUNT_SCHEMA);
+    assert_eq!((document.jvm.pid, document.mark.name.as_str()), (subject.pid(), "now"));
+    let account = document.mark.account.unwrap();
+    let slack = (account.total_bytes / 500).max(256 << 10);
+    let (least, most) = (before.min(after) - slack, before.max(after) + slack);
+    assert!((least..=most).contains(&account.total_bytes), "{} and {before}, {after}", account.total_bytes);
+    assert!(document.mark.rss_bytes.abs_diff(account.total_bytes) <= slack, "{}", document.mark.rss_bytes);
+    assert_closes(&account, per_mille);
+    assert_regions_agree(&account);
+    account
+}
+
+/// The account before the subject does its work and after. The very first brings its own costs and does not count.
+fn before_and_after(subject: &mut Standing) -> (AccountRecord, AccountRecord) {
+    let _ = subject.account();
+    let before = closed(subject, "", 5);
+    subject.go_on();
+    let _ = subject.says("AFTER");
+    (before, closed(subject, "", 5))
+}
+
+/// The subjects are weighed by the kernel first: what they claim must be true before it can judge anybody.
+#[test]
+fn the_kernel_sees_what_the_subjects_take() {
+    let deflaters = truth("LiveDeflaters", "deflaters") * truth("LiveDeflaters", "tables_bytes_each");
+    let claims = [
+        ("DirectBuffers", truth("DirectBuffers", "direct_bytes"), 2),
+        ("DeepStacks", truth("DeepStacks", "threads") * truth("DeepStacks", "touched_bytes_min"), 10),
+        ("LiveDeflaters", deflaters, 4),
+        ("RetainedMalloc", truth("RetainedMalloc", "freed_bytes"), 2),
+        ("CodeFiller", truth("CodeFiller", "code_bytes_min"), 12),
+    ];
+    for release in releases() {
+        for (name, bytes, more_mib) in claims {
+            let mut subject = Plan::on(release, CALM).start(name, "");
+            let _ = subject.says("BEFORE");
+            let before = subject.rss_bytes();
+            subject.go_on();
+            let _ = subject.says("AFTER");
+            let grown = subject.rss_bytes() - before;
+            println!("JDK {release}, {name}: {grown} of {bytes}");
+            let expected = bytes - bytes / 100..bytes + bytes / 100 + more_mib * MIB;
+            assert!(expected.contains(&grown), "JDK {release}, {name}: {grown}, not {bytes}");
+        }
+    }
+}
+
+#[test]
+fn a_small_server_is_explained_under_every_collector() {
+    for release in releases() {
+        for gc in ["Serial", "G1", "Parallel", "Z"] {
+            for nmt in ["", TRACKED] {
+                let subject =
+                    Plan::on(release, &format!("-Xmx128m -XX:+Use{gc}GC {nmt}")).start("DemoServer", "{port}");
+                assert!(subject.answers());
+                let account = closed(&subject, "", 5);
+                let share = 100.0 * account.unexplained_bytes as f64 / account.total_bytes as f64;
+                println!("JDK {release}, {gc} {nmt}: {} B, {share:.3} % unexplained", account.total_bytes);
+                for owner in ["cds", "metaspace", "code_cache", "thread_stacks", "libjvm", "libraries"] {
+                    assert!(held(&account, owner) > 0, "JDK {release}, {gc}: no {owner}: {:?}", account.owners);
+                }
+                assert!(held_by_all(&account, "java_heap") > 0 && held_by_all(&account, "malloc.") > 0);
+                assert_eq!(account.malloc.as_ref().unwrap().tagged, !nmt.is_empty());
+                assert!(account.pause_ms.is_some() && subject.answers());
+            }
+        }
+    }
+}
+
+#[test]
+fn jdk_11_is_nearly_explained() {
+    if jdk(11).is_none() {
+        println!("skipped, because no JDK 11 was found");
+        return;
+    }
+    for nmt in ["", TRACKED] {
+        let mut subject = Plan::on(11, &format!("-Xmx64m {nmt}")).start("DirectBuffers", "");
+        let _ = subject.says("BEFORE");
+        let _ = closed(&subject, "", 30);
+    }
+}
+
+#[test]
+fn direct_buffers_are_malloc() {
+    let direct = truth("DirectBuffers", "direct_bytes");
+    for release in releases() {
+        let mut subject = Plan::on(release, &format!("{CALM} {TRACKED}")).start("DirectBuffers", "");
+        let _ = subject.says("BEFORE");
+        let (before, after) = before_and_after(&mut subject);
+        // Where it lies depends on the largest mapping that was ever freed: glibc's threshold follows it.
+        assert_near("direct buffers by tag", tagged(&after, "Other") - tagged(&before, "Other"), direct, 20);
+        drop(subject);
+
+        let fixed = Plan::on(release, CALM).env("MALLOC_MMAP_THRESHOLD_", "131072");
+        let mut subject = fixed.start("DirectBuffers", "");
+        let _ = subject.says("BEFORE");
+        let (before, after) = before_and_after(&mut subject);
+        let grown = held(&after, "malloc.mmapped") - held(&before, "malloc.mmapped");
+        assert_near("direct buffers by mapping", grown, direct, 20);
+        let chunks = |account: &AccountRecord| account.malloc.as_ref().unwrap().mmapped_chunks;
+        assert!(chunks(&after) - chunks(&before) >= truth("DirectBuffers", "buffers"));
+    }
+}
+
+/// RSS of the mappings that hold the stack pointers of the threads named `deep-…`; `None` where it may not be read.
+fn deep_stacks(subject: &Standing) -> Option<u64> {
+    let smaps = subject.smaps();
+    let mut rss = 0;
+    for task in std::fs::read_dir(format!("/proc/{}/task", subject.pid())).unwrap() {
+        let task = task.unwrap().path();
+        if std::fs::read_to_string(task.join("comm")).unwrap().starts_with("deep-") {
+            // `202 0x7f… 0x189 …`: the call, its arguments, then the stack pointer and the program counter.
+            let call = std::fs::read_to_string(task.join("syscall")).ok()?;
+            let pointer = call.split_whitespace().rev().nth(1)?.strip_prefix("0x")?;
+            let pointer = u64::from_str_radix(pointer, 16).ok()?;
+            let holds = |range: (u64, u64)| range.0 <= pointer && pointer < range.1;
+            let mut found = smaps.mappings.iter();
+            let found = found.find(|weighed| holds((weighed.mapping.start, weighed.mapping.end)))?;
+            rss += found.weight.rss.0;
+        }
+    }
+    Some(rss)
+}
+
+#[test]
+fn stacks_belong_to_their_threads() {
+    let (threads, least) = (truth("DeepStacks", "threads"), truth("DeepStacks", "touched_bytes_min"));
+    for release in releases() {
+        let mut subject = Plan::on(release, CALM).start("DeepStacks", "");
+        let _ = subject.says("BEFORE");
+        let (before, after) = before_and_after(&mut subject);
+        let grown = held(&after, "thread_stacks") - held(&before, "thread_stacks");
+        assert!(grown >= threads * least, "JDK {release}: {grown}");
+        let deep: Vec<&DetailRecord> =
+            parts(&after, "thread_stacks", "thread").filter(|part| part.name.starts_with("deep-")).collect();
+        assert_eq!(deep.iter().map(|part| part.count).sum::<u64>(), threads, "{deep:?}");
+        let named: u64 = deep.iter().map(|part| part.rss_bytes).sum();
+        match deep_stacks(&subject) {
+            Some(truly) => {
+                assert_near("deep stacks by name", named, truly, 1);
+                assert_near("growth of the stacks", grown, truly, 20);
+            }
+            None => println!("skipped in part, because the threads' stack pointers may not be read"),
+        }
+    }
+}
+
+#[test]
+fn deflaters_are_malloc_that_nmt_does_not_know() {
+    let asked = truth("LiveDeflaters", "deflaters") * truth("LiveDeflaters", "tables_bytes_each");
+    // Each has a state of about 6 KB besides, and its blocks are not measured by the page.
+    let (least, most) = (asked, asked * 104 / 100);
+    for release in releases() {
+        for nmt in ["", TRACKED] {
+            let mut subject = Plan::on(release, &format!("{CALM} {nmt}")).start("LiveDeflaters", "");
+            let _ = subject.says("BEFORE");
+            let (before, after) = before_and_after(&mut subject);
+            // Without tags nobody can tell whose a chunk is.
+            let owners: &[&str] = match nmt {
+                "" => &["malloc.live", "malloc.non_hotspot", "malloc.mmapped"],
+                _ => &["malloc.non_hotspot"],
+            };
+            let of = |account: &AccountRecord| owners.iter().map(|owner| held(account, owner)).sum::<u64>();
+            let grown = of(&after) - of(&before);
+            println!("JDK {release} {nmt}: {grown} of at least {asked}");
+            // Untagged, what the JVM takes for its compiler meanwhile is in it.
+            let most = most + if nmt.is_empty() { 2 * MIB } else { 0 };
+            assert!((least..=most).contains(&grown), "JDK {release} {nmt}: {grown}, not {least} to {most}");
+            // The rest of the process stood still.
+            let weight = after.total_bytes - before.total_bytes;
+            assert!(weight + MIB >= grown && weight <= grown + 3 * MIB, "JDK {release} {nmt}: {weight} and {grown}");
+        }
+    }
+}
+
+#[test]
+fn classes_are_metaspace_and_class_space() {
+    for release in releases() {
+        let mut subject = Plan::on(release, CALM).start("ManyClasses", "");
+        let first = subject.says("BEFORE");
+        let _ = subject.account();
+        let before = closed(&subject, "", 5);
+        subject.go_on();
+        let last = subject.says("AFTER");
+        let after = closed(&subject, "", 5);
+        let grown = |owner: &str| held(&after, owner) - held(&before, owner);
+        let of_pool = |name: &str| last.of(name) - first.of(name);
+        // The JVM counts the class space into its pool Metaspace; it commits by 64 KiB and writes nearly all of it.
+        let all = grown("metaspace") + grown("class_space");
+        assert_near("classes", all, of_pool("metaspace_committed"), 20);
+        assert_near("class space", grown("class_space"), of_pool("class_space_committed"), 20);
+    }
+}
+
+#[test]
+fn a_mapped_file_is_named() {
+    for release in releases() {
+        let mut subject = Plan::on(release, CALM).start("MappedFile", "{folder}");
+        let _ = subject.says("READY");
+        let account = closed(&subject, "", 5);
+        let files: Vec<&DetailRecord> =
+            parts(&account, "mapped_files", "file").filter(|part| part.name.ends_with("/mapped.bin")).collect();
+        assert_eq!(files.len(), 1, "{:?}", account.owners);
+        assert_eq!(files[0].rss_bytes, truth("MappedFile", "touched_bytes"));
+    }
+}
+
+#[test]
+fn compiled_methods_are_code_cache() {
+    for release in releases() {
+        let mut subject = Plan::on(release, CALM).start("CodeFiller", "");
+        let first = subject.says("BEFORE");
+        let _ = subject.account();
+        let before = closed(&subject, "", 5);
+        subject.go_on();
+        let last = subject.says("AFTER");
+        let after = closed(&subject, "", 5);
+        let grown = held(&after, "code_cache") - held(&before, "code_cache");
+        assert!(grown >= truth("CodeFiller", "code_bytes_min"), "JDK {release}: {grown}");
+        // Written beforehand, as the heap is: what is committed is resident.
+        assert_near("code cache", grown, last.of("code_committed") - first.of("code_committed"), 20);
+        // Besides the code there is a table of a byte for each segment of 128.
+        assert_near("whole code cache", held(&after, "code_cache"), last.of("code_committed"), 30);
+    }
+}
+
+#[test]
+fn freed_malloc_that_glibc_keeps_is_retained() {
+    let freed = truth("RetainedMalloc", "freed_bytes");
+    for release in releases() {
+        for nmt in ["", TRACKED] {
+            let mut subject = Plan::on(release, &format!("{CALM} {nmt}")).start("RetainedMalloc", "");
+            let _ = subject.says("BEFORE");
+            let (before, after) = before_and_after(&mut subject);
+            let grown = held(&after, "malloc.retained") - held(&before, "malloc.retained");
+            assert_near("retained", grown, freed, 20);
+            let predicted = after.would_return.trim_bytes.unwrap();
+            let heavy = subject.rss_bytes();
+            if subject.jcmd("System.trim_native_heap").is_some() {
+                assert_near("returned by a trim", predicted, heavy - subject.rss_bytes(), 100);
+                let trimmed = closed(&subject, "", 5);
+                assert!(trimmed.would_return.trim_bytes.unwrap() < freed / 20, "{:?}", trimmed.would_return);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_heap_is_split_into_used_and_free() {
+    let both = truth("LiveAndGarbage", "live_bytes") + truth("LiveAndGarbage", "garbage_bytes");
+    for release in releases() {
+        let options = "-Xms320m -Xmx320m -Xmn240m -XX:+UseSerialGC";
+        for (touch, free) in [("", 0), ("-XX:+AlwaysPreTouch", (320 - 2) * MIB - both)] {
+            let mut subject = Plan::on(release, &format!("{options} {touch}")).start("LiveAndGarbage", "");
+            let _ = subject.says("READY");
+            let account = closed(&subject, "", 5);
+            let used = held(&account, "java_heap.used");
+            // Its own objects and what is left of the buffers that threads allocate in.
+            assert!((both..both + 16 * MIB).contains(&used), "JDK {release} {touch}: {used}");
+            let slack = 16 * MIB;
+            let found = held(&account, "java_heap.free");
+            assert!(found <= free + slack && found + slack >= free, "JDK {release} {touch}: {found} and {free}");
+            assert_eq!(held(&account, "java_heap.live"), 0, "nothing was collected");
+        }
+    }
+}
+
+#[test]
+fn a_trial_shows_what_a_collection_leaves() {
+    let (live, garbage) = (truth("LiveAndGarbage", "live_bytes"), truth("LiveAndGarbage", "garbage_bytes"));
+    for release in releases() {
+        let call = Call::on(release).with("--heap 320m").with("--gc serial").with("--jvm -Xmn240m");
+        let call = call.with("--marks rested,collected").with("--expect-status 204");
+        let trial = call.subject("LiveAndGarbage", "{port}").run().expect(0).trial();
+        let (rested, collected) = (mark(&trial, "rested"), mark(&trial, "collected"));
+        let [before, after] = [rested, collected].map(|mark| mark.account.as_ref().unwrap());
+        for account in [before, after] {
+            assert_closes(account, 5);
+            assert!(account.regions.is_none(), "an archive keeps no regions");
+        }
+        let used = held(before, "java_heap.used");
+        assert!((live + garbage..live + garbage + 16 * MIB).contains(&used), "JDK {release}: {used}");
+        assert_eq!((held(before, "java_heap.live"), held(after, "java_heap.used")), (0, 0));
+        let left = held(after, "java_heap.live");
+        assert!((live..live + 6 * MIB).contains(&left), "JDK {release}: {left}");
+        assert_near("live set", left, collected.heap.live_bytes.unwrap(), 20);
+        // Serial leaves the pages of its emptied spaces where they are.
+        assert!(held(after, "java_heap.free") >= live + garbage - 8 * MIB, "JDK {release}: {:?}", after.owners);
+        let returns = &before.would_return;
+        assert!(returns.gc_bytes.is_none_or(|bytes| bytes <= MIB) && !returns.gc_why.is_empty(), "{returns:?}");
+    }
+}
+
+#[test]
+fn every_mark_of_a_trial_has_an_account() {
+    for release in newest() {
+        let trial = Call::on(release).with("-n 100").with("--nmt summary").subject("DemoServer", "{port}");
+        let trial = trial.run().expect(0).trial();
+        for mark in &trial.marks {
+            let account = mark.account.as_ref().unwrap();
+            assert_closes(account, 5);
+            let slack = (mark.rss_bytes / 500).max(256 << 10);
+            assert!(mark.rss_bytes.abs_diff(account.total_bytes) <= slack, "{}: {}", mark.name, mark.rss_bytes);
+        }
+    }
+}
+
+#[test]
+fn the_text_shows_the_rows_of_the_document() {
+    for release in newest() {
+        let subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
+        assert!(subject.answers());
+        let ran = subject.account_call("").run().expect(0);
+        for word in ["RSS", "unexplained"] {
+            assert!(ran.stdout.contains(word), "no `{word}`:\n{}", ran.stdout);
+        }
+        let document = account_of(&subject.account_call("--json").run().expect(0));
+        assert!(document.command.contains("account") && !document.subject_command.is_empty());
+        assert!(document.jvm.version.unwrap().starts_with(&release.to_string()));
+    }
+}

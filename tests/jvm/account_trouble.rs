@@ -1,0 +1,286 @@
+//! `loadline account` where something is in the way: wrong pids, subjects that end, grow or hide, a Loadline that dies.
+
+use crate::account::assert_closes;
+use crate::invocation::{Call, Ran, newest, releases};
+use crate::standing::{Plan, Standing, account_of};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const SMALL: &str = "-Xmx64m -XX:+UseSerialGC";
+/// One more than Linux ever gives (PID_MAX_LIMIT is 4,194,304).
+const NEVER_GIVEN: u32 = 999_999_999;
+
+fn server(release: u32, options: &str) -> Standing {
+    let subject = Plan::on(release, options).start("DemoServer", "{port}");
+    assert!(subject.answers());
+    subject
+}
+
+/// A process that is no JVM; killed when dropped.
+struct Other(Child);
+
+impl Other {
+    fn start(words: &[&str]) -> Self {
+        Self(Command::new(words[0]).args(&words[1..]).stdin(Stdio::piped()).spawn().unwrap())
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn account(pid: u32) -> Ran {
+    Call::verb(&format!("account {pid}")).beside().run()
+}
+
+/// That it was refused, with these words and with nothing on stdout.
+#[track_caller]
+fn refused(ran: &Ran, words: &str) {
+    assert!(matches!(ran.code(), Some(2 | 4)), "{:?}: {}", ran.code(), ran.stderr);
+    assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(words), "no `{words}`:\n{}", ran.stderr);
+    assert_eq!(ran.stdout, "");
+}
+
+fn is_root() -> bool {
+    user() == Some(0)
+}
+
+/// `Uid: 1000 1000 …`, apart by tabs: the second is the effective one.
+fn user() -> Option<u32> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Whether root may do this here; says why not.
+fn root_can(words: &[&str]) -> bool {
+    let tried = Command::new(words[0]).args(&words[1..]).arg("true").stderr(Stdio::null()).status();
+    let can = is_root() && tried.is_ok_and(|status| status.success());
+    if !can {
+        println!("skipped, because `{}` does not work here, or not without root", words.join(" "));
+    }
+    can
+}
+
+#[test]
+fn a_pid_of_nobody_is_refused() {
+    refused(&account(NEVER_GIVEN), &format!("there is no process with pid {NEVER_GIVEN}"));
+    let mut other = Other::start(&["true"]);
+    let pid = other.0.id();
+    let _ = other.0.wait().unwrap();
+    refused(&account(pid), &format!("there is no process with pid {pid}"));
+    for word in ["0", "-1", "x", "1.5", "99999999999999999999"] {
+        let ran = Call::verb("account").with_argument(Path::new(word)).beside().run();
+        assert_eq!((ran.code(), ran.stdout.as_str()), (Some(2), ""), "{word}: {}", ran.stderr);
+    }
+    assert_eq!(Call::verb("account").beside().run().code(), Some(2));
+}
+
+#[test]
+fn what_is_no_jvm_is_refused() {
+    let sleeps = Other::start(&["sleep", "600"]);
+    let pid = sleeps.0.id();
+    refused(&account(pid), &format!("the process with pid {pid} (sleep) is no HotSpot JVM"));
+    // The shell that asks names itself.
+    let shell = format!("'{}' account $$; exit $?", env!("CARGO_BIN_EXE_loadline"));
+    let asked = Command::new("sh").args(["-c", &shell]).output().unwrap();
+    let said = String::from_utf8_lossy(&asked.stderr);
+    assert!(matches!(asked.status.code(), Some(2 | 4)), "{said}");
+    assert!(said.contains("(sh) is no HotSpot JVM"), "{said}");
+}
+
+#[test]
+fn a_zombie_is_refused() {
+    // A child that nobody waits for.
+    let ended = Other::start(&["true"]);
+    let pid = ended.0.id();
+    let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    while !stat().contains(") Z ") {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    refused(&account(pid), "has ended and waits to be reaped (zombie)");
+}
+
+#[test]
+fn a_jvm_of_somebody_else_is_refused() {
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    if !root_can(&nobody) {
+        return;
+    }
+    for release in newest() {
+        let subject = server(release, SMALL);
+        // Nobody may enter the folders of who builds.
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let binary = folder.path().join("loadline");
+        let _ = std::fs::copy(env!("CARGO_BIN_EXE_loadline"), &binary).unwrap();
+        let mut command = Command::new(nobody[0]);
+        let command = command.args(&nobody[1..]).arg(binary).args(["account", &subject.pid().to_string()]);
+        let asked = command.current_dir("/").output().unwrap();
+        let said = String::from_utf8_lossy(&asked.stderr);
+        assert!(matches!(asked.status.code(), Some(2 | 4)), "{said}");
+        assert!(said.contains("belongs to another user") && !said.contains("panicked"), "{said}");
+        assert!(subject.runs_on() && subject.answers());
+    }
+}
+
+#[test]
+fn a_jvm_in_its_own_pid_namespace_is_explained() {
+    let apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    if !root_can(&apart) {
+        return;
+    }
+    for release in releases() {
+        let subject = Plan::on(release, SMALL).below(&apart).start("DemoServer", "{port}").in_child();
+        assert!(subject.answers());
+        let document = subject.document("");
+        assert_eq!(document.jvm.pid, subject.pid());
+        assert_closes(&document.mark.account.unwrap(), 5);
+        assert!(subject.answers());
+    }
+}
+
+#[test]
+fn a_shell_that_becomes_a_jvm_is_explained() {
+    for release in newest() {
+        let script = ["sh", "-c", "read line; exec \"$@\"", "sh"];
+        let mut subject = Plan::on(release, SMALL).below(&script).start("DemoServer", "{port}");
+        let pid = subject.pid();
+        refused(&account(pid), &format!("the process with pid {pid} (sh) is no HotSpot JVM"));
+        subject.go_on();
+        assert!(subject.answers());
+        let document = subject.document("");
+        assert_eq!(document.jvm.pid, pid);
+        assert_closes(&document.mark.account.unwrap(), 5);
+        // Between the one and the other there is a moment when it is neither: asked again and again, none may hang.
+        let mut subject = Plan::on(release, SMALL).below(&script).start("DemoServer", "{port}");
+        subject.go_on();
+        for _ in 0..5 {
+            let ran = subject.account_call("--json").run();
+            assert!(matches!(ran.code(), Some(0 | 2 | 4)) && !ran.stderr.contains("panicked"), "{}", ran.stderr);
+        }
+        assert!(subject.answers());
+    }
+}
+
+#[test]
+fn a_jvm_without_attach_is_weighed_and_left_in_peace() {
+    for release in releases() {
+        let subject = server(release, &format!("{SMALL} -XX:+DisableAttachMechanism"));
+        let document = subject.document("");
+        let account = document.mark.account.unwrap();
+        // Without the JVM's help nobody knows where its spaces lie: no promise but the sum.
+        assert_closes(&account, 1000);
+        assert!(!document.doubts.is_empty());
+        assert!(subject.answers());
+    }
+}
+
+#[test]
+fn a_subject_that_changes_meanwhile_is_weighed() {
+    for release in releases() {
+        let mut subject = Plan::on(release, "-Xmx128m").start("NeverStill", "");
+        let _ = subject.says("READY");
+        for stop in ["", "--no-stop"] {
+            for _ in 0..3 {
+                let account = subject.document(stop).mark.account.unwrap();
+                // Moments differ where nobody holds it: what came in between has an owner or is told as unexplained.
+                assert_closes(&account, if stop.is_empty() { 10 } else { 50 });
+                assert_eq!(account.pause_ms.is_some(), stop.is_empty(), "{:?}", account.pause_ms);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_stop_a_still_subject_is_explained_as_well() {
+    for release in newest() {
+        let subject = server(release, SMALL);
+        let account = subject.document("--no-stop").mark.account.unwrap();
+        assert_closes(&account, 5);
+        assert_eq!(account.pause_ms, None);
+    }
+}
+
+/// Moments within an account, in milliseconds; the machine's own unrest varies them.
+fn moments() -> impl Iterator<Item = Duration> {
+    [0, 3, 8, 14, 21, 29, 38, 48, 60, 90].into_iter().map(Duration::from_millis)
+}
+
+#[test]
+fn a_subject_that_ends_meanwhile_is_told() {
+    for release in newest() {
+        for moment in moments() {
+            let mut subject = server(release, SMALL);
+            let started = subject.account_call("--json").start();
+            std::thread::sleep(moment);
+            subject.kill();
+            let ran = started.wait();
+            println!("killed after {moment:?}: {:?} {}", ran.code(), ran.stderr.lines().next().unwrap_or_default());
+            match ran.code() {
+                // It was through already.
+                Some(0) => assert_closes(account_of(&ran).mark.account.as_ref().unwrap(), 5),
+                Some(2 | 3) => {
+                    let pid = format!("pid {}", subject.pid());
+                    assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(&pid), "{}", ran.stderr);
+                    assert_eq!(ran.stdout, "");
+                }
+                other => panic!("{other:?}: {}", ran.stderr),
+            }
+            assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_loadline_that_is_killed_meanwhile_leaves_the_subject_running() {
+    for release in newest() {
+        let subject = server(release, SMALL);
+        for moment in moments() {
+            for signal in ["KILL", "INT"] {
+                let started = subject.account_call("").start();
+                std::thread::sleep(moment);
+                started.signal(signal);
+                let ran = started.wait();
+                assert!(subject.runs_on(), "{signal} after {moment:?}: it stands still");
+                assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+            }
+        }
+        assert!(subject.answers());
+        assert_closes(&subject.account(), 5);
+    }
+}
+
+#[test]
+fn accounts_at_the_same_time_do_not_disturb_each_other() {
+    for release in newest() {
+        let subject = server(release, SMALL);
+        let started: Vec<_> = (0..3).map(|_| subject.account_call("--json").start()).collect();
+        for each in started {
+            let ran = each.wait().expect(0);
+            assert_closes(account_of(&ran).mark.account.as_ref().unwrap(), 5);
+        }
+        assert!(subject.runs_on() && subject.answers());
+    }
+}
+
+#[test]
+fn a_stopped_subject_stays_stopped() {
+    for release in newest() {
+        let subject = server(release, SMALL);
+        let signal = |name: &str| Command::new("kill").args([name, &subject.pid().to_string()]).status().unwrap();
+        assert!(signal("-STOP").success());
+        let started = subject.account_call("--json").start();
+        // Whether it can be told without the JVM's answers or not: who stopped it decides when it goes on.
+        let ran = started.wait();
+        assert!(matches!(ran.code(), Some(0 | 3 | 4)) && !ran.stderr.contains("panicked"), "{}", ran.stderr);
+        let state = loadline::subject::processes::Process::read(subject.pid()).unwrap().state;
+        assert_eq!(state, 'T', "{}", ran.stderr);
+        assert!(signal("-CONT").success());
+        assert!(subject.answers());
+    }
+}

@@ -1,0 +1,224 @@
+//! A JVM that stands by itself: started without Loadline, talked to line by line, ended by its own pid.
+
+use crate::invocation::{Call, GONE_WITHIN, LONG, Permit, Ran, jdk};
+use loadline::clock::Clock;
+use loadline::observe::procfs;
+use loadline::observe::smaps::{self, Smaps};
+use loadline::record::{AccountDocument, AccountRecord};
+use loadline::subject::processes::{self, Process};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
+/// Options and settings of a user's that would change what is held.
+const FOREIGN: [&str; 5] =
+    ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "MALLOC_ARENA_MAX", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"];
+
+/// One to be started.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    release: u32,
+    options: String,
+    env: Vec<(String, String)>,
+    before: Vec<String>,
+}
+
+impl Plan {
+    /// On this release, with these JVM options.
+    pub(crate) fn on(release: u32, options: &str) -> Self {
+        Self { release, options: options.to_owned(), env: Vec::new(), before: Vec::new() }
+    }
+
+    /// With an environment variable.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Below another program, which ends with it.
+    pub(crate) fn below(mut self, before: &[&str]) -> Self {
+        self.before = before.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
+    /// Starts the subject. `{port}` in its arguments is a free port, `{folder}` a folder that lasts as long as it.
+    pub(crate) fn start(self, subject: &str, arguments: &str) -> Standing {
+        let permit = Permit::one();
+        let (folder, jdk) = (tempfile::tempdir().unwrap(), jdk(self.release).unwrap());
+        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let java = jdk.java.display().to_string();
+        let class = format!("loadline.subjects.{subject}");
+        let mut words: Vec<String> = self.before.clone();
+        words.push(java);
+        words.extend(self.options.split_whitespace().map(str::to_owned));
+        words.extend(["-cp".to_owned(), env!("LOADLINE_TEST_SUBJECTS_JAR").to_owned(), class]);
+        let arguments = arguments.replace("{port}", &port.to_string());
+        let arguments = arguments.replace("{folder}", &folder.path().display().to_string());
+        words.extend(arguments.split_whitespace().map(str::to_owned));
+
+        let mut command = Command::new(&words[0]);
+        for name in FOREIGN {
+            command.env_remove(name);
+        }
+        command.args(&words[1..]).envs(self.env).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let stderr = File::create(folder.path().join("stderr")).unwrap();
+        let mut child = command.stderr(stderr).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        let pid = child.id();
+        Standing { child, lines, folder, home: jdk.home, pid, port, _permit: permit }
+    }
+}
+
+/// A subject that runs; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    folder: TempDir,
+    home: PathBuf,
+    pid: u32,
+    port: u16,
+    _permit: Permit,
+}
+
+impl Standing {
+    /// Of the JVM.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The figures of its next line, which must begin with this word.
+    pub(crate) fn says(&mut self, word: &str) -> Figures {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        let figures = line.strip_prefix(word).unwrap_or_else(|| {
+            let stderr = std::fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default();
+            panic!("it says `{}`, not `{word} …`:\n{stderr}", line.trim_end())
+        });
+        let pairs = figures.split_whitespace().filter_map(|pair| pair.split_once('='));
+        Figures(pairs.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect())
+    }
+
+    /// Gives it the line it waits for.
+    pub(crate) fn go_on(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    }
+
+    /// Whether it answers a request; waits for it, as a server does not say when it is ready.
+    pub(crate) fn answers(&self) -> bool {
+        let ask = || -> std::io::Result<String> {
+            let mut peer = TcpStream::connect(("127.0.0.1", self.port))?;
+            peer.set_read_timeout(Some(LONG))?;
+            peer.write_all(b"GET /hello HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+            let mut answer = String::new();
+            peer.read_to_string(&mut answer)?;
+            Ok(answer)
+        };
+        within(LONG, || ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 20")))
+    }
+
+    /// The same with the process as a child of what was started.
+    pub(crate) fn in_child(mut self) -> Self {
+        let parent = self.child.id();
+        let java = || processes::all().into_iter().find(|process| process.parent == parent && process.name == "java");
+        assert!(within(LONG, || java().is_some()), "no JVM below {parent}");
+        self.pid = java().unwrap().pid;
+        self
+    }
+
+    /// Whether it runs, stopped by nobody; a moment is granted to whoever has to let it go.
+    pub(crate) fn runs_on(&self) -> bool {
+        within(GONE_WITHIN, || Process::read(self.pid).is_some_and(|process| "SRD".contains(process.state)))
+    }
+
+    /// `loadline account` on it.
+    pub(crate) fn account_call(&self, options: &str) -> Call {
+        Call::verb(&format!("account {} {options}", self.pid)).beside()
+    }
+
+    /// Its account, whole; it must run on.
+    pub(crate) fn document(&self, options: &str) -> AccountDocument {
+        let ran = self.account_call(&format!("--json {options}")).run().expect(0);
+        assert!(self.runs_on(), "{:?}", Process::read(self.pid));
+        account_of(&ran)
+    }
+
+    /// Who holds its pages.
+    pub(crate) fn account(&self) -> AccountRecord {
+        self.document("").mark.account.unwrap()
+    }
+
+    /// As the kernel adds it up.
+    pub(crate) fn rss_bytes(&self) -> u64 {
+        smaps::read_rollup(&self.proc(), &Clock::start()).unwrap().value.rss.0
+    }
+
+    /// Every mapping with its weight.
+    pub(crate) fn smaps(&self) -> Smaps {
+        smaps::read(&self.proc(), &Clock::start()).unwrap().value
+    }
+
+    fn proc(&self) -> procfs::Process {
+        procfs::Process::open(self.pid).unwrap()
+    }
+
+    /// A command of the JDK's own `jcmd`; `None` where it has none.
+    pub(crate) fn jcmd(&self, command: &str) -> Option<String> {
+        let jcmd = self.home.join("bin/jcmd");
+        if !jcmd.is_file() {
+            println!("skipped in part, because there is no {}", jcmd.display());
+            return None;
+        }
+        let said = Command::new(jcmd).args([&self.pid.to_string(), command]).output().unwrap();
+        let text = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(said.status.success(), "{text}");
+        Some(text)
+    }
+
+    /// Kills it, without a word of warning.
+    pub(crate) fn kill(&mut self) {
+        // One that has ended cannot be killed, and need not.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The document a call printed.
+pub(crate) fn account_of(ran: &Ran) -> AccountDocument {
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|cause| panic!("{cause}: {}", ran.stdout))
+}
+
+/// Whether it comes true in this time.
+fn within(time: Duration, holds: impl Fn() -> bool) -> bool {
+    let clock = Clock::start();
+    while !holds() {
+        if clock.now() >= time {
+            return false;
+        }
+        std::thread::sleep(LOOK_AGAIN_AFTER);
+    }
+    true
+}
+
+/// What a subject knows of itself.
+#[derive(Debug)]
+pub(crate) struct Figures(HashMap<String, u64>);
+
+impl Figures {
+    /// One that must be there.
+    pub(crate) fn of(&self, name: &str) -> u64 {
+        *self.0.get(name).unwrap_or_else(|| panic!("no {name}: {self:?}"))
+    }
+}
