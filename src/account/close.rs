@@ -5,7 +5,7 @@ use super::evidence::{Said, Seen};
 use super::ledger::{Account, Ledger, Part};
 use super::malloc::{heap_parts, mmapped_parts};
 use super::owner::Owner;
-use super::plan::{Planned, Question, Segment};
+use super::plan::{Plan, Planned, Question, Segment};
 use super::tables::{CodeHeap, Sizes, by_size, ended_stacks};
 use super::tags::{TagNames, TagSum};
 use crate::observe::glibc::MmappedChunk;
@@ -16,18 +16,37 @@ use crate::observe::stacks::ThreadStack;
 use crate::observe::vm_info::Purpose;
 use std::collections::BTreeMap;
 
-/// Everything that is known of ranges of addresses: what the JVM says, where libraries and stacks are, and what only
-/// its size gives away.
+/// What is known of ranges of addresses before memory is read: what the JVM says, where libraries and stacks are.
 pub fn claims(said: &Said, maps: &[Mapping], stacks: &[ThreadStack]) -> Claims {
+    Claims::settle(named(said, maps, stacks))
+}
+
+fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack]) -> Vec<Claim> {
     let mut list = said_by_jvm(said);
     for image in &said.images {
         let owner = if image.path.ends_with("/libjvm.so") { Owner::Libjvm } else { Owner::Libraries };
         list.push(claim(image.start, image.end, owner, "file", &image.path));
     }
     list.extend(stacks.iter().filter_map(|stack| stack_claim(said, maps, stack)));
-    list.extend(by_size(maps, &list, &sizes(said)));
-    let sized = Claims::settle(list.clone());
-    list.extend(ended_stacks(maps, &sized));
+    list
+}
+
+/// The same with what only its size gives away, in what is neither named nor malloc's.
+fn all_claims(said: &Said, seen: &Seen) -> Claims {
+    let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
+    let mut list = named(said, &maps, &seen.stacks);
+    let named = list.len();
+    let heaps = seen.walk.iter().flat_map(|walk| {
+        let walked = walk.heaps.iter().map(|heap| heap.index);
+        walked.chain(walk.errors.iter().map(|error| error.index))
+    });
+    let heaps = heaps.map(|index| &seen.candidates[index].0).map(|candidate| (candidate.start, candidate.end));
+    let chunks = seen.chunks.values().flatten().map(|chunk| (chunk.start, chunk.end));
+    list.extend(heaps.chain(chunks).map(|(start, end)| claim(start, end, Owner::MallocMmapped, "", "")));
+    list.extend(by_size(&maps, &list, &sizes(said)));
+    list.extend(ended_stacks(&maps, &Claims::settle(list.clone())));
+    list.retain(|claim| claim.owner != Owner::MallocMmapped);
+    debug_assert!(list.len() >= named, "only malloc's own are taken out again");
     Claims::settle(list)
 }
 
@@ -72,11 +91,9 @@ fn sizes(said: &Said) -> Sizes {
         reserved: range.end - range.start,
         committed: range.committed_end.unwrap_or(range.start).saturating_sub(range.start),
     });
-    let reserved = said.info.as_ref().and_then(|info| info.heap_reserved).map(|(start, end)| end - start);
-    let committed = said.heap.map(|heap| heap.committed.0);
     Sizes {
         code_heaps: code_heaps.collect(),
-        heap: committed.zip(reserved),
+        heap: said.info.as_ref().and_then(|info| info.heap_reserved),
         old: said.heap.and_then(|heap| heap.old).map(|(committed, reserved)| (committed.0, reserved.0)),
         regions: regions(said),
         z_mark_stacks: said.heap.is_some_and(|heap| heap.collector == Collector::Z),
@@ -93,7 +110,8 @@ fn regions(said: &Said) -> Option<u64> {
 pub fn close(said: &Said, seen: &Seen) -> Account {
     let names = tag_names(said, seen);
     let mut ledger = Ledger::new(&seen.smaps);
-    for planned in &seen.plan.mappings {
+    let plan = Plan::new(&seen.smaps, &all_claims(said, seen));
+    for planned in &plan.mappings {
         let weight = &seen.smaps.mappings[planned.index].weight;
         let whole = planned.segments.first().and_then(|segment| segment.claim.as_ref());
         match planned.question {
@@ -189,10 +207,12 @@ fn unclaimed(
 }
 
 fn part_of(claim: &Claim, resident: u64, swapped: u64) -> Part {
+    // The Java heap has no parts that say more than its split does.
+    let named = claim.owner != Owner::JavaHeap;
     Part {
         owner: claim.owner,
         kind: claim.kind,
-        name: claim.name.clone(),
+        name: if named { claim.name.clone() } else { String::new() },
         count: 1,
         allocated: None,
         resident,

@@ -28,6 +28,8 @@ pub struct Said {
     pub left_by_last_gc: Option<u64>,
     /// `MaxHeapFreeRatio`, in percent, where it is not the default.
     pub max_heap_free_ratio: Option<u64>,
+    /// The least the Java heap may be (`MinHeapSize`, `-Xms`), where that is known.
+    pub heap_min: Option<u64>,
     /// The libraries in memory.
     pub images: Vec<Image>,
     /// Names of threads by their ids.

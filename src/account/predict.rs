@@ -7,6 +7,9 @@ use crate::observe::pagemap::Run;
 /// `MaxHeapFreeRatio` unless it was set (JDK 11–25).
 const MAX_HEAP_FREE_RATIO: u64 = 70;
 
+/// The least heap that G1 shrinks to unless `-Xms` or `MinHeapSize` says otherwise.
+const HEAP_MIN: u64 = 8 << 20;
+
 /// A prediction with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prediction {
@@ -83,7 +86,7 @@ fn shrunk(said: &Said, runs: &[Run], live: u64, collector: Collector) -> Predict
     };
     let geometry = info.map(|info| info.collector_geometry).unwrap_or_default();
     let region = geometry.region_size.map_or(1 << 20, |bytes| bytes.0).max(4096);
-    let min = geometry.capacity_min.map_or(0, |bytes| bytes.0);
+    let min = said.heap_min.unwrap_or(HEAP_MIN);
     let ratio = said.max_heap_free_ratio.unwrap_or(MAX_HEAP_FREE_RATIO).min(99);
     let keeps = match collector {
         Collector::G1 => (u128::from(live) * 100 / u128::from(100 - ratio)) as u64,

@@ -1,8 +1,9 @@
-//! Ranges that no source names but that their sizes give away: the segment maps of code heaps, tables of the collectors,
+//! Ranges that no source names but that their sizes give away: the segment maps of code heaps, the collectors' tables,
 //! stacks of threads that have ended.
 //!
-//! HotSpot reserves such a table in one piece and commits it from its start, so in the mappings it is a readable and
-//! writable stretch with an inaccessible one behind it, together as long as the table. Only exact lengths count.
+//! A table has a byte for each so many of the heap, is reserved in one piece and committed where the heap is. So its
+//! mappings are those of the heap, made smaller: committed stretches and holes between them, of exact lengths. (The JVM
+//! would name some of them in `VM.info`, but that reply costs it 4 to 5 MB for good.)
 
 use super::claims::{Claim, Claims};
 use super::owner::Owner;
@@ -12,34 +13,74 @@ use std::collections::BTreeSet;
 const PAGE: u64 = 4096;
 /// The longest guard in front of a stack: HotSpot's zones take 16 to 80 KiB.
 const GUARD_MAX: u64 = 128 << 10;
-
-/// The most that may lie before a table in an unclaimed stretch.
-const BESIDE_MAX: u64 = 128 << 10;
+/// The most that may lie before a table in a stretch that nobody claims.
+const BESIDE_MAX: u64 = 1 << 20;
 
 /// A code heap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CodeHeap {
     /// Its name.
-    pub name: String,
+    pub(super) name: String,
     /// Bytes reserved.
-    pub reserved: u64,
+    pub(super) reserved: u64,
     /// Bytes committed.
-    pub committed: u64,
+    pub(super) committed: u64,
 }
 
 /// What the lengths of tables follow from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Sizes {
     /// The code heaps; a segment map has a byte for each `CodeCacheSegmentSize` (128, without tiers 64).
-    pub code_heaps: Vec<CodeHeap>,
-    /// What is committed of the Java heap, and reserved: G1's tables have a byte for each 512, its bitmaps one for each 64.
-    pub heap: Option<(u64, u64)>,
-    /// The same of the old generation of Serial or Parallel: a byte for each 512 to find where objects start.
-    pub old: Option<(u64, u64)>,
+    pub(super) code_heaps: Vec<CodeHeap>,
+    /// The Java heap as reserved: first address, and first address behind.
+    pub(super) heap: Option<(u64, u64)>,
+    /// The old generation of Serial or Parallel: bytes committed and reserved.
+    pub(super) old: Option<(u64, u64)>,
     /// How many regions G1's heap may have; `G1FromCardCache` has a row for each.
-    pub regions: Option<u64>,
+    pub(super) regions: Option<u64>,
     /// ZGC on JDK 11, which keeps its mark stacks at 0x150000000000.
-    pub z_mark_stacks: bool,
+    pub(super) z_mark_stacks: bool,
+}
+
+/// A table: where it is committed, as offsets, and how long it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Table {
+    runs: Vec<(u64, u64)>,
+    length: u64,
+    name: &'static str,
+}
+
+impl Table {
+    /// A byte for each `each` of something that is committed in `runs` and `length` long.
+    fn of(runs: &[(u64, u64)], length: u64, each: u64, name: &'static str) -> Option<Self> {
+        let mut smaller: Vec<(u64, u64)> = Vec::new();
+        for (start, end) in runs {
+            let (start, end) = (start / each / PAGE * PAGE, (end / each).checked_next_multiple_of(PAGE)?);
+            match smaller.last_mut() {
+                Some(last) if last.1 >= start => last.1 = last.1.max(end),
+                _ => smaller.push((start, end)),
+            }
+        }
+        let length = (length / each).checked_next_multiple_of(PAGE)?;
+        // Shorter ones could be anything.
+        let long = length >= 16 * PAGE && smaller.iter().map(|(start, end)| end - start).sum::<u64>() >= 4 * PAGE;
+        (long && smaller.last()?.1 <= length).then_some(Self { runs: smaller, length, name })
+    }
+
+    /// The same with a last page that stands guard (card tables of Serial and Parallel up to JDK 21).
+    fn guarded(mut self) -> Self {
+        let end = self.length + PAGE;
+        match self.runs.last_mut() {
+            Some(last) if last.1 == self.length => last.1 = end,
+            _ => self.runs.push((self.length, end)),
+        }
+        self.length = end;
+        self
+    }
+
+    fn is_full(&self) -> bool {
+        self.runs == [(0, self.length)]
+    }
 }
 
 /// Claims on what only its size gives away. `known` are the claims so far.
@@ -48,7 +89,7 @@ pub(super) struct Sizes {
 pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<Claim> {
     let mut found = Vec::new();
     let claims = Claims::settle(known.to_vec());
-    let tables = gc_tables(maps, &claims, sizes);
+    let tables = gc_tables(maps, sizes);
     let anonymous = || maps.iter().enumerate().filter(|(_, mapping)| is_anonymous(mapping));
     for (n, mapping) in anonymous() {
         if sizes.z_mark_stacks && mapping.start == 0x1500_0000_0000 {
@@ -56,7 +97,8 @@ pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<C
         }
         if let Some(hole) = maps.get(n + 1).filter(|next| next.start == mapping.end && is_inaccessible(next)) {
             found.extend(segment_map(mapping, hole, &claims, sizes));
-            found.extend(committed_in_part([mapping, hole], maps.get(n + 2), &claims, &tables));
+            let laid = tables.iter().find_map(|table| laid_out(&maps[n..], table, &claims));
+            found.extend(laid.into_iter().flatten());
         }
     }
     let claims = Claims::settle([known, &found].concat());
@@ -84,78 +126,78 @@ fn is_free(claims: &Claims, start: u64, end: u64) -> bool {
 }
 
 /// The map of a code heap's segments: committed for what is committed of the heap, reserved for all of it.
-fn segment_map(mapping: &Mapping, next: &Mapping, claims: &Claims, sizes: &Sizes) -> Option<Claim> {
-    let fits = |heap: &&CodeHeap, segment: u64| {
-        let reserved = (heap.reserved / segment).next_multiple_of(PAGE);
-        let committed = (heap.committed / segment).next_multiple_of(PAGE);
+fn segment_map(mapping: &Mapping, hole: &Mapping, claims: &Claims, sizes: &Sizes) -> Option<Claim> {
+    let fits = |heap: &CodeHeap, segment: u64| {
+        let reserved = (heap.reserved / segment).checked_next_multiple_of(PAGE)?;
+        let committed = (heap.committed / segment).checked_next_multiple_of(PAGE)?;
         let start = mapping.end.checked_sub(committed)?;
-        let fits = committed > 0 && start >= mapping.start && start + reserved == next.end;
+        let fits = committed > 0 && start >= mapping.start && start.checked_add(reserved)? == hole.end;
         (fits && is_free(claims, start, mapping.end)).then_some(start)
     };
     sizes.code_heaps.iter().find_map(|heap| {
-        let start = [128, 64].into_iter().find_map(|segment| fits(&heap, segment))?;
+        let start = [128, 64].into_iter().find_map(|segment| fits(heap, segment))?;
         Some(claim(start, mapping.end, Owner::CodeCache, "code_heap", &format!("segment map of {}", heap.name)))
     })
 }
 
-/// A table of a collector.
-struct Table {
-    /// How much of it is committed.
-    committed: u64,
-    /// Of how much.
-    reserved: u64,
-    /// How much is committed from its start on; the rest at its end, for the archived objects at the end of G1's heap.
-    first: u64,
-    name: &'static str,
-}
-
-fn gc_tables(maps: &[Mapping], claims: &Claims, sizes: &Sizes) -> Vec<Table> {
-    let per = |of: Option<(u64, u64)>, each: u64, first: Option<u64>, name| {
-        let (committed, reserved) = of?;
-        let table = |bytes: u64| (bytes / each).checked_next_multiple_of(PAGE);
-        let (committed, reserved) = (table(committed)?, table(reserved)?);
-        Some(Table { committed, reserved, first: first.unwrap_or(committed).min(committed), name })
-    };
-    let tables = [
-        per(sizes.heap, 512, card_table_first(maps, claims), "a byte for each 512 of the heap"),
-        per(sizes.old, 512, None, "a byte for each 512 of the old generation"),
-        per(sizes.heap, 64, None, "a byte for each 64 of the heap"),
-    ];
-    // Shorter ones could be anything.
-    let is_long = |table: &Table| table.committed >= 4 * PAGE && table.reserved >= 16 * PAGE;
-    tables.into_iter().flatten().filter(is_long).collect()
-}
-
-/// How much of the card table, which the JVM names, is committed from its start on.
-fn card_table_first(maps: &[Mapping], claims: &Claims) -> Option<u64> {
-    let cards = claims.all().iter().find(|claim| claim.name == "card table")?;
-    let mapping = maps.iter().find(|mapping| mapping.start <= cards.start && cards.start < mapping.end)?;
-    is_anonymous(mapping).then(|| mapping.end.min(cards.end) - cards.start)
-}
-
-/// A table that is not committed in full: between or behind its parts lies an inaccessible stretch as long as what is
-/// missing.
-fn committed_in_part(
-    [mapping, hole]: [&Mapping; 2],
-    behind: Option<&Mapping>,
-    claims: &Claims,
-    tables: &[Table],
-) -> Vec<Claim> {
-    let fits = |table: &&Table| {
-        let start = mapping.end.checked_sub(table.first).filter(|start| *start >= mapping.start);
-        hole.size().0 == table.reserved - table.committed.min(table.reserved)
-            && start.is_some_and(|start| is_free(claims, start, mapping.end))
-    };
-    let Some(table) = tables.iter().filter(|table| table.committed < table.reserved).find(fits) else {
-        return Vec::new();
-    };
-    let mut found = vec![claim(mapping.end - table.first, mapping.end, Owner::Gc, "table", table.name)];
-    let end = hole.end.saturating_add(table.committed - table.first);
-    let last = behind.filter(|last| last.start == hole.end && is_anonymous(last) && end <= last.end);
-    if last.is_some_and(|_| is_free(claims, hole.end, end)) {
-        found.push(claim(hole.end, end, Owner::Gc, "table", table.name));
+/// The tables that a heap like this may have: card table and offset table (a byte for each 512), G1's and Parallel's
+/// bitmaps (a bit for each 8 bytes, so a byte for each 64; Parallel's two in one piece), the old generation's offsets.
+fn gc_tables(maps: &[Mapping], sizes: &Sizes) -> Vec<Table> {
+    let mut tables = Vec::new();
+    if let Some((start, end)) = sizes.heap {
+        let runs = committed(maps, start, end);
+        let of = |each, name| Table::of(&runs, end - start, each, name);
+        tables.extend(of(512, "a byte for each 512 of the heap"));
+        tables.extend(of(512, "a byte for each 512 of the heap").map(Table::guarded));
+        tables.extend(of(64, "a byte for each 64 of the heap"));
+        tables.extend(of(32, "a byte for each 32 of the heap"));
     }
-    found
+    if let Some((committed, reserved)) = sizes.old {
+        tables.extend(Table::of(&[(0, committed)], reserved, 512, "a byte for each 512 of the old generation"));
+    }
+    tables
+}
+
+/// Where the heap is committed, as offsets from its start.
+fn committed(maps: &[Mapping], start: u64, end: u64) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for mapping in maps.iter().filter(|mapping| mapping.start < end && mapping.end > start) {
+        if !is_inaccessible(mapping) {
+            let run = (mapping.start.max(start) - start, mapping.end.min(end) - start);
+            match runs.last_mut() {
+                Some(last) if last.1 == run.0 => last.1 = run.1,
+                _ => runs.push(run),
+            }
+        }
+    }
+    runs
+}
+
+/// The committed parts of a table whose first part ends with the first of these mappings, if the mappings are laid out
+/// as the table is.
+fn laid_out(maps: &[Mapping], table: &Table, claims: &Claims) -> Option<Vec<Claim>> {
+    let first = maps.first()?;
+    let (_, first_end) = *table.runs.first().filter(|run| run.0 == 0 && run.1 < table.length)?;
+    let base = first.end.checked_sub(first_end).filter(|base| *base >= first.start)?;
+    let mut found = Vec::new();
+    let mut rest = maps;
+    for (n, (run_start, run_end)) in table.runs.iter().enumerate() {
+        let (start, end) = (base.checked_add(*run_start)?, base.checked_add(*run_end)?);
+        let here = rest.first()?;
+        let last = n + 1 == table.runs.len();
+        // A part ends where its mapping ends, except the last one, if it ends the table.
+        let ends = here.end == end || last && *run_end == table.length && here.end >= end;
+        let begins = here.start == start || n == 0 && here.start <= start;
+        (is_anonymous(here) && begins && ends && is_free(claims, start, end)).then_some(())?;
+        found.push(claim(start, end, Owner::Gc, "table", table.name));
+        if *run_end < table.length {
+            let hole = rest.get(1)?;
+            let hole_end = base.checked_add(table.runs.get(n + 1).map_or(table.length, |next| next.0))?;
+            (is_inaccessible(hole) && hole.start == end && hole.end == hole_end).then_some(())?;
+            rest = &rest[2..];
+        }
+    }
+    Some(found)
 }
 
 /// Tables that are committed in full: what nobody claims of the mapping is a whole number of them, or ends with them
@@ -168,17 +210,17 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
         at = taken.end;
     }
     free.push((at, mapping.end));
-    let full: Vec<&Table> = tables.iter().filter(|table| table.committed == table.reserved).collect();
+    let full: Vec<&Table> = tables.iter().filter(|table| table.is_full()).collect();
     let whole = |(start, end): (u64, u64)| {
         let length = end.saturating_sub(start);
         if length > 0 && from_card_cache(sizes).any(|cache| cache == length) {
             return Some(claim(start, end, Owner::Gc, "table", "cards that were looked at last"));
         }
-        let number = |table: &&&Table| length / table.reserved;
-        let beside = |table: &&&Table| length % table.reserved;
-        let fits = |table: &&&Table| (1..=3).contains(&number(table)) && beside(table) <= BESIDE_MAX;
+        let number = |table: &&&Table| length / table.length;
+        let beside = |table: &&&Table| length % table.length;
+        let fits = |table: &&&Table| (1..=3).contains(&number(table)) && beside(table) <= BESIDE_MAX.min(table.length / 2);
         let table = full.iter().filter(fits).min_by_key(beside)?;
-        Some(claim(end - number(&table) * table.reserved, end, Owner::Gc, "table", table.name))
+        Some(claim(end - number(&table) * table.length, end, Owner::Gc, "table", table.name))
     };
     free.into_iter().filter_map(whole).collect()
 }
@@ -196,10 +238,9 @@ fn from_card_cache(sizes: &Sizes) -> impl Iterator<Item = u64> {
 pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims) -> Vec<Claim> {
     let spans = |n: usize| {
         let mapping = &maps[n];
-        let guard = n
-            .checked_sub(1)
-            .map(|before| &maps[before])
-            .filter(|before| before.end == mapping.start && is_inaccessible(before) && before.size().0 <= GUARD_MAX);
+        let guard = n.checked_sub(1).map(|before| &maps[before]).filter(|before| {
+            before.end == mapping.start && is_inaccessible(before) && before.size().0 <= GUARD_MAX
+        });
         (mapping.size().0 + guard.map_or(0, |guard| guard.size().0), guard.is_some())
     };
     let is_stack = |n: usize| {
@@ -208,13 +249,8 @@ pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims) -> Vec<Claim> {
         matches!(inside, [one] if one.owner == Owner::ThreadStacks)
     };
     let anonymous: Vec<usize> = (0..maps.len()).filter(|n| is_anonymous(&maps[*n])).collect();
-    let known: BTreeSet<u64> = anonymous
-        .iter()
-        .filter(|n| is_stack(**n))
-        .map(|n| spans(*n))
-        .filter(|(_, guard)| *guard)
-        .map(|(span, _)| span)
-        .collect();
+    let living = anonymous.iter().filter(|n| is_stack(**n)).map(|n| spans(*n));
+    let known: BTreeSet<u64> = living.filter(|(_, guarded)| *guarded).map(|(span, _)| span).collect();
     let ended = |n: &&usize| {
         let mapping = &maps[**n];
         let (span, guarded) = spans(**n);
@@ -222,11 +258,8 @@ pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims) -> Vec<Claim> {
         is_free(claims, mapping.start, mapping.end) && (whole(span) || known.contains(&mapping.size().0))
     };
     let name = "threads that have ended";
-    anonymous
-        .iter()
-        .filter(ended)
-        .map(|n| claim(maps[*n].start, maps[*n].end, Owner::ThreadStacks, "thread", name))
-        .collect()
+    let stack = |n: &usize| claim(maps[*n].start, maps[*n].end, Owner::ThreadStacks, "thread", name);
+    anonymous.iter().filter(ended).map(stack).collect()
 }
 
 #[cfg(test)]
@@ -234,30 +267,45 @@ mod tests {
     use super::*;
     use crate::observe::maps::parse;
 
-    fn settled(claims: Vec<Claim>) -> Claims {
-        Claims::settle(claims)
-    }
-
-    /// Lengths as seen on JDK 17 with a code heap of 120,036 KiB, 2.4 MiB of it committed, and a heap of 1 GiB.
+    /// Lengths as seen on JDK 17 with a code heap of 120,036 KiB, 2.4 MiB of it committed, and a heap of 1 GiB, of which
+    /// the first 370 and, for archived objects, the last 8 MiB are committed.
     #[test]
-    fn tables_are_known_by_their_lengths() {
+    fn tables_are_laid_out_as_the_heap_is() {
         let maps = parse(
-            "7f0000000000-7f0000005000 rw-p 0 00:00 0\n7f0000005000-7f00000eb000 ---p 0 00:00 0\n\
-             7f553b000000-7f553b0bd000 rw-p 0 00:00 0\n7f553b0bd000-7f553b200000 ---p 0 00:00 0\n\
-             7f6000000000-7f6000200000 rw-p 0 00:00 0\n7f7000000000-7f7000201000 rw-p 0 00:00 0\n\
-             7f8000000000-7f80001f0000 rw-p 0 00:00 0\n7f80001f0000-7f8000200000 ---p 0 00:00 0\n",
+            "40000000-57200000 rw-p 0 00:00 0\n57200000-7f800000 ---p 0 00:00 0\n7f800000-80000000 rw-p 0 00:00 0\n\
+             7f0000000000-7f0000005000 rw-p 0 00:00 0\n7f0000005000-7f00000eb000 ---p 0 00:00 0\n\
+             7f553afff000-7f553b0b9000 rw-p 0 00:00 0\n7f553b0b9000-7f553b1fc000 ---p 0 00:00 0\n\
+             7f553b1fc000-7f553b2b9000 rw-p 0 00:00 0\n7f553b2b9000-7f553b3fc000 ---p 0 00:00 0\n\
+             7f553b3fc000-7f553b400000 rw-p 0 00:00 0\n\
+             7f8000000000-7f80000b9000 rw-p 0 00:00 0\n7f80000b9000-7f8000200000 ---p 0 00:00 0\n",
         );
         let heap = CodeHeap { name: "profiled nmethods".into(), reserved: 120_036 << 10, committed: 2496 << 10 };
-        let sizes = Sizes { code_heaps: vec![heap], heap: Some((378 << 20, 1 << 30)), ..Sizes::default() };
-        let found = by_size(&maps, &[], &sizes);
+        let sizes = Sizes { code_heaps: vec![heap], heap: Some((1 << 30, 2 << 30)), ..Sizes::default() };
+        let found = by_size(&maps, &[claim(1 << 30, 2 << 30, Owner::JavaHeap, "", "")], &sizes);
         let found: Vec<_> = found.iter().map(|claim| (claim.start, claim.end, claim.owner)).collect();
         let (code, gc) = (Owner::CodeCache, Owner::Gc);
-        let expect = [(0x7f00_0000_0000, 0x7f00_0000_5000, code), (0x7f55_3b00_0000, 0x7f55_3b0b_d000, gc)];
+        let expect = [
+            (0x7f00_0000_0000, 0x7f00_0000_5000, code),
+            (0x7f55_3b00_0000, 0x7f55_3b0b_9000, gc),
+            (0x7f55_3b1f_c000, 0x7f55_3b20_0000, gc),
+            (0x7f55_3b20_0000, 0x7f55_3b2b_9000, gc),
+            (0x7f55_3b3f_c000, 0x7f55_3b40_0000, gc),
+        ];
         assert_eq!(found, expect);
+    }
 
-        let full = Sizes { heap: Some((1 << 30, 1 << 30)), ..Sizes::default() };
-        let found = by_size(&maps, &[], &full);
-        assert_eq!(found.iter().map(|claim| claim.start).collect::<Vec<_>>(), [0x7f60_0000_0000, 0x7f70_0000_1000]);
+    #[test]
+    fn full_tables_end_a_stretch() {
+        let maps = parse(
+            "40000000-80000000 rw-p 0 00:00 0\n\
+             7f6000000000-7f6000200000 rw-p 0 00:00 0\n7f7000000000-7f7000201000 rw-p 0 00:00 0\n\
+             7f8000000000-7f80001f0000 rw-p 0 00:00 0\n",
+        );
+        let heap = claim(1 << 30, 2 << 30, Owner::JavaHeap, "", "");
+        let sizes = Sizes { heap: Some((1 << 30, 2 << 30)), ..Sizes::default() };
+        let found = by_size(&maps, &[heap], &sizes);
+        let found: Vec<_> = found.iter().map(|claim| (claim.start, claim.end)).collect();
+        assert_eq!(found, [(0x7f60_0000_0000, 0x7f60_0020_0000), (0x7f70_0000_0000, 0x7f70_0020_1000)]);
     }
 
     #[test]
@@ -268,7 +316,7 @@ mod tests {
              401000-501000 rw-p 0 00:00 0\n601000-604000 rw-p 0 00:00 0\n",
         );
         let living = claim(0x5000, 0x10_1000, Owner::ThreadStacks, "thread", "main");
-        let found = ended_stacks(&maps, &settled(vec![living]));
+        let found = ended_stacks(&maps, &Claims::settle(vec![living]));
         assert_eq!(found.iter().map(|claim| claim.start).collect::<Vec<_>>(), [0x20_5000, 0x40_1000]);
     }
 }

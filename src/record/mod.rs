@@ -194,6 +194,9 @@ pub struct Heap {
     pub committed_bytes: Option<u64>,
     /// Reachable; known only after a full collection.
     pub live_bytes: Option<u64>,
+    /// The most it may become.
+    #[serde(default)]
+    pub max_bytes: Option<u64>,
 }
 
 /// Native Memory Tracking at a mark.

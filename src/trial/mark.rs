@@ -2,7 +2,7 @@
 
 use super::conductor::Trialling;
 use super::event::Event;
-use super::weigh::{Moment, Weigh};
+use super::weigh::{AskNmt, Moment, Weigh};
 use crate::doubt::Doubt;
 use crate::scenario::{MarkPoint, Nmt};
 use std::time::Duration;
@@ -30,8 +30,7 @@ impl Trialling<'_> {
         let live = point == MarkPoint::Collected || point == MarkPoint::Trimmed && collected;
         let weigh = Weigh {
             moment: if live { Moment::Collected } else { Moment::Running },
-            nmt: self.setup.configuration.nmt == Nmt::Summary,
-            since_first: true,
+            nmt: if self.setup.configuration.nmt == Nmt::Summary { AskNmt::WithGrowth } else { AskNmt::No },
             stop: true,
             regions: false,
         };

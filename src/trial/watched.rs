@@ -5,12 +5,14 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
+use crate::observe::heap_info::Collector;
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
 use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
 use crate::observe::vm_version::VmVersion;
 use crate::record::{ChargeRecord, Jvm, Observer};
 use crate::subject::{Complaint, ComplaintKind};
+use crate::units::Bytes;
 
 /// A JVM and the sources it can be read from.
 pub(super) struct Watched {
@@ -26,8 +28,8 @@ pub(super) struct Watched {
     pub(super) baseline: bool,
     /// Why a full collection is more than this JVM does when asked for one, once that is known.
     pub(super) collects_not: Option<&'static str>,
-    /// `MaxHeapFreeRatio` where it is not the default, once that is known.
-    pub(super) max_heap_free_ratio: Option<u64>,
+    /// What bounds the heap when it shrinks, once that is known.
+    pub(super) heap_bounds: HeapBounds,
 }
 
 impl Watched {
@@ -52,7 +54,7 @@ impl Watched {
             attach_tried: false,
             baseline: false,
             collects_not: None,
-            max_heap_free_ratio: None,
+            heap_bounds: HeapBounds::default(),
         })
     }
 
@@ -80,6 +82,21 @@ impl Watched {
         Some(reply.map(|reply| reply.value).map_err(|cause| cause.to_string()))
     }
 
+    /// RSS before the JVM is asked for the first time; `None` later.
+    pub(super) fn first_rss(&self) -> Option<u64> {
+        if self.attach_tried { None } else { self.rss() }
+    }
+
+    /// What RSS has grown by since then: what being asked has cost the JVM, for the most part.
+    pub(super) fn rss_since(&self, before: Option<u64>) -> Option<i64> {
+        self.attach.as_ref()?;
+        Some(self.rss()?.cast_signed() - before?.cast_signed())
+    }
+
+    fn rss(&self) -> Option<u64> {
+        self.process.statm(&self.clock).map(|statm| statm.value.resident.0).ok()
+    }
+
     /// What its cgroup counts, by kind.
     pub(super) fn charge(&self) -> Option<ChargeRecord> {
         let cgroup = self.cgroup.as_ref()?;
@@ -89,6 +106,16 @@ impl Watched {
     /// Whether the process is still the same and alive.
     pub(super) fn lives(&self) -> bool {
         self.process.is_alive()
+    }
+
+    /// What its counters say of it, without asking it.
+    pub(super) fn describe_from_outside(&mut self) -> Jvm {
+        let own = self.counters.as_mut().and_then(|counters| counters.counters(&self.clock).ok());
+        let own = own.map(|reading| reading.value.identity()).unwrap_or_default();
+        self.heap_bounds = HeapBounds::of_arguments(own.vm_args.as_deref().unwrap_or_default());
+        let mut jvm = describe(self.process.pid(), &own, None, None, self.process.exe().ok(), &[]);
+        jvm.options_through = "none_needed".to_owned();
+        jvm
     }
 
     /// What the JVM says of itself, and doubts about options that are not in force as asked.
@@ -103,10 +130,40 @@ impl Watched {
         let version = self.ask("VM.version").and_then(|reply| reply.ok()).and_then(|text| VmVersion::parse(&text).ok());
         let flags = self.ask("VM.flags").and_then(|reply| reply.ok()).map(|text| Flags::parse(&text));
         self.collects_not = flags.as_ref().and_then(collects_not);
-        self.max_heap_free_ratio = super::accounting::max_heap_free_ratio(flags.as_ref());
+        self.heap_bounds = HeapBounds::of(flags.as_ref());
         doubts.extend(flag_doubts(options, flags.as_ref(), complaints));
         let pid = self.process.pid();
         Identity { jvm: describe(pid, &own, version, flags.as_ref(), self.process.exe().ok(), options), flags }
+    }
+}
+
+/// What bounds the Java heap when it shrinks; `None` where the JVM's default holds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct HeapBounds {
+    /// `MinHeapSize`, or where that is not told the initial size, in bytes.
+    pub(super) min: Option<u64>,
+    /// `MaxHeapFreeRatio`, in percent.
+    pub(super) max_free_ratio: Option<u64>,
+}
+
+impl HeapBounds {
+    fn of(flags: Option<&Flags>) -> Self {
+        let number = |name: &str| flags?.get(name)?.parse().ok();
+        Self { min: number("MinHeapSize"), max_free_ratio: number("MaxHeapFreeRatio") }
+    }
+
+    /// From the arguments the JVM was started with.
+    fn of_arguments(arguments: &str) -> Self {
+        let mut bounds = Self::default();
+        for word in arguments.split_whitespace() {
+            let size = |text: &str| text.parse::<Bytes>().ok().map(|bytes| bytes.0);
+            if let Some(text) = word.strip_prefix("-Xms").or(word.strip_prefix("-XX:MinHeapSize=")) {
+                bounds.min = size(text);
+            } else if let Some(text) = word.strip_prefix("-XX:MaxHeapFreeRatio=") {
+                bounds.max_free_ratio = text.parse().ok();
+            }
+        }
+        bounds
     }
 }
 
@@ -163,6 +220,18 @@ fn describe(
         options_through: String::new(),
         flags: flags.map(|flags| flags.list.iter().map(|(name, _)| flags.spelled(name).unwrap_or_default()).collect()),
         allocator: None,
+    }
+}
+
+/// A collector as people write it.
+pub(super) fn collector_title(collector: Collector) -> &'static str {
+    match collector {
+        Collector::Serial => "Serial",
+        Collector::Parallel => "Parallel",
+        Collector::G1 => "G1",
+        Collector::Z => "Z",
+        Collector::Shenandoah => "Shenandoah",
+        Collector::Epsilon => "Epsilon",
     }
 }
 

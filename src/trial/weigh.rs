@@ -26,14 +26,23 @@ pub(super) enum Moment {
     Collected,
 }
 
+/// How Native Memory Tracking is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AskNmt {
+    /// Not at all: it is known to be off.
+    No,
+    /// It is on; growth is counted from the first weighing on, which sets the JVM's own baseline.
+    WithGrowth,
+    /// It may be on; whether it is, is no news.
+    IfOn,
+}
+
 /// How a JVM is weighed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Weigh {
     pub(super) moment: Moment,
-    /// Whether Native Memory Tracking may be on, so that it is worth asking.
-    pub(super) nmt: bool,
-    /// Whether its growth is counted from the first weighing on, which sets the JVM's own baseline.
-    pub(super) since_first: bool,
+    /// Whether Native Memory Tracking is asked, and how.
+    pub(super) nmt: AskNmt,
     /// Whether threads may be held.
     pub(super) stop: bool,
     /// Whether the account lists every mapping.
@@ -45,6 +54,8 @@ pub(super) struct Weigh {
 pub(super) struct Weighing {
     pub(super) mark: Mark,
     pub(super) allocator: Option<String>,
+    /// By its own account of its heap.
+    pub(super) collector: Option<String>,
     pub(super) rss_bytes_peak: Option<u64>,
     /// Reads that failed, in words.
     pub(super) failed: Vec<String>,
@@ -64,15 +75,21 @@ impl Weigh {
         let mut weighing = Weighing::default();
         weighing.mark.name = name.to_owned();
         weighing.read_outside(watched);
+        let before = watched.first_rss();
         watched.attach(observer, doubts);
         let info = heap_info(watched, &mut weighing.failed);
-        weighing.mark.heap = heap(watched, info, self.moment);
-        let nmt = self.nmt.then(|| native_memory(watched, self.since_first, &mut weighing.failed)).flatten();
+        weighing.mark.heap = heap(watched, info.as_ref().map(|(_, info)| *info), self.moment);
+        weighing.collector = info.as_ref().map(|(_, info)| super::watched::collector_title(info.collector).to_owned());
+        let nmt = native_memory(watched, self.nmt, &mut weighing.failed);
         weighing.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
         let mut said =
             accounting::hear(|command| watched.ask(command), info, nmt.map(|(memory, _)| memory), &mut weighing.failed);
         said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
-        said.max_heap_free_ratio = watched.max_heap_free_ratio;
+        said.max_heap_free_ratio = watched.heap_bounds.max_free_ratio;
+        said.heap_min = watched.heap_bounds.min;
+        if let Some(added) = watched.rss_since(before) {
+            observer.attach_rss_bytes = Some(added);
+        }
         weighing.account(self, watched, said, observer, doubts);
         weighing.mark.took_ms = (clock.now_ns() - begin_ns) as f64 / 1e6;
         weighing
@@ -177,9 +194,12 @@ fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: 
     }
 }
 
-fn heap_info(watched: &Watched, failed: &mut Vec<String>) -> Option<HeapInfo> {
+fn heap_info(watched: &Watched, failed: &mut Vec<String>) -> Option<(String, HeapInfo)> {
     let reply = watched.ask("GC.heap_info")?;
-    let parsed = reply.and_then(|text| HeapInfo::parse(&text).map_err(|cause| cause.to_string()));
+    let parsed = reply.and_then(|text| match HeapInfo::parse(&text) {
+        Ok(info) => Ok((text, info)),
+        Err(cause) => Err(cause.to_string()),
+    });
     parsed.map_err(|why| failed.push(why)).ok()
 }
 
@@ -188,7 +208,8 @@ fn heap(watched: &mut Watched, info: Option<HeapInfo>, moment: Moment) -> Heap {
     if let Some(info) = info {
         let used = Some(info.used.0);
         let live_bytes = if moment == Moment::Collected { used } else { None };
-        return Heap { used_bytes: used, committed_bytes: Some(info.committed.0), live_bytes };
+        let (committed_bytes, max_bytes) = (Some(info.committed.0), Some(info.capacity_max.0));
+        return Heap { used_bytes: used, committed_bytes, live_bytes, max_bytes };
     }
     let sample = watched.counters.as_mut().and_then(|counters| counters.sample(&watched.clock).ok());
     let sample = sample.map(|reading| reading.value);
@@ -196,23 +217,27 @@ fn heap(watched: &mut Watched, info: Option<HeapInfo>, moment: Moment) -> Heap {
         used_bytes: sample.map(|sample| sample.heap_used.0),
         committed_bytes: sample.map(|sample| sample.heap_committed.0),
         live_bytes: None,
+        max_bytes: None,
     }
 }
 
-/// The summary, and whether it shows the growth since a baseline. Where growth is wanted, the first weighing sets the
-/// JVM's own baseline.
-fn native_memory(watched: &mut Watched, growth: bool, failed: &mut Vec<String>) -> Option<(NativeMemory, bool)> {
-    let command = match watched.baseline {
-        true => "VM.native_memory summary.diff scale=KB",
-        false => "VM.native_memory summary scale=KB",
+/// The summary, and whether it shows the growth since a baseline.
+fn native_memory(watched: &mut Watched, ask: AskNmt, failed: &mut Vec<String>) -> Option<(NativeMemory, bool)> {
+    let command = match (ask, watched.baseline) {
+        (AskNmt::No, _) => return None,
+        (AskNmt::WithGrowth, true) => "VM.native_memory summary.diff scale=KB",
+        _ => "VM.native_memory summary scale=KB",
     };
-    let mut ask = |command: &str| watched.ask(command)?.map_err(|why| failed.push(why)).ok();
-    let text = ask(command)?;
-    let since_baseline = watched.baseline;
-    let baseline = growth && (watched.baseline || ask("VM.native_memory baseline").is_some());
-    watched.baseline = baseline;
+    let since_baseline = ask == AskNmt::WithGrowth && watched.baseline;
+    let mut reply = |command: &str| watched.ask(command)?.map_err(|why| failed.push(why)).ok();
+    let text = reply(command)?;
+    if ask == AskNmt::WithGrowth {
+        let baseline = watched.baseline || reply("VM.native_memory baseline").is_some();
+        watched.baseline = baseline;
+    }
     match NativeMemory::parse(&text) {
         Ok(memory) => Some((memory, since_baseline)),
+        Err(_) if ask == AskNmt::IfOn => None,
         Err(cause) => {
             failed.push(cause.to_string());
             None

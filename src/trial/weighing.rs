@@ -2,7 +2,7 @@
 
 use super::unweighable::Unweighable;
 use super::watched::Watched;
-use super::weigh::{Moment, Weigh};
+use super::weigh::{AskNmt, Moment, Weigh};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
@@ -42,11 +42,8 @@ impl Weighing {
         let mut watched = Watched::open(pid, true, *clock, &mut doubts)?;
         let mut observer = Observer::default();
         let command = watched.process.cmdline().unwrap_or_default();
-        watched.attach(&mut observer, &mut doubts);
-        let mut identity = watched.identify(&[], &[], &mut doubts);
-        let nmt = identity.flags.as_ref().and_then(|flags| flags.get("NativeMemoryTracking"));
-        let nmt = nmt.is_some_and(|level| level != "off");
-        let weigh = Weigh { moment: Moment::Running, nmt, since_first: false, stop: self.stop, regions: true };
+        let mut jvm = watched.describe_from_outside();
+        let weigh = Weigh { moment: Moment::Running, nmt: AskNmt::IfOn, stop: self.stop, regions: true };
         let weighed = weigh.take(&mut watched, "now", &mut observer, &mut doubts);
         if !watched.lives() {
             let ended = format!("the process with pid {pid} ended while it was read");
@@ -60,9 +57,9 @@ impl Weighing {
         }
         let failed = weighed.failed.into_iter().map(|why| Doubt::ReadFailed { mark: "now".to_owned(), why });
         doubts.extend(failed);
-        identity.jvm.allocator = weighed.allocator;
-        identity.jvm.options_through = "none_needed".to_owned();
-        Ok(Weighed { jvm: identity.jvm, command, mark, doubts })
+        jvm.allocator = weighed.allocator;
+        jvm.collector = weighed.collector;
+        Ok(Weighed { jvm, command, mark, doubts })
     }
 }
 
