@@ -63,7 +63,7 @@ impl Weigh {
         let begin_ns = clock.now_ns();
         let mut weighing = Weighing::default();
         weighing.mark.name = name.to_owned();
-        weighing.from_outside(watched);
+        weighing.read_outside(watched);
         watched.attach(observer, doubts);
         let info = heap_info(watched, &mut weighing.failed);
         weighing.mark.heap = heap(watched, info, self.moment);
@@ -80,7 +80,7 @@ impl Weigh {
 }
 
 impl Weighing {
-    fn from_outside(&mut self, watched: &Watched) {
+    fn read_outside(&mut self, watched: &Watched) {
         match watched.process.status(&watched.clock) {
             Ok(status) => {
                 let (status, mark) = (status.value, &mut self.mark);
