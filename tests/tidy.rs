@@ -56,7 +56,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &["units", "doubt", "scenario", "account", "record", "comparison", "search", "findings"];
 
 /// What a pure module must not name.
-const IMPURE: &[&str] = &["std::fs", "std::net", "std::process", "std::thread", "rustix"];
+const IMPURE: &[&str] = &["std::fs", "std::net", "std::process", "std::thread", "rustix", "nix"];
 
 const COLUMNS_MAX: usize = 120;
 /// What fits on a screen.

@@ -218,7 +218,8 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
         }
         let number = |table: &&&Table| length / table.length;
         let beside = |table: &&&Table| length % table.length;
-        let fits = |table: &&&Table| (1..=3).contains(&number(table)) && beside(table) <= BESIDE_MAX.min(table.length / 2);
+        let fits =
+            |table: &&&Table| (1..=3).contains(&number(table)) && beside(table) <= BESIDE_MAX.min(table.length / 2);
         let table = full.iter().filter(fits).min_by_key(beside)?;
         Some(claim(end - number(&table) * table.length, end, Owner::Gc, "table", table.name))
     };
@@ -238,9 +239,10 @@ fn from_card_cache(sizes: &Sizes) -> impl Iterator<Item = u64> {
 pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims) -> Vec<Claim> {
     let spans = |n: usize| {
         let mapping = &maps[n];
-        let guard = n.checked_sub(1).map(|before| &maps[before]).filter(|before| {
-            before.end == mapping.start && is_inaccessible(before) && before.size().0 <= GUARD_MAX
-        });
+        let guard = n
+            .checked_sub(1)
+            .map(|before| &maps[before])
+            .filter(|before| before.end == mapping.start && is_inaccessible(before) && before.size().0 <= GUARD_MAX);
         (mapping.size().0 + guard.map_or(0, |guard| guard.size().0), guard.is_some())
     };
     let is_stack = |n: usize| {

@@ -208,7 +208,7 @@ pub(super) struct TrialOptions {
     /// CPUs of the load engine and the rest of Loadline
     #[arg(long, value_name = "CPUS")]
     pub(super) load_cpus: Option<Cpus>,
-    /// When to weigh: start,warm,loaded,rested,collected [default: all]
+    /// When to weigh: start,warm,loaded,rested,collected,trimmed [default: all but trimmed]
     #[arg(long, value_name = "MARKS")]
     pub(super) marks: Option<String>,
     /// How long to rest after the load [default: 5s]

@@ -35,9 +35,10 @@ fn every_result_is_as_described() {
 
 #[test]
 fn the_results_schema_describes_nothing_else() {
-    // The sealed archive has every field of its time; those of accounts came later.
+    // The sealed archive has every field of its time; accounts and the doubts about them came later.
     let mut accounted = document("archives/account");
     accounted["trials"][0]["marks"][0] = json!(made_up().mark);
+    accounted["trials"][0]["doubts"] = doubts().into_iter().map(|doubt| json!(DoubtRecord::from(doubt))).collect();
     let full = [document("sealed/version-1"), accounted];
     assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0]);
 }
@@ -118,6 +119,12 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::CountersMissing { why: why() },
         Doubt::AttachMissing { why: why() },
         Doubt::ReadFailed { mark: "warm".to_owned(), why: why() },
+        Doubt::AccountPartial { mark: "warm".to_owned(), why: why() },
+        Doubt::MallocUnsplit { mark: "warm".to_owned(), unsplit_bytes: 1, why: why() },
+        Doubt::Unexplained { mark: "warm".to_owned(), unexplained_bytes: 1, share: 0.01 },
+        Doubt::AccountMoved { mark: "warm".to_owned(), moved_bytes: 1 },
+        Doubt::HeapMultiMapped { rss_bytes: 3, pss_bytes: 1 },
+        Doubt::HugePagesInUse { huge_bytes: 1 },
         Doubt::OutOfMemoryError { error: "java.lang.OutOfMemoryError: Java heap space".to_owned() },
         Doubt::SeveralJvms { pid: 1, others: vec![2] },
         Doubt::LogIncomplete { why: why() },
@@ -142,9 +149,15 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::CountersMissing { .. } => 12,
         Doubt::AttachMissing { .. } => 13,
         Doubt::ReadFailed { .. } => 14,
-        Doubt::OutOfMemoryError { .. } => 15,
-        Doubt::SeveralJvms { .. } => 16,
-        Doubt::LogIncomplete { .. } => 17,
+        Doubt::AccountPartial { .. } => 15,
+        Doubt::MallocUnsplit { .. } => 16,
+        Doubt::Unexplained { .. } => 17,
+        Doubt::AccountMoved { .. } => 18,
+        Doubt::HeapMultiMapped { .. } => 19,
+        Doubt::HugePagesInUse { .. } => 20,
+        Doubt::OutOfMemoryError { .. } => 21,
+        Doubt::SeveralJvms { .. } => 22,
+        Doubt::LogIncomplete { .. } => 23,
     }
 }
 
@@ -254,6 +267,7 @@ fn what_is_right_is_right_for_both() {
     check("connections: 25, ", "");
     check("http: /hello, ", "");
     check("requests: 5000", "requests: 5k");
+    check("marks: [start, loaded]", "marks: [collected, trimmed]");
     check("body: {size: 1k}", "body: {file: a.bin}");
     check("put: /x", "post: /x");
     check(", body: {size: 1k}", ", keep_alive: false, timeout: 2s");

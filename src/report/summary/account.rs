@@ -32,7 +32,7 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Summar
             if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
                 blocks.extend(remainders(account).map(Block::Table));
             }
-            blocks.extend(asked.iter().flat_map(|detail| details(account, &document.jvm, *detail)));
+            blocks.extend(asked.iter().flat_map(|detail| details(account, mark.nmt.is_some(), *detail)));
         }
         None => blocks.push(Block::Text(format!(
             "RSS is {}, PSS {}; who holds it could not be told.",
@@ -50,7 +50,7 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
     fact("jvm", jvm_text(&document.jvm));
-    fact("heap", heap_text(&document.mark, &document.jvm));
+    fact("heap", heap_text(&document.mark));
     let malloc = document.mark.account.as_ref().and_then(|account| account.malloc.as_ref());
     if let Some(text) = malloc.map(malloc_text).or(document.jvm.allocator.clone()) {
         fact("malloc", text);
@@ -62,10 +62,8 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
     facts
 }
 
-fn heap_text(mark: &Mark, jvm: &Jvm) -> String {
-    let size = |flag: &String| flag.strip_prefix("-XX:MaxHeapSize=")?.parse().ok();
-    let most: Option<u64> = jvm.flags.iter().flatten().find_map(size);
-    let [used, committed, most] = [mark.heap.used_bytes, mark.heap.committed_bytes, most].map(mib);
+fn heap_text(mark: &Mark) -> String {
+    let [used, committed, most] = [mark.heap.used_bytes, mark.heap.committed_bytes, mark.heap.max_bytes].map(mib);
     format!("{used} MiB used of {committed} committed, {most} at most")
 }
 

@@ -29,14 +29,14 @@ const WORDS_MAX: usize = 36;
 const NAME_MAX: usize = 48;
 
 /// The table of one kind of detail, or why there is none.
-pub(super) fn details(account: &AccountRecord, jvm: &Jvm, detail: Detail) -> Option<Block> {
+pub(super) fn details(account: &AccountRecord, nmt_on: bool, detail: Detail) -> Option<Block> {
     let text = |text: &str| Some(Block::Text(text.to_owned()));
     let found = match detail {
         Detail::Thread => threads(account),
         Detail::File => files(account),
         Detail::Tag => match &account.malloc {
             Some(malloc) if malloc.tagged => tags(account),
-            Some(_) if has_nmt(jvm) => {
+            Some(_) if nmt_on => {
                 return text("NMT is on, but its headers were not found in the chunks of malloc.");
             }
             Some(_) => {
@@ -53,11 +53,6 @@ pub(super) fn details(account: &AccountRecord, jvm: &Jvm, detail: Detail) -> Opt
         (true, Detail::Tag) => text("No chunk of malloc has a tag."),
         (true, Detail::Region) => text("The mappings are not in this document."),
     }
-}
-
-fn has_nmt(jvm: &Jvm) -> bool {
-    let level = |flag: &String| flag.strip_prefix("-XX:NativeMemoryTracking=").map(|level| level != "off");
-    jvm.flags.iter().flatten().find_map(level).unwrap_or(false)
 }
 
 /// Details of a kind with their owners, largest first.
