@@ -96,7 +96,8 @@ fn sizes(said: &Said) -> Sizes {
         heap: said.info.as_ref().and_then(|info| info.heap_reserved),
         old: said.heap.and_then(|heap| heap.old).map(|(committed, reserved)| (committed.0, reserved.0)),
         regions: regions(said),
-        z_mark_stacks: said.heap.is_some_and(|heap| heap.collector == Collector::Z),
+        parallel: said.heap.is_some_and(|heap| heap.collector == Collector::Parallel),
+        z: said.heap.is_some_and(|heap| heap.collector == Collector::Z),
     }
 }
 

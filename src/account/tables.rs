@@ -16,6 +16,11 @@ const GUARD_MAX: u64 = 128 << 10;
 /// The most that may lie before a table in a stretch that nobody claims.
 const BESIDE_MAX: u64 = 1 << 20;
 
+/// Tables of one length that a collector has: G1 up to 17 a card table, an offset table and card counts.
+const SAME_MAX: u64 = 3;
+/// What ZGC without generations reserves for its mark stacks (`ZMarkStackSpaceLimit`, JDK 15–23).
+const Z_MARK_STACKS: u64 = 8 << 30;
+
 /// A code heap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CodeHeap {
@@ -38,8 +43,10 @@ pub(super) struct Sizes {
     pub(super) old: Option<(u64, u64)>,
     /// How many regions G1's heap may have; `G1FromCardCache` has a row for each.
     pub(super) regions: Option<u64>,
-    /// ZGC on JDK 11, which keeps its mark stacks at 0x150000000000.
-    pub(super) z_mark_stacks: bool,
+    /// Parallel: its bitmaps and block table are committed in full from the start.
+    pub(super) parallel: bool,
+    /// ZGC: its mark stacks are at 0x150000000000 on JDK 11, and the start of 8 GiB later.
+    pub(super) z: bool,
 }
 
 /// A table: where it is committed, as offsets, and how long it is.
@@ -92,10 +99,12 @@ pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<C
     let tables = gc_tables(maps, sizes);
     let anonymous = || maps.iter().enumerate().filter(|(_, mapping)| is_anonymous(mapping));
     for (n, mapping) in anonymous() {
-        if sizes.z_mark_stacks && mapping.start == 0x1500_0000_0000 {
+        let hole = maps.get(n + 1).filter(|next| next.start == mapping.end && is_inaccessible(next));
+        let marks = hole.is_some_and(|hole| mapping.size().0 + hole.size().0 == Z_MARK_STACKS);
+        if sizes.z && (marks || mapping.start == 0x1500_0000_0000) {
             found.push(claim(mapping.start, mapping.end, Owner::Gc, "table", "mark stacks"));
         }
-        if let Some(hole) = maps.get(n + 1).filter(|next| next.start == mapping.end && is_inaccessible(next)) {
+        if let Some(hole) = hole {
             found.extend(segment_map(mapping, hole, &claims, sizes));
             let laid = tables.iter().find_map(|table| laid_out(&maps[n..], table, &claims));
             found.extend(laid.into_iter().flatten());
@@ -152,6 +161,12 @@ fn gc_tables(maps: &[Mapping], sizes: &Sizes) -> Vec<Table> {
         tables.extend(of(64, "a byte for each 64 of the heap"));
         tables.extend(of(32, "a byte for each 32 of the heap"));
     }
+    if let Some((start, end)) = sizes.heap.filter(|_| sizes.parallel) {
+        let of = |each, name| Table::of(&[(0, end - start)], end - start, each, name);
+        tables.extend(of(512, "a byte for each 512 of the heap"));
+        tables.extend(of(64, "a byte for each 64 of the heap"));
+        tables.extend(of(32, "a byte for each 32 of the heap"));
+    }
     if let Some((committed, reserved)) = sizes.old {
         tables.extend(Table::of(&[(0, committed)], reserved, 512, "a byte for each 512 of the old generation"));
     }
@@ -193,7 +208,9 @@ fn laid_out(maps: &[Mapping], table: &Table, claims: &Claims) -> Option<Vec<Clai
         if *run_end < table.length {
             let hole = rest.get(1)?;
             let hole_end = base.checked_add(table.runs.get(n + 1).map_or(table.length, |next| next.0))?;
-            (is_inaccessible(hole) && hole.start == end && hole.end == hole_end).then_some(())?;
+            // Several parts in their places are proof enough; then the last hole may be joined with what lies behind.
+            let joined = last && n > 0 && hole.end >= hole_end;
+            (is_inaccessible(hole) && hole.start == end && (hole.end == hole_end || joined)).then_some(())?;
             rest = &rest[2..];
         }
     }
@@ -210,20 +227,27 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
         at = taken.end;
     }
     free.push((at, mapping.end));
-    let full: Vec<&Table> = tables.iter().filter(|table| table.is_full()).collect();
+    let mut full: Vec<&Table> = tables.iter().filter(|table| table.is_full()).collect();
+    full.sort_by_key(|table| table.length);
+    full.dedup_by_key(|table| table.length);
     let whole = |(start, end): (u64, u64)| {
         let length = end.saturating_sub(start);
         if length > 0 && from_card_cache(sizes).any(|cache| cache == length) {
             return Some(claim(start, end, Owner::Gc, "table", "cards that were looked at last"));
         }
-        let number = |table: &&&Table| length / table.length;
-        let beside = |table: &&&Table| length % table.length;
-        let fits =
-            |table: &&&Table| (1..=3).contains(&number(table)) && beside(table) <= BESIDE_MAX.min(table.length / 2);
-        let table = full.iter().filter(fits).min_by_key(beside)?;
-        Some(claim(end - number(&table) * table.length, end, Owner::Gc, "table", table.name))
+        let taken = longest_sum(&full, length);
+        let name = full.iter().rev().find(|table| table.length <= taken)?.name;
+        (length - taken <= BESIDE_MAX.min(taken / 2)).then(|| claim(end - taken, end, Owner::Gc, "table", name))
     };
     free.into_iter().filter_map(whole).collect()
+}
+
+/// The largest sum of lengths, each taken up to [`SAME_MAX`] times, that fits into `length`.
+fn longest_sum(tables: &[&Table], length: u64) -> u64 {
+    let Some((table, others)) = tables.split_last() else { return 0 };
+    let most = (length / table.length).min(SAME_MAX);
+    let sum = |times: u64| times * table.length + longest_sum(others, length - times * table.length);
+    (0..=most).map(sum).max().unwrap_or(0)
 }
 
 /// Lengths that `G1FromCardCache` may have: a pointer and a row of whole 128 bytes for each region, 8 bytes for each

@@ -4,7 +4,7 @@ use super::details::{Detail, details, remainders};
 use super::numbers::{cells, mib};
 use super::owners::{UNEXPLAINED, is_heap, screen_name, what_it_is};
 use super::{Block, Summary, Table, doubts, jvm_text};
-use crate::record::{AccountDocument, AccountRecord, ChargeRecord, Jvm, MallocRecord, Mark, OwnerRecord};
+use crate::record::{AccountDocument, AccountRecord, ChargeRecord, MallocRecord, Mark, OwnerRecord};
 use crate::units::{Bytes, Growth, milliseconds};
 
 /// Owners named in the sentence.

@@ -4,7 +4,7 @@ use super::account::sum;
 use super::numbers::{NONE, kib};
 use super::owners::{is_heap, screen_name};
 use super::{Block, Table};
-use crate::record::{AccountRecord, DetailRecord, Jvm, OwnerRecord, RegionRecord, RemainderRecord};
+use crate::record::{AccountRecord, DetailRecord, OwnerRecord, RegionRecord, RemainderRecord};
 use crate::units::grouped;
 
 /// What an account can be split by.
