@@ -28,6 +28,7 @@ const IS_MMAPPED: u64 = 2;
 const MINSIZE: u64 = 32;
 /// `sizeof (struct malloc_chunk)`, which a trim leaves at the start of a free chunk.
 const CHUNK_STRUCT: u64 = 0x30;
+const IMPOSSIBLE: &str = "a chunk with an impossible size";
 
 /// Bytes of chunks of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,11 +47,11 @@ pub struct Chunks {
 
 impl AddAssign for Chunks {
     fn add_assign(&mut self, other: Self) {
-        self.count += other.count;
-        self.bytes += other.bytes;
-        self.asked += other.asked;
-        self.resident += other.resident;
-        self.swapped += other.swapped;
+        self.count = self.count.saturating_add(other.count);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.asked = self.asked.saturating_add(other.asked);
+        self.resident = self.resident.saturating_add(other.resident);
+        self.swapped = self.swapped.saturating_add(other.swapped);
     }
 }
 
@@ -147,7 +148,7 @@ pub fn walk(memory: &dyn Memory, candidates: &[Candidate]) -> Walk {
             Err((at, why)) => found.errors.push(WalkError { index, at, why }),
         }
     }
-    check_sums(memory, &mut found, candidates, header.is_some());
+    check_sums(memory, &mut found, candidates);
     found
 }
 
@@ -155,8 +156,8 @@ pub fn walk(memory: &dyn Memory, candidates: &[Candidate]) -> Walk {
 fn layout(memory: &dyn Memory, candidates: &[Candidate]) -> Option<u64> {
     let votes = |header: u64| {
         let points_to_itself = |candidate: &&Candidate| {
-            !candidate.main
-                && header_words(memory, candidate).is_some_and(|[arena, ..]| arena == candidate.start + header)
+            let points = |[arena, ..]: [u64; 4]| arena.checked_sub(header) == Some(candidate.start);
+            !candidate.main && header_words(memory, candidate).is_some_and(points)
         };
         candidates.iter().filter(points_to_itself).count()
     };
@@ -184,7 +185,7 @@ fn non_main_heaps(memory: &dyn Memory, candidates: &[Candidate], header: u64) ->
         let owner = candidates.iter().find(|owner| owner.start == base && !owner.main);
         let is_arena = owner.and_then(|owner| header_words(memory, owner)).is_some_and(|[own, ..]| own == arena);
         let sane = arena == base + header && is_arena && size > header && size <= candidate.end - candidate.start;
-        let Some(top) = word(memory, owner, arena + TOP).filter(|_| sane) else { continue };
+        let Some(top) = sane.then(|| word(memory, owner, arena + TOP)).flatten() else { continue };
         // In an arena's own heap the state stands between header and chunks, whose contents are aligned to 16 bytes.
         let first =
             if base == candidate.start { (arena + STATE).next_multiple_of(16) } else { candidate.start + header };
@@ -195,26 +196,26 @@ fn non_main_heaps(memory: &dyn Memory, candidates: &[Candidate], header: u64) ->
 
 /// A word of an arena's state, which lies in the first pages of its own heap.
 fn word(memory: &dyn Memory, owner: Option<&Candidate>, at: u64) -> Option<u64> {
-    let present = owner?.runs.iter().any(|run| !run.swapped && run.start <= at && at + 8 <= run.end);
+    let present = owner?.runs.iter().any(|run| !run.swapped && run.start <= at && run.end.saturating_sub(at) >= 8);
     let mut bytes = [0; 8];
     (present && memory.read(at, &mut bytes)).then(|| u64::from_le_bytes(bytes))
 }
 
 /// `system_mem` of each arena must be the sum of its heaps' sizes; where it is for none, the layout is another one.
-fn check_sums(memory: &dyn Memory, found: &mut Walk, candidates: &[Candidate], layout_known: bool) {
+fn check_sums(memory: &dyn Memory, found: &mut Walk, candidates: &[Candidate]) {
     let mut arenas: Vec<u64> = found.heaps.iter().map(|heap| heap.arena).filter(|arena| *arena != 0).collect();
     arenas.sort_unstable();
     arenas.dedup();
-    let broken: Vec<u64> = found.errors.iter().map(|error| candidates[error.index].start).collect();
     let agrees = |arena: &&u64| {
         let owner = candidates.iter().find(|owner| owner.start == **arena & !(HEAP_MAX - 1));
-        let sum: u64 = found.heaps.iter().filter(|heap| heap.arena == **arena).map(|heap| heap.system).sum();
+        let own = found.heaps.iter().filter(|heap| heap.arena == **arena);
+        let sum = own.fold(0, |sum: u64, heap| sum.saturating_add(heap.system));
         word(memory, owner, **arena + SYSTEM_MEM).is_some_and(|system| system == sum)
     };
     let agreeing = arenas.iter().filter(agrees).count();
     // An arena with a broken heap cannot agree; one caught in the middle of growing may not.
-    let known = arenas.is_empty() && layout_known || agreeing > 0 || agreeing == arenas.len();
-    let nothing_walked = found.heaps.is_empty() && !broken.is_empty();
+    let known = arenas.is_empty() || agreeing > 0;
+    let nothing_walked = found.heaps.is_empty() && !found.errors.is_empty();
     if !known || nothing_walked {
         let why = "the heaps of malloc do not have the layout of glibc 2.27 to 2.42".to_owned();
         found.unknown_layout = Some(why);
@@ -255,7 +256,7 @@ impl<'a> Walker<'a> {
         Self {
             pages: Pages::new(memory, &candidate.runs),
             heap,
-            end: candidate.start + heap.size,
+            end: candidate.start.saturating_add(heap.size),
             mapped_end: candidate.end,
             found,
             tagged: Box::new([Chunks::default(); 256]),
@@ -264,12 +265,16 @@ impl<'a> Walker<'a> {
 
     fn run(mut self) -> Result<HeapWalk, Stop> {
         let start = self.pages.start(self.heap.first);
+        // The size in a header may be shorter than the header.
+        if self.heap.first >= self.end {
+            return Err((self.heap.first, "a heap without room for a chunk"));
+        }
         let own = self.split(start, self.heap.first, 0);
         self.found.live += Chunks { count: 0, ..own };
         let mut at = self.heap.first;
         let mut size = self.size_at(at)?;
         loop {
-            let next = at + (size & !FLAGS);
+            let next = at.checked_add(size & !FLAGS).ok_or((at, IMPOSSIBLE))?;
             if at == self.heap.top || next == self.end {
                 self.top(at);
                 break;
@@ -279,7 +284,7 @@ impl<'a> Walker<'a> {
                 break;
             }
             if size & IS_MMAPPED != 0 || size & !FLAGS < MINSIZE || size & 8 != 0 || next > self.end {
-                return Err((at, "a chunk with an impossible size"));
+                return Err((at, IMPOSSIBLE));
             }
             let next_size = self.size_at(next)?;
             if next_size & PREV_INUSE != 0 {
@@ -300,22 +305,23 @@ impl<'a> Walker<'a> {
         Ok(unit.1)
     }
 
-    /// A heap that was left for a new one ends with two headers of no chunks, 16 and 0 bytes.
+    /// A heap that was left for a new one ends with two headers of no chunks, 16 and 0 bytes; the main one, where
+    /// something else took the memory behind it, with two of 16.
     fn is_fence(&mut self, at: u64, size: u64) -> bool {
-        match size & !FLAGS {
-            0x10 => at + 0x10 == self.end || self.size_at(at + 0x10).is_ok_and(|next| next & !FLAGS <= 0x10),
-            0 => true,
+        match (self.end - at, size & !FLAGS) {
+            (0x20, 0x10) => self.size_at(at + 0x10).is_ok_and(|next| next & !FLAGS <= 0x10),
+            (0x10, 0 | 0x10) => true,
             _ => false,
         }
     }
 
     fn split(&mut self, start: u64, end: u64, asked: u64) -> Chunks {
         let (resident, swapped) = self.pages.backed(start, end);
-        Chunks { count: 1, bytes: end - start, asked, resident, swapped }
+        Chunks { count: 1, bytes: end.saturating_sub(start), asked, resident, swapped }
     }
 
     fn live(&mut self, at: u64, next: u64) {
-        let unit = self.pages.unit(at + 16);
+        let unit = self.pages.unit(at.saturating_add(16));
         let tag = unit.and_then(|(low, high)| nmt_header::tag(low, high, next - at));
         let chunks = self.split(at, next, tag.map_or(0, |tag| tag.asked));
         match tag {
@@ -332,11 +338,12 @@ impl<'a> Walker<'a> {
         }
         let chunks = self.split(at, next, 0);
         self.found.free += chunks;
-        let first = (at + CHUNK_STRUCT).next_multiple_of(Pages::PAGE);
+        let first = Pages::boundary(at.saturating_add(CHUNK_STRUCT));
         let last = next & !(Pages::PAGE - 1);
         // `mtrim` counts whole pages from the first boundary on.
         if first < last {
-            self.found.trimmable += self.pages.backed_apart(first, last).0;
+            let gone = self.pages.backed_apart(first, last).0;
+            self.found.trimmable = self.found.trimmable.saturating_add(gone);
         }
         Ok(())
     }
@@ -346,9 +353,10 @@ impl<'a> Walker<'a> {
         let chunks = self.split(at, self.mapped_end.max(self.end), 0);
         self.found.free += chunks;
         if self.heap.arena == 0 {
-            let kept = (at + MINSIZE + 1).next_multiple_of(Pages::PAGE);
+            let kept = Pages::boundary(at.saturating_add(MINSIZE + 1));
             if kept < self.end {
-                self.found.trimmable += self.pages.backed_apart(kept, self.end).0;
+                let gone = self.pages.backed_apart(kept, self.end).0;
+                self.found.trimmable = self.found.trimmable.saturating_add(gone);
             }
         }
     }
@@ -378,18 +386,23 @@ pub fn mmapped(memory: &dyn Memory, start: u64, end: u64, runs: &[Run]) -> Vec<M
     let mut found = Vec::new();
     let mut at = start;
     while at < end {
-        let Some(next) = pages.next_present(at) else { break };
+        let Some(next) = pages.next_present(at).filter(|next| *next < end) else { break };
         at = next;
         let size = pages.unit(at).filter(|(prev, size)| *prev == 0 && size & FLAGS == IS_MMAPPED).map(|unit| unit.1);
         let size = size.map(|size| size & !FLAGS).filter(|size| size % Pages::PAGE == 0 && *size > 0);
         match size.filter(|size| *size <= end - at) {
             Some(size) => {
-                let tag = pages.unit(at + 16).and_then(|(low, high)| nmt_header::tag_loose(low, high, size));
+                let tag =
+                    pages.unit(at.saturating_add(16)).and_then(|(low, high)| nmt_header::tag_loose(low, high, size));
                 found.push(MmappedChunk { start: at, end: at + size, tag });
                 at += size;
             }
-            None => at += Pages::PAGE,
+            None => at = at.saturating_add(Pages::PAGE),
         }
     }
     found
 }
+
+#[cfg(test)]
+#[path = "glibc_tests.rs"]
+mod tests;

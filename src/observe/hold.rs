@@ -21,6 +21,9 @@ const STOPS_WITHIN: Duration = Duration::from_millis(50);
 const ROUNDS_MAX: usize = 10;
 
 /// A process whose threads stand still until this is dropped.
+///
+/// If the process ends meanwhile, what is left of it is let go only when the holding thread ends: its parent waits till
+/// then. So hold in a thread of its own.
 #[derive(Debug)]
 pub struct Held {
     threads: Vec<Thread>,
@@ -140,3 +143,7 @@ fn refused(why: Errno) -> Unavailable {
     };
     Unavailable::new(SOURCE, why)
 }
+
+#[cfg(test)]
+#[path = "hold_tests.rs"]
+mod tests;

@@ -27,7 +27,7 @@ pub struct Run {
 impl Run {
     /// Length in bytes.
     pub fn size(self) -> u64 {
-        self.end - self.start
+        self.end.saturating_sub(self.start)
     }
 }
 

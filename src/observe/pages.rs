@@ -26,6 +26,11 @@ impl<'a> Pages<'a> {
         Self { memory, runs, cursor: 0, window: Vec::new(), window_start: 0, next_read: Self::PAGE as usize }
     }
 
+    /// The first boundary of pages at or behind `at`, if there is one.
+    pub(super) fn boundary(at: u64) -> u64 {
+        at.checked_next_multiple_of(Self::PAGE).unwrap_or(u64::MAX)
+    }
+
     /// The start of the page at `at`, or of the first run if that is later.
     pub(super) fn start(&self, at: u64) -> u64 {
         self.runs.first().map_or(at, |run| run.start.min(at))
@@ -33,7 +38,7 @@ impl<'a> Pages<'a> {
 
     /// The two words at `at`, a multiple of 16; `None` where the page is not present.
     pub(super) fn unit(&mut self, at: u64) -> Option<(u64, u64)> {
-        let inside = |start: u64, len: usize| at >= start && at - start + 16 <= len as u64;
+        let inside = |start: u64, len: usize| at >= start && (at - start).saturating_add(16) <= len as u64;
         if !inside(self.window_start, self.window.len()) {
             self.fill(at)?;
         }
@@ -45,10 +50,10 @@ impl<'a> Pages<'a> {
 
     fn fill(&mut self, at: u64) -> Option<()> {
         let run = self.run_at(at).filter(|run| !run.swapped)?;
-        let window_end = self.window_start + self.window.len() as u64;
-        let follows = !self.window.is_empty() && at >= self.window_start && at < window_end + Self::PAGE;
+        let window_end = self.window_start.saturating_add(self.window.len() as u64);
+        let follows = !self.window.is_empty() && at >= self.window_start && at - window_end.min(at) < Self::PAGE;
         self.next_read = if follows { (self.next_read * 2).min(WINDOW_MAX) } else { Self::PAGE as usize };
-        let start = at & !(Self::PAGE - 1);
+        let start = (at & !(Self::PAGE - 1)).max(run.start);
         let len = usize::try_from(run.end - start).ok()?.min(self.next_read);
         self.window.resize(len, 0);
         self.window_start = start;
@@ -83,14 +88,14 @@ impl<'a> Pages<'a> {
 
     /// The same without moving on.
     pub(super) fn backed_apart(&self, start: u64, end: u64) -> (u64, u64) {
-        let (mut resident, mut swapped) = (0, 0);
+        let (mut resident, mut swapped) = (0u64, 0u64);
         let from = self.cursor - usize::from(self.cursor > 0);
         for run in self.runs[from..].iter().skip_while(|run| run.end <= start).take_while(|run| run.start < end) {
             let part = run.end.min(end).saturating_sub(run.start.max(start));
             if run.swapped {
-                swapped += part;
+                swapped = swapped.saturating_add(part);
             } else {
-                resident += part;
+                resident = resident.saturating_add(part);
             }
         }
         (resident, swapped)
@@ -101,5 +106,111 @@ impl<'a> Pages<'a> {
         self.seek(at);
         let run = self.runs[self.cursor..].iter().find(|run| !run.swapped)?;
         Some(run.start.max(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    const P: u64 = Pages::PAGE;
+    /// Pages 1 to 3, swapped 3 to 4, 6 to 7, and 100 to 300.
+    const RUNS: [Run; 4] = [run(1, 3, false), run(3, 4, true), run(6, 7, false), run(100, 300, false)];
+
+    const fn run(start: u64, end: u64, swapped: bool) -> Run {
+        Run { start: start * P, end: end * P, swapped }
+    }
+
+    /// Every word is its own address; keeps the reads, in pages, and refuses those outside the present runs.
+    #[derive(Default)]
+    struct Addresses(RefCell<Vec<(u64, u64)>>);
+
+    impl Memory for Addresses {
+        fn read(&self, at: u64, into: &mut [u8]) -> bool {
+            let end = at + into.len() as u64;
+            assert!(RUNS.iter().any(|run| !run.swapped && run.start <= at && end <= run.end), "{at:#x} to {end:#x}");
+            self.0.borrow_mut().push((at / P, end / P));
+            for (n, word) in into.chunks_exact_mut(8).enumerate() {
+                word.copy_from_slice(&(at + 8 * n as u64).to_le_bytes());
+            }
+            true
+        }
+    }
+
+    #[test]
+    fn backed_counts_to_the_byte_at_the_edges_of_runs() {
+        let memory = Addresses::default();
+        let mut pages = Pages::new(&memory, &RUNS);
+        for (start, end, expect) in [
+            (0, P, (0, 0)),
+            (0, P + 1, (1, 0)),
+            (P - 1, P + 1, (1, 0)),
+            (P, 3 * P, (2 * P, 0)),
+            (3 * P - 1, 3 * P + 2, (1, 2)),
+            (3 * P, 3 * P, (0, 0)),
+            (3 * P, 4 * P, (0, P)),
+            (4 * P, 6 * P, (0, 0)),
+            (7 * P - 16, 7 * P + 16, (16, 0)),
+            (0, u64::MAX, (203 * P, P)),
+            // A walk may also go back.
+            (300 * P, u64::MAX, (0, 0)),
+            (2 * P, P, (0, 0)),
+            (2 * P, 2 * P + 5, (5, 0)),
+        ] {
+            assert_eq!(pages.backed(start, end), expect, "{start:#x} to {end:#x}");
+        }
+        // A look ahead moves nothing on.
+        pages.backed(P, 2 * P);
+        assert_eq!(pages.backed_apart(6 * P, 200 * P), (101 * P, 0));
+        assert_eq!(pages.backed_apart(P, 2 * P), (P, 0));
+        assert!(memory.0.borrow().is_empty());
+    }
+
+    #[test]
+    fn next_present_skips_what_is_swapped_or_absent() {
+        let memory = Addresses::default();
+        let mut pages = Pages::new(&memory, &RUNS);
+        for (at, next) in [(0, Some(1)), (1, Some(1)), (2, Some(2)), (3, Some(6)), (4, Some(6)), (7, Some(100))] {
+            assert_eq!(pages.next_present(at * P), next.map(|page: u64| page * P), "{at}");
+        }
+        assert_eq!(pages.next_present(299 * P), Some(299 * P));
+        assert_eq!(pages.next_present(300 * P), None);
+        assert_eq!(pages.next_present(0), Some(P), "back at the start");
+        assert_eq!(Pages::new(&memory, &[]).next_present(0), None);
+    }
+
+    #[test]
+    fn units_are_read_up_to_the_end_of_a_run_and_not_behind() {
+        let memory = Addresses::default();
+        let mut pages = Pages::new(&memory, &RUNS);
+        for at in [P, 3 * P - 16, 6 * P, 7 * P - 16, 100 * P, 300 * P - 16, 2 * P, 150 * P + 4080] {
+            assert_eq!(pages.unit(at), Some((at, at + 8)), "{at:#x}");
+        }
+        for at in [0, P - 16, 3 * P - 8, 3 * P, 4 * P - 16, 4 * P, 6 * P - 16, 7 * P, 300 * P, u64::MAX - 15, u64::MAX]
+        {
+            assert_eq!(pages.unit(at), None, "{at:#x}");
+        }
+    }
+
+    #[test]
+    fn reads_grow_while_they_follow_each_other() {
+        let memory = Addresses::default();
+        let mut pages = Pages::new(&memory, &RUNS);
+        for page in 100..300 {
+            assert_eq!(pages.unit(page * P).map(|unit| unit.0), Some(page * P));
+        }
+        let expect = [(100, 101), (101, 103), (103, 107), (107, 115), (115, 131), (131, 163), (163, 227), (227, 291)];
+        assert_eq!(memory.0.borrow()[..8], expect);
+        assert_eq!(memory.0.borrow()[8..], [(291, 300)]);
+        assert!(pages.unit(P).is_some());
+        assert_eq!(memory.0.borrow().last(), Some(&(1, 2)), "a jump costs a page");
+    }
+
+    #[test]
+    fn boundaries_end_with_the_addresses() {
+        for (at, boundary) in [(0, 0), (1, P), (P, P), (u64::MAX - P, u64::MAX - P + 1), (u64::MAX - 1, u64::MAX)] {
+            assert_eq!(Pages::boundary(at), boundary);
+        }
     }
 }

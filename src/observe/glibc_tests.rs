@@ -1,0 +1,708 @@
+//! Heaps of glibc made up byte by byte, as `malloc/arena.c` and `malloc/malloc.c` of 2.31 and 2.36 lay them out, and
+//! walked. What a walk has to find is worked out from the plan they were made by, not from their bytes.
+//!
+//! The first law is that of [`Made::read`]: a page that is not present is never asked for.
+
+use super::super::nmt_header::Tag;
+use super::*;
+use proptest::prelude::*;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+const PAGE: u64 = 4096;
+/// `sizeof (heap_info)` of glibc 2.31 and 2.36.
+const HEADS: [u64; 2] = [0x20, 0x30];
+/// Where the heaps of threads are put; each has a multiple of 64 MiB.
+const BASE: u64 = 0x7f00_0000_0000;
+const STEP: u64 = 64 << 20;
+/// `heap_info`, `malloc_state`, `malloc_chunk`.
+const TOP_AT: u64 = 0x60;
+const SYSTEM_AT: u64 = 0x888;
+const STATE_SIZE: u64 = 0x898;
+const IN_USE_BEFORE: u64 = 1;
+const OF_MMAP: u64 = 2;
+const OF_THREAD: u64 = 4;
+
+/// What a stretch of a made-up heap is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Headers of heap and arena.
+    Own,
+    Live,
+    /// With NMT's header: number and bytes asked for.
+    Tagged(u8, u64),
+    Free,
+    Top,
+    /// Fenceposts, and what is mapped behind the heap.
+    Rest,
+}
+
+/// One mapping.
+#[derive(Clone)]
+struct Part {
+    start: u64,
+    /// `heap_info.size`; what is mapped can be longer.
+    size: u64,
+    /// 0 for `[heap]`.
+    arena: u64,
+    bytes: Vec<u8>,
+    /// Where the next chunk goes.
+    at: u64,
+    /// The size of the chunk before, where that is free.
+    free_before: Option<u64>,
+    stretches: Vec<(u64, u64, Kind)>,
+}
+
+/// Without its bytes.
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}+{:#x} of {:#x}, arena {:#x}:", self.start, self.size, self.bytes.len(), self.arena)?;
+        self.stretches.iter().try_for_each(|(start, end, kind)| write!(f, " {start:#x}+{:#x} {kind:?}", end - start))
+    }
+}
+
+impl Part {
+    fn plain(start: u64, mapped: u64) -> Self {
+        let bytes = vec![0; mapped as usize];
+        Self { start, size: mapped, arena: 0, bytes, at: start, free_before: None, stretches: Vec::new() }
+    }
+
+    /// A heap with its arena, that heap's first.
+    fn arena(start: u64, head: u64, size: u64) -> Self {
+        let mut part = Self::further(start, head, start + head, 0, size);
+        part.at = (part.at + STATE_SIZE).next_multiple_of(16);
+        part.stretches = vec![(start, part.at, Kind::Own)];
+        part
+    }
+
+    /// A further heap of an arena.
+    fn further(start: u64, head: u64, arena: u64, before: u64, size: u64) -> Self {
+        let mut part = Self { size, arena, ..Self::plain(start, size) };
+        for (n, word) in [arena, before, size, size, PAGE].into_iter().take(head as usize / 8).enumerate() {
+            part.put(start + 8 * n as u64, word);
+        }
+        part.at = start + head;
+        part.stretches = vec![(start, part.at, Kind::Own)];
+        part
+    }
+
+    fn put(&mut self, at: u64, word: u64) {
+        let from = (at - self.start) as usize;
+        self.bytes[from..from + 8].copy_from_slice(&word.to_le_bytes());
+    }
+
+    fn end(&self) -> u64 {
+        self.start + self.size
+    }
+
+    fn mapped_end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+
+    /// A header of `size` bytes, whatever follows.
+    fn head(&mut self, size: u64) {
+        let of_thread = if self.arena == 0 { 0 } else { OF_THREAD };
+        let before = if self.free_before.is_some() { 0 } else { IN_USE_BEFORE };
+        if let Some(foot) = self.free_before {
+            self.put(self.at, foot);
+        }
+        self.put(self.at + 8, size | of_thread | before);
+    }
+
+    fn chunk(&mut self, size: u64, kind: Kind) {
+        self.head(size);
+        self.stretches.push((self.at, self.at + size, kind));
+        self.free_before = (kind == Kind::Free).then_some(size);
+        self.at += size;
+    }
+
+    fn live(&mut self, size: u64) -> &mut Self {
+        self.chunk(size, Kind::Live);
+        self
+    }
+
+    fn free(&mut self, size: u64) -> &mut Self {
+        self.chunk(size, Kind::Free);
+        self
+    }
+
+    /// What HotSpot gets for `asked` bytes while it tracks native memory.
+    fn tagged(&mut self, number: u8, asked: u64) -> &mut Self {
+        let at = self.at;
+        // 16 bytes of NMT before and 2 behind, 8 of glibc, rounded up.
+        self.chunk((asked + 26).next_multiple_of(16).max(32), Kind::Tagged(number, asked));
+        self.put(at + 16, asked);
+        self.put(at + 24, 0xE99E << 48 | u64::from(number) << 32 | 0x1234);
+        self
+    }
+
+    /// The rest is the top chunk.
+    fn top(&mut self) -> u64 {
+        let top = self.at;
+        self.head(self.end() - top);
+        self.stretches.push((top, self.mapped_end(), Kind::Top));
+        top
+    }
+
+    /// The heap is left for a new one (`sysmalloc`): the rest of its top, if it is `freed`, and two fenceposts.
+    fn leave(&mut self, freed: bool) -> &mut Self {
+        let fences = self.end() - 32;
+        if self.at < fences {
+            self.chunk(fences - self.at, if freed { Kind::Free } else { Kind::Live });
+        }
+        self.head(16);
+        self.put(fences + 24, IN_USE_BEFORE);
+        self.stretches.push((fences, self.mapped_end(), Kind::Rest));
+        self
+    }
+
+    /// What is mapped behind the heap.
+    fn mapped(mut self, more: u64) -> Self {
+        self.bytes.resize(self.bytes.len() + more as usize, 0);
+        self
+    }
+}
+
+/// Memory with its pages. Those of no kind are present.
+#[derive(Debug, Clone, Default)]
+struct Made {
+    parts: Vec<Part>,
+    absent: BTreeSet<u64>,
+    swapped: BTreeSet<u64>,
+}
+
+impl Memory for Made {
+    fn read(&self, at: u64, into: &mut [u8]) -> bool {
+        let end = at + into.len() as u64;
+        let pages = (at / PAGE..end.div_ceil(PAGE)).map(|page| page * PAGE);
+        for page in pages {
+            assert!(self.is_present(page), "the absent page {page:#x} was read");
+        }
+        let part = self.parts.iter().find(|part| part.start <= at && end <= part.mapped_end());
+        let Some(part) = part else { panic!("{at:#x} to {end:#x} is not mapped as one") };
+        into.copy_from_slice(&part.bytes[(at - part.start) as usize..(end - part.start) as usize]);
+        true
+    }
+}
+
+impl Made {
+    fn of(parts: impl IntoIterator<Item = Part>) -> Self {
+        Self { parts: parts.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Writes what an arena knows of itself: its top, and its sum of heaps.
+    fn arena_knows(&mut self, arena: u64, top: u64) {
+        let system = self.parts.iter().filter(|part| part.arena == arena).map(|part| part.size).sum();
+        let own = self.parts.iter_mut().find(|part| part.start == arena / STEP * STEP).unwrap();
+        own.put(arena + TOP_AT, top);
+        own.put(arena + SYSTEM_AT, system);
+    }
+
+    fn is_present(&self, page: u64) -> bool {
+        !self.absent.contains(&page) && !self.swapped.contains(&page)
+    }
+
+    fn runs(&self, part: &Part) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for start in (part.start..part.mapped_end()).step_by(PAGE as usize) {
+            let swapped = self.swapped.contains(&start);
+            let end = (start + PAGE).min(part.mapped_end());
+            match runs.last_mut() {
+                _ if self.absent.contains(&start) => {}
+                Some(last) if last.end == start && last.swapped == swapped => last.end = end,
+                _ => runs.push(Run { start, end, swapped }),
+            }
+        }
+        runs
+    }
+
+    fn candidates(&self) -> Vec<Candidate> {
+        let candidate = |part: &Part| Candidate {
+            start: part.start,
+            end: part.mapped_end(),
+            main: part.start < BASE,
+            runs: self.runs(part),
+        };
+        self.parts.iter().map(candidate).collect()
+    }
+
+    /// Walks, and fails where that takes too long.
+    fn walk(&self) -> Walk {
+        let made = self.clone();
+        bounded(move || walk(&made, &made.candidates()))
+    }
+
+    /// Present and swapped bytes of a range, page by page.
+    fn backed(&self, start: u64, end: u64) -> (u64, u64) {
+        let (mut present, mut swapped) = (0, 0);
+        for page in (start / PAGE * PAGE..end).step_by(PAGE as usize) {
+            let bytes = (page + PAGE).min(end) - page.max(start);
+            match page {
+                page if self.is_present(page) => present += bytes,
+                page if self.swapped.contains(&page) => swapped += bytes,
+                _ => {}
+            }
+        }
+        (present, swapped)
+    }
+
+    /// What `mtrim` and `systrim` let go of in a stretch, in the words of glibc.
+    fn trimmable(&self, part: &Part, (start, end, kind): (u64, u64, Kind)) -> u64 {
+        let psm1 = PAGE - 1;
+        match kind {
+            Kind::Free if end - start > psm1 + 0x30 => {
+                let aligned = (start + 0x30 + psm1) & !psm1;
+                self.backed(aligned, aligned + ((end - aligned) & !psm1)).0
+            }
+            Kind::Top if part.arena == 0 && part.end() - start > 33 => {
+                let extra = (part.end() - start - 33) & !psm1;
+                self.backed(part.end() - extra, part.end()).0
+            }
+            _ => 0,
+        }
+    }
+
+    /// What a walk has to find in the heap with this index.
+    fn expected(&self, index: usize) -> HeapWalk {
+        let part = &self.parts[index];
+        let (mut live, mut free, mut trimmable) = (Chunks::default(), Chunks::default(), 0);
+        let mut tagged: BTreeMap<u8, Chunks> = BTreeMap::new();
+        for stretch in &part.stretches {
+            let (start, end, kind) = *stretch;
+            let (resident, swapped) = self.backed(start, end);
+            let count = u64::from(!matches!(kind, Kind::Own | Kind::Rest));
+            let asked = if let Kind::Tagged(_, asked) = kind { asked } else { 0 };
+            let chunks = Chunks { count, bytes: end - start, asked, resident, swapped };
+            match kind {
+                Kind::Own | Kind::Live => live += chunks,
+                Kind::Tagged(number, _) => *tagged.entry(number).or_default() += chunks,
+                Kind::Free | Kind::Top | Kind::Rest => free += chunks,
+            }
+            trimmable += self.trimmable(part, *stretch);
+        }
+        let (tagged, arena) = (tagged.into_iter().collect(), part.arena);
+        HeapWalk { index, arena, system: part.size, live, tagged, free, trimmable }
+    }
+}
+
+/// What a piece of work returns, if it ends.
+fn bounded<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (send, receive) = channel();
+    let worker = std::thread::spawn(move || send.send(work()));
+    match receive.recv_timeout(Duration::from_secs(10)) {
+        Ok(done) => done,
+        Err(RecvTimeoutError::Timeout) => panic!("no end"),
+        Err(RecvTimeoutError::Disconnected) => std::panic::resume_unwind(worker.join().unwrap_err()),
+    }
+}
+
+/// An arena with one heap of 132 KiB of all kinds of chunks.
+fn one_arena(head: u64, start: u64) -> Made {
+    let mut part = Part::arena(start, head, 33 * PAGE).mapped(2 * PAGE);
+    part.live(0x290).tagged(5, 100).free(0x40).live(0x20).free(5 * PAGE).tagged(5, 9 * PAGE).tagged(11, 1).live(0x90);
+    let (arena, top) = (part.arena, part.top());
+    let mut made = Made::of([part]);
+    made.arena_knows(arena, top);
+    made
+}
+
+/// The heap is the first of the C library: `[heap]`.
+fn main_heap() -> Part {
+    let mut part = Part::plain(0x55_0000_7000, 64 * PAGE);
+    part.live(0x290).tagged(7, 3000).live(2 * PAGE).free(3 * PAGE).tagged(9, 10).free(0x30).live(0x1000);
+    part.top();
+    part
+}
+
+/// An arena with three heaps, of which the first two were left.
+fn three_heaps(head: u64) -> Made {
+    let mut first = Part::arena(BASE, head, 16 * PAGE);
+    first.tagged(3, 40_000).live(0x50).leave(true);
+    let mut second = Part::further(BASE + 3 * STEP, head, BASE + head, BASE, 8 * PAGE);
+    second.live(0x100).free(2 * PAGE).tagged(3, 500).leave(false);
+    let mut third = Part::further(BASE + STEP, head, BASE + head, BASE + 3 * STEP, 33 * PAGE);
+    third.live(0x4000).tagged(4, 77).free(0x5000).live(0x20);
+    let top = third.top();
+    let mut made = Made::of([first, third, second]);
+    made.arena_knows(BASE + head, top);
+    made
+}
+
+#[track_caller]
+fn walks_exactly(made: &Made) {
+    let found = made.walk();
+    assert_eq!((&found.unknown_layout, &found.errors, &found.others), (&None, &Vec::new(), &Vec::new()));
+    assert_eq!(found.heaps.len(), made.parts.len());
+    for (index, heap) in found.heaps.iter().enumerate() {
+        assert_eq!(*heap, made.expected(index));
+    }
+}
+
+#[test]
+fn an_arena_is_walked_to_its_top() {
+    for head in HEADS {
+        let made = one_arena(head, BASE);
+        walks_exactly(&made);
+        let found = made.expected(0);
+        // So that the plan is not empty of what it is for.
+        assert_eq!(
+            found.tagged.iter().map(|(tag, chunks)| (*tag, chunks.count)).collect::<Vec<_>>(),
+            [(5, 2), (11, 1)]
+        );
+        assert_eq!((found.live.count, found.free.count, found.trimmable), (3, 3, 4 * PAGE));
+        assert_eq!(found.tagged[0].1.asked, 100 + 9 * PAGE);
+    }
+}
+
+#[test]
+fn the_main_heap_needs_no_arena_beside_it() {
+    let mut made = Made::of([main_heap()]);
+    walks_exactly(&made);
+    assert!(made.expected(0).trimmable > 50 * PAGE, "the top of the main arena can be trimmed");
+    for page in 30..60 {
+        made.absent.insert(0x55_0000_7000 + page * PAGE);
+    }
+    walks_exactly(&made);
+    made.parts.extend(one_arena(0x30, BASE).parts);
+    walks_exactly(&made);
+}
+
+#[test]
+fn heaps_of_one_arena_end_at_their_fenceposts() {
+    HEADS.into_iter().map(three_heaps).for_each(|made| walks_exactly(&made));
+}
+
+#[test]
+fn pages_inside_chunks_may_be_absent_or_swapped() {
+    for head in HEADS {
+        let mut made = one_arena(head, BASE);
+        for (start, end, _) in made.parts[0].stretches.clone() {
+            let inside: Vec<u64> = ((start + 32).next_multiple_of(PAGE)..end / PAGE * PAGE).step_by(4096).collect();
+            made.absent.extend(inside.iter().step_by(2));
+            made.swapped.extend(inside.iter().skip(1).step_by(2));
+        }
+        assert!(made.absent.len() > 5 && made.swapped.len() > 5);
+        walks_exactly(&made);
+    }
+}
+
+#[test]
+fn a_chunk_whose_header_is_absent_ends_the_walk() {
+    let mut made = one_arena(0x30, BASE);
+    made.parts.extend(one_arena(0x30, BASE + STEP).parts);
+    // The page that the free chunk's end and the next chunk's header stand on.
+    let (_, at, _) = made.parts[0].stretches[5];
+    made.swapped.insert(at / PAGE * PAGE);
+    let found = made.walk();
+    assert_eq!(found.errors.iter().map(|error| (error.index, error.at)).collect::<Vec<_>>(), [(0, at)]);
+    assert_eq!((found.heaps.len(), &found.unknown_layout), (1, &None));
+    assert_eq!(found.heaps[0], made.expected(1));
+}
+
+#[test]
+fn a_heap_whose_header_is_absent_is_no_heap() {
+    let mut made = one_arena(0x20, BASE);
+    made.parts.extend(one_arena(0x20, BASE + STEP).parts);
+    made.absent.insert(BASE);
+    let found = made.walk();
+    assert_eq!((found.heaps.len(), found.others, found.errors.len()), (1, vec![0], 0));
+    made.swapped.insert(BASE + STEP);
+    assert_eq!(made.walk().others, [0, 1]);
+}
+
+#[test]
+fn sums_must_agree_for_one_arena_at_least() {
+    let mut made = one_arena(0x30, BASE);
+    made.parts[0].put(BASE + 0x30 + SYSTEM_AT, 34 * PAGE);
+    let alone = made.walk();
+    assert!(alone.unknown_layout.is_some() && alone.heaps.is_empty(), "{alone:?}");
+    assert_eq!(alone.errors.len(), 1);
+    // One that was caught in the middle of growing, beside one that was not.
+    made.parts.extend(one_arena(0x30, BASE + STEP).parts);
+    let beside = made.walk();
+    assert_eq!((beside.unknown_layout, beside.heaps.len()), (None, 2));
+}
+
+#[test]
+fn an_unknown_layout_is_said_to_be_one() {
+    // A state that is longer by a word puts the first chunk elsewhere.
+    let mut part = Part::arena(BASE, 0x30, 33 * PAGE);
+    part.at += 0x40;
+    part.live(0x290).free(0x400).live(0x20);
+    let (arena, top) = (part.arena, part.top());
+    let mut made = Made::of([part]);
+    made.arena_knows(arena, top);
+    let found = made.walk();
+    assert!(found.unknown_layout.is_some() && found.heaps.is_empty(), "{found:?}");
+    assert_eq!(found.errors.iter().map(|error| error.index).collect::<Vec<_>>(), [0]);
+    // A header of another length points to no arena: nothing is a heap.
+    let other = Made::of([Part::arena(BASE, 0x40, 33 * PAGE)]).walk();
+    assert_eq!((other.others, other.heaps.len(), other.errors.len()), (vec![0], 0, 0));
+    // Memory that merely begins where a heap might.
+    assert_eq!(Made::of([Part::plain(BASE, 9 * PAGE)]).walk().others, [0]);
+}
+
+/// What only looks like the end must not hide the rest: zeros in the middle are no fenceposts.
+#[test]
+fn zeros_in_the_middle_are_no_end() {
+    for size in [0, 0x10] {
+        let mut made = one_arena(0x30, BASE);
+        made.parts.extend(one_arena(0x30, BASE + STEP).parts);
+        let (_, at, _) = made.parts[0].stretches[4];
+        made.parts[0].put(at + 8, size | IN_USE_BEFORE);
+        made.parts[0].put(at + 24, 0);
+        let found = made.walk();
+        assert_eq!(found.errors.iter().map(|error| error.at).collect::<Vec<_>>(), [at], "{size:#x}");
+    }
+}
+
+/// A size that would lead backwards must not be followed.
+#[test]
+fn sizes_do_not_wrap() {
+    for size in [0u64.wrapping_sub(0x20), 0u64.wrapping_sub(0x1000), 1 << 63, u64::MAX - 15] {
+        let mut made = one_arena(0x30, BASE);
+        let (_, at, _) = made.parts[0].stretches[6];
+        made.parts[0].put(at + 8, size | OF_THREAD | IN_USE_BEFORE);
+        assert_eq!(made.walk().errors.iter().map(|error| error.at).collect::<Vec<_>>(), [at], "{size:#x}");
+    }
+}
+
+#[test]
+fn chunks_with_mappings_of_their_own_are_found_among_other_pages() {
+    let mut part = Part::plain(BASE + 0x7000, 64 * PAGE);
+    let at = |page: u64| BASE + 0x7000 + page * PAGE;
+    let chunk = |part: &mut Part, page: u64, pages: u64| part.put(at(page) + 8, pages * PAGE | OF_MMAP);
+    (0..20).step_by(8).for_each(|n| part.put(at(2) + n, 0xabcd));
+    chunk(&mut part, 3, 10);
+    chunk(&mut part, 13, 33);
+    part.put(at(13) + 16, 33 * PAGE - 4000);
+    part.put(at(13) + 24, 0xE99E << 48 | 12 << 32);
+    // Inside a chunk nothing is looked for; a chunk that is longer than its surroundings is none.
+    chunk(&mut part, 5, 1);
+    chunk(&mut part, 50, 30);
+    chunk(&mut part, 60, 1);
+    chunk(&mut part, 63, 1);
+    let mut made = Made::of([part]);
+    made.absent.extend([at(0), at(1), at(7), at(8), at(47), at(61), at(62)]);
+    made.swapped.extend([at(9), at(48)]);
+    let runs = made.runs(&made.parts[0]);
+    let found = mmapped(&made, at(0), at(64), &runs);
+    let tag = Some(Tag { number: 12, asked: 33 * PAGE - 4000 });
+    let expect = [(at(3), at(13), None), (at(13), at(46), tag), (at(60), at(61), None), (at(63), at(64), None)];
+    assert_eq!(found.iter().map(|chunk| (chunk.start, chunk.end, chunk.tag)).collect::<Vec<_>>(), expect);
+    // Behind the range, present or not, chunks are not its own.
+    assert_eq!(mmapped(&made, at(0), at(3), &runs), []);
+    assert_eq!(mmapped(&made, at(46), at(60), &runs), []);
+    assert_eq!(mmapped(&made, at(4), at(5), &runs), []);
+    // Nothing of the range is present: the chunk behind it must not be taken, nor its length wrap.
+    assert_eq!(mmapped(&made, at(47), at(48), &runs), []);
+    assert_eq!(mmapped(&made, at(61), at(62), &runs), []);
+    made.absent.extend([at(3), at(13), at(60), at(63)]);
+    assert_eq!(mmapped(&made, at(0), at(64), &made.runs(&made.parts[0])).len(), 1, "the one at page 5");
+}
+
+/// One step in filling a heap: a kind and a size.
+fn steps() -> impl Strategy<Value = Vec<(u8, u64)>> {
+    prop::collection::vec((0u8..8, prop_oneof![0u64..64, 64u64..4000, 4000u64..60_000]), 0..60)
+}
+
+fn fill(part: &mut Part, steps: &[(u8, u64)]) {
+    for (kind, bytes) in steps {
+        let size = (bytes + 32).next_multiple_of(16);
+        // Room for the chunk, a top or two fenceposts; two free neighbours would be one.
+        if part.at + size + 128 > part.end() {
+            continue;
+        }
+        match kind {
+            0..3 => part.live(size),
+            3 | 4 if part.free_before.is_none() => part.free(size),
+            _ => part.tagged(kind * 3, *bytes),
+        };
+    }
+}
+
+/// Some arenas, some of several heaps, one main heap.
+fn made() -> impl Strategy<Value = Made> {
+    let arena = (prop::collection::vec((steps(), 2u64..60, 0u64..4), 1..4), any::<bool>());
+    (any::<bool>(), steps(), prop::collection::vec(arena, 0..3)).prop_map(|(newer, main, arenas)| {
+        let head = HEADS[usize::from(newer)];
+        let mut part = Part::plain(0x55_0000_7000, 40 * PAGE);
+        fill(&mut part, &main);
+        part.top();
+        let (mut made, mut start) = (Made::of([part]), BASE);
+        for (heaps, freed) in arenas {
+            let (arena, mut before, count) = (start + head, 0, heaps.len());
+            for (n, (steps, pages, more)) in heaps.into_iter().enumerate() {
+                let size = pages * PAGE;
+                let part = if n == 0 {
+                    Part::arena(start, head, size)
+                } else {
+                    Part::further(start, head, arena, before, size)
+                };
+                let mut part = part.mapped(more * PAGE);
+                fill(&mut part, &steps);
+                let top = if n + 1 == count { part.top() } else { 0 };
+                if top == 0 {
+                    part.leave(freed && part.free_before.is_none());
+                }
+                made.parts.push(part);
+                made.arena_knows(arena, top);
+                (before, start) = (start, start + STEP);
+            }
+        }
+        made
+    })
+}
+
+/// Changes of bytes: which mapping, where as a share of its length, and what word is put there.
+fn changes() -> impl Strategy<Value = Vec<(prop::sample::Index, f64, u64)>> {
+    let word = prop_oneof![
+        any::<u64>(),
+        (0u64..0x200).prop_map(|back| 0u64.wrapping_sub(back)),
+        0u64..0x100,
+        (0u64..0x8000).prop_map(|size| size & !15 | 1),
+        Just(1 << 63),
+    ];
+    prop::collection::vec((any::<prop::sample::Index>(), 0.0..1.0, word), 0..12)
+}
+
+/// Shares of all pages that are made absent, or swapped.
+fn gaps() -> impl Strategy<Value = Vec<(prop::sample::Index, f64, bool)>> {
+    prop::collection::vec((any::<prop::sample::Index>(), 0.0..1.0, any::<bool>()), 0..40)
+}
+
+fn tear(made: &mut Made, gaps: &[(prop::sample::Index, f64, bool)], keep: impl Fn(&Part, u64) -> bool) {
+    for (pick, share, swapped) in gaps {
+        let part = pick.get(&made.parts);
+        let page = part.start + (part.bytes.len() as f64 * share) as u64 / PAGE * PAGE;
+        if !keep(part, page) && made.is_present(page) {
+            if *swapped { &mut made.swapped } else { &mut made.absent }.insert(page);
+        }
+    }
+}
+
+/// Whether a walk cannot do without the page: it holds a header.
+fn holds_header(part: &Part, page: u64) -> bool {
+    let within = |at: u64| page <= at && at < page + PAGE;
+    let start = |(start, _, kind): &(u64, u64, Kind)| {
+        within(*start) || matches!(kind, Kind::Tagged(..) | Kind::Rest) && within(start + 16)
+    };
+    part.stretches.iter().any(start)
+}
+
+/// What holds of any walk, whatever was walked.
+fn laws(made: &Made, found: &Walk) -> Result<(), TestCaseError> {
+    let mut indices: Vec<usize> = found.heaps.iter().map(|heap| heap.index).collect();
+    indices.extend(found.errors.iter().map(|error| error.index).chain(found.others.iter().copied()));
+    indices.sort_unstable();
+    prop_assert_eq!(indices, (0..made.parts.len()).collect::<Vec<_>>(), "each mapping is one thing");
+    for heap in &found.heaps {
+        let part = &made.parts[heap.index];
+        let mut sum = heap.live;
+        sum += heap.free;
+        heap.tagged.iter().for_each(|(_, chunks)| sum += *chunks);
+        let (present, swapped) = made.backed(part.start, part.mapped_end());
+        prop_assert_eq!(sum.bytes, part.bytes.len() as u64);
+        prop_assert_eq!((sum.resident, sum.swapped), (present, swapped));
+        prop_assert!(heap.trimmable <= heap.free.resident);
+        prop_assert!(sum.count <= sum.bytes / 16);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    #[test]
+    fn any_heap_is_found_exactly(made in made(), gaps in gaps()) {
+        let mut made = made;
+        tear(&mut made, &gaps, holds_header);
+        walks_exactly(&made);
+    }
+
+    /// Where anything may be absent, and any word be another one.
+    #[test]
+    fn mangled_heaps_keep_the_laws(made in made(), changes in changes(), gaps in gaps(), ends in (0.0..1.0, 0.0..1.0)) {
+        let mut made = made;
+        for (pick, share, word) in changes {
+            let count = made.parts.len();
+            let part = &mut made.parts[pick.index(count)];
+            // Every other one hits a field that matters: a size, or a word of a header.
+            let at = match (share * 1000.0) as usize % 2 {
+                0 => part.start + (part.bytes.len() as f64 * share) as u64 / 8 * 8,
+                _ => part.stretches[(part.stretches.len() as f64 * share) as usize].0 + 8,
+            };
+            if at + 8 <= part.mapped_end() {
+                part.put(at, word);
+            }
+        }
+        tear(&mut made, &gaps, |_, _| false);
+        laws(&made, &made.walk())?;
+        for part in &made.parts {
+            let page = |share: f64| part.start + (part.bytes.len() as f64 * share) as u64 / PAGE * PAGE;
+            let (start, end) = (page(ends.0), page(ends.1));
+            let (made, runs) = (made.clone(), made.runs(part));
+            let found = bounded(move || mmapped(&made, start, end, &runs));
+            prop_assert!(found.iter().all(|chunk| start <= chunk.start && chunk.start < chunk.end && chunk.end <= end));
+            prop_assert!(found.windows(2).all(|pair| pair[0].end <= pair[1].start));
+        }
+    }
+
+    /// Runs that no kernel would tell, at addresses that no process has.
+    #[test]
+    fn absurd_candidates_break_nothing(
+        candidates in prop::collection::vec((address(), address(), any::<bool>(), absurd_runs()), 0..6),
+        words in prop::collection::vec(address(), 1..16),
+    ) {
+        let candidate = |(start, end, main, runs): (u64, u64, bool, Vec<Run>)| {
+            let (start, end) = (start.min(end), start.max(end).max(1));
+            Candidate { start: start.min(end - 1), end, main, runs }
+        };
+        let candidates: Vec<Candidate> = candidates.into_iter().map(candidate).collect();
+        bounded(move || {
+            let repeated = Repeated(words, Cell::new(40));
+            walk(&repeated, &candidates);
+            for candidate in &candidates {
+                repeated.1.set(10);
+                // A range that is scanned page by page, if all of it is said to be present.
+                let end = candidate.end.min(candidate.start.saturating_add(1 << 20));
+                mmapped(&repeated, candidate.start, end, &candidate.runs);
+            }
+        });
+    }
+}
+
+/// Addresses as they are, and at the ends of what there is.
+fn address() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        any::<u64>(),
+        (0u64..0x20_0000).prop_map(|back| u64::MAX - back),
+        0u64..0x20_0000,
+        (0u64..0x2000).prop_map(|more| BASE + more * 0x1000),
+        (0u64..4).prop_map(|n| BASE + n * STEP),
+        (0u64..4, 0usize..2).prop_map(|(n, head)| BASE + n * STEP + HEADS[head]),
+        (0u64..3).prop_map(|n| 0u64.wrapping_sub((n + 1) * STEP)),
+    ]
+}
+
+fn absurd_runs() -> impl Strategy<Value = Vec<Run>> {
+    let run = (address(), address(), any::<bool>()).prop_map(|(start, end, swapped)| Run { start, end, swapped });
+    prop::collection::vec(run, 0..12)
+}
+
+/// Everything is mapped, and the same words stand everywhere, until as many reads were made as are allowed.
+struct Repeated(Vec<u64>, Cell<usize>);
+
+impl Memory for Repeated {
+    fn read(&self, at: u64, into: &mut [u8]) -> bool {
+        self.1.set(self.1.get().saturating_sub(1));
+        for (n, byte) in into.iter_mut().enumerate() {
+            let at = at.wrapping_add(n as u64);
+            *byte = self.0[(at / 8) as usize % self.0.len()].to_le_bytes()[(at % 8) as usize];
+        }
+        self.1.get() > 0
+    }
+}

@@ -1,0 +1,238 @@
+//! Holding real processes: `sleep`, and this test's own program with threads. Skipped, with a word, where tracing is
+//! not permitted.
+
+use super::*;
+use rustix::process::{Pid as Id, Signal as Sent, kill_process};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+
+/// How many threads the child keeps, and how long it lives if nobody ends it.
+const THREADS: usize = 8;
+const LIVES: Duration = Duration::from_secs(60);
+/// In its environment a child finds what it is to do.
+const ROLE: &str = "LOADLINE_TEST_HELD";
+
+/// A process that is ended with the test.
+struct Running(Child);
+
+impl Running {
+    #[expect(clippy::disallowed_methods, reason = "`observe` may not use `subject`, and needs a process to hold")]
+    fn start(program: &str, arguments: &[&str], role: &str) -> Self {
+        let mut command = Command::new(program);
+        command.args(arguments).env(ROLE, role).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+
+    fn sleeper() -> Self {
+        let running = Self::start("sleep", &["60"], "");
+        running.until(|running| running.states() == ["S"]);
+        running
+    }
+
+    /// Threads that sleep, and where `churns` one that starts others as fast as it can.
+    fn threads(role: &str) -> Self {
+        let program = std::env::current_exe().unwrap();
+        let test = concat!(module_path!(), "::child").split_once("::").unwrap().1;
+        let running = Self::start(program.to_str().unwrap(), &["--exact", test, "--nocapture"], role);
+        running.until(|running| running.states().len() > THREADS);
+        running
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    fn process(&self) -> Process {
+        Process::open(self.pid()).unwrap()
+    }
+
+    /// The state of each thread, of those that can still be asked.
+    fn states(&self) -> Vec<String> {
+        let Ok(tasks) = std::fs::read_dir(format!("/proc/{}/task", self.pid())) else { return Vec::new() };
+        let state = |task: std::fs::DirEntry| {
+            let text = std::fs::read_to_string(task.path().join("stat")).ok()?;
+            Some(text.rsplit_once(") ")?.1.split(' ').next()?.to_owned())
+        };
+        tasks.filter_map(|task| state(task.ok()?)).collect()
+    }
+
+    /// Waits for what must come soon.
+    #[track_caller]
+    fn until(&self, holds: impl Fn(&Self) -> bool) {
+        let clock = Clock::start();
+        while !holds(self) {
+            assert!(clock.now() < Duration::from_secs(20), "still {:?}", self.states());
+            sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn signal(&self, signal: Sent) {
+        kill_process(Id::from_raw(self.pid().cast_signed()).unwrap(), signal).unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `None`, with a word, where this machine does not permit to trace.
+fn hold(process: &Process) -> Option<Held> {
+    // A machine under load may take longer than a hold allows.
+    let mut held = Held::all_threads(process, &Clock::start());
+    for _ in 0..20 {
+        if held.as_ref().is_err_and(|why| why.why.contains("within 50 ms")) {
+            held = Held::all_threads(process, &Clock::start());
+        }
+    }
+    match held {
+        Ok(held) => Some(held),
+        Err(why) if why.why.starts_with("no permission") => {
+            println!("skipped, because {why}");
+            None
+        }
+        Err(why) => panic!("{why}"),
+    }
+}
+
+/// What the child does when it is this test's program that was started; nothing in a run of tests.
+#[test]
+fn child() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let clock = Clock::start();
+    for _ in 0..THREADS {
+        std::thread::spawn(|| sleep(LIVES));
+    }
+    while clock.now() < LIVES {
+        match role.as_str() {
+            "churns" => drop(std::thread::spawn(|| {}).join()),
+            _ => sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+#[test]
+fn a_process_stands_still_until_it_is_released() {
+    let running = Running::sleeper();
+    let Some(held) = hold(&running.process()) else { return };
+    assert_eq!((held.threads(), running.states()), (1, vec!["t".to_owned()]));
+    let before = held.lasted();
+    sleep(Duration::from_millis(5));
+    assert!(held.lasted() >= before + Duration::from_millis(5));
+    drop(held);
+    running.until(|running| running.states() == ["S"]);
+    // As often as there are marks.
+    for _ in 0..20 {
+        drop(hold(&running.process()).unwrap());
+    }
+    running.until(|running| running.states() == ["S"]);
+}
+
+#[test]
+fn all_threads_stand_still() {
+    let running = Running::threads("sleeps");
+    let Some(held) = hold(&running.process()) else { return };
+    let states = running.states();
+    assert!(held.threads() == states.len() && states.len() > THREADS, "{} of {states:?}", held.threads());
+    assert!(states.iter().all(|state| state == "t"), "{states:?}");
+    drop(held);
+    running.until(|running| running.states().iter().all(|state| state != "t"));
+}
+
+/// Threads that end while they are seized are no obstacle.
+#[test]
+fn threads_may_come_and_go() {
+    let running = Running::threads("churns");
+    let process = running.process();
+    if hold(&process).is_none() {
+        return;
+    }
+    for _ in 0..100 {
+        match Held::all_threads(&process, &Clock::start()) {
+            Ok(held) => {
+                let states = running.states();
+                let still = states.iter().filter(|state| *state == "t").count();
+                // A thread that is ending can still be listed.
+                assert!(
+                    still > THREADS && states.iter().all(|state| ["t", "Z", "X"].contains(&&**state)),
+                    "{states:?}"
+                );
+                drop(held);
+            }
+            Err(why) => assert!(why.why.contains("within 50 ms") || why.why.contains("faster"), "{why}"),
+        }
+    }
+    running.until(|running| running.states().iter().all(|state| state != "t"));
+}
+
+/// A process that was stopped by a signal before stays so.
+#[test]
+fn what_was_stopped_stays_stopped() {
+    let running = Running::sleeper();
+    running.signal(Sent::STOP);
+    running.until(|running| running.states() == ["T"]);
+    let Some(held) = hold(&running.process()) else { return };
+    assert_eq!(running.states(), ["t"]);
+    drop(held);
+    running.until(|running| running.states() == ["T"]);
+    running.signal(Sent::CONT);
+    running.until(|running| running.states() == ["S"]);
+}
+
+/// A signal that arrives meanwhile is not lost.
+#[test]
+fn signals_are_delivered_at_release() {
+    let mut running = Running::sleeper();
+    let Some(held) = hold(&running.process()) else { return };
+    running.signal(Sent::TERM);
+    sleep(Duration::from_millis(5));
+    assert_eq!(running.states(), ["t"]);
+    drop(held);
+    let status = running.0.wait().unwrap();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(15));
+}
+
+/// What is left of a process that ends while it is held is its parent's as soon as the holding thread has ended.
+#[test]
+fn a_process_that_ends_while_it_is_held_is_let_go() {
+    let mut running = Running::threads("sleeps");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let Some(held) = hold(&running.process()) else { return };
+            running.signal(Sent::KILL);
+            running.until(|running| running.states().iter().all(|state| state != "t"));
+            drop(held);
+        });
+    });
+    running.signal(Sent::KILL);
+    running.until(|running| running.states() == ["Z"]);
+    running.0.wait().unwrap();
+}
+
+#[test]
+fn a_process_that_has_ended_is_an_error() {
+    let mut running = Running::sleeper();
+    let process = running.process();
+    if hold(&process).is_none() {
+        return;
+    }
+    running.signal(Sent::KILL);
+    running.until(|running| running.states() == ["Z"]);
+    assert!(Held::all_threads(&process, &Clock::start()).is_err(), "a zombie");
+    running.0.wait().unwrap();
+    assert!(Held::all_threads(&process, &Clock::start()).is_err());
+}
+
+#[test]
+fn two_cannot_hold_one_process() {
+    let running = Running::sleeper();
+    let Some(held) = hold(&running.process()) else { return };
+    let process = running.process();
+    let second = std::thread::spawn(move || Held::all_threads(&process, &Clock::start()).map(drop).unwrap_err());
+    assert!(second.join().unwrap().why.contains("debugger"));
+    assert_eq!(running.states(), ["t"]);
+    drop(held);
+    running.until(|running| running.states() == ["S"]);
+}
