@@ -126,26 +126,64 @@ pub struct Walk {
     pub unknown_layout: Option<String>,
 }
 
+/// What one candidate turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Walked {
+    /// A heap that was walked to its end.
+    Whole(HeapWalk),
+    /// A heap that could not be.
+    Broken(WalkError),
+    /// No heap of glibc.
+    NoHeap,
+}
+
 /// Walks all heaps among the candidates.
 pub fn walk(memory: &dyn Memory, candidates: &[Candidate]) -> Walk {
-    let mut found = Walk::default();
     let header = layout(memory, candidates);
-    let heaps = header.map(|header| non_main_heaps(memory, candidates, header)).unwrap_or_default();
-    for (index, candidate) in candidates.iter().enumerate() {
-        let heap = match heaps.iter().find(|heap| heap.index == index) {
-            Some(heap) => *heap,
-            None if candidate.main => {
-                let size = candidate.end - candidate.start;
-                Heap { index, arena: 0, size, first: candidate.start, top: 0 }
-            }
-            None => {
-                found.others.push(index);
-                continue;
-            }
-        };
-        match Walker::new(memory, candidate, heap).run() {
-            Ok(walked) => found.heaps.push(walked),
-            Err((at, why)) => found.errors.push(WalkError { index, at, why }),
+    let walked = (0..candidates.len()).map(|index| walk_one(memory, candidates, header, index));
+    conclude(memory, candidates, walked.collect())
+}
+
+/// Walks one candidate. `header` is what [`layout`] said; the runs of this candidate and of its arena's own heap
+/// ([`arena_base`]) must be of this moment.
+pub fn walk_one(memory: &dyn Memory, candidates: &[Candidate], header: Option<u64>, index: usize) -> Walked {
+    let candidate = &candidates[index];
+    let heap = match header {
+        _ if candidate.main => {
+            let size = candidate.end.saturating_sub(candidate.start);
+            Some(Heap { index, arena: 0, size, first: candidate.start, top: 0 })
+        }
+        Some(header) => match heap_of(memory, candidates, header, index) {
+            Ok(heap) => heap,
+            Err((at, why)) => return Walked::Broken(WalkError { index, at, why }),
+        },
+        None => None,
+    };
+    match heap.map(|heap| Walker::new(memory, candidate, heap).run()) {
+        Some(Ok(walked)) => Walked::Whole(walked),
+        Some(Err((at, why))) => Walked::Broken(WalkError { index, at, why }),
+        None => Walked::NoHeap,
+    }
+}
+
+/// The first address of the heap that holds the state of this candidate's arena, if it is a heap.
+pub fn arena_base(memory: &dyn Memory, candidate: &Candidate) -> Option<u64> {
+    header_words(memory, candidate).map(|[arena, ..]| arena & !(HEAP_MAX - 1))
+}
+
+/// How much of this candidate is accessible by its own account (`heap_info.mprotect_size`), if it is a heap.
+pub fn accessible(memory: &dyn Memory, candidate: &Candidate) -> Option<u64> {
+    header_words(memory, candidate).map(|[_, _, size, accessible]| accessible.max(size).min(HEAP_MAX))
+}
+
+/// Puts together what was found of each candidate, in their order, and checks that the layout is a known one.
+pub fn conclude(memory: &dyn Memory, candidates: &[Candidate], walked: Vec<Walked>) -> Walk {
+    let mut found = Walk::default();
+    for (index, one) in walked.into_iter().enumerate() {
+        match one {
+            Walked::Whole(heap) => found.heaps.push(heap),
+            Walked::Broken(error) => found.errors.push(error),
+            Walked::NoHeap => found.others.push(index),
         }
     }
     check_sums(memory, &mut found, candidates);
@@ -153,7 +191,7 @@ pub fn walk(memory: &dyn Memory, candidates: &[Candidate]) -> Walk {
 }
 
 /// The size of `heap_info` in this glibc: the one by which a heap at least points to itself as an arena.
-fn layout(memory: &dyn Memory, candidates: &[Candidate]) -> Option<u64> {
+pub fn layout(memory: &dyn Memory, candidates: &[Candidate]) -> Option<u64> {
     let votes = |header: u64| {
         let points_to_itself = |candidate: &&Candidate| {
             let points = |[arena, ..]: [u64; 4]| arena.checked_sub(header) == Some(candidate.start);
@@ -176,22 +214,22 @@ fn header_words(memory: &dyn Memory, candidate: &Candidate) -> Option<[u64; 4]> 
     Some(words)
 }
 
-/// The heaps whose header and arena make sense.
-fn non_main_heaps(memory: &dyn Memory, candidates: &[Candidate], header: u64) -> Vec<Heap> {
-    let mut heaps = Vec::new();
-    for (index, candidate) in candidates.iter().enumerate().filter(|(_, candidate)| !candidate.main) {
-        let Some([arena, _, size, _]) = header_words(memory, candidate) else { continue };
-        let base = arena & !(HEAP_MAX - 1);
-        let owner = candidates.iter().find(|owner| owner.start == base && !owner.main);
-        let is_arena = owner.and_then(|owner| header_words(memory, owner)).is_some_and(|[own, ..]| own == arena);
-        let sane = arena == base + header && is_arena && size > header && size <= candidate.end - candidate.start;
-        let Some(top) = sane.then(|| word(memory, owner, arena + TOP)).flatten() else { continue };
-        // In an arena's own heap the state stands between header and chunks, whose contents are aligned to 16 bytes.
-        let first =
-            if base == candidate.start { (arena + STATE).next_multiple_of(16) } else { candidate.start + header };
-        heaps.push(Heap { index, arena, size, first, top });
+/// The candidate as a heap, if its header points to an arena; an error where it does and makes no sense otherwise.
+fn heap_of(memory: &dyn Memory, candidates: &[Candidate], header: u64, index: usize) -> Result<Option<Heap>, Stop> {
+    let candidate = &candidates[index];
+    let Some([arena, _, size, _]) = header_words(memory, candidate) else { return Ok(None) };
+    let base = arena & !(HEAP_MAX - 1);
+    let owner = candidates.iter().find(|owner| owner.start == base && !owner.main);
+    let is_arena = owner.and_then(|owner| header_words(memory, owner)).is_some_and(|[own, ..]| own == arena);
+    if arena != base + header || !is_arena {
+        return Ok(None);
     }
-    heaps
+    let room = candidate.end.saturating_sub(candidate.start);
+    let top = word(memory, owner, arena + TOP).filter(|_| size > header && size <= room);
+    let top = top.ok_or((candidate.start, "a heap with an impossible header"))?;
+    // In an arena's own heap the state stands between header and chunks, whose contents are aligned to 16 bytes.
+    let first = if base == candidate.start { (arena + STATE).next_multiple_of(16) } else { candidate.start + header };
+    Ok(Some(Heap { index, arena, size, first, top }))
 }
 
 /// A word of an arena's state, which lies in the first pages of its own heap.
@@ -234,7 +272,7 @@ struct Walker<'a> {
     heap: Heap,
     /// First address behind the heap's chunks.
     end: u64,
-    /// First address behind the mapping.
+    /// First address behind what is accessible.
     mapped_end: u64,
     found: HeapWalk,
     tagged: Box<[Chunks; 256]>,

@@ -1,11 +1,12 @@
 //! Reads what an account needs, in the order that costs the JVM least.
 //!
-//! The JVM is asked first, while it runs. Then its threads are held, if that is wanted and allowed, for as long as the
-//! mappings, the pages in question and the heaps of malloc are read. Pages of the Java heap are looked at after that.
+//! The JVM is asked first, while it runs; its mappings are weighed while it runs, too. Then its threads are held, if that
+//! is wanted and allowed, for as long as the heaps of malloc are walked, some at a time. The rest of the pages is looked
+//! at after that.
 
-use crate::account::{self, Account, Claims, Owner, Plan, Prediction, Question, Said, Seen};
+use crate::account::{self, Account, Owner, Plan, Prediction, Question, Said, Seen};
 use crate::clock::Clock;
-use crate::observe::glibc::{self, Candidate, MmappedChunk, Walk};
+use crate::observe::glibc::{self, Candidate, HEAP_MAX, MmappedChunk, Walked};
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hold::Held;
 use crate::observe::hsperfdata::HsPerf;
@@ -15,6 +16,7 @@ use crate::observe::nmt::NativeMemory;
 use crate::observe::pagemap::{PageMap, Run};
 use crate::observe::procfs::Process;
 use crate::observe::smaps::{self, Smaps};
+use crate::observe::stacks::ThreadStack;
 use crate::observe::vm_info::VmInfo;
 use crate::observe::{Unavailable, elf, metaspace_nodes, stacks};
 use std::collections::BTreeMap;
@@ -109,42 +111,158 @@ pub(super) fn account(
 
 type Sight = (Seen, Option<Duration>, Vec<Unavailable>);
 
-/// Reads the process, with its threads held where that is wanted and allowed.
+/// Reads the process. Only the heaps of malloc must not move while they are read; they are walked with all threads held,
+/// some at a time, so that no pause is long.
 fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sight, Unavailable> {
-    // Whatever becomes of it: the end of this thread lets go of every thread it has seized.
-    std::thread::scope(|scope| {
-        let reader = scope.spawn(|| {
-            let mut failed = Vec::new();
-            let held = stop.then(|| Held::all_threads(process, clock).map_err(|why| failed.push(why)).ok()).flatten();
-            let seen = read(process, said, clock, &mut failed)?;
-            let pause = held.map(|held| held.lasted());
-            Ok((seen, pause, failed))
-        });
-        reader.join().unwrap_or_else(|_| Err(Unavailable::new("account", "its reader failed: a bug in Loadline")))
-    })
-}
-
-/// Everything that must not move while it is read.
-fn read(process: &Process, said: &Said, clock: &Clock, failed: &mut Vec<Unavailable>) -> Result<Seen, Unavailable> {
-    let stacks = stacks::pointers(process).unwrap_or_else(|why| {
-        failed.push(why);
-        Vec::new()
-    });
+    let mut failed = Vec::new();
     let smaps = smaps::read(process, clock)?.value;
     let maps: Vec<_> = smaps.maps().cloned().collect();
-    let claims: Claims = account::claims(said, &maps, &stacks);
-    let plan = Plan::new(&smaps, &claims);
-    let pages = pages_in_question(process, &smaps, &plan, failed);
-    let candidates = candidates(&smaps, &plan, &pages);
     let allocator = smaps.allocator();
-    let mut seen = Seen { smaps, plan, allocator: Some(allocator), pages, candidates, stacks, ..Seen::default() };
-    if matches!(allocator, Allocator::Glibc | Allocator::Unknown) {
-        match ProcessMemory::open(process) {
-            Ok(memory) => read_malloc(&memory, &mut seen),
-            Err(why) => failed.push(why),
+    let before = Plan::new(&smaps, &account::claims(said, &maps, &[]));
+    let mut heaps = Heaps::new(process, &smaps, &before, allocator, &mut failed);
+    // Whatever becomes of it: the end of this thread lets go of every thread it has seized.
+    let (stacks, pause) = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| heaps.walk(process, stop, clock, &mut failed));
+        reader.join().map_err(|_| Unavailable::new("account", "its reader failed: a bug in Loadline"))
+    })?;
+    let plan = Plan::new(&smaps, &account::claims(said, &maps, &stacks));
+    let pages = pages_in_question(process, &smaps, &plan, &mut failed);
+    let mut seen = Seen { smaps, plan, allocator: Some(allocator), pages, stacks, ..Seen::default() };
+    heaps.finish(&mut seen);
+    Ok((seen, pause, failed))
+}
+
+/// The longest that threads are held at once, but for a single heap that takes longer.
+const PAUSE_MAX: Duration = Duration::from_millis(4);
+/// Threads run for this many times the last pause before they are held again.
+const RUN_TIMES: u32 = 2;
+
+/// The heaps of malloc, while they are walked.
+struct Heaps {
+    /// `None` where memory or pages cannot be read, or malloc is not glibc's.
+    sources: Option<(ProcessMemory, PageMap)>,
+    candidates: Vec<Candidate>,
+    /// The mappings each candidate consists of.
+    mappings: Vec<Vec<usize>>,
+    walked: Vec<Walked>,
+}
+
+impl Heaps {
+    fn new(process: &Process, smaps: &Smaps, plan: &Plan, allocator: Allocator, failed: &mut Vec<Unavailable>) -> Self {
+        let readable = matches!(allocator, Allocator::Glibc | Allocator::Unknown);
+        let open = || Ok((ProcessMemory::open(process)?, PageMap::open(process)?));
+        let sources = readable.then(|| open().map_err(|why| failed.push(why)).ok()).flatten();
+        let (candidates, mappings) = candidates(smaps, plan);
+        Self { sources, candidates, mappings, walked: Vec::new() }
+    }
+
+    /// Walks all, and reads where the stacks are; the longest pause.
+    fn walk(
+        &mut self,
+        process: &Process,
+        stop: bool,
+        clock: &Clock,
+        failed: &mut Vec<Unavailable>,
+    ) -> (Vec<ThreadStack>, Option<Duration>) {
+        let (mut pause, mut stop, mut stacks) = (None::<Duration>, stop, None);
+        let mut header = None;
+        loop {
+            let held = stop.then(|| Held::all_threads(process, clock).map_err(|why| failed.push(why)).ok()).flatten();
+            // Where it is not permitted once, it is not asked again.
+            stop = held.is_some();
+            if stacks.is_none() {
+                stacks = Some(stacks::pointers(process).unwrap_or_else(|why| {
+                    failed.push(why);
+                    Vec::new()
+                }));
+                header = self.layout();
+            }
+            while self.walked.len() < self.candidates.len() && self.sources.is_some() {
+                let walked = self.walk_next(process, header, clock);
+                self.walked.push(walked);
+                if held.as_ref().is_some_and(|held| held.lasted() > PAUSE_MAX) {
+                    break;
+                }
+            }
+            let lasted = held.map(|held| held.lasted());
+            pause = pause.max(lasted);
+            if self.sources.is_none() || self.walked.len() >= self.candidates.len() {
+                return (stacks.unwrap_or_default(), pause);
+            }
+            if let Some(lasted) = lasted {
+                std::thread::sleep(lasted * RUN_TIMES);
+            }
         }
     }
-    Ok(seen)
+
+    /// The layout of this glibc, by the first pages of all candidates.
+    fn layout(&mut self) -> Option<u64> {
+        let (memory, map) = self.sources.as_mut()?;
+        for candidate in &mut self.candidates {
+            refresh(map, candidate, candidate.start + 4096);
+        }
+        glibc::layout(memory, &self.candidates)
+    }
+
+    fn walk_next(&mut self, process: &Process, header: Option<u64>, clock: &Clock) -> Walked {
+        let index = self.walked.len();
+        let Some((memory, map)) = self.sources.as_mut() else { return Walked::NoHeap };
+        let candidate = &mut self.candidates[index];
+        let most = match candidate.main {
+            true => end_of_main(process, clock, candidate.start).unwrap_or(candidate.end),
+            false => candidate.start.saturating_add(HEAP_MAX),
+        };
+        refresh(map, candidate, most);
+        let accessible = glibc::accessible(memory, candidate).filter(|_| !candidate.main);
+        candidate.end = accessible.map_or(most, |bytes| candidate.start.saturating_add(bytes));
+        if let Some(base) = glibc::arena_base(memory, &self.candidates[index]) {
+            let owner = self.candidates.iter_mut().enumerate().find(|(n, owner)| *n != index && owner.start == base);
+            if let Some((_, owner)) = owner {
+                refresh(map, owner, owner.start + 4096);
+            }
+        }
+        glibc::walk_one(memory, &self.candidates, header, index)
+    }
+
+    /// Puts what was found into what was seen, with the chunks that have mappings of their own.
+    fn finish(self, seen: &mut Seen) {
+        let Some((memory, _)) = &self.sources else {
+            seen.candidates = self.candidates.into_iter().zip(self.mappings).collect();
+            return;
+        };
+        let walk = glibc::conclude(memory, &self.candidates, self.walked);
+        let no_heaps: Vec<usize> = walk.others.iter().flat_map(|n| self.mappings[*n].iter().copied()).collect();
+        for planned in &seen.plan.mappings {
+            if planned.question != Question::Chunks && !no_heaps.contains(&planned.index) {
+                continue;
+            }
+            let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
+            let unclaimed = planned.segments.iter().filter(|segment| segment.claim.is_none());
+            let found = unclaimed.flat_map(|segment| glibc::mmapped(memory, segment.start, segment.end, runs));
+            seen.chunks.insert(planned.index, found.collect::<Vec<MmappedChunk>>());
+        }
+        seen.walk = Some(walk);
+        seen.candidates = self.candidates.into_iter().zip(self.mappings).collect();
+    }
+}
+
+/// The pages of a candidate as they are now, up to `end`. What cannot be read is not there.
+fn refresh(map: &mut PageMap, candidate: &mut Candidate, end: u64) {
+    candidate.runs.clear();
+    let runs = &mut candidate.runs;
+    if map.runs(candidate.start, end, &mut |run| runs.push(run)).is_err() {
+        candidate.runs.clear();
+    }
+}
+
+/// Where the main heap ends now.
+fn end_of_main(process: &Process, clock: &Clock, start: u64) -> Option<u64> {
+    let maps = maps::read(process, clock).ok()?.value;
+    let mut end = start;
+    for mapping in maps.iter().filter(|mapping| mapping.path == "[heap]") {
+        end = if mapping.start == end { mapping.end } else { end };
+    }
+    (end > start).then_some(end)
 }
 
 /// The present pages of every mapping that has more than one owner, or none that is known.
@@ -170,42 +288,27 @@ fn pages_in_question(
     pages
 }
 
-/// Stretches that may be heaps of malloc; neighbouring parts of `[heap]` are one.
-fn candidates(smaps: &Smaps, plan: &Plan, pages: &BTreeMap<usize, Vec<Run>>) -> Vec<(Candidate, Vec<usize>)> {
-    let mut candidates: Vec<(Candidate, Vec<usize>)> = Vec::new();
+/// Stretches that may be heaps of malloc, and the mappings they consist of; neighbouring parts of `[heap]` are one.
+/// Others may grow up to [`HEAP_MAX`] while they are looked at.
+fn candidates(smaps: &Smaps, plan: &Plan) -> (Vec<Candidate>, Vec<Vec<usize>>) {
+    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut mappings: Vec<Vec<usize>> = Vec::new();
     for planned in plan.mappings.iter().filter(|planned| planned.question == Question::Heap) {
         let mapping = &smaps.mappings[planned.index].mapping;
         let main = mapping.path == "[heap]";
-        let runs = pages.get(&planned.index).cloned().unwrap_or_default();
-        match candidates.last_mut().filter(|(last, _)| main && last.main && last.end == mapping.start) {
-            Some((last, indices)) => {
+        match (candidates.last_mut(), mappings.last_mut()) {
+            (Some(last), Some(indices)) if main && last.main && last.end == mapping.start => {
                 last.end = mapping.end;
-                last.runs.extend(runs);
                 indices.push(planned.index);
             }
-            None => {
-                let candidate = Candidate { start: mapping.start, end: mapping.end, main, runs };
-                candidates.push((candidate, vec![planned.index]));
+            _ => {
+                let end = if main { mapping.end } else { mapping.start.saturating_add(HEAP_MAX) };
+                candidates.push(Candidate { start: mapping.start, end, main, runs: Vec::new() });
+                mappings.push(vec![planned.index]);
             }
         }
     }
-    candidates
-}
-
-/// Walks malloc's heaps, and looks for its chunks in what nobody claims.
-fn read_malloc(memory: &ProcessMemory, seen: &mut Seen) {
-    let only: Vec<Candidate> = seen.candidates.iter().map(|(candidate, _)| candidate.clone()).collect();
-    let walk: Walk = glibc::walk(memory, &only);
-    let no_heaps = walk.others.iter().flat_map(|n| seen.candidates[*n].1.iter().copied());
-    let asked = seen.plan.mappings.iter().filter(|planned| planned.question == Question::Chunks);
-    let indices: Vec<usize> = asked.map(|planned| planned.index).chain(no_heaps).collect();
-    for planned in seen.plan.mappings.iter().filter(|planned| indices.contains(&planned.index)) {
-        let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
-        let unclaimed = planned.segments.iter().filter(|segment| segment.claim.is_none());
-        let found = unclaimed.flat_map(|segment| glibc::mmapped(memory, segment.start, segment.end, runs));
-        seen.chunks.insert(planned.index, found.collect::<Vec<MmappedChunk>>());
-    }
-    seen.walk = Some(walk);
+    (candidates, mappings)
 }
 
 /// The resident pages of the Java heap.
