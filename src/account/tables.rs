@@ -78,7 +78,7 @@ fn segment_map(mapping: &Mapping, next: &Mapping, claims: &Claims, sizes: &Sizes
         let reserved = (heap.reserved / segment).next_multiple_of(PAGE);
         let committed = (heap.committed / segment).next_multiple_of(PAGE);
         let start = mapping.end.checked_sub(committed)?;
-        let fits = committed > 0 && start >= mapping.start && start + reserved == next.end;
+        let fits = committed > 0 && start >= mapping.start && next.end - start == reserved;
         (fits && is_free(claims, start, mapping.end)).then_some(start)
     };
     sizes.code_heaps.iter().find_map(|heap| {
@@ -164,7 +164,9 @@ pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims) -> Vec<Claim> {
     let ended = |n: &&usize| {
         let mapping = &maps[**n];
         let (span, guarded) = spans(**n);
-        let whole = |length: u64| known.iter().any(|known| length == *known || guarded && length == known + PAGE);
+        let whole = |length: u64| {
+            known.iter().any(|known| length == *known || guarded && length.checked_sub(PAGE) == Some(*known))
+        };
         is_free(claims, mapping.start, mapping.end) && (whole(span) || known.contains(&mapping.size().0))
     };
     let name = "threads that have ended";
