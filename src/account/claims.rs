@@ -94,8 +94,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn settled_claims_cover_what_was_claimed_once(ranges in prop::collection::vec((0u64..300, 0u64..60, 0usize..20), 0..40)) {
-            let list: Vec<_> = ranges.iter().map(|(start, len, owner)| claim(*start, start + len, Owner::ALL[*owner])).collect();
+        fn settled_claims_cover_what_was_claimed_once(
+            ranges in prop::collection::vec((0u64..300, 0u64..60, 0usize..20), 0..40),
+        ) {
+            let claimed = |(start, len, owner): &(u64, u64, usize)| claim(*start, start + len, Owner::ALL[*owner]);
+            let list: Vec<_> = ranges.iter().map(claimed).collect();
             let settled = Claims::settle(list.clone());
             for at in 0..400 {
                 let covers = |claim: &&Claim| claim.start <= at && at < claim.end;

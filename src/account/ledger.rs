@@ -268,13 +268,16 @@ mod tests {
             found in prop::collection::vec((0usize..14, 0usize..20, 0u64..1 << 40, any::<bool>()), 0..40),
         ) {
             let text: String = weights.iter().enumerate().map(|(n, (rss, swap))| {
-                format!("{:x}-{:x} rw-p 0 00:00 0\nRss: {rss} kB\nPss: {} kB\nSwap: {swap} kB\n", (n + 1) << 32, ((n + 1) << 32) + 4096, rss / 2)
+                let (start, pss) = ((n + 1) << 32, rss / 2);
+                let mapping = format!("{start:x}-{:x} rw-p 0 00:00 0", start + 4096);
+                format!("{mapping}\nRss: {rss} kB\nPss: {pss} kB\nSwap: {swap} kB\n")
             }).collect();
             let smaps = Smaps::parse(&text);
             let mut ledger = Ledger::new(&smaps);
             for (index, owner, resident, named) in found {
                 let name = if named { format!("n{owner}") } else { String::new() };
-                let part = Part { owner: Owner::ALL[owner], kind: "tag", name, count: 1, allocated: Some(resident), resident, swapped: resident / 3, range: (0, 1) };
+                let (owner, allocated, swapped) = (Owner::ALL[owner], Some(resident), resident / 3);
+                let part = Part { owner, kind: "tag", name, count: 1, allocated, resident, swapped, range: (0, 1) };
                 ledger.enter(index, [part]);
             }
             let account = ledger.close();
@@ -284,8 +287,8 @@ mod tests {
             prop_assert_eq!(account.holdings.iter().map(|holding| holding.rss).sum::<u64>(), rss);
             prop_assert_eq!(account.holdings.iter().map(|holding| holding.pss).sum::<u64>(), account.pss);
             prop_assert!(account.holdings.iter().map(|holding| holding.swap).sum::<u64>() <= swap);
-            let shares = account.regions.iter().flat_map(|region| region.shares.iter().map(|(_, rss)| rss)).sum::<u64>();
-            prop_assert_eq!(shares, rss);
+            let shares = account.regions.iter().flat_map(|region| region.shares.iter().map(|(_, rss)| rss));
+            prop_assert_eq!(shares.sum::<u64>(), rss);
             for holding in &account.holdings {
                 prop_assert!(holding.detail.iter().map(|detail| detail.rss).sum::<u64>() <= holding.rss);
             }

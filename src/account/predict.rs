@@ -46,8 +46,8 @@ pub fn trim(seen: &Seen) -> Prediction {
 ///
 /// Serial and Parallel keep what they have taken (Serial shrinks in steps, the first of which is none); Z uncommits
 /// minutes later. G1 shrinks the heap at once so that at most `MaxHeapFreeRatio` of it is free
-/// (`G1CollectedHeap::resize_heap_if_necessary`, JDK 11–25): what lies above goes, and what is live moves to the bottom.
-/// Shenandoah uncommits all free regions when it is asked.
+/// (`G1CollectedHeap::resize_heap_if_necessary`, JDK 11–25): what lies above goes, and what is live moves to the
+/// bottom. Shenandoah uncommits all free regions when it is asked.
 pub fn gc(said: &Said, runs: &[Run]) -> Prediction {
     let Some(heap) = said.heap else {
         return Prediction::unknown("the JVM could not be asked for its heap");

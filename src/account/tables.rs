@@ -1,5 +1,5 @@
-//! Ranges that no source names but that their sizes give away: the segment maps of code heaps, tables of the collectors,
-//! stacks of threads that have ended.
+//! Ranges that no source names but that their sizes give away: the segment maps of code heaps, tables of the
+//! collectors, stacks of threads that have ended.
 //!
 //! HotSpot reserves such a table in one piece and commits it from its start, so in the mappings it is a readable and
 //! writable stretch with an inaccessible one behind it, together as long as the table. Only exact lengths count.
@@ -29,7 +29,8 @@ pub(super) struct CodeHeap {
 pub(super) struct Sizes {
     /// The code heaps; a segment map has a byte for each `CodeCacheSegmentSize` (128, without tiers 64).
     pub code_heaps: Vec<CodeHeap>,
-    /// What is committed of the Java heap, and reserved: G1's tables have a byte for each 512, its bitmaps one for each 64.
+    /// What is committed of the Java heap, and reserved: G1's tables have a byte for each 512, its bitmaps
+    /// one for each 64.
     pub heap: Option<(u64, u64)>,
     /// The same of the old generation of Serial or Parallel: a byte for each 512 to find where objects start.
     pub old: Option<(u64, u64)>,
