@@ -88,7 +88,7 @@ fn sizes(said: &Said) -> Sizes {
     let ranges = said.info.iter().flat_map(|info| &info.ranges).filter(|range| range.purpose == Purpose::CodeCache);
     let code_heaps = ranges.map(|range| CodeHeap {
         name: range.name.clone(),
-        reserved: range.end - range.start,
+        reserved: range.end.saturating_sub(range.start),
         committed: range.committed_end.unwrap_or(range.start).saturating_sub(range.start),
     });
     Sizes {
@@ -104,7 +104,7 @@ fn sizes(said: &Said) -> Sizes {
 fn regions(said: &Said) -> Option<u64> {
     let info = said.info.as_ref().filter(|_| said.heap.is_some_and(|heap| heap.collector == Collector::G1))?;
     let (start, end) = info.heap_reserved?;
-    (end - start).checked_div(info.collector_geometry.region_size?.0)
+    end.saturating_sub(start).checked_div(info.collector_geometry.region_size?.0)
 }
 
 /// Enters what was seen of every mapping and closes.
@@ -225,10 +225,11 @@ fn part_of(claim: &Claim, resident: u64, swapped: u64) -> Part {
 /// Bytes of `[start, end)` that are present, and that are swapped.
 pub fn backed(runs: &[Run], start: u64, end: u64) -> (u64, u64) {
     let from = runs.partition_point(|run| run.end <= start);
-    let (mut resident, mut swapped) = (0, 0);
+    let (mut resident, mut swapped) = (0u64, 0u64);
     for run in runs[from..].iter().take_while(|run| run.start < end) {
         let part = run.end.min(end).saturating_sub(run.start.max(start));
-        *if run.swapped { &mut swapped } else { &mut resident } += part;
+        let sum = if run.swapped { &mut swapped } else { &mut resident };
+        *sum = sum.saturating_add(part);
     }
     (resident, swapped)
 }
@@ -240,7 +241,7 @@ fn between(runs: &[Run], segment: &Segment, chunks: &[MmappedChunk]) -> Vec<Part
     let bounds = chunks.iter().map(|chunk| (chunk.start, chunk.end)).chain([(segment.end, segment.end)]);
     for (next, behind) in bounds {
         let (resident, swapped) = backed(runs, at, next);
-        if resident + swapped > 0 {
+        if resident > 0 || swapped > 0 {
             parts.push(part_of(&claim(at, next, Owner::Unexplained, "", ""), resident, swapped));
         }
         at = behind;
@@ -252,12 +253,20 @@ fn between(runs: &[Run], segment: &Segment, chunks: &[MmappedChunk]) -> Vec<Part
 fn tag_names(said: &Said, seen: &Seen) -> Option<TagNames> {
     let summary = said.nmt.as_ref()?;
     let mut sums: BTreeMap<u8, u64> = BTreeMap::new();
+    let mut add = |number: u8, asked: u64| {
+        let sum = sums.entry(number).or_default();
+        *sum = sum.saturating_add(asked);
+    };
     for (tag, chunks) in seen.walk.iter().flat_map(|walk| &walk.heaps).flat_map(|heap| &heap.tagged) {
-        *sums.entry(*tag).or_default() += chunks.asked;
+        add(*tag, chunks.asked);
     }
     for tag in seen.chunks.values().flatten().filter_map(|chunk| chunk.tag) {
-        *sums.entry(tag.number).or_default() += tag.asked;
+        add(tag.number, tag.asked);
     }
     let sums: Vec<TagSum> = sums.into_iter().map(|(number, asked)| TagSum { number, asked }).collect();
     (!sums.is_empty()).then(|| TagNames::align(&sums, summary))
 }
+
+#[cfg(test)]
+#[path = "closing_tests.rs"]
+mod tests;

@@ -12,14 +12,14 @@ pub fn used_resident(said: &Said, runs: &[Run], heap_rss: u64, heap_pss: u64) ->
     let ranges = said.info.as_ref().map(|info| info.used_ranges.as_slice()).unwrap_or_default();
     if !ranges.is_empty() {
         // Objects begin and end within pages, which then are in use as a whole.
-        let page = |(start, end): &(u64, u64)| (start & !4095, end.next_multiple_of(4096));
+        let page = |(start, end): &(u64, u64)| (start & !4095, end.checked_next_multiple_of(4096).unwrap_or(u64::MAX));
         let mut at = 0;
         let used = ranges.iter().map(page).map(|(start, end)| {
             let bytes = backed(runs, start.max(at), end.max(at)).0;
             at = at.max(end);
             bytes
         });
-        return Some(used.sum());
+        return Some(used.fold(0, u64::saturating_add));
     }
     let used = said.heap?.used.0.min(heap_pss);
     let times = |bytes: u64| u64::try_from(u128::from(bytes) * u128::from(heap_rss) / u128::from(heap_pss.max(1))).ok();
@@ -37,7 +37,8 @@ pub fn split_heap(account: &mut Account, used: u64, live: bool) {
         all => u64::try_from(u128::from(whole) * u128::from(rss) / u128::from(all)).unwrap_or(0),
     };
     let (pss, swap) = (part(heap.pss), part(heap.swap));
-    let used = Holding { owner, rss, pss, swap, detail: heap.detail };
+    // Its only part was the heap as a whole, which is neither of the two.
+    let used = Holding { owner, rss, pss, swap, detail: Vec::new() };
     let free = Holding {
         owner: Owner::JavaHeapFree,
         rss: heap.rss - rss,
@@ -46,6 +47,6 @@ pub fn split_heap(account: &mut Account, used: u64, live: bool) {
         detail: Vec::new(),
     };
     account.holdings.extend([used, free]);
-    account.holdings.retain(|holding| holding.rss > 0 || holding.swap > 0);
+    account.holdings.retain(|holding| holding.rss > 0 || holding.pss > 0 || holding.swap > 0);
     account.holdings.sort_by_key(|holding| holding.owner);
 }

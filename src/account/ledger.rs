@@ -136,18 +136,23 @@ impl<'a> Ledger<'a> {
             }
             let parts = self.parts.get(&index).map(Vec::as_slice).unwrap_or_default();
             let nobody = [nobodys(weighed)];
-            let found: u64 = parts.iter().map(|part| part.resident).sum();
+            let found = parts.iter().map(|part| part.resident).fold(0, u64::saturating_add);
             // Parts that hold nothing cannot own what the kernel weighs.
-            let parts = if found == 0 && weight.rss.0 > 0 { &nobody } else { parts };
-            account.moved += if found == 0 { 0 } else { found.abs_diff(weight.rss.0) };
-            account.rss += weight.rss.0;
-            account.pss += weight.pss.0;
+            let parts = if parts.is_empty() || found == 0 && weight.rss.0 > 0 { &nobody } else { parts };
+            add(&mut account.moved, if found == 0 { 0 } else { found.abs_diff(weight.rss.0) });
+            add(&mut account.rss, weight.rss.0);
+            add(&mut account.pss, weight.pss.0);
             enter_mapping(index, weighed, parts, &mut books, &mut account);
         }
         account.remainders.sort_by_key(|remainder| std::cmp::Reverse(remainder.rss));
         account.holdings = books.into_iter().map(|(owner, book)| book.close(owner)).collect();
         account
     }
+}
+
+/// Sums of a mangled text may be none.
+fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
 }
 
 /// All of a mapping, without an owner.
@@ -179,14 +184,14 @@ fn enter_mapping(
     let mut shares: BTreeMap<Owner, u64> = BTreeMap::new();
     for (n, part) in parts.iter().enumerate() {
         let book = books.entry(part.owner).or_default();
-        book.rss += rss[n];
-        book.pss += pss[n];
-        book.swap += swap[n];
+        add(&mut book.rss, rss[n]);
+        add(&mut book.pss, pss[n]);
+        add(&mut book.swap, swap[n]);
         if !part.name.is_empty() {
             book.detail(part, rss[n]);
         }
         if rss[n] > 0 {
-            *shares.entry(part.owner).or_default() += rss[n];
+            add(shares.entry(part.owner).or_default(), rss[n]);
             if part.owner == Owner::Unexplained {
                 let (start, end) = part.range;
                 account.remainders.push(Remainder { start, end, index, rss: rss[n] });
@@ -230,11 +235,11 @@ impl Book {
     fn detail(&mut self, part: &Part, rss: u64) {
         let new = || Detail { kind: part.kind, name: part.name.clone(), count: 0, allocated: None, rss: 0 };
         let detail = self.details.entry((part.kind, part.name.clone())).or_insert_with(new);
-        detail.rss += rss;
+        add(&mut detail.rss, rss);
         // A file has several mappings and a stack may have two, but each is one.
-        detail.count = if part.kind == "tag" { detail.count + part.count } else { part.count };
+        detail.count = if part.kind == "tag" { detail.count.saturating_add(part.count) } else { part.count };
         if let Some(bytes) = part.allocated {
-            *detail.allocated.get_or_insert(0) += bytes;
+            add(detail.allocated.get_or_insert(0), bytes);
         }
     }
 
@@ -263,14 +268,15 @@ mod tests {
             found in prop::collection::vec((0usize..14, 0usize..20, 0u64..1 << 40, any::<bool>()), 0..40),
         ) {
             let text: String = weights.iter().enumerate().map(|(n, (rss, swap))| {
-                format!("{:x}-{:x} rw-p 0 00:00 0\nRss: {rss} kB\nPss: {} kB\nSwap: {swap} kB\n", (n + 1) << 32, ((n + 1) << 32) + 4096, rss / 2)
+                let (start, pss) = ((n + 1) << 32, rss / 2);
+                let mapping = format!("{start:x}-{:x} rw-p 0 00:00 0", start + 4096);
+                format!("{mapping}\nRss: {rss} kB\nPss: {pss} kB\nSwap: {swap} kB\n")
             }).collect();
             let smaps = Smaps::parse(&text);
             let mut ledger = Ledger::new(&smaps);
             for (index, owner, resident, named) in found {
                 let name = if named { format!("n{owner}") } else { String::new() };
-                let (allocated, swapped) = (Some(resident), resident / 3);
-                let owner = Owner::ALL[owner];
+                let (owner, allocated, swapped) = (Owner::ALL[owner], Some(resident), resident / 3);
                 let part = Part { owner, kind: "tag", name, count: 1, allocated, resident, swapped, range: (0, 1) };
                 ledger.enter(index, [part]);
             }
@@ -281,8 +287,8 @@ mod tests {
             prop_assert_eq!(account.holdings.iter().map(|holding| holding.rss).sum::<u64>(), rss);
             prop_assert_eq!(account.holdings.iter().map(|holding| holding.pss).sum::<u64>(), account.pss);
             prop_assert!(account.holdings.iter().map(|holding| holding.swap).sum::<u64>() <= swap);
-            let shares = account.regions.iter().flat_map(|region| &region.shares);
-            prop_assert_eq!(shares.map(|(_, rss)| rss).sum::<u64>(), rss);
+            let shares = account.regions.iter().flat_map(|region| region.shares.iter().map(|(_, rss)| rss));
+            prop_assert_eq!(shares.sum::<u64>(), rss);
             for holding in &account.holdings {
                 prop_assert!(holding.detail.iter().map(|detail| detail.rss).sum::<u64>() <= holding.rss);
             }

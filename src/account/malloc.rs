@@ -43,7 +43,7 @@ pub(super) fn mmapped_parts(
             (None, Some(_)) => "not HotSpot's".to_owned(),
             (_, None) => String::new(),
         };
-        let allocated = names.map(|_| chunk.tag.map_or(chunk.end - chunk.start, |tag| tag.asked));
+        let allocated = names.map(|_| chunk.tag.map_or(chunk.end.saturating_sub(chunk.start), |tag| tag.asked));
         Part {
             owner: Owner::MallocMmapped,
             kind: "tag",

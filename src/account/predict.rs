@@ -36,7 +36,7 @@ pub fn trim(seen: &Seen) -> Prediction {
         None => Prediction::unknown("the heaps of malloc could not be read"),
         Some(walk) if walk.heaps.is_empty() => Prediction::unknown("no heap of glibc was found"),
         Some(walk) => {
-            let bytes = walk.heaps.iter().map(|heap| heap.trimmable).sum();
+            let bytes = walk.heaps.iter().map(|heap| heap.trimmable).fold(0, u64::saturating_add);
             match walk.errors.len() {
                 0 => Prediction::known(bytes, ""),
                 n => Prediction::known(bytes, format!("without {n} heaps that could not be walked")),
@@ -49,8 +49,8 @@ pub fn trim(seen: &Seen) -> Prediction {
 ///
 /// Serial and Parallel keep what they have taken (Serial shrinks in steps, the first of which is none); Z uncommits
 /// minutes later. G1 shrinks the heap at once so that at most `MaxHeapFreeRatio` of it is free
-/// (`G1CollectedHeap::resize_heap_if_necessary`, JDK 11–25): what lies above goes, what is live moves to the bottom.
-/// Shenandoah uncommits all free regions when it is asked.
+/// (`G1CollectedHeap::resize_heap_if_necessary`, JDK 11–25): what lies above goes, and what is live moves to the
+/// bottom. Shenandoah uncommits all free regions when it is asked.
 pub fn gc(said: &Said, runs: &[Run]) -> Prediction {
     let Some(heap) = said.heap else {
         return Prediction::unknown("the JVM could not be asked for its heap");
@@ -89,10 +89,11 @@ fn shrunk(said: &Said, runs: &[Run], live: u64, collector: Collector) -> Predict
     let min = said.heap_min.unwrap_or(HEAP_MIN);
     let ratio = said.max_heap_free_ratio.unwrap_or(MAX_HEAP_FREE_RATIO).min(99);
     let keeps = match collector {
-        Collector::G1 => (u128::from(live) * 100 / u128::from(100 - ratio)) as u64,
+        Collector::G1 => u64::try_from(u128::from(live) * 100 / u128::from(100 - ratio)).unwrap_or(u64::MAX),
         _ => live,
     };
-    let capacity = keeps.max(min).next_multiple_of(region).min(end - start);
+    let regions = |bytes: u64| bytes.checked_next_multiple_of(region).unwrap_or(u64::MAX);
+    let capacity = regions(keeps.max(min)).min(end.saturating_sub(start));
     let committed = said.heap.map_or(0, |heap| heap.committed.0);
     let resident = |from: u64, to: u64| super::close::backed(runs, from, to).0;
     let before = resident(start, end);
@@ -100,8 +101,8 @@ fn shrunk(said: &Said, runs: &[Run], live: u64, collector: Collector) -> Predict
         // Nothing shrinks; what is live moves to the bottom, which may touch new pages there.
         before
     } else {
-        let bottom = live.next_multiple_of(region).min(capacity);
-        bottom + resident(start + bottom, start + capacity)
+        let bottom = regions(live).min(capacity);
+        bottom.saturating_add(resident(start + bottom, start + capacity))
     };
     let why = format!(
         "{} keeps {:.1} MiB for the {:.1} MiB that the last collection left",

@@ -100,7 +100,7 @@ pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<C
     let anonymous = || maps.iter().enumerate().filter(|(_, mapping)| is_anonymous(mapping));
     for (n, mapping) in anonymous() {
         let hole = maps.get(n + 1).filter(|next| next.start == mapping.end && is_inaccessible(next));
-        let marks = hole.is_some_and(|hole| mapping.size().0 + hole.size().0 == Z_MARK_STACKS);
+        let marks = hole.is_some_and(|hole| mapping.size().0.checked_add(hole.size().0) == Some(Z_MARK_STACKS));
         if sizes.z && (marks || mapping.start == 0x1500_0000_0000) {
             found.push(claim(mapping.start, mapping.end, Owner::Gc, "table", "mark stacks"));
         }
@@ -140,7 +140,7 @@ fn segment_map(mapping: &Mapping, hole: &Mapping, claims: &Claims, sizes: &Sizes
         let reserved = (heap.reserved / segment).checked_next_multiple_of(PAGE)?;
         let committed = (heap.committed / segment).checked_next_multiple_of(PAGE)?;
         let start = mapping.end.checked_sub(committed)?;
-        let fits = committed > 0 && start >= mapping.start && start.checked_add(reserved)? == hole.end;
+        let fits = committed > 0 && start >= mapping.start && hole.end.checked_sub(start)? == reserved;
         (fits && is_free(claims, start, mapping.end)).then_some(start)
     };
     sizes.code_heaps.iter().find_map(|heap| {
@@ -155,14 +155,14 @@ fn gc_tables(maps: &[Mapping], sizes: &Sizes) -> Vec<Table> {
     let mut tables = Vec::new();
     if let Some((start, end)) = sizes.heap {
         let runs = committed(maps, start, end);
-        let of = |each, name| Table::of(&runs, end - start, each, name);
+        let of = |each, name| Table::of(&runs, end.saturating_sub(start), each, name);
         tables.extend(of(512, "a byte for each 512 of the heap"));
         tables.extend(of(512, "a byte for each 512 of the heap").map(Table::guarded));
         tables.extend(of(64, "a byte for each 64 of the heap"));
         tables.extend(of(32, "a byte for each 32 of the heap"));
     }
     if let Some((start, end)) = sizes.heap.filter(|_| sizes.parallel) {
-        let of = |each, name| Table::of(&[(0, end - start)], end - start, each, name);
+        let of = |each, name| Table::of(&[(0, end.saturating_sub(start))], end.saturating_sub(start), each, name);
         tables.extend(of(512, "a byte for each 512 of the heap"));
         tables.extend(of(64, "a byte for each 64 of the heap"));
         tables.extend(of(32, "a byte for each 32 of the heap"));
@@ -280,7 +280,9 @@ pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims) -> Vec<Claim> {
     let ended = |n: &&usize| {
         let mapping = &maps[**n];
         let (span, guarded) = spans(**n);
-        let whole = |length: u64| known.iter().any(|known| length == *known || guarded && length == known + PAGE);
+        let whole = |length: u64| {
+            known.iter().any(|known| length == *known || guarded && length.checked_sub(PAGE) == Some(*known))
+        };
         is_free(claims, mapping.start, mapping.end) && (whole(span) || known.contains(&mapping.size().0))
     };
     let name = "threads that have ended";

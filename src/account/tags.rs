@@ -67,8 +67,9 @@ impl TagNames {
 /// What each category has in malloc. NMT moves the chunks of its arenas from `Arena Chunk` to whoever uses them; in
 /// memory they still carry the tag of `Arena Chunk`.
 fn expected(summary: &NativeMemory) -> Vec<(String, u64)> {
-    let in_arenas: u64 = summary.categories.iter().map(|category| category.nmt_arena.0).sum();
-    let bytes = |name: &str, malloc: u64| if name == "Arena Chunk" { malloc + in_arenas } else { malloc };
+    let arenas = summary.categories.iter().map(|category| category.nmt_arena.0);
+    let in_arenas = arenas.fold(0, u64::saturating_add);
+    let bytes = |name: &str, malloc: u64| malloc.saturating_add(if name == "Arena Chunk" { in_arenas } else { 0 });
     summary.categories.iter().map(|c| (c.name.clone(), bytes(&c.name, c.malloc.0))).collect()
 }
 

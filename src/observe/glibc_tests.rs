@@ -474,7 +474,7 @@ fn sizes_do_not_wrap() {
 fn chunks_with_mappings_of_their_own_are_found_among_other_pages() {
     let mut part = Part::plain(BASE + 0x7000, 64 * PAGE);
     let at = |page: u64| BASE + 0x7000 + page * PAGE;
-    let chunk = |part: &mut Part, page: u64, pages: u64| part.put(at(page) + 8, pages * PAGE | OF_MMAP);
+    let chunk = |part: &mut Part, page: u64, pages: u64| part.put(at(page) + 8, (pages * PAGE) | OF_MMAP);
     (0..20).step_by(8).for_each(|n| part.put(at(2) + n, 0xabcd));
     chunk(&mut part, 3, 10);
     chunk(&mut part, 13, 33);

@@ -4,7 +4,7 @@
 //! between would leave the process stopped for good. A tracer that dies lets its threads go.
 
 use super::Unavailable;
-use super::procfs::Process;
+use super::procfs::{Process, Stat};
 use crate::clock::Clock;
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
@@ -50,8 +50,10 @@ impl Held {
         let mut held = Self { threads: Vec::new(), since_ns: clock.now_ns(), clock: *clock, not_send: PhantomData };
         let give_up_ns = held.since_ns + STOPS_WITHIN.as_nanos() as u64;
         for _ in 0..ROUNDS_MAX {
-            if !held.seize_new(process)? {
-                return Ok(held);
+            match held.seize_new(process)? {
+                false if held.threads.is_empty() => return Err(Unavailable::new(SOURCE, "the process has ended")),
+                false => return Ok(held),
+                true => {}
             }
             held.wait_for_stops(give_up_ns)?;
         }
@@ -78,8 +80,9 @@ impl Held {
             }
             match ptrace::seize(id, Options::empty()) {
                 Ok(()) => self.threads.push(Thread { id, stopped: false, signal: None }),
-                // It has ended meanwhile.
+                // It has ended meanwhile, or is listed still although it has.
                 Err(Errno::ESRCH) => {}
+                Err(Errno::EPERM) if has_ended(process, id) => {}
                 Err(why) => return Err(refused(why)),
             }
         }
@@ -134,6 +137,13 @@ impl Drop for Held {
             let _ = ptrace::detach(thread.id, thread.signal);
         }
     }
+}
+
+/// The kernel refuses to have a dead thread seized as if that were not permitted.
+fn has_ended(process: &Process, id: Pid) -> bool {
+    let text = process.read_below(&format!("task/{id}/stat"), 2048).unwrap_or_default();
+    let stat = Stat::parse(&String::from_utf8_lossy(&text), 1);
+    !stat.is_some_and(|stat| stat.is_alive())
 }
 
 fn refused(why: Errno) -> Unavailable {
