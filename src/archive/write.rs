@@ -13,8 +13,8 @@ use std::time::Duration;
 
 /// A file that only takes room, given up when the disk is full: timelines and logs must not cost the trial's own line.
 const RESERVE: &str = ".reserve";
-/// Room for a trial with native memory at every mark (about 20 KiB), and the closing line.
-const RESERVE_BYTES: usize = 64 << 10;
+/// Room for a trial with native memory and an account at every mark (about 100 KiB), and the closing line.
+const RESERVE_BYTES: usize = 256 << 10;
 
 /// An archive being written.
 #[derive(Debug)]

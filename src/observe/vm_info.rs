@@ -1,8 +1,9 @@
-//! Replies to `VM.info` (HotSpot 11–25): what the JVM says its ranges of addresses are for, and where objects lie.
+//! Replies that name addresses (HotSpot 11–25): `GC.heap_info` says where objects lie, `Compiler.codecache` where code
+//! does. Both forms stand in `VM.info` too, with more: this reads all three.
 //!
-//! The reply is a crash report without a crash. Read are its process part up to the events, and two lines of its
-//! system part. Which pages of a range are resident is [`super::smaps`]'s to say; the nodes of metaspace are
-//! [`super::metaspace_nodes`]'s, since this reply shows only the class space.
+//! No subject is asked `VM.info`, since the first one adds 4 to 5 MB to it for good; its form is kept for the samples,
+//! which have every collector's. Which pages of a range are resident is [`super::smaps`]'s to say; the nodes of
+//! metaspace are [`super::metaspace_nodes`]'s.
 //!
 //! ```text
 //! Heap address: 0x00000000fc000000, size: 64 MB, Compressed Oops mode: 32-bit

@@ -160,7 +160,7 @@ fn a_closed_pipe_is_no_panic() {
 fn a_disk_that_fills_up_costs_the_archive_and_not_the_result() {
     let Some(call) = call("DemoServer") else { return };
     // Room for the header and the reserve, but not for three seconds of a timeline at 100 Hz.
-    let Some(disk) = SmallDisk::mount(call.folder(), "112k") else { return };
+    let Some(disk) = SmallDisk::mount(call.folder(), "304k") else { return };
     let call = call.with("--nmt summary").with("--sample-hz 100").with("--rest 3s");
     let call = call.with(&format!("--out {}", disk.folder.join("archive").display()));
     let ran = call.run().expect(4).says(&[
