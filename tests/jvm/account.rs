@@ -13,17 +13,17 @@ const CALM: &str = "-Xms96m -Xmx96m -XX:+UseSerialGC -XX:+AlwaysPreTouch -XX:Tie
 const TRACKED: &str = "-XX:NativeMemoryTracking=summary";
 
 /// RSS of an owner; one that holds nothing has no row.
-fn held(account: &AccountRecord, owner: &str) -> u64 {
+pub(crate) fn held(account: &AccountRecord, owner: &str) -> u64 {
     account.owners.iter().find(|row| row.name == owner).map_or(0, |row| row.rss_bytes)
 }
 
 /// RSS of all owners whose names begin like this.
-fn held_by_all(account: &AccountRecord, beginning: &str) -> u64 {
+pub(crate) fn held_by_all(account: &AccountRecord, beginning: &str) -> u64 {
     account.owners.iter().filter(|row| row.name.starts_with(beginning)).map(|row| row.rss_bytes).sum()
 }
 
 /// The parts of this kind of an owner.
-fn parts<'a>(account: &'a AccountRecord, owner: &'a str, kind: &'a str) -> impl Iterator<Item = &'a DetailRecord> {
+pub(crate) fn parts<'a>(account: &'a AccountRecord, owner: &'a str, kind: &'a str) -> impl Iterator<Item = &'a DetailRecord> {
     let rows = account.owners.iter().filter(move |row| row.name == owner);
     rows.flat_map(|row| &row.detail).filter(move |part| part.kind == kind)
 }

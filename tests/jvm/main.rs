@@ -6,6 +6,7 @@
 
 mod account;
 mod account_trouble;
+mod account_truth;
 mod appetite;
 mod archives;
 mod deaths;

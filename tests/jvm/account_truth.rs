@@ -1,0 +1,100 @@
+//! The account beside the JVM's own map of its memory (`VM.native_memory detail`) and glibc's own figures, on the same
+//! process. Loadline asks neither: the map costs a subject 5 MB for good, and most run without it.
+
+use crate::account::{held, held_by_all, parts};
+use crate::invocation::releases;
+use crate::standing::{Plan, Standing};
+use loadline::observe::nmt::NativeMemory;
+use loadline::observe::nmt_detail;
+use loadline::observe::pagemap::PageMap;
+use loadline::observe::procfs::Process;
+use loadline::record::AccountRecord;
+
+const DETAIL: &str = "-XX:NativeMemoryTracking=detail";
+
+/// Resident bytes of what the JVM's map gives to these categories.
+fn resident(subject: &Standing, ranges: &[(u64, u64, String)], categories: &[&str]) -> u64 {
+    let mut map = PageMap::open(&Process::open(subject.pid()).unwrap()).unwrap();
+    let mut bytes = 0;
+    for (start, end, _) in ranges.iter().filter(|(.., category)| categories.contains(&category.as_str())) {
+        map.runs(*start, *end, &mut |run| bytes += if run.swapped { 0 } else { run.size() }).unwrap();
+    }
+    bytes
+}
+
+#[test]
+fn rows_are_as_the_jvm_maps_them() {
+    let rows: [(&str, &[&str]); 6] = [
+        ("java_heap", &["Java Heap"]),
+        ("cds", &["Shared class space"]),
+        ("metaspace", &["Metaspace", "Class"]),
+        ("code_cache", &["Code"]),
+        ("thread_stacks", &["Thread Stack"]),
+        ("gc", &["GC"]),
+    ];
+    for release in releases() {
+        for options in ["-Xmx256m -XX:+UseG1GC", "-Xmx256m -XX:+UseSerialGC", "-Xmx256m -XX:+UseParallelGC"] {
+            let subject = Plan::on(release, &format!("{options} {DETAIL}")).start("DemoServer", "{port}");
+            assert!(subject.answers());
+            let account = subject.account();
+            let Some(text) = subject.jcmd("VM.native_memory detail") else { continue };
+            let ranges = nmt_detail::ranges(&text);
+            for (row, categories) in rows {
+                let class_space = if row == "metaspace" { held(&account, "class_space") } else { 0 };
+                let ours = held_by_all(&account, row) + class_space;
+                let truth = resident(&subject, &ranges, categories);
+                println!("JDK {release} {options}, {row}: {} KiB, truly {}", ours >> 10, truth >> 10);
+                assert!(ours.abs_diff(truth) * 100 <= account.total_bytes, "{row}: {ours}, truly {truth}");
+            }
+        }
+    }
+}
+
+/// Bytes asked for under a tag, in arenas and in mappings of its own.
+fn asked(account: &AccountRecord, tag: &str) -> u64 {
+    let owners = ["malloc.live", "malloc.mmapped"].into_iter();
+    let parts = owners.flat_map(|owner| parts(account, owner, "tag")).filter(|part| part.name == tag);
+    parts.filter_map(|part| part.allocated_bytes).sum()
+}
+
+#[test]
+fn tags_are_as_the_jvm_counts_them() {
+    for release in releases() {
+        let subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:NativeMemoryTracking=summary -Xint")
+            .start("DemoServer", "{port}");
+        assert!(subject.answers());
+        let _ = subject.account();
+        let account = subject.account();
+        let Some(text) = subject.jcmd("VM.native_memory summary scale=KB") else { continue };
+        let summary = NativeMemory::parse(&text).unwrap();
+        let arenas: u64 = summary.categories.iter().map(|category| category.nmt_arena.0).sum();
+        for category in &summary.categories {
+            // In memory the chunks of NMT's arenas carry the tag of `Arena Chunk`, whoever uses them.
+            let more = if category.name == "Arena Chunk" { arenas } else { 0 };
+            let (ours, truth) = (asked(&account, &category.name), category.malloc.0 + more);
+            // NMT counts its own table apart, and builds its reply in `Internal`: 1 MiB of it on JDK 25.
+            if truth < 80 << 10 || ["Native Memory Tracking", "Internal"].contains(&category.name.as_str()) {
+                continue;
+            }
+            println!("JDK {release}, {}: {} KiB, by NMT {}", category.name, ours >> 10, truth >> 10);
+            assert!(ours.abs_diff(truth) * 100 <= truth * 3, "{}: {ours}, by NMT {truth}", category.name);
+        }
+    }
+}
+
+#[test]
+fn the_walk_finds_what_glibc_has_taken() {
+    for release in releases().into_iter().filter(|release| *release >= 21) {
+        let subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
+        assert!(subject.answers());
+        let _ = subject.account();
+        let account = subject.account();
+        // `malloc_info`: the last `system` is the sum over the arenas.
+        let Some(text) = subject.jcmd("System.native_heap_info") else { continue };
+        let size = |line: &str| line.split("size=\"").nth(1)?.split('"').next()?.parse::<u64>().ok();
+        let system = text.lines().filter(|line| line.contains("<system type=\"current\"")).filter_map(size).next_back();
+        let (ours, truth) = (account.malloc.unwrap().system_bytes, system.unwrap());
+        println!("JDK {release}: {ours}, by malloc_info {truth}");
+        assert!(ours.abs_diff(truth) * 1000 <= truth * 5, "{ours}, by malloc_info {truth}");
+    }
+}
