@@ -43,7 +43,7 @@ fn all_claims(said: &Said, seen: &Seen) -> Claims {
     let heaps = heaps.map(|index| &seen.candidates[index].0).map(|candidate| (candidate.start, candidate.end));
     let chunks = seen.chunks.values().flatten().map(|chunk| (chunk.start, chunk.end));
     list.extend(heaps.chain(chunks).map(|(start, end)| claim(start, end, Owner::MallocMmapped, "", "")));
-    list.extend(by_size(&maps, &list, &sizes(said)));
+    list.extend(by_size(&maps, &list, &sizes(said, seen)));
     list.extend(ended_stacks(&maps, &Claims::settle(list.clone())));
     list.retain(|claim| claim.owner != Owner::MallocMmapped);
     debug_assert!(list.len() >= named, "only malloc's own are taken out again");
@@ -84,7 +84,7 @@ fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack) -> Option<Cla
     fits.then(|| claim(mapping.start, mapping.end, Owner::ThreadStacks, "thread", name))
 }
 
-fn sizes(said: &Said) -> Sizes {
+fn sizes(said: &Said, seen: &Seen) -> Sizes {
     let ranges = said.info.iter().flat_map(|info| &info.ranges).filter(|range| range.purpose == Purpose::CodeCache);
     let code_heaps = ranges.map(|range| CodeHeap {
         name: range.name.clone(),
@@ -96,6 +96,7 @@ fn sizes(said: &Said) -> Sizes {
         heap: said.info.as_ref().and_then(|info| info.heap_reserved),
         old: said.heap.and_then(|heap| heap.old).map(|(committed, reserved)| (committed.0, reserved.0)),
         regions: regions(said),
+        foreign_malloc: is_foreign(seen),
         parallel: said.heap.is_some_and(|heap| heap.collector == Collector::Parallel),
         z: said.heap.is_some_and(|heap| heap.collector == Collector::Z),
     }
@@ -163,6 +164,11 @@ fn unwalked_heap(seen: &Seen, planned: &Planned) -> bool {
     }
 }
 
+/// Whether malloc is known not to be glibc's.
+fn is_foreign(seen: &Seen) -> bool {
+    !matches!(seen.allocator, None | Some(Allocator::Glibc | Allocator::Unknown))
+}
+
 fn allocator_name(seen: &Seen) -> String {
     seen.allocator.map_or("unknown allocator", Allocator::name).to_owned()
 }
@@ -194,8 +200,7 @@ fn unclaimed(
 ) -> Vec<Part> {
     let mapping = &seen.smaps.mappings[planned.index].mapping;
     // An allocator whose structures are unknown gets what nobody else claims, under its name.
-    let foreign = !matches!(seen.allocator, None | Some(Allocator::Glibc | Allocator::Unknown));
-    if foreign && mapping.perms == "rw-p" {
+    if is_foreign(seen) && mapping.perms == "rw-p" {
         let (resident, swapped) = backed(runs, segment.start, segment.end);
         let all = claim(segment.start, segment.end, Owner::MallocUnsplit, "allocator", &allocator_name(seen));
         return vec![part_of(&all, resident, swapped)];

@@ -63,7 +63,7 @@ pub fn gc(said: &Said, runs: &[Run]) -> Prediction {
         Collector::Epsilon => Prediction::known(0, "Epsilon collects nothing"),
         Collector::G1 | Collector::Shenandoah => match said.left_by_last_gc {
             Some(live) => shrunk(said, runs, live, heap.collector),
-            None => Prediction::unknown("there was no collection so far, so the live set is unknown"),
+            None => Prediction::unknown("no counter says what a collection left, or there was none so far"),
         },
     }
 }

@@ -45,6 +45,8 @@ pub(super) struct Sizes {
     pub(super) regions: Option<u64>,
     /// Parallel: its bitmaps and block table are committed in full from the start.
     pub(super) parallel: bool,
+    /// An allocator other than glibc's, whose mappings cannot be told from a table that is committed in full.
+    pub(super) foreign_malloc: bool,
     /// ZGC: its mark stacks are at 0x150000000000 on JDK 11, and the start of 8 GiB later.
     pub(super) z: bool,
 }
@@ -111,7 +113,7 @@ pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<C
         }
     }
     let claims = Claims::settle([known, &found].concat());
-    for (_, mapping) in anonymous() {
+    for (_, mapping) in anonymous().filter(|_| !sizes.foreign_malloc) {
         found.extend(committed_in_full(mapping, &claims, sizes, &tables));
     }
     found

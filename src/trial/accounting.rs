@@ -74,10 +74,17 @@ pub(super) fn hear(
     }
 }
 
-/// What the last collection left in the heap, from the counters, which move only then; `None` before the first.
+/// What the last collection left in the heap, from the counters: the old generation and the survivors. `None` before
+/// the first. (Eden's counter moves between collections too, with G1.)
 pub(super) fn left_by_last_gc(counters: Option<&mut HsPerf>, clock: &Clock) -> Option<u64> {
-    let sample = counters?.sample(clock).ok()?.value;
-    sample.gc.filter(|gc| gc.count > 0).map(|_| sample.heap_used.0)
+    let counters = counters?.counters(clock).ok()?.value;
+    counters.sample().gc.filter(|gc| gc.count > 0)?;
+    let used = |generation: u32, space: u32| {
+        let name = format!("sun.gc.generation.{generation}.space.{space}.used");
+        counters.number(&name).and_then(|bytes| u64::try_from(bytes).ok())
+    };
+    // Young: eden, then the survivors. Old: one space.
+    Some(used(1, 0)? + used(0, 1).unwrap_or(0) + used(0, 2).unwrap_or(0))
 }
 
 /// Reads the process and closes its account.

@@ -23,7 +23,11 @@ pub(crate) fn held_by_all(account: &AccountRecord, beginning: &str) -> u64 {
 }
 
 /// The parts of this kind of an owner.
-pub(crate) fn parts<'a>(account: &'a AccountRecord, owner: &'a str, kind: &'a str) -> impl Iterator<Item = &'a DetailRecord> {
+pub(crate) fn parts<'a>(
+    account: &'a AccountRecord,
+    owner: &'a str,
+    kind: &'a str,
+) -> impl Iterator<Item = &'a DetailRecord> {
     let rows = account.owners.iter().filter(move |row| row.name == owner);
     rows.flat_map(|row| &row.detail).filter(move |part| part.kind == kind)
 }
