@@ -297,8 +297,8 @@ mod tests {
     use super::*;
     use crate::observe::maps::parse;
 
-    /// Lengths as seen on JDK 17 with a code heap of 120,036 KiB, 2.4 MiB of it committed, and a heap of 1 GiB, of which
-    /// the first 370 and, for archived objects, the last 8 MiB are committed.
+    /// Lengths as seen on JDK 17 with a code heap of 120,036 KiB, 2.4 MiB of it committed, and a heap of 1 GiB, of
+    /// which the first 370 and, for archived objects, the last 8 MiB are committed.
     #[test]
     fn tables_are_laid_out_as_the_heap_is() {
         let maps = parse(

@@ -1,8 +1,8 @@
 //! Reads what an account needs, in the order that costs the JVM least.
 //!
-//! The JVM is asked first, while it runs; its mappings are weighed while it runs, too. Then its threads are held, if that
-//! is wanted and allowed, for as long as the heaps of malloc are walked, some at a time. The rest of the pages is looked
-//! at after that.
+//! The JVM is asked first, while it runs; its mappings are weighed while it runs, too. Then its threads are held, if
+//! that is wanted and allowed, for as long as the heaps of malloc are walked, some at a time. The rest of the pages is
+//! looked at after that.
 
 use crate::account::{self, Account, Owner, Plan, Prediction, Question, Said, Seen};
 use crate::clock::Clock;
@@ -118,8 +118,8 @@ pub(super) fn account(
 
 type Sight = (Seen, Option<Duration>, Vec<Unavailable>);
 
-/// Reads the process. Only the heaps of malloc must not move while they are read; they are walked with all threads held,
-/// some at a time, so that no pause is long.
+/// Reads the process. Only the heaps of malloc must not move while they are read; they are walked with all threads
+/// held, some at a time, so that no pause is long.
 fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sight, Unavailable> {
     let mut failed = Vec::new();
     let smaps = smaps::read(process, clock)?.value;
