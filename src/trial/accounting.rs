@@ -139,7 +139,7 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
     Ok((seen, pause, failed))
 }
 
-/// The longest that threads are held at once, but for a single heap that takes longer.
+/// The longest that threads are held at once, but for a single heap of up to [`HEAP_MAX`] that takes longer.
 const PAUSE_MAX: Duration = Duration::from_millis(4);
 /// Threads run for this many times the last pause before they are held again.
 const RUN_TIMES: u32 = 2;
@@ -174,9 +174,11 @@ impl Heaps {
         let (mut pause, mut stop, mut stacks) = (None::<Duration>, stop, None);
         let mut header = None;
         loop {
-            let held = stop.then(|| Held::all_threads(process, clock).map_err(|why| failed.push(why)).ok()).flatten();
+            // A heap that would take long is walked while everything runs; what changed meanwhile ends its walk.
+            let hold = stop && !(stacks.is_some() && self.next_is_large());
+            let held = hold.then(|| Held::all_threads(process, clock).map_err(|why| failed.push(why)).ok()).flatten();
             // Where it is not permitted once, it is not asked again.
-            stop = held.is_some();
+            stop = stop && (held.is_some() || !hold);
             if stacks.is_none() {
                 stacks = Some(stacks::pointers(process).unwrap_or_else(|why| {
                     failed.push(why);
@@ -185,9 +187,13 @@ impl Heaps {
                 header = self.layout();
             }
             while self.walked.len() < self.candidates.len() && self.sources.is_some() {
+                let large = self.next_is_large();
+                if large && held.is_some() {
+                    break;
+                }
                 let walked = self.walk_next(process, header, clock);
                 self.walked.push(walked);
-                if held.as_ref().is_some_and(|held| held.lasted() > PAUSE_MAX) {
+                if large && stop || held.as_ref().is_some_and(|held| held.lasted() > PAUSE_MAX) {
                     break;
                 }
             }
@@ -200,6 +206,11 @@ impl Heaps {
                 std::thread::sleep(lasted * RUN_TIMES);
             }
         }
+    }
+
+    /// Whether the next heap is larger than any but the main one can be.
+    fn next_is_large(&self) -> bool {
+        self.candidates.get(self.walked.len()).is_some_and(|next| next.end.saturating_sub(next.start) > HEAP_MAX)
     }
 
     /// The layout of this glibc, by the first pages of all candidates.
