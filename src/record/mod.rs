@@ -145,7 +145,8 @@ pub struct Jvm {
     pub options: Vec<String>,
     /// How they reached the JVM: `command_line`, `placeholder`, `none_needed`, or the name of an environment variable.
     pub options_through: String,
-    /// Flags in force that differ from their defaults, `-XX:` form; `null` where the JVM could not be asked.
+    /// Flags in force that differ from their defaults, `-XX:` form; `null` where the JVM was not asked (`loadline
+    /// account`) or could not be.
     pub flags: Option<Vec<String>>,
     /// The C allocator.
     pub allocator: Option<String>,
