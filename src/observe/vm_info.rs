@@ -98,7 +98,7 @@ impl VmInfo {
         }
         let info = reader.finish();
         if info == Self::default() {
-            return Err(Unavailable::new("VM.info", "the reply is not in a known form"));
+            return Err(Unavailable::new("GC.heap_info, Compiler.codecache", "no addresses in a known form"));
         }
         Ok(info)
     }

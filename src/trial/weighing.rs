@@ -45,7 +45,7 @@ impl Weighing {
         let mut jvm = watched.describe_from_outside();
         let weigh = Weigh { moment: Moment::Running, nmt: AskNmt::IfOn, stop: self.stop, regions: true };
         let weighed = weigh.take(&mut watched, "now", &mut observer, &mut doubts);
-        if !watched.lives() {
+        if has_ended(&watched) {
             let ended = format!("the process with pid {pid} ended while it was read");
             return Err(Error::subject(ended).hint("give the pid of a JVM that keeps running"));
         }
@@ -61,6 +61,11 @@ impl Weighing {
         jvm.collector = weighed.collector;
         Ok(Weighed { jvm, command, mark, doubts })
     }
+}
+
+/// Whether it has ended, or is ending: a process gives up its memory before it counts as dead.
+fn has_ended(watched: &Watched) -> bool {
+    !watched.lives() || maps::read(&watched.process, &watched.clock).is_ok_and(|maps| maps.value.is_empty())
 }
 
 /// Whether this is a JVM that may be read.
