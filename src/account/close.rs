@@ -35,18 +35,18 @@ fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack]) -> Vec<Claim> {
 fn all_claims(said: &Said, seen: &Seen) -> Claims {
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
     let mut list = named(said, &maps, &seen.stacks);
-    let named = list.len();
     let heaps = seen.walk.iter().flat_map(|walk| {
         let walked = walk.heaps.iter().map(|heap| heap.index);
         walked.chain(walk.errors.iter().map(|error| error.index))
     });
     let heaps = heaps.map(|index| &seen.candidates[index].0).map(|candidate| (candidate.start, candidate.end));
     let chunks = seen.chunks.values().flatten().map(|chunk| (chunk.start, chunk.end));
-    list.extend(heaps.chain(chunks).map(|(start, end)| claim(start, end, Owner::MallocMmapped, "", "")));
-    list.extend(by_size(&maps, &list, &sizes(said, seen)));
-    list.extend(ended_stacks(&maps, &Claims::settle(list.clone())));
-    list.retain(|claim| claim.owner != Owner::MallocMmapped);
-    debug_assert!(list.len() >= named, "only malloc's own are taken out again");
+    let malloc = heaps.chain(chunks).map(|(start, end)| claim(start, end, Owner::MallocMmapped, "", ""));
+    let mut taken: Vec<Claim> = list.iter().cloned().chain(malloc).collect();
+    let tables = by_size(&maps, &taken, &sizes(said, seen));
+    taken.extend_from_slice(&tables);
+    list.extend(tables);
+    list.extend(ended_stacks(&maps, &Claims::settle(taken)));
     Claims::settle(list)
 }
 

@@ -205,9 +205,9 @@ fn sight() -> impl Strategy<Value = Sight> {
 }
 
 impl Sight {
-    fn of(self, smaps: Smaps, plan: Plan) -> Seen {
+    fn of(self, smaps: Smaps) -> Seen {
         let count = smaps.mappings.len();
-        let mut seen = Seen { smaps, plan, allocator: self.allocator, stacks: self.stacks, ..Seen::default() };
+        let mut seen = Seen { smaps, allocator: self.allocator, stacks: self.stacks, ..Seen::default() };
         if count == 0 {
             return seen;
         }
@@ -287,7 +287,7 @@ proptest! {
             }
             prop_assert_eq!(at, mapping.end, "the segments cover the mapping");
         }
-        let seen = sight.of(smaps, plan);
+        let seen = sight.of(smaps);
         let mut account = close(&said, &seen);
         adds_up(&account, &seen.smaps)?;
         let heap = account.holding(Owner::JavaHeap).map_or((0, 0), |heap| (heap.rss, heap.pss));

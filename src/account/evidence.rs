@@ -1,6 +1,5 @@
 //! What an account is made from: what the JVM said, and what was seen of its memory.
 
-use super::plan::Plan;
 use crate::observe::elf::Image;
 use crate::observe::glibc::{Candidate, MmappedChunk, Walk};
 use crate::observe::heap_info::HeapInfo;
@@ -41,8 +40,6 @@ pub struct Said {
 pub struct Seen {
     /// The kernel's weights.
     pub smaps: Smaps,
-    /// How the mappings were cut, and what was asked of them.
-    pub plan: Plan,
     /// Where `malloc` comes from.
     pub allocator: Option<Allocator>,
     /// Pages that are present or swapped, of the mappings that were asked for them.

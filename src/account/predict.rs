@@ -57,7 +57,7 @@ pub fn gc(said: &Said, runs: &[Run]) -> Prediction {
     };
     match heap.collector {
         Collector::Serial | Collector::Parallel => {
-            Prediction::known(0, format!("{} keeps the memory it has taken", collector_name(heap.collector)))
+            Prediction::known(0, format!("{} keeps the memory it has taken", heap.collector.title()))
         }
         Collector::Z => Prediction::known(0, "ZGC gives memory back after `ZUncommitDelay`, 5 minutes by default"),
         Collector::Epsilon => Prediction::known(0, "Epsilon collects nothing"),
@@ -65,17 +65,6 @@ pub fn gc(said: &Said, runs: &[Run]) -> Prediction {
             Some(live) => shrunk(said, runs, live, heap.collector),
             None => Prediction::unknown("no counter says what a collection left, or there was none so far"),
         },
-    }
-}
-
-fn collector_name(collector: Collector) -> &'static str {
-    match collector {
-        Collector::Serial => "Serial",
-        Collector::Parallel => "Parallel",
-        Collector::G1 => "G1",
-        Collector::Z => "ZGC",
-        Collector::Shenandoah => "Shenandoah",
-        Collector::Epsilon => "Epsilon",
     }
 }
 
@@ -106,7 +95,7 @@ fn shrunk(said: &Said, runs: &[Run], live: u64, collector: Collector) -> Predict
     };
     let why = format!(
         "{} keeps {:.1} MiB for the {:.1} MiB that the last collection left",
-        collector_name(collector),
+        collector.title(),
         capacity as f64 / f64::from(1 << 20),
         live as f64 / f64::from(1 << 20)
     );

@@ -34,6 +34,18 @@ impl Collector {
         }
     }
 
+    /// The name as people write it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Serial => "Serial",
+            Self::Parallel => "Parallel",
+            Self::G1 => "G1",
+            Self::Z => "Z",
+            Self::Shenandoah => "Shenandoah",
+            Self::Epsilon => "Epsilon",
+        }
+    }
+
     fn of(text: &str) -> Option<Self> {
         let known = [
             ("garbage-first heap", Self::G1),

@@ -134,8 +134,8 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
     })?;
     let plan = Plan::new(&smaps, &account::claims(said, &maps, &stacks));
     let pages = pages_in_question(process, &smaps, &plan, &mut failed);
-    let mut seen = Seen { smaps, plan, allocator: Some(allocator), pages, stacks, ..Seen::default() };
-    heaps.finish(&mut seen);
+    let mut seen = Seen { smaps, allocator: Some(allocator), pages, stacks, ..Seen::default() };
+    heaps.finish(&plan, &mut seen);
     Ok((seen, pause, failed))
 }
 
@@ -243,14 +243,14 @@ impl Heaps {
     }
 
     /// Puts what was found into what was seen, with the chunks that have mappings of their own.
-    fn finish(self, seen: &mut Seen) {
+    fn finish(self, plan: &Plan, seen: &mut Seen) {
         let Some((memory, _)) = &self.sources else {
             seen.candidates = self.candidates.into_iter().zip(self.mappings).collect();
             return;
         };
         let walk = glibc::conclude(memory, &self.candidates, self.walked);
         let no_heaps: Vec<usize> = walk.others.iter().flat_map(|n| self.mappings[*n].iter().copied()).collect();
-        for planned in &seen.plan.mappings {
+        for planned in &plan.mappings {
             if planned.question != Question::Chunks && !no_heaps.contains(&planned.index) {
                 continue;
             }

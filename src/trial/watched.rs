@@ -5,7 +5,6 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
-use crate::observe::heap_info::Collector;
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
 use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
@@ -220,18 +219,6 @@ fn describe(
         options_through: String::new(),
         flags: flags.map(|flags| flags.list.iter().map(|(name, _)| flags.spelled(name).unwrap_or_default()).collect()),
         allocator: None,
-    }
-}
-
-/// A collector as people write it.
-pub(super) fn collector_title(collector: Collector) -> &'static str {
-    match collector {
-        Collector::Serial => "Serial",
-        Collector::Parallel => "Parallel",
-        Collector::G1 => "G1",
-        Collector::Z => "Z",
-        Collector::Shenandoah => "Shenandoah",
-        Collector::Epsilon => "Epsilon",
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) struct Weigh {
 
 /// What a weighing yields.
 #[derive(Debug, Default)]
-pub(super) struct Weighing {
+pub(super) struct Taken {
     pub(super) mark: Mark,
     pub(super) allocator: Option<String>,
     /// By its own account of its heap.
@@ -69,34 +69,34 @@ impl Weigh {
         name: &str,
         observer: &mut Observer,
         doubts: &mut Vec<Doubt>,
-    ) -> Weighing {
+    ) -> Taken {
         let clock = watched.clock;
         let begin_ns = clock.now_ns();
-        let mut weighing = Weighing::default();
-        weighing.mark.name = name.to_owned();
-        weighing.read_outside(watched);
+        let mut taken = Taken::default();
+        taken.mark.name = name.to_owned();
+        taken.read_outside(watched);
         let before = watched.first_rss();
         watched.attach(observer, doubts);
-        let info = heap_info(watched, &mut weighing.failed);
-        weighing.mark.heap = heap(watched, info.as_ref().map(|(_, info)| *info), self.moment);
-        weighing.collector = info.as_ref().map(|(_, info)| super::watched::collector_title(info.collector).to_owned());
-        let nmt = native_memory(watched, self.nmt, &mut weighing.failed);
-        weighing.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
+        let info = heap_info(watched, &mut taken.failed);
+        taken.mark.heap = heap(watched, info.as_ref().map(|(_, info)| *info), self.moment);
+        taken.collector = info.as_ref().map(|(_, info)| info.collector.title().to_owned());
+        let nmt = native_memory(watched, self.nmt, &mut taken.failed);
+        taken.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
         let mut said =
-            accounting::hear(|command| watched.ask(command), info, nmt.map(|(memory, _)| memory), &mut weighing.failed);
+            accounting::hear(|command| watched.ask(command), info, nmt.map(|(memory, _)| memory), &mut taken.failed);
         said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
         said.max_heap_free_ratio = watched.heap_bounds.max_free_ratio;
         said.heap_min = watched.heap_bounds.min;
         if let Some(added) = watched.rss_since(before) {
             observer.attach_rss_bytes = Some(added);
         }
-        weighing.account(self, watched, said, observer, doubts);
-        weighing.mark.took_ms = (clock.now_ns() - begin_ns) as f64 / 1e6;
-        weighing
+        taken.account(self, watched, said, observer, doubts);
+        taken.mark.took_ms = (clock.now_ns() - begin_ns) as f64 / 1e6;
+        taken
     }
 }
 
-impl Weighing {
+impl Taken {
     fn read_outside(&mut self, watched: &Watched) {
         match watched.process.status(&watched.clock) {
             Ok(status) => {

@@ -1,7 +1,7 @@
 //! `loadline account`: what a subject is known to hold must stand with its owner, and the sum must close.
 
 use crate::invocation::{Call, jdk, mark, newest, releases};
-use crate::standing::{Plan, Standing, account_of};
+use crate::standing::{Figures, Plan, Standing, account_of};
 use crate::truth::truth;
 use loadline::record::{ACCOUNT_SCHEMA, AccountRecord, DetailRecord, RegionRecord};
 
@@ -105,13 +105,14 @@ fn closed(subject: &Standing, options: &str, per_mille: u64) -> AccountRecord {
     account
 }
 
-/// The account before the subject does its work and after. The very first brings its own costs and does not count.
-fn before_and_after(subject: &mut Standing) -> (AccountRecord, AccountRecord) {
+/// The account before the subject does its work and after, with what it then says. The very first brings its own
+/// costs and does not count.
+fn before_and_after(subject: &mut Standing) -> (AccountRecord, AccountRecord, Figures) {
     let _ = subject.account();
     let before = closed(subject, "", 5);
     subject.go_on();
-    let _ = subject.says("AFTER");
-    (before, closed(subject, "", 5))
+    let figures = subject.says("AFTER");
+    (before, closed(subject, "", 5), figures)
 }
 
 /// The subjects are weighed by the kernel first: what they claim must be true before it can judge anybody.
@@ -181,7 +182,7 @@ fn direct_buffers_are_malloc() {
     for release in releases() {
         let mut subject = Plan::on(release, &format!("{CALM} {TRACKED}")).start("DirectBuffers", "");
         let _ = subject.says("BEFORE");
-        let (before, after) = before_and_after(&mut subject);
+        let (before, after, _) = before_and_after(&mut subject);
         // Where it lies depends on the largest mapping that was ever freed: glibc's threshold follows it.
         assert_near("direct buffers by tag", tagged(&after, "Other") - tagged(&before, "Other"), direct, 20);
         drop(subject);
@@ -189,7 +190,7 @@ fn direct_buffers_are_malloc() {
         let fixed = Plan::on(release, CALM).env("MALLOC_MMAP_THRESHOLD_", "131072");
         let mut subject = fixed.start("DirectBuffers", "");
         let _ = subject.says("BEFORE");
-        let (before, after) = before_and_after(&mut subject);
+        let (before, after, _) = before_and_after(&mut subject);
         let grown = held(&after, "malloc.mmapped") - held(&before, "malloc.mmapped");
         assert_near("direct buffers by mapping", grown, direct, 20);
         let chunks = |account: &AccountRecord| account.malloc.as_ref().unwrap().mmapped_chunks;
@@ -223,7 +224,7 @@ fn stacks_belong_to_their_threads() {
     for release in releases() {
         let mut subject = Plan::on(release, CALM).start("DeepStacks", "");
         let _ = subject.says("BEFORE");
-        let (before, after) = before_and_after(&mut subject);
+        let (before, after, _) = before_and_after(&mut subject);
         let grown = held(&after, "thread_stacks") - held(&before, "thread_stacks");
         assert!(grown >= threads * least, "JDK {release}: {grown}");
         let deep: Vec<&DetailRecord> =
@@ -249,7 +250,7 @@ fn deflaters_are_malloc_that_nmt_does_not_know() {
         for nmt in ["", TRACKED] {
             let mut subject = Plan::on(release, &format!("{CALM} {nmt}")).start("LiveDeflaters", "");
             let _ = subject.says("BEFORE");
-            let (before, after) = before_and_after(&mut subject);
+            let (before, after, _) = before_and_after(&mut subject);
             // Without tags nobody can tell whose a chunk is.
             let owners: &[&str] = match nmt {
                 "" => &["malloc.live", "malloc.non_hotspot", "malloc.mmapped"],
@@ -273,11 +274,7 @@ fn classes_are_metaspace_and_class_space() {
     for release in releases() {
         let mut subject = Plan::on(release, CALM).start("ManyClasses", "");
         let first = subject.says("BEFORE");
-        let _ = subject.account();
-        let before = closed(&subject, "", 5);
-        subject.go_on();
-        let last = subject.says("AFTER");
-        let after = closed(&subject, "", 5);
+        let (before, after, last) = before_and_after(&mut subject);
         let grown = |owner: &str| held(&after, owner) - held(&before, owner);
         let of_pool = |name: &str| last.of(name) - first.of(name);
         // The JVM counts the class space into its pool Metaspace; it commits by 64 KiB and writes nearly all of it.
@@ -305,11 +302,7 @@ fn compiled_methods_are_code_cache() {
     for release in releases() {
         let mut subject = Plan::on(release, CALM).start("CodeFiller", "");
         let first = subject.says("BEFORE");
-        let _ = subject.account();
-        let before = closed(&subject, "", 5);
-        subject.go_on();
-        let last = subject.says("AFTER");
-        let after = closed(&subject, "", 5);
+        let (before, after, last) = before_and_after(&mut subject);
         let grown = held(&after, "code_cache") - held(&before, "code_cache");
         assert!(grown >= truth("CodeFiller", "code_bytes_min"), "JDK {release}: {grown}");
         // Written beforehand, as the heap is: what is committed is resident.
@@ -326,7 +319,7 @@ fn freed_malloc_that_glibc_keeps_is_retained() {
         for nmt in ["", TRACKED] {
             let mut subject = Plan::on(release, &format!("{CALM} {nmt}")).start("RetainedMalloc", "");
             let _ = subject.says("BEFORE");
-            let (before, after) = before_and_after(&mut subject);
+            let (before, after, _) = before_and_after(&mut subject);
             let grown = held(&after, "malloc.retained") - held(&before, "malloc.retained");
             assert_near("retained", grown, freed, 20);
             let predicted = after.would_return.trim_bytes.unwrap();
