@@ -270,7 +270,31 @@ fn what_is_right_is_right_for_both() {
     check("marks: [start, loaded]", "marks: [collected, trimmed]");
     check("body: {size: 1k}", "body: {file: a.bin}");
     check("put: /x", "post: /x");
-    check(", body: {size: 1k}", ", keep_alive: false, timeout: 2s");
+    for method in ["patch", "delete", "options"] {
+        check("put: /x", &format!("{method}: '/x?n={{seq}}&r={{rand 1 9}}'"));
+    }
+    check("put: /x, headers: {A: b}, body: {size: 1k}", "head: /x");
+    check(", body: {size: 1k}", ", keep_alive: false, timeout: 2s, drain: 500ms");
+    check("body: {size: 1k}", "body: {size: 1k, fill: zero}, expect_continue: true");
+    check("body: {size: 1k}", "body: {text: 'n={seq}'}");
+    check("expect: 204", "expect: {status: 204, length: 0, headers: {X: , Y: 1}, body: ok}");
+    check("expect: 204", "send_rate: 100, receive_rate: 1k, stop: ['failed>1%', 'p99>=500ms', 'rate<90%']");
+    check("body: {size: 1k}, expect: 204", "http2: true");
+    check("body: {size: 1k}, expect: 204", "http2: {streams: 10}");
+    check("requests: 5000", "requests: 5000, think: 20ms");
+    let closed = "closed: {connections: 25, requests: 5000}";
+    check(closed, "constant: {rate: 500, duration: 10s}");
+    check(closed, "constant: {rate: 1.5k/s, requests: 9k, connections: 5, connections_max: 50}");
+    check(closed, "poisson: {rate: 30/m, duration: 10s}");
+    check(closed, "ramp: {from: 0, to: 1000, duration: 1m, poisson: true}");
+    check(closed, "staircase: {from: 100, to: 1k, steps: 10, duration: 1m, connections: 50}");
+    check(closed, "schedule: {file: starts.txt, connections: 5}");
+    let requests = "requests: [{get: /a, weight: 3, expect: {body: hello}}, {post: /b, body: {text: x}, headers: {C: d}}]";
+    check("put: /x, headers: {A: b}, body: {size: 1k}", requests);
+    check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}'}");
+    check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}', within: 1m}");
+    check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: true\n");
+    check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: {ca: ca.pem, insecure: true}\n  socket: a.sock\n");
     check("  env: {LANG: C}\n", "  env: {LANG: C}\n  build: make\n  dir: a\n  host: localhost\n  port: 8080\n");
     let small = PLAIN.lines().find(|line| line.starts_with("  small:")).unwrap();
     let configurations = format!("configurations:\n{small}\n");
@@ -335,6 +359,39 @@ fn what_is_wrong_is_wrong_for_both() {
     check("put: /x", "get: /x");
     check("http: /hello", "http: /hello, tcp: true");
     check("body: {size: 1k}", "body: {size: 1k, file: a}");
+    check("body: {size: 1k}", "body: {file: a, fill: zero}");
+    check("body: {size: 1k}", "body: {fill: zero}");
+    check("body: {size: 1k}", "body: {size: 1k, fill: one}");
+    check("put: /x", "requests: [{put: /x}]");
+    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: []");
+    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{weight: 1}]");
+    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{get: /x, weight: 0}]");
+    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{get: /x, put: /x}]");
+    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{get: /x, wait: 1s}]");
+    let closed = "closed: {connections: 25, requests: 5000}";
+    check(closed, &format!("{closed}, constant: {{rate: 1, requests: 1}}"));
+    check(closed, "constant: {duration: 10s}");
+    check(closed, "constant: {rate: 5}");
+    check(closed, "constant: {rate: -5, duration: 10s}");
+    check(closed, "constant: {rate: 1e9, duration: 10s}");
+    check(closed, "constant: {rate: fast, duration: 10s}");
+    check(closed, "ramp: {from: 1, to: 9}");
+    check(closed, "ramp: {from: 1, to: 9, requests: 10}");
+    check(closed, "staircase: {from: 1, to: 9, steps: 1, duration: 1s}");
+    check(closed, "staircase: {from: 1, to: 9, duration: 1s}");
+    check(closed, "schedule: {connections: 5}");
+    check("expect: 204", "expect: {status: 20}");
+    check("expect: 204", "expect: {stat: 204}");
+    check("expect: 204", "expect: {body: ''}");
+    check("expect: 204", "stop: ['p99']");
+    check("expect: 204", "stop: ['p99<50']");
+    check("expect: 204", "stop: ['speed<50ms']");
+    check("expect: 204", "send_rate: -1");
+    check("expect: 204", "within: 1s");
+    check("expect: 204", "http2: {streams: 0}");
+    check("idle: 5s", "driver: wrk, get: /x");
+    check("idle: 5s", "driver: ' '");
+    check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: {key: a}\n");
     check("same: steady", "same: steady, get: /x");
     check("idle: 5s", "idle: 5s, timeout: 1s");
     check("closed: {connections: 25, requests: 5000}, ", "");
@@ -365,6 +422,18 @@ fn both_know_the_same_keys() {
     check("phase", "same: steady", unknown);
     check("closed", "requests: 5000", unknown);
     check("body", "size: 1k", unknown);
+    let closed = "closed: {connections: 25, requests: 5000}";
+    for (model, definition) in [
+        ("constant", "constant"),
+        ("poisson", "constant"),
+        ("ramp", "ramp"),
+        ("staircase", "staircase"),
+        ("schedule", "schedule"),
+    ] {
+        check(definition, closed, &format!("{model}: {{{unknown}}}"));
+    }
+    let request = "put: /x, headers: {A: b}, body: {size: 1k}";
+    check("request", request, &format!("requests: [{{{unknown}}}]"));
     check("matrix", "configurations:\n", &format!("matrix: {{{unknown}}}\nconfigurations:\n"));
     check("combination", "configurations:\n", &format!("matrix: {{exclude: [{{{unknown}}}]}}\nconfigurations:\n"));
 }
