@@ -1,7 +1,7 @@
 //! Every reason to distrust a number, as one enum. Each says what was seen and what to do next.
 //! Doubts are computed by pure code, stored in the archive and shown beside the number they touch.
 
-use crate::units::{Bytes, grouped};
+use crate::units::{Bytes, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
 
 /// A reason to distrust a number of a trial.
@@ -12,8 +12,8 @@ pub enum Doubt {
     NoisyMachine {
         /// The phase disturbed.
         phase: String,
-        /// CPU used by neither subject nor Loadline, in cores.
-        foreign_cores: f64,
+        /// CPU used by neither subject nor Loadline, in cores; `None` where it cannot be told from the server's.
+        foreign_cores: Option<f64>,
         /// Share of all CPU time stolen by the hypervisor, 0–1.
         steal_share: f64,
     },
@@ -166,16 +166,48 @@ pub enum Doubt {
         /// Why.
         why: String,
     },
+    /// Fewer correct answers came than the plan offered.
+    AchievedBelowOffered {
+        /// The phase affected.
+        phase: String,
+        /// What the plan asked, per second.
+        offered_per_s: f64,
+        /// What was answered correctly, per second.
+        achieved_per_s: f64,
+    },
+    /// The generator sent late although a connection was free.
+    GeneratorLag {
+        /// The phase affected.
+        phase: String,
+        /// 99th percentile of the delay.
+        lag_ms_p99: f64,
+    },
+    /// Nearly all local ports were in use or not yet free again.
+    PortsNearExhaustion {
+        /// The phase affected.
+        phase: String,
+        /// Sockets of this machine in TIME_WAIT at its end.
+        time_wait: u64,
+        /// Local ports that connections may take.
+        ports: u64,
+        /// Whether the kernel takes a port again after a second.
+        tw_reuse: bool,
+        /// Connections opened per second.
+        connects_per_s: f64,
+    },
 }
 
 impl Doubt {
     /// What was seen, in one sentence.
     pub fn text(&self) -> String {
         match self {
-            Self::NoisyMachine { phase, foreign_cores, steal_share } => format!(
-                "noisy machine: during {phase} other programs used {foreign_cores:.2} cores, {:.1} % was stolen",
+            Self::NoisyMachine { phase, foreign_cores: Some(cores), steal_share } => format!(
+                "noisy machine: during {phase} other programs used {cores:.2} cores, {:.1} % was stolen",
                 steal_share * 100.0
             ),
+            Self::NoisyMachine { phase, foreign_cores: None, steal_share } => {
+                format!("noisy machine: during {phase} {:.1} % was stolen", steal_share * 100.0)
+            }
             Self::GeneratorSaturated { phase, cpu_share, subject_share } => {
                 let subject = subject_share.map(|s| format!(", the subject {:.0} % of its own", s * 100.0));
                 format!(
@@ -238,15 +270,35 @@ impl Doubt {
                 others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
             ),
             Self::LogIncomplete { why } => format!("the subject's log is incomplete: {why}"),
+            Self::AchievedBelowOffered { phase, offered_per_s, achieved_per_s } => format!(
+                "offered {}/s in {phase}, achieved {}/s ({:.1} %)",
+                per_second(*offered_per_s),
+                per_second(*achieved_per_s),
+                achieved_per_s / offered_per_s * 100.0
+            ),
+            Self::GeneratorLag { phase, lag_ms_p99 } => {
+                format!("the load generator was late in {phase}: 99th percentile {} ms", milliseconds(*lag_ms_p99))
+            }
+            Self::PortsNearExhaustion { phase, ports, tw_reuse: true, connects_per_s, .. } => format!(
+                "local ports run out: {phase} opened {} connections per second from {} ports, each free after a second",
+                per_second(*connects_per_s),
+                grouped(*ports)
+            ),
+            Self::PortsNearExhaustion { phase, time_wait, ports, .. } => format!(
+                "local ports run out: after {phase} {} connections were in TIME_WAIT, of {} ports",
+                grouped(*time_wait),
+                grouped(*ports)
+            ),
         }
     }
 
     /// One thing to do about it.
     pub fn next(&self) -> &'static str {
         match self {
-            Self::NoisyMachine { .. } => "repeat it on a quiet machine, or with more trials (`--trials 5`)",
+            Self::NoisyMachine { .. } => "repeat it on a quiet machine, and more than once",
             Self::GeneratorSaturated { .. } => {
-                "give it a CPU of its own (`--load-cpus`), or read the rate as a lower bound"
+                "give it a CPU of its own (`--load-cpus`) or more threads (`load --threads`), or read the rate as a \
+                 lower bound"
             }
             Self::SharedCpus => "on a machine with two or more cores they are kept apart (`--cpus`, `--load-cpus`)",
             Self::CollectorByCpus { .. } => {
@@ -255,7 +307,7 @@ impl Doubt {
             Self::FlagsIgnored { .. } => "drop them or choose a JDK that knows them; two configurations may be equal",
             Self::FlagChanged { .. } => "compare what is in force, not what was asked",
             Self::LoadFailures { .. } => {
-                "look at the subject's log in the archive; check `--url` and `--expect-status`"
+                "check the URL and `--expect-status`; what a weighed server printed is in the archive"
             }
             Self::CutShort { .. } => "its figures cover less work than planned; do not compare them",
             Self::LimitNotSeen { .. } => {
@@ -286,6 +338,16 @@ impl Doubt {
             }
             Self::SeveralJvms { .. } => "start the server itself as the command, or pick it by `--url`",
             Self::LogIncomplete { .. } => "free space in the archive's folder",
+            Self::AchievedBelowOffered { .. } => {
+                "compare the lag (the generator) with the queue (`--connections`, `--connections-max`); if both are \
+                 small, the server is the limit"
+            }
+            Self::GeneratorLag { .. } => {
+                "give it a CPU of its own (`--load-cpus`); the response times contain this delay, the service times not"
+            }
+            Self::PortsNearExhaustion { .. } => {
+                "keep connections alive, or widen /proc/sys/net/ipv4/ip_local_port_range"
+            }
         }
     }
 }

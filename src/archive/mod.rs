@@ -6,6 +6,7 @@ mod histograms;
 mod read;
 mod write;
 
+pub use histograms::IntervalTimes;
 pub use read::{Archive, read};
 pub use write::{TrialFiles, Writer};
 

@@ -7,6 +7,7 @@ mod accounts;
 mod called;
 mod damage;
 mod documents;
+mod loads;
 mod replay;
 mod schema;
 mod schemas;

@@ -2,6 +2,7 @@
 
 use crate::accounts::{ACCOUNT, made_up};
 use crate::called::{ARCHIVES, folder, loadline, read, root};
+use crate::loads::LOAD;
 use crate::schema::Schema;
 use loadline::doubt::Doubt;
 use loadline::error::Result;
@@ -35,17 +36,18 @@ fn every_result_is_as_described() {
 
 #[test]
 fn the_results_schema_describes_nothing_else() {
-    // The sealed archive has every field of its time; accounts and the doubts about them came later.
+    // The sealed archive has every field of its time; accounts, the figures of an open model and doubts came later.
     let mut accounted = document("archives/account");
     accounted["trials"][0]["marks"][0] = json!(made_up().mark);
     accounted["trials"][0]["doubts"] = doubts().into_iter().map(|doubt| json!(DoubtRecord::from(doubt))).collect();
+    accounted["trials"][0]["phases"][0] = json!(crate::loads::phase());
     let full = [document("sealed/version-1"), accounted];
     assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0]);
 }
 
 #[test]
 fn every_property_has_a_description() {
-    for name in [RESULTS, SCENARIO, ACCOUNT] {
+    for name in [RESULTS, SCENARIO, ACCOUNT, LOAD] {
         for (place, described) in Schema::published(name).described() {
             let text = described["description"].as_str().unwrap_or("");
             assert!(text.ends_with('.') && !text.ends_with(".."), "{name}: {place}: `{text}`");
@@ -60,7 +62,7 @@ fn a_number_says_its_unit() {
         let has = |part: &str| name.split('_').any(|word| word == part);
         [("bytes", "bytes"), ("ms", "ms"), ("us", "µs"), ("s", " s")].into_iter().find(|(part, _)| has(part))
     };
-    let described = [RESULTS, ACCOUNT].map(|name| Schema::published(name).described());
+    let described = [RESULTS, ACCOUNT, LOAD].map(|name| Schema::published(name).described());
     for (place, described) in described.into_iter().flatten() {
         let numeric =
             described["type"].to_string().contains("integer") || described["type"].to_string().contains("number");
@@ -104,7 +106,7 @@ fn readers_may_meet_new_fields_and_new_doubts() {
 pub(crate) fn doubts() -> Vec<Doubt> {
     let (phase, why) = (|| "steady".to_owned(), || "why".to_owned());
     vec![
-        Doubt::NoisyMachine { phase: phase(), foreign_cores: 0.5, steal_share: 0.1 },
+        Doubt::NoisyMachine { phase: phase(), foreign_cores: Some(0.5), steal_share: 0.1 },
         Doubt::GeneratorSaturated { phase: phase(), cpu_share: 0.95, subject_share: Some(0.5) },
         Doubt::SharedCpus,
         Doubt::CollectorByCpus { cpus: 1, cores: 2, collector: "Serial".to_owned() },
@@ -128,6 +130,15 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::OutOfMemoryError { error: "java.lang.OutOfMemoryError: Java heap space".to_owned() },
         Doubt::SeveralJvms { pid: 1, others: vec![2] },
         Doubt::LogIncomplete { why: why() },
+        Doubt::AchievedBelowOffered { phase: phase(), offered_per_s: 5000.0, achieved_per_s: 4312.0 },
+        Doubt::GeneratorLag { phase: phase(), lag_ms_p99: 1.5 },
+        Doubt::PortsNearExhaustion {
+            phase: phase(),
+            time_wait: 27000,
+            ports: 28232,
+            tw_reuse: false,
+            connects_per_s: 900.0,
+        },
     ]
 }
 
@@ -158,6 +169,9 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::OutOfMemoryError { .. } => 21,
         Doubt::SeveralJvms { .. } => 22,
         Doubt::LogIncomplete { .. } => 23,
+        Doubt::AchievedBelowOffered { .. } => 24,
+        Doubt::GeneratorLag { .. } => 25,
+        Doubt::PortsNearExhaustion { .. } => 26,
     }
 }
 
@@ -289,7 +303,8 @@ fn what_is_right_is_right_for_both() {
     check(closed, "ramp: {from: 0, to: 1000, duration: 1m, poisson: true}");
     check(closed, "staircase: {from: 100, to: 1k, steps: 10, duration: 1m, connections: 50}");
     check(closed, "schedule: {file: starts.txt, connections: 5}");
-    let requests = "requests: [{get: /a, weight: 3, expect: {body: hello}}, {post: /b, body: {text: x}, headers: {C: d}}]";
+    let requests =
+        "requests: [{get: /a, weight: 3, expect: {body: hello}}, {post: /b, body: {text: x}, headers: {C: d}}]";
     check("put: /x, headers: {A: b}, body: {size: 1k}", requests);
     check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}'}");
     check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}', within: 1m}");

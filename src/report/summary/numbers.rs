@@ -95,7 +95,7 @@ pub(super) fn load(trial: &Trial) -> Table {
                 grouped(phase.failed.total()),
                 grouped(phase.achieved_per_s.round() as u64),
             ]);
-            row.extend(quantiles(phase.service_ms.as_ref()));
+            row.extend(quantiles(phase.usual_ms().as_ref()));
         }
         row.push(phase.subject.gc_count.map_or(NONE.to_owned(), grouped));
         row.push(phase.subject.gc_ms.map_or(NONE.to_owned(), |ms| format!("{ms:.0}")));
@@ -104,6 +104,9 @@ pub(super) fn load(trial: &Trial) -> Table {
     let mut notes = Vec::new();
     if trial.phases.iter().any(|phase| phase.model == "closed") {
         notes.push("Closed model: the times are service times, from the actual start to the last byte.".to_owned());
+    }
+    if trial.phases.iter().any(|phase| phase.model == "open") {
+        notes.push("Open model: the times are response times, from the intended start to the last byte.".to_owned());
     }
     notes.extend(costs(trial));
     Table {
@@ -198,7 +201,7 @@ pub(super) fn side_by_side(trials: &[Trial]) -> Table {
         row.push(mib(trial.rss_bytes_peak));
         let phase = trial.phases.iter().find(|phase| Some(phase.name.as_str()) == last);
         row.push(phase.map_or(NONE.to_owned(), |phase| grouped(phase.achieved_per_s.round() as u64)));
-        let times = phase.and_then(|phase| phase.service_ms);
+        let times = phase.and_then(PhaseRecord::usual_ms);
         row.push(times.map_or(NONE.to_owned(), |q| milliseconds(q.p50)));
         row.push(times.map_or(NONE.to_owned(), |q| milliseconds(q.p99)));
         let subject = phase.map(|phase| phase.subject).unwrap_or_default();
@@ -207,7 +210,12 @@ pub(super) fn side_by_side(trials: &[Trial]) -> Table {
         row
     };
     let doubts = trials.iter().filter(|trial| !trial.doubts.is_empty()).count();
-    let mut notes = vec![format!("RSS at each mark; rate, service times and GC of {}.", last.unwrap_or("no phase"))];
+    let open = furthest.is_some_and(|trial| {
+        trial.phases.iter().any(|phase| Some(phase.name.as_str()) == last && phase.model == "open")
+    });
+    let times = if open { "response" } else { "service" };
+    let of = last.unwrap_or("no phase");
+    let mut notes = vec![format!("RSS at each mark; rate, {times} times and GC of {of}.")];
     notes.push("One trial each shows no difference for sure: repeat it before you choose.".to_owned());
     if doubts > 0 {
         notes.push(format!("{doubts} of {} trials carry doubts (above).", trials.len()));
