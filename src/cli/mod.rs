@@ -2,10 +2,13 @@
 
 mod account;
 mod args;
+mod args_load;
 mod demo;
 mod doctor;
 mod exit;
+mod load;
 mod options;
+mod options_load;
 mod report;
 mod run;
 mod session;
@@ -71,8 +74,9 @@ fn typed(arguments: &[OsString]) -> String {
 fn dispatch(args: Args, typed: String) -> Result<Code> {
     let clock = Clock::start();
     match args.verb {
-        Verb::Weigh(verb) => weigh::weigh(verb, typed, clock, Interrupt::listen()?),
-        Verb::Run(verb) => run::run(verb, typed, clock, Interrupt::listen()?),
+        Verb::Weigh(verb) => weigh::weigh(*verb, typed, clock, Interrupt::listen()?),
+        Verb::Run(verb) => run::run(*verb, typed, clock, Interrupt::listen()?),
+        Verb::Load(verb) => load::load(&verb, typed, clock, &Interrupt::listen()?),
         Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
         Verb::Account(verb) => account::account(&verb, typed, clock, &Interrupt::listen()?),
         Verb::Report(verb) => report::report(&verb),

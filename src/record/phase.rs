@@ -39,6 +39,9 @@ pub struct PhaseRecord {
     /// The statuses behind `failed.status`, with how often each came.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wrong_statuses: BTreeMap<u16, u64>,
+    /// What TLS first said about a failure behind `failed.tls`, if it did.
+    #[serde(default)]
+    pub tls_trouble: Option<String>,
     /// What spoke to the server, such as `http/1.1`; `null` in an idle phase.
     #[serde(default)]
     pub backend: Option<String>,

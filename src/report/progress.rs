@@ -49,6 +49,12 @@ impl Progress {
         write_stderr(&format!("{clear}{text}\n"));
     }
 
+    /// Takes the live line away.
+    pub fn clear_line(&mut self) {
+        let clear = self.clear();
+        write_stderr(clear);
+    }
+
     fn clear(&mut self) -> &'static str {
         if std::mem::take(&mut self.live) { "\r\x1b[K" } else { "" }
     }

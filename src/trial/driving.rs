@@ -1,9 +1,8 @@
 //! The load on a thread of its own: the only place that calls the load engine.
 
 use crate::clock::Clock;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::load::{self, Control, Outcome, Plan};
-use crate::subject::cpus;
 use hdrhistogram::Histogram;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -66,12 +65,7 @@ impl Driving {
     }
 
     fn drive(&self, on_interval: &mut dyn FnMut(load::Interval<'_>)) -> Result<Outcome> {
-        if let Some(cpus) = &self.cpus {
-            cpus::pin_this_thread(cpus)?;
-        }
-        if self.threads > 1 {
-            return Err(Error::request("more than one thread is not built in yet"));
-        }
-        load::drive(&self.plan, self.clock, &self.control, on_interval)
+        let cpus = self.cpus.as_deref().unwrap_or_default();
+        load::drive_threads(&self.plan, self.clock, &self.control, self.threads, cpus, on_interval)
     }
 }

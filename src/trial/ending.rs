@@ -99,6 +99,9 @@ pub(super) fn no_answer(phase: &PhaseRecord) -> Error {
         let statuses: Vec<_> = phase.wrong_statuses.iter().map(|(status, n)| format!("{status} ({n} times)")).collect();
         error = error.at(format!("statuses: {}", statuses.join(", ")));
     }
+    if let Some(trouble) = &phase.tls_trouble {
+        error = error.at(format!("TLS: {trouble}"));
+    }
     let failed = &phase.failed;
     match () {
         () if failed.status > 0 => {

@@ -12,7 +12,7 @@ use crate::observe::hsperfdata::GcTotal;
 use crate::observe::machine::{self, CpuTimes};
 use crate::observe::ports::Ports;
 use crate::record::{PhaseRecord, SubjectWork};
-use crate::scenario::{Phase, PhaseKind, Work};
+use crate::scenario::{Phase, PhaseKind, Protocol, Work};
 use crate::units::Span;
 use std::sync::Arc;
 use std::time::Duration;
@@ -216,9 +216,26 @@ pub fn describe(phase: &Phase) -> String {
     match &phase.kind {
         PhaseKind::Idle(span) => format!("idle, {span}"),
         PhaseKind::Driver(driver) => format!("driven by `{}`", driver.command),
-        PhaseKind::Work(work) => {
-            let alive = if work.keep_alive { "keep-alive" } else { "a connection for each request" };
-            format!("{} {}, {}, {alive}", work.request.method.as_str(), work.request.path, work.schedule)
-        }
+        PhaseKind::Work(work) => describe_work(work),
     }
+}
+
+fn describe_work(work: &Work) -> String {
+    let mut parts = vec![format!("{} {}", work.request.method.as_str(), work.request.path)];
+    match work.others.len() {
+        0 => {}
+        1 => parts[0].push_str(" and 1 other request"),
+        n => parts[0].push_str(&format!(" and {n} other requests")),
+    }
+    parts.push(work.schedule.to_string());
+    parts.push(match work.protocol {
+        Protocol::Http1 if work.keep_alive => "keep-alive".to_owned(),
+        Protocol::Http1 => "a connection for each request".to_owned(),
+        Protocol::Http2 { streams: 1 } => "HTTP/2".to_owned(),
+        Protocol::Http2 { streams } => format!("HTTP/2 with {streams} streams"),
+    });
+    parts.extend(work.pace.send.map(|rate| format!("sending {} B/s on each", rate.0)));
+    parts.extend(work.pace.receive.map(|rate| format!("reading {} B/s from each", rate.0)));
+    parts.extend(work.stop.iter().map(|condition| format!("until {condition}")));
+    parts.join(", ")
 }

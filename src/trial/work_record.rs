@@ -1,15 +1,14 @@
 //! From what the load engine saw to what is recorded of it: figures of a phase, of about a second, and verdicts.
 
+use super::driving::Interval;
 use super::seconds_since;
 use crate::load::{End, Outcome};
 use crate::record::{
     Ages, ConnectionsRecord, Generator, PhaseRecord, Quantiles, QueueRecord, RequestRecord, Second, ThresholdRecord,
     Verdict,
 };
-use crate::scenario::{Condition, Measured, Statistic, Time, Work};
+use crate::scenario::{Condition, Work};
 use hdrhistogram::Histogram;
-
-use super::driving::Interval;
 
 /// The record of a phase of work; its name, its moment and the subject's part are left to others.
 pub(super) fn record_work(outcome: &Outcome, work: &Work) -> PhaseRecord {
@@ -32,6 +31,7 @@ pub(super) fn record_work(outcome: &Outcome, work: &Work) -> PhaseRecord {
             End::GaveUp(why) | End::Met(why) => Some(why.clone()),
         },
         wrong_statuses: outcome.wrong_statuses.clone(),
+        tls_trouble: outcome.tls_trouble.clone(),
         backend: Some(outcome.backend.clone()),
         connections: Some(ConnectionsRecord {
             asked: outcome.connections_asked,
@@ -104,42 +104,10 @@ pub(super) fn record_second(phase: &str, open: bool, interval: &Interval, origin
     }
 }
 
-/// What a condition is judged on: a whole phase.
-struct Whole<'a>(&'a Outcome);
-
-impl Measured for Whole<'_> {
-    fn time_ms(&self, time: Time, statistic: Statistic) -> Option<f64> {
-        let response = self.0.response.as_ref();
-        let histogram = match time {
-            Time::Usual => response.unwrap_or(&self.0.service),
-            Time::Response => response?,
-            Time::Service => &self.0.service,
-        };
-        if histogram.is_empty() {
-            return None;
-        }
-        Some(match statistic {
-            Statistic::Quantile(thousandths) => {
-                histogram.value_at_quantile(f64::from(thousandths) / 1000.0) as f64 / 1e6
-            }
-            Statistic::Max => histogram.max() as f64 / 1e6,
-            Statistic::Mean => histogram.mean() / 1e6,
-        })
-    }
-
-    fn failed_of(&self) -> (u64, u64) {
-        (self.0.failures.total(), self.0.requests)
-    }
-
-    fn rate_of(&self) -> (f64, Option<f64>) {
-        (self.0.achieved_per_s(), self.0.offered_per_s())
-    }
-}
-
 /// The verdict on each condition in a phase.
 pub(super) fn judge(conditions: &[Condition], phase: &str, outcome: &Outcome) -> Vec<ThresholdRecord> {
     let verdict = |condition: &Condition| {
-        let judged = condition.judge(&Whole(outcome));
+        let judged = condition.judge(outcome);
         ThresholdRecord {
             condition: condition.to_string(),
             phase: phase.to_owned(),

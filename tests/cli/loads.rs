@@ -50,6 +50,7 @@ pub(crate) fn phase() -> PhaseRecord {
             threads: Some(1),
         }),
         wrong_statuses: [(503, 2)].into(),
+        tls_trouble: Some("invalid peer certificate: UnknownIssuer".to_owned()),
         backend: Some("http/1.1".to_owned()),
         connections: Some(ConnectionsRecord { asked: 25, opened: 31, open_max: 25 }),
         queue: Some(QueueRecord { requests: 12_034, length_max: 688 }),
