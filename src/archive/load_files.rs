@@ -101,7 +101,7 @@ impl LoadFiles {
             Output::create(&path).map(|file| Distribution { phase, response, file })
         };
         Ok(Self {
-            hlog: paths.hlog.clone().map(HistogramLog::create).transpose()?,
+            hlog: paths.hlog.as_deref().map(log).transpose()?,
             distributions: names.into_iter().map(distribution).collect::<Result<_>>()?,
             csv: file(&paths.csv, SECONDS_HEAD)?,
             rows: file(&paths.rows, ROWS_HEAD)?,
@@ -160,6 +160,24 @@ impl LoadFiles {
         self.answers.sort_by_key(|row| row.ended_ns.saturating_sub(row.started_ns));
         self.answers.iter().try_for_each(|row| file.write(&gnuplot_row(row, self.epoch_s)))?;
         file.flush()
+    }
+}
+
+fn log(path: &Path) -> Result<HistogramLog> {
+    // Tried first, for an error that says what to do.
+    Output::create(path)?;
+    HistogramLog::create(path.to_owned())
+}
+
+/// A folder that is not there was mistyped; what else keeps a file from being created is the machine's.
+fn cannot_create(path: &Path, cause: &std::io::Error) -> Error {
+    use std::io::ErrorKind;
+    match cause.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
+            Error::request(format!("cannot create {}: {}", path.display(), crate::error::plain(cause)))
+                .hint("give a file in a folder that exists")
+        }
+        _ => Error::io("create", path, cause),
     }
 }
 
@@ -261,7 +279,7 @@ struct Output {
 
 impl Output {
     fn create(path: &Path) -> Result<Self> {
-        let file = File::create(path).map_err(|cause| Error::io("create", path, &cause))?;
+        let file = File::create(path).map_err(|cause| cannot_create(path, &cause))?;
         Ok(Self { path: path.to_owned(), file: BufWriter::new(file) })
     }
 

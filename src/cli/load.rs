@@ -26,7 +26,8 @@ pub(super) fn load(verb: &Load, typed: String, clock: Clock, interrupt: &Interru
     let asked = Asked::of(verb)?;
     let mut progress = Progress::new(verb.files.quiet);
     // Before the server is touched: a path that cannot be written costs nothing.
-    let mut files = Files { files: Some(asked.files(verb, clock)?), trouble: false };
+    let keeps_rows = verb.files.rows.is_some() || verb.files.gnuplot.is_some();
+    let mut files = Files { files: Some(asked.files(verb, clock)?), trouble: false, keeps_rows };
     let reached = asked.reach(interrupt)?;
     let conditions = asked.conditions(verb, &reached, typed, clock);
     let mut live = Live::default();
@@ -177,6 +178,7 @@ impl Asked {
 fn planned(file: &Path, url: &Url) -> Result<(Vec<Phase>, Option<u64>)> {
     let text = std::fs::read_to_string(file).map_err(|cause| {
         Error::request(format!("cannot read the plan {}: {}", file.display(), crate::error::plain(&cause)))
+            .hint("give a file with the key `load:`, such as a scenario")
     })?;
     let base = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (mut load, seed) = parse_load(&text, base).map_err(|error| error.at(format!("plan: {}", file.display())))?;
@@ -222,6 +224,8 @@ struct Files {
     files: Option<LoadFiles>,
     /// Whether a write failed.
     trouble: bool,
+    /// Whether rows are among them.
+    keeps_rows: bool,
 }
 
 impl Files {
@@ -245,6 +249,12 @@ impl Files {
             LoadEvent::PhaseEnded { .. } => Ok(()),
         };
         self.note(done, progress);
+        if let (LoadEvent::PhaseEnded { outcome, .. }, true) = (event, self.keeps_rows)
+            && (1..outcome.requests).contains(&(outcome.rows.len() as u64))
+        {
+            let (kept, all) = (grouped(outcome.rows.len() as u64), grouped(outcome.requests));
+            progress.step(&format!("rows: a fair sample, {kept} of {all} requests (`--rows-max` keeps more)"));
+        }
     }
 
     fn close(&mut self, progress: &mut Progress) {

@@ -22,6 +22,7 @@ use clap::Parser;
 use exit::Code;
 use session::Interrupt;
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Parses the command line, does what it says, prints the error if there is one, and says how it went.
@@ -84,7 +85,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the last word about an error; a report sink may not exist yet")]
+/// The last word about an error; a report sink may not exist yet. A closed pipe is no reason for another one.
 fn complain(error: &Error) {
-    eprintln!("{error}");
+    let _ = writeln!(std::io::stderr(), "{error}");
 }

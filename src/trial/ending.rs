@@ -99,7 +99,8 @@ pub(super) fn no_answer(phase: &PhaseRecord) -> Error {
         let statuses: Vec<_> = phase.wrong_statuses.iter().map(|(status, n)| format!("{status} ({n} times)")).collect();
         error = error.at(format!("statuses: {}", statuses.join(", ")));
     }
-    if let Some(trouble) = &phase.tls_trouble {
+    let told = |trouble: &&String| phase.cut_short.as_ref().is_some_and(|why| why.contains(trouble.as_str()));
+    if let Some(trouble) = phase.tls_trouble.as_ref().filter(|trouble| !told(trouble)) {
         error = error.at(format!("TLS: {trouble}"));
     }
     let failed = &phase.failed;
@@ -114,7 +115,11 @@ pub(super) fn no_answer(phase: &PhaseRecord) -> Error {
         () if failed.timeout > 0 || failed.unanswered > 0 => {
             error.hint("the server accepts connections but does not answer; look at its log, or raise `--timeout`")
         }
-        () if failed.protocol > 0 => error.hint("the port does not speak the protocol asked for; check the URL"),
+        () if failed.protocol > 0 => {
+            let over_2 = phase.backend.as_ref().is_some_and(|backend| backend.starts_with("http/2"));
+            let protocol = if over_2 { "HTTP/2" } else { "HTTP/1.1" };
+            error.hint(format!("the port does not speak {protocol}; check the URL"))
+        }
         () => error,
     }
 }

@@ -53,7 +53,9 @@ fn facts(document: &LoadDocument) -> Vec<(String, String)> {
     }
     let threads =
         if conditions.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", conditions.threads) };
-    fact("generator", format!("{threads} on CPU {}", cpus_text(conditions.load_cpus.as_deref())));
+    let place =
+        conditions.load_cpus.as_deref().map_or("any CPU".to_owned(), |cpus| format!("CPU {}", cpus_text(Some(cpus))));
+    fact("generator", format!("{threads} on {place}"));
     fact("seed", conditions.seed.to_string());
     fact("repeat", conditions.command.clone());
     facts
@@ -103,7 +105,7 @@ fn phase_facts(phase: &PhaseRecord) -> Vec<(String, String)> {
         fact("generator", generator_text(generator));
     }
     if let Some(why) = &phase.cut_short {
-        fact("ended early", why.clone());
+        fact("ended", format!("early: {why}"));
     }
     facts
 }
@@ -182,7 +184,7 @@ fn times(phase: &PhaseRecord) -> Option<Table> {
     }
     let note = match phase.model.as_str() {
         "open" => "Response time is from the intended start, service time from the actual one.",
-        _ => "Closed model: from the actual start to the last byte; who waits is not asked more.",
+        _ => "Closed model: from the actual start; a server that stalls is asked less, which flatters it.",
     };
     Some(Table {
         title: format!("times in ms, of {} correct answers", grouped(phase.ok)),
