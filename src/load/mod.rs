@@ -3,12 +3,13 @@
 //! [`drive`] runs one phase on the calling thread: its own connections, epoll, request bytes and histogram, nothing
 //! shared but the counters of a [`Control`]. A request costs one send, one recv and its share of an `epoll_wait`.
 //! `schedule` says when, `request` what; `engine` loops; `exchange` takes one request through a `connection` to its
-//! `response`; `tally` counts, and `outcome` is what it came to.
+//! `response`; `tally` counts, and `outcome` is what it came to. `external` reads what other load tools say.
 
 mod chunked;
 mod connection;
 mod engine;
 mod exchange;
+pub mod external;
 mod outcome;
 mod request;
 mod response;

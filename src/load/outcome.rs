@@ -95,6 +95,14 @@ pub struct Failures {
     pub ports: u64,
     /// What came was no HTTP/1.x answer, or more than its length.
     pub protocol: u64,
+    /// Of a kind that was not told: only where an outside tool drove the load.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub other: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form serde asks for")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Failures {
@@ -104,7 +112,7 @@ impl Failures {
     }
 
     /// Kind and count, in the order of the fields.
-    pub fn kinds(&self) -> [(&'static str, u64); 7] {
+    pub fn kinds(&self) -> [(&'static str, u64); 8] {
         [
             ("wrong status", self.status),
             ("short", self.short),
@@ -113,6 +121,7 @@ impl Failures {
             ("timed out", self.timeout),
             ("out of ports", self.ports),
             ("not HTTP", self.protocol),
+            ("otherwise", self.other),
         ]
     }
 
