@@ -3,8 +3,8 @@
 
 use loadline::clock::Clock;
 use loadline::error::{Error, Result};
-use loadline::load::{Control, GiveUp, Outcome, Plan, drive};
-use loadline::scenario::{Body, ExpectStatus, Method, Request, Schedule, Until, Work, defaults};
+use loadline::load::{Control, GiveUp, Outcome, Plan, Target, drive};
+use loadline::scenario::{Method, Request, Until, Work, defaults};
 use loadline::units::Span;
 use std::net::ToSocketAddrs;
 use std::process::ExitCode;
@@ -31,14 +31,10 @@ fn plan(arguments: &[String]) -> Result<Plan> {
     let address = addresses.next().ok_or_else(usage)?;
     let connections = connections.parse().map_err(|_| usage())?;
     let until = Until::Elapsed(seconds.parse::<Span>().map_err(|_| usage())?);
-    let work = Work {
-        schedule: Schedule::Closed { connections, until },
-        request: Request { method: Method::Get, path: format!("/{path}"), headers: Vec::new(), body: Body::None },
-        keep_alive: rest.is_empty(),
-        expect: ExpectStatus::Success,
-        timeout: defaults::TIMEOUT,
-    };
-    Ok(Plan { address, host: host.to_owned(), give_up: GiveUp::for_work(&work), work, seed: defaults::SEED })
+    let mut work = Work::closed(Request::new(Method::Get, format!("/{path}")), connections, until);
+    work.keep_alive = rest.is_empty();
+    let (give_up, target) = (GiveUp::for_work(&work), Target::plain(address, host));
+    Ok(Plan { target, give_up, work, seed: defaults::SEED, rows_max: 0 })
 }
 
 fn json(outcome: &Outcome) -> serde_json::Value {

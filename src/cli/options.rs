@@ -3,8 +3,8 @@
 use super::args::{LoadOptions, Options, SubjectOptions, TrialOptions, Warmup};
 use crate::error::{Error, Result};
 use crate::scenario::{
-    Body, Configuration, Cpus, ExpectStatus, Method, Phase, PhaseKind, Ready, Request, Scenario, Schedule, Subject,
-    Until, Url, Work, defaults, parse_marks,
+    Body, Configuration, Cpus, ExpectStatus, Method, Phase, PhaseKind, Ready, Request, Scenario, Subject, Tls, Until,
+    Url, Work, defaults, parse_marks,
 };
 use std::path::Path;
 
@@ -28,18 +28,15 @@ pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scena
         env: Vec::new(),
         host: url.host,
         port: url.port,
-        ready: Ready::Http(url.path.clone()),
+        tls: url.tls.then(Tls::default),
+        socket: None,
+        // The readiness probe speaks plain HTTP.
+        ready: if url.tls { Ready::Tcp } else { Ready::Http(url.path.clone()) },
         ready_within: defaults::READY_WITHIN,
         end_within: defaults::END_WITHIN,
     };
-    let request = Request { method: Method::Get, path: url.path, headers: Vec::new(), body: Body::None };
-    let work = Work {
-        schedule: Schedule::Closed { connections: defaults::CONNECTIONS, until: Until::Elapsed(defaults::DURATION) },
-        request,
-        keep_alive: true,
-        expect: ExpectStatus::Success,
-        timeout: defaults::TIMEOUT,
-    };
+    let request = Request::new(Method::Get, url.path);
+    let work = Work::closed(request, defaults::CONNECTIONS, Until::Elapsed(defaults::DURATION));
     let load = vec![
         Phase { name: WARMUP.to_owned(), kind: PhaseKind::Work(work.clone()) },
         Phase { name: "steady".to_owned(), kind: PhaseKind::Work(work) },
@@ -149,14 +146,17 @@ fn change_load(scenario: &mut Scenario, typed: &LoadOptions) -> Result<()> {
 fn works(scenario: &mut Scenario) -> impl Iterator<Item = &mut Work> {
     scenario.load.iter_mut().filter_map(|phase| match &mut phase.kind {
         PhaseKind::Work(work) => Some(work),
-        PhaseKind::Idle(_) => None,
+        PhaseKind::Driver(_) | PhaseKind::Idle(_) => None,
     })
 }
 
 fn change_work(work: &mut Work, typed: &LoadOptions) {
-    let Schedule::Closed { connections, until } = &mut work.schedule;
-    *connections = typed.connections.unwrap_or(*connections);
-    *until = typed.requests.map(Until::Requests).or(typed.duration.map(Until::Elapsed)).unwrap_or(*until);
+    if let Some(connections) = typed.connections {
+        work.schedule.set_connections(connections);
+    }
+    if let Some(until) = typed.requests.map(Until::Requests).or(typed.duration.map(Until::Elapsed)) {
+        work.schedule.set_until(until);
+    }
     work.keep_alive &= !typed.close;
     work.request.method = typed.method.unwrap_or(work.request.method);
     if let Some(file) = &typed.body {
@@ -176,16 +176,15 @@ fn change_warmup(scenario: &mut Scenario, typed: Option<Warmup>) -> Result<()> {
     scenario.load.retain(|phase| !phase.is_warmup());
     let first = scenario.load.iter().find_map(|phase| match &phase.kind {
         PhaseKind::Work(work) => Some(work.clone()),
-        PhaseKind::Idle(_) => None,
+        PhaseKind::Driver(_) | PhaseKind::Idle(_) => None,
     });
     let (Some(mut work), false) = (first, warmup == Warmup::None) else {
         scenario.marks.retain(|mark| *mark != crate::scenario::MarkPoint::Warm);
         return Ok(());
     };
-    let Schedule::Closed { until, .. } = &mut work.schedule;
     match warmup {
-        Warmup::Requests(requests) => *until = Until::Requests(requests),
-        Warmup::Elapsed(span) => *until = Until::Elapsed(span),
+        Warmup::Requests(requests) => work.schedule.set_until(Until::Requests(requests)),
+        Warmup::Elapsed(span) => work.schedule.set_until(Until::Elapsed(span)),
         Warmup::Same | Warmup::None => {}
     }
     scenario.load.insert(0, Phase { name: WARMUP.to_owned(), kind: PhaseKind::Work(work) });

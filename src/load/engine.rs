@@ -9,6 +9,7 @@ use super::tally::{Failure, Tally};
 use super::{Control, Plan};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use hdrhistogram::Histogram;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
@@ -88,7 +89,10 @@ impl<'a> Engine<'a> {
             plan,
             clock,
             control,
-            address: SocketAddrAny::from(plan.address),
+            address: match &plan.target.address {
+                super::Address::Tcp(address) => SocketAddrAny::from(*address),
+                super::Address::Unix(_) => return Err(Error::request("no Unix sockets yet")),
+            },
             undelayed: plan.work.keep_alive || request.len() > SEGMENT_BYTES_MIN,
             request,
             timeout_ns,
@@ -140,22 +144,22 @@ impl<'a> Engine<'a> {
         };
         self.control.publish(self.tally.ok, self.tally.failures.total(), 0);
         self.tally.end_interval(self.clock.now_ns(), on_interval)?;
-        Ok(self.outcome(ended, thread_cpu_ns().saturating_sub(cpu_before_ns)))
+        self.outcome(ended, thread_cpu_ns().saturating_sub(cpu_before_ns))
     }
 
-    fn outcome(self, ended: End, cpu_ns: u64) -> Outcome {
+    fn outcome(self, ended: End, cpu_ns: u64) -> Result<Outcome> {
         let tally = self.tally;
         let elapsed_ns = match ended {
             End::Done => tally.last_end_ns - self.start_ns,
             // Waiting in vain is part of the phase.
-            End::Stopped | End::GaveUp(_) => self.clock.now_ns() - self.start_ns,
+            End::Stopped | End::GaveUp(_) | End::Met(_) => self.clock.now_ns() - self.start_ns,
         };
         let rate_span_ns = match (self.arrivals.end_ns(), &ended) {
             (u64::MAX, _) => elapsed_ns,
             (end_ns, End::Done) => end_ns - self.start_ns,
             (end_ns, _) => elapsed_ns.min(end_ns.saturating_sub(self.start_ns)),
         };
-        Outcome {
+        Ok(Outcome {
             start_ns: self.start_ns,
             elapsed_ns,
             requests: tally.ok + tally.failures.total(),
@@ -165,15 +169,25 @@ impl<'a> Engine<'a> {
             rate_span_ns,
             service: tally.total,
             response: tally.response,
-            lag_ns_max: tally.lag_ns_max,
+            lag: None,
+            offered: None,
+            queued: 0,
+            queue_max: 0,
+            unanswered: Histogram::new(3).map_err(|e| Error::bug(e.to_string()))?,
             in_flight: self.busy,
+            connections_asked: self.connections.len() as u64,
             connections_opened: tally.connections_opened,
+            connections_open_max: 0,
+            by_request: Vec::new(),
+            rows: Vec::new(),
+            backend: "http/1.1".to_owned(),
             bytes_sent: tally.bytes_sent,
             bytes_received: tally.bytes_received,
             wrong_statuses: tally.wrong_statuses,
             ended,
             cpu_ns,
-        }
+            threads: 1,
+        })
     }
 
     /// Fails the requests that have taken too long. A scan instead of a timer for each request: 10,000 connections

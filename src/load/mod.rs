@@ -11,6 +11,7 @@ mod engine;
 mod exchange;
 pub mod external;
 mod outcome;
+mod random;
 mod request;
 mod response;
 mod schedule;
@@ -20,28 +21,56 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use outcome::{End, Failures, GiveUp, Interval, Outcome};
+pub use outcome::{End, Failures, GiveUp, Interval, Outcome, Row};
 
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::scenario::Work;
-use schedule::Arrivals;
+use crate::scenario::{Tls, Work};
+use schedule::{Arrivals, Share};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// One phase of load on one server.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Where to connect, IPv4 or IPv6.
-    pub address: SocketAddr,
-    /// The value of the header `Host`, such as `localhost:8080`.
-    pub host: String,
+    /// The server.
+    pub target: Target,
     /// What is sent, when, and what counts as a correct answer.
     pub work: Work,
-    /// Seeds a generated body.
+    /// Seeds bodies, placeholders, the choice among requests and random arrivals.
     pub seed: u64,
     /// When to end early.
     pub give_up: GiveUp,
+    /// Keep at most so many [`Row`]s: all, or a fair sample where there are more. 0 keeps none and costs nothing.
+    pub rows_max: usize,
+}
+
+/// A server to connect to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Where it listens.
+    pub address: Address,
+    /// The value of the header `Host`, such as `localhost:8080`.
+    pub host: String,
+    /// How it is spoken to over TLS, if it is.
+    pub tls: Option<Tls>,
+}
+
+impl Target {
+    /// A server on TCP, in clear.
+    pub fn plain(address: SocketAddr, host: impl Into<String>) -> Self {
+        Self { address: Address::Tcp(address), host: host.into(), tls: None }
+    }
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// IPv4 or IPv6.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
 }
 
 /// Stops a phase and watches it from other threads.
@@ -103,7 +132,7 @@ pub fn drive(
     control: &Control,
     on_interval: &mut dyn FnMut(Interval<'_>),
 ) -> Result<Outcome> {
-    let request = request::encode(&plan.work, &plan.host, plan.seed)?;
-    let arrivals = Arrivals::of(&plan.work.schedule, clock.now_ns());
+    let request = request::encode(&plan.work, &plan.target.host, plan.seed)?;
+    let arrivals = Arrivals::of(&plan.work.schedule, clock.now_ns(), plan.seed, Share::WHOLE)?;
     engine::Engine::new(plan, request, arrivals, clock, control)?.run(on_interval)
 }

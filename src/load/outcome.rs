@@ -32,12 +32,32 @@ pub struct Outcome {
     pub service: Histogram<u64>,
     /// Response time of correct answers in nanoseconds, from the intended start; only in an open model.
     pub response: Option<Histogram<u64>>,
-    /// The largest delay from intended to actual start; 0 in a closed model, where nothing is intended.
-    pub lag_ns_max: u64,
+    /// Schedule lag in nanoseconds, of every request begun: from the moment at which it was due and a connection was
+    /// free for it, to its actual start. The generator's own fault. Only in an open model.
+    pub lag: Option<Histogram<u64>>,
+    /// Requests the plan wanted to start within `rate_span_ns`; `None` in a closed model.
+    pub offered: Option<u64>,
+    /// Requests that waited for a free connection, however shortly; 0 in a closed model.
+    pub queued: u64,
+    /// The most requests that waited at once.
+    pub queue_max: u64,
+    /// Ages in nanoseconds of the requests behind `failures.unanswered`: from the intended start to the end of the
+    /// drain.
+    pub unanswered: Histogram<u64>,
     /// Requests under way when it was stopped or given up; 0 otherwise.
     pub in_flight: u64,
-    /// Connections established.
+    /// Connections that the plan has, those a growing pool came to included.
+    pub connections_asked: u64,
+    /// Connections established, over and over where requests close them.
     pub connections_opened: u64,
+    /// The most that were established at once.
+    pub connections_open_max: u64,
+    /// Correct and failed answers of each request of the plan, in its order.
+    pub by_request: Vec<(u64, u64)>,
+    /// One row for each request, or a fair sample of them, by start; empty where none were asked for.
+    pub rows: Vec<Row>,
+    /// What spoke to the server: `http/1.1`, `http/1.1 over TLSv1.3`, `http/2` and the like.
+    pub backend: String,
     /// Bytes of requests handed to the kernel.
     pub bytes_sent: u64,
     /// Bytes of answers, heads included.
@@ -46,11 +66,19 @@ pub struct Outcome {
     pub wrong_statuses: BTreeMap<u16, u64>,
     /// Why it ended.
     pub ended: End,
-    /// CPU time of the thread that drove.
+    /// CPU time of the threads that drove.
     pub cpu_ns: u64,
+    /// Threads that drove.
+    pub threads: u32,
 }
 
 impl Outcome {
+    /// What the plan asked, per second; `None` in a closed model.
+    pub fn offered_per_s(&self) -> Option<f64> {
+        let offered = self.offered?;
+        (self.rate_span_ns > 0).then(|| offered as f64 * 1e9 / self.rate_span_ns as f64)
+    }
+
     /// Correct answers per second.
     pub fn achieved_per_s(&self) -> f64 {
         match self.rate_span_ns {
@@ -93,8 +121,17 @@ pub struct Failures {
     pub timeout: u64,
     /// No local port was free for the connection.
     pub ports: u64,
-    /// What came was no HTTP/1.x answer, or more than its length.
+    /// What came was no HTTP answer, or more than its length.
     pub protocol: u64,
+    /// Complete answers that failed a check of length, header or body.
+    #[serde(default)]
+    pub check: u64,
+    /// No TLS session: certificate, name, version, alert.
+    #[serde(default)]
+    pub tls: u64,
+    /// Due in an open model, but without an answer at the end of the drain.
+    #[serde(default)]
+    pub unanswered: u64,
     /// Of a kind that was not told: only where an outside tool drove the load.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub other: u64,
@@ -112,7 +149,7 @@ impl Failures {
     }
 
     /// Kind and count, in the order of the fields.
-    pub fn kinds(&self) -> [(&'static str, u64); 8] {
+    pub fn kinds(&self) -> [(&'static str, u64); 11] {
         [
             ("wrong status", self.status),
             ("short", self.short),
@@ -121,6 +158,9 @@ impl Failures {
             ("timed out", self.timeout),
             ("out of ports", self.ports),
             ("not HTTP", self.protocol),
+            ("failed check", self.check),
+            ("TLS", self.tls),
+            ("unanswered", self.unanswered),
             ("otherwise", self.other),
         ]
     }
@@ -141,6 +181,33 @@ pub enum End {
     Stopped,
     /// To go on was hopeless; the sentence says why.
     GaveUp(String),
+    /// A stop condition of the plan held over an interval; the sentence says which, and the figure.
+    Met(String),
+}
+
+/// One request as it went. All moments are on the clock that was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// When it was meant to start; the actual start in a closed model.
+    pub intended_ns: u64,
+    /// When it did.
+    pub started_ns: u64,
+    /// When its connection stood; equal to `started_ns` where it stood before.
+    pub connected_ns: u64,
+    /// When the first bytes of the answer came; equal to `ended_ns` where none came.
+    pub first_byte_ns: u64,
+    /// When the answer was complete or the request failed.
+    pub ended_ns: u64,
+    /// Bytes of the answer's body.
+    pub body_bytes: u64,
+    /// Which request of the plan, from 0.
+    pub request: u32,
+    /// Which connection, from 0.
+    pub connection: u32,
+    /// Status; 0 where none came.
+    pub status: u16,
+    /// The kind of failure, as in [`Failures::kinds`]; `None` for a correct answer.
+    pub failure: Option<&'static str>,
 }
 
 /// About a second of a phase, handed out while it runs; the last one is shorter.
@@ -153,10 +220,18 @@ pub struct Interval<'a> {
     pub end_ns: u64,
     /// Service time of the correct answers that came in it, in nanoseconds.
     pub service: &'a Histogram<u64>,
+    /// Response time of the same answers; `None` in a closed model.
+    pub response: Option<&'a Histogram<u64>>,
     /// Correct answers in it.
     pub ok: u64,
     /// Requests that failed in it.
     pub failed: u64,
+    /// Bytes of answers in it, heads included.
+    pub bytes_received: u64,
+    /// Connections established at its end.
+    pub open_connections: u64,
+    /// Requests that wait for a connection at its end; 0 in a closed model.
+    pub queue: u64,
 }
 
 impl fmt::Debug for Interval<'_> {
@@ -184,7 +259,7 @@ impl GiveUp {
 
     /// The default bounds.
     pub fn for_work(work: &crate::scenario::Work) -> Self {
-        let connections = u64::from(work.schedule.connections());
+        let connections = u64::from(work.schedule.connections_max());
         Self {
             failures_in_a_row: Self::FAILURES_IN_A_ROW_MIN.max(Self::FAILURES_PER_CONNECTION * connections),
             silence_ns: super::schedule::nanoseconds(work.timeout.0).saturating_mul(Self::SILENCE_TIMEOUTS),

@@ -1,5 +1,6 @@
 //! The bytes of a request, encoded once per phase: every request of a phase is the same.
 
+use super::random::SplitMix64;
 use crate::error::{Error, Result};
 use crate::scenario::{Body, Method, Work};
 use std::fs;
@@ -39,22 +40,20 @@ fn body(body: &Body, seed: u64) -> Result<Vec<u8>> {
     match body {
         Body::None => Ok(Vec::new()),
         Body::Generated(size) => Ok(text(size.0 as usize, seed)),
+        Body::Zero(size) => Ok(vec![0; size.0 as usize]),
+        Body::Text(text) => Ok(text.clone().into_bytes()),
         Body::File(path) => fs::read(path).map_err(|cause| Error::io("read", path, &cause)),
     }
 }
 
-/// Printable text that does not compress to nothing: 64 letters drawn by SplitMix64
-/// (Steele, Lea, Flood 2014), ten from each number.
+/// Printable text that does not compress to nothing: 64 letters, ten from each random number.
 fn text(length: usize, seed: u64) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut state = seed;
+    let mut random = SplitMix64::new(seed);
     let mut bytes = Vec::with_capacity(length + 9);
     while bytes.len() < length {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^= z >> 31;
-        bytes.extend((0..10).map(|i| LETTERS[(z >> (6 * i)) as usize & 63]));
+        let drawn = random.next();
+        bytes.extend((0..10).map(|i| LETTERS[(drawn >> (6 * i)) as usize & 63]));
     }
     bytes.truncate(length);
     bytes
@@ -83,18 +82,13 @@ fn check_header(name: &str, value: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{self, ExpectStatus, Request, Schedule, Until};
-    use crate::units::{Bytes, Span};
+    use crate::scenario::{Request, Until};
+    use crate::units::Bytes;
 
     fn work(method: Method, headers: &[(&str, &str)], body: Body, keep_alive: bool) -> Work {
         let headers = headers.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Work {
-            schedule: Schedule::Closed { connections: 1, until: Until::Requests(1) },
-            request: Request { method, path: "/a?b".to_owned(), headers, body },
-            keep_alive,
-            expect: ExpectStatus::Success,
-            timeout: Span(scenario::defaults::TIMEOUT.0),
-        }
+        let request = Request { headers, body, ..Request::new(method, "/a?b") };
+        Work { keep_alive, ..Work::closed(request, 1, Until::Requests(1)) }
     }
 
     fn encoded(work: &Work) -> String {

@@ -146,8 +146,12 @@ impl Tally {
             start_ns: self.interval_start_ns,
             end_ns: now_ns,
             service: &self.interval,
+            response: None,
             ok: self.interval_ok,
             failed: self.interval_failed,
+            bytes_received: 0,
+            open_connections: 0,
+            queue: 0,
         });
         self.total
             .add(&self.interval)

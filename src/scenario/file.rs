@@ -1,11 +1,11 @@
 //! The scenario file: YAML text → [`Scenario`]. Unknown keys are errors that show the line and the nearest valid key.
 
+use super::load_file::{PhaseFile, resolve_load};
 use super::matrix::Matrix;
 use super::*;
 use crate::error::{Error, Result};
-use crate::units::{Bytes, Count, Span};
+use crate::units::{Bytes, Span};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Parses the text of a scenario file.
@@ -43,7 +43,7 @@ fn one() -> u32 {
 }
 
 /// A map that keeps the order of the file.
-struct Named<T>(Vec<(String, T)>);
+pub(super) struct Named<T>(pub(super) Vec<(String, T)>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
@@ -68,7 +68,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
 /// A value that may be written as text or as a number: `1`, `"1"`, `true`.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a text or a number")]
-enum Scalar {
+pub(super) enum Scalar {
     Text(String),
     Whole(i64),
     Fraction(f64),
@@ -76,7 +76,7 @@ enum Scalar {
 }
 
 impl Scalar {
-    fn text(self) -> String {
+    pub(super) fn text(self) -> String {
         match self {
             Self::Text(text) => text,
             Self::Whole(n) => n.to_string(),
@@ -95,8 +95,35 @@ struct SubjectFile {
     env: Option<Named<Scalar>>,
     host: Option<String>,
     port: Option<u16>,
+    tls: Option<TlsFile>,
+    socket: Option<std::path::PathBuf>,
     ready: Option<ReadyFile>,
     end_within: Option<Span>,
+}
+
+/// `true`, or how.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "`true`, or a map such as `{ca: ca.pem}` or `{insecure: true}`")]
+enum TlsFile {
+    Switch(bool),
+    How(TlsHow),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TlsHow {
+    ca: Option<std::path::PathBuf>,
+    #[serde(default)]
+    insecure: bool,
+}
+
+impl TlsFile {
+    fn resolve(self, base: &Path) -> Option<Tls> {
+        match self {
+            Self::Switch(on) => on.then(Tls::default),
+            Self::How(how) => Some(Tls { ca: how.ca.map(|ca| base.join(ca)), insecure: how.insecure }),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -121,37 +148,6 @@ struct ConfigurationFile {
     args: Vec<Scalar>,
     cpus: Option<Scalar>,
     nmt: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PhaseFile {
-    same: Option<String>,
-    idle: Option<Span>,
-    closed: Option<ClosedFile>,
-    get: Option<String>,
-    put: Option<String>,
-    post: Option<String>,
-    headers: Option<Named<Scalar>>,
-    body: Option<BodyFile>,
-    expect: Option<u16>,
-    keep_alive: Option<bool>,
-    timeout: Option<Span>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ClosedFile {
-    connections: Option<u32>,
-    requests: Option<Count>,
-    duration: Option<Span>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BodyFile {
-    size: Option<Bytes>,
-    file: Option<std::path::PathBuf>,
 }
 
 impl File {
@@ -198,7 +194,7 @@ fn cpus(text: Option<Scalar>) -> Result<Cpus> {
     text.map(|text| text.text().parse().map_err(Error::request)).transpose().map(Option::unwrap_or_default)
 }
 
-fn pairs(named: Option<Named<Scalar>>) -> Vec<(String, String)> {
+pub(super) fn pairs(named: Option<Named<Scalar>>) -> Vec<(String, String)> {
     named.map(|named| named.0.into_iter().map(|(k, v)| (k, v.text())).collect()).unwrap_or_default()
 }
 
@@ -213,6 +209,9 @@ impl SubjectFile {
             Some(ready) => ready.resolve()?,
             None => None,
         };
+        let tls = self.tls.and_then(|tls| tls.resolve(base));
+        // The readiness probe speaks plain HTTP over TCP.
+        let first_get = first_get.filter(|_| tls.is_none() && self.socket.is_none());
         let ready = ready.unwrap_or_else(|| first_get.map_or(Ready::Tcp, Ready::Http));
         Ok(Subject {
             build: self.build,
@@ -221,6 +220,8 @@ impl SubjectFile {
             env: pairs(self.env),
             host: self.host.unwrap_or_else(|| "127.0.0.1".to_owned()),
             port: self.port,
+            tls,
+            socket: self.socket.map(|socket| base.join(socket)),
             ready,
             ready_within: within,
             end_within: self.end_within.unwrap_or(defaults::END_WITHIN),
@@ -260,107 +261,10 @@ impl ConfigurationFile {
     }
 }
 
-/// Resolves the phases; `same: NAME` repeats the work of another phase, so that a warm-up is equal work.
-fn resolve_load(phases: Vec<Named<PhaseFile>>, base: &Path) -> Result<Vec<Phase>> {
-    let mut resolved: Vec<(String, std::result::Result<PhaseKind, String>)> = Vec::new();
-    for Named(mut entries) in phases {
-        let (1, Some((name, phase))) = (entries.len(), entries.pop()) else {
-            return Err(Error::request("each entry of `load` is one phase: `- NAME: {…}`"));
-        };
-        let at = |error: Error| error.at(format!("phase: {name}"));
-        let kind = match phase.same.clone() {
-            Some(other) => phase.stands_alone("same").map(|()| Err(other)).map_err(at)?,
-            None => Ok(phase.resolve(base).map_err(at)?),
-        };
-        resolved.push((name, kind));
-    }
-    let works: BTreeMap<String, PhaseKind> =
-        resolved.iter().filter_map(|(name, kind)| Some((name.clone(), kind.as_ref().ok()?.clone()))).collect();
-    let finish = |(name, kind): (String, std::result::Result<PhaseKind, String>)| match kind {
-        Ok(kind) => Ok(Phase { name, kind }),
-        Err(other) => match works.get(&other) {
-            Some(kind) => Ok(Phase { name, kind: kind.clone() }),
-            None => {
-                let error = Error::request(format!("no phase is named `{other}`")).at(format!("phase: {name}"));
-                Err(match nearest(&other, works.keys().map(String::as_str)) {
-                    Some(meant) => error.hint(format!("did you mean `{meant}`?")),
-                    None => error,
-                })
-            }
-        },
-    };
-    resolved.into_iter().map(finish).collect()
-}
-
-impl PhaseFile {
-    /// `same` and `idle` say all there is; what stood beside them would have no effect.
-    fn stands_alone(&self, key: &str) -> Result<()> {
-        let others = [
-            ("same", self.same.is_some()),
-            ("idle", self.idle.is_some()),
-            ("closed", self.closed.is_some()),
-            ("get", self.get.is_some()),
-            ("put", self.put.is_some()),
-            ("post", self.post.is_some()),
-            ("headers", self.headers.is_some()),
-            ("body", self.body.is_some()),
-            ("expect", self.expect.is_some()),
-            ("keep_alive", self.keep_alive.is_some()),
-            ("timeout", self.timeout.is_some()),
-        ];
-        match others.into_iter().find(|(other, given)| *given && *other != key) {
-            Some((other, _)) => {
-                Err(Error::request(format!("a phase with `{key}` takes no other key; `{other}` would have no effect")))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn resolve(self, base: &Path) -> Result<PhaseKind> {
-        if let Some(idle) = self.idle {
-            self.stands_alone("idle")?;
-            return Ok(PhaseKind::Idle(idle));
-        }
-        let Some(closed) = self.closed else {
-            return Err(Error::request("a phase takes one of `closed`, `idle`, `same`"));
-        };
-        let (method, path) = match (self.get, self.put, self.post) {
-            (Some(path), None, None) => (Method::Get, path),
-            (None, Some(path), None) => (Method::Put, path),
-            (None, None, Some(path)) => (Method::Post, path),
-            _ => return Err(Error::request("a phase of work takes exactly one of `get`, `put`, `post`")),
-        };
-        let body = match self.body.map(|body| (body.size, body.file)) {
-            None => Body::None,
-            Some((Some(size), None)) => Body::Generated(size),
-            Some((None, Some(file))) => Body::File(base.join(file)),
-            Some(_) => return Err(Error::request("`body` takes exactly one of `size`, `file`")),
-        };
-        Ok(PhaseKind::Work(Work {
-            schedule: closed.resolve()?,
-            request: Request { method, path, headers: pairs(self.headers), body },
-            keep_alive: self.keep_alive.unwrap_or(true),
-            expect: self.expect.map_or(ExpectStatus::Success, ExpectStatus::Exactly),
-            timeout: self.timeout.unwrap_or(defaults::TIMEOUT),
-        }))
-    }
-}
-
-impl ClosedFile {
-    fn resolve(self) -> Result<Schedule> {
-        let until = match (self.requests, self.duration) {
-            (Some(Count(requests)), None) => Until::Requests(requests),
-            (None, Some(duration)) => Until::Elapsed(duration),
-            _ => return Err(Error::request("`closed` takes exactly one of `requests`, `duration`")),
-        };
-        Ok(Schedule::Closed { connections: self.connections.unwrap_or(defaults::CONNECTIONS), until })
-    }
-}
-
 /// Turns a YAML error into one that shows the line and names the nearest valid key.
 ///
 /// The words come from serde's own sentence: ``unknown field `comand`, expected one of `build`, `command` at line 3``.
-fn explain(text: &str, cause: &yaml_serde::Error) -> Error {
+pub(super) fn explain(text: &str, cause: &yaml_serde::Error) -> Error {
     let full = cause.to_string();
     let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
     let mut quoted = message.split('`').skip(1).step_by(2);
@@ -400,7 +304,7 @@ fn in_plain_words(message: &str) -> String {
 }
 
 /// The valid word nearest to `word`, if any is near enough to be a slip.
-fn nearest<'a>(word: &str, valid: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn nearest<'a>(word: &str, valid: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     valid
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 3)

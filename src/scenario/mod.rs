@@ -1,17 +1,26 @@
 //! What to run, as plain validated values: the subject, its configurations, the load plan and the marks.
 //! Made from a scenario file (`file`) or from the options of a verb; everything after this works on these values only.
 
+mod condition;
 mod configuration;
 mod file;
+mod load_file;
 mod matrix;
 mod phase;
+mod request;
+mod schedule;
 mod url;
 mod validate;
 
+pub use condition::{Bound, Condition, Figure, Measured, Relation, Statistic, Time};
 pub use configuration::{Configuration, Cpus, Gc, Jdk, Nmt};
 pub use file::{parse, parse_marks};
-pub use phase::{Body, ExpectStatus, Method, Phase, PhaseKind, Request, Schedule, Until, Work};
+pub use load_file::parse_load;
+pub use phase::{Driver, Pace, Phase, PhaseKind, Protocol, Work};
+pub use request::{Body, Checks, ExpectStatus, Method, Request};
+pub use schedule::{Arrivals, Pool, Rate, Schedule, Spacing, Until};
 pub use url::Url;
+pub use validate::validate_load;
 
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
@@ -45,7 +54,7 @@ pub struct Scenario {
 impl Scenario {
     /// Index of the last phase of work; the mark `loaded` follows it.
     pub fn last_work(&self) -> Option<usize> {
-        self.load.iter().rposition(|phase| matches!(phase.kind, PhaseKind::Work(_)))
+        self.load.iter().rposition(|phase| phase.kind.works())
     }
 
     /// Whether the subject rests after the last work, so that the mark `rested` has a moment.
@@ -84,12 +93,29 @@ pub struct Subject {
     pub host: String,
     /// Fixed port, or `None` for a free one.
     pub port: Option<u16>,
+    /// How it is spoken to over TLS, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
+    /// The Unix socket it listens on, where the load does not go over TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<PathBuf>,
     /// What shows that it is ready.
     pub ready: Ready,
     /// How long that may take.
     pub ready_within: Span,
     /// How long it may take to end after TERM before it is killed.
     pub end_within: Span,
+}
+
+/// How a server is spoken to over TLS.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Tls {
+    /// Certificates (PEM) that are trusted beside those of the machine.
+    #[serde(default)]
+    pub ca: Option<PathBuf>,
+    /// Whether any certificate is good enough.
+    #[serde(default)]
+    pub insecure: bool,
 }
 
 /// What shows that the subject is ready.
@@ -201,6 +227,8 @@ pub mod defaults {
     pub const REST: Span = Span::seconds(5);
     /// 10 Hz costs 0.1 % of a core and shows every phase.
     pub const SAMPLE_HZ: u32 = 10;
+    /// Enough for a slow schedule, and no wait for a mistyped one.
+    pub const DRIVER_WITHIN: Span = Span::seconds(600);
     /// Any fixed number makes a run repeatable.
     pub const SEED: u64 = 1;
 }

@@ -1,10 +1,8 @@
-//! The phases of a load plan: when requests are meant to start, what is sent, what counts as a correct answer.
+//! The phases of a load plan: what happens in each, and what the load engine does in those that work.
 
+use super::{Condition, ExpectStatus, Request, Schedule, Until, defaults};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::path::PathBuf;
-use std::str::FromStr;
 
 /// A stretch of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,8 +26,26 @@ impl Phase {
 pub enum PhaseKind {
     /// The load engine works.
     Work(Work),
+    /// Another program drives the load.
+    Driver(Driver),
     /// Nothing is sent.
     Idle(Span),
+}
+
+impl PhaseKind {
+    /// Whether anything is sent in it.
+    pub fn works(&self) -> bool {
+        !matches!(self, Self::Idle(_))
+    }
+}
+
+/// A program that drives the load instead of the engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Driver {
+    /// A line for `sh -c`. Placeholders: `{url}` (without a path), `{host}`, `{port}`.
+    pub command: String,
+    /// How long it may take.
+    pub within: Span,
 }
 
 /// What the load engine does in one phase.
@@ -39,157 +55,95 @@ pub struct Work {
     pub schedule: Schedule,
     /// The request.
     pub request: Request,
+    /// Further requests, drawn with `request` by weight.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Request>,
     /// Whether a connection carries more than one request.
     pub keep_alive: bool,
-    /// The status that counts as a correct answer.
+    /// The status that counts as a correct answer, where the request does not name its own.
     pub expect: ExpectStatus,
     /// How long one request may take before it counts as timed out.
     pub timeout: Span,
+    /// How long after the planned end answers are waited for; the timeout where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<Span>,
+    /// The protocol spoken.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Connections that are slow on purpose.
+    #[serde(default)]
+    pub pace: Pace,
+    /// The phase ends early when one of these holds over an interval of about a second.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<Condition>,
 }
 
-/// When requests are meant to start. One value, one code path in the engine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+impl Work {
+    /// A request over and over in a closed model, all else as it is by default.
+    pub fn closed(request: Request, connections: u32, until: Until) -> Self {
+        Self {
+            schedule: Schedule::Closed { connections, until, think: Span::default() },
+            request,
+            others: Vec::new(),
+            keep_alive: true,
+            expect: ExpectStatus::Success,
+            timeout: defaults::TIMEOUT,
+            drain: None,
+            protocol: Protocol::Http1,
+            pace: Pace::default(),
+            stop: Vec::new(),
+        }
+    }
+
+    /// All requests, the first one first.
+    pub fn requests(&self) -> impl Iterator<Item = &Request> {
+        std::iter::once(&self.request).chain(&self.others)
+    }
+
+    /// How long after the planned end answers are waited for.
+    pub fn drain(&self) -> Span {
+        self.drain.unwrap_or(self.timeout)
+    }
+}
+
+/// The protocol spoken on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
-pub enum Schedule {
-    /// Closed model: each connection sends its next request after the answer to the last.
-    Closed {
-        /// Connections kept busy, at least 1.
-        connections: u32,
-        /// When it ends.
-        until: Until,
+pub enum Protocol {
+    /// HTTP/1.1, one request at a time on a connection.
+    #[default]
+    Http1,
+    /// HTTP/2, over TLS by ALPN, in clear with prior knowledge.
+    Http2 {
+        /// Requests at a time on a connection, at least 1.
+        streams: u32,
     },
 }
 
-impl Schedule {
-    /// The model's name in results.
-    pub fn model(&self) -> &'static str {
+impl Protocol {
+    /// Requests at a time on a connection.
+    pub fn streams(self) -> u32 {
         match self {
-            Self::Closed { .. } => "closed",
-        }
-    }
-
-    /// Connections the engine may open.
-    pub fn connections(&self) -> u32 {
-        match self {
-            Self::Closed { connections, .. } => *connections,
-        }
-    }
-
-    /// When it ends.
-    pub fn until(&self) -> Until {
-        match self {
-            Self::Closed { until, .. } => *until,
+            Self::Http1 => 1,
+            Self::Http2 { streams } => streams,
         }
     }
 }
 
-impl fmt::Display for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Closed { connections, until } => write!(f, "closed, {connections} connections, {until}"),
-        }
-    }
-}
-
-/// When a phase of work ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Until {
-    /// After this many requests, correct or failed.
-    Requests(u64),
-    /// After this time.
-    Elapsed(Span),
-}
-
-impl fmt::Display for Until {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Requests(n) => write!(f, "{} requests", crate::units::grouped(*n)),
-            Self::Elapsed(span) => write!(f, "{span}"),
-        }
-    }
-}
-
-/// One HTTP request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
-    /// Upper-case method.
-    pub method: Method,
-    /// Path and query, beginning with `/`.
-    pub path: String,
-    /// Headers on top of `Host`, `Content-Length` and `Connection`.
-    pub headers: Vec<(String, String)>,
-    /// What is sent after the head.
-    pub body: Body,
-}
-
-/// HTTP methods the engine sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Method {
-    /// GET.
-    Get,
-    /// PUT.
-    Put,
-    /// POST.
-    Post,
-}
-
-impl Method {
-    /// As on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Put => "PUT",
-            Self::Post => "POST",
-        }
-    }
-}
-
-impl FromStr for Method {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.to_ascii_uppercase().as_str() {
-            "GET" => Ok(Self::Get),
-            "PUT" => Ok(Self::Put),
-            "POST" => Ok(Self::Post),
-            _ => Err(format!("`{text}` is none of GET, PUT, POST")),
-        }
-    }
-}
-
-/// What is sent after the head.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "snake_case")]
-pub enum Body {
-    /// Nothing.
-    #[default]
-    None,
-    /// This many bytes of printable pseudo-random text, the same for every request.
-    Generated(Bytes),
-    /// The contents of this file.
-    File(PathBuf),
-}
-
-/// The status that counts as a correct answer.
+/// Connections that are slow on purpose; `None` is as fast as it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "snake_case")]
-pub enum ExpectStatus {
-    /// Any of 200–299.
-    #[default]
-    Success,
-    /// Exactly this one.
-    Exactly(u16),
+pub struct Pace {
+    /// Bytes sent per second on each connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send: Option<Bytes>,
+    /// Bytes read per second from each connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive: Option<Bytes>,
 }
 
-impl ExpectStatus {
-    /// Whether this status is a correct answer.
-    #[inline]
-    pub fn accepts(self, status: u16) -> bool {
-        match self {
-            Self::Success => (200..300).contains(&status),
-            Self::Exactly(expected) => status == expected,
-        }
+impl Pace {
+    /// Whether anything is slow.
+    pub fn is_slow(self) -> bool {
+        self.send.is_some() || self.receive.is_some()
     }
 }

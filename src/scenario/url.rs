@@ -1,10 +1,12 @@
-//! The URL under load: `http://HOST[:PORT][/PATH]`. The port may be the placeholder `{port}`.
+//! The URL under load: `http://HOST[:PORT][/PATH]`, or `https://`. The port may be the placeholder `{port}`.
 
 use crate::error::{Error, Result};
 
-/// An `http://` URL taken apart.
+/// An `http://` or `https://` URL taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
+    /// Whether it is `https`.
+    pub tls: bool,
     /// Host name or address; an IPv6 address without its brackets.
     pub host: String,
     /// `None` where the port is `{port}`: a free one is chosen.
@@ -14,7 +16,7 @@ pub struct Url {
 }
 
 impl Url {
-    /// Takes a URL apart. A missing port is 80, a missing path `/`; a fragment is dropped.
+    /// Takes a URL apart. A missing port is 80 (443 with TLS), a missing path `/`; a fragment is dropped.
     ///
     /// # Errors
     /// `Request` for other schemes and for malformed ports.
@@ -23,23 +25,27 @@ impl Url {
             Error::request(format!("`{text}` is no URL to load: {why}"))
                 .hint("write it as `http://127.0.0.1:8080/hello`")
         };
-        let rest = match text.split_once("://") {
-            Some(("http", rest)) => rest,
-            Some((scheme, _)) => return Err(refuse(&format!("`{scheme}` is not supported, only `http`"))),
+        let (tls, rest) = match text.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            Some((scheme, _)) => return Err(refuse(&format!("`{scheme}` is neither `http` nor `https`"))),
             None => return Err(refuse("it has no `http://`")),
         };
-        let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
-        let (host, port) = split_port(authority).ok_or_else(|| refuse("its port is not between 1 and 65535"))?;
+        let (authority, path) = rest.find(['/', '?', '#']).map_or((rest, "/"), |at| rest.split_at(at));
+        let usual_port = if tls { 443 } else { 80 };
+        let (host, port) =
+            split_port(authority, usual_port).ok_or_else(|| refuse("its port is not between 1 and 65535"))?;
         if host.is_empty() || host.contains(['@', ' ', '?', '#']) {
             return Err(refuse("it has no plain host"));
         }
-        let path = path.split('#').next().unwrap_or("/").to_owned();
-        Ok(Self { host: host.to_owned(), port, path })
+        let path = path.split('#').next().unwrap_or("/");
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        Ok(Self { tls, host: host.to_owned(), port, path })
     }
 }
 
 /// `[::1]:80`, `host:80`, `host:{port}`, `host` → host and port.
-fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
+fn split_port(authority: &str, usual: u16) -> Option<(&str, Option<u16>)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, after) = rest.split_once(']')?;
@@ -48,7 +54,7 @@ fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
         None => authority.split_once(':').unwrap_or((authority, "")),
     };
     match port {
-        "" => Some((host, Some(80))),
+        "" => Some((host, Some(usual))),
         "{port}" => Some((host, None)),
         digits => digits.parse().ok().filter(|&port| port != 0).map(|port| (host, Some(port))),
     }
@@ -61,17 +67,20 @@ mod tests {
     #[test]
     fn takes_urls_apart() {
         let check = |text: &str, host: &str, port: Option<u16>, path: &str| {
-            assert_eq!(Url::parse(text).unwrap(), Url { host: host.into(), port, path: path.into() }, "{text}");
+            let tls = text.starts_with("https");
+            assert_eq!(Url::parse(text).unwrap(), Url { tls, host: host.into(), port, path: path.into() }, "{text}");
         };
         check("http://127.0.0.1:8080/hello?a=b#c", "127.0.0.1", Some(8080), "/hello?a=b");
         check("http://localhost", "localhost", Some(80), "/");
+        check("https://localhost?a=b", "localhost", Some(443), "/?a=b");
+        check("https://localhost:8443#x", "localhost", Some(8443), "/");
         check("http://[::1]:81/x", "::1", Some(81), "/x");
         check("http://127.0.0.1:{port}/", "127.0.0.1", None, "/");
     }
 
     #[test]
     fn refuses_what_it_cannot_load() {
-        for text in ["", "localhost:8080", "https://x/", "http://", "http://x:0/", "http://x:99999/", "http://u@x/"] {
+        for text in ["", "localhost:8080", "ftp://x/", "http://", "http://x:0/", "http://x:99999/", "http://u@x/"] {
             assert!(Url::parse(text).is_err(), "{text}");
         }
     }

@@ -3,6 +3,12 @@
 use super::*;
 use crate::error::{Error, Result};
 
+/// More than the local ports of an address, and than any server is asked to hold in one process.
+const CONNECTIONS_MAX: u64 = 100_000;
+/// Requests per second: one an hour, and what no network card carries.
+const RATE_MIN: f64 = 1.0 / 3600.0;
+const RATE_MAX: f64 = 10_000_000.0;
+
 impl Scenario {
     /// Checks what the types do not: bounds, unique names, marks that have a moment.
     ///
@@ -20,7 +26,6 @@ impl Scenario {
         within("trials", u64::from(self.trials), 1, 1000)?;
         within("sample_hz", u64::from(self.sample_hz), 1, 100)?;
         unique("configuration", self.configurations.iter().map(|c| c.name.as_str()))?;
-        unique("phase", self.load.iter().map(|p| p.name.as_str()))?;
         if self.configurations.is_empty() {
             return Err(Error::request("no configuration is left to run"));
         }
@@ -28,9 +33,7 @@ impl Scenario {
             return Err(Error::request("the load has no phase that works")
                 .hint("add one such as `- steady: {closed: {connections: 25, requests: 50000}, get: /}`"));
         }
-        for phase in &self.load {
-            validate_phase(phase)?;
-        }
+        validate_load(&self.load)?;
         let possible = self.marks_possible();
         match self.marks.iter().find(|mark| !possible.contains(mark)) {
             Some(MarkPoint::Warm) => Err(Error::request("mark `warm` needs a phase named `warmup`")),
@@ -61,28 +64,93 @@ fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {
     Ok(())
 }
 
-fn validate_phase(phase: &Phase) -> Result<()> {
-    let PhaseKind::Work(work) = &phase.kind else { return Ok(()) };
-    let at = |error: Error| error.at(format!("phase: {}", phase.name));
-    within("connections", u64::from(work.schedule.connections()), 1, 100_000).map_err(at)?;
-    if let Until::Requests(requests) = work.schedule.until() {
-        within("requests", requests, 1, 1_000_000_000_000).map_err(at)?;
+/// Checks the phases of a load plan: bounds, and values that contradict each other.
+///
+/// # Errors
+/// `Request`, naming the phase and the first value that is wrong.
+pub fn validate_load(load: &[Phase]) -> Result<()> {
+    unique("phase", load.iter().map(|p| p.name.as_str()))?;
+    for phase in load {
+        let checked = match &phase.kind {
+            PhaseKind::Work(work) => validate_work(work),
+            PhaseKind::Driver(driver) if driver.command.trim().is_empty() => {
+                Err(Error::request("the driver has no command"))
+            }
+            PhaseKind::Driver(_) | PhaseKind::Idle(_) => Ok(()),
+        };
+        checked.map_err(|error| error.at(format!("phase: {}", phase.name)))?;
     }
+    Ok(())
+}
+
+fn validate_work(work: &Work) -> Result<()> {
+    validate_schedule(&work.schedule)?;
     if let ExpectStatus::Exactly(status) = work.expect {
-        within("expect", u64::from(status), 100, 999).map_err(at)?;
+        within("expect", u64::from(status), 100, 999)?;
     }
     if work.timeout.0.is_zero() {
-        return Err(at(Error::request("`timeout` must be longer than 0")));
+        return Err(Error::request("`timeout` must be longer than 0"));
     }
-    if work.request.method == Method::Get && work.request.body != Body::None {
-        return Err(at(Error::request("GET takes no body").hint("use `--method PUT` or `--method POST`")));
+    within("streams", u64::from(work.protocol.streams()), 1, 1000)?;
+    for bytes in [work.pace.send, work.pace.receive].into_iter().flatten() {
+        within("bytes per second", bytes.0, 1, 1 << 40)?;
     }
-    if !work.request.path.starts_with('/') || work.request.path.contains([' ', '\r', '\n']) {
-        return Err(at(Error::request(format!("`{}` is no request path; it begins with `/`", work.request.path))));
+    if work.protocol != Protocol::Http1 {
+        let waits = work.requests().any(|request| request.expect_continue);
+        let unfit = [("a slow peer", work.pace.is_slow()), ("`expect_continue`", waits), ("`close`", !work.keep_alive)];
+        if let Some((what, _)) = unfit.into_iter().find(|(_, asked)| *asked) {
+            return Err(Error::request(format!("{what} is for HTTP/1.1 only")).hint("drop it, or drop `http2`"));
+        }
+    }
+    work.requests().try_for_each(validate_request)
+}
+
+fn validate_schedule(schedule: &Schedule) -> Result<()> {
+    within("connections", u64::from(schedule.connections()), 1, CONNECTIONS_MAX)?;
+    within("connections_max", u64::from(schedule.connections_max()), 1, CONNECTIONS_MAX)?;
+    if let Some(Until::Requests(requests)) = schedule.until() {
+        within("requests", requests, 1, 1_000_000_000_000)?;
+    }
+    let Schedule::Open { arrivals: Arrivals::Rate { rate, until, .. }, .. } = schedule else { return Ok(()) };
+    if !(rate.min() >= 0.0 && (RATE_MIN..=RATE_MAX).contains(&rate.max())) {
+        let bounds = format!("between {RATE_MIN} and {RATE_MAX} requests per second");
+        return Err(Error::request(format!("the rate of {rate} is not possible; it must lie {bounds}")));
+    }
+    if let Rate::Staircase { steps, .. } = rate {
+        within("steps", u64::from(*steps), 2, 10_000)?;
+    }
+    match (rate, until) {
+        (Rate::Constant(_), _) | (_, Until::Elapsed(_)) => Ok(()),
+        (_, Until::Requests(_)) => Err(Error::request("a rate that changes ends by time, not by requests")
+            .hint("give `duration` instead of `requests`")),
+    }
+}
+
+fn validate_request(request: &Request) -> Result<()> {
+    within("weight", u64::from(request.weight), 1, 1_000_000)?;
+    if !request.method.takes_body() && request.body != Body::None {
+        return Err(Error::request(format!("{} takes no body", request.method.as_str()))
+            .hint("use `--method PUT` or `--method POST`"));
+    }
+    if request.expect_continue && request.body == Body::None {
+        return Err(Error::request("`expect_continue` needs a body to wait with"));
+    }
+    if request.method == Method::Head && request.checks.body.is_some() {
+        return Err(Error::request("the answer to HEAD has no body to check"));
+    }
+    if request.checks.body.as_deref() == Some("") {
+        return Err(Error::request("the text to find in the body is empty"));
+    }
+    if let Some(ExpectStatus::Exactly(status)) = request.checks.status {
+        within("expect", u64::from(status), 100, 999)?;
+    }
+    // Spaces stand in placeholders only; the request is encoded, and checked to the byte, by the load engine.
+    if !request.path.starts_with('/') || request.path.contains(['\r', '\n']) {
+        return Err(Error::request(format!("`{}` is no request path; it begins with `/`", request.path)));
     }
     let breaks_line = |text: &String| text.contains(['\r', '\n']);
-    match work.request.headers.iter().find(|(name, value)| name.is_empty() || breaks_line(name) || breaks_line(value)) {
-        Some((name, _)) => Err(at(Error::request(format!("header `{}` is empty or spans lines", name.escape_debug())))),
+    match request.headers.iter().find(|(name, value)| name.is_empty() || breaks_line(name) || breaks_line(value)) {
+        Some((name, _)) => Err(Error::request(format!("header `{}` is empty or spans lines", name.escape_debug()))),
         None => Ok(()),
     }
 }

@@ -284,6 +284,8 @@ mod tests {
             env: vec![("URL".to_owned(), "http://x:{port}/{y}".to_owned())],
             host: "127.0.0.1".to_owned(),
             port: None,
+            tls: None,
+            socket: None,
             ready: Ready::Tcp,
             ready_within: defaults::READY_WITHIN,
             end_within: defaults::END_WITHIN,

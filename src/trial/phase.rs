@@ -4,7 +4,7 @@ use super::conductor::{Message, Trialling};
 use super::event::Event;
 use super::{doubts, ending, seconds_since};
 use crate::error::{Error, Result};
-use crate::load::{self, Control, End, GiveUp, Outcome, Plan};
+use crate::load::{self, Address, Control, End, GiveUp, Outcome, Plan, Target};
 use crate::observe::hsperfdata::GcTotal;
 use crate::observe::machine::{self, CpuTimes};
 use crate::record::{Generator, PhaseRecord, Quantiles, SubjectWork};
@@ -42,6 +42,7 @@ impl Trialling<'_> {
         let before = self.snapshot();
         let outcome = match &phase.kind {
             PhaseKind::Work(work) => Some(self.work(&phase.name, work)?),
+            PhaseKind::Driver(_) => return Err(Error::request("external drivers are not built in yet")),
             PhaseKind::Idle(span) => {
                 self.rest(&phase.name, *span);
                 None
@@ -83,12 +84,17 @@ impl Trialling<'_> {
 
     /// Drives the load on a thread and looks after everything else meanwhile.
     fn work(&mut self, name: &str, work: &Work) -> Result<Outcome> {
+        let subject = &self.setup.scenario.subject;
         let plan = Plan {
-            address: self.address,
-            host: format!("{}:{}", bracketed(&self.setup.scenario.subject.host), self.address.port()),
+            target: Target {
+                address: subject.socket.clone().map_or(Address::Tcp(self.address), Address::Unix),
+                host: format!("{}:{}", bracketed(&subject.host), self.address.port()),
+                tls: subject.tls.clone(),
+            },
             work: work.clone(),
             seed: self.setup.scenario.seed,
             give_up: GiveUp::for_work(work),
+            rows_max: 0,
         };
         let control = Arc::new(Control::default());
         self.watch_load(Some(Arc::clone(&control)));
@@ -213,6 +219,7 @@ fn bracketed(host: &str) -> String {
 pub fn describe(phase: &Phase) -> String {
     match &phase.kind {
         PhaseKind::Idle(span) => format!("idle, {span}"),
+        PhaseKind::Driver(driver) => format!("driven by `{}`", driver.command),
         PhaseKind::Work(work) => {
             let alive = if work.keep_alive { "keep-alive" } else { "a connection for each request" };
             format!("{} {}, {}, {alive}", work.request.method.as_str(), work.request.path, work.schedule)
@@ -229,20 +236,21 @@ fn record_work(outcome: &Outcome, work: &Work) -> PhaseRecord {
         requests: outcome.requests,
         ok: outcome.ok,
         failed: outcome.failures,
+        offered_per_s: outcome.offered_per_s(),
         achieved_per_s: outcome.achieved_per_s(),
         service_ms: quantiles(&outcome.service),
         response_ms: outcome.response.as_ref().and_then(quantiles),
         generator: Some(Generator {
             cpu_us_per_request: if outcome.requests == 0 { 0.0 } else { cpu_s * 1e6 / outcome.requests as f64 },
             cpu_share: if elapsed_s > 0.0 { cpu_s / elapsed_s } else { 0.0 },
-            lag_ms_p99: None,
+            lag_ms_p99: outcome.lag.as_ref().map(|lag| lag.value_at_quantile(0.99) as f64 / 1e6),
             connections_opened: outcome.connections_opened,
             received_bytes: outcome.bytes_received,
         }),
         cut_short: match &outcome.ended {
             End::Done => None,
             End::Stopped => Some("it was stopped".to_owned()),
-            End::GaveUp(why) => Some(why.clone()),
+            End::GaveUp(why) | End::Met(why) => Some(why.clone()),
         },
         wrong_statuses: outcome.wrong_statuses.clone(),
         ..PhaseRecord::default()

@@ -32,8 +32,19 @@ fn counts(reported: &Reported, requests: u64, failures: Failures) {
     assert_eq!(reported.ok(), requests - failures.total());
 }
 
-const NONE: Failures =
-    Failures { status: 0, short: 0, refused: 0, reset: 0, timeout: 0, ports: 0, protocol: 0, other: 0 };
+const NONE: Failures = Failures {
+    status: 0,
+    short: 0,
+    refused: 0,
+    reset: 0,
+    timeout: 0,
+    ports: 0,
+    protocol: 0,
+    check: 0,
+    tls: 0,
+    unanswered: 0,
+    other: 0,
+};
 
 #[test]
 fn wrk_with_and_without_latency() {

@@ -25,6 +25,8 @@ pub(crate) fn subject(command: &[&str], ready: Ready) -> Subject {
         env: Vec::new(),
         host: "127.0.0.1".to_owned(),
         port: None,
+        tls: None,
+        socket: None,
         ready,
         ready_within: Span::seconds(60),
         end_within: Span::seconds(10),

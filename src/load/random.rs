@@ -1,0 +1,61 @@
+//! Seeded random numbers: the same seed gives the same load.
+
+/// SplitMix64 (Steele, Lea, Flood 2014): 64 bits from each step, every seed a good one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SplitMix64(u64);
+
+impl SplitMix64 {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Below `bound`, which is not 0. Multiplication instead of a remainder: the bias is below 2⁻³² for any bound
+    /// below 2³², far below what a load could show.
+    #[inline]
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// A gap of a Poisson process with one event per unit: exponential with mean 1.
+    pub(super) fn exponential(&mut self) -> f64 {
+        // 53 bits in (0, 1]: the logarithm is finite.
+        let unit = ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        -unit.ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_repeatable_bounded_and_spread() {
+        let mut random = SplitMix64::new(1);
+        let mut again = SplitMix64::new(1);
+        let mut counts = [0u32; 10];
+        for _ in 0..10_000 {
+            let drawn = random.below(10);
+            assert_eq!(drawn, again.below(10));
+            counts[drawn as usize] += 1;
+        }
+        // Five standard deviations of a binomial with p = 0.1.
+        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn exponential_gaps_have_mean_and_deviation_one() {
+        let mut random = SplitMix64::new(7);
+        let gaps: Vec<f64> = (0..100_000).map(|_| random.exponential()).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        assert!((mean - 1.0).abs() < 0.02 && (variance.sqrt() - 1.0).abs() < 0.03, "{mean} {variance}");
+    }
+}
