@@ -67,6 +67,20 @@ pub enum Doubt {
         /// Why.
         why: String,
     },
+    /// The program that drove the load ended with a code by which it says that its own targets were missed.
+    DriverThresholds {
+        /// The phase affected.
+        phase: String,
+        /// Name of the tool.
+        tool: String,
+        /// Its exit code.
+        code: i32,
+    },
+    /// What the program that drove the load printed is no report that is known.
+    DriverNotRead {
+        /// The phase affected.
+        phase: String,
+    },
     /// The JVM sized itself for more memory than its limit.
     LimitNotSeen {
         /// The limit in force.
@@ -194,6 +208,12 @@ impl Doubt {
                 format!("{} of {} requests failed in {phase}: {kinds}", grouped(*failed), grouped(*requests))
             }
             Self::CutShort { phase, why } => format!("{phase} ended early: {why}"),
+            Self::DriverThresholds { phase, tool, code } => {
+                format!("{tool} ended with exit code {code} in {phase}: thresholds of its own were crossed")
+            }
+            Self::DriverNotRead { phase } => {
+                format!("what the driver of {phase} printed was not read: its requests and times are not known")
+            }
             Self::LimitNotSeen { limit_bytes, heap_bytes_max } => format!(
                 "the JVM does not see its limit: it may use a heap of {} under a limit of {}",
                 Bytes(*heap_bytes_max),
@@ -258,6 +278,12 @@ impl Doubt {
                 "look at the subject's log in the archive; check `--url` and `--expect-status`"
             }
             Self::CutShort { .. } => "its figures cover less work than planned; do not compare them",
+            Self::DriverThresholds { .. } => {
+                "read which in the driver's log in the archive; what was weighed does not depend on them"
+            }
+            Self::DriverNotRead { .. } => {
+                "let it print the report of wrk, wrk2, ab, oha, k6, h2load or Hyperfoil; it is in its log in the archive"
+            }
             Self::LimitNotSeen { .. } => {
                 "set `-Xmx`, or look at `java -Xlog:os+container=trace -version` under the limit"
             }

@@ -161,7 +161,7 @@ impl Failures {
             ("failed check", self.check),
             ("TLS", self.tls),
             ("unanswered", self.unanswered),
-            ("otherwise", self.other),
+            ("unspecified", self.other),
         ]
     }
 

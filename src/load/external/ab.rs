@@ -26,11 +26,11 @@ pub(super) fn read(text: &str) -> Option<Reported> {
     let per_s = number(after(&report, "Requests per second:")?.strip_suffix("[#/sec] (mean)")?.trim())?;
     let complete = count(after(&report, "Complete requests:")?)?;
     let mut reported = Reported::new(Tool::Ab, complete);
-    reported.per_s = Some(per_s);
-    reported.failures = Some(failures(&report, complete)?);
+    reported.requests_per_s = Some(per_s);
+    reported.failed = Some(failures(&report, complete)?);
     reported.seconds = after(&report, "Time taken for tests:").and_then(|time| number(time.strip_suffix(" seconds")?));
     reported.received_bytes = after(&report, "Total transferred:").and_then(|size| count(size.strip_suffix(" bytes")?));
-    reported.ms = times(&report);
+    reported.times_ms = times(&report);
     Some(reported)
 }
 

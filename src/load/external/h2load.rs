@@ -26,20 +26,20 @@ pub(super) fn read(text: &str) -> Option<Reported> {
     let (succeeded, failed, errored, timeout) =
         (told("succeeded")?, told("failed")?, told("errored")?, told("timeout")?);
     let mut reported = Reported::new(Tool::H2load, succeeded + failed);
-    reported.failures = Some(Failures {
+    reported.failed = Some(Failures {
         status: failed.saturating_sub(errored),
         timeout: timeout.min(errored),
         other: errored.min(failed) - timeout.min(errored).min(failed),
         ..Failures::default()
     });
     reported.seconds = finished.next().and_then(seconds);
-    reported.per_s = finished.next().and_then(|rate| number(rate.strip_suffix(" req/s")?));
+    reported.requests_per_s = finished.next().and_then(|rate| number(rate.strip_suffix(" req/s")?));
     reported.received_bytes = after(&report, "traffic:").and_then(|traffic| {
         let (_, exact) = traffic.split_once('(')?;
         count(exact.split_once(") total")?.0)
     });
     if succeeded > 0 {
-        reported.ms = times(&report);
+        reported.times_ms = times(&report);
     }
     Some(reported)
 }

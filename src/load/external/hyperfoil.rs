@@ -29,9 +29,9 @@ fn wrk_like(text: &str) -> Option<Reported> {
     let per_s = number(after(&report, "Requests/sec:")?)?;
     let (requests, measured, received) = wrk::totals(&report)?;
     let mut reported = Reported::new(Tool::Hyperfoil, requests);
-    (reported.seconds, reported.per_s, reported.received_bytes) = (Some(measured), Some(per_s), received);
-    reported.failures = failures(&report);
-    reported.ms = times(&report);
+    (reported.seconds, reported.requests_per_s, reported.received_bytes) = (Some(measured), Some(per_s), received);
+    reported.failed = failures(&report);
+    reported.times_ms = times(&report);
     Some(reported)
 }
 
@@ -106,16 +106,16 @@ fn statistics(document: &Value) -> Option<Reported> {
     if all.is_empty() || measured <= 0.0 {
         return None;
     }
-    reported.failures = Some(failures);
+    reported.failed = Some(failures);
     reported.seconds = Some(measured);
-    reported.per_s = Some(reported.requests as f64 / measured);
+    reported.requests_per_s = Some(reported.requests as f64 / measured);
     if let [summary] = all[..] {
         let ns = |value: Option<&Value>| value.and_then(amount).map(|ns| ns / 1e6);
-        reported.ms.mean = ns(summary.get("meanResponseTime"));
-        reported.ms.max = ns(summary.get("maxResponseTime"));
+        reported.times_ms.mean = ns(summary.get("meanResponseTime"));
+        reported.times_ms.max = ns(summary.get("maxResponseTime"));
         for (percent, value) in summary.get("percentileResponseTime").and_then(Value::as_object).into_iter().flatten() {
             if let (Some(percent), Some(ms)) = (number(percent), ns(Some(value))) {
-                reported.ms.set(percent, ms);
+                reported.times_ms.set(percent, ms);
             }
         }
     }

@@ -28,8 +28,8 @@ pub(super) fn read(text: &str) -> Option<Reported> {
 /// Puts together what every form tells. `rate` is 0 where it is not told.
 fn reported(requests: u64, failed: Option<u64>, per_s: Option<f64>) -> Reported {
     let mut reported = Reported::new(Tool::K6, requests);
-    reported.failures = failed.map(|failed| Failures { other: failed.min(requests), ..Failures::default() });
-    reported.per_s = per_s;
+    reported.failed = failed.map(|failed| Failures { other: failed.min(requests), ..Failures::default() });
+    reported.requests_per_s = per_s;
     reported.seconds = per_s.filter(|rate| *rate > 0.0).map(|rate| requests as f64 / rate);
     reported
 }
@@ -69,7 +69,7 @@ fn summary(text: &str) -> Option<Reported> {
     let parts =
         duration.map_or(&[][..], |at| &report[at + 1..]).iter().take_while(|line| unmarked(line).starts_with('{'));
     let expected = parts.into_iter().find(|line| unmarked(line).starts_with("{ expected_response:true }"));
-    reported.ms = times_of(duration.map(|at| trend(report[at])), expected.map(|line| trend(line)), failed);
+    reported.times_ms = times_of(duration.map(|at| trend(report[at])), expected.map(|line| trend(line)), failed);
     Some(reported)
 }
 
@@ -118,7 +118,7 @@ fn old_document(document: &Value) -> Option<Reported> {
     let failed = number_of("http_req_failed", "passes").and_then(Value::as_u64);
     let mut reported = reported(requests, failed, number_of("http_reqs", "rate").and_then(amount));
     reported.received_bytes = number_of("data_received", "count").and_then(Value::as_u64);
-    reported.ms = times_of(values(DURATION).map(statistics), values(EXPECTED).map(statistics), failed);
+    reported.times_ms = times_of(values(DURATION).map(statistics), values(EXPECTED).map(statistics), failed);
     Some(reported)
 }
 
@@ -134,7 +134,7 @@ fn new_document(document: &Value) -> Option<Reported> {
     let seconds = document.pointer("/config/duration").and_then(amount).filter(|seconds| *seconds > 0.0);
     let mut reported = reported(requests, failed, seconds.map(|seconds| requests as f64 / seconds));
     reported.received_bytes = values("data_received").and_then(|values| values.get("count")).and_then(Value::as_u64);
-    reported.ms = times_of(values(DURATION).map(statistics), values(EXPECTED).map(statistics), failed);
+    reported.times_ms = times_of(values(DURATION).map(statistics), values(EXPECTED).map(statistics), failed);
     Some(reported)
 }
 

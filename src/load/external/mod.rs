@@ -97,20 +97,20 @@ impl Times {
 }
 
 /// What a tool said of its run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reported {
     /// Whose words they are.
     pub tool: Tool,
     /// Requests it counts as answered or failed.
     pub requests: u64,
     /// Those it counts as failed, by kind as far as told; `None` where it says nothing of failures.
-    pub failures: Option<Failures>,
+    pub failed: Option<Failures>,
     /// How long it measured.
     pub seconds: Option<f64>,
     /// Requests per second, in its own words: with most tools failed ones count too.
-    pub per_s: Option<f64>,
+    pub requests_per_s: Option<f64>,
     /// Times of the answers.
-    pub ms: Times,
+    pub times_ms: Times,
     /// What these times are.
     pub timing: Timing,
     /// Bytes received, or body bytes where it counts only those.
@@ -120,17 +120,17 @@ pub struct Reported {
 impl Reported {
     /// Requests that did not fail, as far as the tool tells.
     pub fn ok(&self) -> u64 {
-        self.requests.saturating_sub(self.failures.map_or(0, |failures| failures.total()))
+        self.requests.saturating_sub(self.failed.map_or(0, |failed| failed.total()))
     }
 
     fn new(tool: Tool, requests: u64) -> Self {
         Self {
             tool,
             requests,
-            failures: None,
+            failed: None,
             seconds: None,
-            per_s: None,
-            ms: Times::default(),
+            requests_per_s: None,
+            times_ms: Times::default(),
             timing: Timing::Service,
             received_bytes: None,
         }

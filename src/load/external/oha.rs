@@ -78,8 +78,8 @@ impl Counts {
             return None;
         }
         let mut reported = Reported::new(Tool::Oha, self.requests());
-        reported.failures = Some(self.failures);
-        (reported.per_s, reported.seconds, reported.ms) = (Some(per_s), Some(seconds), ms);
+        reported.failed = Some(self.failures);
+        (reported.requests_per_s, reported.seconds, reported.times_ms) = (Some(per_s), Some(seconds), ms);
         Some(reported)
     }
 }

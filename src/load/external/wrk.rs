@@ -35,11 +35,11 @@ pub(super) fn read(text: &str) -> Option<Reported> {
     let failures = failures(&report, answered, corrected)?;
     let tool = if corrected { Tool::Wrk2 } else { Tool::Wrk };
     let mut reported = Reported::new(tool, answered + failures.0);
-    reported.failures = Some(failures.1);
+    reported.failed = Some(failures.1);
     reported.seconds = Some(measured);
-    reported.per_s = Some(per_s);
+    reported.requests_per_s = Some(per_s);
     reported.received_bytes = received;
-    reported.ms = times(&report);
+    reported.times_ms = times(&report);
     if corrected {
         reported.timing = Timing::Response;
     }
