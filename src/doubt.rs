@@ -282,7 +282,7 @@ impl Doubt {
                 "read which in the driver's log in the archive; what was weighed does not depend on them"
             }
             Self::DriverNotRead { .. } => {
-                "let it print the report of wrk, wrk2, ab, oha, k6, h2load or Hyperfoil; it is in its log in the archive"
+                "let it print the report of wrk, ab, oha, k6, h2load or Hyperfoil; what it did print is in its log"
             }
             Self::LimitNotSeen { .. } => {
                 "set `-Xmx`, or look at `java -Xlog:os+container=trace -version` under the limit"

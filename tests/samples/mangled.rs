@@ -1,6 +1,6 @@
 //! Cut at every byte, or with bytes changed at random, a foreign text gives wrong values or none, never a panic.
 
-use super::{JDKS, bytes, folder};
+use super::{JDKS, bytes, drivers, folder};
 use loadline::observe::cgroup_files::{Charge, Mount, Version, parse_limit, parse_membership};
 use loadline::observe::heap_info::HeapInfo;
 use loadline::observe::hsperfdata::Counters;
@@ -41,7 +41,6 @@ fn parse_with_all(raw: &[u8]) {
         let _ = (times.share_stolen(), times.share_of_others(Default::default()), times.since(&times));
     }
     parse_ranges(text);
-    let _ = loadline::load::external::read("wrk", text);
     let _ = (MemInfo::parse(text), Pressure::parse(text), parse_loadavg(text), parse_choice(text));
 }
 
@@ -68,8 +67,7 @@ fn parse_counters(raw: &[u8]) {
 
 /// All samples: texts with their names, binary ones by their suffix.
 fn samples() -> Vec<(String, Vec<u8>)> {
-    let others = ["cgroup-v1", "cgroup-v2", "drivers"].map(str::to_owned);
-    let groups = JDKS.map(|jdk| jdk.to_string()).into_iter().chain(others);
+    let groups = JDKS.map(|jdk| jdk.to_string()).into_iter().chain(["cgroup-v1".into(), "cgroup-v2".into()]);
     let files = groups.flat_map(|group| {
         let names = std::fs::read_dir(folder().join(&group)).unwrap().map(|file| file.unwrap().file_name());
         names.map(move |name| format!("{group}/{}", name.to_str().unwrap())).collect::<Vec<_>>()
@@ -88,8 +86,7 @@ fn is_binary(name: &str) -> bool {
 
 #[test]
 fn texts_cut_anywhere() {
-    // Those of load tools are cut in `drivers`.
-    for (name, raw) in samples().iter().filter(|(name, _)| !is_binary(name) && !name.starts_with("drivers/")) {
+    for (name, raw) in samples().iter().filter(|(name, _)| !is_binary(name)) {
         let most = match name {
             // The weights of a mapping look like those before: the first two mappings stand for all.
             name if name.ends_with("smaps.txt") => 1600,
@@ -152,8 +149,19 @@ proptest! {
     }
 
     #[test]
+    fn changed_reports_of_load_tools(pick in any::<prop::sample::Index>(), changes in changes()) {
+        let names = drivers::names();
+        let mut raw = bytes(&format!("drivers/{}", pick.get(&names)));
+        change(&mut raw, &changes, usize::MAX);
+        if let Some(reported) = drivers::read("./load.sh", &String::from_utf8_lossy(&raw)) {
+            assert!(reported.ok() <= reported.requests);
+        }
+    }
+
+    #[test]
     fn any_text(text in "(.|\n){0,200}") {
         parse_with_all(text.as_bytes());
         parse_counters(text.as_bytes());
+        let _ = drivers::read("wrk", &text);
     }
 }

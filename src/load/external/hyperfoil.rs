@@ -80,7 +80,7 @@ fn glued(row: &str) -> Vec<String> {
     cells
 }
 
-/// `{"statistics": [{"phase": …, "summary": {"requestCount": …, "percentileResponseTime": {"50.0": …}}}]}`, times in ns.
+/// `{"statistics": [{"phase": …, "summary": {"requestCount": …, "percentileResponseTime": {"50.0": …}}}]}`, in ns.
 ///
 /// Several phases or metrics are added up; their times cannot be.
 fn statistics(document: &Value) -> Option<Reported> {

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Times are those of answers within the timeout. An answer after it counts as a request and as a timeout; a read that
-//! fails is no request. wrk2 measures from the intended start, and with `-U` prints a second distribution that does not.
+//! fails is no request. wrk2 measures from the intended start; with `-U` it prints a second distribution that does not.
 
 use super::quantity::{bytes, count, ms, number, percent, seconds};
 use super::{Reported, Times, Timing, Tool, after, last_report};
