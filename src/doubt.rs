@@ -191,12 +191,7 @@ impl Doubt {
                 steal_share * 100.0
             ),
             Self::GeneratorSaturated { phase, cpu_share, subject_share } => {
-                let subject = subject_share.map(|s| format!(", the subject {:.0} % of its own", s * 100.0));
-                format!(
-                    "the load generator may be the limit: in {phase} it used {:.0} % of its CPU{}",
-                    cpu_share * 100.0,
-                    subject.unwrap_or_default()
-                )
+                saturated(phase, *cpu_share, *subject_share)
             }
             Self::SharedCpus => "subject and load generator share their CPUs".to_owned(),
             Self::CollectorByCpus { cpus, cores, collector } => {
@@ -314,4 +309,13 @@ impl Doubt {
             Self::LogIncomplete { .. } => "free space in the archive's folder",
         }
     }
+}
+
+fn saturated(phase: &str, cpu_share: f64, subject_share: Option<f64>) -> String {
+    let subject = subject_share.map(|s| format!(", the subject {:.0} % of its own", s * 100.0));
+    format!(
+        "the load generator may be the limit: in {phase} it used {:.0} % of its CPU{}",
+        cpu_share * 100.0,
+        subject.unwrap_or_default()
+    )
 }

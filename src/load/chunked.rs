@@ -37,12 +37,13 @@ pub(super) enum Skipped {
 }
 
 impl Chunks {
-    /// Skips what belongs to the body; tells how much of the piece does not.
-    pub(super) fn skip(&mut self, bytes: &[u8]) -> Skipped {
+    /// Hands the contents on and skips the framing; tells how much of the piece does not belong to the body.
+    pub(super) fn skip(&mut self, bytes: &[u8], contents: &mut impl FnMut(&[u8])) -> Skipped {
         let mut index = 0;
         while index < bytes.len() {
             if self.at == At::Data {
                 let taken = self.size.min((bytes.len() - index) as u64);
+                contents(&bytes[index..index + taken as usize]);
                 self.size -= taken;
                 index += taken as usize;
                 if self.size == 0 {

@@ -1,40 +1,53 @@
-//! One connection slot: its socket, the request under way on it, and what the kernel's errors mean.
+//! One connection slot: its link, the request under way on it, and how fast it may go.
 
+use super::link::Link;
+use super::message::Extent;
 use super::response::Reader;
-use super::tally::Failure;
-use crate::error::{Error, Result};
-use rustix::fd::OwnedFd;
-use rustix::io::Errno;
-use rustix::net::{self, SocketAddrAny, SocketFlags, SocketType, sockopt};
-use rustix::process::{Resource, getrlimit};
+use crate::scenario::Pace;
 
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Doing {
-    /// Free for a request; the socket may be open.
+    /// Free for a request; the link may be open.
     #[default]
     Nothing,
     /// Connecting, or the request is not wholly in the kernel's hands.
     Sending,
+    /// The head is sent, the body waits for `100 Continue`.
+    Waiting,
     /// Waiting for the answer or reading it.
     Receiving,
 }
 
-/// A place for one request at a time. The socket comes and goes; the slot stays.
+/// A place for one request at a time. The link comes and goes; the slot stays.
 #[derive(Debug, Default)]
 pub(super) struct Connection {
-    pub(super) socket: Option<OwnedFd>,
+    pub(super) link: Option<Link>,
     pub(super) doing: Doing,
+    /// The handshakes are over: a send has succeeded.
+    pub(super) established: bool,
+    pub(super) watched: Watched,
+    /// Which request of the plan.
+    pub(super) request: u32,
+    pub(super) extent: Extent,
+    /// Bytes of the request that are on their way.
+    pub(super) sent: u64,
     /// From the plan; equal to `started_ns` in a closed model.
     pub(super) intended_ns: u64,
     /// When the first byte was sent or, on a new connection, the connect began.
     pub(super) started_ns: u64,
-    /// Bytes of the request the kernel has taken.
-    pub(super) sent: usize,
-    /// The handshake is over: a send has succeeded.
-    pub(super) established: bool,
-    pub(super) watched: Watched,
+    /// When the connection stood.
+    pub(super) connected_ns: u64,
+    /// When the first bytes of the answer came; only kept where rows are asked for, else 0.
+    pub(super) first_byte_ns: u64,
+    /// Since when it is free; 0 before its first request.
+    pub(super) free_ns: u64,
+    /// The bytes of a request with placeholders.
+    pub(super) own: Vec<u8>,
     pub(super) reader: Reader,
+    /// When it may send and read on, where it is slow.
+    pub(super) send_from_ns: u64,
+    pub(super) receive_from_ns: u64,
 }
 
 /// What epoll reports about the socket, always as edges.
@@ -54,110 +67,87 @@ impl Connection {
         self.doing = Doing::Sending;
         self.intended_ns = intended_ns;
         self.started_ns = started_ns;
+        self.first_byte_ns = 0;
         self.sent = 0;
     }
 
-    /// Closes the socket, which also takes it out of epoll, and forgets the answer under way.
+    /// How far the request may be sent now: its head while the body waits.
+    #[inline]
+    pub(super) fn sendable(&self) -> u64 {
+        if self.doing == Doing::Waiting { self.extent.head } else { self.extent.whole }
+    }
+
+    /// Closes the link, which also takes it out of epoll, and forgets the answer under way.
     /// Tells whether the connection had been established.
     pub(super) fn close(&mut self) -> bool {
         let established = self.established;
-        *self = Self { doing: self.doing, ..Self::default() };
+        let own = std::mem::take(&mut self.own);
+        *self = Self {
+            doing: self.doing,
+            request: self.request,
+            free_ns: self.free_ns,
+            intended_ns: self.intended_ns,
+            started_ns: self.started_ns,
+            own,
+            ..Self::default()
+        };
         established
     }
 }
 
-/// What opening a socket came to.
-pub(super) enum Opened {
-    /// Connected or connecting: the first send tells which, and why not.
-    Socket(OwnedFd),
-    /// The request fails; the next may fare better.
-    Failed(Failure),
+/// How many bytes go at once, and how long after them the next may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Portion {
+    pub(super) bytes: usize,
+    pub(super) pause_ns: u64,
 }
 
-/// A non-blocking socket on its way to `address`. `undelayed`: nothing of a request may wait for an ACK.
-///
-/// # Errors
-/// No socket can be made at all: limits of the process or the machine.
-pub(super) fn open(address: &SocketAddrAny, undelayed: bool) -> Result<Opened> {
-    let family = address.address_family();
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = net::socket_with(family, SocketType::STREAM, flags, None).map_err(no_socket)?;
-    // Nagle's algorithm would hold the last piece of a large body back until the server's delayed ACK, 40 ms.
-    if undelayed {
-        sockopt::set_tcp_nodelay(&socket, true).map_err(no_socket)?;
-    }
-    match net::connect(&socket, address) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(Opened::Socket(socket)),
-        Err(errno) => Ok(Opened::Failed(failure(errno, false))),
-    }
+/// Portions to send and to read; `None` is as much as there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Portions {
+    pub(super) send: Option<Portion>,
+    pub(super) receive: Option<Portion>,
 }
 
-/// What an error of connect, send or recv says about the request.
-pub(super) fn failure(errno: Errno, established: bool) -> Failure {
-    match errno {
-        Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => Failure::Ports,
-        // The kernel's own patience with the peer is over.
-        Errno::TIMEDOUT => Failure::Timeout,
-        Errno::CONNRESET | Errno::PIPE => Failure::Reset,
-        // Refused, unreachable, forbidden by a firewall.
-        _ if !established => Failure::Refused,
-        _ => Failure::Reset,
+/// A hundred portions a second: a slow peer trickles, it does not stutter.
+const PORTIONS_PER_S: u64 = 100;
+
+impl Portions {
+    pub(super) fn of(pace: Pace) -> Self {
+        let portion = |bytes_per_s: u64| {
+            let bytes = (bytes_per_s / PORTIONS_PER_S).max(1);
+            let pause_ns = (u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1))) as u64;
+            Portion { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), pause_ns }
+        };
+        Self { send: pace.send.map(|bytes| portion(bytes.0)), receive: pace.receive.map(|bytes| portion(bytes.0)) }
     }
 }
 
-fn no_socket(errno: Errno) -> Error {
-    match errno {
-        Errno::MFILE => descriptors_short("the process has no file descriptor left".to_owned()),
-        Errno::NFILE => {
-            Error::machine("the machine has no file descriptor left").hint("raise `fs.file-max` with sysctl")
-        }
-        errno => Error::machine(format!("cannot make a socket: {}", crate::error::plain(&errno.into()))),
-    }
-}
-
-/// Refuses early what would fail in the middle: more connections than file descriptors.
-///
-/// # Errors
-/// The connections do not fit under the limit.
-pub(super) fn check_descriptors(connections: u64) -> Result<()> {
-    let Some(limit) = getrlimit(Resource::Nofile).current else { return Ok(()) };
-    // Without /proc the first failing socket tells.
-    let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
-    if connections + open < limit {
-        return Ok(());
-    }
-    Err(descriptors_short(format!(
-        "{connections} connections and the {open} files open now need more file descriptors than the limit of {limit}"
-    )))
-}
-
-fn descriptors_short(what: String) -> Error {
-    Error::machine(what).hint("raise the limit with `ulimit -n N` before starting Loadline, or use fewer connections")
+/// When the next portion may go: the rate is held over pauses that came late, but not caught up for more than a second.
+pub(super) fn after_portion(from_ns: u64, now_ns: u64, pause_ns: u64) -> u64 {
+    from_ns.max(now_ns.saturating_sub(1_000_000_000)) + pause_ns
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Bytes;
 
     #[test]
-    fn errors_of_the_kernel_have_one_meaning() {
-        for (errno, established, expected) in [
-            (Errno::CONNREFUSED, false, Failure::Refused),
-            (Errno::HOSTUNREACH, false, Failure::Refused),
-            (Errno::CONNRESET, true, Failure::Reset),
-            (Errno::PIPE, true, Failure::Reset),
-            (Errno::ADDRNOTAVAIL, false, Failure::Ports),
-            (Errno::TIMEDOUT, true, Failure::Timeout),
-        ] {
-            assert_eq!(failure(errno, established), expected, "{errno:?}");
+    fn portions_add_up_to_the_pace() {
+        for bytes_per_s in [1, 7, 99, 100, 150, 12_345, 10_000_000] {
+            let pace = Pace { send: Some(Bytes(bytes_per_s)), receive: None };
+            let portion = Portions::of(pace).send.unwrap();
+            let per_s = portion.bytes as f64 * 1e9 / portion.pause_ns as f64;
+            assert!((per_s / bytes_per_s as f64 - 1.0).abs() < 1e-6, "{bytes_per_s}: {portion:?}");
         }
+        assert_eq!(Portions::of(Pace::default()), Portions::default());
     }
 
     #[test]
-    fn too_many_connections_are_refused_with_the_numbers_and_a_way_out() {
-        assert!(check_descriptors(1).is_ok());
-        let error = check_descriptors(1 << 40).unwrap_err();
-        assert!(error.what.contains("1099511627776 connections"), "{error}");
-        assert!(error.hint.unwrap().contains("ulimit -n"));
+    fn late_portions_catch_up_for_a_second_at_most() {
+        let s = 1_000_000_000;
+        assert_eq!(after_portion(5 * s, 5 * s + 3, 10), 5 * s + 10);
+        assert_eq!(after_portion(0, 5 * s, 10), 4 * s + 10);
     }
 }

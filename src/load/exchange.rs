@@ -1,18 +1,21 @@
 //! One request from its beginning to its end on one connection: send, receive, judge, and on to the next.
 //! The other half of [`Engine`], whose loop is in `engine`.
 
-use super::connection::{self, Doing, Opened, Watched};
-use super::engine::{Engine, READ_BYTES, no_epoll};
+use super::connection::{Connection, Doing, Watched, after_portion};
+use super::engine::{Engine, no_epoll};
+use super::link::{self, Dialled, Read, Trouble};
 use super::response::{Answer, Ending, Progress};
 use super::schedule::Arrival;
-use super::tally::{Failure, Times};
+use super::tally::{Ended, Failure};
+use super::timers::Due;
 use crate::error::Result;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{self, RecvFlags, SendFlags};
 
 /// A connection that was not accepted waits this long, so that a dead server is no busy loop.
 const BACK_OFF_NS: u64 = 10_000_000;
+/// How long a body waits for `100 Continue`; RFC 9110 leaves the time to the client, and this is what curl waits.
+const CONTINUE_NS: u64 = 1_000_000_000;
 
 const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 const BOTH: EventFlags = INPUT.union(EventFlags::OUT);
@@ -37,13 +40,19 @@ impl Engine<'_> {
     #[inline]
     pub(super) fn begin(&mut self, index: usize, intended_ns: u64, now_ns: u64) -> Result<()> {
         self.busy += 1;
-        self.tally.begun(intended_ns, now_ns);
         let connection = &mut self.connections[index];
+        self.course.tally.begun(intended_ns, connection.free_ns, now_ns);
         connection.begin(intended_ns, now_ns);
-        if connection.socket.is_none() {
-            match connection::open(&self.address, self.undelayed)? {
-                Opened::Socket(socket) => connection.socket = Some(socket),
-                Opened::Failed(failure) => {
+        (connection.request, connection.extent) = self.messages.next(&mut connection.own);
+        if self.messages.get(connection.request).waits {
+            connection.doing = Doing::Waiting;
+            self.timers.set(now_ns + CONTINUE_NS, index, Due::Continue);
+        }
+        if connection.link.is_none() {
+            match self.dialler.dial()? {
+                Dialled::Link(link) => connection.link = Some(link),
+                Dialled::Failed(failure, words) => {
+                    self.note(words);
                     self.fail(index, failure, now_ns);
                     return Ok(());
                 }
@@ -55,49 +64,106 @@ impl Engine<'_> {
 
     /// Sends what is left of the request, as far as the kernel takes it.
     #[inline]
-    fn send(&mut self, index: usize) -> Result<()> {
-        let connection = &mut self.connections[index];
-        let Some(socket) = &connection.socket else { return Ok(()) };
-        match net::send(socket, &self.request[connection.sent..], SendFlags::NOSIGNAL) {
-            Ok(sent) => {
-                connection.sent += sent;
-                self.tally.bytes_sent += sent as u64;
-                if connection.sent == self.request.len() {
+    pub(super) fn send(&mut self, index: usize) -> Result<()> {
+        loop {
+            let connection = &mut self.connections[index];
+            let end = connection.sendable();
+            let Some(link) = &mut connection.link else { return Ok(()) };
+            let message = self.messages.get(connection.request);
+            let mut piece = &message.piece(&connection.own, connection.sent, &mut self.block)?[..];
+            let left = end - connection.sent;
+            piece = &piece[..piece.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+            if let Some(portion) = self.portions.send {
+                let now_ns = self.clock.now_ns();
+                if connection.send_from_ns > now_ns {
+                    return self.watch(index);
+                }
+                piece = &piece[..piece.len().min(portion.bytes)];
+            }
+            let wrote = if piece.is_empty() { link.flush().map(|()| 0) } else { link.write(piece) };
+            match wrote {
+                Ok(sent) => {
+                    connection.sent += sent as u64;
+                    self.course.tally.bytes_sent += sent as u64;
+                    if !connection.established {
+                        self.establish(index);
+                    }
+                    if !self.go_on_sending(index, sent) {
+                        return self.watch(index);
+                    }
+                }
+                // No room yet, not connected yet, or still shaking hands.
+                Err(Trouble::Os(Errno::AGAIN)) => return self.watch(index),
+                // The server may have answered before it closed: a refused upload. The rest of the request is lost.
+                Err(Trouble::Os(Errno::CONNRESET | Errno::PIPE)) if connection.established => {
                     connection.doing = Doing::Receiving;
+                    return self.receive(index, true);
                 }
-                if !connection.established {
-                    connection.established = true;
-                    self.tally.connections_opened += 1;
-                    self.open_connections += 1;
+                Err(trouble) => {
+                    self.lose(index, trouble);
+                    return Ok(());
                 }
-                self.watch(index)
-            }
-            // No room yet, or not connected yet.
-            Err(Errno::AGAIN) => self.watch(index),
-            // The server may have answered before it closed: a refused upload. The rest of the request is lost.
-            Err(Errno::CONNRESET | Errno::PIPE) if connection.established => {
-                connection.doing = Doing::Receiving;
-                self.receive(index, true)
-            }
-            Err(errno) => {
-                let failure = connection::failure(errno, connection.established);
-                self.fail(index, failure, self.clock.now_ns());
-                Ok(())
             }
         }
+    }
+
+    /// After a successful write: whether more is to be sent now.
+    #[inline]
+    fn go_on_sending(&mut self, index: usize, sent: usize) -> bool {
+        let connection = &mut self.connections[index];
+        let tls = connection.link.as_ref().is_some_and(link::Link::is_tls);
+        if connection.sent == connection.sendable() && (!tls || sent == 0) {
+            if connection.doing == Doing::Sending {
+                connection.doing = Doing::Receiving;
+            }
+            return false;
+        }
+        if let Some(portion) = self.portions.send
+            && sent > 0
+        {
+            let now_ns = self.clock.now_ns();
+            connection.send_from_ns = after_portion(connection.send_from_ns, now_ns, portion.pause_ns);
+            self.timers.set(connection.send_from_ns, index, Due::Send);
+        }
+        true
+    }
+
+    /// The connection stands: a first write went through.
+    fn establish(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        connection.established = true;
+        connection.connected_ns = self.clock.now_ns();
+        self.course.opened();
+        if self.backend.is_none() {
+            let tls = connection.link.as_ref().and_then(link::Link::negotiated);
+            let over = tls.map_or_else(String::new, |(version, _)| format!(" over {version}"));
+            self.backend = Some(format!("http/1.1{over}"));
+        }
+    }
+
+    /// The body need not wait any longer: `100 Continue` came, or did not come in time.
+    pub(super) fn stop_waiting(&mut self, index: usize, now_ns: u64) -> Result<()> {
+        let connection = &mut self.connections[index];
+        let asked = connection.reader.take_continued() || now_ns >= connection.started_ns + CONTINUE_NS;
+        if connection.doing != Doing::Waiting || !asked {
+            return Ok(());
+        }
+        connection.doing = Doing::Sending;
+        self.send(index)
     }
 
     /// Makes epoll report what the connection now waits for. Nothing to do on a connection that is used again.
     #[inline]
     fn watch(&mut self, index: usize) -> Result<()> {
         let connection = &mut self.connections[index];
-        let wanted = if connection.doing == Doing::Sending { Watched::Both } else { Watched::Input };
-        let Some(socket) = connection.socket.as_ref().filter(|_| connection.watched < wanted) else { return Ok(()) };
+        let wanted =
+            if connection.doing == Doing::Sending || !connection.established { Watched::Both } else { Watched::Input };
+        let Some(link) = connection.link.as_ref().filter(|_| connection.watched < wanted) else { return Ok(()) };
         let data = EventData::new_u64(index as u64);
         let flags = if wanted == Watched::Both { BOTH } else { INPUT };
         let done = match connection.watched {
-            Watched::Nothing => epoll::add(&self.epoll, socket, data, flags),
-            Watched::Input | Watched::Both => epoll::modify(&self.epoll, socket, data, flags),
+            Watched::Nothing => epoll::add(&self.epoll, link, data, flags),
+            Watched::Input | Watched::Both => epoll::modify(&self.epoll, link, data, flags),
         };
         connection.watched = wanted;
         done.map_err(no_epoll)
@@ -105,44 +171,93 @@ impl Engine<'_> {
 
     /// Reads until the answer is complete or the socket empty. `to_the_end`: the server has closed, and this edge was
     /// the last, so a short read does not mean that nothing follows.
-    fn receive(&mut self, index: usize, to_the_end: bool) -> Result<()> {
+    pub(super) fn receive(&mut self, index: usize, to_the_end: bool) -> Result<()> {
         loop {
             let connection = &mut self.connections[index];
-            let Some(socket) = &connection.socket else { return Ok(()) };
-            let piece = match net::recv(socket, &mut self.buffer[..], RecvFlags::empty()) {
-                Ok((0, _)) => return self.stream_ended(index),
-                Ok((length, _)) => &self.buffer[..length],
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(Errno::INTR) => continue,
-                Err(errno) => {
-                    let failure = connection::failure(errno, connection.established);
-                    self.fail(index, failure, self.clock.now_ns());
+            let Some(link) = &mut connection.link else { return Ok(()) };
+            let mut limit = usize::MAX;
+            if let Some(portion) = self.portions.receive {
+                let now_ns = self.clock.now_ns();
+                if connection.receive_from_ns > now_ns {
+                    return Ok(());
+                }
+                limit = portion.bytes;
+                connection.receive_from_ns = after_portion(connection.receive_from_ns, now_ns, portion.pause_ns);
+                self.timers.set(connection.receive_from_ns, index, Due::Receive);
+            }
+            let (length, more) = match link.read(&mut self.buffer, &mut self.raw, limit) {
+                Ok(Read::Bytes { length, more }) => (length, more || to_the_end),
+                Ok(Read::Nothing) => return Ok(()),
+                Ok(Read::End) => return self.stream_ended(index),
+                Err(trouble) => {
+                    self.lose(index, trouble);
                     return Ok(());
                 }
             };
-            self.tally.bytes_received += piece.len() as u64;
-            let empty = piece.len() < READ_BYTES && !to_the_end;
-            if connection.doing == Doing::Nothing {
-                // Nobody asked; the next answer could not be told from this.
-                self.close(index);
-                return Ok(());
-            }
-            match connection.reader.feed(&mut self.heads, piece) {
-                Progress::More if empty => return Ok(()),
-                Progress::More => {}
-                Progress::Done { answer, left: 0 } => return self.answered(index, answer, to_the_end),
-                Progress::Done { .. } | Progress::Broken => {
-                    self.fail(index, Failure::Protocol, self.clock.now_ns());
+            self.course.tally.bytes_received += length as u64;
+            if length > 0 {
+                if self.take(index, length, to_the_end)? {
                     return Ok(());
                 }
+            } else if self.connections[index].link.as_ref().is_some_and(link::Link::is_tls) {
+                // The handshake may have moved on.
+                self.go_on_after_handshake(index)?;
+            }
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    fn go_on_after_handshake(&mut self, index: usize) -> Result<()> {
+        let connection = &self.connections[index];
+        let ready = connection.link.as_ref().is_some_and(link::Link::is_ready);
+        let unsent = connection.sent < connection.sendable();
+        if ready && unsent && matches!(connection.doing, Doing::Sending | Doing::Waiting) {
+            return self.send(index);
+        }
+        Ok(())
+    }
+
+    /// Takes a piece of an answer; tells whether that was the end of it.
+    #[inline]
+    fn take(&mut self, index: usize, length: usize, to_the_end: bool) -> Result<bool> {
+        let connection = &mut self.connections[index];
+        if connection.doing == Doing::Nothing {
+            // Nobody asked; the next answer could not be told from this.
+            self.close(index);
+            return Ok(true);
+        }
+        if connection.first_byte_ns == 0 && self.course.tally.rows.wanted() {
+            connection.first_byte_ns = self.clock.now_ns();
+        }
+        let wanted = &self.messages.get(connection.request).wanted;
+        match connection.reader.feed(&mut self.heads, wanted, &self.buffer[..length]) {
+            Progress::More if connection.doing == Doing::Waiting => {
+                let now_ns = self.clock.now_ns();
+                self.stop_waiting(index, now_ns)?;
+                Ok(false)
+            }
+            Progress::More => Ok(false),
+            Progress::Done { answer, left: 0 } => self.answered(index, answer, to_the_end).map(|()| true),
+            Progress::Done { .. } | Progress::Broken => {
+                self.fail(index, Failure::Protocol, self.clock.now_ns());
+                Ok(true)
             }
         }
     }
 
     fn stream_ended(&mut self, index: usize) -> Result<()> {
-        let ending = self.connections[index].reader.end();
-        match ending {
+        let connection = &mut self.connections[index];
+        let wanted = &self.messages.get(connection.request).wanted;
+        // Under TLS a server that closes during the handshake has said nothing about HTTP.
+        let shaking = connection.link.as_ref().is_some_and(|link| !link.is_ready());
+        match connection.reader.end(wanted) {
             Ending::Done(answer) => return self.answered(index, answer, true),
+            Ending::Nothing if shaking => {
+                self.note(Some("the server closed during the handshake".to_owned()));
+                self.fail(index, Failure::Tls, self.clock.now_ns());
+            }
             Ending::Nothing => self.fail(index, Failure::Reset, self.clock.now_ns()),
             Ending::Cut => self.fail(index, Failure::Short, self.clock.now_ns()),
         }
@@ -154,51 +269,108 @@ impl Engine<'_> {
     fn answered(&mut self, index: usize, answer: Answer, closing: bool) -> Result<()> {
         let now_ns = self.clock.now_ns();
         let connection = &mut self.connections[index];
-        let times = Times { intended_ns: connection.intended_ns, started_ns: connection.started_ns, ended_ns: now_ns };
+        let ended = Ended { status: answer.status, body_bytes: answer.body_bytes, ..ended(connection, index, now_ns) };
+        let failure = self.messages.get(connection.request).wanted.judge(&answer);
         // An answer before the end of the request leaves a server that still reads, or no longer does.
-        let cut = connection.sent < self.request.len();
+        let cut = connection.sent < connection.extent.whole;
         connection.doing = Doing::Nothing;
         self.busy -= 1;
-        if closing || cut || !answer.keep_alive || !self.plan.work.keep_alive {
+        if closing || cut || !answer.keep_alive || !self.course.plan.work.keep_alive {
             self.close(index);
         }
-        if now_ns - times.started_ns > self.timeout_ns {
-            self.tally.failed(Failure::Timeout, now_ns);
-        } else if self.plan.work.expect.accepts(answer.status) {
-            self.tally.answered(times);
-        } else {
-            self.tally.failed(Failure::Status(answer.status), now_ns);
+        match failure {
+            _ if now_ns - ended.started_ns > self.course.timeout_ns => {
+                self.course.tally.failed(Failure::Timeout, ended)
+            }
+            None => self.course.tally.answered(ended),
+            Some(failure) => self.course.tally.failed(failure, ended),
         }
-        match self.arrivals.next(now_ns) {
+        if self.think_ns > 0 {
+            self.timers.set(now_ns + self.think_ns, index, Due::Free);
+            return Ok(());
+        }
+        self.connections[index].free_ns = now_ns;
+        if !self.free.is_empty() {
+            // Others have been free for longer.
+            self.free.push_back(index);
+            return Ok(());
+        }
+        match self.course.arrivals.next(now_ns) {
             Arrival::Due { intended_ns } => self.begin(index, intended_ns, now_ns),
             Arrival::At(_) | Arrival::Done => {
-                self.free.push(index);
+                self.free.push_back(index);
                 Ok(())
             }
         }
     }
 
+    /// Ends the request under way because its connection is of no use any more.
+    fn lose(&mut self, index: usize, trouble: Trouble) {
+        let connection = &self.connections[index];
+        let shaking = connection.link.as_ref().is_some_and(|link| !link.is_ready());
+        let failure = match trouble {
+            Trouble::Tls(words) => {
+                self.note(Some(words));
+                Failure::Tls
+            }
+            // Behind a handshake that began, the port was not refused.
+            Trouble::Os(errno) => match link::failure(errno, connection.established) {
+                Failure::Reset if shaking && errno == Errno::CONNRESET => {
+                    self.note(Some("the server reset the connection during the handshake".to_owned()));
+                    Failure::Tls
+                }
+                failure => failure,
+            },
+        };
+        self.fail(index, failure, self.clock.now_ns());
+    }
+
     /// Ends the request under way, if there is one, and closes the connection. It does not go on at once, so that
     /// failures cannot chase each other.
     pub(super) fn fail(&mut self, index: usize, failure: Failure, now_ns: u64) {
-        let under_way = self.connections[index].doing != Doing::Nothing;
-        self.connections[index].doing = Doing::Nothing;
+        let connection = &mut self.connections[index];
+        let under_way = connection.doing != Doing::Nothing;
+        let ended = Ended { status: connection.reader.status(), ..ended(connection, index, now_ns) };
+        connection.doing = Doing::Nothing;
         self.close(index);
         if !under_way {
             return;
         }
         self.busy -= 1;
-        self.tally.failed(failure, now_ns);
+        self.course.tally.failed(failure, ended);
         // Behind a proxy a dead server accepts and closes; then a whole round of failures tells.
-        let nobody_there = self.tally.failures_in_a_row > self.connections.len() as u64;
-        if nobody_there || matches!(failure, Failure::Refused | Failure::Ports) {
-            self.resting.push_back((now_ns + BACK_OFF_NS, index));
+        let nobody_there = self.course.tally.failures_in_a_row > self.connections.len() as u64;
+        if nobody_there || matches!(failure, Failure::Refused | Failure::Ports | Failure::Tls) {
+            self.timers.set(now_ns + BACK_OFF_NS, index, Due::Free);
         } else {
-            self.free.push(index);
+            self.release(index, now_ns);
+        }
+    }
+
+    /// Keeps the first words of TLS about a failure.
+    fn note(&mut self, words: Option<String>) {
+        if self.course.tally.tls_trouble.is_none() {
+            self.course.tally.tls_trouble = words;
         }
     }
 
     fn close(&mut self, index: usize) {
-        self.open_connections -= u64::from(self.connections[index].close());
+        self.course.open_connections -= u64::from(self.connections[index].close());
+    }
+}
+
+/// The request on a connection as it ends now, without an answer.
+#[inline]
+fn ended(connection: &Connection, index: usize, now_ns: u64) -> Ended {
+    Ended {
+        intended_ns: connection.intended_ns,
+        started_ns: connection.started_ns,
+        connected_ns: connection.connected_ns,
+        first_byte_ns: connection.first_byte_ns,
+        ended_ns: now_ns,
+        request: connection.request,
+        connection: index as u32,
+        status: 0,
+        body_bytes: 0,
     }
 }

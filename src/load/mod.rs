@@ -1,32 +1,42 @@
 //! The load engine. Knows no JVM.
 //!
-//! [`drive`] runs one phase on the calling thread: its own connections, epoll, request bytes and histogram, nothing
-//! shared but the counters of a [`Control`]. A request costs one send, one recv and its share of an `epoll_wait`.
-//! `schedule` says when, `request` what; `engine` loops; `exchange` takes one request through a `connection` to its
-//! `response`; `tally` counts, and `outcome` is what it came to. `external` reads what other load tools say.
+//! [`drive`] runs one phase on the calling thread: its own connections, epoll, request bytes and histograms, nothing
+//! shared but the counters of a [`Control`]; [`drive_threads`] runs it on several. A request costs one send, one recv
+//! and its share of an `epoll_wait`. `schedule` says when, `message` what, `wanted` what a correct answer is; `engine`
+//! loops; `exchange` takes one request through a `connection` and its `link` to its `response`; `course` follows the
+//! phase, `tally` counts, and `outcome` is what it came to. `external` reads what other load tools say.
 
 mod chunked;
 mod connection;
+mod course;
 mod engine;
 mod exchange;
 pub mod external;
+mod link;
+mod message;
 mod outcome;
 mod random;
-mod request;
 mod response;
+mod rows;
 mod schedule;
 #[cfg(test)]
 mod scripted;
 mod tally;
+mod template;
 #[cfg(test)]
 mod tests;
+mod threads;
+mod timers;
+mod tls;
+mod wanted;
 
-pub use outcome::{End, Failures, GiveUp, Interval, Outcome, Row};
+pub use outcome::{End, Failures, GiveUp, Interval, Outcome, Row, statistic_ms};
+pub use threads::drive_threads;
 
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::scenario::{Tls, Work};
-use schedule::{Arrivals, Share};
+use schedule::Share;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -118,10 +128,25 @@ impl Control {
     }
 }
 
+/// One thread's part of a phase: the whole where there is one.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    index: u32,
+    count: u32,
+    start_ns: u64,
+}
+
+impl Part {
+    /// Its part of so many connections.
+    fn of(self, connections: u32) -> u64 {
+        Share { index: u64::from(self.index), count: u64::from(self.count) }.of(u64::from(connections))
+    }
+}
+
 /// Runs the phase to its end on the calling thread, which the caller may have pinned.
 ///
 /// `on_interval` is called on this thread about once a second and once at the end; what it spends, the load waits.
-/// A planned end lets the requests under way come to theirs, for at most the timeout.
+/// A planned end lets the requests under way, and those that are due, come to theirs, for at most the drain.
 ///
 /// # Errors
 /// Only what makes the whole phase impossible: the body cannot be read, the request cannot be written, no epoll or
@@ -132,7 +157,16 @@ pub fn drive(
     control: &Control,
     on_interval: &mut dyn FnMut(Interval<'_>),
 ) -> Result<Outcome> {
-    let request = request::encode(&plan.work, &plan.target.host, plan.seed)?;
-    let arrivals = Arrivals::of(&plan.work.schedule, clock.now_ns(), plan.seed, Share::WHOLE)?;
-    engine::Engine::new(plan, request, arrivals, clock, control)?.run(on_interval)
+    let whole = Part { index: 0, count: 1, start_ns: clock.now_ns() };
+    drive_part(plan, whole, clock, control, on_interval)
+}
+
+fn drive_part(
+    plan: &Plan,
+    part: Part,
+    clock: Clock,
+    control: &Control,
+    on_interval: &mut dyn FnMut(Interval<'_>),
+) -> Result<Outcome> {
+    engine::Engine::new(plan, part, clock, control)?.run(on_interval)
 }

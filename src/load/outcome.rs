@@ -1,5 +1,6 @@
 //! What a phase of load came to: counts by kind, the histogram, why it ended.
 
+use crate::scenario::{Measured, Statistic, Time};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -56,6 +57,8 @@ pub struct Outcome {
     pub by_request: Vec<(u64, u64)>,
     /// One row for each request, or a fair sample of them, by start; empty where none were asked for.
     pub rows: Vec<Row>,
+    /// What TLS first said about a failure, in rustls' words.
+    pub tls_trouble: Option<String>,
     /// What spoke to the server: `http/1.1`, `http/1.1 over TLSv1.3`, `http/2` and the like.
     pub backend: String,
     /// Bytes of requests handed to the kernel.
@@ -169,6 +172,37 @@ impl Failures {
     pub fn describe(&self) -> String {
         let parts = self.kinds().into_iter().filter(|(_, count)| *count > 0);
         parts.map(|(kind, count)| format!("{} {kind}", crate::units::grouped(count))).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A figure of a histogram of nanoseconds, in milliseconds; `None` where it is empty.
+pub fn statistic_ms(histogram: &Histogram<u64>, statistic: Statistic) -> Option<f64> {
+    if histogram.is_empty() {
+        return None;
+    }
+    let ns = match statistic {
+        Statistic::Quantile(thousandths) => histogram.value_at_quantile(f64::from(thousandths) / 1000.0) as f64,
+        Statistic::Max => histogram.max() as f64,
+        Statistic::Mean => histogram.mean(),
+    };
+    Some(ns / 1e6)
+}
+
+impl Measured for Outcome {
+    fn time_ms(&self, time: Time, statistic: Statistic) -> Option<f64> {
+        match (time, &self.response) {
+            (Time::Service, _) | (Time::Usual, None) => statistic_ms(&self.service, statistic),
+            (Time::Response | Time::Usual, Some(response)) => statistic_ms(response, statistic),
+            (Time::Response, None) => None,
+        }
+    }
+
+    fn failed_of(&self) -> (u64, u64) {
+        (self.failures.total(), self.requests)
+    }
+
+    fn rate_of(&self) -> (f64, Option<f64>) {
+        (self.achieved_per_s(), self.offered_per_s())
     }
 }
 

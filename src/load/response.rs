@@ -1,7 +1,8 @@
 //! Reads HTTP/1.1 answers fed in arbitrary pieces, keeping nothing but the head while it is incomplete.
-//! Bodies are counted, not stored. It does no IO: bytes in, [`Progress`] out.
+//! Bodies are counted and searched, not stored. It does no IO: bytes in, [`Progress`] out.
 
 use super::chunked::{Chunks, Skipped};
+use super::wanted::{Search, Wanted};
 use httparse::{ParserConfig, Response, Status};
 use std::mem::{self, MaybeUninit};
 
@@ -19,6 +20,10 @@ pub(super) struct Answer {
     pub(super) status: u16,
     /// Whether the server lets the connection carry another request.
     pub(super) keep_alive: bool,
+    /// Bytes of the body, without the framing of chunks.
+    pub(super) body_bytes: u64,
+    /// Whether the headers and the text that were wanted are there.
+    pub(super) fits: bool,
 }
 
 /// How far a piece of an answer led.
@@ -53,7 +58,8 @@ enum Framing {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Head {
-    answer: Answer,
+    status: u16,
+    keep_alive: bool,
     framing: Framing,
 }
 
@@ -143,7 +149,7 @@ fn understand(response: &Response<'_, '_>) -> Option<Head> {
         _ => length.map_or(Framing::UntilClose, Framing::Length),
     };
     let persistent = !close && (version == 1 || keep) && framing != Framing::UntilClose;
-    Some(Head { answer: Answer { status, keep_alive: persistent }, framing })
+    Some(Head { status, keep_alive: persistent, framing })
 }
 
 /// A number of at most 18 digits, which fits 63 bits.
@@ -176,36 +182,50 @@ pub(super) struct Reader {
     answer: Answer,
     /// The beginning of a head that came in pieces; empty otherwise.
     carry: Vec<u8>,
+    /// A `100 Continue` came.
+    continued: bool,
+    /// For the text that the body must contain.
+    search: Search,
 }
 
 impl Reader {
     /// Takes the next piece, which must not be empty.
     #[inline]
-    pub(super) fn feed(&mut self, heads: &mut Heads, piece: &[u8]) -> Progress {
+    pub(super) fn feed(&mut self, heads: &mut Heads, wanted: &Wanted, piece: &[u8]) -> Progress {
         if self.carry.is_empty() {
-            return self.read(heads, piece);
+            return self.read(heads, wanted, piece);
         }
         let mut whole = mem::take(&mut self.carry);
         whole.extend_from_slice(piece);
-        self.read(heads, &whole)
+        self.read(heads, wanted, &whole)
     }
 
     /// What the end of the stream means now; forgets the answer under way.
-    pub(super) fn end(&mut self) -> Ending {
+    pub(super) fn end(&mut self, wanted: &Wanted) -> Ending {
         let state = mem::take(&mut self.state);
         match state {
             State::Head if mem::take(&mut self.carry).is_empty() => Ending::Nothing,
-            State::UntilClose => Ending::Done(self.answer),
+            State::UntilClose => Ending::Done(self.finished(wanted)),
             State::Head | State::Length(_) | State::Chunked(_) => Ending::Cut,
         }
     }
 
-    fn read(&mut self, heads: &mut Heads, mut bytes: &[u8]) -> Progress {
+    /// Whether a `100 Continue` came since this was asked last.
+    pub(super) fn take_continued(&mut self) -> bool {
+        mem::take(&mut self.continued)
+    }
+
+    /// The status of the answer under way; 0 while its head is incomplete.
+    pub(super) fn status(&self) -> u16 {
+        if self.state == State::Head { 0 } else { self.answer.status }
+    }
+
+    fn read(&mut self, heads: &mut Heads, wanted: &Wanted, mut bytes: &[u8]) -> Progress {
         while self.state == State::Head {
             match heads.parse(bytes) {
                 Parsed::Complete(head, length) => {
+                    self.begin_body(head, wanted, &bytes[..length]);
                     bytes = &bytes[length..];
-                    self.begin_body(head);
                 }
                 Parsed::Partial => {
                     self.carry.extend_from_slice(bytes);
@@ -214,40 +234,65 @@ impl Reader {
                 Parsed::Broken => return Progress::Broken,
             }
         }
-        self.read_body(bytes)
+        self.read_body(wanted, bytes)
     }
 
-    fn begin_body(&mut self, head: Head) {
+    fn begin_body(&mut self, head: Head, wanted: &Wanted, bytes: &[u8]) {
         // 1xx only announces the answer.
-        if head.answer.status >= 200 {
-            self.answer = head.answer;
-            self.state = match head.framing {
-                Framing::Length(length) => State::Length(length),
-                Framing::Chunked => State::Chunked(Chunks::default()),
-                Framing::UntilClose => State::UntilClose,
-            };
+        if head.status < 200 {
+            self.continued |= head.status == 100;
+            return;
         }
+        let fits = !wanted.names_headers() || wanted.finds_headers(bytes);
+        let framing = if wanted.bodiless { Framing::Length(0) } else { head.framing };
+        // Without a body its framing says nothing about the connection: HEAD of what is sent until the close.
+        self.answer = Answer { status: head.status, keep_alive: head.keep_alive, body_bytes: 0, fits };
+        self.state = match framing {
+            Framing::Length(length) => State::Length(length),
+            Framing::Chunked => State::Chunked(Chunks::default()),
+            Framing::UntilClose => State::UntilClose,
+        };
+        self.search.begin();
     }
 
-    fn read_body(&mut self, bytes: &[u8]) -> Progress {
+    fn read_body(&mut self, wanted: &Wanted, bytes: &[u8]) -> Progress {
+        let (counted, search) = (&mut self.answer.body_bytes, &mut self.search);
+        let mut take = |body: &[u8]| {
+            *counted += body.len() as u64;
+            if let Some(text) = &wanted.body {
+                search.look(text, body);
+            }
+        };
         let left = match &mut self.state {
-            State::Head | State::UntilClose => return Progress::More,
+            State::Head => return Progress::More,
+            State::UntilClose => {
+                take(bytes);
+                return Progress::More;
+            }
             State::Length(missing) => {
                 let taken = (bytes.len() as u64).min(*missing);
+                take(&bytes[..taken as usize]);
                 *missing -= taken;
                 if *missing > 0 {
                     return Progress::More;
                 }
                 bytes.len() - taken as usize
             }
-            State::Chunked(chunks) => match chunks.skip(bytes) {
+            State::Chunked(chunks) => match chunks.skip(bytes, &mut take) {
                 Skipped::More => return Progress::More,
                 Skipped::Done(left) => left,
                 Skipped::Broken => return Progress::Broken,
             },
         };
         self.state = State::Head;
-        Progress::Done { answer: self.answer, left }
+        Progress::Done { answer: self.finished(wanted), left }
+    }
+
+    #[inline]
+    fn finished(&self, wanted: &Wanted) -> Answer {
+        let mut answer = self.answer;
+        answer.fits &= wanted.body.is_none() || self.search.found();
+        answer
     }
 }
 
@@ -261,7 +306,7 @@ mod tests {
         let mut reader = Reader::default();
         let mut pieces = pieces.filter(|piece| !piece.is_empty());
         while let Some(piece) = pieces.next() {
-            match reader.feed(heads, piece) {
+            match reader.feed(heads, &Wanted::default(), piece) {
                 Progress::More => {}
                 Progress::Done { answer, left } => {
                     let rest = left + pieces.map(<[u8]>::len).sum::<usize>();
@@ -270,7 +315,7 @@ mod tests {
                 Progress::Broken => return (Progress::Broken, 0),
             }
         }
-        let progress = match reader.end() {
+        let progress = match reader.end(&Wanted::default()) {
             Ending::Done(answer) => Progress::Done { answer, left: 0 },
             Ending::Nothing | Ending::Cut => Progress::More,
         };
@@ -281,27 +326,34 @@ mod tests {
         read(&mut Heads::default(), std::iter::once(stream))
     }
 
-    fn check(stream: &str, status: u16, keep_alive: bool, rest: usize) {
-        let expected = (Progress::Done { answer: Answer { status, keep_alive }, left: 0 }, rest);
+    fn check(stream: &str, status: u16, keep_alive: bool, rest: usize, body_bytes: u64) {
+        let answer = Answer { status, keep_alive, body_bytes, fits: true };
+        let expected = (Progress::Done { answer, left: 0 }, rest);
         assert_eq!(whole(stream.as_bytes()), expected, "{stream}");
         assert_eq!(read(&mut Heads::default(), stream.as_bytes().chunks(1)), expected, "bytewise {stream}");
     }
 
     #[test]
     fn answers_of_every_framing() {
-        check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, true, 0);
-        check("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nConnection: x, Close\r\n\r\nhi", 200, false, 0);
-        check("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, false, 0);
-        check("HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n", 200, true, 0);
-        check("HTTP/1.1 200 OK\r\n\r\nuntil the end", 200, false, 0);
-        check("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 1\r\n\r\nlong", 200, false, 0);
-        check("HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n", 204, true, 0);
-        check("HTTP/1.1 304 Not Modified\r\n\r\n", 304, true, 0);
-        check("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 204 No\r\n\r\n", 204, true, 0);
-        check("HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nhiHTTP/1.1 200", 500, true, 12);
+        check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, true, 0, 2);
+        check("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nConnection: x, Close\r\n\r\nhi", 200, false, 0, 2);
+        check("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, false, 0, 2);
+        check("HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n", 200, true, 0, 0);
+        check("HTTP/1.1 200 OK\r\n\r\nuntil the end", 200, false, 0, 13);
+        check("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 1\r\n\r\nlong", 200, false, 0, 4);
+        check("HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n", 204, true, 0, 0);
+        check("HTTP/1.1 304 Not Modified\r\n\r\n", 304, true, 0, 0);
+        check(
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 204 No\r\n\r\n",
+            204,
+            true,
+            0,
+            0,
+        );
+        check("HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nhiHTTP/1.1 200", 500, true, 12, 2);
         let chunked = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
-        check(&format!("{chunked}0\r\n\r\n"), 200, true, 0);
-        check(&format!("{chunked}4;q=\"x\"\r\nWiki\r\n00A \r\n0123456789\r\n0\r\nT: r\r\n\r\nmore"), 200, true, 4);
+        check(&format!("{chunked}0\r\n\r\n"), 200, true, 0, 0);
+        check(&format!("{chunked}4;q=\"x\"\r\nWiki\r\n00A \r\n0123456789\r\n0\r\nT: r\r\n\r\nmore"), 200, true, 4, 14);
     }
 
     #[test]
@@ -335,12 +387,12 @@ mod tests {
     fn the_end_of_the_stream_means_nothing_cut_or_done() {
         let head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
         let mut heads = Heads::default();
-        let mut reader = Reader::default();
-        assert_eq!(reader.end(), Ending::Nothing);
+        let (mut reader, wanted) = (Reader::default(), Wanted::default());
+        assert_eq!(reader.end(&wanted), Ending::Nothing);
         for cut in [1, head.len() - 1, head.len()] {
-            assert_eq!(reader.feed(&mut heads, &head[..cut]), Progress::More);
-            assert_eq!(reader.end(), Ending::Cut, "{cut}");
-            assert_eq!(reader.end(), Ending::Nothing, "forgotten");
+            assert_eq!(reader.feed(&mut heads, &wanted, &head[..cut]), Progress::More);
+            assert_eq!(reader.end(&wanted), Ending::Cut, "{cut}");
+            assert_eq!(reader.end(&wanted), Ending::Nothing, "forgotten");
         }
     }
 

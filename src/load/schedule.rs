@@ -29,7 +29,8 @@ pub(super) struct Share {
 
 impl Share {
     /// Everything.
-    pub(super) const WHOLE: Self = Self { index: 0, count: 1 };
+    #[cfg(test)]
+    const WHOLE: Self = Self { index: 0, count: 1 };
 
     /// How many of the numbers below `total` belong to it.
     pub(super) fn of(self, total: u64) -> u64 {
@@ -45,6 +46,7 @@ pub(super) struct Arrivals {
     begun: u64,
     requests_max: u64,
     end_ns: u64,
+    last_due_ns: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -99,13 +101,13 @@ impl Arrivals {
                     Until::Requests(requests) => (share.of(*requests), u64::MAX),
                     Until::Elapsed(span) => (u64::MAX, after(nanoseconds(span.0))),
                 };
-                Ok(Self { model: Model::Closed, begun: 0, requests_max, end_ns })
+                Ok(Self { model: Model::Closed, begun: 0, requests_max, end_ns, last_due_ns: 0 })
             }
             Schedule::Open { arrivals, .. } => {
                 let (source, requests, length_ns) = Source::of(arrivals, seed)?;
                 let cursor = Cursor::first(source, share);
                 let model = Model::Open { start_ns, taken: cursor.clone(), due: cursor, due_count: 0 };
-                Ok(Self { model, begun: 0, requests_max: share.of(requests), end_ns: after(length_ns) })
+                Ok(Self { model, begun: 0, requests_max: share.of(requests), end_ns: after(length_ns), last_due_ns: 0 })
             }
         }
     }
@@ -139,12 +141,22 @@ impl Arrivals {
         match &mut self.model {
             Model::Closed => 0,
             Model::Open { start_ns, due, due_count, .. } => {
-                while due.next.is_some_and(|next| *start_ns + next <= now_ns) {
+                while let Some(next) = due.next.filter(|next| *start_ns + *next <= now_ns) {
+                    self.last_due_ns = *start_ns + next;
                     due.step();
                     *due_count += 1;
                 }
                 *due_count - self.begun
             }
+        }
+    }
+
+    /// When the last one came due, if it has; `None` in a closed model.
+    pub(super) fn all_due_at(&mut self, now_ns: u64) -> Option<u64> {
+        self.waiting(now_ns);
+        match &self.model {
+            Model::Open { due: Cursor { next: None, .. }, .. } => Some(self.end_ns.max(self.last_due_ns)),
+            _ => None,
         }
     }
 

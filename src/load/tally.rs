@@ -1,7 +1,9 @@
 //! Counts while a phase runs: each request ends here, once, as correct or as one kind of failure.
 
-use super::outcome::{Failures, GiveUp, Interval};
+use super::outcome::{Failures, GiveUp, Interval, Row};
+use super::rows::Rows;
 use crate::error::{Error, Result};
+use crate::scenario::{Condition, Measured, Statistic, Time};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
@@ -15,6 +17,9 @@ pub(super) enum Failure {
     Timeout,
     Ports,
     Protocol,
+    Check,
+    Tls,
+    Unanswered,
 }
 
 impl Failure {
@@ -27,109 +32,201 @@ impl Failure {
             Self::Reset => "lost its connection".to_owned(),
             Self::Timeout => "timed out".to_owned(),
             Self::Ports => "found no free local port".to_owned(),
-            Self::Protocol => "got what is no HTTP/1.1 answer".to_owned(),
+            Self::Protocol => "got what is no HTTP answer".to_owned(),
+            Self::Check => "failed a check of its answer".to_owned(),
+            Self::Tls => "got no TLS session".to_owned(),
+            Self::Unanswered => "had no answer at the end".to_owned(),
+        }
+    }
+
+    /// As in [`Failures::kinds`].
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Status(_) => "wrong status",
+            Self::Short => "short",
+            Self::Refused => "refused",
+            Self::Reset => "reset",
+            Self::Timeout => "timed out",
+            Self::Ports => "out of ports",
+            Self::Protocol => "not HTTP",
+            Self::Check => "failed check",
+            Self::Tls => "TLS",
+            Self::Unanswered => "unanswered",
         }
     }
 }
+
+/// How late a request may start or be answered is not bounded by the timeout; a day is as good as never.
+const DAY_NS: u64 = 86_400_000_000_000;
 
 /// Counts while a phase runs.
 pub(super) struct Tally {
     pub(super) ok: u64,
     pub(super) failures: Failures,
     pub(super) wrong_statuses: BTreeMap<u16, u64>,
+    pub(super) by_request: Vec<(u64, u64)>,
     pub(super) connections_opened: u64,
     pub(super) bytes_sent: u64,
     pub(super) bytes_received: u64,
-    pub(super) lag_ns_max: u64,
     pub(super) rate_ok: u64,
+    pub(super) queued: u64,
     pub(super) last_end_ns: u64,
     pub(super) failures_in_a_row: u64,
-    pub(super) response: Option<Histogram<u64>>,
+    /// Ages of what was not answered.
+    pub(super) unanswered: Histogram<u64>,
+    /// The first words of TLS about a failure.
+    pub(super) tls_trouble: Option<String>,
+    pub(super) rows: Rows,
     /// The intervals handed out so far, merged.
     pub(super) total: Histogram<u64>,
+    /// The same and more in an open model.
+    pub(super) open: Option<OpenTimes>,
     /// The interval under way: the only histogram the hot path touches in a closed model.
     interval: Histogram<u64>,
     interval_start_ns: u64,
     interval_ok: u64,
     interval_failed: u64,
+    interval_received: u64,
     rate_end_ns: u64,
     /// Since when requests are begun without a correct answer to any; `u64::MAX` right after one.
     waiting_since_ns: u64,
     last_failure: Option<Failure>,
 }
 
-/// When a request was meant to start, did start, and ended.
+/// What only an open model has.
+pub(super) struct OpenTimes {
+    /// Response time.
+    pub(super) response: Histogram<u64>,
+    /// Schedule lag.
+    pub(super) lag: Histogram<u64>,
+    interval: Histogram<u64>,
+    interval_offered: u64,
+}
+
+/// One request that ended. All moments in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Times {
+pub(super) struct Ended {
     pub(super) intended_ns: u64,
     pub(super) started_ns: u64,
+    pub(super) connected_ns: u64,
+    pub(super) first_byte_ns: u64,
     pub(super) ended_ns: u64,
+    pub(super) request: u32,
+    pub(super) connection: u32,
+    pub(super) status: u16,
+    pub(super) body_bytes: u64,
+}
+
+/// What the engine knows at the end of an interval.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Now {
+    pub(super) ns: u64,
+    pub(super) open_connections: u64,
+    pub(super) queue: u64,
+    /// Requests offered since the phase began; `None` in a closed model.
+    pub(super) offered: Option<u64>,
 }
 
 impl Tally {
-    /// Counts from `start_ns`; answers after `rate_end_ns` are left out of the rate.
-    pub(super) fn new(start_ns: u64, rate_end_ns: u64, timeout_ns: u64, open_model: bool) -> Result<Self> {
+    /// Counts from `start_ns`; answers after `rate_end_ns` are left out of the rate. `requests` are in the plan.
+    pub(super) fn new(start_ns: u64, rate_end_ns: u64, timeout_ns: u64, requests: usize, rows: Rows) -> Result<Self> {
         let total = histogram(timeout_ns)?;
         Ok(Self {
             ok: 0,
             failures: Failures::default(),
             wrong_statuses: BTreeMap::new(),
+            by_request: vec![(0, 0); requests],
             connections_opened: 0,
             bytes_sent: 0,
             bytes_received: 0,
-            lag_ns_max: 0,
             rate_ok: 0,
+            queued: 0,
             last_end_ns: start_ns,
             failures_in_a_row: 0,
-            // How late a request may start is not bounded by the timeout; a day is as good as never.
-            response: if open_model { Some(histogram(86_400_000_000_000)?) } else { None },
+            unanswered: histogram(DAY_NS)?,
+            tls_trouble: None,
+            rows,
             interval: total.clone(),
+            open: None,
             total,
             interval_start_ns: start_ns,
             interval_ok: 0,
             interval_failed: 0,
+            interval_received: 0,
             rate_end_ns,
             waiting_since_ns: u64::MAX,
             last_failure: None,
         })
     }
 
-    /// A request begins.
+    /// Keeps response time and lag as well.
+    pub(super) fn with_open_model(mut self) -> Result<Self> {
+        let response = histogram(DAY_NS)?;
+        let (lag, interval) = (response.clone(), response.clone());
+        self.open = Some(OpenTimes { response, lag, interval, interval_offered: 0 });
+        Ok(self)
+    }
+
+    /// A request begins on a connection that is free since `free_ns`.
     #[inline]
-    pub(super) fn begun(&mut self, intended_ns: u64, now_ns: u64) {
-        self.lag_ns_max = self.lag_ns_max.max(now_ns - intended_ns);
+    pub(super) fn begun(&mut self, intended_ns: u64, free_ns: u64, now_ns: u64) {
+        if let Some(open) = &mut self.open {
+            self.queued += u64::from(free_ns > intended_ns);
+            open.lag.saturating_record(now_ns.saturating_sub(intended_ns.max(free_ns)));
+        }
         self.waiting_since_ns = self.waiting_since_ns.min(now_ns);
     }
 
     /// A correct answer within the timeout.
     #[inline]
-    pub(super) fn answered(&mut self, times: Times) {
-        self.interval.saturating_record(times.ended_ns - times.started_ns);
-        if let Some(response) = &mut self.response {
-            response.saturating_record(times.ended_ns.saturating_sub(times.intended_ns));
+    pub(super) fn answered(&mut self, ended: Ended) {
+        self.interval.saturating_record(ended.ended_ns - ended.started_ns);
+        if let Some(open) = &mut self.open {
+            open.interval.saturating_record(ended.ended_ns.saturating_sub(ended.intended_ns));
         }
         self.ok += 1;
         self.interval_ok += 1;
-        self.rate_ok += u64::from(times.ended_ns <= self.rate_end_ns);
+        self.rate_ok += u64::from(ended.ended_ns <= self.rate_end_ns);
         self.failures_in_a_row = 0;
         self.waiting_since_ns = u64::MAX;
-        self.last_end_ns = times.ended_ns;
+        self.last_end_ns = ended.ended_ns;
+        if let Some((ok, _)) = self.by_request.get_mut(ended.request as usize) {
+            *ok += 1;
+        }
+        if self.rows.wanted() {
+            self.rows.offer(row(&ended, None));
+        }
     }
 
-    pub(super) fn failed(&mut self, failure: Failure, now_ns: u64) {
+    pub(super) fn failed(&mut self, failure: Failure, ended: Ended) {
         count(&mut self.failures, failure);
-        if let Failure::Status(status) = failure {
-            *self.wrong_statuses.entry(status).or_default() += 1;
+        match failure {
+            Failure::Status(status) => *self.wrong_statuses.entry(status).or_default() += 1,
+            Failure::Unanswered => {
+                self.unanswered.saturating_record(ended.ended_ns.saturating_sub(ended.intended_ns));
+            }
+            _ => {}
         }
         self.interval_failed += 1;
         self.failures_in_a_row += 1;
         self.last_failure = Some(failure);
-        self.last_end_ns = now_ns;
+        self.last_end_ns = ended.ended_ns;
+        if let Some((_, failed)) = self.by_request.get_mut(ended.request as usize) {
+            *failed += 1;
+        }
+        if self.rows.wanted() {
+            self.rows.offer(row(&ended, Some(failure.kind())));
+        }
     }
 
     /// Why going on is hopeless, if it is.
     pub(super) fn hopeless(&self, bounds: &GiveUp, now_ns: u64) -> Option<String> {
-        let last = || self.last_failure.map_or(String::new(), |failure| format!("; the last {}", failure.sentence()));
+        let words = || self.tls_trouble.as_ref().map_or(String::new(), |words| format!(": {words}"));
+        let last = || match self.last_failure {
+            Some(Failure::Tls) => format!("; the last {}{}", Failure::Tls.sentence(), words()),
+            Some(failure) => format!("; the last {}", failure.sentence()),
+            None => String::new(),
+        };
         if self.failures_in_a_row >= bounds.failures_in_a_row {
             return Some(format!("{} requests in a row failed{}", self.failures_in_a_row, last()));
         }
@@ -140,25 +237,98 @@ impl Tally {
         Some(format!("no correct answer for {:.1} s{}", silence_ns as f64 / 1e9, last()))
     }
 
-    /// Hands out the interval under way, merges it into the total and begins the next.
-    pub(super) fn end_interval(&mut self, now_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<()> {
+    /// Hands out the interval under way, merges it into the total and begins the next. The first of the stop
+    /// conditions that held over it, in words.
+    pub(super) fn end_interval(
+        &mut self,
+        now: Now,
+        stop: &[Condition],
+        on_interval: &mut dyn FnMut(Interval<'_>),
+    ) -> Result<Option<String>> {
         on_interval(Interval {
             start_ns: self.interval_start_ns,
-            end_ns: now_ns,
+            end_ns: now.ns,
             service: &self.interval,
-            response: None,
+            response: self.open.as_ref().map(|open| &open.interval),
             ok: self.interval_ok,
             failed: self.interval_failed,
-            bytes_received: 0,
-            open_connections: 0,
-            queue: 0,
+            bytes_received: self.bytes_received - self.interval_received,
+            open_connections: now.open_connections,
+            queue: now.queue,
         });
-        self.total
-            .add(&self.interval)
-            .map_err(|cause| Error::bug(format!("histograms of one phase differ: {cause}")))?;
+        let met = self.met(now, stop);
+        let differ = |cause| Error::bug(format!("histograms of one phase differ: {cause}"));
+        self.total.add(&self.interval).map_err(differ)?;
         self.interval.reset();
-        (self.interval_ok, self.interval_failed, self.interval_start_ns) = (0, 0, now_ns);
-        Ok(())
+        if let Some(open) = &mut self.open {
+            open.response.add(&open.interval).map_err(differ)?;
+            open.interval.reset();
+            open.interval_offered = now.offered.unwrap_or(0);
+        }
+        (self.interval_ok, self.interval_failed, self.interval_start_ns) = (0, 0, now.ns);
+        self.interval_received = self.bytes_received;
+        Ok(met)
+    }
+
+    fn met(&self, now: Now, stop: &[Condition]) -> Option<String> {
+        let span_ns = now.ns.saturating_sub(self.interval_start_ns);
+        // The rest of a phase is no interval to judge.
+        if stop.is_empty() || span_ns < JUDGED_NS_MIN {
+            return None;
+        }
+        let span = IntervalFigures { tally: self, offered: now.offered, span_s: span_ns as f64 / 1e9 };
+        stop.iter().find_map(|condition| {
+            let (holds, value) = condition.judge(&span)?;
+            holds.then(|| format!("the stop condition {condition} held ({})", condition.show(value)))
+        })
+    }
+}
+
+/// Intervals shorter than half a second are judged by no condition.
+const JUDGED_NS_MIN: u64 = 500_000_000;
+
+/// The interval under way, as conditions see it.
+struct IntervalFigures<'a> {
+    tally: &'a Tally,
+    offered: Option<u64>,
+    span_s: f64,
+}
+
+impl Measured for IntervalFigures<'_> {
+    fn time_ms(&self, time: Time, statistic: Statistic) -> Option<f64> {
+        let open = self.tally.open.as_ref();
+        let histogram = match (time, open) {
+            (Time::Service, _) | (Time::Usual, None) => &self.tally.interval,
+            (Time::Response | Time::Usual, Some(open)) => &open.interval,
+            (Time::Response, None) => return None,
+        };
+        super::outcome::statistic_ms(histogram, statistic)
+    }
+
+    fn failed_of(&self) -> (u64, u64) {
+        (self.tally.interval_failed, self.tally.interval_ok + self.tally.interval_failed)
+    }
+
+    fn rate_of(&self) -> (f64, Option<f64>) {
+        let before = self.tally.open.as_ref().map_or(0, |open| open.interval_offered);
+        let offered = self.offered.map(|offered| offered.saturating_sub(before) as f64 / self.span_s);
+        (self.tally.interval_ok as f64 / self.span_s, offered)
+    }
+}
+
+fn row(ended: &Ended, failure: Option<&'static str>) -> Row {
+    let Ended { intended_ns, started_ns, connected_ns, first_byte_ns, ended_ns, .. } = *ended;
+    Row {
+        intended_ns,
+        started_ns,
+        connected_ns: connected_ns.clamp(started_ns, ended_ns),
+        first_byte_ns: if first_byte_ns == 0 { ended_ns } else { first_byte_ns.min(ended_ns) },
+        ended_ns,
+        body_bytes: ended.body_bytes,
+        request: ended.request,
+        connection: ended.connection,
+        status: ended.status,
+        failure,
     }
 }
 
@@ -172,6 +342,9 @@ fn count(failures: &mut Failures, failure: Failure) {
         Failure::Timeout => &mut failures.timeout,
         Failure::Ports => &mut failures.ports,
         Failure::Protocol => &mut failures.protocol,
+        Failure::Check => &mut failures.check,
+        Failure::Tls => &mut failures.tls,
+        Failure::Unanswered => &mut failures.unanswered,
     } += 1;
 }
 
@@ -185,22 +358,40 @@ fn histogram(max_ns: u64) -> Result<Histogram<u64>> {
 mod tests {
     use super::*;
 
-    fn times(started_ns: u64, ended_ns: u64) -> Times {
-        Times { intended_ns: started_ns, started_ns, ended_ns }
+    fn tally(start_ns: u64, rate_end_ns: u64) -> Tally {
+        Tally::new(start_ns, rate_end_ns, 1_000_000, 1, Rows::new(0, 1)).unwrap()
+    }
+
+    fn ended(started_ns: u64, ended_ns: u64) -> Ended {
+        Ended {
+            intended_ns: started_ns,
+            started_ns,
+            connected_ns: 0,
+            first_byte_ns: 0,
+            ended_ns,
+            request: 0,
+            connection: 0,
+            status: 200,
+            body_bytes: 0,
+        }
+    }
+
+    fn at(ns: u64) -> Now {
+        Now { ns, open_connections: 1, queue: 0, offered: None }
     }
 
     #[test]
     fn intervals_leave_no_gap_and_add_up_to_the_total() {
-        let mut tally = Tally::new(100, u64::MAX, 1_000_000, false).unwrap();
+        let mut tally = tally(100, u64::MAX);
         let mut merged = tally.total.clone();
         let mut spans = Vec::new();
         for round in 1..=3u64 {
             for n in 1..=round * 10 {
-                tally.answered(times(0, n * 777));
+                tally.answered(ended(0, n * 777));
             }
-            tally.failed(Failure::Short, 1);
+            tally.failed(Failure::Short, ended(0, 1));
             tally
-                .end_interval(1000 * round, &mut |interval| {
+                .end_interval(at(1000 * round), &[], &mut |interval| {
                     merged.add(interval.service).unwrap();
                     spans.push((interval.start_ns, interval.end_ns, interval.ok, interval.failed));
                 })
@@ -209,31 +400,32 @@ mod tests {
         assert_eq!(spans, [(100, 1000, 10, 1), (1000, 2000, 20, 1), (2000, 3000, 30, 1)]);
         assert_eq!(merged, tally.total);
         assert_eq!(tally.total.len(), tally.ok);
+        assert_eq!(tally.by_request, [(60, 3)]);
     }
 
     #[test]
     fn answers_after_the_planned_end_count_but_not_for_the_rate() {
-        let mut tally = Tally::new(0, 1000, 1_000_000, false).unwrap();
-        tally.answered(times(0, 1000));
-        tally.answered(times(900, 1001));
+        let mut tally = tally(0, 1000);
+        tally.answered(ended(0, 1000));
+        tally.answered(ended(900, 1001));
         assert_eq!((tally.ok, tally.rate_ok), (2, 1));
     }
 
     #[test]
     fn hopeless_after_failures_in_a_row_or_silence_and_a_correct_answer_resets_both() {
         let bounds = GiveUp { failures_in_a_row: 3, silence_ns: 1000 };
-        let mut tally = Tally::new(0, u64::MAX, 1_000_000, false).unwrap();
-        tally.failed(Failure::Status(503), 1);
-        tally.failed(Failure::Status(404), 2);
+        let mut tally = tally(0, u64::MAX);
+        tally.failed(Failure::Status(503), ended(0, 1));
+        tally.failed(Failure::Status(404), ended(0, 2));
         assert_eq!(tally.hopeless(&bounds, 3), None);
-        tally.answered(times(3, 500));
+        tally.answered(ended(3, 500));
         assert_eq!(tally.hopeless(&bounds, 9999), None, "nothing was asked since");
-        tally.begun(500, 500);
-        tally.failed(Failure::Short, 501);
+        tally.begun(500, 500, 500);
+        tally.failed(Failure::Short, ended(500, 501));
         assert_eq!(tally.hopeless(&bounds, 1499), None);
         assert_eq!(tally.hopeless(&bounds, 1500).unwrap(), "no correct answer for 0.0 s; the last got a short answer");
-        tally.failed(Failure::Refused, 502);
-        tally.failed(Failure::Status(503), 503);
+        tally.failed(Failure::Refused, ended(500, 502));
+        tally.failed(Failure::Status(503), ended(500, 503));
         assert_eq!(
             tally.hopeless(&bounds, 504).unwrap(),
             "3 requests in a row failed; the last was answered with status 503"
@@ -243,11 +435,47 @@ mod tests {
     }
 
     #[test]
-    fn response_time_runs_from_the_intended_start() {
-        let mut tally = Tally::new(0, u64::MAX, 1_000_000, true).unwrap();
-        tally.answered(Times { intended_ns: 100, started_ns: 500, ended_ns: 600 });
-        tally.end_interval(600, &mut |_| {}).unwrap();
-        assert_eq!(tally.total.max(), 100);
-        assert_eq!(tally.response.unwrap().max(), 500);
+    fn response_time_runs_from_the_intended_start_and_lag_is_not_waiting() {
+        let mut tally = tally(0, u64::MAX).with_open_model().unwrap();
+        tally.begun(100, 450, 500);
+        tally.answered(Ended { intended_ns: 100, ..ended(500, 600) });
+        let mut response = 0;
+        tally.end_interval(at(600), &[], &mut |interval| response = interval.response.unwrap().max()).unwrap();
+        let open = tally.open.unwrap();
+        assert_eq!((tally.total.max(), response, open.response.max()), (100, 500, 500));
+        assert_eq!((open.lag.max(), tally.queued), (50, 1), "the connection was free for 50 ns only");
+    }
+
+    #[test]
+    fn stop_conditions_are_judged_over_whole_intervals() {
+        let stop = ["failed>10%".parse().unwrap()];
+        let mut tally = tally(0, u64::MAX);
+        tally.failed(Failure::Check, ended(0, 1));
+        assert_eq!(tally.end_interval(at(1000), &stop, &mut |_| {}).unwrap(), None, "too short");
+        tally.failed(Failure::Check, ended(0, 1));
+        tally.answered(ended(0, 1));
+        let met = tally.end_interval(at(1_000_001_000), &stop, &mut |_| {}).unwrap().unwrap();
+        assert_eq!(met, "the stop condition failed>10% held (50 %)");
+        assert_eq!(tally.end_interval(at(2_000_001_000), &stop, &mut |_| {}).unwrap(), None);
+    }
+
+    #[test]
+    fn kinds_have_the_names_of_the_outcome() {
+        for failure in [
+            Failure::Status(1),
+            Failure::Short,
+            Failure::Refused,
+            Failure::Reset,
+            Failure::Timeout,
+            Failure::Ports,
+            Failure::Protocol,
+            Failure::Check,
+            Failure::Tls,
+            Failure::Unanswered,
+        ] {
+            let mut failures = Failures::default();
+            count(&mut failures, failure);
+            assert_eq!(failures.describe(), format!("1 {}", failure.kind()));
+        }
     }
 }

@@ -1,0 +1,292 @@
+//! One phase on several threads that share nothing: each has its part of the connections and of the arrivals. Their
+//! intervals and outcomes are merged; histograms merge exactly.
+
+use super::outcome::{End, Failures, Interval, Outcome, Row};
+use super::{Control, Part, Plan, drive, drive_part};
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use hdrhistogram::Histogram;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// How often the counters of the threads are summed up and a stop is passed on.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What a thread has to say.
+enum Message {
+    Interval { number: u64, last: bool, interval: Owned },
+    Done(Result<Outcome>),
+}
+
+/// An interval that outlives its thread's turn.
+struct Owned {
+    start_ns: u64,
+    end_ns: u64,
+    service: Histogram<u64>,
+    response: Option<Histogram<u64>>,
+    ok: u64,
+    failed: u64,
+    bytes_received: u64,
+    open_connections: u64,
+    queue: u64,
+}
+
+/// Runs the phase on `threads` threads, each pinned to the next of `cpus`, round and round; on the calling thread where
+/// it is one and no CPU is named.
+///
+/// As [`drive`](super::drive) otherwise. More threads than connections are of no use and not started.
+///
+/// # Errors
+/// As [`drive`](super::drive); the first thread that cannot go on stops the others.
+pub fn drive_threads(
+    plan: &Plan,
+    clock: Clock,
+    control: &Control,
+    threads: u32,
+    cpus: &[u32],
+    on_interval: &mut dyn FnMut(Interval<'_>),
+) -> Result<Outcome> {
+    let threads = threads.min(plan.work.schedule.connections_max()).max(1);
+    if threads == 1 && cpus.is_empty() {
+        return drive(plan, clock, control, on_interval);
+    }
+    let controls: Vec<Control> = (0..threads).map(|_| Control::default()).collect();
+    let start_ns = clock.now_ns();
+    let (sender, receiver) = channel();
+    std::thread::scope(|scope| {
+        for (index, own) in controls.iter().enumerate() {
+            let part = Part { index: index as u32, count: threads, start_ns };
+            let cpu = cpus.get(index % cpus.len().max(1)).copied();
+            let sender = sender.clone();
+            scope.spawn(move || run(plan, part, cpu, clock, own, &sender));
+        }
+        drop(sender);
+        Collector::new(threads as usize, control, &controls).collect(&receiver, on_interval)
+    })
+}
+
+fn run(plan: &Plan, part: Part, cpu: Option<u32>, clock: Clock, control: &Control, sender: &Sender<Message>) {
+    if let Some(cpu) = cpu {
+        let mut set = CpuSet::new();
+        set.set(cpu as usize);
+        // A CPU that is gone: the thread runs where it may.
+        let _ = sched_setaffinity(None, &set);
+    }
+    let mut held: Option<(u64, Owned)> = None;
+    let mut number = 0;
+    let outcome = drive_part(plan, part, clock, control, &mut |interval| {
+        // The last interval is known only by what follows it.
+        if let Some((number, interval)) = held.take() {
+            let _ = sender.send(Message::Interval { number, last: false, interval });
+        }
+        held = Some((number, Owned::of(&interval)));
+        number += 1;
+    });
+    if let Some((number, interval)) = held {
+        let _ = sender.send(Message::Interval { number, last: true, interval });
+    }
+    // Nobody listens only where the collector is gone, and then nobody wants it.
+    let _ = sender.send(Message::Done(outcome));
+}
+
+impl Owned {
+    fn of(interval: &Interval<'_>) -> Self {
+        Self {
+            start_ns: interval.start_ns,
+            end_ns: interval.end_ns,
+            service: interval.service.clone(),
+            response: interval.response.cloned(),
+            ok: interval.ok,
+            failed: interval.failed,
+            bytes_received: interval.bytes_received,
+            open_connections: interval.open_connections,
+            queue: interval.queue,
+        }
+    }
+
+    fn add(&mut self, other: &Self) -> Result<()> {
+        self.start_ns = self.start_ns.min(other.start_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+        merge(&mut self.service, &other.service)?;
+        merge_some(&mut self.response, other.response.as_ref())?;
+        self.ok += other.ok;
+        self.failed += other.failed;
+        self.bytes_received += other.bytes_received;
+        self.open_connections += other.open_connections;
+        self.queue += other.queue;
+        Ok(())
+    }
+
+    fn hand_out(&self, on_interval: &mut dyn FnMut(Interval<'_>)) {
+        on_interval(Interval {
+            start_ns: self.start_ns,
+            end_ns: self.end_ns,
+            service: &self.service,
+            response: self.response.as_ref(),
+            ok: self.ok,
+            failed: self.failed,
+            bytes_received: self.bytes_received,
+            open_connections: self.open_connections,
+            queue: self.queue,
+        });
+    }
+}
+
+/// Merges what the threads say.
+struct Collector<'a> {
+    threads: usize,
+    whole: &'a Control,
+    parts: &'a [Control],
+    /// Intervals that not all threads have delivered, with how many have.
+    open: BTreeMap<u64, (usize, Owned)>,
+    outcome: Option<Outcome>,
+    trouble: Option<Error>,
+    done: usize,
+}
+
+impl<'a> Collector<'a> {
+    fn new(threads: usize, whole: &'a Control, parts: &'a [Control]) -> Self {
+        Self { threads, whole, parts, open: BTreeMap::new(), outcome: None, trouble: None, done: 0 }
+    }
+
+    fn collect(mut self, receiver: &Receiver<Message>, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
+        while self.done < self.threads {
+            match receiver.recv_timeout(LOOK_EVERY) {
+                Ok(message) => self.take(message, on_interval)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                // A thread that panicked says nothing; the scope passes its panic on.
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.publish();
+        }
+        for (_, interval) in std::mem::take(&mut self.open).into_values() {
+            interval.hand_out(on_interval);
+        }
+        match (self.trouble, self.outcome) {
+            (Some(trouble), _) => Err(trouble),
+            (None, Some(mut outcome)) => {
+                outcome.rows.sort_by_key(|row: &Row| (row.started_ns, row.ended_ns));
+                Ok(outcome)
+            }
+            (None, None) => Err(Error::bug("no thread of the load engine came to an end")),
+        }
+    }
+
+    fn publish(&self) {
+        let sum = |count: fn(&Control) -> u64| self.parts.iter().map(count).sum();
+        self.whole.publish(sum(Control::ok), sum(Control::failed), sum(Control::open_connections));
+        if self.whole.is_stopped() {
+            self.parts.iter().for_each(Control::stop);
+        }
+    }
+
+    fn take(&mut self, message: Message, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<()> {
+        match message {
+            Message::Interval { number, last, interval } => {
+                // The rest at the end joins the last whole interval that is still open, or stands for itself.
+                let number =
+                    if last { number.min(self.open.keys().next_back().map_or(number, |n| *n)) } else { number };
+                match self.open.get_mut(&number) {
+                    Some((delivered, sum)) => {
+                        *delivered += usize::from(!last);
+                        sum.add(&interval)?;
+                    }
+                    None => {
+                        self.open.insert(number, (usize::from(!last), interval));
+                    }
+                }
+                self.hand_out_complete(on_interval);
+            }
+            Message::Done(Ok(outcome)) => {
+                self.done += 1;
+                let early = outcome.ended != End::Done;
+                match &mut self.outcome {
+                    None => self.outcome = Some(outcome),
+                    Some(sum) => add(sum, outcome)?,
+                }
+                // One that gave up, or met a stop condition, ends the phase for all.
+                if early {
+                    self.parts.iter().for_each(Control::stop);
+                }
+            }
+            Message::Done(Err(error)) => {
+                self.done += 1;
+                self.trouble.get_or_insert(error);
+                self.parts.iter().for_each(Control::stop);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands out, in order, what all threads have delivered.
+    fn hand_out_complete(&mut self, on_interval: &mut dyn FnMut(Interval<'_>)) {
+        while let Some(entry) = self.open.first_entry().filter(|entry| entry.get().0 == self.threads) {
+            entry.remove().1.hand_out(on_interval);
+        }
+    }
+}
+
+fn merge(sum: &mut Histogram<u64>, other: &Histogram<u64>) -> Result<()> {
+    sum.add(other).map_err(|cause| Error::bug(format!("histograms of two threads differ: {cause}")))
+}
+
+fn merge_some(sum: &mut Option<Histogram<u64>>, other: Option<&Histogram<u64>>) -> Result<()> {
+    match (sum, other) {
+        (Some(sum), Some(other)) => merge(sum, other),
+        _ => Ok(()),
+    }
+}
+
+/// Adds one thread's outcome to another's.
+fn add(sum: &mut Outcome, other: Outcome) -> Result<()> {
+    sum.start_ns = sum.start_ns.min(other.start_ns);
+    sum.elapsed_ns = sum.elapsed_ns.max(other.elapsed_ns);
+    sum.requests += other.requests;
+    sum.ok += other.ok;
+    add_failures(&mut sum.failures, &other.failures);
+    sum.rate_ok += other.rate_ok;
+    sum.rate_span_ns = sum.rate_span_ns.max(other.rate_span_ns);
+    merge(&mut sum.service, &other.service)?;
+    merge_some(&mut sum.response, other.response.as_ref())?;
+    merge_some(&mut sum.lag, other.lag.as_ref())?;
+    sum.offered = sum.offered.zip(other.offered).map(|(a, b)| a + b);
+    sum.queued += other.queued;
+    // Not at the same moment, perhaps: an upper bound.
+    sum.queue_max += other.queue_max;
+    merge(&mut sum.unanswered, &other.unanswered)?;
+    sum.in_flight += other.in_flight;
+    sum.connections_asked += other.connections_asked;
+    sum.connections_opened += other.connections_opened;
+    sum.connections_open_max += other.connections_open_max;
+    for (into, from) in sum.by_request.iter_mut().zip(&other.by_request) {
+        (into.0, into.1) = (into.0 + from.0, into.1 + from.1);
+    }
+    sum.rows.extend(other.rows);
+    sum.tls_trouble = sum.tls_trouble.take().or(other.tls_trouble);
+    sum.bytes_sent += other.bytes_sent;
+    sum.bytes_received += other.bytes_received;
+    for (status, count) in other.wrong_statuses {
+        *sum.wrong_statuses.entry(status).or_default() += count;
+    }
+    if matches!(sum.ended, End::Done | End::Stopped) && other.ended != End::Done {
+        sum.ended = other.ended;
+    }
+    sum.cpu_ns += other.cpu_ns;
+    sum.threads += other.threads;
+    Ok(())
+}
+
+fn add_failures(sum: &mut Failures, other: &Failures) {
+    sum.status += other.status;
+    sum.short += other.short;
+    sum.refused += other.refused;
+    sum.reset += other.reset;
+    sum.timeout += other.timeout;
+    sum.ports += other.ports;
+    sum.protocol += other.protocol;
+    sum.check += other.check;
+    sum.tls += other.tls;
+    sum.unanswered += other.unanswered;
+}

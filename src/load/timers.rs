@@ -1,0 +1,58 @@
+//! Moments at which something is to be looked at again: rests that end, bytes that may go, waits that are over.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What is due on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Due {
+    /// It has rested or thought, and is free for a request.
+    Free,
+    /// It may send on.
+    Send,
+    /// It may read on.
+    Receive,
+    /// It has waited long enough for `100 Continue`.
+    Continue,
+}
+
+/// Moments and connections, the earliest first. Nothing is taken back: who is woken looks whether it still matters.
+#[derive(Debug, Default)]
+pub(super) struct Timers(BinaryHeap<Reverse<(u64, usize, Due)>>);
+
+impl Timers {
+    pub(super) fn set(&mut self, at_ns: u64, index: usize, due: Due) {
+        self.0.push(Reverse((at_ns, index, due)));
+    }
+
+    /// The next moment; `u64::MAX` where there is none.
+    #[inline]
+    pub(super) fn next_ns(&self) -> u64 {
+        self.0.peek().map_or(u64::MAX, |Reverse((at_ns, _, _))| *at_ns)
+    }
+
+    /// What is due now, one by one.
+    #[inline]
+    pub(super) fn pop(&mut self, now_ns: u64) -> Option<(usize, Due)> {
+        if self.next_ns() > now_ns {
+            return None;
+        }
+        self.0.pop().map(|Reverse((_, index, due))| (index, due))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_comes_first_and_none_too_early() {
+        let mut timers = Timers::default();
+        assert_eq!((timers.next_ns(), timers.pop(u64::MAX)), (u64::MAX, None));
+        timers.set(20, 1, Due::Free);
+        timers.set(10, 2, Due::Send);
+        assert_eq!((timers.next_ns(), timers.pop(9)), (10, None));
+        assert_eq!(timers.pop(10), Some((2, Due::Send)));
+        assert_eq!((timers.pop(19), timers.pop(25)), (None, Some((1, Due::Free))));
+    }
+}
