@@ -206,9 +206,7 @@ impl Doubt {
             Self::DriverThresholds { phase, tool, code } => {
                 format!("{tool} ended with exit code {code} in {phase}: thresholds of its own were crossed")
             }
-            Self::DriverNotRead { phase } => {
-                format!("what the driver of {phase} printed was not read: its requests and times are not known")
-            }
+            Self::DriverNotRead { phase } => format!("what the driver of {phase} printed was not read"),
             Self::LimitNotSeen { limit_bytes, heap_bytes_max } => format!(
                 "the JVM does not see its limit: it may use a heap of {} under a limit of {}",
                 Bytes(*heap_bytes_max),
@@ -277,7 +275,7 @@ impl Doubt {
                 "read which in the driver's log in the archive; what was weighed does not depend on them"
             }
             Self::DriverNotRead { .. } => {
-                "let it print the report of wrk, ab, oha, k6, h2load or Hyperfoil; what it did print is in its log"
+                "its requests and times are unknown; let it print the report of wrk, ab, oha, k6, h2load or Hyperfoil"
             }
             Self::LimitNotSeen { .. } => {
                 "set `-Xmx`, or look at `java -Xlog:os+container=trace -version` under the limit"

@@ -28,21 +28,29 @@ pub(super) fn times(phase: &PhaseRecord) -> Option<Times> {
     Some(phase.driver.as_ref()?.reported.as_ref()?.times_ms)
 }
 
-/// One sentence for a phase that was driven: whose figures they are.
-pub(super) fn note(phase: &PhaseRecord) -> Option<String> {
-    let driver = phase.driver.as_ref()?;
-    let name = &phase.name;
-    Some(match &driver.reported {
-        None => format!("{name} was driven from outside; what its driver printed was not read."),
-        Some(reported) => {
-            let tool = reported.tool.name();
-            let times = match reported.timing {
-                Timing::Service => "service times, from the actual start",
-                Timing::Response => "response times, from the intended start",
-            };
-            format!("{name} was driven by {tool}: requests, rate and times are its own words, the times {times}.")
+/// A sentence for each way in which phases were driven: whose figures they are.
+pub(super) fn notes(phases: &[PhaseRecord]) -> Vec<String> {
+    let mut found: Vec<(Vec<&str>, String)> = Vec::new();
+    for phase in phases {
+        let Some(driver) = &phase.driver else { continue };
+        let sentence = sentence(driver);
+        match found.iter_mut().find(|(_, known)| *known == sentence) {
+            Some((names, _)) => names.push(&phase.name),
+            None => found.push((vec![&phase.name], sentence)),
         }
-    })
+    }
+    found.into_iter().map(|(names, sentence)| format!("{}: {sentence}", names.join(", "))).collect()
+}
+
+fn sentence(driver: &DriverRecord) -> String {
+    let Some(reported) = &driver.reported else {
+        return "driven from outside; what the driver printed was not read.".to_owned();
+    };
+    let times = match reported.timing {
+        Timing::Service => "service times, from the actual start",
+        Timing::Response => "response times, from the intended start",
+    };
+    format!("driven by {}, whose words requests, rate and times are; the times are {times}.", reported.tool.name())
 }
 
 #[cfg(test)]
@@ -89,8 +97,11 @@ mod tests {
 
     #[test]
     fn a_note_says_whose_words_they_are() {
-        let note = note(&phase(Some(Reported { timing: Timing::Response, tool: Tool::Wrk2, ..reported() }))).unwrap();
-        assert!(note.starts_with("steady was driven by wrk2") && note.contains("intended start"), "{note}");
-        assert_eq!(super::note(&PhaseRecord::default()), None);
+        let wrk = || phase(Some(reported()));
+        let corrected = phase(Some(Reported { timing: Timing::Response, tool: Tool::Wrk2, ..reported() }));
+        let notes = notes(&[wrk(), PhaseRecord::default(), corrected, wrk()]);
+        let [wrk, wrk2] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(wrk.starts_with("steady, steady: driven by wrk,") && wrk.contains("actual start"), "{wrk}");
+        assert!(wrk2.starts_with("steady: driven by wrk2,") && wrk2.contains("intended start"), "{wrk2}");
     }
 }

@@ -107,7 +107,7 @@ pub(super) fn load(trial: &Trial) -> Table {
     if trial.phases.iter().any(|phase| phase.model == "closed") {
         notes.push("Closed model: the times are service times, from the actual start to the last byte.".to_owned());
     }
-    notes.extend(trial.phases.iter().filter_map(drivers::note));
+    notes.extend(drivers::notes(&trial.phases));
     notes.extend(costs(trial));
     Table {
         title: "load, times in ms".to_owned(),
