@@ -119,7 +119,7 @@ fn failed(release: u32, driver: &str, says: &[&str]) -> Trial {
     let ran = run(release, driver, "").run().expect(2).says(says);
     let trial = ran.trial();
     assert_eq!((trial.outcome, mark_names(&trial)), (Outcome::Aborted, vec!["start"]));
-    assert_eq!(phase(&trial, "steady").ok, 0);
+    assert_eq!(phase(&trial, "steady").model, "driver");
     assert_eq!(trial.end.as_ref().unwrap().cause, "as_asked");
     trial
 }
@@ -148,6 +148,32 @@ fn a_driver_that_does_not_end_is_ended_with_all_it_started() {
         assert!((0.4..20.0).contains(&steady.seconds), "{steady:?}");
         assert!(steady.cut_short.is_some() && steady.driver.as_ref().unwrap().exit_code.is_none(), "{steady:?}");
         assert_eq!(left(&sleep), [""; 0]);
+    }
+}
+
+/// A driver that says what the tool said in a sample, and ends with this code.
+fn saying(sample: &str, code: i32) -> String {
+    format!("\"cat '{}/tests/samples/drivers/{sample}'; exit {code}\"", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn thresholds_of_k6_are_a_doubt_and_no_failure() {
+    for release in newest() {
+        let trial = run(release, &saying("k6-threshold.txt", 99), "").run().expect(0).trial();
+        assert_eq!((trial.outcome, phase(&trial, "steady").ok), (Outcome::Completed, 24_063));
+        let crossed = |doubt: &Doubt| matches!(doubt, Doubt::DriverThresholds { code: 99, .. });
+        assert!(doubts(&trial, crossed), "{:?}", trial.doubts);
+        // Any other code means that k6 itself failed, whatever it printed.
+        failed(release, &saying("k6-threshold.txt", 107), &["error: the driver failed: exit code 107"]);
+    }
+}
+
+#[test]
+fn a_driver_that_got_no_answer_says_nothing_of_the_subject() {
+    for release in newest() {
+        let says = ["error: not one of 10 requests in phase steady was answered correctly: 10 refused"];
+        let trial = run(release, &saying("oha-refused.txt", 0), "").run().expect(3).says(&says).trial();
+        assert_eq!((trial.outcome, phase(&trial, "steady").failed.refused), (Outcome::SubjectFailed, 10));
     }
 }
 
