@@ -67,6 +67,20 @@ pub enum Doubt {
         /// Why.
         why: String,
     },
+    /// The program that drove the load ended with a code by which it says that its own targets were missed.
+    DriverThresholds {
+        /// The phase affected.
+        phase: String,
+        /// Name of the tool.
+        tool: String,
+        /// Its exit code.
+        code: i32,
+    },
+    /// What the program that drove the load printed is no report that is known.
+    DriverNotRead {
+        /// The phase affected.
+        phase: String,
+    },
     /// The JVM sized itself for more memory than its limit.
     LimitNotSeen {
         /// The limit in force.
@@ -177,12 +191,7 @@ impl Doubt {
                 steal_share * 100.0
             ),
             Self::GeneratorSaturated { phase, cpu_share, subject_share } => {
-                let subject = subject_share.map(|s| format!(", the subject {:.0} % of its own", s * 100.0));
-                format!(
-                    "the load generator may be the limit: in {phase} it used {:.0} % of its CPU{}",
-                    cpu_share * 100.0,
-                    subject.unwrap_or_default()
-                )
+                saturated(phase, *cpu_share, *subject_share)
             }
             Self::SharedCpus => "subject and load generator share their CPUs".to_owned(),
             Self::CollectorByCpus { cpus, cores, collector } => {
@@ -194,6 +203,10 @@ impl Doubt {
                 format!("{} of {} requests failed in {phase}: {kinds}", grouped(*failed), grouped(*requests))
             }
             Self::CutShort { phase, why } => format!("{phase} ended early: {why}"),
+            Self::DriverThresholds { phase, tool, code } => {
+                format!("{tool} ended with exit code {code} in {phase}: thresholds of its own were crossed")
+            }
+            Self::DriverNotRead { phase } => format!("what the driver of {phase} printed was not read"),
             Self::LimitNotSeen { limit_bytes, heap_bytes_max } => format!(
                 "the JVM does not see its limit: it may use a heap of {} under a limit of {}",
                 Bytes(*heap_bytes_max),
@@ -258,6 +271,12 @@ impl Doubt {
                 "look at the subject's log in the archive; check `--url` and `--expect-status`"
             }
             Self::CutShort { .. } => "its figures cover less work than planned; do not compare them",
+            Self::DriverThresholds { .. } => {
+                "read which in the driver's log in the archive; what was weighed does not depend on them"
+            }
+            Self::DriverNotRead { .. } => {
+                "its requests and times are unknown; let it print the report of wrk, ab, oha, k6, h2load or Hyperfoil"
+            }
             Self::LimitNotSeen { .. } => {
                 "set `-Xmx`, or look at `java -Xlog:os+container=trace -version` under the limit"
             }
@@ -288,4 +307,13 @@ impl Doubt {
             Self::LogIncomplete { .. } => "free space in the archive's folder",
         }
     }
+}
+
+fn saturated(phase: &str, cpu_share: f64, subject_share: Option<f64>) -> String {
+    let subject = subject_share.map(|s| format!(", the subject {:.0} % of its own", s * 100.0));
+    format!(
+        "the load generator may be the limit: in {phase} it used {:.0} % of its CPU{}",
+        cpu_share * 100.0,
+        subject.unwrap_or_default()
+    )
 }

@@ -8,7 +8,9 @@ pub use account::{
     ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord,
     RegionRecord, RemainderRecord, ShareRecord, WouldReturn,
 };
-pub use phase::{Failures, Generator, PhaseRecord, Quantiles, SubjectWork};
+pub use phase::{
+    DriverRecord, Failures, Generator, PhaseRecord, Quantiles, Reported, SubjectWork, Times, Timing, Tool,
+};
 
 use crate::doubt::Doubt;
 use serde::{Deserialize, Serialize};

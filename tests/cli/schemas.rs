@@ -5,7 +5,7 @@ use crate::called::{ARCHIVES, folder, loadline, read, root};
 use crate::schema::Schema;
 use loadline::doubt::Doubt;
 use loadline::error::Result;
-use loadline::record::DoubtRecord;
+use loadline::record::{DoubtRecord, DriverRecord, Failures, Reported, Times, Timing, Tool};
 use loadline::scenario::{Scenario, parse};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -38,9 +38,26 @@ fn the_results_schema_describes_nothing_else() {
     // The sealed archive has every field of its time; accounts and the doubts about them came later.
     let mut accounted = document("archives/account");
     accounted["trials"][0]["marks"][0] = json!(made_up().mark);
+    accounted["trials"][0]["phases"][0]["driver"] = json!(driver());
     accounted["trials"][0]["doubts"] = doubts().into_iter().map(|doubt| json!(DoubtRecord::from(doubt))).collect();
     let full = [document("sealed/version-1"), accounted];
     assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0]);
+}
+
+/// A driver with all it can tell.
+fn driver() -> DriverRecord {
+    let times = Times { p50: Some(1.0), ..Times::default() };
+    let reported = Reported {
+        tool: Tool::K6,
+        requests: 10,
+        failed: Some(Failures { other: 1, ..Failures::default() }),
+        seconds: Some(2.0),
+        requests_per_s: Some(5.0),
+        times_ms: times,
+        timing: Timing::Service,
+        received_bytes: Some(100),
+    };
+    DriverRecord { command: "k6 run x.js".to_owned(), reported: Some(reported), ..DriverRecord::default() }
 }
 
 #[test]
@@ -128,6 +145,8 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::OutOfMemoryError { error: "java.lang.OutOfMemoryError: Java heap space".to_owned() },
         Doubt::SeveralJvms { pid: 1, others: vec![2] },
         Doubt::LogIncomplete { why: why() },
+        Doubt::DriverThresholds { phase: phase(), tool: "k6".to_owned(), code: 99 },
+        Doubt::DriverNotRead { phase: phase() },
     ]
 }
 
@@ -158,6 +177,8 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::OutOfMemoryError { .. } => 21,
         Doubt::SeveralJvms { .. } => 22,
         Doubt::LogIncomplete { .. } => 23,
+        Doubt::DriverThresholds { .. } => 24,
+        Doubt::DriverNotRead { .. } => 25,
     }
 }
 
@@ -249,6 +270,8 @@ fn what_is_right_is_right_for_both() {
         parsed(&text).unwrap_or_else(|error| panic!("{to}: {error}"));
     };
     check("name: plain", "name: 2021");
+    check("{same: steady}", "{driver: 'wrk -d 10s {url}/hello'}");
+    check("{same: steady}", "{driver: ./load.sh, within: 2m}");
     check("heap: 6m", "heap: 6MiB");
     check("heap: 6m", "heap: 6291456");
     check("heap: 6m", "heap: 1.5 g");
@@ -319,6 +342,10 @@ fn what_is_wrong_is_wrong_for_both() {
     check("nmt: off", "nmt: detail");
     check("within: 30s", "within: soon");
     check("connections: 25", "connections: 0");
+    check("{same: steady}", "{driver: ' '}");
+    check("{same: steady}", "{driver: ./load.sh, get: /x}");
+    check("{same: steady}", "{closed: {requests: 1}, get: /x, driver: ./load.sh}");
+    check("{same: steady}", "{within: 2m}");
     check("requests: 5000", "requests: 0");
     check("put: /x", "put: x");
     check("expect: 204", "expect: 20");
