@@ -24,6 +24,7 @@ impl Phase {
 /// What happens in a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "a scenario has a handful of phases, most of them work")]
 pub enum PhaseKind {
     /// The load engine works.
     Work(Work),

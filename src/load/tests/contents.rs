@@ -4,7 +4,6 @@ use super::*;
 use crate::scenario::{Checks, Pace};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::Read;
-use std::sync::{Arc, Mutex};
 
 /// Exactly `requests` on one connection, with the work changed.
 fn changed(
@@ -222,20 +221,15 @@ fn a_slow_sender_takes_its_time() {
 
 #[test]
 fn a_slow_reader_takes_its_time_and_holds_the_server_up() {
-    let written = Arc::new(Mutex::new(Vec::new()));
     let slow = |work: &mut Work| work.pace = Pace { send: None, receive: Some(Bytes(1 << 20)) };
-    let notes = Arc::clone(&written);
-    let (outcome, _) = changed(1, slow, move |exchange| {
-        let begun = std::time::Instant::now();
+    let (outcome, _) = changed(1, slow, |exchange| {
         exchange.say("HTTP/1.1 200 OK\r\nContent-Length: 4194304\r\n\r\n")?;
         // Far more than the send buffer of the kernel.
         exchange.stream.write_all(&vec![b'x'; 4 << 20])?;
-        notes.lock().unwrap().push(begun.elapsed());
         Ok(Next::Keep)
     });
     assert_eq!(outcome.ok, 1);
     assert!(outcome.service.min() >= 3_900_000_000, "4 MiB at 1 MiB/s: {}", outcome.service.min());
-    assert!(!written.lock().unwrap().is_empty());
 }
 
 #[test]
