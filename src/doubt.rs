@@ -67,6 +67,20 @@ pub enum Doubt {
         /// Why.
         why: String,
     },
+    /// The program that drove the load ended with a code by which it says that its own targets were missed.
+    DriverThresholds {
+        /// The phase affected.
+        phase: String,
+        /// Name of the tool.
+        tool: String,
+        /// Its exit code.
+        code: i32,
+    },
+    /// What the program that drove the load printed is no report that is known.
+    DriverNotRead {
+        /// The phase affected.
+        phase: String,
+    },
     /// The JVM sized itself for more memory than its limit.
     LimitNotSeen {
         /// The limit in force.
@@ -209,12 +223,7 @@ impl Doubt {
                 format!("noisy machine: during {phase} {:.1} % was stolen", steal_share * 100.0)
             }
             Self::GeneratorSaturated { phase, cpu_share, subject_share } => {
-                let subject = subject_share.map(|s| format!(", the subject {:.0} % of its own", s * 100.0));
-                format!(
-                    "the load generator may be the limit: in {phase} it used {:.0} % of its CPU{}",
-                    cpu_share * 100.0,
-                    subject.unwrap_or_default()
-                )
+                saturated(phase, *cpu_share, *subject_share)
             }
             Self::SharedCpus => "subject and load generator share their CPUs".to_owned(),
             Self::CollectorByCpus { cpus, cores, collector } => {
@@ -226,6 +235,10 @@ impl Doubt {
                 format!("{} of {} requests failed in {phase}: {kinds}", grouped(*failed), grouped(*requests))
             }
             Self::CutShort { phase, why } => format!("{phase} ended early: {why}"),
+            Self::DriverThresholds { phase, tool, code } => {
+                format!("{tool} ended with exit code {code} in {phase}: thresholds of its own were crossed")
+            }
+            Self::DriverNotRead { phase } => format!("what the driver of {phase} printed was not read"),
             Self::LimitNotSeen { limit_bytes, heap_bytes_max } => format!(
                 "the JVM does not see its limit: it may use a heap of {} under a limit of {}",
                 Bytes(*heap_bytes_max),
@@ -310,6 +323,12 @@ impl Doubt {
                 "check the URL and `--expect-status`; what a weighed server printed is in the archive"
             }
             Self::CutShort { .. } => "its figures cover less work than planned; do not compare them",
+            Self::DriverThresholds { .. } => {
+                "read which in the driver's log in the archive; what was weighed does not depend on them"
+            }
+            Self::DriverNotRead { .. } => {
+                "its requests and times are unknown; let it print the report of wrk, ab, oha, k6, h2load or Hyperfoil"
+            }
             Self::LimitNotSeen { .. } => {
                 "set `-Xmx`, or look at `java -Xlog:os+container=trace -version` under the limit"
             }
@@ -350,4 +369,13 @@ impl Doubt {
             }
         }
     }
+}
+
+fn saturated(phase: &str, cpu_share: f64, subject_share: Option<f64>) -> String {
+    let subject = subject_share.map(|s| format!(", the subject {:.0} % of its own", s * 100.0));
+    format!(
+        "the load generator may be the limit: in {phase} it used {:.0} % of its CPU{}",
+        cpu_share * 100.0,
+        subject.unwrap_or_default()
+    )
 }

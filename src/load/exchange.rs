@@ -5,7 +5,6 @@ use super::connection::{Connection, Doing, Watched, after_portion};
 use super::engine::{Engine, no_epoll};
 use super::link::{self, Dialled, Read, Trouble};
 use super::response::{Answer, Ending, Progress};
-use super::schedule::Arrival;
 use super::tally::{Ended, Failure};
 use super::timers::Due;
 use crate::error::Result;
@@ -70,7 +69,7 @@ impl Engine<'_> {
             let end = connection.sendable();
             let Some(link) = &mut connection.link else { return Ok(()) };
             let message = self.messages.get(connection.request);
-            let mut piece = &message.piece(&connection.own, connection.sent, &mut self.block)?[..];
+            let mut piece = message.piece(&connection.own, connection.sent, &mut self.block)?;
             let left = end - connection.sent;
             piece = &piece[..piece.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
             if let Some(portion) = self.portions.send {
@@ -290,18 +289,8 @@ impl Engine<'_> {
             return Ok(());
         }
         self.connections[index].free_ns = now_ns;
-        if !self.free.is_empty() {
-            // Others have been free for longer.
-            self.free.push_back(index);
-            return Ok(());
-        }
-        match self.course.arrivals.next(now_ns) {
-            Arrival::Due { intended_ns } => self.begin(index, intended_ns, now_ns),
-            Arrival::At(_) | Arrival::Done => {
-                self.free.push_back(index);
-                Ok(())
-            }
-        }
+        self.free.push_back(index);
+        Ok(())
     }
 
     /// Ends the request under way because its connection is of no use any more.

@@ -135,6 +135,14 @@ pub struct Failures {
     /// Due in an open model, but without an answer at the end of the drain.
     #[serde(default)]
     pub unanswered: u64,
+    /// Of a kind that was not told: only where an outside tool drove the load.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub other: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form serde asks for")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Failures {
@@ -144,7 +152,7 @@ impl Failures {
     }
 
     /// Kind and count, in the order of the fields.
-    pub fn kinds(&self) -> [(&'static str, u64); 10] {
+    pub fn kinds(&self) -> [(&'static str, u64); 11] {
         [
             ("wrong status", self.status),
             ("short", self.short),
@@ -156,6 +164,7 @@ impl Failures {
             ("failed check", self.check),
             ("TLS", self.tls),
             ("unanswered", self.unanswered),
+            ("unspecified", self.other),
         ]
     }
 

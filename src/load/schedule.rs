@@ -50,6 +50,7 @@ pub(super) struct Arrivals {
 }
 
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "one for each phase and thread")]
 enum Model {
     /// The next request starts when a connection is free.
     Closed,

@@ -17,7 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What a thread has to say.
 enum Message {
     Interval { number: u64, last: bool, interval: Owned },
-    Done(Result<Outcome>),
+    Done(Box<Result<Outcome>>),
 }
 
 /// An interval that outlives its thread's turn.
@@ -88,7 +88,7 @@ fn run(plan: &Plan, part: Part, cpu: Option<u32>, clock: Clock, control: &Contro
         let _ = sender.send(Message::Interval { number, last: true, interval });
     }
     // Nobody listens only where the collector is gone, and then nobody wants it.
-    let _ = sender.send(Message::Done(outcome));
+    let _ = sender.send(Message::Done(Box::new(outcome)));
 }
 
 impl Owned {
@@ -199,23 +199,24 @@ impl<'a> Collector<'a> {
                 }
                 self.hand_out_complete(on_interval);
             }
-            Message::Done(Ok(outcome)) => {
+            Message::Done(outcome) => {
                 self.done += 1;
-                let early = outcome.ended != End::Done;
-                match &mut self.outcome {
-                    None => self.outcome = Some(outcome),
-                    Some(sum) => add(sum, outcome)?,
-                }
-                // One that gave up, or met a stop condition, ends the phase for all.
-                if early {
-                    self.parts.iter().for_each(Control::stop);
-                }
+                self.finish(*outcome)?;
             }
-            Message::Done(Err(error)) => {
-                self.done += 1;
-                self.trouble.get_or_insert(error);
-                self.parts.iter().for_each(Control::stop);
-            }
+        }
+        Ok(())
+    }
+
+    /// One thread is done. One that gave up, met a stop condition or could not go on ends the phase for all.
+    fn finish(&mut self, outcome: Result<Outcome>) -> Result<()> {
+        let early = !matches!(&outcome, Ok(Outcome { ended: End::Done, .. }));
+        match (outcome, &mut self.outcome) {
+            (Err(error), _) => drop(self.trouble.get_or_insert(error)),
+            (Ok(outcome), None) => self.outcome = Some(outcome),
+            (Ok(outcome), Some(sum)) => add(sum, outcome)?,
+        }
+        if early {
+            self.parts.iter().for_each(Control::stop);
         }
         Ok(())
     }

@@ -11,7 +11,8 @@ pub use account::{
 };
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use phase::{
-    Ages, ConnectionsRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord, RequestRecord, SubjectWork,
+    Ages, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord, Reported,
+    RequestRecord, SubjectWork, Times, Timing, Tool,
 };
 
 use crate::doubt::Doubt;

@@ -1,6 +1,7 @@
 //! What one phase leaves behind: how much was asked, what was answered, how long it took, what it cost.
 
 pub use crate::load::Failures;
+pub use crate::load::external::{Reported, Times, Timing, Tool};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 pub struct PhaseRecord {
     /// As the scenario names it.
     pub name: String,
-    /// `closed` or `open`; `idle` where nothing is sent.
+    /// `closed` or `open`; `driver` where another program drove, `idle` where nothing is sent.
     pub model: String,
     /// Seconds from the command's start to the phase's.
     pub at_s: f64,
@@ -32,6 +33,9 @@ pub struct PhaseRecord {
     pub service_ms: Option<Quantiles>,
     /// The load generator itself.
     pub generator: Option<Generator>,
+    /// The program that drove the load instead of the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<DriverRecord>,
     /// The subject in this phase.
     pub subject: SubjectWork,
     /// Why it ended early, if it did.
@@ -193,6 +197,21 @@ pub struct Generator {
     /// Threads that drove.
     #[serde(default)]
     pub threads: Option<u32>,
+}
+
+/// An outside program that drove a phase. The counts of the phase are those it told.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DriverRecord {
+    /// The line `sh -c` was given.
+    pub command: String,
+    /// `None` where it did not end by itself.
+    pub exit_code: Option<i32>,
+    /// CPU time it used, all processes that ended.
+    pub cpu_s: Option<f64>,
+    /// The file in the trial's folder with all it printed.
+    pub log: Option<String>,
+    /// What it told; `None` where it could not be read, and then the counts of the phase are 0 for want of any.
+    pub reported: Option<Reported>,
 }
 
 /// The subject in one phase.

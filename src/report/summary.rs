@@ -3,6 +3,7 @@
 
 mod account;
 mod details;
+mod drivers;
 mod journey;
 mod loads;
 mod numbers;

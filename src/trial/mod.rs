@@ -5,6 +5,7 @@ mod account_record;
 mod accounting;
 mod conductor;
 mod doubts;
+mod driver;
 mod driving;
 mod ending;
 mod event;

@@ -6,6 +6,7 @@ use super::driving::Driving;
 use super::event::Event;
 use super::work_record::record_work;
 use super::{doubts, ending, seconds_since};
+use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
 use crate::observe::hsperfdata::GcTotal;
@@ -27,10 +28,34 @@ pub(super) const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 pub(super) struct Usage {
     /// All CPUs, all programs.
     pub(super) machine: Option<CpuTimes>,
-    /// Subject and Loadline together.
+    /// Subject, Loadline and an outside driver together.
     pub(super) ours: Duration,
     /// Length of the phase.
     pub(super) elapsed: Duration,
+}
+
+/// What came of a phase, before the resources are added to its record.
+pub(super) struct Ran {
+    pub(super) record: PhaseRecord,
+    /// CPU time of an outside driver.
+    pub(super) outside_cpu: Duration,
+    /// Why it failed, unless the subject or the user is the reason.
+    pub(super) error: Option<Error>,
+    pub(super) doubts: Vec<Doubt>,
+}
+
+impl Ran {
+    pub(super) fn new(record: PhaseRecord) -> Self {
+        Self { record, outside_cpu: Duration::ZERO, error: None, doubts: Vec::new() }
+    }
+}
+
+/// Whether 0 correct answers would mean that there were none: a driver that was not read counted nothing.
+fn is_counted(record: &PhaseRecord) -> bool {
+    match &record.driver {
+        Some(driver) => driver.reported.is_some(),
+        None => record.model != "idle",
+    }
 }
 
 impl Trialling<'_> {
@@ -43,22 +68,19 @@ impl Trialling<'_> {
         (self.emit)(Event::PhaseStarted { name: &phase.name, description });
         self.rss_bytes_max = 0;
         let before = self.snapshot();
-        let outcome = match &phase.kind {
-            PhaseKind::Work(work) => Some(self.work(&phase.name, work)?),
-            PhaseKind::Driver(_) => return Err(Error::request("external drivers are not built in yet")),
+        let mut ran = match &phase.kind {
+            PhaseKind::Work(work) => Ran::new(record_work(&self.work(&phase.name, work)?, work)),
+            PhaseKind::Driver(driver) => self.driver(&phase.name, driver)?,
             PhaseKind::Idle(span) => {
                 self.rest(&phase.name, *span);
-                None
+                Ran::new(PhaseRecord { model: "idle".to_owned(), ..PhaseRecord::default() })
             }
         };
         let after = self.snapshot();
-        let mut record = match (&outcome, &phase.kind) {
-            (Some(outcome), PhaseKind::Work(work)) => record_work(outcome, work),
-            _ => PhaseRecord { model: "idle".to_owned(), ..PhaseRecord::default() },
-        };
+        let mut record = std::mem::take(&mut ran.record);
         record.name.clone_from(&phase.name);
         record.at_s = seconds_since(self.origin_ns, before.at_ns);
-        if outcome.is_none() {
+        if !matches!(phase.kind, PhaseKind::Work(_)) {
             record.seconds = seconds_since(before.at_ns, after.at_ns);
         }
         record.subject = after.subject_since(&before);
@@ -70,19 +92,24 @@ impl Trialling<'_> {
             _ => {}
         }
         (self.emit)(Event::PhaseEnded(&record));
-        if outcome.is_some() {
-            let usage = after.usage_since(&before);
+        if phase.kind.works() {
+            let mut usage = after.usage_since(&before);
+            usage.ours += ran.outside_cpu;
             self.doubts.extend(doubts::of_phase(&record, &usage, Beside::Subject { cpus: self.subject_cpus() }));
             let ports = if self.setup.scenario.subject.socket.is_none() { Ports::read() } else { None };
             let loopback = self.address.ip().is_loopback();
             self.doubts.extend(ports.and_then(|ports| doubts::of_ports(&record, &ports, loopback)));
         }
+        self.doubts.append(&mut ran.doubts);
         let in_phase = |error: Error| error.at(format!("in phase {}", phase.name));
-        let verdict = match self.death() {
+        let verdict = match (self.death(), ran.error) {
             _ if interrupted => Err(in_phase(Error::interrupted())),
-            Some(error) => Err(in_phase(error)),
-            None if outcome.is_some() && record.ok == 0 => Err(ending::no_answer_of_subject(&record, self.running)),
-            None => Ok(()),
+            (Some(error), _) => Err(in_phase(error)),
+            (None, Some(error)) => Err(in_phase(error)),
+            (None, None) if is_counted(&record) && record.ok == 0 => {
+                Err(ending::no_answer_of_subject(&record, self.running))
+            }
+            (None, None) => Ok(()),
         };
         self.trial.phases.push(record);
         verdict
@@ -207,7 +234,7 @@ pub(super) fn own_cpu() -> Duration {
 }
 
 /// An IPv6 address as it stands in a URL and in `Host`.
-fn bracketed(host: &str) -> String {
+pub(super) fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 

@@ -6,7 +6,7 @@ use crate::loads::LOAD;
 use crate::schema::Schema;
 use loadline::doubt::Doubt;
 use loadline::error::Result;
-use loadline::record::DoubtRecord;
+use loadline::record::{DoubtRecord, DriverRecord, Failures, Reported, Times, Timing, Tool};
 use loadline::scenario::{Scenario, parse};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -41,8 +41,25 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["marks"][0] = json!(made_up().mark);
     accounted["trials"][0]["doubts"] = doubts().into_iter().map(|doubt| json!(DoubtRecord::from(doubt))).collect();
     accounted["trials"][0]["phases"][0] = json!(crate::loads::phase());
+    accounted["trials"][0]["phases"][0]["driver"] = json!(driver());
     let full = [document("sealed/version-1"), accounted];
     assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0]);
+}
+
+/// A driver with all it can tell.
+fn driver() -> DriverRecord {
+    let times = Times { p50: Some(1.0), ..Times::default() };
+    let reported = Reported {
+        tool: Tool::K6,
+        requests: 10,
+        failed: Some(Failures { other: 1, ..Failures::default() }),
+        seconds: Some(2.0),
+        requests_per_s: Some(5.0),
+        times_ms: times,
+        timing: Timing::Service,
+        received_bytes: Some(100),
+    };
+    DriverRecord { command: "k6 run x.js".to_owned(), reported: Some(reported), ..DriverRecord::default() }
 }
 
 #[test]
@@ -139,6 +156,8 @@ pub(crate) fn doubts() -> Vec<Doubt> {
             tw_reuse: false,
             connects_per_s: 900.0,
         },
+        Doubt::DriverThresholds { phase: phase(), tool: "k6".to_owned(), code: 99 },
+        Doubt::DriverNotRead { phase: phase() },
     ]
 }
 
@@ -172,6 +191,8 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::AchievedBelowOffered { .. } => 24,
         Doubt::GeneratorLag { .. } => 25,
         Doubt::PortsNearExhaustion { .. } => 26,
+        Doubt::DriverThresholds { .. } => 27,
+        Doubt::DriverNotRead { .. } => 28,
     }
 }
 
@@ -263,6 +284,8 @@ fn what_is_right_is_right_for_both() {
         parsed(&text).unwrap_or_else(|error| panic!("{to}: {error}"));
     };
     check("name: plain", "name: 2021");
+    check("{same: steady}", "{driver: 'wrk -d 10s {url}/hello'}");
+    check("{same: steady}", "{driver: ./load.sh, within: 2m}");
     check("heap: 6m", "heap: 6MiB");
     check("heap: 6m", "heap: 6291456");
     check("heap: 6m", "heap: 1.5 g");
@@ -358,6 +381,10 @@ fn what_is_wrong_is_wrong_for_both() {
     check("nmt: off", "nmt: detail");
     check("within: 30s", "within: soon");
     check("connections: 25", "connections: 0");
+    check("{same: steady}", "{driver: ' '}");
+    check("{same: steady}", "{driver: ./load.sh, get: /x}");
+    check("{same: steady}", "{closed: {requests: 1}, get: /x, driver: ./load.sh}");
+    check("{same: steady}", "{within: 2m}");
     check("requests: 5000", "requests: 0");
     check("put: /x", "put: x");
     check("expect: 204", "expect: 20");
