@@ -215,13 +215,7 @@ impl Doubt {
     /// What was seen, in one sentence.
     pub fn text(&self) -> String {
         match self {
-            Self::NoisyMachine { phase, foreign_cores: Some(cores), steal_share } => format!(
-                "noisy machine: during {phase} other programs used {cores:.2} cores, {:.1} % was stolen",
-                steal_share * 100.0
-            ),
-            Self::NoisyMachine { phase, foreign_cores: None, steal_share } => {
-                format!("noisy machine: during {phase} {:.1} % was stolen", steal_share * 100.0)
-            }
+            Self::NoisyMachine { phase, foreign_cores, steal_share } => noisy(phase, *foreign_cores, *steal_share),
             Self::GeneratorSaturated { phase, cpu_share, subject_share } => {
                 saturated(phase, *cpu_share, *subject_share)
             }
@@ -239,16 +233,13 @@ impl Doubt {
                 format!("{tool} ended with exit code {code} in {phase}: thresholds of its own were crossed")
             }
             Self::DriverNotRead { phase } => format!("what the driver of {phase} printed was not read"),
-            Self::LimitNotSeen { limit_bytes, heap_bytes_max } => format!(
-                "the JVM does not see its limit: it may use a heap of {} under a limit of {}",
-                Bytes(*heap_bytes_max),
-                Bytes(*limit_bytes)
-            ),
-            Self::Plateau40Ms { phase, p50_ms } => {
-                format!(
-                    "half of the answers in {phase} took about {p50_ms:.0} ms, the time of a delayed acknowledgement"
-                )
+            Self::LimitNotSeen { limit_bytes, heap_bytes_max } => {
+                let (heap, limit) = (Bytes(*heap_bytes_max), Bytes(*limit_bytes));
+                format!("the JVM does not see its limit: it may use a heap of {heap} under a limit of {limit}")
             }
+            Self::Plateau40Ms { phase, p50_ms } => format!(
+                "half of the answers in {phase} took about {p50_ms:.0} ms, the time of a delayed acknowledgement"
+            ),
             Self::HugePagesAlways => "transparent huge pages are set to `always`".to_owned(),
             Self::SwapInUse { swap_bytes } => {
                 format!("{} of the subject were swapped out, so RSS is less than it holds", Bytes(*swap_bytes))
@@ -258,10 +249,8 @@ impl Doubt {
             Self::ReadFailed { mark, why } => format!("at mark {mark}: {why}"),
             Self::AccountPartial { mark, why } => format!("the account at mark {mark} lacks a source: {why}"),
             Self::MallocUnsplit { mark, unsplit_bytes, why } => {
-                format!(
-                    "at mark {mark} {} of malloc are not split into live and retained: {why}",
-                    Bytes(*unsplit_bytes)
-                )
+                let unsplit = Bytes(*unsplit_bytes);
+                format!("at mark {mark} {unsplit} of malloc are not split into live and retained: {why}")
             }
             Self::Unexplained { mark, unexplained_bytes, share } => {
                 format!("at mark {mark} {} of RSS have no owner ({:.1} %)", Bytes(*unexplained_bytes), share * 100.0)
@@ -269,11 +258,10 @@ impl Doubt {
             Self::AccountMoved { mark, moved_bytes } => {
                 format!("{} changed while the account at mark {mark} was taken", Bytes(*moved_bytes))
             }
-            Self::HeapMultiMapped { rss_bytes, pss_bytes } => format!(
-                "ZGC maps its heap several times: RSS counts {} for {} of memory",
-                Bytes(*rss_bytes),
-                Bytes(*pss_bytes)
-            ),
+            Self::HeapMultiMapped { rss_bytes, pss_bytes } => {
+                let (rss, pss) = (Bytes(*rss_bytes), Bytes(*pss_bytes));
+                format!("ZGC maps its heap several times: RSS counts {rss} for {pss} of memory")
+            }
             Self::HugePagesInUse { huge_bytes } => {
                 format!("{} are in transparent huge pages, which are resident as a whole", Bytes(*huge_bytes))
             }
@@ -283,25 +271,16 @@ impl Doubt {
                 others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
             ),
             Self::LogIncomplete { why } => format!("the subject's log is incomplete: {why}"),
-            Self::AchievedBelowOffered { phase, offered_per_s, achieved_per_s } => format!(
-                "offered {}/s in {phase}, achieved {}/s ({:.1} %)",
-                per_second(*offered_per_s),
-                per_second(*achieved_per_s),
-                achieved_per_s / offered_per_s * 100.0
-            ),
+            Self::AchievedBelowOffered { phase, offered_per_s, achieved_per_s } => {
+                missed(phase, *offered_per_s, *achieved_per_s)
+            }
             Self::GeneratorLag { phase, lag_ms_p99 } => {
                 format!("the load generator was late in {phase}: 99th percentile {} ms", milliseconds(*lag_ms_p99))
             }
-            Self::PortsNearExhaustion { phase, ports, tw_reuse: true, connects_per_s, .. } => format!(
-                "local ports run out: {phase} opened {} connections per second from {} ports, each free after a second",
-                per_second(*connects_per_s),
-                grouped(*ports)
-            ),
-            Self::PortsNearExhaustion { phase, time_wait, ports, .. } => format!(
-                "local ports run out: after {phase} {} connections were in TIME_WAIT, of {} ports",
-                grouped(*time_wait),
-                grouped(*ports)
-            ),
+            Self::PortsNearExhaustion { phase, time_wait, ports, tw_reuse, connects_per_s } => {
+                let time_wait = (!tw_reuse).then_some(*time_wait);
+                spent(phase, grouped(*ports), time_wait, *connects_per_s)
+            }
         }
     }
 
@@ -369,6 +348,33 @@ impl Doubt {
             }
         }
     }
+}
+
+/// A rate that was offered and not achieved.
+fn missed(phase: &str, offered_per_s: f64, achieved_per_s: f64) -> String {
+    let percent = achieved_per_s / offered_per_s * 100.0;
+    let [offered, achieved] = [offered_per_s, achieved_per_s].map(per_second);
+    format!("offered {offered}/s in {phase}, achieved {achieved}/s ({percent:.1} %)")
+}
+
+/// Ports that are not free again: those in TIME_WAIT, or, where these do not count, those that a second takes.
+fn spent(phase: &str, ports: String, time_wait: Option<u64>, connects_per_s: f64) -> String {
+    match time_wait {
+        Some(waiting) => {
+            let waiting = grouped(waiting);
+            format!("local ports run out: after {phase} {waiting} connections were in TIME_WAIT, of {ports} ports")
+        }
+        None => {
+            let rate = per_second(connects_per_s);
+            format!("local ports run out: {phase} opened {rate} connections per second from {ports} ports")
+        }
+    }
+}
+
+/// What others took of the machine, as far as it can be told.
+fn noisy(phase: &str, foreign_cores: Option<f64>, steal_share: f64) -> String {
+    let foreign = foreign_cores.map(|cores| format!(" other programs used {cores:.2} cores,")).unwrap_or_default();
+    format!("noisy machine: during {phase}{foreign} {:.1} % was stolen", steal_share * 100.0)
 }
 
 fn saturated(phase: &str, cpu_share: f64, subject_share: Option<f64>) -> String {

@@ -10,7 +10,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const HEADER: &str = "#[Histogram log format version 1.3]\n#[Values: ns; tags: PHASE-service, from the actual start; PHASE-response, from the intended start]\n\
+const HEADER: &str = "#[Histogram log format version 1.3]\n\
+    #[Values: ns; tags: PHASE-service, from the actual start; PHASE-response, from the intended start]\n\
     \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 /// ns to ms, for the column `Interval_Max`.
 const MAX_VALUE_DIVISOR: f64 = 1e6;

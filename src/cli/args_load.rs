@@ -136,7 +136,7 @@ pub(super) struct LoadOptions {
 #[derive(Debug, Parser)]
 #[command(next_help_heading = "Load alone")]
 pub(super) struct AloneOptions {
-    /// Phases from the `load:` of a file, such as a scenario; the options change them. A path in the URL replaces theirs
+    /// Phases from the `load:` of a file, such as a scenario; options and a path in the URL change them
     #[arg(long, value_name = "FILE")]
     pub(super) plan: Option<PathBuf>,
     /// Threads of the load engine [default: 1]

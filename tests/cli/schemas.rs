@@ -344,14 +344,16 @@ fn what_is_right_is_right_for_both() {
     );
 }
 
+fn wrong_for_both(schema: &Schema, from: &str, to: &str) {
+    let text = changed(from, to);
+    assert_ne!(complaints(schema, &text), [] as [&str; 0], "the schema accepts: {to}");
+    assert!(parsed(&text).is_err(), "the parser accepts: {to}");
+}
+
 #[test]
 fn what_is_wrong_is_wrong_for_both() {
     let schema = Schema::published(SCENARIO);
-    let check = |from: &str, to: &str| {
-        let text = changed(from, to);
-        assert_ne!(complaints(&schema, &text), [] as [&str; 0], "the schema accepts: {to}");
-        assert!(parsed(&text).is_err(), "the parser accepts: {to}");
-    };
+    let check = |from: &str, to: &str| wrong_for_both(&schema, from, to);
     // Misspelt keys, at every depth.
     check("name:", "nam:");
     check("subject:", "subjekt:");
@@ -401,6 +403,19 @@ fn what_is_wrong_is_wrong_for_both() {
     check("put: /x", "get: /x");
     check("http: /hello", "http: /hello, tcp: true");
     check("body: {size: 1k}", "body: {size: 1k, file: a}");
+    check("same: steady", "same: steady, get: /x");
+    check("idle: 5s", "idle: 5s, timeout: 1s");
+    check("closed: {connections: 25, requests: 5000}, ", "");
+    check("configurations:\n", "matrix: {gc: [g1]}\nconfigurations:\n");
+    check("  - rest: {idle: 5s}\n", "  - rest: {idle: 5s}\n    more: {idle: 5s}\n");
+    check("name: plain\n", "");
+    check("  command: [java, '{jvm}', -jar, app.jar, '{port}']\n", "");
+}
+
+#[test]
+fn what_is_wrong_in_a_load_is_wrong_for_both() {
+    let schema = Schema::published(SCENARIO);
+    let check = |from: &str, to: &str| wrong_for_both(&schema, from, to);
     check("body: {size: 1k}", "body: {file: a, fill: zero}");
     check("body: {size: 1k}", "body: {fill: zero}");
     check("body: {size: 1k}", "body: {size: 1k, fill: one}");
@@ -434,13 +449,6 @@ fn what_is_wrong_is_wrong_for_both() {
     check("idle: 5s", "driver: wrk, get: /x");
     check("idle: 5s", "driver: ' '");
     check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: {key: a}\n");
-    check("same: steady", "same: steady, get: /x");
-    check("idle: 5s", "idle: 5s, timeout: 1s");
-    check("closed: {connections: 25, requests: 5000}, ", "");
-    check("configurations:\n", "matrix: {gc: [g1]}\nconfigurations:\n");
-    check("  - rest: {idle: 5s}\n", "  - rest: {idle: 5s}\n    more: {idle: 5s}\n");
-    check("name: plain\n", "");
-    check("  command: [java, '{jvm}', -jar, app.jar, '{port}']\n", "");
 }
 
 #[test]
