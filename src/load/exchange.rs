@@ -26,7 +26,7 @@ impl Engine<'_> {
     #[inline]
     pub(super) fn handle(&mut self, event: epoll::Event) -> Result<()> {
         let (index, flags) = (event.data.u64() as usize, event.flags);
-        if self.connections[index].doing == Doing::Sending && flags.intersects(EventFlags::OUT | LAST_INPUT) {
+        if self.connections[index].is_sending() && flags.intersects(EventFlags::OUT | LAST_INPUT) {
             self.send(index)?;
         }
         if flags.intersects(EventFlags::IN | LAST_INPUT) {
@@ -181,11 +181,17 @@ impl Engine<'_> {
                     return Ok(());
                 }
                 limit = portion.bytes;
-                connection.receive_from_ns = after_portion(connection.receive_from_ns, now_ns, portion.pause_ns);
-                self.timers.set(connection.receive_from_ns, index, Due::Receive);
             }
             let (length, more) = match link.read(&mut self.buffer, &mut self.raw, limit) {
-                Ok(Read::Bytes { length, more }) => (length, more || to_the_end),
+                Ok(Read::Bytes { length, more }) => {
+                    // Also after the last bytes: an end that was announced before they were read is seen then.
+                    if let Some(portion) = self.portions.receive {
+                        let (from_ns, now_ns) = (connection.receive_from_ns, self.clock.now_ns());
+                        connection.receive_from_ns = after_portion(from_ns, now_ns, portion.pause_ns);
+                        self.timers.set(connection.receive_from_ns, index, Due::Receive);
+                    }
+                    (length, more || to_the_end)
+                }
                 Ok(Read::Nothing) => return Ok(()),
                 Ok(Read::End) => return self.stream_ended(index),
                 Err(trouble) => {
@@ -212,7 +218,7 @@ impl Engine<'_> {
         let connection = &self.connections[index];
         let ready = connection.link.as_ref().is_some_and(link::Link::is_ready);
         let unsent = connection.sent < connection.sendable();
-        if ready && unsent && matches!(connection.doing, Doing::Sending | Doing::Waiting) {
+        if ready && unsent && connection.is_sending() {
             return self.send(index);
         }
         Ok(())

@@ -137,6 +137,14 @@ impl Arrivals {
         }
     }
 
+    /// Whether none is left to be taken.
+    pub(super) fn are_over(&self, now_ns: u64) -> bool {
+        match &self.model {
+            Model::Closed => self.begun >= self.requests_max || now_ns >= self.end_ns,
+            Model::Open { taken, .. } => taken.next.is_none(),
+        }
+    }
+
     /// How many have come due and were not taken; 0 in a closed model.
     pub(super) fn waiting(&mut self, now_ns: u64) -> u64 {
         match &mut self.model {

@@ -123,6 +123,9 @@ fn thinking_connections_rest_between_requests() {
     assert_eq!((outcome.ended.clone(), server.connections()), (End::Done, 2));
     plan.work.schedule.set_until(Until::Requests(5));
     assert_eq!(drive_lawfully(&plan).ok, 5);
+    let Schedule::Closed { think, until, .. } = &mut plan.work.schedule else { panic!() };
+    (*think, *until) = (Span::seconds(100), Until::Elapsed(ms(200)));
+    assert!(drive_lawfully(&plan).elapsed_ns < 50_000_000_000, "who thinks does not hold the end up");
 }
 
 #[test]
@@ -133,6 +136,17 @@ fn a_stop_condition_ends_the_phase_and_says_which() {
     let outcome = drive_lawfully(&plan);
     assert_eq!(outcome.ended, End::Met("the stop condition failed>=10% held (100 %)".to_owned()));
     assert!(outcome.elapsed_ns < 30_000_000_000);
+}
+
+#[test]
+fn a_stop_condition_sees_all_threads_together() {
+    let server = Server::start(|exchange| exchange.say(OK));
+    let mut plan = open(server.address, 100.0, Until::Elapsed(Span::seconds(60)), Pool::fixed(4));
+    // Each of two threads achieves half of it.
+    plan.work.stop = vec!["rate>=80".parse().unwrap()];
+    let outcome = drive_threads(&plan, Clock::start(), &Control::default(), 2, &[], &mut |_| {}).unwrap();
+    let End::Met(why) = &outcome.ended else { panic!("{outcome:?}") };
+    assert!(why.starts_with("the stop condition rate>=80 held ("), "{why}");
 }
 
 #[test]
