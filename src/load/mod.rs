@@ -14,6 +14,7 @@ mod exchange;
 pub mod external;
 mod link;
 mod message;
+mod naps;
 mod outcome;
 mod random;
 mod response;
