@@ -11,6 +11,7 @@ mod connection;
 mod course;
 mod engine;
 mod exchange;
+mod http2;
 mod link;
 mod message;
 mod outcome;
@@ -34,7 +35,7 @@ pub use threads::drive_threads;
 
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::scenario::{Tls, Work};
+use crate::scenario::{Protocol, Tls, Work};
 use schedule::Share;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -167,5 +168,8 @@ fn drive_part(
     control: &Control,
     on_interval: &mut dyn FnMut(Interval<'_>),
 ) -> Result<Outcome> {
-    engine::Engine::new(plan, part, clock, control)?.run(on_interval)
+    match plan.work.protocol {
+        Protocol::Http1 => engine::Engine::new(plan, part, clock, control)?.run(on_interval),
+        Protocol::Http2 { .. } => http2::Engine::new(plan, part, clock, control)?.run(on_interval),
+    }
 }

@@ -10,18 +10,18 @@ use std::time::Duration;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
-fn plan(address: SocketAddr, connections: u32, until: Until) -> Plan {
+pub(super) fn plan(address: SocketAddr, connections: u32, until: Until) -> Plan {
     let work = Work::closed(Request::new(Method::Get, "/"), connections, until);
     let (give_up, target) = (GiveUp::for_work(&work), Target::plain(address, address.to_string()));
     Plan { target, give_up, work, seed: 1, rows_max: 0 }
 }
 
 /// Drives the plan and checks the laws that hold for every outcome.
-fn drive_lawfully(plan: &Plan) -> Outcome {
+pub(super) fn drive_lawfully(plan: &Plan) -> Outcome {
     drive_under(plan, &Control::default())
 }
 
-fn drive_under(plan: &Plan, control: &Control) -> Outcome {
+pub(super) fn drive_under(plan: &Plan, control: &Control) -> Outcome {
     let (mut ok, mut failed, mut merged, mut spans) = (0, 0, None, Vec::new());
     let outcome = drive(plan, Clock::start(), control, &mut |interval: Interval<'_>| {
         ok += interval.ok;
@@ -64,7 +64,7 @@ fn exactly(
     (outcome, server)
 }
 
-fn failures(outcome: &Outcome) -> Failures {
+pub(super) fn failures(outcome: &Outcome) -> Failures {
     assert_eq!(outcome.ok, 0);
     outcome.failures
 }
