@@ -4,13 +4,14 @@
 //! shared but the counters of a [`Control`]; [`drive_threads`] runs it on several. A request costs one send, one recv
 //! and its share of an `epoll_wait`. `schedule` says when, `message` what, `wanted` what a correct answer is; `engine`
 //! loops; `exchange` takes one request through a `connection` and its `link` to its `response`; `course` follows the
-//! phase, `tally` counts, and `outcome` is what it came to.
+//! phase, `tally` counts, and `outcome` is what it came to. `external` reads what other load tools say.
 
 mod chunked;
 mod connection;
 mod course;
 mod engine;
 mod exchange;
+pub mod external;
 mod http2;
 mod link;
 mod message;
@@ -36,8 +37,10 @@ pub use threads::drive_threads;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::scenario::{Protocol, Tls, Work};
+use rustix::thread;
 use schedule::Share;
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -168,8 +171,30 @@ fn drive_part(
     control: &Control,
     on_interval: &mut dyn FnMut(Interval<'_>),
 ) -> Result<Outcome> {
+    let _punctual = Punctual::begin();
     match plan.work.protocol {
         Protocol::Http1 => engine::Engine::new(plan, part, clock, control)?.run(on_interval),
         Protocol::Http2 { .. } => http2::Engine::new(plan, part, clock, control)?.run(on_interval),
+    }
+}
+
+/// Has the kernel end waits of this thread on time: it delays them by up to 50 µs, to wake up less often
+/// (prctl(2), PR_SET_TIMERSLACK). Dropping it gives the thread its slack back.
+struct Punctual {
+    before_ns: Option<NonZeroU64>,
+}
+
+impl Punctual {
+    fn begin() -> Self {
+        let before_ns = thread::current_timer_slack().ok().and_then(NonZeroU64::new);
+        // Where it is refused, starts are late by the slack, and the lag says so.
+        let _ = thread::set_current_timer_slack(Some(NonZeroU64::MIN));
+        Self { before_ns }
+    }
+}
+
+impl Drop for Punctual {
+    fn drop(&mut self) {
+        let _ = thread::set_current_timer_slack(self.before_ns);
     }
 }

@@ -21,7 +21,7 @@ mod tests;
 mod traffic;
 
 use super::course::Course;
-use super::engine::{CHECK_NS_MAX, CHECK_NS_MIN, EVENTS_PER_TURN, TURN_NS_MAX, no_epoll};
+use super::engine::{BEGUN_PER_TURN, CHECK_NS_MAX, CHECK_NS_MIN, EVENTS_PER_TURN, TURN_NS_MAX, no_epoll};
 use super::link::{self, Dialler, READ_BYTES};
 use super::outcome::{End, Interval, Outcome};
 use super::schedule::{Arrival, nanoseconds};
@@ -43,8 +43,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use stream::Slot;
 
-/// Requests begun before answers are looked at again, as in HTTP/1.1.
-const BEGUN_PER_TURN: usize = 64;
 /// A pool does not grow while connections that are being opened have slots for all that wait. How soon it looks
 /// again: a handshake on one machine takes about as long.
 const GROWN_AGAIN_NS: u64 = 1_000_000;
@@ -269,14 +267,10 @@ impl<'a> Engine<'a> {
     /// Gives free slots the requests that are due.
     fn begin_due(&mut self, mut now_ns: u64) -> Result<Turn> {
         for _ in 0..BEGUN_PER_TURN {
-            if !self.has_free(now_ns) {
-                let waiting = self.course.arrivals.waiting(now_ns);
-                if self.places.len() == self.places_max || (waiting > 0 && waiting <= self.promised) {
-                    let again_ns =
-                        if self.places.len() == self.places_max { u64::MAX } else { now_ns + GROWN_AGAIN_NS };
-                    self.course.watch_queue(now_ns, true);
-                    return Ok(Turn::Until(again_ns.min(self.timers.next_ns())));
-                }
+            if !self.has_free(now_ns)
+                && let Some(turn) = self.wait_for_slots(now_ns)
+            {
+                return Ok(turn);
             }
             match self.course.arrivals.next(now_ns) {
                 Arrival::Due { intended_ns } => {
@@ -301,6 +295,22 @@ impl<'a> Engine<'a> {
         }
         self.course.watch_queue(now_ns, false);
         Ok(Turn::Until(now_ns))
+    }
+
+    /// Where no slot is free: what to wait for, unless the pool is to grow.
+    fn wait_for_slots(&mut self, now_ns: u64) -> Option<Turn> {
+        let full = self.places.len() == self.places_max;
+        let waiting = self.course.arrivals.waiting(now_ns);
+        if !full && (waiting == 0 || waiting > self.promised) {
+            return None;
+        }
+        self.course.watch_queue(now_ns, true);
+        // Those that only think need not wake when nothing follows.
+        if self.busy == 0 && self.course.arrivals.are_over(now_ns) {
+            return Some(Turn::Over);
+        }
+        let again_ns = if full { self.course.end_ns(now_ns) } else { now_ns + GROWN_AGAIN_NS };
+        Some(Turn::Until(again_ns.min(self.timers.next_ns())))
     }
 
     fn wait(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
