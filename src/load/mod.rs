@@ -15,6 +15,7 @@ pub mod external;
 mod http2;
 mod link;
 mod message;
+mod naps;
 mod outcome;
 mod random;
 mod response;
