@@ -15,6 +15,8 @@ mod link;
 mod message;
 mod outcome;
 mod random;
+#[cfg(any(test, fuzzing))]
+mod reference;
 mod response;
 mod rows;
 mod schedule;
@@ -168,4 +170,11 @@ fn drive_part(
     on_interval: &mut dyn FnMut(Interval<'_>),
 ) -> Result<Outcome> {
     engine::Engine::new(plan, part, clock, control)?.run(on_interval)
+}
+
+/// For `fuzz/`: panics where this input, a cut and an answer, is not read alike whole, in pieces and by a second reader.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub fn fuzz_response(input: &[u8]) {
+    reference::check(input);
 }
