@@ -1,7 +1,7 @@
 //! Every reason to distrust a number, as one enum. Each says what was seen and what to do next.
 //! Doubts are computed by pure code, stored in the archive and shown beside the number they touch.
 
-use crate::units::{Bytes, grouped};
+use crate::units::{Bytes, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
 
 /// A reason to distrust a number of a trial.
@@ -12,8 +12,8 @@ pub enum Doubt {
     NoisyMachine {
         /// The phase disturbed.
         phase: String,
-        /// CPU used by neither subject nor Loadline, in cores.
-        foreign_cores: f64,
+        /// CPU used by neither subject nor Loadline, in cores; `None` where it cannot be told from the server's.
+        foreign_cores: Option<f64>,
         /// Share of all CPU time stolen by the hypervisor, 0–1.
         steal_share: f64,
     },
@@ -66,6 +66,20 @@ pub enum Doubt {
         phase: String,
         /// Why.
         why: String,
+    },
+    /// The program that drove the load ended with a code by which it says that its own targets were missed.
+    DriverThresholds {
+        /// The phase affected.
+        phase: String,
+        /// Name of the tool.
+        tool: String,
+        /// Its exit code.
+        code: i32,
+    },
+    /// What the program that drove the load printed is no report that is known.
+    DriverNotRead {
+        /// The phase affected.
+        phase: String,
     },
     /// The JVM sized itself for more memory than its limit.
     LimitNotSeen {
@@ -166,23 +180,44 @@ pub enum Doubt {
         /// Why.
         why: String,
     },
+    /// Fewer correct answers came than the plan offered.
+    AchievedBelowOffered {
+        /// The phase affected.
+        phase: String,
+        /// What the plan asked, per second.
+        offered_per_s: f64,
+        /// What was answered correctly, per second.
+        achieved_per_s: f64,
+    },
+    /// The generator sent late although a connection was free.
+    GeneratorLag {
+        /// The phase affected.
+        phase: String,
+        /// 99th percentile of the delay.
+        lag_ms_p99: f64,
+    },
+    /// Nearly all local ports were in use or not yet free again.
+    PortsNearExhaustion {
+        /// The phase affected.
+        phase: String,
+        /// Sockets of this machine in TIME_WAIT at its end.
+        time_wait: u64,
+        /// Local ports that connections may take.
+        ports: u64,
+        /// Whether the kernel takes a port again after a second.
+        tw_reuse: bool,
+        /// Connections opened per second.
+        connects_per_s: f64,
+    },
 }
 
 impl Doubt {
     /// What was seen, in one sentence.
     pub fn text(&self) -> String {
         match self {
-            Self::NoisyMachine { phase, foreign_cores, steal_share } => format!(
-                "noisy machine: during {phase} other programs used {foreign_cores:.2} cores, {:.1} % was stolen",
-                steal_share * 100.0
-            ),
+            Self::NoisyMachine { phase, foreign_cores, steal_share } => noisy(phase, *foreign_cores, *steal_share),
             Self::GeneratorSaturated { phase, cpu_share, subject_share } => {
-                let subject = subject_share.map(|s| format!(", the subject {:.0} % of its own", s * 100.0));
-                format!(
-                    "the load generator may be the limit: in {phase} it used {:.0} % of its CPU{}",
-                    cpu_share * 100.0,
-                    subject.unwrap_or_default()
-                )
+                saturated(phase, *cpu_share, *subject_share)
             }
             Self::SharedCpus => "subject and load generator share their CPUs".to_owned(),
             Self::CollectorByCpus { cpus, cores, collector } => {
@@ -194,16 +229,17 @@ impl Doubt {
                 format!("{} of {} requests failed in {phase}: {kinds}", grouped(*failed), grouped(*requests))
             }
             Self::CutShort { phase, why } => format!("{phase} ended early: {why}"),
-            Self::LimitNotSeen { limit_bytes, heap_bytes_max } => format!(
-                "the JVM does not see its limit: it may use a heap of {} under a limit of {}",
-                Bytes(*heap_bytes_max),
-                Bytes(*limit_bytes)
-            ),
-            Self::Plateau40Ms { phase, p50_ms } => {
-                format!(
-                    "half of the answers in {phase} took about {p50_ms:.0} ms, the time of a delayed acknowledgement"
-                )
+            Self::DriverThresholds { phase, tool, code } => {
+                format!("{tool} ended with exit code {code} in {phase}: thresholds of its own were crossed")
             }
+            Self::DriverNotRead { phase } => format!("what the driver of {phase} printed was not read"),
+            Self::LimitNotSeen { limit_bytes, heap_bytes_max } => {
+                let (heap, limit) = (Bytes(*heap_bytes_max), Bytes(*limit_bytes));
+                format!("the JVM does not see its limit: it may use a heap of {heap} under a limit of {limit}")
+            }
+            Self::Plateau40Ms { phase, p50_ms } => format!(
+                "half of the answers in {phase} took about {p50_ms:.0} ms, the time of a delayed acknowledgement"
+            ),
             Self::HugePagesAlways => "transparent huge pages are set to `always`".to_owned(),
             Self::SwapInUse { swap_bytes } => {
                 format!("{} of the subject were swapped out, so RSS is less than it holds", Bytes(*swap_bytes))
@@ -213,10 +249,8 @@ impl Doubt {
             Self::ReadFailed { mark, why } => format!("at mark {mark}: {why}"),
             Self::AccountPartial { mark, why } => format!("the account at mark {mark} lacks a source: {why}"),
             Self::MallocUnsplit { mark, unsplit_bytes, why } => {
-                format!(
-                    "at mark {mark} {} of malloc are not split into live and retained: {why}",
-                    Bytes(*unsplit_bytes)
-                )
+                let unsplit = Bytes(*unsplit_bytes);
+                format!("at mark {mark} {unsplit} of malloc are not split into live and retained: {why}")
             }
             Self::Unexplained { mark, unexplained_bytes, share } => {
                 format!("at mark {mark} {} of RSS have no owner ({:.1} %)", Bytes(*unexplained_bytes), share * 100.0)
@@ -224,11 +258,10 @@ impl Doubt {
             Self::AccountMoved { mark, moved_bytes } => {
                 format!("{} changed while the account at mark {mark} was taken", Bytes(*moved_bytes))
             }
-            Self::HeapMultiMapped { rss_bytes, pss_bytes } => format!(
-                "ZGC maps its heap several times: RSS counts {} for {} of memory",
-                Bytes(*rss_bytes),
-                Bytes(*pss_bytes)
-            ),
+            Self::HeapMultiMapped { rss_bytes, pss_bytes } => {
+                let (rss, pss) = (Bytes(*rss_bytes), Bytes(*pss_bytes));
+                format!("ZGC maps its heap several times: RSS counts {rss} for {pss} of memory")
+            }
             Self::HugePagesInUse { huge_bytes } => {
                 format!("{} are in transparent huge pages, which are resident as a whole", Bytes(*huge_bytes))
             }
@@ -238,15 +271,26 @@ impl Doubt {
                 others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
             ),
             Self::LogIncomplete { why } => format!("the subject's log is incomplete: {why}"),
+            Self::AchievedBelowOffered { phase, offered_per_s, achieved_per_s } => {
+                missed(phase, *offered_per_s, *achieved_per_s)
+            }
+            Self::GeneratorLag { phase, lag_ms_p99 } => {
+                format!("the load generator was late in {phase}: 99th percentile {} ms", milliseconds(*lag_ms_p99))
+            }
+            Self::PortsNearExhaustion { phase, time_wait, ports, tw_reuse, connects_per_s } => {
+                let time_wait = (!tw_reuse).then_some(*time_wait);
+                spent(phase, grouped(*ports), time_wait, *connects_per_s)
+            }
         }
     }
 
     /// One thing to do about it.
     pub fn next(&self) -> &'static str {
         match self {
-            Self::NoisyMachine { .. } => "repeat it on a quiet machine, or with more trials (`--trials 5`)",
+            Self::NoisyMachine { .. } => "repeat it on a quiet machine, and more than once",
             Self::GeneratorSaturated { .. } => {
-                "give it a CPU of its own (`--load-cpus`), or read the rate as a lower bound"
+                "give it a CPU of its own (`--load-cpus`) or more threads (`load --threads`), or read the rate as a \
+                 lower bound"
             }
             Self::SharedCpus => "on a machine with two or more cores they are kept apart (`--cpus`, `--load-cpus`)",
             Self::CollectorByCpus { .. } => {
@@ -255,9 +299,15 @@ impl Doubt {
             Self::FlagsIgnored { .. } => "drop them or choose a JDK that knows them; two configurations may be equal",
             Self::FlagChanged { .. } => "compare what is in force, not what was asked",
             Self::LoadFailures { .. } => {
-                "look at the subject's log in the archive; check `--url` and `--expect-status`"
+                "check the URL and `--expect-status`; what a weighed server printed is in the archive"
             }
             Self::CutShort { .. } => "its figures cover less work than planned; do not compare them",
+            Self::DriverThresholds { .. } => {
+                "read which in the driver's log in the archive; what was weighed does not depend on them"
+            }
+            Self::DriverNotRead { .. } => {
+                "its requests and times are unknown; let it print the report of wrk, ab, oha, k6, h2load or Hyperfoil"
+            }
             Self::LimitNotSeen { .. } => {
                 "set `-Xmx`, or look at `java -Xlog:os+container=trace -version` under the limit"
             }
@@ -286,6 +336,52 @@ impl Doubt {
             }
             Self::SeveralJvms { .. } => "start the server itself as the command, or pick it by `--url`",
             Self::LogIncomplete { .. } => "free space in the archive's folder",
+            Self::AchievedBelowOffered { .. } => {
+                "compare the lag (the generator) with the queue (`--connections`, `--connections-max`); if both are \
+                 small, the server is the limit"
+            }
+            Self::GeneratorLag { .. } => {
+                "give it a CPU of its own (`--load-cpus`); the response times contain this delay, the service times not"
+            }
+            Self::PortsNearExhaustion { .. } => {
+                "keep connections alive, or widen /proc/sys/net/ipv4/ip_local_port_range"
+            }
         }
     }
+}
+
+/// A rate that was offered and not achieved.
+fn missed(phase: &str, offered_per_s: f64, achieved_per_s: f64) -> String {
+    let percent = achieved_per_s / offered_per_s * 100.0;
+    let [offered, achieved] = [offered_per_s, achieved_per_s].map(per_second);
+    format!("offered {offered}/s in {phase}, achieved {achieved}/s ({percent:.1} %)")
+}
+
+/// Ports that are not free again: those in TIME_WAIT, or, where these do not count, those that a second takes.
+fn spent(phase: &str, ports: String, time_wait: Option<u64>, connects_per_s: f64) -> String {
+    match time_wait {
+        Some(waiting) => {
+            let waiting = grouped(waiting);
+            format!("local ports run out: after {phase} {waiting} connections were in TIME_WAIT, of {ports} ports")
+        }
+        None => {
+            let rate = per_second(connects_per_s);
+            format!("local ports run out: {phase} opened {rate} connections per second from {ports} ports")
+        }
+    }
+}
+
+/// What others took of the machine, as far as it can be told.
+fn noisy(phase: &str, foreign_cores: Option<f64>, steal_share: f64) -> String {
+    let foreign = foreign_cores.map(|cores| format!(" other programs used {cores:.2} cores,")).unwrap_or_default();
+    format!("noisy machine: during {phase}{foreign} {:.1} % was stolen", steal_share * 100.0)
+}
+
+fn saturated(phase: &str, cpu_share: f64, subject_share: Option<f64>) -> String {
+    let subject = subject_share.map(|s| format!(", the subject {:.0} % of its own", s * 100.0));
+    format!(
+        "the load generator may be the limit: in {phase} it used {:.0} % of its CPU{}",
+        cpu_share * 100.0,
+        subject.unwrap_or_default()
+    )
 }

@@ -247,6 +247,17 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
+/// A rate with the precision that its size deserves: `0.5`, `42.5`, `5,000`.
+pub fn per_second(rate: f64) -> String {
+    match rate {
+        rate if rate.abs() < 99.95 => {
+            let text = format!("{rate:.2}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+        rate => grouped(rate.round() as u64),
+    }
+}
+
 /// Milliseconds with the precision that the size deserves: `0.042`, `4.21`, `42.1`, `421`.
 pub fn milliseconds(ms: f64) -> String {
     match ms {

@@ -10,10 +10,24 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const HEADER: &str = "#[Histogram log format version 1.3]\n#[Values: ns; one tag for each phase]\n\
+const HEADER: &str = "#[Histogram log format version 1.3]\n\
+    #[Values: ns; tags: PHASE-service, from the actual start; PHASE-response, from the intended start]\n\
     \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 /// ns to ms, for the column `Interval_Max`.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
+
+/// The times of an interval, in ns.
+#[derive(Debug, Clone, Copy)]
+pub struct IntervalTimes<'a> {
+    /// From the actual start of each correct answer.
+    pub service: &'a Histogram<u64>,
+    /// From the intended start; `None` in a closed model.
+    pub response: Option<&'a Histogram<u64>>,
+    /// Its beginning, since the Unix epoch.
+    pub start: Duration,
+    /// Its length.
+    pub length: Duration,
+}
 
 /// An interval log being written.
 pub(super) struct HistogramLog {
@@ -35,14 +49,15 @@ impl HistogramLog {
         Ok(Self { path, file, serializer: V2DeflateSerializer::new() })
     }
 
+    /// Appends the times of an interval of a phase: tagged `PHASE-service` and, in an open model, `PHASE-response`.
+    pub(super) fn append_times(&mut self, phase: &str, times: &IntervalTimes<'_>) -> Result<()> {
+        self.append(&format!("{phase}-service"), times.service, times.start, times.length)?;
+        let Some(response) = times.response else { return Ok(()) };
+        self.append(&format!("{phase}-response"), response, times.start, times.length)
+    }
+
     /// Appends one interval. The builder writes no header of its own, so a fresh one serves each line.
-    pub(super) fn append(
-        &mut self,
-        tag: &str,
-        histogram: &Histogram<u64>,
-        start: Duration,
-        length: Duration,
-    ) -> Result<()> {
+    fn append(&mut self, tag: &str, histogram: &Histogram<u64>, start: Duration, length: Duration) -> Result<()> {
         let tag: String = tag.chars().map(|c| if c == ',' || c.is_whitespace() { '_' } else { c }).collect();
         let mut line = Vec::new();
         let written = IntervalLogWriterBuilder::new()

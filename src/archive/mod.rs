@@ -1,11 +1,15 @@
 //! Trials on disk: a folder with `archive.jsonl` (a line for the run, a line for each finished trial, a closing line)
 //! and a folder for each trial with its timeline, histograms and the subject's log. Versioned, append-only, written
-//! as things happen: a crash or a full disk costs the running trial and nothing else.
+//! as things happen: a crash or a full disk costs the running trial and nothing else. The files of `loadline load` too.
 
 mod histograms;
+mod load_files;
+mod percentiles;
 mod read;
 mod write;
 
+pub use histograms::IntervalTimes;
+pub use load_files::{LoadFiles, LoadPaths, MeasuredPhase, PhaseTimes};
 pub use read::{Archive, read};
 pub use write::{TrialFiles, Writer};
 

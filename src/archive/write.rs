@@ -1,15 +1,13 @@
 //! Writes an archive, a line at a time.
 
-use super::histograms::HistogramLog;
+use super::histograms::{HistogramLog, IntervalTimes};
 use super::{INDEX, Line, SCHEMA_NAME, SCHEMA_VERSION};
 use crate::error::{Error, Result};
 use crate::record::{Conditions, Sample, Trial};
 use crate::scenario::Scenario;
-use hdrhistogram::Histogram;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// A file that only takes room, given up when the disk is full: timelines and logs must not cost the trial's own line.
 const RESERVE: &str = ".reserve";
@@ -167,12 +165,12 @@ impl TrialFiles {
             .map_err(|cause| self.cannot_write("timeline.jsonl", &cause))
     }
 
-    /// Appends the service times (ns) of an interval of a phase. `start` is seconds since the Unix epoch.
+    /// Appends the times of an interval of a phase.
     ///
     /// # Errors
     /// `Machine` where it cannot be written.
-    pub fn interval(&mut self, phase: &str, service: &Histogram<u64>, start: Duration, length: Duration) -> Result<()> {
-        self.histograms.append(&format!("{phase}-service"), service, start, length)
+    pub fn interval(&mut self, phase: &str, times: &IntervalTimes<'_>) -> Result<()> {
+        self.histograms.append_times(phase, times)
     }
 
     /// Writes what is still in memory.

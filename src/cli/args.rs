@@ -1,10 +1,10 @@
 //! What was typed. Validates words and does nothing else; `options` gives them their meaning.
 
-use crate::scenario::{Cpus, Gc, Jdk, Method, Nmt, Ready};
-use crate::units::{Bytes, Span, parse_count};
+use super::args_load::{Load, LoadOptions};
+use crate::scenario::{Cpus, Gc, Jdk, Nmt, Ready};
+use crate::units::{Bytes, Span};
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// Weighs a JVM server under load and says where every megabyte sits.
 #[derive(Debug, Parser)]
@@ -19,14 +19,17 @@ Examples:
   loadline demo
   loadline weigh --url http://127.0.0.1:8080/hello -- java -jar app.jar
   loadline weigh --url 'http://127.0.0.1:{port}/' --heap 64m --gc serial -- java -jar app.jar '{port}'
+  loadline load http://127.0.0.1:8080/hello --rate 500 --require 'p99<50ms'
   loadline account 4711";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// Weigh one configuration of a server under load
-    Weigh(Weigh),
+    Weigh(Box<Weigh>),
     /// Do everything a scenario file asks
-    Run(Run),
+    Run(Box<Run>),
+    /// Load a server that already runs, without weighing it
+    Load(Box<Load>),
     /// Weigh a built-in small server in a 6 MB heap, with G1 and with Serial
     Demo(Demo),
     /// Say who holds the resident memory of a running JVM, now
@@ -110,6 +113,9 @@ pub(super) struct Report {
 /// Everything that changes what is run; the same words mean the same wherever they appear.
 #[derive(Debug, Parser)]
 pub(super) struct Options {
+    /// Where the load goes; readiness is asked there too unless `--ready` says otherwise
+    #[arg(long, value_name = "URL", help_heading = "Load")]
+    pub(super) url: Option<String>,
     #[command(flatten)]
     pub(super) load: LoadOptions,
     #[command(flatten)]
@@ -118,47 +124,6 @@ pub(super) struct Options {
     pub(super) trial: TrialOptions,
     #[command(flatten)]
     pub(super) output: Output,
-}
-
-#[derive(Debug, Parser)]
-#[command(next_help_heading = "Load")]
-pub(super) struct LoadOptions {
-    /// Where the load goes; readiness is asked there too unless `--ready` says otherwise
-    #[arg(long, value_name = "URL")]
-    pub(super) url: Option<String>,
-    /// Connections kept busy [default: 25]
-    #[arg(long, short, value_name = "N")]
-    pub(super) connections: Option<u32>,
-    /// Requests to send in the measured phase
-    #[arg(long, short = 'n', value_name = "N", value_parser = parse_count, conflicts_with = "duration")]
-    pub(super) requests: Option<u64>,
-    /// How long the measured phase lasts [default: 10s]
-    #[arg(long, short, value_name = "TIME")]
-    pub(super) duration: Option<Span>,
-    /// Work before the measured phase: `same`, a count, a time, or `none` [default: same]
-    #[arg(long, value_name = "WORK")]
-    pub(super) warmup: Option<Warmup>,
-    /// Open a connection for every request
-    #[arg(long)]
-    pub(super) close: bool,
-    /// GET, PUT or POST [default: GET]
-    #[arg(long, value_name = "METHOD")]
-    pub(super) method: Option<Method>,
-    /// Send this file as the body
-    #[arg(long, value_name = "FILE", conflicts_with = "body_size")]
-    pub(super) body: Option<PathBuf>,
-    /// Send a body of this size
-    #[arg(long, value_name = "SIZE")]
-    pub(super) body_size: Option<Bytes>,
-    /// Add a header
-    #[arg(long, value_name = "NAME:VALUE", value_parser = header)]
-    pub(super) header: Vec<(String, String)>,
-    /// The one status that is a correct answer [default: any of 200-299]
-    #[arg(long, value_name = "STATUS")]
-    pub(super) expect_status: Option<u16>,
-    /// How long one request may take [default: 10s]
-    #[arg(long, value_name = "TIME")]
-    pub(super) timeout: Option<Span>,
 }
 
 #[derive(Debug, Parser)]
@@ -205,9 +170,6 @@ pub(super) struct SubjectOptions {
 #[derive(Debug, Parser)]
 #[command(next_help_heading = "Trial")]
 pub(super) struct TrialOptions {
-    /// CPUs of the load engine and the rest of Loadline
-    #[arg(long, value_name = "CPUS")]
-    pub(super) load_cpus: Option<Cpus>,
     /// When to weigh: start,warm,loaded,rested,collected,trimmed [default: all but trimmed]
     #[arg(long, value_name = "MARKS")]
     pub(super) marks: Option<String>,
@@ -217,9 +179,6 @@ pub(super) struct TrialOptions {
     /// Trials of each configuration, a fresh JVM each [default: 1]
     #[arg(long, value_name = "N")]
     pub(super) trials: Option<u32>,
-    /// Seeds everything drawn at random [default: 1]
-    #[arg(long, value_name = "N")]
-    pub(super) seed: Option<u64>,
     /// Timeline samples per second [default: 10]
     #[arg(long, value_name = "HZ")]
     pub(super) sample_hz: Option<u32>,
@@ -239,44 +198,9 @@ pub(super) struct Output {
     pub(super) quiet: bool,
 }
 
-/// Work before the measured phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Warmup {
-    Same,
-    None,
-    Requests(u64),
-    Elapsed(Span),
-}
-
-impl FromStr for Warmup {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "same" => return Ok(Self::Same),
-            "none" => return Ok(Self::None),
-            _ => {}
-        }
-        if let Ok(count) = parse_count(text) {
-            return Ok(Self::Requests(count));
-        }
-        let refuse = |_| format!("`{text}` is none of `same`, `none`, a count such as `50k`, a time such as `30s`");
-        text.parse().map(Self::Elapsed).map_err(refuse)
-    }
-}
-
 fn pid(text: &str) -> Result<u32, String> {
     let refuse = || format!("`{text}` is no process id; write it as a number, such as `4711`");
     text.parse().ok().filter(|pid| *pid > 0).ok_or_else(refuse)
-}
-
-fn header(text: &str) -> Result<(String, String), String> {
-    let refuse = || format!("`{text}` is no header; write it as `Accept: text/html`");
-    let (name, value) = text.split_once(':').ok_or_else(refuse)?;
-    if name.is_empty() || name.contains(char::is_whitespace) {
-        return Err(refuse());
-    }
-    Ok((name.to_owned(), value.trim().to_owned()))
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {
@@ -294,13 +218,5 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn warm_up_takes_words_counts_and_times() {
-        assert_eq!("same".parse(), Ok(Warmup::Same));
-        assert_eq!("50k".parse(), Ok(Warmup::Requests(50_000)));
-        assert_eq!("30s".parse(), Ok(Warmup::Elapsed(Span::seconds(30))));
-        assert!("some".parse::<Warmup>().is_err());
     }
 }

@@ -8,9 +8,11 @@ use std::process::ExitCode;
 pub(super) enum Code {
     /// Done; the answer is yes where one was asked.
     Yes = 0,
+    /// Done; the answer is no: a threshold does not hold.
+    No = 1,
     /// The request is wrong: arguments or scenario. clap's own code.
     Request = 2,
-    /// The subject failed: did not start, died, wrong answers.
+    /// The subject failed: did not start, died, not one correct answer.
     Subject = 3,
     /// This machine cannot measure it: permission, no cgroup, missing JDK, full disk.
     Machine = 4,
@@ -24,11 +26,12 @@ pub(super) enum Code {
 pub(super) const HELP: &str = "\
 Exit codes:
     0  done; the answer is yes where one was asked
+    1  done; the answer is no: `load --require` or `--strict` does not hold
     2  the request is wrong: arguments or scenario
-    3  the subject failed: did not start, died, wrong answers
+    3  the subject failed: did not start, died, not one correct answer
     4  this machine cannot measure it: permission, no cgroup, missing JDK, full disk
    70  a bug in Loadline, with what to send
-  130  interrupted; finished trials are in the archive";
+  130  interrupted; what was measured is printed, finished trials are in the archive";
 
 impl From<ErrorKind> for Code {
     fn from(kind: ErrorKind) -> Self {
@@ -54,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_help_lists_every_code() {
-        for code in [Code::Yes, Code::Request, Code::Subject, Code::Machine, Code::Bug, Code::Interrupted] {
+        for code in [Code::Yes, Code::No, Code::Request, Code::Subject, Code::Machine, Code::Bug, Code::Interrupted] {
             let line = format!("{:>5}  ", code as u8);
             assert!(HELP.lines().any(|l| l.starts_with(&line)), "{code:?} is missing in the help");
         }

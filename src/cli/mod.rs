@@ -2,10 +2,13 @@
 
 mod account;
 mod args;
+mod args_load;
 mod demo;
 mod doctor;
 mod exit;
+mod load;
 mod options;
+mod options_load;
 mod report;
 mod run;
 mod session;
@@ -19,6 +22,7 @@ use clap::Parser;
 use exit::Code;
 use session::Interrupt;
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Parses the command line, does what it says, prints the error if there is one, and says how it went.
@@ -71,8 +75,9 @@ fn typed(arguments: &[OsString]) -> String {
 fn dispatch(args: Args, typed: String) -> Result<Code> {
     let clock = Clock::start();
     match args.verb {
-        Verb::Weigh(verb) => weigh::weigh(verb, typed, clock, Interrupt::listen()?),
-        Verb::Run(verb) => run::run(verb, typed, clock, Interrupt::listen()?),
+        Verb::Weigh(verb) => weigh::weigh(*verb, typed, clock, Interrupt::listen()?),
+        Verb::Run(verb) => run::run(*verb, typed, clock, Interrupt::listen()?),
+        Verb::Load(verb) => load::load(&verb, typed, clock, &Interrupt::listen()?),
         Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
         Verb::Account(verb) => account::account(&verb, typed, clock, &Interrupt::listen()?),
         Verb::Report(verb) => report::report(&verb),
@@ -80,7 +85,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the last word about an error; a report sink may not exist yet")]
+/// The last word about an error; a report sink may not exist yet. A closed pipe is no reason for another one.
 fn complain(error: &Error) {
-    eprintln!("{error}");
+    let _ = writeln!(std::io::stderr(), "{error}");
 }

@@ -1,19 +1,17 @@
 //! What the options mean: they make a scenario (`weigh`) or change one (`run`).
 
-use super::args::{LoadOptions, Options, SubjectOptions, TrialOptions, Warmup};
+use super::args::{Options, SubjectOptions, TrialOptions};
+use super::options_load::{Server, WARMUP, change_paths, change_phases};
 use crate::error::{Error, Result};
 use crate::scenario::{
-    Body, Configuration, Cpus, ExpectStatus, Method, Phase, PhaseKind, Ready, Request, Scenario, Subject, Tls, Until,
-    Url, Work, defaults, parse_marks,
+    Configuration, Cpus, MarkPoint, Method, Phase, PhaseKind, Ready, Request, Scenario, Subject, Tls, Until, Url, Work,
+    defaults, parse_marks,
 };
 use std::path::Path;
 
-/// Name of the phase before the measured one; see [`Phase::is_warmup`].
-const WARMUP: &str = "warmup";
-
 /// The scenario of `weigh`: one configuration, the same work as warm-up and as measured phase, then rest.
 pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scenario> {
-    let url = match &options.load.url {
+    let url = match &options.url {
         Some(url) => Url::parse(url)?,
         None if command.iter().any(|word| word.contains("{port}")) => Url::parse("http://127.0.0.1:{port}/")?,
         None => {
@@ -30,8 +28,8 @@ pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scena
         port: url.port,
         tls: url.tls.then(Tls::default),
         socket: None,
-        // The readiness probe speaks plain HTTP.
-        ready: if url.tls { Ready::Tcp } else { Ready::Http(url.path.clone()) },
+        // The readiness probe speaks plain HTTP over TCP.
+        ready: if url.tls || options.load.unix_socket.is_some() { Ready::Tcp } else { Ready::Http(url.path.clone()) },
         ready_within: defaults::READY_WITHIN,
         end_within: defaults::END_WITHIN,
     };
@@ -109,7 +107,7 @@ fn name_configuration(configuration: &mut Configuration) {
 /// Changes a scenario by what was typed, and checks the result.
 pub(super) fn change(scenario: &mut Scenario, options: &Options) -> Result<()> {
     change_subject(scenario, &options.subject)?;
-    change_load(scenario, &options.load)?;
+    change_load(scenario, options)?;
     change_trial(scenario, &options.trial)?;
     scenario.validate()
 }
@@ -133,61 +131,23 @@ fn change_subject(scenario: &mut Scenario, typed: &SubjectOptions) -> Result<()>
     Ok(())
 }
 
-fn change_load(scenario: &mut Scenario, typed: &LoadOptions) -> Result<()> {
-    if let Some(url) = &typed.url {
+fn change_load(scenario: &mut Scenario, options: &Options) -> Result<()> {
+    let mut server = Server::of_subject(&scenario.subject);
+    if let Some(url) = &options.url {
         let url = Url::parse(url)?;
-        (scenario.subject.host, scenario.subject.port) = (url.host, url.port);
-        works(scenario).for_each(|work| work.request.path = url.path.clone());
+        // How a certificate is checked does not depend on the place.
+        let tls = url.tls.then(|| server.tls.take().unwrap_or_default());
+        (server.host, server.port, server.tls) = (url.host, url.port, tls);
+        change_paths(&mut scenario.load, &url.path)?;
     }
-    works(scenario).for_each(|work| change_work(work, typed));
-    change_warmup(scenario, typed.warmup)
-}
-
-fn works(scenario: &mut Scenario) -> impl Iterator<Item = &mut Work> {
-    scenario.load.iter_mut().filter_map(|phase| match &mut phase.kind {
-        PhaseKind::Work(work) => Some(work),
-        PhaseKind::Driver(_) | PhaseKind::Idle(_) => None,
-    })
-}
-
-fn change_work(work: &mut Work, typed: &LoadOptions) {
-    if let Some(connections) = typed.connections {
-        work.schedule.set_connections(connections);
+    server.change(&options.load)?;
+    server.into_subject(&mut scenario.subject);
+    change_phases(&mut scenario.load, &options.load)?;
+    if options.load.warmup.is_some() && !scenario.load.iter().any(Phase::is_warmup) {
+        scenario.marks.retain(|mark| *mark != MarkPoint::Warm);
     }
-    if let Some(until) = typed.requests.map(Until::Requests).or(typed.duration.map(Until::Elapsed)) {
-        work.schedule.set_until(until);
-    }
-    work.keep_alive &= !typed.close;
-    work.request.method = typed.method.unwrap_or(work.request.method);
-    if let Some(file) = &typed.body {
-        work.request.body = Body::File(file.clone());
-    }
-    if let Some(size) = typed.body_size {
-        work.request.body = Body::Generated(size);
-    }
-    work.request.headers.extend(typed.header.iter().cloned());
-    work.expect = typed.expect_status.map_or(work.expect, ExpectStatus::Exactly);
-    work.timeout = typed.timeout.unwrap_or(work.timeout);
-}
-
-/// The warm-up is the first measured phase with another end, or none.
-fn change_warmup(scenario: &mut Scenario, typed: Option<Warmup>) -> Result<()> {
-    let Some(warmup) = typed else { return Ok(()) };
-    scenario.load.retain(|phase| !phase.is_warmup());
-    let first = scenario.load.iter().find_map(|phase| match &phase.kind {
-        PhaseKind::Work(work) => Some(work.clone()),
-        PhaseKind::Driver(_) | PhaseKind::Idle(_) => None,
-    });
-    let (Some(mut work), false) = (first, warmup == Warmup::None) else {
-        scenario.marks.retain(|mark| *mark != crate::scenario::MarkPoint::Warm);
-        return Ok(());
-    };
-    match warmup {
-        Warmup::Requests(requests) => work.schedule.set_until(Until::Requests(requests)),
-        Warmup::Elapsed(span) => work.schedule.set_until(Until::Elapsed(span)),
-        Warmup::Same | Warmup::None => {}
-    }
-    scenario.load.insert(0, Phase { name: WARMUP.to_owned(), kind: PhaseKind::Work(work) });
+    scenario.seed = options.load.seed.unwrap_or(scenario.seed);
+    scenario.load_cpus = options.load.load_cpus.clone().unwrap_or(scenario.load_cpus.clone());
     Ok(())
 }
 
@@ -196,7 +156,7 @@ fn change_trial(scenario: &mut Scenario, typed: &TrialOptions) -> Result<()> {
         let last = scenario.last_work().map_or(0, |last| last + 1);
         scenario.load.truncate(last);
         if rest.0.is_zero() {
-            scenario.marks.retain(|mark| *mark != crate::scenario::MarkPoint::Rested);
+            scenario.marks.retain(|mark| *mark != MarkPoint::Rested);
         } else {
             scenario.load.push(Phase { name: "rest".to_owned(), kind: PhaseKind::Idle(rest) });
         }
@@ -205,9 +165,7 @@ fn change_trial(scenario: &mut Scenario, typed: &TrialOptions) -> Result<()> {
         scenario.marks = parse_marks(words.split(','))?;
     }
     scenario.trials = typed.trials.unwrap_or(scenario.trials);
-    scenario.seed = typed.seed.unwrap_or(scenario.seed);
     scenario.sample_hz = typed.sample_hz.unwrap_or(scenario.sample_hz);
-    scenario.load_cpus = typed.load_cpus.clone().unwrap_or(scenario.load_cpus.clone());
     Ok(())
 }
 

@@ -36,6 +36,11 @@ impl Interrupt {
         Ok(Self(flag))
     }
 
+    /// Set by the first signal.
+    pub(super) fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+
     /// Whether the first signal came.
     pub(super) fn seen(&self) -> bool {
         self.0.load(Ordering::Relaxed)

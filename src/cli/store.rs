@@ -1,6 +1,6 @@
 //! The archive as a sink of events. A write that fails is told once; measuring goes on and loses nothing.
 
-use crate::archive::{TrialFiles, Writer};
+use crate::archive::{IntervalTimes, TrialFiles, Writer};
 use crate::error::{Error, Result};
 use crate::record::Conditions;
 use crate::scenario::Scenario;
@@ -59,8 +59,9 @@ impl Store {
     fn write(&mut self, event: &Event<'_>) -> Result<()> {
         match (event, &mut self.files) {
             (Event::Sample { sample, .. }, Some(files)) => files.sample(sample),
-            (Event::Interval { phase, service, start, length }, Some(files)) => {
-                files.interval(phase, service, *start, *length)
+            (Event::Interval { phase, service, response, start, length }, Some(files)) => {
+                let times = IntervalTimes { service, response: *response, start: *start, length: *length };
+                files.interval(phase, &times)
             }
             (Event::Ended(trial), files) => {
                 let closed = files.take().map_or(Ok(()), TrialFiles::close);

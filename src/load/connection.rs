@@ -71,6 +71,12 @@ impl Connection {
         self.sent = 0;
     }
 
+    /// Whether part of the request is still to be sent, or may be.
+    #[inline]
+    pub(super) fn is_sending(&self) -> bool {
+        matches!(self.doing, Doing::Sending | Doing::Waiting)
+    }
+
     /// How far the request may be sent now: its head while the body waits.
     #[inline]
     pub(super) fn sendable(&self) -> u64 {

@@ -31,6 +31,8 @@ pub(super) struct Course<'a> {
     open_connections_max: u64,
     queue_max: u64,
     queue: u64,
+    /// Whether the stop conditions are judged here, and not on several threads together.
+    judges: bool,
     met: Option<String>,
     cpu_before_ns: u64,
 }
@@ -70,6 +72,7 @@ impl<'a> Course<'a> {
             open_connections_max: 0,
             queue_max: 0,
             queue: 0,
+            judges: part.count == 1,
             met: None,
             cpu_before_ns: thread_cpu_ns(),
         })
@@ -118,8 +121,15 @@ impl<'a> Course<'a> {
     fn end_interval(&mut self, ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<()> {
         let now =
             Now { ns, open_connections: self.open_connections, queue: self.queue, offered: self.arrivals.offered(ns) };
-        self.met = self.tally.end_interval(now, &self.plan.work.stop, on_interval)?;
+        let stop = if self.judges { &self.plan.work.stop[..] } else { &[] };
+        self.met = self.tally.end_interval(now, stop, on_interval)?;
         Ok(())
+    }
+
+    /// The planned end, while it lies ahead; then `u64::MAX`.
+    pub(super) fn end_ns(&self, now_ns: u64) -> u64 {
+        let end_ns = self.arrivals.end_ns();
+        if end_ns > now_ns { end_ns } else { u64::MAX }
     }
 
     /// A connection stands.

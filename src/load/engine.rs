@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 pub(super) const EVENTS_PER_TURN: usize = 256;
 /// Requests begun before answers are looked at again, so that opening thousands of connections does not delay the
 /// reading of the first answers.
-const BEGUN_PER_TURN: usize = 64;
+const BEGUN_PER_TURN: usize = 256;
 /// Half of the promise that a stop is heard within 100 ms.
 pub(super) const TURN_NS_MAX: u64 = 50_000_000;
 /// The longest pause between checks for timeouts; an eighth of a shorter timeout, but not below 1 ms.
@@ -42,7 +42,7 @@ pub(super) struct Engine<'a> {
     pub(super) dialler: Dialler,
     pub(super) messages: Messages,
     pub(super) portions: Portions,
-    /// Whether the generator is the only cause of waiting: no portions, no thinking, no placeholders.
+    /// How long a connection rests after an answer, in a closed model.
     pub(super) think_ns: u64,
     pub(super) epoll: OwnedFd,
     pub(super) connections: Vec<Connection>,
@@ -79,7 +79,7 @@ impl<'a> Engine<'a> {
         let wanted = part.of(work.schedule.connections()).min(course.arrivals.requests_max()).max(1);
         let connections_max = part.of(work.schedule.connections_max()).min(course.arrivals.requests_max()).max(wanted);
         link::check_descriptors(connections_max)?;
-        let undelayed = work.keep_alive || messages.longest() > SEGMENT_BYTES_MIN;
+        let undelayed = work.keep_alive || plan.target.tls.is_some() || messages.longest() > SEGMENT_BYTES_MIN;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_epoll)?;
         Ok(Self {
             course,
@@ -149,7 +149,7 @@ impl<'a> Engine<'a> {
         while let Some((index, due)) = self.timers.pop(now_ns) {
             match due {
                 Due::Free => self.release(index, now_ns),
-                Due::Send if self.connections[index].doing == Doing::Sending => self.send(index)?,
+                Due::Send if self.connections[index].is_sending() => self.send(index)?,
                 Due::Receive => self.receive(index, false)?,
                 Due::Continue => self.stop_waiting(index, now_ns)?,
                 Due::Send => {}
@@ -174,7 +174,11 @@ impl<'a> Engine<'a> {
         for _ in 0..BEGUN_PER_TURN {
             if self.free.is_empty() && self.connections.len() == self.connections_max {
                 self.course.watch_queue(now_ns, true);
-                return Ok(Turn::Until(woken_ns));
+                // Those that only think need not wake when nothing follows.
+                if self.busy == 0 && self.course.arrivals.are_over(now_ns) {
+                    return Ok(Turn::Over);
+                }
+                return Ok(Turn::Until(woken_ns.min(self.course.end_ns(now_ns))));
             }
             match self.course.arrivals.next(now_ns) {
                 Arrival::Due { intended_ns } => {

@@ -5,7 +5,6 @@ use super::connection::{Connection, Doing, Watched, after_portion};
 use super::engine::{Engine, no_epoll};
 use super::link::{self, Dialled, Read, Trouble};
 use super::response::{Answer, Ending, Progress};
-use super::schedule::Arrival;
 use super::tally::{Ended, Failure};
 use super::timers::Due;
 use crate::error::Result;
@@ -27,7 +26,7 @@ impl Engine<'_> {
     #[inline]
     pub(super) fn handle(&mut self, event: epoll::Event) -> Result<()> {
         let (index, flags) = (event.data.u64() as usize, event.flags);
-        if self.connections[index].doing == Doing::Sending && flags.intersects(EventFlags::OUT | LAST_INPUT) {
+        if self.connections[index].is_sending() && flags.intersects(EventFlags::OUT | LAST_INPUT) {
             self.send(index)?;
         }
         if flags.intersects(EventFlags::IN | LAST_INPUT) {
@@ -70,7 +69,7 @@ impl Engine<'_> {
             let end = connection.sendable();
             let Some(link) = &mut connection.link else { return Ok(()) };
             let message = self.messages.get(connection.request);
-            let mut piece = &message.piece(&connection.own, connection.sent, &mut self.block)?[..];
+            let mut piece = message.piece(&connection.own, connection.sent, &mut self.block)?;
             let left = end - connection.sent;
             piece = &piece[..piece.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
             if let Some(portion) = self.portions.send {
@@ -182,11 +181,17 @@ impl Engine<'_> {
                     return Ok(());
                 }
                 limit = portion.bytes;
-                connection.receive_from_ns = after_portion(connection.receive_from_ns, now_ns, portion.pause_ns);
-                self.timers.set(connection.receive_from_ns, index, Due::Receive);
             }
             let (length, more) = match link.read(&mut self.buffer, &mut self.raw, limit) {
-                Ok(Read::Bytes { length, more }) => (length, more || to_the_end),
+                Ok(Read::Bytes { length, more }) => {
+                    // Also after the last bytes: an end that was announced before they were read is seen then.
+                    if let Some(portion) = self.portions.receive {
+                        let (from_ns, now_ns) = (connection.receive_from_ns, self.clock.now_ns());
+                        connection.receive_from_ns = after_portion(from_ns, now_ns, portion.pause_ns);
+                        self.timers.set(connection.receive_from_ns, index, Due::Receive);
+                    }
+                    (length, more || to_the_end)
+                }
                 Ok(Read::Nothing) => return Ok(()),
                 Ok(Read::End) => return self.stream_ended(index),
                 Err(trouble) => {
@@ -213,7 +218,7 @@ impl Engine<'_> {
         let connection = &self.connections[index];
         let ready = connection.link.as_ref().is_some_and(link::Link::is_ready);
         let unsent = connection.sent < connection.sendable();
-        if ready && unsent && matches!(connection.doing, Doing::Sending | Doing::Waiting) {
+        if ready && unsent && connection.is_sending() {
             return self.send(index);
         }
         Ok(())
@@ -290,18 +295,8 @@ impl Engine<'_> {
             return Ok(());
         }
         self.connections[index].free_ns = now_ns;
-        if !self.free.is_empty() {
-            // Others have been free for longer.
-            self.free.push_back(index);
-            return Ok(());
-        }
-        match self.course.arrivals.next(now_ns) {
-            Arrival::Due { intended_ns } => self.begin(index, intended_ns, now_ns),
-            Arrival::At(_) | Arrival::Done => {
-                self.free.push_back(index);
-                Ok(())
-            }
-        }
+        self.free.push_back(index);
+        Ok(())
     }
 
     /// Ends the request under way because its connection is of no use any more.

@@ -125,7 +125,8 @@ impl Link {
         self.session.as_ref().filter(|session| session.is_ready()).map(|session| session.negotiated())
     }
 
-    /// Sends plaintext as far as the kernel takes it. Under TLS what was taken may still be on its way: [`Link::flush`].
+    /// Sends plaintext as far as the kernel takes it. Under TLS what was taken may be on its way still: see
+    /// [`Link::flush`].
     ///
     /// # Errors
     /// `AGAIN` where the socket takes nothing for now.

@@ -4,13 +4,14 @@
 //! shared but the counters of a [`Control`]; [`drive_threads`] runs it on several. A request costs one send, one recv
 //! and its share of an `epoll_wait`. `schedule` says when, `message` what, `wanted` what a correct answer is; `engine`
 //! loops; `exchange` takes one request through a `connection` and its `link` to its `response`; `course` follows the
-//! phase, `tally` counts, and `outcome` is what it came to.
+//! phase, `tally` counts, and `outcome` is what it came to. `external` reads what other load tools say.
 
 mod chunked;
 mod connection;
 mod course;
 mod engine;
 mod exchange;
+pub mod external;
 mod link;
 mod message;
 mod outcome;

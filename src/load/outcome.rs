@@ -1,6 +1,6 @@
 //! What a phase of load came to: counts by kind, the histogram, why it ended.
 
-use crate::scenario::{Measured, Statistic, Time};
+use crate::scenario::{Condition, Measured, Statistic, Time};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -135,6 +135,14 @@ pub struct Failures {
     /// Due in an open model, but without an answer at the end of the drain.
     #[serde(default)]
     pub unanswered: u64,
+    /// Of a kind that was not told: only where an outside tool drove the load.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub other: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form serde asks for")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Failures {
@@ -144,7 +152,7 @@ impl Failures {
     }
 
     /// Kind and count, in the order of the fields.
-    pub fn kinds(&self) -> [(&'static str, u64); 10] {
+    pub fn kinds(&self) -> [(&'static str, u64); 11] {
         [
             ("wrong status", self.status),
             ("short", self.short),
@@ -156,6 +164,7 @@ impl Failures {
             ("failed check", self.check),
             ("TLS", self.tls),
             ("unanswered", self.unanswered),
+            ("unspecified", self.other),
         ]
     }
 
@@ -181,11 +190,7 @@ pub fn statistic_ms(histogram: &Histogram<u64>, statistic: Statistic) -> Option<
 
 impl Measured for Outcome {
     fn time_ms(&self, time: Time, statistic: Statistic) -> Option<f64> {
-        match (time, &self.response) {
-            (Time::Service, _) | (Time::Usual, None) => statistic_ms(&self.service, statistic),
-            (Time::Response | Time::Usual, Some(response)) => statistic_ms(response, statistic),
-            (Time::Response, None) => None,
-        }
+        usual(time, &self.service, self.response.as_ref()).and_then(|histogram| statistic_ms(histogram, statistic))
     }
 
     fn failed_of(&self) -> (u64, u64) {
@@ -251,12 +256,58 @@ pub struct Interval<'a> {
     pub ok: u64,
     /// Requests that failed in it.
     pub failed: u64,
+    /// Requests that the plan wanted to start in it; `None` in a closed model.
+    pub offered: Option<u64>,
     /// Bytes of answers in it, heads included.
     pub bytes_received: u64,
     /// Connections established at its end.
     pub open_connections: u64,
     /// Requests that wait for a connection at its end; 0 in a closed model.
     pub queue: u64,
+}
+
+/// Shorter intervals are judged by no condition: the rest of a phase says little.
+const JUDGED_NS_MIN: u64 = 500_000_000;
+
+impl Interval<'_> {
+    /// The first of the stop conditions that holds over it, in words.
+    pub(super) fn met(&self, stop: &[Condition]) -> Option<String> {
+        if self.end_ns.saturating_sub(self.start_ns) < JUDGED_NS_MIN {
+            return None;
+        }
+        stop.iter().find_map(|condition| {
+            let (holds, value) = condition.judge(self)?;
+            holds.then(|| format!("the stop condition {condition} held ({})", condition.show(value)))
+        })
+    }
+}
+
+impl Measured for Interval<'_> {
+    fn time_ms(&self, time: Time, statistic: Statistic) -> Option<f64> {
+        usual(time, self.service, self.response).and_then(|histogram| statistic_ms(histogram, statistic))
+    }
+
+    fn failed_of(&self) -> (u64, u64) {
+        (self.failed, self.ok + self.failed)
+    }
+
+    fn rate_of(&self) -> (f64, Option<f64>) {
+        let span_s = self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9;
+        (self.ok as f64 / span_s, self.offered.map(|offered| offered as f64 / span_s))
+    }
+}
+
+/// The histogram of a time; response time is the usual one where there is one.
+fn usual<'a>(
+    time: Time,
+    service: &'a Histogram<u64>,
+    response: Option<&'a Histogram<u64>>,
+) -> Option<&'a Histogram<u64>> {
+    match time {
+        Time::Service => Some(service),
+        Time::Response => response,
+        Time::Usual => Some(response.unwrap_or(service)),
+    }
 }
 
 impl fmt::Debug for Interval<'_> {

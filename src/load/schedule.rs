@@ -50,6 +50,7 @@ pub(super) struct Arrivals {
 }
 
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "one for each phase and thread")]
 enum Model {
     /// The next request starts when a connection is free.
     Closed,
@@ -133,6 +134,14 @@ impl Arrivals {
                     Arrival::Due { intended_ns }
                 }
             },
+        }
+    }
+
+    /// Whether none is left to be taken.
+    pub(super) fn are_over(&self, now_ns: u64) -> bool {
+        match &self.model {
+            Model::Closed => self.begun >= self.requests_max || now_ns >= self.end_ns,
+            Model::Open { taken, .. } => taken.next.is_none(),
         }
     }
 

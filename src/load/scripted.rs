@@ -12,6 +12,8 @@ use std::time::Duration;
 pub(super) enum Next {
     Keep,
     Close,
+    /// Drops the connection without a shutdown.
+    Abort,
     /// Stops listening and closes everything.
     Die,
 }
@@ -113,8 +115,9 @@ where
                 let (shared, script) = (Arc::clone(shared), Arc::clone(script));
                 threads.push(thread::spawn(move || {
                     // A broken connection is what many tests are about.
-                    let _ = serve(&mut stream, &shared, &*script);
-                    let _ = stream.shutdown(Shutdown::Both);
+                    if !matches!(serve(&mut stream, &shared, &*script), Ok(Next::Abort)) {
+                        let _ = stream.shutdown(Shutdown::Both);
+                    }
                 }));
             }
             Err(_) => thread::sleep(Duration::from_micros(200)),
@@ -126,7 +129,8 @@ where
     }
 }
 
-fn serve<F>(stream: &mut TcpStream, shared: &Shared, script: &F) -> io::Result<()>
+/// Serves until the script wants no more; tells how it ended.
+fn serve<F>(stream: &mut TcpStream, shared: &Shared, script: &F) -> io::Result<Next>
 where
     F: Fn(&mut Exchange<'_>) -> io::Result<Next>,
 {
@@ -136,20 +140,20 @@ where
     let mut bytes = Vec::new();
     while let Some((head, body)) = read_request(stream, &mut bytes, &shared.over)? {
         if shared.over.load(SeqCst) {
-            return Ok(());
+            break;
         }
         let nth = shared.requests.fetch_add(1, SeqCst);
         let mut exchange = Exchange { stream, head: &head, body: &body, nth, over: &shared.over };
         match script(&mut exchange)? {
             Next::Keep => {}
-            Next::Close => return Ok(()),
             Next::Die => {
                 shared.over.store(true, SeqCst);
-                return Ok(());
+                break;
             }
+            end => return Ok(end),
         }
     }
-    Ok(())
+    Ok(Next::Close)
 }
 
 /// The next request; `None` at the end of the stream or the test.

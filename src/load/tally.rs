@@ -3,7 +3,7 @@
 use super::outcome::{Failures, GiveUp, Interval, Row};
 use super::rows::Rows;
 use crate::error::{Error, Result};
-use crate::scenario::{Condition, Measured, Statistic, Time};
+use crate::scenario::Condition;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
@@ -245,18 +245,21 @@ impl Tally {
         stop: &[Condition],
         on_interval: &mut dyn FnMut(Interval<'_>),
     ) -> Result<Option<String>> {
-        on_interval(Interval {
+        let offered_before = self.open.as_ref().map_or(0, |open| open.interval_offered);
+        let interval = Interval {
             start_ns: self.interval_start_ns,
             end_ns: now.ns,
             service: &self.interval,
             response: self.open.as_ref().map(|open| &open.interval),
             ok: self.interval_ok,
             failed: self.interval_failed,
+            offered: now.offered.map(|offered| offered.saturating_sub(offered_before)),
             bytes_received: self.bytes_received - self.interval_received,
             open_connections: now.open_connections,
             queue: now.queue,
-        });
-        let met = self.met(now, stop);
+        };
+        let met = interval.met(stop);
+        on_interval(interval);
         let differ = |cause| Error::bug(format!("histograms of one phase differ: {cause}"));
         self.total.add(&self.interval).map_err(differ)?;
         self.interval.reset();
@@ -268,51 +271,6 @@ impl Tally {
         (self.interval_ok, self.interval_failed, self.interval_start_ns) = (0, 0, now.ns);
         self.interval_received = self.bytes_received;
         Ok(met)
-    }
-
-    fn met(&self, now: Now, stop: &[Condition]) -> Option<String> {
-        let span_ns = now.ns.saturating_sub(self.interval_start_ns);
-        // The rest of a phase is no interval to judge.
-        if stop.is_empty() || span_ns < JUDGED_NS_MIN {
-            return None;
-        }
-        let span = IntervalFigures { tally: self, offered: now.offered, span_s: span_ns as f64 / 1e9 };
-        stop.iter().find_map(|condition| {
-            let (holds, value) = condition.judge(&span)?;
-            holds.then(|| format!("the stop condition {condition} held ({})", condition.show(value)))
-        })
-    }
-}
-
-/// Intervals shorter than half a second are judged by no condition.
-const JUDGED_NS_MIN: u64 = 500_000_000;
-
-/// The interval under way, as conditions see it.
-struct IntervalFigures<'a> {
-    tally: &'a Tally,
-    offered: Option<u64>,
-    span_s: f64,
-}
-
-impl Measured for IntervalFigures<'_> {
-    fn time_ms(&self, time: Time, statistic: Statistic) -> Option<f64> {
-        let open = self.tally.open.as_ref();
-        let histogram = match (time, open) {
-            (Time::Service, _) | (Time::Usual, None) => &self.tally.interval,
-            (Time::Response | Time::Usual, Some(open)) => &open.interval,
-            (Time::Response, None) => return None,
-        };
-        super::outcome::statistic_ms(histogram, statistic)
-    }
-
-    fn failed_of(&self) -> (u64, u64) {
-        (self.tally.interval_failed, self.tally.interval_ok + self.tally.interval_failed)
-    }
-
-    fn rate_of(&self) -> (f64, Option<f64>) {
-        let before = self.tally.open.as_ref().map_or(0, |open| open.interval_offered);
-        let offered = self.offered.map(|offered| offered.saturating_sub(before) as f64 / self.span_s);
-        (self.tally.interval_ok as f64 / self.span_s, offered)
     }
 }
 

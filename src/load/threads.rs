@@ -5,6 +5,7 @@ use super::outcome::{End, Failures, Interval, Outcome, Row};
 use super::{Control, Part, Plan, drive, drive_part};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::scenario::Condition;
 use hdrhistogram::Histogram;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What a thread has to say.
 enum Message {
     Interval { number: u64, last: bool, interval: Owned },
-    Done(Result<Outcome>),
+    Done(Box<Result<Outcome>>),
 }
 
 /// An interval that outlives its thread's turn.
@@ -28,6 +29,7 @@ struct Owned {
     response: Option<Histogram<u64>>,
     ok: u64,
     failed: u64,
+    offered: Option<u64>,
     bytes_received: u64,
     open_connections: u64,
     queue: u64,
@@ -63,7 +65,7 @@ pub fn drive_threads(
             scope.spawn(move || run(plan, part, cpu, clock, own, &sender));
         }
         drop(sender);
-        Collector::new(threads as usize, control, &controls).collect(&receiver, on_interval)
+        Collector::new(control, &controls, &plan.work.stop).collect(&receiver, on_interval)
     })
 }
 
@@ -88,7 +90,7 @@ fn run(plan: &Plan, part: Part, cpu: Option<u32>, clock: Clock, control: &Contro
         let _ = sender.send(Message::Interval { number, last: true, interval });
     }
     // Nobody listens only where the collector is gone, and then nobody wants it.
-    let _ = sender.send(Message::Done(outcome));
+    let _ = sender.send(Message::Done(Box::new(outcome)));
 }
 
 impl Owned {
@@ -100,6 +102,7 @@ impl Owned {
             response: interval.response.cloned(),
             ok: interval.ok,
             failed: interval.failed,
+            offered: interval.offered,
             bytes_received: interval.bytes_received,
             open_connections: interval.open_connections,
             queue: interval.queue,
@@ -113,24 +116,30 @@ impl Owned {
         merge_some(&mut self.response, other.response.as_ref())?;
         self.ok += other.ok;
         self.failed += other.failed;
+        self.offered = self.offered.zip(other.offered).map(|(a, b)| a + b);
         self.bytes_received += other.bytes_received;
         self.open_connections += other.open_connections;
         self.queue += other.queue;
         Ok(())
     }
 
-    fn hand_out(&self, on_interval: &mut dyn FnMut(Interval<'_>)) {
-        on_interval(Interval {
+    /// Hands it out; the first of the stop conditions that holds over it.
+    fn hand_out(&self, stop: &[Condition], on_interval: &mut dyn FnMut(Interval<'_>)) -> Option<String> {
+        let interval = Interval {
             start_ns: self.start_ns,
             end_ns: self.end_ns,
             service: &self.service,
             response: self.response.as_ref(),
             ok: self.ok,
             failed: self.failed,
+            offered: self.offered,
             bytes_received: self.bytes_received,
             open_connections: self.open_connections,
             queue: self.queue,
-        });
+        };
+        let met = interval.met(stop);
+        on_interval(interval);
+        met
     }
 }
 
@@ -139,6 +148,8 @@ struct Collector<'a> {
     threads: usize,
     whole: &'a Control,
     parts: &'a [Control],
+    stop: &'a [Condition],
+    met: Option<String>,
     /// Intervals that not all threads have delivered, with how many have.
     open: BTreeMap<u64, (usize, Owned)>,
     outcome: Option<Outcome>,
@@ -147,8 +158,18 @@ struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    fn new(threads: usize, whole: &'a Control, parts: &'a [Control]) -> Self {
-        Self { threads, whole, parts, open: BTreeMap::new(), outcome: None, trouble: None, done: 0 }
+    fn new(whole: &'a Control, parts: &'a [Control], stop: &'a [Condition]) -> Self {
+        Self {
+            threads: parts.len(),
+            whole,
+            parts,
+            stop,
+            met: None,
+            open: BTreeMap::new(),
+            outcome: None,
+            trouble: None,
+            done: 0,
+        }
     }
 
     fn collect(mut self, receiver: &Receiver<Message>, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
@@ -162,11 +183,14 @@ impl<'a> Collector<'a> {
             self.publish();
         }
         for (_, interval) in std::mem::take(&mut self.open).into_values() {
-            interval.hand_out(on_interval);
+            interval.hand_out(&[], on_interval);
         }
         match (self.trouble, self.outcome) {
             (Some(trouble), _) => Err(trouble),
             (None, Some(mut outcome)) => {
+                if let Some(met) = self.met.filter(|_| outcome.ended == End::Stopped) {
+                    outcome.ended = End::Met(met);
+                }
                 outcome.rows.sort_by_key(|row: &Row| (row.started_ns, row.ended_ns));
                 Ok(outcome)
             }
@@ -199,23 +223,24 @@ impl<'a> Collector<'a> {
                 }
                 self.hand_out_complete(on_interval);
             }
-            Message::Done(Ok(outcome)) => {
+            Message::Done(outcome) => {
                 self.done += 1;
-                let early = outcome.ended != End::Done;
-                match &mut self.outcome {
-                    None => self.outcome = Some(outcome),
-                    Some(sum) => add(sum, outcome)?,
-                }
-                // One that gave up, or met a stop condition, ends the phase for all.
-                if early {
-                    self.parts.iter().for_each(Control::stop);
-                }
+                self.finish(*outcome)?;
             }
-            Message::Done(Err(error)) => {
-                self.done += 1;
-                self.trouble.get_or_insert(error);
-                self.parts.iter().for_each(Control::stop);
-            }
+        }
+        Ok(())
+    }
+
+    /// One thread is done. One that gave up, met a stop condition or could not go on ends the phase for all.
+    fn finish(&mut self, outcome: Result<Outcome>) -> Result<()> {
+        let early = !matches!(&outcome, Ok(Outcome { ended: End::Done, .. }));
+        match (outcome, &mut self.outcome) {
+            (Err(error), _) => drop(self.trouble.get_or_insert(error)),
+            (Ok(outcome), None) => self.outcome = Some(outcome),
+            (Ok(outcome), Some(sum)) => add(sum, outcome)?,
+        }
+        if early {
+            self.parts.iter().for_each(Control::stop);
         }
         Ok(())
     }
@@ -223,7 +248,11 @@ impl<'a> Collector<'a> {
     /// Hands out, in order, what all threads have delivered.
     fn hand_out_complete(&mut self, on_interval: &mut dyn FnMut(Interval<'_>)) {
         while let Some(entry) = self.open.first_entry().filter(|entry| entry.get().0 == self.threads) {
-            entry.remove().1.hand_out(on_interval);
+            let met = entry.remove().1.hand_out(self.stop, on_interval);
+            if met.is_some() && self.met.is_none() {
+                self.met = met;
+                self.parts.iter().for_each(Control::stop);
+            }
         }
     }
 }

@@ -2,14 +2,16 @@
 
 use crate::error::{Error, Result};
 use crate::scenario::Tls;
-use rustls::client::UnbufferedClientConnection;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{UnbufferedClientConnection, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Plaintext that goes into one record at most (RFC 8446, section 5.1).
@@ -34,12 +36,11 @@ impl Sessions {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|cause| Error::bug(format!("no TLS version is left: {cause}")))?;
-        let mut config = if tls.insecure {
-            let trusting = Arc::new(TrustsAnyone(provider));
-            builder.dangerous().with_custom_certificate_verifier(trusting).with_no_client_auth()
-        } else {
-            builder.with_root_certificates(trusted(tls)?).with_no_client_auth()
+        let verifier: Arc<dyn ServerCertVerifier> = match tls.insecure {
+            true => Arc::new(TrustsAnyone(provider)),
+            false => Arc::new(TrustsNamed::new(tls, provider)?),
         };
+        let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let bare = bare_host(host);
         let name = ServerName::try_from(bare.to_owned()).map_err(|_| {
@@ -74,29 +75,18 @@ fn bare_host(host: &str) -> &str {
     }
 }
 
-/// The machine's certificates and those of the user.
-fn trusted(tls: &Tls) -> Result<RootCertStore> {
-    let mut roots = RootCertStore::empty();
-    if let Some(path) = &tls.ca {
-        let refuse = |why: String| {
-            Error::request(format!("cannot use the certificates {}: {why}", path.display()))
-                .hint("name a PEM file with at least one certificate")
-        };
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|cause| refuse(cause.to_string()))? {
-            let certificate = certificate.map_err(|cause| refuse(cause.to_string()))?;
-            roots.add(certificate).map_err(|cause| refuse(cause.to_string()))?;
-        }
-        if roots.is_empty() {
-            return Err(refuse("there is none in it".to_owned()));
-        }
+/// The certificates of a PEM file.
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let refuse = |why: String| {
+        Error::request(format!("cannot use the certificates {}: {why}", path.display()))
+            .hint("name a PEM file with at least one certificate")
+    };
+    let found = CertificateDer::pem_file_iter(path).map_err(|cause| refuse(cause.to_string()))?;
+    let found: Vec<_> = found.collect::<std::result::Result<_, _>>().map_err(|cause| refuse(cause.to_string()))?;
+    if found.is_empty() {
+        return Err(refuse("there is none in it".to_owned()));
     }
-    // Certificates that cannot be read are left out, as everywhere.
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() {
-        return Err(Error::machine("this machine trusts no certificate authority")
-            .hint("install its CA certificates, or give `--ca FILE` or `--insecure`"));
-    }
-    Ok(roots)
+    Ok(found)
 }
 
 /// One TLS session of a client.
@@ -259,6 +249,73 @@ fn encode<D>(data: &mut rustls::unbuffered::EncodeTlsData<'_, D>, out: &mut Vec<
             Err(EncodeError::InsufficientSize(size)) => out.resize(start + size.required_size, 0),
             Err(cause) => return Err(cause.to_string()),
         }
+    }
+}
+
+/// The usual: a chain to an authority that the machine or the user trusts. A certificate that the user named is also
+/// trusted as it is, under its own name: what `openssl req -x509` makes is an authority and no server by its extensions,
+/// and people test with it.
+#[derive(Debug)]
+struct TrustsNamed {
+    chains: Arc<WebPkiServerVerifier>,
+    named: Vec<CertificateDer<'static>>,
+}
+
+impl TrustsNamed {
+    fn new(tls: &Tls, provider: Arc<CryptoProvider>) -> Result<Self> {
+        let named = tls.ca.as_deref().map(read_certificates).transpose()?.unwrap_or_default();
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(named.iter().cloned());
+        // Certificates that cannot be read are left out, as everywhere.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            return Err(Error::machine("this machine trusts no certificate authority")
+                .hint("install its CA certificates, or give `--ca FILE` or `--insecure`"));
+        }
+        let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+            .build()
+            .map_err(|cause| Error::bug(format!("no verifier of certificates: {cause}")))?;
+        Ok(Self { chains, named })
+    }
+}
+
+impl ServerCertVerifier for TrustsNamed {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
+        let chain = self.chains.verify_server_cert(end_entity, intermediates, name, ocsp, now);
+        if chain.is_err() && self.named.iter().any(|named| named == end_entity) {
+            verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
+            return Ok(ServerCertVerified::assertion());
+        }
+        chain
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        self.chains.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        self.chains.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chains.supported_verify_schemes()
     }
 }
 

@@ -30,6 +30,7 @@ pub mod nmt_header;
 pub mod pagemap;
 mod pagemap_scan;
 mod pages;
+pub mod ports;
 pub mod procfs;
 mod procfs_text;
 pub mod smaps;

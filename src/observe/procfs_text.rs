@@ -134,6 +134,8 @@ pub struct Stat {
     pub user: Duration,
     /// CPU time in the kernel, all threads, also ended ones.
     pub system: Duration,
+    /// CPU time of ended children that were waited for, and of theirs.
+    pub children: Duration,
     /// Clock ticks between boot and start; with the pid, it names a process for good.
     pub start_ticks: u64,
 }
@@ -154,6 +156,7 @@ impl Stat {
             major_faults: number(12)?,
             user: time(14)?,
             system: time(15)?,
+            children: time(16)?.checked_add(time(17)?)?,
             start_ticks: number(22)?,
         })
     }
@@ -175,10 +178,11 @@ mod tests {
 
     #[test]
     fn a_name_may_hold_parentheses_and_spaces() {
-        let text = "7 (a) b (c) R 1 7 7 0 -1 0 0 0 3 0 150 50 0 0 20 0 1 0 99 0";
+        let text = "7 (a) b (c) R 1 7 7 0 -1 0 0 0 3 0 150 50 30 12 20 0 1 0 99 0";
         let stat = Stat::parse(text, 100).unwrap();
         assert_eq!((stat.comm.as_str(), stat.state, stat.start_ticks), ("a) b (c", 'R', 99));
         assert_eq!((stat.cpu(), stat.major_faults), (Duration::from_secs(2), 3));
+        assert_eq!(stat.children, Duration::from_millis(420));
     }
 
     #[test]

@@ -2,13 +2,18 @@
 //! All that reports, comparisons and findings know of a trial. Fields may be added, never renamed.
 
 mod account;
+mod load;
 mod phase;
 
 pub use account::{
     ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord,
     RegionRecord, RemainderRecord, ShareRecord, WouldReturn,
 };
-pub use phase::{Failures, Generator, PhaseRecord, Quantiles, SubjectWork};
+pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
+pub use phase::{
+    Ages, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord, Reported,
+    RequestRecord, SubjectWork, Times, Timing, Tool,
+};
 
 use crate::doubt::Doubt;
 use serde::{Deserialize, Serialize};

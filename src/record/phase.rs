@@ -1,6 +1,8 @@
 //! What one phase leaves behind: how much was asked, what was answered, how long it took, what it cost.
 
 pub use crate::load::Failures;
+pub use crate::load::external::{Reported, Times, Timing, Tool};
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -9,7 +11,7 @@ use std::collections::BTreeMap;
 pub struct PhaseRecord {
     /// As the scenario names it.
     pub name: String,
-    /// `closed` or `open`; `idle` where nothing is sent.
+    /// `closed` or `open`; `driver` where another program drove, `idle` where nothing is sent.
     pub model: String,
     /// Seconds from the command's start to the phase's.
     pub at_s: f64,
@@ -31,6 +33,9 @@ pub struct PhaseRecord {
     pub service_ms: Option<Quantiles>,
     /// The load generator itself.
     pub generator: Option<Generator>,
+    /// The program that drove the load instead of the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<DriverRecord>,
     /// The subject in this phase.
     pub subject: SubjectWork,
     /// Why it ended early, if it did.
@@ -38,6 +43,89 @@ pub struct PhaseRecord {
     /// The statuses behind `failed.status`, with how often each came.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wrong_statuses: BTreeMap<u16, u64>,
+    /// What TLS first said about a failure behind `failed.tls`, if it did.
+    #[serde(default)]
+    pub tls_trouble: Option<String>,
+    /// What spoke to the server, such as `http/1.1`; `null` in an idle phase.
+    #[serde(default)]
+    pub backend: Option<String>,
+    /// The connections of the load; `null` in an idle phase.
+    #[serde(default)]
+    pub connections: Option<ConnectionsRecord>,
+    /// Requests that waited for a free connection; `null` in a closed model, where none waits.
+    #[serde(default)]
+    pub queue: Option<QueueRecord>,
+    /// How old the requests behind `failed.unanswered` were at the end of the drain; `null` where there were none.
+    #[serde(default)]
+    pub unanswered_ms: Option<Ages>,
+    /// Requests under way when it was stopped or given up, which are in no other figure; `null` in an idle phase.
+    #[serde(default)]
+    pub in_flight: Option<u64>,
+    /// Each request of a mix, in the order of the plan; empty where there is one only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_request: Vec<RequestRecord>,
+}
+
+impl PhaseRecord {
+    /// Whether anything was sent in it.
+    pub fn works(&self) -> bool {
+        self.model != "idle"
+    }
+
+    /// The times that a user waits: response times in an open model, service times in a closed one.
+    pub fn usual_ms(&self) -> Option<Quantiles> {
+        self.response_ms.or(self.service_ms)
+    }
+
+    /// Correct answers as a share of what was offered; `None` in a closed model.
+    pub fn share_of_offered(&self) -> Option<f64> {
+        let offered_per_s = self.offered_per_s.filter(|offered| *offered > 0.0)?;
+        Some(self.achieved_per_s / offered_per_s)
+    }
+}
+
+/// Connections of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ConnectionsRecord {
+    /// Connections that the plan has, those a growing pool came to included.
+    pub asked: u64,
+    /// Established, over and over where requests close them.
+    pub opened: u64,
+    /// The most that were established at once.
+    pub open_max: u64,
+}
+
+/// Requests of an open model that waited for a free connection.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct QueueRecord {
+    /// Requests that waited, however shortly.
+    pub requests: u64,
+    /// The most that waited at once.
+    pub length_max: u64,
+}
+
+/// Ages in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Ages {
+    /// The youngest.
+    pub min: f64,
+    /// Median.
+    pub p50: f64,
+    /// The oldest.
+    pub max: f64,
+}
+
+/// One request of a mix.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RequestRecord {
+    /// Method and path.
+    pub request: String,
+    /// How often it is drawn, relative to the others.
+    pub weight: u32,
+    /// Answered correctly.
+    pub ok: u64,
+    /// Failed.
+    pub failed: u64,
 }
 
 /// Quantiles in milliseconds.
@@ -55,21 +143,75 @@ pub struct Quantiles {
     pub max: f64,
     /// Arithmetic mean.
     pub mean: f64,
+    /// 75 %.
+    #[serde(default)]
+    pub p75: Option<f64>,
+    /// 99.99 %.
+    #[serde(default)]
+    pub p9999: Option<f64>,
+}
+
+impl Quantiles {
+    /// Of a histogram in nanoseconds; `None` where it is empty.
+    pub fn of(histogram: &Histogram<u64>) -> Option<Self> {
+        if histogram.is_empty() {
+            return None;
+        }
+        let ms = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e6;
+        Some(Self {
+            p50: ms(0.5),
+            p90: ms(0.9),
+            p99: ms(0.99),
+            p999: ms(0.999),
+            max: histogram.max() as f64 / 1e6,
+            mean: histogram.mean() / 1e6,
+            p75: Some(ms(0.75)),
+            p9999: Some(ms(0.9999)),
+        })
+    }
 }
 
 /// The load generator's view of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Generator {
-    /// CPU time of the generator's thread per request.
+    /// CPU time of the generator's threads per request.
     pub cpu_us_per_request: f64,
-    /// CPU time over elapsed time.
+    /// CPU time over elapsed time and threads.
     pub cpu_share: f64,
-    /// 99th percentile of actual − intended start; `null` in a closed model.
+    /// From the moment at which a request was due and a connection free for it, to its actual start: 99th percentile;
+    /// `null` in a closed model.
     pub lag_ms_p99: Option<f64>,
+    /// The median of the same.
+    #[serde(default)]
+    pub lag_ms_p50: Option<f64>,
+    /// The longest of the same.
+    #[serde(default)]
+    pub lag_ms_max: Option<f64>,
     /// Connections opened, reconnections included.
     pub connections_opened: u64,
     /// Bytes received.
     pub received_bytes: u64,
+    /// Bytes sent.
+    #[serde(default)]
+    pub sent_bytes: Option<u64>,
+    /// Threads that drove.
+    #[serde(default)]
+    pub threads: Option<u32>,
+}
+
+/// An outside program that drove a phase. The counts of the phase are those it told.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DriverRecord {
+    /// The line `sh -c` was given.
+    pub command: String,
+    /// `None` where it did not end by itself.
+    pub exit_code: Option<i32>,
+    /// CPU time it used, all processes that ended.
+    pub cpu_s: Option<f64>,
+    /// The file in the trial's folder with all it printed.
+    pub log: Option<String>,
+    /// What it told; `None` where it could not be read, and then the counts of the phase are 0 for want of any.
+    pub reported: Option<Reported>,
 }
 
 /// The subject in one phase.

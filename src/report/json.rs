@@ -1,6 +1,7 @@
-//! The documents of `--json`: `docs/results.schema.json` and `docs/account.schema.json` describe them.
+//! The documents of `--json`: `docs/results.schema.json`, `docs/account.schema.json` and `docs/load.schema.json`
+//! describe them.
 
-use crate::record::{AccountDocument, Conditions, Document, RESULT_SCHEMA, Trial};
+use crate::record::{AccountDocument, Conditions, Document, LoadDocument, RESULT_SCHEMA, Trial};
 use serde::Serialize;
 
 /// The result document of a run, indented, with a newline at its end.
@@ -19,6 +20,11 @@ pub fn document(conditions: &Conditions, trials: &[Trial]) -> String {
 
 /// The account of a running JVM, indented, with a newline at its end.
 pub fn account_document(document: &AccountDocument) -> String {
+    pretty(document)
+}
+
+/// What a load came to, indented, with a newline at its end.
+pub fn load_document(document: &LoadDocument) -> String {
     pretty(document)
 }
 

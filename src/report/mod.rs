@@ -6,7 +6,7 @@ mod progress;
 mod summary;
 mod terminal;
 
-pub use json::{account_document, document};
+pub use json::{account_document, document, load_document};
 pub use progress::Progress;
-pub use summary::{Bar, Bars, Block, Detail, Summary, Table, summarize, summarize_account};
+pub use summary::{Bar, Bars, Block, Detail, Summary, Table, summarize, summarize_account, summarize_load};
 pub use terminal::{print, render};

@@ -25,24 +25,34 @@ impl Progress {
         }
     }
 
-    /// The state of the running phase; shown on a terminal only.
-    pub fn live(&mut self, phase: &str, done: u64, failed: u64, rate_per_s: f64, rss_bytes: u64) {
-        if self.quiet || !self.terminal {
-            return;
+    /// The state of what runs, in words; shown on a terminal only.
+    pub fn live_text(&mut self, text: &str) {
+        if !self.quiet && self.terminal {
+            write_stderr(&format!("\r\x1b[K  {text}"));
+            self.live = true;
         }
+    }
+
+    /// The state of the running phase of a trial; shown on a terminal only.
+    pub fn live(&mut self, phase: &str, done: u64, failed: u64, rate_per_s: f64, rss_bytes: u64) {
         let failures = if failed > 0 { format!("{} failed, ", grouped(failed)) } else { String::new() };
         let answers = match done + failed {
             0 => String::new(),
             _ => format!("{} ok, {failures}{}/s, ", grouped(done), grouped(rate_per_s.round() as u64)),
         };
-        write_stderr(&format!("\r\x1b[K  {phase}: {answers}RSS {}", Bytes(rss_bytes)));
-        self.live = true;
+        self.live_text(&format!("{phase}: {answers}RSS {}", Bytes(rss_bytes)));
     }
 
     /// Said even when quiet: something the user must know.
     pub fn warn(&mut self, text: &str) {
         let clear = self.clear();
         write_stderr(&format!("{clear}{text}\n"));
+    }
+
+    /// Takes the live line away.
+    pub fn clear_line(&mut self) {
+        let clear = self.clear();
+        write_stderr(clear);
     }
 
     fn clear(&mut self) -> &'static str {

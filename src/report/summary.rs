@@ -3,14 +3,17 @@
 
 mod account;
 mod details;
+mod drivers;
 mod journey;
+mod loads;
 mod numbers;
 mod owners;
 
 pub use account::summarize_account;
 pub use details::Detail;
+pub use loads::summarize_load;
 
-use crate::record::{Conditions, DoubtRecord, Jvm, Mark, Outcome, Trial};
+use crate::record::{Conditions, DoubtRecord, Jvm, Machine, Mark, Outcome, Trial};
 use crate::units::Bytes;
 use numbers::{by_category, load, side_by_side, weights};
 
@@ -24,6 +27,8 @@ pub struct Summary {
 /// A piece of a summary.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
+    /// What does not hold, before everything else, a line each.
+    Failing(Vec<String>),
     /// Begins a section.
     Heading(String),
     /// Labels with their text.
@@ -91,18 +96,22 @@ pub fn summarize(conditions: &Conditions, trials: &[Trial], missing: &[String]) 
     Summary { blocks }
 }
 
+fn machine_text(machine: &Machine) -> String {
+    let memory_gib = machine.memory_bytes as f64 / (1u64 << 30) as f64;
+    format!("{} cores, {memory_gib:.1} GiB, Linux {}", machine.cores, machine.kernel)
+}
+
+fn cpus_text(cpus: Option<&[u32]>) -> String {
+    match cpus {
+        Some(cpus) => cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
+        None => "any".to_owned(),
+    }
+}
+
 fn shared_facts(conditions: &Conditions) -> Vec<(String, String)> {
     let machine = &conditions.machine;
-    let mut facts = vec![(
-        "machine".to_owned(),
-        format!(
-            "{} cores, {:.1} GiB, Linux {}, memory cgroup {}",
-            machine.cores,
-            machine.memory_bytes as f64 / (1u64 << 30) as f64,
-            machine.kernel,
-            machine.cgroup
-        ),
-    )];
+    let text = format!("{}, memory cgroup {}", machine_text(machine), machine.cgroup);
+    let mut facts = vec![("machine".to_owned(), text)];
     if let Some(load) = machine.load_average_1m {
         facts.push(("host load".to_owned(), format!("{load:.2} before the first trial (1 min average)")));
     }
@@ -115,11 +124,8 @@ fn shared_facts(conditions: &Conditions) -> Vec<(String, String)> {
 }
 
 fn cpus(trial: &Trial) -> String {
-    let list = |cpus: &Option<Vec<u32>>| match cpus {
-        Some(cpus) => cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
-        None => "any".to_owned(),
-    };
-    format!("subject on {}, load on {}", list(&trial.subject_cpus), list(&trial.load_cpus))
+    let (subject, load) = (cpus_text(trial.subject_cpus.as_deref()), cpus_text(trial.load_cpus.as_deref()));
+    format!("subject on {subject}, load on {load}")
 }
 
 fn of_trial(trial: &Trial, several: bool) -> Vec<Block> {

@@ -15,6 +15,7 @@ pub fn render(summary: &Summary) -> String {
     let mut out = String::new();
     for block in &summary.blocks {
         match block {
+            Block::Failing(lines) => lines.iter().for_each(|line| wrapped(&mut out, line, "", "  ")),
             Block::Heading(text) => heading(&mut out, text),
             Block::Facts(facts) => facts.iter().for_each(|(label, text)| fact(&mut out, label, text)),
             Block::Table(table) => grid(&mut out, table),

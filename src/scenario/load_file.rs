@@ -253,7 +253,7 @@ impl PhaseFile {
         if let Some(command) = self.driver.clone() {
             self.stands_alone("driver")?;
             let within = self.within.unwrap_or(defaults::DRIVER_WITHIN);
-            return Ok(PhaseKind::Driver(Driver { command, within }));
+            return Ok(PhaseKind::Driver(Driver { command, dir: Some(base.to_owned()), within }));
         }
         if self.within.is_some() {
             return Err(Error::request("`within` bounds a `driver`, which this phase has not"));

@@ -3,6 +3,7 @@
 
 mod condition;
 mod configuration;
+mod driver;
 mod file;
 mod load_file;
 mod matrix;

@@ -3,6 +3,7 @@
 use super::{Condition, ExpectStatus, Request, Schedule, Until, defaults};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// A stretch of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,7 @@ impl Phase {
 /// What happens in a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "a scenario has a handful of phases, most of them work")]
 pub enum PhaseKind {
     /// The load engine works.
     Work(Work),
@@ -44,6 +46,9 @@ impl PhaseKind {
 pub struct Driver {
     /// A line for `sh -c`. Placeholders: `{url}` (without a path), `{host}`, `{port}`.
     pub command: String,
+    /// Working directory: the folder of the scenario file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dir: Option<PathBuf>,
     /// How long it may take.
     pub within: Span,
 }

@@ -73,10 +73,8 @@ pub fn validate_load(load: &[Phase]) -> Result<()> {
     for phase in load {
         let checked = match &phase.kind {
             PhaseKind::Work(work) => validate_work(work),
-            PhaseKind::Driver(driver) if driver.command.trim().is_empty() => {
-                Err(Error::request("the driver has no command"))
-            }
-            PhaseKind::Driver(_) | PhaseKind::Idle(_) => Ok(()),
+            PhaseKind::Driver(driver) => driver.validate(),
+            PhaseKind::Idle(_) => Ok(()),
         };
         checked.map_err(|error| error.at(format!("phase: {}", phase.name)))?;
     }

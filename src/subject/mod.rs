@@ -8,6 +8,7 @@
 mod build_step;
 pub mod complaint;
 pub mod cpus;
+mod driver;
 mod guarded;
 pub mod guardian;
 mod hierarchy;
@@ -31,6 +32,7 @@ pub mod sockets;
 
 pub use complaint::{Complaint, ComplaintKind};
 pub use cpus::CpuPlan;
+pub use driver::{DriverEnd, DriverLaunch, DriverRunning};
 pub use guarded::Spawner;
 pub use hierarchy::CgroupVersion;
 pub use jdk::FoundJdk;

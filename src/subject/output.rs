@@ -166,7 +166,7 @@ impl Output {
 }
 
 /// Without control characters, so that it cannot disturb a terminal.
-fn readable(text: &[u8]) -> String {
+pub(super) fn readable(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_end_matches('\r');
     text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()

@@ -1,6 +1,8 @@
 //! The order of a trial: start, ready, mark, warm-up, mark, load, mark, rest, mark, collect, mark, end.
 
+use super::driving::Told;
 use super::event::Event;
+use super::loading::since_epoch;
 use super::sampler::{Sampler, Sources};
 use super::watched::Watched;
 use super::{doubts, ending, seconds_since};
@@ -12,7 +14,6 @@ use crate::record::{Machine, Sample, Trial};
 use crate::scenario::{Configuration, MarkPoint, Scenario};
 use crate::subject::{CpuPlan, FoundJdk, Launch, OptionsPassed, Place, ReadyInfo, Running, Spawner};
 use crate::subject::{check_port_free, cpus, free_port, jdk};
-use hdrhistogram::Histogram;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -137,10 +138,8 @@ fn weigh(
 pub(super) enum Message {
     /// From the sampler.
     Sample(Sample),
-    /// From the load: about a second of it.
-    Interval { start_ns: u64, end_ns: u64, service: Histogram<u64> },
-    /// From the load: it is over.
-    LoadDone(Box<Result<Outcome>>),
+    /// From the load.
+    Load(Told),
 }
 
 /// A trial under way.
@@ -271,13 +270,14 @@ impl<'a> Trialling<'a> {
     pub(super) fn next_message(&mut self, phase: Option<&str>, within: Duration) -> Option<Result<Outcome>> {
         match self.receiver.recv_timeout(within).ok()? {
             Message::Sample(sample) => self.pass_on(phase, &sample),
-            Message::Interval { start_ns, end_ns, service } => {
-                let start = Duration::from_secs_f64(self.setup.clock.origin_unix_s()) + Duration::from_nanos(start_ns);
-                let length = Duration::from_nanos(end_ns.saturating_sub(start_ns));
-                let phase = phase.unwrap_or("load");
-                (self.emit)(Event::Interval { phase, service: &service, start, length });
-            }
-            Message::LoadDone(outcome) => return Some(*outcome),
+            Message::Load(Told::Interval(interval)) => (self.emit)(Event::Interval {
+                phase: phase.unwrap_or("load"),
+                service: &interval.service,
+                response: interval.response.as_ref(),
+                start: since_epoch(self.setup.clock, interval.start_ns),
+                length: Duration::from_nanos(interval.end_ns.saturating_sub(interval.start_ns)),
+            }),
+            Message::Load(Told::Done(outcome)) => return Some(*outcome),
         }
         None
     }

@@ -2,6 +2,7 @@
 
 use super::phase::Usage;
 use crate::doubt::Doubt;
+use crate::observe::ports::{Ports, Reuse};
 use crate::observe::vm_flags::Flags;
 use crate::record::{Jvm, Machine, PhaseRecord, Trial};
 use crate::units::Bytes;
@@ -17,10 +18,30 @@ const SUBJECT_SHARE_BUSY: f64 = 0.90;
 /// Linux delays an acknowledgement by 40 ms at least (TCP_DELACK_MIN).
 const PLATEAU_MS: std::ops::Range<f64> = 38.0..46.0;
 
+/// A rate this far below the offered one is no rounding: of the last second's requests some always lie beyond the end.
+const ACHIEVED_SHARE_MIN: f64 = 0.99;
+/// What wake-ups and a shared core explain stays below it; a fast server answers within as much.
+const LAG_MS_MAX: f64 = 1.0;
+/// Beyond it, the kernel looks long for a free port and connects begin to fail.
+const PORTS_SHARE_MAX: f64 = 0.80;
+
+/// What else runs on this machine by intention while a phase runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// The subject, whose CPU time is known, on so many CPUs.
+    Subject { cpus: usize },
+    /// A server of unknown appetite: what other programs use cannot be told from it.
+    ServerHere,
+    /// Nothing.
+    Nothing,
+}
+
 /// Doubts about one phase of work.
-pub(super) fn of_phase(phase: &PhaseRecord, usage: &Usage, subject_cpus: usize) -> Vec<Doubt> {
-    let mut doubts: Vec<Doubt> = noise(phase, usage).into_iter().collect();
-    doubts.extend(generator(phase, subject_cpus));
+pub(super) fn of_phase(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Vec<Doubt> {
+    let mut doubts: Vec<Doubt> = below_offered(phase).into_iter().collect();
+    doubts.extend(noise(phase, usage, beside));
+    doubts.extend(generator(phase, beside));
+    doubts.extend(lag(phase));
     let failed = phase.failed.total();
     if failed > 0 {
         doubts.push(Doubt::LoadFailures {
@@ -39,7 +60,47 @@ pub(super) fn of_phase(phase: &PhaseRecord, usage: &Usage, subject_cpus: usize) 
     doubts
 }
 
-fn noise(phase: &PhaseRecord, usage: &Usage) -> Option<Doubt> {
+fn below_offered(phase: &PhaseRecord) -> Option<Doubt> {
+    let (share, offered_per_s) = (phase.share_of_offered()?, phase.offered_per_s?);
+    (share < ACHIEVED_SHARE_MIN).then(|| Doubt::AchievedBelowOffered {
+        phase: phase.name.clone(),
+        offered_per_s,
+        achieved_per_s: phase.achieved_per_s,
+    })
+}
+
+fn lag(phase: &PhaseRecord) -> Option<Doubt> {
+    let lag_ms_p99 = phase.generator?.lag_ms_p99.filter(|lag| *lag > LAG_MS_MAX)?;
+    Some(Doubt::GeneratorLag { phase: phase.name.clone(), lag_ms_p99 })
+}
+
+/// The local ports at the end of a phase.
+///
+/// Where a port is free again after a second, it is the connects of a second that use them up; else all that are in
+/// TIME_WAIT, of this phase and of whatever else connects on this machine.
+pub(super) fn of_ports(phase: &PhaseRecord, ports: &Ports, loopback: bool) -> Option<Doubt> {
+    let connections = phase.connections?;
+    let connects_per_s = if phase.seconds > 0.0 { connections.opened as f64 / phase.seconds } else { 0.0 };
+    let tw_reuse = match ports.reuse {
+        Reuse::On => true,
+        Reuse::Loopback => loopback,
+        Reuse::Off => false,
+    };
+    // Connections that stay do not use ports up; others may then have left what is in TIME_WAIT.
+    if connections.opened <= connections.asked {
+        return None;
+    }
+    let used = if tw_reuse { connects_per_s } else { ports.time_wait as f64 };
+    (used >= ports.range as f64 * PORTS_SHARE_MAX).then(|| Doubt::PortsNearExhaustion {
+        phase: phase.name.clone(),
+        time_wait: ports.time_wait,
+        ports: ports.range,
+        tw_reuse,
+        connects_per_s,
+    })
+}
+
+fn noise(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Option<Doubt> {
     let machine = usage.machine.as_ref()?;
     let elapsed_s = usage.elapsed.as_secs_f64();
     // Ticks are 10 ms; below half a second a single one would be a doubt.
@@ -47,15 +108,20 @@ fn noise(phase: &PhaseRecord, usage: &Usage) -> Option<Doubt> {
         return None;
     }
     let foreign_cores = machine.busy.saturating_sub(usage.ours).as_secs_f64() / elapsed_s;
+    let foreign_cores = (beside != Beside::ServerHere).then_some(foreign_cores);
     let steal_share = machine.share_stolen();
-    let noisy = foreign_cores > FOREIGN_CORES_MAX || steal_share > STEAL_SHARE_MAX;
+    let noisy = foreign_cores.is_some_and(|cores| cores > FOREIGN_CORES_MAX) || steal_share > STEAL_SHARE_MAX;
     noisy.then(|| Doubt::NoisyMachine { phase: phase.name.clone(), foreign_cores, steal_share })
 }
 
-fn generator(phase: &PhaseRecord, subject_cpus: usize) -> Option<Doubt> {
+fn generator(phase: &PhaseRecord, beside: Beside) -> Option<Doubt> {
     let generator = phase.generator.filter(|generator| generator.cpu_share > GENERATOR_SHARE_MAX)?;
-    let available_s = phase.seconds * subject_cpus as f64;
-    let subject_share = phase.subject.cpu_s.filter(|_| available_s > 0.0).map(|cpu_s| cpu_s / available_s);
+    let subject_share = match beside {
+        Beside::Subject { cpus } if phase.seconds > 0.0 && cpus > 0 => {
+            phase.subject.cpu_s.map(|cpu_s| cpu_s / (phase.seconds * cpus as f64))
+        }
+        _ => None,
+    };
     if subject_share.is_some_and(|share| share > SUBJECT_SHARE_BUSY) {
         return None;
     }
@@ -108,8 +174,10 @@ pub(super) fn of_limit(limit: Option<Bytes>, options: &[String], flags: &Flags) 
 mod tests {
     use super::*;
     use crate::observe::machine::CpuTimes;
-    use crate::record::{Failures, Generator, Quantiles, SubjectWork};
+    use crate::record::{ConnectionsRecord, Failures, Generator, Quantiles, SubjectWork};
     use std::time::Duration;
+
+    const SUBJECT: Beside = Beside::Subject { cpus: 1 };
 
     fn phase() -> PhaseRecord {
         PhaseRecord { name: "steady".into(), seconds: 10.0, requests: 100, ok: 100, ..PhaseRecord::default() }
@@ -126,14 +194,15 @@ mod tests {
 
     #[test]
     fn a_quiet_phase_raises_none() {
-        assert_eq!(of_phase(&phase(), &usage(10), 1), []);
+        assert_eq!(of_phase(&phase(), &usage(10), SUBJECT), []);
     }
 
     #[test]
     fn other_programs_raise_one() {
-        let doubts = of_phase(&phase(), &usage(15), 1);
-        let [Doubt::NoisyMachine { foreign_cores, .. }] = doubts.as_slice() else { panic!("{doubts:?}") };
-        assert!((foreign_cores - 0.5).abs() < 1e-9);
+        let doubts = of_phase(&phase(), &usage(15), SUBJECT);
+        let [Doubt::NoisyMachine { foreign_cores: Some(cores), .. }] = doubts.as_slice() else { panic!("{doubts:?}") };
+        assert!((cores - 0.5).abs() < 1e-9);
+        assert_eq!(of_phase(&phase(), &usage(15), Beside::ServerHere), [], "they may be the server");
     }
 
     #[test]
@@ -144,8 +213,8 @@ mod tests {
             subject: SubjectWork { cpu_s: Some(cpu_s), ..SubjectWork::default() },
             ..phase()
         };
-        assert_eq!(of_phase(&with(9.8), &usage(10), 1), []);
-        assert!(matches!(of_phase(&with(5.0), &usage(10), 1)[..], [Doubt::GeneratorSaturated { .. }]));
+        assert_eq!(of_phase(&with(9.8), &usage(10), SUBJECT), []);
+        assert!(matches!(of_phase(&with(5.0), &usage(10), SUBJECT)[..], [Doubt::GeneratorSaturated { .. }]));
     }
 
     #[test]
@@ -154,9 +223,42 @@ mod tests {
         let times = Quantiles { p50: 40.2, ..Quantiles::default() };
         let wrong_statuses = [(404, 3)].into();
         let phase = PhaseRecord { failed, wrong_statuses, service_ms: Some(times), ..phase() };
-        let doubts = of_phase(&phase, &usage(10), 1);
+        let doubts = of_phase(&phase, &usage(10), SUBJECT);
         assert_eq!(doubts[0].text(), "3 of 100 requests failed in steady: 3 wrong status (3 x 404)");
         assert!(matches!(doubts[1], Doubt::Plateau40Ms { .. }));
+    }
+
+    #[test]
+    fn a_rate_below_the_offered_one_and_a_late_generator_are_named() {
+        let late = Generator { lag_ms_p99: Some(1.5), ..Generator::default() };
+        let with = |achieved_per_s, generator| PhaseRecord {
+            offered_per_s: Some(5000.0),
+            achieved_per_s,
+            generator: Some(generator),
+            ..phase()
+        };
+        assert_eq!(of_phase(&with(4951.0, Generator::default()), &usage(10), SUBJECT), []);
+        let doubts = of_phase(&with(4312.0, late), &usage(10), SUBJECT);
+        let texts: Vec<_> = doubts.iter().map(Doubt::text).collect();
+        assert_eq!(texts[0], "offered 5,000/s in steady, achieved 4,312/s (86.2 %)");
+        assert_eq!(texts[1], "the load generator was late in steady: 99th percentile 1.50 ms");
+    }
+
+    #[test]
+    fn ports_run_out_by_time_wait_or_where_they_are_reused_by_connects_per_second() {
+        let with = |opened| {
+            let connections = ConnectionsRecord { asked: 25, opened, open_max: 25 };
+            PhaseRecord { connections: Some(connections), ..phase() }
+        };
+        let ports = |time_wait, reuse| Ports { time_wait, range: 1000, reuse };
+        let doubted = |phase: &PhaseRecord, ports: Ports, loopback| of_ports(phase, &ports, loopback).is_some();
+        assert!(doubted(&with(900), ports(850, Reuse::Off), true));
+        assert!(!doubted(&with(900), ports(700, Reuse::Off), true));
+        assert!(!doubted(&with(25), ports(850, Reuse::Off), true), "they stayed open");
+        assert!(!doubted(&with(900), ports(850, Reuse::On), true), "90 connects a second");
+        assert!(doubted(&with(9000), ports(850, Reuse::On), false));
+        assert!(doubted(&with(900), ports(850, Reuse::Loopback), false));
+        assert!(!doubted(&with(900), ports(850, Reuse::Loopback), true));
     }
 
     #[test]

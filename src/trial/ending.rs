@@ -75,8 +75,17 @@ pub(super) fn died(running: &Running) -> Error {
     if running.oom_kills() > 0 { error.hint("raise `--limit`, or lower `--heap`") } else { error }
 }
 
+/// Not one answer of a phase of a trial was correct: what the subject printed may say why.
+pub(super) fn no_answer_of_subject(phase: &PhaseRecord, running: &Running) -> Error {
+    let error = no_answer(phase).said(running.output().tail_texts(SAID_LINES));
+    match error.hint {
+        Some(_) => error,
+        None => error.hint("look at the subject's log in the archive"),
+    }
+}
+
 /// Not one answer of a phase was correct, so no number of it means anything.
-pub(super) fn no_answer(phase: &PhaseRecord, running: &Running) -> Error {
+pub(super) fn no_answer(phase: &PhaseRecord) -> Error {
     let failed = phase.failed.describe();
     let what = match phase.cut_short.as_deref() {
         _ if phase.requests == 0 => format!("the subject answered nothing in phase {}", phase.name),
@@ -90,15 +99,27 @@ pub(super) fn no_answer(phase: &PhaseRecord, running: &Running) -> Error {
         let statuses: Vec<_> = phase.wrong_statuses.iter().map(|(status, n)| format!("{status} ({n} times)")).collect();
         error = error.at(format!("statuses: {}", statuses.join(", ")));
     }
-    let hint = match () {
-        () if phase.failed.status > 0 => {
-            "check the path in `--url`, or name the status you expect with `--expect-status`"
+    let told = |trouble: &&String| phase.cut_short.as_ref().is_some_and(|why| why.contains(trouble.as_str()));
+    if let Some(trouble) = phase.tls_trouble.as_ref().filter(|trouble| !told(trouble)) {
+        error = error.at(format!("TLS: {trouble}"));
+    }
+    let failed = &phase.failed;
+    match () {
+        () if failed.status > 0 => {
+            error.hint("check the path of the URL, or name the status you expect with `--expect-status`")
         }
-        () if phase.failed.timeout > 0 => {
-            "the server accepts connections but does not answer; look at its log in the archive"
+        () if failed.check > 0 => error.hint("look at one answer (`curl -i URL`) and at the `--expect-…` options"),
+        () if failed.tls > 0 => {
+            error.hint("look at the certificate (`openssl s_client -connect HOST:PORT`); `--ca` names whom to trust")
         }
-        () if phase.failed.protocol > 0 => "the port does not speak HTTP/1.1; check `--url`",
-        () => "look at the subject's log in the archive",
-    };
-    error.said(running.output().tail_texts(SAID_LINES)).hint(hint)
+        () if failed.timeout > 0 || failed.unanswered > 0 => {
+            error.hint("the server accepts connections but does not answer; look at its log, or raise `--timeout`")
+        }
+        () if failed.protocol > 0 => {
+            let over_2 = phase.backend.as_ref().is_some_and(|backend| backend.starts_with("http/2"));
+            let protocol = if over_2 { "HTTP/2" } else { "HTTP/1.1" };
+            error.hint(format!("the port does not speak {protocol}; check the URL"))
+        }
+        () => error,
+    }
 }

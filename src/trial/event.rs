@@ -35,6 +35,8 @@ pub enum Event<'a> {
         phase: &'a str,
         /// Service times of correct answers, ns.
         service: &'a Histogram<u64>,
+        /// Response times of the same answers, ns; `None` in a closed model.
+        response: Option<&'a Histogram<u64>>,
         /// Seconds since the Unix epoch.
         start: Duration,
         /// Length.

@@ -5,19 +5,26 @@ mod account_record;
 mod accounting;
 mod conductor;
 mod doubts;
+mod driver;
+mod driving;
 mod ending;
 mod event;
+mod loading;
 mod mark;
 mod phase;
+mod reach;
 mod sampler;
 mod unweighable;
 mod watched;
 mod weigh;
 mod weighing;
+mod work_record;
 
 pub use conductor::{Conducted, Setup, conduct};
 pub use event::Event;
+pub use loading::{LoadEvent, Loaded, Loading, is_measured};
 pub use phase::describe;
+pub use reach::{Reached, reach};
 pub use weighing::{Weighed, Weighing};
 
 /// Seconds from one reading of the clock to another.

@@ -1,33 +1,61 @@
 //! One phase of a trial: the load on a thread of its own, or rest, with the resources of both sides before and after.
 
 use super::conductor::{Message, Trialling};
+use super::doubts::Beside;
+use super::driving::Driving;
 use super::event::Event;
+use super::work_record::record_work;
 use super::{doubts, ending, seconds_since};
+use crate::doubt::Doubt;
 use crate::error::{Error, Result};
-use crate::load::{self, Address, Control, End, GiveUp, Outcome, Plan, Target};
+use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
 use crate::observe::hsperfdata::GcTotal;
 use crate::observe::machine::{self, CpuTimes};
-use crate::record::{Generator, PhaseRecord, Quantiles, SubjectWork};
-use crate::scenario::{Phase, PhaseKind, Work};
+use crate::observe::ports::Ports;
+use crate::record::{PhaseRecord, SubjectWork};
+use crate::scenario::{Phase, PhaseKind, Protocol, Work};
 use crate::units::Span;
-use hdrhistogram::Histogram;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How often a waiting conductor looks after the subject and the user.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A load that was stopped comes back within 100 ms; this bounds the wait for one that does not.
-const STOPPED_WITHIN: Duration = Duration::from_secs(10);
+pub(super) const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 
 /// CPU time in a phase, by whom.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Usage {
     /// All CPUs, all programs.
     pub(super) machine: Option<CpuTimes>,
-    /// Subject and Loadline together.
+    /// Subject, Loadline and an outside driver together.
     pub(super) ours: Duration,
     /// Length of the phase.
     pub(super) elapsed: Duration,
+}
+
+/// What came of a phase, before the resources are added to its record.
+pub(super) struct Ran {
+    pub(super) record: PhaseRecord,
+    /// CPU time of an outside driver.
+    pub(super) outside_cpu: Duration,
+    /// Why it failed, unless the subject or the user is the reason.
+    pub(super) error: Option<Error>,
+    pub(super) doubts: Vec<Doubt>,
+}
+
+impl Ran {
+    pub(super) fn new(record: PhaseRecord) -> Self {
+        Self { record, outside_cpu: Duration::ZERO, error: None, doubts: Vec::new() }
+    }
+}
+
+/// Whether 0 correct answers would mean that there were none: a driver that was not read counted nothing.
+fn is_counted(record: &PhaseRecord) -> bool {
+    match &record.driver {
+        Some(driver) => driver.reported.is_some(),
+        None => record.model != "idle",
+    }
 }
 
 impl Trialling<'_> {
@@ -40,22 +68,19 @@ impl Trialling<'_> {
         (self.emit)(Event::PhaseStarted { name: &phase.name, description });
         self.rss_bytes_max = 0;
         let before = self.snapshot();
-        let outcome = match &phase.kind {
-            PhaseKind::Work(work) => Some(self.work(&phase.name, work)?),
-            PhaseKind::Driver(_) => return Err(Error::request("external drivers are not built in yet")),
+        let mut ran = match &phase.kind {
+            PhaseKind::Work(work) => Ran::new(record_work(&self.work(&phase.name, work)?, work)),
+            PhaseKind::Driver(driver) => self.driver(&phase.name, driver)?,
             PhaseKind::Idle(span) => {
                 self.rest(&phase.name, *span);
-                None
+                Ran::new(PhaseRecord { model: "idle".to_owned(), ..PhaseRecord::default() })
             }
         };
         let after = self.snapshot();
-        let mut record = match (&outcome, &phase.kind) {
-            (Some(outcome), PhaseKind::Work(work)) => record_work(outcome, work),
-            _ => PhaseRecord { model: "idle".to_owned(), ..PhaseRecord::default() },
-        };
+        let mut record = std::mem::take(&mut ran.record);
         record.name.clone_from(&phase.name);
         record.at_s = seconds_since(self.origin_ns, before.at_ns);
-        if outcome.is_none() {
+        if !matches!(phase.kind, PhaseKind::Work(_)) {
             record.seconds = seconds_since(before.at_ns, after.at_ns);
         }
         record.subject = after.subject_since(&before);
@@ -67,16 +92,24 @@ impl Trialling<'_> {
             _ => {}
         }
         (self.emit)(Event::PhaseEnded(&record));
-        if outcome.is_some() {
-            let usage = after.usage_since(&before);
-            self.doubts.extend(doubts::of_phase(&record, &usage, self.subject_cpus()));
+        if phase.kind.works() {
+            let mut usage = after.usage_since(&before);
+            usage.ours += ran.outside_cpu;
+            self.doubts.extend(doubts::of_phase(&record, &usage, Beside::Subject { cpus: self.subject_cpus() }));
+            let ports = if self.setup.scenario.subject.socket.is_none() { Ports::read() } else { None };
+            let loopback = self.address.ip().is_loopback();
+            self.doubts.extend(ports.and_then(|ports| doubts::of_ports(&record, &ports, loopback)));
         }
+        self.doubts.append(&mut ran.doubts);
         let in_phase = |error: Error| error.at(format!("in phase {}", phase.name));
-        let verdict = match self.death() {
+        let verdict = match (self.death(), ran.error) {
             _ if interrupted => Err(in_phase(Error::interrupted())),
-            Some(error) => Err(in_phase(error)),
-            None if outcome.is_some() && record.ok == 0 => Err(ending::no_answer(&record, self.running)),
-            None => Ok(()),
+            (Some(error), _) => Err(in_phase(error)),
+            (None, Some(error)) => Err(in_phase(error)),
+            (None, None) if is_counted(&record) && record.ok == 0 => {
+                Err(ending::no_answer_of_subject(&record, self.running))
+            }
+            (None, None) => Ok(()),
         };
         self.trial.phases.push(record);
         verdict
@@ -98,20 +131,10 @@ impl Trialling<'_> {
         };
         let control = Arc::new(Control::default());
         self.watch_load(Some(Arc::clone(&control)));
-        let (clock, sender, in_thread) = (self.setup.clock, self.sender.clone(), Arc::clone(&control));
-        let thread = std::thread::spawn(move || {
-            let mut on_interval = |interval: load::Interval<'_>| {
-                let owned = Message::Interval {
-                    start_ns: interval.start_ns,
-                    end_ns: interval.end_ns,
-                    service: interval.service.clone(),
-                };
-                // The conductor waits for this thread; if it is gone, nobody wants the interval.
-                let _ = sender.send(owned);
-            };
-            let outcome = load::drive(&plan, clock, &in_thread, &mut on_interval);
-            let _ = sender.send(Message::LoadDone(Box::new(outcome)));
-        });
+        let driving = Driving { plan, clock: self.setup.clock, control: Arc::clone(&control), threads: 1, cpus: None };
+        let sender = self.sender.clone();
+        // The conductor waits for this thread; if it is gone, nobody wants what is told.
+        let thread = driving.start(move |told| drop(sender.send(Message::Load(told))));
         let outcome = self.attend(name, &control);
         self.watch_load(None);
         if thread.join().is_err() {
@@ -205,13 +228,13 @@ impl Snapshot {
 }
 
 /// CPU time of Loadline, all threads.
-fn own_cpu() -> Duration {
+pub(super) fn own_cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// An IPv6 address as it stands in a URL and in `Host`.
-fn bracketed(host: &str) -> String {
+pub(super) fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
@@ -220,55 +243,26 @@ pub fn describe(phase: &Phase) -> String {
     match &phase.kind {
         PhaseKind::Idle(span) => format!("idle, {span}"),
         PhaseKind::Driver(driver) => format!("driven by `{}`", driver.command),
-        PhaseKind::Work(work) => {
-            let alive = if work.keep_alive { "keep-alive" } else { "a connection for each request" };
-            format!("{} {}, {}, {alive}", work.request.method.as_str(), work.request.path, work.schedule)
-        }
+        PhaseKind::Work(work) => describe_work(work),
     }
 }
 
-fn record_work(outcome: &Outcome, work: &Work) -> PhaseRecord {
-    let elapsed_s = outcome.elapsed_ns as f64 / 1e9;
-    let cpu_s = outcome.cpu_ns as f64 / 1e9;
-    PhaseRecord {
-        model: work.schedule.model().to_owned(),
-        seconds: elapsed_s,
-        requests: outcome.requests,
-        ok: outcome.ok,
-        failed: outcome.failures,
-        offered_per_s: outcome.offered_per_s(),
-        achieved_per_s: outcome.achieved_per_s(),
-        service_ms: quantiles(&outcome.service),
-        response_ms: outcome.response.as_ref().and_then(quantiles),
-        generator: Some(Generator {
-            cpu_us_per_request: if outcome.requests == 0 { 0.0 } else { cpu_s * 1e6 / outcome.requests as f64 },
-            cpu_share: if elapsed_s > 0.0 { cpu_s / elapsed_s } else { 0.0 },
-            lag_ms_p99: outcome.lag.as_ref().map(|lag| lag.value_at_quantile(0.99) as f64 / 1e6),
-            connections_opened: outcome.connections_opened,
-            received_bytes: outcome.bytes_received,
-        }),
-        cut_short: match &outcome.ended {
-            End::Done => None,
-            End::Stopped => Some("it was stopped".to_owned()),
-            End::GaveUp(why) | End::Met(why) => Some(why.clone()),
-        },
-        wrong_statuses: outcome.wrong_statuses.clone(),
-        ..PhaseRecord::default()
+fn describe_work(work: &Work) -> String {
+    let mut parts = vec![format!("{} {}", work.request.method.as_str(), work.request.path)];
+    match work.others.len() {
+        0 => {}
+        1 => parts[0].push_str(" and 1 other request"),
+        n => parts[0].push_str(&format!(" and {n} other requests")),
     }
-}
-
-/// `None` where nothing was answered correctly.
-fn quantiles(histogram: &Histogram<u64>) -> Option<Quantiles> {
-    if histogram.is_empty() {
-        return None;
-    }
-    let ms = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e6;
-    Some(Quantiles {
-        p50: ms(0.5),
-        p90: ms(0.9),
-        p99: ms(0.99),
-        p999: ms(0.999),
-        max: histogram.max() as f64 / 1e6,
-        mean: histogram.mean() / 1e6,
-    })
+    parts.push(work.schedule.to_string());
+    parts.push(match work.protocol {
+        Protocol::Http1 if work.keep_alive => "keep-alive".to_owned(),
+        Protocol::Http1 => "a connection for each request".to_owned(),
+        Protocol::Http2 { streams: 1 } => "HTTP/2".to_owned(),
+        Protocol::Http2 { streams } => format!("HTTP/2 with {streams} streams"),
+    });
+    parts.extend(work.pace.send.map(|rate| format!("sending {} B/s on each", rate.0)));
+    parts.extend(work.pace.receive.map(|rate| format!("reading {} B/s from each", rate.0)));
+    parts.extend(work.stop.iter().map(|condition| format!("until {condition}")));
+    parts.join(", ")
 }

@@ -2,10 +2,11 @@
 
 use crate::accounts::{ACCOUNT, made_up};
 use crate::called::{ARCHIVES, folder, loadline, read, root};
+use crate::loads::LOAD;
 use crate::schema::Schema;
 use loadline::doubt::Doubt;
 use loadline::error::Result;
-use loadline::record::DoubtRecord;
+use loadline::record::{DoubtRecord, DriverRecord, Failures, Reported, Times, Timing, Tool};
 use loadline::scenario::{Scenario, parse};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -35,17 +36,35 @@ fn every_result_is_as_described() {
 
 #[test]
 fn the_results_schema_describes_nothing_else() {
-    // The sealed archive has every field of its time; accounts and the doubts about them came later.
+    // The sealed archive has every field of its time; accounts, the figures of an open model and doubts came later.
     let mut accounted = document("archives/account");
     accounted["trials"][0]["marks"][0] = json!(made_up().mark);
     accounted["trials"][0]["doubts"] = doubts().into_iter().map(|doubt| json!(DoubtRecord::from(doubt))).collect();
+    accounted["trials"][0]["phases"][0] = json!(crate::loads::phase());
+    accounted["trials"][0]["phases"][0]["driver"] = json!(driver());
     let full = [document("sealed/version-1"), accounted];
     assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0]);
 }
 
+/// A driver with all it can tell.
+fn driver() -> DriverRecord {
+    let times = Times { p50: Some(1.0), ..Times::default() };
+    let reported = Reported {
+        tool: Tool::K6,
+        requests: 10,
+        failed: Some(Failures { other: 1, ..Failures::default() }),
+        seconds: Some(2.0),
+        requests_per_s: Some(5.0),
+        times_ms: times,
+        timing: Timing::Service,
+        received_bytes: Some(100),
+    };
+    DriverRecord { command: "k6 run x.js".to_owned(), reported: Some(reported), ..DriverRecord::default() }
+}
+
 #[test]
 fn every_property_has_a_description() {
-    for name in [RESULTS, SCENARIO, ACCOUNT] {
+    for name in [RESULTS, SCENARIO, ACCOUNT, LOAD] {
         for (place, described) in Schema::published(name).described() {
             let text = described["description"].as_str().unwrap_or("");
             assert!(text.ends_with('.') && !text.ends_with(".."), "{name}: {place}: `{text}`");
@@ -60,7 +79,7 @@ fn a_number_says_its_unit() {
         let has = |part: &str| name.split('_').any(|word| word == part);
         [("bytes", "bytes"), ("ms", "ms"), ("us", "µs"), ("s", " s")].into_iter().find(|(part, _)| has(part))
     };
-    let described = [RESULTS, ACCOUNT].map(|name| Schema::published(name).described());
+    let described = [RESULTS, ACCOUNT, LOAD].map(|name| Schema::published(name).described());
     for (place, described) in described.into_iter().flatten() {
         let numeric =
             described["type"].to_string().contains("integer") || described["type"].to_string().contains("number");
@@ -104,7 +123,7 @@ fn readers_may_meet_new_fields_and_new_doubts() {
 pub(crate) fn doubts() -> Vec<Doubt> {
     let (phase, why) = (|| "steady".to_owned(), || "why".to_owned());
     vec![
-        Doubt::NoisyMachine { phase: phase(), foreign_cores: 0.5, steal_share: 0.1 },
+        Doubt::NoisyMachine { phase: phase(), foreign_cores: Some(0.5), steal_share: 0.1 },
         Doubt::GeneratorSaturated { phase: phase(), cpu_share: 0.95, subject_share: Some(0.5) },
         Doubt::SharedCpus,
         Doubt::CollectorByCpus { cpus: 1, cores: 2, collector: "Serial".to_owned() },
@@ -128,6 +147,17 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::OutOfMemoryError { error: "java.lang.OutOfMemoryError: Java heap space".to_owned() },
         Doubt::SeveralJvms { pid: 1, others: vec![2] },
         Doubt::LogIncomplete { why: why() },
+        Doubt::AchievedBelowOffered { phase: phase(), offered_per_s: 5000.0, achieved_per_s: 4312.0 },
+        Doubt::GeneratorLag { phase: phase(), lag_ms_p99: 1.5 },
+        Doubt::PortsNearExhaustion {
+            phase: phase(),
+            time_wait: 27000,
+            ports: 28232,
+            tw_reuse: false,
+            connects_per_s: 900.0,
+        },
+        Doubt::DriverThresholds { phase: phase(), tool: "k6".to_owned(), code: 99 },
+        Doubt::DriverNotRead { phase: phase() },
     ]
 }
 
@@ -158,6 +188,11 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::OutOfMemoryError { .. } => 21,
         Doubt::SeveralJvms { .. } => 22,
         Doubt::LogIncomplete { .. } => 23,
+        Doubt::AchievedBelowOffered { .. } => 24,
+        Doubt::GeneratorLag { .. } => 25,
+        Doubt::PortsNearExhaustion { .. } => 26,
+        Doubt::DriverThresholds { .. } => 27,
+        Doubt::DriverNotRead { .. } => 28,
     }
 }
 
@@ -249,6 +284,8 @@ fn what_is_right_is_right_for_both() {
         parsed(&text).unwrap_or_else(|error| panic!("{to}: {error}"));
     };
     check("name: plain", "name: 2021");
+    check("{same: steady}", "{driver: 'wrk -d 10s {url}/hello'}");
+    check("{same: steady}", "{driver: ./load.sh, within: 2m}");
     check("heap: 6m", "heap: 6MiB");
     check("heap: 6m", "heap: 6291456");
     check("heap: 6m", "heap: 1.5 g");
@@ -270,7 +307,32 @@ fn what_is_right_is_right_for_both() {
     check("marks: [start, loaded]", "marks: [collected, trimmed]");
     check("body: {size: 1k}", "body: {file: a.bin}");
     check("put: /x", "post: /x");
-    check(", body: {size: 1k}", ", keep_alive: false, timeout: 2s");
+    for method in ["patch", "delete", "options"] {
+        check("put: /x", &format!("{method}: '/x?n={{seq}}&r={{rand 1 9}}'"));
+    }
+    check("put: /x, headers: {A: b}, body: {size: 1k}", "head: /x");
+    check(", body: {size: 1k}", ", keep_alive: false, timeout: 2s, drain: 500ms");
+    check("body: {size: 1k}", "body: {size: 1k, fill: zero}, expect_continue: true");
+    check("body: {size: 1k}", "body: {text: 'n={seq}'}");
+    check("expect: 204", "expect: {status: 204, length: 0, headers: {X: , Y: 1}, body: ok}");
+    check("expect: 204", "send_rate: 100, receive_rate: 1k, stop: ['failed>1%', 'p99>=500ms', 'rate<90%']");
+    check("body: {size: 1k}, expect: 204", "http2: true");
+    check("body: {size: 1k}, expect: 204", "http2: {streams: 10}");
+    check("requests: 5000", "requests: 5000, think: 20ms");
+    let closed = "closed: {connections: 25, requests: 5000}";
+    check(closed, "constant: {rate: 500, duration: 10s}");
+    check(closed, "constant: {rate: 1.5k/s, requests: 9k, connections: 5, connections_max: 50}");
+    check(closed, "poisson: {rate: 30/m, duration: 10s}");
+    check(closed, "ramp: {from: 0, to: 1000, duration: 1m, poisson: true}");
+    check(closed, "staircase: {from: 100, to: 1k, steps: 10, duration: 1m, connections: 50}");
+    check(closed, "schedule: {file: starts.txt, connections: 5}");
+    let requests =
+        "requests: [{get: /a, weight: 3, expect: {body: hello}}, {post: /b, body: {text: x}, headers: {C: d}}]";
+    check("put: /x, headers: {A: b}, body: {size: 1k}", requests);
+    check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}'}");
+    check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}', within: 1m}");
+    check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: true\n");
+    check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: {ca: ca.pem, insecure: true}\n  socket: a.sock\n");
     check("  env: {LANG: C}\n", "  env: {LANG: C}\n  build: make\n  dir: a\n  host: localhost\n  port: 8080\n");
     let small = PLAIN.lines().find(|line| line.starts_with("  small:")).unwrap();
     let configurations = format!("configurations:\n{small}\n");
@@ -282,14 +344,16 @@ fn what_is_right_is_right_for_both() {
     );
 }
 
+fn wrong_for_both(schema: &Schema, from: &str, to: &str) {
+    let text = changed(from, to);
+    assert_ne!(complaints(schema, &text), [] as [&str; 0], "the schema accepts: {to}");
+    assert!(parsed(&text).is_err(), "the parser accepts: {to}");
+}
+
 #[test]
 fn what_is_wrong_is_wrong_for_both() {
     let schema = Schema::published(SCENARIO);
-    let check = |from: &str, to: &str| {
-        let text = changed(from, to);
-        assert_ne!(complaints(&schema, &text), [] as [&str; 0], "the schema accepts: {to}");
-        assert!(parsed(&text).is_err(), "the parser accepts: {to}");
-    };
+    let check = |from: &str, to: &str| wrong_for_both(&schema, from, to);
     // Misspelt keys, at every depth.
     check("name:", "nam:");
     check("subject:", "subjekt:");
@@ -319,6 +383,10 @@ fn what_is_wrong_is_wrong_for_both() {
     check("nmt: off", "nmt: detail");
     check("within: 30s", "within: soon");
     check("connections: 25", "connections: 0");
+    check("{same: steady}", "{driver: ' '}");
+    check("{same: steady}", "{driver: ./load.sh, get: /x}");
+    check("{same: steady}", "{closed: {requests: 1}, get: /x, driver: ./load.sh}");
+    check("{same: steady}", "{within: 2m}");
     check("requests: 5000", "requests: 0");
     check("put: /x", "put: x");
     check("expect: 204", "expect: 20");
@@ -345,6 +413,45 @@ fn what_is_wrong_is_wrong_for_both() {
 }
 
 #[test]
+fn what_is_wrong_in_a_load_is_wrong_for_both() {
+    let schema = Schema::published(SCENARIO);
+    let check = |from: &str, to: &str| wrong_for_both(&schema, from, to);
+    check("body: {size: 1k}", "body: {file: a, fill: zero}");
+    check("body: {size: 1k}", "body: {fill: zero}");
+    check("body: {size: 1k}", "body: {size: 1k, fill: one}");
+    check("put: /x", "requests: [{put: /x}]");
+    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: []");
+    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{weight: 1}]");
+    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{get: /x, weight: 0}]");
+    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{get: /x, put: /x}]");
+    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{get: /x, wait: 1s}]");
+    let closed = "closed: {connections: 25, requests: 5000}";
+    check(closed, &format!("{closed}, constant: {{rate: 1, requests: 1}}"));
+    check(closed, "constant: {duration: 10s}");
+    check(closed, "constant: {rate: 5}");
+    check(closed, "constant: {rate: -5, duration: 10s}");
+    check(closed, "constant: {rate: 1e9, duration: 10s}");
+    check(closed, "constant: {rate: fast, duration: 10s}");
+    check(closed, "ramp: {from: 1, to: 9}");
+    check(closed, "ramp: {from: 1, to: 9, requests: 10}");
+    check(closed, "staircase: {from: 1, to: 9, steps: 1, duration: 1s}");
+    check(closed, "staircase: {from: 1, to: 9, duration: 1s}");
+    check(closed, "schedule: {connections: 5}");
+    check("expect: 204", "expect: {status: 20}");
+    check("expect: 204", "expect: {stat: 204}");
+    check("expect: 204", "expect: {body: ''}");
+    check("expect: 204", "stop: ['p99']");
+    check("expect: 204", "stop: ['p99<50']");
+    check("expect: 204", "stop: ['speed<50ms']");
+    check("expect: 204", "send_rate: -1");
+    check("expect: 204", "within: 1s");
+    check("expect: 204", "http2: {streams: 0}");
+    check("idle: 5s", "driver: wrk, get: /x");
+    check("idle: 5s", "driver: ' '");
+    check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: {key: a}\n");
+}
+
+#[test]
 fn both_know_the_same_keys() {
     let schema = Schema::published(SCENARIO);
     let described = schema.described();
@@ -365,6 +472,18 @@ fn both_know_the_same_keys() {
     check("phase", "same: steady", unknown);
     check("closed", "requests: 5000", unknown);
     check("body", "size: 1k", unknown);
+    let closed = "closed: {connections: 25, requests: 5000}";
+    for (model, definition) in [
+        ("constant", "constant"),
+        ("poisson", "constant"),
+        ("ramp", "ramp"),
+        ("staircase", "staircase"),
+        ("schedule", "schedule"),
+    ] {
+        check(definition, closed, &format!("{model}: {{{unknown}}}"));
+    }
+    let request = "put: /x, headers: {A: b}, body: {size: 1k}";
+    check("request", request, &format!("requests: [{{{unknown}}}]"));
     check("matrix", "configurations:\n", &format!("matrix: {{{unknown}}}\nconfigurations:\n"));
     check("combination", "configurations:\n", &format!("matrix: {{exclude: [{{{unknown}}}]}}\nconfigurations:\n"));
 }

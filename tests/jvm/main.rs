@@ -10,6 +10,7 @@ mod account_truth;
 mod appetite;
 mod archives;
 mod deaths;
+mod drivers;
 mod endings;
 mod flags;
 mod interrupts;

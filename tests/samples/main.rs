@@ -2,6 +2,7 @@
 //! How the samples came to be: README.md beside this file.
 #![expect(clippy::unwrap_used, reason = "a sample that does not parse must fail its test")]
 
+mod drivers;
 mod mangled;
 mod ranges;
 

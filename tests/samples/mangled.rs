@@ -1,6 +1,6 @@
 //! Cut at every byte, or with bytes changed at random, a foreign text gives wrong values or none, never a panic.
 
-use super::{JDKS, bytes, folder};
+use super::{JDKS, bytes, drivers, folder};
 use loadline::observe::cgroup_files::{Charge, Mount, Version, parse_limit, parse_membership};
 use loadline::observe::heap_info::HeapInfo;
 use loadline::observe::hsperfdata::Counters;
@@ -149,8 +149,19 @@ proptest! {
     }
 
     #[test]
+    fn changed_reports_of_load_tools(pick in any::<prop::sample::Index>(), changes in changes()) {
+        let names = drivers::names();
+        let mut raw = bytes(&format!("drivers/{}", pick.get(&names)));
+        change(&mut raw, &changes, usize::MAX);
+        if let Some(reported) = drivers::read("./load.sh", &String::from_utf8_lossy(&raw)) {
+            assert!(reported.ok() <= reported.requests);
+        }
+    }
+
+    #[test]
     fn any_text(text in "(.|\n){0,200}") {
         parse_with_all(text.as_bytes());
         parse_counters(text.as_bytes());
+        let _ = drivers::read("wrk", &text);
     }
 }

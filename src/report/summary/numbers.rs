@@ -1,7 +1,7 @@
 //! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
 
 use super::journey::tells_growth;
-use super::{Table, rss};
+use super::{Table, drivers, rss};
 use crate::record::{Heap, Mark, NmtRecord, Observer, PhaseRecord, Quantiles, Trial};
 use crate::units::{Bytes, Growth, grouped, milliseconds};
 
@@ -89,13 +89,15 @@ pub(super) fn load(trial: &Trial) -> Table {
         let mut row = vec![phase.name.clone()];
         if phase.model == "idle" {
             row.extend(vec![NONE.to_owned(); 8]);
+        } else if let Some(driver) = &phase.driver {
+            row.extend(drivers::cells(phase, driver));
         } else {
             row.extend([
                 grouped(phase.requests),
                 grouped(phase.failed.total()),
                 grouped(phase.achieved_per_s.round() as u64),
             ]);
-            row.extend(quantiles(phase.service_ms.as_ref()));
+            row.extend(quantiles(phase.usual_ms().as_ref()));
         }
         row.push(phase.subject.gc_count.map_or(NONE.to_owned(), grouped));
         row.push(phase.subject.gc_ms.map_or(NONE.to_owned(), |ms| format!("{ms:.0}")));
@@ -105,6 +107,10 @@ pub(super) fn load(trial: &Trial) -> Table {
     if trial.phases.iter().any(|phase| phase.model == "closed") {
         notes.push("Closed model: the times are service times, from the actual start to the last byte.".to_owned());
     }
+    if trial.phases.iter().any(|phase| phase.model == "open") {
+        notes.push("Open model: the times are response times, from the intended start to the last byte.".to_owned());
+    }
+    notes.extend(drivers::notes(&trial.phases));
     notes.extend(costs(trial));
     Table {
         title: "load, times in ms".to_owned(),
@@ -125,8 +131,10 @@ fn quantiles(times: Option<&Quantiles>) -> Vec<String> {
 /// CPU of both sides in the last phase that worked.
 fn costs(trial: &Trial) -> Option<String> {
     let phase = trial.phases.iter().rev().find(|phase| phase.requests > 0)?;
-    let subject = phase.subject.cpu_s.map(|s| format!("{:.1}", s * 1e6 / phase.requests as f64));
-    let generator = phase.generator.map(|g| format!("{:.1}", g.cpu_us_per_request));
+    let per_request = |cpu_s: f64| format!("{:.1}", cpu_s * 1e6 / phase.requests as f64);
+    let subject = phase.subject.cpu_s.map(per_request);
+    let driver = phase.driver.as_ref().and_then(|driver| driver.cpu_s).map(per_request);
+    let generator = driver.or_else(|| phase.generator.map(|g| format!("{:.1}", g.cpu_us_per_request)));
     Some(format!(
         "CPU per request in {}: subject {} us, load generator {} us.",
         phase.name,
@@ -197,17 +205,23 @@ pub(super) fn side_by_side(trials: &[Trial]) -> Table {
         row.extend(["start", "loaded", "rested", "collected"].map(|name| mib(rss(trial.mark(name)))));
         row.push(mib(trial.rss_bytes_peak));
         let phase = trial.phases.iter().find(|phase| Some(phase.name.as_str()) == last);
-        row.push(phase.map_or(NONE.to_owned(), |phase| grouped(phase.achieved_per_s.round() as u64)));
-        let times = phase.and_then(|phase| phase.service_ms);
-        row.push(times.map_or(NONE.to_owned(), |q| milliseconds(q.p50)));
-        row.push(times.map_or(NONE.to_owned(), |q| milliseconds(q.p99)));
+        let counted = phase.filter(|phase| drivers::is_counted(phase));
+        row.push(counted.map_or(NONE.to_owned(), |phase| grouped(phase.achieved_per_s.round() as u64)));
+        let own = phase.and_then(PhaseRecord::usual_ms).map(|q| [Some(q.p50), Some(q.p99)]);
+        let [p50, p99] = phase.and_then(drivers::times).map(|times| [times.p50, times.p99]).or(own).unwrap_or_default();
+        row.extend([p50, p99].map(|time| time.map_or(NONE.to_owned(), milliseconds)));
         let subject = phase.map(|phase| phase.subject).unwrap_or_default();
         row.push(subject.gc_count.map_or(NONE.to_owned(), grouped));
         row.push(subject.gc_ms.map_or(NONE.to_owned(), |ms| format!("{ms:.0}")));
         row
     };
     let doubts = trials.iter().filter(|trial| !trial.doubts.is_empty()).count();
-    let mut notes = vec![format!("RSS at each mark; rate, service times and GC of {}.", last.unwrap_or("no phase"))];
+    let open = furthest.is_some_and(|trial| {
+        trial.phases.iter().any(|phase| Some(phase.name.as_str()) == last && phase.model == "open")
+    });
+    let times = if open { "response" } else { "service" };
+    let of = last.unwrap_or("no phase");
+    let mut notes = vec![format!("RSS at each mark; rate, {times} times and GC of {of}.")];
     notes.push("One trial each shows no difference for sure: repeat it before you choose.".to_owned());
     if doubts > 0 {
         notes.push(format!("{doubts} of {} trials carry doubts (above).", trials.len()));

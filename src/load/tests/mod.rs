@@ -1,5 +1,8 @@
 //! The engine against servers that do as they are told. A timing decides nothing here but that things end.
 
+mod contents;
+mod models;
+
 use super::scripted::{Exchange, Next, Server, wait_until};
 use super::*;
 use crate::scenario::{Arrivals, Body, ExpectStatus, Method, Pool, Rate, Request, Schedule, Spacing, Until};
@@ -38,6 +41,13 @@ fn drive_under(plan: &Plan, control: &Control) -> Outcome {
     assert_eq!(merged.unwrap(), outcome.service, "intervals merge");
     assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0), "{spans:?}");
     assert_eq!(outcome.service.len(), outcome.ok, "every correct answer is in the histogram");
+    assert!(outcome.response.as_ref().is_none_or(|response| response.len() == outcome.ok));
+    assert!(outcome.lag.as_ref().is_none_or(|lag| lag.len() + outcome.failures.unanswered >= outcome.requests));
+    assert_eq!(outcome.unanswered.len(), outcome.failures.unanswered);
+    let (by_ok, by_failed) = outcome.by_request.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    assert_eq!((by_ok, by_failed), (outcome.ok, outcome.failures.total()));
+    assert!(outcome.connections_open_max <= outcome.connections_asked);
+    assert_eq!(outcome.rows.len() as u64, outcome.requests.min(plan.rows_max as u64));
     assert!(outcome.rate_ok <= outcome.ok);
     assert_eq!(outcome.failures.status, outcome.wrong_statuses.values().sum::<u64>());
     assert_eq!((control.ok(), control.failed()), (outcome.ok, outcome.failures.total()));

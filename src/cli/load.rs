@@ -1,0 +1,343 @@
+//! `loadline load`: the load engine alone, on a server that already runs.
+
+use super::args_load::Load;
+use super::exit::Code;
+use super::options_load::{Server, change_paths, change_phases};
+use super::session::{ISO_8601, Interrupt, machine_now, utc};
+use crate::archive::{IntervalTimes, LoadFiles, LoadPaths, MeasuredPhase, PhaseTimes};
+use crate::clock::Clock;
+use crate::doubt::Doubt;
+use crate::error::{Error, ErrorKind, Result};
+use crate::load::Address;
+use crate::record::{DoubtRecord, LOAD_SCHEMA, LoadConditions, LoadDocument, Second, Verdict};
+use crate::report::{self, Progress};
+use crate::scenario::{Cpus, Method, Phase, PhaseKind, Request, Until, Url, Work, defaults, parse_load, validate_load};
+use crate::subject::{CpuPlan, cpus};
+use crate::trial::{self, LoadEvent, Loaded, Loading, Reached, is_measured};
+use crate::units::{grouped, milliseconds, per_second};
+use std::path::Path;
+
+/// Rows kept of each phase where none are asked for: enough to draw, 10 MB of memory.
+const ROWS_MAX: u64 = 100_000;
+/// Rows that fit the memory of a small machine; a row takes 80 bytes.
+const ROWS_MAX_MOST: u64 = 10_000_000;
+
+pub(super) fn load(verb: &Load, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
+    let asked = Asked::of(verb)?;
+    let mut progress = Progress::new(verb.files.quiet);
+    // Before the server is touched: a path that cannot be written costs nothing.
+    let keeps_rows = verb.files.rows.is_some() || verb.files.gnuplot.is_some();
+    let mut files = Files { files: Some(asked.files(verb, clock)?), trouble: false, keeps_rows };
+    let reached = asked.reach(interrupt)?;
+    let conditions = asked.conditions(verb, &reached, typed, clock);
+    let mut live = Live::default();
+    let loading = asked.loading(verb, &reached, clock, interrupt);
+    let loaded = loading.run(&mut |event| {
+        live.show(&event, &mut progress);
+        files.take(&event, clock, &mut progress);
+    });
+    files.close(&mut progress);
+    progress.clear_line();
+    finish(verb, conditions, loaded, files.trouble)
+}
+
+/// Prints what was measured and says how it went.
+fn finish(verb: &Load, conditions: LoadConditions, loaded: Loaded, files_incomplete: bool) -> Result<Code> {
+    let interrupted = matches!(&loaded.error, Some(error) if error.kind == ErrorKind::Interrupted);
+    let measured = loaded.phases.iter().any(|phase| phase.works());
+    let document = LoadDocument {
+        schema: LOAD_SCHEMA.to_owned(),
+        conditions,
+        strict: verb.alone.strict.then(|| !loaded.doubts.iter().any(breaks_strict)),
+        interrupted,
+        phases: loaded.phases,
+        timeline: loaded.timeline,
+        thresholds: loaded.thresholds,
+        doubts: loaded.doubts.into_iter().map(DoubtRecord::from).collect(),
+    };
+    if measured {
+        let text = match verb.files.json {
+            true => report::load_document(&document),
+            false => report::render(&report::summarize_load(&document)),
+        };
+        report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+    }
+    if let Some(error) = loaded.error {
+        return Err(error);
+    }
+    let held = document.thresholds.iter().all(|threshold| threshold.verdict == Verdict::Holds);
+    Ok(match held && document.strict != Some(false) {
+        false => Code::No,
+        true if files_incomplete => Code::Machine,
+        true => Code::Yes,
+    })
+}
+
+/// Whether figures with this doubt are of another load than the one asked for.
+fn breaks_strict(doubt: &Doubt) -> bool {
+    matches!(doubt, Doubt::AchievedBelowOffered { .. } | Doubt::GeneratorSaturated { .. })
+}
+
+/// What was asked, checked.
+struct Asked {
+    server: Server,
+    load: Vec<Phase>,
+    seed: u64,
+    cpus: Option<Vec<u32>>,
+}
+
+impl Asked {
+    fn of(verb: &Load) -> Result<Self> {
+        let url = Url::parse(&verb.url)?;
+        if url.port.is_none() {
+            return Err(Error::request("`{port}` stands for the free port of a server that Loadline starts")
+                .hint("give the port on which the server listens"));
+        }
+        let mut server = Server::of(&url);
+        server.change(&verb.load)?;
+        let (mut load, seed) = match &verb.alone.plan {
+            Some(file) => planned(file, &url)?,
+            None => (usual(&url), None),
+        };
+        change_phases(&mut load, &verb.load)?;
+        validate_load(&load)?;
+        refuse_drivers(&load)?;
+        rows_max(verb)?;
+        let typed = verb.load.load_cpus.clone().unwrap_or_default();
+        let cpus = CpuPlan::new(&Cpus::All, &typed, &cpus::available())?.load;
+        Ok(Self { server, load, seed: verb.load.seed.or(seed).unwrap_or(defaults::SEED), cpus })
+    }
+
+    /// The phases whose distribution and requests are kept.
+    fn measured(&self) -> Vec<MeasuredPhase> {
+        let open = |phase: &Phase| matches!(&phase.kind, PhaseKind::Work(work) if work.schedule.model() == "open");
+        let kept = self.load.iter().filter(|phase| is_measured(phase));
+        kept.map(|phase| MeasuredPhase { name: phase.name.clone(), open: open(phase) }).collect()
+    }
+
+    fn files(&self, verb: &Load, clock: Clock) -> Result<LoadFiles> {
+        let typed = &verb.files;
+        let paths = LoadPaths {
+            hlog: typed.hlog.clone(),
+            hgrm: typed.hgrm.clone(),
+            csv: typed.csv.clone(),
+            rows: typed.rows.clone(),
+            gnuplot: typed.gnuplot.clone(),
+        };
+        LoadFiles::create(&paths, &self.measured(), clock.origin_unix_s())
+    }
+
+    fn reach(&self, interrupt: &Interrupt) -> Result<Reached> {
+        let port = self.server.port.unwrap_or_default();
+        trial::reach(&self.server.host, port, self.server.socket.as_deref(), &|| interrupt.seen())
+    }
+
+    fn conditions(&self, verb: &Load, reached: &Reached, typed: String, clock: Clock) -> LoadConditions {
+        LoadConditions {
+            loadline: env!("CARGO_PKG_VERSION").to_owned(),
+            url: verb.url.clone(),
+            address: match &reached.address {
+                Address::Tcp(address) => address.to_string(),
+                Address::Unix(path) => format!("unix:{}", path.display()),
+            },
+            started: utc(clock, ISO_8601),
+            machine: machine_now(clock),
+            load_cpus: self.cpus.clone(),
+            threads: verb.alone.threads.unwrap_or(1),
+            seed: self.seed,
+            command: typed,
+            load: self.load.iter().map(|phase| format!("{}: {}", phase.name, trial::describe(phase))).collect(),
+        }
+    }
+
+    fn loading<'a>(
+        &'a self,
+        verb: &'a Load,
+        reached: &'a Reached,
+        clock: Clock,
+        interrupt: &'a Interrupt,
+    ) -> Loading<'a> {
+        let keeps_rows = verb.files.rows.is_some() || verb.files.gnuplot.is_some();
+        Loading {
+            reached,
+            host: self.server.authority(),
+            tls: self.server.tls.clone(),
+            load: &self.load,
+            seed: self.seed,
+            clock,
+            threads: verb.alone.threads.unwrap_or(1),
+            cpus: self.cpus.clone(),
+            rows_max: if keeps_rows { verb.files.rows_max.unwrap_or(ROWS_MAX) as usize } else { 0 },
+            require: &verb.alone.require,
+            interrupt: interrupt.flag(),
+        }
+    }
+}
+
+/// The phases of a file. A path in the URL replaces theirs; none, or the root, leaves them.
+fn planned(file: &Path, url: &Url) -> Result<(Vec<Phase>, Option<u64>)> {
+    let text = std::fs::read_to_string(file).map_err(|cause| {
+        Error::request(format!("cannot read the plan {}: {}", file.display(), crate::error::plain(&cause)))
+            .hint("give a file with the key `load:`, such as a scenario")
+    })?;
+    let base = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (mut load, seed) = parse_load(&text, base).map_err(|error| error.at(format!("plan: {}", file.display())))?;
+    if !load.iter().any(|phase| phase.kind.works()) {
+        return Err(Error::request("the plan has no phase that works").at(format!("plan: {}", file.display())));
+    }
+    if url.path != "/" {
+        change_paths(&mut load, &url.path)?;
+    }
+    Ok((load, seed))
+}
+
+/// One phase with the defaults of every load.
+fn usual(url: &Url) -> Vec<Phase> {
+    let request = Request::new(Method::Get, url.path.clone());
+    let work = Work::closed(request, defaults::CONNECTIONS, Until::Elapsed(defaults::DURATION));
+    vec![Phase { name: "steady".to_owned(), kind: PhaseKind::Work(work) }]
+}
+
+fn refuse_drivers(load: &[Phase]) -> Result<()> {
+    match load.iter().find(|phase| matches!(phase.kind, PhaseKind::Driver(_))) {
+        Some(phase) => Err(Error::request(format!("phase {} is driven by another program", phase.name))
+            .hint("`loadline load` is the load engine alone; drivers run with `loadline run`")),
+        None => Ok(()),
+    }
+}
+
+fn rows_max(verb: &Load) -> Result<()> {
+    match verb.files.rows_max {
+        Some(_) if verb.files.rows.is_none() && verb.files.gnuplot.is_none() => {
+            Err(Error::request("`--rows-max` bounds `--rows` and `--gnuplot`, of which none is given"))
+        }
+        Some(most) if !(1..=ROWS_MAX_MOST).contains(&most) => {
+            Err(Error::request(format!("`--rows-max` is {most}; it must lie between 1 and {}", grouped(ROWS_MAX_MOST))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The files as a sink. A write that fails is told once; measuring goes on, and the result is printed.
+struct Files {
+    /// `None` once closed.
+    files: Option<LoadFiles>,
+    /// Whether a write failed.
+    trouble: bool,
+    /// Whether rows are among them.
+    keeps_rows: bool,
+}
+
+impl Files {
+    fn take(&mut self, event: &LoadEvent<'_>, clock: Clock, progress: &mut Progress) {
+        let Some(files) = &mut self.files else { return };
+        let done = match event {
+            LoadEvent::PhaseStarted { .. } => {
+                files.begin(clock.now_ns());
+                Ok(())
+            }
+            LoadEvent::Second { second, service, response, start, length } => {
+                let times = IntervalTimes { service, response: *response, start: *start, length: *length };
+                files.second(second, &times)
+            }
+            LoadEvent::PhaseEnded { phase, outcome } if is_measured(phase) => files.phase(&PhaseTimes {
+                name: &phase.name,
+                rows: &outcome.rows,
+                service: &outcome.service,
+                response: outcome.response.as_ref(),
+            }),
+            LoadEvent::PhaseEnded { .. } => Ok(()),
+        };
+        self.note(done, progress);
+        if let (LoadEvent::PhaseEnded { outcome, .. }, true) = (event, self.keeps_rows)
+            && (1..outcome.requests).contains(&(outcome.rows.len() as u64))
+        {
+            let (kept, all) = (grouped(outcome.rows.len() as u64), grouped(outcome.requests));
+            progress.step(&format!("rows: a fair sample, {kept} of {all} requests (`--rows-max` keeps more)"));
+        }
+    }
+
+    fn close(&mut self, progress: &mut Progress) {
+        let done = self.files.take().map_or(Ok(()), LoadFiles::close);
+        self.note(done, progress);
+    }
+
+    fn note(&mut self, done: Result<()>, progress: &mut Progress) {
+        if let Err(error) = done
+            && !std::mem::replace(&mut self.trouble, true)
+        {
+            progress.warn(&format!("warning: {}; the file is incomplete", error.what));
+        }
+    }
+}
+
+/// Events as progress on the terminal.
+#[derive(Default)]
+struct Live {
+    /// The planned length of the running phase in words, and when it began, since the first phase.
+    planned: String,
+    began_s: Option<f64>,
+}
+
+impl Live {
+    fn show(&mut self, event: &LoadEvent<'_>, progress: &mut Progress) {
+        match event {
+            LoadEvent::PhaseStarted { phase, description } => {
+                progress.step(&format!("{}: {description}", phase.name));
+                self.planned = match &phase.kind {
+                    PhaseKind::Work(work) => match work.schedule.until() {
+                        Some(Until::Elapsed(span)) => format!(" of {span}"),
+                        _ => String::new(),
+                    },
+                    PhaseKind::Driver(_) | PhaseKind::Idle(_) => String::new(),
+                };
+                self.began_s = None;
+            }
+            LoadEvent::Second { second, .. } => {
+                let began_s = *self.began_s.get_or_insert(second.at_s);
+                let elapsed_s = second.at_s + second.seconds - began_s;
+                progress.live_text(&line(second, elapsed_s, &self.planned));
+            }
+            LoadEvent::PhaseEnded { .. } => {}
+        }
+    }
+}
+
+/// `steady 3s of 10s: 4,998/s, p50 0.412 p99 1.23 ms, 3 failed, 25 open, 12 wait`.
+fn line(second: &Second, elapsed_s: f64, planned: &str) -> String {
+    let rate = per_second(second.achieved_per_s);
+    let mut text = format!("{} {elapsed_s:.0}s{planned}: {rate}/s", second.phase);
+    if let Some(times) = second.response_ms.or(second.service_ms) {
+        text.push_str(&format!(", p50 {} p99 {} ms", milliseconds(times.p50), milliseconds(times.p99)));
+    }
+    if second.failed > 0 {
+        text.push_str(&format!(", {} failed", grouped(second.failed)));
+    }
+    text.push_str(&format!(", {} open", grouped(second.open_connections)));
+    if let Some(waiting) = second.queue.filter(|waiting| *waiting > 0) {
+        text.push_str(&format!(", {} wait", grouped(waiting)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Quantiles;
+
+    #[test]
+    fn the_live_line_says_what_the_last_second_was() {
+        let times = Quantiles { p50: 0.412, p99: 1.23, ..Quantiles::default() };
+        let second = Second {
+            phase: "steady".to_owned(),
+            achieved_per_s: 4998.0,
+            failed: 3,
+            open_connections: 25,
+            queue: Some(12),
+            service_ms: Some(times),
+            ..Second::default()
+        };
+        let expect = "steady 3s of 10s: 4,998/s, p50 0.412 p99 1.23 ms, 3 failed, 25 open, 12 wait";
+        assert_eq!(line(&second, 3.01, " of 10s"), expect);
+    }
+}

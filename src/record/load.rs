@@ -1,0 +1,109 @@
+//! What `loadline load` leaves behind: conditions, phases, a time series, thresholds. The phases are those of a trial.
+
+pub use crate::load::Row;
+
+use super::{DoubtRecord, Machine, PhaseRecord, Quantiles};
+use serde::{Deserialize, Serialize};
+
+/// Schema of the document of `loadline load --json`.
+pub const LOAD_SCHEMA: &str = "loadline.load/1";
+
+/// The document of `loadline load --json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadDocument {
+    /// [`LOAD_SCHEMA`].
+    pub schema: String,
+    /// What held for every phase.
+    pub conditions: LoadConditions,
+    /// In the order they ran; one that was interrupted is the last.
+    pub phases: Vec<PhaseRecord>,
+    /// About a second each, in time order.
+    pub timeline: Vec<Second>,
+    /// What had to hold, with its verdict in each measured phase.
+    pub thresholds: Vec<ThresholdRecord>,
+    /// Whether the generator was not the limit and the offered rate was achieved; `null` where it was not asked.
+    pub strict: Option<bool>,
+    /// Whether the user ended it early.
+    pub interrupted: bool,
+    /// Reasons to distrust its numbers.
+    pub doubts: Vec<DoubtRecord>,
+}
+
+/// What held for every phase of `loadline load`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadConditions {
+    /// Version of Loadline.
+    pub loadline: String,
+    /// Where the load went, as typed.
+    pub url: String,
+    /// The address that took it: `127.0.0.1:8080` or `unix:PATH`.
+    pub address: String,
+    /// UTC, ISO 8601.
+    pub started: String,
+    /// The machine that loaded.
+    pub machine: Machine,
+    /// CPUs of the generator's threads; `null` where not pinned.
+    pub load_cpus: Option<Vec<u32>>,
+    /// Threads of the generator.
+    pub threads: u32,
+    /// Seeds everything drawn at random.
+    pub seed: u64,
+    /// The command that repeats it.
+    pub command: String,
+    /// The load plan in words, a line for each phase.
+    pub load: Vec<String>,
+}
+
+/// About a second of a phase of work.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Second {
+    /// Name of the phase.
+    pub phase: String,
+    /// Its beginning, in seconds since the first phase began.
+    pub at_s: f64,
+    /// Its length.
+    pub seconds: f64,
+    /// Correct answers in it.
+    pub ok: u64,
+    /// Requests that failed in it.
+    pub failed: u64,
+    /// Correct answers per second of it.
+    pub achieved_per_s: f64,
+    /// Bytes of answers in it.
+    pub received_bytes: u64,
+    /// Connections established at its end.
+    pub open_connections: u64,
+    /// Requests that waited for a connection at its end; `null` in a closed model.
+    pub queue: Option<u64>,
+    /// Service times of the answers that came in it.
+    pub service_ms: Option<Quantiles>,
+    /// Response times of the same answers; `null` in a closed model.
+    pub response_ms: Option<Quantiles>,
+}
+
+/// A condition judged on a phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ThresholdRecord {
+    /// As typed, in its plainest form: `p99<50ms`.
+    pub condition: String,
+    /// Name of the phase.
+    pub phase: String,
+    /// Whether it holds.
+    pub verdict: Verdict,
+    /// The figure: a time in ms, a share of 1, or a number; `null` where it was not measured.
+    pub value: Option<f64>,
+    /// The same as the condition's unit prints it.
+    pub shown: Option<String>,
+}
+
+/// Whether a threshold holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It does.
+    Holds,
+    /// It does not.
+    Fails,
+    /// What it is about was not measured.
+    Unknown,
+}

@@ -1,0 +1,107 @@
+//! Phases that an outside program drove, in the table of the load: what it told, and whose words that are.
+
+use super::numbers::NONE;
+use crate::record::{DriverRecord, PhaseRecord, Times, Timing};
+use crate::units::{grouped, milliseconds};
+
+/// Requests, failed, rate and five times; a dash for what was not told.
+pub(super) fn cells(phase: &PhaseRecord, driver: &DriverRecord) -> Vec<String> {
+    let Some(reported) = &driver.reported else {
+        let mut cells = vec![NONE.to_owned(); 8];
+        "not read".clone_into(&mut cells[0]);
+        return cells;
+    };
+    let failed = reported.failed.map_or(NONE.to_owned(), |failed| grouped(failed.total()));
+    let mut cells = vec![grouped(phase.requests), failed, grouped(phase.achieved_per_s.round() as u64)];
+    let Times { p50, p90, p99, p999, max, .. } = reported.times_ms;
+    cells.extend([p50, p90, p99, p999, max].map(|time| time.map_or(NONE.to_owned(), milliseconds)));
+    cells
+}
+
+/// Whether 0 requests would mean that there were none.
+pub(super) fn is_counted(phase: &PhaseRecord) -> bool {
+    phase.driver.as_ref().is_none_or(|driver| driver.reported.is_some())
+}
+
+/// The times a driver told.
+pub(super) fn times(phase: &PhaseRecord) -> Option<Times> {
+    Some(phase.driver.as_ref()?.reported.as_ref()?.times_ms)
+}
+
+/// A sentence for each way in which phases were driven: whose figures they are.
+pub(super) fn notes(phases: &[PhaseRecord]) -> Vec<String> {
+    let mut found: Vec<(Vec<&str>, String)> = Vec::new();
+    for phase in phases {
+        let Some(driver) = &phase.driver else { continue };
+        let sentence = sentence(driver);
+        match found.iter_mut().find(|(_, known)| *known == sentence) {
+            Some((names, _)) => names.push(&phase.name),
+            None => found.push((vec![&phase.name], sentence)),
+        }
+    }
+    found.into_iter().map(|(names, sentence)| format!("{}: {sentence}", names.join(", "))).collect()
+}
+
+fn sentence(driver: &DriverRecord) -> String {
+    let Some(reported) = &driver.reported else {
+        return "driven from outside; what the driver printed was not read.".to_owned();
+    };
+    let times = match reported.timing {
+        Timing::Service => "service times, from the actual start",
+        Timing::Response => "response times, from the intended start",
+    };
+    format!("driven by {}, whose words requests, rate and times are; the times are {times}.", reported.tool.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Failures, Reported, Tool};
+
+    fn phase(reported: Option<Reported>) -> PhaseRecord {
+        let requests = reported.as_ref().map_or(0, |reported| reported.requests);
+        let driver = DriverRecord { command: "wrk".to_owned(), reported, ..DriverRecord::default() };
+        PhaseRecord {
+            name: "steady".to_owned(),
+            requests,
+            achieved_per_s: 99.6,
+            driver: Some(driver),
+            ..PhaseRecord::default()
+        }
+    }
+
+    fn reported() -> Reported {
+        Reported {
+            tool: Tool::Wrk,
+            requests: 1200,
+            failed: None,
+            seconds: Some(12.0),
+            requests_per_s: Some(100.0),
+            times_ms: Times { p50: Some(3.0), max: Some(41.0), ..Times::default() },
+            timing: Timing::Service,
+            received_bytes: None,
+        }
+    }
+
+    #[test]
+    fn what_was_not_told_is_a_dash_and_never_zero() {
+        let driven = phase(Some(reported()));
+        let row = cells(&driven, driven.driver.as_ref().unwrap());
+        assert_eq!(row, ["1,200", "-", "100", "3.00", "-", "-", "-", "41.0"]);
+        let counted = phase(Some(Reported { failed: Some(Failures::default()), ..reported() }));
+        assert_eq!(cells(&counted, counted.driver.as_ref().unwrap())[1], "0");
+        let unread = phase(None);
+        assert_eq!(cells(&unread, unread.driver.as_ref().unwrap())[..3], ["not read", "-", "-"]);
+        assert!(!is_counted(&unread) && is_counted(&driven) && is_counted(&PhaseRecord::default()));
+    }
+
+    #[test]
+    fn a_note_says_whose_words_they_are() {
+        let wrk = || phase(Some(reported()));
+        let corrected = phase(Some(Reported { timing: Timing::Response, tool: Tool::Wrk2, ..reported() }));
+        let notes = notes(&[wrk(), PhaseRecord::default(), corrected, wrk()]);
+        let [wrk, wrk2] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(wrk.starts_with("steady, steady: driven by wrk,") && wrk.contains("actual start"), "{wrk}");
+        assert!(wrk2.starts_with("steady: driven by wrk2,") && wrk2.contains("intended start"), "{wrk2}");
+    }
+}

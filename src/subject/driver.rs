@@ -1,0 +1,184 @@
+//! A program that drives the load, under the same guard as the subject: started, heard and ended, whatever it does.
+
+use super::guarded::{Guarded, Spawner};
+use super::log_file::LogFile;
+use super::output::readable;
+use super::protocol::{Exit, Order};
+use crate::error::{Error, Result};
+use std::io::{ErrorKind, PipeReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What a load tool says at its end takes a few KiB; what it says before that, such as a line for each failed request,
+/// has no bound, and is kept whole in the log only.
+const TAIL_BYTES: usize = 1 << 20;
+/// The size of a pipe: one read empties it.
+const READ_BYTES: usize = 64 << 10;
+/// How long the end of the output may take to arrive after the last process ended.
+const DRAIN_WITHIN: Duration = Duration::from_secs(2);
+
+/// What is to be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriverLaunch {
+    /// A line for `sh -c`.
+    pub line: String,
+    /// Working directory; `None` is Loadline's own.
+    pub dir: Option<PathBuf>,
+    /// CPUs it may run on.
+    pub cpus: Vec<u32>,
+    /// Where all it prints goes, up to 64 MiB.
+    pub log: Option<PathBuf>,
+}
+
+/// A driver that was started. Dropping it kills it and all it started.
+#[derive(Debug)]
+pub struct DriverRunning {
+    guarded: Guarded,
+    heard: Arc<Mutex<Heard>>,
+    over: Receiver<()>,
+}
+
+/// How a driver ended.
+#[derive(Debug)]
+pub struct DriverEnd {
+    /// `None` where it was ended before it did.
+    pub exit: Option<Exit>,
+    /// The end of what it printed, both streams: whole lines but for the last, at most 1 MiB.
+    pub text: String,
+    /// Processes of it that could not be killed: none, short of a hanging device.
+    pub left: usize,
+    /// Why its log is not complete, if it is not for another reason than its bound.
+    pub log_trouble: Option<Error>,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    tail: Vec<u8>,
+    log_trouble: Option<Error>,
+}
+
+impl Spawner {
+    /// Starts a driver.
+    ///
+    /// # Errors
+    /// When its log cannot be created, or no shell can be started in its folder on its CPUs.
+    pub fn start_driver(&self, launch: &DriverLaunch) -> Result<DriverRunning> {
+        let log = launch.log.as_deref().map(LogFile::create).transpose()?;
+        let order = Order {
+            argv: ["sh", "-c", &launch.line].map(str::to_owned).to_vec(),
+            env: Vec::new(),
+            dir: launch.dir.as_deref().map(Path::to_path_buf),
+            cpus: Some(launch.cpus.clone()),
+            cgroup: None,
+        };
+        let (guarded, pipe) = self.guard(&order)?;
+        let heard = Arc::new(Mutex::new(Heard::default()));
+        let (sender, over) = channel();
+        let reader = Reader { heard: Arc::clone(&heard), log, over: sender };
+        let thread = std::thread::Builder::new().name("driver output".to_owned()).spawn(move || reader.run(pipe));
+        thread.map_err(|cause| Error::machine(format!("cannot start a thread: {cause}")))?;
+        Ok(DriverRunning { guarded, heard, over })
+    }
+}
+
+impl DriverRunning {
+    /// How it ended, when it did. What it left running in the background has not.
+    pub fn exit(&self) -> Option<Exit> {
+        self.guarded.exit()
+    }
+
+    /// Whether its guardian was killed; it is then dead too.
+    pub fn lost(&self) -> bool {
+        self.guarded.lost()
+    }
+
+    /// The guardian, which collects all that it starts: the CPU time of its children is that of the driver.
+    pub fn guardian_pid(&self) -> u32 {
+        self.guarded.guardian_pid
+    }
+
+    /// Kills what is left of it and has its last words read.
+    pub fn end(mut self) -> DriverEnd {
+        let exit = self.guarded.exit();
+        let left = self.guarded.finish();
+        // Without a word from the reader something holds the pipe that could not be killed: what there is must do.
+        let _ = self.over.recv_timeout(DRAIN_WITHIN);
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&heard.tail).into_owned();
+        DriverEnd { exit, text, left, log_trouble: heard.log_trouble.take() }
+    }
+}
+
+impl DriverEnd {
+    /// Its last lines that hold anything, at most `count`, oldest first, fit for a terminal.
+    pub fn last_lines(&self, count: usize) -> Vec<String> {
+        let lines = self.text.lines().rev().filter(|line| !line.trim().is_empty());
+        let mut lines: Vec<String> = lines.take(count).map(|line| readable(line.as_bytes())).collect();
+        lines.reverse();
+        lines
+    }
+}
+
+struct Reader {
+    heard: Arc<Mutex<Heard>>,
+    log: Option<LogFile>,
+    over: Sender<()>,
+}
+
+impl Reader {
+    fn run(mut self, mut from: PipeReader) {
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            match from.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => self.take(&buffer[..n]),
+                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        // Nobody may be waiting any more.
+        let _ = self.over.send(());
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        let trouble = self.log.as_mut().and_then(|log| log.write(bytes).err());
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(trouble) = trouble {
+            heard.log_trouble.get_or_insert(trouble);
+        }
+        keep(&mut heard.tail, bytes);
+    }
+}
+
+/// Appends; beyond twice the bound, the oldest lines go.
+fn keep(tail: &mut Vec<u8>, bytes: &[u8]) {
+    tail.extend_from_slice(bytes);
+    if tail.len() > 2 * TAIL_BYTES {
+        let surplus = tail.len() - TAIL_BYTES;
+        let line_end = tail[surplus..].iter().position(|&byte| byte == b'\n').map_or(surplus, |at| surplus + at + 1);
+        tail.drain(..line_end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_kept_whole() {
+        let mut tail = Vec::new();
+        for n in 0..400_000 {
+            keep(&mut tail, format!("line {n}\n").as_bytes());
+        }
+        assert!(tail.len() <= 2 * TAIL_BYTES && tail.len() > TAIL_BYTES / 2, "{}", tail.len());
+        assert!(tail.starts_with(b"line ") && tail.ends_with(b"line 399999\n"));
+    }
+
+    #[test]
+    fn last_lines_are_fit_for_a_terminal() {
+        let end = DriverEnd { exit: None, text: "a\nb\u{1b}[2J\r\n\n \nc".to_owned(), left: 0, log_trouble: None };
+        assert_eq!(end.last_lines(2), ["b\u{fffd}[2J", "c"]);
+    }
+}

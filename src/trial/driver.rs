@@ -1,0 +1,174 @@
+//! A phase that another program drives: it is started on the CPUs of the load and read at its end, while the subject is
+//! weighed as under the own engine.
+
+use super::conductor::Trialling;
+use super::phase::{LOOK_EVERY, Ran, bracketed};
+use crate::doubt::Doubt;
+use crate::error::{Error, Result};
+use crate::load::external;
+use crate::observe::procfs::Process;
+use crate::record::{DriverRecord, PhaseRecord, Quantiles, Reported, Times, Timing, Tool};
+use crate::scenario::Driver;
+use crate::subject::{DriverEnd, DriverLaunch, DriverRunning, Exit};
+use std::time::Duration;
+
+/// Lines of a driver's output shown when it failed.
+const SAID_LINES: usize = 10;
+/// What shells say of a command they did not find, and of one that is no program.
+const NOT_FOUND: i32 = 127;
+const NOT_EXECUTABLE: i32 = 126;
+/// By this code k6 says that thresholds of the script were crossed; the test itself went well.
+const K6_THRESHOLDS: i32 = 99;
+
+/// Why the wait for a driver ended.
+enum Waited {
+    Ended,
+    Stopped,
+    TooLong,
+}
+
+impl Trialling<'_> {
+    /// Runs a driver to its end, or ends it when it takes too long, the user says so, or the subject dies.
+    ///
+    /// # Errors
+    /// Where it cannot be started at all.
+    pub(super) fn driver(&mut self, name: &str, driver: &Driver) -> Result<Ran> {
+        let line = driver.line(&self.url(), &self.setup.scenario.subject.host, self.address.port());
+        let log = self.setup.log.as_ref().map(|log| log.with_file_name(format!("driver-{name}.log")));
+        let cpus = self.trial.load_cpus.clone().unwrap_or_else(|| self.setup.spawner.cpus.clone());
+        let launch = DriverLaunch { line, dir: driver.dir.clone(), cpus, log };
+        let began = self.setup.clock.now();
+        let running = self.setup.spawner.start_driver(&launch).map_err(|error| error.at(format!("in phase {name}")))?;
+        let waited = self.await_driver(name, driver, &running);
+        let cpu = self.driver_cpu(&running);
+        let took = self.setup.clock.now().saturating_sub(began);
+        let end = running.end();
+        let reported = match waited {
+            Waited::Ended => external::read(&launch.line, &end.text),
+            Waited::Stopped | Waited::TooLong => None,
+        };
+        let mut ran = Ran::new(record(reported.as_ref(), took));
+        ran.outside_cpu = cpu.unwrap_or_default();
+        ran.doubts.extend(end.log_trouble.iter().map(|trouble| Doubt::LogIncomplete { why: trouble.what.clone() }));
+        match waited {
+            Waited::Ended => ran.judge(name, &end, reported.as_ref()),
+            Waited::Stopped => ran.record.cut_short = Some("it was stopped".to_owned()),
+            Waited::TooLong => {
+                let what = format!("the driver did not end within {}", driver.within);
+                ran.record.cut_short = Some(what.clone());
+                let error = Error::request(what);
+                ran.error = Some(error.hint("give it longer with `within` beside `driver`, or let it end earlier"));
+            }
+        }
+        if end.left > 0 {
+            let text = format!("{} processes of the driver could not be killed", end.left);
+            ran.error.get_or_insert_with(|| Error::machine(text));
+        }
+        let in_words = |error: Error| error.at(format!("command: {}", launch.line)).said(end.last_lines(SAID_LINES));
+        ran.error = ran.error.map(in_words);
+        let file = launch.log.as_ref().and_then(|log| log.file_name());
+        ran.record.driver = Some(DriverRecord {
+            command: launch.line,
+            exit_code: match end.exit {
+                Some(Exit::Code(code)) => Some(code),
+                _ => None,
+            },
+            cpu_s: cpu.map(|cpu| cpu.as_secs_f64()),
+            log: file.map(|name| name.to_string_lossy().into_owned()),
+            reported,
+        });
+        Ok(ran)
+    }
+
+    /// Where the subject listens, without a path.
+    fn url(&self) -> String {
+        let subject = &self.setup.scenario.subject;
+        let scheme = if subject.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}:{}", bracketed(&subject.host), self.address.port())
+    }
+
+    fn await_driver(&mut self, name: &str, driver: &Driver, running: &DriverRunning) -> Waited {
+        let until = self.setup.clock.now() + driver.within.0;
+        loop {
+            if running.exit().is_some() || running.lost() {
+                return Waited::Ended;
+            }
+            if self.setup.interrupted() || self.has_died() {
+                return Waited::Stopped;
+            }
+            if self.setup.clock.now() >= until {
+                return Waited::TooLong;
+            }
+            self.next_message(Some(name), LOOK_EVERY);
+        }
+    }
+
+    /// CPU time of all that the driver's guardian has collected.
+    fn driver_cpu(&self, running: &DriverRunning) -> Option<Duration> {
+        let guardian = Process::open(running.guardian_pid()).ok()?;
+        guardian.stat(&self.setup.clock).ok().map(|stat| stat.value.children)
+    }
+}
+
+impl Ran {
+    /// Its exit and its words: whether the phase holds, and what is doubtful about it.
+    fn judge(&mut self, name: &str, end: &DriverEnd, reported: Option<&Reported>) {
+        let tool = reported.map(|reported| reported.tool);
+        self.error = match (end.exit, tool) {
+            (Some(Exit::Code(0)), _) => None,
+            (Some(Exit::Code(K6_THRESHOLDS)), Some(tool @ Tool::K6)) => {
+                let (phase, tool) = (name.to_owned(), tool.name().to_owned());
+                self.doubts.push(Doubt::DriverThresholds { phase, tool, code: K6_THRESHOLDS });
+                None
+            }
+            (Some(Exit::Code(NOT_FOUND)), _) => {
+                Some(Error::request(format!("the driver's command was not found: exit code {NOT_FOUND}")).hint(
+                    "install the tool, or name it with its folder; the line is run by `sh -c` beside the scenario",
+                ))
+            }
+            (Some(Exit::Code(NOT_EXECUTABLE)), _) => Some(
+                Error::request(format!("the driver's command cannot be executed: exit code {NOT_EXECUTABLE}"))
+                    .hint("make it executable (`chmod +x`), or start it through its interpreter"),
+            ),
+            (Some(exit), _) => Some(
+                Error::request(format!("the driver failed: {exit}"))
+                    .hint("run its line by hand against the subject; all it said is in its log in the archive"),
+            ),
+            (None, _) => Some(Error::machine("the driver's guardian was killed, and so was the driver")),
+        };
+        if self.error.is_none() && tool.is_none() {
+            self.doubts.push(Doubt::DriverNotRead { phase: name.to_owned() });
+        }
+    }
+}
+
+/// The figures of a phase as far as its driver told them.
+fn record(reported: Option<&Reported>, took: Duration) -> PhaseRecord {
+    let mut record = PhaseRecord { model: "driver".to_owned(), ..PhaseRecord::default() };
+    let Some(reported) = reported else { return record };
+    record.requests = reported.requests;
+    record.failed = reported.failed.unwrap_or_default();
+    record.ok = reported.ok();
+    let seconds = reported.seconds.filter(|seconds| *seconds > 0.0).unwrap_or(took.as_secs_f64());
+    record.achieved_per_s = if seconds > 0.0 { record.ok as f64 / seconds } else { 0.0 };
+    let times = quantiles(&reported.times_ms);
+    match reported.timing {
+        Timing::Service => record.service_ms = times,
+        Timing::Response => record.response_ms = times,
+    }
+    record
+}
+
+/// Where all of them were told.
+fn quantiles(times: &Times) -> Option<Quantiles> {
+    Some(Quantiles {
+        p50: times.p50?,
+        p90: times.p90?,
+        p99: times.p99?,
+        p999: times.p999?,
+        max: times.max?,
+        mean: times.mean?,
+        p75: None,
+        p9999: None,
+    })
+}

@@ -1,0 +1,71 @@
+//! The load on a thread of its own: the only place that calls the load engine.
+
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::load::{self, Control, Outcome, Plan};
+use hdrhistogram::Histogram;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// About a second of a phase, kept: [`load::Interval`] lends its histograms only.
+pub(super) struct Interval {
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) service: Histogram<u64>,
+    pub(super) response: Option<Histogram<u64>>,
+    pub(super) ok: u64,
+    pub(super) failed: u64,
+    pub(super) bytes_received: u64,
+    pub(super) open_connections: u64,
+    pub(super) queue: u64,
+}
+
+impl From<load::Interval<'_>> for Interval {
+    fn from(lent: load::Interval<'_>) -> Self {
+        Self {
+            start_ns: lent.start_ns,
+            end_ns: lent.end_ns,
+            service: lent.service.clone(),
+            response: lent.response.cloned(),
+            ok: lent.ok,
+            failed: lent.failed,
+            bytes_received: lent.bytes_received,
+            open_connections: lent.open_connections,
+            queue: lent.queue,
+        }
+    }
+}
+
+/// What comes from the thread of a load.
+pub(super) enum Told {
+    /// About a second of it.
+    Interval(Box<Interval>),
+    /// It is over.
+    Done(Box<Result<Outcome>>),
+}
+
+/// How a plan is driven.
+pub(super) struct Driving {
+    pub(super) plan: Plan,
+    pub(super) clock: Clock,
+    pub(super) control: Arc<Control>,
+    /// Threads of the engine, at least 1.
+    pub(super) threads: u32,
+    /// CPUs of the engine; where `None`, those of the calling thread.
+    pub(super) cpus: Option<Vec<u32>>,
+}
+
+impl Driving {
+    /// Starts the load on a thread. The last word of `tell` is [`Told::Done`].
+    pub(super) fn start(self, mut tell: impl FnMut(Told) + Send + 'static) -> JoinHandle<()> {
+        std::thread::spawn(move || {
+            let outcome = self.drive(&mut |interval| tell(Told::Interval(Box::new(interval.into()))));
+            tell(Told::Done(Box::new(outcome)));
+        })
+    }
+
+    fn drive(&self, on_interval: &mut dyn FnMut(load::Interval<'_>)) -> Result<Outcome> {
+        let cpus = self.cpus.as_deref().unwrap_or_default();
+        load::drive_threads(&self.plan, self.clock, &self.control, self.threads, cpus, on_interval)
+    }
+}

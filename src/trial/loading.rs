@@ -1,0 +1,284 @@
+//! The load alone, on a server that already runs (`loadline load`): phase after phase, each told while it runs.
+
+use super::doubts::{self, Beside};
+use super::driving::{Driving, Told};
+use super::phase::{LOOK_EVERY, STOPPED_WITHIN, Usage, describe, own_cpu};
+use super::reach::Reached;
+use super::work_record::{judge, record_second, record_work};
+use super::{ending, seconds_since};
+use crate::clock::Clock;
+use crate::doubt::Doubt;
+use crate::error::{Error, Result};
+use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
+use crate::observe::machine;
+use crate::observe::ports::Ports;
+use crate::record::{PhaseRecord, Second, ThresholdRecord};
+use crate::scenario::{Condition, Phase, PhaseKind, Tls, Work};
+use crate::units::Span;
+use hdrhistogram::Histogram;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// What is driven, and how.
+#[derive(Debug)]
+pub struct Loading<'a> {
+    /// The server.
+    pub reached: &'a Reached,
+    /// The value of the header `Host`.
+    pub host: String,
+    /// How the server is spoken to over TLS, if it is.
+    pub tls: Option<Tls>,
+    /// What is done to it, in order.
+    pub load: &'a [Phase],
+    /// Seeds everything drawn at random.
+    pub seed: u64,
+    /// Time.
+    pub clock: Clock,
+    /// Threads of the engine, at least 1.
+    pub threads: u32,
+    /// CPUs of the engine; `None` leaves them to the kernel.
+    pub cpus: Option<Vec<u32>>,
+    /// Rows to keep of each measured phase.
+    pub rows_max: usize,
+    /// What must hold in each measured phase.
+    pub require: &'a [Condition],
+    /// Set when the user wants to stop.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// Something that happened to a load.
+#[derive(Debug)]
+pub enum LoadEvent<'a> {
+    /// A phase begins.
+    PhaseStarted {
+        /// The phase.
+        phase: &'a Phase,
+        /// What happens in it, in words.
+        description: String,
+    },
+    /// About a second of a phase of work.
+    Second {
+        /// Its figures.
+        second: &'a Second,
+        /// Service times of its correct answers, ns.
+        service: &'a Histogram<u64>,
+        /// Response times of the same; `None` in a closed model.
+        response: Option<&'a Histogram<u64>>,
+        /// Its beginning, since the Unix epoch.
+        start: Duration,
+        /// Its length.
+        length: Duration,
+    },
+    /// A phase of work ended.
+    PhaseEnded {
+        /// The phase.
+        phase: &'a Phase,
+        /// All that the engine saw.
+        outcome: &'a Outcome,
+    },
+}
+
+/// What a load yields, however it ended.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// In the order they ran.
+    pub phases: Vec<PhaseRecord>,
+    /// About a second each.
+    pub timeline: Vec<Second>,
+    /// The verdict on each condition in each measured phase.
+    pub thresholds: Vec<ThresholdRecord>,
+    /// Reasons to distrust its numbers.
+    pub doubts: Vec<Doubt>,
+    /// What stopped it before its plan was done.
+    pub error: Option<Error>,
+}
+
+/// Whether the figures of a phase are what a user asks for: it works and is no warm-up.
+pub fn is_measured(phase: &Phase) -> bool {
+    phase.kind.works() && !phase.is_warmup()
+}
+
+/// What all phases of a load share.
+struct Course<'a> {
+    loading: &'a Loading<'a>,
+    control: Arc<Control>,
+    origin_ns: u64,
+    loaded: Loaded,
+    emit: &'a mut dyn FnMut(LoadEvent<'_>),
+}
+
+impl Loading<'_> {
+    /// Goes through the plan.
+    pub fn run(&self, emit: &mut dyn FnMut(LoadEvent<'_>)) -> Loaded {
+        let origin_ns = self.clock.now_ns();
+        let mut course = Course { loading: self, control: Arc::default(), origin_ns, loaded: Loaded::default(), emit };
+        for phase in self.load {
+            if let Err(error) = course.phase(phase) {
+                course.loaded.error = Some(error.at(format!("in phase {}", phase.name)));
+                break;
+            }
+        }
+        course.loaded
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
+    fn plan(&self, phase: &Phase, work: &Work) -> Plan {
+        Plan {
+            target: Target { address: self.reached.address.clone(), host: self.host.clone(), tls: self.tls.clone() },
+            work: work.clone(),
+            seed: self.seed,
+            give_up: GiveUp::for_work(work),
+            rows_max: if is_measured(phase) { self.rows_max } else { 0 },
+        }
+    }
+}
+
+impl Course<'_> {
+    fn phase(&mut self, phase: &Phase) -> Result<()> {
+        (self.emit)(LoadEvent::PhaseStarted { phase, description: describe(phase) });
+        match &phase.kind {
+            PhaseKind::Idle(span) => self.rest(phase, *span),
+            PhaseKind::Work(work) => self.work(phase, work),
+            PhaseKind::Driver(_) => Err(Error::request("`loadline load` runs no external driver")
+                .hint("leave the phase out, or use `loadline run`")),
+        }
+    }
+
+    fn rest(&mut self, phase: &Phase, span: Span) -> Result<()> {
+        let clock = self.loading.clock;
+        let start_ns = clock.now_ns();
+        let end_ns = start_ns + span.0.as_nanos() as u64;
+        loop {
+            let left_ns = end_ns.saturating_sub(clock.now_ns());
+            if left_ns == 0 || self.loading.interrupted() {
+                break;
+            }
+            std::thread::sleep(LOOK_EVERY.min(Duration::from_nanos(left_ns)));
+        }
+        self.loaded.phases.push(PhaseRecord {
+            name: phase.name.clone(),
+            model: "idle".to_owned(),
+            at_s: seconds_since(self.origin_ns, start_ns),
+            seconds: seconds_since(start_ns, clock.now_ns()),
+            ..PhaseRecord::default()
+        });
+        if self.loading.interrupted() { Err(Error::interrupted()) } else { Ok(()) }
+    }
+
+    fn work(&mut self, phase: &Phase, work: &Work) -> Result<()> {
+        let (clock, before) = (self.loading.clock, Moment::now(self.loading.clock));
+        let outcome = self.drive(phase, work)?;
+        let usage = before.usage(clock);
+        let mut record = record_work(&outcome, work);
+        record.name.clone_from(&phase.name);
+        record.at_s = seconds_since(self.origin_ns, before.at_ns);
+        let interrupted = self.loading.interrupted();
+        if interrupted && record.cut_short.is_some() {
+            record.cut_short = Some("it was interrupted".to_owned());
+        }
+        let beside = if self.loading.reached.here { Beside::ServerHere } else { Beside::Nothing };
+        self.loaded.doubts.extend(doubts::of_phase(&record, &usage, beside));
+        let ports = if self.is_tcp() { Ports::read() } else { None };
+        let near = ports.and_then(|ports| doubts::of_ports(&record, &ports, self.loading.reached.loopback));
+        self.loaded.doubts.extend(near);
+        if is_measured(phase) {
+            self.loaded.thresholds.extend(judge(self.loading.require, &phase.name, &outcome));
+        }
+        (self.emit)(LoadEvent::PhaseEnded { phase, outcome: &outcome });
+        let verdict = match interrupted {
+            true => Err(Error::interrupted()),
+            false if record.ok == 0 => Err(ending::no_answer(&record)),
+            false => Ok(()),
+        };
+        self.loaded.phases.push(record);
+        verdict
+    }
+
+    fn is_tcp(&self) -> bool {
+        matches!(self.loading.reached.address, Address::Tcp(_))
+    }
+
+    /// Drives the load on a thread, and looks after the user meanwhile.
+    fn drive(&mut self, phase: &Phase, work: &Work) -> Result<Outcome> {
+        let loading = self.loading;
+        let driving = Driving {
+            plan: loading.plan(phase, work),
+            clock: loading.clock,
+            control: Arc::clone(&self.control),
+            threads: loading.threads,
+            cpus: loading.cpus.clone(),
+        };
+        let (sender, receiver) = channel();
+        // If the receiver is gone, nobody wants what is told.
+        let thread = driving.start(move |told| drop(sender.send(told)));
+        let outcome = self.attend(phase, work.schedule.model() == "open", &receiver);
+        if thread.join().is_err() {
+            return Err(Error::bug("the load engine panicked"));
+        }
+        outcome
+    }
+
+    fn attend(&mut self, phase: &Phase, open: bool, receiver: &Receiver<Told>) -> Result<Outcome> {
+        let clock = self.loading.clock;
+        let mut give_up_ns = u64::MAX;
+        loop {
+            match receiver.recv_timeout(LOOK_EVERY) {
+                Ok(Told::Done(outcome)) => return *outcome,
+                Ok(Told::Interval(interval)) => {
+                    let second = record_second(&phase.name, open, &interval, self.origin_ns);
+                    (self.emit)(LoadEvent::Second {
+                        second: &second,
+                        service: &interval.service,
+                        response: interval.response.as_ref(),
+                        start: since_epoch(clock, interval.start_ns),
+                        length: Duration::from_nanos(interval.end_ns.saturating_sub(interval.start_ns)),
+                    });
+                    self.loaded.timeline.push(second);
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::bug("the load engine panicked")),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let now_ns = clock.now_ns();
+            if !self.control.is_stopped() && self.loading.interrupted() {
+                self.control.stop();
+                give_up_ns = now_ns + STOPPED_WITHIN.as_nanos() as u64;
+            }
+            if now_ns > give_up_ns {
+                return Err(Error::bug("the load engine did not stop when it was told to"));
+            }
+        }
+    }
+}
+
+/// A reading of the clock as time since the Unix epoch.
+pub(super) fn since_epoch(clock: Clock, at_ns: u64) -> Duration {
+    Duration::from_secs_f64(clock.origin_unix_s()) + Duration::from_nanos(at_ns)
+}
+
+/// What this machine had used up at a moment.
+struct Moment {
+    at_ns: u64,
+    machine: Option<machine::CpuTimes>,
+    own: Duration,
+}
+
+impl Moment {
+    fn now(clock: Clock) -> Self {
+        Self { at_ns: clock.now_ns(), machine: machine::cpu_times(), own: own_cpu() }
+    }
+
+    /// What was used since.
+    fn usage(&self, clock: Clock) -> Usage {
+        let after = Self::now(clock);
+        Usage {
+            machine: after.machine.as_ref().zip(self.machine.as_ref()).map(|(after, before)| after.since(before)),
+            ours: after.own.saturating_sub(self.own),
+            elapsed: Duration::from_nanos(after.at_ns.saturating_sub(self.at_ns)),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The way to a server that already runs: the addresses of its name, and the first that takes a connection.
+
+use crate::error::{Error, Result};
+use crate::load::Address;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// Longer than a retried SYN takes, short enough to wait for a mistyped address.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// How often a waiting caller looks after the user.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A server that took a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reached {
+    /// Where it listens.
+    pub address: Address,
+    /// Whether it runs on this machine, so that its CPU time is part of this machine's.
+    pub here: bool,
+    /// Whether the load goes over the loopback.
+    pub loopback: bool,
+}
+
+/// Finds the address of a server by one connection, which is closed at once.
+///
+/// # Errors
+/// `Request` where the name has no address; `Subject` where no address takes a connection; `Interrupted`.
+pub fn reach(host: &str, port: u16, socket: Option<&Path>, interrupted: &dyn Fn() -> bool) -> Result<Reached> {
+    let (sender, receiver) = channel();
+    let (host, socket) = (host.to_owned(), socket.map(Path::to_owned));
+    // Resolving a name cannot be broken off: on a thread of its own it need not be waited for.
+    std::thread::spawn(move || {
+        let reached = match socket {
+            Some(path) => reach_socket(path),
+            None => reach_port(&host, port),
+        };
+        // Nobody waits where the user interrupted.
+        let _ = sender.send(reached);
+    });
+    loop {
+        match receiver.recv_timeout(LOOK_EVERY) {
+            Ok(reached) => return reached,
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
+                return Err(Error::bug("the search for the server's address panicked"));
+            }
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) if interrupted() => return Err(Error::interrupted()),
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+fn reach_socket(path: PathBuf) -> Result<Reached> {
+    match UnixStream::connect(&path) {
+        Ok(_) => Ok(Reached { address: Address::Unix(path), here: true, loopback: false }),
+        Err(cause) => Err(Error::subject(format!(
+            "nothing listens on the Unix socket {}: {}",
+            path.display(),
+            crate::error::plain(&cause)
+        ))
+        .hint("start the server, or check `--unix-socket`")),
+    }
+}
+
+fn reach_port(host: &str, port: u16) -> Result<Reached> {
+    let addresses: Vec<SocketAddr> = match (host, port).to_socket_addrs() {
+        Ok(addresses) => addresses.collect(),
+        Err(cause) => {
+            // The resolver's own words stand behind Rust's.
+            let cause = crate::error::plain(&cause);
+            let cause = cause.rsplit(": ").next().unwrap_or(&cause).to_owned();
+            return Err(no_address(host).at(cause));
+        }
+    };
+    let mut refused = None;
+    for address in &addresses {
+        match TcpStream::connect_timeout(address, CONNECT_WITHIN) {
+            Ok(stream) => {
+                let loopback = address.ip().is_loopback();
+                let here = loopback || stream.local_addr().is_ok_and(|local| local.ip() == address.ip());
+                return Ok(Reached { address: Address::Tcp(*address), here, loopback });
+            }
+            Err(cause) => refused = refused.or(Some((*address, cause))),
+        }
+    }
+    let (address, cause) = refused.ok_or_else(|| no_address(host))?;
+    Err(unreachable(address, &cause))
+}
+
+fn no_address(host: &str) -> Error {
+    Error::request(format!("`{host}` has no address")).hint("check the name of the host in the URL")
+}
+
+fn unreachable(address: SocketAddr, cause: &std::io::Error) -> Error {
+    use std::io::ErrorKind;
+    match cause.kind() {
+        ErrorKind::ConnectionRefused => Error::subject(format!("nothing listens on {address}: connection refused"))
+            .hint("start the server, or check host and port of the URL"),
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => {
+            Error::subject(format!("{address} took no connection within {} s", CONNECT_WITHIN.as_secs()))
+                .hint("check host and port of the URL, and what lies between: a firewall drops without a word")
+        }
+        _ => Error::subject(format!("cannot connect to {address}: {}", crate::error::plain(cause)))
+            .hint("check host and port of the URL"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use std::net::TcpListener;
+
+    #[test]
+    fn what_listens_is_reached_and_what_does_not_is_told() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let reached = reach("127.0.0.1", port, None, &|| false).unwrap();
+        assert_eq!((reached.here, reached.loopback), (true, true));
+        drop(listener);
+        let error = reach("127.0.0.1", port, None, &|| false).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Subject);
+        assert_eq!(error.what, format!("nothing listens on 127.0.0.1:{port}: connection refused"));
+        let error = reach("no such host", 80, None, &|| false).unwrap_err();
+        assert_eq!((error.kind, error.what.as_str()), (ErrorKind::Request, "`no such host` has no address"));
+        let error = reach("", 0, Some(Path::new("/no/such.sock")), &|| false).unwrap_err();
+        assert!(error.what.starts_with("nothing listens on the Unix socket /no/such.sock"), "{error}");
+    }
+}

@@ -1,0 +1,138 @@
+//! A small HTTP server in a thread: answers by path, and counts what it was asked.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// What was asked so far.
+#[derive(Default)]
+struct Seen {
+    requests: AtomicU64,
+    connections: AtomicU64,
+    closed: AtomicBool,
+    /// The last request: its head, and its body's length.
+    last: Mutex<(String, usize)>,
+}
+
+/// It listens until it is dropped. Paths: `/hello` is answered with `hello world!`, `/slow` after 20 ms, `/never` not
+/// at all, everything else with 404.
+pub(crate) struct Server {
+    address: SocketAddr,
+    seen: Arc<Seen>,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::new(Seen::default());
+        let shared = Arc::clone(&seen);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if shared.closed.load(Ordering::Relaxed) {
+                    return;
+                }
+                stream.set_nodelay(true).unwrap();
+                shared.connections.fetch_add(1, Ordering::Relaxed);
+                let (reader, shared) = (stream.try_clone().unwrap(), Arc::clone(&shared));
+                thread::spawn(move || serve(reader, stream, &shared));
+            }
+        });
+        Self { address, seen }
+    }
+
+    /// The same on a Unix socket, until the test ends.
+    pub(crate) fn on_socket(path: &Path) {
+        let listener = UnixListener::bind(path).unwrap();
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let reader = stream.try_clone().unwrap();
+                thread::spawn(move || serve(reader, stream, &Seen::default()));
+            }
+        });
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.seen.requests.load(Ordering::Relaxed)
+    }
+
+    /// Connections taken, that of the first look included.
+    pub(crate) fn connections(&self) -> u64 {
+        self.seen.connections.load(Ordering::Relaxed)
+    }
+
+    /// Head and length of the body of the last request.
+    pub(crate) fn last(&self) -> (String, usize) {
+        self.seen.last.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.seen.closed.store(true, Ordering::Relaxed);
+        // Wakes the listener, which then ends.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+fn serve(reader: impl Read, mut writer: impl Write, seen: &Seen) -> Option<()> {
+    let mut reader = BufReader::new(reader);
+    loop {
+        let head = head(&mut reader)?;
+        let field = |name: &str| {
+            head.lines()
+                .find_map(|line| line.to_ascii_lowercase().strip_prefix(name).map(|rest| rest.trim().to_owned()))
+        };
+        if field("expect:").is_some() {
+            writer.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").ok()?;
+        }
+        let length: usize = field("content-length:").and_then(|length| length.parse().ok()).unwrap_or(0);
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).ok()?;
+        let path = head.split(' ').nth(1)?.to_owned();
+        let closes = field("connection:").is_some_and(|value| value == "close");
+        *seen.last.lock().unwrap() = (head, length);
+        seen.requests.fetch_add(1, Ordering::Relaxed);
+        let (status, text) = match path.split('?').next()? {
+            "/hello" => ("200 OK", "hello world!"),
+            "/slow" => {
+                thread::sleep(Duration::from_millis(20));
+                ("200 OK", "slow")
+            }
+            "/never" => {
+                thread::sleep(Duration::from_secs(60));
+                return None;
+            }
+            _ => ("404 Not Found", ""),
+        };
+        let length = text.len();
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nX-Kind: plain\r\n\r\n{text}");
+        writer.write_all(answer.as_bytes()).ok()?;
+        if closes {
+            return None;
+        }
+    }
+}
+
+/// A request's head; `None` where the connection ends.
+fn head(reader: &mut impl BufRead) -> Option<String> {
+    let mut head = String::new();
+    loop {
+        let begun = head.len();
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+        if head[begun..].trim_end().is_empty() {
+            return Some(head);
+        }
+    }
+}
