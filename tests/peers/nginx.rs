@@ -3,7 +3,7 @@
 use super::laws::{drive_lawfully, drive_lawfully_on, gets, sends};
 use super::peer::{Peer, program};
 use loadline::load::{Failures, Outcome, Plan};
-use loadline::scenario::{Arrivals, ExpectStatus, Method, Pool, Rate, Request, Schedule, Spacing, Until};
+use loadline::scenario::{Arrivals, ExpectStatus, Method, Pace, Pool, Rate, Request, Schedule, Spacing, Until};
 use loadline::units::{Bytes, Span};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -107,6 +107,7 @@ http {{
         location = /busy {{ return 503; }}
         location /few/ {{ keepalive_requests 10; alias {folder}/html/; }}
         location /last/ {{ keepalive_timeout 0; alias {folder}/html/; }}
+        location /idle/ {{ keepalive_timeout 1s; alias {folder}/html/; }}
         location /slow/ {{ limit_rate 64k; alias {folder}/html/; }}
         location /zipped/ {{ gzip on; gzip_min_length 1; gzip_types *; alias {folder}/html/; }}
         location /up/ {{ dav_methods PUT; client_max_body_size 64m; }}
@@ -285,4 +286,28 @@ fn an_open_model_offers_exactly_what_was_asked() {
         assert_eq!(counts.accepted, outcome.connections_opened);
         assert_eq!(outcome.lag.unwrap().len(), 3000);
     }
+}
+
+#[test]
+fn connections_that_the_server_closes_while_idle_cost_no_request() {
+    let Some(nginx) = Nginx::start() else { return };
+    let arrivals = Arrivals::Rate { rate: Rate::Constant(4.0), spacing: Spacing::Even, until: Until::Requests(18) };
+    let mut plan = gets(nginx.peer.target(), "/idle/12", 1, 1);
+    // Each of ten is idle for 2.5 s, of which nginx waits one.
+    plan.work.schedule = Schedule::Open { arrivals, pool: Pool::fixed(10) };
+    let (outcome, counts) = nginx.drive(&plan);
+    all_ok(&outcome, counts, 18, 18);
+    assert_eq!(outcome.connections_asked, 10);
+}
+
+#[test]
+fn a_slow_reader_takes_its_time_and_gets_all() {
+    let Some(nginx) = Nginx::start() else { return };
+    let mut plan = gets(nginx.peer.target(), "/large", 3, 6);
+    plan.work.request.checks.length = Some(Bytes(MIB));
+    plan.work.pace = Pace { send: None, receive: Some(Bytes(2 * MIB)) };
+    let (outcome, counts) = nginx.drive(&plan);
+    all_ok(&outcome, counts, 6, 3);
+    // A MiB at 2 MiB/s, less the portion that goes at once.
+    assert!(outcome.service.min() >= 300_000_000, "{} ns", outcome.service.min());
 }
