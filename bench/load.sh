@@ -72,7 +72,7 @@ drive_loadline() {
     tls) words+=(--insecure) ;;
     esac
     run_tool "${words[@]}"
-    of_loadline achieved_per_s requests failed <"$work/out"
+    of_loadline achieved_per_s requests ok <"$work/out" | awk '{ print $1, $2, $2 - $3 }'
 }
 
 drive_wrk() {
@@ -204,7 +204,7 @@ soak() {
     wait "$tool" || { cat "$work/err" >&2 && exit 1; }
     tool=''
     echo
-    of_loadline requests ok failed <"$work/out" | awk '{ printf "%d requests, %d ok, %d failed.\n", $1, $2, $3 }'
+    of_loadline requests ok <"$work/out" | awk '{ printf "%d requests, %d failed.\n", $1, $1 - $2 }'
     awk 'NR == 1 { least = $1 } { most = $1 > most ? $1 : most; least = $1 < least ? $1 : least; last = $1 }
         END { printf "RSS between %.2f and %.2f MiB, %.2f at the end.\n", least / 1024, most / 1024, last / 1024 }' \
         "$work/rss"

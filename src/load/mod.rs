@@ -173,7 +173,7 @@ fn drive_part(
     engine::Engine::new(plan, part, clock, control)?.run(on_interval)
 }
 
-/// For `fuzz/`: panics where this input, a cut and an answer, is not read alike whole, in pieces and by a second reader.
+/// For `fuzz/`: panics where this input, cuts and an answer, is not read alike whole, in pieces and by `reference`.
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub fn fuzz_response(input: &[u8]) {

@@ -58,17 +58,16 @@ fn an_unknown_authority_and_a_wrong_name_are_failures_in_rustls_words() {
 }
 
 #[test]
-fn a_certificate_that_signed_itself_needs_insecure() {
+fn a_certificate_that_signed_itself_is_trusted_by_itself_only() {
     let folder = tempfile::tempdir().unwrap();
     let Some(certificates) = Certificates::make(folder.path()) else { return };
     let (certificate, key, trust) = certificates.self_signed();
     let at = folder.path().display().to_string();
     let listen = format!("ssl; ssl_certificate {at}/{certificate}; ssl_certificate_key {at}/{key}");
     let Some(nginx) = Nginx::start_with(folder, &listen) else { return };
-    // It calls itself an authority, and an authority is no server.
-    fails(&nginx, gets(target(&nginx, trust), "/12", 2, 12), &["CaUsedAsEndEntity"]);
-    let (outcome, counts) = nginx.drive(&gets(target(&nginx, Tls { ca: None, insecure: true }), "/12", 2, 12));
-    assert_eq!((outcome.ok, counts), (12, Counts { accepted: 2, requests: 12 }));
+    let (outcome, counts) = nginx.drive(&gets(target(&nginx, trust), "/12", 2, 12));
+    assert_eq!((outcome.ok, counts), (12, Counts { accepted: 2, requests: 12 }), "{:?}", outcome.tls_trouble);
+    fails(&nginx, gets(target(&nginx, certificates.trusted()), "/12", 2, 12), &["UnknownIssuer", "CaUsedAsEndEntity"]);
 }
 
 #[test]
