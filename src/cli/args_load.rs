@@ -24,7 +24,7 @@ pub(super) struct Load {
 const EXAMPLES: &str = "\
 Examples:
   loadline load http://127.0.0.1:8080/hello
-  loadline load http://127.0.0.1:8080/hello --rate 500 -d 30s --require 'p99<50ms' --require 'failed==0'
+  loadline load http://127.0.0.1:8080/hello --rate 500 -d 30s --require 'p99<50ms' --strict
   loadline load http://127.0.0.1:8080/ --plan spike.yaml --hlog spike.hlog --csv spike.csv";
 
 /// What a load is; the same words mean the same wherever they appear. They change what a file says.

@@ -14,7 +14,7 @@ use crate::report::{self, Progress};
 use crate::scenario::{Cpus, Method, Phase, PhaseKind, Request, Until, Url, Work, defaults, parse_load, validate_load};
 use crate::subject::{CpuPlan, cpus};
 use crate::trial::{self, LoadEvent, Loaded, Loading, Reached, is_measured};
-use crate::units::{grouped, milliseconds, per_second};
+use crate::units::{Span, grouped, milliseconds, per_second};
 use std::path::Path;
 
 /// Rows kept of each phase where none are asked for: enough to draw, 10 MB of memory.
@@ -274,8 +274,8 @@ impl Files {
 /// Events as progress on the terminal.
 #[derive(Default)]
 struct Live {
-    /// The planned length of the running phase in words, and when it began, since the first phase.
-    planned: String,
+    /// The planned length of the running phase, where time ends it, and when it began, since the first phase.
+    planned: Option<Span>,
     began_s: Option<f64>,
 }
 
@@ -286,17 +286,17 @@ impl Live {
                 progress.step(&format!("{}: {description}", phase.name));
                 self.planned = match &phase.kind {
                     PhaseKind::Work(work) => match work.schedule.until() {
-                        Some(Until::Elapsed(span)) => format!(" of {span}"),
-                        _ => String::new(),
+                        Some(Until::Elapsed(span)) => Some(span),
+                        _ => None,
                     },
-                    PhaseKind::Driver(_) | PhaseKind::Idle(_) => String::new(),
+                    PhaseKind::Driver(_) | PhaseKind::Idle(_) => None,
                 };
                 self.began_s = None;
             }
             LoadEvent::Second { second, .. } => {
                 let began_s = *self.began_s.get_or_insert(second.at_s);
                 let elapsed_s = second.at_s + second.seconds - began_s;
-                progress.live_text(&line(second, elapsed_s, &self.planned));
+                progress.live_text(&line(second, elapsed_s, self.planned));
             }
             LoadEvent::PhaseEnded { .. } => {}
         }
@@ -304,9 +304,15 @@ impl Live {
 }
 
 /// `steady 3s of 10s: 4,998/s, p50 0.412 p99 1.23 ms, 3 failed, 25 open, 12 wait`.
-fn line(second: &Second, elapsed_s: f64, planned: &str) -> String {
+fn line(second: &Second, elapsed_s: f64, planned: Option<Span>) -> String {
     let rate = per_second(second.achieved_per_s);
-    let mut text = format!("{} {elapsed_s:.0}s{planned}: {rate}/s", second.phase);
+    let of = match planned {
+        // What is due or under way at the end is still waited for.
+        Some(span) if elapsed_s > span.as_s() + 0.5 => format!(" of {span} (drain)"),
+        Some(span) => format!(" of {span}"),
+        None => String::new(),
+    };
+    let mut text = format!("{} {elapsed_s:.0}s{of}: {rate}/s", second.phase);
     if let Some(times) = second.response_ms.or(second.service_ms) {
         text.push_str(&format!(", p50 {} p99 {} ms", milliseconds(times.p50), milliseconds(times.p99)));
     }
@@ -338,6 +344,8 @@ mod tests {
             ..Second::default()
         };
         let expect = "steady 3s of 10s: 4,998/s, p50 0.412 p99 1.23 ms, 3 failed, 25 open, 12 wait";
-        assert_eq!(line(&second, 3.01, " of 10s"), expect);
+        assert_eq!(line(&second, 3.01, Some(Span::seconds(10))), expect);
+        assert!(line(&second, 11.2, Some(Span::seconds(10))).starts_with("steady 11s of 10s (drain): "));
+        assert!(line(&second, 11.2, None).starts_with("steady 11s: "));
     }
 }

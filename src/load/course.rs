@@ -140,6 +140,12 @@ impl<'a> Course<'a> {
         self.open_connections_max = self.open_connections_max.max(self.open_connections);
     }
 
+    /// Requests that have ended.
+    #[inline]
+    pub(super) fn answers(&self) -> u64 {
+        self.tally.ok + self.tally.failures.total()
+    }
+
     /// Whether the time for answers is over.
     #[inline]
     pub(super) fn is_drained(&self, now_ns: u64) -> bool {
@@ -203,7 +209,8 @@ impl<'a> Course<'a> {
             lag,
             offered,
             queued: tally.queued,
-            queue_max: self.queue_max,
+            // One that waited within a turn of the engine was never seen waiting.
+            queue_max: self.queue_max.max(tally.queued.min(1)),
             unanswered: tally.unanswered,
             in_flight: busy,
             connections_asked: asked,

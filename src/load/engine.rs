@@ -6,6 +6,7 @@ use super::connection::{Connection, Doing, Portions};
 use super::course::Course;
 use super::link::{self, Dialler, READ_BYTES};
 use super::message::Messages;
+use super::naps::Naps;
 use super::outcome::{End, Interval, Outcome};
 use super::response::Heads;
 use super::schedule::{Arrival, nanoseconds};
@@ -14,11 +15,12 @@ use super::timers::{Due, Timers};
 use super::{Control, Part, Plan};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::scenario::Schedule;
+use crate::scenario::{Schedule, Work};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use rustix::thread::nanosleep;
 use rustix::time::Timespec;
 use std::collections::VecDeque;
 
@@ -46,10 +48,11 @@ pub(super) struct Engine<'a> {
     pub(super) think_ns: u64,
     pub(super) epoll: OwnedFd,
     pub(super) connections: Vec<Connection>,
-    connections_max: usize,
+    pub(super) connections_max: usize,
     /// Indices of connections without a request; the one that is free the longest comes first, so that all are used.
     pub(super) free: VecDeque<usize>,
     pub(super) timers: Timers,
+    naps: Naps,
     /// Requests under way.
     pub(super) busy: u64,
     pub(super) buffer: Vec<u8>,
@@ -96,6 +99,7 @@ impl<'a> Engine<'a> {
             connections_max: connections_max as usize,
             free: (0..wanted as usize).collect(),
             timers: Timers::default(),
+            naps: Naps::new(naps_allowed(work), part.start_ns),
             busy: 0,
             buffer: vec![0; READ_BYTES],
             raw: if plan.target.tls.is_some() { vec![0; READ_BYTES] } else { Vec::new() },
@@ -122,6 +126,7 @@ impl<'a> Engine<'a> {
                 Turn::Until(ns) => ns,
                 Turn::Over => break End::Done,
             };
+            self.nap(now_ns, until_ns);
             self.wait(&mut events, until_ns)?;
             for event in events.drain(..) {
                 self.handle(event)?;
@@ -217,6 +222,16 @@ impl<'a> Engine<'a> {
         self.course.give_up_queue(now_ns);
     }
 
+    /// Sleeps for a moment in which the server need not wake anybody, unless something is due before.
+    #[inline]
+    fn nap(&mut self, now_ns: u64, until_ns: u64) {
+        let nap_ns = self.naps.next(now_ns, self.course.answers(), self.busy);
+        if nap_ns > 0 && now_ns + nap_ns < until_ns {
+            // Woken early is as good.
+            let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: nap_ns as _ });
+        }
+    }
+
     fn wait(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
         let now_ns = self.clock.now_ns();
         let until_ns = until_ns.min(self.next_check_ns).min(self.course.next_ns()).min(now_ns + TURN_NS_MAX);
@@ -228,6 +243,12 @@ impl<'a> Engine<'a> {
             Err(errno) => Err(no_epoll(errno)),
         }
     }
+}
+
+/// Only where every connection always has a request under way; see `naps`.
+fn naps_allowed(work: &Work) -> bool {
+    let busy = matches!(work.schedule, Schedule::Closed { think, .. } if think.0.is_zero());
+    busy && !work.pace.is_slow()
 }
 
 /// What a failing epoll says about the machine.

@@ -39,8 +39,10 @@ impl Engine<'_> {
     #[inline]
     pub(super) fn begin(&mut self, index: usize, intended_ns: u64, now_ns: u64) -> Result<()> {
         self.busy += 1;
+        // A pool that can grow never makes a request wait.
+        let waits = self.connections.len() == self.connections_max;
         let connection = &mut self.connections[index];
-        self.course.tally.begun(intended_ns, connection.free_ns, now_ns);
+        self.course.tally.begun(intended_ns, if waits { connection.free_ns } else { 0 }, now_ns);
         connection.begin(intended_ns, now_ns);
         (connection.request, connection.extent) = self.messages.next(&mut connection.own);
         if self.messages.get(connection.request).waits {

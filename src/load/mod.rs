@@ -14,6 +14,7 @@ mod exchange;
 pub mod external;
 mod link;
 mod message;
+mod naps;
 mod outcome;
 mod random;
 #[cfg(any(test, fuzzing))]
@@ -38,8 +39,10 @@ pub use threads::drive_threads;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::scenario::{Tls, Work};
+use rustix::thread;
 use schedule::Share;
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -170,7 +173,29 @@ fn drive_part(
     control: &Control,
     on_interval: &mut dyn FnMut(Interval<'_>),
 ) -> Result<Outcome> {
+    let _punctual = Punctual::begin();
     engine::Engine::new(plan, part, clock, control)?.run(on_interval)
+}
+
+/// Has the kernel end waits of this thread on time: it delays them by up to 50 µs, to wake up less often
+/// (prctl(2), PR_SET_TIMERSLACK). Dropping it gives the thread its slack back.
+struct Punctual {
+    before_ns: Option<NonZeroU64>,
+}
+
+impl Punctual {
+    fn begin() -> Self {
+        let before_ns = thread::current_timer_slack().ok().and_then(NonZeroU64::new);
+        // Where it is refused, starts are late by the slack, and the lag says so.
+        let _ = thread::set_current_timer_slack(Some(NonZeroU64::MIN));
+        Self { before_ns }
+    }
+}
+
+impl Drop for Punctual {
+    fn drop(&mut self) {
+        let _ = thread::set_current_timer_slack(self.before_ns);
+    }
 }
 
 /// For `fuzz/`: panics where this input, cuts and an answer, is not read alike whole, in pieces and by `reference`.
