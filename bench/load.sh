@@ -1,128 +1,125 @@
 #!/usr/bin/env bash
-# Loadline's load engine beside wrk, on the same nginx, in alternated pairs.
+# Loadline's load engine beside wrk and oha, on the same nginx, in rotating order.
 #
-#   bench/load.sh [PAIRS [SECONDS]]        default: 5 pairs of 5 s
+#   bench/load.sh [--rounds N] [--seconds S] [CASE…]     default: 5 rounds of 5 s of every case, ten minutes
+#   bench/load.sh --soak [SECONDS]                       RSS over time at 2,000 connections, default: 600 s
 #
-# nginx serves a 12-byte file from one core, the generator runs on another.
-# SERVER_CPU, LOAD_CPU choose the cores (0, 1); DRIVE a built examples/drive.
+# Cases: 25 256 2000 (keep-alive), close, get1m, put1m, tls.
+# nginx serves from one core, the generator runs on another.
+# SERVER_CPU, LOAD_CPU choose the cores (0, 1); LOADLINE, WRK and OHA the programs.
 # Ends only what it started. Prints Markdown on stdout, progress on stderr.
 set -euo pipefail
 export LC_ALL=C
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=bench/nginx.sh
+source "$root/bench/nginx.sh"
 
-pairs=${1:-5} seconds=${2:-5}
-server_cpu=${SERVER_CPU:-0} load_cpu=${LOAD_CPU:-1}
-root=$(cd "$(dirname "$0")/.." && pwd)
+rounds=5 seconds=5 soak='' cases=()
+while (($#)); do
+    case $1 in
+    --rounds) rounds=$2 && shift ;;
+    --seconds) seconds=$2 && shift ;;
+    --soak) soak=yes && if [[ ${2:-} =~ ^[0-9]+$ ]]; then soak=$2 && shift; else soak=600; fi ;;
+    25 | 256 | 2000 | close | get1m | put1m | tls) cases+=("$1") ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    esac
+    shift
+done
+((${#cases[@]})) || cases=(25 256 2000 close get1m put1m tls)
 
-missing=()
-command -v wrk >/dev/null || missing+=(wrk)
-command -v nginx >/dev/null || missing+=(nginx-light)
-command -v taskset >/dev/null || missing+=(util-linux)
-if ((${#missing[@]})); then
-    echo "error: this benchmark needs ${missing[*]}" >&2
-    echo "hint: apt-get install ${missing[*]}" >&2
-    exit 4
-fi
+# What should hold of the median ratios: requests/s at least, CPU per request at most, to wrk and to oha; - is no goal.
+declare -A goals=(
+    [25]='1.00 0.80 1.10 0.60'
+    [256]='1.00 0.80 1.25 0.55'
+    [2000]='1.00 0.82 1.50 0.45'
+    [close]='1.10 0.90 1.40 0.65'
+    [get1m]='1.00 - - -'
+    [put1m]='1.00 - - -'
+    [tls]='- 1.00 - 0.80'
+)
+# At 2,000 connections.
+goal_rss_mib=8
 
-drive=${DRIVE:-}
-if [[ -z $drive ]]; then
-    (cd "$root" && cargo build --quiet --release --example drive)
-    drive=${CARGO_TARGET_DIR:-$root/target}/release/examples/drive
-fi
-
-work=$(mktemp -d)
-server='' tool=''
-clean_up() {
-    for pid in $tool $server; do
-        kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null || true
-    done
-    rm -rf "$work"
-}
-trap clean_up EXIT
-trap 'exit 130' INT TERM
-
-# Starts nginx on a free loopback port; a taken one makes it end at once.
-start_server() {
-    mkdir "$work/html" && printf 'hello world\n' >"$work/html/12"
-    # As root nginx's worker is another user.
-    chmod -R a+rX "$work"
-    for _ in 1 2 3 4 5; do
-        port=$((20000 + RANDOM % 10000))
-        cat >"$work/nginx.conf" <<CONF
-daemon off;
-worker_processes 1;
-pid $work/nginx.pid;
-error_log $work/error.log;
-events { worker_connections 8192; }
-http {
-    access_log off;
-    keepalive_requests 1000000000;
-    client_body_temp_path $work/body;
-    proxy_temp_path $work/proxy;
-    fastcgi_temp_path $work/fastcgi;
-    uwsgi_temp_path $work/uwsgi;
-    scgi_temp_path $work/scgi;
-    server { listen 127.0.0.1:$port backlog=4096; root $work/html; }
-}
-CONF
-        taskset -c "$server_cpu" nginx -p "$work" -c "$work/nginx.conf" 2>"$work/nginx.err" &
-        server=$!
-        for _ in {1..50}; do
-            kill -0 "$server" 2>/dev/null || break
-            if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
-                url=http://127.0.0.1:$port/12
-                return
-            fi
-            sleep 0.1
-        done
-        kill "$server" 2>/dev/null || true
-        wait "$server" 2>/dev/null || true
-        server=''
-    done
-    echo "error: nginx did not start: $(tail -n 1 "$work/nginx.err")" >&2
-    exit 4
-}
-
-# Runs a generator; its output is in $work/out, its CPU seconds in $work/cpu, its peak RSS in $work/rss.
+# Runs a generator; its output is in $work/out, its CPU seconds in $work/cpu, its peak RSS in $rss_kib.
 # exec keeps the pid, so that what is watched is the generator itself; CPU time is bash's own account of it.
 run_tool() {
-    local TIMEFORMAT='%U %S'
+    local TIMEFORMAT='%U %S' key value
     rm -f "$work/pid"
     {
-        time bash -c 'echo $$ >"$0"; exec taskset -c "$@"' "$work/pid" "$load_cpu" "$@" >"$work/out" 2>&1
+        time bash -c 'echo $$ >"$0"; exec taskset -c "$@"' "$work/pid" "$load_cpu" "$@" >"$work/out" 2>"$work/err"
     } 2>"$work/cpu" &
     local timer=$!
     until [[ -s $work/pid ]]; do sleep 0.01; done
     tool=$(<"$work/pid")
-    echo 0 >"$work/rss"
+    rss_kib=0
     while kill -0 "$tool" 2>/dev/null; do
-        # The peak grows only; the last value seen is the one that counts.
-        awk '/^VmHWM:/ { print $2 }' "/proc/$tool/status" >"$work/hwm" 2>/dev/null || true
-        if [[ -s $work/hwm ]]; then mv "$work/hwm" "$work/rss"; fi
+        # The peak grows only; the last value seen is the one that counts. Without forks, which would take CPU time.
+        while read -r key value _; do
+            if [[ $key == VmHWM: ]]; then rss_kib=$value; fi
+        done 2>/dev/null <"/proc/$tool/status" || true
         sleep 0.1
     done
     tool=''
-    wait "$timer" || { cat "$work/out" >&2; exit 1; }
+    wait "$timer" || { tail -n 20 "$work/out" "$work/err" >&2 && exit 1; }
 }
 
-# One line: requests/s, CPU us/request, peak RSS in KiB.
-measure_loadline() {
-    run_tool "$drive" "$url" "$connections" "$seconds" ${close:+close}
-    grep -q '"failed":0,' "$work/out" || echo "note: loadline: $(<"$work/out")" >&2
-    sed -E 's/.*"achieved_per_s":([0-9.]+).*"requests":([0-9]+).*/\1 \2/' "$work/out" >"$work/counts"
-    summarise
+# One line each: requests/s, requests, failures.
+drive_loadline() {
+    local words=("$loadline" load "$url" -c "$connections" -d "${seconds}s" --json --quiet)
+    case $setting in
+    close) words+=(--close) ;;
+    put1m) words+=(--method PUT --body "$work/body") ;;
+    tls) words+=(--insecure) ;;
+    esac
+    run_tool "${words[@]}"
+    of_loadline achieved_per_s requests ok <"$work/out" | awk '{ print $1, $2, $2 - $3 }'
 }
 
-measure_wrk() {
-    run_tool wrk -t 1 -c "$connections" -d "${seconds}s" ${close:+-H 'Connection: close'} "$url"
-    grep -E 'Socket errors|Non-2xx' "$work/out" >&2 || true
-    awk '/^Requests\/sec:/ { rate = $2 } / requests in / { requests = $1 } END { print rate, requests }' \
-        "$work/out" >"$work/counts"
-    summarise
+drive_wrk() {
+    local words=("$wrk" -t 1 -c "$connections" -d "${seconds}s")
+    case $setting in
+    close) words+=(-H 'Connection: close') ;;
+    put1m) words+=(-s "$work/put.lua") ;;
+    esac
+    run_tool "${words[@]}" "$url"
+    awk '/^Requests\/sec:/ { rate = $2 } / requests in / { requests = $1 } /^ *Non-2xx/ { failed += $NF }
+        /Socket errors:/ { gsub(",", ""); failed += $4 + $6 + $8 + $10 }
+        END { print rate, requests, failed + 0 }' "$work/out"
 }
 
-summarise() {
-    paste -d ' ' "$work/counts" "$work/cpu" "$work/rss" |
-        awk '{ printf "%.0f %.3f %d\n", $1, ($3 + $4) * 1e6 / $2, $5 }'
+drive_oha() {
+    local words=("$oha" --no-tui --output-format json -z "${seconds}s" -c "$connections")
+    case $setting in
+    close) words+=(--disable-keepalive) ;;
+    put1m) words+=(-m PUT -D "$work/body") ;;
+    tls) words+=(--insecure) ;;
+    esac
+    run_tool "${words[@]}" "$url"
+    # Requests that its deadline cuts off are no answers and no failures.
+    tr -d '\n' <"$work/out" | awk '
+        function of(name, text) {
+            return match(text, "\"" name "\": *[0-9.]+") ? value(substr(text, RSTART, RLENGTH)) : 0
+        }
+        function value(text) { sub(/.*: */, "", text); return text + 0 }
+        function sum(name, but, text, all, i, parts) {
+            if (!match(text, "\"" name "\": *{[^}]*}")) return 0
+            text = substr(text, RSTART, RLENGTH); sub(/^[^{]*{/, "", text)
+            for (i = split(text, parts, ","); i > 0; i--) if (but == "" || parts[i] !~ but) all += value(parts[i])
+            return all
+        }
+        { answers = sum("statusCodeDistribution", "", $0); good = sum("statusCodeDistribution", "\"[13-5]..\"", $0)
+          printf "%.1f %d %d\n", good / of("total", $0), answers,
+              answers - good + sum("errorDistribution", "deadline", $0) }'
+}
+
+# measure TOOL: one line in $work/TOOL: requests/s, CPU us/request, peak RSS in KiB.
+measure() {
+    "drive_$1" >"$work/counts"
+    read -r rate requests failed <"$work/counts"
+    ((failed == 0)) || echo "note: $1: $failed failed" >&2
+    ((requests > 0)) || { echo "error: $1 sent nothing: $(tail -n 3 "$work/out" "$work/err")" >&2 && exit 1; }
+    awk -v rate="$rate" -v requests="$requests" -v rss="$rss_kib" \
+        '{ printf "%.1f %.3f %d\n", rate, ($1 + $2) * 1e6 / requests, rss }' "$work/cpu" >>"$work/$1"
 }
 
 median() {
@@ -132,45 +129,109 @@ median() {
 # column FILE N: the median of a column.
 column() { awk -v n="$2" '{ print $n }' "$1" | median; }
 
-# ratio N: the median over pairs of loadline / wrk.
+# ratio TOOL N: the median over rounds of loadline / TOOL.
 ratio() {
-    paste -d ' ' "$work/loadline" "$work/wrk" | awk -v n="$1" '{ print $n / $(n + 3) }' | median
+    paste -d ' ' "$work/loadline" "$work/$1" | awk -v n="$2" '{ print $n / $(n + 3) }' | median
 }
 
 compare() {
-    connections=$1 close=$2
-    local label="$connections, keep-alive"
-    [[ -z $close ]] || label="$connections, connection per request"
-    : >"$work/loadline"
-    : >"$work/wrk"
-    for ((pair = 1; pair <= pairs; pair++)); do
-        # Each goes first as often as second: the machine may warm up or slow down.
-        if ((pair % 2)); then order='loadline wrk'; else order='wrk loadline'; fi
-        for name in $order; do
-            "measure_$name" >>"$work/$name"
-            echo "$label, pair $pair/$pairs: $name: $(tail -n 1 "$work/$name")" >&2
+    setting=$1 connections=25 url=http://127.0.0.1:$port/12 body_mib=0 label="25, keep-alive"
+    case $setting in
+    256 | 2000) connections=$setting label="$setting, keep-alive" ;;
+    close) label='25, connection per request' ;;
+    get1m) url=http://127.0.0.1:$port/1m body_mib=1 label='25, GET of 1 MiB' ;;
+    put1m) url=http://127.0.0.1:$port/up/1m body_mib=1 label='25, PUT of 1 MiB' ;;
+    tls) url=https://127.0.0.1:$tls_port/12 label='25, keep-alive, TLS 1.3' ;;
+    esac
+    local tools=(loadline wrk oha) name round n
+    for name in "${tools[@]}"; do : >"$work/$name"; done
+    for ((round = 0; round < rounds; round++)); do
+        # Each goes first as often as the others: the machine may warm up or slow down.
+        for ((n = 0; n < 3; n++)); do
+            name=${tools[(round + n) % 3]}
+            measure "$name"
+            echo "$label, round $((round + 1))/$rounds: $name: $(tail -n 1 "$work/$name")" >&2
         done
     done
-    for name in loadline wrk; do
+    for name in "${tools[@]}"; do
         awk -v l="$label" -v n="$name" -v r="$(column "$work/$name" 1)" -v c="$(column "$work/$name" 2)" \
-            -v m="$(column "$work/$name" 3)" \
-            'BEGIN { printf "| %s | %s | %.0f | %.2f | %.1f |\n", l, n, r, c, m / 1024 }'
+            -v m="$(column "$work/$name" 3)" -v body="$body_mib" \
+            'BEGIN { bodies = body ? sprintf("%.0f", r * body) : "-"
+                printf "| %s | %s | %.0f | %.2f | %.1f | %s |\n", l, n, r, c, m / 1024, bodies }'
     done
-    awk -v l="$label" -v r="$(ratio 1)" -v c="$(ratio 2)" -v m="$(ratio 3)" \
-        'BEGIN { printf "| %s | **loadline / wrk** | **%.3f** | **%.3f** | **%.2f** |\n", l, r, c, m }'
+    local goal
+    read -r -a goal <<<"${goals[$setting]}"
+    against wrk "${goal[0]}" "${goal[1]}"
+    against oha "${goal[2]}" "${goal[3]}"
 }
 
-start_server
-echo "Machine: $(nproc) cores, $(sed -n 's/^model name\t*: //p' /proc/cpuinfo | head -n 1), Linux $(uname -r)," \
-    "load average before $(cut -d ' ' -f 1 /proc/loadavg)."
+# against TOOL RATE CPU: the medians of the ratios beside their goals.
+against() {
+    local mib
+    mib=$(column "$work/loadline" 3)
+    awk -v l="$label" -v n="$1" -v r="$(ratio "$1" 1)" -v c="$(ratio "$1" 2)" -v m="$(ratio "$1" 3)" -v rate="$2" \
+        -v cpu="$3" -v setting="$setting" -v mib="$mib" -v rss="$goal_rss_mib" '
+        function beside(value, sign, goal) {
+            if (goal == "-") return sprintf("%.3f", value)
+            met = sign == "≥" ? value >= goal : value <= goal
+            return sprintf("**%.3f** (%s %s%s)", value, sign, goal, met ? "" : ", missed")
+        }
+        BEGIN {
+            memory = sprintf("%.2f", m)
+            mib /= 1024
+            if (setting == 2000 && n == "wrk")
+                memory = memory sprintf("; %.1f MiB (≤ %d%s)", mib, rss, mib <= rss ? "" : ", missed")
+            rate_said = beside(r, "≥", rate)
+            printf "| %s | loadline / %s | %s | %s | %s | |\n", l, n, rate_said, beside(c, "≤", cpu), memory
+        }'
+}
+
+# RSS of a long run, every ten seconds: it must not grow with the number of requests.
+soak() {
+    local every=$((soak >= 60 ? 10 : 1)) start=$SECONDS kib
+    taskset -c "$load_cpu" "$loadline" load "http://127.0.0.1:$port/12" -c 2000 -d "${soak}s" --json --quiet \
+        >"$work/out" 2>"$work/err" &
+    tool=$!
+    echo '| s | RSS MiB |'
+    echo '|---|---|'
+    : >"$work/rss"
+    while sleep "$every" && kill -0 "$tool" 2>/dev/null; do
+        kib=$(awk '/^VmRSS:/ { print $2 }' "/proc/$tool/status" 2>/dev/null) || break
+        [[ -n $kib ]] || break
+        echo "$kib" >>"$work/rss"
+        awk -v s=$((SECONDS - start)) -v k="$kib" 'BEGIN { printf "| %d | %.2f |\n", s, k / 1024 }'
+    done
+    wait "$tool" || { cat "$work/err" >&2 && exit 1; }
+    tool=''
+    echo
+    of_loadline requests ok <"$work/out" | awk '{ printf "%d requests, %d failed.\n", $1, $1 - $2 }'
+    awk 'NR == 1 { least = $1 } { most = $1 > most ? $1 : most; least = $1 < least ? $1 : least; last = $1 }
+        END { printf "RSS between %.2f and %.2f MiB, %.2f at the end.\n", least / 1024, most / 1024, last / 1024 }' \
+        "$work/rss"
+}
+
+needs wrk="${WRK:-wrk}" oha="${OHA:-oha}" nginx openssl taskset
+build_loadline
+ulimit -n "$(ulimit -Hn)"
+start_nginx
+printf 'wrk.method = "PUT"\nlocal file = io.open("%s", "rb")\nwrk.body = file:read("*a")\nfile:close()\n' "$work/body" \
+    >"$work/put.lua"
+describe_machine
 # wrk prints its version and exits with 1.
-wrk_version=$(wrk -v 2>&1 | head -n 1 | cut -d ' ' -f 2 || true)
-echo "wrk $wrk_version, $(nginx -v 2>&1 | cut -d ' ' -f 3), $(date -u +%F)." \
-    "Command: \`bench/load.sh $pairs $seconds\`" \
-    "($pairs pairs of $seconds s; server on CPU $server_cpu, generator on CPU $load_cpu)."
+wrk_version=$("$wrk" -v 2>&1 | head -n 1 | cut -d ' ' -f 2 || true)
+echo "$("$loadline" --version), wrk $wrk_version, $("$oha" --version), $(nginx_version), $(date -u +%F);" \
+    "server on CPU $server_cpu, generator on CPU $load_cpu."
 echo
-echo "| connections | tool | requests/s | CPU µs/request | peak RSS MiB |"
-echo "|---|---|---|---|---|"
-compare 25 ''
-compare 256 ''
-compare 25 close
+if [[ -n $soak ]]; then
+    echo "Command: \`bench/load.sh --soak $soak\`."
+    echo
+    soak
+    exit
+fi
+echo "Command: \`bench/load.sh --rounds $rounds --seconds $seconds ${cases[*]}\`."
+echo
+echo "| connections | tool | requests/s | CPU µs/request | peak RSS MiB | bodies MiB/s |"
+echo "|---|---|---|---|---|---|"
+for setting in "${cases[@]}"; do
+    compare "$setting"
+done

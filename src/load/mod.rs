@@ -18,6 +18,8 @@ mod message;
 mod naps;
 mod outcome;
 mod random;
+#[cfg(any(test, fuzzing))]
+mod reference;
 mod response;
 mod rows;
 mod schedule;
@@ -198,4 +200,11 @@ impl Drop for Punctual {
     fn drop(&mut self) {
         let _ = thread::set_current_timer_slack(self.before_ns);
     }
+}
+
+/// For `fuzz/`: panics where this input, cuts and an answer, is not read alike whole, in pieces and by `reference`.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub fn fuzz_response(input: &[u8]) {
+    reference::check(input);
 }

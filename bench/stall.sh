@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# How near Loadline's open model comes to what is known: the times of a stalling server, its own lag, and overload.
+#
+#   bench/stall.sh [CASE…]      default: all, about a minute
+#
+# stall   500/s for 20 s over 25 connections to a server that is silent for 1 s in every 5
+# lag     5,000/s for 10 s over 100 connections: how late requests start by the generator's own fault
+# flood   100,000/s for 10 s over 10,000 connections, more than the server can do: everything is accounted for
+#
+# SECONDS_MAX shortens lag and flood. SERVER_CPU, LOAD_CPU, LOADLINE as in load.sh.
+# Ends only what it started. Prints Markdown on stdout; exit code 1 where a bound is missed.
+set -euo pipefail
+export LC_ALL=C
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=bench/nginx.sh
+source "$root/bench/nginx.sh"
+
+cases=("$@")
+((${#cases[@]})) || cases=(stall lag flood)
+seconds=${SECONDS_MAX:-10}
+missed=0
+
+# within WHAT VALUE LEAST MOST: one line, and whether it is so.
+within() {
+    local verdict=yes
+    awk -v v="$2" -v a="$3" -v b="$4" 'BEGIN { exit !(v != "-" && v >= a && v <= b) }' || verdict='**no**'
+    [[ $verdict == yes ]] || missed=1
+    echo "| $1 | $2 | $3 to $4 | $verdict |"
+}
+
+# load RATE SECONDS CONNECTIONS: the open model; what it says is in $work/out.
+# A threshold that is not met would be 1; none is asked for. Others are no result.
+load() {
+    taskset -c "$load_cpu" "$loadline" load "http://127.0.0.1:$port/12" --rate "$1" -d "$2s" -c "$3" --json --quiet \
+        >"$work/out" 2>"$work/err" &
+    tool=$!
+    wait "$tool" || { echo "error: exit code $?: $(tail -n 5 "$work/err")" >&2 && exit 1; }
+    tool=''
+}
+
+# The worker is stopped for a second as a pause would stop it: the kernel accepts and buffers, nobody answers.
+silent_1_in_5() {
+    local worker
+    worker=$(cat "/proc/$server/task/$server/children")
+    for _ in 1 2 3 4; do
+        sleep 2
+        # shellcheck disable=SC2086
+        kill -STOP $worker
+        sleep 1
+        # shellcheck disable=SC2086
+        kill -CONT $worker
+        sleep 2
+    done
+}
+
+stall() {
+    silent_1_in_5 &
+    local stalls=$!
+    load 500 20 25
+    wait "$stalls"
+    read -r requests ok queued p50 p90 p99 max lag < <(of_loadline requests ok queue.requests response_ms.p50 \
+        response_ms.p90 response_ms.p99 response_ms.max generator.lag_ms_p99 <"$work/out")
+    within 'requests' "$requests" 10000 10000
+    within 'correct answers' "$ok" 10000 10000
+    within 'p50 ms' "$p50" 0 1
+    within 'p90 ms' "$p90" 485 515
+    within 'p99 ms' "$p99" 935 965
+    within 'max ms' "$max" 1000 1050
+    echo "| waited for a connection | $queued | | |"
+    echo "| lag p99 ms | $lag | | |"
+}
+
+lag() {
+    load 5000 "$seconds" 100
+    read -r requests ok lag < <(of_loadline requests ok generator.lag_ms_p99 <"$work/out")
+    within 'requests' "$requests" $((5000 * seconds)) $((5000 * seconds))
+    within 'correct answers' "$ok" $((5000 * seconds)) $((5000 * seconds))
+    within 'lag p99 ms' "$lag" 0 1
+}
+
+flood() {
+    local offered=$((100000 * seconds))
+    load 100k "$seconds" 10000
+    read -r requests ok under_way unanswered rate p50 max lag queue < <(of_loadline requests ok \
+        in_flight failed.unanswered achieved_per_s response_ms.p50 response_ms.max generator.lag_ms_p99 \
+        queue.length_max <"$work/out")
+    within 'answered, failed or under way' $((requests + under_way)) "$offered" "$offered"
+    echo "| correct answers | $ok | | |"
+    echo "| failed | $((requests - ok)) | | |"
+    echo "| of them without an answer at the end of the drain | $unanswered | | |"
+    echo "| answers/s in time | $rate | | |"
+    echo "| response time p50, max ms | $p50, $max | | |"
+    echo "| most that waited | $queue | | |"
+    echo "| lag p99 ms | $lag | | |"
+}
+
+for name in "${cases[@]}"; do
+    case $name in
+    stall | lag | flood) ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    esac
+done
+needs nginx openssl taskset
+build_loadline
+ulimit -n "$(ulimit -Hn)"
+start_nginx
+describe_machine
+echo "$("$loadline" --version), $(nginx_version), $(date -u +%F);" \
+    "server on CPU $server_cpu, generator on CPU $load_cpu."
+for name in "${cases[@]}"; do
+    printf '\n%s\n\n| %s | is | should be | holds |\n|---|---|---|---|\n' "Command: \`bench/stall.sh $name\`." "$name"
+    "$name"
+done
+exit "$missed"

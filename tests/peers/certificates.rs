@@ -1,0 +1,60 @@
+//! Certificates made for one test: an authority and what it signed for `localhost`, by `openssl`.
+
+use super::peer::program;
+use loadline::scenario::Tls;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// An authority, a certificate it signed for `localhost`, and an authority that signed nothing.
+pub(crate) struct Certificates {
+    folder: PathBuf,
+}
+
+impl Certificates {
+    /// Makes them in this folder; `None` where there is no `openssl`.
+    pub(crate) fn make(folder: &Path) -> Option<Self> {
+        program("openssl")?;
+        let made = Self { folder: folder.to_path_buf() };
+        for authority in ["ca", "other"] {
+            made.openssl(&format!(
+                "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=loadline-{authority} \
+                 -keyout {authority}.key -out {authority}.pem"
+            ));
+        }
+        made.openssl(
+            "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost -keyout key.pem -out csr.pem",
+        );
+        std::fs::write(folder.join("extensions"), "subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\n").unwrap();
+        made.openssl(
+            "x509 -req -days 2 -in csr.pem -CA ca.pem -CAkey ca.key -set_serial 1 -extfile extensions -out cert.pem",
+        );
+        Some(made)
+    }
+
+    /// Runs `openssl` in the folder: milliseconds, as it makes keys of elliptic curves only.
+    fn openssl(&self, arguments: &str) {
+        let mut command = Command::new("openssl");
+        let said = command.args(arguments.split_whitespace()).current_dir(&self.folder).stdin(Stdio::null()).output();
+        let said = said.unwrap();
+        assert!(said.status.success(), "openssl {arguments}: {}", String::from_utf8_lossy(&said.stderr));
+    }
+
+    /// Trust in the authority that signed.
+    pub(crate) fn trusted(&self) -> Tls {
+        Tls { ca: Some(self.folder.join("ca.pem")), insecure: false }
+    }
+
+    /// Trust in the other one.
+    pub(crate) fn mistrusted(&self) -> Tls {
+        Tls { ca: Some(self.folder.join("other.pem")), insecure: false }
+    }
+
+    /// A certificate that signed itself, as `openssl req -x509` makes it, its key, and trust in it.
+    pub(crate) fn self_signed(&self) -> (&'static str, &'static str, Tls) {
+        self.openssl(
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
+             -addext subjectAltName=DNS:localhost -keyout self.key -out self.pem",
+        );
+        ("self.pem", "self.key", Tls { ca: Some(self.folder.join("self.pem")), insecure: false })
+    }
+}

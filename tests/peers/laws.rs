@@ -1,0 +1,118 @@
+//! What holds for every outcome, whatever the server does.
+
+use loadline::clock::Clock;
+use loadline::load::{Control, End, GiveUp, Interval, Outcome, Plan, Row, Target, drive, drive_threads};
+use loadline::scenario::{Method, Request, Until, Work};
+
+/// More than any test here sends: every request has its row.
+const ROWS_MAX: usize = 100_000;
+
+/// GET of this path, so many times.
+pub(crate) fn gets(target: Target, path: &str, connections: u32, requests: u64) -> Plan {
+    sends(target, Request::new(Method::Get, path), connections, requests)
+}
+
+/// This request, so many times.
+pub(crate) fn sends(target: Target, request: Request, connections: u32, requests: u64) -> Plan {
+    let work = Work::closed(request, connections, Until::Requests(requests));
+    Plan { target, give_up: GiveUp::for_work(&work), work, seed: 1, rows_max: ROWS_MAX }
+}
+
+/// What the intervals say together.
+#[derive(Default)]
+struct Sum {
+    ok: u64,
+    failed: u64,
+    bytes_received: u64,
+    service: Option<hdrhistogram::Histogram<u64>>,
+    response: Option<hdrhistogram::Histogram<u64>>,
+}
+
+impl Sum {
+    fn add(&mut self, interval: &Interval<'_>) {
+        self.ok += interval.ok;
+        self.failed += interval.failed;
+        self.bytes_received += interval.bytes_received;
+        let merge = |sum: &mut Option<hdrhistogram::Histogram<u64>>, other: &hdrhistogram::Histogram<u64>| match sum {
+            None => *sum = Some(other.clone()),
+            Some(sum) => sum.add(other).unwrap(),
+        };
+        merge(&mut self.service, interval.service);
+        if let Some(response) = interval.response {
+            merge(&mut self.response, response);
+        }
+    }
+}
+
+/// Drives the plan on this thread, to an outcome that keeps the laws.
+pub(crate) fn drive_lawfully(plan: &Plan) -> Outcome {
+    drive_lawfully_on(plan, 1)
+}
+
+/// The same on several threads.
+pub(crate) fn drive_lawfully_on(plan: &Plan, threads: u32) -> Outcome {
+    let (mut sum, mut spans, control) = (Sum::default(), Vec::new(), Control::default());
+    let mut watch = |interval: Interval<'_>| {
+        sum.add(&interval);
+        spans.push((interval.start_ns, interval.end_ns));
+    };
+    let outcome = match threads {
+        1 => drive(plan, Clock::start(), &control, &mut watch),
+        _ => drive_threads(plan, Clock::start(), &control, threads, &[], &mut watch),
+    }
+    .unwrap();
+    if threads == 1 {
+        assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0), "a gap or an overlap: {spans:?}");
+    }
+    assert_eq!((control.ok(), control.failed()), (outcome.ok, outcome.failures.total()));
+    check_intervals(&outcome, &sum);
+    check(plan, &outcome);
+    outcome
+}
+
+fn check_intervals(outcome: &Outcome, sum: &Sum) {
+    assert_eq!((sum.ok, sum.failed), (outcome.ok, outcome.failures.total()), "intervals add up");
+    assert_eq!(sum.bytes_received, outcome.bytes_received, "intervals add up");
+    assert_eq!(sum.service.as_ref(), Some(&outcome.service), "intervals merge");
+    assert_eq!(sum.response, outcome.response, "intervals merge");
+}
+
+fn check(plan: &Plan, outcome: &Outcome) {
+    let failed = outcome.failures.total();
+    assert_eq!(outcome.requests, outcome.ok + failed, "{outcome:?}");
+    assert_eq!(outcome.service.len(), outcome.ok, "every correct answer is in the histogram");
+    assert_eq!(outcome.unanswered.len(), outcome.failures.unanswered);
+    assert_eq!(outcome.wrong_statuses.values().sum::<u64>(), outcome.failures.status);
+    assert_eq!(outcome.by_request.len(), plan.work.requests().count());
+    let by_request = outcome.by_request.iter().fold((0, 0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
+    assert_eq!(by_request, (outcome.ok, failed), "{:?}", outcome.by_request);
+    assert!(outcome.rate_ok <= outcome.ok && outcome.rate_span_ns <= outcome.elapsed_ns.max(outcome.rate_span_ns));
+    assert!(outcome.connections_open_max <= outcome.connections_asked, "{outcome:?}");
+    assert!(outcome.connections_open_max <= outcome.connections_opened, "{outcome:?}");
+    if let Some(response) = &outcome.response {
+        assert_eq!(response.len(), outcome.ok, "every correct answer is in the histogram");
+        assert!(response.max() >= outcome.service.max().saturating_sub(1), "response time contains service time");
+    }
+    if let Some(Until::Requests(n)) = plan.work.schedule.until()
+        && outcome.ended == End::Done
+    {
+        assert_eq!(outcome.requests, n, "{outcome:?}");
+    }
+    if outcome.ended == End::Done {
+        assert_eq!(outcome.in_flight, 0, "{outcome:?}");
+    }
+    check_rows(outcome);
+}
+
+fn check_rows(outcome: &Outcome) {
+    assert_eq!(outcome.rows.len() as u64, outcome.requests.min(ROWS_MAX as u64), "a row for each request");
+    let in_order = |row: &Row| {
+        row.intended_ns <= row.started_ns
+            && row.started_ns <= row.connected_ns
+            && row.connected_ns <= row.ended_ns
+            && row.first_byte_ns <= row.ended_ns
+    };
+    assert!(outcome.rows.iter().all(in_order), "{:?}", outcome.rows.iter().find(|row| !in_order(row)));
+    let failed = outcome.rows.iter().filter(|row| row.failure.is_some()).count() as u64;
+    assert_eq!(failed, outcome.failures.total(), "rows tell failures");
+}

@@ -1,0 +1,313 @@
+//! nginx: what it counts (`stub_status`) is what the engine counts, for every way to answer.
+
+use super::laws::{drive_lawfully, drive_lawfully_on, gets, sends};
+use super::peer::{Peer, program};
+use loadline::load::{Failures, Outcome, Plan};
+use loadline::scenario::{Arrivals, ExpectStatus, Method, Pace, Pool, Rate, Request, Schedule, Spacing, Until};
+use loadline::units::{Bytes, Span};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// nginx on TCP and on the Unix sockets `socket` and `status` of its folder.
+pub(crate) struct Nginx {
+    pub(crate) peer: Peer,
+}
+
+/// What nginx has counted since it started, or between two moments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) accepted: u64,
+    pub(crate) requests: u64,
+}
+
+impl Nginx {
+    /// In clear, with files of 12 bytes and 1 MiB.
+    pub(crate) fn start() -> Option<Self> {
+        Self::start_with(tempfile::tempdir().unwrap(), "")
+    }
+
+    /// `listen` goes behind the port; what stands on the following lines goes to the server.
+    pub(crate) fn start_with(folder: tempfile::TempDir, listen: &str) -> Option<Self> {
+        let nginx = program("nginx")?.display().to_string();
+        let html = folder.path().join("html");
+        std::fs::create_dir_all(html.join("up")).unwrap();
+        std::fs::write(html.join("12"), "hello world\n").unwrap();
+        std::fs::write(html.join("large"), mebibyte()).unwrap();
+        let listen = listen.to_owned();
+        let peer = Peer::start(folder, move |folder, port| {
+            let file = folder.join("nginx.conf");
+            std::fs::write(&file, configuration(folder, port, &listen)).unwrap();
+            let words =
+                [&nginx, "-e", "stderr", "-p", &folder.display().to_string(), "-c", &file.display().to_string()];
+            words.map(str::to_owned).to_vec()
+        });
+        Some(Self { peer })
+    }
+
+    /// Drives the plan; what nginx counted meanwhile stands beside the outcome.
+    pub(crate) fn drive(&self, plan: &Plan) -> (Outcome, Counts) {
+        self.drive_on(plan, 1)
+    }
+
+    pub(crate) fn drive_on(&self, plan: &Plan, threads: u32) -> (Outcome, Counts) {
+        let before = self.counts();
+        let outcome = if threads == 1 { drive_lawfully(plan) } else { drive_lawfully_on(plan, threads) };
+        let after = self.counts();
+        // The second look is one of both.
+        let counts =
+            Counts { accepted: after.accepted - before.accepted - 1, requests: after.requests - before.requests - 1 };
+        (outcome, counts)
+    }
+
+    /// Since the start, this look included: `Active …`, a line of names, ` ACCEPTED HANDLED REQUESTS`.
+    fn counts(&self) -> Counts {
+        let mut stream = UnixStream::connect(self.peer.folder.path().join("status")).unwrap();
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        let line = page.lines().skip_while(|line| !line.starts_with("server accepts")).nth(1);
+        let numbers: Vec<u64> = line.unwrap().split_whitespace().map(|word| word.parse().unwrap()).collect();
+        Counts { accepted: numbers[0], requests: numbers[2] }
+    }
+}
+
+/// Text that is not the same everywhere.
+pub(crate) fn mebibyte() -> Vec<u8> {
+    (0..MIB).map(|at| b'a' + (at * at % 23) as u8).collect()
+}
+
+fn configuration(folder: &Path, port: u16, listen: &str) -> String {
+    let folder = folder.display();
+    // As root, nginx would hand over to a user who cannot see the folder; as another user it only says that it cannot.
+    format!(
+        "daemon off;
+user root root;
+worker_processes 1;
+pid {folder}/pid;
+events {{ worker_connections 512; }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    root {folder}/html;
+    keepalive_requests 1000000;
+    server {{ listen unix:{folder}/status; location / {{ stub_status; }} }}
+    server {{
+        listen 127.0.0.1:{port} {listen};
+        listen unix:{folder}/socket;
+        location = /nothing {{ return 204; }}
+        location = /silent {{ return 444; }}
+        location = /busy {{ return 503; }}
+        location /few/ {{ keepalive_requests 10; alias {folder}/html/; }}
+        location /last/ {{ keepalive_timeout 0; alias {folder}/html/; }}
+        location /idle/ {{ keepalive_timeout 1s; alias {folder}/html/; }}
+        location /slow/ {{ limit_rate 64k; alias {folder}/html/; }}
+        location /zipped/ {{ gzip on; gzip_min_length 1; gzip_types *; alias {folder}/html/; }}
+        location /up/ {{ dav_methods PUT; client_max_body_size 64m; }}
+        location /small/ {{ dav_methods PUT; client_max_body_size 1k; }}
+    }}
+}}
+"
+    )
+}
+
+#[track_caller]
+fn all_ok(outcome: &Outcome, counts: Counts, requests: u64, connections: u64) {
+    assert_eq!((outcome.ok, outcome.failures), (requests, Failures::default()));
+    assert_eq!(counts, Counts { accepted: connections, requests });
+    assert_eq!(outcome.connections_opened, connections);
+}
+
+#[test]
+fn connections_are_kept() {
+    let Some(nginx) = Nginx::start() else { return };
+    let plan = gets(nginx.peer.target(), "/12", 7, 2003);
+    let (outcome, counts) = nginx.drive(&plan);
+    all_ok(&outcome, counts, 2003, 7);
+    assert_eq!(outcome.backend, "http/1.1");
+    assert_eq!(outcome.bytes_sent % 2003, 0);
+    assert!(outcome.rows.iter().all(|row| (row.status, row.body_bytes) == (200, 12)));
+    let (outcome, counts) = nginx.drive_on(&plan, 3);
+    all_ok(&outcome, counts, 2003, 7);
+    assert_eq!(outcome.threads, 3);
+}
+
+#[test]
+fn a_connection_for_each_request() {
+    let Some(nginx) = Nginx::start() else { return };
+    let mut plan = gets(nginx.peer.target(), "/12", 5, 301);
+    plan.work.keep_alive = false;
+    for threads in [1, 2] {
+        let (outcome, counts) = nginx.drive_on(&plan, threads);
+        all_ok(&outcome, counts, 301, 301);
+    }
+}
+
+#[test]
+fn a_server_that_closes_says_so_and_no_request_fails() {
+    let Some(nginx) = Nginx::start() else { return };
+    let (outcome, counts) = nginx.drive(&gets(nginx.peer.target(), "/last/12", 3, 100));
+    all_ok(&outcome, counts, 100, 100);
+    let (outcome, counts) = nginx.drive(&gets(nginx.peer.target(), "/few/12", 1, 100));
+    all_ok(&outcome, counts, 100, 10);
+}
+
+#[test]
+fn answers_without_a_body() {
+    let Some(nginx) = Nginx::start() else { return };
+    let head = sends(nginx.peer.target(), Request::new(Method::Head, "/large"), 2, 50);
+    let (outcome, counts) = nginx.drive(&head);
+    all_ok(&outcome, counts, 50, 2);
+    assert!(outcome.bytes_received < 50 * 1000, "{}", outcome.bytes_received);
+    let (outcome, counts) = nginx.drive(&gets(nginx.peer.target(), "/nothing", 2, 50));
+    all_ok(&outcome, counts, 50, 2);
+    let mut unchanged = gets(nginx.peer.target(), "/large", 2, 50);
+    unchanged.work.request.headers = vec![("If-Modified-Since".to_owned(), last_modified(&nginx))];
+    unchanged.work.expect = ExpectStatus::Exactly(304);
+    let (outcome, counts) = nginx.drive(&unchanged);
+    all_ok(&outcome, counts, 50, 2);
+    assert!(outcome.bytes_received < 50 * 1000, "{}", outcome.bytes_received);
+}
+
+/// The header of the large file, in nginx's words.
+fn last_modified(nginx: &Nginx) -> String {
+    let mut stream = UnixStream::connect(nginx.peer.folder.path().join("socket")).unwrap();
+    stream.write_all(b"HEAD /large HTTP/1.0\r\n\r\n").unwrap();
+    let mut head = String::new();
+    stream.read_to_string(&mut head).unwrap();
+    head.lines().find_map(|line| line.strip_prefix("Last-Modified: ")).unwrap().to_owned()
+}
+
+#[test]
+fn other_statuses_are_failures_or_what_was_expected() {
+    let Some(nginx) = Nginx::start() else { return };
+    for (path, status) in [("/none", 404), ("/busy", 503)] {
+        let mut plan = gets(nginx.peer.target(), path, 3, 60);
+        let (outcome, counts) = nginx.drive(&plan);
+        assert_eq!((outcome.ok, outcome.failures.status, outcome.failures.total()), (0, 60, 60));
+        assert_eq!(outcome.wrong_statuses, BTreeMap::from([(status, 60)]));
+        assert_eq!(counts, Counts { accepted: 3, requests: 60 });
+        plan.work.expect = ExpectStatus::Exactly(status);
+        let (outcome, counts) = nginx.drive(&plan);
+        all_ok(&outcome, counts, 60, 3);
+    }
+}
+
+#[test]
+fn a_close_instead_of_an_answer_is_a_reset() {
+    let Some(nginx) = Nginx::start() else { return };
+    let (outcome, counts) = nginx.drive(&gets(nginx.peer.target(), "/silent", 2, 20));
+    assert_eq!(outcome.failures, Failures { reset: 20, ..Failures::default() });
+    assert_eq!(counts, Counts { accepted: 20, requests: 20 });
+}
+
+#[test]
+fn large_answers_come_whole() {
+    let Some(nginx) = Nginx::start() else { return };
+    let mut plan = gets(nginx.peer.target(), "/large", 3, 60);
+    plan.work.request.checks.length = Some(Bytes(MIB));
+    plan.work.request.checks.body = Some(String::from_utf8_lossy(&mebibyte()[MIB as usize - 50..]).into_owned());
+    let (outcome, counts) = nginx.drive(&plan);
+    all_ok(&outcome, counts, 60, 3);
+    assert!((60 * MIB..60 * (MIB + 1000)).contains(&outcome.bytes_received), "{}", outcome.bytes_received);
+    plan.work.request.checks.length = Some(Bytes(MIB - 1));
+    assert_eq!(nginx.drive(&plan).0.failures, Failures { check: 60, ..Failures::default() });
+}
+
+#[test]
+fn chunks_are_put_together() {
+    let Some(nginx) = Nginx::start() else { return };
+    let mut plan = gets(nginx.peer.target(), "/zipped/large", 3, 30);
+    plan.work.request.headers = vec![("Accept-Encoding".to_owned(), "gzip".to_owned())];
+    let is = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
+    plan.work.request.checks.headers = vec![is("transfer-encoding", "chunked"), is("Content-Encoding", "gzip")];
+    let (outcome, counts) = nginx.drive(&plan);
+    all_ok(&outcome, counts, 30, 3);
+    let bodies: Vec<u64> = outcome.rows.iter().map(|row| row.body_bytes).collect();
+    assert!(bodies.iter().all(|bytes| *bytes == bodies[0] && *bytes > 0), "{bodies:?}");
+}
+
+#[test]
+fn answers_that_are_too_slow_time_out() {
+    let Some(nginx) = Nginx::start() else { return };
+    let mut plan = gets(nginx.peer.target(), "/slow/large", 4, 8);
+    plan.work.timeout = "300ms".parse().unwrap();
+    let (outcome, counts) = nginx.drive(&plan);
+    assert_eq!(outcome.failures, Failures { timeout: 8, ..Failures::default() });
+    assert_eq!(counts, Counts { accepted: 8, requests: 8 });
+    assert!(outcome.rows.iter().all(|row| row.status == 200), "the head had come");
+}
+
+#[test]
+fn a_unix_socket_is_as_good() {
+    let Some(nginx) = Nginx::start() else { return };
+    let mut plan = gets(nginx.peer.target_at("socket"), "/12", 4, 1000);
+    let (outcome, counts) = nginx.drive(&plan);
+    all_ok(&outcome, counts, 1000, 4);
+    plan.work.keep_alive = false;
+    let (outcome, counts) = nginx.drive(&plan);
+    all_ok(&outcome, counts, 1000, 1000);
+    let nobody = gets(nginx.peer.target_at("nobody"), "/12", 2, 10);
+    assert_eq!(nginx.drive(&nobody).0.failures, Failures { refused: 10, ..Failures::default() });
+}
+
+#[test]
+fn a_mix_is_counted_by_request() {
+    let Some(nginx) = Nginx::start() else { return };
+    let mut plan = gets(nginx.peer.target(), "/12", 4, 1000);
+    plan.work.request.weight = 3;
+    plan.work.others = vec![Request::new(Method::Get, "/none"), Request::new(Method::Head, "/large")];
+    let (outcome, counts) = nginx.drive_on(&plan, 2);
+    assert_eq!(counts, Counts { accepted: 4, requests: 1000 });
+    let [(small, 0), (0, none), (large, 0)] = outcome.by_request[..] else { panic!("{:?}", outcome.by_request) };
+    assert_eq!(small + none + large, 1000);
+    assert_eq!((outcome.failures.status, outcome.ok), (none, small + large));
+    // Ten standard deviations of a binomial with p = 0.6.
+    assert!((445..=755).contains(&small), "{small}");
+}
+
+#[test]
+fn an_open_model_offers_exactly_what_was_asked() {
+    let Some(nginx) = Nginx::start() else { return };
+    let until = Until::Elapsed(Span::seconds(2));
+    let arrivals = Arrivals::Rate { rate: Rate::Constant(1500.0), spacing: Spacing::Even, until };
+    let mut plan = gets(nginx.peer.target(), "/12", 1, 1);
+    plan.work.schedule = Schedule::Open { arrivals, pool: Pool::fixed(20) };
+    for threads in [1, 2] {
+        let (outcome, counts) = nginx.drive_on(&plan, threads);
+        assert_eq!((outcome.ok, outcome.offered, counts.requests), (3000, Some(3000), 3000), "{outcome:?}");
+        assert_eq!(counts.accepted, outcome.connections_opened);
+        assert_eq!(outcome.lag.unwrap().len(), 3000);
+    }
+}
+
+#[test]
+fn connections_that_the_server_closes_while_idle_cost_no_request() {
+    let Some(nginx) = Nginx::start() else { return };
+    let arrivals = Arrivals::Rate { rate: Rate::Constant(4.0), spacing: Spacing::Even, until: Until::Requests(18) };
+    let mut plan = gets(nginx.peer.target(), "/idle/12", 1, 1);
+    // Each of ten is idle for 2.5 s, of which nginx waits one.
+    plan.work.schedule = Schedule::Open { arrivals, pool: Pool::fixed(10) };
+    let (outcome, counts) = nginx.drive(&plan);
+    all_ok(&outcome, counts, 18, 18);
+    assert_eq!(outcome.connections_asked, 10);
+}
+
+#[test]
+fn a_slow_reader_takes_its_time_and_gets_all() {
+    let Some(nginx) = Nginx::start() else { return };
+    let mut plan = gets(nginx.peer.target(), "/large", 3, 6);
+    plan.work.request.checks.length = Some(Bytes(MIB));
+    plan.work.pace = Pace { send: None, receive: Some(Bytes(2 * MIB)) };
+    let (outcome, counts) = nginx.drive(&plan);
+    all_ok(&outcome, counts, 6, 3);
+    // A MiB at 2 MiB/s, less the portion that goes at once.
+    assert!(outcome.service.min() >= 300_000_000, "{} ns", outcome.service.min());
+}

@@ -1,0 +1,124 @@
+//! nginx behind TLS: who is trusted, which version is spoken, and what is said where there is no session.
+
+use super::certificates::Certificates;
+use super::laws::{gets, sends};
+use super::nginx::{Counts, MIB, Nginx};
+use loadline::load::{End, Failures, Plan, Target};
+use loadline::scenario::{Body, Method, Request, Tls};
+use loadline::units::Bytes;
+
+/// nginx with the certificate for `localhost`; `more` goes to its configuration.
+fn start(more: &str) -> Option<(Nginx, Certificates)> {
+    let folder = tempfile::tempdir().unwrap();
+    let certificates = Certificates::make(folder.path())?;
+    let at = folder.path().display().to_string();
+    let listen = format!("ssl; ssl_certificate {at}/cert.pem; ssl_certificate_key {at}/key.pem; {more}");
+    Some((Nginx::start_with(folder, listen.trim_end_matches([';', ' ']))?, certificates))
+}
+
+fn target(nginx: &Nginx, tls: Tls) -> Target {
+    Target { tls: Some(tls), ..nginx.peer.target() }
+}
+
+/// No request comes through, and the reason has these words in it.
+#[track_caller]
+fn fails(nginx: &Nginx, mut plan: Plan, words: &[&str]) {
+    let (outcome, counts) = nginx.drive(&plan);
+    assert_eq!(outcome.failures, Failures { tls: outcome.requests, ..Failures::default() });
+    assert_eq!((outcome.ok, outcome.requests), (0, 12));
+    // They are the kernel's connections, but no session.
+    assert_eq!((counts.requests, outcome.connections_opened), (0, 0));
+    let said = outcome.tls_trouble.unwrap();
+    assert!(words.iter().any(|words| said.contains(words)), "{said}");
+    plan.give_up.failures_in_a_row = 5;
+    let End::GaveUp(why) = nginx.drive(&plan).0.ended else { panic!("it did not give up") };
+    assert!(why.contains(&said), "{why}");
+}
+
+#[test]
+fn one_s_own_authority_is_trusted() {
+    let Some((nginx, certificates)) = start("") else { return };
+    for threads in [1, 2] {
+        let (outcome, counts) = nginx.drive_on(&gets(target(&nginx, certificates.trusted()), "/12", 4, 1001), threads);
+        assert_eq!((outcome.ok, outcome.connections_opened), (1001, 4), "{outcome:?} {:?}", outcome.tls_trouble);
+        assert_eq!(counts, Counts { accepted: 4, requests: 1001 });
+        // Which version is nginx' own choice.
+        assert!(outcome.backend.starts_with("http/1.1 over TLSv1."), "{}", outcome.backend);
+        assert_eq!(outcome.tls_trouble, None);
+    }
+}
+
+#[test]
+fn an_unknown_authority_and_a_wrong_name_are_failures_in_rustls_words() {
+    let Some((nginx, certificates)) = start("") else { return };
+    fails(&nginx, gets(target(&nginx, certificates.mistrusted()), "/12", 2, 12), &["UnknownIssuer"]);
+    let mut plan = gets(target(&nginx, certificates.trusted()), "/12", 2, 12);
+    plan.target.host = "example.com".to_owned();
+    fails(&nginx, plan, &["not valid for name", "NotValidForName"]);
+}
+
+#[test]
+fn a_certificate_that_signed_itself_is_trusted_by_itself_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(certificates) = Certificates::make(folder.path()) else { return };
+    let (certificate, key, trust) = certificates.self_signed();
+    let at = folder.path().display().to_string();
+    let listen = format!("ssl; ssl_certificate {at}/{certificate}; ssl_certificate_key {at}/{key}");
+    let Some(nginx) = Nginx::start_with(folder, &listen) else { return };
+    let (outcome, counts) = nginx.drive(&gets(target(&nginx, trust), "/12", 2, 12));
+    assert_eq!((outcome.ok, counts), (12, Counts { accepted: 2, requests: 12 }), "{:?}", outcome.tls_trouble);
+    fails(&nginx, gets(target(&nginx, certificates.trusted()), "/12", 2, 12), &["UnknownIssuer", "CaUsedAsEndEntity"]);
+}
+
+#[test]
+fn insecure_takes_any_certificate_under_any_name() {
+    let Some((nginx, _)) = start("") else { return };
+    let mut plan = gets(target(&nginx, Tls { ca: None, insecure: true }), "/12", 3, 100);
+    plan.target.host = "example.com".to_owned();
+    let (outcome, counts) = nginx.drive(&plan);
+    assert_eq!((outcome.ok, counts), (100, Counts { accepted: 3, requests: 100 }));
+}
+
+#[test]
+fn both_versions_are_spoken() {
+    for version in ["TLSv1.2", "TLSv1.3"] {
+        let Some((nginx, certificates)) = start(&format!("ssl_protocols {version}")) else { return };
+        let mut plan = gets(target(&nginx, certificates.trusted()), "/large", 3, 30);
+        plan.work.request.checks.length = Some(Bytes(MIB));
+        let (outcome, counts) = nginx.drive(&plan);
+        assert_eq!((outcome.ok, counts), (30, Counts { accepted: 3, requests: 30 }), "{outcome:?}");
+        assert_eq!(outcome.backend, format!("http/1.1 over {version}"));
+        plan.work.keep_alive = false;
+        let (outcome, counts) = nginx.drive(&plan);
+        assert_eq!((outcome.ok, counts), (30, Counts { accepted: 30, requests: 30 }), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_version_that_is_not_offered_is_a_failure() {
+    let Some((nginx, certificates)) = start("ssl_protocols TLSv1.1; ssl_ciphers DEFAULT@SECLEVEL=0") else { return };
+    let plan = gets(target(&nginx, certificates.trusted()), "/12", 2, 12);
+    fails(&nginx, plan, &["ProtocolVersion", "HandshakeFailure", "closed during the handshake", "InternalError"]);
+}
+
+#[test]
+fn uploads_arrive_whole() {
+    let Some((nginx, certificates)) = start("") else { return };
+    let body = Body::Generated(Bytes(3 * MIB));
+    for waits in [false, true] {
+        let request = Request { body: body.clone(), expect_continue: waits, ..Request::new(Method::Put, "/up/{seq}") };
+        let (outcome, counts) = nginx.drive(&sends(target(&nginx, certificates.trusted()), request, 2, 12));
+        assert_eq!((outcome.ok, counts.requests), (12, 12), "{outcome:?}");
+    }
+    for number in 0..12 {
+        let file = nginx.peer.folder.path().join(format!("html/up/{number}"));
+        assert_eq!(std::fs::metadata(file).unwrap().len(), 3 * MIB);
+    }
+}
+
+#[test]
+fn a_server_that_speaks_no_tls_is_a_failure() {
+    let Some(nginx) = Nginx::start() else { return };
+    let (outcome, _) = nginx.drive(&gets(target(&nginx, Tls { ca: None, insecure: true }), "/12", 2, 12));
+    assert_eq!(outcome.failures, Failures { tls: 12, ..Failures::default() }, "{:?}", outcome.tls_trouble);
+}

@@ -1,0 +1,107 @@
+//! A server that is not ours: found, started under the guardian on a port of its own, gone with its test.
+
+use loadline::clock::Clock;
+use loadline::load::{Address, Target};
+use loadline::scenario::{Configuration, Cpus, Ready, Subject};
+use loadline::subject::{CpuPlan, Launch, Place, Running, Spawner, free_port};
+use loadline::units::Span;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Far more than any start here takes, a JVM that compiles its source first included.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+/// Another process may take a port between its choice and its use.
+const STARTS_MAX: u32 = 3;
+
+/// A running server. Dropping it kills it and all it started.
+pub(crate) struct Peer {
+    _running: Running,
+    pub(crate) port: u16,
+    pub(crate) folder: TempDir,
+}
+
+impl Peer {
+    /// Starts what `command` makes of a folder for it and a free port, and waits until the port accepts.
+    pub(crate) fn start(folder: TempDir, command: impl Fn(&Path, u16) -> Vec<String>) -> Self {
+        for _ in 1..STARTS_MAX {
+            let port = free_port("127.0.0.1").unwrap();
+            if let Ok(running) = try_start(&command(folder.path(), port), port) {
+                return Self { _running: running, port, folder };
+            }
+        }
+        let port = free_port("127.0.0.1").unwrap();
+        let running = try_start(&command(folder.path(), port), port).unwrap_or_else(|why| panic!("{why}"));
+        Self { _running: running, port, folder }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// The server on TCP, in clear, as `localhost`.
+    pub(crate) fn target(&self) -> Target {
+        Target::plain(self.address(), format!("localhost:{}", self.port))
+    }
+
+    /// The server on this Unix socket of its folder.
+    pub(crate) fn target_at(&self, socket: &str) -> Target {
+        let address = Address::Unix(self.folder.path().join(socket));
+        Target { address, host: "localhost".to_owned(), tls: None }
+    }
+}
+
+fn try_start(command: &[String], port: u16) -> Result<Running, String> {
+    let clock = Clock::start();
+    let subject = Subject {
+        build: None,
+        command: command.to_vec(),
+        dir: None,
+        env: Vec::new(),
+        host: "127.0.0.1".to_owned(),
+        port: None,
+        tls: None,
+        socket: None,
+        ready: Ready::Tcp,
+        ready_within: Span(READY_WITHIN),
+        end_within: Span::seconds(1),
+    };
+    let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[]).unwrap();
+    let place = Place { port, cpus: &cpus, jdk: None };
+    let launch = Launch::new(&subject, &Configuration::default(), &place).unwrap();
+    let spawner = Spawner::with_program(env!("CARGO_BIN_EXE_loadline"), clock);
+    let running = spawner.start(&launch, None).map_err(|error| error.to_string())?;
+    let why = loop {
+        if let Some(exit) = running.ended() {
+            break format!("{} ended: {exit:?}", launch.shown());
+        }
+        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(running);
+        }
+        if clock.now() > READY_WITHIN {
+            break format!("{} does not listen", launch.shown());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let tail = running.end(Duration::ZERO).tail;
+    Err(format!("{why}\n{}", tail.join("\n")))
+}
+
+/// Says why a test does not run; fails it where all peers are required.
+pub(crate) fn skip(why: &str) {
+    let required = std::env::var("LOADLINE_PEERS").is_ok_and(|value| value == "required");
+    assert!(!required, "LOADLINE_PEERS=required, but {why}");
+    eprintln!("skipped, because {why}");
+}
+
+/// A program on the `PATH`, or where administrators' programs are.
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
+    let found = folders.map(|folder| folder.join(name)).find(|file| file.is_file());
+    if found.is_none() {
+        skip(&format!("there is no {name}"));
+    }
+    found
+}

@@ -1,0 +1,80 @@
+//! The stall that a waiting client does not see: a server that is silent for 1 s in every 5, asked 500 times a second.
+//! Lower bounds follow from the schedule and hold on any machine; `bench/stall.sh` judges how near the truth it comes.
+
+use super::laws::{drive_lawfully, gets};
+use loadline::clock::Clock;
+use loadline::load::{Failures, Target};
+use loadline::scenario::{Arrivals, Pool, Rate, Schedule, Spacing, Until};
+use loadline::units::Span;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+const PERIOD_MS: u64 = 5000;
+/// Within a period, so that it begins and ends within the phase.
+const SILENT_MS: std::ops::Range<u64> = 2000..3000;
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+/// Accepts so many connections and serves each until it is closed; time runs from the first request.
+fn serve(connections: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (clock, first_ms) = (Clock::start(), Arc::new(AtomicU64::new(u64::MAX)));
+    thread::spawn(move || {
+        for stream in listener.incoming().take(connections) {
+            let (stream, first_ms) = (stream.unwrap(), Arc::clone(&first_ms));
+            // The client's close ends it.
+            thread::spawn(move || answer(stream, clock, &first_ms));
+        }
+    });
+    address
+}
+
+fn answer(mut stream: TcpStream, clock: Clock, first_ms: &AtomicU64) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    // A request comes in one piece: it was sent in one.
+    while stream.read(&mut [0; 4096])? > 0 {
+        let now_ms = clock.now().as_millis() as u64;
+        let start_ms = first_ms.fetch_min(now_ms, SeqCst).min(now_ms);
+        let into_ms = (now_ms - start_ms) % PERIOD_MS;
+        if SILENT_MS.contains(&into_ms) {
+            // Whole milliseconds are rounded down, so that this one is never too short.
+            thread::sleep(Duration::from_millis(SILENT_MS.end - into_ms));
+        }
+        stream.write_all(ANSWER)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_stall_shows_in_every_request_it_delayed() {
+    let (rate, seconds, connections) = (500, 20, 25);
+    let requests = rate * seconds;
+    let target = Target::plain(serve(connections), "localhost");
+    let mut plan = gets(target, "/", 1, 1);
+    let until = Until::Elapsed(Span::seconds(seconds));
+    let arrivals = Arrivals::Rate { rate: Rate::Constant(rate as f64), spacing: Spacing::Even, until };
+    plan.work.schedule = Schedule::Open { arrivals, pool: Pool::fixed(connections as u32) };
+    let outcome = drive_lawfully(&plan);
+    let response = outcome.response.as_ref().unwrap();
+    let ms = |quantile: f64| response.value_at_quantile(quantile) as f64 / 1e6;
+    let lag = outcome.lag.as_ref().unwrap();
+    eprintln!(
+        "response time: p50 {:.1}, p90 {:.1}, p99 {:.1}, max {:.1} ms (truth: < 1, 500, 950, 1000); lag p99 {:.3} ms",
+        ms(0.5),
+        ms(0.9),
+        ms(0.99),
+        ms(1.0),
+        lag.value_at_quantile(0.99) as f64 / 1e6
+    );
+    assert_eq!((outcome.ok, outcome.requests, outcome.offered), (requests, requests, Some(requests)));
+    assert_eq!(outcome.failures, Failures::default());
+    assert_eq!(outcome.connections_opened, connections as u64);
+    // 2,000 of 10,000 are due in silence, evenly, and wait for its end, so 1,000 wait for half of it or longer. A
+    // millisecond is left for the rounding of the server's clock, two for the distance of requests.
+    assert!(ms(0.9) >= 490.0 && ms(0.99) >= 940.0 && ms(1.0) >= 996.0, "{}, {}, {} ms", ms(0.9), ms(0.99), ms(1.0));
+    assert!(outcome.queued >= 4 * 400, "they waited for a connection: {}", outcome.queued);
+}
