@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 
 mod certificates;
+mod http2;
 mod java;
 mod laws;
 mod nginx;

@@ -1,0 +1,149 @@
+//! HTTP/2 against nghttpd, in clear and over TLS, against nginx, which counts, and against what speaks none of it.
+
+use super::certificates::Certificates;
+use super::laws::{drive_lawfully, drive_lawfully_on, gets, sends};
+use super::nginx::{Counts, MIB, Nginx};
+use super::peer::{Peer, program};
+use loadline::load::{Failures, GiveUp, Plan, Target};
+use loadline::scenario::{Arrivals, Spacing, Until};
+use loadline::scenario::{Body, ExpectStatus, Method, Pool, Protocol, Rate, Request, Schedule};
+use loadline::units::Bytes;
+
+/// nghttpd with these words, which end in key and certificate where it speaks TLS; `file` has ten bytes.
+fn nghttpd(words: &str) -> Option<(Peer, Certificates)> {
+    let nghttpd = program("nghttpd")?.display().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let certificates = Certificates::make(folder.path())?;
+    std::fs::write(folder.path().join("file"), "0123456789").unwrap();
+    std::fs::write(folder.path().join("large"), vec![b'x'; 20_000_000]).unwrap();
+    let words = words.to_owned();
+    let peer = Peer::start(folder, move |folder, port| {
+        let folder = folder.display();
+        let (options, keys) = words.split_once(" key").map_or((&words[..], String::new()), |(options, _)| {
+            (options, format!("{folder}/key.pem {folder}/cert.pem"))
+        });
+        let line = format!("exec {nghttpd} -a 127.0.0.1 -d {folder} {options} {port} {keys}");
+        ["sh", "-c", &line].map(str::to_owned).to_vec()
+    });
+    Some((peer, certificates))
+}
+
+fn over_http2(mut plan: Plan, streams: u32) -> Plan {
+    plan.work.protocol = Protocol::Http2 { streams };
+    plan.give_up = GiveUp::for_work(&plan.work);
+    plan
+}
+
+#[test]
+fn nghttpd_in_clear() {
+    let Some((peer, _)) = nghttpd("--no-tls") else { return };
+    let mut plan = over_http2(gets(peer.target(), "/file", 3, 10_000), 10);
+    plan.work.request.checks.body = Some("456".to_owned());
+    plan.work.request.checks.length = Some(Bytes(10));
+    for threads in [1, 2] {
+        let outcome = drive_lawfully_on(&plan, threads);
+        assert_eq!((outcome.ok, outcome.connections_opened), (10_000, 3), "{outcome:?}");
+        assert_eq!(outcome.backend, "http/2 (h2 crate)");
+        assert!(outcome.rows.iter().all(|row| (row.status, row.body_bytes) == (200, 10)));
+    }
+    let head = over_http2(sends(peer.target(), Request::new(Method::Head, "/file"), 1, 500), 5);
+    assert_eq!(drive_lawfully(&head).ok, 500);
+    let mut none = over_http2(gets(peer.target(), "/none", 1, 100), 5);
+    assert_eq!(drive_lawfully(&none).wrong_statuses, [(404, 100)].into());
+    none.work.expect = ExpectStatus::Exactly(404);
+    assert_eq!(drive_lawfully(&none).ok, 100);
+}
+
+#[test]
+fn nghttpd_over_tls() {
+    let Some((peer, certificates)) = nghttpd("-v key") else { return };
+    let target = Target { tls: Some(certificates.trusted()), ..peer.target() };
+    let outcome = drive_lawfully(&over_http2(gets(target.clone(), "/file", 2, 5000), 10));
+    assert_eq!((outcome.ok, outcome.connections_opened), (5000, 2), "{outcome:?} {:?}", outcome.tls_trouble);
+    assert!(outcome.backend.starts_with("http/2 (h2 crate) over TLSv1."), "{}", outcome.backend);
+    let outcome = drive_lawfully(&over_http2(gets(target, "/large", 2, 12), 3));
+    assert_eq!(outcome.ok, 12, "{outcome:?}");
+    assert!(outcome.bytes_received > 12 * 20_000_000);
+    let stranger = Target { tls: Some(certificates.mistrusted()), ..peer.target() };
+    let outcome = drive_lawfully(&over_http2(gets(stranger, "/file", 2, 12), 3));
+    assert_eq!(outcome.failures, Failures { tls: 12, ..Failures::default() }, "{:?}", outcome.tls_trouble);
+}
+
+#[test]
+fn nghttpd_that_takes_one_stream_and_sends_back_what_it_gets() {
+    let Some((peer, _)) = nghttpd("--no-tls --echo-upload -m 1") else { return };
+    let mut upload = Request::new(Method::Post, "/");
+    upload.body = Body::Generated(Bytes(3 * MIB));
+    upload.checks.length = Some(Bytes(3 * MIB));
+    let outcome = drive_lawfully(&over_http2(sends(peer.target(), upload, 2, 40), 10));
+    assert_eq!((outcome.ok, outcome.connections_opened), (40, 2), "{outcome:?}");
+    assert!(outcome.bytes_sent > 120 * MIB && outcome.bytes_received > 120 * MIB);
+}
+
+#[test]
+fn nghttpd_by_a_schedule() {
+    let Some((peer, _)) = nghttpd("--no-tls") else { return };
+    let mut plan = over_http2(gets(peer.target(), "/file", 2, 1000), 10);
+    let until = Until::Requests(1000);
+    let arrivals = Arrivals::Rate { rate: Rate::Constant(2000.0), spacing: Spacing::Poisson, until };
+    plan.work.schedule = Schedule::Open { arrivals, pool: Pool { connections: 1, connections_max: 4 } };
+    let outcome = drive_lawfully(&plan);
+    assert_eq!((outcome.ok, outcome.offered), (1000, Some(1000)), "{outcome:?}");
+}
+
+#[test]
+fn nginx_counts_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(nginx) = Nginx::start_with(folder, "http2") else { return };
+    let plan = over_http2(gets(nginx.peer.target(), "/12", 4, 5003), 8);
+    for threads in [1, 2] {
+        let (outcome, counts) = nginx.drive_on(&plan, threads);
+        assert_eq!((outcome.ok, counts), (5003, Counts { accepted: 4, requests: 5003 }), "{outcome:?}");
+    }
+    let mut upload = Request::new(Method::Put, "/up/a");
+    upload.body = Body::Zero(Bytes(5 * MIB));
+    let (outcome, counts) = nginx.drive(&over_http2(sends(nginx.peer.target(), upload, 2, 20), 4));
+    assert_eq!((outcome.ok, counts.requests), (20, 20), "{outcome:?}");
+    let mut refused = Request::new(Method::Put, "/small/a");
+    refused.body = Body::Zero(Bytes(5 * MIB));
+    let (outcome, _) = nginx.drive(&over_http2(sends(nginx.peer.target(), refused, 2, 20), 4));
+    assert_eq!(outcome.wrong_statuses, [(413, 20)].into(), "{outcome:?}");
+}
+
+#[test]
+fn nginx_says_goodbye_after_every_ten_requests() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(nginx) = Nginx::start_with(folder, "http2") else { return };
+    let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/few/12", 2, 1000), 1));
+    assert_eq!((outcome.ok, outcome.failures.total()), (1000, 0), "{outcome:?}");
+    assert!((100..=110).contains(&counts.accepted) && counts.requests == 1000, "{counts:?}");
+    // What was on its way when it said goodbye was not taken.
+    let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/few/12", 2, 1000), 4));
+    eprintln!("{outcome:?} {counts:?}");
+    assert_eq!(outcome.failures.total(), outcome.failures.reset, "{outcome:?}");
+}
+
+#[test]
+fn what_speaks_no_http_2_says_so() {
+    if program("openssl").is_none() {
+        return;
+    }
+    for (words, chose) in [("-alpn http/1.1", "NoApplicationProtocol"), ("", "(it chose nothing)")] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(certificates) = Certificates::make(folder.path()) else { return };
+        let peer = Peer::start(folder, move |folder, port| {
+            let folder = folder.display();
+            let line = format!(
+                "exec openssl s_server -accept 127.0.0.1:{port} -cert {folder}/cert.pem -key {folder}/key.pem -www {words}"
+            );
+            ["sh", "-c", &line].map(str::to_owned).to_vec()
+        });
+        let target = Target { tls: Some(certificates.trusted()), ..peer.target() };
+        let outcome = drive_lawfully(&over_http2(gets(target, "/", 2, 12), 5));
+        assert_eq!(outcome.failures, Failures { tls: 12, ..Failures::default() }, "{outcome:?}");
+        assert!(outcome.tls_trouble.as_ref().is_some_and(|words| words.contains(chose)), "{:?}", outcome.tls_trouble);
+    }
+    let Some(nginx) = Nginx::start() else { return };
+    let outcome = drive_lawfully(&over_http2(gets(nginx.peer.target(), "/12", 2, 12), 5));
+    assert_eq!((outcome.ok, outcome.failures), (0, Failures { protocol: 12, ..Failures::default() }), "{outcome:?}");
+}
