@@ -113,14 +113,18 @@ fn nginx_counts_the_same() {
 #[test]
 fn nginx_says_goodbye_after_every_ten_requests() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(nginx) = Nginx::start_with(folder, "http2") else { return };
-    let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/few/12", 2, 1000), 1));
+    let Some(nginx) = Nginx::start_with(folder, "http2; keepalive_requests 10") else { return };
+    let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/12", 2, 1000), 1));
     assert_eq!((outcome.ok, outcome.failures.total()), (1000, 0), "{outcome:?}");
     assert!((100..=110).contains(&counts.accepted) && counts.requests == 1000, "{counts:?}");
-    // What was on its way when it said goodbye was not taken.
-    let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/few/12", 2, 1000), 4));
-    eprintln!("{outcome:?} {counts:?}");
+    // What was on its way when it said goodbye it sends back, and gets again.
+    let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/12", 2, 1000), 4));
+    assert_eq!((outcome.ok, outcome.failures.total()), (1000, 0), "{outcome:?}");
+    assert!((100..=110).contains(&counts.accepted) && counts.requests == 1000, "{counts:?}");
+    // Of fifty at once it takes ten each time, and what it sends back too often is reset.
+    let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/12", 1, 1000), 50));
     assert_eq!(outcome.failures.total(), outcome.failures.reset, "{outcome:?}");
+    assert_eq!(counts.requests, outcome.ok, "{counts:?}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn a_certificate_that_signed_itself_is_trusted_by_itself_only() {
 #[test]
 fn insecure_takes_any_certificate_under_any_name() {
     let Some((nginx, _)) = start("") else { return };
-    let mut plan = gets(target(&nginx, Tls { ca: None, insecure: true }), "/12", 3, 100);
+    let mut plan = gets(target(&nginx, Tls { insecure: true, ..Tls::default() }), "/12", 3, 100);
     plan.target.host = "example.com".to_owned();
     let (outcome, counts) = nginx.drive(&plan);
     assert_eq!((outcome.ok, counts), (100, Counts { accepted: 3, requests: 100 }));
@@ -119,6 +119,6 @@ fn uploads_arrive_whole() {
 #[test]
 fn a_server_that_speaks_no_tls_is_a_failure() {
     let Some(nginx) = Nginx::start() else { return };
-    let (outcome, _) = nginx.drive(&gets(target(&nginx, Tls { ca: None, insecure: true }), "/12", 2, 12));
+    let (outcome, _) = nginx.drive(&gets(target(&nginx, Tls { insecure: true, ..Tls::default() }), "/12", 2, 12));
     assert_eq!(outcome.failures, Failures { tls: 12, ..Failures::default() }, "{:?}", outcome.tls_trouble);
 }

@@ -26,6 +26,16 @@ const FRAME_BUDGET_BYTES: usize = 1 << 30;
 const RESETS_KEPT: usize = 1000;
 const RESETS_KEPT_FOR: Duration = Duration::from_secs(30);
 
+/// Whether a connection takes a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    Some,
+    /// Not before another has ended, or the server has spoken.
+    None,
+    /// The server said goodbye, or all numbers of streams are used.
+    NeverAgain,
+}
+
 /// One connection, perhaps still on its way.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -132,10 +142,14 @@ impl Connection {
         self.bell.take(0) != 0 || self.pipe.take_room()
     }
 
-    /// Whether a request may begin: not after a GOAWAY, nor when all numbers of streams are used.
+    /// Whether a request may begin.
     #[inline]
-    pub(super) fn accepts(&mut self) -> bool {
-        !self.retiring && matches!(self.sender.poll_ready(&mut Context::from_waker(&self.waker)), Poll::Ready(Ok(())))
+    pub(super) fn room(&mut self) -> Room {
+        match self.sender.poll_ready(&mut Context::from_waker(&self.waker)) {
+            Poll::Ready(Ok(())) if self.streams < self.streams_max => Room::Some,
+            Poll::Ready(Ok(())) | Poll::Pending => Room::None,
+            Poll::Ready(Err(_)) => Room::NeverAgain,
+        }
     }
 
     /// Hands a request to h2.

@@ -2,7 +2,8 @@
 //! A part of [`Engine`], whose loop is in `http2`.
 
 use super::Engine;
-use super::connection::Connection;
+use super::connection::{Connection, Room};
+use super::requests::Next;
 use super::stream::{Doing, Slot, Step, Upload};
 use crate::error::{Error, Result};
 use crate::load::exchange::BACK_OFF_NS;
@@ -10,9 +11,14 @@ use crate::load::link::Dialled;
 use crate::load::tally::{Ended, Failure};
 use crate::load::timers::Due;
 use bytes::Bytes;
+use h2::Reason;
 
 /// How much of a long body is handed to h2 at once: some frames, and no more than waits in a pipe.
 const PIECE_BYTES: usize = 64 * 1024;
+
+/// How often one request is sent again before it counts as reset: a server that says goodbye after a thousand requests,
+/// as nginx does, sends back what was on its way, once. More is a server that takes fewer than it says.
+const RETURNS_MAX: u32 = 3;
 
 impl Engine<'_> {
     /// Begins a request in a slot that was on offer.
@@ -24,7 +30,12 @@ impl Engine<'_> {
         self.course.tally.begun(intended_ns, at.free_ns, now_ns);
         at.begin(intended_ns, now_ns);
         let next = self.requests.next()?;
-        at.request = next.index;
+        (at.request, at.number, at.connection) = (next.index, next.number, u32::MAX);
+        self.start(slot, next, now_ns)
+    }
+
+    /// Hands a request to h2, on a new connection if need be.
+    fn start(&mut self, slot: u32, next: Next, now_ns: u64) -> Result<()> {
         let Some(index) = self.connection_for(slot, now_ns)? else { return Ok(()) };
         let Some(connection) = &mut self.connections[index as usize] else { return Ok(()) };
         let bodiless = next.body.is_empty() && next.long_bytes == 0;
@@ -47,14 +58,33 @@ impl Engine<'_> {
         self.advance(slot, now_ns)
     }
 
+    /// Starts the requests again that were sent back, where their places can take them.
+    pub(super) fn start_again(&mut self, now_ns: u64) -> Result<()> {
+        for _ in 0..self.sent_back.len() {
+            let Some(slot) = self.sent_back.pop_front() else { break };
+            // It may have timed out meanwhile.
+            if !matches!(self.slots[slot as usize].doing, Doing::Beginning) {
+                continue;
+            }
+            if self.may_begin(slot / self.streams, now_ns) {
+                let at = &self.slots[slot as usize];
+                let next = self.requests.again(at.request, at.number)?;
+                self.start(slot, next, now_ns)?;
+            } else {
+                self.sent_back.push_back(slot);
+            }
+        }
+        Ok(())
+    }
+
     /// The connection on which the slot's request begins, a new one if need be; `None` where the request has failed.
     fn connection_for(&mut self, slot: u32, now_ns: u64) -> Result<Option<u32>> {
         let place = slot / self.streams;
         if let Some(index) = self.places[place as usize].connection {
-            if self.connections[index as usize].as_mut().is_some_and(|connection| connection.accepts()) {
-                return Ok(Some(index));
+            match self.connections[index as usize].as_mut().map(|connection| connection.room()) {
+                Some(Room::Some | Room::None) => return Ok(Some(index)),
+                Some(Room::NeverAgain) | None => self.retire(index),
             }
-            self.retire(index);
         }
         let link = match self.dialler.dial()? {
             Dialled::Link(link) => link,
@@ -107,6 +137,12 @@ impl Engine<'_> {
                 Step::Done => {
                     self.head_came(slot, now_ns);
                     self.answered(slot, now_ns);
+                    return Ok(());
+                }
+                Step::Failed(error) if is_sent_back(&error) && at.returns < RETURNS_MAX => {
+                    self.leave(slot);
+                    self.slots[slot as usize].send_back();
+                    self.sent_back.push_back(slot);
                     return Ok(());
                 }
                 Step::Failed(error) => {
@@ -191,12 +227,15 @@ impl Engine<'_> {
 
     /// The request of a slot is over; what h2 has to say to the server about it goes soon.
     fn end(&mut self, slot: u32) {
-        let at = &mut self.slots[slot as usize];
-        let begun = !matches!(at.doing, Doing::Beginning);
-        at.end();
+        self.leave(slot);
+        self.slots[slot as usize].end();
         self.busy -= 1;
-        let index = at.connection;
-        if let Some(connection) = self.connections.get_mut(index as usize).and_then(Option::as_mut).filter(|_| begun) {
+    }
+
+    /// The stream of a slot is none of its connection's any more.
+    fn leave(&mut self, slot: u32) {
+        let index = self.slots[slot as usize].connection;
+        if let Some(connection) = self.connections.get_mut(index as usize).and_then(Option::as_mut) {
             connection.streams -= 1;
             self.mark_dirty(index);
         }
@@ -205,9 +244,10 @@ impl Engine<'_> {
     /// Ends a request that has taken too long. Its connection goes on, unless the server has never said a word on it.
     pub(super) fn time_out(&mut self, slot: u32, now_ns: u64) {
         let index = self.slots[slot as usize].connection;
-        let heard = self.connections[index as usize].as_ref().is_some_and(|connection| connection.heard);
+        let connection = self.connections.get(index as usize).and_then(Option::as_ref);
+        let silent = connection.is_some_and(|connection| !connection.heard);
         self.fail(slot, Failure::Timeout, now_ns);
-        if !heard {
+        if silent {
             self.lose(index, Failure::Timeout);
         }
     }
@@ -233,6 +273,12 @@ fn ended(slot: &Slot, place: u32, now_ns: u64) -> Ended {
         status: slot.answer.status,
         body_bytes: slot.answer.body_bytes,
     }
+}
+
+/// Whether the server has said that it did not look at the request (RFC 9113, section 6.8): an orderly goodbye, no
+/// failure. It is sent again, timed from its first start.
+fn is_sent_back(error: &h2::Error) -> bool {
+    error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR)
 }
 
 /// What an error of h2 says about a request: what the server ended by RST_STREAM or GOAWAY is reset; what h2 itself

@@ -33,7 +33,7 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::scenario::Schedule;
 use bells::Bells;
-use connection::Connection;
+use connection::{Connection, Room};
 use requests::{Origin, Requests};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
@@ -67,6 +67,8 @@ pub(super) struct Engine<'a> {
     vacant: Vec<u32>,
     /// Slots on offer for requests; the one that is free the longest comes first, so that all are used.
     free: VecDeque<u32>,
+    /// Slots whose requests were sent back and are to be sent again.
+    sent_back: VecDeque<u32>,
     /// Connections to be polled and written before events are waited for.
     dirty: VecDeque<u32>,
     /// Slots that are to be free once their servers have spoken.
@@ -135,6 +137,7 @@ impl<'a> Engine<'a> {
             connections: Vec::new(),
             vacant: Vec::new(),
             free: VecDeque::new(),
+            sent_back: VecDeque::new(),
             dirty: VecDeque::new(),
             promised: 0,
             timers: Timers::default(),
@@ -240,19 +243,24 @@ impl<'a> Engine<'a> {
     /// Whether the first of the free slots can begin a request; those that cannot any more are taken back.
     fn has_free(&mut self, now_ns: u64) -> bool {
         while let Some(&slot) = self.free.front() {
-            let place = &mut self.places[(slot / self.streams) as usize];
-            let may = match place.connection.and_then(|index| self.connections[index as usize].as_mut()) {
-                Some(connection) => connection.streams < connection.streams_max || !connection.accepts(),
-                None => now_ns >= place.rest_until_ns,
-            };
-            if may {
+            if self.may_begin(slot / self.streams, now_ns) {
                 return true;
             }
             self.free.pop_front();
+            let place = &mut self.places[(slot / self.streams) as usize];
             place.offered -= 1;
             place.idle.push(slot);
         }
         false
+    }
+
+    /// Whether a request may begin at a place: its connection has room, or there is to be another.
+    fn may_begin(&mut self, place: u32, now_ns: u64) -> bool {
+        let place = &self.places[place as usize];
+        match place.connection.and_then(|index| self.connections[index as usize].as_mut()) {
+            Some(connection) => connection.room() != Room::None,
+            None => now_ns >= place.rest_until_ns,
+        }
     }
 
     /// Gives free slots the requests that are due, or ends the phase.
@@ -271,6 +279,9 @@ impl<'a> Engine<'a> {
 
     /// Gives free slots the requests that are due.
     fn begin_due(&mut self, mut now_ns: u64) -> Result<Turn> {
+        if !self.sent_back.is_empty() {
+            self.start_again(now_ns)?;
+        }
         for _ in 0..BEGUN_PER_TURN {
             if !self.has_free(now_ns)
                 && let Some(turn) = self.wait_for_slots(now_ns)

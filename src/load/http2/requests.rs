@@ -45,6 +45,8 @@ pub(super) struct Encoded {
 pub(super) struct Next {
     /// Which request of the plan.
     pub(super) index: u32,
+    /// Its number in the phase.
+    pub(super) number: u64,
     pub(super) head: http::Request<()>,
     /// The body, unless it is long.
     pub(super) body: Bytes,
@@ -85,10 +87,19 @@ impl Requests {
     #[inline]
     pub(super) fn next(&mut self) -> Result<Next> {
         let (index, number) = self.order.next();
-        let encoded = &self.all[index];
+        self.again(index as u32, number)
+    }
+
+    /// The same request once more; only what is drawn at random is another.
+    ///
+    /// # Errors
+    /// As [`Requests::next`].
+    #[inline]
+    pub(super) fn again(&mut self, index: u32, number: u64) -> Result<Next> {
+        let encoded = &self.all[index as usize];
         let (head, body) = encoded.fill(&mut self.scratch, number, &mut self.order)?;
         let long_bytes = encoded.long.as_ref().map_or(0, |long| long.bytes);
-        Ok(Next { index: index as u32, head, body, long_bytes })
+        Ok(Next { index, number, head, body, long_bytes })
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) enum Doing {
     /// Free for a request.
     #[default]
     Nothing,
-    /// Begun, but its connection has no stream for it yet.
+    /// Begun, but not handed to h2: about to be, or sent back by a server that said goodbye.
     Beginning,
     /// Waiting for the head of the answer.
     Waiting(ResponseFuture),
@@ -42,6 +42,10 @@ pub(super) struct Slot {
     pub(super) connection: u32,
     /// Which request of the plan.
     pub(super) request: u32,
+    /// Its number in the phase.
+    pub(super) number: u64,
+    /// How often it was sent back.
+    pub(super) returns: u32,
     /// From the plan; equal to `started_ns` in a closed model.
     pub(super) intended_ns: u64,
     /// When it was handed to h2 or, on a new connection, the connect began.
@@ -80,6 +84,8 @@ impl Slot {
             upload: None,
             connection: 0,
             request: 0,
+            number: 0,
+            returns: 0,
             intended_ns: 0,
             started_ns: 0,
             connected_ns: 0,
@@ -95,8 +101,16 @@ impl Slot {
     pub(super) fn begin(&mut self, intended_ns: u64, started_ns: u64) {
         self.doing = Doing::Beginning;
         (self.intended_ns, self.started_ns) = (intended_ns, started_ns);
-        (self.connected_ns, self.first_byte_ns) = (0, 0);
+        (self.connected_ns, self.first_byte_ns, self.returns) = (0, 0, 0);
         self.answer = Answer::default();
+    }
+
+    /// Forgets the stream, but not the request: it is to be sent again on another connection.
+    pub(super) fn send_back(&mut self) {
+        self.doing = Doing::Beginning;
+        self.upload = None;
+        self.connection = u32::MAX;
+        self.returns += 1;
     }
 
     /// Forgets the request under way. A stream that is still open is reset (`CANCEL`) by that.

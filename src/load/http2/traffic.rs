@@ -76,7 +76,7 @@ impl Engine<'_> {
             self.answer_bells(place)?;
             let now_ns = self.clock.now_ns();
             self.offer(place, now_ns);
-            if !self.free.is_empty() {
+            if !self.free.is_empty() || !self.sent_back.is_empty() {
                 self.begin_due(now_ns)?;
             }
             self.write(index)?;
