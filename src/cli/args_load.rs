@@ -2,6 +2,7 @@
 
 use crate::scenario::{Condition, Cpus, Method, Rate};
 use crate::units::{Bytes, Span, parse_count};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -88,6 +89,9 @@ pub(super) struct LoadOptions {
     /// Add a header; may be repeated
     #[arg(long, value_name = "NAME:VALUE", value_parser = header)]
     pub(super) header: Vec<(String, String)>,
+    /// Send name and password (Basic authentication)
+    #[arg(long, short, value_name = "NAME:PASSWORD", value_parser = basic)]
+    pub(super) user: Option<String>,
     /// The one status that is a correct answer [default: any of 200-299]
     #[arg(long, value_name = "STATUS")]
     pub(super) expect_status: Option<u16>,
@@ -124,6 +128,12 @@ pub(super) struct LoadOptions {
     /// Take any certificate
     #[arg(long)]
     pub(super) insecure: bool,
+    /// The certificate (PEM) shown to a server that asks for one
+    #[arg(long, value_name = "FILE")]
+    pub(super) cert: Option<PathBuf>,
+    /// Its key (PEM) [default: in the file of the certificate]
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(super) key: Option<PathBuf>,
     /// CPUs of the load engine; in a trial, of the rest of Loadline too
     #[arg(long, value_name = "CPUS")]
     pub(super) load_cpus: Option<Cpus>,
@@ -142,6 +152,9 @@ pub(super) struct AloneOptions {
     /// Threads of the load engine [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(super) threads: Option<u32>,
+    /// Connect to this address instead of the URL's, which is still sent as `Host`
+    #[arg(long, value_name = "HOST:PORT", value_parser = endpoint, conflicts_with = "unix_socket")]
+    pub(super) connect_to: Option<(String, u16)>,
     /// What must hold, or the exit code is 1: `p99<50ms`, `failed<0.1%`, `rate>=99%`; may be repeated
     #[arg(long, value_name = "CONDITION")]
     pub(super) require: Vec<Condition>,
@@ -222,6 +235,14 @@ fn header(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.trim().to_owned()))
 }
 
+/// The value of `Authorization` (RFC 7617).
+fn basic(text: &str) -> Result<String, String> {
+    match text.contains(':') {
+        true => Ok(format!("Basic {}", BASE64_STANDARD.encode(text))),
+        false => Err(format!("`{text}` has no password; write it as `name:password`")),
+    }
+}
+
 fn expected_header(text: &str) -> Result<(String, Option<String>), String> {
     if text.contains(':') {
         return header(text).map(|(name, value)| (name, Some(value)));
@@ -229,6 +250,17 @@ fn expected_header(text: &str) -> Result<(String, Option<String>), String> {
     match text.is_empty() || text.contains(char::is_whitespace) {
         true => Err(format!("`{text}` is no header; write it as `Content-Type` or `Content-Type: text/html`")),
         false => Ok((text.to_owned(), None)),
+    }
+}
+
+/// `host:80`, `[::1]:80`.
+fn endpoint(text: &str) -> Result<(String, u16), String> {
+    let refuse = || format!("`{text}` is no address; write it as `127.0.0.1:8080`");
+    let (host, port) = text.rsplit_once(':').ok_or_else(refuse)?;
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    match port.parse() {
+        Ok(port) if port > 0 && !host.is_empty() => Ok((host.to_owned(), port)),
+        _ => Err(refuse()),
     }
 }
 
@@ -242,6 +274,14 @@ mod tests {
         assert_eq!("50k".parse(), Ok(Warmup::Requests(50_000)));
         assert_eq!("30s".parse(), Ok(Warmup::Elapsed(Span::seconds(30))));
         assert!("some".parse::<Warmup>().is_err());
+    }
+
+    #[test]
+    fn endpoints_and_passwords() {
+        assert_eq!(endpoint("[::1]:80"), Ok(("::1".to_owned(), 80)));
+        assert!(endpoint("host").is_err() && endpoint("host:0").is_err() && endpoint(":80").is_err());
+        assert_eq!(basic("Aladdin:open sesame"), Ok("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==".to_owned()));
+        assert!(basic("name").is_err());
     }
 
     #[test]

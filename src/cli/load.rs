@@ -81,6 +81,8 @@ fn breaks_strict(doubt: &Doubt) -> bool {
 /// What was asked, checked.
 struct Asked {
     server: Server,
+    /// Where to connect instead.
+    connect_to: Option<(String, u16)>,
     load: Vec<Phase>,
     seed: u64,
     cpus: Option<Vec<u32>>,
@@ -105,7 +107,13 @@ impl Asked {
         rows_max(verb)?;
         let typed = verb.load.load_cpus.clone().unwrap_or_default();
         let cpus = CpuPlan::new(&Cpus::All, &typed, &cpus::available())?.load;
-        Ok(Self { server, load, seed: verb.load.seed.or(seed).unwrap_or(defaults::SEED), cpus })
+        Ok(Self {
+            server,
+            connect_to: verb.alone.connect_to.clone(),
+            load,
+            seed: verb.load.seed.or(seed).unwrap_or(defaults::SEED),
+            cpus,
+        })
     }
 
     /// The phases whose distribution and requests are kept.
@@ -128,8 +136,9 @@ impl Asked {
     }
 
     fn reach(&self, interrupt: &Interrupt) -> Result<Reached> {
-        let port = self.server.port.unwrap_or_default();
-        trial::reach(&self.server.host, port, self.server.socket.as_deref(), &|| interrupt.seen())
+        let own = (self.server.host.clone(), self.server.port.unwrap_or_default());
+        let (host, port) = self.connect_to.as_ref().unwrap_or(&own);
+        trial::reach(host, *port, self.server.socket.as_deref(), &|| interrupt.seen())
     }
 
     fn conditions(&self, verb: &Load, reached: &Reached, typed: String, clock: Clock) -> LoadConditions {

@@ -54,10 +54,8 @@ impl Server {
     /// `Request` for certificates without TLS.
     pub(super) fn change(&mut self, typed: &LoadOptions) -> Result<()> {
         self.socket = typed.unix_socket.clone().or(self.socket.take());
-        if typed.ca.is_none() && !typed.insecure {
-            return Ok(());
-        }
-        let option = if typed.insecure { "--insecure" } else { "--ca" };
+        let about = [("--insecure", typed.insecure), ("--ca", typed.ca.is_some()), ("--cert", typed.cert.is_some())];
+        let Some((option, _)) = about.into_iter().find(|(_, given)| *given) else { return Ok(()) };
         let tls = self.tls.as_mut().ok_or_else(|| {
             Error::request(format!("`{option}` is about certificates, but the load goes over plain HTTP"))
                 .hint("write the URL with `https://`, or drop the option")
@@ -75,6 +73,9 @@ impl Server {
             tls.ca = Some(ca.clone());
         }
         tls.insecure |= typed.insecure;
+        if typed.cert.is_some() {
+            (tls.cert, tls.key) = (typed.cert.clone(), typed.key.clone());
+        }
         Ok(())
     }
 }
@@ -151,6 +152,7 @@ fn change_request(request: &mut Request, typed: &LoadOptions) {
         request.body = body;
     }
     request.headers.extend(typed.header.iter().cloned());
+    request.headers.extend(typed.user.iter().map(|user| ("Authorization".to_owned(), user.clone())));
     request.expect_continue |= typed.expect_continue;
     let checks = &mut request.checks;
     checks.length = typed.expect_length.or(checks.length);

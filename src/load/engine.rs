@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 pub(super) const EVENTS_PER_TURN: usize = 256;
 /// Requests begun before answers are looked at again, so that opening thousands of connections does not delay the
 /// reading of the first answers.
-const BEGUN_PER_TURN: usize = 256;
+pub(super) const BEGUN_PER_TURN: usize = 256;
 /// Half of the promise that a stop is heard within 100 ms.
 pub(super) const TURN_NS_MAX: u64 = 50_000_000;
 /// The longest pause between checks for timeouts; an eighth of a shorter timeout, but not below 1 ms.

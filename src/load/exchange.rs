@@ -12,14 +12,14 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
 /// A connection that was not accepted waits this long, so that a dead server is no busy loop.
-const BACK_OFF_NS: u64 = 10_000_000;
+pub(super) const BACK_OFF_NS: u64 = 10_000_000;
 /// How long a body waits for `100 Continue`; RFC 9110 leaves the time to the client, and this is what curl waits.
 const CONTINUE_NS: u64 = 1_000_000_000;
 
-const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
-const BOTH: EventFlags = INPUT.union(EventFlags::OUT);
+pub(super) const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+pub(super) const BOTH: EventFlags = INPUT.union(EventFlags::OUT);
 /// The server is done sending; what it sent before may still be unread.
-const LAST_INPUT: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+pub(super) const LAST_INPUT: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 
 impl Engine<'_> {
     /// Moves on what an event is about.

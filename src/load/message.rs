@@ -21,13 +21,54 @@ const BLOCK_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Messages {
     all: Vec<Message>,
+    order: Order,
+    scratch: Vec<u8>,
+}
+
+/// Which request comes next, and its number, whatever protocol it goes by.
+#[derive(Debug)]
+pub(super) struct Order {
     /// Sums of the weights up to and with each.
     weights: Vec<u64>,
     choice: SplitMix64,
-    filling: SplitMix64,
+    /// For the placeholders.
+    pub(super) filling: SplitMix64,
     sequence: u64,
     step: u64,
-    scratch: Vec<u8>,
+}
+
+impl Order {
+    /// `first` and `step`: which sequence numbers this thread gives.
+    pub(super) fn new(work: &Work, seed: u64, first: u64, step: u64) -> Self {
+        let mut sum = 0;
+        let weights = work.requests().map(|request| {
+            sum += u64::from(request.weight);
+            sum
+        });
+        // Threads must not draw the same numbers.
+        let seed = seed ^ first.rotate_left(32);
+        Self {
+            weights: weights.collect(),
+            choice: SplitMix64::new(seed),
+            filling: SplitMix64::new(!seed),
+            sequence: first,
+            step,
+        }
+    }
+
+    /// The index of the next request, drawn by weight, and its number: every request is counted, not only those that
+    /// show it.
+    #[inline]
+    pub(super) fn next(&mut self) -> (usize, u64) {
+        let number = self.sequence;
+        self.sequence = number.wrapping_add(self.step);
+        (if self.weights.len() == 1 { 0 } else { self.draw() }, number)
+    }
+
+    fn draw(&mut self) -> usize {
+        let drawn = self.choice.below(self.weights.last().copied().unwrap_or(1));
+        self.weights.partition_point(|sum| *sum <= drawn)
+    }
 }
 
 /// One request of a phase.
@@ -50,8 +91,8 @@ enum Front {
 
 /// A body that is not kept.
 #[derive(Debug)]
-struct Long {
-    bytes: u64,
+pub(super) struct Long {
+    pub(super) bytes: u64,
     source: Source,
 }
 
@@ -78,46 +119,23 @@ impl Messages {
     pub(super) fn encode(work: &Work, host: &str, seed: u64, first: u64, step: u64) -> Result<Self> {
         let all =
             work.requests().map(|request| Message::encode(work, request, host, seed)).collect::<Result<Vec<_>>>()?;
-        let mut sum = 0;
-        let weights = work.requests().map(|request| {
-            sum += u64::from(request.weight);
-            sum
-        });
-        // Threads must not draw the same numbers.
-        let seed = seed ^ first.rotate_left(32);
-        Ok(Self {
-            weights: weights.collect(),
-            all,
-            choice: SplitMix64::new(seed),
-            filling: SplitMix64::new(!seed),
-            sequence: first,
-            step,
-            scratch: Vec::new(),
-        })
+        Ok(Self { all, order: Order::new(work, seed, first, step), scratch: Vec::new() })
     }
 
     /// The index of the next request, drawn by weight; its bytes go to `own` where they are not the same each time.
     #[inline]
     pub(super) fn next(&mut self, own: &mut Vec<u8>) -> (u32, Extent) {
-        let index = if self.all.len() == 1 { 0 } else { self.draw() };
+        let (index, number) = self.order.next();
         let message = &self.all[index];
         let long = message.long.as_ref().map_or(0, |long| long.bytes);
-        let (head, front) = match &message.front {
+        let (head, whole) = match &message.front {
             Front::Fixed { bytes, head } => (*head, bytes.len()),
             Front::Filled { .. } => {
-                let head = message.fill(own, &mut self.scratch, self.sequence, &mut self.filling);
-                self.sequence = self.sequence.wrapping_add(self.step);
-                return (index as u32, Extent { head: head as u64, whole: own.len() as u64 + long });
+                let head = message.fill(own, &mut self.scratch, number, &mut self.order.filling);
+                (head, own.len())
             }
         };
-        // Every request is counted, not only those that show their number.
-        self.sequence = self.sequence.wrapping_add(self.step);
-        (index as u32, Extent { head: head as u64, whole: front as u64 + long })
-    }
-
-    fn draw(&mut self) -> usize {
-        let drawn = self.choice.below(self.weights.last().copied().unwrap_or(1));
-        self.weights.partition_point(|sum| *sum <= drawn)
+        (index as u32, Extent { head: head as u64, whole: whole as u64 + long })
     }
 
     #[inline]
@@ -221,8 +239,12 @@ impl Message {
 }
 
 impl Long {
+    /// The bytes from `offset` on that are at hand; empty at the end.
+    ///
+    /// # Errors
+    /// The file cannot be read any more, or has become shorter.
     #[cold]
-    fn piece<'a>(&'a self, offset: u64, block: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+    pub(super) fn piece<'a>(&'a self, offset: u64, block: &'a mut Vec<u8>) -> Result<&'a [u8]> {
         let left = self.bytes.saturating_sub(offset);
         match &self.source {
             Source::Block(bytes) => {
@@ -246,7 +268,7 @@ impl Long {
 }
 
 /// The body that is kept, its template if it has placeholders, and the body that is not kept.
-fn body_of(request: &Request, seed: u64) -> Result<(Vec<u8>, Option<Template>, Option<Long>)> {
+pub(super) fn body_of(request: &Request, seed: u64) -> Result<(Vec<u8>, Option<Template>, Option<Long>)> {
     let block = |bytes: u64, block: Vec<u8>| Long { bytes, source: Source::Block(block) };
     Ok(match &request.body {
         Body::None => (Vec::new(), None, None),
@@ -294,7 +316,7 @@ fn text(length: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-fn check_path(path: &str) -> Result<()> {
+pub(super) fn check_path(path: &str) -> Result<()> {
     let sound = |literal: &[u8]| literal.iter().all(u8::is_ascii_graphic);
     if path.starts_with('/') && Template::parse(path)?.literals().all(sound) {
         return Ok(());
@@ -303,7 +325,7 @@ fn check_path(path: &str) -> Result<()> {
         .hint("begin the path with `/` and write other characters as %XX"))
 }
 
-fn check_header(name: &str, value: &str) -> Result<()> {
+pub(super) fn check_header(name: &str, value: &str) -> Result<()> {
     if OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
         return Err(Error::request(format!("the header `{name}` is written by the load engine"))
             .hint("drop it; body, keep-alive and expect-continue are options of their own"));

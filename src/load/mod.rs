@@ -12,6 +12,7 @@ mod course;
 mod engine;
 mod exchange;
 pub mod external;
+mod http2;
 mod link;
 mod message;
 mod naps;
@@ -38,7 +39,7 @@ pub use threads::drive_threads;
 
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::scenario::{Tls, Work};
+use crate::scenario::{Protocol, Tls, Work};
 use rustix::thread;
 use schedule::Share;
 use std::net::SocketAddr;
@@ -174,7 +175,10 @@ fn drive_part(
     on_interval: &mut dyn FnMut(Interval<'_>),
 ) -> Result<Outcome> {
     let _punctual = Punctual::begin();
-    engine::Engine::new(plan, part, clock, control)?.run(on_interval)
+    match plan.work.protocol {
+        Protocol::Http1 => engine::Engine::new(plan, part, clock, control)?.run(on_interval),
+        Protocol::Http2 { .. } => http2::Engine::new(plan, part, clock, control)?.run(on_interval),
+    }
 }
 
 /// Has the kernel end waits of this thread on time: it delays them by up to 50 µs, to wake up less often

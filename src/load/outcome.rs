@@ -328,14 +328,14 @@ pub struct GiveUp {
 impl GiveUp {
     /// No hiccup fails this many requests in a row, and at 10 ms between connects a dead server reaches it in seconds.
     pub const FAILURES_IN_A_ROW_MIN: u64 = 1000;
-    /// With many connections one hiccup fails a request on each; four times that is no hiccup.
+    /// With many connections one hiccup fails all requests on each; four times that is no hiccup.
     pub const FAILURES_PER_CONNECTION: u64 = 4;
     /// One timeout may be the longest pause a healthy server makes; three in a row without one answer are not.
     pub const SILENCE_TIMEOUTS: u64 = 3;
 
     /// The default bounds.
     pub fn for_work(work: &crate::scenario::Work) -> Self {
-        let connections = u64::from(work.schedule.connections_max());
+        let connections = u64::from(work.schedule.connections_max()) * u64::from(work.protocol.streams());
         Self {
             failures_in_a_row: Self::FAILURES_IN_A_ROW_MIN.max(Self::FAILURES_PER_CONNECTION * connections),
             silence_ns: super::schedule::nanoseconds(work.timeout.0).saturating_mul(Self::SILENCE_TIMEOUTS),

@@ -6,7 +6,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{UnbufferedClientConnection, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
@@ -40,7 +40,16 @@ impl Sessions {
             true => Arc::new(TrustsAnyone(provider)),
             false => Arc::new(TrustsNamed::new(tls, provider)?),
         };
-        let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+        let mut config = match &tls.cert {
+            Some(cert) => builder
+                .with_client_auth_cert(read_certificates(cert)?, read_key(tls.key.as_ref().unwrap_or(cert))?)
+                .map_err(|cause| {
+                    Error::request(format!("cannot show the certificate {}: {cause}", cert.display()))
+                        .hint("certificate and key must belong together")
+                })?,
+            None => builder.with_no_client_auth(),
+        };
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let bare = bare_host(host);
         let name = ServerName::try_from(bare.to_owned()).map_err(|_| {
@@ -87,6 +96,14 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
         return Err(refuse("there is none in it".to_owned()));
     }
     Ok(found)
+}
+
+/// The first private key of a PEM file.
+fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
+    PrivateKeyDer::from_pem_file(path).map_err(|cause| {
+        Error::request(format!("cannot use the key {}: {cause}", path.display()))
+            .hint("name a PEM file with a private key, without a passphrase (`--key`)")
+    })
 }
 
 /// One TLS session of a client.
@@ -253,8 +270,8 @@ fn encode<D>(data: &mut rustls::unbuffered::EncodeTlsData<'_, D>, out: &mut Vec<
 }
 
 /// The usual: a chain to an authority that the machine or the user trusts. A certificate that the user named is also
-/// trusted as it is, under its own name: what `openssl req -x509` makes is an authority and no server by its extensions,
-/// and people test with it.
+/// trusted as it is, under its own name: what `openssl req -x509` makes is an authority and no server by its
+/// extensions, and people test with it.
 #[derive(Debug)]
 struct TrustsNamed {
     chains: Arc<WebPkiServerVerifier>,
@@ -374,15 +391,17 @@ mod tests {
     fn a_file_without_certificates_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ca.pem");
-        let tls = Tls { ca: Some(path.clone()), insecure: false };
+        let tls = Tls { ca: Some(path.clone()), ..Tls::default() };
         assert!(Sessions::new(&tls, "localhost", &[]).unwrap_err().what.contains("ca.pem"));
         std::fs::write(&path, "nothing\n").unwrap();
+        assert!(Sessions::new(&tls, "localhost", &[]).unwrap_err().what.contains("none in it"));
+        let tls = Tls { insecure: true, cert: Some(path.clone()), ..Tls::default() };
         assert!(Sessions::new(&tls, "localhost", &[]).unwrap_err().what.contains("none in it"));
     }
 
     #[test]
     fn a_session_begins_with_a_client_hello_and_ends_with_an_alert() {
-        let tls = Tls { ca: None, insecure: true };
+        let tls = Tls { insecure: true, ..Tls::default() };
         let mut session = Sessions::new(&tls, "localhost:1", &["http/1.1"]).unwrap().begin().unwrap();
         assert_eq!(session.pending()[..2], [22, 3], "a handshake record");
         session.was_sent(session.pending().len());

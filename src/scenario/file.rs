@@ -115,13 +115,18 @@ struct TlsHow {
     ca: Option<std::path::PathBuf>,
     #[serde(default)]
     insecure: bool,
+    cert: Option<std::path::PathBuf>,
+    key: Option<std::path::PathBuf>,
 }
 
 impl TlsFile {
     fn resolve(self, base: &Path) -> Option<Tls> {
         match self {
             Self::Switch(on) => on.then(Tls::default),
-            Self::How(how) => Some(Tls { ca: how.ca.map(|ca| base.join(ca)), insecure: how.insecure }),
+            Self::How(how) => {
+                let file = |path: Option<std::path::PathBuf>| path.map(|path| base.join(path));
+                Some(Tls { ca: file(how.ca), insecure: how.insecure, cert: file(how.cert), key: file(how.key) })
+            }
         }
     }
 }

@@ -117,6 +117,12 @@ pub struct Tls {
     /// Whether any certificate is good enough.
     #[serde(default)]
     pub insecure: bool,
+    /// The certificate (PEM) shown to a server that asks for one, with those that lead to its authority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cert: Option<PathBuf>,
+    /// Its key (PEM); where it is not given, the key stands in the file of the certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<PathBuf>,
 }
 
 /// What shows that the subject is ready.

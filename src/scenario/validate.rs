@@ -111,8 +111,8 @@ fn validate_schedule(schedule: &Schedule) -> Result<()> {
     }
     let Schedule::Open { arrivals: Arrivals::Rate { rate, until, .. }, .. } = schedule else { return Ok(()) };
     if !(rate.min() >= 0.0 && (RATE_MIN..=RATE_MAX).contains(&rate.max())) {
-        let bounds = format!("between {RATE_MIN} and {RATE_MAX} requests per second");
-        return Err(Error::request(format!("the rate of {rate} is not possible; it must lie {bounds}")));
+        return Err(Error::request(format!("a rate of {rate} is not possible"))
+            .hint("give between one request an hour (`1/h`) and ten million a second (`10000k`)"));
     }
     if let Rate::Staircase { steps, .. } = rate {
         within("steps", u64::from(*steps), 2, 10_000)?;

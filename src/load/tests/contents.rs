@@ -334,7 +334,7 @@ fn a_server_without_tls_gives_no_session() {
     let (outcome, _) = {
         let server = Server::start(|exchange| exchange.say(OK));
         let mut plan = plan(server.address, 1, Until::Elapsed(Span::seconds(60)));
-        plan.target.tls = Some(Tls { ca: None, insecure: true });
+        plan.target.tls = Some(Tls { insecure: true, ..Tls::default() });
         plan.give_up.failures_in_a_row = 3;
         // The scripted server waits for the end of a head, which a client hello has not.
         plan.work.timeout = Span(Duration::from_millis(100));
@@ -347,7 +347,7 @@ fn a_server_without_tls_gives_no_session() {
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
     });
     let mut plan = plan(address, 1, Until::Requests(3));
-    plan.target.tls = Some(Tls { ca: None, insecure: true });
+    plan.target.tls = Some(Tls { insecure: true, ..Tls::default() });
     let outcome = drive_lawfully(&plan);
     server.join().unwrap();
     assert_eq!(failures(&outcome), Failures { tls: 3, ..Failures::default() });

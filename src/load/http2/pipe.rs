@@ -1,0 +1,249 @@
+//! Bytes between h2, which wants something to read and write, and the engine, which reads and writes the link itself.
+//! Nobody is woken: the engine polls h2 after each change of the pipe.
+
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::mem;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What may wait for the socket before h2 is told to wait: several DATA frames of the usual 16 KiB for one send, and
+/// little enough that a thousand stuck connections hold tens of MiB.
+const WAITING_BYTES_MAX: usize = 64 * 1024;
+
+/// One end for h2, one for the engine.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pipe(Rc<RefCell<Bytes>>);
+
+/// What is under way in both directions.
+#[derive(Debug, Default)]
+struct Bytes {
+    /// From the server: lent by the engine, or what h2 did not take of it.
+    inbound: Vec<u8>,
+    inbound_from: usize,
+    inbound_to: usize,
+    /// For the server, of which the first bytes are written.
+    outbound: Vec<u8>,
+    outbound_from: usize,
+    /// h2 wanted to write and was told to wait.
+    refused: bool,
+}
+
+impl Pipe {
+    /// Lends h2 the first bytes of a buffer to read; [`Pipe::give_back`] ends that. Nothing may be left from before.
+    pub(super) fn lend(&self, buffer: &mut Vec<u8>, length: usize) {
+        let mut bytes = self.0.borrow_mut();
+        mem::swap(&mut bytes.inbound, buffer);
+        (bytes.inbound_from, bytes.inbound_to) = (0, length);
+    }
+
+    /// Gives the buffer back and keeps what h2 has not read, which is seldom anything.
+    pub(super) fn give_back(&self, buffer: &mut Vec<u8>) {
+        let mut bytes = self.0.borrow_mut();
+        mem::swap(&mut bytes.inbound, buffer);
+        let left = bytes.inbound_from..bytes.inbound_to;
+        bytes.inbound.clear();
+        bytes.inbound.extend_from_slice(&buffer[left]);
+        (bytes.inbound_from, bytes.inbound_to) = (0, bytes.inbound.len());
+    }
+
+    /// Whether h2 has not read everything: it does not read while it may not write.
+    pub(super) fn has_unread(&self) -> bool {
+        let bytes = self.0.borrow();
+        bytes.inbound_from < bytes.inbound_to
+    }
+
+    /// Hands what waits for the server to `write`, which tells how much of it is on its way; 0 where nothing waits.
+    pub(super) fn write_out<E>(&self, write: impl FnOnce(&[u8]) -> Result<usize, E>) -> Result<usize, E> {
+        let mut bytes = self.0.borrow_mut();
+        let written = write(&bytes.outbound[bytes.outbound_from..])?;
+        bytes.outbound_from += written;
+        if bytes.outbound_from == bytes.outbound.len() {
+            bytes.outbound.clear();
+            bytes.outbound_from = 0;
+        }
+        Ok(written)
+    }
+
+    /// Whether nothing waits for the server.
+    pub(super) fn is_written(&self) -> bool {
+        self.0.borrow().outbound.is_empty()
+    }
+
+    /// Whether h2 was told to wait and need not any longer; tells it once.
+    pub(super) fn take_room(&self) -> bool {
+        let mut bytes = self.0.borrow_mut();
+        bytes.outbound.is_empty() && mem::take(&mut bytes.refused)
+    }
+}
+
+impl AsyncRead for Pipe {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let mut bytes = self.0.borrow_mut();
+        let left = &bytes.inbound[bytes.inbound_from..bytes.inbound_to];
+        if left.is_empty() {
+            return Poll::Pending;
+        }
+        let taken = left.len().min(buffer.remaining());
+        buffer.put_slice(&left[..taken]);
+        bytes.inbound_from += taken;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Pipe {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(buffer)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut bytes = self.0.borrow_mut();
+        // What is written already takes no room that matters: it goes with the next send.
+        let mut room = WAITING_BYTES_MAX.saturating_sub(bytes.outbound.len());
+        let mut taken = 0;
+        for buffer in buffers {
+            let piece = &buffer[..buffer.len().min(room)];
+            bytes.outbound.extend_from_slice(piece);
+            taken += piece.len();
+            room -= piece.len();
+        }
+        if taken == 0 && buffers.iter().any(|buffer| !buffer.is_empty()) {
+            bytes.refused = true;
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(taken))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::task::Waker;
+
+    fn read(pipe: &Pipe, at_most: usize) -> Option<Vec<u8>> {
+        let mut room = vec![0; at_most];
+        let mut buffer = ReadBuf::new(&mut room);
+        let mut context = Context::from_waker(Waker::noop());
+        match Pin::new(&mut pipe.clone()).poll_read(&mut context, &mut buffer) {
+            Poll::Ready(done) => done.map(|()| Some(buffer.filled().to_vec())).unwrap(),
+            Poll::Pending => None,
+        }
+    }
+
+    fn write(pipe: &Pipe, buffers: &[&[u8]]) -> Option<usize> {
+        let buffers: Vec<IoSlice<'_>> = buffers.iter().map(|buffer| IoSlice::new(buffer)).collect();
+        let mut context = Context::from_waker(Waker::noop());
+        match Pin::new(&mut pipe.clone()).poll_write_vectored(&mut context, &buffers) {
+            Poll::Ready(written) => Some(written.unwrap()),
+            Poll::Pending => None,
+        }
+    }
+
+    fn drain(pipe: &Pipe, at_most: usize) -> Vec<u8> {
+        let mut sent = Vec::new();
+        let take = |waiting: &[u8]| {
+            sent.extend_from_slice(&waiting[..waiting.len().min(at_most)]);
+            Ok::<_, ()>(sent.len())
+        };
+        pipe.write_out(take).unwrap();
+        sent
+    }
+
+    #[test]
+    fn what_is_lent_is_read_and_the_rest_is_kept() {
+        let pipe = Pipe::default();
+        let mut buffer = b"0123456789".to_vec();
+        assert_eq!(read(&pipe, 4), None);
+        pipe.lend(&mut buffer, 8);
+        assert_eq!(read(&pipe, 5).unwrap(), b"01234");
+        pipe.give_back(&mut buffer);
+        assert_eq!(buffer, b"0123456789", "the buffer comes back as it went");
+        assert!(pipe.has_unread());
+        assert_eq!(read(&pipe, 5).unwrap(), b"567");
+        assert!(!pipe.has_unread());
+        assert_eq!(read(&pipe, 5), None, "the end of what came is not the end of the stream");
+    }
+
+    #[test]
+    fn a_full_pipe_makes_h2_wait_until_all_is_written() {
+        let pipe = Pipe::default();
+        assert_eq!(write(&pipe, &[b"head", &[b'x'; WAITING_BYTES_MAX]]), Some(WAITING_BYTES_MAX));
+        assert_eq!(write(&pipe, &[b"y"]), None);
+        assert!(!pipe.take_room() && !pipe.is_written());
+        assert_eq!(drain(&pipe, 4), b"head");
+        assert!(!pipe.take_room());
+        assert_eq!(drain(&pipe, usize::MAX).len(), WAITING_BYTES_MAX - 4);
+        assert!(pipe.is_written() && pipe.take_room() && !pipe.take_room());
+        assert_eq!(write(&pipe, &[b"y"]), Some(1));
+        assert_eq!(write(&pipe, &[b""]), Some(0));
+    }
+
+    #[test]
+    fn a_failing_write_takes_nothing() {
+        let pipe = Pipe::default();
+        write(&pipe, &[b"ab"]);
+        assert_eq!(pipe.write_out(|_| Err::<usize, _>("no")), Err("no"));
+        assert_eq!(drain(&pipe, usize::MAX), b"ab");
+    }
+
+    proptest! {
+        #[test]
+        fn no_byte_is_lost_or_doubled_in_either_direction(
+            steps in prop::collection::vec((0u8..4, 1usize..40_000), 1..60),
+        ) {
+            let pipe = Pipe::default();
+            let stream = |from: usize, length: usize| (from..from + length).map(|n| (n % 251) as u8).collect::<Vec<_>>();
+            let (mut lent, mut got, mut written, mut sent) = (0, 0, 0, 0);
+            for (step, size) in steps {
+                match step {
+                    0 if !pipe.has_unread() => {
+                        let mut buffer = stream(lent, size);
+                        pipe.lend(&mut buffer, size);
+                        lent += size;
+                        if let Some(piece) = read(&pipe, size / 2 + 1) {
+                            prop_assert_eq!(&piece, &stream(got, piece.len()));
+                            got += piece.len();
+                        }
+                        pipe.give_back(&mut buffer);
+                    }
+                    0 | 1 => if let Some(piece) = read(&pipe, size) {
+                        prop_assert_eq!(&piece, &stream(got, piece.len()));
+                        got += piece.len();
+                    },
+                    2 => {
+                        let bytes = stream(written, size);
+                        let (first, second) = bytes.split_at(size / 3);
+                        written += write(&pipe, &[first, second]).unwrap_or(0);
+                    }
+                    _ => {
+                        let piece = drain(&pipe, size);
+                        prop_assert_eq!(&piece, &stream(sent, piece.len()));
+                        sent += piece.len();
+                    }
+                }
+                prop_assert!(written - sent <= WAITING_BYTES_MAX);
+                prop_assert_eq!(pipe.has_unread(), got < lent);
+                prop_assert_eq!(pipe.is_written(), sent == written);
+            }
+        }
+    }
+}
