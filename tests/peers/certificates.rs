@@ -41,12 +41,18 @@ impl Certificates {
 
     /// Trust in the authority that signed.
     pub(crate) fn trusted(&self) -> Tls {
-        Tls { ca: Some(self.folder.join("ca.pem")), insecure: false }
+        Tls { ca: Some(self.folder.join("ca.pem")), ..Tls::default() }
+    }
+
+    /// The same, with a certificate that it signed to be shown.
+    pub(crate) fn shown(&self) -> Tls {
+        let file = |name: &str| Some(self.folder.join(name));
+        Tls { cert: file("cert.pem"), key: file("key.pem"), ..self.trusted() }
     }
 
     /// Trust in the other one.
     pub(crate) fn mistrusted(&self) -> Tls {
-        Tls { ca: Some(self.folder.join("other.pem")), insecure: false }
+        Tls { ca: Some(self.folder.join("other.pem")), ..Tls::default() }
     }
 
     /// A certificate that signed itself, as `openssl req -x509` makes it, its key, and trust in it.
@@ -55,6 +61,6 @@ impl Certificates {
             "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
              -addext subjectAltName=DNS:localhost -keyout self.key -out self.pem",
         );
-        ("self.pem", "self.key", Tls { ca: Some(self.folder.join("self.pem")), insecure: false })
+        ("self.pem", "self.key", Tls { ca: Some(self.folder.join("self.pem")), ..Tls::default() })
     }
 }

@@ -73,10 +73,31 @@ fn a_certificate_that_signed_itself_is_trusted_by_itself_only() {
 #[test]
 fn insecure_takes_any_certificate_under_any_name() {
     let Some((nginx, _)) = start("") else { return };
-    let mut plan = gets(target(&nginx, Tls { ca: None, insecure: true }), "/12", 3, 100);
+    let mut plan = gets(target(&nginx, Tls { insecure: true, ..Tls::default() }), "/12", 3, 100);
     plan.target.host = "example.com".to_owned();
     let (outcome, counts) = nginx.drive(&plan);
     assert_eq!((outcome.ok, counts), (100, Counts { accepted: 3, requests: 100 }));
+}
+
+#[test]
+fn a_server_that_wants_to_know_its_clients_is_shown_a_certificate() {
+    for version in ["TLSv1.2", "TLSv1.3"] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(certificates) = Certificates::make(folder.path()) else { return };
+        let at = folder.path().display().to_string();
+        let listen = format!(
+            "ssl; ssl_certificate {at}/cert.pem; ssl_certificate_key {at}/key.pem; ssl_protocols {version}; \
+             ssl_verify_client on; ssl_client_certificate {at}/ca.pem"
+        );
+        let Some(nginx) = Nginx::start_with(folder, &listen) else { return };
+        let (outcome, counts) = nginx.drive(&gets(target(&nginx, certificates.shown()), "/12", 2, 100));
+        assert_eq!((outcome.ok, counts), (100, Counts { accepted: 2, requests: 100 }), "{:?}", outcome.tls_trouble);
+        // nginx shakes hands with strangers too, and then refuses each request and closes.
+        let (outcome, counts) = nginx.drive(&gets(target(&nginx, certificates.trusted()), "/12", 2, 20));
+        assert_eq!(outcome.failures, Failures { status: 20, ..Failures::default() });
+        assert_eq!(outcome.wrong_statuses, [(400, 20)].into());
+        assert_eq!(counts, Counts { accepted: 20, requests: 20 });
+    }
 }
 
 #[test]
@@ -119,6 +140,6 @@ fn uploads_arrive_whole() {
 #[test]
 fn a_server_that_speaks_no_tls_is_a_failure() {
     let Some(nginx) = Nginx::start() else { return };
-    let (outcome, _) = nginx.drive(&gets(target(&nginx, Tls { ca: None, insecure: true }), "/12", 2, 12));
+    let (outcome, _) = nginx.drive(&gets(target(&nginx, Tls { insecure: true, ..Tls::default() }), "/12", 2, 12));
     assert_eq!(outcome.failures, Failures { tls: 12, ..Failures::default() }, "{:?}", outcome.tls_trouble);
 }

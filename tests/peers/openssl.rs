@@ -52,7 +52,7 @@ fn strangers_are_refused_and_the_server_goes_on() {
     let Some((peer, certificates)) = start("cert.pem", "key.pem", "-www") else { return };
     let outcome = drive_lawfully(&plan(&peer, certificates.mistrusted(), "/"));
     assert_eq!(outcome.failures, Failures { tls: 20, ..Failures::default() }, "{:?}", outcome.tls_trouble);
-    let mut plan = plan(&peer, Tls { ca: None, insecure: true }, "/");
+    let mut plan = plan(&peer, Tls { insecure: true, ..Tls::default() }, "/");
     plan.work.expect = ExpectStatus::Exactly(200);
     assert_eq!(drive_lawfully(&plan).ok, 20);
 }
