@@ -321,7 +321,7 @@ mod tests {
         check("--poisson", "`--poisson` says how requests lie within a rate");
         check("--connections-max 50", "`--connections-max` is for an open model");
         check("--rate 5 --connections-max 5", "fewer than the 25 connections to begin with");
-        check("--rate 0", "the rate of 0/s is not possible");
+        check("--rate 0", "a rate of 0/s is not possible");
         check("--rate 99999999", "is not possible");
         check("--rate 1..9 -n 50", "ends by time");
         check("-d 0", "longer than 0");

@@ -246,7 +246,7 @@ impl<'a> Engine<'a> {
 }
 
 /// Only where every connection always has a request under way; see `naps`.
-fn naps_allowed(work: &Work) -> bool {
+pub(super) fn naps_allowed(work: &Work) -> bool {
     let busy = matches!(work.schedule, Schedule::Closed { think, .. } if think.0.is_zero());
     busy && !work.pace.is_slow()
 }

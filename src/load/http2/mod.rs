@@ -21,8 +21,9 @@ mod tests;
 mod traffic;
 
 use super::course::Course;
-use super::engine::{BEGUN_PER_TURN, CHECK_NS_MAX, CHECK_NS_MIN, EVENTS_PER_TURN, TURN_NS_MAX, no_epoll};
+use super::engine::{BEGUN_PER_TURN, CHECK_NS_MAX, CHECK_NS_MIN, EVENTS_PER_TURN, TURN_NS_MAX, naps_allowed, no_epoll};
 use super::link::{self, Dialler, READ_BYTES};
+use super::naps::Naps;
 use super::outcome::{End, Interval, Outcome};
 use super::schedule::{Arrival, nanoseconds};
 use super::tally::Failure;
@@ -38,6 +39,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use rustix::thread::nanosleep;
 use rustix::time::Timespec;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -70,6 +72,7 @@ pub(super) struct Engine<'a> {
     /// Slots that are to be free once their servers have spoken.
     promised: u64,
     timers: Timers,
+    naps: Naps,
     /// Requests under way.
     busy: u64,
     buffer: Vec<u8>,
@@ -135,6 +138,7 @@ impl<'a> Engine<'a> {
             dirty: VecDeque::new(),
             promised: 0,
             timers: Timers::default(),
+            naps: Naps::new(naps_allowed(work), part.start_ns),
             busy: 0,
             buffer: vec![0; READ_BYTES],
             raw: if plan.target.tls.is_some() { vec![0; READ_BYTES] } else { Vec::new() },
@@ -176,6 +180,7 @@ impl<'a> Engine<'a> {
                 Turn::Over => break End::Done,
             };
             self.clean()?;
+            self.nap(now_ns, until_ns);
             self.wait(&mut events, until_ns)?;
             for event in events.drain(..) {
                 self.handle(event)?;
@@ -311,6 +316,16 @@ impl<'a> Engine<'a> {
         }
         let again_ns = if full { self.course.end_ns(now_ns) } else { now_ns + GROWN_AGAIN_NS };
         Some(Turn::Until(again_ns.min(self.timers.next_ns())))
+    }
+
+    /// Sleeps for a moment in which the server need not wake anybody, unless something is to be done before.
+    #[inline]
+    fn nap(&mut self, now_ns: u64, until_ns: u64) {
+        let nap_ns = self.naps.next(now_ns, self.course.answers(), self.busy);
+        if nap_ns > 0 && self.dirty.is_empty() && now_ns + nap_ns < until_ns.min(self.timers.next_ns()) {
+            // Woken early is as good.
+            let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: nap_ns as _ });
+        }
     }
 
     fn wait(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {

@@ -211,7 +211,9 @@ mod tests {
             steps in prop::collection::vec((0u8..4, 1usize..40_000), 1..60),
         ) {
             let pipe = Pipe::default();
-            let stream = |from: usize, length: usize| (from..from + length).map(|n| (n % 251) as u8).collect::<Vec<_>>();
+            let stream = |from: usize, length: usize| -> Vec<u8> {
+                (from..from + length).map(|n| (n % 251) as u8).collect()
+            };
             let (mut lent, mut got, mut written, mut sent) = (0, 0, 0, 0);
             for (step, size) in steps {
                 match step {

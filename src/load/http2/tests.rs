@@ -10,8 +10,11 @@ use crate::units::{Bytes as Size, Span};
 use bytes::Bytes;
 use h2::Reason;
 use h2::server::Builder;
+use std::collections::VecDeque;
 use std::future::Future;
+use std::io::{self, ErrorKind::WouldBlock, Read, Write};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
@@ -76,7 +79,7 @@ fn no_more_requests_than_asked_where_slots_are_many() {
 #[test]
 fn a_body_in_pieces_slowly_and_one_that_is_large() {
     let (outcome, _) = exactly(2, 4, 20, async |mut exchange: Exchange| {
-        let mut stream = exchange.head(200, false);
+        let mut stream = exchange.head(200);
         for _ in 0..10 {
             stream.send_data(Bytes::from_static(b"piece"), false).unwrap();
             pause(1).await;
@@ -93,7 +96,7 @@ fn a_body_in_pieces_slowly_and_one_that_is_large() {
 #[test]
 fn a_thousand_streams_of_small_pieces_are_no_attack() {
     let (outcome, server) = exactly(1, 1000, 5000, async |mut exchange: Exchange| {
-        let mut stream = exchange.head(200, false);
+        let mut stream = exchange.head(200);
         for _ in 0..5 {
             stream.send_data(Bytes::from_static(b"x"), false).unwrap();
         }
@@ -117,7 +120,7 @@ fn a_reset_stream_fails_alone() {
     let (outcome, server) = exactly(1, 4, 40, async |mut exchange: Exchange| match exchange.nth % 4 {
         0 => exchange.respond.send_reset(Reason::INTERNAL_ERROR),
         1 => {
-            let mut stream = exchange.head(200, false);
+            let mut stream = exchange.head(200);
             stream.send_data(Bytes::from_static(b"half"), false).unwrap();
             pause(2).await;
             stream.send_reset(Reason::CANCEL);
@@ -216,17 +219,55 @@ fn a_silent_stream_times_out_and_the_connection_goes_on() {
     assert_eq!((outcome.ok, outcome.failures.timeout, server.connections()), (30, 10, 1));
 }
 
+/// A server that answers each request 30 ms later, deaf to everything else: how many connections it had.
+fn answer_late(listener: &std::net::TcpListener, over: &AtomicBool) -> u64 {
+    let mut connections = 0;
+    while let (Ok((mut stream, _)), false) = (listener.accept(), over.load(SeqCst)) {
+        connections += 1;
+        stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        stream.write_all(b"\0\0\0\x04\0\0\0\0\0").unwrap();
+        let (clock, mut bytes, mut due, mut piece) = (Clock::start(), Vec::new(), VecDeque::new(), [0; 65536]);
+        // The preface is no frame.
+        let mut at = 24;
+        while let Ok(length) = stream.read(&mut piece).or_else(|e| matches!(e.kind(), WouldBlock).then_some(0).ok_or(e))
+        {
+            bytes.extend_from_slice(&piece[..length]);
+            while let Some(head) = bytes.get(at..at + 9) {
+                if head[3] == 1 {
+                    due.push_back((clock.now_ns() + 30_000_000, head[5..9].to_vec()));
+                }
+                at += 9 + usize::from(head[0]) * 65536 + usize::from(head[1]) * 256 + usize::from(head[2]);
+            }
+            while due.front().is_some_and(|(at_ns, _)| *at_ns <= clock.now_ns())
+                && let Some((_, id)) = due.pop_front()
+            {
+                if stream.write_all(&[&b"\0\0\x01\x01\x05"[..], &id, b"\x88"].concat()).is_err() {
+                    break;
+                }
+            }
+            if over.load(SeqCst) {
+                break;
+            }
+        }
+    }
+    connections
+}
+
 #[test]
 fn late_answers_to_many_forgotten_streams_do_no_harm() {
-    let server = Server::start(async |mut exchange: Exchange| {
-        pause(30).await;
-        exchange.say(200, "late");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, over) = (listener.local_addr().unwrap(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let server = scope.spawn(|| answer_late(&listener, &over));
+        let mut impatient = plan(address, 1, 100, Until::Requests(3000));
+        impatient.work.timeout = Span(Duration::from_millis(8));
+        impatient.give_up.failures_in_a_row = u64::MAX;
+        let outcome = drive_lawfully(&impatient);
+        over.store(true, SeqCst);
+        // The server may wait for a connection.
+        drop(std::net::TcpStream::connect(address));
+        assert_eq!((failures(&outcome).timeout, server.join().unwrap()), (3000, 1));
     });
-    let mut impatient = plan(server.address, 1, 100, Until::Requests(3000));
-    impatient.work.timeout = Span(Duration::from_millis(8));
-    impatient.give_up.failures_in_a_row = u64::MAX;
-    let outcome = drive_lawfully(&impatient);
-    assert_eq!((failures(&outcome).timeout, server.connections()), (3000, 1));
 }
 
 #[test]
@@ -282,6 +323,32 @@ fn a_close_instead_of_a_word_is_a_reset_and_nobody_listening_is_refused() {
     let outcome = drive_lawfully(&refused);
     assert_eq!(failures(&outcome).total(), outcome.failures.refused);
     assert!(outcome.elapsed_ns >= 90_000_000, "20 refusals on 2 connections rest nine times: {outcome:?}");
+}
+
+/// A server that wants 500,000 answers to pings before it reads the first: more than sockets hold.
+#[test]
+fn a_server_that_does_not_read_is_read_on_when_it_does() {
+    const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0pingpong";
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut reading = stream.try_clone().unwrap();
+        let reader = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(200));
+            io::copy(&mut reading, &mut io::sink()).unwrap()
+        });
+        // Settings first, at the end `:status: 200` as the whole answer.
+        stream.write_all(b"\0\0\0\x04\0\0\0\0\0").unwrap();
+        stream.write_all(&PING.repeat(500_000)).unwrap();
+        stream.write_all(b"\0\0\x01\x01\x05\0\0\0\x01\x88").unwrap();
+        drop(stream);
+        reader.join().unwrap()
+    });
+    let outcome = drive_lawfully(&plan(address, 1, 1, Until::Requests(1)));
+    assert_eq!(outcome.ok, 1, "{outcome:?}");
+    let read = server.join().unwrap();
+    assert!(read > 500_000 * PING.len() as u64 && outcome.bytes_sent == read, "{read}");
 }
 
 #[test]
