@@ -27,3 +27,7 @@ test-jvm:
 measure:
     cargo build --release
     target/release/loadline run scenarios/tiny-http/tiny-http.loadline.yaml
+
+# The reader of answers under made-up input for a minute; needs a nightly toolchain and cargo-fuzz.
+fuzz:
+    cargo +nightly fuzz run response -- -max_total_time=60 -max_len=1500

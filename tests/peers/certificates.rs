@@ -44,6 +44,12 @@ impl Certificates {
         Tls { ca: Some(self.folder.join("ca.pem")), ..Tls::default() }
     }
 
+    /// The same, with a certificate that it signed to be shown.
+    pub(crate) fn shown(&self) -> Tls {
+        let file = |name: &str| Some(self.folder.join(name));
+        Tls { cert: file("cert.pem"), key: file("key.pem"), ..self.trusted() }
+    }
+
     /// Trust in the other one.
     pub(crate) fn mistrusted(&self) -> Tls {
         Tls { ca: Some(self.folder.join("other.pem")), ..Tls::default() }

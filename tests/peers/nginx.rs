@@ -289,6 +289,29 @@ fn an_open_model_offers_exactly_what_was_asked() {
 }
 
 #[test]
+fn a_phase_that_time_ends_counts_what_was_asked() {
+    let Some(nginx) = Nginx::start() else { return };
+    let mut plan = gets(nginx.peer.target(), "/12", 5, 1);
+    plan.work.schedule.set_until(Until::Elapsed("400ms".parse().unwrap()));
+    for threads in [1, 2] {
+        let (outcome, counts) = nginx.drive_on(&plan, threads);
+        assert!(outcome.ok > 0 && outcome.rate_span_ns <= 400_000_000, "{outcome:?}");
+        all_ok(&outcome, counts, outcome.requests, 5);
+    }
+}
+
+#[test]
+fn more_connections_than_the_server_takes_end_somehow_and_are_counted() {
+    let Some(nginx) = Nginx::start() else { return };
+    // nginx has 512 for everything.
+    let mut plan = gets(nginx.peer.target(), "/12", 600, 3000);
+    plan.work.timeout = "1s".parse().unwrap();
+    let (outcome, counts) = nginx.drive(&plan);
+    assert_eq!(outcome.requests, 3000, "{outcome:?}");
+    assert!(counts.requests >= outcome.ok && outcome.ok > 0, "{counts:?}, {outcome:?}");
+}
+
+#[test]
 fn connections_that_the_server_closes_while_idle_cost_no_request() {
     let Some(nginx) = Nginx::start() else { return };
     let arrivals = Arrivals::Rate { rate: Rate::Constant(4.0), spacing: Spacing::Even, until: Until::Requests(18) };

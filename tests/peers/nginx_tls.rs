@@ -80,6 +80,27 @@ fn insecure_takes_any_certificate_under_any_name() {
 }
 
 #[test]
+fn a_server_that_wants_to_know_its_clients_is_shown_a_certificate() {
+    for version in ["TLSv1.2", "TLSv1.3"] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(certificates) = Certificates::make(folder.path()) else { return };
+        let at = folder.path().display().to_string();
+        let listen = format!(
+            "ssl; ssl_certificate {at}/cert.pem; ssl_certificate_key {at}/key.pem; ssl_protocols {version}; \
+             ssl_verify_client on; ssl_client_certificate {at}/ca.pem"
+        );
+        let Some(nginx) = Nginx::start_with(folder, &listen) else { return };
+        let (outcome, counts) = nginx.drive(&gets(target(&nginx, certificates.shown()), "/12", 2, 100));
+        assert_eq!((outcome.ok, counts), (100, Counts { accepted: 2, requests: 100 }), "{:?}", outcome.tls_trouble);
+        // nginx shakes hands with strangers too, and then refuses each request and closes.
+        let (outcome, counts) = nginx.drive(&gets(target(&nginx, certificates.trusted()), "/12", 2, 20));
+        assert_eq!(outcome.failures, Failures { status: 20, ..Failures::default() });
+        assert_eq!(outcome.wrong_statuses, [(400, 20)].into());
+        assert_eq!(counts, Counts { accepted: 20, requests: 20 });
+    }
+}
+
+#[test]
 fn both_versions_are_spoken() {
     for version in ["TLSv1.2", "TLSv1.3"] {
         let Some((nginx, certificates)) = start(&format!("ssl_protocols {version}")) else { return };
