@@ -42,10 +42,12 @@ pub(super) struct Connection {
     pub(super) first_byte_ns: u64,
     /// Since when it is free; 0 before its first request.
     pub(super) free_ns: u64,
-    /// The bytes of a request with placeholders.
-    pub(super) own: Vec<u8>,
     pub(super) reader: Reader,
-    /// When it may send and read on, where it is slow.
+}
+
+/// When a slow connection may send and read on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Paces {
     pub(super) send_from_ns: u64,
     pub(super) receive_from_ns: u64,
 }
@@ -87,14 +89,12 @@ impl Connection {
     /// Tells whether the connection had been established.
     pub(super) fn close(&mut self) -> bool {
         let established = self.established;
-        let own = std::mem::take(&mut self.own);
         *self = Self {
             doing: self.doing,
             request: self.request,
             free_ns: self.free_ns,
             intended_ns: self.intended_ns,
             started_ns: self.started_ns,
-            own,
             ..Self::default()
         };
         established
@@ -138,6 +138,12 @@ pub(super) fn after_portion(from_ns: u64, now_ns: u64, pause_ns: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::units::Bytes;
+
+    /// With thousands of connections this is most of what the engine weighs.
+    #[test]
+    fn a_connection_is_small() {
+        assert!(size_of::<Connection>() <= 176, "{} bytes", size_of::<Connection>());
+    }
 
     #[test]
     fn portions_add_up_to_the_pace() {

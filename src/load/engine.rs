@@ -2,7 +2,7 @@
 //! milliseconds finds timeouts. Edge-triggered, one registration for each connection, no allocation and no `epoll_ctl`
 //! per request.
 
-use super::connection::{Connection, Doing, Portions};
+use super::connection::{Connection, Doing, Paces, Portions};
 use super::course::Course;
 use super::link::{self, Dialler, READ_BYTES};
 use super::message::Messages;
@@ -44,6 +44,8 @@ pub(super) struct Engine<'a> {
     pub(super) dialler: Dialler,
     pub(super) messages: Messages,
     pub(super) portions: Portions,
+    /// By connection, where any is slow.
+    pub(super) paces: Vec<Paces>,
     /// How long a connection rests after an answer, in a closed model.
     pub(super) think_ns: u64,
     pub(super) epoll: OwnedFd,
@@ -58,6 +60,8 @@ pub(super) struct Engine<'a> {
     pub(super) buffer: Vec<u8>,
     /// Records of TLS, before they are plaintext; empty without TLS.
     pub(super) raw: Vec<u8>,
+    /// The bytes of the requests under way, by connection, where they have placeholders; else one that stays empty.
+    pub(super) own: Vec<Vec<u8>>,
     /// A piece of a body that is sent from a file.
     pub(super) block: Vec<u8>,
     pub(super) heads: Heads,
@@ -88,8 +92,10 @@ impl<'a> Engine<'a> {
             course,
             clock,
             dialler: Dialler::new(&plan.target, work.pace, undelayed, &["http/1.1"])?,
+            own: vec![Vec::new(); if messages.have_placeholders() { wanted.max(2) as usize } else { 1 }],
             messages,
             portions: Portions::of(work.pace),
+            paces: vec![Paces::default(); if work.pace.is_slow() { wanted as usize } else { 0 }],
             think_ns: match work.schedule {
                 Schedule::Closed { think, .. } => nanoseconds(think.0),
                 Schedule::Open { .. } => 0,
@@ -209,6 +215,12 @@ impl<'a> Engine<'a> {
     /// A further connection for a pool that grows.
     fn grow(&mut self) -> usize {
         self.connections.push(Connection::default());
+        if self.own.len() > 1 {
+            self.own.resize(self.connections.len().max(2), Vec::new());
+        }
+        if !self.paces.is_empty() {
+            self.paces.resize(self.connections.len(), Paces::default());
+        }
         self.connections.len() - 1
     }
 

@@ -44,7 +44,8 @@ impl Engine<'_> {
         let connection = &mut self.connections[index];
         self.course.tally.begun(intended_ns, if waits { connection.free_ns } else { 0 }, now_ns);
         connection.begin(intended_ns, now_ns);
-        (connection.request, connection.extent) = self.messages.next(&mut connection.own);
+        let place = if self.own.len() > 1 { index } else { 0 };
+        (connection.request, connection.extent) = self.messages.next(&mut self.own[place]);
         if self.messages.get(connection.request).waits {
             connection.doing = Doing::Waiting;
             self.timers.set(now_ns + CONTINUE_NS, index, Due::Continue);
@@ -71,12 +72,13 @@ impl Engine<'_> {
             let end = connection.sendable();
             let Some(link) = &mut connection.link else { return Ok(()) };
             let message = self.messages.get(connection.request);
-            let mut piece = message.piece(&connection.own, connection.sent, &mut self.block)?;
+            let own = self.own.get(index).map_or(&[][..], Vec::as_slice);
+            let mut piece = message.piece(own, connection.sent, &mut self.block)?;
             let left = end - connection.sent;
             piece = &piece[..piece.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
             if let Some(portion) = self.portions.send {
                 let now_ns = self.clock.now_ns();
-                if connection.send_from_ns > now_ns {
+                if self.paces[index].send_from_ns > now_ns {
                     return self.watch(index);
                 }
                 piece = &piece[..piece.len().min(portion.bytes)];
@@ -123,8 +125,9 @@ impl Engine<'_> {
             && sent > 0
         {
             let now_ns = self.clock.now_ns();
-            connection.send_from_ns = after_portion(connection.send_from_ns, now_ns, portion.pause_ns);
-            self.timers.set(connection.send_from_ns, index, Due::Send);
+            let pace = &mut self.paces[index];
+            pace.send_from_ns = after_portion(pace.send_from_ns, now_ns, portion.pause_ns);
+            self.timers.set(pace.send_from_ns, index, Due::Send);
         }
         true
     }
@@ -179,7 +182,7 @@ impl Engine<'_> {
             let mut limit = usize::MAX;
             if let Some(portion) = self.portions.receive {
                 let now_ns = self.clock.now_ns();
-                if connection.receive_from_ns > now_ns {
+                if self.paces[index].receive_from_ns > now_ns {
                     return Ok(());
                 }
                 limit = portion.bytes;
@@ -188,9 +191,9 @@ impl Engine<'_> {
                 Ok(Read::Bytes { length, more }) => {
                     // Also after the last bytes: an end that was announced before they were read is seen then.
                     if let Some(portion) = self.portions.receive {
-                        let (from_ns, now_ns) = (connection.receive_from_ns, self.clock.now_ns());
-                        connection.receive_from_ns = after_portion(from_ns, now_ns, portion.pause_ns);
-                        self.timers.set(connection.receive_from_ns, index, Due::Receive);
+                        let (pace, now_ns) = (&mut self.paces[index], self.clock.now_ns());
+                        pace.receive_from_ns = after_portion(pace.receive_from_ns, now_ns, portion.pause_ns);
+                        self.timers.set(pace.receive_from_ns, index, Due::Receive);
                     }
                     (length, more || to_the_end)
                 }

@@ -147,6 +147,11 @@ impl Messages {
         self.all.len()
     }
 
+    /// Whether the bytes of any differ from request to request.
+    pub(super) fn have_placeholders(&self) -> bool {
+        self.all.iter().any(|message| matches!(message.front, Front::Filled { .. }))
+    }
+
     /// The longest head and body that are sent in one piece: what fits a segment is never delayed.
     pub(super) fn longest(&self) -> usize {
         self.all.iter().map(Message::longest).max().unwrap_or(0)

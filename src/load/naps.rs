@@ -1,8 +1,9 @@
 //! How long the engine sleeps before it looks for answers, so that the server need not wake it for each.
 //!
-//! A generator that is faster than the server sleeps between answers, and over loopback it is the *server* that pays for
-//! waking it: 3 µs for every few requests, a tenth of what nginx needs for a small file. No client across a network
-//! costs a server that. A nap that ends by the clock spares it, and the answers of the meantime are taken at once.
+//! A generator that is faster than the server sleeps between answers, and over loopback it is the *server* that pays
+//! for waking it: 3 µs for every few requests, a tenth of what nginx needs for a small file. No client across a
+//! network costs a server that. A nap that ends by the clock spares it, and the answers of the meantime are taken at
+//! once.
 //!
 //! A nap must not make answers look later than they are. In a closed model it cannot without being caught: every
 //! connection has a request under way, so the mean service time is connections / rate (Little 1961). Once a second

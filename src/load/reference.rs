@@ -49,7 +49,9 @@ pub(super) fn judge(stream: &[u8], bodiless: bool) -> Verdict {
             Err(verdict) => return verdict,
         },
     };
-    Verdict::Answer { status: head.status, keep_alive: head.keep_alive, body_bytes, rest }
+    // Only a body that is there can last until the close.
+    let keep_alive = head.keep_alive && (bodiless || head.body != Length::UntilClose);
+    Verdict::Answer { status: head.status, keep_alive, body_bytes, rest }
 }
 
 /// The lines of the head, without their ends, and what follows it; `None` where no empty line ends it.
@@ -113,7 +115,7 @@ impl Head {
         };
         let connection = values("connection").join(",").to_ascii_lowercase();
         let says = |option: &str| connection.split(',').any(|word| word.trim_matches(BLANKS) == option);
-        let keep_alive = (minor == 1 || says("keep-alive")) && !says("close") && body != Length::UntilClose;
+        let keep_alive = (minor == 1 || says("keep-alive")) && !says("close");
         Some(Self { status, keep_alive, body })
     }
 }

@@ -148,8 +148,7 @@ fn understand(response: &Response<'_, '_>) -> Option<Head> {
         _ if coded => Framing::UntilClose,
         _ => length.map_or(Framing::UntilClose, Framing::Length),
     };
-    let persistent = !close && (version == 1 || keep) && framing != Framing::UntilClose;
-    Some(Head { status, keep_alive: persistent, framing })
+    Some(Head { status, keep_alive: !close && (version == 1 || keep), framing })
 }
 
 /// A number of at most 18 digits, which fits 63 bits.
@@ -180,22 +179,20 @@ enum State {
 pub(super) struct Reader {
     state: State,
     answer: Answer,
-    /// The beginning of a head that came in pieces; empty otherwise.
-    carry: Vec<u8>,
+    /// The beginning of a head that came in pieces.
+    carry: Option<Box<[u8]>>,
     /// A `100 Continue` came.
     continued: bool,
-    /// For the text that the body must contain.
-    search: Search,
+    /// For the text that the body must contain; made when there is one.
+    search: Option<Box<Search>>,
 }
 
 impl Reader {
     /// Takes the next piece, which must not be empty.
     #[inline]
     pub(super) fn feed(&mut self, heads: &mut Heads, wanted: &Wanted, piece: &[u8]) -> Progress {
-        if self.carry.is_empty() {
-            return self.read(heads, wanted, piece);
-        }
-        let mut whole = mem::take(&mut self.carry);
+        let Some(carry) = self.carry.take() else { return self.read(heads, wanted, piece) };
+        let mut whole = carry.into_vec();
         whole.extend_from_slice(piece);
         self.read(heads, wanted, &whole)
     }
@@ -204,7 +201,7 @@ impl Reader {
     pub(super) fn end(&mut self, wanted: &Wanted) -> Ending {
         let state = mem::take(&mut self.state);
         match state {
-            State::Head if mem::take(&mut self.carry).is_empty() => Ending::Nothing,
+            State::Head if self.carry.take().is_none() => Ending::Nothing,
             State::UntilClose => Ending::Done(self.finished(wanted)),
             State::Head | State::Length(_) | State::Chunked(_) => Ending::Cut,
         }
@@ -228,7 +225,7 @@ impl Reader {
                     bytes = &bytes[length..];
                 }
                 Parsed::Partial => {
-                    self.carry.extend_from_slice(bytes);
+                    self.carry = (!bytes.is_empty()).then(|| bytes.into());
                     return Progress::More;
                 }
                 Parsed::Broken => return Progress::Broken,
@@ -245,21 +242,24 @@ impl Reader {
         }
         let fits = !wanted.names_headers() || wanted.finds_headers(bytes);
         let framing = if wanted.bodiless { Framing::Length(0) } else { head.framing };
-        // Without a body its framing says nothing about the connection: HEAD of what is sent until the close.
-        self.answer = Answer { status: head.status, keep_alive: head.keep_alive, body_bytes: 0, fits };
+        // A body until the close closes; an answer to HEAD has none, whatever its head says.
+        let keep_alive = head.keep_alive && framing != Framing::UntilClose;
+        self.answer = Answer { status: head.status, keep_alive, body_bytes: 0, fits };
         self.state = match framing {
             Framing::Length(length) => State::Length(length),
             Framing::Chunked => State::Chunked(Chunks::default()),
             Framing::UntilClose => State::UntilClose,
         };
-        self.search.begin();
+        if wanted.body.is_some() {
+            self.search.get_or_insert_default().begin();
+        }
     }
 
     fn read_body(&mut self, wanted: &Wanted, bytes: &[u8]) -> Progress {
         let (counted, search) = (&mut self.answer.body_bytes, &mut self.search);
         let mut take = |body: &[u8]| {
             *counted += body.len() as u64;
-            if let Some(text) = &wanted.body {
+            if let (Some(text), Some(search)) = (&wanted.body, search.as_mut()) {
                 search.look(text, body);
             }
         };
@@ -291,7 +291,7 @@ impl Reader {
     #[inline]
     fn finished(&self, wanted: &Wanted) -> Answer {
         let mut answer = self.answer;
-        answer.fits &= wanted.body.is_none() || self.search.found();
+        answer.fits &= wanted.body.is_none() || self.search.as_ref().is_some_and(|search| search.found());
         answer
     }
 }

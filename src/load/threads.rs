@@ -17,7 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What a thread has to say.
 enum Message {
-    Interval { number: u64, last: bool, interval: Owned },
+    Interval { number: u64, last: bool, interval: Box<Owned> },
     Done(Box<Result<Outcome>>),
 }
 
@@ -76,14 +76,14 @@ fn run(plan: &Plan, part: Part, cpu: Option<u32>, clock: Clock, control: &Contro
         // A CPU that is gone: the thread runs where it may.
         let _ = sched_setaffinity(None, &set);
     }
-    let mut held: Option<(u64, Owned)> = None;
+    let mut held: Option<(u64, Box<Owned>)> = None;
     let mut number = 0;
     let outcome = drive_part(plan, part, clock, control, &mut |interval| {
         // The last interval is known only by what follows it.
         if let Some((number, interval)) = held.take() {
             let _ = sender.send(Message::Interval { number, last: false, interval });
         }
-        held = Some((number, Owned::of(&interval)));
+        held = Some((number, Box::new(Owned::of(&interval))));
         number += 1;
     });
     if let Some((number, interval)) = held {
@@ -151,7 +151,7 @@ struct Collector<'a> {
     stop: &'a [Condition],
     met: Option<String>,
     /// Intervals that not all threads have delivered, with how many have.
-    open: BTreeMap<u64, (usize, Owned)>,
+    open: BTreeMap<u64, (usize, Box<Owned>)>,
     outcome: Option<Outcome>,
     trouble: Option<Error>,
     done: usize,

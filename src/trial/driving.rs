@@ -25,8 +25,8 @@ impl From<load::Interval<'_>> for Interval {
         Self {
             start_ns: lent.start_ns,
             end_ns: lent.end_ns,
-            service: lent.service.clone(),
-            response: lent.response.cloned(),
+            service: kept(lent.service),
+            response: lent.response.map(kept),
             ok: lent.ok,
             failed: lent.failed,
             bytes_received: lent.bytes_received,
@@ -34,6 +34,12 @@ impl From<load::Interval<'_>> for Interval {
             queue: lent.queue,
         }
     }
+}
+
+/// A copy that is as large as its largest value asks for: a histogram of the engine has room for a timeout or a day.
+fn kept(lent: &Histogram<u64>) -> Histogram<u64> {
+    let small = Histogram::new_with_bounds(1, lent.max().max(2), lent.sigfig());
+    small.ok().and_then(|mut small| small.add(lent).ok().map(|()| small)).unwrap_or_else(|| lent.clone())
 }
 
 /// What comes from the thread of a load.
