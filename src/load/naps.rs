@@ -19,6 +19,8 @@ const PART_OF_SERVICE: u64 = 8;
 const STRETCH_NS: u64 = 4_000_000;
 /// Stretches of a comparison: without, with, with, without, and again.
 const STRETCHES: u32 = 12;
+/// Where fewer answers come in a stretch, waking is a small part of what they cost, and a comparison would be chance.
+const ANSWERS_MIN: u64 = 40;
 /// From one comparison to the next.
 const PERIOD_NS: u64 = 1_000_000_000;
 /// Until the first one, so that connections are open and servers awake.
@@ -107,7 +109,7 @@ impl Naps {
 
 /// The nap to try after so many answers in so long, with as many requests under way; 0 for none.
 fn candidate(answers: u64, took_ns: u64, busy: u64) -> u64 {
-    if answers == 0 {
+    if answers * STRETCH_NS < ANSWERS_MIN * took_ns {
         return 0;
     }
     let service_ns = u128::from(took_ns) * u128::from(busy) / u128::from(answers);
@@ -144,7 +146,8 @@ mod tests {
     fn a_nap_is_short_beside_the_service_time() {
         assert_eq!(candidate(100_000, 1_000_000_000, 1), 0, "10 us each: nothing to spare");
         assert_eq!(candidate(100_000, 1_000_000_000, 25), 31_250, "250 us each");
-        assert_eq!(candidate(1000, 1_000_000_000, 100), NAP_NS_MAX);
+        assert_eq!(candidate(20_000, 1_000_000_000, 100), NAP_NS_MAX);
+        assert_eq!(candidate(9_000, 1_000_000_000, 100), 0, "too few to compare");
         assert_eq!(candidate(0, 1_000_000_000, 100), 0);
         assert!(share_with_naps(100_000.0, 100_000.0, 1) == 0.0);
     }
