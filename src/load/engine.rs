@@ -12,28 +12,15 @@ use super::response::Heads;
 use super::schedule::{Arrival, nanoseconds};
 use super::tally::Failure;
 use super::timers::{Due, Timers};
+use super::turn::{self, BEGUN_PER_TURN, EVENTS_PER_TURN, Turn, no_epoll};
 use super::{Control, Part, Plan};
 use crate::clock::Clock;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::scenario::{Schedule, Work};
-use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
-use rustix::thread::nanosleep;
-use rustix::time::Timespec;
 use std::collections::VecDeque;
 
-/// Events taken from the kernel at once. More would make the last of a batch wait for the first.
-pub(super) const EVENTS_PER_TURN: usize = 256;
-/// Requests begun before answers are looked at again, so that opening thousands of connections does not delay the
-/// reading of the first answers.
-pub(super) const BEGUN_PER_TURN: usize = 256;
-/// Half of the promise that a stop is heard within 100 ms.
-pub(super) const TURN_NS_MAX: u64 = 50_000_000;
-/// The longest pause between checks for timeouts; an eighth of a shorter timeout, but not below 1 ms.
-pub(super) const CHECK_NS_MAX: u64 = 100_000_000;
-pub(super) const CHECK_NS_MIN: u64 = 1_000_000;
 /// The smallest segment that IPv4 hosts agree on. The only request of a connection is never delayed below it.
 const SEGMENT_BYTES_MIN: usize = 536;
 
@@ -67,14 +54,6 @@ pub(super) struct Engine<'a> {
     pub(super) heads: Heads,
     pub(super) backend: Option<String>,
     next_check_ns: u64,
-}
-
-/// What to do after requests were begun.
-enum Turn {
-    /// Wait for events, at most until this moment.
-    Until(u64),
-    /// All requests have ended and none will begin.
-    Over,
 }
 
 impl<'a> Engine<'a> {
@@ -132,7 +111,6 @@ impl<'a> Engine<'a> {
                 Turn::Until(ns) => ns,
                 Turn::Over => break End::Done,
             };
-            self.nap(now_ns, until_ns);
             self.wait(&mut events, until_ns)?;
             for event in events.drain(..) {
                 self.handle(event)?;
@@ -146,7 +124,7 @@ impl<'a> Engine<'a> {
     /// take tens of microseconds, ten times a second.
     fn check(&mut self, now_ns: u64) {
         let timeout_ns = self.course.timeout_ns;
-        self.next_check_ns = now_ns + (timeout_ns / 8).clamp(CHECK_NS_MIN, CHECK_NS_MAX);
+        self.next_check_ns = turn::next_check_ns(now_ns, timeout_ns);
         for index in 0..self.connections.len() {
             let connection = &self.connections[index];
             if connection.doing != Doing::Nothing && now_ns.saturating_sub(connection.started_ns) > timeout_ns {
@@ -181,7 +159,6 @@ impl<'a> Engine<'a> {
             self.give_up_rest(now_ns);
             return Ok(Turn::Over);
         }
-        let woken_ns = self.timers.next_ns();
         for _ in 0..BEGUN_PER_TURN {
             if self.free.is_empty() && self.connections.len() == self.connections_max {
                 self.course.watch_queue(now_ns, true);
@@ -189,22 +166,14 @@ impl<'a> Engine<'a> {
                 if self.busy == 0 && self.course.arrivals.are_over(now_ns) {
                     return Ok(Turn::Over);
                 }
-                return Ok(Turn::Until(woken_ns.min(self.course.end_ns(now_ns))));
+                return Ok(Turn::Until(self.course.end_ns(now_ns)));
             }
             match self.course.arrivals.next(now_ns) {
                 Arrival::Due { intended_ns } => {
                     let index = self.free.pop_front().unwrap_or_else(|| self.grow());
                     self.begin(index, intended_ns, now_ns)?;
                 }
-                Arrival::At(ns) => {
-                    self.course.watch_queue(now_ns, false);
-                    return Ok(Turn::Until(ns.min(self.timers.next_ns())));
-                }
-                Arrival::Done if self.busy == 0 => return Ok(Turn::Over),
-                Arrival::Done => {
-                    self.course.watch_queue(now_ns, false);
-                    return Ok(Turn::Until(self.timers.next_ns()));
-                }
+                none => return Ok(Turn::without(none, &mut self.course, self.busy, now_ns)),
             }
             now_ns = self.clock.now_ns();
         }
@@ -234,26 +203,10 @@ impl<'a> Engine<'a> {
         self.course.give_up_queue(now_ns);
     }
 
-    /// Sleeps for a moment in which the server need not wake anybody, unless something is due before.
-    #[inline]
-    fn nap(&mut self, now_ns: u64, until_ns: u64) {
-        let nap_ns = self.naps.next(now_ns, self.course.answers(), self.busy);
-        if nap_ns > 0 && now_ns + nap_ns < until_ns {
-            // Woken early is as good.
-            let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: nap_ns as _ });
-        }
-    }
-
     fn wait(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
-        let now_ns = self.clock.now_ns();
-        let until_ns = until_ns.min(self.next_check_ns).min(self.course.next_ns()).min(now_ns + TURN_NS_MAX);
-        let pause_ns = until_ns.saturating_sub(now_ns);
-        // Below TURN_NS_MAX, so no second is full.
-        let timeout = Timespec { tv_sec: 0, tv_nsec: pause_ns as _ };
-        match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(no_epoll(errno)),
-        }
+        let until_ns = until_ns.min(self.timers.next_ns()).min(self.next_check_ns).min(self.course.next_ns());
+        turn::nap(&mut self.naps, &self.course, self.busy, self.clock.now_ns(), until_ns);
+        turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)
     }
 }
 
@@ -261,15 +214,4 @@ impl<'a> Engine<'a> {
 pub(super) fn naps_allowed(work: &Work) -> bool {
     let busy = matches!(work.schedule, Schedule::Closed { think, .. } if think.0.is_zero());
     busy && !work.pace.is_slow()
-}
-
-/// What a failing epoll says about the machine.
-pub(super) fn no_epoll(errno: Errno) -> Error {
-    let error = Error::machine(format!("epoll failed: {}", crate::error::plain(&errno.into())));
-    match errno {
-        Errno::MFILE | Errno::NFILE => error.hint("raise the limit of file descriptors with `ulimit -n N`"),
-        Errno::NOSPC => error.hint("raise `fs.epoll.max_user_watches` with sysctl"),
-        Errno::NOSYS => error.hint("Loadline needs Linux 5.11 or newer"),
-        _ => error,
-    }
 }

@@ -2,11 +2,12 @@
 //! The other half of [`Engine`], whose loop is in `engine`.
 
 use super::connection::{Connection, Doing, Watched, after_portion};
-use super::engine::{Engine, no_epoll};
+use super::engine::Engine;
 use super::link::{self, Dialled, Read, Trouble};
 use super::response::{Answer, Ending, Progress};
 use super::tally::{Ended, Failure};
 use super::timers::Due;
+use super::turn::no_epoll;
 use crate::error::Result;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;

@@ -32,6 +32,7 @@ mod tests;
 mod threads;
 mod timers;
 mod tls;
+mod turn;
 mod wanted;
 
 pub use outcome::{End, Failures, GiveUp, Interval, Outcome, Row, statistic_ms};

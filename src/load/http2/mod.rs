@@ -21,13 +21,14 @@ mod tests;
 mod traffic;
 
 use super::course::Course;
-use super::engine::{BEGUN_PER_TURN, CHECK_NS_MAX, CHECK_NS_MIN, EVENTS_PER_TURN, TURN_NS_MAX, naps_allowed, no_epoll};
+use super::engine::naps_allowed;
 use super::link::{self, Dialler, READ_BYTES};
 use super::naps::Naps;
 use super::outcome::{End, Interval, Outcome};
 use super::schedule::{Arrival, nanoseconds};
 use super::tally::Failure;
 use super::timers::{Due, Timers};
+use super::turn::{self, BEGUN_PER_TURN, EVENTS_PER_TURN, Turn, no_epoll};
 use super::{Control, Part, Plan};
 use crate::clock::Clock;
 use crate::error::Result;
@@ -35,12 +36,8 @@ use crate::scenario::Schedule;
 use bells::Bells;
 use connection::{Connection, Room};
 use requests::{Origin, Requests};
-use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
-use rustix::thread::nanosleep;
-use rustix::time::Timespec;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use stream::Slot;
@@ -99,14 +96,6 @@ struct Place {
     /// No connection is opened before, because the last was refused.
     rest_until_ns: u64,
     bells: Arc<Bells>,
-}
-
-/// What to do after requests were begun.
-enum Turn {
-    /// Wait for events, at most until this moment.
-    Until(u64),
-    /// All requests have ended and none will begin.
-    Over,
 }
 
 impl<'a> Engine<'a> {
@@ -183,7 +172,6 @@ impl<'a> Engine<'a> {
                 Turn::Over => break End::Done,
             };
             self.clean()?;
-            self.nap(now_ns, until_ns);
             self.wait(&mut events, until_ns)?;
             for event in events.drain(..) {
                 self.handle(event)?;
@@ -196,7 +184,7 @@ impl<'a> Engine<'a> {
     /// Fails the requests that have taken too long, in a scan as in HTTP/1.1.
     fn check(&mut self, now_ns: u64) {
         let timeout_ns = self.course.timeout_ns;
-        self.next_check_ns = now_ns + (timeout_ns / 8).clamp(CHECK_NS_MIN, CHECK_NS_MAX);
+        self.next_check_ns = turn::next_check_ns(now_ns, timeout_ns);
         for number in 0..self.slots.len() {
             let slot = &self.slots[number];
             if slot.is_busy() && now_ns.saturating_sub(slot.started_ns) > timeout_ns {
@@ -297,15 +285,7 @@ impl<'a> Engine<'a> {
                         self.begin(slot, intended_ns, now_ns)?;
                     }
                 }
-                Arrival::At(ns) => {
-                    self.course.watch_queue(now_ns, false);
-                    return Ok(Turn::Until(ns.min(self.timers.next_ns())));
-                }
-                Arrival::Done if self.busy == 0 => return Ok(Turn::Over),
-                Arrival::Done => {
-                    self.course.watch_queue(now_ns, false);
-                    return Ok(Turn::Until(self.timers.next_ns()));
-                }
+                none => return Ok(Turn::without(none, &mut self.course, self.busy, now_ns)),
             }
             now_ns = self.clock.now_ns();
         }
@@ -326,31 +306,15 @@ impl<'a> Engine<'a> {
             return Some(Turn::Over);
         }
         let again_ns = if full { self.course.end_ns(now_ns) } else { now_ns + GROWN_AGAIN_NS };
-        Some(Turn::Until(again_ns.min(self.timers.next_ns())))
-    }
-
-    /// Sleeps for a moment in which the server need not wake anybody, unless something is to be done before.
-    #[inline]
-    fn nap(&mut self, now_ns: u64, until_ns: u64) {
-        let nap_ns = self.naps.next(now_ns, self.course.answers(), self.busy);
-        if nap_ns > 0 && self.dirty.is_empty() && now_ns + nap_ns < until_ns.min(self.timers.next_ns()) {
-            // Woken early is as good.
-            let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: nap_ns as _ });
-        }
+        Some(Turn::Until(again_ns))
     }
 
     fn wait(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
-        let now_ns = self.clock.now_ns();
-        let until_ns = until_ns.min(self.next_check_ns).min(self.course.next_ns()).min(now_ns + TURN_NS_MAX);
-        let until_ns = until_ns.min(self.timers.next_ns());
         // What begun requests left to do is done at the next turn.
-        let pause_ns = if self.dirty.is_empty() { until_ns.saturating_sub(now_ns) } else { 0 };
-        // Below TURN_NS_MAX, so no second is full.
-        let timeout = Timespec { tv_sec: 0, tv_nsec: pause_ns as _ };
-        match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(no_epoll(errno)),
-        }
+        let until_ns = if self.dirty.is_empty() { until_ns } else { 0 };
+        let until_ns = until_ns.min(self.timers.next_ns()).min(self.next_check_ns).min(self.course.next_ns());
+        turn::nap(&mut self.naps, &self.course, self.busy, self.clock.now_ns(), until_ns);
+        turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)
     }
 }
 
