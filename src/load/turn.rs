@@ -1,4 +1,5 @@
-//! What the loops of all protocols share: how long a turn may take, how it waits, and what it means that nothing is due.
+//! What the loops of all protocols share: how long a turn may take, how it waits, and what it means that nothing
+//! is due.
 
 use super::course::Course;
 use super::naps::Naps;

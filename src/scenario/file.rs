@@ -120,14 +120,17 @@ struct TlsHow {
 }
 
 impl TlsFile {
-    fn resolve(self, base: &Path) -> Option<Tls> {
-        match self {
+    fn resolve(self, base: &Path) -> Result<Option<Tls>> {
+        Ok(match self {
             Self::Switch(on) => on.then(Tls::default),
+            Self::How(TlsHow { cert: None, key: Some(_), .. }) => {
+                return Err(Error::request("`tls` has a `key` but no `cert` to show"));
+            }
             Self::How(how) => {
                 let file = |path: Option<std::path::PathBuf>| path.map(|path| base.join(path));
                 Some(Tls { ca: file(how.ca), insecure: how.insecure, cert: file(how.cert), key: file(how.key) })
             }
-        }
+        })
     }
 }
 
@@ -214,7 +217,7 @@ impl SubjectFile {
             Some(ready) => ready.resolve()?,
             None => None,
         };
-        let tls = self.tls.and_then(|tls| tls.resolve(base));
+        let tls = self.tls.map_or(Ok(None), |tls| tls.resolve(base))?;
         // The readiness probe speaks plain HTTP over TCP.
         let first_get = first_get.filter(|_| tls.is_none() && self.socket.is_none());
         let ready = ready.unwrap_or_else(|| first_get.map_or(Ready::Tcp, Ready::Http));

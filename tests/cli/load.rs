@@ -276,7 +276,7 @@ fn what_is_typed_wrong_is_told_before_anything_is_sent() {
         expect(&called, 2, &["error: ", what]);
         assert_eq!(called.stdout, "", "{called}");
     };
-    check("--rate 0", "the rate of 0/s is not possible");
+    check("--rate 0", "a rate of 0/s is not possible");
     check("--rate -5", "`-5` is no rate");
     check("--rate 1e9", "`1e9` is no rate");
     check("--rate 99999999", "is not possible");
