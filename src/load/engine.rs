@@ -104,6 +104,8 @@ impl<'a> Engine<'a> {
                 self.check(now_ns);
             }
             if let Some(end) = self.course.tick(now_ns, on_interval)? {
+                // What has come already counts.
+                self.attend(&mut events, now_ns)?;
                 break end;
             }
             self.wake(now_ns)?;
@@ -111,10 +113,7 @@ impl<'a> Engine<'a> {
                 Turn::Until(ns) => ns,
                 Turn::Over => break End::Done,
             };
-            self.wait(&mut events, until_ns)?;
-            for event in events.drain(..) {
-                self.handle(event)?;
-            }
+            self.attend(&mut events, until_ns)?;
         };
         let backend = self.backend.unwrap_or_else(|| "http/1.1".to_owned());
         self.course.finish(ended, self.connections.len() as u64, self.busy, backend, on_interval)
@@ -203,10 +202,16 @@ impl<'a> Engine<'a> {
         self.course.give_up_queue(now_ns);
     }
 
-    fn wait(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
+    /// Waits for events and moves on what they are about.
+    #[inline]
+    fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
         let until_ns = until_ns.min(self.timers.next_ns()).min(self.next_check_ns).min(self.course.next_ns());
         turn::nap(&mut self.naps, &self.course, self.busy, self.clock.now_ns(), until_ns);
-        turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)
+        turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)?;
+        for event in events.drain(..) {
+            self.handle(event)?;
+        }
+        Ok(())
     }
 }
 
