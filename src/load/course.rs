@@ -38,44 +38,48 @@ pub(super) struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    /// Begins at `part.start_ns`. `requests` are in the plan.
+    /// Reads what is to be read; [`Course::start`] says when the phase begins. `requests` are in the plan.
     ///
     /// # Errors
     /// The file of starts cannot be read.
-    pub(super) fn begin(
-        plan: &'a Plan,
-        part: Part,
-        requests: usize,
-        clock: Clock,
-        control: &'a Control,
-    ) -> Result<Self> {
-        let start_ns = part.start_ns;
+    pub(super) fn new(plan: &'a Plan, part: Part, requests: usize, clock: Clock, control: &'a Control) -> Result<Self> {
         let share = Share { index: u64::from(part.index), count: u64::from(part.count) };
-        let arrivals = Arrivals::of(&plan.work.schedule, start_ns, plan.seed, share)?;
+        let arrivals = Arrivals::of(&plan.work.schedule, plan.seed, share)?;
         let timeout_ns = nanoseconds(plan.work.timeout.0);
         let rows = Rows::new(plan.rows_max.div_ceil(part.count as usize), plan.seed ^ u64::from(part.index));
-        let tally = Tally::new(start_ns, arrivals.end_ns(), timeout_ns, requests, rows)?;
+        let tally = Tally::new(timeout_ns, requests, rows)?;
         let tally = if arrivals.is_open() { tally.with_open_model()? } else { tally };
-        let drain_ns = nanoseconds(plan.work.drain().0);
         Ok(Self {
             plan,
             clock,
-            drain_end_ns: if arrivals.is_open() { u64::MAX } else { arrivals.end_ns().saturating_add(drain_ns) },
+            drain_end_ns: u64::MAX,
             arrivals,
             tally,
             timeout_ns,
             open_connections: 0,
             control,
-            start_ns,
-            drain_ns,
-            next_interval_ns: start_ns + INTERVAL_NS,
+            start_ns: 0,
+            drain_ns: nanoseconds(plan.work.drain().0),
+            next_interval_ns: u64::MAX,
             open_connections_max: 0,
             queue_max: 0,
             queue: 0,
             judges: part.count == 1,
             met: None,
-            cpu_before_ns: thread_cpu_ns(),
+            cpu_before_ns: 0,
         })
+    }
+
+    /// The phase begins.
+    pub(super) fn start(&mut self, start_ns: u64) {
+        self.start_ns = start_ns;
+        self.arrivals.start(start_ns);
+        self.tally.start(start_ns, self.arrivals.end_ns());
+        if !self.arrivals.is_open() {
+            self.drain_end_ns = self.arrivals.end_ns().saturating_add(self.drain_ns);
+        }
+        self.next_interval_ns = start_ns + INTERVAL_NS;
+        self.cpu_before_ns = thread_cpu_ns();
     }
 
     /// When the engine must be back at the latest.

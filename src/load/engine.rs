@@ -7,12 +7,12 @@ use super::course::Course;
 use super::link::{self, Dialler, READ_BYTES};
 use super::message::Messages;
 use super::naps::Naps;
-use super::outcome::{End, Interval, Outcome};
+use super::outcome::{Interval, Outcome};
 use super::response::Heads;
 use super::schedule::{Arrival, nanoseconds};
 use super::tally::Failure;
 use super::timers::{Due, Timers};
-use super::turn::{self, BEGUN_PER_TURN, EVENTS_PER_TURN, Turn, no_epoll};
+use super::turn::{self, BEGUN_PER_TURN, Turn, Turning, no_epoll};
 use super::{Control, Part, Plan};
 use crate::clock::Clock;
 use crate::error::Result;
@@ -61,7 +61,7 @@ impl<'a> Engine<'a> {
         let work = &plan.work;
         let (first, step) = (u64::from(part.index), u64::from(part.count));
         let messages = Messages::encode(work, &plan.target.host, plan.seed, first, step)?;
-        let course = Course::begin(plan, part, messages.len(), clock, control)?;
+        let course = Course::new(plan, part, messages.len(), clock, control)?;
         let wanted = part.of(work.schedule.connections()).min(course.arrivals.requests_max()).max(1);
         let connections_max = part.of(work.schedule.connections_max()).min(course.arrivals.requests_max()).max(wanted);
         link::check_descriptors(connections_max)?;
@@ -84,44 +84,67 @@ impl<'a> Engine<'a> {
             connections_max: connections_max as usize,
             free: (0..wanted as usize).collect(),
             timers: Timers::default(),
-            naps: Naps::new(naps_allowed(work), part.start_ns),
+            naps: Naps::new(naps_allowed(work)),
             busy: 0,
             buffer: vec![0; READ_BYTES],
             raw: if plan.target.tls.is_some() { vec![0; READ_BYTES] } else { Vec::new() },
             block: Vec::new(),
             heads: Heads::default(),
             backend: None,
-            next_check_ns: part.start_ns,
+            next_check_ns: 0,
         })
     }
 
-    /// Runs the phase to its end.
-    pub(super) fn run(mut self, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
-        let mut events = Vec::with_capacity(EVENTS_PER_TURN);
-        let ended = loop {
-            let now_ns = self.clock.now_ns();
-            if now_ns >= self.next_check_ns {
-                self.check(now_ns);
-            }
-            if let Some(end) = self.course.tick(now_ns, on_interval)? {
-                // What has come already counts.
-                self.attend(&mut events, now_ns)?;
-                break end;
-            }
-            self.wake(now_ns)?;
-            let until_ns = match self.begin_due(now_ns)? {
-                Turn::Until(ns) => ns,
-                Turn::Over => break End::Done,
-            };
-            self.attend(&mut events, until_ns)?;
-        };
+    /// Runs the phase from `start_ns` to its end.
+    pub(super) fn run(mut self, start_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
+        self.course.start(start_ns);
+        self.naps.start(start_ns);
+        let ended = turn::run(&mut self, on_interval)?;
         let backend = self.backend.unwrap_or_else(|| "http/1.1".to_owned());
         self.course.finish(ended, self.connections.len() as u64, self.busy, backend, on_interval)
+    }
+
+    /// The connection is free for a request from now on.
+    pub(super) fn release(&mut self, index: usize, now_ns: u64) {
+        self.connections[index].free_ns = now_ns;
+        self.free.push_back(index);
+    }
+
+    /// A further connection for a pool that grows.
+    fn grow(&mut self) -> usize {
+        self.connections.push(Connection::default());
+        if self.own.len() > 1 {
+            self.own.resize(self.connections.len().max(2), Vec::new());
+        }
+        if !self.paces.is_empty() {
+            self.paces.resize(self.connections.len(), Paces::default());
+        }
+        self.connections.len() - 1
+    }
+
+    /// The time for answers is over: what is under way, and what never began, has no answer.
+    fn give_up_rest(&mut self, now_ns: u64) {
+        for index in 0..self.connections.len() {
+            if self.connections[index].doing != Doing::Nothing {
+                self.fail(index, Failure::Unanswered, now_ns);
+            }
+        }
+        self.course.give_up_queue(now_ns);
+    }
+}
+
+impl<'a> Turning<'a> for Engine<'a> {
+    #[inline]
+    fn course(&mut self) -> &mut Course<'a> {
+        &mut self.course
     }
 
     /// Fails the requests that have taken too long. A scan instead of a timer for each request: 10,000 connections
     /// take tens of microseconds, ten times a second.
     fn check(&mut self, now_ns: u64) {
+        if now_ns < self.next_check_ns {
+            return;
+        }
         let timeout_ns = self.course.timeout_ns;
         self.next_check_ns = turn::next_check_ns(now_ns, timeout_ns);
         for index in 0..self.connections.len() {
@@ -144,12 +167,6 @@ impl<'a> Engine<'a> {
             }
         }
         Ok(())
-    }
-
-    /// The connection is free for a request from now on.
-    pub(super) fn release(&mut self, index: usize, now_ns: u64) {
-        self.connections[index].free_ns = now_ns;
-        self.free.push_back(index);
     }
 
     /// Gives free connections the requests that are due.
@@ -180,29 +197,6 @@ impl<'a> Engine<'a> {
         Ok(Turn::Until(now_ns))
     }
 
-    /// A further connection for a pool that grows.
-    fn grow(&mut self) -> usize {
-        self.connections.push(Connection::default());
-        if self.own.len() > 1 {
-            self.own.resize(self.connections.len().max(2), Vec::new());
-        }
-        if !self.paces.is_empty() {
-            self.paces.resize(self.connections.len(), Paces::default());
-        }
-        self.connections.len() - 1
-    }
-
-    /// The time for answers is over: what is under way, and what never began, has no answer.
-    fn give_up_rest(&mut self, now_ns: u64) {
-        for index in 0..self.connections.len() {
-            if self.connections[index].doing != Doing::Nothing {
-                self.fail(index, Failure::Unanswered, now_ns);
-            }
-        }
-        self.course.give_up_queue(now_ns);
-    }
-
-    /// Waits for events and moves on what they are about.
     #[inline]
     fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
         let until_ns = until_ns.min(self.timers.next_ns()).min(self.next_check_ns).min(self.course.next_ns());

@@ -140,7 +140,6 @@ impl Control {
 struct Part {
     index: u32,
     count: u32,
-    start_ns: u64,
 }
 
 impl Part {
@@ -164,21 +163,29 @@ pub fn drive(
     control: &Control,
     on_interval: &mut dyn FnMut(Interval<'_>),
 ) -> Result<Outcome> {
-    let whole = Part { index: 0, count: 1, start_ns: clock.now_ns() };
-    drive_part(plan, whole, clock, control, on_interval)
+    drive_part(plan, Part { index: 0, count: 1 }, clock, control, &|| clock.now_ns(), on_interval)
 }
 
+/// `start` is asked once, when everything is read and made, for the moment at which the phase begins: what that takes
+/// is no lag. It is asked in any case, because others may wait for it.
 fn drive_part(
     plan: &Plan,
     part: Part,
     clock: Clock,
     control: &Control,
+    start: &dyn Fn() -> u64,
     on_interval: &mut dyn FnMut(Interval<'_>),
 ) -> Result<Outcome> {
     let _punctual = Punctual::begin();
     match plan.work.protocol {
-        Protocol::Http1 => engine::Engine::new(plan, part, clock, control)?.run(on_interval),
-        Protocol::Http2 { .. } => http2::Engine::new(plan, part, clock, control)?.run(on_interval),
+        Protocol::Http1 => {
+            let (engine, start_ns) = (engine::Engine::new(plan, part, clock, control), start());
+            engine?.run(start_ns, on_interval)
+        }
+        Protocol::Http2 { .. } => {
+            let (engine, start_ns) = (http2::Engine::new(plan, part, clock, control), start());
+            engine?.run(start_ns, on_interval)
+        }
     }
 }
 

@@ -57,17 +57,22 @@ impl Stretches {
 
 impl Naps {
     /// `allowed` in a closed model without thinking only: elsewhere a nap would be seen in the response times.
-    pub(super) fn new(allowed: bool, start_ns: u64) -> Self {
+    pub(super) fn new(allowed: bool) -> Self {
         Self {
             nap_ns: 0,
             candidate_ns: 0,
-            until_ns: if allowed { start_ns + WARM_UP_NS } else { u64::MAX },
+            until_ns: if allowed { WARM_UP_NS } else { u64::MAX },
             stretch: STRETCHES,
-            since_ns: start_ns,
+            since_ns: 0,
             answers_before: 0,
             with: Stretches::default(),
             without: Stretches::default(),
         }
+    }
+
+    /// The phase begins.
+    pub(super) fn start(&mut self, start_ns: u64) {
+        (self.since_ns, self.until_ns) = (start_ns, self.until_ns.saturating_add(start_ns));
     }
 
     /// How long to sleep now; 0 for not at all. `answers` came since the phase began, `busy` requests are under way.
@@ -124,7 +129,7 @@ mod tests {
     /// Lets seconds pass on a server that answers at one rate with naps and at another without; how much of the last
     /// second was spent with naps.
     fn share_with_naps(rate_with: f64, rate_without: f64, busy: u64) -> f64 {
-        let mut naps = Naps::new(true, 0);
+        let mut naps = Naps::new(true);
         let (mut answers, mut napped, mut nap) = (0.0, 0u64, 0);
         for us in 0..3_000_000u64 {
             if us % 50 == 0 {
@@ -154,7 +159,7 @@ mod tests {
 
     #[test]
     fn where_they_are_not_allowed_none_is_taken() {
-        let mut naps = Naps::new(false, 0);
+        let mut naps = Naps::new(false);
         assert!((0..100).all(|s| naps.next(s * 100_000_000, s * 10_000, 25) == 0));
     }
 }

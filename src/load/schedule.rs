@@ -90,27 +90,34 @@ enum Source {
 }
 
 impl Arrivals {
-    /// A share of the arrivals of a schedule that starts at `start_ns`.
+    /// A share of the arrivals of a schedule; [`Arrivals::start`] says when it begins.
     ///
     /// # Errors
     /// `Request` where the file of starts cannot be read or understood.
-    pub(super) fn of(schedule: &Schedule, start_ns: u64, seed: u64, share: Share) -> Result<Self> {
-        let after = |ns: u64| start_ns.saturating_add(ns);
+    pub(super) fn of(schedule: &Schedule, seed: u64, share: Share) -> Result<Self> {
         match schedule {
             Schedule::Closed { until, .. } => {
                 let (requests_max, end_ns) = match until {
                     Until::Requests(requests) => (share.of(*requests), u64::MAX),
-                    Until::Elapsed(span) => (u64::MAX, after(nanoseconds(span.0))),
+                    Until::Elapsed(span) => (u64::MAX, nanoseconds(span.0)),
                 };
                 Ok(Self { model: Model::Closed, begun: 0, requests_max, end_ns, last_due_ns: 0 })
             }
             Schedule::Open { arrivals, .. } => {
                 let (source, requests, length_ns) = Source::of(arrivals, seed)?;
                 let cursor = Cursor::first(source, share);
-                let model = Model::Open { start_ns, taken: cursor.clone(), due: cursor, due_count: 0 };
-                Ok(Self { model, begun: 0, requests_max: share.of(requests), end_ns: after(length_ns), last_due_ns: 0 })
+                let model = Model::Open { start_ns: 0, taken: cursor.clone(), due: cursor, due_count: 0 };
+                Ok(Self { model, begun: 0, requests_max: share.of(requests), end_ns: length_ns, last_due_ns: 0 })
             }
         }
+    }
+
+    /// The phase begins.
+    pub(super) fn start(&mut self, at_ns: u64) {
+        if let Model::Open { start_ns, .. } = &mut self.model {
+            *start_ns = at_ns;
+        }
+        self.end_ns = self.end_ns.saturating_add(at_ns);
     }
 
     /// Takes the next arrival if it is due.
@@ -349,9 +356,15 @@ mod tests {
         Schedule::Open { arrivals, pool: Pool::fixed(1) }
     }
 
+    fn started(schedule: &Schedule, start_ns: u64, seed: u64, share: Share) -> Arrivals {
+        let mut arrivals = Arrivals::of(schedule, seed, share).unwrap();
+        arrivals.start(start_ns);
+        arrivals
+    }
+
     /// All starts of a share, in nanoseconds since the beginning.
     fn starts_of(schedule: &Schedule, seed: u64, share: Share) -> Vec<u64> {
-        let mut arrivals = Arrivals::of(schedule, 1000, seed, share).unwrap();
+        let mut arrivals = started(schedule, 1000, seed, share);
         let mut starts = Vec::new();
         while let Arrival::Due { intended_ns } = arrivals.next(u64::MAX) {
             starts.push(intended_ns - 1000);
@@ -368,7 +381,7 @@ mod tests {
     fn closed_arrivals_are_due_when_asked() {
         let closed = |until| {
             let schedule = Schedule::Closed { connections: 1, until, think: Span::default() };
-            Arrivals::of(&schedule, 1000, 1, Share::WHOLE).unwrap()
+            started(&schedule, 1000, 1, Share::WHOLE)
         };
         let mut counted = closed(Until::Requests(2));
         assert_eq!(counted.next(1005), Arrival::Due { intended_ns: 1005 });
@@ -383,7 +396,7 @@ mod tests {
     #[test]
     fn constant_arrivals_keep_their_intended_start_however_late_they_are_asked() {
         let schedule = open(Rate::Constant(1e8), Spacing::Even, Until::Requests(3));
-        let mut constant = Arrivals::of(&schedule, 100, 1, Share::WHOLE).unwrap();
+        let mut constant = started(&schedule, 100, 1, Share::WHOLE);
         assert_eq!(constant.next(95), Arrival::At(100));
         assert_eq!(constant.next(95), Arrival::At(100), "asking takes nothing");
         assert_eq!(constant.waiting(111), 2);
@@ -441,7 +454,7 @@ mod tests {
         let schedule = Schedule::Open { arrivals: scenario::Arrivals::File(path.clone()), pool: Pool::fixed(1) };
         let refused = |text: &str, why: &str| {
             std::fs::write(&path, text).unwrap();
-            let error = Arrivals::of(&schedule, 0, 1, Share::WHOLE).unwrap_err();
+            let error = Arrivals::of(&schedule, 1, Share::WHOLE).unwrap_err();
             assert!(error.what.contains(why), "{error}");
         };
         refused("0.1\nx\n", "line 2");
@@ -451,7 +464,7 @@ mod tests {
         std::fs::write(&path, "# seconds\n0\n0.5\n0.5\n 2.25 \n").unwrap();
         assert_eq!(starts(&schedule), [0, 500_000_000, 500_000_000, 2_250_000_000]);
         std::fs::remove_file(&path).unwrap();
-        let error = Arrivals::of(&schedule, 0, 1, Share::WHOLE).unwrap_err();
+        let error = Arrivals::of(&schedule, 1, Share::WHOLE).unwrap_err();
         assert!(error.what.contains("cannot read the schedule"), "{error}");
     }
 

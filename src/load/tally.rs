@@ -128,8 +128,8 @@ pub(super) struct Now {
 }
 
 impl Tally {
-    /// Counts from `start_ns`; answers after `rate_end_ns` are left out of the rate. `requests` are in the plan.
-    pub(super) fn new(start_ns: u64, rate_end_ns: u64, timeout_ns: u64, requests: usize, rows: Rows) -> Result<Self> {
+    /// `requests` are in the plan; none takes longer than `timeout_ns`.
+    pub(super) fn new(timeout_ns: u64, requests: usize, rows: Rows) -> Result<Self> {
         let total = histogram(timeout_ns)?;
         Ok(Self {
             ok: 0,
@@ -141,7 +141,7 @@ impl Tally {
             bytes_received: 0,
             rate_ok: 0,
             queued: 0,
-            last_end_ns: start_ns,
+            last_end_ns: 0,
             failures_in_a_row: 0,
             unanswered: histogram(DAY_NS)?,
             tls_trouble: None,
@@ -149,14 +149,19 @@ impl Tally {
             interval: total.clone(),
             open: None,
             total,
-            interval_start_ns: start_ns,
+            interval_start_ns: 0,
             interval_ok: 0,
             interval_failed: 0,
             interval_received: 0,
-            rate_end_ns,
+            rate_end_ns: u64::MAX,
             waiting_since_ns: u64::MAX,
             last_failure: None,
         })
+    }
+
+    /// Counts from `start_ns`; answers after `rate_end_ns` are left out of the rate.
+    pub(super) fn start(&mut self, start_ns: u64, rate_end_ns: u64) {
+        (self.last_end_ns, self.interval_start_ns, self.rate_end_ns) = (start_ns, start_ns, rate_end_ns);
     }
 
     /// Keeps response time and lag as well.
@@ -317,7 +322,9 @@ mod tests {
     use super::*;
 
     fn tally(start_ns: u64, rate_end_ns: u64) -> Tally {
-        Tally::new(start_ns, rate_end_ns, 1_000_000, 1, Rows::new(0, 1)).unwrap()
+        let mut tally = Tally::new(1_000_000, 1, Rows::new(0, 1)).unwrap();
+        tally.start(start_ns, rate_end_ns);
+        tally
     }
 
     fn ended(started_ns: u64, ended_ns: u64) -> Ended {

@@ -10,6 +10,7 @@ use hdrhistogram::Histogram;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often the counters of the threads are summed up and a stop is passed on.
@@ -55,21 +56,52 @@ pub fn drive_threads(
         return drive(plan, clock, control, on_interval);
     }
     let controls: Vec<Control> = (0..threads).map(|_| Control::default()).collect();
-    let start_ns = clock.now_ns();
+    let together = Together::new(threads, clock);
     let (sender, receiver) = channel();
     std::thread::scope(|scope| {
         for (index, own) in controls.iter().enumerate() {
-            let part = Part { index: index as u32, count: threads, start_ns };
+            let part = Part { index: index as u32, count: threads };
             let cpu = cpus.get(index % cpus.len().max(1)).copied();
-            let sender = sender.clone();
-            scope.spawn(move || run(plan, part, cpu, clock, own, &sender));
+            let (sender, together) = (sender.clone(), &together);
+            scope.spawn(move || run(plan, part, cpu, own, together, &sender));
         }
         drop(sender);
         Collector::new(control, &controls, &plan.work.stop).collect(&receiver, on_interval)
     })
 }
 
-fn run(plan: &Plan, part: Part, cpu: Option<u32>, clock: Clock, control: &Control, sender: &Sender<Message>) {
+/// The common start of several threads: when all are ready.
+struct Together {
+    threads: u32,
+    clock: Clock,
+    /// How many are ready, and the start once all are.
+    ready: Mutex<(u32, Option<u64>)>,
+    all: Condvar,
+}
+
+/// A thread that panicked is never ready; the others do not wait for it for ever.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+impl Together {
+    fn new(threads: u32, clock: Clock) -> Self {
+        Self { threads, clock, ready: Mutex::new((0, None)), all: Condvar::new() }
+    }
+
+    /// Waits for the others; the start of all.
+    fn start_ns(&self) -> u64 {
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        ready.0 += 1;
+        if ready.0 < self.threads {
+            let waited = self.all.wait_timeout_while(ready, READY_WITHIN, |(_, start)| start.is_none());
+            ready = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let start_ns = *ready.1.get_or_insert_with(|| self.clock.now_ns());
+        self.all.notify_all();
+        start_ns
+    }
+}
+
+fn run(plan: &Plan, part: Part, cpu: Option<u32>, control: &Control, together: &Together, sender: &Sender<Message>) {
     if let Some(cpu) = cpu {
         let mut set = CpuSet::new();
         set.set(cpu as usize);
@@ -78,7 +110,7 @@ fn run(plan: &Plan, part: Part, cpu: Option<u32>, clock: Clock, control: &Contro
     }
     let mut held: Option<(u64, Box<Owned>)> = None;
     let mut number = 0;
-    let outcome = drive_part(plan, part, clock, control, &mut |interval| {
+    let outcome = drive_part(plan, part, together.clock, control, &|| together.start_ns(), &mut |interval| {
         // The last interval is known only by what follows it.
         if let Some((number, interval)) = held.take() {
             let _ = sender.send(Message::Interval { number, last: false, interval });

@@ -3,6 +3,7 @@
 
 use super::course::Course;
 use super::naps::Naps;
+use super::outcome::{End, Interval};
 use super::schedule::Arrival;
 use crate::error::{Error, Result};
 use rustix::buffer::spare_capacity;
@@ -13,7 +14,7 @@ use rustix::thread::nanosleep;
 use rustix::time::Timespec;
 
 /// Events taken from the kernel at once. More would make the last of a batch wait for the first.
-pub(super) const EVENTS_PER_TURN: usize = 256;
+const EVENTS_PER_TURN: usize = 256;
 /// Requests begun before answers are looked at again, so that opening thousands of connections does not delay the
 /// reading of the first answers.
 pub(super) const BEGUN_PER_TURN: usize = 256;
@@ -39,6 +40,39 @@ impl Turn {
             Arrival::At(ns) => Self::Until(ns),
             Arrival::Done if busy == 0 => Self::Over,
             Arrival::Done | Arrival::Due { .. } => Self::Until(u64::MAX),
+        }
+    }
+}
+
+/// A protocol's half of the loop: what it does in a turn.
+pub(super) trait Turning<'a> {
+    /// The phase it goes through.
+    fn course(&mut self) -> &mut Course<'a>;
+    /// Fails the requests that have taken too long, now and then.
+    fn check(&mut self, now_ns: u64);
+    /// Does what its time has come for.
+    fn wake(&mut self, now_ns: u64) -> Result<()>;
+    /// Begins the requests that are due.
+    fn begin_due(&mut self, now_ns: u64) -> Result<Turn>;
+    /// Waits for events until this moment at most, and moves on what they are about.
+    fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()>;
+}
+
+/// Turns until the phase is over; tells why it is.
+pub(super) fn run<'a>(engine: &mut impl Turning<'a>, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<End> {
+    let mut events = Vec::with_capacity(EVENTS_PER_TURN);
+    loop {
+        let now_ns = engine.course().clock.now_ns();
+        engine.check(now_ns);
+        if let Some(end) = engine.course().tick(now_ns, on_interval)? {
+            // What has come already counts.
+            engine.attend(&mut events, now_ns)?;
+            return Ok(end);
+        }
+        engine.wake(now_ns)?;
+        match engine.begin_due(now_ns)? {
+            Turn::Until(ns) => engine.attend(&mut events, ns)?,
+            Turn::Over => return Ok(End::Done),
         }
     }
 }

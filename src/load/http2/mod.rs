@@ -24,11 +24,11 @@ use super::course::Course;
 use super::engine::naps_allowed;
 use super::link::{self, Dialler, READ_BYTES};
 use super::naps::Naps;
-use super::outcome::{End, Interval, Outcome};
+use super::outcome::{Interval, Outcome};
 use super::schedule::{Arrival, nanoseconds};
 use super::tally::Failure;
 use super::timers::{Due, Timers};
-use super::turn::{self, BEGUN_PER_TURN, EVENTS_PER_TURN, Turn, no_epoll};
+use super::turn::{self, BEGUN_PER_TURN, Turn, Turning, no_epoll};
 use super::{Control, Part, Plan};
 use crate::clock::Clock;
 use crate::error::Result;
@@ -104,7 +104,7 @@ impl<'a> Engine<'a> {
         let (first, step) = (u64::from(part.index), u64::from(part.count));
         let origin = Origin { host: &plan.target.host, over_tls: plan.target.tls.is_some() };
         let requests = Requests::encode(work, origin, plan.seed, first, step)?;
-        let course = Course::begin(plan, part, requests.len(), clock, control)?;
+        let course = Course::new(plan, part, requests.len(), clock, control)?;
         let wanted = part.of(work.schedule.connections()).min(course.arrivals.requests_max()).max(1);
         let places_max = part.of(work.schedule.connections_max()).min(course.arrivals.requests_max()).max(wanted);
         // Twice as many where that is allowed: those that end after a GOAWAY stand beside their successors.
@@ -130,13 +130,13 @@ impl<'a> Engine<'a> {
             dirty: VecDeque::new(),
             promised: 0,
             timers: Timers::default(),
-            naps: Naps::new(naps_allowed(work), part.start_ns),
+            naps: Naps::new(naps_allowed(work)),
             busy: 0,
             buffer: vec![0; READ_BYTES],
             raw: if plan.target.tls.is_some() { vec![0; READ_BYTES] } else { Vec::new() },
             block: Vec::new(),
             backend: None,
-            next_check_ns: part.start_ns,
+            next_check_ns: 0,
         };
         for _ in 0..wanted {
             engine.grow();
@@ -155,54 +155,13 @@ impl<'a> Engine<'a> {
         self.offer(place, 0);
     }
 
-    /// Runs the phase to its end.
-    pub(super) fn run(mut self, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
-        let mut events = Vec::with_capacity(EVENTS_PER_TURN);
-        let ended = loop {
-            let now_ns = self.clock.now_ns();
-            if now_ns >= self.next_check_ns {
-                self.check(now_ns);
-            }
-            if let Some(end) = self.course.tick(now_ns, on_interval)? {
-                break end;
-            }
-            self.wake(now_ns)?;
-            let until_ns = match self.begin_or_end(now_ns)? {
-                Turn::Until(ns) => ns,
-                Turn::Over => break End::Done,
-            };
-            self.clean()?;
-            self.wait(&mut events, until_ns)?;
-            for event in events.drain(..) {
-                self.handle(event)?;
-            }
-        };
+    /// Runs the phase from `start_ns` to its end.
+    pub(super) fn run(mut self, start_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
+        self.course.start(start_ns);
+        self.naps.start(start_ns);
+        let ended = turn::run(&mut self, on_interval)?;
         let backend = self.backend.unwrap_or_else(|| BACKEND.to_owned());
         self.course.finish(ended, self.places.len() as u64, self.busy, backend, on_interval)
-    }
-
-    /// Fails the requests that have taken too long, in a scan as in HTTP/1.1.
-    fn check(&mut self, now_ns: u64) {
-        let timeout_ns = self.course.timeout_ns;
-        self.next_check_ns = turn::next_check_ns(now_ns, timeout_ns);
-        for number in 0..self.slots.len() {
-            let slot = &self.slots[number];
-            if slot.is_busy() && now_ns.saturating_sub(slot.started_ns) > timeout_ns {
-                self.time_out(number as u32, now_ns);
-            }
-        }
-    }
-
-    /// Does what its time has come for.
-    fn wake(&mut self, now_ns: u64) -> Result<()> {
-        while let Some((index, due)) = self.timers.pop(now_ns) {
-            match due {
-                Due::Free => self.release(index as u32, now_ns),
-                Due::Receive => self.receive(index as u32)?,
-                Due::Send | Due::Continue => {}
-            }
-        }
-        Ok(())
     }
 
     /// The slot has no request any more, and can have one when its place offers it.
@@ -251,22 +210,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Gives free slots the requests that are due, or ends the phase.
-    fn begin_or_end(&mut self, now_ns: u64) -> Result<Turn> {
-        if self.course.is_drained(now_ns) {
-            for slot in 0..self.slots.len() {
-                if self.slots[slot].is_busy() {
-                    self.fail(slot as u32, Failure::Unanswered, now_ns);
-                }
-            }
-            self.course.give_up_queue(now_ns);
-            return Ok(Turn::Over);
-        }
-        self.begin_due(now_ns)
-    }
-
     /// Gives free slots the requests that are due.
-    fn begin_due(&mut self, mut now_ns: u64) -> Result<Turn> {
+    fn begin_free(&mut self, mut now_ns: u64) -> Result<Turn> {
         if !self.sent_back.is_empty() {
             self.start_again(now_ns)?;
         }
@@ -308,13 +253,66 @@ impl<'a> Engine<'a> {
         let again_ns = if full { self.course.end_ns(now_ns) } else { now_ns + GROWN_AGAIN_NS };
         Some(Turn::Until(again_ns))
     }
+}
 
-    fn wait(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
+impl<'a> Turning<'a> for Engine<'a> {
+    #[inline]
+    fn course(&mut self) -> &mut Course<'a> {
+        &mut self.course
+    }
+
+    /// Fails the requests that have taken too long, in a scan as in HTTP/1.1.
+    fn check(&mut self, now_ns: u64) {
+        if now_ns < self.next_check_ns {
+            return;
+        }
+        let timeout_ns = self.course.timeout_ns;
+        self.next_check_ns = turn::next_check_ns(now_ns, timeout_ns);
+        for number in 0..self.slots.len() {
+            let slot = &self.slots[number];
+            if slot.is_busy() && now_ns.saturating_sub(slot.started_ns) > timeout_ns {
+                self.time_out(number as u32, now_ns);
+            }
+        }
+    }
+
+    /// Does what its time has come for.
+    fn wake(&mut self, now_ns: u64) -> Result<()> {
+        while let Some((index, due)) = self.timers.pop(now_ns) {
+            match due {
+                Due::Free => self.release(index as u32, now_ns),
+                Due::Receive => self.receive(index as u32)?,
+                Due::Send | Due::Continue => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives free slots the requests that are due, or ends the phase.
+    fn begin_due(&mut self, now_ns: u64) -> Result<Turn> {
+        if self.course.is_drained(now_ns) {
+            for slot in 0..self.slots.len() {
+                if self.slots[slot].is_busy() {
+                    self.fail(slot as u32, Failure::Unanswered, now_ns);
+                }
+            }
+            self.course.give_up_queue(now_ns);
+            return Ok(Turn::Over);
+        }
+        self.begin_free(now_ns)
+    }
+
+    fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
+        self.clean()?;
         // What begun requests left to do is done at the next turn.
         let until_ns = if self.dirty.is_empty() { until_ns } else { 0 };
         let until_ns = until_ns.min(self.timers.next_ns()).min(self.next_check_ns).min(self.course.next_ns());
         turn::nap(&mut self.naps, &self.course, self.busy, self.clock.now_ns(), until_ns);
-        turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)
+        turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)?;
+        for event in events.drain(..) {
+            self.handle(event)?;
+        }
+        Ok(())
     }
 }
 

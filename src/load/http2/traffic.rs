@@ -77,7 +77,7 @@ impl Engine<'_> {
             let now_ns = self.clock.now_ns();
             self.offer(place, now_ns);
             if !self.free.is_empty() || !self.sent_back.is_empty() {
-                self.begin_due(now_ns)?;
+                self.begin_free(now_ns)?;
             }
             self.write(index)?;
             let Some(connection) = self.connection(index) else { return Ok(()) };
