@@ -23,7 +23,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("record", &["units", "doubt", "scenario", "account", "observe", "load"]),
     ("trial", &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "account", "record"]),
     ("archive", &["clock", "error", "units", "doubt", "scenario", "record"]),
-    ("comparison", &["clock", "error", "units", "doubt", "record"]),
+    ("comparison", &["error", "units", "doubt", "scenario", "record"]),
     ("findings", &["clock", "error", "units", "doubt", "record"]),
     ("search", &["clock", "error", "units", "doubt", "record"]),
     ("report", &["error", "units", "doubt", "scenario", "record", "comparison", "findings", "search"]),

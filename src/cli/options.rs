@@ -4,8 +4,8 @@ use super::args::{Options, SubjectOptions, TrialOptions};
 use super::options_load::{Server, WARMUP, change_paths, change_phases};
 use crate::error::{Error, Result};
 use crate::scenario::{
-    Configuration, Cpus, MarkPoint, Method, Phase, PhaseKind, Ready, Request, Scenario, Subject, Tls, Until, Url, Work,
-    defaults, parse_marks,
+    Compare, Configuration, Cpus, MarkPoint, Method, Phase, PhaseKind, Ready, Request, Scenario, Subject, Tls, Until,
+    Url, Work, defaults, parse_marks,
 };
 use std::path::Path;
 
@@ -47,6 +47,8 @@ pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scena
         load,
         marks: Vec::new(),
         trials: 1,
+        compare: Compare::default(),
+        budgets: Vec::new(),
         seed: defaults::SEED,
         sample_hz: defaults::SAMPLE_HZ,
         load_cpus: Cpus::Apart,

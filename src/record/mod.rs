@@ -2,6 +2,8 @@
 //! All that reports, comparisons and findings know of a trial. Fields may be added, never renamed.
 
 mod account;
+mod comparison;
+mod evidence;
 mod load;
 mod phase;
 
@@ -9,6 +11,11 @@ pub use account::{
     ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord,
     RegionRecord, RemainderRecord, ShareRecord, WouldReturn,
 };
+pub use comparison::{
+    Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, LeastRecord, MetricRecord,
+    ParetoPoint, ParetoRecord, Unit, ValueRecord,
+};
+pub use evidence::{Evidence, IntervalRecord, RequestDot, SpectrumRecord};
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use phase::{
     Ages, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord, Reported,
@@ -30,14 +37,26 @@ pub struct Document {
     pub conditions: Conditions,
     /// In the order they ran.
     pub trials: Vec<Trial>,
-    /// Filled by `compare`.
-    pub comparisons: Vec<serde_json::Value>,
+    /// Every metric of every configuration, in the order of configurations.
+    #[serde(default)]
+    pub metrics: Vec<MetricRecord>,
+    /// The blocks and what disturbed them; empty where there is one configuration and one trial.
+    #[serde(default)]
+    pub blocks: Vec<BlockRecord>,
+    /// Each candidate against the baseline; empty below two configurations.
+    pub comparisons: Vec<ComparisonRecord>,
+    /// Weight against speed; empty below two configurations.
+    #[serde(default)]
+    pub pareto: Vec<ParetoRecord>,
+    /// What makes the comparisons doubtful.
+    #[serde(default)]
+    pub doubts: Vec<DoubtRecord>,
     /// Filled by `find`.
     pub find: Option<serde_json::Value>,
     /// Filled by the rules of `findings`.
     pub findings: Vec<serde_json::Value>,
     /// Filled where budgets are given.
-    pub budgets: Vec<serde_json::Value>,
+    pub budgets: Vec<BudgetRecord>,
 }
 
 /// What held for every trial of a run.

@@ -128,7 +128,7 @@ fn trimmed(value: f64) -> String {
 }
 
 /// Longer operators first, so that `<=` is not read as `<`.
-const RELATIONS: [(&str, Relation); 5] = [
+pub(super) const RELATIONS: [(&str, Relation); 5] = [
     ("<=", Relation::AtMost),
     (">=", Relation::AtLeast),
     ("==", Relation::Equal),

@@ -175,6 +175,8 @@ impl File {
             load,
             marks: Vec::new(),
             trials: self.trials,
+            compare: Compare::default(),
+            budgets: Vec::new(),
             seed: self.seed.unwrap_or(defaults::SEED),
             sample_hz: self.sample_hz.unwrap_or(defaults::SAMPLE_HZ),
             load_cpus: cpus(self.load_cpus)?,

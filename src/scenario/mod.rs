@@ -1,6 +1,8 @@
 //! What to run, as plain validated values: the subject, its configurations, the load plan and the marks.
 //! Made from a scenario file (`file`) or from the options of a verb; everything after this works on these values only.
 
+mod budget;
+mod compare;
 mod condition;
 mod configuration;
 mod driver;
@@ -13,6 +15,8 @@ mod schedule;
 mod url;
 mod validate;
 
+pub use budget::{Budget, Limit};
+pub use compare::{Amount, Compare};
 pub use condition::{Bound, Condition, Figure, Measured, Relation, Statistic, Time};
 pub use configuration::{Configuration, Cpus, Gc, Jdk, Nmt};
 pub use file::{parse, parse_marks};
@@ -44,6 +48,12 @@ pub struct Scenario {
     pub marks: Vec<MarkPoint>,
     /// Trials of each configuration.
     pub trials: u32,
+    /// How the configurations are compared.
+    #[serde(default)]
+    pub compare: Compare,
+    /// What must not be exceeded.
+    #[serde(default)]
+    pub budgets: Vec<Budget>,
     /// Seeds everything that is drawn at random.
     pub seed: u64,
     /// Timeline samples per second, 1–100.

@@ -1,0 +1,216 @@
+//! What trials say together: every metric of every trial, differences with their intervals and verdicts, budgets.
+//! Computed from the trials alone, so that a report can be made again from an archive.
+
+use serde::{Deserialize, Serialize};
+
+/// Which way a metric is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// Less is better: sizes, times, CPU, failures.
+    Lower,
+    /// More is better: rates.
+    Higher,
+}
+
+/// What a metric counts in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Per second.
+    PerSecond,
+    /// Milliseconds.
+    Milliseconds,
+    /// Seconds.
+    Seconds,
+    /// A share, 0–1.
+    Share,
+    /// A number of things.
+    Count,
+}
+
+/// A metric of one configuration: its value in every trial that measured it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MetricRecord {
+    /// Such as `rss.loaded`, `malloc.retained.loaded`, `p99.steady`, `cpu_per_1000.steady`, `start_up`.
+    pub metric: String,
+    /// Of the values.
+    pub unit: Unit,
+    /// Which way it is better.
+    pub better: Better,
+    /// Name of the configuration.
+    pub configuration: String,
+    /// In the order of the trials.
+    pub values: Vec<ValueRecord>,
+    /// Of the values.
+    pub median: f64,
+    /// Ends of the interval of the centre of the values; `null` below three trials.
+    pub low: Option<f64>,
+    /// The other end.
+    pub high: Option<f64>,
+}
+
+/// A metric in one trial.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ValueRecord {
+    /// Index of the trial.
+    pub trial: u32,
+    /// Its block.
+    pub block: u32,
+    /// In the metric's unit.
+    pub value: f64,
+    /// Whether it counts: it does not where its block was disturbed and repeated.
+    pub used: bool,
+}
+
+/// The verdict on a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DifferenceVerdict {
+    /// The candidate is better than the baseline.
+    Better,
+    /// The candidate is worse than the baseline.
+    Worse,
+    /// Whatever the difference is, it is smaller than the least that matters.
+    Equivalent,
+    /// These trials do not decide it.
+    CannotTell,
+}
+
+/// A metric of a candidate against that of the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ComparisonRecord {
+    /// As in [`MetricRecord`].
+    pub metric: String,
+    /// Of `difference`, `low` and `high`.
+    pub unit: Unit,
+    /// Which way it is better.
+    pub better: Better,
+    /// The configuration compared against.
+    pub baseline: String,
+    /// The configuration compared.
+    pub candidate: String,
+    /// Whether it is one of the metrics asked for (the others are details, a family of their own).
+    pub primary: bool,
+    /// Median of the baseline's values.
+    pub baseline_median: f64,
+    /// Median of the candidate's values.
+    pub candidate_median: f64,
+    /// Candidate over baseline: Hodges–Lehmann estimate of the ratio within blocks; `null` where a value is not
+    /// positive.
+    pub ratio: Option<f64>,
+    /// Ends of its interval.
+    pub ratio_low: Option<f64>,
+    /// The other end.
+    pub ratio_high: Option<f64>,
+    /// Candidate minus baseline: Hodges–Lehmann estimate of the difference within blocks.
+    pub difference: f64,
+    /// Ends of its interval; `null` below two blocks.
+    pub low: Option<f64>,
+    /// The other end.
+    pub high: Option<f64>,
+    /// Of the whole family of intervals together, 0–1.
+    pub confidence: f64,
+    /// Of this interval alone, after the correction for the size of its family, 0–1.
+    pub confidence_each: f64,
+    /// The least difference that matters, as it was asked: in the metric's unit, or as a share of the baseline.
+    pub least: LeastRecord,
+    /// What follows.
+    pub verdict: DifferenceVerdict,
+    /// Blocks it rests on.
+    pub blocks: u32,
+    /// How many blocks in all would probably decide it; `null` where it is decided or cannot be foreseen.
+    pub blocks_needed: Option<u32>,
+}
+
+/// The least difference that matters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeastRecord {
+    /// In the metric's unit.
+    Absolute(f64),
+    /// Of the baseline, 0–1; judged on the ratio.
+    Relative(f64),
+}
+
+/// A block: one trial of each configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BlockRecord {
+    /// From 0.
+    pub block: u32,
+    /// Configurations in the order they ran.
+    pub order: Vec<String>,
+    /// What the machine did meanwhile; `null` where it kept quiet.
+    pub disturbed: Option<String>,
+    /// The disturbed block that it repeats.
+    pub repeats: Option<u32>,
+    /// Whether its values count.
+    pub used: bool,
+}
+
+/// Two metrics against each other, a point for each configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ParetoRecord {
+    /// Name of the first metric.
+    pub x: String,
+    /// Name of the second metric.
+    pub y: String,
+    /// In the order of the configurations.
+    pub points: Vec<ParetoPoint>,
+}
+
+/// A configuration between two metrics.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ParetoPoint {
+    /// Its name.
+    pub configuration: String,
+    /// Median of the first metric.
+    pub x: f64,
+    /// Median of the second metric.
+    pub y: f64,
+    /// A configuration that is at least as good in both and better in one.
+    pub dominated_by: Option<String>,
+}
+
+/// The verdict on a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetVerdict {
+    /// Kept.
+    Pass,
+    /// Exceeded.
+    Fail,
+    /// Too near to call, or not measured.
+    Undecided,
+}
+
+/// A budget of one configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BudgetRecord {
+    /// As written, such as `rss.loaded<=60MiB`.
+    pub expression: String,
+    /// The configuration judged.
+    pub configuration: String,
+    /// The metric's full name; `null` where there is none of that name.
+    pub metric: Option<String>,
+    /// Unit of the numbers below; `null` where nothing was measured.
+    pub unit: Option<Unit>,
+    /// The centre of its values; for a budget against a baseline the change, in its unit or as a ratio minus 1.
+    pub value: Option<f64>,
+    /// Ends of the interval that was judged.
+    pub low: Option<f64>,
+    /// The other end.
+    pub high: Option<f64>,
+    /// The bound in the unit of `value`.
+    pub bound: Option<f64>,
+    /// Whether `value` and `bound` are shares of the baseline.
+    pub relative: bool,
+    /// Trials or blocks it rests on.
+    pub trials: u32,
+    /// What follows.
+    pub verdict: BudgetVerdict,
+    /// Why, in a sentence.
+    pub why: String,
+}

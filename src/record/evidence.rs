@@ -1,0 +1,61 @@
+//! What the folder of a trial holds for pictures, thinned while it is read to what a picture can show.
+
+use super::Sample;
+use serde::{Deserialize, Serialize};
+
+/// Timeline, times and requests of one trial.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Evidence {
+    /// Index of the trial.
+    pub trial: u32,
+    /// The timeline; where it was thinned, each sample stands for several and keeps their highest RSS.
+    pub timeline: Vec<Sample>,
+    /// The times of answers by interval, in time order.
+    pub intervals: Vec<IntervalRecord>,
+    /// The times of all answers of each phase.
+    pub spectra: Vec<SpectrumRecord>,
+    /// Single requests: all, or a fair sample, in order of their start.
+    pub requests: Vec<RequestDot>,
+    /// What could not be read and why; the rest is there.
+    pub missing: Vec<String>,
+}
+
+/// The answers of about a second (of several, where it was thinned).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct IntervalRecord {
+    /// Name of the phase.
+    pub phase: String,
+    /// Seconds from the command's start to the interval's.
+    pub at_s: f64,
+    /// Its length.
+    pub seconds: f64,
+    /// Correct answers.
+    pub ok: u64,
+    /// How many answers took how long: upper edge of the class in ms, ascending, and the count in it. Response times in
+    /// an open model, service times in a closed one. Classes are a tenth of a decade wide or narrower.
+    pub classes: Vec<(f64, u64)>,
+}
+
+/// The percentile spectrum of a phase.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SpectrumRecord {
+    /// Name of the phase.
+    pub phase: String,
+    /// `response` or `service`.
+    pub time: String,
+    /// Quantile (0–1, ascending, denser towards 1) and time in ms.
+    pub points: Vec<(f64, f64)>,
+    /// Answers in it.
+    pub count: u64,
+}
+
+/// A request as a dot.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RequestDot {
+    /// Seconds from the command's start to its actual start.
+    pub at_s: f64,
+    /// Response time in an open model, service time in a closed one.
+    pub ms: f64,
+    /// Whether it failed.
+    pub failed: bool,
+}

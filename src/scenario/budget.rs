@@ -1,0 +1,98 @@
+//! Budgets: what a run in CI must not exceed. `rss.loaded<=60MiB`, `p99<=20ms`, `rss.loaded<=+2%`.
+
+use super::compare::Amount;
+use super::condition::{RELATIONS, Relation};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// A metric and its bound.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Budget {
+    /// Name of the metric as written, such as `rss.loaded` or `p99`.
+    pub metric: String,
+    /// How the metric must lie to the bound.
+    pub relation: Relation,
+    /// The bound.
+    pub limit: Limit,
+}
+
+/// The bound of a budget.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limit {
+    /// The metric itself.
+    Absolute(Amount),
+    /// Its change against the baseline: `+2%`, `-1MiB`. The sign is 1 or −1.
+    Change(f64, Amount),
+}
+
+const FORM: &str = "write it as `rss.loaded<=60MiB`, `p99<=20ms`, `failed<0.1%`, or against a baseline \
+                    `rss.loaded<=+2%`";
+
+impl FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refuse = |why: &str| format!("`{text}` is no budget: {why}; {FORM}");
+        let (at, symbol, relation) = RELATIONS
+            .iter()
+            .filter_map(|(symbol, relation)| text.find(symbol).map(|at| (at, *symbol, *relation)))
+            .min_by_key(|(at, symbol, _)| (*at, std::cmp::Reverse(symbol.len())))
+            .ok_or_else(|| refuse("it compares nothing"))?;
+        let metric = text[..at].trim().to_owned();
+        if metric.is_empty() || metric.contains(char::is_whitespace) {
+            return Err(refuse("it names no metric"));
+        }
+        let bound = text[at + symbol.len()..].trim();
+        let limit = match bound.split_at_checked(1) {
+            Some(("+", change)) => change.parse().map(|amount| Limit::Change(1.0, amount)),
+            Some(("-", change)) => change.parse().map(|amount| Limit::Change(-1.0, amount)),
+            _ => bound.parse().map(Limit::Absolute),
+        };
+        Ok(Self { metric, relation, limit: limit.map_err(|why| refuse(&why))? })
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let symbol = RELATIONS.iter().find(|(_, relation)| *relation == self.relation).map_or("", |(symbol, _)| symbol);
+        write!(f, "{}{symbol}", self.metric)?;
+        match self.limit {
+            Limit::Absolute(amount) => write!(f, "{amount}"),
+            Limit::Change(sign, amount) => write!(f, "{}{amount}", if sign < 0.0 { '-' } else { '+' }),
+        }
+    }
+}
+
+impl Serialize for Budget {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Budget {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_read_back_as_they_print() {
+        for text in ["rss.loaded<=60MiB", "p99<20ms", "failed<0.1%", "rate.steady>=1000", "rss.loaded<=+2%", "x==-5MiB"]
+        {
+            assert_eq!(text.parse::<Budget>().unwrap().to_string(), text);
+        }
+        assert_eq!("rss.loaded <= 60m".parse::<Budget>().unwrap().to_string(), "rss.loaded<=60MiB");
+    }
+
+    #[test]
+    fn what_is_no_budget_says_how_to_write_one() {
+        for text in ["", "rss", "<=5", "rss loaded<=5MiB", "rss.loaded<=", "rss.loaded<=x", "rss.loaded<=+"] {
+            assert!(text.parse::<Budget>().unwrap_err().contains("write it as"), "{text}");
+        }
+    }
+}
