@@ -60,17 +60,16 @@ impl FromStr for Amount {
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let refuse = || format!("`{text}` is no amount; write it as `60MiB`, `20ms`, `2%` or `1000`");
-        let number = |text: &str| {
-            let (digits, factor) = match text.strip_suffix('k') {
-                Some(thousands) => (thousands, 1e3),
-                None => (text, 1.0),
-            };
-            digits.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0).map(|n| n * factor)
-        };
+        let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
         if let Some(percent) = text.strip_suffix('%') {
             return number(percent).map(|percent| Self::Share(percent / 100.0)).ok_or_else(refuse);
         }
-        if let Some(plain) = number(text.strip_suffix("/s").unwrap_or(text)) {
+        // `k` alone is a size, as everywhere; of a rate it is a thousand.
+        if let Some(rate) = text.strip_suffix("/s") {
+            let (digits, factor) = rate.strip_suffix('k').map_or((rate, 1.0), |thousands| (thousands, 1e3));
+            return number(digits).map(|rate| Self::Number(rate * factor)).ok_or_else(refuse);
+        }
+        if let Some(plain) = number(text) {
             return Ok(Self::Number(plain));
         }
         let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim().to_ascii_lowercase();

@@ -21,6 +21,12 @@ pub struct Configuration {
     pub jdk: Option<Jdk>,
     /// Environment on top of the subject's.
     pub env: Vec<(String, String)>,
+    /// A library that the loader puts before all others (`LD_PRELOAD`): a path, or a name that the loader finds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preload: Option<String>,
+    /// What `{code}` in the command stands for: the jar or folder with the code that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<PathBuf>,
     /// Memory limit, enforced by a cgroup.
     pub limit: Option<Bytes>,
     /// Arguments appended to the command (or put at `{args}`).

@@ -1,7 +1,7 @@
 //! The scenario file: YAML text → [`Scenario`]. Unknown keys are errors that show the line and the nearest valid key.
 
 use super::load_file::{PhaseFile, resolve_load};
-use super::matrix::Matrix;
+use super::matrix::{Matrix, preload};
 use super::*;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span};
@@ -31,15 +31,14 @@ struct File {
     matrix: Option<Matrix>,
     load: Vec<Named<PhaseFile>>,
     marks: Option<Vec<String>>,
-    #[serde(default = "one")]
-    trials: u32,
+    trials: Option<u32>,
+    #[serde(default)]
+    compare: CompareFile,
+    #[serde(default)]
+    budgets: Vec<String>,
     seed: Option<u64>,
     sample_hz: Option<u32>,
     load_cpus: Option<Scalar>,
-}
-
-fn one() -> u32 {
-    1
 }
 
 /// A map that keeps the order of the file.
@@ -152,6 +151,8 @@ struct ConfigurationFile {
     jvm: Vec<String>,
     jdk: Option<Scalar>,
     env: Option<Named<Scalar>>,
+    preload: Option<String>,
+    code: Option<std::path::PathBuf>,
     limit: Option<Bytes>,
     args: Vec<Scalar>,
     cpus: Option<Scalar>,
@@ -162,8 +163,8 @@ impl File {
     fn resolve(self, base: &Path, found: &[u32]) -> Result<Scenario> {
         let configurations = match (self.configurations, self.matrix) {
             (Some(_), Some(_)) => return Err(Error::request("give either `configurations` or `matrix`, not both")),
-            (Some(named), None) => named.0.into_iter().map(|(name, c)| c.resolve(name)).collect::<Result<_>>()?,
-            (None, Some(matrix)) => matrix.expand(found)?,
+            (Some(named), None) => named.0.into_iter().map(|(name, c)| c.resolve(name, base)).collect::<Result<_>>()?,
+            (None, Some(matrix)) => matrix.expand(base, found)?,
             (None, None) => vec![Configuration { name: "default".to_owned(), ..Configuration::default() }],
         };
         let load = resolve_load(self.load, base)?;
@@ -174,9 +175,9 @@ impl File {
             configurations,
             load,
             marks: Vec::new(),
-            trials: self.trials,
-            compare: Compare::default(),
-            budgets: Vec::new(),
+            trials: self.compare.trials.or(self.trials).unwrap_or(1),
+            compare: self.compare.resolve()?,
+            budgets: self.budgets.iter().map(|text| text.parse().map_err(Error::request)).collect::<Result<_>>()?,
             seed: self.seed.unwrap_or(defaults::SEED),
             sample_hz: self.sample_hz.unwrap_or(defaults::SAMPLE_HZ),
             load_cpus: cpus(self.load_cpus)?,
@@ -187,6 +188,46 @@ impl File {
         };
         Ok(scenario)
     }
+}
+
+/// How configurations are compared, as written.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct CompareFile {
+    baseline: Option<String>,
+    trials: Option<u32>,
+    metrics: Vec<String>,
+    least: Option<Named<Amount>>,
+    confidence: Option<Scalar>,
+    repeats: Option<u32>,
+    until_sure: Option<u32>,
+}
+
+impl CompareFile {
+    fn resolve(self) -> Result<Compare> {
+        let confidence = self.confidence.map(|written| parse_confidence(&written.text())).transpose()?;
+        Ok(Compare {
+            baseline: self.baseline,
+            metrics: self.metrics,
+            least: self.least.map_or_else(Vec::new, |least| least.0),
+            confidence: confidence.unwrap_or(Compare::CONFIDENCE),
+            repeats: self.repeats.unwrap_or(0),
+            until_sure: self.until_sure,
+        })
+    }
+}
+
+/// `95%` or `0.95`.
+///
+/// # Errors
+/// `Request` for what is neither, or not between 50 % and 99.99 %.
+pub fn parse_confidence(text: &str) -> Result<f64> {
+    let share = match text.trim().strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.trim().parse::<f64>(),
+    };
+    let sound = share.ok().filter(|share| (0.5..=0.9999).contains(share));
+    sound.ok_or_else(|| Error::request(format!("`{text}` is no confidence; write it as `95%`, between 50% and 99.99%")))
 }
 
 /// Words to marks, in the order they happen, each once.
@@ -254,7 +295,7 @@ impl ReadyFile {
 }
 
 impl ConfigurationFile {
-    fn resolve(self, name: String) -> Result<Configuration> {
+    fn resolve(self, name: String, base: &Path) -> Result<Configuration> {
         let at = |message: String| Error::request(message).at(format!("configuration: {name}"));
         Ok(Configuration {
             heap: self.heap,
@@ -262,6 +303,8 @@ impl ConfigurationFile {
             jvm: self.jvm,
             jdk: self.jdk.map(|word| word.text().parse().map_err(at)).transpose()?,
             env: pairs(self.env),
+            preload: self.preload.and_then(|library| preload(&library, base)),
+            code: self.code.map(|path| base.join(path)),
             limit: self.limit,
             args: self.args.into_iter().map(Scalar::text).collect(),
             cpus: cpus(self.cpus)?,

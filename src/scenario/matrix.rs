@@ -1,144 +1,311 @@
 //! A matrix of configurations: every combination of its axes, less what is excluded.
 
+use super::file::{Named, Scalar, nearest, pairs};
 use super::{Configuration, Gc, Jdk, Nmt};
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 use serde::Deserialize;
+use std::path::{Path, PathBuf};
 
 /// The axes as written; an empty axis leaves its value to the JVM.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Matrix {
-    gc: Vec<String>,
-    heap: Vec<Bytes>,
+    gc: Vec<Scalar>,
+    heap: Vec<Scalar>,
     /// Releases, folders, or `found`: every JDK of release 17 or newer that is on the machine.
-    jdk: Vec<String>,
-    limit: Vec<Bytes>,
-    nmt: Vec<String>,
-    exclude: Vec<Cell>,
-}
-
-/// Cells to leave out: all that match every value given.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Cell {
-    gc: Option<String>,
-    heap: Option<Bytes>,
-    jdk: Option<String>,
-    limit: Option<Bytes>,
-    nmt: Option<String>,
+    jdk: Vec<Scalar>,
+    limit: Vec<Scalar>,
+    nmt: Vec<Scalar>,
+    jvm: Option<Named<Vec<String>>>,
+    env: Option<Named<Option<Named<Scalar>>>>,
+    preload: Option<Named<String>>,
+    args: Option<Named<Vec<Scalar>>>,
+    code: Option<Named<PathBuf>>,
+    exclude: Vec<Named<Scalar>>,
 }
 
 /// The oldest release `found` stands for: what Loadline itself asks of a machine.
 const RELEASE_FOUND_MIN: u32 = 17;
 /// More configurations than anyone compares.
 const CONFIGURATIONS_MAX: usize = 1000;
+/// Without a library of its own; for comparing with one.
+const NO_PRELOAD: &str = "none";
+
+/// The axes, in the order in which they name a configuration.
+pub(super) const AXES: [&str; 10] = ["gc", "heap", "jdk", "limit", "nmt", "jvm", "env", "preload", "args", "code"];
+
+/// A value of an axis.
+#[derive(Debug, Clone, PartialEq)]
+enum Value {
+    Gc(Gc),
+    Heap(Bytes),
+    Jdk(Jdk),
+    Limit(Bytes),
+    Nmt(Nmt),
+    Jvm(Vec<String>),
+    Env(Vec<(String, String)>),
+    Preload(Option<String>),
+    Args(Vec<String>),
+    Code(PathBuf),
+}
+
+/// An axis: its values with the names they go by.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Axis {
+    word: &'static str,
+    values: Vec<(String, Value)>,
+}
 
 impl Matrix {
     /// Every combination not excluded, the first axis slowest. A name is made of the axes that vary.
-    pub(super) fn expand(&self, found: &[u32]) -> Result<Vec<Configuration>> {
-        let gcs = parsed::<Gc>(&self.gc)?;
-        let jdks = self.jdks(found)?;
-        let nmts = parsed::<Nmt>(&self.nmt)?;
-        let mut cells = vec![(Vec::<String>::new(), Configuration::default())];
-        vary(&mut cells, &gcs, |c, &gc| c.gc = Some(gc), |gc| gc.word().to_owned())?;
-        vary(&mut cells, &self.heap, |c, &heap| c.heap = Some(heap), |heap| heap.java())?;
-        vary(&mut cells, &jdks, |c, jdk| c.jdk = Some(jdk.clone()), jdk_name)?;
-        vary(&mut cells, &self.limit, |c, &limit| c.limit = Some(limit), |limit| format!("limit-{}", limit.java()))?;
-        vary(&mut cells, &nmts, |c, &nmt| c.nmt = nmt, |nmt| format!("nmt-{nmt:?}").to_lowercase())?;
-        let excluded = self.exclude.iter().map(Cell::resolve).collect::<Result<Vec<_>>>()?;
-        let kept = cells.into_iter().filter(|(_, c)| !excluded.iter().any(|cell| cell.matches(c)));
-        Ok(kept.map(named).collect())
-    }
-
-    fn jdks(&self, found: &[u32]) -> Result<Vec<Jdk>> {
-        let mut jdks = Vec::new();
-        for word in &self.jdk {
-            if word != "found" {
-                jdks.push(word.parse().map_err(Error::request)?);
-                continue;
-            }
-            jdks.extend(found.iter().filter(|&&release| release >= RELEASE_FOUND_MIN).map(|&r| Jdk::Release(r)));
-            if jdks.is_empty() {
-                return Err(Error::machine(format!("no JDK of release {RELEASE_FOUND_MIN} or newer was found"))
-                    .hint("install one, or see `loadline doctor`"));
-            }
+    ///
+    /// `base` is the folder relative paths start from.
+    pub(super) fn expand(self, base: &Path, found: &[u32]) -> Result<Vec<Configuration>> {
+        let texts = |scalars: Vec<Scalar>| scalars.into_iter().map(Scalar::text).collect::<Vec<_>>();
+        let mut axes = Vec::new();
+        for (word, scalars) in
+            [("gc", self.gc), ("heap", self.heap), ("jdk", self.jdk), ("limit", self.limit), ("nmt", self.nmt)]
+        {
+            axes.push(axis(word, &texts(scalars), base, found)?);
         }
-        jdks.dedup();
-        Ok(jdks)
+        axes.push(named_axis("jvm", self.jvm, Value::Jvm));
+        axes.push(named_axis("env", self.env, |env| Value::Env(pairs(env))));
+        axes.push(named_axis("preload", self.preload, |library| Value::Preload(preload(&library, base))));
+        axes.push(named_axis("args", self.args, |args| Value::Args(texts(args))));
+        axes.push(named_axis("code", self.code, |path| Value::Code(base.join(path))));
+        axes.retain(|axis| !axis.values.is_empty());
+        let cells = self.exclude.into_iter().map(|cell| cell_of(cell, &axes)).collect::<Result<Vec<_>>>()?;
+        expand(&axes, &Configuration::default(), &cells.into_iter().flatten().collect::<Vec<_>>())
     }
 }
 
-fn parsed<T: std::str::FromStr<Err = String>>(words: &[String]) -> Result<Vec<T>> {
-    words.iter().map(|word| word.parse().map_err(Error::request)).collect()
+fn named_axis<T>(word: &'static str, named: Option<Named<T>>, value: impl Fn(T) -> Value) -> Axis {
+    let values = named.map_or_else(Vec::new, |named| named.0);
+    Axis { word, values: values.into_iter().map(|(name, written)| (name, value(written))).collect() }
 }
 
-fn jdk_name(jdk: &Jdk) -> String {
-    match jdk {
-        Jdk::Release(release) => format!("jdk{release}"),
-        Jdk::Home(home) => home.file_name().unwrap_or(home.as_os_str()).to_string_lossy().into_owned(),
-    }
-}
-
-fn named((parts, configuration): (Vec<String>, Configuration)) -> Configuration {
-    let name = if parts.is_empty() { "default".to_owned() } else { parts.join("-") };
-    Configuration { name, ..configuration }
-}
-
-/// Multiplies the cells by one axis. Only an axis with a choice shows in the names.
-fn vary<T>(
-    cells: &mut Vec<(Vec<String>, Configuration)>,
-    axis: &[T],
-    set: impl Fn(&mut Configuration, &T),
-    name: impl Fn(&T) -> String,
-) -> Result<()> {
-    if axis.is_empty() {
-        return Ok(());
-    }
-    if cells.len() * axis.len() > CONFIGURATIONS_MAX {
-        return Err(Error::request(format!("the matrix has more than {CONFIGURATIONS_MAX} configurations")));
-    }
-    let old = std::mem::take(cells);
-    for (parts, configuration) in old {
-        for value in axis {
-            let (mut parts, mut configuration) = (parts.clone(), configuration.clone());
-            set(&mut configuration, value);
-            if axis.len() > 1 {
-                parts.push(name(value));
-            }
-            cells.push((parts, configuration));
+/// An axis whose values are their own names.
+///
+/// `word` may be any of [`AXES`], or `env.NAME`; `found` are the JDK releases on the machine.
+pub(super) fn axis(word: &str, texts: &[String], base: &Path, found: &[u32]) -> Result<Axis> {
+    let unknown = || {
+        let hint = nearest(word, AXES.into_iter()).map_or(AXES.join(", "), |near| format!("did you mean `{near}`?"));
+        Error::request(format!("`{word}` is nothing that can vary")).hint(hint)
+    };
+    let variable = word.strip_prefix("env.").filter(|name| !name.is_empty());
+    let known = AXES.into_iter().find(|axis| *axis == word && word != "env").or(variable.map(|_| "env"));
+    let known = known.ok_or_else(unknown)?;
+    let mut values: Vec<(String, Value)> = Vec::new();
+    for text in texts {
+        if known == "jdk" && text == "found" {
+            let releases = releases(found)?;
+            values.extend(releases.map(|release| (format!("jdk{release}"), Value::Jdk(Jdk::Release(release)))));
+        } else {
+            values.push(value(known, variable, text, base)?);
         }
     }
-    Ok(())
+    values.dedup();
+    Ok(Axis { word: known, values })
 }
 
-/// An excluded cell with its words read.
-struct Excluded {
-    gc: Option<Gc>,
-    heap: Option<Bytes>,
-    jdk: Option<Jdk>,
-    limit: Option<Bytes>,
-    nmt: Option<Nmt>,
+fn releases(found: &[u32]) -> Result<impl Iterator<Item = u32> + '_> {
+    let new = found.iter().copied().filter(|&release| release >= RELEASE_FOUND_MIN);
+    if new.clone().next().is_none() {
+        return Err(Error::machine(format!("no JDK of release {RELEASE_FOUND_MIN} or newer was found"))
+            .hint("install one, or see `loadline doctor`"));
+    }
+    Ok(new)
 }
 
-impl Cell {
-    fn resolve(&self) -> Result<Excluded> {
-        Ok(Excluded {
-            gc: self.gc.as_deref().map(str::parse).transpose().map_err(Error::request)?,
-            heap: self.heap,
-            jdk: self.jdk.as_deref().map(str::parse).transpose().map_err(Error::request)?,
-            limit: self.limit,
-            nmt: self.nmt.as_deref().map(str::parse).transpose().map_err(Error::request)?,
-        })
+/// A value written as one word, and its name.
+fn value(axis: &str, variable: Option<&str>, text: &str, base: &Path) -> Result<(String, Value)> {
+    let read = |why: String| Error::request(why);
+    let last = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let own = text.replace('/', "_");
+    Ok(match axis {
+        "gc" => text.parse().map(|gc: Gc| (gc.word().to_owned(), Value::Gc(gc))).map_err(read)?,
+        "heap" => size(text).map(|heap| (heap.java(), Value::Heap(heap)))?,
+        "limit" => size(text).map(|limit| (format!("limit-{}", limit.java()), Value::Limit(limit)))?,
+        "jdk" => match text.parse().map_err(read)? {
+            Jdk::Release(release) => (format!("jdk{release}"), Value::Jdk(Jdk::Release(release))),
+            Jdk::Home(home) => (last(&home), Value::Jdk(Jdk::Home(home))),
+        },
+        "nmt" => text.parse().map(|nmt| (format!("nmt-{text}"), Value::Nmt(nmt))).map_err(read)?,
+        "jvm" => (own, Value::Jvm(text.split_whitespace().map(str::to_owned).collect())),
+        "args" => (own, Value::Args(text.split_whitespace().map(str::to_owned).collect())),
+        "preload" => (last(Path::new(text)), Value::Preload(preload(text, base))),
+        "code" => (own, Value::Code(base.join(text))),
+        _ => {
+            let variable = variable.unwrap_or_default();
+            (format!("{variable}={own}"), Value::Env(vec![(variable.to_owned(), text.to_owned())]))
+        }
+    })
+}
+
+fn size(text: &str) -> Result<Bytes> {
+    text.parse().map_err(|cause: crate::units::ParseError| Error::request(cause.to_string()))
+}
+
+/// A library by its path, or by its bare name, which the loader looks for; `none` preloads nothing.
+pub(super) fn preload(library: &str, base: &Path) -> Option<String> {
+    match library {
+        NO_PRELOAD => None,
+        path if path.contains('/') => Some(base.join(path).to_string_lossy().into_owned()),
+        name => Some(name.to_owned()),
     }
 }
 
-impl Excluded {
-    fn matches(&self, c: &Configuration) -> bool {
-        (self.gc.is_none() || self.gc == c.gc)
-            && (self.heap.is_none() || self.heap == c.heap)
-            && (self.jdk.is_none() || self.jdk == c.jdk)
-            && (self.limit.is_none() || self.limit == c.limit)
-            && self.nmt.is_none_or(|nmt| nmt == c.nmt)
+impl Value {
+    fn set(&self, configuration: &mut Configuration) {
+        match self.clone() {
+            Self::Gc(gc) => configuration.gc = Some(gc),
+            Self::Heap(heap) => configuration.heap = Some(heap),
+            Self::Jdk(jdk) => configuration.jdk = Some(jdk),
+            Self::Limit(limit) => configuration.limit = Some(limit),
+            Self::Nmt(nmt) => configuration.nmt = nmt,
+            Self::Jvm(options) => configuration.jvm.extend(options),
+            Self::Env(env) => configuration.env.extend(env),
+            Self::Preload(library) => configuration.preload = library,
+            Self::Args(args) => configuration.args.extend(args),
+            Self::Code(path) => configuration.code = Some(path),
+        }
+    }
+}
+
+/// What is left out: for some axes the value, by its place on the axis.
+type Cell = Vec<(usize, usize)>;
+
+/// Finds the values that a cell names: by their name, or as they may be written. `None` where it names a JDK that
+/// `found` did not find.
+fn cell_of(cell: Named<Scalar>, axes: &[Axis]) -> Result<Option<Cell>> {
+    let mut places = Vec::new();
+    for (word, written) in cell.0 {
+        let text = written.text();
+        let unknown = |what: String, valid: Vec<&str>| {
+            let near = nearest(if what.is_empty() { &word } else { &text }, valid.iter().copied());
+            let hint = near.map_or_else(|| valid.join(", "), |near| format!("did you mean `{near}`?"));
+            let what = if what.is_empty() { format!("`{word}` is no axis of this matrix") } else { what };
+            Error::request(format!("`exclude`: {what}")).hint(hint)
+        };
+        let at = axes.iter().position(|axis| axis.word == word);
+        let at = at.ok_or_else(|| unknown(String::new(), axes.iter().map(|axis| axis.word).collect()))?;
+        let axis = &axes[at];
+        let same = value(axis.word, None, &text, Path::new("")).ok().map(|(_, value)| value);
+        let found = axis.values.iter().position(|(name, value)| *name == text || same.as_ref() == Some(value));
+        let names = || axis.values.iter().map(|(name, _)| name.as_str()).collect();
+        match found {
+            Some(found) => places.push((at, found)),
+            None if matches!(same, Some(Value::Jdk(_))) => return Ok(None),
+            None => return Err(unknown(format!("`{word}` never is `{text}`"), names())),
+        }
+    }
+    Ok(Some(places))
+}
+
+/// Every combination of values on top of a configuration.
+pub(super) fn expand(axes: &[Axis], base: &Configuration, excluded: &[Cell]) -> Result<Vec<Configuration>> {
+    let count = axes.iter().map(|axis| axis.values.len()).fold(1usize, usize::saturating_mul);
+    if count > CONFIGURATIONS_MAX {
+        return Err(Error::request(format!("the matrix has {count} configurations; at most {CONFIGURATIONS_MAX}"))
+            .hint("drop an axis, or values of one"));
+    }
+    let mut configurations = Vec::with_capacity(count);
+    for index in 0..count {
+        let places = places(axes, index);
+        if excluded.iter().any(|cell| cell.iter().all(|(axis, value)| places[*axis] == *value)) {
+            continue;
+        }
+        let mut configuration = base.clone();
+        let mut parts = Vec::new();
+        for (axis, place) in axes.iter().zip(&places) {
+            let (name, value) = &axis.values[*place];
+            value.set(&mut configuration);
+            // Only an axis with a choice shows in the names.
+            parts.extend((axis.values.len() > 1).then_some(name.as_str()));
+        }
+        configuration.name = if parts.is_empty() { "default".to_owned() } else { parts.join("-") };
+        configurations.push(configuration);
+    }
+    Ok(configurations)
+}
+
+/// The value on each axis of the combination with this index, the first axis slowest.
+fn places(axes: &[Axis], index: usize) -> Vec<usize> {
+    let mut rest = index;
+    let mut places = vec![0; axes.len()];
+    for (place, axis) in places.iter_mut().zip(axes).rev() {
+        *place = rest % axis.values.len();
+        rest /= axis.values.len();
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::error::Result;
+    use crate::scenario::{Scenario, parse};
+    use std::path::Path;
+
+    fn parsed(matrix: &str) -> Result<Scenario> {
+        let text = format!(
+            "name: x\nsubject: {{command: [java, -jar, '{{code}}', '{{port}}'], port: 80}}\nmatrix: {matrix}\n\
+             load: [{{steady: {{closed: {{connections: 1, requests: 1}}, get: /}}}}]\n"
+        );
+        let text = if matrix.contains("code") { text } else { text.replace(", '{code}'", "") };
+        parse(&text, Path::new("/base"), &[11, 17, 25])
+    }
+
+    fn names(matrix: &str) -> Vec<String> {
+        parsed(matrix).unwrap().configurations.into_iter().map(|configuration| configuration.name).collect()
+    }
+
+    #[test]
+    fn every_axis_varies_what_it_names() {
+        let scenario = parsed(
+            "{jvm: {plain: [], c1: ['-XX:TieredStopAtLevel=1']}, env: {usual: {}, one: {MALLOC_ARENA_MAX: 1}}, \
+              preload: {glibc: none, je: lib/libjemalloc.so.2}, args: {few: [1], many: [9]}, code: {old: a.jar, new: b.jar}}",
+        )
+        .unwrap();
+        assert_eq!(scenario.configurations.len(), 32);
+        let last = scenario.configurations.last().unwrap();
+        assert_eq!(last.name, "c1-one-je-many-new");
+        assert_eq!(last.jvm, ["-XX:TieredStopAtLevel=1"]);
+        assert_eq!(last.env, [("MALLOC_ARENA_MAX".to_owned(), "1".to_owned())]);
+        assert_eq!(last.preload.as_deref(), Some("/base/lib/libjemalloc.so.2"));
+        assert_eq!(
+            (last.args.as_slice(), last.code.as_deref()),
+            (&["9".to_owned()][..], Some(Path::new("/base/b.jar")))
+        );
+        let first = &scenario.configurations[0];
+        assert_eq!((first.name.as_str(), first.preload.as_deref()), ("plain-usual-glibc-few-old", None));
+    }
+
+    #[test]
+    fn excluded_cells_match_by_name_or_value() {
+        let all = "gc: [serial, g1], heap: [6m, 12m], jdk: [17, 25]";
+        assert_eq!(names(&format!("{{{all}}}")).len(), 8);
+        assert_eq!(
+            names(&format!("{{{all}, exclude: [{{gc: G1GC, heap: 12MiB}}, {{jdk: jdk25, gc: serial}}]}}")).len(),
+            4
+        );
+        // `found` did not find it, so there is nothing to leave out.
+        assert_eq!(names("{gc: [serial, g1], jdk: [found], exclude: [{jdk: 21}]}").len(), 4);
+        assert_eq!(names("{gc: [serial], heap: [6m]}"), ["default"]);
+    }
+
+    #[test]
+    fn a_slip_in_a_matrix_names_the_nearest() {
+        let check = |matrix: &str, what: &str, hint: &str| {
+            let error = parsed(matrix).map(|_| ()).unwrap_err();
+            assert!(error.what.contains(what), "{error}");
+            assert!(error.hint.as_deref().is_some_and(|said| said.contains(hint)), "{error}");
+        };
+        check("{gc: [serial], exclude: [{heap: 6m}]}", "`heap` is no axis", "gc");
+        check("{env: {one: {A: 1}, two: {}}, exclude: [{env: oen}]}", "`env` never is `oen`", "did you mean `one`?");
+        check("{code: {a: a.jar}, args: {x: [1]}, exclude: [{arg: x}]}", "`arg` is no axis", "did you mean `args`?");
+        let many = (1..40).map(|n| format!("{n}m")).collect::<Vec<_>>().join(", ");
+        check(&format!("{{heap: [{many}], limit: [{many}]}}"), "1521 configurations", "drop an axis");
+        assert_eq!(names("{heap: [6m, 6144k]}"), ["default"]);
     }
 }

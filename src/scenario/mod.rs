@@ -19,7 +19,7 @@ pub use budget::{Budget, Limit};
 pub use compare::{Amount, Compare};
 pub use condition::{Bound, Condition, Figure, Measured, Relation, Statistic, Time};
 pub use configuration::{Configuration, Cpus, Gc, Jdk, Nmt};
-pub use file::{parse, parse_marks};
+pub use file::{parse, parse_confidence, parse_marks};
 pub use load_file::parse_load;
 pub use phase::{Driver, Pace, Phase, PhaseKind, Protocol, Work};
 pub use request::{Body, Checks, ExpectStatus, Method, Request};

@@ -29,6 +29,8 @@ impl Scenario {
         if self.configurations.is_empty() {
             return Err(Error::request("no configuration is left to run"));
         }
+        self.validate_code()?;
+        self.compare.validate(&self.configurations)?;
         if self.last_work().is_none() {
             return Err(Error::request("the load has no phase that works")
                 .hint("add one such as `- steady: {closed: {connections: 25, requests: 50000}, get: /}`"));
@@ -40,6 +42,48 @@ impl Scenario {
             Some(_) => Err(Error::request("mark `rested` needs an idle phase after the last work")),
             None => Ok(()),
         }
+    }
+}
+
+impl Scenario {
+    /// What `{code}` stands for must be said wherever it stands, and must stand wherever it is said.
+    fn validate_code(&self) -> Result<()> {
+        let words = self.subject.command.iter().chain(self.subject.env.iter().map(|(_, value)| value));
+        let stands = words.clone().any(|word| word.contains("{code}"));
+        for configuration in &self.configurations {
+            let at = |error: Error| Err(error.at(format!("configuration: {}", configuration.name)));
+            match (stands, &configuration.code) {
+                (true, None) => {
+                    return at(Error::request("the command has `{code}`, and nothing says what it stands for")
+                        .hint("give the configuration a `code`, a jar or a folder"));
+                }
+                (false, Some(_)) => {
+                    return at(Error::request("`code` has no effect: the command has no `{code}`")
+                        .hint("put it where the jar stands: `[java, -jar, \"{code}\"]`"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Compare {
+    fn validate(&self, configurations: &[Configuration]) -> Result<()> {
+        let names = || configurations.iter().map(|configuration| configuration.name.as_str());
+        if let Some(baseline) = self.baseline.as_deref().filter(|baseline| names().all(|name| name != *baseline)) {
+            let hint = match super::file::nearest(baseline, names()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the scenario has {}", names().collect::<Vec<_>>().join(", ")),
+            };
+            return Err(Error::request(format!("no configuration is named `{baseline}`"))
+                .at("compare: baseline")
+                .hint(hint));
+        }
+        if let Some(blocks) = self.until_sure {
+            within("until_sure", u64::from(blocks), 5, 1000)?;
+        }
+        within("repeats", u64::from(self.repeats), 0, 1000)
     }
 }
 

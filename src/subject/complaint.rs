@@ -57,6 +57,8 @@ const SIGNS: &[(&str, ComplaintKind)] = &[
     ("Address already in use", ComplaintKind::PortTaken),
     ("java.net.BindException", ComplaintKind::PortTaken),
     ("Ignoring option ", ComplaintKind::OptionIgnored),
+    // The loader of glibc, about LD_PRELOAD.
+    ("cannot be preloaded", ComplaintKind::OptionIgnored),
     ("support was removed in ", ComplaintKind::OptionIgnored),
     ("was deprecated in version", ComplaintKind::OptionDeprecated),
     ("is deprecated and will likely be removed", ComplaintKind::OptionDeprecated),

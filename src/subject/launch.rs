@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The placeholders a command may hold.
-const PLACEHOLDERS: [&str; 4] = ["jvm", "port", "jdk", "args"];
+const PLACEHOLDERS: [&str; 5] = ["jvm", "port", "jdk", "args", "code"];
 /// Read by the `java` launcher of JDK 9 and later.
 const JDK_OPTIONS: &str = "JDK_JAVA_OPTIONS";
 /// Read by every JVM, also an embedded one; the only way into JDK 8.
@@ -80,10 +80,14 @@ impl Launch {
             port: place.port,
             java: place.jdk.map_or_else(|| "java".to_owned(), |jdk| jdk.java.display().to_string()),
             args: &configuration.args,
+            code: configuration.code.as_deref(),
         };
         let mut env = Environment::default();
         for (name, value) in subject.env.iter().chain(&configuration.env) {
             env.set(name, values.expand_in(value, str::to_owned));
+        }
+        if let Some(library) = &configuration.preload {
+            env.set("LD_PRELOAD", library.clone());
         }
         if let Some(jdk) = place.jdk {
             env.set("JAVA_HOME", jdk.home.display().to_string());
@@ -131,6 +135,7 @@ struct Values<'a> {
     port: u16,
     java: String,
     args: &'a [String],
+    code: Option<&'a Path>,
 }
 
 impl Values<'_> {
@@ -140,6 +145,7 @@ impl Values<'_> {
             match word.as_str() {
                 "{jvm}" => argv.extend_from_slice(self.options),
                 "{args}" => argv.extend_from_slice(self.args),
+                "{code}" => argv.extend(self.code.map(|path| path.display().to_string())),
                 // Inside a word, as in `sh -c "java {jvm} …"`, somebody will split it again.
                 _ => argv.push(self.expand_in(word, shell_word)),
             }
@@ -163,6 +169,7 @@ impl Values<'_> {
                 Some("jdk") => Some(self.java.clone()),
                 Some("jvm") => Some(join(self.options)),
                 Some("args") => Some(join(self.args)),
+                Some("code") => self.code.map(|path| quote(&path.display().to_string())),
                 _ => None,
             };
             let taken = match &value {
