@@ -18,6 +18,8 @@ pub mod record;
 
 pub mod archive;
 
+pub mod comparison;
+
 pub mod report;
 
 pub mod trial;

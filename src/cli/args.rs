@@ -1,5 +1,6 @@
 //! What was typed. Validates words and does nothing else; `options` gives them their meaning.
 
+use super::args_compare::{Compare, Comparing, Exports, Judging, View};
 use super::args_load::{Load, LoadOptions};
 use crate::scenario::{Cpus, Gc, Jdk, Nmt, Ready};
 use crate::units::{Bytes, Span};
@@ -19,6 +20,7 @@ Examples:
   loadline demo
   loadline weigh --url http://127.0.0.1:8080/hello -- java -jar app.jar
   loadline weigh --url 'http://127.0.0.1:{port}/' --heap 64m --gc serial -- java -jar app.jar '{port}'
+  loadline compare --vary gc=serial,g1 --url http://127.0.0.1:8080/ -- java -jar app.jar
   loadline load http://127.0.0.1:8080/hello --rate 500 --require 'p99<50ms'
   loadline account 4711";
 
@@ -28,6 +30,8 @@ pub(super) enum Verb {
     Weigh(Box<Weigh>),
     /// Do everything a scenario file asks
     Run(Box<Run>),
+    /// Compare configurations side by side, with verdicts
+    Compare(Box<Compare>),
     /// Load a server that already runs, without weighing it
     Load(Box<Load>),
     /// Weigh a built-in small server in a 6 MB heap, with G1 and with Serial
@@ -35,7 +39,7 @@ pub(super) enum Verb {
     /// Say who holds the resident memory of a running JVM, now
     Account(Account),
     /// Print the summary of an archive again; needs no JVM
-    Report(Report),
+    Report(Box<Report>),
     /// Say what this machine lets Loadline measure, and how to get the rest
     Doctor,
 }
@@ -102,15 +106,32 @@ pub(super) enum By {
 /// `loadline report`
 #[derive(Debug, Parser)]
 pub(super) struct Report {
-    /// The folder that `weigh` or `run` named in its last line
+    /// The folder that a run named in its last line
     #[arg(value_name = "ARCHIVE")]
     pub(super) archive: PathBuf,
     /// Print the result document instead of the summary
     #[arg(long)]
     pub(super) json: bool,
+    /// Draw each picture into this folder, as SVG and PNG
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    pub(super) plot: Option<PathBuf>,
+    /// Write data and a script for gnuplot into this folder
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    pub(super) gnuplot: Option<PathBuf>,
+    /// Write the single requests of each trial into this folder, in the columns of `ab -g`
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    pub(super) ab: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) view: View,
+    #[command(flatten)]
+    pub(super) exports: Exports,
+    #[command(flatten)]
+    pub(super) comparing: Comparing,
+    #[command(flatten)]
+    pub(super) judging: Judging,
 }
 
-/// Everything that changes what is run; the same words mean the same wherever they appear.
+/// Everything that changes what is run and how it is judged; the same words mean the same wherever they appear.
 #[derive(Debug, Parser)]
 pub(super) struct Options {
     /// Where the load goes; readiness is asked there too unless `--ready` says otherwise
@@ -123,10 +144,12 @@ pub(super) struct Options {
     #[command(flatten)]
     pub(super) trial: TrialOptions,
     #[command(flatten)]
+    pub(super) judging: Judging,
+    #[command(flatten)]
     pub(super) output: Output,
 }
 
-#[derive(Debug, Parser)]
+#[derive(Debug, PartialEq, Parser)]
 #[command(next_help_heading = "Subject")]
 pub(super) struct SubjectOptions {
     /// Minimum and maximum heap (-Xms and -Xmx)
@@ -167,7 +190,7 @@ pub(super) struct SubjectOptions {
     pub(super) end_within: Option<Span>,
 }
 
-#[derive(Debug, Parser)]
+#[derive(Debug, PartialEq, Parser)]
 #[command(next_help_heading = "Trial")]
 pub(super) struct TrialOptions {
     /// When to weigh: start,warm,loaded,rested,collected,trimmed [default: all but trimmed]
@@ -196,6 +219,10 @@ pub(super) struct Output {
     /// No progress on stderr
     #[arg(long, short)]
     pub(super) quiet: bool,
+    #[command(flatten)]
+    pub(super) view: View,
+    #[command(flatten)]
+    pub(super) exports: Exports,
 }
 
 fn pid(text: &str) -> Result<u32, String> {

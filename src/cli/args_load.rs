@@ -29,7 +29,7 @@ Examples:
   loadline load http://127.0.0.1:8080/ --plan spike.yaml --hlog spike.hlog --csv spike.csv";
 
 /// What a load is; the same words mean the same wherever they appear. They change what a file says.
-#[derive(Debug, Parser)]
+#[derive(Debug, PartialEq, Parser)]
 #[command(next_help_heading = "Load")]
 pub(super) struct LoadOptions {
     /// Connections kept busy [default: 25]

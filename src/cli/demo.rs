@@ -1,7 +1,9 @@
 //! `loadline demo`: the main job on a built-in small server, in about a minute.
 
 use super::args::Demo;
+use super::args_compare::Judging;
 use super::exit::Code;
+use super::judgement::Judgement;
 use super::session::{Interrupt, Session};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -26,7 +28,8 @@ pub(super) fn demo(verb: Demo, typed: String, clock: Clock, interrupt: Interrupt
     let quiet = verb.output.quiet || verb.output.json;
     let folder = Folder::create()?;
     let session = Session::new(verb.output, typed, clock, interrupt);
-    let code = session.run(&scenario(&folder.0, &session.releases())?)?;
+    let scenario = scenario(&folder.0, &session.releases())?;
+    let code = session.run(&scenario, &Judgement::of(&scenario, None, &Judging::default())?)?;
     if !quiet {
         Progress::new(false).step(NEXT.trim_end());
     }

@@ -2,10 +2,15 @@
 
 mod account;
 mod args;
+mod args_compare;
 mod args_load;
+mod compare;
 mod demo;
 mod doctor;
 mod exit;
+mod exports;
+mod joined;
+mod judgement;
 mod load;
 mod options;
 mod options_load;
@@ -77,6 +82,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
     match args.verb {
         Verb::Weigh(verb) => weigh::weigh(*verb, typed, clock, Interrupt::listen()?),
         Verb::Run(verb) => run::run(*verb, typed, clock, Interrupt::listen()?),
+        Verb::Compare(verb) => compare::compare(*verb, typed, clock, Interrupt::listen()?),
         Verb::Load(verb) => load::load(&verb, typed, clock, &Interrupt::listen()?),
         Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
         Verb::Account(verb) => account::account(&verb, typed, clock, &Interrupt::listen()?),

@@ -106,12 +106,11 @@ fn name_configuration(configuration: &mut Configuration) {
     }
 }
 
-/// Changes a scenario by what was typed, and checks the result.
+/// Changes a scenario by what was typed. The session checks the result.
 pub(super) fn change(scenario: &mut Scenario, options: &Options) -> Result<()> {
     change_subject(scenario, &options.subject)?;
     change_load(scenario, options)?;
-    change_trial(scenario, &options.trial)?;
-    scenario.validate()
+    change_trial(scenario, &options.trial)
 }
 
 fn change_subject(scenario: &mut Scenario, typed: &SubjectOptions) -> Result<()> {
@@ -179,7 +178,8 @@ mod tests {
 
     fn weigh(words: &str) -> Result<Scenario> {
         let Verb::Weigh(weigh) = Args::try_parse_from(words.split(' ')).unwrap().verb else { panic!("not weigh") };
-        scenario_of(&weigh.command, &weigh.options)
+        let scenario = scenario_of(&weigh.command, &weigh.options)?;
+        scenario.validate().map(|()| scenario)
     }
 
     #[test]

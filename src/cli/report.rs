@@ -2,20 +2,71 @@
 
 use super::args::Report;
 use super::exit::Code;
-use crate::archive;
+use super::exports::{Folder, Shown};
+use super::judgement::Judgement;
+use crate::archive::{self, Archive};
 use crate::error::{Error, Result};
-use crate::report::{Progress, document, print, render, summarize};
+use crate::record::Document;
+use crate::report::{self, Depth, Progress, document, print, render, summarize};
+use std::path::Path;
 
 pub(super) fn report(verb: &Report) -> Result<Code> {
+    verb.exports.check(verb.json)?;
     let archive = archive::read(&verb.archive)?;
+    let judgement = Judgement::of(&archive.scenario, Some(&verb.comparing), &verb.judging)?;
+    let result = judgement.document(&archive.conditions, &archive.trials);
+    show(verb, &archive, &result)?;
+    judgement.code(&result)
+}
+
+fn show(verb: &Report, archive: &Archive, result: &Document) -> Result<()> {
+    let mut progress = Progress::new(false);
+    let depth = Depth { each: verb.view.each, details: verb.view.details };
     let text = match verb.json {
-        true => document(&archive.conditions, &archive.trials),
-        false => render(&summarize(&archive.conditions, &archive.trials, &archive.missing)),
+        true => Some(document(result)),
+        false if verb.exports.on_stdout() => None,
+        false => Some(render(&summarize(result, &archive.missing, depth))),
     };
-    print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
-    if verb.json {
-        let mut talk = Progress::new(false);
-        archive.missing.iter().for_each(|what| talk.warn(&format!("warning: {what}")));
+    if let Some(text) = text {
+        print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
     }
-    Ok(Code::Yes)
+    if verb.json || verb.exports.on_stdout() {
+        archive.missing.iter().for_each(|what| progress.warn(&format!("warning: {what}")));
+    }
+    let shown = Shown { document: result, folders: &[Folder::only(&verb.archive)], missing: &archive.missing };
+    verb.exports.write(&shown, &mut progress)?;
+    pictures(verb, &shown, &mut progress)
+}
+
+/// What goes into folders: pictures, data for gnuplot, single requests.
+fn pictures(verb: &Report, shown: &Shown<'_>, progress: &mut Progress) -> Result<()> {
+    if let Some(folder) = &verb.plot {
+        create(folder)?;
+        for plot in report::plots(shown.document, &shown.evidence()) {
+            put(&folder.join(format!("{}.svg", plot.name)), plot.svg.as_bytes())?;
+            put(&folder.join(format!("{}.png", plot.name)), &report::png(&plot.svg)?)?;
+        }
+        progress.step(&format!("pictures: {}", folder.display()));
+    }
+    if let Some(folder) = &verb.gnuplot {
+        create(folder)?;
+        for (name, text) in report::export::gnuplot(shown.document, &shown.evidence()) {
+            put(&folder.join(name), text.as_bytes())?;
+        }
+        progress.step(&format!("gnuplot: {}", folder.display()));
+    }
+    if let Some(folder) = &verb.ab {
+        create(folder)?;
+        archive::write_ab(&verb.archive, &shown.document.trials, folder)?;
+        progress.step(&format!("requests: {}", folder.display()));
+    }
+    Ok(())
+}
+
+fn create(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|cause| Error::io("create", folder, &cause))
+}
+
+fn put(path: &Path, bytes: &[u8]) -> Result<()> {
+    std::fs::write(path, bytes).map_err(|cause| Error::io("write", path, &cause))
 }

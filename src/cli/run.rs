@@ -2,6 +2,7 @@
 
 use super::args::Run;
 use super::exit::Code;
+use super::judgement::Judgement;
 use super::options::change;
 use super::session::{Interrupt, Session};
 use crate::clock::Clock;
@@ -14,10 +15,11 @@ pub(super) fn run(verb: Run, typed: String, clock: Clock, interrupt: Interrupt) 
     let mut scenario = load(&verb.scenario, &session.releases())?;
     select(&mut scenario, &verb.only)?;
     change(&mut scenario, &verb.options)?;
-    session.run(&scenario)
+    let judgement = Judgement::of(&scenario, None, &verb.options.judging)?;
+    session.run(&scenario, &judgement)
 }
 
-fn load(file: &Path, releases: &[u32]) -> Result<Scenario> {
+pub(super) fn load(file: &Path, releases: &[u32]) -> Result<Scenario> {
     let text = std::fs::read_to_string(file).map_err(|cause| {
         Error::request(format!("cannot read the scenario {}: {}", file.display(), crate::error::plain(&cause)))
     })?;
@@ -26,7 +28,7 @@ fn load(file: &Path, releases: &[u32]) -> Result<Scenario> {
 }
 
 /// Keeps the configurations named; all where none is.
-fn select(scenario: &mut Scenario, only: &[String]) -> Result<()> {
+pub(super) fn select(scenario: &mut Scenario, only: &[String]) -> Result<()> {
     let names: Vec<_> = scenario.configurations.iter().map(|configuration| configuration.name.clone()).collect();
     if let Some(unknown) = only.iter().find(|name| !names.contains(name)) {
         return Err(Error::request(format!("no configuration is named `{unknown}`"))

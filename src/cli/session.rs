@@ -3,12 +3,15 @@
 
 use super::args::Output;
 use super::exit::Code;
+use super::exports::{Folder, Shown};
+use super::judgement::Judgement;
 use super::store::Store;
 use crate::clock::Clock;
+use crate::comparison;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::machine;
-use crate::record::{Conditions, Machine, Trial};
-use crate::report::{self, Progress};
+use crate::record::{Conditions, Document, Machine, Trial};
+use crate::report::{self, Depth, Progress};
 use crate::scenario::{Configuration, Scenario};
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
@@ -74,14 +77,17 @@ impl Session {
     ///
     /// # Errors
     /// What stopped the run, or the first trial that failed; what was measured is printed and kept before.
-    pub(super) fn run(&self, scenario: &Scenario) -> Result<Code> {
+    pub(super) fn run(&self, scenario: &Scenario, judgement: &Judgement) -> Result<Code> {
+        scenario.validate()?;
+        self.output.exports.check(self.output.json)?;
         let mut progress = Progress::new(self.output.quiet);
         let machine = machine_now(self.clock);
         let conditions = self.conditions(scenario, machine);
         let mut store = Store::create(&self.folder(scenario), &conditions, scenario)?;
         let spawner = Spawner::new(self.clock);
         let mut trials = Vec::new();
-        let done = self.all(scenario, &conditions.machine, &spawner, &mut store, &mut progress, &mut trials);
+        let asked = Asked { scenario, judgement, machine: &conditions.machine, spawner: &spawner };
+        let done = self.all(&asked, &mut store, &mut progress, &mut trials);
         let interrupted = matches!(&done, Err(error) if error.kind == ErrorKind::Interrupted);
         if let Err(error) = &done
             && error.kind == ErrorKind::Request
@@ -91,36 +97,44 @@ impl Session {
             store.discard();
             return done.map(|()| Code::Yes);
         }
-        let folder = store.folder().display().to_string();
+        let folder = store.folder().to_owned();
         let kept = store.close(interrupted);
-        self.print(&conditions, &trials)?;
-        progress.step(&format!("archive: {folder}"));
+        let result = judgement.document(&conditions, &trials);
+        self.show(&result, &folder, &mut progress)?;
+        progress.step(&format!("archive: {}", folder.display()));
         done?;
-        kept.map(|()| Code::Yes)
+        kept?;
+        judgement.code(&result)
     }
 
-    /// Builds the subject and runs all trials. One that fails does not keep the others from running.
+    /// Builds the subject and runs all blocks. A trial that fails does not keep the others from running.
     fn all(
         &self,
-        scenario: &Scenario,
-        machine: &Machine,
-        spawner: &Spawner,
+        asked: &Asked<'_>,
         store: &mut Store,
         progress: &mut Progress,
         trials: &mut Vec<Trial>,
     ) -> Result<()> {
+        let scenario = asked.scenario;
         if let Some(build) = &scenario.subject.build {
             progress.step(&format!("build: {build}"));
             let interrupted = || self.interrupt.seen();
-            spawner.build(build, scenario.subject.dir.as_deref(), &interrupted)?;
+            asked.spawner.build(build, scenario.subject.dir.as_deref(), &interrupted)?;
         }
-        let total = scenario.configurations.len() * scenario.trials as usize;
         let mut failed: Vec<Error> = Vec::new();
-        for block in 0..scenario.trials {
-            for configuration in &scenario.configurations {
+        let mut next = Some(Next::Planned);
+        let mut block = 0;
+        while let Some(turn) = next {
+            let order = match scenario.configurations.len() > 1 && asked.judgement.compare().blocks(scenario.trials) > 1
+            {
+                true => comparison::order(scenario.seed, block, scenario.configurations.len()),
+                false => (0..scenario.configurations.len()).collect(),
+            };
+            for at in order {
+                let configuration = &scenario.configurations[at];
                 let index = trials.len() as u32;
-                progress.step(&format!("{} ({} of {total})", configuration.name, index + 1));
-                let place = Place { scenario, configuration, machine, spawner, block, index };
+                progress.step(&format!("{} ({})", configuration.name, turn.place(block, scenario, index)));
+                let place = Place { asked, configuration, block, index, repeats: turn.repeats() };
                 let conducted = self.one(&place, store, progress);
                 trials.push(conducted.trial);
                 match conducted.error {
@@ -129,21 +143,24 @@ impl Session {
                     None => {}
                 }
             }
+            block += 1;
+            next = next_block(asked, block, trials, failed.is_empty(), progress);
         }
-        summed_up(failed, total, progress)
+        summed_up(failed, trials.len(), progress)
     }
 
     fn one(&self, place: &Place<'_>, store: &mut Store, progress: &mut Progress) -> trial::Conducted {
         let (log, folder) = store.begin(place.index, &place.configuration.name);
         let setup = Setup {
-            scenario: place.scenario,
+            scenario: place.asked.scenario,
             configuration: place.configuration,
             block: place.block,
+            repeats: place.repeats,
             index: place.index,
             clock: self.clock,
-            spawner: place.spawner,
+            spawner: place.asked.spawner,
             jdks: &self.jdks,
-            machine: place.machine,
+            machine: place.asked.machine,
             log,
             folder,
             interrupt: &self.interrupt.0,
@@ -181,13 +198,18 @@ impl Session {
     }
 
     /// Prints what was measured; nothing where nothing was weighed and no document was asked for.
-    fn print(&self, conditions: &Conditions, trials: &[Trial]) -> Result<()> {
-        let text = match self.output.json {
-            true => report::document(conditions, trials),
-            false if weighed(trials) => report::render(&report::summarize(conditions, trials, &[])),
-            false => return Ok(()),
+    fn show(&self, result: &Document, folder: &Path, progress: &mut Progress) -> Result<()> {
+        let Output { json, view, exports, .. } = &self.output;
+        let depth = Depth { each: view.each, details: view.details };
+        let text = match json {
+            true => Some(report::document(result)),
+            false if exports.on_stdout() || !weighed(&result.trials) => None,
+            false => Some(report::render(&report::summarize(result, &[], depth))),
         };
-        report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))
+        if let Some(text) = text {
+            report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+        }
+        exports.write(&Shown { document: result, folders: &[Folder::only(folder)], missing: &[] }, progress)
     }
 }
 
@@ -200,14 +222,72 @@ pub(super) fn utc(clock: Clock, format: &str) -> String {
     now.strftime(format).to_string()
 }
 
-/// Which trial of which run.
-struct Place<'a> {
+/// What a run is asked to do, and with what.
+struct Asked<'a> {
     scenario: &'a Scenario,
-    configuration: &'a Configuration,
+    judgement: &'a Judgement,
     machine: &'a Machine,
     spawner: &'a Spawner,
+}
+
+/// Which trial of which run.
+struct Place<'a> {
+    asked: &'a Asked<'a>,
+    configuration: &'a Configuration,
     block: u32,
     index: u32,
+    repeats: Option<u32>,
+}
+
+/// Why the next block runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// The scenario asks for it.
+    Planned,
+    /// A judged metric is not decided yet.
+    Unsure,
+    /// The machine disturbed this block.
+    Repeats(u32),
+}
+
+impl Next {
+    fn repeats(self) -> Option<u32> {
+        match self {
+            Self::Repeats(block) => Some(block),
+            Self::Planned | Self::Unsure => None,
+        }
+    }
+
+    /// Where in the run a trial stands, in words.
+    fn place(self, block: u32, scenario: &Scenario, index: u32) -> String {
+        let total = scenario.configurations.len() * scenario.trials as usize;
+        match self {
+            Self::Planned => format!("{} of {total}", index + 1),
+            Self::Unsure => format!("block {}, until it is decided", block + 1),
+            Self::Repeats(disturbed) => format!("block {}, repeats block {}", block + 1, disturbed + 1),
+        }
+    }
+}
+
+/// What runs after `done` blocks: what is planned, then what is undecided, then what was disturbed.
+fn next_block(asked: &Asked<'_>, done: u32, trials: &[Trial], whole: bool, progress: &mut Progress) -> Option<Next> {
+    let (scenario, compare) = (asked.scenario, asked.judgement.compare());
+    if done < scenario.trials {
+        return Some(Next::Planned);
+    }
+    // A configuration that fails decides nothing by failing again.
+    if !whole || scenario.configurations.len() < 2 {
+        return None;
+    }
+    let blocks = comparison::blocks(trials);
+    let repeated = blocks.iter().filter(|block| block.repeats.is_some()).count() as u32;
+    if compare.until_sure.is_some_and(|most| done - repeated < most) && !asked.judgement.is_sure(trials) {
+        return Some(Next::Unsure);
+    }
+    let open = blocks.iter().find(|block| block.disturbed.is_some() && block.used)?;
+    let words = open.disturbed.as_deref().unwrap_or_default();
+    progress.step(&format!("block {} was disturbed: {words}", open.block + 1));
+    (repeated < compare.repeats).then_some(Next::Repeats(open.block))
 }
 
 /// Whether anything was measured.

@@ -2,6 +2,7 @@
 
 use super::args::Weigh;
 use super::exit::Code;
+use super::judgement::Judgement;
 use super::options::scenario_of;
 use super::session::{Interrupt, Session};
 use crate::clock::Clock;
@@ -9,5 +10,6 @@ use crate::error::Result;
 
 pub(super) fn weigh(verb: Weigh, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     let scenario = scenario_of(&verb.command, &verb.options)?;
-    Session::new(verb.options.output, typed, clock, interrupt).run(&scenario)
+    let judgement = Judgement::of(&scenario, None, &verb.options.judging)?;
+    Session::new(verb.options.output, typed, clock, interrupt).run(&scenario, &judgement)
 }

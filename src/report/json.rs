@@ -1,25 +1,12 @@
 //! The documents of `--json`: `docs/results.schema.json`, `docs/account.schema.json` and `docs/load.schema.json`
 //! describe them.
 
-use crate::record::{AccountDocument, Conditions, Document, LoadDocument, RESULT_SCHEMA, Trial};
+use crate::record::{AccountDocument, Document, LoadDocument};
 use serde::Serialize;
 
-/// The result document of a run, indented, with a newline at its end.
-pub fn document(conditions: &Conditions, trials: &[Trial]) -> String {
-    let document = Document {
-        schema: RESULT_SCHEMA.to_owned(),
-        conditions: conditions.clone(),
-        trials: trials.to_vec(),
-        metrics: Vec::new(),
-        blocks: Vec::new(),
-        comparisons: Vec::new(),
-        pareto: Vec::new(),
-        doubts: Vec::new(),
-        find: None,
-        findings: Vec::new(),
-        budgets: Vec::new(),
-    };
-    pretty(&document)
+/// The result document, indented, with a newline at its end.
+pub fn document(document: &Document) -> String {
+    pretty(document)
 }
 
 /// The account of a running JVM, indented, with a newline at its end.

@@ -3,10 +3,11 @@
 
 mod json;
 mod progress;
+mod quantity;
 mod summary;
 mod terminal;
 
 pub use json::{account_document, document, load_document};
 pub use progress::Progress;
-pub use summary::{Bar, Bars, Block, Detail, Summary, Table, summarize, summarize_account, summarize_load};
+pub use summary::{Bar, Bars, Block, Depth, Detail, Summary, Table, summarize, summarize_account, summarize_load};
 pub use terminal::{print, render};

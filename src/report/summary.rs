@@ -2,6 +2,7 @@
 //! Pure: the same trials give the same words, from a fresh run or from an archive.
 
 mod account;
+mod comparison;
 mod details;
 mod drivers;
 mod journey;
@@ -13,7 +14,7 @@ pub use account::summarize_account;
 pub use details::Detail;
 pub use loads::summarize_load;
 
-use crate::record::{Conditions, DoubtRecord, Jvm, Machine, Mark, Outcome, Trial};
+use crate::record::{Conditions, Document, DoubtRecord, Jvm, Machine, Mark, Outcome, Trial};
 use crate::units::Bytes;
 use numbers::{by_category, load, side_by_side, weights};
 
@@ -78,22 +79,94 @@ pub struct Bar {
     pub parts: Vec<u64>,
 }
 
-/// What to say of these trials. `missing` says what an archive lacks.
-pub fn summarize(conditions: &Conditions, trials: &[Trial], missing: &[String]) -> Summary {
-    let mut blocks =
-        vec![Block::Heading(format!("{}, weighed by loadline {}", conditions.scenario, conditions.loadline))];
-    blocks.push(Block::Facts(shared_facts(conditions)));
-    for trial in trials {
-        blocks.extend(of_trial(trial, trials.len() > 1));
+/// How much to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Depth {
+    /// Every trial, also where trials are compared.
+    pub each: bool,
+    /// Every metric that was compared, not only those judged.
+    pub details: bool,
+}
+
+/// What to say of a result. `missing` says what an archive lacks.
+///
+/// Where several trials of several configurations were made, what they say together stands for them; `depth` asks for
+/// more.
+pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Summary {
+    let (conditions, trials) = (&document.conditions, &document.trials);
+    let compares = document.comparisons.iter().any(|row| row.blocks > 1);
+    let mut blocks = vec![Block::Failing(comparison::failing(&document.budgets))];
+    blocks.push(Block::Heading(format!("{}, weighed by loadline {}", conditions.scenario, conditions.loadline)));
+    if compares {
+        blocks.extend(comparison::sentences(document).into_iter().map(Block::Text));
     }
-    if trials.len() > 1 {
+    blocks.push(Block::Facts(shared_facts(conditions)));
+    if compares {
+        blocks.extend(together(document, depth));
+    }
+    if !compares || depth.each {
+        for trial in trials {
+            blocks.extend(of_trial(trial, trials.len() > 1));
+        }
+    }
+    if !compares && trials.len() > 1 {
         blocks.push(Block::Table(side_by_side(trials)));
     }
+    blocks.extend(comparison::budgets(&document.budgets));
+    blocks.extend(doubts(&document.doubts));
     if !missing.is_empty() {
         blocks.push(Block::Heading("missing".to_owned()));
         blocks.extend(missing.iter().map(|what| Block::Text(what.clone())));
     }
     Summary { blocks }
+}
+
+/// What the trials say together, in place of each.
+fn together(document: &Document, depth: Depth) -> Vec<Block> {
+    let mut blocks = vec![Block::Facts(comparison::configuration_facts(document))];
+    blocks.extend(comparison::verdicts(document));
+    blocks.extend(comparison::pareto(document));
+    if depth.details {
+        blocks.extend(comparison::details(document));
+    }
+    if depth.each {
+        blocks.extend(comparison::every_value(document));
+    }
+    blocks.extend(comparison::disturbed(&document.blocks));
+    blocks.extend(comparison::incomplete(&document.trials));
+    if !depth.each {
+        blocks.extend(doubts(&doubts_of_trials(&document.trials)));
+    }
+    blocks
+}
+
+/// The doubts of all trials, those that ask for the same under one roof: the first of each kind, and how many trials.
+fn doubts_of_trials(trials: &[Trial]) -> Vec<DoubtRecord> {
+    let kind = |doubt: &DoubtRecord| std::mem::discriminant(&doubt.doubt);
+    let mut found: Vec<(DoubtRecord, usize)> = Vec::new();
+    for trial in trials {
+        let mut of_trial: Vec<&DoubtRecord> = Vec::new();
+        for doubt in &trial.doubts {
+            if !of_trial.iter().any(|other| kind(other) == kind(doubt)) {
+                of_trial.push(doubt);
+            }
+        }
+        for doubt in of_trial {
+            match found.iter_mut().find(|(other, _)| kind(other) == kind(doubt)) {
+                Some((_, count)) => *count += 1,
+                None => found.push((doubt.clone(), 1)),
+            }
+        }
+    }
+    let told = |(doubt, count): (DoubtRecord, usize)| DoubtRecord {
+        text: if count > 1 {
+            format!("{} (and in {} of {} trials in all)", doubt.text, count, trials.len())
+        } else {
+            doubt.text
+        },
+        ..doubt
+    };
+    found.into_iter().map(told).collect()
 }
 
 fn machine_text(machine: &Machine) -> String {

@@ -38,6 +38,19 @@ impl Default for Compare {
 impl Compare {
     /// What the field has agreed on.
     pub const CONFIDENCE: f64 = 0.95;
+
+    /// The most blocks that run, where so many are planned.
+    pub fn blocks(&self, planned: u32) -> u32 {
+        self.until_sure.unwrap_or(0).max(planned)
+    }
+
+    /// The numbers of blocks at which it is asked whether all is decided. Few, since each look is another chance to
+    /// be misled, and the intervals are widened for all of them.
+    pub fn looks(&self) -> Vec<u32> {
+        const LOOKS: [u32; 12] = [5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 320];
+        let most = self.until_sure.unwrap_or(0);
+        LOOKS.into_iter().filter(|look| *look < most).chain((most > 0).then_some(most)).collect()
+    }
 }
 
 /// An amount of a metric with its unit: `1MiB`, `2%`, `5ms`, `100`.

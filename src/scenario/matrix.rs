@@ -33,7 +33,7 @@ const CONFIGURATIONS_MAX: usize = 1000;
 const NO_PRELOAD: &str = "none";
 
 /// The axes, in the order in which they name a configuration.
-pub(super) const AXES: [&str; 10] = ["gc", "heap", "jdk", "limit", "nmt", "jvm", "env", "preload", "args", "code"];
+const AXES: [&str; 10] = ["gc", "heap", "jdk", "limit", "nmt", "jvm", "env", "preload", "args", "code"];
 
 /// A value of an axis.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +52,7 @@ enum Value {
 
 /// An axis: its values with the names they go by.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Axis {
+struct Axis {
     word: &'static str,
     values: Vec<(String, Value)>,
 }
@@ -88,7 +88,7 @@ fn named_axis<T>(word: &'static str, named: Option<Named<T>>, value: impl Fn(T) 
 /// An axis whose values are their own names.
 ///
 /// `word` may be any of [`AXES`], or `env.NAME`; `found` are the JDK releases on the machine.
-pub(super) fn axis(word: &str, texts: &[String], base: &Path, found: &[u32]) -> Result<Axis> {
+fn axis(word: &str, texts: &[String], base: &Path, found: &[u32]) -> Result<Axis> {
     let unknown = || {
         let hint = nearest(word, AXES.into_iter()).map_or(AXES.join(", "), |near| format!("did you mean `{near}`?"));
         Error::request(format!("`{word}` is nothing that can vary")).hint(hint)
@@ -173,6 +173,34 @@ impl Value {
     }
 }
 
+/// Every combination of the values typed (`gc=serial,g1`) on top of each configuration; as they are where nothing varies.
+///
+/// `base` is the folder relative paths start from; `found` are the JDK releases on the machine.
+///
+/// # Errors
+/// `Request` for what cannot vary or is no value of it; `Machine` where `found` finds nothing.
+pub fn vary(
+    typed: &[(String, Vec<String>)],
+    configurations: &[Configuration],
+    base: &Path,
+    found: &[u32],
+) -> Result<Vec<Configuration>> {
+    if typed.is_empty() {
+        return Ok(configurations.to_vec());
+    }
+    let axes = typed.iter().map(|(word, texts)| axis(word, texts, base, found)).collect::<Result<Vec<_>>>()?;
+    let mut varied = Vec::new();
+    for configuration in configurations {
+        for mut one in expand(&axes, configuration, &[])? {
+            if configurations.len() > 1 {
+                one.name = format!("{}-{}", configuration.name, one.name);
+            }
+            varied.push(one);
+        }
+    }
+    Ok(varied)
+}
+
 /// What is left out: for some axes the value, by its place on the axis.
 type Cell = Vec<(usize, usize)>;
 
@@ -204,7 +232,7 @@ fn cell_of(cell: Named<Scalar>, axes: &[Axis]) -> Result<Option<Cell>> {
 }
 
 /// Every combination of values on top of a configuration.
-pub(super) fn expand(axes: &[Axis], base: &Configuration, excluded: &[Cell]) -> Result<Vec<Configuration>> {
+fn expand(axes: &[Axis], base: &Configuration, excluded: &[Cell]) -> Result<Vec<Configuration>> {
     let count = axes.iter().map(|axis| axis.values.len()).fold(1usize, usize::saturating_mul);
     if count > CONFIGURATIONS_MAX {
         return Err(Error::request(format!("the matrix has {count} configurations; at most {CONFIGURATIONS_MAX}"))

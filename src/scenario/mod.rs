@@ -21,6 +21,7 @@ pub use condition::{Bound, Condition, Figure, Measured, Relation, Statistic, Tim
 pub use configuration::{Configuration, Cpus, Gc, Jdk, Nmt};
 pub use file::{parse, parse_confidence, parse_marks};
 pub use load_file::parse_load;
+pub use matrix::vary;
 pub use phase::{Driver, Pace, Phase, PhaseKind, Protocol, Work};
 pub use request::{Body, Checks, ExpectStatus, Method, Request};
 pub use schedule::{Arrivals, Pool, Rate, Schedule, Spacing, Until};

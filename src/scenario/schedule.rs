@@ -72,6 +72,17 @@ impl Schedule {
         }
     }
 
+    /// How long it lasts, as far as it says so: by time, or by requests at a constant rate.
+    pub fn seconds(&self) -> Option<f64> {
+        match (self.until()?, self) {
+            (Until::Elapsed(span), _) => Some(span.as_s()),
+            (Until::Requests(requests), Self::Open { arrivals: Arrivals::Rate { rate, .. }, .. }) => {
+                Some(requests as f64 / rate.max())
+            }
+            (Until::Requests(_), _) => None,
+        }
+    }
+
     /// The schedule with another end; a file keeps its own.
     pub fn set_until(&mut self, end: Until) {
         match self {

@@ -1,0 +1,156 @@
+//! What was typed about comparing, judging and showing: the verb `compare`, budgets, and the files a result goes to.
+
+use super::args::Options;
+use crate::scenario::{Amount, Budget, parse_confidence};
+use clap::{Parser, ValueEnum};
+use std::path::PathBuf;
+
+/// `loadline compare`
+#[derive(Debug, Parser)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Compare {
+    /// A scenario file, or two archives; neither where a command follows `--`
+    #[arg(value_name = "SCENARIO | ARCHIVE ARCHIVE", num_args = 0..=2)]
+    pub(super) what: Vec<PathBuf>,
+    /// What varies, such as `gc=serial,g1`: gc, heap, jdk, limit, nmt, jvm, env.NAME, preload, args, code; may be
+    /// repeated for every combination
+    #[arg(long, value_name = "AXIS=VALUE,VALUE", value_parser = variation)]
+    pub(super) vary: Vec<(String, Vec<String>)>,
+    /// Compare only these configurations
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(super) only: Vec<String>,
+    /// Begin without asking, however long it takes
+    #[arg(long, short)]
+    pub(super) yes: bool,
+    #[command(flatten)]
+    pub(super) comparing: Comparing,
+    #[command(flatten)]
+    pub(super) running: Running,
+    #[command(flatten)]
+    pub(super) options: Options,
+    /// The server, where there is no scenario: a `java` command line. `{port}` stands for a free port
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline compare app.loadline.yaml
+  loadline compare --vary gc=serial,g1 --vary jdk=17,25 --url http://127.0.0.1:8080/ -- java -jar app.jar
+  loadline compare before/ after/ --html difference.html";
+
+/// How configurations are compared; changes what a scenario says.
+#[derive(Debug, Parser)]
+#[command(next_help_heading = "Comparing")]
+pub(super) struct Comparing {
+    /// Metrics to judge, such as `rss.loaded,p99` [default: a handful]
+    #[arg(long, value_name = "METRIC", value_delimiter = ',')]
+    pub(super) metric: Vec<String>,
+    /// The least difference of a metric that matters [default: 1MiB of memory, 2% of all else]; may be repeated
+    #[arg(long, value_name = "METRIC=AMOUNT", value_parser = least)]
+    pub(super) least: Vec<(String, Amount)>,
+    /// Of all intervals of the judged metrics together [default: 95%]
+    #[arg(long, value_name = "SHARE", value_parser = confidence)]
+    pub(super) confidence: Option<f64>,
+}
+
+/// How many blocks are run.
+#[derive(Debug, PartialEq, Parser)]
+#[command(next_help_heading = "Comparing")]
+pub(super) struct Running {
+    /// Run blocks until every judged metric is decided, at most N [without a number: 30]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "30")]
+    pub(super) until_sure: Option<u32>,
+    /// Repeat blocks that the machine disturbed, at most N [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(super) repeats: Option<u32>,
+}
+
+/// What a result is judged by.
+#[derive(Debug, Clone, Default, Parser)]
+#[command(next_help_heading = "Judging")]
+pub(super) struct Judging {
+    /// What must not be exceeded: `rss.loaded<=60MiB`, `p99<=20ms`, or with a baseline `rss.loaded<=+2%`; may be
+    /// repeated; exit code 1 where one is
+    #[arg(long, value_name = "BUDGET")]
+    pub(super) budget: Vec<Budget>,
+    /// What is compared against: a configuration, or an archive [default: the first configuration]
+    #[arg(long, value_name = "NAME | ARCHIVE")]
+    pub(super) baseline: Option<String>,
+    /// What an undecided budget does to the exit code
+    #[arg(long, value_name = "HOW", default_value = "pass")]
+    pub(super) undecided: Undecided,
+    /// A budget on what was not measured is an error (exit code 2)
+    #[arg(long)]
+    pub(super) strict: bool,
+}
+
+/// What an undecided budget does to the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum Undecided {
+    /// It does no harm: 0.
+    #[default]
+    Pass,
+    /// It counts as exceeded: 1.
+    Fail,
+}
+
+/// Where a result goes besides the summary. `-` is stdout, in place of the summary.
+#[derive(Debug, Clone, Default, Parser)]
+#[command(next_help_heading = "Files")]
+pub(super) struct Exports {
+    /// The report with its pictures, one file that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
+    /// Tables in Markdown
+    #[arg(long, value_name = "FILE")]
+    pub(super) markdown: Option<PathBuf>,
+    /// Every metric of every trial, a row each
+    #[arg(long, value_name = "FILE")]
+    pub(super) csv: Option<PathBuf>,
+    /// Budgets as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub(super) junit: Option<PathBuf>,
+    /// As JMH writes its results, for its viewers
+    #[arg(long, value_name = "FILE")]
+    pub(super) jmh: Option<PathBuf>,
+    /// As OpenMetrics text
+    #[arg(long, value_name = "FILE")]
+    pub(super) openmetrics: Option<PathBuf>,
+    /// In GitHub Actions: a summary of the step, and an annotation for each broken budget
+    #[arg(long)]
+    pub(super) github: bool,
+}
+
+/// How much the summary says.
+#[derive(Debug, Clone, Copy, Default, Parser)]
+#[command(next_help_heading = "Output")]
+pub(super) struct View {
+    /// Every trial, also where trials are compared
+    #[arg(long)]
+    pub(super) each: bool,
+    /// Every metric that was compared, not only those judged
+    #[arg(long)]
+    pub(super) details: bool,
+}
+
+fn variation(text: &str) -> Result<(String, Vec<String>), String> {
+    let refuse = || format!("`{text}` varies nothing; write it as `gc=serial,g1`");
+    let (axis, values) = text.split_once('=').ok_or_else(refuse)?;
+    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+    match !axis.is_empty() && values.iter().all(|value| !value.is_empty()) {
+        true => Ok((axis.trim().to_owned(), values)),
+        false => Err(refuse()),
+    }
+}
+
+fn least(text: &str) -> Result<(String, Amount), String> {
+    match text.split_once('=') {
+        Some((metric, amount)) if !metric.is_empty() => Ok((metric.to_owned(), amount.parse()?)),
+        _ => Err(format!("`{text}` is no least difference; write it as `rss=1MiB` or `p99=5%`")),
+    }
+}
+
+fn confidence(text: &str) -> Result<f64, String> {
+    parse_confidence(text).map_err(|error| error.what)
+}

@@ -1,0 +1,175 @@
+//! The files a result goes to. Their paths are tried before anything is measured, so that a slip costs nothing.
+
+use super::args_compare::Exports;
+use crate::archive;
+use crate::error::{Error, Result};
+use crate::record::{Document, Evidence, Trial};
+use crate::report::{self, Progress};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Where GitHub Actions takes the summary of a step from.
+const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
+
+impl Exports {
+    fn files(&self) -> [(&Option<PathBuf>, Format); 6] {
+        [
+            (&self.html, Format::Html),
+            (&self.markdown, Format::Markdown),
+            (&self.csv, Format::Csv),
+            (&self.junit, Format::Junit),
+            (&self.jmh, Format::Jmh),
+            (&self.openmetrics, Format::OpenMetrics),
+        ]
+    }
+
+    /// Whether one of them takes the place of the summary on stdout.
+    pub(super) fn on_stdout(&self) -> bool {
+        self.files().iter().any(|(path, _)| path.as_deref().is_some_and(is_stdout))
+    }
+
+    /// Tries every path.
+    ///
+    /// # Errors
+    /// `Request` where two are to go to stdout, `Machine` where one cannot be written.
+    pub(super) fn check(&self, json: bool) -> Result<()> {
+        let on_stdout = self.files().iter().filter(|(path, _)| path.as_deref().is_some_and(is_stdout)).count();
+        if on_stdout + usize::from(json) > 1 {
+            return Err(Error::request("only one thing can go to stdout").hint("give the others a file"));
+        }
+        for path in self.files().iter().filter_map(|(path, _)| path.as_deref()).filter(|path| !is_stdout(path)) {
+            let existed = path.exists();
+            OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(path)
+                .map_err(|cause| Error::io("write", path, &cause))?;
+            if !existed {
+                // Only tried: nothing is left behind where the run fails. That it cannot be removed does no harm.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes them all; the first that fails is the error, and the others are written all the same.
+    ///
+    /// # Errors
+    /// `Machine` where one cannot be written.
+    pub(super) fn write(&self, result: &Shown<'_>, progress: &mut Progress) -> Result<()> {
+        let mut first = Ok(());
+        for (path, format) in self.files() {
+            let Some(path) = path.as_deref() else { continue };
+            let written = write(path, &format.text(result));
+            if written.is_ok() && !is_stdout(path) {
+                progress.step(&format!("{}: {}", format.word(), path.display()));
+            }
+            first = first.and(written);
+        }
+        if self.github {
+            first = first.and(github(result.document, progress));
+        }
+        first
+    }
+}
+
+/// A result and where the folders of its trials lie.
+pub(super) struct Shown<'a> {
+    pub(super) document: &'a Document,
+    pub(super) folders: &'a [Folder],
+    pub(super) missing: &'a [String],
+}
+
+impl Shown<'_> {
+    /// What pictures are drawn from; nothing where no archive is at hand.
+    pub(super) fn evidence(&self) -> Vec<Evidence> {
+        let mut evidence = Vec::new();
+        for (at, folder) in self.folders.iter().enumerate() {
+            let until = self.folders.get(at + 1).map_or(u32::MAX, |next| next.index_from);
+            let within = |trial: &&Trial| (folder.index_from..until).contains(&trial.index);
+            let trials: Vec<Trial> = self.document.trials.iter().filter(within).cloned().collect();
+            evidence.extend(archive::evidence(&folder.path, &trials));
+        }
+        evidence
+    }
+}
+
+/// An archive, and the index of its first trial in the result.
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    pub(super) index_from: u32,
+}
+
+impl Folder {
+    /// The only archive of a result.
+    pub(super) fn only(path: &Path) -> Self {
+        Self { path: path.to_owned(), index_from: 0 }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    Html,
+    Markdown,
+    Csv,
+    Junit,
+    Jmh,
+    OpenMetrics,
+}
+
+impl Format {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Html => "html",
+            Self::Markdown => "markdown",
+            Self::Csv => "csv",
+            Self::Junit => "junit",
+            Self::Jmh => "jmh",
+            Self::OpenMetrics => "openmetrics",
+        }
+    }
+
+    fn text(self, result: &Shown<'_>) -> String {
+        let document = result.document;
+        match self {
+            Self::Html => report::html(document, &result.evidence(), result.missing),
+            Self::Markdown => report::export::markdown(document),
+            Self::Csv => report::export::csv(document),
+            Self::Junit => report::export::junit(document),
+            Self::Jmh => report::export::jmh(document),
+            Self::OpenMetrics => report::export::openmetrics(document),
+        }
+    }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Writes a file, or to stdout where the path is `-`.
+///
+/// # Errors
+/// `Machine` where it cannot be written.
+pub(super) fn write(path: &Path, text: &str) -> Result<()> {
+    match is_stdout(path) {
+        true => report::print(text).map_err(|cause| Error::io("write to", "standard output", &cause)),
+        false => std::fs::write(path, text).map_err(|cause| Error::io("write", path, &cause)),
+    }
+}
+
+/// The summary of the step, and an annotation for each broken budget. Elsewhere it says that this is not GitHub.
+fn github(document: &Document, progress: &mut Progress) -> Result<()> {
+    let Some(path) = std::env::var_os(STEP_SUMMARY).map(PathBuf::from) else {
+        progress.warn(&format!("warning: `--github` does nothing here: {STEP_SUMMARY} is not set"));
+        return Ok(());
+    };
+    let summary = report::export::github_summary(document);
+    let appended = OpenOptions::new().append(true).create(true).open(&path);
+    appended
+        .and_then(|mut file| file.write_all(summary.as_bytes()))
+        .map_err(|cause| Error::io("append to", &path, &cause))?;
+    // GitHub reads commands from both streams; stdout is the result's.
+    progress.warn(report::export::github_annotations(document).trim_end());
+    Ok(())
+}

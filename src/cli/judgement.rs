@@ -1,0 +1,196 @@
+//! From trials to a result: what they say together, judged as the scenario and the options ask.
+
+use super::args_compare::{Comparing, Judging, Undecided};
+use super::exit::Code;
+use super::joined::Joined;
+use crate::archive;
+use crate::comparison;
+use crate::doubt::Doubt;
+use crate::error::{Error, Result};
+use crate::record::{
+    BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict, Document, DoubtRecord,
+    LeastRecord, MetricRecord, RESULT_SCHEMA, Trial,
+};
+use crate::scenario::{Budget, Compare, Limit, Scenario};
+use std::path::Path;
+
+/// How a result is judged.
+#[derive(Debug, Clone)]
+pub(super) struct Judgement {
+    compare: Compare,
+    budgets: Vec<Budget>,
+    seed: u64,
+    /// Metrics of the archive that budgets are judged against.
+    baseline: Option<Vec<MetricRecord>>,
+    undecided: Undecided,
+    strict: bool,
+}
+
+impl Judgement {
+    /// What the scenario asks, changed by the options.
+    ///
+    /// # Errors
+    /// `Request` where the baseline is neither a configuration nor an archive, or a budget needs one and there is none.
+    pub(super) fn of(scenario: &Scenario, comparing: Option<&Comparing>, judging: &Judging) -> Result<Self> {
+        let mut compare = scenario.compare.clone();
+        if let Some(typed) = comparing {
+            if !typed.metric.is_empty() {
+                compare.metrics = typed.metric.clone();
+            }
+            // The first that fits counts.
+            compare.least = typed.least.iter().chain(&compare.least).cloned().collect();
+            compare.confidence = typed.confidence.unwrap_or(compare.confidence);
+        }
+        let mut budgets = scenario.budgets.clone();
+        budgets.extend(judging.budget.iter().cloned());
+        let mut judgement = Self {
+            compare,
+            budgets,
+            seed: scenario.seed,
+            baseline: None,
+            undecided: judging.undecided,
+            strict: judging.strict,
+        };
+        let names: Vec<&str> =
+            scenario.configurations.iter().map(|configuration| configuration.name.as_str()).collect();
+        if let Some(baseline) = &judging.baseline {
+            judgement.set_baseline(baseline, &names)?;
+        }
+        judgement.check(names.len())?;
+        Ok(judgement)
+    }
+
+    /// A configuration of this run, or an archive.
+    fn set_baseline(&mut self, baseline: &str, names: &[&str]) -> Result<()> {
+        if names.contains(&baseline) {
+            self.compare.baseline = Some(baseline.to_owned());
+            return Ok(());
+        }
+        let archive = archive::read(Path::new(baseline)).map_err(|error| {
+            let hint = format!("the configurations are {}; an archive is a folder that a run named", names.join(", "));
+            Error::request(format!("the baseline `{baseline}` is neither a configuration nor an archive"))
+                .at(error.what)
+                .hint(hint)
+        })?;
+        self.baseline = Some(comparison::metrics(&archive.trials));
+        Ok(())
+    }
+
+    /// A change is a change from something.
+    fn check(&self, configurations: usize) -> Result<()> {
+        let change = self.budgets.iter().find(|budget| matches!(budget.limit, Limit::Change(..)));
+        match change {
+            Some(budget) if self.baseline.is_none() && configurations < 2 => Err(Error::request(format!(
+                "the budget `{budget}` is against a baseline, and there is none"
+            ))
+            .hint("give an archive with `--baseline ARCHIVE`, or an absolute bound such as `rss.loaded<=60MiB`")),
+            _ => Ok(()),
+        }
+    }
+
+    /// How configurations are compared.
+    pub(super) fn compare(&self) -> &Compare {
+        &self.compare
+    }
+
+    /// What these trials come to.
+    pub(super) fn document(&self, conditions: &Conditions, trials: &[Trial]) -> Document {
+        let metrics = comparison::metrics(trials);
+        let blocks = comparison::blocks(trials);
+        let comparisons = comparison::compare(&metrics, &self.compare, self.seed);
+        let doubts = comparison::doubts(trials, &blocks, &comparisons);
+        let own = self.baseline_metrics(&metrics);
+        let baseline = self.baseline.as_deref().unwrap_or(&own);
+        let budgets = comparison::judge_budgets(&self.budgets, &metrics, Some(baseline), &self.compare, self.seed);
+        result(conditions, trials, Together { metrics, blocks, comparisons, doubts, budgets })
+    }
+
+    /// What two archives come to, the second against the first.
+    pub(super) fn of_archives(&self, joined: &Joined) -> Document {
+        let metrics = comparison::metrics(&joined.trials);
+        let comparisons = comparison::compare_apart(&metrics, &joined.pairs, &self.compare, self.seed);
+        let of = |name: &str| -> Vec<MetricRecord> {
+            metrics.iter().filter(|record| record.configuration == name).cloned().collect()
+        };
+        let judge = |(first, second): &(String, String)| {
+            let (first, second) = (of(first), of(second));
+            let baseline = self.baseline.as_deref().unwrap_or(&first);
+            comparison::judge_budgets(&self.budgets, &second, Some(baseline), &self.compare, self.seed)
+        };
+        let budgets = joined.pairs.iter().flat_map(judge).collect();
+        let mut doubts = joined.doubts.clone();
+        doubts.extend(comparison::doubts(&joined.trials, &[], &comparisons));
+        let together = Together { metrics, blocks: Vec::new(), comparisons, doubts, budgets };
+        result(&joined.conditions, &joined.trials, together)
+    }
+
+    /// Whether every judged metric is decided, or its interval is as narrow as what matters. Asked at few numbers of
+    /// blocks only, and the intervals allow for as many looks.
+    pub(super) fn is_sure(&self, trials: &[Trial]) -> bool {
+        let used = comparison::blocks(trials).iter().filter(|block| block.used).count() as u32;
+        if !self.compare.looks().contains(&used) {
+            return false;
+        }
+        let comparisons = comparison::compare(&comparison::metrics(trials), &self.compare, self.seed);
+        let mut judged = comparisons.iter().filter(|row| row.primary).peekable();
+        judged.peek().is_some() && judged.all(|row| row.verdict != DifferenceVerdict::CannotTell || is_narrow(row))
+    }
+
+    /// The metrics of the configuration that the others are compared with.
+    fn baseline_metrics(&self, metrics: &[MetricRecord]) -> Vec<MetricRecord> {
+        let first = metrics.first().map(|record| record.configuration.as_str());
+        let baseline = self.compare.baseline.as_deref().or(first);
+        metrics.iter().filter(|record| Some(record.configuration.as_str()) == baseline).cloned().collect()
+    }
+
+    /// What the budgets say of the exit code.
+    ///
+    /// # Errors
+    /// `Request` where a budget is on what was not measured, and that was to be an error.
+    pub(super) fn code(&self, document: &Document) -> Result<Code> {
+        let unmeasured = document.budgets.iter().find(|budget| budget.value.is_none());
+        if let Some(budget) = unmeasured.filter(|_| self.strict) {
+            return Err(Error::request(format!(
+                "the budget `{}` could not be judged: {}",
+                budget.expression, budget.why
+            )));
+        }
+        let any = |verdict: BudgetVerdict| document.budgets.iter().any(|budget| budget.verdict == verdict);
+        let undecided_fails = self.undecided == Undecided::Fail && any(BudgetVerdict::Undecided);
+        Ok(if any(BudgetVerdict::Fail) || undecided_fails { Code::No } else { Code::Yes })
+    }
+}
+
+/// What trials say together.
+struct Together {
+    metrics: Vec<MetricRecord>,
+    blocks: Vec<BlockRecord>,
+    comparisons: Vec<ComparisonRecord>,
+    doubts: Vec<Doubt>,
+    budgets: Vec<BudgetRecord>,
+}
+
+fn result(conditions: &Conditions, trials: &[Trial], together: Together) -> Document {
+    Document {
+        schema: RESULT_SCHEMA.to_owned(),
+        conditions: conditions.clone(),
+        trials: trials.to_vec(),
+        pareto: comparison::pareto(&together.metrics),
+        metrics: together.metrics,
+        blocks: together.blocks,
+        comparisons: together.comparisons,
+        doubts: together.doubts.into_iter().map(DoubtRecord::from).collect(),
+        find: None,
+        findings: Vec::new(),
+        budgets: together.budgets,
+    }
+}
+
+/// Whether half of the interval is no wider than the least difference that matters.
+fn is_narrow(row: &ComparisonRecord) -> bool {
+    let half = |low: Option<f64>, high: Option<f64>| Some((high? - low?) / 2.0);
+    match row.least {
+        LeastRecord::Absolute(least) => half(row.low, row.high).is_some_and(|half| half <= least),
+        LeastRecord::Relative(least) => half(row.ratio_low, row.ratio_high).is_some_and(|half| half <= least),
+    }
+}

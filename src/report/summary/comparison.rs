@@ -1,0 +1,343 @@
+//! What trials say together: the verdicts first, in words and in one table, then who is dominated, the budgets, and
+//! what disturbed the blocks.
+
+use super::super::quantity::{change, shown, signed, signed_percent};
+use super::numbers::{NONE, cells};
+use super::{Block, Table, jvm_text};
+use crate::record::{
+    BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord,
+    ParetoRecord, Trial, Unit,
+};
+use crate::units::grouped;
+
+/// The verdict as it is said.
+pub(super) fn verdict_word(verdict: DifferenceVerdict) -> &'static str {
+    match verdict {
+        DifferenceVerdict::Better => "better",
+        DifferenceVerdict::Worse => "worse",
+        DifferenceVerdict::Equivalent => "equivalent",
+        DifferenceVerdict::CannotTell => "cannot tell",
+    }
+}
+
+/// A sentence for each candidate: `serial against g1: better in rss.loaded, worse in rate.steady, …`.
+pub(super) fn sentences(document: &Document) -> Vec<String> {
+    const SAID: [(DifferenceVerdict, &str); 4] = [
+        (DifferenceVerdict::Better, "better in"),
+        (DifferenceVerdict::Worse, "worse in"),
+        (DifferenceVerdict::Equivalent, "equivalent in"),
+        (DifferenceVerdict::CannotTell, "cannot tell"),
+    ];
+    let judged = candidates(document);
+    judged
+        .into_iter()
+        .map(|(candidate, baseline, rows)| {
+            let said = SAID.iter().filter_map(|(verdict, words)| {
+                let metrics: Vec<&str> =
+                    rows.iter().filter(|row| row.verdict == *verdict).map(|row| row.metric.as_str()).collect();
+                (!metrics.is_empty()).then(|| format!("{words} {}", metrics.join(", ")))
+            });
+            format!("{candidate} against {baseline}: {}.", said.collect::<Vec<_>>().join("; "))
+        })
+        .collect()
+}
+
+/// The judged metrics of each candidate.
+fn candidates(document: &Document) -> Vec<(&str, &str, Vec<&ComparisonRecord>)> {
+    let mut found: Vec<(&str, &str, Vec<&ComparisonRecord>)> = Vec::new();
+    for row in document.comparisons.iter().filter(|row| row.primary) {
+        match found.iter_mut().find(|(candidate, baseline, _)| *candidate == row.candidate && *baseline == row.baseline)
+        {
+            Some((_, _, rows)) => rows.push(row),
+            None => found.push((&row.candidate, &row.baseline, vec![row])),
+        }
+    }
+    found
+}
+
+/// What ran, a line for each configuration: the JVM and what it was told.
+pub(super) fn configuration_facts(document: &Document) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for trial in &document.trials {
+        if seen.contains(&trial.configuration.as_str()) {
+            continue;
+        }
+        seen.push(&trial.configuration);
+        let count = document.trials.iter().filter(|other| other.configuration == trial.configuration).count();
+        let trials = if count == 1 { "1 trial".to_owned() } else { format!("{count} trials") };
+        let jvm = trial.jvm.as_ref().map_or_else(
+            || "JVM unknown".to_owned(),
+            |jvm| {
+                let options =
+                    if jvm.options.is_empty() { String::new() } else { format!("; {}", jvm.options.join(" ")) };
+                format!("{}{options}", jvm_text(jvm))
+            },
+        );
+        facts.push((trial.configuration.clone(), format!("{trials}; {jvm}")));
+    }
+    facts
+}
+
+/// One table for each candidate: the judged metrics, verdict first.
+pub(super) fn verdicts(document: &Document) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for (candidate, baseline, rows) in candidates(document) {
+        let mut table = table_of(&rows, &format!("{candidate} against {baseline}"), baseline, candidate);
+        table.notes.extend(interval_note(&rows));
+        table.notes.extend(rows.iter().filter_map(|row| needed(row)));
+        blocks.push(Block::Table(table));
+    }
+    blocks
+}
+
+/// All other metrics of each candidate.
+pub(super) fn details(document: &Document) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for (candidate, baseline, _) in candidates(document) {
+        let of_pair = |row: &&ComparisonRecord| !row.primary && row.candidate == candidate && row.baseline == baseline;
+        let rows: Vec<&ComparisonRecord> = document.comparisons.iter().filter(of_pair).collect();
+        if !rows.is_empty() {
+            let title = format!("details, {candidate} against {baseline}");
+            let mut table = table_of(&rows, &title, baseline, candidate);
+            table.notes.extend(interval_note(&rows));
+            blocks.push(Block::Table(table));
+        }
+    }
+    blocks
+}
+
+fn table_of(rows: &[&ComparisonRecord], title: &str, baseline: &str, candidate: &str) -> Table {
+    let head = ["verdict", "metric", &brief(baseline), &brief(candidate), "difference", "interval"].map(str::to_owned);
+    let row = |row: &&ComparisonRecord| {
+        let (difference, interval) = difference(row);
+        vec![
+            verdict_word(row.verdict).to_owned(),
+            row.metric.clone(),
+            shown(row.unit, Some(row.baseline_median)),
+            shown(row.unit, Some(row.candidate_median)),
+            difference,
+            interval,
+        ]
+    };
+    Table { title: title.to_owned(), head: head.to_vec(), rows: rows.iter().map(row).collect(), ..Table::default() }
+}
+
+/// A name that leaves room for numbers.
+fn brief(name: &str) -> String {
+    const WIDTH: usize = 12;
+    match name.chars().count() {
+        count if count > WIDTH => format!("{}…", name.chars().take(WIDTH - 1).collect::<String>()),
+        _ => name.to_owned(),
+    }
+}
+
+/// The estimate and its interval: of the difference where that is what matters, else of the ratio.
+fn difference(row: &ComparisonRecord) -> (String, String) {
+    let absolute = matches!(row.least, LeastRecord::Absolute(_)) || row.ratio.is_none();
+    let between = |low: Option<String>, high: Option<String>| match (low, high) {
+        (Some(low), Some(high)) => format!("{low} … {high}"),
+        _ => NONE.to_owned(),
+    };
+    if absolute {
+        let end = |value: Option<f64>| value.map(|value| without_unit(row.unit, value));
+        (signed(row.unit, Some(row.difference)), between(end(row.low), end(row.high)))
+    } else {
+        let end = |value: Option<f64>| value.map(|ratio| without_percent(&signed_percent(Some(ratio - 1.0))));
+        (change(row.ratio), between(end(row.ratio_low), end(row.ratio_high)))
+    }
+}
+
+fn without_unit(unit: Unit, value: f64) -> String {
+    let text = signed(unit, Some(value));
+    text.split_once(' ').map_or(text.clone(), |(number, _)| number.to_owned())
+}
+
+fn without_percent(text: &str) -> String {
+    text.trim_end_matches(" %").to_owned()
+}
+
+/// What the intervals promise.
+fn interval_note(rows: &[&ComparisonRecord]) -> Option<String> {
+    let row = rows.iter().find(|row| row.low.is_some())?;
+    let percent = |share: f64| {
+        let text = format!("{:.2}", share * 100.0);
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    let together = match row.confidence_each > row.confidence {
+        true => format!(" ({} % each)", percent(row.confidence_each)),
+        false => String::new(),
+    };
+    let blocks = rows.iter().map(|row| row.blocks).min().unwrap_or(0);
+    Some(format!(
+        "Intervals hold together with {} % confidence{together}; {blocks} {}. Least differences that matter: {}.",
+        percent(row.confidence),
+        if blocks == 1 { "block" } else { "blocks" },
+        least(rows)
+    ))
+}
+
+/// `1.0 MiB of memory, 2 % of all else`, as far as the rows tell.
+fn least(rows: &[&ComparisonRecord]) -> String {
+    let mut said: Vec<String> = Vec::new();
+    for row in rows {
+        let text = match row.least {
+            LeastRecord::Absolute(amount) => shown(row.unit, Some(amount)),
+            LeastRecord::Relative(share) => signed_percent(Some(share)).trim_start_matches('+').to_owned(),
+        };
+        if !said.contains(&text) {
+            said.push(text);
+        }
+    }
+    said.join(" or ")
+}
+
+fn needed(row: &ComparisonRecord) -> Option<String> {
+    let needed = row.blocks_needed.filter(|_| row.verdict == DifferenceVerdict::CannotTell)?;
+    Some(format!("About {} blocks in all would decide {}.", grouped(u64::from(needed)), row.metric))
+}
+
+/// Weight against speed, where anybody is dominated or there are more than two.
+pub(super) fn pareto(document: &Document) -> Vec<Block> {
+    let unit = |metric: &str| document.metrics.iter().find(|record| record.metric == metric).map(|record| record.unit);
+    let telling = document.pareto.iter().filter(|record| record.points.len() > 1);
+    telling.map(|record| Block::Table(pareto_table(record, unit(&record.x), unit(&record.y)))).collect()
+}
+
+fn pareto_table(record: &ParetoRecord, x: Option<Unit>, y: Option<Unit>) -> Table {
+    let value = |unit: Option<Unit>, value: f64| shown(unit.unwrap_or(Unit::Count), Some(value));
+    let row = |point: &crate::record::ParetoPoint| {
+        vec![
+            point.configuration.clone(),
+            value(x, point.x),
+            value(y, point.y),
+            point.dominated_by.as_ref().map_or_else(|| "not dominated".to_owned(), |by| format!("dominated by {by}")),
+        ]
+    };
+    let mut head = cells(["configuration"]);
+    head.extend([record.x.clone(), record.y.clone(), String::new()]);
+    Table {
+        title: format!("{} against {}, medians", record.x, record.y),
+        head,
+        rows: record.points.iter().map(row).collect(),
+        words: 1,
+        notes: Vec::new(),
+    }
+}
+
+/// Every budget with its verdict.
+pub(super) fn budgets(budgets: &[BudgetRecord]) -> Option<Block> {
+    if budgets.is_empty() {
+        return None;
+    }
+    let row = |budget: &BudgetRecord| {
+        vec![
+            budget_word(budget.verdict).to_owned(),
+            budget.expression.clone(),
+            budget.configuration.clone(),
+            budget.why.clone(),
+        ]
+    };
+    // Long reasons wrap below the table rather than widen it.
+    let wide = budgets.iter().any(|budget| budget.why.chars().count() > 30);
+    let mut table = Table {
+        title: "budgets".to_owned(),
+        head: cells(["verdict", "budget", "configuration", "why"]),
+        rows: budgets.iter().map(row).collect(),
+        words: 3,
+        notes: Vec::new(),
+    };
+    if wide {
+        table.head.pop();
+        table.words = 2;
+        table.rows.iter_mut().for_each(|row| drop(row.pop()));
+        table.notes = budgets.iter().map(|budget| format!("{}: {}", budget.expression, budget.why)).collect();
+        table.notes.dedup();
+    }
+    Some(Block::Table(table))
+}
+
+/// The verdict as it is said.
+pub(super) fn budget_word(verdict: BudgetVerdict) -> &'static str {
+    match verdict {
+        BudgetVerdict::Pass => "pass",
+        BudgetVerdict::Fail => "fail",
+        BudgetVerdict::Undecided => "undecided",
+    }
+}
+
+/// Budgets that are exceeded, said before everything else.
+pub(super) fn failing(budgets: &[BudgetRecord]) -> Vec<String> {
+    let failed = budgets.iter().filter(|budget| budget.verdict == BudgetVerdict::Fail);
+    failed
+        .map(|budget| format!("budget {} exceeded by {}: {}", budget.expression, budget.configuration, budget.why))
+        .collect()
+}
+
+/// Blocks that something disturbed, and what became of them.
+pub(super) fn disturbed(blocks: &[BlockRecord]) -> Option<Block> {
+    let lines: Vec<(String, String)> = blocks
+        .iter()
+        .filter_map(|block| {
+            let why = block.disturbed.as_ref()?;
+            let became = if block.used { "it counts" } else { "it was repeated and does not count" };
+            Some((format!("block {}", block.block + 1), format!("{why}; {became}")))
+        })
+        .collect();
+    (!lines.is_empty()).then_some(Block::Facts(lines))
+}
+
+/// Trials that did not complete: they are in no estimate.
+pub(super) fn incomplete(trials: &[Trial]) -> Vec<Block> {
+    let lost = trials.iter().filter(|trial| trial.outcome != crate::record::Outcome::Completed);
+    let facts: Vec<(String, String)> = lost
+        .map(|trial| {
+            let why = trial.why.as_deref().unwrap_or("unknown");
+            (
+                format!("trial {}", trial.index + 1),
+                format!("{}: {}: {why}", trial.configuration, super::outcome_text(trial.outcome)),
+            )
+        })
+        .collect();
+    if facts.is_empty() {
+        return Vec::new();
+    }
+    vec![Block::Heading("not completed, and in no estimate".to_owned()), Block::Facts(facts)]
+}
+
+/// Every value of the judged metrics: a row for each trial.
+pub(super) fn every_value(document: &Document) -> Option<Block> {
+    let mut judged: Vec<&str> = Vec::new();
+    for row in document.comparisons.iter().filter(|row| row.primary) {
+        if !judged.contains(&row.metric.as_str()) {
+            judged.push(&row.metric);
+        }
+    }
+    let of = |metric: &str, trial: &Trial| -> Option<String> {
+        let fits = |record: &&MetricRecord| record.metric == metric && record.configuration == trial.configuration;
+        let record = document.metrics.iter().find(fits)?;
+        let value = record.values.iter().find(|value| value.trial == trial.index)?;
+        Some(format!("{}{}", shown(record.unit, Some(value.value)), if value.used { "" } else { " *" }))
+    };
+    let rows: Vec<Vec<String>> = document
+        .trials
+        .iter()
+        .map(|trial| {
+            let mut row = vec![trial.configuration.clone(), (trial.block + 1).to_string()];
+            row.extend(judged.iter().map(|metric| of(metric, trial).unwrap_or_else(|| NONE.to_owned())));
+            row
+        })
+        .collect();
+    let left_out = document.blocks.iter().any(|block| !block.used);
+    let mut head = cells(["trial", "block"]);
+    head.extend(judged.iter().map(|metric| (*metric).to_owned()));
+    (!judged.is_empty()).then(|| {
+        Block::Table(Table {
+            title: "every trial".to_owned(),
+            head,
+            rows,
+            words: 0,
+            notes: left_out.then(|| "* of a block that was repeated: not counted.".to_owned()).into_iter().collect(),
+        })
+    })
+}
