@@ -209,6 +209,43 @@ pub enum Doubt {
         /// Connections opened per second.
         connects_per_s: f64,
     },
+    /// Configurations that were asked for differently are the same JVM in force.
+    EqualConfigurations {
+        /// Their names.
+        configurations: Vec<String>,
+    },
+    /// The configurations did not do the same work in a phase.
+    UnequalWork {
+        /// The phase affected.
+        phase: String,
+        /// The configuration with the fewest correct answers.
+        least: String,
+        /// How many, in its median trial.
+        ok_least: u64,
+        /// The configuration with the most.
+        most: String,
+        /// How many, in its median trial.
+        ok_most: u64,
+    },
+    /// Trials of one configuration ran on different JVMs.
+    DifferentBuilds {
+        /// The configuration.
+        configuration: String,
+        /// Versions, as the JVMs say them.
+        versions: Vec<String>,
+    },
+    /// The load generator may have been the limit in trials that are compared.
+    GeneratorLimit {
+        /// The phase affected.
+        phase: String,
+        /// The configurations affected.
+        configurations: Vec<String>,
+    },
+    /// A comparison rests on fewer than five blocks.
+    FewBlocks {
+        /// How many count.
+        blocks: u32,
+    },
 }
 
 impl Doubt {
@@ -281,6 +318,25 @@ impl Doubt {
                 let time_wait = (!tw_reuse).then_some(*time_wait);
                 spent(phase, grouped(*ports), time_wait, *connects_per_s)
             }
+            Self::EqualConfigurations { configurations } => {
+                let names = configurations.join(", ");
+                format!("equal configurations: {names} ended with the same flags, collector and command")
+            }
+            Self::UnequalWork { phase, least, ok_least, most, ok_most } => {
+                let (fewer, more) = (grouped(*ok_least), grouped(*ok_most));
+                format!("unequal work: in {phase} {least} gave {fewer} correct answers, {most} {more}")
+            }
+            Self::DifferentBuilds { configuration, versions } => {
+                format!("different JVM builds: {configuration} ran on {}", versions.join(", "))
+            }
+            Self::GeneratorLimit { phase, configurations } => {
+                let names = configurations.join(", ");
+                format!("compared at the generator's limit: in {phase} it was nearly always busy with {names}")
+            }
+            Self::FewBlocks { blocks } => {
+                let blocks = if *blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
+                format!("few blocks: the comparison rests on {blocks}, fewer than 5")
+            }
         }
     }
 
@@ -346,6 +402,19 @@ impl Doubt {
             Self::PortsNearExhaustion { .. } => {
                 "keep connections alive, or widen /proc/sys/net/ipv4/ip_local_port_range"
             }
+            Self::EqualConfigurations { .. } => {
+                "read any difference between them as noise; the options that were ignored are among the doubts of \
+                 their trials"
+            }
+            Self::UnequalWork { .. } => {
+                "plan the phase by `requests`, or an open model: memory depends on the work that was done"
+            }
+            Self::DifferentBuilds { .. } => "give each build a configuration of its own (`jdk`)",
+            Self::GeneratorLimit { .. } => {
+                "do not read equal rates as equal speed; compare the CPU per 1,000 answers, or the times in an open \
+                 model"
+            }
+            Self::FewBlocks { .. } => "run at least 5 trials of each configuration (`--trials 5`)",
         }
     }
 }

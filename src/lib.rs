@@ -17,6 +17,7 @@ pub mod account;
 pub mod record;
 
 pub mod archive;
+pub mod comparison;
 
 pub mod comparison;
 

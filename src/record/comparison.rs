@@ -107,7 +107,7 @@ pub struct ComparisonRecord {
     pub ratio_high: Option<f64>,
     /// Candidate minus baseline: Hodges–Lehmann estimate of the difference within blocks.
     pub difference: f64,
-    /// Ends of its interval; `null` below two blocks.
+    /// Ends of its interval; `null` below three blocks.
     pub low: Option<f64>,
     /// The other end.
     pub high: Option<f64>,

@@ -24,6 +24,7 @@ pub use phase::{
 
 use crate::doubt::Doubt;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Schema of the result document (`--json`).
 pub const RESULT_SCHEMA: &str = "loadline.result/1";
@@ -120,12 +121,18 @@ pub struct Trial {
     pub block: u32,
     /// Position in the run, from 0.
     pub index: u32,
+    /// The block, disturbed by the machine, that this trial's block repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<u32>,
     /// How it ended.
     pub outcome: Outcome,
     /// Why, where it did not complete.
     pub why: Option<String>,
     /// The command as started.
     pub command: Vec<String>,
+    /// Environment that the configuration adds; `null` where it was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env: Option<BTreeMap<String, String>>,
     /// What was found out about the JVM.
     pub jvm: Option<Jvm>,
     /// The memory limit, if one was set.
@@ -335,9 +342,11 @@ impl Trial {
             configuration: configuration.to_owned(),
             block,
             index,
+            repeats: None,
             outcome: Outcome::Aborted,
             why: None,
             command: Vec::new(),
+            env: None,
             jvm: None,
             limit_bytes: None,
             subject_cpus: None,

@@ -67,6 +67,7 @@ pub struct Conducted {
 pub fn conduct(setup: &Setup<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Conducted {
     let mut trial = Trial::new(&setup.configuration.name, setup.block, setup.index);
     trial.folder.clone_from(&setup.folder);
+    trial.env = Some(setup.configuration.env.iter().cloned().collect());
     trial.limit_bytes = setup.configuration.limit.map(|limit| limit.0);
     let error = run(setup, &mut trial, emit).err().map(|error| {
         let number = setup.index + 1;

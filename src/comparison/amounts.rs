@@ -1,0 +1,110 @@
+//! Amounts of a metric: what was typed, in the metric's unit; the least difference that matters where none was asked.
+
+use crate::record::{LeastRecord, MetricRecord, Unit};
+use crate::scenario::{Amount, Compare};
+use crate::units::Bytes;
+
+/// A mebibyte: what a fresh JVM's RSS differs by from start to start, and what nobody pays for.
+const LEAST_BYTES: f64 = (1 << 20) as f64;
+/// What the field takes for noise: a fiftieth.
+const LEAST_RELATIVE: f64 = 0.02;
+/// A tenth of a percentage point, for shares of requests or of time: a share of nearly nothing has no ratio.
+const LEAST_SHARE: f64 = 0.001;
+/// One thread, one collection.
+const LEAST_COUNT: f64 = 1.0;
+
+/// An amount in the unit of a metric, or as a share of it.
+///
+/// # Errors
+/// Says how an amount of this unit is written.
+pub(super) fn least_of(amount: Amount, unit: Unit) -> Result<LeastRecord, String> {
+    match (amount, unit) {
+        (Amount::Share(share), Unit::Share) => Ok(LeastRecord::Absolute(share)),
+        (Amount::Share(share), _) => Ok(LeastRecord::Relative(share)),
+        _ => absolute(amount, unit).map(LeastRecord::Absolute),
+    }
+}
+
+/// An amount in the unit of a metric.
+///
+/// # Errors
+/// Says how an amount of this unit is written.
+pub(super) fn absolute(amount: Amount, unit: Unit) -> Result<f64, String> {
+    match (amount, unit) {
+        (Amount::Size(Bytes(bytes)), Unit::Bytes) => Ok(bytes as f64),
+        (Amount::Time(span), Unit::Milliseconds) => Ok(span.as_s() * 1000.0),
+        (Amount::Time(span), Unit::Seconds) => Ok(span.as_s()),
+        (Amount::Share(share), Unit::Share) => Ok(share),
+        (Amount::Number(number), Unit::Count | Unit::PerSecond) => Ok(number),
+        // Nothing needs no unit.
+        (Amount::Number(0.0), _) => Ok(0.0),
+        _ => Err(format!("it is measured {}, not as `{amount}`", written(unit))),
+    }
+}
+
+/// How an amount of this unit is written.
+fn written(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Bytes => "in bytes (`60MiB`)",
+        Unit::PerSecond => "per second (`1000`)",
+        Unit::Milliseconds => "in time (`20ms`)",
+        Unit::Seconds => "in time (`300ms`)",
+        Unit::Share => "as a share (`0.1%`)",
+        Unit::Count => "as a number (`30`)",
+    }
+}
+
+/// Whether a word names this metric or a family of it: `p99` fits `p99.steady`, `malloc` fits `malloc.live.loaded`.
+pub(super) fn fits(word: &str, metric: &str) -> bool {
+    metric.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// The least difference of a metric that matters: as asked, where the amount is one of its unit, else the usual one.
+pub(super) fn least(metric: &MetricRecord, asked: &Compare) -> LeastRecord {
+    let fitting = asked.least.iter().filter(|(word, _)| fits(word, &metric.metric));
+    fitting.map(|(_, amount)| least_of(*amount, metric.unit)).find_map(Result::ok).unwrap_or(match metric.unit {
+        Unit::Bytes => LeastRecord::Absolute(LEAST_BYTES),
+        Unit::Share => LeastRecord::Absolute(LEAST_SHARE),
+        Unit::Count => LeastRecord::Absolute(LEAST_COUNT),
+        Unit::PerSecond | Unit::Milliseconds | Unit::Seconds => LeastRecord::Relative(LEAST_RELATIVE),
+    })
+}
+
+/// The same in the metric's unit, for values around `centre`.
+pub(super) fn least_at(least: LeastRecord, centre: f64) -> f64 {
+    match least {
+        LeastRecord::Absolute(amount) => amount,
+        LeastRecord::Relative(share) => share * centre.abs(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_fits_its_unit_or_says_how_to_write_one() {
+        let amount = |text: &str| text.parse::<Amount>().unwrap();
+        assert_eq!(absolute(amount("1MiB"), Unit::Bytes), Ok(1_048_576.0));
+        assert_eq!(absolute(amount("20ms"), Unit::Milliseconds), Ok(20.0));
+        assert_eq!(absolute(amount("20ms"), Unit::Seconds), Ok(0.02));
+        assert_eq!(absolute(amount("0.1%"), Unit::Share), Ok(0.001));
+        assert_eq!(absolute(amount("10k"), Unit::PerSecond), Ok(10_000.0));
+        assert_eq!(absolute(amount("0"), Unit::Share), Ok(0.0));
+        assert_eq!(absolute(amount("20ms"), Unit::Bytes).unwrap_err(), "it is measured in bytes (`60MiB`), not as `20ms`");
+        assert!(absolute(amount("99%"), Unit::PerSecond).unwrap_err().contains("per second"));
+        assert!(absolute(amount("60MiB"), Unit::Milliseconds).unwrap_err().contains("`20ms`"));
+        assert_eq!(least_of(amount("2%"), Unit::Bytes), Ok(LeastRecord::Relative(0.02)));
+        assert_eq!(least_of(amount("2%"), Unit::Share), Ok(LeastRecord::Absolute(0.02)));
+    }
+
+    #[test]
+    fn a_family_fits_all_it_begins() {
+        for (word, metric) in [("rss", "rss.loaded"), ("rss.loaded", "rss.loaded"), ("malloc", "malloc.live.loaded")] {
+            assert!(fits(word, metric), "{word}, {metric}");
+        }
+        for (word, metric) in [("rss", "rss_peak"), ("rss.load", "rss.loaded"), ("p99", "response.p99.steady")] {
+            assert!(!fits(word, metric), "{word}, {metric}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Blocks: the order in which a block runs its configurations, and what a block was like afterwards.
+
+use super::metrics::configurations;
+use super::random::Random;
+use crate::doubt::Doubt;
+use crate::record::{BlockRecord, Outcome, Trial};
+
+/// The order in which a block runs so many configurations: a fresh permutation for each block, the same for the same
+/// seed. Whatever drifts over the hours then favours none of them.
+pub fn order(seed: u64, block: u32, configurations: usize) -> Vec<usize> {
+    let mut random = Random::new(seed, u64::from(block));
+    let mut order: Vec<usize> = (0..configurations).collect();
+    // Fisher and Yates, as in Knuth, volume 2, algorithm 3.4.2P.
+    for last in (1..configurations).rev() {
+        order.swap(last, random.below(last + 1));
+    }
+    order
+}
+
+/// The blocks of these trials, ascending: who ran when, what disturbed them, and which of them count.
+///
+/// A block is disturbed where a trial of it has a noisy machine among its doubts. Its values count all the same, until
+/// a later block that was run in its place is complete.
+pub fn blocks(trials: &[Trial]) -> Vec<BlockRecord> {
+    let mut numbers: Vec<u32> = trials.iter().map(|trial| trial.block).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let all = configurations(trials);
+    let own = |block: u32| trials.iter().filter(move |trial| trial.block == block);
+    let complete = |block: u32| {
+        let completed = |name: &String| {
+            own(block).any(|trial| trial.configuration == *name && trial.outcome == Outcome::Completed)
+        };
+        all.iter().all(completed)
+    };
+    let mut blocks: Vec<BlockRecord> = numbers
+        .iter()
+        .map(|&block| {
+            let mut ran: Vec<&Trial> = own(block).collect();
+            ran.sort_by_key(|trial| trial.index);
+            BlockRecord {
+                block,
+                order: ran.iter().map(|trial| trial.configuration.clone()).collect(),
+                disturbed: disturbed(&ran),
+                repeats: ran.iter().find_map(|trial| trial.repeats).filter(|repeated| *repeated < block),
+                used: true,
+            }
+        })
+        .collect();
+    let repeated: Vec<u32> =
+        blocks.iter().filter(|block| complete(block.block)).filter_map(|block| block.repeats).collect();
+    for block in &mut blocks {
+        block.used = block.disturbed.is_none() || !repeated.contains(&block.block);
+    }
+    blocks
+}
+
+/// Numbers of the blocks whose values do not count.
+pub(super) fn unused(trials: &[Trial]) -> Vec<u32> {
+    blocks(trials).iter().filter(|block| !block.used).map(|block| block.block).collect()
+}
+
+/// What the machine did during these trials, each with the configuration that ran then; `None` where it kept quiet.
+fn disturbed(trials: &[&Trial]) -> Option<String> {
+    let seen: Vec<String> = trials
+        .iter()
+        .flat_map(|trial| trial.doubts.iter().map(move |doubt| (trial, doubt)))
+        .filter(|(_, doubt)| matches!(doubt.doubt, Doubt::NoisyMachine { .. }))
+        .map(|(trial, doubt)| format!("{}: {}", trial.configuration, doubt.text))
+        .collect();
+    (!seen.is_empty()).then(|| seen.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::DoubtRecord;
+
+    fn trial(configuration: &str, block: u32, index: u32) -> Trial {
+        Trial { outcome: Outcome::Completed, ..Trial::new(configuration, block, index) }
+    }
+
+    fn noisy(mut trial: Trial) -> Trial {
+        let doubt = Doubt::NoisyMachine { phase: "steady".to_owned(), foreign_cores: Some(0.5), steal_share: 0.0 };
+        trial.doubts.push(DoubtRecord::from(doubt));
+        trial
+    }
+
+    fn repeats(mut trial: Trial, block: u32) -> Trial {
+        trial.repeats = Some(block);
+        trial
+    }
+
+    #[test]
+    fn an_order_is_a_permutation_that_can_be_drawn_again() {
+        for block in 0..50 {
+            let mut order = super::order(7, block, 5);
+            assert_eq!(order, super::order(7, block, 5));
+            order.sort_unstable();
+            assert_eq!(order, [0, 1, 2, 3, 4]);
+        }
+        assert_eq!(super::order(1, 0, 0), [] as [usize; 0]);
+        assert_eq!(super::order(1, 0, 1), [0]);
+    }
+
+    /// Each of the six orders of three comes about as often as any other: within five standard deviations.
+    #[test]
+    fn all_orders_are_equally_likely() {
+        let mut counts = std::collections::BTreeMap::new();
+        for block in 0..6_000 {
+            *counts.entry(super::order(3, block, 3)).or_insert(0) += 1;
+        }
+        assert_eq!(counts.len(), 6);
+        assert!(counts.values().all(|count| (856..1144).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn a_disturbed_block_counts_until_its_repetition_is_complete() {
+        let mut trials = vec![trial("g1", 0, 0), noisy(trial("serial", 0, 1)), trial("serial", 1, 2), trial("g1", 1, 3)];
+        let first = blocks(&trials);
+        assert_eq!(first[0].order, ["g1", "serial"]);
+        assert_eq!(first[1].order, ["serial", "g1"]);
+        assert!(first[0].disturbed.as_ref().unwrap().starts_with("serial: noisy machine"));
+        assert!(first[0].used && first[1].used && first[1].disturbed.is_none());
+
+        trials.push(repeats(trial("g1", 2, 4), 0));
+        assert!(blocks(&trials)[0].used, "the repetition lacks a configuration");
+        trials.push(repeats(Trial::new("serial", 2, 5), 0));
+        assert!(blocks(&trials)[0].used, "a trial of the repetition did not complete");
+        trials[5].outcome = Outcome::Completed;
+        let last = blocks(&trials);
+        assert_eq!(last[2].repeats, Some(0));
+        assert!(!last[0].used && last[1].used && last[2].used);
+        assert_eq!(unused(&trials), [0]);
+    }
+
+    #[test]
+    fn a_quiet_block_is_not_dropped_and_none_repeats_itself() {
+        let trials = [repeats(trial("g1", 0, 0), 0), repeats(trial("g1", 1, 1), 0)];
+        assert!(blocks(&trials).iter().all(|block| block.used));
+        assert_eq!(blocks(&trials)[0].repeats, None);
+        assert_eq!(blocks(&[]), []);
+    }
+}

@@ -1,0 +1,253 @@
+//! Budgets: pass or fail only where the whole interval lies on one side of the bound, undecided in between.
+
+use super::amounts::{absolute, least, least_at, least_of};
+use super::differences::each;
+use super::interval::{Estimate, Resamples, VALUES_MIN};
+use super::metrics::{in_order, median, used};
+use super::names::resolve;
+use crate::record::{BudgetRecord, BudgetVerdict, LeastRecord, MetricRecord, Unit};
+use crate::scenario::{Budget, Compare, Limit, Relation};
+use crate::units::{Bytes, milliseconds, per_second};
+
+/// As for the metrics that are judged in a comparison.
+const RESAMPLES: usize = 10_000;
+/// From so many trials on the interval of the centre is used; below, the range of the values, widened.
+const TRIALS_MIN: usize = 5;
+
+/// Whether a budget's bound can be compared with a metric of this unit.
+///
+/// # Errors
+/// Says how a bound of this unit is written.
+pub fn check_budget(budget: &Budget, unit: Unit) -> Result<(), String> {
+    let refuse = |why: String| format!("`{budget}`: {why}");
+    match budget.limit {
+        Limit::Absolute(amount) => absolute(amount, unit).map(|_| ()).map_err(refuse)?,
+        Limit::Change(_, amount) => least_of(amount, unit).map(|_| ()).map_err(refuse)?,
+    }
+    let exact = matches!(unit, Unit::Count | Unit::Share) && matches!(budget.limit, Limit::Absolute(_));
+    match budget.relation {
+        Relation::Equal if !exact => {
+            Err(refuse("no two measurements are equal; give it a bound with `<=` or `>=`".to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Each budget for each configuration, in this order.
+///
+/// A bound on a change (`<=+2%`) is judged against the configuration of the same name in the baseline, or its only one.
+/// All budgets together hold with the confidence asked for (Bonferroni). A budget fails only where its whole interval
+/// lies beyond the bound and, for a change, where the change is at least the least difference that matters.
+pub fn judge_budgets(
+    budgets: &[Budget],
+    metrics: &[MetricRecord],
+    baseline: Option<&[MetricRecord]>,
+    asked: &Compare,
+    seed: u64,
+) -> Vec<BudgetRecord> {
+    let configurations = in_order(metrics.iter().map(|metric| metric.configuration.as_str()));
+    let confidence = each(asked.confidence, budgets.len() * configurations.len());
+    let mut court = Court { metrics, baseline, asked, confidence, resamples: Resamples::new(seed, RESAMPLES) };
+    let mut records = Vec::new();
+    for budget in budgets {
+        for configuration in &configurations {
+            records.push(court.judge(budget, configuration));
+        }
+    }
+    records
+}
+
+/// What budgets are judged by.
+struct Court<'a> {
+    metrics: &'a [MetricRecord],
+    baseline: Option<&'a [MetricRecord]>,
+    asked: &'a Compare,
+    confidence: f64,
+    resamples: Resamples,
+}
+
+/// A number with its interval, and the bound it is held against, on the same scale.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    value: f64,
+    low: f64,
+    high: f64,
+    bound: f64,
+    relative: bool,
+    /// Below it a change is none, whatever the bound.
+    least: f64,
+}
+
+impl Court<'_> {
+    fn judge(&mut self, budget: &Budget, configuration: &str) -> BudgetRecord {
+        let mut record = BudgetRecord {
+            expression: budget.to_string(),
+            configuration: configuration.to_owned(),
+            metric: None,
+            unit: None,
+            value: None,
+            low: None,
+            high: None,
+            bound: None,
+            relative: false,
+            trials: 0,
+            verdict: BudgetVerdict::Undecided,
+            why: String::new(),
+        };
+        match self.held(budget, configuration, &mut record) {
+            Err(why) => record.why = why,
+            Ok(held) => {
+                (record.value, record.bound) = (Some(held.value), Some(held.bound));
+                (record.low, record.high) = (Some(held.low), Some(held.high));
+                record.relative = held.relative;
+                record.verdict = verdict(budget, &held);
+                record.why = why(&record, &held);
+            }
+        }
+        record
+    }
+
+    /// What is held against the bound; fills in what is known before that.
+    fn held(&mut self, budget: &Budget, configuration: &str, record: &mut BudgetRecord) -> Result<Held, String> {
+        let name = resolve(&budget.metric, self.metrics)?;
+        record.metric = Some(name.clone());
+        let of = |metrics: &[MetricRecord], configuration: &str| -> Option<MetricRecord> {
+            let own = |metric: &&MetricRecord| metric.metric == name && metric.configuration == configuration;
+            metrics.iter().find(own).cloned()
+        };
+        let metric = of(self.metrics, configuration)
+            .ok_or_else(|| format!("`{name}` was not measured with the configuration `{configuration}`"))?;
+        record.unit = Some(metric.unit);
+        record.trials = used(&metric).len() as u32;
+        check_budget(budget, metric.unit)?;
+        match budget.limit {
+            Limit::Absolute(amount) => Ok(self.centre(&metric, absolute(amount, metric.unit)?, budget.relation)),
+            Limit::Change(sign, amount) => {
+                let baseline = self.baseline.ok_or("there is no baseline to compare with; give an archive of one")?;
+                let names = in_order(baseline.iter().map(|metric| metric.configuration.as_str()));
+                let before = match (of(baseline, configuration), names.as_slice()) {
+                    (Some(before), _) => before,
+                    (None, [only]) => of(baseline, only).ok_or_else(|| format!("the baseline has no `{name}`"))?,
+                    (None, _) => return Err(format!("the baseline has no `{name}` of `{configuration}`")),
+                };
+                let bound = match least_of(amount, metric.unit)? {
+                    LeastRecord::Absolute(amount) => LeastRecord::Absolute(sign * amount),
+                    LeastRecord::Relative(share) => LeastRecord::Relative(sign * share),
+                };
+                record.trials = record.trials.min(used(&before).len() as u32);
+                self.change(&before, &metric, bound)
+            }
+        }
+    }
+
+    /// The centre of a metric's values, with its interval: from few values their range, widened by the least
+    /// difference that matters, for what another trial would have shown.
+    fn centre(&mut self, metric: &MetricRecord, bound: f64, relation: Relation) -> Held {
+        let values = used(metric);
+        let least = least_at(least(metric, self.asked), median(&values));
+        let estimate = self.resamples.one_sample(&values, self.confidence);
+        let Estimate { centre, ends } = estimate.unwrap_or(Estimate { centre: metric.median, ends: None });
+        let (lowest, highest) = range(&values, centre);
+        let (low, high) = match ends.filter(|_| values.len() >= TRIALS_MIN) {
+            // A number that is to be met exactly is met by every trial.
+            _ if relation == Relation::Equal => (lowest, highest),
+            Some(ends) => ends,
+            None => (lowest - least, highest + least),
+        };
+        Held { value: centre, low, high, bound, relative: false, least: 0.0 }
+    }
+
+    /// The change from the baseline, with its interval.
+    fn change(&mut self, before: &MetricRecord, after: &MetricRecord, bound: LeastRecord) -> Result<Held, String> {
+        let least = least(after, self.asked);
+        let (before, after) = (used(before), used(after));
+        let (LeastRecord::Absolute(limit) | LeastRecord::Relative(limit)) = bound;
+        let relative = matches!(bound, LeastRecord::Relative(_));
+        if relative && before.iter().chain(&after).any(|value| *value <= 0.0) {
+            return Err("a value is 0, of which there is no share; give the change in the metric's unit".to_owned());
+        }
+        let scaled = |values: &[f64]| -> Vec<f64> {
+            values.iter().map(|value| if relative { value.ln() } else { *value }).collect()
+        };
+        let (old, new) = (scaled(&before), scaled(&after));
+        let estimate = self.resamples.two_samples(&old, &new, self.confidence);
+        let Estimate { centre, ends } = estimate.ok_or("the baseline has no value that counts")?;
+        let level = median(&before);
+        let least = match (least, relative) {
+            (LeastRecord::Relative(share), true) => share,
+            (LeastRecord::Absolute(amount), true) => amount / level.abs(),
+            (least, false) => least_at(least, level),
+        };
+        let back = |change: f64| if relative { change.exp_m1() } else { change };
+        let ((old_low, old_high), (new_low, new_high)) = (range(&old, 0.0), range(&new, 0.0));
+        let (low, high) = match ends.filter(|_| old.len().min(new.len()) >= VALUES_MIN) {
+            Some((low, high)) => (back(low), back(high)),
+            None => (back(new_low - old_high) - least, back(new_high - old_low) + least),
+        };
+        Ok(Held { value: back(centre), low, high, bound: limit, relative, least })
+    }
+}
+
+fn range(values: &[f64], otherwise: f64) -> (f64, f64) {
+    let ends = |(low, high): (f64, f64), value: &f64| (low.min(*value), high.max(*value));
+    match values {
+        [] => (otherwise, otherwise),
+        [first, ..] => values.iter().fold((*first, *first), ends),
+    }
+}
+
+fn verdict(budget: &Budget, held: &Held) -> BudgetVerdict {
+    let Held { low, high, bound, .. } = *held;
+    let (kept, broken) = match budget.relation {
+        Relation::Less => (high < bound, low >= bound),
+        Relation::AtMost => (high <= bound, low > bound),
+        Relation::Equal => (low == bound && high == bound, low > bound || high < bound),
+        Relation::AtLeast => (low >= bound, high < bound),
+        Relation::More => (low > bound, high <= bound),
+    };
+    match (kept, broken && held.value.abs() >= held.least) {
+        (true, _) => BudgetVerdict::Pass,
+        (_, true) => BudgetVerdict::Fail,
+        _ => BudgetVerdict::Undecided,
+    }
+}
+
+/// Why, with the numbers.
+fn why(record: &BudgetRecord, held: &Held) -> String {
+    let amount = |value: f64| match (record.unit, held.relative) {
+        (Some(unit), false) => shown(unit, value),
+        _ => format!("{:.2} %", value * 100.0),
+    };
+    let interval = format!("from {} to {}", amount(held.low), amount(held.high));
+    let bound = amount(held.bound);
+    let trials = match record.trials {
+        1 => "1 trial".to_owned(),
+        several => format!("{several} trials"),
+    };
+    match record.verdict {
+        BudgetVerdict::Pass => format!("{interval} in {trials}: all of it keeps {bound}"),
+        BudgetVerdict::Fail => format!("{interval} in {trials}: all of it misses {bound}"),
+        BudgetVerdict::Undecided if held.low > held.bound || held.high < held.bound => {
+            format!("{interval} in {trials}: beyond {bound}, but by less than the least difference that matters")
+        }
+        BudgetVerdict::Undecided => format!("{interval} in {trials}: {bound} lies within; more trials may decide it"),
+    }
+}
+
+/// A value of a metric in words.
+fn shown(unit: Unit, value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
+    let size = value.abs();
+    match unit {
+        Unit::Bytes => format!("{sign}{}", Bytes(size as u64)),
+        Unit::PerSecond => format!("{sign}{}/s", per_second(size)),
+        Unit::Milliseconds => format!("{sign}{} ms", milliseconds(size)),
+        Unit::Seconds => format!("{sign}{} ms", milliseconds(size * 1000.0)),
+        Unit::Share => format!("{:.3} %", value * 100.0),
+        Unit::Count => format!("{value:.1}"),
+    }
+}
+
+#[cfg(test)]
+#[path = "budgets_tests.rs"]
+mod tests;

@@ -1,0 +1,189 @@
+//! Every metric there is, in one table: its name, unit, direction, where it is read, and what it needs.
+//! A name is a family and, behind a dot, the mark or phase: `rss.loaded`, `p99.steady`. The owners of an account are
+//! families of their own, `malloc.retained.loaded`, and come from the accounts.
+
+use crate::record::{Better, Mark, PhaseRecord, Quantiles, Trial, Unit};
+
+/// A family of metrics.
+#[derive(Debug, Clone, Copy)]
+pub struct Family {
+    /// What stands before the mark or phase.
+    pub name: &'static str,
+    /// Of its values.
+    pub unit: Unit,
+    /// Which way it is better.
+    pub better: Better,
+    /// Where it is read.
+    pub place: Place,
+    /// What it says, in a few words.
+    pub meaning: &'static str,
+    /// What it cannot be measured without; empty where nothing special is needed.
+    pub needs: &'static str,
+}
+
+/// Where a family is read.
+#[derive(Debug, Clone, Copy)]
+pub enum Place {
+    /// Once in a trial.
+    Trial(fn(&Trial) -> Option<f64>),
+    /// At each mark.
+    Mark(fn(&Mark) -> Option<f64>),
+    /// In each phase in which something was sent.
+    Phase(fn(&PhaseRecord) -> Option<f64>),
+}
+
+use Better::{Higher, Lower};
+use Unit::{Bytes, Count, Milliseconds, PerSecond, Seconds, Share};
+
+const COUNTERS: &str = "the JVM's counters (`-XX:+UsePerfData`, the default)";
+const REQUESTS: &str = "requests that Loadline sent, or a driver's report that it can read";
+const OPEN: &str = "an open model, in which response and service time differ";
+
+/// All families but the owners of the account, in the order in which they are shown.
+pub const FAMILIES: &[Family] = &[
+    family("rss", Bytes, Lower, mark(|m| Some(m.rss_bytes as f64)), "resident, shared pages in full", ""),
+    family("pss", Bytes, Lower, mark(|m| number(m.pss_bytes)), "resident, shared pages divided", "`smaps_rollup`"),
+    family("anon", Bytes, Lower, mark(|m| number(m.anon_bytes)), "pages of no file in RSS", ""),
+    family("file", Bytes, Lower, mark(|m| number(m.file_bytes)), "pages of files in RSS", ""),
+    family("charge", Bytes, Lower, mark(|m| number(m.charge_bytes)), "what the cgroup counts", "a limit (`--limit`)"),
+    family("heap_used", Bytes, Lower, mark(|m| number(m.heap.used_bytes)), "objects, live and dead", COUNTERS),
+    family("heap_committed", Bytes, Lower, mark(|m| number(m.heap.committed_bytes)), "promised to the heap", COUNTERS),
+    family("heap_live", Bytes, Lower, mark(|m| number(m.heap.live_bytes)), "reachable", "the mark `collected`"),
+    family("nmt_committed", Bytes, Lower, mark(nmt_committed), "all categories of NMT", "`--nmt summary`"),
+    family("threads", Count, Lower, mark(|m| number(m.threads)), "threads the kernel counts", ""),
+    family("rss_peak", Bytes, Lower, Place::Trial(|t| number(t.rss_bytes_peak)), "highest RSS of the trial", ""),
+    family("rate", PerSecond, Higher, phase(rate), "correct answers per second", REQUESTS),
+    family("p50", Milliseconds, Lower, phase(|p| usual(p, |q| q.p50)), "median of the usual time", REQUESTS),
+    family("p90", Milliseconds, Lower, phase(|p| usual(p, |q| q.p90)), "90 % of the usual time", REQUESTS),
+    family("p99", Milliseconds, Lower, phase(|p| usual(p, |q| q.p99)), "99 % of the usual time", REQUESTS),
+    family("p999", Milliseconds, Lower, phase(|p| usual(p, |q| q.p999)), "99.9 % of the usual time", REQUESTS),
+    family("max", Milliseconds, Lower, phase(|p| usual(p, |q| q.max)), "longest usual time", REQUESTS),
+    family("mean", Milliseconds, Lower, phase(|p| usual(p, |q| q.mean)), "mean of the usual time", REQUESTS),
+    family("response.p50", Milliseconds, Lower, phase(|p| response(p, |q| q.p50)), "from the intended start", OPEN),
+    family("response.p90", Milliseconds, Lower, phase(|p| response(p, |q| q.p90)), "from the intended start", OPEN),
+    family("response.p99", Milliseconds, Lower, phase(|p| response(p, |q| q.p99)), "from the intended start", OPEN),
+    family("response.p999", Milliseconds, Lower, phase(|p| response(p, |q| q.p999)), "from the intended start", OPEN),
+    family("response.max", Milliseconds, Lower, phase(|p| response(p, |q| q.max)), "from the intended start", OPEN),
+    family("response.mean", Milliseconds, Lower, phase(|p| response(p, |q| q.mean)), "from the intended start", OPEN),
+    family("service.p50", Milliseconds, Lower, phase(|p| service(p, |q| q.p50)), "from the actual start", OPEN),
+    family("service.p90", Milliseconds, Lower, phase(|p| service(p, |q| q.p90)), "from the actual start", OPEN),
+    family("service.p99", Milliseconds, Lower, phase(|p| service(p, |q| q.p99)), "from the actual start", OPEN),
+    family("service.p999", Milliseconds, Lower, phase(|p| service(p, |q| q.p999)), "from the actual start", OPEN),
+    family("service.max", Milliseconds, Lower, phase(|p| service(p, |q| q.max)), "from the actual start", OPEN),
+    family("service.mean", Milliseconds, Lower, phase(|p| service(p, |q| q.mean)), "from the actual start", OPEN),
+    family("failed", Share, Lower, phase(failed), "failed requests, of all", REQUESTS),
+    family("cpu_per_1000", Seconds, Lower, phase(cpu_per_1000), "CPU of the subject per 1,000 answers", REQUESTS),
+    family("gc_ms", Milliseconds, Lower, phase(|p| p.subject.gc_ms), "time in collections", COUNTERS),
+    family("gc_count", Count, Lower, phase(|p| number(p.subject.gc_count)), "collections", COUNTERS),
+    family("gc_share", Share, Lower, phase(gc_share), "time in collections, of the phase", COUNTERS),
+    family("rss_max", Bytes, Lower, phase(|p| number(p.subject.rss_bytes_max)), "highest RSS on the timeline", ""),
+    family("start_up", Seconds, Lower, Place::Trial(|t| t.ready_s), "from the command to the first answer", ""),
+];
+
+/// The family of this name.
+pub(super) fn family_named(name: &str) -> Option<&'static Family> {
+    FAMILIES.iter().find(|family| family.name == name)
+}
+
+/// The family of a metric and its mark or phase, which is empty for what is read once in a trial. What is no family of
+/// the table is an owner of the account.
+pub(super) fn split(metric: &str) -> (&str, &str) {
+    let within = |family: &Family| metric.strip_prefix(family.name)?.strip_prefix('.');
+    // `response.p99.steady` begins with no shorter family: names of families are no phases.
+    let known = FAMILIES.iter().find_map(|family| within(family).map(|place| (family.name, place)));
+    match known {
+        Some(known) => known,
+        None if family_named(metric).is_some() => (metric, ""),
+        None => metric.rsplit_once('.').unwrap_or((metric, "")),
+    }
+}
+
+const fn family(
+    name: &'static str,
+    unit: Unit,
+    better: Better,
+    place: Place,
+    meaning: &'static str,
+    needs: &'static str,
+) -> Family {
+    Family { name, unit, better, place, meaning, needs }
+}
+
+const fn mark(read: fn(&Mark) -> Option<f64>) -> Place {
+    Place::Mark(read)
+}
+
+const fn phase(read: fn(&PhaseRecord) -> Option<f64>) -> Place {
+    Place::Phase(read)
+}
+
+fn number(value: Option<u64>) -> Option<f64> {
+    value.map(|value| value as f64)
+}
+
+fn nmt_committed(mark: &Mark) -> Option<f64> {
+    mark.nmt.as_ref().map(|nmt| nmt.total_committed_bytes as f64)
+}
+
+/// The phase where its requests were counted: where a driver's report could not be read, 0 stands for unknown.
+fn counted(phase: &PhaseRecord) -> Option<&PhaseRecord> {
+    let unread = phase.driver.as_ref().is_some_and(|driver| driver.reported.is_none());
+    (!unread && phase.requests > 0).then_some(phase)
+}
+
+fn rate(phase: &PhaseRecord) -> Option<f64> {
+    counted(phase).map(|phase| phase.achieved_per_s)
+}
+
+fn usual(phase: &PhaseRecord, read: fn(&Quantiles) -> f64) -> Option<f64> {
+    phase.usual_ms().as_ref().map(read)
+}
+
+/// Response times, where service times stand beside them.
+fn response(phase: &PhaseRecord, read: fn(&Quantiles) -> f64) -> Option<f64> {
+    phase.service_ms.and(phase.response_ms.as_ref()).map(read)
+}
+
+/// Service times, where response times stand beside them.
+fn service(phase: &PhaseRecord, read: fn(&Quantiles) -> f64) -> Option<f64> {
+    phase.response_ms.and(phase.service_ms.as_ref()).map(read)
+}
+
+fn failed(phase: &PhaseRecord) -> Option<f64> {
+    counted(phase).map(|phase| phase.failed.total() as f64 / phase.requests as f64)
+}
+
+fn cpu_per_1000(phase: &PhaseRecord) -> Option<f64> {
+    let ok = counted(phase)?.ok;
+    phase.subject.cpu_s.filter(|_| ok > 0).map(|cpu_s| cpu_s / ok as f64 * 1000.0)
+}
+
+fn gc_share(phase: &PhaseRecord) -> Option<f64> {
+    phase.subject.gc_ms.filter(|_| phase.seconds > 0.0).map(|gc_ms| gc_ms / 1000.0 / phase.seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_splits_into_its_family_and_place() {
+        for family in FAMILIES {
+            let metric = format!("{}.steady", family.name);
+            assert_eq!(split(&metric), (family.name, "steady"));
+            assert_eq!(split(family.name), (family.name, ""));
+            assert!(!family.meaning.is_empty());
+        }
+        assert_eq!(split("malloc.retained.loaded"), ("malloc.retained", "loaded"));
+        assert_eq!(split("unexplained.loaded"), ("unexplained", "loaded"));
+        assert_eq!(split("nonsense"), ("nonsense", ""));
+    }
+
+    #[test]
+    fn what_a_driver_did_not_tell_is_not_zero() {
+        let mut phase = PhaseRecord { requests: 10, ok: 9, achieved_per_s: 3.0, ..PhaseRecord::default() };
+        assert_eq!(rate(&phase), Some(3.0));
+        phase.driver = Some(crate::record::DriverRecord::default());
+        assert_eq!((rate(&phase), failed(&phase), cpu_per_1000(&phase)), (None, None, None));
+    }
+}

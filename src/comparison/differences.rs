@@ -1,0 +1,192 @@
+//! Each candidate against the baseline: differences within blocks, their intervals, verdicts through two gates.
+
+use super::amounts::{fits, least, least_at, least_of};
+use super::interval::{Estimate, Resamples};
+use super::metrics::{in_order, median, used};
+use super::names::{principal, resolve};
+use super::verdict::{Scale, blocks_needed, judge};
+use crate::record::{ComparisonRecord, LeastRecord, MetricRecord};
+use crate::scenario::{Amount, Compare};
+use std::collections::BTreeMap;
+
+/// For the metrics that are judged: the ends move by about 1 % of the interval's length from seed to seed.
+const RESAMPLES_JUDGED: usize = 10_000;
+/// For the details, of which there are hundreds: about 3 %.
+const RESAMPLES_DETAIL: usize = 1_000;
+
+/// What a comparison will judge, and what of the question it cannot answer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Plan {
+    /// The configuration compared against; `None` where there is none of the name asked for, or none at all.
+    pub baseline: Option<String>,
+    /// Full names of the metrics that are judged, in the order asked for.
+    pub judged: Vec<String>,
+    /// What was asked and cannot be told, a sentence each.
+    pub refused: Vec<String>,
+}
+
+/// What these metrics allow to judge of what was asked.
+pub fn plan(metrics: &[MetricRecord], asked: &Compare) -> Plan {
+    let configurations = in_order(metrics.iter().map(|metric| metric.configuration.as_str()));
+    let mut plan = Plan::default();
+    plan.baseline = match &asked.baseline {
+        None => configurations.first().cloned(),
+        Some(name) if configurations.contains(name) => Some(name.clone()),
+        Some(name) => {
+            let near = configurations.iter().min_by_key(|known| strsim::damerau_levenshtein(name, known));
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            plan.refused.push(format!("no trial of the baseline `{name}` completed{near}"));
+            None
+        }
+    };
+    for word in &asked.metrics {
+        match resolve(word, metrics) {
+            Ok(name) if plan.judged.contains(&name) => {}
+            Ok(name) => plan.judged.push(name),
+            Err(why) => plan.refused.push(why),
+        }
+    }
+    if asked.metrics.is_empty() {
+        plan.judged = usual(metrics);
+    }
+    plan.refused.extend(asked.least.iter().filter_map(|(word, amount)| unused_least(word, *amount, metrics)));
+    plan
+}
+
+/// Why a least difference that was asked for is not used, if it is not.
+fn unused_least(word: &str, amount: Amount, metrics: &[MetricRecord]) -> Option<String> {
+    let fitting: Vec<&MetricRecord> = metrics.iter().filter(|metric| fits(word, &metric.metric)).collect();
+    let Some(first) = fitting.first() else {
+        return Some(format!("the least difference of `{word}` fits no metric that was measured"));
+    };
+    if fitting.iter().any(|metric| least_of(amount, metric.unit).is_ok()) {
+        return None;
+    }
+    let why = least_of(amount, first.unit).err()?;
+    Some(format!("the least difference of `{word}` is not used: {why}"))
+}
+
+/// What is judged where nothing else is asked: how much it weighs, how fast it is, what an answer costs. Three, because
+/// each further one widens the intervals of all.
+fn usual(metrics: &[MetricRecord]) -> Vec<String> {
+    let measured = |name: &String| metrics.iter().any(|metric| metric.metric == *name);
+    let phase = principal(metrics).unwrap_or_default();
+    let open = measured(&format!("response.p99.{phase}"));
+    let speed = if open { "p99" } else { "rate" };
+    let names = ["rss.loaded".to_owned(), format!("{speed}.{phase}"), format!("cpu_per_1000.{phase}")];
+    names.into_iter().filter(measured).collect()
+}
+
+/// Two configurations in the blocks that both have.
+struct Pairing<'a> {
+    baseline: &'a MetricRecord,
+    candidate: &'a MetricRecord,
+    /// The values of each, block by block.
+    values: Vec<(f64, f64)>,
+    primary: bool,
+}
+
+/// Every metric of each candidate against the baseline, the judged ones first.
+///
+/// Judged metrics of all candidates are one family, all other metrics a second one; in each, all intervals hold
+/// together with the confidence asked for (Bonferroni). Exchanging baseline and candidate mirrors every record.
+pub fn compare(metrics: &[MetricRecord], asked: &Compare, seed: u64) -> Vec<ComparisonRecord> {
+    let plan = plan(metrics, asked);
+    let Some(baseline) = &plan.baseline else { return Vec::new() };
+    let pairings = pairings(metrics, baseline, &plan.judged);
+    let judged = pairings.iter().filter(|pairing| pairing.primary).count();
+    let details = pairings.len() - judged;
+    let mut resamples = [(RESAMPLES_JUDGED, judged), (RESAMPLES_DETAIL, details)]
+        .map(|(count, family)| (Resamples::new(seed, count), each(asked.confidence, family)));
+    let [(judging, judged_each), (detailing, detail_each)] = &mut resamples;
+    let compared = pairings.iter().map(|pairing| match pairing.primary {
+        true => record(pairing, asked, *judged_each, judging),
+        false => record(pairing, asked, *detail_each, detailing),
+    });
+    compared.collect()
+}
+
+/// The confidence of each interval of a family, so that all hold together (Bonferroni).
+pub(super) fn each(confidence: f64, family: usize) -> f64 {
+    1.0 - (1.0 - sane(confidence)) / family.max(1) as f64
+}
+
+/// Neither no confidence nor certainty can be computed with.
+fn sane(confidence: f64) -> f64 {
+    if confidence.is_finite() { confidence.clamp(0.5, 0.999_999) } else { Compare::CONFIDENCE }
+}
+
+fn pairings<'a>(metrics: &'a [MetricRecord], baseline: &str, judged: &[String]) -> Vec<Pairing<'a>> {
+    let mut by_name: BTreeMap<(&str, &str), &MetricRecord> = BTreeMap::new();
+    for metric in metrics {
+        by_name.entry((&metric.metric, &metric.configuration)).or_insert(metric);
+    }
+    let names = in_order(metrics.iter().map(|metric| metric.metric.as_str()));
+    let details = names.iter().filter(|name| !judged.contains(name));
+    let candidates = in_order(metrics.iter().map(|metric| metric.configuration.as_str()));
+    let mut pairings = Vec::new();
+    for name in judged.iter().chain(details) {
+        let Some(baseline) = by_name.get(&(name.as_str(), baseline)) else { continue };
+        for candidate in candidates.iter().filter(|name| **name != baseline.configuration) {
+            let Some(candidate) = by_name.get(&(name.as_str(), candidate.as_str())) else { continue };
+            let values = paired(baseline, candidate);
+            if !values.is_empty() {
+                pairings.push(Pairing { baseline, candidate, values, primary: judged.contains(name) });
+            }
+        }
+    }
+    pairings
+}
+
+/// The values of the blocks that count and that both have, ascending by block.
+fn paired(baseline: &MetricRecord, candidate: &MetricRecord) -> Vec<(f64, f64)> {
+    let by_block = |metric: &MetricRecord| -> BTreeMap<u32, f64> {
+        metric.values.iter().filter(|value| value.used).map(|value| (value.block, value.value)).collect()
+    };
+    let candidate = by_block(candidate);
+    by_block(baseline).iter().filter_map(|(block, before)| Some((*before, *candidate.get(block)?))).collect()
+}
+
+fn record(pairing: &Pairing<'_>, asked: &Compare, confidence: f64, resamples: &mut Resamples) -> ComparisonRecord {
+    let Pairing { baseline, candidate, values, primary } = pairing;
+    let differences: Vec<f64> = values.iter().map(|(before, after)| after - before).collect();
+    let positive = values.iter().all(|(before, after)| *before > 0.0 && *after > 0.0);
+    let logarithms: Option<Vec<f64>> =
+        positive.then(|| values.iter().map(|(before, after)| after.ln() - before.ln()).collect());
+    let nothing = Estimate { centre: 0.0, ends: None };
+    let difference = resamples.one_sample(&differences, confidence).unwrap_or(nothing);
+    let ratio = logarithms.and_then(|logarithms| resamples.one_sample(&logarithms, confidence));
+    let [baseline_median, candidate_median] = [baseline, candidate].map(|metric| median(&used(metric)));
+    let least = least(baseline, asked);
+    let scale = match (least, ratio) {
+        (LeastRecord::Relative(share), Some(ratio)) => Scale { estimate: ratio, least: share.ln_1p() },
+        // Without a ratio the share is taken of the larger of the two, whichever of them is the baseline.
+        _ => Scale {
+            estimate: difference,
+            least: least_at(least, baseline_median.abs().max(candidate_median.abs())),
+        },
+    };
+    let blocks = values.len();
+    ComparisonRecord {
+        metric: baseline.metric.clone(),
+        unit: baseline.unit,
+        better: baseline.better,
+        baseline: baseline.configuration.clone(),
+        candidate: candidate.configuration.clone(),
+        primary: *primary,
+        baseline_median,
+        candidate_median,
+        ratio: ratio.map(|ratio| ratio.centre.exp()),
+        ratio_low: ratio.and_then(|ratio| ratio.ends).map(|(low, _)| low.exp()),
+        ratio_high: ratio.and_then(|ratio| ratio.ends).map(|(_, high)| high.exp()),
+        difference: difference.centre,
+        low: difference.ends.map(|(low, _)| low),
+        high: difference.ends.map(|(_, high)| high),
+        confidence: sane(asked.confidence),
+        confidence_each: confidence,
+        least,
+        verdict: judge(&scale, baseline.better, blocks),
+        blocks: blocks as u32,
+        blocks_needed: blocks_needed(&scale, blocks, confidence),
+    }
+}

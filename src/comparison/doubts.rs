@@ -1,0 +1,150 @@
+//! Doubts about a comparison: what makes its trials unlike each other, or too few.
+
+use super::metrics::{configurations, in_order, median};
+use crate::doubt::Doubt;
+use crate::record::{BlockRecord, ComparisonRecord, Outcome, Trial};
+
+/// Work that differs by less than this leaves the same memory behind, as far as any measurement shows.
+const WORK_SHARE_MAX: f64 = 0.01;
+/// Below five blocks an interval rests more on Student's assumption than on the values.
+const BLOCKS_MIN: u32 = 5;
+/// Options that `VM.flags` shows as flags, so that it can be told whether they made a difference.
+const SHOWN_AS_FLAGS: &[&str] = &["-XX:", "-Xms", "-Xmx", "-Xmn", "-Xss"];
+/// Ports that Loadline chooses for `{port}`: numbers in this range are no difference between two commands.
+const PORTS: std::ops::Range<u32> = 18_080..26_080;
+
+/// What makes these comparisons doubtful, each doubt once.
+pub fn doubts(trials: &[Trial], blocks: &[BlockRecord], comparisons: &[ComparisonRecord]) -> Vec<Doubt> {
+    let completed: Vec<&Trial> = trials.iter().filter(|trial| trial.outcome == Outcome::Completed).collect();
+    let names = configurations(trials);
+    let mut doubts = builds(&completed, &names);
+    if names.len() < 2 {
+        return doubts;
+    }
+    doubts.extend(equal(&completed, &names));
+    doubts.extend(unequal_work(&completed, &names));
+    doubts.extend(generator(&completed, comparisons));
+    doubts.extend(few(blocks, comparisons));
+    doubts
+}
+
+/// Versions that differ within one configuration.
+fn builds(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
+    let of = |name: &String| {
+        let own = trials.iter().filter(|trial| trial.configuration == *name);
+        let versions = in_order(own.filter_map(|trial| trial.jvm.as_ref()?.version.as_deref()));
+        (versions.len() > 1).then(|| Doubt::DifferentBuilds { configuration: name.clone(), versions })
+    };
+    names.iter().filter_map(of).collect()
+}
+
+/// Groups of configurations that were asked for with different options and are the same in force.
+fn equal(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
+    let first = |name: &String| trials.iter().find(|trial| trial.configuration == *name);
+    let mut left: Vec<&Trial> = names.iter().filter_map(first).copied().collect();
+    let mut doubts = Vec::new();
+    while !left.is_empty() {
+        let one = left.remove(0);
+        let (same, others): (Vec<&Trial>, Vec<&Trial>) = left.into_iter().partition(|other| same_in_force(one, other));
+        left = others;
+        if !same.is_empty() {
+            let configurations = std::iter::once(&one).chain(&same).map(|trial| trial.configuration.clone()).collect();
+            doubts.push(Doubt::EqualConfigurations { configurations });
+        }
+    }
+    doubts
+}
+
+/// Whether all that could tell two trials apart is equal. What was not recorded is no proof of that.
+fn same_in_force(one: &Trial, other: &Trial) -> bool {
+    let (Some(jvm), Some(with)) = (&one.jvm, &other.jvm) else { return false };
+    let (Some(flags), Some(against)) = (&jvm.flags, &with.flags) else { return false };
+    let sorted = |flags: &[String]| {
+        let mut flags = flags.to_vec();
+        flags.sort();
+        flags
+    };
+    let lacking = |options: &'_ [String], others: &[String]| -> Vec<String> {
+        options.iter().filter(|option| !others.contains(option)).cloned().collect()
+    };
+    let mut differing = lacking(&jvm.options, &with.options);
+    differing.extend(lacking(&with.options, &jvm.options));
+    let visible = |option: &String| SHOWN_AS_FLAGS.iter().any(|start| option.starts_with(start));
+    // Options that are equal leave nothing to doubt: the difference is meant to be elsewhere.
+    !differing.is_empty()
+        && differing.iter().all(visible)
+        && sorted(flags) == sorted(against)
+        && jvm.collector == with.collector
+        && (&jvm.version, &jvm.java, &jvm.allocator) == (&with.version, &with.java, &with.allocator)
+        && one.env.is_some()
+        && (&one.env, one.limit_bytes, &one.subject_cpus) == (&other.env, other.limit_bytes, &other.subject_cpus)
+        && command(one, &jvm.options) == command(other, &with.options)
+}
+
+/// The command without the configuration's options and the port.
+fn command<'a>(trial: &'a Trial, options: &[String]) -> Vec<&'a str> {
+    let is_port = |word: &str| word.parse().is_ok_and(|number| PORTS.contains(&number));
+    let rest = trial.command.iter().filter(|word| !options.contains(word));
+    rest.map(|word| if is_port(word) { "{port}" } else { word.as_str() }).collect()
+}
+
+/// Phases in which the configurations answered differently often.
+fn unequal_work(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
+    let worked = trials.iter().flat_map(|trial| &trial.phases).filter(|phase| phase.works() && phase.requests > 0);
+    let mut doubts = Vec::new();
+    for phase in in_order(worked.map(|phase| phase.name.as_str())) {
+        let done = |name: &String| {
+            let own = trials.iter().filter(|trial| trial.configuration == *name);
+            let answers = |trial: &&Trial| trial.phases.iter().find(|done| done.name == phase).map(|done| done.ok as f64);
+            let answers: Vec<f64> = own.filter_map(answers).collect();
+            (!answers.is_empty()).then(|| (name.clone(), median(&answers).round()))
+        };
+        let mut done: Vec<(String, f64)> = names.iter().filter_map(done).collect();
+        done.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+        let (Some((least, fewest)), Some((most, highest))) = (done.first(), done.last()) else { continue };
+        if highest - fewest > WORK_SHARE_MAX * highest {
+            doubts.push(Doubt::UnequalWork {
+                phase,
+                least: least.clone(),
+                ok_least: *fewest as u64,
+                most: most.clone(),
+                ok_most: *highest as u64,
+            });
+        }
+    }
+    doubts
+}
+
+/// Phases whose generator was saturated in a trial that is compared.
+fn generator(trials: &[&Trial], comparisons: &[ComparisonRecord]) -> Vec<Doubt> {
+    let compared = |trial: &Trial| {
+        let is = |name: &str| trial.configuration == name;
+        comparisons.iter().any(|comparison| is(&comparison.baseline) || is(&comparison.candidate))
+    };
+    let mut saturated: Vec<(&str, &str)> = Vec::new();
+    for trial in trials.iter().filter(|trial| compared(trial)) {
+        for doubt in &trial.doubts {
+            if let Doubt::GeneratorSaturated { phase, .. } = &doubt.doubt {
+                saturated.push((phase, &trial.configuration));
+            }
+        }
+    }
+    let of = |phase: String| {
+        let own = saturated.iter().filter(|(of, _)| *of == phase).map(|(_, name)| *name);
+        let configurations = in_order(own);
+        Doubt::GeneratorLimit { phase, configurations }
+    };
+    in_order(saturated.iter().map(|(phase, _)| *phase)).into_iter().map(of).collect()
+}
+
+/// The fewest blocks that a judged comparison rests on, where they are too few.
+fn few(blocks: &[BlockRecord], comparisons: &[ComparisonRecord]) -> Option<Doubt> {
+    let judged = comparisons.iter().filter(|comparison| comparison.primary).map(|comparison| comparison.blocks);
+    let counted = blocks.iter().filter(|block| block.used).count() as u32;
+    let fewest = judged.min().unwrap_or(counted);
+    (fewest < BLOCKS_MIN).then_some(Doubt::FewBlocks { blocks: fewest })
+}
+
+#[cfg(test)]
+#[path = "doubts_tests.rs"]
+mod tests;

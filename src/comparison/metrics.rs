@@ -1,0 +1,186 @@
+//! From trials to metrics: every value of every metric of every configuration.
+
+use super::blocks::unused;
+use super::catalogue::{FAMILIES, Place};
+use super::interval::Resamples;
+use crate::record::{AccountRecord, Better, MetricRecord, Outcome, PhaseRecord, Trial, Unit, ValueRecord};
+use crate::scenario::Compare;
+
+/// Ends of an interval for show: 2 % of its length is more than a picture tells.
+const RESAMPLES: usize = 1_000;
+
+/// One metric, not yet read.
+struct Wanted {
+    metric: String,
+    unit: Unit,
+    better: Better,
+    read: Box<dyn Fn(&Trial) -> Option<f64>>,
+}
+
+/// Every metric of every configuration, in the order of the configurations, from the trials that completed.
+///
+/// Values of a disturbed block that was repeated are there, and do not count. The interval is that of the centre of
+/// the others, at [`Compare::CONFIDENCE`], and is not corrected for the number of metrics.
+pub fn metrics(trials: &[Trial]) -> Vec<MetricRecord> {
+    let unused = unused(trials);
+    let mut completed: Vec<&Trial> = trials.iter().filter(|trial| trial.outcome == Outcome::Completed).collect();
+    completed.sort_by_key(|trial| trial.index);
+    let wanted = wanted(&completed);
+    // One seed for all: the same trials always show the same interval.
+    let mut resamples = Resamples::new(0, RESAMPLES);
+    let mut records = Vec::new();
+    for configuration in configurations(trials) {
+        let own: Vec<&&Trial> = completed.iter().filter(|trial| trial.configuration == configuration).collect();
+        for wanted in &wanted {
+            let values: Vec<ValueRecord> = own
+                .iter()
+                .filter_map(|trial| {
+                    let value = (wanted.read)(trial).filter(|value| value.is_finite())?;
+                    Some(ValueRecord {
+                        trial: trial.index,
+                        block: trial.block,
+                        value,
+                        used: !unused.contains(&trial.block),
+                    })
+                })
+                .collect();
+            records.extend(record(wanted, &configuration, values, &mut resamples));
+        }
+    }
+    records
+}
+
+/// Names of the configurations in the order in which their trials first ran.
+pub(super) fn configurations(trials: &[Trial]) -> Vec<String> {
+    in_order(trials.iter().map(|trial| trial.configuration.as_str()))
+}
+
+/// Each word once, in the order of its first occurrence.
+pub(super) fn in_order<'a>(words: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for word in words {
+        if !found.iter().any(|known| known == word) {
+            found.push(word.to_owned());
+        }
+    }
+    found
+}
+
+/// The values that count.
+pub(super) fn used(record: &MetricRecord) -> Vec<f64> {
+    record.values.iter().filter(|value| value.used).map(|value| value.value).collect()
+}
+
+/// The middle value, or the mean of the two. 0 where there are none.
+pub(super) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.get(middle) {
+        None => 0.0,
+        Some(upper) if sorted.len() % 2 == 1 => *upper,
+        Some(upper) => sorted[middle - 1] / 2.0 + upper / 2.0,
+    }
+}
+
+fn record(
+    wanted: &Wanted,
+    configuration: &str,
+    values: Vec<ValueRecord>,
+    resamples: &mut Resamples,
+) -> Option<MetricRecord> {
+    let mut record = MetricRecord {
+        metric: wanted.metric.clone(),
+        unit: wanted.unit,
+        better: wanted.better,
+        configuration: configuration.to_owned(),
+        values,
+        median: 0.0,
+        low: None,
+        high: None,
+    };
+    let used = used(&record);
+    let estimate = resamples.one_sample(&used, Compare::CONFIDENCE)?;
+    record.median = median(&used);
+    (record.low, record.high) = estimate.ends.unzip();
+    Some(record)
+}
+
+/// What these trials can say, in the order of the catalogue and, within a family, of marks and phases.
+fn wanted(trials: &[&Trial]) -> Vec<Wanted> {
+    let marks = in_order(trials.iter().flat_map(|trial| &trial.marks).map(|mark| mark.name.as_str()));
+    let worked = trials.iter().flat_map(|trial| &trial.phases).filter(|phase| phase.works());
+    let phases = in_order(worked.map(|phase| phase.name.as_str()));
+    let mut wanted = Vec::new();
+    let mut accounts = Some(owners(trials, &marks));
+    for family in FAMILIES {
+        let mut want = |place: &str, read: Box<dyn Fn(&Trial) -> Option<f64>>| {
+            let metric = if place.is_empty() { family.name.to_owned() } else { format!("{}.{place}", family.name) };
+            wanted.push(Wanted { metric, unit: family.unit, better: family.better, read });
+        };
+        match family.place {
+            Place::Mark(read) => {
+                for name in marks.iter().cloned() {
+                    want(&name.clone(), Box::new(move |trial| trial.mark(&name).and_then(read)));
+                }
+            }
+            Place::Phase(read) => {
+                for name in phases.iter().cloned() {
+                    want(&name.clone(), Box::new(move |trial| phase_of(trial, &name).and_then(read)));
+                }
+            }
+            Place::Trial(read) => want("", Box::new(read)),
+        }
+        // The accounts stand behind the figures of the marks they belong to.
+        if family.name == "threads" {
+            wanted.extend(accounts.take().into_iter().flatten());
+        }
+    }
+    wanted
+}
+
+fn phase_of<'a>(trial: &'a Trial, name: &str) -> Option<&'a PhaseRecord> {
+    trial.phases.iter().find(|phase| phase.works() && phase.name == name)
+}
+
+/// The owners of the accounts, mark by mark.
+fn owners(trials: &[&Trial], marks: &[String]) -> Vec<Wanted> {
+    let mut wanted = Vec::new();
+    for mark in marks {
+        let accounts = trials.iter().filter_map(|trial| trial.mark(mark)?.account.as_ref());
+        let owners = in_order(accounts.flat_map(|account| &account.owners).map(|owner| owner.name.as_str()));
+        for owner in owners {
+            let mark = mark.clone();
+            wanted.push(Wanted {
+                metric: format!("{owner}.{mark}"),
+                unit: Unit::Bytes,
+                better: Better::Lower,
+                read: Box::new(move |trial| held(trial.mark(&mark)?.account.as_ref()?, &owner)),
+            });
+        }
+    }
+    wanted
+}
+
+/// Owners that cannot be told where another one is listed in their place.
+const IN_THEIR_PLACE: &[(&str, &[&str])] = &[
+    ("java_heap", &["java_heap.used", "java_heap.live"]),
+    ("java_heap.used", &["java_heap", "java_heap.live"]),
+    ("java_heap.live", &["java_heap", "java_heap.used"]),
+    ("java_heap.garbage", &["java_heap", "java_heap.used"]),
+    ("java_heap.free", &["java_heap"]),
+    ("malloc.live", &["malloc.unsplit"]),
+    ("malloc.non_hotspot", &["malloc.unsplit"]),
+    ("malloc.retained", &["malloc.unsplit"]),
+];
+
+/// What an owner holds. An account lists only owners that hold something, so one that it lacks holds nothing, unless
+/// this account could not tell it from others.
+fn held(account: &AccountRecord, owner: &str) -> Option<f64> {
+    let named = |name: &str| account.owners.iter().find(|held| held.name == name);
+    if let Some(held) = named(owner) {
+        return Some(held.rss_bytes as f64);
+    }
+    let others = IN_THEIR_PLACE.iter().filter(|(name, _)| *name == owner).flat_map(|(_, others)| *others);
+    others.copied().all(|other| named(other).is_none()).then_some(0.0)
+}

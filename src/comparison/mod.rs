@@ -1,0 +1,44 @@
+//! What trials say together: metrics, differences within blocks with their intervals, verdicts, budgets, doubts.
+//!
+//! Pure and seeded: the same trials and the same seed give the same words. `docs/compare.md` explains the method and
+//! has what simulations say of it.
+
+mod amounts;
+mod blocks;
+mod budgets;
+mod catalogue;
+mod centre;
+mod differences;
+mod doubts;
+mod interval;
+mod metrics;
+mod names;
+mod pareto;
+mod quantiles;
+mod random;
+mod verdict;
+
+#[cfg(test)]
+mod laws_tests;
+#[cfg(test)]
+mod simulated;
+#[cfg(test)]
+mod simulation_tests;
+
+pub use blocks::{blocks, order};
+pub use budgets::{check_budget, judge_budgets};
+pub use catalogue::{FAMILIES, Family, Place};
+pub use differences::{Plan, compare, plan};
+pub use doubts::doubts;
+pub use metrics::metrics;
+pub use names::resolve;
+pub use pareto::pareto;
+
+use crate::record::{ComparisonRecord, DifferenceVerdict};
+
+/// Whether every judged metric is decided: what a comparison that runs until it is sure waits for. Nothing judged is
+/// nothing decided.
+pub fn is_sure(comparisons: &[ComparisonRecord]) -> bool {
+    let mut judged = comparisons.iter().filter(|comparison| comparison.primary).peekable();
+    judged.peek().is_some() && judged.all(|comparison| comparison.verdict != DifferenceVerdict::CannotTell)
+}

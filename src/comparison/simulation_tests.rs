@@ -1,0 +1,241 @@
+//! Simulations with fixed seeds: how often intervals hold the truth, verdicts are wrong, and differences are found.
+//!
+//! A debug build simulates less and allows for it; the promises are tested by a release build.
+
+use super::interval::Resamples;
+use super::random::Random;
+use super::simulated::{Effect, normal, uniform, with_effects};
+use super::*;
+use crate::record::{BudgetVerdict, MetricRecord};
+use crate::scenario::Compare;
+
+const SLOW: bool = cfg!(debug_assertions);
+/// Of samples for each number of values and each kind of noise.
+const SAMPLES: usize = if SLOW { 100 } else { 2_000 };
+/// Of whole comparisons.
+const COMPARISONS: u64 = if SLOW { 20 } else { 200 };
+/// The share of intervals that must hold the truth.
+const COVERED: std::ops::RangeInclusive<f64> = if SLOW { 0.88..=1.0 } else { 0.93..=0.97 };
+
+/// Noise of a single value.
+#[derive(Debug, Clone, Copy)]
+enum Noise {
+    Normal,
+    /// Lognormal with σ = 0.5: skewness 1.75.
+    Skewed,
+    /// Student's t with three degrees of freedom: one value in 20 lies beyond three.
+    HeavyTailed,
+    Uniform,
+}
+
+fn drawn(noise: Noise, random: &mut Random) -> f64 {
+    match noise {
+        Noise::Normal => normal(random),
+        Noise::Skewed => (0.5 * normal(random)).exp(),
+        Noise::Uniform => uniform(random),
+        Noise::HeavyTailed => {
+            let squares: f64 = (0..3).map(|_| normal(random).powi(2)).sum();
+            normal(random) / (squares / 3.0).sqrt()
+        }
+    }
+}
+
+/// The centre that the estimate is of: the median of the means of two values.
+fn truth(noise: Noise) -> f64 {
+    match noise {
+        Noise::Normal | Noise::HeavyTailed => 0.0,
+        Noise::Uniform => 0.5,
+        Noise::Skewed => {
+            let mut random = Random::new(99, 0);
+            let mut means: Vec<f64> =
+                (0..200_000).map(|_| (drawn(noise, &mut random) + drawn(noise, &mut random)) / 2.0).collect();
+            means.sort_unstable_by(f64::total_cmp);
+            means[means.len() / 2]
+        }
+    }
+}
+
+/// The share of samples whose interval holds the truth.
+fn coverage(values: usize, confidence: f64, truth: f64, mut sample: impl FnMut(&mut Random) -> f64) -> f64 {
+    let mut resamples = Resamples::new(1, if SLOW { 300 } else { 1_000 });
+    let mut random = Random::new(2, values as u64);
+    let holds = |_: &usize| {
+        let values: Vec<f64> = (0..values).map(|_| sample(&mut random)).collect();
+        let (low, high) = resamples.one_sample(&values, confidence).unwrap().ends.unwrap();
+        (low..=high).contains(&truth)
+    };
+    (0..SAMPLES).filter(holds).count() as f64 / SAMPLES as f64
+}
+
+#[test]
+fn intervals_of_differences_hold_the_truth() {
+    let mut found = Vec::new();
+    for noise in [Noise::Normal, Noise::Skewed, Noise::HeavyTailed, Noise::Uniform] {
+        for values in [5, 6, 8, 10, 20] {
+            let covered = coverage(values, 0.95, 0.7, |random| 0.7 + drawn(noise, random) - drawn(noise, random));
+            found.push(format!("{noise:?} {values}: {:.1} %", covered * 100.0));
+            assert!(COVERED.contains(&covered), "{found:?}");
+        }
+    }
+    println!("differences: {found:?}");
+}
+
+#[test]
+fn intervals_of_values_hold_the_truth() {
+    let mut found = Vec::new();
+    for noise in [Noise::Normal, Noise::Skewed, Noise::HeavyTailed, Noise::Uniform] {
+        for values in [5, 6, 8, 10, 20] {
+            let covered = coverage(values, 0.95, truth(noise), |random| drawn(noise, random));
+            found.push(format!("{noise:?} {values}: {:.1} %", covered * 100.0));
+            assert!(COVERED.contains(&covered), "{found:?}");
+        }
+    }
+    println!("values: {found:?}");
+}
+
+/// The corrected confidence of a family of five, and of a hundred details.
+#[test]
+fn intervals_that_were_corrected_hold_the_truth() {
+    for (confidence, least) in [(0.99, 0.975), (0.9995, 0.9965)] {
+        let mut found = Vec::new();
+        for noise in [Noise::Normal, Noise::Skewed, Noise::HeavyTailed] {
+            for values in [5, 10, 20] {
+                let covered = coverage(values, confidence, 0.0, |random| drawn(noise, random) - drawn(noise, random));
+                found.push(format!("{noise:?} {values}: {:.2} %", covered * 100.0));
+                assert!(covered >= if SLOW { 0.95 } else { least }, "{confidence}: {found:?}");
+            }
+        }
+        println!("at {confidence}: {found:?}");
+    }
+}
+
+/// What all trials of a block share cancels, however large it is and wherever it goes.
+#[test]
+fn drift_cancels_within_blocks() {
+    let names = ["rss.loaded"];
+    let mut held = 0;
+    for seed in 0..COMPARISONS {
+        let mut trials = with_effects(10, &[("a", Effect::default()), ("b", Effect { rss_mib: 2.0, cpu: 0.0 })], seed);
+        for trial in &mut trials {
+            let drift = u64::from(trial.block) * (50 << 20);
+            trial.marks.iter_mut().for_each(|mark| mark.rss_bytes += drift);
+        }
+        let compared = only(&names, &compare(&only_of(&names, metrics(&trials)), &asking(&names), seed));
+        let (low, high) = (compared[0].low.unwrap(), compared[0].high.unwrap());
+        held += usize::from((low..=high).contains(&2_097_152.0));
+        assert!(high - low < 8.0 * 1_048_576.0, "the drift is in the interval");
+    }
+    assert!(held as f64 >= 0.9 * COMPARISONS as f64, "{held} of {COMPARISONS}");
+}
+
+fn asking(names: &[&str]) -> Compare {
+    Compare { metrics: names.iter().map(|name| (*name).to_owned()).collect(), ..Compare::default() }
+}
+
+fn only_of(names: &[&str], metrics: Vec<MetricRecord>) -> Vec<MetricRecord> {
+    metrics.into_iter().filter(|metric| names.contains(&metric.metric.as_str())).collect()
+}
+
+fn only(names: &[&str], compared: &[ComparisonRecord]) -> Vec<ComparisonRecord> {
+    compared.iter().filter(|record| names.contains(&record.metric.as_str())).cloned().collect()
+}
+
+/// The usual metrics.
+const USUAL: [&str; 3] = ["rss.loaded", "rate.steady", "cpu_per_1000.steady"];
+
+/// How often each of the usual metrics was called different, in simulated comparisons of so many blocks.
+fn called(blocks: u32, effect: Effect, verdicts: &[DifferenceVerdict]) -> [u64; 3] {
+    let mut calls = [0; 3];
+    for seed in 0..COMPARISONS {
+        let trials = with_effects(blocks, &[("a", Effect::default()), ("b", effect)], 1_000 + seed);
+        let compared = compare(&only_of(&USUAL, metrics(&trials)), &Compare::default(), seed);
+        assert_eq!(compared.len(), 3);
+        for (record, calls) in compared.iter().zip(&mut calls) {
+            assert!(record.primary);
+            *calls += u64::from(verdicts.contains(&record.verdict));
+        }
+    }
+    calls
+}
+
+#[test]
+fn a_configuration_against_itself_is_seldom_called_different() {
+    for blocks in [3, 5, 10, 20] {
+        let calls = called(blocks, Effect::default(), &[DifferenceVerdict::Better, DifferenceVerdict::Worse]);
+        println!("A/A, {blocks} blocks: {calls:?} of {COMPARISONS}");
+        assert!(calls.iter().sum::<u64>() as f64 <= 0.05 * COMPARISONS as f64, "{blocks} blocks: {calls:?}");
+    }
+}
+
+#[test]
+fn ten_blocks_find_three_percent_and_two_mebibytes() {
+    let effect = Effect { rss_mib: 2.0, cpu: 0.03 };
+    for blocks in [5, 8, 10, 12] {
+        let [rss, _, cpu] = called(blocks, effect, &[DifferenceVerdict::Worse]);
+        println!("power, {blocks} blocks: RSS {rss}, CPU {cpu} of {COMPARISONS}");
+        let enough = if SLOW { 0.7 } else { 0.9 } * COMPARISONS as f64;
+        assert!(blocks < 10 || (rss as f64 >= enough && cpu as f64 >= enough), "RSS {rss}, CPU {cpu}");
+    }
+}
+
+#[test]
+fn budgets_never_fail_against_themselves() {
+    let budgets: Vec<crate::scenario::Budget> =
+        ["rss.loaded<=+2%", "rss.loaded<=+1MiB", "cpu_per_1000<=+2%", "rss.loaded<=+0%", "cpu_per_1000<=+0%"]
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect();
+    let mut verdicts = [0u64; 3];
+    for blocks in [1, 3, 5, 10] {
+        for seed in 0..COMPARISONS {
+            let of = |seed| only_of(&USUAL, metrics(&with_effects(blocks, &[("a", Effect::default())], seed)));
+            let (before, after) = (of(2 * seed), of(2 * seed + 1));
+            for record in judge_budgets(&budgets, &after, Some(&before), &Compare::default(), seed) {
+                verdicts[record.verdict as usize] += 1;
+                assert_ne!(record.verdict, BudgetVerdict::Fail, "{blocks} blocks, seed {seed}: {record:?}");
+            }
+        }
+        println!("budgets A/A, {blocks} trials and fewer: pass, fail, undecided {verdicts:?}");
+    }
+}
+
+/// What a build must fail on, it fails on: ten trials each, 8 MiB more than allowed.
+#[test]
+fn budgets_fail_where_they_are_exceeded() {
+    let budgets = ["rss.loaded<=+2MiB".parse().unwrap(), "rss.loaded<=66MiB".parse().unwrap()];
+    for seed in 0..COMPARISONS / 4 {
+        let of = |rss_mib, seed| {
+            only_of(&USUAL, metrics(&with_effects(10, &[("a", Effect { rss_mib, cpu: 0.0 })], seed)))
+        };
+        let judged = judge_budgets(&budgets, &of(10.0, 2 * seed), Some(&of(0.0, 2 * seed + 1)), &Compare::default(), 1);
+        assert!(judged.iter().all(|record| record.verdict == BudgetVerdict::Fail), "{judged:?}");
+    }
+}
+
+/// A comparison of a full matrix stays below what a person notices.
+#[test]
+fn a_large_comparison_is_quick() {
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+    let trials = trials_with_many_owners(if SLOW { 5 } else { 30 }, &names);
+    let metrics = metrics(&trials);
+    let started = std::time::Instant::now();
+    let compared = compare(&metrics, &Compare::default(), 1);
+    println!("{} comparisons took {:?}", compared.len(), started.elapsed());
+    assert!(compared.len() > 8 * 140, "{}", compared.len());
+}
+
+fn trials_with_many_owners(blocks: u32, names: &[&str]) -> Vec<crate::record::Trial> {
+    let mut trials = simulated::trials(blocks, names, 1);
+    for trial in &mut trials {
+        for mark in &mut trial.marks {
+            let account = mark.account.as_mut().unwrap();
+            for number in 0..32u64 {
+                let mut owner = account.owners[0].clone();
+                owner.name = format!("owner{number}");
+                owner.rss_bytes += u64::from(trial.index) * (number + 1);
+                account.owners.push(owner);
+            }
+        }
+    }
+    trials
+}

@@ -1,0 +1,111 @@
+//! The verdict on a difference, through two gates, and how many blocks would decide what these do not.
+
+use super::interval::Estimate;
+use super::quantiles::student;
+use crate::record::{Better, DifferenceVerdict};
+
+/// Fewer blocks than this with one and the same difference in all show too little of how much it varies.
+const SPREAD_BLOCKS_MIN: usize = 5;
+/// A comparison that needs more blocks than this is not foreseen: a JVM each, they take hours.
+const BLOCKS_FORESEEN: usize = 200;
+
+/// A difference on the scale on which it is judged: that of the metric, or the logarithm of the ratio. No change is 0.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scale {
+    pub(super) estimate: Estimate,
+    /// The least difference that matters, on the same scale.
+    pub(super) least: f64,
+}
+
+/// Better or worse where the interval excludes no change and the estimate is at least the least difference that
+/// matters; equivalent where the whole interval lies within that least difference.
+pub(super) fn judge(scale: &Scale, better: Better, blocks: usize) -> DifferenceVerdict {
+    let Estimate { centre, ends: Some((low, high)) } = scale.estimate else { return DifferenceVerdict::CannotTell };
+    let no_spread = low == high && centre != 0.0 && blocks < SPREAD_BLOCKS_MIN;
+    if no_spread || !low.is_finite() || !high.is_finite() {
+        return DifferenceVerdict::CannotTell;
+    }
+    let excludes_no_change = low > 0.0 || high < 0.0;
+    if excludes_no_change && centre.abs() >= scale.least {
+        return match (centre > 0.0, better) {
+            (true, Better::Higher) | (false, Better::Lower) => DifferenceVerdict::Better,
+            (true, Better::Lower) | (false, Better::Higher) => DifferenceVerdict::Worse,
+        };
+    }
+    match -scale.least <= low && high <= scale.least {
+        true => DifferenceVerdict::Equivalent,
+        false => DifferenceVerdict::CannotTell,
+    }
+}
+
+/// How many blocks in all would probably decide what these do not, if the estimate stays where it is: the interval
+/// shrinks with √n, and with Student's t. `None` where it is decided, where an estimate close to the least difference
+/// would take more than [`BLOCKS_FORESEEN`], and where there is no interval to foresee from.
+pub(super) fn blocks_needed(scale: &Scale, blocks: usize, confidence: f64) -> Option<u32> {
+    let Estimate { centre, ends: Some((low, high)) } = scale.estimate else { return None };
+    if judge(scale, Better::Lower, blocks) != DifferenceVerdict::CannotTell {
+        return None;
+    }
+    if low == high {
+        return Some(SPREAD_BLOCKS_MIN as u32);
+    }
+    let shrunk = |more: usize| {
+        let t = student(confidence, more) / student(confidence, blocks);
+        t * (blocks as f64 / more as f64).sqrt()
+    };
+    let decided = |more: &usize| {
+        let by = shrunk(*more);
+        let ends = Some((centre - by * (centre - low), centre + by * (high - centre)));
+        let foreseen = Scale { estimate: Estimate { centre, ends }, least: scale.least };
+        judge(&foreseen, Better::Lower, *more) != DifferenceVerdict::CannotTell
+    };
+    (blocks + 1..=BLOCKS_FORESEEN).find(decided).map(|more| more as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DifferenceVerdict::{Better as Improved, CannotTell, Equivalent, Worse};
+
+    fn scale(low: f64, centre: f64, high: f64) -> Scale {
+        Scale { estimate: Estimate { centre, ends: Some((low, high)) }, least: 1.0 }
+    }
+
+    #[test]
+    fn a_difference_passes_two_gates() {
+        let check = |low, centre, high, expect| {
+            assert_eq!(judge(&scale(low, centre, high), Better::Lower, 10), expect, "{low} {centre} {high}");
+        };
+        check(1.0, 2.0, 3.0, Worse);
+        check(-3.0, -2.0, -1.0, Improved);
+        check(0.1, 1.0, 1.9, Worse);
+        // Sure, but too small to matter; and large, but not sure.
+        check(0.1, 0.5, 0.9, Equivalent);
+        check(0.1, 0.9, 1.7, CannotTell);
+        check(-0.1, 2.0, 4.1, CannotTell);
+        check(0.0, 2.0, 4.0, CannotTell);
+        check(-1.0, 0.0, 1.0, Equivalent);
+        check(-1.01, 0.0, 1.0, CannotTell);
+        assert_eq!(judge(&scale(1.0, 2.0, 3.0), Better::Higher, 10), Improved);
+    }
+
+    #[test]
+    fn few_equal_differences_are_no_proof() {
+        assert_eq!(judge(&scale(2.0, 2.0, 2.0), Better::Lower, 4), CannotTell);
+        assert_eq!(judge(&scale(2.0, 2.0, 2.0), Better::Lower, 5), Worse);
+        assert_eq!(judge(&scale(0.0, 0.0, 0.0), Better::Lower, 3), Equivalent);
+        assert_eq!(blocks_needed(&scale(2.0, 2.0, 2.0), 3, 0.95), Some(5));
+        let unknown = Scale { estimate: Estimate { centre: 5.0, ends: None }, least: 1.0 };
+        assert_eq!((judge(&unknown, Better::Lower, 2), blocks_needed(&unknown, 2, 0.95)), (CannotTell, None));
+    }
+
+    /// The half-width of 4 must fall below 2: fourfold blocks, and a little less, as t falls too.
+    #[test]
+    fn more_blocks_are_foreseen_from_the_interval() {
+        assert_eq!(blocks_needed(&scale(-2.0, 2.0, 6.0), 5, 0.95), Some(12));
+        assert_eq!(blocks_needed(&scale(-4.0, 0.0, 4.0), 5, 0.95), Some(35));
+        assert_eq!(blocks_needed(&scale(1.0, 2.0, 3.0), 5, 0.95), None);
+        // Sure, and a hair below what matters: no number of blocks is foreseen.
+        assert_eq!(blocks_needed(&scale(0.0, 0.99, 1.98), 5, 0.95), None);
+    }
+}
