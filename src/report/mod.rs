@@ -1,6 +1,7 @@
 //! What to say of recorded trials and how: `summary` makes the sentences and tables as values, the others print them.
 //! The only module that writes to stdout or holds markup.
 
+pub mod export;
 mod json;
 mod progress;
 mod quantity;

@@ -1,0 +1,169 @@
+//! Tables for spreadsheets and data frames: CSV after RFC 4180, a row for each number, in long form.
+//! Cells of foreign text that a spreadsheet would take for a formula get an apostrophe before them.
+
+use super::inert::visible;
+use super::quantity::{plain, unit_name};
+use crate::record::{ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome, Trial};
+use std::collections::BTreeMap;
+
+const TRIALS_HEAD: &str = "configuration,block,trial,outcome,metric,unit,value,used";
+const COMPARISONS_HEAD: &str = "baseline,candidate,metric,unit,better,primary,verdict,baseline_median,\
+    candidate_median,difference,difference_low,difference_high,ratio,ratio_low,ratio_high,confidence,\
+    confidence_each,least,least_kind,blocks,blocks_needed";
+
+/// Every metric of every trial, in the order of the trials. A trial that measured nothing has one row without a metric.
+pub fn csv(document: &Document) -> String {
+    let mut by_trial: BTreeMap<u32, Vec<(&MetricRecord, f64, bool)>> = BTreeMap::new();
+    for metric in &document.metrics {
+        for value in &metric.values {
+            by_trial.entry(value.trial).or_default().push((metric, value.value, value.used));
+        }
+    }
+    let mut out = format!("{TRIALS_HEAD}\r\n");
+    for trial in &document.trials {
+        let start = [cell(&trial.configuration), trial.block.to_string(), trial.index.to_string(), outcome(trial)];
+        let start = start.join(",");
+        let values = by_trial.get(&trial.index).map(Vec::as_slice).unwrap_or_default();
+        if values.is_empty() {
+            out.push_str(&format!("{start},,,,\r\n"));
+        }
+        for (metric, value, used) in values {
+            let (name, unit, value) = (cell(&metric.metric), unit_name(metric.unit), plain(Some(*value)));
+            out.push_str(&format!("{start},{name},{unit},{value},{used}\r\n"));
+        }
+    }
+    out
+}
+
+/// Each candidate against the baseline, a row for each metric.
+pub fn comparisons_csv(document: &Document) -> String {
+    let mut out = format!("{COMPARISONS_HEAD}\r\n");
+    for comparison in &document.comparisons {
+        out.push_str(&comparison_cells(comparison).join(","));
+        out.push_str("\r\n");
+    }
+    out
+}
+
+fn comparison_cells(of: &ComparisonRecord) -> Vec<String> {
+    let (least, least_kind) = match of.least {
+        LeastRecord::Absolute(least) => (least, "absolute"),
+        LeastRecord::Relative(least) => (least, "relative"),
+    };
+    let better = match of.better {
+        crate::record::Better::Lower => "lower",
+        crate::record::Better::Higher => "higher",
+    };
+    let mut cells = vec![cell(&of.baseline), cell(&of.candidate), cell(&of.metric)];
+    cells.extend([unit_name(of.unit), better].map(str::to_owned));
+    cells.extend([of.primary.to_string(), verdict_name(of.verdict).to_owned()]);
+    cells.extend([Some(of.baseline_median), Some(of.candidate_median)].map(plain));
+    cells.extend([Some(of.difference), of.low, of.high, of.ratio, of.ratio_low, of.ratio_high].map(plain));
+    cells.extend([of.confidence, of.confidence_each, least].map(|number| plain(Some(number))));
+    cells.extend([least_kind.to_owned(), of.blocks.to_string()]);
+    cells.push(of.blocks_needed.map(|blocks| blocks.to_string()).unwrap_or_default());
+    cells
+}
+
+/// As the result document names it.
+pub(super) fn verdict_name(verdict: DifferenceVerdict) -> &'static str {
+    match verdict {
+        DifferenceVerdict::Better => "better",
+        DifferenceVerdict::Worse => "worse",
+        DifferenceVerdict::Equivalent => "equivalent",
+        DifferenceVerdict::CannotTell => "cannot_tell",
+    }
+}
+
+/// As the result document names it.
+pub(super) fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "completed",
+        Outcome::SubjectFailed => "subject_failed",
+        Outcome::Killed => "killed",
+        Outcome::Aborted => "aborted",
+    }
+}
+
+fn outcome(trial: &Trial) -> String {
+    outcome_name(trial.outcome).to_owned()
+}
+
+/// Foreign text as a cell. The signs that begin a formula are those OWASP names under "CSV Injection".
+fn cell(text: &str) -> String {
+    let text = visible(text);
+    let formula = text.starts_with(['=', '+', '-', '@']);
+    let text = if formula { format!("'{text}") } else { text };
+    match text.contains([',', '"', '\n', '\r']) || text.starts_with(' ') || text.ends_with(' ') {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples;
+    use super::*;
+
+    /// The rows of a CSV file, strictly: every row as long as the head.
+    fn rows(text: &str) -> Vec<Vec<String>> {
+        let mut reader = ::csv::ReaderBuilder::new().has_headers(false).flexible(false).from_reader(text.as_bytes());
+        reader.records().map(|row| row.unwrap().iter().map(str::to_owned).collect()).collect()
+    }
+
+    #[test]
+    fn a_row_for_each_number() {
+        insta::assert_snapshot!(csv(&samples::compared()).lines().take(12).collect::<Vec<_>>().join("\n"));
+        insta::assert_snapshot!(comparisons_csv(&samples::compared()).replace("\r\n", "\n"));
+    }
+
+    #[test]
+    fn every_number_comes_back() {
+        let document = samples::compared();
+        let rows = rows(&csv(&document));
+        let numbers: usize = document.metrics.iter().map(|metric| metric.values.len()).sum();
+        assert_eq!(rows.len(), 1 + numbers);
+        for metric in &document.metrics {
+            for value in &metric.values {
+                let of = |row: &&Vec<String>| {
+                    row[0] == metric.configuration && row[2] == value.trial.to_string() && row[4] == metric.metric
+                };
+                let row = rows.iter().find(of).unwrap();
+                assert_eq!(row[6].parse::<f64>().unwrap(), value.value);
+                assert_eq!(row[7], value.used.to_string());
+            }
+        }
+    }
+
+    #[test]
+    fn a_trial_that_failed_has_a_row() {
+        let rows = rows(&csv(&samples::failing()));
+        let failed: Vec<_> = rows.iter().filter(|row| row[3] == "subject_failed").collect();
+        assert_eq!(failed.len(), 1);
+        assert_eq!(failed[0][4..], ["", "", "", ""]);
+    }
+
+    #[test]
+    fn foreign_text_is_no_formula_and_breaks_no_row() {
+        let document = samples::hostile();
+        for text in [csv(&document), comparisons_csv(&document)] {
+            assert!(!text.contains(['\0', '\u{1b}']));
+            let rows = rows(&text);
+            assert!(rows.len() > 1);
+            for row in &rows[1..] {
+                assert!(!row[0].starts_with(['=', '+', '-', '@', '\t']), "{row:?}");
+            }
+            assert_eq!(text.matches("\r\n").count(), rows.len());
+            assert_eq!(text.matches('\n').count(), rows.len());
+        }
+        assert_eq!(cell("=HYPERLINK(\"x\")"), "\"'=HYPERLINK(\"\"x\"\")\"");
+        assert_eq!(cell("-Xss256k"), "'-Xss256k");
+        assert_eq!(cell(" a"), "\" a\"");
+    }
+
+    #[test]
+    fn nothing_measured_is_a_head() {
+        assert_eq!(csv(&samples::empty()), format!("{TRIALS_HEAD}\r\n"));
+        assert_eq!(comparisons_csv(&samples::empty()), format!("{COMPARISONS_HEAD}\r\n"));
+    }
+}

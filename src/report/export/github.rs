@@ -1,0 +1,168 @@
+//! What GitHub Actions shows of a step: the summary (Markdown in `$GITHUB_STEP_SUMMARY`) and annotations, which are
+//! commands on standard output: `::error title=Budget failed::rss.loaded is 62.0 MiB …`.
+
+use super::inert::short;
+use super::markdown::{all_doubts, folded, page};
+use crate::record::{BudgetRecord, BudgetVerdict, Document, Outcome};
+
+/// GitHub drops a summary above 1 MiB altogether. The rest is for what else the step writes there.
+const SUMMARY_BYTES_MAX: usize = 1_000_000;
+const CUT: &str = "\nThe summary is cut here, below the 1 MiB that GitHub shows; the archive has the rest.\n";
+const CLOSE: &str = "\n</details>\n";
+/// GitHub shows ten annotations of a kind for a step.
+const ANNOTATIONS_MAX: usize = 10;
+
+/// The summary of a step: the verdict and the budgets are open, everything else can be opened.
+pub fn github_summary(document: &Document) -> String {
+    let page = page(document);
+    let mut out = format!("### {}\n\n{}\n", "Loadline", page.verdict);
+    for block in &page.blocks {
+        match block.strip_prefix("### ").and_then(|block| block.split_once("\n\n")) {
+            Some((title @ ("Conditions" | "Doubts"), rest)) => out.push_str(&folded(title, rest)),
+            _ => {
+                out.push('\n');
+                out.push_str(block);
+            }
+        }
+    }
+    for (title, block) in &page.details {
+        out.push_str(&folded(title, block));
+    }
+    cut(out, SUMMARY_BYTES_MAX)
+}
+
+/// Whole lines as far as they fit, then a note; a part that was open is closed.
+fn cut(text: String, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text;
+    }
+    let room = bytes_max.saturating_sub(CUT.len() + CLOSE.len());
+    let mut out = String::new();
+    for line in text.split_inclusive('\n') {
+        if out.len() + line.len() > room {
+            break;
+        }
+        out.push_str(line);
+    }
+    // Only lines of our own begin with these tags: foreign text stands behind other characters.
+    let opened = out.lines().filter(|line| *line == "<details>").count();
+    let closed = out.lines().filter(|line| *line == "</details>").count();
+    out.push_str(if opened > closed { CLOSE } else { "" });
+    out.push_str(CUT);
+    out
+}
+
+/// An error for each budget that failed and each trial that did, a warning for each undecided budget and each doubt;
+/// ten of a kind, of which the last says how many more there are.
+pub fn github_annotations(document: &Document) -> String {
+    let of_verdict = |verdict| document.budgets.iter().filter(move |of| of.verdict == verdict);
+    let mut errors: Vec<String> =
+        of_verdict(BudgetVerdict::Fail).map(|of| command("error", "Budget failed", &words(of))).collect();
+    for trial in document.trials.iter().filter(|trial| trial.outcome != Outcome::Completed) {
+        let why = short(trial.why.as_deref().unwrap_or("it did not complete"));
+        let what = format!("trial {} of {}: {why}", trial.index + 1, short(&trial.configuration));
+        errors.push(command("error", "Trial failed", &what));
+    }
+    let mut warnings: Vec<String> =
+        of_verdict(BudgetVerdict::Undecided).map(|of| command("warning", "Budget undecided", &words(of))).collect();
+    for (doubt, _) in all_doubts(document) {
+        let what = format!("{}. Next: {}", short(&doubt.text), short(&doubt.next));
+        warnings.push(command("warning", "Doubt", &what));
+    }
+    limited("error", errors) + &limited("warning", warnings)
+}
+
+fn words(of: &BudgetRecord) -> String {
+    format!("{}, configuration {}: {}", short(&of.expression), short(&of.configuration), short(&of.why))
+}
+
+fn limited(kind: &str, mut commands: Vec<String>) -> String {
+    let all = commands.len();
+    if all > ANNOTATIONS_MAX {
+        commands.truncate(ANNOTATIONS_MAX - 1);
+        let more = all - commands.len();
+        commands.push(command(kind, "More", &format!("{more} more; the summary of the step has them all")));
+    }
+    commands.concat()
+}
+
+fn command(kind: &str, title: &str, message: &str) -> String {
+    format!("::{kind} title={}::{}\n", property(title), data(message))
+}
+
+/// What stands behind the second `::`; a line break would end the command and could begin another.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// The value of a property.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{consumers, samples};
+    use super::*;
+    use crate::doubt::Doubt;
+    use crate::record::DoubtRecord;
+
+    #[test]
+    fn a_step_shows_what_to_act_on() {
+        insta::assert_snapshot!(github_annotations(&samples::compared()));
+        let summary = github_summary(&samples::compared());
+        assert!(summary.starts_with("### Loadline\n\n**1 of 3 budgets failed, 1 undecided.**"), "{summary}");
+        assert!(summary.contains("<summary>Conditions</summary>"));
+        assert!(summary.lines().all(|line| !line.starts_with("# ") && !line.starts_with("## ")));
+        assert_eq!(summary.matches("<details>").count(), summary.matches("</details>").count());
+        consumers::check_markdown(&summary);
+    }
+
+    #[test]
+    fn ten_of_a_kind() {
+        let mut document = samples::compared();
+        let failed = document.budgets[1].clone();
+        document.budgets.extend(std::iter::repeat_n(failed, 24));
+        let doubts = (0..9).map(|n| DoubtRecord::from(Doubt::LogIncomplete { why: n.to_string() }));
+        document.doubts.extend(doubts);
+        let text = github_annotations(&document);
+        let of = |kind: &str| text.lines().filter(|line| line.starts_with(kind)).collect::<Vec<_>>();
+        assert_eq!(of("::error ").len(), 10);
+        assert_eq!(of("::warning ").len(), 10);
+        assert!(of("::error ")[9].ends_with("::16 more; the summary of the step has them all"));
+        assert!(of("::warning ")[0].starts_with("::warning title=Budget undecided::"));
+        assert_eq!(github_annotations(&samples::empty()), "");
+    }
+
+    #[test]
+    fn hostile_text_gives_no_command() {
+        let document = samples::hostile();
+        let text = github_annotations(&document);
+        for line in text.lines() {
+            let (head, message) = line.strip_prefix("::").unwrap().split_once("::").unwrap();
+            assert!(["error title=", "warning title="].iter().any(|start| head.starts_with(start)), "{head}");
+            assert!(!message.contains(|c: char| c.is_control()));
+            let escapes = message.match_indices('%').map(|(at, _)| &message[at..at + 3]);
+            assert!(escapes.into_iter().all(|escape| ["%25", "%0D", "%0A"].contains(&escape)));
+        }
+        assert_eq!(data("100%\r\n::x"), "100%25%0D%0A::x");
+        assert_eq!(property("a:b,c%"), "a%3Ab%2Cc%25");
+        consumers::check_markdown(&github_summary(&document));
+    }
+
+    #[test]
+    fn a_summary_is_cut_at_a_line_and_closed() {
+        let mut document = samples::compared();
+        let metric = document.metrics[0].clone();
+        document.metrics.extend(std::iter::repeat_n(metric, 40_000));
+        let text = github_summary(&document);
+        assert!(text.len() <= SUMMARY_BYTES_MAX, "{}", text.len());
+        assert!(text.len() > SUMMARY_BYTES_MAX - 1_000);
+        assert!(text.ends_with(CUT));
+        assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
+        assert_eq!(cut("a\nbb\n".to_owned(), 100), "a\nbb\n");
+        let long = format!("<details>\n{}", "x\n".repeat(200));
+        let cut = cut(long, 300);
+        assert!(cut.len() <= 300 && cut.contains("</details>"), "{cut}");
+    }
+}

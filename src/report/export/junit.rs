@@ -1,0 +1,225 @@
+//! JUnit XML, which every CI system shows: a test case for each budget and each trial. One that failed is a failure,
+//! undecided is skipped, a trial that failed is an error.
+//!
+//! The `time`, `timestamp` and `hostname` of the format are left out: they are optional, nothing here is a test's time,
+//! and two reports of one archive are to be equal.
+
+use super::inert::{short, visible};
+use super::quantity::{plain, unit_name};
+use crate::record::{BudgetRecord, BudgetVerdict, Document, Outcome, Trial};
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesText, Event};
+use std::borrow::Cow;
+use std::io;
+
+type Xml = Writer<Vec<u8>>;
+type Written = io::Result<()>;
+
+/// How the cases of a suite went.
+#[derive(Debug, Default)]
+struct Counts {
+    tests: usize,
+    failures: usize,
+    errors: usize,
+    skipped: usize,
+}
+
+/// Two suites, `loadline.budget` and `loadline.trial`; one without cases is left out.
+pub fn junit(document: &Document) -> String {
+    let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
+    // Writing to memory cannot fail; an empty file would be the visible sign.
+    match write(&mut xml, document) {
+        Ok(()) => String::from_utf8(xml.into_inner()).unwrap_or_default() + "\n",
+        Err(_) => String::new(),
+    }
+}
+
+fn write(xml: &mut Xml, document: &Document) -> Written {
+    let (budgets, trials) = (budget_counts(document), trial_counts(document));
+    xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    let all = Counts {
+        tests: budgets.tests + trials.tests,
+        failures: budgets.failures + trials.failures,
+        errors: budgets.errors + trials.errors,
+        skipped: budgets.skipped + trials.skipped,
+    };
+    let name = format!("loadline {}", visible(&document.conditions.scenario));
+    let root = xml.create_element("testsuites").with_attributes(attributes(&name, &all));
+    if all.tests == 0 {
+        return root.write_empty().map(|_| ());
+    }
+    root.write_inner_content(|xml| {
+        if budgets.tests > 0 {
+            let suite = xml.create_element("testsuite").with_attributes(attributes("loadline.budget", &budgets));
+            suite.write_inner_content(|xml| {
+                properties(xml, &conditions(document))?;
+                document.budgets.iter().try_for_each(|of| budget(xml, of))
+            })?;
+        }
+        if trials.tests > 0 {
+            let suite = xml.create_element("testsuite").with_attributes(attributes("loadline.trial", &trials));
+            suite.write_inner_content(|xml| {
+                properties(xml, &conditions(document))?;
+                document.trials.iter().try_for_each(|of| trial(xml, of))
+            })?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn attributes<'a>(name: &'a str, counts: &Counts) -> Vec<(&'a str, Cow<'a, str>)> {
+    let mut found = vec![("name", Cow::Borrowed(name))];
+    for (key, count) in
+        [("tests", counts.tests), ("failures", counts.failures), ("errors", counts.errors), ("skipped", counts.skipped)]
+    {
+        found.push((key, Cow::Owned(count.to_string())));
+    }
+    found
+}
+
+fn budget_counts(document: &Document) -> Counts {
+    let count = |verdict| document.budgets.iter().filter(|of| of.verdict == verdict).count();
+    Counts {
+        tests: document.budgets.len(),
+        failures: count(BudgetVerdict::Fail),
+        errors: 0,
+        skipped: count(BudgetVerdict::Undecided),
+    }
+}
+
+fn trial_counts(document: &Document) -> Counts {
+    let errors = document.trials.iter().filter(|trial| trial.outcome != Outcome::Completed).count();
+    Counts { tests: document.trials.len(), errors, ..Counts::default() }
+}
+
+fn conditions(document: &Document) -> Vec<(&'static str, String)> {
+    let of = &document.conditions;
+    vec![
+        ("loadline", of.loadline.clone()),
+        ("scenario", of.scenario.clone()),
+        ("started", of.started.clone()),
+        ("machine.cores", of.machine.cores.to_string()),
+        ("machine.memory_bytes", of.machine.memory_bytes.to_string()),
+        ("machine.kernel", of.machine.kernel.clone()),
+        ("seed", of.seed.to_string()),
+        ("command", of.command.clone()),
+    ]
+}
+
+fn properties(xml: &mut Xml, of: &[(&str, String)]) -> Written {
+    let known: Vec<_> = of.iter().filter(|(_, value)| !value.is_empty()).collect();
+    if known.is_empty() {
+        return Ok(());
+    }
+    xml.create_element("properties").write_inner_content(|xml| {
+        for (name, value) in known {
+            let property = xml.create_element("property").with_attribute(("name", *name));
+            property.with_attribute(("value", visible(value).as_str())).write_empty()?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn budget(xml: &mut Xml, of: &BudgetRecord) -> Written {
+    let name = format!("{}: {}", visible(&of.configuration), visible(&of.expression));
+    let case = [("classname", "loadline.budget"), ("name", name.as_str())];
+    xml.create_element("testcase").with_attributes(case).write_inner_content(|xml| {
+        properties(xml, &budget_numbers(of))?;
+        let why = short(&of.why);
+        match of.verdict {
+            BudgetVerdict::Pass => {}
+            BudgetVerdict::Fail => {
+                let failure = [("message", why.as_str()), ("type", "budget failed")];
+                let text = format!("{name}\n{why}");
+                let text = BytesText::new(&text);
+                xml.create_element("failure").with_attributes(failure).write_text_content(text)?;
+            }
+            BudgetVerdict::Undecided => {
+                xml.create_element("skipped").with_attribute(("message", why.as_str())).write_empty()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn budget_numbers(of: &BudgetRecord) -> Vec<(&'static str, String)> {
+    let unit = if of.relative { Some("share of the baseline") } else { of.unit.map(unit_name) };
+    vec![
+        ("metric", of.metric.clone().unwrap_or_default()),
+        ("unit", unit.unwrap_or_default().to_owned()),
+        ("value", plain(of.value)),
+        ("low", plain(of.low)),
+        ("high", plain(of.high)),
+        ("bound", plain(of.bound)),
+        ("trials", of.trials.to_string()),
+    ]
+}
+
+fn trial(xml: &mut Xml, of: &Trial) -> Written {
+    let name = format!("trial {}: {}", of.index + 1, visible(&of.configuration));
+    let case = [("classname", "loadline.trial"), ("name", name.as_str())];
+    let case = xml.create_element("testcase").with_attributes(case);
+    if of.outcome == Outcome::Completed {
+        return case.write_empty().map(|_| ());
+    }
+    case.write_inner_content(|xml| {
+        let why = short(of.why.as_deref().unwrap_or("it did not complete"));
+        let kind = match of.outcome {
+            Outcome::Killed => "killed for memory",
+            Outcome::Aborted => "aborted",
+            Outcome::SubjectFailed | Outcome::Completed => "subject failed",
+        };
+        let error = xml.create_element("error").with_attributes([("message", why.as_str()), ("type", kind)]);
+        let last_lines = of.end.iter().flat_map(|end| &end.last_lines).map(|line| short(line));
+        let text = std::iter::once(why.clone()).chain(last_lines).collect::<Vec<_>>().join("\n");
+        error.write_text_content(BytesText::new(&text))?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{consumers, samples};
+    use super::*;
+
+    #[test]
+    fn budgets_and_trials_are_cases() {
+        insta::assert_snapshot!(junit(&samples::compared()));
+        insta::assert_snapshot!(junit(&samples::failing()));
+    }
+
+    #[test]
+    fn nothing_measured_is_a_report_without_suites() {
+        let text = junit(&samples::empty());
+        let root = consumers::check_junit(&text);
+        assert_eq!(root.attribute("tests"), "0");
+        assert!(root.children.is_empty());
+    }
+
+    #[test]
+    fn verdicts_reach_the_consumer() {
+        let root = consumers::check_junit(&junit(&samples::compared()));
+        assert_eq!(root.attribute("failures"), "1");
+        assert_eq!(root.attribute("skipped"), "1");
+        let failed = &root.children[0].cases()[1];
+        assert_eq!(failed.attribute("name"), "g1: rss.loaded<=60MiB");
+        assert_eq!(failed.child("failure").unwrap().attribute("message"), "62.0 MiB against 60.0 MiB");
+        let root = consumers::check_junit(&junit(&samples::failing()));
+        assert_eq!(root.attribute("errors"), "1");
+    }
+
+    #[test]
+    fn hostile_text_stays_where_it_belongs() {
+        let document = samples::hostile();
+        let root = consumers::check_junit(&junit(&document));
+        let cases = root.children.iter().map(|suite| suite.cases().len()).sum::<usize>();
+        assert_eq!(cases, document.budgets.len() + document.trials.len());
+        let script = samples::hostile_texts().remove(0);
+        let names: Vec<_> = root.children[0].cases().iter().map(|case| case.attribute("name")).collect();
+        assert!(names.contains(&format!("{script}: {script}").as_str()), "{names:?}");
+    }
+}

@@ -1,0 +1,177 @@
+//! Markdown for a README, a pull request, an issue: the verdict first, then tables, conditions, doubts.
+//! Foreign text stands in code spans or as character references, so that no renderer takes it for markup.
+
+mod escape;
+mod tables;
+mod verdict;
+
+use super::metric_name::{configurations, is_headline};
+use crate::record::{Document, DoubtRecord, MetricRecord, Outcome, Trial};
+use escape::{code, prose, sentence};
+use tables::{budget_table, comparison_tables, metric_table};
+
+/// What is said of a document, for any page that is Markdown.
+pub(super) struct Page {
+    /// What came of it: a paragraph.
+    pub verdict: String,
+    /// Tables, conditions, doubts: blocks, each ending with a newline.
+    pub blocks: Vec<String>,
+    /// What only some want to see: a title and its blocks.
+    pub details: Vec<(String, String)>,
+}
+
+/// The result for a page of Markdown. Headings begin at the third level, so that it fits below others.
+pub fn markdown(document: &Document) -> String {
+    let page = page(document);
+    let mut out = format!("{}\n", page.verdict);
+    for block in &page.blocks {
+        out.push('\n');
+        out.push_str(block);
+    }
+    for (title, block) in &page.details {
+        out.push_str(&folded(title, block));
+    }
+    out
+}
+
+/// A part that is closed until somebody opens it; `title` is our own text.
+pub(super) fn folded(title: &str, block: &str) -> String {
+    // The empty lines make what stands between them Markdown again.
+    format!("\n<details>\n<summary>{title}</summary>\n\n{block}\n</details>\n")
+}
+
+pub(super) fn page(document: &Document) -> Page {
+    let mut blocks = comparison_tables(document, true);
+    if document.comparisons.is_empty() {
+        blocks.extend(metric_table(document, is_headline).map(|table| format!("### Metrics\n\n{table}")));
+    }
+    blocks.extend(budget_table(document).map(|table| format!("### Budgets\n\n{table}")));
+    blocks.extend(failed_trials(document));
+    blocks.push(conditions(document));
+    blocks.extend(doubts(document));
+    let mut details = Vec::new();
+    let more = comparison_tables(document, false);
+    if !more.is_empty() {
+        details.push(("Further comparisons".to_owned(), more.join("\n")));
+    }
+    let shown = |metric: &MetricRecord| document.comparisons.is_empty() && is_headline(&metric.metric);
+    if !document.metrics.iter().all(shown) {
+        details.extend(metric_table(document, |_| true).map(|table| ("All metrics".to_owned(), table)));
+    }
+    Page { verdict: verdict::of(document), blocks, details }
+}
+
+fn failed_trials(document: &Document) -> Option<String> {
+    let failed = document.trials.iter().filter(|trial| trial.outcome != Outcome::Completed);
+    let lines: String = failed
+        .map(|trial| {
+            let why = trial.why.as_deref().unwrap_or("it did not complete");
+            format!("- trial {} of {}: {}\n", trial.index + 1, code(&trial.configuration), sentence(why))
+        })
+        .collect();
+    (!lines.is_empty()).then(|| format!("### Trials that failed\n\n{lines}"))
+}
+
+fn conditions(document: &Document) -> String {
+    let of = &document.conditions;
+    let mut lines = vec![
+        format!("loadline {}, scenario {}, {}", prose(&of.loadline), code(&of.scenario), prose(&of.started)),
+        format!(
+            "{} cores, {:.1} GiB, Linux {}, memory cgroup {}",
+            of.machine.cores,
+            of.machine.memory_bytes as f64 / (1u64 << 30) as f64,
+            prose(&of.machine.kernel),
+            prose(&of.machine.cgroup)
+        ),
+    ];
+    lines.extend(of.load.iter().map(|line| prose(line)));
+    for name in configurations(document) {
+        lines.push(configuration(name, document));
+    }
+    let disturbed = document.blocks.iter().filter(|block| block.disturbed.is_some());
+    lines.extend(disturbed.map(|block| {
+        let used = if block.used { "counts" } else { "does not count" };
+        format!("block {} {used}: {}", block.block + 1, sentence(block.disturbed.as_deref().unwrap_or_default()))
+    }));
+    lines.push(format!("seed {}; repeat with {}", of.seed, code(&of.command)));
+    format!("### Conditions\n\n{}", lines.iter().map(|line| format!("- {line}\n")).collect::<String>())
+}
+
+/// How often a configuration ran, and in which JVM.
+fn configuration(name: &str, document: &Document) -> String {
+    let trials: Vec<&Trial> = document.trials.iter().filter(|trial| trial.configuration == name).collect();
+    let count = match trials.len() {
+        1 => "1 trial".to_owned(),
+        count => format!("{count} trials"),
+    };
+    let mut text = format!("{}: {count}", code(name));
+    let Some(jvm) = trials.iter().find_map(|trial| trial.jvm.as_ref()) else { return text };
+    for known in [&jvm.name, &jvm.version].into_iter().flatten() {
+        text.push_str(&format!(", {}", prose(known)));
+    }
+    text.extend(jvm.collector.iter().map(|collector| format!(", {} GC", prose(collector))));
+    if !jvm.options.is_empty() {
+        text.push_str(&format!(", {}", code(&jvm.options.join(" "))));
+    }
+    text
+}
+
+/// Every doubt once, however many trials share it.
+pub(super) fn all_doubts(document: &Document) -> Vec<(&DoubtRecord, usize)> {
+    let mut found: Vec<(&DoubtRecord, usize)> = Vec::new();
+    let of_trials = document.trials.iter().flat_map(|trial| &trial.doubts);
+    for doubt in document.doubts.iter().chain(of_trials) {
+        match found.iter_mut().find(|(known, _)| known.text == doubt.text) {
+            Some((_, count)) => *count += 1,
+            None => found.push((doubt, 1)),
+        }
+    }
+    found
+}
+
+fn doubts(document: &Document) -> Option<String> {
+    let lines: String = all_doubts(document)
+        .into_iter()
+        .map(|(doubt, count)| {
+            let times = if count > 1 { format!(" ({count} times)") } else { String::new() };
+            format!("- {}{times}. Next: {}\n", sentence(&doubt.text), sentence(&doubt.next))
+        })
+        .collect();
+    (!lines.is_empty()).then(|| format!("### Doubts\n\n{lines}"))
+}
+
+/// Medians of the used values of a configuration are shown with how many there were.
+pub(super) fn used(metric: &MetricRecord) -> usize {
+    metric.values.iter().filter(|value| value.used).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{consumers, samples};
+    use super::*;
+
+    #[test]
+    fn a_comparison_reads_from_the_verdict_down() {
+        insta::assert_snapshot!(markdown(&samples::compared()));
+    }
+
+    #[test]
+    fn a_failure_comes_before_the_numbers() {
+        insta::assert_snapshot!(markdown(&samples::failing()));
+    }
+
+    #[test]
+    fn nothing_measured_is_said() {
+        let text = markdown(&samples::empty());
+        assert!(text.starts_with("Nothing was measured.\n"), "{text}");
+        assert!(!text.contains("### Metrics"));
+    }
+
+    #[test]
+    fn hostile_text_makes_no_markup() {
+        let text = markdown(&samples::hostile());
+        consumers::check_markdown(&text);
+        assert!(!text.contains('\u{1b}'));
+        assert!(text.lines().all(|line| line.len() < 40_000));
+    }
+}

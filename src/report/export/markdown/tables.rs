@@ -1,0 +1,125 @@
+//! The tables of a Markdown page: comparisons, budgets, metrics.
+
+use super::super::quantity::{change, shown, signed, signed_percent};
+use super::escape::{code, sentence};
+use super::used;
+use crate::record::{BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, MetricRecord};
+
+/// A table for each pair of configurations: of what was asked for, or of everything else.
+pub(super) fn comparison_tables(document: &Document, primary: bool) -> Vec<String> {
+    let of_kind = || document.comparisons.iter().filter(|of| of.primary == primary);
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    for of in of_kind() {
+        let pair = (of.baseline.as_str(), of.candidate.as_str());
+        if !pairs.contains(&pair) {
+            pairs.push(pair);
+        }
+    }
+    let table = |pair: (&str, &str)| {
+        let rows: Vec<&ComparisonRecord> =
+            of_kind().filter(|of| (of.baseline.as_str(), of.candidate.as_str()) == pair).collect();
+        format!("### {} against {}\n\n{}", code(pair.1), code(pair.0), comparison_table(pair, &rows))
+    };
+    pairs.into_iter().map(table).collect()
+}
+
+fn comparison_table((baseline, candidate): (&str, &str), rows: &[&ComparisonRecord]) -> String {
+    let mut out = format!(
+        "| verdict | metric | {} | {} | difference | change | blocks |\n|:--|:--|--:|--:|--:|--:|--:|\n",
+        code(baseline),
+        code(candidate)
+    );
+    for of in rows {
+        let difference = interval(signed(of.unit, Some(of.difference)), [of.low, of.high], |end| signed(of.unit, end));
+        let ratio = interval(change(of.ratio), [of.ratio_low, of.ratio_high], change);
+        out.push_str(&format!(
+            "| {} | {} | {} | {} | {difference} | {ratio} | {} |\n",
+            words(of.verdict),
+            code(&of.metric),
+            shown(of.unit, Some(of.baseline_median)),
+            shown(of.unit, Some(of.candidate_median)),
+            blocks(of)
+        ));
+    }
+    out.push_str(&confidence(rows));
+    out
+}
+
+/// An estimate with the ends of its interval behind it, where there is one.
+fn interval(estimate: String, ends: [Option<f64>; 2], end: impl Fn(Option<f64>) -> String) -> String {
+    match ends {
+        [Some(_), Some(_)] => format!("{estimate} ({} to {})", end(ends[0]), end(ends[1])),
+        _ => estimate,
+    }
+}
+
+fn blocks(of: &ComparisonRecord) -> String {
+    match of.blocks_needed {
+        Some(needed) => format!("{}; about {needed} would decide", of.blocks),
+        None => of.blocks.to_string(),
+    }
+}
+
+fn confidence(rows: &[&ComparisonRecord]) -> String {
+    let Some(first) = rows.first() else { return String::new() };
+    let percent = |share: f64| format!("{:.2}", share * 100.0).trim_end_matches('0').trim_end_matches('.').to_owned();
+    format!(
+        "\nDifferences are estimated within blocks; medians are of all trials, so they need not differ by the same. \
+         Together the intervals hold with {} % confidence, each alone with {} %.\n",
+        percent(first.confidence),
+        percent(first.confidence_each)
+    )
+}
+
+/// A verdict on a difference, in words.
+pub(super) fn words(verdict: DifferenceVerdict) -> &'static str {
+    match verdict {
+        DifferenceVerdict::Better => "better",
+        DifferenceVerdict::Worse => "**worse**",
+        DifferenceVerdict::Equivalent => "equivalent",
+        DifferenceVerdict::CannotTell => "cannot tell",
+    }
+}
+
+/// Failed budgets first, since these are what somebody has to do something about.
+pub(super) fn budget_table(document: &Document) -> Option<String> {
+    let mut out = "| verdict | budget | configuration | value | bound | why |\n|:--|:--|:--|--:|--:|:--|\n".to_owned();
+    for wanted in [BudgetVerdict::Fail, BudgetVerdict::Undecided, BudgetVerdict::Pass] {
+        for of in document.budgets.iter().filter(|of| of.verdict == wanted) {
+            let verdict = match wanted {
+                BudgetVerdict::Fail => "**fail**",
+                BudgetVerdict::Undecided => "undecided",
+                BudgetVerdict::Pass => "pass",
+            };
+            let value = interval(budget_number(of, of.value), [of.low, of.high], |end| budget_number(of, end));
+            out.push_str(&format!(
+                "| {verdict} | {} | {} | {value} | {} | {} |\n",
+                code(&of.expression),
+                code(&of.configuration),
+                budget_number(of, of.bound),
+                sentence(&of.why)
+            ));
+        }
+    }
+    (!document.budgets.is_empty()).then_some(out)
+}
+
+/// A number of a budget: a share of the baseline, or in the metric's unit.
+fn budget_number(of: &BudgetRecord, number: Option<f64>) -> String {
+    match of.unit {
+        _ if of.relative => signed_percent(number),
+        Some(unit) => shown(unit, number),
+        None => "-".to_owned(),
+    }
+}
+
+/// A row for each metric of each configuration that is wanted.
+pub(super) fn metric_table(document: &Document, wanted: impl Fn(&str) -> bool) -> Option<String> {
+    let rows: Vec<&MetricRecord> = document.metrics.iter().filter(|metric| wanted(&metric.metric)).collect();
+    let mut out = "| configuration | metric | median | trials |\n|:--|:--|--:|--:|\n".to_owned();
+    for of in &rows {
+        let median = interval(shown(of.unit, Some(of.median)), [of.low, of.high], |end| shown(of.unit, end));
+        out.push_str(&format!("| {} | {} | {median} | {} |\n", code(&of.configuration), code(&of.metric), used(of)));
+    }
+    (!rows.is_empty()).then_some(out)
+}

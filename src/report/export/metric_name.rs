@@ -1,0 +1,63 @@
+//! The parts of a metric's name: what is measured, and the mark or phase at which (`malloc.retained.loaded`).
+
+use crate::record::{Document, MetricRecord, Unit};
+
+/// Metrics that a person looks at first, by the part before their mark or phase; the others are details.
+const HEADLINES: [&str; 9] = ["rss", "rss_peak", "charge", "rate", "p50", "p99", "failed", "cpu_per_1000", "start_up"];
+
+/// `rss.loaded` is `rss` at `loaded`; `start_up` has no place.
+pub(super) fn parts(metric: &str) -> (&str, Option<&str>) {
+    match metric.rsplit_once('.') {
+        Some((what, place)) => (what, Some(place)),
+        None => (metric, None),
+    }
+}
+
+/// Whether it belongs in the short table: one of the first metrics, of weight at the end of the load only.
+pub(super) fn is_headline(metric: &str) -> bool {
+    let (what, place) = parts(metric);
+    let weight = matches!(what, "rss" | "charge");
+    HEADLINES.contains(&what) && place != Some("warmup") && (!weight || place == Some("loaded"))
+}
+
+/// The rate of the principal phase: the first rate that is not of a warm-up, or the first rate at all.
+pub(super) fn principal_rate(document: &Document) -> Option<&str> {
+    let is_rate = |metric: &&MetricRecord| metric.unit == Unit::PerSecond && parts(&metric.metric).0 == "rate";
+    let mut rates = document.metrics.iter().filter(is_rate);
+    let first = rates.clone().next();
+    rates.find(|metric| parts(&metric.metric).1 != Some("warmup")).or(first).map(|metric| metric.metric.as_str())
+}
+
+/// Names of the configurations, each once, in the order in which the document names them.
+pub(super) fn configurations(document: &Document) -> Vec<&str> {
+    let trials = document.trials.iter().map(|trial| trial.configuration.as_str());
+    let metrics = document.metrics.iter().map(|metric| metric.configuration.as_str());
+    let mut found: Vec<&str> = Vec::new();
+    for name in metrics.chain(trials) {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_parts() {
+        assert_eq!(parts("malloc.retained.loaded"), ("malloc.retained", Some("loaded")));
+        assert_eq!(parts("start_up"), ("start_up", None));
+    }
+
+    #[test]
+    fn headlines_are_few() {
+        for metric in ["rss.loaded", "rss_peak", "rate.steady", "p99.spike", "start_up", "cpu_per_1000.steady"] {
+            assert!(is_headline(metric), "{metric}");
+        }
+        for metric in ["rss.warm", "malloc.retained.loaded", "rate.warmup", "pss.loaded", ""] {
+            assert!(!is_headline(metric), "{metric}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The result document in the formats of others: tables, Markdown, JUnit, JMH, GitHub, OpenMetrics, gnuplot.
+//! Pure: a document goes in, text comes out; `docs/exports.md` shows each. Names and messages in it are foreign text.
+
+mod csv;
+mod github;
+mod gnuplot;
+mod inert;
+mod jmh;
+mod junit;
+mod markdown;
+mod metric_name;
+mod openmetrics;
+mod quantity;
+
+#[cfg(test)]
+mod consumers;
+#[cfg(test)]
+mod samples;
+
+pub use csv::{comparisons_csv, csv};
+pub use github::{github_annotations, github_summary};
+pub use gnuplot::gnuplot;
+pub use jmh::jmh;
+pub use junit::junit;
+pub use markdown::markdown;
+pub use openmetrics::openmetrics;
