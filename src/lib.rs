@@ -19,8 +19,6 @@ pub mod record;
 pub mod archive;
 pub mod comparison;
 
-pub mod comparison;
-
 pub mod report;
 
 pub mod trial;

@@ -2,7 +2,7 @@
 //! Cells of foreign text that a spreadsheet would take for a formula get an apostrophe before them.
 
 use super::inert::visible;
-use super::quantity::{plain, unit_name};
+use super::super::quantity::{plain, unit_name};
 use crate::record::{ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome, Trial};
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@
 //! `0.1 45219840 ? ? 17 1782579 6291456 ? 0 0 0 0`
 
 use super::inert::clipped;
-use super::quantity::plain;
+use super::super::quantity::plain;
 use crate::record::{ComparisonRecord, DifferenceVerdict, Document, Evidence, Sample};
 
 const MISSING: &str = "?";

@@ -5,7 +5,7 @@
 //! and two reports of one archive are to be equal.
 
 use super::inert::{short, visible};
-use super::quantity::{plain, unit_name};
+use super::super::quantity::{plain, unit_name};
 use crate::record::{BudgetRecord, BudgetVerdict, Document, Outcome, Trial};
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};

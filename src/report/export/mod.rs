@@ -10,7 +10,6 @@ mod junit;
 mod markdown;
 mod metric_name;
 mod openmetrics;
-mod quantity;
 
 #[cfg(test)]
 mod consumers;

@@ -1,6 +1,6 @@
 //! The tables of a Markdown page: comparisons, budgets, metrics.
 
-use super::super::quantity::{change, shown, signed, signed_percent};
+use super::super::super::quantity::{change, shown, signed, signed_percent};
 use super::escape::{code, sentence};
 use super::used;
 use crate::record::{BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, MetricRecord};

@@ -1,6 +1,6 @@
 //! What came of it, in a few sentences: failed trials, budgets, then each candidate against its baseline.
 
-use super::super::quantity::{change, signed};
+use super::super::super::quantity::{change, signed};
 use super::escape::code;
 use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, Outcome};
 
