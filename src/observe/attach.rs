@@ -77,22 +77,33 @@ impl Attach {
 
     /// Asks a diagnostic command, as `jcmd PID COMMAND` does. A refusal by the JVM carries its words.
     pub fn jcmd(&self, command: &str) -> Read<String> {
-        let (code, reading) = self.request("jcmd", command)?;
+        self.jcmd_within(command, REPLY_WITHIN)
+    }
+
+    /// The same, for an answer that is worthless later.
+    pub fn jcmd_within(&self, command: &str, within: Duration) -> Read<String> {
+        let (code, reading) = self.request("jcmd", command, within)?;
         match code {
             0 => Ok(reading),
             _ => Err(Unavailable::new(SOURCE, format!("`{command}` failed ({code}): {}", reading.value.trim()))),
         }
     }
 
-    fn request(&self, operation: &str, argument: &str) -> Result<(i32, Reading<String>), Unavailable> {
+    fn request(
+        &self,
+        operation: &str,
+        argument: &str,
+        within: Duration,
+    ) -> Result<(i32, Reading<String>), Unavailable> {
         if argument.contains('\0') || argument.len() >= 1024 {
             return Err(Unavailable::new(SOURCE, "a command must be shorter than 1024 bytes, without zero bytes"));
         }
         let reading = Reading::take(&self.clock, || {
+            let end = self.clock.now() + within;
             let mut stream = self.open()?;
             stream.set_write_timeout(Some(HANDSHAKE_WITHIN))?;
             stream.write_all(format!("1\0{operation}\0{argument}\0\0\0").as_bytes())?;
-            self.read_reply(&mut stream)
+            self.read_reply(&mut stream, end)
         });
         let reading =
             reading.map_err(|e: io::Error| Unavailable::new(SOURCE, format!("`{argument}`: {}", plain(&e))))?;
@@ -104,8 +115,7 @@ impl Attach {
     }
 
     /// Reads up to the end of the stream, within the bounds of time and size.
-    fn read_reply(&self, stream: &mut UnixStream) -> io::Result<Vec<u8>> {
-        let end = self.clock.now() + REPLY_WITHIN;
+    fn read_reply(&self, stream: &mut UnixStream, end: Duration) -> io::Result<Vec<u8>> {
         let mut reply = Vec::new();
         let mut buffer = vec![0; 64 << 10];
         loop {
