@@ -5,7 +5,9 @@ use super::lines::Gaps;
 use super::thinned::Thinned;
 use super::{evidence_times, requests};
 use crate::record::{Evidence, PhaseRecord, RequestDot, Sample, Trial};
+use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The file of a trial's samples.
 const TIMELINE: &str = "timeline.jsonl";
@@ -15,6 +17,8 @@ const SAMPLES_MAX: usize = 1200;
 const DOTS_MAX: usize = 5000;
 /// Of these, failed requests.
 const DOTS_FAILED_MAX: usize = 2000;
+/// Trials are read side by side; each holds some megabytes meanwhile.
+const THREADS_MAX: usize = 4;
 /// What is held while reading, for each that is kept in the end.
 const HELD: usize = 4;
 /// A sample is about 300 bytes; later versions may say more.
@@ -23,7 +27,26 @@ const SAMPLE_BYTES_MAX: usize = 64 << 10;
 /// Reads what pictures of these trials are drawn from, for each trial in the same order. `folder` is the archive's, or
 /// its `archive.jsonl`.
 pub fn evidence(folder: &Path, trials: &[Trial]) -> Vec<Evidence> {
-    trials.iter().map(|trial| of_trial(folder, trial)).collect()
+    let next = AtomicUsize::new(0);
+    let read = || -> Vec<(usize, Evidence)> {
+        let mut found = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(trial) = trials.get(at) else { return found };
+            found.push((at, of_trial(folder, trial)));
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(THREADS_MAX).min(trials.len());
+    let mut found = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(read)).collect();
+        let mut found = read();
+        for other in others {
+            found.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        found
+    });
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, evidence)| evidence).collect()
 }
 
 fn of_trial(folder: &Path, trial: &Trial) -> Evidence {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// An answer takes 0.03 to 0.7 ms and no safepoint: once a second it costs the JVM less than a thousandth of a CPU.
 const ASK_EVERY: Duration = Duration::from_secs(1);
-/// The JVM answers after the pause it is in; a mark waits this long at most for a question under way.
+/// The JVM answers after the pause it is in; a mark waits about this long for a question under way, at most.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// A JVM that did not answer so often in a row is not asked again.
 const FAILURES_MAX: u32 = 3;
