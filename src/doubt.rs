@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Doubt {
-    /// Other programs used CPU, or the hypervisor stole it, while the load ran.
+    /// Other programs used CPU, the hypervisor stole it, or memory was short, while the load ran.
     NoisyMachine {
         /// The phase disturbed.
         phase: String,
@@ -16,6 +16,10 @@ pub enum Doubt {
         foreign_cores: Option<f64>,
         /// Share of all CPU time stolen by the hypervisor, 0–1.
         steal_share: f64,
+        /// Share of the phase in which some program waited for memory, 0–1; `None` where that may be the subject under
+        /// a limit of its own, and on a kernel that does not say.
+        #[serde(default)]
+        memory_stall_share: Option<f64>,
     },
     /// The load generator used nearly all of its CPU: the rate may be its own limit.
     GeneratorSaturated {
@@ -252,7 +256,9 @@ impl Doubt {
     /// What was seen, in one sentence.
     pub fn text(&self) -> String {
         match self {
-            Self::NoisyMachine { phase, foreign_cores, steal_share } => noisy(phase, *foreign_cores, *steal_share),
+            Self::NoisyMachine { phase, foreign_cores, steal_share, memory_stall_share } => {
+                noisy(phase, *foreign_cores, *steal_share, *memory_stall_share)
+            }
             Self::GeneratorSaturated { phase, cpu_share, subject_share } => {
                 saturated(phase, *cpu_share, *subject_share)
             }
@@ -441,9 +447,14 @@ fn spent(phase: &str, ports: String, time_wait: Option<u64>, connects_per_s: f64
 }
 
 /// What others took of the machine, as far as it can be told.
-fn noisy(phase: &str, foreign_cores: Option<f64>, steal_share: f64) -> String {
+fn noisy(phase: &str, foreign_cores: Option<f64>, steal_share: f64, memory_stall_share: Option<f64>) -> String {
     let foreign = foreign_cores.map(|cores| format!(" other programs used {cores:.2} cores,")).unwrap_or_default();
-    format!("noisy machine: during {phase}{foreign} {:.1} % was stolen", steal_share * 100.0)
+    // Below a tenth of a percent it is no news.
+    let stalled = memory_stall_share.filter(|share| *share >= 0.0005);
+    let stalled =
+        stalled.map(|share| format!(", and for {:.1} % of the time a program waited for memory", share * 100.0));
+    let stalled = stalled.unwrap_or_default();
+    format!("noisy machine: during {phase}{foreign} {:.1} % was stolen{stalled}", steal_share * 100.0)
 }
 
 fn saturated(phase: &str, cpu_share: f64, subject_share: Option<f64>) -> String {

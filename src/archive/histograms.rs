@@ -51,25 +51,29 @@ impl HistogramLog {
 
     /// Appends the times of an interval of a phase: tagged `PHASE-service` and, in an open model, `PHASE-response`.
     pub(super) fn append_times(&mut self, phase: &str, times: &IntervalTimes<'_>) -> Result<()> {
-        self.append(&format!("{phase}-service"), times.service, times.start, times.length)?;
+        self.append(&tagged(phase, "service"), times.service, times.start, times.length)?;
         let Some(response) = times.response else { return Ok(()) };
-        self.append(&format!("{phase}-response"), response, times.start, times.length)
+        self.append(&tagged(phase, "response"), response, times.start, times.length)
     }
 
     /// Appends one interval. The builder writes no header of its own, so a fresh one serves each line.
     fn append(&mut self, tag: &str, histogram: &Histogram<u64>, start: Duration, length: Duration) -> Result<()> {
-        let tag: String = tag.chars().map(|c| if c == ',' || c.is_whitespace() { '_' } else { c }).collect();
         let mut line = Vec::new();
         let written = IntervalLogWriterBuilder::new()
             .begin_log_with(&mut line, &mut self.serializer)
             .map_err(|cause| cause.to_string())
             .and_then(|mut log| {
-                log.write_histogram(histogram, start, length, Tag::new(&tag)).map_err(|cause| cause.to_string())
+                log.write_histogram(histogram, start, length, Tag::new(tag)).map_err(|cause| cause.to_string())
             });
         written.map_err(|cause| Error::bug(format!("cannot encode a histogram: {cause}")))?;
         let line = rescale_max(&line, histogram.max());
         self.file.write_all(line.as_bytes()).map_err(|cause| Error::io("write", &self.path, &cause))
     }
+}
+
+/// The tag of a time of a phase, without what would end it.
+pub(super) fn tagged(phase: &str, time: &str) -> String {
+    format!("{phase}-{time}").chars().map(|c| if c == ',' || c.is_whitespace() { '_' } else { c }).collect()
 }
 
 /// Puts the maximum in ms. (The crate's own divisor would announce itself by a comment on every line.)
@@ -94,11 +98,12 @@ mod tests {
         let mut log = HistogramLog::create(path.clone()).unwrap();
         let mut histogram = Histogram::<u64>::new(3).unwrap();
         histogram.record(20_000_000).unwrap();
-        log.append("steady phase,1", &histogram, Duration::from_secs(1000), Duration::from_secs(1)).unwrap();
+        log.append(&tagged("steady phase,1", "service"), &histogram, Duration::from_secs(1000), Duration::from_secs(1))
+            .unwrap();
         let text = std::fs::read(&path).unwrap();
         let entries: Vec<_> = IntervalLogIterator::new(&text).collect::<Result<_, _>>().unwrap();
         let [LogEntry::Interval(interval)] = entries.as_slice() else { panic!("{entries:?}") };
-        assert_eq!(interval.tag().unwrap().as_str(), "steady_phase_1");
+        assert_eq!(interval.tag().unwrap().as_str(), "steady_phase_1-service");
         assert!((interval.max() - 20.0).abs() < 0.1, "{}", interval.max());
         let bytes = STANDARD.decode(interval.encoded_histogram()).unwrap();
         let back: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();

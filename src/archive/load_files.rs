@@ -3,6 +3,7 @@
 
 use super::histograms::{HistogramLog, IntervalTimes};
 use super::percentiles;
+use super::requests::{self, Common, quoted};
 use crate::error::{Error, Result};
 use crate::record::{Quantiles, Row, Second};
 use hdrhistogram::Histogram;
@@ -51,9 +52,6 @@ pub struct PhaseTimes<'a> {
 const SECONDS_HEAD: &str = "phase,at_s,seconds,ok,failed,achieved_per_s,received_bytes,open_connections,queue,\
     service_ms_p50,service_ms_p90,service_ms_p99,service_ms_p999,service_ms_max,\
     response_ms_p50,response_ms_p90,response_ms_p99,response_ms_p999,response_ms_max\n";
-const ROWS_HEAD: &str = "phase,request,connection,intended_s,started_s,connect_ms,first_byte_ms,service_ms,\
-    response_ms,status,body_bytes,failure\n";
-const GNUPLOT_HEAD: &str = "starttime\tseconds\tctime\tdtime\tttime\twait\n";
 
 /// A distribution file: of which phase, of which times.
 #[derive(Debug)]
@@ -104,8 +102,8 @@ impl LoadFiles {
             hlog: paths.hlog.as_deref().map(log).transpose()?,
             distributions: names.into_iter().map(distribution).collect::<Result<_>>()?,
             csv: file(&paths.csv, SECONDS_HEAD)?,
-            rows: file(&paths.rows, ROWS_HEAD)?,
-            gnuplot: file(&paths.gnuplot, GNUPLOT_HEAD)?,
+            rows: file(&paths.rows, requests::HEAD)?,
+            gnuplot: file(&paths.gnuplot, requests::gnuplot_head())?,
             answers: Vec::new(),
             epoch_s,
             origin_ns: None,
@@ -141,7 +139,8 @@ impl LoadFiles {
         }
         if let Some(file) = &mut self.rows {
             let origin_ns = self.origin_ns.unwrap_or(0);
-            let written = times.rows.iter().try_for_each(|row| file.write(&request_row(times, row, origin_ns)));
+            let common = Common { phase: times.name, open: times.response.is_some(), origin_ns };
+            let written = file.write_rows(&common, times.rows);
             done = done.and(written.and_then(|()| file.flush()));
         }
         if self.gnuplot.is_some() {
@@ -209,7 +208,7 @@ fn before_extension(path: &Path, word: &str) -> PathBuf {
 fn second_row(second: &Second) -> String {
     let queue = second.queue.map(|queue| queue.to_string()).unwrap_or_default();
     let mut cells = vec![
-        quoted(&second.phase),
+        quoted(&second.phase).into_owned(),
         format!("{:.3}", second.at_s),
         format!("{:.3}", second.seconds),
         second.ok.to_string(),
@@ -227,47 +226,11 @@ fn second_row(second: &Second) -> String {
     format!("{}\n", cells.join(","))
 }
 
-fn request_row(times: &PhaseTimes<'_>, row: &Row, origin_ns: u64) -> String {
-    let since = |ns: u64| ns.saturating_sub(origin_ns) as f64 / 1e9;
-    let ms = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e6;
-    let response = times.response.map(|_| format!("{:.6}", ms(row.intended_ns, row.ended_ns))).unwrap_or_default();
-    format!(
-        "{},{},{},{:.6},{:.6},{:.6},{:.6},{:.6},{response},{},{},{}\n",
-        quoted(times.name),
-        row.request,
-        row.connection,
-        since(row.intended_ns),
-        since(row.started_ns),
-        ms(row.started_ns, row.connected_ns),
-        ms(row.started_ns, row.first_byte_ns),
-        ms(row.started_ns, row.ended_ns),
-        row.status,
-        row.body_bytes,
-        row.failure.unwrap_or_default(),
-    )
-}
-
-/// The columns of `ab -g`; its moment is local time, this one UTC, since a time zone is no matter of a load.
 fn gnuplot_row(row: &Row, epoch_s: f64) -> String {
     let ms = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e6;
-    let start_s = (epoch_s + row.started_ns as f64 / 1e9) as i64;
-    let start = jiff::Timestamp::from_second(start_s).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    format!(
-        "{}\t{start_s}\t{:.3}\t{:.3}\t{:.3}\t{:.3}\n",
-        start.strftime("%a %b %d %H:%M:%S %Y"),
-        ms(row.started_ns, row.connected_ns),
-        ms(row.connected_ns, row.ended_ns),
-        ms(row.started_ns, row.ended_ns),
-        ms(row.connected_ns, row.first_byte_ns),
-    )
-}
-
-/// A cell of a CSV file (RFC 4180).
-fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
+    let connect = ms(row.started_ns, row.connected_ns);
+    let times = [connect, ms(row.connected_ns, row.ended_ns), ms(row.started_ns, row.ended_ns)];
+    requests::gnuplot_row(epoch_s + row.started_ns as f64 / 1e9, times, ms(row.connected_ns, row.first_byte_ns))
 }
 
 /// A text file being written.
@@ -290,6 +253,11 @@ impl Output {
 
     fn write(&mut self, text: &str) -> Result<()> {
         self.file.write_all(text.as_bytes()).map_err(|cause| Error::io("write", &self.path, &cause))
+    }
+
+    fn write_rows(&mut self, common: &Common<'_>, rows: &[Row]) -> Result<()> {
+        let written = rows.iter().try_for_each(|row| requests::write_row(&mut self.file, common, row));
+        written.map_err(|cause| Error::io("write", &self.path, &cause))
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -325,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_as_the_head_says() {
+    fn rows_have_as_many_cells_as_the_head() {
         let row = Row {
             intended_ns: 1_000_000_000,
             started_ns: 1_500_000_000,
@@ -338,10 +306,6 @@ mod tests {
             status: 200,
             failure: None,
         };
-        let histogram = Histogram::new(3).unwrap();
-        let times = PhaseTimes { name: "a,b", rows: &[], service: &histogram, response: Some(&histogram) };
-        let expect = "\"a,b\",1,3,0.000000,0.500000,1.000000,3.000000,4.000000,504.000000,200,12,\n";
-        assert_eq!(request_row(&times, &row, 1_000_000_000), expect);
         assert_eq!(gnuplot_row(&row, 0.0), "Thu Jan 01 00:00:01 1970\t1\t1.000\t3.000\t4.000\t2.000\n");
         let columns = |text: &str| text.trim_end().split(',').count();
         assert_eq!(columns(&second_row(&Second::default())), columns(SECONDS_HEAD));

@@ -1,21 +1,30 @@
 //! Trials on disk: a folder with `archive.jsonl` (a line for the run, a line for each finished trial, a closing line)
-//! and a folder for each trial with its timeline, histograms and the subject's log. Versioned, append-only, written
+//! and a folder for each trial with its timeline, histograms, requests and the subject's log. Versioned, append-only, written
 //! as things happen: a crash or a full disk costs the running trial and nothing else. The files of `loadline load` too.
 
+mod evidence;
+mod evidence_times;
+mod histogram_counts;
 mod histograms;
+mod lines;
 mod load_files;
 mod percentiles;
 mod read;
+mod requests;
+mod thinned;
 mod write;
 
+pub use evidence::evidence;
 pub use histograms::IntervalTimes;
 pub use load_files::{LoadFiles, LoadPaths, MeasuredPhase, PhaseTimes};
 pub use read::{Archive, read};
+pub use requests::{Requests, requests};
 pub use write::{TrialFiles, Writer};
 
 use crate::record::{Conditions, Trial};
 use crate::scenario::Scenario;
 use serde::Serialize;
+use std::path::{Component, Path, PathBuf};
 
 /// Schema of `archive.jsonl`, without its version.
 const SCHEMA_NAME: &str = "loadline.archive/";
@@ -23,6 +32,14 @@ const SCHEMA_NAME: &str = "loadline.archive/";
 const SCHEMA_VERSION: u32 = 1;
 /// Name of the file that makes a folder an archive.
 pub const INDEX: &str = "archive.jsonl";
+
+/// Where the files of a trial lie. Only a plain name is believed: an archive may come from anywhere.
+fn trial_folder(archive: &Path, trial: &Trial) -> Option<PathBuf> {
+    let folder = if archive.is_dir() { archive } else { archive.parent()? };
+    let name = Path::new(trial.folder.as_ref()?);
+    let mut parts = name.components();
+    matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)).then(|| folder.join(name))
+}
 
 /// One line of `archive.jsonl`, as it is written. `read` reads it in two steps.
 #[derive(Debug, Clone, Serialize)]

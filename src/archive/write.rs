@@ -1,9 +1,10 @@
 //! Writes an archive, a line at a time.
 
 use super::histograms::{HistogramLog, IntervalTimes};
+use super::requests::{self, Common, RequestFile};
 use super::{INDEX, Line, SCHEMA_NAME, SCHEMA_VERSION};
 use crate::error::{Error, Result};
-use crate::record::{Conditions, Sample, Trial};
+use crate::record::{Conditions, PhaseRecord, Row, Sample, Trial};
 use crate::scenario::Scenario;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
@@ -133,15 +134,17 @@ pub struct TrialFiles {
     name: String,
     timeline: BufWriter<File>,
     histograms: HistogramLog,
+    /// Created with the first phase that has any.
+    requests: Option<RequestFile>,
 }
 
 impl TrialFiles {
-    fn create(folder: PathBuf, name: String) -> Result<Self> {
+    pub(super) fn create(folder: PathBuf, name: String) -> Result<Self> {
         std::fs::create_dir_all(&folder).map_err(|cause| Error::io("create", &folder, &cause))?;
         let path = folder.join("timeline.jsonl");
         let timeline = File::create(&path).map_err(|cause| Error::io("create", &path, &cause))?;
         let histograms = HistogramLog::create(folder.join("phases.hlog"))?;
-        Ok(Self { folder, name, timeline: BufWriter::new(timeline), histograms })
+        Ok(Self { folder, name, timeline: BufWriter::new(timeline), histograms, requests: None })
     }
 
     /// Name of the folder, relative to the archive.
@@ -171,6 +174,21 @@ impl TrialFiles {
     /// `Machine` where it cannot be written.
     pub fn interval(&mut self, phase: &str, times: &IntervalTimes<'_>) -> Result<()> {
         self.histograms.append_times(phase, times)
+    }
+
+    /// Appends the single requests of a phase: those of them that were kept. `origin_ns` is the start of the command on
+    /// the clock of the rows. What finds no room leaves none behind.
+    ///
+    /// # Errors
+    /// `Machine` where it cannot be written.
+    pub fn requests(&mut self, phase: &PhaseRecord, rows: &[Row], origin_ns: u64) -> Result<()> {
+        let mut file = match self.requests.take() {
+            Some(file) => file,
+            None => RequestFile::create(self.folder.join(requests::FILE))?,
+        };
+        let written = file.append(&Common { phase: &phase.name, open: phase.model == "open", origin_ns }, rows);
+        self.requests = Some(file);
+        written
     }
 
     /// Writes what is still in memory.

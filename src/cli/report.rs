@@ -57,7 +57,12 @@ fn pictures(verb: &Report, shown: &Shown<'_>, progress: &mut Progress) -> Result
     }
     if let Some(folder) = &verb.ab {
         create(folder)?;
-        archive::write_ab(&verb.archive, &shown.document.trials, folder)?;
+        for trial in &shown.document.trials {
+            let requests = archive::requests(&verb.archive, trial)?;
+            requests.missing.iter().for_each(|what| progress.warn(&format!("warning: {what}")));
+            let name = format!("trial-{:03}-{}.tsv", trial.index + 1, trial.configuration.replace('/', "_"));
+            put(&folder.join(name), requests.gnuplot().as_bytes())?;
+        }
         progress.step(&format!("requests: {}", folder.display()));
     }
     Ok(())

@@ -357,6 +357,7 @@ impl Live {
             Event::Sample { .. }
             | Event::Interval { .. }
             | Event::PhaseEnded(_)
+            | Event::Requests { .. }
             | Event::Doubted(_)
             | Event::Ended(_) => {}
         }

@@ -63,6 +63,7 @@ impl Store {
                 let times = IntervalTimes { service, response: *response, start: *start, length: *length };
                 files.interval(phase, &times)
             }
+            (Event::Requests { phase, rows, origin_ns }, Some(files)) => files.requests(phase, rows, *origin_ns),
             (Event::Ended(trial), files) => {
                 let closed = files.take().map_or(Ok(()), TrialFiles::close);
                 // The record of the trial is worth more than the last samples: try it even if they were lost.

@@ -91,7 +91,10 @@ mod tests {
         assert_eq!(absolute(amount("0.1%"), Unit::Share), Ok(0.001));
         assert_eq!(absolute(amount("10k"), Unit::PerSecond), Ok(10_000.0));
         assert_eq!(absolute(amount("0"), Unit::Share), Ok(0.0));
-        assert_eq!(absolute(amount("20ms"), Unit::Bytes).unwrap_err(), "it is measured in bytes (`60MiB`), not as `20ms`");
+        assert_eq!(
+            absolute(amount("20ms"), Unit::Bytes).unwrap_err(),
+            "it is measured in bytes (`60MiB`), not as `20ms`"
+        );
         assert!(absolute(amount("99%"), Unit::PerSecond).unwrap_err().contains("per second"));
         assert!(absolute(amount("60MiB"), Unit::Milliseconds).unwrap_err().contains("`20ms`"));
         assert_eq!(least_of(amount("2%"), Unit::Bytes), Ok(LeastRecord::Relative(0.02)));

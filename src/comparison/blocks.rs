@@ -28,9 +28,8 @@ pub fn blocks(trials: &[Trial]) -> Vec<BlockRecord> {
     let all = configurations(trials);
     let own = |block: u32| trials.iter().filter(move |trial| trial.block == block);
     let complete = |block: u32| {
-        let completed = |name: &String| {
-            own(block).any(|trial| trial.configuration == *name && trial.outcome == Outcome::Completed)
-        };
+        let completed =
+            |name: &String| own(block).any(|trial| trial.configuration == *name && trial.outcome == Outcome::Completed);
         all.iter().all(completed)
     };
     let mut blocks: Vec<BlockRecord> = numbers
@@ -116,7 +115,8 @@ mod tests {
 
     #[test]
     fn a_disturbed_block_counts_until_its_repetition_is_complete() {
-        let mut trials = vec![trial("g1", 0, 0), noisy(trial("serial", 0, 1)), trial("serial", 1, 2), trial("g1", 1, 3)];
+        let mut trials =
+            vec![trial("g1", 0, 0), noisy(trial("serial", 0, 1)), trial("serial", 1, 2), trial("g1", 1, 3)];
         let first = blocks(&trials);
         assert_eq!(first[0].order, ["g1", "serial"]);
         assert_eq!(first[1].order, ["serial", "g1"]);

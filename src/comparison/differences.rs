@@ -81,9 +81,16 @@ fn usual(metrics: &[MetricRecord]) -> Vec<String> {
 struct Pairing<'a> {
     baseline: &'a MetricRecord,
     candidate: &'a MetricRecord,
-    /// The values of each, block by block.
-    values: Vec<(f64, f64)>,
+    values: Values,
     primary: bool,
+}
+
+/// What belongs together of the values of two configurations.
+enum Values {
+    /// The values of each, block by block.
+    Blocks(Vec<(f64, f64)>),
+    /// Nothing: they were not made in common blocks.
+    Apart,
 }
 
 /// Every metric of each candidate against the baseline, the judged ones first.
@@ -93,17 +100,48 @@ struct Pairing<'a> {
 pub fn compare(metrics: &[MetricRecord], asked: &Compare, seed: u64) -> Vec<ComparisonRecord> {
     let plan = plan(metrics, asked);
     let Some(baseline) = &plan.baseline else { return Vec::new() };
-    let pairings = pairings(metrics, baseline, &plan.judged);
+    records(&pairings(metrics, baseline, &plan.judged), asked, seed)
+}
+
+/// Each pairing with its estimates: one family of those judged, one of the details.
+fn records(pairings: &[Pairing<'_>], asked: &Compare, seed: u64) -> Vec<ComparisonRecord> {
     let judged = pairings.iter().filter(|pairing| pairing.primary).count();
     let details = pairings.len() - judged;
-    let mut resamples = [(RESAMPLES_JUDGED, judged), (RESAMPLES_DETAIL, details)]
-        .map(|(count, family)| (Resamples::new(seed, count), each(asked.confidence, family)));
+    let mut resamples = [(RESAMPLES_JUDGED, judged), (RESAMPLES_DETAIL, details)].map(|(count, family)| {
+        (Resamples::new(seed, count), each(asked.confidence, family * asked.looks().len().max(1)))
+    });
     let [(judging, judged_each), (detailing, detail_each)] = &mut resamples;
     let compared = pairings.iter().map(|pairing| match pairing.primary {
         true => record(pairing, asked, *judged_each, judging),
         false => record(pairing, asked, *detail_each, detailing),
     });
     compared.collect()
+}
+
+/// The second configuration of each pair against the first, of trials that were not made in common blocks: as archives
+/// hold them. Otherwise as [`compare`].
+pub fn compare_apart(
+    metrics: &[MetricRecord],
+    pairs: &[(String, String)],
+    asked: &Compare,
+    seed: u64,
+) -> Vec<ComparisonRecord> {
+    let judged = plan(metrics, &Compare { baseline: None, ..asked.clone() }).judged;
+    let of = |name: &str, configuration: &str| {
+        metrics.iter().find(|metric| metric.metric == *name && metric.configuration == configuration)
+    };
+    let names = in_order(metrics.iter().map(|metric| metric.metric.as_str()));
+    let details = names.iter().filter(|name| !judged.contains(name));
+    let mut found = Vec::new();
+    for name in judged.iter().chain(details) {
+        for (first, second) in pairs {
+            let (Some(baseline), Some(candidate)) = (of(name, first), of(name, second)) else { continue };
+            if !used(baseline).is_empty() && !used(candidate).is_empty() {
+                found.push(Pairing { baseline, candidate, values: Values::Apart, primary: judged.contains(name) });
+            }
+        }
+    }
+    records(&found, asked, seed)
 }
 
 /// The confidence of each interval of a family, so that all hold together (Bonferroni).
@@ -131,7 +169,12 @@ fn pairings<'a>(metrics: &'a [MetricRecord], baseline: &str, judged: &[String]) 
             let Some(candidate) = by_name.get(&(name.as_str(), candidate.as_str())) else { continue };
             let values = paired(baseline, candidate);
             if !values.is_empty() {
-                pairings.push(Pairing { baseline, candidate, values, primary: judged.contains(name) });
+                pairings.push(Pairing {
+                    baseline,
+                    candidate,
+                    values: Values::Blocks(values),
+                    primary: judged.contains(name),
+                });
             }
         }
     }
@@ -147,26 +190,49 @@ fn paired(baseline: &MetricRecord, candidate: &MetricRecord) -> Vec<(f64, f64)> 
     by_block(baseline).iter().filter_map(|(block, before)| Some((*before, *candidate.get(block)?))).collect()
 }
 
+/// The estimates of a pairing: of the difference, and of the logarithm of the ratio where all values are positive; and
+/// how many blocks they rest on.
+fn estimates(
+    pairing: &Pairing<'_>,
+    confidence: f64,
+    resamples: &mut Resamples,
+) -> (Option<Estimate>, Option<Estimate>, usize) {
+    let logarithms = |values: &[f64]| -> Option<Vec<f64>> {
+        values.iter().map(|value| (*value > 0.0).then(|| value.ln())).collect()
+    };
+    match &pairing.values {
+        Values::Blocks(values) => {
+            let (before, after): (Vec<f64>, Vec<f64>) = values.iter().copied().unzip();
+            let within = |before: &[f64], after: &[f64]| -> Vec<f64> {
+                before.iter().zip(after).map(|(before, after)| after - before).collect()
+            };
+            let difference = resamples.one_sample(&within(&before, &after), confidence);
+            let logarithms = logarithms(&before).zip(logarithms(&after));
+            let ratio =
+                logarithms.and_then(|(before, after)| resamples.one_sample(&within(&before, &after), confidence));
+            (difference, ratio, values.len())
+        }
+        Values::Apart => {
+            let (before, after) = (used(pairing.baseline), used(pairing.candidate));
+            let difference = resamples.two_samples(&before, &after, confidence);
+            let ratio = logarithms(&before).zip(logarithms(&after));
+            let ratio = ratio.and_then(|(before, after)| resamples.two_samples(&before, &after, confidence));
+            (difference, ratio, before.len().min(after.len()))
+        }
+    }
+}
+
 fn record(pairing: &Pairing<'_>, asked: &Compare, confidence: f64, resamples: &mut Resamples) -> ComparisonRecord {
-    let Pairing { baseline, candidate, values, primary } = pairing;
-    let differences: Vec<f64> = values.iter().map(|(before, after)| after - before).collect();
-    let positive = values.iter().all(|(before, after)| *before > 0.0 && *after > 0.0);
-    let logarithms: Option<Vec<f64>> =
-        positive.then(|| values.iter().map(|(before, after)| after.ln() - before.ln()).collect());
-    let nothing = Estimate { centre: 0.0, ends: None };
-    let difference = resamples.one_sample(&differences, confidence).unwrap_or(nothing);
-    let ratio = logarithms.and_then(|logarithms| resamples.one_sample(&logarithms, confidence));
+    let Pairing { baseline, candidate, primary, .. } = pairing;
+    let (difference, ratio, blocks) = estimates(pairing, confidence, resamples);
+    let difference = difference.unwrap_or(Estimate { centre: 0.0, ends: None });
     let [baseline_median, candidate_median] = [baseline, candidate].map(|metric| median(&used(metric)));
     let least = least(baseline, asked);
     let scale = match (least, ratio) {
         (LeastRecord::Relative(share), Some(ratio)) => Scale { estimate: ratio, least: share.ln_1p() },
         // Without a ratio the share is taken of the larger of the two, whichever of them is the baseline.
-        _ => Scale {
-            estimate: difference,
-            least: least_at(least, baseline_median.abs().max(candidate_median.abs())),
-        },
+        _ => Scale { estimate: difference, least: least_at(least, baseline_median.abs().max(candidate_median.abs())) },
     };
-    let blocks = values.len();
     ComparisonRecord {
         metric: baseline.metric.clone(),
         unit: baseline.unit,

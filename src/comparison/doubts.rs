@@ -95,7 +95,8 @@ fn unequal_work(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
     for phase in in_order(worked.map(|phase| phase.name.as_str())) {
         let done = |name: &String| {
             let own = trials.iter().filter(|trial| trial.configuration == *name);
-            let answers = |trial: &&Trial| trial.phases.iter().find(|done| done.name == phase).map(|done| done.ok as f64);
+            let answers =
+                |trial: &&Trial| trial.phases.iter().find(|done| done.name == phase).map(|done| done.ok as f64);
             let answers: Vec<f64> = own.filter_map(answers).collect();
             (!answers.is_empty()).then(|| (name.clone(), median(&answers).round()))
         };

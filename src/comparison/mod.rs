@@ -28,17 +28,8 @@ mod simulation_tests;
 pub use blocks::{blocks, order};
 pub use budgets::{check_budget, judge_budgets};
 pub use catalogue::{FAMILIES, Family, Place};
-pub use differences::{Plan, compare, plan};
+pub use differences::{Plan, compare, compare_apart, plan};
 pub use doubts::doubts;
 pub use metrics::metrics;
 pub use names::resolve;
 pub use pareto::pareto;
-
-use crate::record::{ComparisonRecord, DifferenceVerdict};
-
-/// Whether every judged metric is decided: what a comparison that runs until it is sure waits for. Nothing judged is
-/// nothing decided.
-pub fn is_sure(comparisons: &[ComparisonRecord]) -> bool {
-    let mut judged = comparisons.iter().filter(|comparison| comparison.primary).peekable();
-    judged.peek().is_some() && judged.all(|comparison| comparison.verdict != DifferenceVerdict::CannotTell)
-}

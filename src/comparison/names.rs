@@ -49,9 +49,12 @@ pub fn resolve(word: &str, metrics: &[MetricRecord]) -> Result<String, String> {
 /// The phase that a family alone means: the last one that is no warm-up.
 pub(super) fn principal(metrics: &[MetricRecord]) -> Option<String> {
     let of_phases = |name: &str| matches!(family_named(name).map(|family| family.place), Some(Place::Phase(_)));
-    let phases = in_order(metrics.iter().map(|metric| split(&metric.metric)).filter_map(|(family, place)| {
-        of_phases(family).then_some(place)
-    }));
+    let phases = in_order(
+        metrics
+            .iter()
+            .map(|metric| split(&metric.metric))
+            .filter_map(|(family, place)| of_phases(family).then_some(place)),
+    );
     phases.iter().rev().find(|phase| *phase != WARMUP).or(phases.last()).cloned()
 }
 

@@ -65,7 +65,8 @@ mod tests {
     #[test]
     fn what_is_beaten_in_both_names_what_beats_it() {
         let mut records = Vec::new();
-        for (name, rss, rate) in [("a", 60.0, 100.0), ("b", 70.0, 90.0), ("c", 50.0, 80.0), ("d", 60.0, 100.0), ("e", 65.0, 95.0)]
+        for (name, rss, rate) in
+            [("a", 60.0, 100.0), ("b", 70.0, 90.0), ("c", 50.0, 80.0), ("d", 60.0, 100.0), ("e", 65.0, 95.0)]
         {
             records.push(point(name, "rss.loaded", Better::Lower, rss));
             records.push(point(name, "rate.steady", Better::Higher, rate));

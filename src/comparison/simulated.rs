@@ -60,7 +60,8 @@ pub(super) fn with_effects(blocks: u32, configurations: &[(&str, Effect)], seed:
 
 fn trial(mut trial: Trial, [rss, peak, cpu, rate, p99, start_up]: [f64; 6]) -> Trial {
     let bytes = |mib: f64| (mib * 1_048_576.0) as u64;
-    let owner = |name: &str, mib: f64| OwnerRecord { name: name.to_owned(), rss_bytes: bytes(mib), ..OwnerRecord::default() };
+    let owner =
+        |name: &str, mib: f64| OwnerRecord { name: name.to_owned(), rss_bytes: bytes(mib), ..OwnerRecord::default() };
     let mark = |name: &str, mib: f64| Mark {
         name: name.to_owned(),
         rss_bytes: bytes(mib),
@@ -78,7 +79,12 @@ fn trial(mut trial: Trial, [rss, peak, cpu, rate, p99, start_up]: [f64; 6]) -> T
         ok: 50_000,
         achieved_per_s: rate,
         service_ms: Some(Quantiles { p50: p99 / 4.0, p99, max: p99 * 3.0, mean: p99 / 3.0, ..Quantiles::default() }),
-        subject: SubjectWork { cpu_s: Some(cpu * 10.0), gc_count: Some(3), gc_ms: Some(20.0), rss_bytes_max: Some(bytes(peak)) },
+        subject: SubjectWork {
+            cpu_s: Some(cpu * 10.0),
+            gc_count: Some(3),
+            gc_ms: Some(20.0),
+            rss_bytes_max: Some(bytes(peak)),
+        },
         ..PhaseRecord::default()
     };
     trial.outcome = Outcome::Completed;

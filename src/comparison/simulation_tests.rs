@@ -204,9 +204,8 @@ fn budgets_never_fail_against_themselves() {
 fn budgets_fail_where_they_are_exceeded() {
     let budgets = ["rss.loaded<=+2MiB".parse().unwrap(), "rss.loaded<=66MiB".parse().unwrap()];
     for seed in 0..COMPARISONS / 4 {
-        let of = |rss_mib, seed| {
-            only_of(&USUAL, metrics(&with_effects(10, &[("a", Effect { rss_mib, cpu: 0.0 })], seed)))
-        };
+        let of =
+            |rss_mib, seed| only_of(&USUAL, metrics(&with_effects(10, &[("a", Effect { rss_mib, cpu: 0.0 })], seed)));
         let judged = judge_budgets(&budgets, &of(10.0, 2 * seed), Some(&of(0.0, 2 * seed + 1)), &Compare::default(), 1);
         assert!(judged.iter().all(|record| record.verdict == BudgetVerdict::Fail), "{judged:?}");
     }

@@ -46,7 +46,9 @@ impl<'a> Course<'a> {
         let share = Share { index: u64::from(part.index), count: u64::from(part.count) };
         let arrivals = Arrivals::of(&plan.work.schedule, plan.seed, share)?;
         let timeout_ns = nanoseconds(plan.work.timeout.0);
-        let rows = Rows::new(plan.rows_max.div_ceil(part.count as usize), plan.seed ^ u64::from(part.index));
+        let share_of = |max: usize| max.div_ceil(part.count as usize);
+        let seed = plan.seed ^ u64::from(part.index);
+        let rows = Rows::new(share_of(plan.rows_max), seed).with_failed_apart(share_of(plan.rows_failed_max), !seed);
         let tally = Tally::new(timeout_ns, requests, rows)?;
         let tally = if arrivals.is_open() { tally.with_open_model()? } else { tally };
         Ok(Self {

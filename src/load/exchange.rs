@@ -239,11 +239,14 @@ impl Engine<'_> {
             self.close(index);
             return Ok(true);
         }
-        if connection.first_byte_ns == 0 && self.course.tally.rows.wanted() {
+        let wanted = &self.messages.get(connection.request).wanted;
+        let progress = connection.reader.feed(&mut self.heads, wanted, &self.buffer[..length]);
+        // An answer that came in one piece has its first byte when it has its last: the clock is read once for both.
+        let in_pieces = matches!(progress, Progress::More);
+        if in_pieces && connection.first_byte_ns == 0 && self.course.tally.rows.wanted() {
             connection.first_byte_ns = self.clock.now_ns();
         }
-        let wanted = &self.messages.get(connection.request).wanted;
-        match connection.reader.feed(&mut self.heads, wanted, &self.buffer[..length]) {
+        match progress {
             Progress::More if connection.doing == Doing::Waiting => {
                 let now_ns = self.clock.now_ns();
                 self.stop_waiting(index, now_ns)?;

@@ -61,6 +61,8 @@ pub struct Plan {
     pub give_up: GiveUp,
     /// Keep at most so many [`Row`]s: all, or a fair sample where there are more. 0 keeps none and costs nothing.
     pub rows_max: usize,
+    /// Keep at most so many failed requests apart from these: all, or a fair sample. 0 leaves them among the others.
+    pub rows_failed_max: usize,
 }
 
 /// A server to connect to.

@@ -198,9 +198,7 @@ impl Tally {
         if let Some((ok, _)) = self.by_request.get_mut(ended.request as usize) {
             *ok += 1;
         }
-        if self.rows.wanted() {
-            self.rows.offer(row(&ended, None));
-        }
+        self.rows.answered(|| row(&ended, None));
     }
 
     pub(super) fn failed(&mut self, failure: Failure, ended: Ended) {
@@ -219,9 +217,7 @@ impl Tally {
         if let Some((_, failed)) = self.by_request.get_mut(ended.request as usize) {
             *failed += 1;
         }
-        if self.rows.wanted() {
-            self.rows.offer(row(&ended, Some(failure.kind())));
-        }
+        self.rows.failed(|| row(&ended, Some(failure.kind())));
     }
 
     /// Why going on is hopeless, if it is.

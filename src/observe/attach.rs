@@ -63,7 +63,7 @@ impl Attach {
                 acting: Acting::towards(process, &status),
                 clock: *clock,
             };
-            match attach.open() {
+            match attach.open(HANDSHAKE_WITHIN) {
                 Ok(_) => {}
                 // No socket, or one left behind by an earlier JVM with this pid.
                 Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
@@ -77,22 +77,34 @@ impl Attach {
 
     /// Asks a diagnostic command, as `jcmd PID COMMAND` does. A refusal by the JVM carries its words.
     pub fn jcmd(&self, command: &str) -> Read<String> {
-        let (code, reading) = self.request("jcmd", command)?;
+        self.jcmd_within(command, REPLY_WITHIN)
+    }
+
+    /// The same, for an answer that is worthless later.
+    pub fn jcmd_within(&self, command: &str, within: Duration) -> Read<String> {
+        let (code, reading) = self.request("jcmd", command, within)?;
         match code {
             0 => Ok(reading),
             _ => Err(Unavailable::new(SOURCE, format!("`{command}` failed ({code}): {}", reading.value.trim()))),
         }
     }
 
-    fn request(&self, operation: &str, argument: &str) -> Result<(i32, Reading<String>), Unavailable> {
+    fn request(
+        &self,
+        operation: &str,
+        argument: &str,
+        within: Duration,
+    ) -> Result<(i32, Reading<String>), Unavailable> {
         if argument.contains('\0') || argument.len() >= 1024 {
             return Err(Unavailable::new(SOURCE, "a command must be shorter than 1024 bytes, without zero bytes"));
         }
         let reading = Reading::take(&self.clock, || {
-            let mut stream = self.open()?;
-            stream.set_write_timeout(Some(HANDSHAKE_WITHIN))?;
+            let end = self.clock.now() + within;
+            let brief = within.min(HANDSHAKE_WITHIN);
+            let mut stream = self.open(brief)?;
+            stream.set_write_timeout(Some(brief))?;
             stream.write_all(format!("1\0{operation}\0{argument}\0\0\0").as_bytes())?;
-            self.read_reply(&mut stream)
+            self.read_reply(&mut stream, end)
         });
         let reading =
             reading.map_err(|e: io::Error| Unavailable::new(SOURCE, format!("`{argument}`: {}", plain(&e))))?;
@@ -104,8 +116,7 @@ impl Attach {
     }
 
     /// Reads up to the end of the stream, within the bounds of time and size.
-    fn read_reply(&self, stream: &mut UnixStream) -> io::Result<Vec<u8>> {
-        let end = self.clock.now() + REPLY_WITHIN;
+    fn read_reply(&self, stream: &mut UnixStream, end: Duration) -> io::Result<Vec<u8>> {
         let mut reply = Vec::new();
         let mut buffer = vec![0; 64 << 10];
         loop {
@@ -126,13 +137,13 @@ impl Attach {
         }
     }
 
-    /// Connects, waiting no longer than the handshake may take even where the JVM's queue is full.
+    /// Connects, waiting no longer than this even where the JVM's queue is full.
     ///
     /// Anyone may put a socket into `/tmp`, and containers that share it share names too: only a socket that this very
     /// process listens on is believed.
-    fn open(&self) -> io::Result<UnixStream> {
+    fn open(&self, within: Duration) -> io::Result<UnixStream> {
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(HANDSHAKE_WITHIN))?;
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(within))?;
         // Through the descriptor: the path through `/proc/PID/root` could lead to a later process of that pid.
         let path = format!("/proc/self/fd/{}/{}", self.tmp.as_raw_fd(), self.socket_name);
         let address = SocketAddrUnix::new(path)?;
@@ -161,7 +172,7 @@ impl Attach {
         self.remove_socket().and_then(|()| signal(process)).map_err(|e| denied(&status, &e))?;
         let end = self.clock.now() + HANDSHAKE_WITHIN;
         while self.clock.now() < end {
-            match self.open() {
+            match self.open(HANDSHAKE_WITHIN) {
                 Ok(_) => return Ok(()),
                 Err(_) if !process.is_alive() => return Err(Unavailable::new(SOURCE, "the JVM has ended")),
                 Err(_) => sleep(POLL),
@@ -179,7 +190,7 @@ impl Attach {
             let replace = self.clock.now() >= end;
             let trigger = self.acting.act(|| Trigger::create(process, &self.tmp, status, replace));
             // Once more, as late as possible: two SIGQUITs for one listener print a thread dump.
-            if self.open().is_ok() {
+            if self.open(HANDSHAKE_WITHIN).is_ok() {
                 return Ok(None);
             }
             match trigger {

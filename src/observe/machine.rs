@@ -83,7 +83,7 @@ impl Activity {
                 load: file("/proc/loadavg").and_then(|t| parse_loadavg(&t)).ok_or_else(missing("loadavg"))?,
                 memory: meminfo().ok_or_else(missing("meminfo"))?,
                 cpu_pressure: pressure("/proc/pressure/cpu"),
-                memory_pressure: pressure("/proc/pressure/memory"),
+                memory_pressure: memory_pressure(),
             })
         })
     }
@@ -140,6 +140,11 @@ fn can_read(process: &Process, name: &'static str, at: u64) -> Result<(), Unavai
 /// Time of all CPUs since boot. For a sampler.
 pub fn cpu_times() -> Option<CpuTimes> {
     CpuTimes::parse(&file("/proc/stat")?, rustix::param::clock_ticks_per_second())
+}
+
+/// Stalls on memory of all programs since boot; `None` on a kernel without PSI. For a phase.
+pub fn memory_pressure() -> Option<Pressure> {
+    Pressure::parse(&file("/proc/pressure/memory")?)
 }
 
 /// Memory of the machine now.

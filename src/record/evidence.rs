@@ -59,3 +59,32 @@ pub struct RequestDot {
     /// Whether it failed.
     pub failed: bool,
 }
+
+/// A request as it lies in an archive; a line of `requests.csv`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RequestRow {
+    /// Name of the phase.
+    pub phase: String,
+    /// Which request of a mix, from 0.
+    pub request: u32,
+    /// Which connection, from 0.
+    pub connection: u32,
+    /// Seconds from the command's start to its intended start.
+    pub intended_s: f64,
+    /// Seconds from the command's start to its actual start.
+    pub started_s: f64,
+    /// From the actual start until its connection stood; 0 where it stood before.
+    pub connect_ms: f64,
+    /// From the actual start to the first bytes of the answer; to the end where none came.
+    pub first_byte_ms: f64,
+    /// From the actual start to the end.
+    pub service_ms: f64,
+    /// From the intended start to the end; `None` in a closed model.
+    pub response_ms: Option<f64>,
+    /// Status; 0 where none came.
+    pub status: u16,
+    /// Bytes of the answer's body.
+    pub body_bytes: u64,
+    /// The kind of failure; `None` for a correct answer.
+    pub failure: Option<String>,
+}

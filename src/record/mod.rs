@@ -15,7 +15,7 @@ pub use comparison::{
     Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, LeastRecord, MetricRecord,
     ParetoPoint, ParetoRecord, Unit, ValueRecord,
 };
-pub use evidence::{Evidence, IntervalRecord, RequestDot, SpectrumRecord};
+pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRecord};
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use phase::{
     Ages, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord, Reported,
@@ -325,6 +325,10 @@ pub struct Sample {
     pub heap_committed_bytes: Option<u64>,
     /// Used by class metadata.
     pub metaspace_used_bytes: Option<u64>,
+    /// Direct buffers (`Other` of Native Memory Tracking, committed); about one sample a second has it, where NMT is
+    /// on and the JVM can be asked.
+    #[serde(default)]
+    pub direct_bytes: Option<u64>,
     /// Collections so far.
     pub gc_count: Option<u64>,
     /// Time in collections so far.

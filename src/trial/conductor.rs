@@ -1,5 +1,6 @@
 //! The order of a trial: start, ready, mark, warm-up, mark, load, mark, rest, mark, collect, mark, end.
 
+use super::direct::DirectMemory;
 use super::driving::Told;
 use super::event::Event;
 use super::loading::since_epoch;
@@ -11,7 +12,7 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::Outcome;
 use crate::record::{Machine, Sample, Trial};
-use crate::scenario::{Configuration, MarkPoint, Scenario};
+use crate::scenario::{Configuration, MarkPoint, Nmt, Scenario};
 use crate::subject::{CpuPlan, FoundJdk, Launch, OptionsPassed, Place, ReadyInfo, Running, Spawner};
 use crate::subject::{check_port_free, cpus, free_port, jdk};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -153,6 +154,8 @@ pub(super) struct Trialling<'a> {
     pub(super) watched: Watched,
     /// `None` once it was stopped.
     pub(super) sampler: Option<Sampler>,
+    /// `None` before the JVM was attached to, and where it has nothing to say.
+    pub(super) direct: Option<DirectMemory>,
     pub(super) sender: Sender<Message>,
     receiver: Receiver<Message>,
     pub(super) address: SocketAddr,
@@ -195,6 +198,7 @@ impl<'a> Trialling<'a> {
             emit,
             watched,
             sampler,
+            direct: None,
             sender,
             receiver,
             address,
@@ -210,6 +214,7 @@ impl<'a> Trialling<'a> {
         let last_work = scenario.last_work();
         self.mark(MarkPoint::Start);
         self.identify();
+        self.watch_direct();
         for (index, phase) in scenario.load.iter().enumerate() {
             self.phase(phase)?;
             if phase.is_warmup() {
@@ -243,6 +248,14 @@ impl<'a> Trialling<'a> {
         let asked = [&options[..], &self.trial.command[..]].concat();
         self.doubts.extend(doubts::of_collector(&jvm, &asked, cpus, self.setup.machine.cores));
         self.trial.jvm = Some(jvm);
+    }
+
+    /// Puts direct memory on the timeline, where Native Memory Tracking knows it.
+    fn watch_direct(&mut self) {
+        let attached = self.watched.attached().filter(|_| self.setup.configuration.nmt == Nmt::Summary);
+        if let (Some(attach), Some(sampler)) = (attached, &self.sampler) {
+            self.direct = Some(DirectMemory::start(attach, self.setup.clock, sampler.direct()));
+        }
     }
 
     /// How many CPUs the subject may use.
@@ -291,6 +304,7 @@ impl<'a> Trialling<'a> {
 
     /// Ends the sampling, passes on what is left, and notes what weighing cost.
     fn finish(&mut self) {
+        self.direct = None;
         let cost = self.sampler.take().map(Sampler::stop).unwrap_or_default();
         while let Ok(message) = self.receiver.try_recv() {
             if let Message::Sample(sample) = message {

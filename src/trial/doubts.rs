@@ -11,6 +11,8 @@ use crate::units::Bytes;
 const FOREIGN_CORES_MAX: f64 = 0.10;
 /// Stolen time comes in bursts; beyond this it shows in the 99th percentile.
 const STEAL_SHARE_MAX: f64 = 0.02;
+/// On a machine with memory to spare nobody waits for it; a hundredth of the time shows in the 99th percentile.
+const MEMORY_STALL_SHARE_MAX: f64 = 0.01;
 /// A generator this busy has no room to send on time.
 const GENERATOR_SHARE_MAX: f64 = 0.90;
 /// A subject this busy is the limit itself.
@@ -110,8 +112,12 @@ fn noise(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Option<Doubt> {
     let foreign_cores = machine.busy.saturating_sub(usage.ours).as_secs_f64() / elapsed_s;
     let foreign_cores = (beside != Beside::ServerHere).then_some(foreign_cores);
     let steal_share = machine.share_stolen();
-    let noisy = foreign_cores.is_some_and(|cores| cores > FOREIGN_CORES_MAX) || steal_share > STEAL_SHARE_MAX;
-    noisy.then(|| Doubt::NoisyMachine { phase: phase.name.clone(), foreign_cores, steal_share })
+    let memory_stall_share = usage.memory_stalled.map(|stalled| stalled.as_secs_f64() / elapsed_s);
+    let noisy = foreign_cores.is_some_and(|cores| cores > FOREIGN_CORES_MAX)
+        || steal_share > STEAL_SHARE_MAX
+        || memory_stall_share.is_some_and(|share| share > MEMORY_STALL_SHARE_MAX);
+    let phase = || phase.name.clone();
+    noisy.then(|| Doubt::NoisyMachine { phase: phase(), foreign_cores, steal_share, memory_stall_share })
 }
 
 fn generator(phase: &PhaseRecord, beside: Beside) -> Option<Doubt> {
@@ -189,7 +195,12 @@ mod tests {
             idle: Duration::from_secs(20 - busy_s),
             ..CpuTimes::default()
         };
-        Usage { machine: Some(machine), ours: Duration::from_secs(10), elapsed: Duration::from_secs(10) }
+        Usage {
+            machine: Some(machine),
+            ours: Duration::from_secs(10),
+            elapsed: Duration::from_secs(10),
+            ..Usage::default()
+        }
     }
 
     #[test]
@@ -203,6 +214,17 @@ mod tests {
         let [Doubt::NoisyMachine { foreign_cores: Some(cores), .. }] = doubts.as_slice() else { panic!("{doubts:?}") };
         assert!((cores - 0.5).abs() < 1e-9);
         assert_eq!(of_phase(&phase(), &usage(15), Beside::ServerHere), [], "they may be the server");
+    }
+
+    #[test]
+    fn a_machine_short_of_memory_raises_one() {
+        let stalled = |ms| Usage { memory_stalled: Some(Duration::from_millis(ms)), ..usage(10) };
+        assert_eq!(of_phase(&phase(), &stalled(100), SUBJECT), []);
+        let doubts = of_phase(&phase(), &stalled(310), SUBJECT);
+        let texts: Vec<_> = doubts.iter().map(Doubt::text).collect();
+        let expect = "noisy machine: during steady other programs used 0.00 cores, 0.0 % was stolen, and for 3.1 % of the \
+            time a program waited for memory";
+        assert_eq!(texts, [expect]);
     }
 
     #[test]

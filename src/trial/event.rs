@@ -1,7 +1,7 @@
 //! What happens in a trial, as it happens. Progress, log and archive are sinks of this one stream.
 
 use crate::doubt::Doubt;
-use crate::record::{Mark, PhaseRecord, Sample, Trial};
+use crate::record::{Mark, PhaseRecord, Row, Sample, Trial};
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
@@ -51,6 +51,15 @@ pub enum Event<'a> {
     },
     /// A phase ended.
     PhaseEnded(&'a PhaseRecord),
+    /// Single requests of a phase of work that ended: all of them, or a fair sample.
+    Requests {
+        /// The phase.
+        phase: &'a PhaseRecord,
+        /// By start; times on the clock.
+        rows: &'a [Row],
+        /// The start of the command, on the same clock.
+        origin_ns: u64,
+    },
     /// The subject was weighed.
     Marked(&'a Mark),
     /// Something makes a number doubtful.

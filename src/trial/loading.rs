@@ -134,6 +134,7 @@ impl Loading<'_> {
             seed: self.seed,
             give_up: GiveUp::for_work(work),
             rows_max: if is_measured(phase) { self.rows_max } else { 0 },
+            rows_failed_max: 0,
         }
     }
 }
@@ -278,6 +279,8 @@ impl Moment {
         Usage {
             machine: after.machine.as_ref().zip(self.machine.as_ref()).map(|(after, before)| after.since(before)),
             ours: after.own.saturating_sub(self.own),
+            // The server may have a limit of its own, which is not known here.
+            memory_stalled: None,
             elapsed: Duration::from_nanos(after.at_ns.saturating_sub(self.at_ns)),
         }
     }

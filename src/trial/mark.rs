@@ -1,6 +1,7 @@
 //! A mark of a trial: one full weighing at a moment. Before the last ones, the JVM is asked to change what is weighed.
 
 use super::conductor::Trialling;
+use super::direct::{DirectMemory, Gate};
 use super::event::Event;
 use super::weigh::{AskNmt, Moment, Weigh};
 use crate::doubt::Doubt;
@@ -22,6 +23,8 @@ impl Trialling<'_> {
         if !self.setup.scenario.marks.contains(&point) {
             return;
         }
+        let gate = self.direct.as_ref().map(DirectMemory::gate);
+        let _quiet = gate.as_ref().map(Gate::close);
         let mut failed = Vec::new();
         if !self.prepare(point, &mut failed) {
             return self.doubt_reads(point, failed);

@@ -4,6 +4,7 @@
 mod account_record;
 mod accounting;
 mod conductor;
+mod direct;
 mod doubts;
 mod driver;
 mod driving;

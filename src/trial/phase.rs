@@ -10,14 +10,18 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
 use crate::observe::hsperfdata::GcTotal;
-use crate::observe::machine::{self, CpuTimes};
+use crate::observe::machine::{self, CpuTimes, Pressure};
 use crate::observe::ports::Ports;
-use crate::record::{PhaseRecord, SubjectWork};
+use crate::record::{PhaseRecord, Row, SubjectWork};
 use crate::scenario::{Phase, PhaseKind, Protocol, Work};
 use crate::units::Span;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Rows kept of each phase: as many dots as a picture can show. 0.4 MB of Loadline's memory, and as much in the archive.
+const ROWS_MAX: usize = 5000;
+/// Failed requests kept beside them, so that a few among a million are seen.
+const ROWS_FAILED_MAX: usize = 1000;
 /// How often a waiting conductor looks after the subject and the user.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A load that was stopped comes back within 100 ms; this bounds the wait for one that does not.
@@ -30,6 +34,10 @@ pub(super) struct Usage {
     pub(super) machine: Option<CpuTimes>,
     /// Subject, Loadline and an outside driver together.
     pub(super) ours: Duration,
+    /// Time in which some program waited for memory; `None` where it may be the subject under its own limit, and on a
+    /// kernel that does not say. (Waiting for a CPU is left out: the subject's own threads wait for each other, and the
+    /// kernel does not tell theirs from others'.)
+    pub(super) memory_stalled: Option<Duration>,
     /// Length of the phase.
     pub(super) elapsed: Duration,
 }
@@ -42,11 +50,13 @@ pub(super) struct Ran {
     /// Why it failed, unless the subject or the user is the reason.
     pub(super) error: Option<Error>,
     pub(super) doubts: Vec<Doubt>,
+    /// Single requests.
+    rows: Vec<Row>,
 }
 
 impl Ran {
     pub(super) fn new(record: PhaseRecord) -> Self {
-        Self { record, outside_cpu: Duration::ZERO, error: None, doubts: Vec::new() }
+        Self { record, outside_cpu: Duration::ZERO, error: None, doubts: Vec::new(), rows: Vec::new() }
     }
 }
 
@@ -69,7 +79,11 @@ impl Trialling<'_> {
         self.rss_bytes_max = 0;
         let before = self.snapshot();
         let mut ran = match &phase.kind {
-            PhaseKind::Work(work) => Ran::new(record_work(&self.work(&phase.name, work)?, work)),
+            PhaseKind::Work(work) => {
+                let mut outcome = self.work(&phase.name, work)?;
+                let rows = std::mem::take(&mut outcome.rows);
+                Ran { rows, ..Ran::new(record_work(&outcome, work)) }
+            }
             PhaseKind::Driver(driver) => self.driver(&phase.name, driver)?,
             PhaseKind::Idle(span) => {
                 self.rest(&phase.name, *span);
@@ -92,9 +106,14 @@ impl Trialling<'_> {
             _ => {}
         }
         (self.emit)(Event::PhaseEnded(&record));
+        // After the last reading of the phase, so that writing them is in none of its figures.
+        if !ran.rows.is_empty() {
+            (self.emit)(Event::Requests { phase: &record, rows: &ran.rows, origin_ns: self.origin_ns });
+        }
         if phase.kind.works() {
             let mut usage = after.usage_since(&before);
             usage.ours += ran.outside_cpu;
+            usage.memory_stalled = usage.memory_stalled.filter(|_| self.setup.configuration.limit.is_none());
             self.doubts.extend(doubts::of_phase(&record, &usage, Beside::Subject { cpus: self.subject_cpus() }));
             let ports = if self.setup.scenario.subject.socket.is_none() { Ports::read() } else { None };
             let loopback = self.address.ip().is_loopback();
@@ -127,7 +146,8 @@ impl Trialling<'_> {
             work: work.clone(),
             seed: self.setup.scenario.seed,
             give_up: GiveUp::for_work(work),
-            rows_max: 0,
+            rows_max: ROWS_MAX,
+            rows_failed_max: ROWS_FAILED_MAX,
         };
         let control = Arc::new(Control::default());
         self.watch_load(Some(Arc::clone(&control)));
@@ -188,6 +208,7 @@ impl Trialling<'_> {
             machine: machine::cpu_times(),
             subject_cpu: watched.process.stat(&clock).ok().map(|stat| stat.value.cpu()),
             own_cpu: own_cpu(),
+            memory_pressure: machine::memory_pressure(),
             gc: jvm.and_then(|jvm| jvm.gc),
         }
     }
@@ -199,6 +220,7 @@ struct Snapshot {
     machine: Option<CpuTimes>,
     subject_cpu: Option<Duration>,
     own_cpu: Duration,
+    memory_pressure: Option<Pressure>,
     gc: Option<GcTotal>,
 }
 
@@ -219,9 +241,11 @@ impl Snapshot {
 
     fn usage_since(&self, before: &Self) -> Usage {
         let subject = self.subject_cpu_since(before).unwrap_or_default();
+        let pressure = self.memory_pressure.zip(before.memory_pressure);
         Usage {
             machine: self.machine.as_ref().zip(before.machine.as_ref()).map(|(after, before)| after.since(before)),
             ours: subject + self.own_cpu.saturating_sub(before.own_cpu),
+            memory_stalled: pressure.map(|(after, before)| after.since(&before).some),
             elapsed: Duration::from_nanos(self.at_ns.saturating_sub(before.at_ns)),
         }
     }

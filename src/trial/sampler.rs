@@ -1,5 +1,6 @@
 //! The timeline: a thread that samples the cheap sources at 10–100 Hz while the trial goes on.
 
+use super::direct::Latest;
 use super::seconds_since;
 use crate::clock::Clock;
 use crate::load::Control;
@@ -24,6 +25,7 @@ struct Shared {
     stop: AtomicBool,
     /// The load of the running phase, whose counts go into the samples.
     load: Mutex<Option<Arc<Control>>>,
+    direct: Arc<Latest>,
 }
 
 /// What sampling cost Loadline.
@@ -60,6 +62,11 @@ impl Sampler {
         *self.shared.load.lock().unwrap_or_else(PoisonError::into_inner) = load;
     }
 
+    /// Where answers about direct memory go.
+    pub(super) fn direct(&self) -> Arc<Latest> {
+        Arc::clone(&self.shared.direct)
+    }
+
     /// Stops and says what it cost.
     pub(super) fn stop(mut self) -> Cost {
         self.halt()
@@ -94,6 +101,7 @@ fn run(sources: &Sources, shared: &Shared, send: impl Fn(Sample) -> bool) -> Cos
         if let Some(load) = shared.load.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             (sample.ok, sample.failed) = (load.ok(), load.failed());
         }
+        sample.direct_bytes = shared.direct.take();
         cost.samples += 1;
         cost.ns += clock.now_ns() - begin_ns;
         if !send(sample) {
@@ -129,6 +137,7 @@ fn read(
         heap_used_bytes: jvm.map(|jvm| jvm.heap_used.0),
         heap_committed_bytes: jvm.map(|jvm| jvm.heap_committed.0),
         metaspace_used_bytes: jvm.map(|jvm| jvm.metaspace_used.0),
+        direct_bytes: None,
         gc_count: gc.map(|gc| gc.count),
         gc_ms: gc.map(|gc| gc.ns as f64 / 1e6),
         ok: 0,

@@ -12,6 +12,7 @@ use crate::observe::vm_version::VmVersion;
 use crate::record::{ChargeRecord, Jvm, Observer};
 use crate::subject::{Complaint, ComplaintKind};
 use crate::units::Bytes;
+use std::sync::Arc;
 
 /// A JVM and the sources it can be read from.
 pub(super) struct Watched {
@@ -21,7 +22,7 @@ pub(super) struct Watched {
     /// Only where the subject has a cgroup of its own.
     pub(super) cgroup: Option<MemoryCgroup>,
     /// `None` before the first mark and where the JVM cannot be asked.
-    attach: Option<Attach>,
+    attach: Option<Arc<Attach>>,
     attach_tried: bool,
     /// Whether NMT has a baseline to compare with.
     pub(super) baseline: bool,
@@ -67,7 +68,7 @@ impl Watched {
         match Attach::connect(&self.process, &self.clock) {
             Ok(attached) => {
                 observer.attach_ms = Some(attached.cost_ns as f64 / 1e6);
-                self.attach = Some(attached.value);
+                self.attach = Some(Arc::new(attached.value));
                 let after = rss(&self.process, &self.clock);
                 observer.attach_rss_bytes = after.zip(before).map(|(after, before)| after - before);
             }
@@ -79,6 +80,11 @@ impl Watched {
     pub(super) fn ask(&self, command: &str) -> Option<std::result::Result<String, String>> {
         let reply = self.attach.as_ref()?.jcmd(command);
         Some(reply.map(|reply| reply.value).map_err(|cause| cause.to_string()))
+    }
+
+    /// For another thread to ask through; `None` where [`Watched::ask`] is.
+    pub(super) fn attached(&self) -> Option<Arc<Attach>> {
+        self.attach.clone()
     }
 
     /// RSS before the JVM is asked for the first time; `None` later.

@@ -7,6 +7,7 @@ mod accounts;
 mod called;
 mod damage;
 mod documents;
+mod large;
 mod load;
 mod loads;
 mod replay;

@@ -123,7 +123,12 @@ fn readers_may_meet_new_fields_and_new_doubts() {
 pub(crate) fn doubts() -> Vec<Doubt> {
     let (phase, why) = (|| "steady".to_owned(), || "why".to_owned());
     vec![
-        Doubt::NoisyMachine { phase: phase(), foreign_cores: Some(0.5), steal_share: 0.1 },
+        Doubt::NoisyMachine {
+            phase: phase(),
+            foreign_cores: Some(0.5),
+            steal_share: 0.1,
+            memory_stall_share: Some(0.02),
+        },
         Doubt::GeneratorSaturated { phase: phase(), cpu_share: 0.95, subject_share: Some(0.5) },
         Doubt::SharedCpus,
         Doubt::CollectorByCpus { cpus: 1, cores: 2, collector: "Serial".to_owned() },

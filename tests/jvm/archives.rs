@@ -46,6 +46,34 @@ fn quiet_is_quiet() {
 }
 
 #[test]
+fn a_trial_leaves_what_pictures_are_drawn_from() {
+    for release in newest() {
+        let ran = weighed(release).with("-n 2000").run().expect(0);
+        let archived = ran.archived();
+        let found = loadline::archive::evidence(&ran.archive, &archived.trials).remove(0);
+        assert_eq!(found.missing, [] as [&str; 0]);
+        let trial = &archived.trials[0];
+        assert_eq!(found.timeline.len() as u64, trial.observer.samples);
+        for phase in trial.phases.iter().filter(|phase| phase.works()) {
+            let span = phase.at_s..phase.at_s + phase.seconds + 0.1;
+            let its = found.intervals.iter().filter(|interval| interval.phase == phase.name);
+            assert_eq!(its.clone().map(|interval| interval.ok).sum::<u64>(), phase.ok, "{its:?}");
+            assert!(its.clone().all(|interval| span.contains(&interval.at_s)), "{span:?}: {its:?}");
+            let dots = found.requests.iter().filter(|dot| span.contains(&dot.at_s)).count() as u64;
+            assert_eq!(dots, phase.requests, "{}", phase.name);
+            let spectrum = found.spectra.iter().find(|spectrum| spectrum.phase == phase.name).unwrap();
+            let (longest, max) = (spectrum.points.last().unwrap().1, phase.service_ms.unwrap().max);
+            assert!((longest - max).abs() <= max / 500.0, "{longest} and {max}");
+        }
+        let requests = loadline::archive::requests(&ran.archive, trial).unwrap();
+        assert_eq!(requests.rows.len(), found.requests.len());
+        let started: jiff::Timestamp = archived.conditions.started.parse().unwrap();
+        let after_s = requests.started_unix_s.unwrap() - started.as_second() as f64;
+        assert!((-1.0..60.0).contains(&after_s), "{after_s}");
+    }
+}
+
+#[test]
 fn a_damaged_archive_gives_what_is_left_or_says_why_not() {
     for release in newest() {
         let ran = weighed(release).run().expect(0);

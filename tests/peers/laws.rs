@@ -15,7 +15,7 @@ pub(crate) fn gets(target: Target, path: &str, connections: u32, requests: u64) 
 /// This request, so many times.
 pub(crate) fn sends(target: Target, request: Request, connections: u32, requests: u64) -> Plan {
     let work = Work::closed(request, connections, Until::Requests(requests));
-    Plan { target, give_up: GiveUp::for_work(&work), work, seed: 1, rows_max: ROWS_MAX }
+    Plan { target, give_up: GiveUp::for_work(&work), work, seed: 1, rows_max: ROWS_MAX, rows_failed_max: 0 }
 }
 
 /// What the intervals say together.

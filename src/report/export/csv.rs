@@ -1,8 +1,8 @@
 //! Tables for spreadsheets and data frames: CSV after RFC 4180, a row for each number, in long form.
 //! Cells of foreign text that a spreadsheet would take for a formula get an apostrophe before them.
 
-use super::inert::visible;
 use super::super::quantity::{plain, unit_name};
+use super::inert::visible;
 use crate::record::{ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome, Trial};
 use std::collections::BTreeMap;
 

@@ -4,8 +4,8 @@
 //! lines is a trial (a phase in the spectrum); two empty lines part blocks, so that gnuplot's `index` counts them.
 //! `0.1 45219840 ? ? 17 1782579 6291456 ? 0 0 0 0`
 
-use super::inert::clipped;
 use super::super::quantity::plain;
+use super::inert::clipped;
 use crate::record::{ComparisonRecord, DifferenceVerdict, Document, Evidence, Sample};
 
 const MISSING: &str = "?";

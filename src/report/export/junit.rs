@@ -4,8 +4,8 @@
 //! The `time`, `timestamp` and `hostname` of the format are left out: they are optional, nothing here is a test's time,
 //! and two reports of one archive are to be equal.
 
-use super::inert::{short, visible};
 use super::super::quantity::{plain, unit_name};
+use super::inert::{short, visible};
 use crate::record::{BudgetRecord, BudgetVerdict, Document, Outcome, Trial};
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};

@@ -1,0 +1,126 @@
+//! What the folders of trials hold for pictures: timeline, times of answers, single requests. Thinned while it is read,
+//! so that memory is bounded; what is damaged, cut short or absent is said and costs nothing else.
+
+use super::lines::Gaps;
+use super::thinned::Thinned;
+use super::{evidence_times, requests};
+use crate::record::{Evidence, PhaseRecord, RequestDot, Sample, Trial};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The file of a trial's samples.
+const TIMELINE: &str = "timeline.jsonl";
+/// Samples of a trial's timeline: more than a wide picture has columns.
+const SAMPLES_MAX: usize = 1200;
+/// Dots of a trial.
+const DOTS_MAX: usize = 5000;
+/// Of these, failed requests.
+const DOTS_FAILED_MAX: usize = 2000;
+/// Trials are read side by side; each holds some megabytes meanwhile.
+const THREADS_MAX: usize = 4;
+/// What is held while reading, for each that is kept in the end.
+const HELD: usize = 4;
+/// A sample is about 300 bytes; later versions may say more.
+const SAMPLE_BYTES_MAX: usize = 64 << 10;
+
+/// Reads what pictures of these trials are drawn from, for each trial in the same order. `folder` is the archive's, or
+/// its `archive.jsonl`.
+pub fn evidence(folder: &Path, trials: &[Trial]) -> Vec<Evidence> {
+    let next = AtomicUsize::new(0);
+    let read = || -> Vec<(usize, Evidence)> {
+        let mut found = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(trial) = trials.get(at) else { return found };
+            found.push((at, of_trial(folder, trial)));
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(THREADS_MAX).min(trials.len());
+    let mut found = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(read)).collect();
+        let mut found = read();
+        for other in others {
+            found.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        found
+    });
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, evidence)| evidence).collect()
+}
+
+fn of_trial(folder: &Path, trial: &Trial) -> Evidence {
+    let mut evidence = Evidence { trial: trial.index, ..Evidence::default() };
+    let Some(folder) = super::trial_folder(folder, trial) else {
+        evidence.missing.push("the trial has no folder in the archive".to_owned());
+        return evidence;
+    };
+    read_timeline(&folder, &mut evidence);
+    let times = evidence_times::read(&folder, trial);
+    evidence.missing.extend(times.missing);
+    (evidence.intervals, evidence.spectra) = (times.intervals, times.spectra);
+    read_requests(&folder, trial, &mut evidence);
+    evidence
+}
+
+fn read_timeline(folder: &Path, evidence: &mut Evidence) {
+    let mut gaps = Gaps::of(TIMELINE);
+    let mut samples = Thinned::new(HELD * SAMPLES_MAX, join);
+    if let Some(mut lines) = gaps.open(&folder.join(TIMELINE), SAMPLE_BYTES_MAX) {
+        while let Some(line) = gaps.next(&mut lines) {
+            match serde_json::from_slice::<Sample>(line.bytes) {
+                Ok(sample) => samples.push(sample),
+                Err(_) => gaps.damaged(line.number),
+            }
+        }
+    }
+    evidence.missing.extend(gaps.words());
+    evidence.timeline = samples.finish(SAMPLES_MAX);
+    // They are, unless a damaged line still reads.
+    evidence.timeline.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+}
+
+/// Joins the sample that follows into one before it: the most of what weighs, the last of what is counted.
+fn join(into: &mut Sample, later: Sample) {
+    *into = Sample {
+        rss_bytes: into.rss_bytes.max(later.rss_bytes),
+        anon_bytes: into.anon_bytes.max(later.anon_bytes),
+        charge_bytes: into.charge_bytes.max(later.charge_bytes),
+        direct_bytes: into.direct_bytes.max(later.direct_bytes),
+        heap_used_bytes: later.heap_used_bytes.or(into.heap_used_bytes),
+        heap_committed_bytes: later.heap_committed_bytes.or(into.heap_committed_bytes),
+        metaspace_used_bytes: later.metaspace_used_bytes.or(into.metaspace_used_bytes),
+        gc_count: later.gc_count.or(into.gc_count),
+        gc_ms: later.gc_ms.or(into.gc_ms),
+        ..later
+    };
+}
+
+fn read_requests(folder: &Path, trial: &Trial, evidence: &mut Evidence) {
+    let sent = |phase: &&PhaseRecord| phase.works() && phase.driver.is_none() && phase.requests > 0;
+    let mut unseen: Vec<&str> = trial.phases.iter().filter(sent).map(|phase| phase.name.as_str()).collect();
+    // Later of two neighbours is left out: rows lie in the order of their start, so all times stay represented.
+    let mut ok = Thinned::new(HELD * DOTS_MAX, |_, _| {});
+    let mut failed = Thinned::new(HELD * DOTS_FAILED_MAX, |_, _| {});
+    let gaps = requests::read(&folder.join(requests::FILE), &mut |row| {
+        unseen.retain(|name| *name != row.phase);
+        let ms = row.response_ms.unwrap_or(row.service_ms);
+        let dot = RequestDot { at_s: row.started_s, ms, failed: row.failure.is_some() };
+        if dot.failed { &mut failed } else { &mut ok }.push(dot);
+    });
+    if gaps.unopened().is_none() {
+        let none_of = |name| format!("{}: it has no request of {name}", requests::FILE);
+        evidence.missing.extend(gaps.words());
+        evidence.missing.extend(unseen.into_iter().map(none_of));
+    } else if !unseen.is_empty() {
+        evidence.missing.extend(gaps.words());
+    }
+    evidence.requests = failed.finish(DOTS_FAILED_MAX);
+    let left = DOTS_MAX - evidence.requests.len();
+    evidence.requests.extend(ok.finish(left));
+    evidence.requests.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+}
+
+#[cfg(test)]
+#[path = "evidence_tests.rs"]
+mod tests;

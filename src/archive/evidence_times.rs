@@ -1,0 +1,292 @@
+//! The times of answers, from a trial's `phases.hlog`: by interval as coarse classes, and by phase as a spectrum.
+
+use super::histogram_counts::Decoder;
+use super::histograms::tagged;
+use super::lines::Gaps;
+use super::thinned::Thinned;
+use crate::record::{IntervalRecord, PhaseRecord, SpectrumRecord, Trial};
+use crate::units::grouped;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
+use std::path::Path;
+
+/// The file in a trial's folder.
+const FILE: &str = "phases.hlog";
+/// Intervals of a trial; or one for each phase, where there are more phases.
+const INTERVALS_MAX: usize = 300;
+/// Points of a spectrum.
+const POINTS_MAX: usize = 100;
+/// A histogram of a day in ns, three digits, every slot in use, takes less.
+const LINE_BYTES_MAX: usize = 1 << 20;
+/// A factor of two has this many classes of equal width, so that each is at most a quarter above the one before.
+const CLASS_BITS: u32 = 2;
+
+/// What the log of a trial holds.
+#[derive(Debug, Default)]
+pub(super) struct Times {
+    pub(super) intervals: Vec<IntervalRecord>,
+    pub(super) spectra: Vec<SpectrumRecord>,
+    pub(super) missing: Vec<String>,
+}
+
+/// Reads the log.
+pub(super) fn read(folder: &Path, trial: &Trial) -> Times {
+    let mut phases: Vec<Phase<'_>> = trial.phases.iter().filter_map(Phase::new).collect();
+    let mut gaps = Gaps::of(FILE);
+    let mut decoder = Decoder::new();
+    if let Some(mut lines) = gaps.open(&folder.join(FILE), LINE_BYTES_MAX) {
+        while let Some(line) = gaps.next(&mut lines) {
+            let taken = match IntervalLogIterator::new(line.bytes).next() {
+                Some(Ok(LogEntry::Interval(interval))) => take(&mut phases, &interval, &mut decoder),
+                Some(Err(_)) => None,
+                _ => Some(()),
+            };
+            if taken.is_none() {
+                gaps.damaged(line.number);
+            }
+        }
+    }
+    let mut times = Times::default();
+    times.missing.extend(gaps.words().filter(|_| gaps.unopened().is_none() || !phases.is_empty()));
+    if gaps.unopened().is_none() {
+        times.missing.extend(phases.iter().filter_map(Phase::lacks));
+    }
+    times.spectra = phases.iter().flat_map(Phase::spectra).collect();
+    times.intervals = thin(phases);
+    times
+}
+
+/// When the command was started, by the first interval of a phase whose moment on both clocks is known.
+pub(super) fn started_unix_s(folder: &Path, trial: &Trial) -> Option<f64> {
+    let mut gaps = Gaps::of(FILE);
+    let mut lines = gaps.open(&folder.join(FILE), LINE_BYTES_MAX)?;
+    while let Some(line) = gaps.next(&mut lines) {
+        if let Some(Ok(LogEntry::Interval(interval))) = IntervalLogIterator::new(line.bytes).next() {
+            let is_its = |phase: &&PhaseRecord| is_logged(phase) && time_of(&tags(phase), &interval).is_some();
+            if let Some(phase) = trial.phases.iter().find(is_its) {
+                return Some(interval.start_timestamp().as_secs_f64() - phase.at_s);
+            }
+        }
+    }
+    None
+}
+
+/// Only what Loadline drove itself is in the log.
+fn is_logged(phase: &PhaseRecord) -> bool {
+    phase.works() && phase.driver.is_none()
+}
+
+/// What a tag says its histogram holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Time {
+    Service,
+    Response,
+}
+
+impl Time {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Service => "service",
+            Self::Response => "response",
+        }
+    }
+}
+
+/// What the histograms of a phase are tagged by.
+fn tags(record: &PhaseRecord) -> [(Time, String); 2] {
+    [Time::Service, Time::Response].map(|time| (time, tagged(&record.name, time.word())))
+}
+
+fn time_of(tags: &[(Time, String)], interval: &IntervalLogHistogram<'_>) -> Option<Time> {
+    let tag = interval.tag()?;
+    tags.iter().find(|(_, name)| name == tag.as_str()).map(|(time, _)| *time)
+}
+
+/// One phase while the log is read.
+struct Phase<'a> {
+    record: &'a PhaseRecord,
+    tags: [(Time, String); 2],
+    /// The time that its answers are shown by.
+    usual: Time,
+    /// Its beginning in the log, seconds since the epoch.
+    start_s: Option<f64>,
+    intervals: Thinned<IntervalRecord>,
+    service: Histogram<u64>,
+    response: Histogram<u64>,
+}
+
+impl<'a> Phase<'a> {
+    /// `None` for a phase that is in no log.
+    fn new(record: &'a PhaseRecord) -> Option<Self> {
+        // Grow with what they are given.
+        let (service, response) = (Histogram::new(3).ok()?, Histogram::new(3).ok()?);
+        is_logged(record).then(|| Self {
+            record,
+            tags: tags(record),
+            usual: if record.model == "open" { Time::Response } else { Time::Service },
+            start_s: None,
+            intervals: Thinned::new(2 * INTERVALS_MAX, join),
+            service,
+            response,
+        })
+    }
+
+    fn of(&self, time: Time) -> &Histogram<u64> {
+        match time {
+            Time::Service => &self.service,
+            Time::Response => &self.response,
+        }
+    }
+
+    /// Answers that the record has and the log has not.
+    fn lacks(&self) -> Option<String> {
+        let (there, all) = (self.of(self.usual).len(), self.record.ok);
+        let name = &self.record.name;
+        (there < all)
+            .then(|| format!("{FILE}: of {} answers of {name} only {} are there", grouped(all), grouped(there)))
+    }
+
+    fn spectra(&self) -> Vec<SpectrumRecord> {
+        let both = [Time::Response, Time::Service].into_iter().filter(|time| !self.of(*time).is_empty());
+        both.map(|time| spectrum(&self.record.name, time.word(), self.of(time))).collect()
+    }
+}
+
+/// Takes an interval in; `None` where it is damaged.
+fn take(phases: &mut [Phase<'_>], interval: &IntervalLogHistogram<'_>, decoder: &mut Decoder) -> Option<()> {
+    // A phase without a record: the trial ended before it was recorded.
+    let Some((time, phase)) = phases.iter_mut().find_map(|phase| Some((time_of(&phase.tags, interval)?, phase))) else {
+        return Some(());
+    };
+    let at_s = interval.start_timestamp().as_secs_f64();
+    let start_s = *phase.start_s.get_or_insert(at_s);
+    let mut record = IntervalRecord {
+        phase: phase.record.name.clone(),
+        at_s: phase.record.at_s + (at_s - start_s),
+        seconds: interval.duration().as_secs_f64(),
+        ..IntervalRecord::default()
+    };
+    let mut counts = Vec::new();
+    decoder.decode(interval.encoded_histogram(), &mut |value, count| counts.push((value, count)))?;
+    let total = if time == Time::Service { &mut phase.service } else { &mut phase.response };
+    for (value, count) in counts {
+        total.record_n(value, count).ok()?;
+        add(&mut record, class_end(value), count);
+    }
+    if time == phase.usual {
+        phase.intervals.push(record);
+    }
+    Some(())
+}
+
+/// Adds answers of a class, which come in ascending order.
+fn add(record: &mut IntervalRecord, end_ns: u64, count: u64) {
+    record.ok = record.ok.saturating_add(count);
+    let end_ms = end_ns as f64 / 1e6;
+    match record.classes.last_mut().filter(|(last, _)| *last == end_ms) {
+        Some((_, sum)) => *sum = sum.saturating_add(count),
+        None => record.classes.push((end_ms, count)),
+    }
+}
+
+/// The end of the class of a value in ns, which is not in it itself.
+fn class_end(ns: u64) -> u64 {
+    let Some(bits) = ns.checked_ilog2().and_then(|bits| bits.checked_sub(CLASS_BITS)) else { return ns + 1 };
+    ((ns >> bits) + 1) << bits
+}
+
+/// Joins the interval that follows into one before it.
+fn join(into: &mut IntervalRecord, later: IntervalRecord) {
+    into.seconds = into.seconds.max(later.at_s + later.seconds - into.at_s);
+    into.ok = into.ok.saturating_add(later.ok);
+    for (end_ms, count) in later.classes {
+        match into.classes.binary_search_by(|(end, _)| end.total_cmp(&end_ms)) {
+            Ok(at) => into.classes[at].1 = into.classes[at].1.saturating_add(count),
+            Err(at) => into.classes.insert(at, (end_ms, count)),
+        }
+    }
+}
+
+/// The intervals of all phases, as alike in length as their number allows.
+fn thin(phases: Vec<Phase<'_>>) -> Vec<IntervalRecord> {
+    let series: Vec<Thinned<IntervalRecord>> = phases.into_iter().map(|phase| phase.intervals).collect();
+    let lengths: Vec<(u64, u64)> = series.iter().map(|series| (series.len() as u64, series.group())).collect();
+    let kept =
+        |width: u64| -> u64 { lengths.iter().map(|(len, group)| len.div_ceil(width.div_ceil(*group).max(1))).sum() };
+    let most = lengths.iter().map(|(len, group)| len * group).max().unwrap_or(1).max(1);
+    let width = (1..most).find(|width| kept(*width) <= INTERVALS_MAX as u64).unwrap_or(most);
+    let mut intervals = Vec::new();
+    for (series, (len, group)) in series.into_iter().zip(lengths) {
+        let joined = width.div_ceil(group).max(1);
+        intervals.extend(series.finish(len.div_ceil(joined) as usize));
+    }
+    intervals.sort_by(|a: &IntervalRecord, b| a.at_s.total_cmp(&b.at_s));
+    intervals
+}
+
+fn spectrum(phase: &str, time: &str, histogram: &Histogram<u64>) -> SpectrumRecord {
+    let with = |ticks: u32| -> Vec<(f64, f64)> {
+        let steps = histogram.iter_quantiles(ticks);
+        steps.map(|step| (step.quantile_iterated_to(), step.value_iterated_to() as f64 / 1e6)).collect()
+    };
+    // A step for each halving of the distance to 1 comes to 64 at most.
+    let points = (1..=5).rev().map(with).find(|points| points.len() <= POINTS_MAX).unwrap_or_default();
+    SpectrumRecord { phase: phase.to_owned(), time: time.to_owned(), points, count: histogram.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn classes_are_at_most_a_quarter_wide_and_leave_no_gap() {
+        for ns in (0..100_000).chain((17..62).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1])) {
+            let end = class_end(ns);
+            assert!(end > ns && class_end(end - 1) == end, "{ns}: {end}");
+            assert!(class_end(end) as f64 <= end as f64 * 1.25 + 1.0, "{ns}");
+        }
+    }
+
+    #[test]
+    fn a_spectrum_rises_ends_with_the_longest_and_has_few_points() {
+        for count in [1u64, 2, 1000, 3_000_000, 1 << 50] {
+            let mut histogram = Histogram::<u64>::new(3).unwrap();
+            (1..=1000u64).for_each(|n| histogram.record_n(n * 1_000_000, count.div_ceil(1000)).unwrap());
+            let found = spectrum("x", "service", &histogram);
+            assert_eq!(found.count, histogram.len());
+            assert!((5..=POINTS_MAX).contains(&found.points.len()), "{count}: {}", found.points.len());
+            assert!(found.points.is_sorted(), "{:?}", found.points);
+            let last = found.points.last().unwrap();
+            assert!(last.0 == 1.0 && (last.1 - 1000.0).abs() < 1.0, "{last:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn thinned_intervals_lose_no_answer_and_stay_in_order(lengths in prop::collection::vec(0usize..900, 1..6)) {
+            let records: Vec<PhaseRecord> =
+                (0..lengths.len()).map(|n| PhaseRecord { name: n.to_string(), ..PhaseRecord::default() }).collect();
+            let mut phases: Vec<Phase<'_>> = records.iter().filter_map(Phase::new).collect();
+            let mut at_s = 0.0;
+            for (phase, length) in phases.iter_mut().zip(&lengths) {
+                for n in 0..*length {
+                    let classes = vec![(1.0 + (n % 3) as f64, 2)];
+                    let name = phase.record.name.clone();
+                    phase.intervals.push(IntervalRecord { phase: name, at_s, seconds: 1.0, ok: 2, classes });
+                    at_s += 1.0;
+                }
+            }
+            let intervals = thin(phases);
+            prop_assert!(intervals.len() <= INTERVALS_MAX);
+            prop_assert!(intervals.is_sorted_by(|a, b| a.at_s + a.seconds <= b.at_s));
+            for (n, length) in lengths.iter().enumerate() {
+                let its = intervals.iter().filter(|interval| interval.phase == n.to_string());
+                prop_assert_eq!(its.clone().map(|interval| interval.ok).sum::<u64>(), 2 * *length as u64);
+                prop_assert_eq!(its.clone().map(|interval| interval.seconds).sum::<f64>(), *length as f64);
+                let counted = its.flat_map(|interval| &interval.classes).map(|(_, count)| count).sum::<u64>();
+                prop_assert_eq!(counted, 2 * *length as u64);
+            }
+        }
+    }
+}

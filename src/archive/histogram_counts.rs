@@ -1,0 +1,207 @@
+//! The counts of an encoded histogram (HdrHistogram's V2, compressed, base64), without building it: a log of ten
+//! minutes has a thousand of them. Sizes are bounded, whatever a damaged one says of itself.
+//!
+//! Format: HdrHistogram `EncodableHistogram` and `ZigZagEncoding` (LEB128-64b9B); big-endian: cookie, length, then as
+//! zlib: cookie, length, normalizing offset, significant digits, lowest, highest, ratio, and the counts of all slots in
+//! order, where a negative number stands for as many empty slots.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::{Decompress, FlushDecompress, Status};
+
+/// The lowest byte's upper half may hold a word size; the others are fixed.
+const COOKIE_MASK: u32 = 0xffff_ff0f;
+const COOKIE_COMPRESSED: u32 = 0x1c84_9304;
+const COOKIE_PLAIN: u32 = 0x1c84_9303;
+/// Bytes of the inner head.
+const HEAD_BYTES: usize = 40;
+/// With three digits a day of nanoseconds has 38,000 slots of at most nine bytes.
+const INFLATED_BYTES_MAX: usize = 1 << 20;
+/// Values below this fit into every sum made of them.
+const VALUE_BITS_MAX: u32 = 62;
+
+/// Decodes one after the other with the same buffers.
+pub(super) struct Decoder {
+    compressed: Vec<u8>,
+    inflated: Vec<u8>,
+    inflate: Decompress,
+}
+
+impl Decoder {
+    pub(super) fn new() -> Self {
+        Self { compressed: Vec::new(), inflated: Vec::with_capacity(16 << 10), inflate: Decompress::new(true) }
+    }
+
+    /// Calls `each` with the lowest value and the count of every slot that has one, ascending. `None` where the text is
+    /// damaged; `each` may have been called then.
+    pub(super) fn decode(&mut self, text: &str, each: &mut dyn FnMut(u64, u64)) -> Option<()> {
+        self.compressed.clear();
+        STANDARD.decode_vec(text, &mut self.compressed).ok()?;
+        let length = u32_at(&self.compressed, 4)? as usize;
+        if u32_at(&self.compressed, 0)? & COOKIE_MASK != COOKIE_COMPRESSED & COOKIE_MASK {
+            return None;
+        }
+        inflate(&mut self.inflate, self.compressed.get(8..)?.get(..length)?, &mut self.inflated)?;
+        let head = self.inflated.get(..HEAD_BYTES)?;
+        let ratio = f64::from_bits(u64_at(head, 32)?);
+        let plain = u32_at(head, 0)? & COOKIE_MASK == COOKIE_PLAIN & COOKIE_MASK;
+        if !plain || u32_at(head, 8)? != 0 || ratio != 1.0 {
+            return None;
+        }
+        let slots = Slots::new(u32_at(head, 12)?, u64_at(head, 16)?)?;
+        let counts = self.inflated.get(HEAD_BYTES..)?.get(..u32_at(head, 4)? as usize)?;
+        slots.walk(counts, each)
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+/// `None` where it is damaged or larger than any histogram of ours.
+fn inflate(inflate: &mut Decompress, from: &[u8], to: &mut Vec<u8>) -> Option<()> {
+    inflate.reset(true);
+    to.clear();
+    loop {
+        let used = usize::try_from(inflate.total_in()).ok()?;
+        let before = (inflate.total_in(), inflate.total_out());
+        match inflate.decompress_vec(from.get(used..)?, to, FlushDecompress::Finish).ok()? {
+            Status::StreamEnd => return Some(()),
+            _ if to.len() >= INFLATED_BYTES_MAX => return None,
+            // There was room, and nothing came: its end is missing.
+            _ if to.len() < to.capacity() && before == (inflate.total_in(), inflate.total_out()) => return None,
+            _ => to.reserve(to.capacity().max(1 << 10)),
+        }
+    }
+}
+
+/// How a histogram divides its values: buckets of twice the width of the one before, each of as many slots.
+struct Slots {
+    /// Bits of the lowest value that can be told from 0.
+    unit_bits: u32,
+    /// Bits of half the slots of a bucket.
+    half_bits: u32,
+}
+
+impl Slots {
+    fn new(digits: u32, lowest: u64) -> Option<Self> {
+        if digits > 5 || lowest == 0 {
+            return None;
+        }
+        // Single steps are told apart up to 2 * 10^digits.
+        let slots: u64 = (2 * 10u64.pow(digits)).next_power_of_two();
+        Some(Self { unit_bits: lowest.ilog2(), half_bits: slots.ilog2() - 1 })
+    }
+
+    /// The lowest value of a slot.
+    fn value(&self, index: u64) -> Option<u64> {
+        let half = 1u64 << self.half_bits;
+        let (bucket, within) = match index >> self.half_bits {
+            0 => (0, index),
+            n => (n - 1, (index & (half - 1)) + half),
+        };
+        let shift = u32::try_from(bucket).ok()?.checked_add(self.unit_bits)?;
+        (shift + self.half_bits < VALUE_BITS_MAX).then(|| within << shift)
+    }
+
+    fn walk(&self, mut counts: &[u8], each: &mut dyn FnMut(u64, u64)) -> Option<()> {
+        let mut index = 0u64;
+        while !counts.is_empty() {
+            let number = varint(&mut counts)?;
+            // ZigZag: the sign is the lowest bit.
+            let half = number >> 1;
+            match number & 1 {
+                0 if half == 0 => index += 1,
+                0 => {
+                    each(self.value(index)?, half);
+                    index += 1;
+                }
+                _ => index = index.checked_add(half + 1)?,
+            }
+        }
+        Some(())
+    }
+}
+
+/// LEB128 of at most nine bytes, the last of which has eight bits.
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for place in 0..9 {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        if place == 8 {
+            return Some(value | u64::from(*first) << 56);
+        }
+        value |= u64::from(first & 0x7f) << (7 * place);
+        if first & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hdrhistogram::Histogram;
+    use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+    use proptest::prelude::*;
+
+    fn encoded(histogram: &Histogram<u64>) -> String {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(histogram, &mut bytes).unwrap();
+        STANDARD.encode(bytes)
+    }
+
+    fn decoded(text: &str) -> Option<Vec<(u64, u64)>> {
+        let mut found = Vec::new();
+        Decoder::new().decode(text, &mut |value, count| found.push((value, count)))?;
+        Some(found)
+    }
+
+    proptest! {
+        #[test]
+        fn counts_are_those_of_the_histogram(
+            values in prop::collection::vec((0u64..40, 1u64..1_000_000), 0..200), digits in 1u8..5, low in 1u64..2000,
+        ) {
+            let mut histogram = Histogram::<u64>::new_with_bounds(low, 1 << 45, digits).unwrap();
+            for (bits, count) in values {
+                histogram.record_n((1 << bits) + count, count).unwrap();
+            }
+            let lowest = |value| histogram.lowest_equivalent(value);
+            let expect: Vec<_> =
+                histogram.iter_recorded().map(|at| (lowest(at.value_iterated_to()), at.count_at_value())).collect();
+            prop_assert_eq!(decoded(&encoded(&histogram)), Some(expect));
+        }
+
+        #[test]
+        fn a_damaged_text_does_no_harm(at in 0usize..400, byte in any::<u8>()) {
+            let mut histogram = Histogram::<u64>::new(3).unwrap();
+            (1..200u64).for_each(|n| histogram.record(n * n * 1000).unwrap());
+            let mut bytes = STANDARD.decode(encoded(&histogram)).unwrap();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            let _ = decoded(&STANDARD.encode(&bytes));
+            bytes.truncate(at);
+            prop_assert_eq!(decoded(&STANDARD.encode(&bytes)), None);
+        }
+    }
+
+    #[test]
+    fn one_decoder_reads_many() {
+        let mut decoder = Decoder::new();
+        for count in [1u64, 1000, 3] {
+            let mut histogram = Histogram::<u64>::new(3).unwrap();
+            (0..count).for_each(|n| histogram.record(1 + n * n * 977).unwrap());
+            let mut total = 0;
+            decoder.decode(&encoded(&histogram), &mut |_, count| total += count).unwrap();
+            assert_eq!(total, count);
+            assert_eq!(decoder.decode("AAAA", &mut |_, _| {}), None);
+        }
+        assert_eq!(decoded(&encoded(&Histogram::new(3).unwrap())), Some(vec![]));
+    }
+}

@@ -1,0 +1,383 @@
+//! Single requests as CSV (RFC 4180), a row for each: what `loadline load --rows` and a trial's `requests.csv` hold,
+//! written and read again. Also the columns of `ab -g`.
+
+use super::lines::{Gaps, Line, Lines};
+use crate::error::{Error, Result};
+use crate::record::{RequestRow, Row, Trial};
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// The file in a trial's folder.
+pub(super) const FILE: &str = "requests.csv";
+/// The columns. More may follow in a later version; readers go by their names.
+pub(super) const HEAD: &str = "phase,request,connection,intended_s,started_s,connect_ms,first_byte_ms,service_ms,\
+    response_ms,status,body_bytes,failure\n";
+const GNUPLOT_HEAD: &str = "starttime\tseconds\tctime\tdtime\tttime\twait\n";
+/// A row is about 100 bytes and the name of its phase.
+const ROW_BYTES_MAX: usize = 64 << 10;
+
+/// What the rows of a phase have in common.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Common<'a> {
+    /// Name of the phase.
+    pub(super) phase: &'a str,
+    /// Whether there are response times.
+    pub(super) open: bool,
+    /// The moment from which seconds are counted, on the clock of the rows.
+    pub(super) origin_ns: u64,
+}
+
+/// Writes a row. Numbers are exact: whole nanoseconds as milliseconds, moments to the microsecond.
+pub(super) fn write_row(out: &mut impl Write, common: &Common<'_>, row: &Row) -> io::Result<()> {
+    let since = |ns: u64| Decimals::of(ns.saturating_sub(common.origin_ns).saturating_add(500) / 1000);
+    let ms = |from: u64, to: u64| Decimals::of(to.saturating_sub(from));
+    write!(out, "{},{},{},", quoted(common.phase), row.request, row.connection)?;
+    write!(out, "{},{},", since(row.intended_ns), since(row.started_ns))?;
+    write!(out, "{},", ms(row.started_ns, row.connected_ns))?;
+    write!(out, "{},", ms(row.started_ns, row.first_byte_ns))?;
+    write!(out, "{},", ms(row.started_ns, row.ended_ns))?;
+    if common.open {
+        write!(out, "{}", ms(row.intended_ns, row.ended_ns))?;
+    }
+    writeln!(out, ",{},{},{}", row.status, row.body_bytes, row.failure.unwrap_or_default())
+}
+
+/// Millionths, shown with six decimals.
+struct Decimals(u64);
+
+impl Decimals {
+    fn of(millionths: u64) -> Self {
+        Self(millionths)
+    }
+}
+
+impl std::fmt::Display for Decimals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+/// A cell of a CSV file (RFC 4180).
+pub(super) fn quoted(text: &str) -> Cow<'_, str> {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// `requests.csv` being written: what one phase adds is there as a whole or not at all, so that a full disk is left as
+/// full as it was.
+#[derive(Debug)]
+pub(super) struct RequestFile {
+    path: PathBuf,
+    file: File,
+    /// Length of what was written whole.
+    whole_bytes: u64,
+}
+
+impl RequestFile {
+    pub(super) fn create(path: PathBuf) -> Result<Self> {
+        let file = File::create(&path).map_err(|cause| Error::io("create", &path, &cause))?;
+        Ok(Self { path, file, whole_bytes: 0 })
+    }
+
+    pub(super) fn append(&mut self, common: &Common<'_>, rows: &[Row]) -> Result<()> {
+        let written = self.write(common, rows);
+        let undone = match &written {
+            Ok(()) => self.file.stream_position().map(|end| self.whole_bytes = end),
+            Err(_) => {
+                let cut = self.file.set_len(self.whole_bytes);
+                cut.and_then(|()| self.file.seek(SeekFrom::Start(self.whole_bytes)).map(drop))
+            }
+        };
+        written.and(undone).map_err(|cause| Error::io("write", &self.path, &cause))
+    }
+
+    fn write(&self, common: &Common<'_>, rows: &[Row]) -> io::Result<()> {
+        let mut out = BufWriter::new(&self.file);
+        let head = if self.whole_bytes == 0 { HEAD } else { "" };
+        let written = out.write_all(head.as_bytes());
+        let written = written.and_then(|()| rows.iter().try_for_each(|row| write_row(&mut out, common, row)));
+        let written = written.and_then(|()| out.flush());
+        // What could not be written shall not be tried again when the buffer is dropped.
+        drop(out.into_parts());
+        written
+    }
+}
+
+/// The single requests of a trial: all of them, or a fair sample.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Requests {
+    /// In the order of phases, and of their start within each; failed ones among them.
+    pub rows: Vec<RequestRow>,
+    /// Seconds from the Unix epoch to the command's start; `None` where `phases.hlog` does not tell.
+    pub started_unix_s: Option<f64>,
+    /// What could not be read and why; the rest is there.
+    pub missing: Vec<String>,
+}
+
+impl Requests {
+    /// The correct answers in the columns of `ab -g`, by their time, so that the number of a row is its rank. Its moment
+    /// is local time, this one UTC; where the start is not known, it is counted from the epoch.
+    pub fn gnuplot(&self) -> String {
+        let mut rows: Vec<&RequestRow> = self.rows.iter().filter(|row| row.failure.is_none()).collect();
+        rows.sort_by(|a, b| a.service_ms.total_cmp(&b.service_ms));
+        let epoch_s = self.started_unix_s.unwrap_or(0.0);
+        let lines = rows.into_iter().map(|row| {
+            let times = [row.connect_ms, row.service_ms - row.connect_ms, row.service_ms];
+            gnuplot_row(epoch_s + row.started_s, times, (row.first_byte_ms - row.connect_ms).max(0.0))
+        });
+        std::iter::once(GNUPLOT_HEAD.to_owned()).chain(lines).collect()
+    }
+}
+
+/// Reads the single requests of a trial from the archive in this folder.
+///
+/// # Errors
+/// `Request` where the trial has none.
+pub fn requests(folder: &Path, trial: &Trial) -> Result<Requests> {
+    let Some(folder) = super::trial_folder(folder, trial) else {
+        return Err(Error::request(format!("trial {} has no folder in the archive", trial.index + 1)));
+    };
+    let path = folder.join(FILE);
+    let mut found = Requests::default();
+    let gaps = read(&path, &mut |row| found.rows.push(row.owned()));
+    if let Some(why) = gaps.unopened() {
+        return Err(Error::request(format!("no single requests at {}: {why}", path.display()))
+            .hint("archives of `loadline run` and `weigh` have them where Loadline drove the load itself"));
+    }
+    found.missing.extend(gaps.words());
+    found.started_unix_s = super::evidence_times::started_unix_s(&folder, trial);
+    Ok(found)
+}
+
+/// Head and line in the columns of `ab -g`.
+pub(super) fn gnuplot_head() -> &'static str {
+    GNUPLOT_HEAD
+}
+
+/// `times` are connect, from there to the end, and both together, in ms.
+pub(super) fn gnuplot_row(start_unix_s: f64, times: [f64; 3], wait_ms: f64) -> String {
+    let start_s = start_unix_s as i64;
+    let start = jiff::Timestamp::from_second(start_s).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let [connect, rest, total] = times;
+    let start = start.strftime("%a %b %d %H:%M:%S %Y");
+    format!("{start}\t{start_s}\t{connect:.3}\t{rest:.3}\t{total:.3}\t{wait_ms:.3}\n")
+}
+
+// ---- Reading ----
+
+/// A row as it lies in the file.
+#[derive(Debug)]
+pub(super) struct Read<'a> {
+    pub(super) phase: Cow<'a, str>,
+    pub(super) started_s: f64,
+    pub(super) service_ms: f64,
+    pub(super) response_ms: Option<f64>,
+    pub(super) failure: Option<&'a str>,
+    cells: Cells<'a>,
+}
+
+impl Read<'_> {
+    /// All of it; figures of less use that are damaged are 0.
+    fn owned(&self) -> RequestRow {
+        let cells = &self.cells;
+        RequestRow {
+            phase: self.phase.clone().into_owned(),
+            request: cells.number("request").unwrap_or_default(),
+            connection: cells.number("connection").unwrap_or_default(),
+            intended_s: cells.time("intended_s").unwrap_or(self.started_s),
+            started_s: self.started_s,
+            connect_ms: cells.time("connect_ms").unwrap_or_default(),
+            first_byte_ms: cells.time("first_byte_ms").unwrap_or(self.service_ms),
+            service_ms: self.service_ms,
+            response_ms: self.response_ms,
+            status: cells.number("status").unwrap_or_default(),
+            body_bytes: cells.number("body_bytes").unwrap_or_default(),
+            failure: self.failure.map(str::to_owned),
+        }
+    }
+}
+
+/// Reads rows one by one. What was not read is in the gaps.
+pub(super) fn read(path: &Path, each: &mut dyn FnMut(&Read<'_>)) -> Gaps {
+    let mut gaps = Gaps::of(FILE);
+    let Some(mut lines) = gaps.open(path, ROW_BYTES_MAX) else { return gaps };
+    let Some(columns) = head(&mut lines, &mut gaps) else { return gaps };
+    let mut ranges = Vec::new();
+    while let Some(line) = gaps.next(&mut lines) {
+        let row = std::str::from_utf8(line.bytes).ok().and_then(|text| row(text, &columns, &mut ranges, each));
+        if row.is_none() {
+            gaps.damaged(line.number);
+        }
+    }
+    gaps
+}
+
+fn head(lines: &mut Lines<File>, gaps: &mut Gaps) -> Option<Vec<String>> {
+    let Line { bytes, number } = gaps.next(lines)?;
+    let text = String::from_utf8_lossy(bytes);
+    let columns: Vec<String> = text.trim_end().split(',').map(str::to_owned).collect();
+    // Without these there is nothing to show.
+    if ["phase", "started_s", "service_ms"].iter().all(|name| columns.iter().any(|column| column == name)) {
+        return Some(columns);
+    }
+    gaps.damaged(number);
+    None
+}
+
+/// `None` where the row is damaged.
+fn row(text: &str, columns: &[String], ranges: &mut Vec<Range<usize>>, each: &mut dyn FnMut(&Read<'_>)) -> Option<()> {
+    let text = text.trim_end_matches(['\n', '\r']);
+    split(text, ranges)?;
+    if ranges.len() != columns.len() {
+        return None;
+    }
+    let cells = Cells { text, columns, ranges };
+    let read = Read {
+        phase: cells.unquoted("phase")?,
+        started_s: cells.time("started_s")?,
+        service_ms: cells.time("service_ms")?,
+        response_ms: cells.time("response_ms"),
+        failure: cells.get("failure").filter(|failure| !failure.is_empty()),
+        cells,
+    };
+    each(&read);
+    Some(())
+}
+
+/// Where the cells of a row lie, quotes included; `None` where a quote is not closed.
+fn split(text: &str, ranges: &mut Vec<Range<usize>>) -> Option<()> {
+    ranges.clear();
+    let (mut begin, mut in_quotes) = (0, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'"' => in_quotes = !in_quotes,
+            b',' if !in_quotes => {
+                ranges.push(begin..at);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    ranges.push(begin..text.len());
+    (!in_quotes).then_some(())
+}
+
+/// The cells of a row by the names of their columns.
+#[derive(Debug, Clone, Copy)]
+struct Cells<'a> {
+    text: &'a str,
+    columns: &'a [String],
+    ranges: &'a [Range<usize>],
+}
+
+impl<'a> Cells<'a> {
+    fn get(&self, name: &str) -> Option<&'a str> {
+        let at = self.columns.iter().position(|column| column == name)?;
+        self.text.get(self.ranges.get(at)?.clone())
+    }
+
+    fn unquoted(&self, name: &str) -> Option<Cow<'a, str>> {
+        let cell = self.get(name)?;
+        match cell.strip_prefix('"').and_then(|cell| cell.strip_suffix('"')) {
+            Some(inner) => Some(Cow::Owned(inner.replace("\"\"", "\""))),
+            None => Some(Cow::Borrowed(cell)),
+        }
+    }
+
+    fn number<N: std::str::FromStr>(&self, name: &str) -> Option<N> {
+        self.get(name)?.parse().ok()
+    }
+
+    /// Seconds or milliseconds.
+    fn time(&self, name: &str) -> Option<f64> {
+        self.number(name).filter(|time: &f64| time.is_finite() && *time >= 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROW: Row = Row {
+        intended_ns: 1_000_000_000,
+        started_ns: 1_500_000_000,
+        connected_ns: 1_501_000_000,
+        first_byte_ns: 1_503_000_000,
+        ended_ns: 1_504_000_007,
+        body_bytes: 12,
+        request: 1,
+        connection: 3,
+        status: 200,
+        failure: None,
+    };
+
+    fn text(common: &Common<'_>, row: &Row) -> String {
+        let mut out = Vec::new();
+        write_row(&mut out, common, row).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn rows_are_as_the_head_says() {
+        let common = Common { phase: "a,b", open: true, origin_ns: 1_000_000_000 };
+        let expect = "\"a,b\",1,3,0.000000,0.500000,1.000000,3.000000,4.000007,504.000007,200,12,\n";
+        assert_eq!(text(&common, &ROW), expect);
+        let closed = Common { phase: "x", open: false, ..common };
+        let failed = Row { failure: Some("timed out"), status: 0, ..ROW };
+        let expect = "x,1,3,0.000000,0.500000,1.000000,3.000000,4.000007,,0,12,timed out\n";
+        assert_eq!(text(&closed, &failed), expect);
+        assert_eq!(expect.split(',').count(), HEAD.split(',').count());
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        let mut file = RequestFile::create(path.clone()).unwrap();
+        for (phase, open) in [("a \"b\", c", true), ("steady", false)] {
+            let rows = [ROW, Row { failure: Some("reset"), ..ROW }];
+            file.append(&Common { phase, open, origin_ns: 0 }, &rows).unwrap();
+        }
+        let mut rows = Vec::new();
+        let gaps = read(&path, &mut |row| rows.push(row.owned()));
+        assert_eq!(gaps.words(), None);
+        let expect = RequestRow {
+            phase: "a \"b\", c".to_owned(),
+            request: 1,
+            connection: 3,
+            intended_s: 1.0,
+            started_s: 1.5,
+            connect_ms: 1.0,
+            first_byte_ms: 3.0,
+            service_ms: 4.000_007,
+            response_ms: Some(504.000_007),
+            status: 200,
+            body_bytes: 12,
+            failure: None,
+        };
+        assert_eq!(rows[0], expect);
+        assert_eq!(rows[1].failure.as_deref(), Some("reset"));
+        assert_eq!((rows[2].phase.as_str(), rows[2].response_ms), ("steady", None));
+        let found = Requests { rows, started_unix_s: Some(0.0), missing: Vec::new() };
+        let line = "Thu Jan 01 00:00:01 1970\t1\t1.000\t3.000\t4.000\t2.000\n";
+        assert_eq!(found.gnuplot(), format!("{GNUPLOT_HEAD}{line}{line}"));
+    }
+
+    #[test]
+    fn columns_are_found_by_name_and_damaged_rows_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        let text = "service_ms,later,phase,started_s\n2.5,x,a,1\nNaN,x,a,1\n-1,x,a,1\n3,x,\"a,1\n3,a,1\n4,\"\",b,2\n";
+        std::fs::write(&path, text).unwrap();
+        let mut rows = Vec::new();
+        let gaps = read(&path, &mut |row| rows.push((row.phase.to_string(), row.started_s, row.service_ms)));
+        assert_eq!(rows, [("a".to_owned(), 1.0, 2.5), ("b".to_owned(), 2.0, 4.0)]);
+        let words = "requests.csv: 4 lines are damaged and were left out, the first is line 3";
+        assert_eq!(gaps.words().as_deref(), Some(words));
+    }
+}
