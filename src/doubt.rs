@@ -245,6 +245,18 @@ pub enum Doubt {
         /// The configurations affected.
         configurations: Vec<String>,
     },
+    /// Two archives were recorded at different times, not in common blocks.
+    NotInterleaved {
+        /// When the first archive began, UTC.
+        first: String,
+        /// When the second one began.
+        second: String,
+    },
+    /// Two archives differ in more than what is compared.
+    ArchivesDiffer {
+        /// What, and how it was in each.
+        differences: Vec<String>,
+    },
     /// A comparison rests on fewer than five blocks.
     FewBlocks {
         /// How many count.
@@ -339,6 +351,12 @@ impl Doubt {
                 let names = configurations.join(", ");
                 format!("compared at the generator's limit: in {phase} it was nearly always busy with {names}")
             }
+            Self::NotInterleaved { first, second } => {
+                format!("not interleaved: one archive was recorded at {first}, the other at {second}")
+            }
+            Self::ArchivesDiffer { differences } => {
+                format!("the archives differ in more than their configurations: {}", differences.join("; "))
+            }
             Self::FewBlocks { blocks } => {
                 let blocks = if *blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
                 format!("few blocks: the comparison rests on {blocks}, fewer than 5")
@@ -420,6 +438,10 @@ impl Doubt {
                 "do not read equal rates as equal speed; compare the CPU per 1,000 answers, or the times in an open \
                  model"
             }
+            Self::NotInterleaved { .. } => {
+                "what the machine did in between is in the difference: run both in one `loadline compare`"
+            }
+            Self::ArchivesDiffer { .. } => "repeat one of them under the conditions of the other",
             Self::FewBlocks { .. } => "run at least 5 trials of each configuration (`--trials 5`)",
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -38,6 +39,12 @@ pub struct Configuration {
 }
 
 impl Configuration {
+    /// What the configuration adds to the environment: its own variables and `LD_PRELOAD`.
+    pub fn env_shown(&self) -> BTreeMap<String, String> {
+        let preload = self.preload.iter().map(|library| ("LD_PRELOAD".to_owned(), library.clone()));
+        self.env.iter().cloned().chain(preload).collect()
+    }
+
     /// The JVM options that heap, collector and NMT stand for, then those typed; what unlocks others comes first, as
     /// the JVM demands.
     pub fn jvm_options(&self) -> Vec<String> {

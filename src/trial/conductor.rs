@@ -30,6 +30,8 @@ pub struct Setup<'a> {
     pub configuration: &'a Configuration,
     /// Which repetition of all configurations, from 0.
     pub block: u32,
+    /// The disturbed block that this one repeats.
+    pub repeats: Option<u32>,
     /// Position in the run, from 0.
     pub index: u32,
     /// Time.
@@ -68,7 +70,8 @@ pub struct Conducted {
 pub fn conduct(setup: &Setup<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Conducted {
     let mut trial = Trial::new(&setup.configuration.name, setup.block, setup.index);
     trial.folder.clone_from(&setup.folder);
-    trial.env = Some(setup.configuration.env.iter().cloned().collect());
+    trial.repeats = setup.repeats;
+    trial.env = Some(setup.configuration.env_shown());
     trial.limit_bytes = setup.configuration.limit.map(|limit| limit.0);
     let error = run(setup, &mut trial, emit).err().map(|error| {
         let number = setup.index + 1;
