@@ -270,3 +270,39 @@ fn check_labels(text: &str) {
         }
     }
 }
+
+// ---- Any text at all ----
+
+#[cfg(test)]
+mod laws {
+    use super::super::{comparisons_csv, csv, github_annotations, github_summary, gnuplot, jmh, junit, markdown};
+    use super::super::{openmetrics, samples};
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn every_export_reads_back_whatever_the_names_are(
+            text in "(?s)(\\PC|.|[|`\\\\<>&\"'*_#@$~\\[\\]()!:/=,;%{}\n\r\t -]){0,60}",
+        ) {
+            let document = samples::named(&text);
+            check_markdown(&markdown(&document));
+            check_markdown(&github_summary(&document));
+            let cases = check_junit(&junit(&document));
+            prop_assert_eq!(cases.children[0].cases().len(), document.budgets.len());
+            prop_assert!(!check_jmh(&jmh(&document)).is_empty());
+            prop_assert!(!check_openmetrics(&openmetrics(&document)).is_empty());
+            for line in github_annotations(&document).lines() {
+                prop_assert!(line.starts_with("::error title=") || line.starts_with("::warning title="));
+            }
+            for table in [csv(&document), comparisons_csv(&document)] {
+                let rows = ::csv::ReaderBuilder::new().from_reader(table.as_bytes()).into_records().map(Result::unwrap);
+                prop_assert_eq!(rows.count() + 1, table.matches("\r\n").count());
+            }
+            let files = gnuplot(&document, &[samples::evidence(0, &text)]);
+            prop_assert!(files.iter().all(|(_, text)| !text.contains(|c: char| c.is_control() && c != '\n')));
+        }
+    }
+}

@@ -2,11 +2,35 @@
 
 use crate::record::{Document, MetricRecord, Unit};
 
+/// What is measured at marks and in phases, apart from the owners of an account.
+const MEASURED: [&str; 17] = [
+    "rss",
+    "pss",
+    "anon",
+    "file",
+    "charge",
+    "heap_used",
+    "heap_committed",
+    "heap_live",
+    "rate",
+    "p50",
+    "p90",
+    "p99",
+    "p999",
+    "failed",
+    "cpu_per_1000",
+    "gc_ms",
+    "gc_count",
+];
 /// Metrics that a person looks at first, by the part before their mark or phase; the others are details.
 const HEADLINES: [&str; 9] = ["rss", "rss_peak", "charge", "rate", "p50", "p99", "failed", "cpu_per_1000", "start_up"];
 
-/// `rss.loaded` is `rss` at `loaded`; `start_up` has no place.
+/// `rss.loaded` is `rss` at `loaded`; `start_up` has no place. The name of a phase may have dots.
 pub(super) fn parts(metric: &str) -> (&str, Option<&str>) {
+    let known = |what: &&str| metric.strip_prefix(*what).and_then(|rest| rest.strip_prefix('.'));
+    if let Some(what) = MEASURED.into_iter().find(|what| known(what).is_some()) {
+        return (what, known(&what));
+    }
     match metric.rsplit_once('.') {
         Some((what, place)) => (what, Some(place)),
         None => (metric, None),
@@ -20,12 +44,12 @@ pub(super) fn is_headline(metric: &str) -> bool {
     HEADLINES.contains(&what) && place != Some("warmup") && (!weight || place == Some("loaded"))
 }
 
-/// The rate of the principal phase: the first rate that is not of a warm-up, or the first rate at all.
+/// The rate of the principal phase: of the last that is no warm-up, or of the last at all.
 pub(super) fn principal_rate(document: &Document) -> Option<&str> {
     let is_rate = |metric: &&MetricRecord| metric.unit == Unit::PerSecond && parts(&metric.metric).0 == "rate";
-    let mut rates = document.metrics.iter().filter(is_rate);
-    let first = rates.clone().next();
-    rates.find(|metric| parts(&metric.metric).1 != Some("warmup")).or(first).map(|metric| metric.metric.as_str())
+    let mut rates = document.metrics.iter().filter(is_rate).rev();
+    let last = rates.clone().next();
+    rates.find(|metric| parts(&metric.metric).1 != Some("warmup")).or(last).map(|metric| metric.metric.as_str())
 }
 
 /// Names of the configurations, each once, in the order in which the document names them.
@@ -48,7 +72,11 @@ mod tests {
     #[test]
     fn names_have_parts() {
         assert_eq!(parts("malloc.retained.loaded"), ("malloc.retained", Some("loaded")));
+        assert_eq!(parts("rate.first.half"), ("rate", Some("first.half")));
+        assert_eq!(parts("response.p99.steady"), ("response.p99", Some("steady")));
+        assert_eq!(parts("rss_max.steady"), ("rss_max", Some("steady")));
         assert_eq!(parts("start_up"), ("start_up", None));
+        assert_eq!(parts(""), ("", None));
     }
 
     #[test]

@@ -42,9 +42,14 @@ const OWNED: Family = Family(
     Some("bytes"),
     "Resident memory at a mark by owner; in each trial they sum to RSS.",
 );
+const KIND: Family =
+    Family("memory_rss_kind_bytes", Some("bytes"), "Resident memory at a mark by kind of page: anon or file.");
 const HEAP: Family = Family("heap_bytes", Some("bytes"), "The Java heap at a mark; committed is not resident.");
 const RATE: Family = Family("requests_per_second", Some("per_second"), "Correct answers per second of a phase.");
 const TIME: Family = Family("request_time_seconds", Some("seconds"), "Time of correct answers in a phase.");
+const FAILED: Family = Family("requests_failed_ratio", Some("ratio"), "Failed requests of a phase, of all.");
+const GC: Family = Family("gc_seconds", Some("seconds"), "Time in collections during a phase.");
+const COLLECTIONS: Family = Family("gc_collections", None, "Collections during a phase.");
 const CPU: Family =
     Family("cpu_per_1000_requests_seconds", Some("seconds"), "CPU time of the subject per 1,000 correct answers.");
 const START_UP: Family =
@@ -61,7 +66,7 @@ const BUDGET_VALUE: Family = Family("budget_value", None, "What was judged, in t
 const BUDGET_BOUND: Family = Family("budget_bound", None, "What the budget allows, in the unit of the budget.");
 
 /// In the order of the text.
-const FAMILIES: [Family; 22] = [
+const FAMILIES: [Family; 26] = [
     VERSION,
     TRIALS,
     RSS,
@@ -69,10 +74,14 @@ const FAMILIES: [Family; 22] = [
     CHARGE,
     PEAK,
     OWNED,
+    KIND,
     HEAP,
     RATE,
     TIME,
+    FAILED,
     CPU,
+    GC,
+    COLLECTIONS,
     START_UP,
     OTHER_BYTES,
     OTHER_RATE,
@@ -159,8 +168,12 @@ fn median(samples: &mut Samples, metric: &MetricRecord) {
         (Unit::Bytes, "pss", Some(mark)) => at(&mut labels, "mark", mark, PSS),
         (Unit::Bytes, "charge", Some(mark)) => at(&mut labels, "mark", mark, CHARGE),
         (Unit::Bytes, "rss_peak", None) => PEAK,
-        (Unit::Bytes, what, Some(mark)) if what.starts_with("heap.") => {
-            labels.extend([("mark", mark), ("part", what.trim_start_matches("heap."))]);
+        (Unit::Bytes, "anon" | "file", Some(mark)) => {
+            labels.extend([("mark", mark), ("kind", what)]);
+            KIND
+        }
+        (Unit::Bytes, "heap_used" | "heap_committed" | "heap_live", Some(mark)) => {
+            labels.extend([("mark", mark), ("part", what.trim_start_matches("heap_"))]);
             HEAP
         }
         (Unit::Bytes, what, Some(mark)) if is_owner(what) => {
@@ -172,6 +185,9 @@ fn median(samples: &mut Samples, metric: &MetricRecord) {
             labels.extend([("phase", phase), ("statistic", what)]);
             TIME
         }
+        (Unit::Share, "failed", Some(phase)) => at(&mut labels, "phase", phase, FAILED),
+        (Unit::Milliseconds, "gc_ms", Some(phase)) => at(&mut labels, "phase", phase, GC),
+        (Unit::Count, "gc_count", Some(phase)) => at(&mut labels, "phase", phase, COLLECTIONS),
         (Unit::Seconds, "cpu_per_1000", Some(phase)) => at(&mut labels, "phase", phase, CPU),
         (Unit::Seconds, "start_up", None) => START_UP,
         (unit, ..) => at(&mut labels, "metric", &metric.metric, other(unit)),

@@ -85,7 +85,7 @@ pub(super) fn compared() -> Document {
         metrics.push(metric(name, "rss.loaded", Unit::Bytes, weight * MIB));
         metrics.push(metric(name, "pss.loaded", Unit::Bytes, (weight - 1.5) * MIB));
         metrics.push(metric(name, "malloc.retained.loaded", Unit::Bytes, 10.5 * MIB));
-        metrics.push(metric(name, "heap.used.collected", Unit::Bytes, 2.0 * MIB));
+        metrics.push(metric(name, "heap_used.collected", Unit::Bytes, 2.0 * MIB));
         metrics.push(metric(name, "rss_peak", Unit::Bytes, (weight + 1.0) * MIB));
         metrics.push(metric(name, "rate.warmup", Unit::PerSecond, rate / 2.0));
         metrics.push(metric(name, "rate.steady", Unit::PerSecond, rate));
@@ -196,6 +196,36 @@ pub(super) fn hostile() -> Document {
             dominated_by: Some(text.clone()),
         });
     }
+    document
+}
+
+/// A comparison in which every name and message is `text`.
+pub(super) fn named(text: &str) -> Document {
+    let mut document = compared();
+    let own = || text.to_owned();
+    document.conditions.scenario = own();
+    document.conditions.command = own();
+    document.conditions.load = vec![own()];
+    for trial in &mut document.trials {
+        trial.configuration = own();
+        trial.outcome = Outcome::Killed;
+        trial.why = Some(own());
+        trial.jvm = Some(Jvm { options: vec![own()], version: Some(own()), name: Some(own()), ..Jvm::default() });
+    }
+    document.metrics.truncate(10);
+    for metric in &mut document.metrics {
+        metric.configuration = own();
+    }
+    document.metrics[1].metric = own();
+    for of in &mut document.comparisons {
+        (of.baseline, of.candidate) = (own(), own());
+    }
+    document.comparisons[0].metric = own();
+    for of in &mut document.budgets {
+        (of.expression, of.configuration, of.why) = (own(), own(), own());
+    }
+    document.doubts[0].text = own();
+    document.doubts[0].next = own();
     document
 }
 
