@@ -101,7 +101,11 @@ impl Judgement {
         let doubts = comparison::doubts(trials, &blocks, &comparisons);
         let own = self.baseline_metrics(&metrics);
         let baseline = self.baseline.as_deref().unwrap_or(&own);
-        let budgets = comparison::judge_budgets(&self.budgets, &metrics, Some(baseline), &self.compare, self.seed);
+        let mut budgets = comparison::judge_budgets(&self.budgets, &metrics, Some(baseline), &self.compare, self.seed);
+        if let (None, Some(first)) = (&self.baseline, own.first()) {
+            // The baseline is no change from itself.
+            budgets.retain(|budget| !(is_change(&budget.expression) && budget.configuration == first.configuration));
+        }
         result(conditions, trials, Together { metrics, blocks, comparisons, doubts, budgets })
     }
 
@@ -184,6 +188,11 @@ fn result(conditions: &Conditions, trials: &[Trial], together: Together) -> Docu
         findings: Vec::new(),
         budgets: together.budgets,
     }
+}
+
+/// Whether a budget is on a change.
+fn is_change(expression: &str) -> bool {
+    expression.parse::<Budget>().is_ok_and(|budget| matches!(budget.limit, Limit::Change(..)))
 }
 
 /// Whether half of the interval is no wider than the least difference that matters.

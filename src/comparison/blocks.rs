@@ -59,15 +59,31 @@ pub(super) fn unused(trials: &[Trial]) -> Vec<u32> {
     blocks(trials).iter().filter(|block| !block.used).map(|block| block.block).collect()
 }
 
-/// What the machine did during these trials, each with the configuration that ran then; `None` where it kept quiet.
+/// What the machine did during these trials: the worst of each kind, and with which configurations; `None` where it kept
+/// quiet.
 fn disturbed(trials: &[&Trial]) -> Option<String> {
-    let seen: Vec<String> = trials
-        .iter()
-        .flat_map(|trial| trial.doubts.iter().map(move |doubt| (trial, doubt)))
-        .filter(|(_, doubt)| matches!(doubt.doubt, Doubt::NoisyMachine { .. }))
-        .map(|(trial, doubt)| format!("{}: {}", trial.configuration, doubt.text))
-        .collect();
-    (!seen.is_empty()).then(|| seen.join("; "))
+    let (mut cores_max, mut steal_max, mut stall_max) = (0.0f64, 0.0f64, 0.0f64);
+    let mut names: Vec<&str> = Vec::new();
+    for trial in trials {
+        for doubt in &trial.doubts {
+            let Doubt::NoisyMachine { foreign_cores, steal_share, memory_stall_share, .. } = &doubt.doubt else {
+                continue;
+            };
+            cores_max = cores_max.max(foreign_cores.unwrap_or(0.0));
+            steal_max = steal_max.max(*steal_share);
+            stall_max = stall_max.max(memory_stall_share.unwrap_or(0.0));
+            if !names.contains(&trial.configuration.as_str()) {
+                names.push(&trial.configuration);
+            }
+        }
+    }
+    let said = [
+        (cores_max >= 0.05).then(|| format!("others used up to {cores_max:.1} cores")),
+        (steal_max >= 0.001).then(|| format!("up to {:.1} % was stolen", steal_max * 100.0)),
+        (stall_max >= 0.001).then(|| format!("up to {:.1} % of the time waited for memory", stall_max * 100.0)),
+    ];
+    let said: Vec<String> = said.into_iter().flatten().collect();
+    (!names.is_empty()).then(|| format!("{} (with {})", said.join(", "), names.join(", ")))
 }
 
 #[cfg(test)]
@@ -80,7 +96,12 @@ mod tests {
     }
 
     fn noisy(mut trial: Trial) -> Trial {
-        let doubt = Doubt::NoisyMachine { phase: "steady".to_owned(), foreign_cores: Some(0.5), steal_share: 0.0 };
+        let doubt = Doubt::NoisyMachine {
+            phase: "steady".to_owned(),
+            foreign_cores: Some(0.5),
+            steal_share: 0.0,
+            memory_stall_share: None,
+        };
         trial.doubts.push(DoubtRecord::from(doubt));
         trial
     }

@@ -1,6 +1,7 @@
 //! The course of one phase on one thread, whatever protocol it speaks: its arrivals, its counts, its intervals, and
 //! when it ends. The engines ask and report; they differ in how bytes go and come.
 
+use super::link::{self, Trouble};
 use super::outcome::{End, Interval, Outcome};
 use super::rows::Rows;
 use super::schedule::{Arrivals, Share, nanoseconds};
@@ -8,6 +9,7 @@ use super::tally::{Ended, Failure, Now, Tally};
 use super::{Control, Part, Plan};
 use crate::clock::Clock;
 use crate::error::Result;
+use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The length of an interval.
@@ -144,6 +146,38 @@ impl<'a> Course<'a> {
         self.tally.connections_opened += 1;
         self.open_connections += 1;
         self.open_connections_max = self.open_connections_max.max(self.open_connections);
+    }
+
+    /// Counts a complete answer: as one that came too late, as what was wrong with it, or as correct.
+    #[inline]
+    pub(super) fn answered(&mut self, ended: Ended, wrong: Option<Failure>) {
+        match wrong {
+            _ if ended.ended_ns - ended.started_ns > self.timeout_ns => self.tally.failed(Failure::Timeout, ended),
+            None => self.tally.answered(ended),
+            Some(failure) => self.tally.failed(failure, ended),
+        }
+    }
+
+    /// Whether a connection rests before its next request after this failure. Where nobody listens, all would fail
+    /// at once; and behind a proxy a dead server accepts and closes: then a whole round of failures tells.
+    pub(super) fn backs_off(&self, failure: Failure, round: usize) -> bool {
+        let nobody_there = self.tally.failures_in_a_row > round as u64;
+        nobody_there || matches!(failure, Failure::Refused | Failure::Ports | Failure::Tls)
+    }
+
+    /// What trouble on a connection is for a request. `established`: it stood already; `shaking`: its TLS handshake is
+    /// not done.
+    pub(super) fn failure_of(&mut self, trouble: Trouble, established: bool, shaking: bool) -> Failure {
+        match trouble {
+            Trouble::Tls(words) => self.tally.tls_failed(words),
+            // Behind a handshake that began, the port was not refused.
+            Trouble::Os(errno) => match link::failure(errno, established) {
+                Failure::Reset if shaking && errno == Errno::CONNRESET => {
+                    self.tally.tls_failed("the server reset the connection during the handshake".to_owned())
+                }
+                failure => failure,
+            },
+        }
     }
 
     /// Requests that have ended.

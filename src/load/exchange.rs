@@ -55,7 +55,7 @@ impl Engine<'_> {
             match self.dialler.dial()? {
                 Dialled::Link(link) => connection.link = Some(link),
                 Dialled::Failed(failure, words) => {
-                    self.note(words);
+                    words.into_iter().for_each(|words| drop(self.course.tally.tls_failed(words)));
                     self.fail(index, failure, now_ns);
                     return Ok(());
                 }
@@ -269,8 +269,8 @@ impl Engine<'_> {
         match connection.reader.end(wanted) {
             Ending::Done(answer) => return self.answered(index, answer, true),
             Ending::Nothing if shaking => {
-                self.note(Some("the server closed during the handshake".to_owned()));
-                self.fail(index, Failure::Tls, self.clock.now_ns());
+                let failure = self.course.tally.tls_failed("the server closed during the handshake".to_owned());
+                self.fail(index, failure, self.clock.now_ns());
             }
             Ending::Nothing => self.fail(index, Failure::Reset, self.clock.now_ns()),
             Ending::Cut => self.fail(index, Failure::Short, self.clock.now_ns()),
@@ -292,13 +292,7 @@ impl Engine<'_> {
         if closing || cut || !answer.keep_alive || !self.course.plan.work.keep_alive {
             self.close(index);
         }
-        match failure {
-            _ if now_ns - ended.started_ns > self.course.timeout_ns => {
-                self.course.tally.failed(Failure::Timeout, ended)
-            }
-            None => self.course.tally.answered(ended),
-            Some(failure) => self.course.tally.failed(failure, ended),
-        }
+        self.course.answered(ended, failure);
         if self.think_ns > 0 {
             self.timers.set(now_ns + self.think_ns, index, Due::Free);
             return Ok(());
@@ -312,20 +306,7 @@ impl Engine<'_> {
     fn lose(&mut self, index: usize, trouble: Trouble) {
         let connection = &self.connections[index];
         let shaking = connection.link.as_ref().is_some_and(|link| !link.is_ready());
-        let failure = match trouble {
-            Trouble::Tls(words) => {
-                self.note(Some(words));
-                Failure::Tls
-            }
-            // Behind a handshake that began, the port was not refused.
-            Trouble::Os(errno) => match link::failure(errno, connection.established) {
-                Failure::Reset if shaking && errno == Errno::CONNRESET => {
-                    self.note(Some("the server reset the connection during the handshake".to_owned()));
-                    Failure::Tls
-                }
-                failure => failure,
-            },
-        };
+        let failure = self.course.failure_of(trouble, connection.established, shaking);
         self.fail(index, failure, self.clock.now_ns());
     }
 
@@ -342,19 +323,10 @@ impl Engine<'_> {
         }
         self.busy -= 1;
         self.course.tally.failed(failure, ended);
-        // Behind a proxy a dead server accepts and closes; then a whole round of failures tells.
-        let nobody_there = self.course.tally.failures_in_a_row > self.connections.len() as u64;
-        if nobody_there || matches!(failure, Failure::Refused | Failure::Ports | Failure::Tls) {
+        if self.course.backs_off(failure, self.connections.len()) {
             self.timers.set(now_ns + BACK_OFF_NS, index, Due::Free);
         } else {
             self.release(index, now_ns);
-        }
-    }
-
-    /// Keeps the first words of TLS about a failure.
-    fn note(&mut self, words: Option<String>) {
-        if self.course.tally.tls_trouble.is_none() {
-            self.course.tally.tls_trouble = words;
         }
     }
 

@@ -201,6 +201,12 @@ impl Tally {
         self.rows.answered(|| row(&ended, None));
     }
 
+    /// A failure of TLS; its first words are kept.
+    pub(super) fn tls_failed(&mut self, words: String) -> Failure {
+        self.tls_trouble.get_or_insert(words);
+        Failure::Tls
+    }
+
     pub(super) fn failed(&mut self, failure: Failure, ended: Ended) {
         count(&mut self.failures, failure);
         match failure {

@@ -14,6 +14,7 @@ pub use account::summarize_account;
 pub use details::Detail;
 pub use loads::summarize_load;
 
+use crate::doubt::Doubt;
 use crate::record::{Conditions, Document, DoubtRecord, Jvm, Machine, Mark, Outcome, Trial};
 use crate::units::Bytes;
 use numbers::{by_category, load, side_by_side, weights};
@@ -53,6 +54,8 @@ pub struct Table {
     pub head: Vec<String>,
     /// Cells; an absent number is `-`.
     pub rows: Vec<Vec<String>>,
+    /// How many of the first columns hold words; the very first always does.
+    pub lead: usize,
     /// How many of the last columns hold words.
     pub words: usize,
     /// Lines below.
@@ -113,7 +116,9 @@ pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Summa
         blocks.push(Block::Table(side_by_side(trials)));
     }
     blocks.extend(comparison::budgets(&document.budgets));
-    blocks.extend(doubts(&document.doubts));
+    // Trials that are not shown as a comparison are not too few for one.
+    let shown = |doubt: &&DoubtRecord| compares || !matches!(doubt.doubt, Doubt::FewBlocks { .. });
+    blocks.extend(doubts(&document.doubts.iter().filter(shown).cloned().collect::<Vec<_>>()));
     if !missing.is_empty() {
         blocks.push(Block::Heading("missing".to_owned()));
         blocks.extend(missing.iter().map(|what| Block::Text(what.clone())));
@@ -159,11 +164,7 @@ fn doubts_of_trials(trials: &[Trial]) -> Vec<DoubtRecord> {
         }
     }
     let told = |(doubt, count): (DoubtRecord, usize)| DoubtRecord {
-        text: if count > 1 {
-            format!("{} (and in {} of {} trials in all)", doubt.text, count, trials.len())
-        } else {
-            doubt.text
-        },
+        text: if count > 1 { format!("{} (in {count} of {} trials)", doubt.text, trials.len()) } else { doubt.text },
         ..doubt
     };
     found.into_iter().map(told).collect()

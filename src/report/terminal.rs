@@ -95,7 +95,7 @@ fn grid(out: &mut String, table: &Table) {
     }
     let words_from = table.head.len() - table.words.min(table.head.len());
     for (index, column) in grid.column_iter_mut().enumerate() {
-        let (first, words) = (index == 0, index >= words_from);
+        let (first, words) = (index < table.lead.max(1), index >= words_from);
         column.set_padding((if first || words { 2 } else { 1 }, 0));
         column.set_cell_alignment(if first || words { CellAlignment::Left } else { CellAlignment::Right });
     }

@@ -89,7 +89,7 @@ impl Engine<'_> {
         let link = match self.dialler.dial()? {
             Dialled::Link(link) => link,
             Dialled::Failed(failure, words) => {
-                self.note(words);
+                words.into_iter().for_each(|words| drop(self.course.tally.tls_failed(words)));
                 self.fail(slot, failure, now_ns);
                 return Ok(None);
             }
@@ -190,13 +190,7 @@ impl Engine<'_> {
         let ended = ended(at, slot / self.streams, now_ns);
         let failure = self.requests.get(at.request).wanted.judge(&at.answer);
         self.end(slot);
-        match failure {
-            _ if now_ns - ended.started_ns > self.course.timeout_ns => {
-                self.course.tally.failed(Failure::Timeout, ended);
-            }
-            None => self.course.tally.answered(ended),
-            Some(failure) => self.course.tally.failed(failure, ended),
-        }
+        self.course.answered(ended, failure);
         if self.think_ns > 0 {
             self.timers.set(now_ns + self.think_ns, slot as usize, Due::Free);
         } else {
@@ -214,9 +208,7 @@ impl Engine<'_> {
         let ended = ended(at, place, now_ns);
         self.end(slot);
         self.course.tally.failed(failure, ended);
-        // Behind a proxy a dead server accepts and closes; then a whole round of failures tells.
-        let nobody_there = self.course.tally.failures_in_a_row > self.slots.len() as u64;
-        if nobody_there || matches!(failure, Failure::Refused | Failure::Ports | Failure::Tls) {
+        if self.course.backs_off(failure, self.slots.len()) {
             // None of the place's other slots tries its luck meanwhile.
             self.places[place as usize].rest_until_ns = now_ns + BACK_OFF_NS;
             self.timers.set(now_ns + BACK_OFF_NS, slot as usize, Due::Free);
@@ -249,13 +241,6 @@ impl Engine<'_> {
         self.fail(slot, Failure::Timeout, now_ns);
         if silent {
             self.lose(index, Failure::Timeout);
-        }
-    }
-
-    /// Keeps the first words of TLS about a failure.
-    pub(super) fn note(&mut self, words: Option<String>) {
-        if self.course.tally.tls_trouble.is_none() {
-            self.course.tally.tls_trouble = words;
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{BACKEND, Engine};
 use crate::error::Result;
 use crate::load::connection::Watched;
 use crate::load::exchange::{BOTH, INPUT, LAST_INPUT};
-use crate::load::link::{self, Read, Trouble};
+use crate::load::link::{Read, Trouble};
 use crate::load::tally::Failure;
 use crate::load::timers::Due;
 use crate::load::turn::no_epoll;
@@ -180,8 +180,8 @@ impl Engine<'_> {
             return true;
         }
         let chose = protocol.unwrap_or_else(|| "nothing".to_owned());
-        self.note(Some(format!("the server does not speak HTTP/2 (it chose {chose})")));
-        self.lose(index, Failure::Tls);
+        let failure = self.course.tally.tls_failed(format!("the server does not speak HTTP/2 (it chose {chose})"));
+        self.lose(index, failure);
         false
     }
 
@@ -281,10 +281,11 @@ impl Engine<'_> {
     fn stream_ended(&mut self, index: u32) -> Result<()> {
         // Under TLS a server that closes during the handshake has said nothing about HTTP.
         let shaking = self.connection(index).is_some_and(|connection| !connection.link.is_ready());
-        if shaking {
-            self.note(Some("the server closed during the handshake".to_owned()));
-        }
-        self.lose(index, if shaking { Failure::Tls } else { Failure::Reset });
+        let failure = match shaking {
+            true => self.course.tally.tls_failed("the server closed during the handshake".to_owned()),
+            false => Failure::Reset,
+        };
+        self.lose(index, failure);
         Ok(())
     }
 
@@ -292,19 +293,7 @@ impl Engine<'_> {
     fn trouble(&mut self, index: u32, trouble: Trouble) {
         let Some(connection) = self.connection(index) else { return };
         let (established, shaking) = (connection.established, !connection.link.is_ready());
-        let failure = match trouble {
-            Trouble::Tls(words) => {
-                self.note(Some(words));
-                Failure::Tls
-            }
-            Trouble::Os(errno) => match link::failure(errno, established) {
-                Failure::Reset if shaking && errno == Errno::CONNRESET => {
-                    self.note(Some("the server reset the connection during the handshake".to_owned()));
-                    Failure::Tls
-                }
-                failure => failure,
-            },
-        };
+        let failure = self.course.failure_of(trouble, established, shaking);
         self.lose(index, failure);
     }
 

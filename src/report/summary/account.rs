@@ -211,6 +211,7 @@ fn owners(account: &AccountRecord) -> Table {
         title: title.to_owned(),
         head,
         rows: rows.iter().chain([&total]).map(line).collect(),
+        lead: 1,
         words: 1,
         notes: vec![cost(account)],
     }

@@ -120,7 +120,13 @@ fn table_of(rows: &[&ComparisonRecord], title: &str, baseline: &str, candidate: 
             interval,
         ]
     };
-    Table { title: title.to_owned(), head: head.to_vec(), rows: rows.iter().map(row).collect(), ..Table::default() }
+    Table {
+        title: title.to_owned(),
+        head: head.to_vec(),
+        rows: rows.iter().map(row).collect(),
+        lead: 2,
+        ..Table::default()
+    }
 }
 
 /// A name that leaves room for numbers.
@@ -221,40 +227,43 @@ fn pareto_table(record: &ParetoRecord, x: Option<Unit>, y: Option<Unit>) -> Tabl
         head,
         rows: record.points.iter().map(row).collect(),
         words: 1,
-        notes: Vec::new(),
+        ..Table::default()
     }
 }
 
-/// Every budget with its verdict.
+/// Every budget with its verdict, and what was measured.
 pub(super) fn budgets(budgets: &[BudgetRecord]) -> Option<Block> {
     if budgets.is_empty() {
         return None;
     }
     let row = |budget: &BudgetRecord| {
+        let text = |value: Option<f64>| match (budget.relative, budget.unit) {
+            (true, _) => signed_percent(value),
+            (false, unit) => shown(unit.unwrap_or(Unit::Count), value),
+        };
+        let interval = match (budget.low, budget.high) {
+            (Some(_), Some(_)) => format!("{} … {}", text(budget.low), text(budget.high)),
+            _ => NONE.to_owned(),
+        };
         vec![
             budget_word(budget.verdict).to_owned(),
             budget.expression.clone(),
             budget.configuration.clone(),
-            budget.why.clone(),
+            text(budget.value),
+            interval,
         ]
     };
-    // Long reasons wrap below the table rather than widen it.
-    let wide = budgets.iter().any(|budget| budget.why.chars().count() > 30);
-    let mut table = Table {
+    let unmeasured = budgets.iter().filter(|budget| budget.value.is_none());
+    let mut notes: Vec<String> = unmeasured.map(|budget| format!("{}: {}.", budget.expression, budget.why)).collect();
+    notes.dedup();
+    Some(Block::Table(Table {
         title: "budgets".to_owned(),
-        head: cells(["verdict", "budget", "configuration", "why"]),
+        head: cells(["verdict", "budget", "configuration", "measured", "interval"]),
         rows: budgets.iter().map(row).collect(),
-        words: 3,
-        notes: Vec::new(),
-    };
-    if wide {
-        table.head.pop();
-        table.words = 2;
-        table.rows.iter_mut().for_each(|row| drop(row.pop()));
-        table.notes = budgets.iter().map(|budget| format!("{}: {}", budget.expression, budget.why)).collect();
-        table.notes.dedup();
-    }
-    Some(Block::Table(table))
+        lead: 3,
+        notes,
+        ..Table::default()
+    }))
 }
 
 /// The verdict as it is said.
@@ -275,7 +284,7 @@ pub(super) fn failing(budgets: &[BudgetRecord]) -> Vec<String> {
 }
 
 /// Blocks that something disturbed, and what became of them.
-pub(super) fn disturbed(blocks: &[BlockRecord]) -> Option<Block> {
+pub(super) fn disturbed(blocks: &[BlockRecord]) -> Vec<Block> {
     let lines: Vec<(String, String)> = blocks
         .iter()
         .filter_map(|block| {
@@ -284,7 +293,10 @@ pub(super) fn disturbed(blocks: &[BlockRecord]) -> Option<Block> {
             Some((format!("block {}", block.block + 1), format!("{why}; {became}")))
         })
         .collect();
-    (!lines.is_empty()).then_some(Block::Facts(lines))
+    match lines.is_empty() {
+        true => Vec::new(),
+        false => vec![Block::Heading("disturbed".to_owned()), Block::Facts(lines)],
+    }
 }
 
 /// Trials that did not complete: they are in no estimate.
@@ -336,6 +348,7 @@ pub(super) fn every_value(document: &Document) -> Option<Block> {
             title: "every trial".to_owned(),
             head,
             rows,
+            lead: 2,
             words: 0,
             notes: left_out.then(|| "* of a block that was repeated: not counted.".to_owned()).into_iter().collect(),
         })

@@ -77,6 +77,7 @@ fn listing(
         title: title.to_owned(),
         head: head.iter().map(|&cell| cell.to_owned()).collect(),
         rows: shown.iter().map(|(owner, detail)| row(owner, detail)).collect(),
+        lead: 1,
         words: 0,
         notes: if left.is_empty() { Vec::new() } else { vec![note] },
     }
@@ -121,6 +122,7 @@ fn regions(regions: &[RegionRecord]) -> Table {
         title: "mappings by address, resident KiB".to_owned(),
         head: ["address", "perms", "RSS", "owners"].map(str::to_owned).to_vec(),
         rows: regions.iter().map(row).collect(),
+        lead: 1,
         words: 1,
         notes: Vec::new(),
     }
@@ -143,6 +145,7 @@ pub(super) fn remainders(account: &AccountRecord) -> Option<Table> {
         title: "unexplained by address, resident KiB".to_owned(),
         head: ["address", "perms", "RSS", "between"].map(str::to_owned).to_vec(),
         rows: shown.iter().map(row).collect(),
+        lead: 1,
         words: 1,
         notes: if left.is_empty() { Vec::new() } else { vec![note] },
     })

@@ -190,6 +190,7 @@ fn times(phase: &PhaseRecord) -> Option<Table> {
         title: format!("times in ms, of {} correct answers", grouped(phase.ok)),
         head: cells(["", "p50", "p75", "p90", "p99", "p99.9", "p99.99", "max", "mean"]),
         rows,
+        lead: 1,
         words: 0,
         notes: vec![note.to_owned()],
     })
