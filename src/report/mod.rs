@@ -1,13 +1,18 @@
 //! What to say of recorded trials and how: `summary` makes the sentences and tables as values, the others print them.
 //! The only module that writes to stdout or holds markup.
 
+mod chart;
 pub mod export;
+mod html;
 mod json;
+mod markup;
 mod progress;
 mod quantity;
 mod summary;
 mod terminal;
 
+pub use chart::{Plot, plots, png};
+pub use html::html;
 pub use json::{account_document, document, load_document};
 pub use progress::Progress;
 pub use summary::{Bar, Bars, Block, Depth, Detail, Summary, Table, summarize, summarize_account, summarize_load};

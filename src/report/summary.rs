@@ -8,16 +8,18 @@ mod drivers;
 mod journey;
 mod loads;
 mod numbers;
-mod owners;
+pub(super) mod owners;
 
 pub use account::summarize_account;
 pub use details::Detail;
+pub(super) use journey::growth_notes;
 pub use loads::summarize_load;
+pub(super) use numbers::{by_category, load, weights};
 
 use crate::doubt::Doubt;
 use crate::record::{Conditions, Document, DoubtRecord, Jvm, Machine, Mark, Outcome, Trial};
 use crate::units::Bytes;
-use numbers::{by_category, load, side_by_side, weights};
+use numbers::side_by_side;
 
 /// Everything to say, in order.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -182,7 +184,7 @@ fn cpus_text(cpus: Option<&[u32]>) -> String {
     }
 }
 
-fn shared_facts(conditions: &Conditions) -> Vec<(String, String)> {
+pub(super) fn shared_facts(conditions: &Conditions) -> Vec<(String, String)> {
     let machine = &conditions.machine;
     let text = format!("{}, memory cgroup {}", machine_text(machine), machine.cgroup);
     let mut facts = vec![("machine".to_owned(), text)];
@@ -229,7 +231,7 @@ fn doubts(doubts: &[DoubtRecord]) -> Vec<Block> {
     vec![Block::Heading("doubts".to_owned()), Block::Doubts(list)]
 }
 
-fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
+pub(super) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
     if let Some(jvm) = &trial.jvm {

@@ -33,6 +33,15 @@ pub(super) fn journey(trial: &Trial) -> Vec<Block> {
     vec![Block::Table(table), Block::Bars(journey.bars())]
 }
 
+/// What grew from mark to mark, and how predictions came true, in sentences.
+pub(in crate::report) fn growth_notes(trial: &Trial) -> Vec<String> {
+    let journey = Journey::of(trial);
+    if journey.0.is_empty() {
+        return Vec::new();
+    }
+    journey.what_grew().into_iter().chain(predictions(trial)).collect()
+}
+
 /// Whether the journey says what the load added, so that nobody else need.
 pub(super) fn tells_growth(trial: &Trial) -> bool {
     Journey::of(trial).what_grew().is_some()

@@ -17,7 +17,7 @@ pub(super) fn cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
 }
 
 /// A row for each mark; columns that no mark fills are left out.
-pub(super) fn weights(trial: &Trial) -> Table {
+pub(in crate::report) fn weights(trial: &Trial) -> Table {
     let any = |has: fn(&Mark) -> bool| trial.marks.iter().any(has);
     let (nmt, charge) = (any(|mark| mark.nmt.is_some()), any(|mark| mark.charge_bytes.is_some()));
     let mut head = cells(["mark", "at s", "RSS", "PSS", "heap used", "committed", "threads"]);
@@ -83,7 +83,7 @@ fn own_weight(observer: &Observer) -> Option<String> {
 }
 
 /// A row for each phase.
-pub(super) fn load(trial: &Trial) -> Table {
+pub(in crate::report) fn load(trial: &Trial) -> Table {
     let head = cells(["phase", "requests", "failed", "req/s", "p50", "p90", "p99", "p99.9", "max", "GC", "GC ms"]);
     let row = |phase: &PhaseRecord| {
         let mut row = vec![phase.name.clone()];
@@ -144,7 +144,7 @@ fn costs(trial: &Trial) -> Option<String> {
 }
 
 /// NMT by category: committed at each mark from `start` on, and its growth to the mark `loaded`.
-pub(super) fn by_category(trial: &Trial) -> Option<Table> {
+pub(in crate::report) fn by_category(trial: &Trial) -> Option<Table> {
     let marks: Vec<(&str, &NmtRecord)> =
         trial.marks.iter().filter_map(|mark| Some((mark.name.as_str(), mark.nmt.as_ref()?))).collect();
     let shown = marks.iter().find(|(name, _)| *name == "loaded").or(marks.last())?;

@@ -74,7 +74,7 @@ fn find(name: &str) -> Option<&'static Words> {
 }
 
 /// What the screen calls an owner; one that is not known keeps its name.
-pub(super) fn screen_name(name: &str) -> &str {
+pub(in crate::report) fn screen_name(name: &str) -> &str {
     find(name).map_or(name, |owner| owner.screen)
 }
 
@@ -89,7 +89,7 @@ pub(super) fn group(name: &str) -> Group {
 }
 
 /// Where an owner stands in the account; unknown ones before the unexplained.
-pub(super) fn place(name: &str) -> usize {
+pub(in crate::report) fn place(name: &str) -> usize {
     OWNERS.iter().position(|owner| owner.name == name).map_or(2 * OWNERS.len() - 3, |at| 2 * at)
 }
 

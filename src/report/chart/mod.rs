@@ -1,0 +1,55 @@
+//! Pictures of trials and comparisons: charts as values (`model`), drawn as SVG (`svg`), and as PNG (`png`).
+//! Each chart has a table that says the same.
+
+mod model;
+mod of_comparison;
+mod of_trial;
+mod palette;
+mod png;
+mod scale;
+mod spectra;
+mod svg;
+mod thin;
+mod values;
+
+pub(super) use model::{Figure, Sign};
+pub(super) use of_comparison::{candidates, dots, forest_table, forests, judged, paretos, verdict_class, verdict_word};
+pub(super) use of_trial::figures as of_trial;
+pub(super) use spectra::figures as spectra;
+pub(super) use svg::{definitions, draw_sign, fluid};
+pub(super) use values::{change_text, configurations, difference_text, least_text, metric_words, value_text};
+
+pub use png::png;
+
+use crate::record::{Document, Evidence};
+
+/// Names of colours with their values, light and dark.
+pub(super) const COLOURS: &str = include_str!("colours.css");
+/// What wears which colour.
+pub(super) const RULES: &str = include_str!("chart.css");
+
+/// A chart that stands alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plot {
+    /// Stem for a file's name, of `a-z`, `0-9` and `-`; no two plots of a document share it.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// The picture: a whole SVG document that refers to nothing outside.
+    pub svg: String,
+}
+
+/// Every chart of the report as a picture of its own, in the order of the report.
+pub fn plots(document: &Document, evidence: &[Evidence]) -> Vec<Plot> {
+    let style = palette::literal(COLOURS, RULES);
+    let mut figures = [forests(document), dots(document), paretos(document), spectra(document, evidence)].concat();
+    for trial in &document.trials {
+        figures.extend(of_trial(trial, evidence.iter().find(|evidence| evidence.trial == trial.index)));
+    }
+    let plot = |figure: Figure| Plot {
+        svg: svg::fixed(&figure.chart, &style),
+        name: figure.chart.name,
+        title: figure.chart.title,
+    };
+    figures.into_iter().map(plot).collect()
+}

@@ -1,0 +1,87 @@
+//! The same colour for the same thing everywhere, and beside each colour a dash, a shape or hatching.
+
+/// Styles of configurations before they repeat.
+pub(crate) const SERIES: usize = 8;
+
+/// How an owner is drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnerStyle {
+    /// Class of style.
+    pub(crate) class: String,
+    /// Whether it is hatched: memory that holds nothing, or that nobody owns.
+    pub(crate) hatched: bool,
+}
+
+/// How an owner is drawn; families share a hue. One that is not known is grey.
+pub(crate) fn owner_style(name: &str) -> OwnerStyle {
+    let (class, hatched) = match name {
+        "java_heap" | "java_heap.used" | "java_heap.live" => ("o-heap", false),
+        "java_heap.garbage" => ("o-heap2", true),
+        "java_heap.free" => ("o-heap3", true),
+        "cds" => ("o-file", false),
+        "metaspace" => ("o-class", false),
+        "class_space" => ("o-class2", false),
+        "code_cache" => ("o-class3", false),
+        "thread_stacks" => ("o-rest", false),
+        "gc" => ("o-rest2", false),
+        "libjvm" => ("o-file2", false),
+        "libraries" => ("o-file3", false),
+        "mapped_files" => ("o-file4", false),
+        "malloc.live" => ("o-malloc", false),
+        "malloc.non_hotspot" | "malloc.unsplit" => ("o-malloc2", false),
+        "malloc.mmapped" => ("o-malloc3", false),
+        "malloc.retained" => ("o-malloc4", true),
+        "unexplained" => ("o-none", true),
+        _ => ("o-other", false),
+    };
+    OwnerStyle { class: class.to_owned(), hatched }
+}
+
+/// The class of a configuration, by its place.
+pub(crate) fn series_class(place: usize) -> String {
+    format!("s{}", place % SERIES)
+}
+
+/// The rules of charts with the colours of the light theme in the place of their names: for a file that stands alone, and
+/// for drawers that know no variables.
+pub(crate) fn literal(colours: &str, rules: &str) -> String {
+    // The first block is the light theme: `--name: value;` on each line.
+    let light = colours.split('}').next().unwrap_or_default();
+    let declared = |line: &str| -> Option<(String, String)> {
+        let (name, value) = line.trim().strip_prefix("--")?.split_once(':')?;
+        Some((format!("var(--{name})"), value.trim().trim_end_matches(';').to_owned()))
+    };
+    let mut text = rules.to_owned();
+    for (name, value) in light.lines().filter_map(declared) {
+        text = text.replace(&name, &value);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_colour_has_a_value() {
+        let literal = literal(super::super::COLOURS, super::super::RULES);
+        assert!(!literal.contains("var("), "{literal}");
+        let names = |block: &str| -> Vec<String> {
+            let lines = block.lines().filter_map(|line| line.trim().split_once(':'));
+            lines.map(|(name, _)| name.to_owned()).filter(|name| name.starts_with("--")).collect()
+        };
+        let (light, dark) = super::super::COLOURS.split_once("@media").unwrap();
+        assert_eq!(names(light), names(dark), "both themes name the same colours in the same order");
+    }
+
+    #[test]
+    fn every_class_of_an_owner_has_a_rule() {
+        for name in ["java_heap.live", "java_heap.garbage", "java_heap.free", "cds", "malloc.retained", "new"] {
+            let class = owner_style(name).class;
+            assert!(super::super::RULES.contains(&format!(".{class} ")), "{class}");
+        }
+        for place in 0..SERIES {
+            assert!(super::super::RULES.contains(&format!(".{} ", series_class(place))));
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The report as one file that is complete in itself: a readable template, a style sheet, a small script, charts drawn
+//! beforehand. A policy inside forbids it to load or to run anything else, whatever foreign text it shows.
+//!
+//! The template is filled by names, without a crate for templates: nearly all of the page is tables and charts made in
+//! loops, and `Markup`, which the charts need anyway, escapes by type.
+
+mod sections;
+mod tables;
+mod verdicts;
+
+use super::chart::{COLOURS, RULES, configurations, definitions};
+use super::markup::{Markup, shortened};
+use crate::record::{Document, Evidence};
+use base64::Engine;
+
+/// The page with a `{{name}}` where something goes in.
+const TEMPLATE: &str = include_str!("report.html");
+const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
+/// Names at the head of the page.
+const NAME_CHARS: usize = 120;
+/// Configurations named at the head of the page.
+const NAMES_MAX: usize = 6;
+
+/// The report of these trials as an HTML document that refers to nothing outside itself. `evidence` belongs to trials by
+/// their index; `missing` says what an archive lacks.
+pub fn html(document: &Document, evidence: &[Evidence], missing: &[String]) -> String {
+    let sections = sections::Sections { document, evidence, missing };
+    fill(&|name| match name {
+        "policy" => Some(text(&policy())),
+        "title" => Some(text(&format!("{} - loadline", shortened(&document.conditions.scenario, NAME_CHARS)))),
+        "style" => Some(style()),
+        "definitions" => Some(definitions()),
+        "heading" => Some(heading(document)),
+        "verdict" => Some(sections.verdict()),
+        "conditions" => Some(sections.conditions()),
+        "comparison" => Some(sections.comparison()),
+        "pareto" => Some(sections.pareto()),
+        "budgets" => Some(sections.budgets()),
+        "doubts" => Some(sections.doubts()),
+        "spectra" => Some(sections.spectra()),
+        "trials" => Some(sections.trials()),
+        "details" => Some(sections.details()),
+        "version" => Some(text(&document.conditions.loadline)),
+        "script" => Some(Markup::fixed(SCRIPT)),
+        _ => None,
+    })
+}
+
+/// The template with its names replaced; one that nothing is known of leaves nothing.
+fn fill(slot: &dyn Fn(&str) -> Option<Markup>) -> String {
+    let mut out = String::new();
+    for (index, part) in TEMPLATE.split("{{").enumerate() {
+        match part.split_once("}}").filter(|_| index > 0) {
+            Some((name, rest)) => {
+                out.push_str(slot(name).unwrap_or_default().as_str());
+                out.push_str(rest);
+            }
+            None => out.push_str(part),
+        }
+    }
+    out
+}
+
+fn text(text: &str) -> Markup {
+    let mut out = Markup::new();
+    out.text(text);
+    out
+}
+
+fn style() -> Markup {
+    let mut out = Markup::fixed(COLOURS);
+    out.append(&Markup::fixed(RULES)).append(&Markup::fixed(STYLE));
+    out
+}
+
+/// Our own style and our own script, known by their hashes, and nothing else from anywhere.
+fn policy() -> String {
+    let hash = |content: &str| {
+        let digest = ring::digest::digest(&ring::digest::SHA256, content.as_bytes());
+        base64::engine::general_purpose::STANDARD.encode(digest)
+    };
+    format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; base-uri 'none'; \
+         form-action 'none'",
+        hash(style().as_str()),
+        hash(SCRIPT)
+    )
+}
+
+fn heading(document: &Document) -> Markup {
+    let mut out = Markup::new();
+    let conditions = &document.conditions;
+    let names = configurations(document);
+    let mut shown: Vec<String> = names.iter().take(NAMES_MAX).map(|name| shortened(name, 40)).collect();
+    if names.len() > NAMES_MAX {
+        shown.push(format!("{} more", names.len() - NAMES_MAX));
+    }
+    let trials = match document.trials.len() {
+        1 => "1 trial".to_owned(),
+        count => format!("{count} trials"),
+    };
+    let day = conditions.started.split('T').next().unwrap_or_default();
+    out.words("p", &[("class", &"kicker")], format!("Weighed by loadline {}, {day}", conditions.loadline));
+    out.words("h1", &[], shortened(&conditions.scenario, NAME_CHARS));
+    let what = format!("{trials} of {}", shown.join(", "));
+    out.words("p", &[("class", &"soft")], what).line();
+    let links = [
+        ("#conditions", "Conditions", true),
+        ("#comparison", "Comparison", !document.comparisons.is_empty()),
+        ("#pareto", "Weight against speed", !document.pareto.is_empty()),
+        ("#budgets", "Budgets", !document.budgets.is_empty()),
+        ("#doubts", "Doubts", sections::has_doubts(document)),
+        ("#trials", "Trials", true),
+        ("#details", "All metrics", document.comparisons.len() > 1),
+    ];
+    out.element("nav", &[("aria-label", &"Sections")], |out| {
+        for (href, words, _) in links.iter().filter(|(.., there)| *there) {
+            out.words("a", &[("href", href)], words).text(" ");
+        }
+    });
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_of_the_template_is_filled_once() {
+        let names: Vec<&str> = TEMPLATE.split("{{").skip(1).filter_map(|part| part.split("}}").next()).collect();
+        let known = [
+            "policy",
+            "title",
+            "style",
+            "definitions",
+            "heading",
+            "verdict",
+            "conditions",
+            "comparison",
+            "pareto",
+            "budgets",
+            "doubts",
+            "spectra",
+            "trials",
+            "details",
+            "version",
+            "script",
+        ];
+        assert_eq!(names, known);
+    }
+
+    #[test]
+    fn the_files_of_the_page_cannot_end_their_element() {
+        for content in [COLOURS, RULES, STYLE, SCRIPT] {
+            assert!(!content.contains("</") && !content.contains("<!--") && !content.contains("@import"));
+            assert!(!content.contains("http") || content == SCRIPT, "only the namespace of SVG");
+        }
+        assert_eq!(SCRIPT.matches("http").count(), 1);
+        assert!(!SCRIPT.contains("innerHTML") && !SCRIPT.contains("eval"));
+        assert!(SCRIPT.lines().count() < 300);
+    }
+}

@@ -1,0 +1,343 @@
+//! The sections of the page, in its order.
+
+use super::tables::{facts, figure, folded, lines, table};
+use super::verdicts;
+use crate::record::{BudgetRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
+use crate::report::chart;
+use crate::report::markup::{Markup, shortened};
+use crate::report::summary::{Table, by_category, growth_notes, load, shared_facts, trial_facts, weights};
+
+/// Names in headings.
+const NAME_CHARS: usize = 80;
+/// Doubts told; hundreds of them would say the same.
+const DOUBTS_MAX: usize = 200;
+/// A doubt's words.
+const DOUBT_CHARS: usize = 2000;
+/// Last lines of a subject that are shown.
+const LINES_MAX: usize = 40;
+
+/// What the sections are made of.
+pub(super) struct Sections<'a> {
+    pub(super) document: &'a Document,
+    pub(super) evidence: &'a [Evidence],
+    pub(super) missing: &'a [String],
+}
+
+/// Whether anything is doubtful.
+pub(super) fn has_doubts(document: &Document) -> bool {
+    !document.doubts.is_empty() || document.trials.iter().any(|trial| !trial.doubts.is_empty())
+}
+
+impl Sections<'_> {
+    pub(super) fn verdict(&self) -> Markup {
+        let mut out = Markup::new();
+        verdicts::write(&mut out, self.document);
+        out
+    }
+
+    pub(super) fn conditions(&self) -> Markup {
+        let mut out = Markup::new();
+        let (repeat, others): (Vec<_>, Vec<_>) =
+            shared_facts(&self.document.conditions).into_iter().partition(|(label, _)| label == "repeat");
+        facts(&mut out, &others);
+        out.words("p", &[("class", &"soft")], "This repeats it:");
+        lines(&mut out, repeat.iter().map(|(_, command)| command));
+        self.configurations(&mut out);
+        for what in self.missing {
+            out.words("p", &[], format!("Missing: {}", shortened(what, DOUBT_CHARS)));
+        }
+        out
+    }
+
+    /// What each configuration is, by the first trial of it; a row where there are several.
+    fn configurations(&self, out: &mut Markup) {
+        const COLUMNS: [&str; 4] = ["jvm", "options", "malloc", "limit"];
+        let first = |name: &&str| self.document.trials.iter().find(|trial| trial.configuration == **name);
+        let names = chart::configurations(self.document);
+        let row = |trial: &Trial| {
+            let known = trial_facts(trial);
+            let told = |column: &str| {
+                let found = known.iter().find(|(label, _)| label == column);
+                found.map_or("-".to_owned(), |(_, text)| text.clone())
+            };
+            std::iter::once(trial.configuration.clone()).chain(COLUMNS.map(told)).collect()
+        };
+        let rows: Vec<Vec<String>> = names.iter().filter_map(first).map(row).collect();
+        if rows.is_empty() {
+            return;
+        }
+        let head = std::iter::once("configuration").chain(COLUMNS).map(str::to_owned).collect();
+        out.words("h3", &[], "Configurations");
+        table(out, &Table { title: "Configurations".to_owned(), head, rows, words: COLUMNS.len(), ..Table::default() });
+    }
+
+    pub(super) fn comparison(&self) -> Markup {
+        let mut out = Markup::new();
+        let dots = chart::dots(self.document);
+        if self.document.comparisons.is_empty() && dots.is_empty() {
+            return out;
+        }
+        out.element("section", &[("id", &"comparison")], |out| {
+            out.words("h2", &[], "Comparison");
+            for (candidate, forest) in chart::candidates(self.document).into_iter().zip(chart::forests(self.document)) {
+                let rows = chart::judged(self.document, candidate);
+                verdict_table(out, &rows);
+                figure(out, &forest);
+            }
+            if !dots.is_empty() {
+                out.words("h3", &[], "Every trial");
+                out.element("div", &[("class", &"pair")], |out| dots.iter().for_each(|one| figure(out, one)));
+            }
+            self.blocks(out);
+        });
+        out
+    }
+
+    fn blocks(&self, out: &mut Markup) {
+        let blocks = &self.document.blocks;
+        if blocks.len() < 2 {
+            return;
+        }
+        let disturbed = blocks.iter().filter(|block| block.disturbed.is_some()).count();
+        let row = |block: &crate::record::BlockRecord| {
+            vec![
+                (block.block + 1).to_string(),
+                block.order.iter().map(|name| shortened(name, NAME_CHARS)).collect::<Vec<_>>().join(", "),
+                block.disturbed.clone().unwrap_or("-".to_owned()),
+                block.repeats.map_or("-".to_owned(), |repeated| (repeated + 1).to_string()),
+                if block.used { "yes" } else { "no" }.to_owned(),
+            ]
+        };
+        let head = ["block", "order", "disturbed by", "repeats block", "counts"].map(str::to_owned).to_vec();
+        let title = format!("{} blocks, {disturbed} of them disturbed", blocks.len());
+        folded(out, &Table { title, head, rows: blocks.iter().map(row).collect(), words: 4, ..Table::default() });
+    }
+
+    pub(super) fn pareto(&self) -> Markup {
+        let mut out = Markup::new();
+        let figures = chart::paretos(self.document);
+        if !figures.is_empty() {
+            out.element("section", &[("id", &"pareto")], |out| {
+                out.words("h2", &[], "Weight against speed");
+                out.element("div", &[("class", &"pair")], |out| figures.iter().for_each(|one| figure(out, one)));
+            });
+        }
+        out
+    }
+
+    pub(super) fn budgets(&self) -> Markup {
+        let mut out = Markup::new();
+        if self.document.budgets.is_empty() {
+            return out;
+        }
+        let mut budgets: Vec<&BudgetRecord> = self.document.budgets.iter().collect();
+        budgets.sort_by_key(|budget| verdicts::budget_order(budget.verdict));
+        let row = |budget: &&BudgetRecord| {
+            let (_, sign, word) = verdicts::budget_words(budget.verdict);
+            vec![
+                format!("{sign} {word}"),
+                budget.expression.clone(),
+                budget.configuration.clone(),
+                verdicts::budget_value(budget),
+                budget.bound.map_or("-".to_owned(), |bound| verdicts::budget_number(budget, bound)),
+                budget.trials.to_string(),
+                budget.why.clone(),
+            ]
+        };
+        let head = ["verdict", "budget", "configuration", "measured (interval)", "bound", "rests on", "why"];
+        let head = head.map(str::to_owned).to_vec();
+        out.element("section", &[("id", &"budgets")], |out| {
+            out.words("h2", &[], "Budgets");
+            let rows = budgets.iter().map(row).collect();
+            table(out, &Table { title: "Budgets".to_owned(), head, rows, words: 1, ..Table::default() });
+        });
+        out
+    }
+
+    pub(super) fn doubts(&self) -> Markup {
+        let mut out = Markup::new();
+        if !has_doubts(self.document) {
+            return out;
+        }
+        // The same doubt of several trials is said once.
+        let mut told: Vec<(&DoubtRecord, Vec<u32>)> =
+            self.document.doubts.iter().map(|doubt| (doubt, Vec::new())).collect();
+        for trial in &self.document.trials {
+            for doubt in &trial.doubts {
+                let same = |(other, trials): &(&DoubtRecord, Vec<u32>)| !trials.is_empty() && other.text == doubt.text;
+                match told.iter().position(same) {
+                    Some(at) => told[at].1.push(trial.index + 1),
+                    None if told.len() < DOUBTS_MAX => told.push((doubt, vec![trial.index + 1])),
+                    None => {}
+                }
+            }
+        }
+        out.element("section", &[("id", &"doubts")], |out| {
+            out.words("h2", &[], "Doubts");
+            out.element("ul", &[("class", &"doubts")], |out| {
+                for (doubt, trials) in &told {
+                    let of = match trials.as_slice() {
+                        [] => String::new(),
+                        [one] => format!("Trial {one}: "),
+                        [first @ .., last] => {
+                            let first = first.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+                            format!("Trials {first} and {last}: ")
+                        }
+                    };
+                    out.element("li", &[], |out| {
+                        out.text(of).text(shortened(&doubt.text, DOUBT_CHARS));
+                        out.words("div", &[("class", &"next soft")], shortened(&doubt.next, DOUBT_CHARS));
+                    });
+                }
+            });
+        });
+        out
+    }
+
+    pub(super) fn spectra(&self) -> Markup {
+        let mut out = Markup::new();
+        let figures = chart::spectra(self.document, self.evidence);
+        if !figures.is_empty() {
+            out.element("section", &[("id", &"spectra")], |out| {
+                out.words("h2", &[], "Times by percentile");
+                figures.iter().for_each(|one| figure(out, one));
+            });
+        }
+        out
+    }
+
+    pub(super) fn trials(&self) -> Markup {
+        let mut out = Markup::new();
+        for (at, trial) in self.document.trials.iter().enumerate() {
+            let evidence = self.evidence.iter().find(|evidence| evidence.trial == trial.index);
+            trial_section(&mut out, trial, evidence, at == 0);
+        }
+        if self.document.trials.is_empty() {
+            out.words("p", &[], "There is none.");
+        }
+        out
+    }
+
+    pub(super) fn details(&self) -> Markup {
+        let mut out = Markup::new();
+        if self.document.comparisons.len() < 2 {
+            return out;
+        }
+        out.element("section", &[("id", &"details")], |out| {
+            out.words("h2", &[], "All metrics");
+            for candidate in chart::candidates(self.document) {
+                let of = self.document.comparisons.iter().filter(|comparison| comparison.candidate == candidate);
+                let rows: Vec<_> = of.collect();
+                let title = format!("{} metrics of {}", rows.len(), shortened(candidate, NAME_CHARS));
+                folded(out, &chart::forest_table(&rows, &title));
+            }
+        });
+        out
+    }
+}
+
+/// Comparisons as a table that begins with the verdict, in a word, a shape and a colour.
+fn verdict_table(out: &mut Markup, rows: &[&crate::record::ComparisonRecord]) {
+    let baseline = rows.first().map_or(String::new(), |first| shortened(&first.baseline, NAME_CHARS));
+    let candidate = rows.first().map_or(String::new(), |first| shortened(&first.candidate, NAME_CHARS));
+    let attributes: [(&'static str, &dyn std::fmt::Display); 4] =
+        [("class", &"scroll"), ("role", &"region"), ("tabindex", &"0"), ("aria-label", &"Verdicts")];
+    out.words("h3", &[], format!("{candidate} against {baseline}"));
+    out.element("div", &attributes, |out| {
+        out.element("table", &[], |out| {
+            out.element("thead", &[], |out| {
+                out.element("tr", &[], |out| {
+                    out.words("th", &[("scope", &"col")], "verdict").words("th", &[("scope", &"col")], "metric");
+                    for head in [&baseline, &candidate, "difference (interval)", "change", "blocks"] {
+                        out.words("th", &[("scope", &"col"), ("class", &"n")], head);
+                    }
+                });
+            });
+            out.element("tbody", &[], |out| {
+                for row in rows {
+                    out.element("tr", &[], |out| {
+                        out.element("td", &[], |out| {
+                            let (class, word) = (chart::verdict_class(row.verdict), chart::verdict_word(row.verdict));
+                            verdicts::badge(out, class, verdicts::sign(row.verdict), word);
+                        });
+                        out.words("th", &[("scope", &"row")], shortened(&chart::metric_words(&row.metric), NAME_CHARS));
+                        let value = |value: f64| chart::value_text(row.unit, value);
+                        let cells = [
+                            value(row.baseline_median),
+                            value(row.candidate_median),
+                            chart::difference_text(row),
+                            row.ratio.map_or("-".to_owned(), chart::change_text),
+                            row.blocks.to_string(),
+                        ];
+                        for cell in cells {
+                            out.words("td", &[("class", &"n")], cell);
+                        }
+                    });
+                }
+            });
+        });
+    });
+}
+
+fn trial_section(out: &mut Markup, trial: &Trial, evidence: Option<&Evidence>, open: bool) {
+    let mut attributes: Vec<(&'static str, &dyn std::fmt::Display)> = vec![("class", &"trial")];
+    let id = format!("trial-{}", trial.index + 1);
+    attributes.push(("id", &id));
+    if open {
+        attributes.push(("open", &""));
+    }
+    out.line().element("details", &attributes, |out| {
+        out.element("summary", &[], |out| {
+            let name = format!("Trial {}: {}", trial.index + 1, shortened(&trial.configuration, NAME_CHARS));
+            out.words("b", &[], name);
+            if trial.outcome != Outcome::Completed {
+                verdicts::badge(out, "fail", "\u{2715}", verdicts::outcome_word(trial.outcome));
+                out.text(" ");
+            }
+            let weight = verdicts::weight(trial).unwrap_or("no mark was reached".to_owned());
+            out.words("span", &[("class", &"soft")], format!("block {}. {weight}", trial.block + 1));
+        });
+        for one in chart::of_trial(trial, evidence) {
+            figure(out, &one);
+        }
+        for note in growth_notes(trial) {
+            out.words("p", &[("class", &"notes")], note);
+        }
+        for what in evidence.iter().flat_map(|evidence| &evidence.missing) {
+            out.words("p", &[], format!("Missing: {}", shortened(what, DOUBT_CHARS)));
+        }
+        trial_tables(out, trial);
+    });
+}
+
+fn trial_tables(out: &mut Markup, trial: &Trial) {
+    let titled = |out: &mut Markup, title: &str, one: &Table| {
+        out.words("h3", &[], title);
+        table(out, one);
+    };
+    if !trial.marks.is_empty() {
+        titled(out, "Marks, MiB", &weights(trial));
+    }
+    if !trial.phases.is_empty() {
+        titled(out, "Phases, times in ms", &load(trial));
+    }
+    if let Some(native) = by_category(trial) {
+        folded(out, &Table { title: "Native memory by category, committed KiB".to_owned(), ..native });
+    }
+    out.words("h3", &[], "Conditions of this trial");
+    facts(out, &trial_facts(trial));
+    let flags = trial.jvm.as_ref().and_then(|jvm| jvm.flags.as_ref()).filter(|flags| !flags.is_empty());
+    if let Some(flags) = flags {
+        out.element("details", &[], |out| {
+            out.words("summary", &[], format!("All {} flags in force that differ from their defaults", flags.len()));
+            lines(out, flags.iter().take(1000));
+        });
+    }
+    let last = trial.end.as_ref().map(|end| end.last_lines.as_slice()).unwrap_or_default();
+    if !last.is_empty() {
+        out.element("details", &[], |out| {
+            out.words("summary", &[], "Its last lines");
+            lines(out, last.iter().skip(last.len().saturating_sub(LINES_MAX)));
+        });
+    }
+}

@@ -1,0 +1,156 @@
+//! Pieces of the page that hold words and numbers: tables, facts, figures with their legend.
+
+use crate::report::chart::{Figure, Sign, draw_sign, fluid};
+use crate::report::markup::{Attribute, Markup, shortened};
+use crate::report::summary::Table;
+
+/// A cell of a table; whole commands and flags stand among the facts.
+const CELL_CHARS: usize = 300;
+/// A fact: a command line with all its flags, but not a megabyte.
+const FACT_CHARS: usize = 12_000;
+/// Rows of a table; the JSON document has all.
+const ROWS_MAX: usize = 2000;
+/// Cells longer than this get a column that is wide enough to read.
+const LONG_CHARS: usize = 40;
+
+/// A table in a box of its own, in which it scrolls where the page is narrow.
+pub(super) fn table(out: &mut Markup, table: &Table) {
+    let numbers: Vec<bool> = (0..table.head.len()).map(|column| is_number_column(table, column)).collect();
+    let box_of: [Attribute<'_>; 4] =
+        [("class", &"scroll"), ("role", &"region"), ("tabindex", &"0"), ("aria-label", &table.title)];
+    out.element("div", &box_of, |out| {
+        out.element("table", &[], |out| {
+            out.element("thead", &[], |out| {
+                out.element("tr", &[], |out| {
+                    for (head, number) in table.head.iter().zip(&numbers) {
+                        let class = if *number { "n" } else { "" };
+                        out.words("th", &[("scope", &"col"), ("class", &class)], shortened(head, CELL_CHARS));
+                    }
+                });
+            });
+            out.line().element("tbody", &[], |out| {
+                for row in table.rows.iter().take(ROWS_MAX) {
+                    out.element("tr", &[], |out| cells(out, row, &numbers)).line();
+                }
+            });
+        });
+    });
+    let left_out = table.rows.len().saturating_sub(ROWS_MAX);
+    let more = (left_out > 0).then(|| format!("{left_out} more rows stand in the JSON document."));
+    for note in table.notes.iter().chain(&more) {
+        out.words("p", &[("class", &"notes")], shortened(note, FACT_CHARS));
+    }
+}
+
+fn cells(out: &mut Markup, row: &[String], numbers: &[bool]) {
+    for (column, cell) in row.iter().enumerate() {
+        let shown = shortened(cell, CELL_CHARS);
+        let number = numbers.get(column) == Some(&true);
+        match (column, number) {
+            (0, _) => {
+                out.element("th", &[("scope", &"row")], |out| {
+                    out.words("div", &[], shown);
+                });
+            }
+            (_, true) => {
+                out.words("td", &[("class", &"n")], shown);
+            }
+            _ => {
+                let class = if shown.chars().count() > LONG_CHARS { "long" } else { "" };
+                out.element("td", &[], |out| {
+                    out.words("div", &[("class", &class)], shown);
+                });
+            }
+        }
+    }
+}
+
+/// Whether all cells of a column begin as a number does, and are short; a dash is a number that is missing.
+fn is_number_column(table: &Table, column: usize) -> bool {
+    let is_number = |cell: &String| {
+        let digits = cell.trim_start_matches(['+', '\u{2212}', '-', '.', '<', '~']);
+        cell == "-" || cell.is_empty() || (digits.starts_with(|c: char| c.is_ascii_digit()) && cell.len() < 48)
+    };
+    let mut cells = table.rows.iter().filter_map(|row| row.get(column)).peekable();
+    column > 0 && cells.peek().is_some() && cells.all(is_number)
+}
+
+/// A table to be unfolded, which says so by its title.
+pub(super) fn folded(out: &mut Markup, table_of: &Table) {
+    out.element("details", &[], |out| {
+        out.words("summary", &[], &table_of.title);
+        table(out, table_of);
+    });
+}
+
+/// Labels with their text.
+pub(super) fn facts(out: &mut Markup, facts: &[(String, String)]) {
+    out.element("dl", &[], |out| {
+        for (label, text) in facts {
+            out.words("dt", &[], shortened(label, CELL_CHARS));
+            out.words("dd", &[], shortened(text, FACT_CHARS)).line();
+        }
+    });
+}
+
+/// Text of a terminal or a file, line by line.
+pub(super) fn lines<'a>(out: &mut Markup, lines: impl Iterator<Item = &'a String>) {
+    out.element("pre", &[], |out| {
+        for line in lines {
+            out.text(shortened(&line.replace('\n', "\u{2424}"), FACT_CHARS / 6)).line();
+        }
+    });
+}
+
+/// A chart with its legend, the place where the script writes what it reads off, and its numbers.
+pub(super) fn figure(out: &mut Markup, figure: &Figure) {
+    out.element("figure", &[], |out| {
+        out.words("figcaption", &[], shortened(&figure.chart.title, CELL_CHARS));
+        if !figure.chart.legend.is_empty() {
+            out.element("ul", &[("class", &"legend")], |out| {
+                for (sign, words) in &figure.chart.legend {
+                    out.element("li", &[], |out| key(out, sign, words));
+                }
+            });
+        }
+        out.line().append(&fluid(&figure.chart)).line();
+        if !figure.chart.group.is_empty() {
+            out.words("p", &[("class", &"readout"), ("aria-live", &"polite")], "");
+        }
+        folded(out, &figure.table);
+    });
+    out.line();
+}
+
+fn key(out: &mut Markup, sign: &Sign, words: &str) {
+    let place: [Attribute<'_>; 4] =
+        [("class", &"chart-key"), ("width", &"18"), ("height", &"12"), ("aria-hidden", &"true")];
+    out.element("svg", &place, |out| draw_sign(out, sign, 0, 6));
+    out.text(shortened(words, 80));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_at_the_right_and_words_at_the_left() {
+        let rows = [["rss", "61.2", "−12.3 MiB (−14.9 … −9.8)", "better"], ["p99", "-", "+0.1 ms", "1 of g1"]];
+        let rows = rows.map(|row| row.map(str::to_owned).to_vec()).to_vec();
+        let head = ["metric", "a", "b", "c"].map(str::to_owned).to_vec();
+        let table = Table { head, rows, ..Table::default() };
+        let columns: Vec<bool> = (0..4).map(|column| is_number_column(&table, column)).collect();
+        assert_eq!(columns, [false, true, true, false]);
+    }
+
+    #[test]
+    fn a_table_of_hostile_text_is_text() {
+        let head = vec!["<script>".to_owned()];
+        let rows = vec![vec!["</td><img src=x onerror=alert(1)>".to_owned()], vec!["x".repeat(10_000)]];
+        let mut out = Markup::new();
+        super::table(&mut out, &Table { head, rows, ..Table::default() });
+        assert!(out.as_str().contains("&lt;/td&gt;&lt;img src=x onerror=alert(1)&gt;"));
+        assert!(!out.as_str().contains("<script") && !out.as_str().contains("<img"));
+        assert!(out.as_str().len() < 2000);
+    }
+}

@@ -1,0 +1,215 @@
+//! What a reader wants to know first, in sentences: what failed, what is better, what cannot be told.
+
+use crate::record::{BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, Outcome, Trial, Unit};
+use crate::report::chart::{
+    candidates, difference_text, judged, least_text, metric_words, value_text, verdict_class, verdict_word,
+};
+use crate::report::markup::{Attribute, Markup, shortened};
+use crate::units::{grouped, milliseconds};
+
+/// Names in a sentence.
+const NAME_CHARS: usize = 60;
+/// Reasons in a sentence.
+const WHY_CHARS: usize = 400;
+/// Sentences at the head of the page; the sections below have all.
+const SENTENCES_MAX: usize = 24;
+
+/// A sentence with its verdict.
+struct Sentence {
+    class: &'static str,
+    /// A shape for the verdict, so that it can be read without colour.
+    sign: &'static str,
+    badge: String,
+    /// What it is about, set off from the rest.
+    about: String,
+    text: String,
+}
+
+/// The sentences at the head of the page: failures, budgets, comparisons and, where there are none, the weights.
+pub(super) fn write(out: &mut Markup, document: &Document) {
+    let mut sentences: Vec<Sentence> = failures(&document.trials);
+    let mut budgets: Vec<&BudgetRecord> = document.budgets.iter().collect();
+    budgets.sort_by_key(|budget| budget_order(budget.verdict));
+    let (failed, others): (Vec<_>, Vec<_>) =
+        budgets.into_iter().partition(|budget| budget.verdict == BudgetVerdict::Fail);
+    sentences.extend(failed.into_iter().map(of_budget));
+    for candidate in candidates(document) {
+        sentences.extend(judged(document, candidate).into_iter().map(of_comparison));
+    }
+    sentences.extend(others.into_iter().map(of_budget));
+    if document.comparisons.is_empty() {
+        sentences.extend(document.trials.iter().filter_map(of_trial));
+    }
+    let left_out = sentences.len().saturating_sub(SENTENCES_MAX);
+    out.element("ul", &[("class", &"verdicts large")], |out| {
+        for sentence in sentences.iter().take(SENTENCES_MAX) {
+            out.element("li", &[], |out| write_sentence(out, sentence)).line();
+        }
+    });
+    if left_out > 0 {
+        out.words("p", &[("class", &"soft")], format!("{left_out} more stand in the sections below."));
+    }
+    if sentences.is_empty() {
+        out.words("p", &[], "No trial came so far that anything could be said.");
+    }
+}
+
+fn write_sentence(out: &mut Markup, sentence: &Sentence) {
+    badge(out, sentence.class, sentence.sign, &sentence.badge);
+    out.element("span", &[], |out| {
+        out.words("b", &[], shortened(&sentence.about, NAME_CHARS * 2)).text(" ");
+        out.text(shortened(&sentence.text, WHY_CHARS * 2));
+    });
+}
+
+/// A verdict as a word with its shape and colour.
+pub(super) fn badge(out: &mut Markup, class: &str, sign: &str, text: &str) {
+    let class = format!("badge {class}");
+    let attributes: [Attribute<'_>; 2] = [("class", &class), ("data-sign", &sign)];
+    out.words("span", &attributes, text);
+}
+
+fn failures(trials: &[Trial]) -> Vec<Sentence> {
+    let failed = trials.iter().filter(|trial| trial.outcome != Outcome::Completed);
+    let sentence = |trial: &Trial| Sentence {
+        class: "fail",
+        sign: "\u{2715}",
+        badge: outcome_word(trial.outcome).to_owned(),
+        about: format!("{}, trial {}:", shortened(&trial.configuration, NAME_CHARS), trial.index + 1),
+        text: shortened(trial.why.as_deref().unwrap_or("the reason is not known"), WHY_CHARS),
+    };
+    failed.map(sentence).collect()
+}
+
+/// How a trial ended, in a word or two.
+pub(super) fn outcome_word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "completed",
+        Outcome::SubjectFailed => "failed",
+        Outcome::Killed => "killed",
+        Outcome::Aborted => "aborted",
+    }
+}
+
+/// Failing ones first.
+pub(super) fn budget_order(verdict: BudgetVerdict) -> u8 {
+    match verdict {
+        BudgetVerdict::Fail => 0,
+        BudgetVerdict::Undecided => 1,
+        BudgetVerdict::Pass => 2,
+    }
+}
+
+/// Class, shape and word of a budget's verdict.
+pub(super) fn budget_words(verdict: BudgetVerdict) -> (&'static str, &'static str, &'static str) {
+    match verdict {
+        BudgetVerdict::Fail => ("fail", "\u{2715}", "exceeded"),
+        BudgetVerdict::Undecided => ("undecided", "?", "undecided"),
+        BudgetVerdict::Pass => ("pass", "\u{2713}", "kept"),
+    }
+}
+
+fn of_budget(budget: &BudgetRecord) -> Sentence {
+    let (class, sign, word) = budget_words(budget.verdict);
+    Sentence {
+        class,
+        sign,
+        badge: word.to_owned(),
+        about: format!(
+            "{}, {}:",
+            shortened(&budget.expression, NAME_CHARS),
+            shortened(&budget.configuration, NAME_CHARS)
+        ),
+        text: budget.why.clone(),
+    }
+}
+
+/// A value of a budget with its interval, as a share where the budget is one.
+pub(super) fn budget_value(budget: &BudgetRecord) -> String {
+    let shown = |value: f64| budget_number(budget, value);
+    match (budget.value, budget.low, budget.high) {
+        (None, ..) => "not measured".to_owned(),
+        (Some(value), Some(low), Some(high)) => format!("{} ({} \u{2026} {})", shown(value), shown(low), shown(high)),
+        (Some(value), ..) => shown(value),
+    }
+}
+
+/// A number in the unit of a budget.
+pub(super) fn budget_number(budget: &BudgetRecord, value: f64) -> String {
+    match (budget.relative, budget.unit) {
+        (true, _) => {
+            let text = value_text(Unit::Share, value);
+            if value > 0.0 { format!("+{text}") } else { text }
+        }
+        (false, Some(unit)) => value_text(unit, value),
+        (false, None) => format!("{value}"),
+    }
+}
+
+/// The sign of a verdict: the shape that its chart has.
+pub(super) fn sign(verdict: DifferenceVerdict) -> &'static str {
+    match verdict {
+        DifferenceVerdict::Better => "\u{25b2}",
+        DifferenceVerdict::Worse => "\u{25bc}",
+        DifferenceVerdict::Equivalent => "\u{25a0}",
+        DifferenceVerdict::CannotTell => "\u{25cb}",
+    }
+}
+
+fn of_comparison(comparison: &ComparisonRecord) -> Sentence {
+    let candidate = shortened(&comparison.candidate, NAME_CHARS);
+    let baseline = shortened(&comparison.baseline, NAME_CHARS);
+    let (metric, difference) = (metric_words(&comparison.metric), difference_text(comparison));
+    let about = match comparison.verdict {
+        DifferenceVerdict::Better => format!("{candidate} is better than {baseline}:"),
+        DifferenceVerdict::Worse => format!("{candidate} is worse than {baseline}:"),
+        DifferenceVerdict::Equivalent => format!("{candidate} is as good as {baseline}:"),
+        DifferenceVerdict::CannotTell => format!("{candidate} against {baseline}:"),
+    };
+    let text = match (comparison.verdict, comparison.blocks_needed) {
+        (DifferenceVerdict::Equivalent, _) => {
+            format!("{metric} {difference}, less than the {} that matter", least_text(comparison))
+        }
+        (DifferenceVerdict::CannotTell, Some(needed)) => {
+            format!("{metric} {difference}; {} blocks do not decide it, about {needed} would", comparison.blocks)
+        }
+        (DifferenceVerdict::CannotTell, None) => {
+            format!("{metric} {difference}; {} blocks do not decide it", comparison.blocks)
+        }
+        _ => format!("{metric} {difference}"),
+    };
+    Sentence {
+        class: verdict_class(comparison.verdict),
+        sign: sign(comparison.verdict),
+        badge: verdict_word(comparison.verdict).to_owned(),
+        about,
+        text,
+    }
+}
+
+/// The weight of a trial and what it carried.
+fn of_trial(trial: &Trial) -> Option<Sentence> {
+    let text = weight(trial)?;
+    Some(Sentence {
+        class: "v-same",
+        sign: "\u{25a0}",
+        badge: "weighed".to_owned(),
+        about: format!("{}, trial {}:", shortened(&trial.configuration, NAME_CHARS), trial.index + 1),
+        text,
+    })
+}
+
+/// RSS at the mark `loaded` (the last mark where there is none), rate and p99 of the last phase that worked.
+pub(super) fn weight(trial: &Trial) -> Option<String> {
+    let mark = trial.mark("loaded").or(trial.marks.last())?;
+    let mut parts =
+        vec![format!("RSS {} {}", value_text(Unit::Bytes, mark.rss_bytes as f64), shortened(&mark.name, 30))];
+    if let Some(phase) = trial.phases.iter().rev().find(|phase| phase.works()) {
+        parts.push(format!("{} requests/s", grouped(phase.achieved_per_s.round().max(0.0) as u64)));
+        parts.extend(phase.usual_ms().map(|times| format!("p99 {} ms", milliseconds(times.p99))));
+        if phase.failed.total() > 0 {
+            parts.push(format!("{} failed", grouped(phase.failed.total())));
+        }
+    }
+    Some(parts.join(", "))
+}

@@ -1,0 +1,194 @@
+//! Markup that cannot be broken by what it shows: text goes in escaped, and only markup goes in as it is.
+//! Serves HTML and SVG alike, so control characters, which XML does not allow, are shown as signs.
+
+use std::fmt::{Display, Write};
+
+/// A piece of HTML or SVG. There is no way to put foreign text in unescaped.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Markup(String);
+
+/// An attribute: its name and its value.
+pub(super) type Attribute<'a> = (&'static str, &'a dyn Display);
+
+impl Markup {
+    /// Nothing yet.
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Markup of our own.
+    pub(super) fn fixed(text: &'static str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// Foreign text.
+    pub(super) fn text(&mut self, text: impl Display) -> &mut Self {
+        // Writing to a string cannot fail.
+        let _ = write!(Escaped(&mut self.0), "{text}");
+        self
+    }
+
+    /// More markup behind this.
+    pub(super) fn append(&mut self, other: &Self) -> &mut Self {
+        self.0.push_str(&other.0);
+        self
+    }
+
+    /// An element with what `inside` puts into it.
+    pub(super) fn element(
+        &mut self,
+        name: &'static str,
+        attributes: &[Attribute<'_>],
+        inside: impl FnOnce(&mut Self),
+    ) -> &mut Self {
+        self.open(name, attributes);
+        self.0.push('>');
+        inside(self);
+        self.0.push_str("</");
+        self.0.push_str(name);
+        self.0.push('>');
+        self
+    }
+
+    /// An element that holds only text.
+    pub(super) fn words(&mut self, name: &'static str, attributes: &[Attribute<'_>], text: impl Display) -> &mut Self {
+        self.element(name, attributes, |inside| {
+            inside.text(text);
+        })
+    }
+
+    /// An element of SVG that holds nothing.
+    pub(super) fn empty(&mut self, name: &'static str, attributes: &[Attribute<'_>]) -> &mut Self {
+        self.open(name, attributes);
+        self.0.push_str("/>");
+        self
+    }
+
+    /// A line break in the source, for those who read it.
+    pub(super) fn line(&mut self) -> &mut Self {
+        self.0.push('\n');
+        self
+    }
+
+    /// As it goes into a file.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn open(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
+        self.0.push('<');
+        self.0.push_str(name);
+        for (name, value) in attributes {
+            self.0.push(' ');
+            self.0.push_str(name);
+            self.0.push_str("=\"");
+            self.text(value);
+            self.0.push('"');
+        }
+    }
+}
+
+/// Takes text and hands it on escaped.
+struct Escaped<'a>(&'a mut String);
+
+impl Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        for c in text.chars() {
+            match c {
+                '<' => self.0.push_str("&lt;"),
+                '>' => self.0.push_str("&gt;"),
+                '&' => self.0.push_str("&amp;"),
+                '"' => self.0.push_str("&quot;"),
+                '\'' => self.0.push_str("&#39;"),
+                '\n' => self.0.push('\n'),
+                c if is_hidden(c) => shown(self.0, c)?,
+                c => self.0.push(c),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Characters that are not seen themselves but change what is: controls, changes of direction, blanks of no width.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+        || u32::from(c) & 0xfffe == 0xfffe
+}
+
+/// Unicode has pictures of the old control characters; the others are named by their number.
+fn shown(out: &mut String, c: char) -> std::fmt::Result {
+    match u32::from(c) {
+        code @ 0..0x20 => out.push(char::from_u32(0x2400 + code).unwrap_or('\u{fffd}')),
+        0x7f => out.push('\u{2421}'),
+        code => write!(out, "\u{27e8}U+{code:04X}\u{27e9}")?,
+    }
+    Ok(())
+}
+
+/// At most `most` characters, with an ellipsis in the middle: names differ at their ends as often as at their beginnings.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let (front, back) = (most / 2, (most - 1) / 2);
+    let skipped = length - back;
+    text.chars().take(front).chain(['\u{2026}']).chain(text.chars().skip(skipped)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn escaped(text: &str) -> String {
+        Markup::new().text(text).as_str().to_owned()
+    }
+
+    #[test]
+    fn text_is_shown_and_does_nothing() {
+        for (text, expect) in [
+            ("<script>alert('x')</script>", "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;"),
+            ("a & \"b\"", "a &amp; &quot;b&quot;"),
+            ("\0\u{1b}[31m\r\t\u{7f}", "␀␛[31m␍␉␡"),
+            ("\u{202e}gpj.exe\u{2066}", "⟨U+202E⟩gpj.exe⟨U+2066⟩"),
+            ("\u{85}\u{feff}\u{ffff}", "⟨U+0085⟩⟨U+FEFF⟩⟨U+FFFF⟩"),
+            ("two\nlines, größer, 負荷", "two\nlines, größer, 負荷"),
+        ] {
+            assert_eq!(escaped(text), expect);
+        }
+    }
+
+    #[test]
+    fn elements_close_and_attributes_stay_inside_their_quotes() {
+        let mut out = Markup::new();
+        out.element("p", &[("title", &"\"><b>"), ("data-n", &3)], |p| {
+            p.words("b", &[], "x<y").empty("br", &[]);
+        });
+        assert_eq!(out.as_str(), "<p title=\"&quot;&gt;&lt;b&gt;\" data-n=\"3\"><b>x&lt;y</b><br/></p>");
+    }
+
+    #[test]
+    fn names_are_shortened_in_the_middle() {
+        assert_eq!(shortened("serial", 6), "serial");
+        assert_eq!(shortened("abcdefghij", 6), "abc…ij");
+        assert_eq!(shortened("ééééééé", 5).chars().count(), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_leaves_its_place(text in "\\PC*|.*|[<>&\"'\\x00-\\x1f\u{202a}-\u{202e}a]*") {
+            let out = escaped(&text);
+            prop_assert!(!out.contains(['<', '>', '"', '\'']));
+            prop_assert!(!out.chars().any(|c| c != '\n' && is_hidden(c)));
+        }
+
+        #[test]
+        fn shortening_keeps_its_bound(text in ".*", most in 1usize..40) {
+            prop_assert!(shortened(&text, most).chars().count() <= most);
+        }
+    }
+}

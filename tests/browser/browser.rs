@@ -1,0 +1,157 @@
+//! A headless Chromium with a folder of its own: bounded in time, ended by its process id, gone with its test.
+
+#![expect(clippy::disallowed_methods, reason = "starts the browser, and bounds how long it may take")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A page takes a second or two; a machine under load takes longer.
+const WITHIN: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(20);
+const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// The browser and where it finds the report.
+pub(crate) struct Browser {
+    program: PathBuf,
+    folder: TempDir,
+}
+
+impl Browser {
+    /// The browser of this machine.
+    pub(crate) fn find() -> Option<Self> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let all = std::env::split_paths(&path).flat_map(|folder| PROGRAMS.map(|name| folder.join(name)));
+        let program = { all }.find(|program| program.is_file());
+        if program.is_none() {
+            let required = std::env::var("LOADLINE_BROWSER").is_ok_and(|value| value == "required");
+            assert!(!required, "no Chromium found, and LOADLINE_BROWSER=required");
+            println!("skipped, because no Chromium was found");
+        }
+        Some(Self { program: program?, folder: tempfile::tempdir().unwrap() })
+    }
+
+    /// Puts the report where the browser will open it.
+    pub(crate) fn write(&self, page: &str) {
+        fs::write(self.folder.path().join("report.html"), page).unwrap();
+    }
+
+    /// A picture of the report's beginning, and the browser's log.
+    pub(crate) fn screenshot(&self, width: u32, height: u32, dark: bool) -> (Screenshot, String) {
+        let file = self.folder.path().join("shot.png");
+        let mut options = vec![
+            format!("--screenshot={}", file.display()),
+            format!("--window-size={width},{height}"),
+            "--hide-scrollbars".to_owned(),
+        ];
+        if dark {
+            options.push("--blink-settings=preferredColorScheme=0".to_owned());
+        }
+        let (_, log) = self.call(&options, "report.html");
+        let bytes = fs::read(&file).unwrap_or_else(|cause| panic!("no screenshot: {cause}\n{log}"));
+        if let Some(keep) = std::env::var_os("LOADLINE_SHOTS") {
+            let name = format!("{}-{width}{}.png", self.name(), if dark { "-dark" } else { "" });
+            fs::write(PathBuf::from(keep).join(name), &bytes).unwrap();
+        }
+        (Screenshot::decode(&bytes), log)
+    }
+
+    fn name(&self) -> String {
+        let thread = std::thread::current();
+        thread.name().unwrap_or("test").rsplit("::").next().unwrap_or("test").to_owned()
+    }
+
+    /// The document after its script ran, and the browser's log.
+    pub(crate) fn dump(&self, options: &[&str]) -> (String, String) {
+        let mut all: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        all.push("--dump-dom".to_owned());
+        self.call(&all, "report.html")
+    }
+
+    /// The title that a page around the report gives itself.
+    pub(crate) fn title_of_frame(&self, frame: &str) -> String {
+        fs::write(self.folder.path().join("frame.html"), frame).unwrap();
+        // A file may look into its neighbour only here.
+        let options = ["--dump-dom", "--allow-file-access-from-files", "--virtual-time-budget=20000"];
+        let (dom, _) = self.call(&options.map(str::to_owned), "frame.html");
+        dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap_or_default().to_owned()
+    }
+
+    fn call(&self, options: &[String], file: &str) -> (String, String) {
+        let path = |name: &str| self.folder.path().join(name);
+        let output = |name: &str| Stdio::from(fs::File::create(path(name)).unwrap());
+        let mut command = Command::new(&self.program);
+        // As root, as in continuous integration, Chromium runs only without its sandbox. The resolver finds nothing, so
+        // that whatever would be asked for fails and is told.
+        command
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
+            .args(["--enable-logging=stderr", "--v=0", "--disable-background-networking", "--disable-extensions"])
+            .args([
+                "--host-resolver-rules=MAP * ~NOTFOUND",
+                "--force-device-scale-factor=1",
+                "--force-color-profile=srgb",
+            ])
+            .arg(format!("--user-data-dir={}", path("profile").display()))
+            .args(options)
+            .arg(format!("file://{}", path(file).display()))
+            .stdin(Stdio::null())
+            .stdout(output("stdout"))
+            .stderr(output("stderr"));
+        let mut child = command.spawn().unwrap();
+        let in_time = wait(&mut child);
+        let read = |name: &str| String::from_utf8_lossy(&fs::read(path(name)).unwrap()).into_owned();
+        let log = read("stderr");
+        assert!(in_time, "the browser was not done within {WITHIN:?}\n{log}");
+        (read("stdout"), log)
+    }
+}
+
+/// Whether it ended by itself in time; otherwise it is killed, and its helpers end with it.
+fn wait(child: &mut Child) -> bool {
+    let until = Instant::now() + WITHIN;
+    while Instant::now() < until {
+        if child.try_wait().unwrap().is_some() {
+            return true;
+        }
+        std::thread::sleep(POLL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    false
+}
+
+/// A picture.
+pub(crate) struct Screenshot {
+    pub(crate) width: u32,
+    colours: Vec<[u8; 3]>,
+}
+
+impl Screenshot {
+    pub(crate) fn decode(bytes: &[u8]) -> Self {
+        let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
+        decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::STRIP_16);
+        let mut reader = decoder.read_info().unwrap();
+        let mut buffer = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut buffer).unwrap();
+        let samples = info.color_type.samples();
+        let pixels = buffer[..info.buffer_size()].chunks_exact(samples);
+        Self { width: info.width, colours: pixels.map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect() }
+    }
+
+    pub(crate) fn pixels(&self) -> usize {
+        self.colours.len()
+    }
+
+    /// Pixels of exactly this colour.
+    pub(crate) fn count(&self, colour: [u8; 3]) -> usize {
+        self.count_near(colour, 0)
+    }
+
+    /// Pixels of about this colour.
+    pub(crate) fn count_near(&self, colour: [u8; 3], most: u8) -> usize {
+        let near = |seen: &&[u8; 3]| seen.iter().zip(colour).all(|(seen, wanted)| seen.abs_diff(wanted) <= most);
+        self.colours.iter().filter(near).count()
+    }
+}

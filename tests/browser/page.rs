@@ -1,0 +1,144 @@
+//! The page: its size, and how it fares in the browser.
+
+use super::browser::{Browser, Screenshot};
+use super::fixtures::{self, FEW, LARGE, SMALL, hostile_texts};
+use loadline::report;
+use std::time::Instant;
+
+const NAMES: [&str; 3] = ["g1", "serial", "parallel"];
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "prints how long it took; decides nothing by it")]
+fn ten_long_trials_make_a_small_page() {
+    let (document, evidence) = fixtures::comparison(&["g1", "serial"], 5, LARGE);
+    let before = Instant::now();
+    let page = report::html(&document, &evidence, &[]);
+    println!("{} KiB in {:?}", page.len() / 1024, before.elapsed());
+    assert!(page.len() <= 2 << 20, "{} bytes", page.len());
+}
+
+#[test]
+fn a_page_is_the_same_every_time_and_holds_no_address() {
+    let (document, evidence) = fixtures::comparison(&NAMES, 2, FEW);
+    let page = report::html(&document, &evidence, &[]);
+    assert_eq!(page, report::html(&document, &evidence, &[]));
+    let addresses: Vec<&str> = page.match_indices("://").map(|(at, _)| &page[at - 5..at + 25]).collect();
+    assert_eq!(addresses, ["http://www.w3.org/2000/svg\";\n"], "only the namespace in the script");
+    for attribute in [" src=", "srcset=", "<link", "<iframe", "<object", " style=", "javascript:"] {
+        assert!(!page.contains(attribute), "{attribute}");
+    }
+}
+
+#[test]
+fn the_browser_has_nothing_to_complain_of_and_draws_the_charts() {
+    let Some(browser) = Browser::find() else { return };
+    let (document, evidence) = fixtures::comparison(&NAMES, 5, SMALL);
+    browser.write(&report::html(&document, &evidence, &["a histogram of trial 3 was cut short".to_owned()]));
+    let (picture, log) = browser.screenshot(1280, 9000, false);
+    assert_eq!(complaints(&log), [""; 0]);
+    // The colours of the light theme: RSS, the heap, the first configurations, failures, verdicts.
+    for (what, colour, least) in [
+        ("ink of RSS", [0x1c, 0x21, 0x27], 500),
+        ("heap", [0x2f, 0x79, 0xb9], 2000),
+        ("libjvm", [0x55, 0xab, 0x9c], 2000),
+        ("malloc", [0xd0, 0x60, 0x2a], 1000),
+        ("first configuration", [0x00, 0x72, 0xb2], 300),
+        ("second configuration", [0xd5, 0x5e, 0x00], 300),
+        ("many answers", [0x0b, 0x4a, 0x78], 300),
+        ("rate", [0x00, 0x87, 0x5f], 100),
+    ] {
+        let count = picture.count(colour);
+        assert!(count >= least, "{what}: {count} pixels, expected {least}");
+    }
+    assert!(picture.count([0xff, 0xff, 0xff]) * 2 > picture.pixels(), "the paper is white");
+}
+
+#[test]
+fn the_dark_theme_is_dark() {
+    let Some(browser) = Browser::find() else { return };
+    let (document, evidence) = fixtures::comparison(&NAMES, 2, FEW);
+    browser.write(&report::html(&document, &evidence, &[]));
+    let (picture, log) = browser.screenshot(1280, 3000, true);
+    assert_eq!(complaints(&log), [""; 0]);
+    assert!(picture.count([0x14, 0x18, 0x1d]) * 2 > picture.pixels());
+}
+
+#[test]
+fn nothing_is_wider_than_the_page() {
+    let Some(browser) = Browser::find() else { return };
+    let (document, evidence) = fixtures::comparison(&NAMES, 5, SMALL);
+    let (hostile, hostile_evidence, missing) = fixtures::hostile();
+    for page in [report::html(&document, &evidence, &[]), report::html(&hostile, &hostile_evidence, &missing)] {
+        for width in [400, 1280] {
+            let frame = format!(
+                "<!doctype html><title>?</title><iframe id=f width={width} height=800 src=report.html></iframe><script>\
+                 f.onload = () => {{ const d = f.contentDocument.documentElement; \
+                 document.title = `${{d.scrollWidth}} of ${{d.clientWidth}}`; }}</script>"
+            );
+            browser.write(&page);
+            let title = browser.title_of_frame(&frame);
+            let (content, window) = title.split_once(" of ").unwrap_or_else(|| panic!("{title}"));
+            assert_eq!(content, window, "at {width} pixels");
+        }
+    }
+}
+
+#[test]
+fn without_a_script_every_number_is_there() {
+    let Some(browser) = Browser::find() else { return };
+    let (document, evidence) = fixtures::comparison(&NAMES, 2, FEW);
+    browser.write(&report::html(&document, &evidence, &[]));
+    let (dom, log) = browser.dump(&["--blink-settings=scriptEnabled=false"]);
+    assert_eq!(complaints(&log), [""; 0]);
+    for text in [
+        "serial is better than g1:",
+        "loadline compare scenarios/tiny-http/tiny-http.loadline.yaml --seed 1",
+        "Timeline in numbers",
+        "Requests in numbers",
+        "Account in numbers, MiB",
+        "Service times in numbers, ms",
+        "Differences in numbers",
+        "Every trial in numbers",
+        "Medians in numbers",
+        "rss.loaded&lt;=60MiB",
+        "malloc retained",
+    ] {
+        assert!(dom.contains(text), "{text}");
+    }
+    assert!(!dom.contains("class=\"interactive\""), "the script did run");
+    let (dom, _) = browser.dump(&[]);
+    assert!(dom.contains("class=\"interactive\""), "the script did not run");
+}
+
+#[test]
+fn hostile_text_is_only_text() {
+    let (document, evidence, missing) = fixtures::hostile();
+    let page = report::html(&document, &evidence, &missing);
+    assert!(page.len() < 3 << 20, "{} bytes", page.len());
+    assert_eq!(page.matches("<script").count(), 1);
+    assert_eq!(page.matches("<img").count() + page.matches("<b>long-").count(), 0);
+    assert!(!page.chars().any(|c| (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}')));
+    let Some(browser) = Browser::find() else { return };
+    browser.write(&page);
+    let (dom, log) = browser.dump(&[]);
+    assert_eq!(complaints(&log), [""; 0]);
+    let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap_or_default();
+    assert!(title.starts_with("&lt;script&gt;document.title"), "{title}");
+    assert!(title.ends_with(" - loadline"), "{title}");
+    for text in hostile_texts().iter().take(2) {
+        assert!(dom.contains(&text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")), "{text}");
+    }
+    let (picture, _): (Screenshot, _) = browser.screenshot(400, 4000, false);
+    assert!(picture.count([0xff, 0xff, 0xff]) * 2 > picture.pixels());
+}
+
+/// Lines of the browser's log that are about the page: what its console says and what a policy refused.
+fn complaints(log: &str) -> Vec<&str> {
+    let about = |line: &&str| {
+        ["CONSOLE", "Refused to", "Content Security Policy", "http://", "https://"]
+            .iter()
+            .any(|word| line.contains(word))
+    };
+    // What the browser says of itself and of the machine names its own source files.
+    log.lines().filter(about).filter(|line| !line.contains("dbus") && !line.contains("google")).collect()
+}

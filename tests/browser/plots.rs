@@ -1,0 +1,50 @@
+//! Charts as files of their own: well-formed, without references, drawn as PNG with their text.
+
+use super::browser::Screenshot;
+use super::fixtures::{self, FEW, SMALL};
+use loadline::report;
+
+#[test]
+fn every_chart_stands_alone() {
+    let (document, evidence) = fixtures::comparison(&["g1", "serial", "parallel"], 2, SMALL);
+    let plots = report::plots(&document, &evidence);
+    let mut names: Vec<&str> = plots.iter().map(|plot| plot.name.as_str()).collect();
+    assert_eq!(names.len(), 2 + 4 + 2 + 2 + 3 * 6);
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), plots.len(), "names differ");
+    for plot in &plots {
+        assert!(plot.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{}", plot.name);
+        assert_eq!(plot.svg.matches("://").count(), 1, "only the namespace: {}", plot.name);
+        assert!(!plot.svg.contains("var(") && !plot.svg.contains("NaN") && !plot.svg.contains("inf"), "{}", plot.name);
+    }
+}
+
+#[test]
+fn a_png_has_lines_and_text() {
+    let (document, evidence) = fixtures::comparison(&["g1", "serial"], 1, FEW);
+    let plots = report::plots(&document, &evidence);
+    let timeline = plots.iter().find(|plot| plot.name == "timeline-trial-1").unwrap();
+    let picture = Screenshot::decode(&report::png(&timeline.svg).unwrap());
+    assert_eq!(picture.width, 1920);
+    assert!(picture.count([0x1c, 0x21, 0x27]) > 2000, "RSS and titles");
+    // Without a font the numbers of the axes would be missing: they are the only thing in this colour but guides.
+    let text = picture.count_near([0x59, 0x62, 0x6d], 12);
+    assert!(text > 500, "{text}");
+}
+
+#[test]
+fn hostile_text_makes_pictures_too() {
+    let (document, evidence, _) = fixtures::hostile();
+    for plot in report::plots(&document, &evidence).iter().take(12) {
+        assert!(!plot.svg.contains("<script") && plot.svg.len() < 1 << 20, "{}", plot.name);
+        report::png(&plot.svg).unwrap_or_else(|error| panic!("{}: {error}", plot.name));
+    }
+}
+
+#[test]
+fn what_is_no_picture_is_refused() {
+    assert!(report::png("<html>").is_err());
+    let huge = r#"<svg xmlns="http://www.w3.org/2000/svg" width="99999" height="99999"></svg>"#;
+    assert!(report::png(huge).unwrap_err().to_string().contains("too many"));
+}
