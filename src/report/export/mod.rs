@@ -15,6 +15,8 @@ mod quantity;
 #[cfg(test)]
 mod consumers;
 #[cfg(test)]
+mod documents;
+#[cfg(test)]
 mod samples;
 
 pub use csv::{comparisons_csv, csv};
