@@ -13,17 +13,18 @@ const COMPARISONS_HEAD: &str = "baseline,candidate,metric,unit,better,primary,ve
 
 /// Every metric of every trial, in the order of the trials. A trial that measured nothing has one row without a metric.
 pub fn csv(document: &Document) -> String {
-    let mut by_trial: BTreeMap<u32, Vec<(&MetricRecord, f64, bool)>> = BTreeMap::new();
+    // Trials of two archives may share an index, but not a configuration as well.
+    let mut by_trial: BTreeMap<(&str, u32), Vec<(&MetricRecord, f64, bool)>> = BTreeMap::new();
     for metric in &document.metrics {
         for value in &metric.values {
-            by_trial.entry(value.trial).or_default().push((metric, value.value, value.used));
+            by_trial.entry((&metric.configuration, value.trial)).or_default().push((metric, value.value, value.used));
         }
     }
     let mut out = format!("{TRIALS_HEAD}\r\n");
     for trial in &document.trials {
         let start = [cell(&trial.configuration), trial.block.to_string(), trial.index.to_string(), outcome(trial)];
         let start = start.join(",");
-        let values = by_trial.get(&trial.index).map(Vec::as_slice).unwrap_or_default();
+        let values = by_trial.get(&(trial.configuration.as_str(), trial.index)).map(Vec::as_slice).unwrap_or_default();
         if values.is_empty() {
             out.push_str(&format!("{start},,,,\r\n"));
         }

@@ -14,6 +14,8 @@ mod openmetrics;
 #[cfg(test)]
 mod consumers;
 #[cfg(test)]
+mod documents;
+#[cfg(test)]
 mod samples;
 
 pub use csv::{comparisons_csv, csv};
