@@ -55,7 +55,9 @@ impl Engine<'_> {
             match self.dialler.dial()? {
                 Dialled::Link(link) => connection.link = Some(link),
                 Dialled::Failed(failure, words) => {
-                    words.into_iter().for_each(|words| drop(self.course.tally.tls_failed(words)));
+                    if let Some(words) = words {
+                        self.course.tally.tls_failed(words);
+                    }
                     self.fail(index, failure, now_ns);
                     return Ok(());
                 }

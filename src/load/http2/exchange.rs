@@ -89,7 +89,9 @@ impl Engine<'_> {
         let link = match self.dialler.dial()? {
             Dialled::Link(link) => link,
             Dialled::Failed(failure, words) => {
-                words.into_iter().for_each(|words| drop(self.course.tally.tls_failed(words)));
+                if let Some(words) = words {
+                    self.course.tally.tls_failed(words);
+                }
                 self.fail(slot, failure, now_ns);
                 return Ok(None);
             }
