@@ -7,12 +7,15 @@ pub use super::procfs_text::{Stat, Statm, Status};
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
 use crate::units::Bytes;
+use nix::time::ClockId;
+use nix::unistd::Pid;
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `/proc/PID/{cmdline,environ}` are bounded by the kernel's stack limit for arguments, usually 2 MiB.
 const ARGUMENTS_MAX: u64 = 8 << 20;
@@ -82,6 +85,17 @@ impl Process {
     /// CPU time and state.
     pub fn stat(&self, clock: &Clock) -> Read<Stat> {
         Reading::take(clock, || self.stat_now().map_err(|e| Unavailable::io("stat", &e)))
+    }
+
+    /// CPU time of all its threads, those that ended too: by its CPU clock, which counts ns (man clock_getcpuclockid),
+    /// or by `stat`, which counts ticks of 10 ms, where there is none.
+    pub fn cpu_time(&self, clock: &Clock) -> Option<Duration> {
+        let pid = Pid::from_raw(i32::try_from(self.pid).ok()?);
+        match ClockId::pid_cpu_clock_id(pid).and_then(ClockId::now) {
+            // Its pid may be another's by now.
+            Ok(time) if self.is_alive() => Some(Duration::from(time)),
+            _ => self.stat(clock).ok().map(|stat| stat.value.cpu()),
+        }
     }
 
     fn stat_now(&self) -> io::Result<Stat> {

@@ -206,7 +206,7 @@ impl Trialling<'_> {
         Snapshot {
             at_ns: clock.now_ns(),
             machine: machine::cpu_times(),
-            subject_cpu: watched.process.stat(&clock).ok().map(|stat| stat.value.cpu()),
+            subject_cpu: watched.process.cpu_time(&clock),
             own_cpu: own_cpu(),
             memory_pressure: machine::memory_pressure(),
             gc: jvm.and_then(|jvm| jvm.gc),
