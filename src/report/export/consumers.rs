@@ -72,7 +72,7 @@ impl Element {
     }
 }
 
-/// The report, which has the structure of the schema that the JUnit plugin of Jenkins publishes.
+/// The report, as the schema of Jenkins' xUnit plugin (junit-10.xsd) demands, which refuses a report that breaks it.
 pub(super) fn check_junit(text: &str) -> Element {
     let legal =
         |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') || c > '\u{ffff}';
@@ -85,14 +85,15 @@ pub(super) fn check_junit(text: &str) -> Element {
         for case in suite.cases() {
             assert!(["loadline.budget", "loadline.trial"].contains(&case.attribute("classname")));
             assert!(!case.attribute("name").is_empty());
-            let allowed = ["properties", "failure", "error", "skipped"];
+            let allowed = ["failure", "error", "skipped", "system-out"];
             assert!(case.children.iter().all(|child| allowed.contains(&child.name.as_str())), "{case:?}");
-            let verdicts = case.children.iter().filter(|child| child.name != "properties");
+            let verdicts = case.children.iter().filter(|child| child.name != "system-out");
             assert!(verdicts.clone().count() <= 1, "{case:?}");
             verdicts.for_each(|verdict| assert!(verdict.attributes.contains_key("message")));
         }
     }
     check_counts(&root);
+    assert!(!root.attributes.contains_key("skipped"), "no attribute of the root");
     root
 }
 
@@ -100,6 +101,9 @@ fn check_counts(of: &Element) {
     for (attribute, name) in
         [("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")]
     {
+        if attribute == "skipped" && of.name == "testsuites" {
+            continue;
+        }
         assert_eq!(of.attribute(attribute), of.count(name).to_string(), "{attribute} of {}", of.attribute("name"));
     }
 }

@@ -3,7 +3,9 @@
 
 use super::super::quantity::{plain, unit_name};
 use super::inert::visible;
-use crate::record::{ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome, Trial};
+use crate::record::{
+    ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome, Trial, ValueRecord,
+};
 use std::collections::BTreeMap;
 
 const TRIALS_HEAD: &str = "configuration,block,trial,outcome,metric,unit,value,used";
@@ -14,10 +16,10 @@ const COMPARISONS_HEAD: &str = "baseline,candidate,metric,unit,better,primary,ve
 /// Every metric of every trial, in the order of the trials. A trial that measured nothing has one row without a metric.
 pub fn csv(document: &Document) -> String {
     // Trials of two archives may share an index, but not a configuration as well.
-    let mut by_trial: BTreeMap<(&str, u32), Vec<(&MetricRecord, f64, bool)>> = BTreeMap::new();
+    let mut by_trial: BTreeMap<(&str, u32), Vec<(&MetricRecord, &ValueRecord)>> = BTreeMap::new();
     for metric in &document.metrics {
         for value in &metric.values {
-            by_trial.entry((&metric.configuration, value.trial)).or_default().push((metric, value.value, value.used));
+            by_trial.entry((&metric.configuration, value.trial)).or_default().push((metric, value));
         }
     }
     let mut out = format!("{TRIALS_HEAD}\r\n");
@@ -28,9 +30,9 @@ pub fn csv(document: &Document) -> String {
         if values.is_empty() {
             out.push_str(&format!("{start},,,,\r\n"));
         }
-        for (metric, value, used) in values {
-            let (name, unit, value) = (cell(&metric.metric), unit_name(metric.unit), plain(Some(*value)));
-            out.push_str(&format!("{start},{name},{unit},{value},{used}\r\n"));
+        for (metric, value) in values {
+            let (name, unit, number) = (cell(&metric.metric), unit_name(metric.unit), plain(Some(value.value)));
+            out.push_str(&format!("{start},{name},{unit},{number},{}\r\n", value.used));
         }
     }
     out

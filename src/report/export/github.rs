@@ -15,7 +15,7 @@ const ANNOTATIONS_MAX: usize = 10;
 /// The summary of a step: the verdict and the budgets are open, everything else can be opened.
 pub fn github_summary(document: &Document) -> String {
     let page = page(document);
-    let mut out = format!("### {}\n\n{}\n", "Loadline", page.verdict);
+    let mut out = format!("### Loadline\n\n{}\n", page.verdict);
     for block in &page.blocks {
         match block.strip_prefix("### ").and_then(|block| block.split_once("\n\n")) {
             Some((title @ ("Conditions" | "Doubts"), rest)) => out.push_str(&folded(title, rest)),
