@@ -252,6 +252,11 @@ pub enum Doubt {
         /// When the second one began.
         second: String,
     },
+    /// What was asked of a comparison and could not be judged.
+    NotJudged {
+        /// Why, a sentence each.
+        reasons: Vec<String>,
+    },
     /// Two archives differ in more than what is compared.
     ArchivesDiffer {
         /// What, and how it was in each.
@@ -354,6 +359,7 @@ impl Doubt {
             Self::NotInterleaved { first, second } => {
                 format!("not interleaved: one archive was recorded at {first}, the other at {second}")
             }
+            Self::NotJudged { reasons } => format!("not judged: {}", reasons.join("; ")),
             Self::ArchivesDiffer { differences } => {
                 format!("the archives differ in more than their configurations: {}", differences.join("; "))
             }
@@ -441,6 +447,7 @@ impl Doubt {
             Self::NotInterleaved { .. } => {
                 "what the machine did in between is in the difference: run both in one `loadline compare`"
             }
+            Self::NotJudged { .. } => "name metrics that every trial has (`--csv -` lists them)",
             Self::ArchivesDiffer { .. } => "repeat one of them under the conditions of the other",
             Self::FewBlocks { .. } => "run at least 5 trials of each configuration (`--trials 5`)",
         }

@@ -13,7 +13,7 @@ use crate::archive;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::report::{self, Depth, Progress};
-use crate::scenario::{PhaseKind, Scenario, vary};
+use crate::scenario::{MarkPoint, PhaseKind, Scenario, vary};
 use crate::units::grouped;
 use clap::Parser;
 use std::io::{BufRead, IsTerminal};
@@ -31,6 +31,8 @@ const TRIAL_SECONDS: f64 = 4.0;
 pub(super) fn compare(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     match (verb.what.as_slice(), verb.command.is_empty()) {
         ([first, second], true) => archives(&verb, first, second, typed),
+        ([archive], true) if archive.is_dir() => Err(Error::request(format!("{} is a folder", archive.display()))
+            .hint("give a second archive to compare it with; `loadline report ARCHIVE` shows one alone")),
         ([scenario], true) => {
             let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
             let mut asked = run::load(scenario, &session.releases())?;
@@ -140,6 +142,7 @@ fn archives(verb: &Verb, first: &Path, second: &Path, typed: String) -> Result<C
     let pair = Pair { paths: [first, second], archives: [archive::read(first)?, archive::read(second)?] };
     let joined = pair.join(typed)?;
     let judgement = Judgement::of(&joined.scenario, Some(&verb.comparing), &verb.options.judging)?;
+    judgement.check_metrics(&joined.scenario, &MarkPoint::ALL)?;
     let result = judgement.of_archives(&joined);
     let depth = Depth { each: output.view.each, details: output.view.details };
     if output.json {

@@ -11,7 +11,7 @@ use crate::record::{
     BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict, Document, DoubtRecord,
     LeastRecord, MetricRecord, RESULT_SCHEMA, Trial,
 };
-use crate::scenario::{Budget, Compare, Limit, Scenario};
+use crate::scenario::{Budget, Compare, Limit, MarkPoint, Scenario};
 use std::path::Path;
 
 /// How a result is judged.
@@ -88,6 +88,25 @@ impl Judgement {
         }
     }
 
+    /// Checks the metrics asked for against those that trials of a scenario with these marks may have.
+    ///
+    /// # Errors
+    /// `Request`, naming the nearest metric, or how a bound of its unit is written.
+    pub(super) fn check_metrics(&self, scenario: &Scenario, marks: &[MarkPoint]) -> Result<()> {
+        let marks: Vec<&str> = marks.iter().map(|mark| mark.word()).collect();
+        let works = scenario.load.iter().filter(|phase| phase.kind.works());
+        let possible = &comparison::possible(&marks, &works.map(|phase| phase.name.as_str()).collect::<Vec<_>>());
+        for word in &self.compare.metrics {
+            comparison::foresee(word, possible).map_err(Error::request)?;
+        }
+        for budget in &self.budgets {
+            let unit = comparison::foresee(&budget.metric, possible)
+                .map_err(|why| Error::request(format!("the budget `{budget}` cannot be judged: {why}")))?;
+            unit.map_or(Ok(()), |unit| comparison::check_budget(budget, unit)).map_err(Error::request)?;
+        }
+        Ok(())
+    }
+
     /// How configurations are compared.
     pub(super) fn compare(&self) -> &Compare {
         &self.compare
@@ -98,7 +117,8 @@ impl Judgement {
         let metrics = comparison::metrics(trials);
         let blocks = comparison::blocks(trials);
         let comparisons = comparison::compare(&metrics, &self.compare, self.seed);
-        let doubts = comparison::doubts(trials, &blocks, &comparisons);
+        let mut doubts = comparison::doubts(trials, &blocks, &comparisons);
+        doubts.extend(self.not_judged(&metrics));
         let own = self.baseline_metrics(&metrics);
         let baseline = self.baseline.as_deref().unwrap_or(&own);
         let mut budgets = comparison::judge_budgets(&self.budgets, &metrics, Some(baseline), &self.compare, self.seed);
@@ -126,6 +146,12 @@ impl Judgement {
         doubts.extend(comparison::doubts(&joined.trials, &[], &comparisons));
         let together = Together { metrics, blocks: Vec::new(), comparisons, doubts, budgets };
         result(&joined.conditions, &joined.trials, together)
+    }
+
+    /// What was asked and cannot be told from these trials; said only where something was asked.
+    fn not_judged(&self, metrics: &[MetricRecord]) -> Option<Doubt> {
+        let reasons = comparison::plan(metrics, &self.compare).refused;
+        (!reasons.is_empty() && !metrics.is_empty()).then_some(Doubt::NotJudged { reasons })
     }
 
     /// Whether every judged metric is decided, or its interval is as narrow as what matters. Asked at few numbers of

@@ -8,12 +8,15 @@ use crate::archive::{self, Archive};
 use crate::error::{Error, Result};
 use crate::record::Document;
 use crate::report::{self, Depth, Progress, document, print, render, summarize};
+use crate::scenario::MarkPoint;
 use std::path::Path;
 
 pub(super) fn report(verb: &Report) -> Result<Code> {
     verb.exports.check(verb.json)?;
     let archive = archive::read(&verb.archive)?;
     let judgement = Judgement::of(&archive.scenario, Some(&verb.comparing), &verb.judging)?;
+    // A metric that only these trials lack leaves its budget undecided.
+    judgement.check_metrics(&archive.scenario, &MarkPoint::ALL)?;
     let result = judgement.document(&archive.conditions, &archive.trials);
     show(verb, &archive, &result)?;
     judgement.code(&result)

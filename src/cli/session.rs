@@ -79,6 +79,7 @@ impl Session {
     /// What stopped the run, or the first trial that failed; what was measured is printed and kept before.
     pub(super) fn run(&self, scenario: &Scenario, judgement: &Judgement) -> Result<Code> {
         scenario.validate()?;
+        judgement.check_metrics(scenario, &scenario.marks)?;
         self.output.exports.check(self.output.json)?;
         let mut progress = Progress::new(self.output.quiet);
         let machine = machine_now(self.clock);

@@ -2,7 +2,7 @@
 //! A name is a family and, behind a dot, the mark or phase: `rss.loaded`, `p99.steady`. The owners of an account are
 //! families of their own, `malloc.retained.loaded`, and come from the accounts.
 
-use crate::record::{Better, Mark, PhaseRecord, Quantiles, Trial, Unit};
+use crate::record::{Better, Mark, MetricRecord, PhaseRecord, Quantiles, Trial, Unit};
 
 /// A family of metrics.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +79,37 @@ pub const FAMILIES: &[Family] = &[
     family("rss_max", Bytes, Lower, phase(|p| number(p.subject.rss_bytes_max)), "highest RSS on the timeline", ""),
     family("start_up", Seconds, Lower, Place::Trial(|t| t.ready_s), "from the command to the first answer", ""),
 ];
+
+/// Every metric that trials with these marks and phases may have, without values; of accounts only what is certain to
+/// be in them. `phases` are those in which something is sent.
+pub fn possible(marks: &[&str], phases: &[&str]) -> Vec<MetricRecord> {
+    let mut found = Vec::new();
+    let mut add = |metric: String, unit: Unit, better: Better| {
+        let configuration = String::new();
+        found.push(MetricRecord {
+            metric,
+            unit,
+            better,
+            configuration,
+            values: Vec::new(),
+            median: 0.0,
+            low: None,
+            high: None,
+        });
+    };
+    for family in FAMILIES {
+        let places = match family.place {
+            Place::Trial(_) => &[""][..],
+            Place::Mark(_) => marks,
+            Place::Phase(_) => phases,
+        };
+        for place in places {
+            let dot = if place.is_empty() { "" } else { "." };
+            add(format!("{}{dot}{place}", family.name), family.unit, family.better);
+        }
+    }
+    found
+}
 
 /// The family of this name.
 pub(super) fn family_named(name: &str) -> Option<&'static Family> {

@@ -27,9 +27,9 @@ mod simulation_tests;
 
 pub use blocks::{blocks, order};
 pub use budgets::{check_budget, judge_budgets};
-pub use catalogue::{FAMILIES, Family, Place};
+pub use catalogue::{FAMILIES, Family, Place, possible};
 pub use differences::{Plan, compare, compare_apart, plan};
 pub use doubts::doubts;
 pub use metrics::metrics;
-pub use names::resolve;
+pub use names::{foresee, resolve};
 pub use pareto::pareto;

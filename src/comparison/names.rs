@@ -2,7 +2,7 @@
 
 use super::catalogue::{FAMILIES, Family, Place, family_named, split};
 use super::metrics::in_order;
-use crate::record::MetricRecord;
+use crate::record::{MetricRecord, Unit};
 
 /// The phase whose figures a family alone means is the last one that is no warm-up.
 const WARMUP: &str = "warmup";
@@ -46,6 +46,25 @@ pub fn resolve(word: &str, metrics: &[MetricRecord]) -> Result<String, String> {
     Err(unknown(word, &names))
 }
 
+/// Whether a word may mean a metric of trials with these `possible` metrics, before they are made. A name at one of the
+/// marks may be an owner of the account, which only the account knows.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn foresee(word: &str, possible: &[MetricRecord]) -> Result<Option<Unit>, String> {
+    let unit = |name: &str| possible.iter().find(|metric| metric.metric == name).map(|metric| metric.unit);
+    match resolve(word, possible) {
+        Ok(name) => Ok(unit(&name)),
+        Err(why) => {
+            let (family, place) = split(word);
+            let at_mark = possible.iter().any(|metric| metric.metric == format!("rss.{place}"));
+            let slip =
+                FAMILIES.iter().any(|known| strsim::damerau_levenshtein(known.name, family) <= known.name.len() / 3);
+            if family_named(family).is_none() && at_mark && !slip { Ok(Some(Unit::Bytes)) } else { Err(why) }
+        }
+    }
+}
+
 /// The phase that a family alone means: the last one that is no warm-up.
 pub(super) fn principal(metrics: &[MetricRecord]) -> Option<String> {
     let of_phases = |name: &str| matches!(family_named(name).map(|family| family.place), Some(Place::Phase(_)));
@@ -65,9 +84,9 @@ fn which(word: &str, names: &[String]) -> String {
 fn not_measured(word: &str, family: Option<&Family>, measured: &[String]) -> String {
     let needs = family.map(|family| family.needs).filter(|needs| !needs.is_empty());
     match (measured, needs) {
-        ([], Some(needs)) => format!("`{word}` was not measured; it needs {needs}"),
-        ([], None) => format!("`{word}` was not measured in these trials"),
-        _ => format!("`{word}` was not measured; measured are {}", listed(measured)),
+        ([], Some(needs)) => format!("`{word}` is not measured; it needs {needs}"),
+        ([], None) => format!("`{word}` is not measured in these trials"),
+        _ => format!("`{word}` is not measured; measured are {}", listed(measured)),
     }
 }
 

@@ -47,8 +47,9 @@ fn heading(out: &mut String, text: &str) {
 }
 
 fn fact(out: &mut String, label: &str, text: &str) {
-    let first = format!("  {label:<LABEL$}");
-    wrapped(out, text, &first, &" ".repeat(first.len()));
+    // A label wider than its column still ends before the text.
+    let first = format!("  {label:<width$} ", width = LABEL - 1);
+    wrapped(out, text, &first, &" ".repeat(2 + LABEL));
 }
 
 /// Each doubt with what to do; said once for neighbours that ask for the same.
