@@ -66,6 +66,11 @@ impl Exports {
                 progress.step(&format!("{}: {}", format.word(), path.display()));
             }
             first = first.and(written);
+            if matches!(format, Format::Csv) && !is_stdout(path) && !result.document.comparisons.is_empty() {
+                // A table of other columns: `a.csv` has `a.comparisons.csv` beside it.
+                let table = report::export::comparisons_csv(result.document);
+                first = first.and(write(&path.with_extension("comparisons.csv"), &table));
+            }
         }
         if self.github {
             first = first.and(github(result.document, progress));
