@@ -32,12 +32,13 @@ struct Data {
 pub fn gnuplot(document: &Document, evidence: &[Evidence]) -> Vec<(String, String)> {
     let (timeline, spectrum) = (timeline(document, evidence), spectrum(document, evidence));
     let (requests, comparison) = (requests(document, evidence), comparison(document));
+    let intervals = document.comparisons.iter().any(|of| of.primary && of.ratio_low.is_some());
     let mut script = start();
     for drawn in [
         drawn_timeline(&timeline.titles),
         drawn_spectrum(&spectrum.titles),
         drawn_requests(&requests.titles),
-        drawn_comparison(&comparison.titles),
+        drawn_comparison(&comparison.titles, intervals),
     ] {
         script.extend(drawn);
     }
@@ -238,7 +239,7 @@ fn drawn_requests(titles: &[String]) -> Option<String> {
     picture("requests", &settings, &series)
 }
 
-fn drawn_comparison(titles: &[String]) -> Option<String> {
+fn drawn_comparison(titles: &[String], intervals: bool) -> Option<String> {
     let rows = titles.len().min(ROWS_MAX);
     if rows == 0 {
         return None;
@@ -254,8 +255,11 @@ fn drawn_comparison(titles: &[String]) -> Option<String> {
         "array Colour[4] = [0x2e7d32, 0xc62828, 0x546e7a, 0xb0bec5]",
     ];
     let file = format!("'comparison.dat' every ::0::{}", rows - 1);
-    let series =
-        [format!("{file} using 2:1:3:4:(Colour[$5]):ytic(6) with xerrorbars pt 7 lw 2 lc rgb variable notitle")];
+    let mut series = vec![format!("{file} using 2:1:(Colour[$5]):ytic(6) with points pt 7 lc rgb variable notitle")];
+    // gnuplot stops at a picture in which a series has not one point.
+    if intervals {
+        series.push(format!("{file} using 2:1:3:4:(Colour[$5]) with xerrorbars pt 7 lw 2 lc rgb variable notitle"));
+    }
     picture("comparison", &settings, &series)
 }
 
