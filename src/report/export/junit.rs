@@ -2,8 +2,8 @@
 //! undecided is skipped, a trial that failed is an error.
 //!
 //! Numbers of a case stand in its `system-out`: the schema of Jenkins' xUnit plugin, the strictest reader, takes
-//! `properties` in a suite only, and `skipped` not in the root. `time`, `timestamp` and `hostname` are left out: they are
-//! optional, nothing here is a test's time, and two reports of one archive are to be equal.
+//! `properties` in a suite only, and `skipped` not in the root. `time`, `timestamp` and `hostname` are left out:
+//! they are optional, nothing here is a test's time, and two reports of one archive are to be equal.
 
 use super::super::quantity::{plain, unit_name};
 use super::inert::{short, visible};
