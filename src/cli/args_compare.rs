@@ -91,7 +91,7 @@ pub(super) enum Undecided {
     /// It does no harm: 0.
     #[default]
     Pass,
-    /// It counts as exceeded: 1.
+    /// It counts as broken: 1.
     Fail,
 }
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub(super) enum Code {
     /// Done; the answer is yes where one was asked.
     Yes = 0,
-    /// Done; the answer is no: a budget is exceeded, a threshold does not hold.
+    /// Done; the answer is no: a budget is broken, a threshold does not hold.
     No = 1,
     /// The request is wrong: arguments or scenario. clap's own code.
     Request = 2,
@@ -26,7 +26,7 @@ pub(super) enum Code {
 pub(super) const HELP: &str = "\
 Exit codes:
     0  done; the answer is yes where one was asked
-    1  done; the answer is no: a budget is exceeded, or `load --require` or `--strict` does not hold
+    1  done; the answer is no: a budget is broken, or `load --require` or `--strict` does not hold
     2  the request is wrong: arguments or scenario
     3  the subject failed: did not start, died, not one correct answer
     4  this machine cannot measure it: permission, no cgroup, missing JDK, full disk

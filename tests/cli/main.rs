@@ -5,6 +5,7 @@
 
 mod accounts;
 mod called;
+mod compare;
 mod damage;
 mod documents;
 mod large;

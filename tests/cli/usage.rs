@@ -22,7 +22,7 @@ fn the_help_promises_the_exit_codes() {
 #[test]
 fn the_help_names_every_verb_and_is_plain_text() {
     let called = loadline(&["--help"]);
-    for verb in ["demo", "weigh", "run", "load", "account", "report", "doctor"] {
+    for verb in ["demo", "weigh", "run", "compare", "load", "account", "report", "doctor"] {
         assert!(called.stdout.contains(&format!("\n  {verb} ")), "{verb} is missing: {called}");
         let own = loadline(&[verb, "--help"]);
         assert_eq!((own.code, own.stderr.as_str()), (0, ""), "{verb}");

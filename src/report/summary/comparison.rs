@@ -275,11 +275,11 @@ pub(super) fn budget_word(verdict: BudgetVerdict) -> &'static str {
     }
 }
 
-/// Budgets that are exceeded, said before everything else.
+/// Budgets that are broken, said before everything else.
 pub(super) fn failing(budgets: &[BudgetRecord]) -> Vec<String> {
     let failed = budgets.iter().filter(|budget| budget.verdict == BudgetVerdict::Fail);
     failed
-        .map(|budget| format!("budget {} exceeded by {}: {}", budget.expression, budget.configuration, budget.why))
+        .map(|budget| format!("budget {} is broken by {}: {}", budget.expression, budget.configuration, budget.why))
         .collect()
 }
 

@@ -2,7 +2,7 @@
 # Makes the archives of this folder anew, with the release build and its Java subjects; names chosen ones if given.
 # Needs JDK 17 and 25. What a run says of the machine is replaced: paths of JDKs, kernel release, memory.
 #
-#   tests/cli/archives/make.sh [nmt|two|failed|interrupted]...
+#   tests/cli/archives/make.sh [nmt|two|failed|interrupted|compared]...
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -42,6 +42,20 @@ interrupted() {
     wait "$run" || true
 }
 
+# The details of accounts (threads, files, regions) would make it ten times as large.
+compared() {
+    "$loadline" compare compared.loadline.yaml --out compared
+    python3 - compared/archive.jsonl <<'PYTHON'
+import json, sys
+def bare(value):
+    if isinstance(value, dict):
+        return {key: [] if key in ("detail", "regions", "shares") else bare(inner) for key, inner in value.items()}
+    return [bare(inner) for inner in value] if isinstance(value, list) else value
+lines = [bare(json.loads(line)) for line in open(sys.argv[1])]
+open(sys.argv[1], "w").write("".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines))
+PYTHON
+}
+
 neutral() {
     sed -E \
         -e 's#/[^" ]*/(java-17-openjdk|openjdk-17|jdk-17)[^/" ]*/#/opt/jdk-17/#g' \
@@ -51,7 +65,7 @@ neutral() {
         "$1"
 }
 
-for name in ${*:-nmt two failed interrupted}; do
+for name in ${*:-nmt two failed interrupted compared}; do
     "$name"
     mkdir -p "$here/$name"
     neutral "$name/archive.jsonl" >"$here/$name/archive.jsonl"

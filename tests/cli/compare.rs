@@ -1,0 +1,188 @@
+//! Comparing, judging and showing through the program: what is typed wrong, and what kept archives say.
+
+use crate::called::{Called, folder, loadline, loadline_in, read};
+use serde_json::Value;
+
+const SCENARIO: &str = "\
+name: pair
+subject: {command: [java, '{jvm}', -jar, app.jar, '{port}']}
+configurations: {a: {heap: 6m}, b: {heap: 12m}}
+load: [{warmup: {same: steady}}, {steady: {closed: {connections: 1, duration: 20s}, get: /}}]
+";
+
+/// In a folder with a scenario; nothing of it may start.
+fn refused(change: impl Fn(String) -> String, arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("pair.loadline.yaml"), change(SCENARIO.to_owned())).unwrap();
+    let Called { code, stdout, stderr } = loadline_in(folder.path(), arguments);
+    assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
+    assert!(!folder.path().join("loadline-archive").exists(), "an archive of nothing");
+    stderr
+}
+
+fn as_is(text: String) -> String {
+    text
+}
+
+#[test]
+fn what_cannot_be_compared_says_what_can() {
+    let check = |arguments: &[&str], expect: &str| {
+        let said = refused(as_is, &[&["compare"], arguments].concat());
+        assert!(said.contains(expect), "{arguments:?}: {said}");
+    };
+    let file = "pair.loadline.yaml";
+    check(&[], "compare what?");
+    check(&["."], "is a folder");
+    check(&["absent.yaml"], "cannot read the scenario");
+    check(&[file, "--only", "a"], "nothing to compare it with");
+    check(&[file, "--only", "c"], "no configuration is named `c`");
+    check(&[file, "--vary", "gcc=serial,g1"], "did you mean `gc`?");
+    check(&[file, "--vary", "gc=serial,g2"], "`g2` is no collector");
+    check(&[file, "--vary", "gc"], "write it as `gc=serial,g1`");
+    check(&[file, "--baseline", "c"], "neither a configuration nor an archive");
+    check(&[file, "--least", "rss=2x"], "is no amount");
+    check(&[file, "--confidence", "200%"], "between 50% and 99.99%");
+    check(&[file, "--metric", "rsss.loaded"], "did you mean `rss.loaded`");
+    check(&[file, "--metric", "rss"], "write which: `rss.start`");
+    check(&[file, "--budget", "rss.loaded"], "it compares nothing");
+    check(&[file, "--budget", "rss.loaded<=20ms"], "in bytes (`60MiB`)");
+    check(&[file, "--budget", "p98<=20ms"], "the nearest are");
+    check(&[file, "--until-sure", "3"], "it must lie between 5 and 1000");
+    check(&[file, "--html", "absent/report.html"], "cannot write absent/report.html");
+    check(&[file, "--csv", "-", "--json"], "only one thing can go to stdout");
+}
+
+#[test]
+fn a_matrix_that_explodes_is_asked_about_first() {
+    let matrix = |text: String| {
+        let many = "matrix: {gc: [serial, g1, parallel], heap: [6m, 8m, 12m, 16m], jvm: {c1: [-XX:TieredStopAtLevel=1], c2: []}}";
+        text.replace("configurations: {a: {heap: 6m}, b: {heap: 12m}}", many)
+    };
+    let said = refused(matrix, &["compare", "pair.loadline.yaml"]);
+    assert!(said.contains("24 configurations in 5 blocks: 120 trials, at least 88 minutes"), "{said}");
+    assert!(said.contains("--yes"), "{said}");
+}
+
+#[test]
+fn a_scenario_says_how_to_compare() {
+    let check = |added: &str, expect: &str| {
+        let said = refused(|text| text + added, &["compare", "pair.loadline.yaml"]);
+        assert!(said.contains(expect), "{added}: {said}");
+    };
+    check("compare: {baselin: a}\n", "did you mean `baseline`?");
+    check("compare: {baseline: c}\n", "no configuration is named `c`");
+    check("compare: {least: {rss: much}}\n", "is no amount");
+    check("compare: {confidence: 3}\n", "is no confidence");
+    check("budgets: [rss]\n", "is no budget");
+    check("budgets: ['rss.loded<=5MiB']\n", "cannot be judged");
+    check("compare: {trials: 0}\n", "`trials` is 0");
+}
+
+fn report(name: &str, options: &[&str]) -> Called {
+    let archive = format!("archives/{name}");
+    loadline(&[&["report", archive.as_str()], options].concat())
+}
+
+#[test]
+fn what_trials_say_together() {
+    insta::assert_snapshot!(report("compared", &[]));
+}
+
+#[test]
+fn what_trials_say_together_in_every_detail() {
+    insta::assert_snapshot!(report("compared", &["--each", "--details", "--metric", "rss.loaded,p99"]));
+}
+
+#[test]
+fn budgets_decide_the_exit_code() {
+    let code = |options: &[&str]| report("compared", options).code;
+    assert_eq!(code(&["--budget", "rss.loaded<=1GiB"]), 0);
+    assert_eq!(code(&["--budget", "rss.loaded<=10MiB"]), 1);
+    assert_eq!(code(&["--budget", "rss.loaded<=10MiB", "--budget", "rss.loaded<=1GiB"]), 1);
+    // Nothing of these trials is limited.
+    assert_eq!(code(&["--budget", "charge.loaded<=10MiB"]), 0);
+    assert_eq!(code(&["--budget", "charge.loaded<=10MiB", "--undecided", "fail"]), 1);
+    assert_eq!(code(&["--budget", "charge.loaded<=10MiB", "--strict"]), 2);
+    assert_eq!(code(&["--budget", "rss.loaded<=+1%", "--baseline", "archives/compared"]), 0);
+    assert_eq!(code(&["--budget", "rss.loaded<=-50%", "--baseline", "archives/compared"]), 1);
+    assert_eq!(code(&["--budget", "rss.loaded<=+1%", "--baseline", "archives/absent"]), 2);
+    let said = report("compared", &["--budget", "rss.loaded<=10MiB"]).stdout;
+    assert!(said.starts_with("budget rss.loaded<=10MiB is broken by "), "{said}");
+}
+
+#[test]
+fn an_archive_is_no_different_from_itself() {
+    let called = loadline(&["compare", "archives/compared", "archives/compared", "--json"]);
+    assert_eq!(called.code, 0, "{called}");
+    let document: Value = serde_json::from_str(&called.stdout).unwrap();
+    let rows = document["comparisons"].as_array().unwrap();
+    assert!(rows.len() > 20 && document["trials"].as_array().unwrap().len() == 24, "{}", rows.len());
+    for row in rows {
+        assert_eq!(row["difference"], 0.0, "{row}");
+        assert!(["equivalent", "cannot_tell"].contains(&row["verdict"].as_str().unwrap()), "{row}");
+    }
+    let kinds: Vec<&str> =
+        document["doubts"].as_array().unwrap().iter().map(|doubt| doubt["kind"].as_str().unwrap()).collect();
+    assert!(kinds.contains(&"not_interleaved"), "{kinds:?}");
+}
+
+#[test]
+fn archives_of_different_scenarios_say_what_differs() {
+    let called = loadline(&["compare", "archives/nmt", "archives/failed"]);
+    assert_eq!(called.code, 0, "{called}");
+    assert!(called.stdout.contains("differ in more than their configurations"), "{called}");
+    let called = loadline(&["compare", "archives/compared", "archives/nmt"]);
+    assert_eq!(called.code, 2, "{called}");
+    assert!(called.stderr.contains("no configuration in common"), "{called}");
+    let called = loadline(&["compare", "archives/two", "archives/two", "--heap", "6m"]);
+    assert!(called.code == 2 && called.stderr.contains("nothing runs"), "{called}");
+}
+
+#[test]
+fn every_format_is_written_and_one_may_go_to_stdout() {
+    let into = tempfile::tempdir().unwrap();
+    let at = |name: &str| into.path().join(name).display().to_string();
+    let names = ["html", "markdown", "csv", "junit", "jmh", "openmetrics"];
+    let mut options: Vec<String> = names.iter().flat_map(|name| [format!("--{name}"), at(name)]).collect();
+    options.extend(["--plot".to_owned(), at("plots"), "--gnuplot".to_owned(), at("gnuplot")]);
+    let called = report("compared", &options.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(called.code, 0, "{called}");
+    let begins = ["<!doctype html>", "", "configuration,block,", "<?xml", "[", "# "];
+    for (name, begin) in names.iter().zip(begins) {
+        let text = read(into.path().join(name));
+        assert!(text.len() > 200 && text.to_lowercase().starts_with(begin), "{name}: {}", &text[..80]);
+    }
+    let drawn: Vec<_> =
+        std::fs::read_dir(into.path().join("plots")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    for path in &drawn {
+        let bytes = std::fs::read(path).unwrap();
+        let png = path.extension().is_some_and(|extension| extension == "png");
+        assert!(bytes.starts_with(if png { b"\x89PNG" } else { b"<svg" }), "{}", path.display());
+    }
+    assert!(drawn.len() >= 6, "{drawn:?}");
+    assert!(into.path().join("gnuplot/plot.gp").exists());
+    for name in names {
+        let alone = report("compared", &[&format!("--{name}"), "-"]);
+        assert_eq!((alone.code, alone.stdout.as_str()), (0, read(into.path().join(name)).as_str()), "{name}");
+    }
+}
+
+#[test]
+fn github_gets_a_summary_and_annotations() {
+    let into = tempfile::tempdir().unwrap();
+    let summary = into.path().join("summary.md");
+    std::fs::write(&summary, "before\n").unwrap();
+    let arguments = ["report", "archives/compared", "--github", "--budget", "rss.loaded<=10MiB"];
+    let done = std::process::Command::new(env!("CARGO_BIN_EXE_loadline"))
+        .args(arguments)
+        .env("GITHUB_STEP_SUMMARY", &summary)
+        .current_dir(folder())
+        .output()
+        .unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    let text = read(&summary);
+    assert!(text.starts_with("before\n") && text.contains("rss.loaded"), "{text}");
+    assert!(String::from_utf8_lossy(&done.stderr).contains("::error title="), "{done:?}");
+    let elsewhere = report("compared", &["--github"]);
+    assert!(elsewhere.code == 0 && elsewhere.stderr.contains("GITHUB_STEP_SUMMARY is not set"), "{elsewhere}");
+}
