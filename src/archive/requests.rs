@@ -96,6 +96,16 @@ impl RequestFile {
         written.and(undone).map_err(|cause| Error::io("write", &self.path, &cause))
     }
 
+    /// Gives its room to what is worth more. `Err` says so, where there was any.
+    pub(super) fn give_up(&mut self) -> Result<()> {
+        let had = std::mem::take(&mut self.whole_bytes) > 0;
+        let emptied = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
+        match (had, emptied) {
+            (true, Ok(_)) => Err(Error::io("write", &self.path, &rustix::io::Errno::NOSPC.into())),
+            _ => Ok(()),
+        }
+    }
+
     fn write(&self, common: &Common<'_>, rows: &[Row]) -> io::Result<()> {
         let mut out = BufWriter::new(&self.file);
         let head = if self.whole_bytes == 0 { HEAD } else { "" };
