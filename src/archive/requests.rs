@@ -130,8 +130,8 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// The correct answers in the columns of `ab -g`, by their time, so that the number of a row is its rank. Its moment
-    /// is local time, this one UTC; where the start is not known, it is counted from the epoch.
+    /// The correct answers in the columns of `ab -g`, by their time, so that the number of a row is its rank. Moments
+    /// of `ab` are local time, these UTC; where the start is not known, they count from the epoch.
     pub fn gnuplot(&self) -> String {
         let mut rows: Vec<&RequestRow> = self.rows.iter().filter(|row| row.failure.is_none()).collect();
         rows.sort_by(|a, b| a.service_ms.total_cmp(&b.service_ms));
