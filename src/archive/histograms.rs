@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,6 +33,8 @@ pub struct IntervalTimes<'a> {
 pub(super) struct HistogramLog {
     path: PathBuf,
     file: File,
+    /// Length of what was written whole.
+    whole_bytes: u64,
     serializer: V2DeflateSerializer,
 }
 
@@ -46,18 +48,32 @@ impl HistogramLog {
     pub(super) fn create(path: PathBuf) -> Result<Self> {
         let file = File::create(&path).and_then(|mut file| file.write_all(HEADER.as_bytes()).map(|()| file));
         let file = file.map_err(|cause| Error::io("create", &path, &cause))?;
-        Ok(Self { path, file, serializer: V2DeflateSerializer::new() })
+        Ok(Self { path, file, whole_bytes: HEADER.len() as u64, serializer: V2DeflateSerializer::new() })
     }
 
     /// Appends the times of an interval of a phase: tagged `PHASE-service` and, in an open model, `PHASE-response`.
+    /// Both are there then, or neither, so that it can be tried again.
     pub(super) fn append_times(&mut self, phase: &str, times: &IntervalTimes<'_>) -> Result<()> {
-        self.append(&tagged(phase, "service"), times.service, times.start, times.length)?;
-        let Some(response) = times.response else { return Ok(()) };
-        self.append(&tagged(phase, "response"), response, times.start, times.length)
+        let mut lines = self.line(&tagged(phase, "service"), times.service, times.start, times.length)?;
+        if let Some(response) = times.response {
+            lines.push_str(&self.line(&tagged(phase, "response"), response, times.start, times.length)?);
+        }
+        match self.file.write_all(lines.as_bytes()) {
+            Ok(()) => {
+                self.whole_bytes += lines.len() as u64;
+                Ok(())
+            }
+            Err(cause) => {
+                // What cannot be undone is a cut line, which readers pass over.
+                let cut = self.file.set_len(self.whole_bytes);
+                let _ = cut.and_then(|()| self.file.seek(SeekFrom::Start(self.whole_bytes)));
+                Err(Error::io("write", &self.path, &cause))
+            }
+        }
     }
 
-    /// Appends one interval. The builder writes no header of its own, so a fresh one serves each line.
-    fn append(&mut self, tag: &str, histogram: &Histogram<u64>, start: Duration, length: Duration) -> Result<()> {
+    /// One interval. The builder writes no header of its own, so a fresh one serves each line.
+    fn line(&mut self, tag: &str, histogram: &Histogram<u64>, start: Duration, length: Duration) -> Result<String> {
         let mut line = Vec::new();
         let written = IntervalLogWriterBuilder::new()
             .begin_log_with(&mut line, &mut self.serializer)
@@ -66,8 +82,7 @@ impl HistogramLog {
                 log.write_histogram(histogram, start, length, Tag::new(tag)).map_err(|cause| cause.to_string())
             });
         written.map_err(|cause| Error::bug(format!("cannot encode a histogram: {cause}")))?;
-        let line = rescale_max(&line, histogram.max());
-        self.file.write_all(line.as_bytes()).map_err(|cause| Error::io("write", &self.path, &cause))
+        Ok(rescale_max(&line, histogram.max()))
     }
 }
 
@@ -98,8 +113,9 @@ mod tests {
         let mut log = HistogramLog::create(path.clone()).unwrap();
         let mut histogram = Histogram::<u64>::new(3).unwrap();
         histogram.record(20_000_000).unwrap();
-        log.append(&tagged("steady phase,1", "service"), &histogram, Duration::from_secs(1000), Duration::from_secs(1))
-            .unwrap();
+        let (start, length) = (Duration::from_secs(1000), Duration::from_secs(1));
+        let times = IntervalTimes { service: &histogram, response: None, start, length };
+        log.append_times("steady phase,1", &times).unwrap();
         let text = std::fs::read(&path).unwrap();
         let entries: Vec<_> = IntervalLogIterator::new(&text).collect::<Result<_, _>>().unwrap();
         let [LogEntry::Interval(interval)] = entries.as_slice() else { panic!("{entries:?}") };

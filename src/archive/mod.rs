@@ -1,6 +1,7 @@
 //! Trials on disk: a folder with `archive.jsonl` (a line for the run, a line for each finished trial, a closing line)
-//! and a folder for each trial with its timeline, histograms, requests and the subject's log. Versioned, append-only, written
-//! as things happen: a crash or a full disk costs the running trial and nothing else. The files of `loadline load` too.
+//! and a folder for each trial with its timeline, histograms, requests and the subject's log. Versioned, append-only,
+//! written as things happen: a crash or a full disk costs the running trial and nothing else. What `loadline load`
+//! writes is here too.
 
 mod evidence;
 mod evidence_times;

@@ -96,6 +96,16 @@ impl RequestFile {
         written.and(undone).map_err(|cause| Error::io("write", &self.path, &cause))
     }
 
+    /// Gives its room to what is worth more. `Err` says so, where there was any.
+    pub(super) fn give_up(&mut self) -> Result<()> {
+        let had = std::mem::take(&mut self.whole_bytes) > 0;
+        let emptied = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
+        match (had, emptied) {
+            (true, Ok(_)) => Err(Error::io("write", &self.path, &rustix::io::Errno::NOSPC.into())),
+            _ => Ok(()),
+        }
+    }
+
     fn write(&self, common: &Common<'_>, rows: &[Row]) -> io::Result<()> {
         let mut out = BufWriter::new(&self.file);
         let head = if self.whole_bytes == 0 { HEAD } else { "" };
@@ -120,8 +130,8 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// The correct answers in the columns of `ab -g`, by their time, so that the number of a row is its rank. Its moment
-    /// is local time, this one UTC; where the start is not known, it is counted from the epoch.
+    /// The correct answers in the columns of `ab -g`, by their time, so that the number of a row is its rank. Moments
+    /// of `ab` are local time, these UTC; where the start is not known, they count from the epoch.
     pub fn gnuplot(&self) -> String {
         let mut rows: Vec<&RequestRow> = self.rows.iter().filter(|row| row.failure.is_none()).collect();
         rows.sort_by(|a, b| a.service_ms.total_cmp(&b.service_ms));

@@ -162,10 +162,13 @@ impl TrialFiles {
     /// # Errors
     /// `Machine` where it cannot be written.
     pub fn sample(&mut self, sample: &Sample) -> Result<()> {
-        let written = serde_json::to_writer(&mut self.timeline, sample).map_err(std::io::Error::from);
-        written
-            .and_then(|()| self.timeline.write_all(b"\n"))
-            .map_err(|cause| self.cannot_write("timeline.jsonl", &cause))
+        let mut line =
+            serde_json::to_vec(sample).map_err(|cause| Error::bug(format!("cannot encode a sample: {cause}")))?;
+        line.push(b'\n');
+        // In one piece: it is in the buffer as a whole or not at all, so that it can be tried again.
+        self.make_room(|files| {
+            files.timeline.write_all(&line).map_err(|cause| files.cannot_write("timeline.jsonl", &cause))
+        })
     }
 
     /// Appends the times of an interval of a phase.
@@ -173,7 +176,7 @@ impl TrialFiles {
     /// # Errors
     /// `Machine` where it cannot be written.
     pub fn interval(&mut self, phase: &str, times: &IntervalTimes<'_>) -> Result<()> {
-        self.histograms.append_times(phase, times)
+        self.make_room(|files| files.histograms.append_times(phase, times))
     }
 
     /// Appends the single requests of a phase: those of them that were kept. `origin_ns` is the start of the command on
@@ -196,7 +199,17 @@ impl TrialFiles {
     /// # Errors
     /// `Machine` where it cannot be written.
     pub fn close(mut self) -> Result<()> {
-        self.timeline.flush().map_err(|cause| self.cannot_write("timeline.jsonl", &cause))
+        self.make_room(|files| files.timeline.flush().map_err(|cause| files.cannot_write("timeline.jsonl", &cause)))
+    }
+
+    /// Writes; where that fails, the requests of this trial give their room to it, and it is tried again.
+    fn make_room(&mut self, mut write: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        let Err(failed) = write(self) else { return Ok(()) };
+        match self.requests.as_mut().map_or(Ok(()), RequestFile::give_up) {
+            // Nothing to give.
+            Ok(()) => Err(failed),
+            Err(given_up) => write(self).and(Err(given_up)),
+        }
     }
 
     fn cannot_write(&self, file: &str, cause: &std::io::Error) -> Error {

@@ -45,7 +45,7 @@ impl Rows {
     pub(super) fn finish(self) -> Vec<Row> {
         let mut kept = self.all.kept;
         kept.extend(self.failed.into_iter().flat_map(|failed| failed.kept));
-        kept.sort_by_key(|row| (row.started_ns, row.ended_ns));
+        kept.sort_unstable_by_key(|row| (row.started_ns, row.ended_ns));
         kept
     }
 }

@@ -222,8 +222,8 @@ mod tests {
         assert_eq!(of_phase(&phase(), &stalled(100), SUBJECT), []);
         let doubts = of_phase(&phase(), &stalled(310), SUBJECT);
         let texts: Vec<_> = doubts.iter().map(Doubt::text).collect();
-        let expect = "noisy machine: during steady other programs used 0.00 cores, 0.0 % was stolen, and for 3.1 % of the \
-            time a program waited for memory";
+        let expect = "noisy machine: during steady other programs used 0.00 cores, 0.0 % was stolen, \
+            and for 3.1 % of the time a program waited for memory";
         assert_eq!(texts, [expect]);
     }
 

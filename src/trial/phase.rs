@@ -18,7 +18,7 @@ use crate::units::Span;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Rows kept of each phase: as many dots as a picture can show. 0.4 MB of Loadline's memory, and as much in the archive.
+/// Rows kept of each phase: as many dots as a picture can show. Under 1 MB of Loadline's memory, half of it on disk.
 const ROWS_MAX: usize = 5000;
 /// Failed requests kept beside them, so that a few among a million are seen.
 const ROWS_FAILED_MAX: usize = 1000;

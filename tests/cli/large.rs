@@ -1,4 +1,4 @@
-//! An archive as large as the largest that is promised to be fast: 10 trials of 10 minutes at 10 Hz, a million requests.
+//! An archive as large as the largest that shall be read fast: 10 trials of 10 minutes at 10 Hz, a million requests.
 //! Made up by the program's own writer; `bench/report.sh` measures with it.
 
 use crate::called::folder;
