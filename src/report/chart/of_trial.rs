@@ -440,11 +440,17 @@ fn accounts(trial: &Trial) -> Option<Figure> {
         items.push(words_at((0, top + 120), words, "strong"));
         items.extend(bar(account, &names, &x, top + 170));
     }
-    let title = format!("Account of {}, trial {}", trial.configuration, trial.index + 1);
+    // The legend has the numbers of the mark that matters most.
+    let shown = marks.iter().find(|(name, _)| *name == "loaded").or(marks.last()).copied()?;
+    let title = format!("Account of {}, trial {}, with MiB at {}", trial.configuration, trial.index + 1, shown.0);
     let height = marks.len() as u32 * 42;
     let legend = names.iter().map(|name| {
         let style = owner_style(name);
-        (Sign::Area(style.class, style.hatched), screen_name(name).to_owned())
+        let held = shown.1.owners.iter().filter(|owner| owner.name == **name);
+        let bytes = held.fold(0u64, |sum, owner| sum.saturating_add(owner.rss_bytes));
+        let words =
+            if bytes > 0 { format!("{} {}", screen_name(name), mib(bytes)) } else { screen_name(name).to_owned() };
+        (Sign::Area(style.class, style.hatched), words)
     });
     let chart = Chart {
         name: format!("account-trial-{}", trial.index + 1),
@@ -481,7 +487,7 @@ fn bar(account: &AccountRecord, names: &[&str], x: &Axis, top: u32) -> Vec<Item>
         items.push(Item::Area {
             across,
             down: (top, top + 200),
-            class: style.class,
+            class: format!("part {}", style.class),
             hatched: style.hatched,
             words: format!("{screen}: {:.1} MiB", bytes as f64 / MIB),
             label,

@@ -5,7 +5,6 @@
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const WIDTH = 4000; // Units across a path.
-  const RIGHT = 18; // Pixels at the right of every plot.
   const ZOOM_MAX = 200;
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
   const axisOf = (text) => {
@@ -93,8 +92,7 @@
     }
     share(event) {
       const box = this.svg.getBoundingClientRect();
-      const left = this.plots[0].x.baseVal.value;
-      const part = (event.clientX - box.left - left) / (box.width - left - RIGHT);
+      const part = (event.clientX - box.left) / box.width;
       return clamp(this.group.from + part * (this.group.to - this.group.from), 0, 1);
     }
     listen() {
