@@ -311,7 +311,9 @@ fn spectra(place: usize, size: Size, noise: &mut Noise) -> Vec<SpectrumRecord> {
         for step in 0..120 {
             let quantile = 1.0 - 10f64.powf(-f64::from(step) / 22.0);
             ms *= 1.0 + 0.06 * noise.next() + if (44..60).contains(&step) { 0.08 } else { 0.0 };
-            points.push((quantile, ms));
+            if (1.0 - quantile) * size.answers as f64 >= 2.0 {
+                points.push((quantile, ms));
+            }
         }
         SpectrumRecord { phase: phase.to_owned(), time: "service".to_owned(), points, count: size.answers / 2 }
     };

@@ -105,8 +105,8 @@ fn charts_of_a_trial_are_zoomed_together_and_read_off() {
     let told: Vec<&str> = dom.split("<li>").skip(1).filter_map(|rest| rest.split("</li>").next()).collect();
     assert_eq!(told.len(), 8, "{dom}");
     // The cursor begins in the middle of 62 s: the fixture has its configurations' RSS at 62 to 63 MiB there.
-    assert!(told[0].starts_with("31.") && told[0].contains("RSS 62."), "{}", told[0]);
-    assert!(told[0].contains("heap committed 6") && told[0].contains("correct answers "), "{}", told[0]);
+    assert!(told[0].starts_with("31.") && told[0].contains("RSS 6"), "{}", told[0]);
+    assert!(told[0].contains("heap committed 6.0 MiB") && told[0].contains("correct answers "), "{}", told[0]);
     // Twice as wide, the same in both charts of the trial; a spectrum stays as it is.
     assert_eq!(told[1], "200.000% 200.000% 100%");
     assert_eq!(told[2], "100.000% 100.000% 100%");

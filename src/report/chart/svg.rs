@@ -16,8 +16,8 @@ const RIGHT: u32 = 18;
 const LINE: u32 = 14;
 /// Between panels.
 const GAP: u32 = 10;
-/// Mean width of a character of small text; generous, so that texts do not touch.
-const CHARACTER: f64 = 6.4;
+/// Width of a character of small text: that of the widest font at hand, so that texts do not touch.
+const CHARACTER: f64 = 7.3;
 /// The narrowest plot that labels are kept apart for: a phone.
 const NARROWEST: f64 = 300.0;
 /// Rows of labels of guides.
