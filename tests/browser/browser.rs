@@ -1,7 +1,5 @@
 //! A headless Chromium with a folder of its own: bounded in time, ended by its process id, gone with its test.
 
-#![expect(clippy::disallowed_methods, reason = "starts the browser, and bounds how long it may take")]
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -28,7 +26,7 @@ impl Browser {
         if program.is_none() {
             let required = std::env::var("LOADLINE_BROWSER").is_ok_and(|value| value == "required");
             assert!(!required, "no Chromium found, and LOADLINE_BROWSER=required");
-            println!("skipped, because no Chromium was found");
+            eprintln!("skipped, because no Chromium was found");
         }
         Some(Self { program: program?, folder: tempfile::tempdir().unwrap() })
     }

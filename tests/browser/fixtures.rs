@@ -269,6 +269,7 @@ fn timeline(place: usize, size: Size, noise: &mut Noise) -> Vec<Sample> {
             heap_used_bytes: Some(((2.0 + 3.5 * noise.next()) * MIB) as u64),
             heap_committed_bytes: Some(6 << 20),
             charge_bytes: Some(((36.0 + (22.0 - 7.0 * place as f64) * rise) * MIB) as u64),
+            direct_bytes: (place == 0 && at % 10 == 0).then_some((2.0 * MIB) as u64),
             gc_count: Some(gc_count),
             gc_ms: Some(gc_ms),
             ok,

@@ -5,7 +5,7 @@ use super::palette::series_class;
 use super::scale::Scale;
 use super::thin::{Point, WIDTH};
 use super::values::{
-    axis_unit, change_text, configurations, difference_text, kind_of, least_text, metric_words, slug, value_text,
+    also_text, axis_unit, configurations, judged_text, kind_of, least_text, metric_words, slug, value_text,
 };
 use crate::record::{
     Better, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, ParetoPoint, ParetoRecord, Unit,
@@ -191,7 +191,7 @@ fn forest_row(comparison: &ComparisonRecord, dots: &[(u32, f64)], x: &Axis, top:
     let words =
         |anchor, x, text, class: &str| Item::Words { at: (x, top + 150), anchor, text, class: class.to_owned() };
     items.push(words(Anchor::Start, 0, shortened(&metric_words(&comparison.metric), NAME_CHARS), "strong"));
-    items.push(words(Anchor::End, WIDTH, difference_text(comparison), "aside"));
+    items.push(words(Anchor::End, WIDTH, judged_text(comparison), "aside"));
     let points: Vec<Point> = dots.iter().map(|(_, change)| (across(*change), y)).collect();
     items.push(Item::Dots { points, class: "dots block".to_owned() });
     let class = verdict_class(comparison.verdict);
@@ -203,7 +203,7 @@ fn forest_row(comparison: &ComparisonRecord, dots: &[(u32, f64)], x: &Axis, top:
             at: (across(estimate), y),
             shape: verdict_shape(comparison.verdict),
             class: class.to_owned(),
-            words: format!("{}: {}", verdict_word(comparison.verdict), difference_text(comparison)),
+            words: format!("{}: {}", verdict_word(comparison.verdict), judged_text(comparison)),
         });
     }
     items
@@ -220,14 +220,14 @@ pub(crate) fn forest_table(rows: &[&ComparisonRecord], title: &str) -> Table {
             metric_words(&comparison.metric),
             shown(comparison.baseline_median),
             shown(comparison.candidate_median),
-            difference_text(comparison),
-            comparison.ratio.map_or("-".to_owned(), change_text),
+            judged_text(comparison),
+            also_text(comparison),
             least_text(comparison),
             format!("{}{needed}", comparison.blocks),
         ]
     };
     let baseline = rows.first().map_or("baseline", |first| first.baseline.as_str());
-    let head = ["verdict", "candidate", "metric", baseline, "candidate's", "difference (interval)", "change"];
+    let head = ["verdict", "candidate", "metric", baseline, "candidate's", "difference (interval)", "also"];
     let mut head = head.map(str::to_owned).to_vec();
     head.extend(["least that matters", "blocks"].map(str::to_owned));
     let mut notes = Vec::new();

@@ -252,7 +252,7 @@ fn verdict_table(out: &mut Markup, rows: &[&crate::record::ComparisonRecord]) {
             out.element("thead", &[], |out| {
                 out.element("tr", &[], |out| {
                     out.words("th", &[("scope", &"col")], "verdict").words("th", &[("scope", &"col")], "metric");
-                    for head in [&baseline, &candidate, "difference (interval)", "change", "blocks"] {
+                    for head in [&baseline, &candidate, "difference (interval)", "also", "blocks"] {
                         out.words("th", &[("scope", &"col"), ("class", &"n")], head);
                     }
                 });
@@ -271,8 +271,8 @@ fn verdict_table(out: &mut Markup, rows: &[&crate::record::ComparisonRecord]) {
                         let cells = [
                             value(row.baseline_median),
                             value(row.candidate_median),
-                            chart::difference_text(row),
-                            row.ratio.map_or("-".to_owned(), chart::change_text),
+                            chart::judged_text(row),
+                            chart::also_text(row),
                             row.blocks.to_string(),
                         ];
                         for cell in cells {

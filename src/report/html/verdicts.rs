@@ -2,7 +2,7 @@
 
 use crate::record::{BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, Outcome, Trial, Unit};
 use crate::report::chart::{
-    candidates, difference_text, judged, least_text, metric_words, value_text, verdict_class, verdict_word,
+    candidates, judged, judged_text, least_text, metric_words, value_text, verdict_class, verdict_word,
 };
 use crate::report::markup::{Attribute, Markup, shortened};
 use crate::units::{grouped, milliseconds};
@@ -165,7 +165,7 @@ pub(super) fn sign(verdict: DifferenceVerdict) -> &'static str {
 fn of_comparison(comparison: &ComparisonRecord) -> Sentence {
     let candidate = shortened(&comparison.candidate, NAME_CHARS);
     let baseline = shortened(&comparison.baseline, NAME_CHARS);
-    let (metric, difference) = (metric_words(&comparison.metric), difference_text(comparison));
+    let (metric, difference) = (metric_words(&comparison.metric), judged_text(comparison));
     let about = match comparison.verdict {
         DifferenceVerdict::Better => format!("{candidate} is better than {baseline}:"),
         DifferenceVerdict::Worse => format!("{candidate} is worse than {baseline}:"),
