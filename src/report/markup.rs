@@ -1,5 +1,5 @@
 //! Markup that cannot be broken by what it shows: text goes in escaped, and only markup goes in as it is.
-//! Serves HTML and SVG alike, so control characters, which XML does not allow, are shown as signs.
+//! Serves HTML and SVG alike, so control characters, which XML does not allow, are shown by their number.
 
 use std::fmt::{Display, Write};
 
@@ -101,7 +101,8 @@ impl Write for Escaped<'_> {
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
                 '\n' => self.0.push('\n'),
-                c if is_hidden(c) => shown(self.0, c)?,
+                '\t' => self.0.push(' '),
+                c if is_hidden(c) => write!(self.0, "\u{27e8}U+{:04X}\u{27e9}", u32::from(c))?,
                 c => self.0.push(c),
             }
         }
@@ -116,16 +117,6 @@ fn is_hidden(c: char) -> bool {
             '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
             | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
         || u32::from(c) & 0xfffe == 0xfffe
-}
-
-/// Unicode has pictures of the old control characters; the others are named by their number.
-fn shown(out: &mut String, c: char) -> std::fmt::Result {
-    match u32::from(c) {
-        code @ 0..0x20 => out.push(char::from_u32(0x2400 + code).unwrap_or('\u{fffd}')),
-        0x7f => out.push('\u{2421}'),
-        code => write!(out, "\u{27e8}U+{code:04X}\u{27e9}")?,
-    }
-    Ok(())
 }
 
 /// At most `most` characters, with an ellipsis in the middle: names differ at their ends as often as at their beginnings.
@@ -153,7 +144,7 @@ mod tests {
         for (text, expect) in [
             ("<script>alert('x')</script>", "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;"),
             ("a & \"b\"", "a &amp; &quot;b&quot;"),
-            ("\0\u{1b}[31m\r\t\u{7f}", "␀␛[31m␍␉␡"),
+            ("\0\u{1b}[31m\r\t\u{7f}", "⟨U+0000⟩⟨U+001B⟩[31m⟨U+000D⟩ ⟨U+007F⟩"),
             ("\u{202e}gpj.exe\u{2066}", "⟨U+202E⟩gpj.exe⟨U+2066⟩"),
             ("\u{85}\u{feff}\u{ffff}", "⟨U+0085⟩⟨U+FEFF⟩⟨U+FFFF⟩"),
             ("two\nlines, größer, 負荷", "two\nlines, größer, 負荷"),

@@ -1,7 +1,5 @@
 //! A headless Chromium with a folder of its own: bounded in time, ended by its process id, gone with its test.
 
-#![expect(clippy::disallowed_methods, reason = "starts the browser, and bounds how long it may take")]
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -28,7 +26,7 @@ impl Browser {
         if program.is_none() {
             let required = std::env::var("LOADLINE_BROWSER").is_ok_and(|value| value == "required");
             assert!(!required, "no Chromium found, and LOADLINE_BROWSER=required");
-            println!("skipped, because no Chromium was found");
+            eprintln!("skipped, because no Chromium was found");
         }
         Some(Self { program: program?, folder: tempfile::tempdir().unwrap() })
     }
@@ -39,44 +37,51 @@ impl Browser {
     }
 
     /// A picture of the report's beginning, and the browser's log.
-    pub(crate) fn screenshot(&self, width: u32, height: u32, dark: bool) -> (Screenshot, String) {
+    pub(crate) fn screenshot(&self, width: u32, height: u32) -> (Screenshot, String) {
+        self.screenshot_with(width, height, &[])
+    }
+
+    /// The same, with more options of the browser. Pictures are kept in `LOADLINE_SHOTS`, where that is set.
+    pub(crate) fn screenshot_with(&self, width: u32, height: u32, more: &[&str]) -> (Screenshot, String) {
+        let (bytes, log) = self.shoot("report.html", width, height, more);
+        if let Some(keep) = std::env::var_os("LOADLINE_SHOTS").map(PathBuf::from) {
+            let how = if more.is_empty() { "" } else { "-dark" };
+            fs::write(keep.join(format!("{}-{width}{how}.png", name_of_test())), &bytes).unwrap();
+            fs::copy(self.folder.path().join("report.html"), keep.join(format!("{}.html", name_of_test()))).unwrap();
+        }
+        (Screenshot::decode(&bytes), log)
+    }
+
+    /// A picture of a page around the report.
+    pub(crate) fn screenshot_frame(&self, frame: &str, width: u32, height: u32) -> Screenshot {
+        fs::write(self.folder.path().join("frame.html"), frame).unwrap();
+        Screenshot::decode(&self.shoot("frame.html", width, height, &[]).0)
+    }
+
+    fn shoot(&self, page: &str, width: u32, height: u32, more: &[&str]) -> (Vec<u8>, String) {
         let file = self.folder.path().join("shot.png");
         let mut options = vec![
             format!("--screenshot={}", file.display()),
             format!("--window-size={width},{height}"),
             "--hide-scrollbars".to_owned(),
         ];
-        if dark {
-            options.push("--blink-settings=preferredColorScheme=0".to_owned());
-        }
-        let (_, log) = self.call(&options, "report.html");
+        options.extend(more.iter().map(|option| (*option).to_owned()));
+        let (_, log) = self.call(&options, page);
         let bytes = fs::read(&file).unwrap_or_else(|cause| panic!("no screenshot: {cause}\n{log}"));
-        if let Some(keep) = std::env::var_os("LOADLINE_SHOTS") {
-            let name = format!("{}-{width}{}.png", self.name(), if dark { "-dark" } else { "" });
-            fs::write(PathBuf::from(keep).join(name), &bytes).unwrap();
-        }
-        (Screenshot::decode(&bytes), log)
-    }
-
-    fn name(&self) -> String {
-        let thread = std::thread::current();
-        thread.name().unwrap_or("test").rsplit("::").next().unwrap_or("test").to_owned()
+        (bytes, log)
     }
 
     /// The document after its script ran, and the browser's log.
-    pub(crate) fn dump(&self, options: &[&str]) -> (String, String) {
-        let mut all: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        all.push("--dump-dom".to_owned());
-        self.call(&all, "report.html")
+    pub(crate) fn dump(&self) -> (String, String) {
+        self.call(&["--dump-dom".to_owned()], "report.html")
     }
 
-    /// The title that a page around the report gives itself.
-    pub(crate) fn title_of_frame(&self, frame: &str) -> String {
+    /// A page around the report, after the report was loaded.
+    pub(crate) fn dump_frame(&self, frame: &str) -> String {
         fs::write(self.folder.path().join("frame.html"), frame).unwrap();
         // A file may look into its neighbour only here.
         let options = ["--dump-dom", "--allow-file-access-from-files", "--virtual-time-budget=20000"];
-        let (dom, _) = self.call(&options.map(str::to_owned), "frame.html");
-        dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap_or_default().to_owned()
+        self.call(&options.map(str::to_owned), "frame.html").0
     }
 
     fn call(&self, options: &[String], file: &str) -> (String, String) {
@@ -106,6 +111,11 @@ impl Browser {
         assert!(in_time, "the browser was not done within {WITHIN:?}\n{log}");
         (read("stdout"), log)
     }
+}
+
+fn name_of_test() -> String {
+    let thread = std::thread::current();
+    thread.name().unwrap_or("test").rsplit("::").next().unwrap_or("test").to_owned()
 }
 
 /// Whether it ended by itself in time; otherwise it is killed, and its helpers end with it.

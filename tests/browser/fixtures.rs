@@ -269,6 +269,7 @@ fn timeline(place: usize, size: Size, noise: &mut Noise) -> Vec<Sample> {
             heap_used_bytes: Some(((2.0 + 3.5 * noise.next()) * MIB) as u64),
             heap_committed_bytes: Some(6 << 20),
             charge_bytes: Some(((36.0 + (22.0 - 7.0 * place as f64) * rise) * MIB) as u64),
+            direct_bytes: (place == 0 && at % 10 == 0).then_some((2.0 * MIB) as u64),
             gc_count: Some(gc_count),
             gc_ms: Some(gc_ms),
             ok,
@@ -311,7 +312,9 @@ fn spectra(place: usize, size: Size, noise: &mut Noise) -> Vec<SpectrumRecord> {
         for step in 0..120 {
             let quantile = 1.0 - 10f64.powf(-f64::from(step) / 22.0);
             ms *= 1.0 + 0.06 * noise.next() + if (44..60).contains(&step) { 0.08 } else { 0.0 };
-            points.push((quantile, ms));
+            if (1.0 - quantile) * size.answers as f64 >= 2.0 {
+                points.push((quantile, ms));
+            }
         }
         SpectrumRecord { phase: phase.to_owned(), time: "service".to_owned(), points, count: size.answers / 2 }
     };

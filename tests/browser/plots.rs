@@ -26,6 +26,11 @@ fn a_png_has_lines_and_text() {
     let plots = report::plots(&document, &evidence);
     let timeline = plots.iter().find(|plot| plot.name == "timeline-trial-1").unwrap();
     let picture = Screenshot::decode(&report::png(&timeline.svg).unwrap());
+    if let Some(keep) = std::env::var_os("LOADLINE_SHOTS").map(std::path::PathBuf::from) {
+        for plot in &plots {
+            std::fs::write(keep.join(format!("plot-{}.png", plot.name)), report::png(&plot.svg).unwrap()).unwrap();
+        }
+    }
     assert_eq!(picture.width, 1920);
     assert!(picture.count([0x1c, 0x21, 0x27]) > 2000, "RSS and titles");
     // Without a font the numbers of the axes would be missing: they are the only thing in this colour but guides.

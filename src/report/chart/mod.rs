@@ -17,7 +17,7 @@ pub(super) use of_comparison::{candidates, dots, forest_table, forests, judged, 
 pub(super) use of_trial::figures as of_trial;
 pub(super) use spectra::figures as spectra;
 pub(super) use svg::{definitions, draw_sign, fluid};
-pub(super) use values::{change_text, configurations, difference_text, least_text, metric_words, value_text};
+pub(super) use values::{also_text, configurations, judged_text, least_text, metric_words, value_text};
 
 pub use png::png;
 

@@ -134,8 +134,6 @@ pub(crate) const SHAPES: [&str; 8] = [
 pub(crate) enum Anchor {
     /// Behind it.
     Start,
-    /// Around it.
-    Middle,
     /// Before it.
     End,
 }
@@ -225,7 +223,7 @@ pub(crate) enum Item {
     },
     /// A text.
     Words {
-        /// Where its line of writing begins, ends or has its middle.
+        /// Where its line of writing begins or ends.
         at: Point,
         /// Which of these.
         anchor: Anchor,

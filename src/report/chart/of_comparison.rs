@@ -5,7 +5,7 @@ use super::palette::series_class;
 use super::scale::Scale;
 use super::thin::{Point, WIDTH};
 use super::values::{
-    axis_unit, change_text, configurations, difference_text, kind_of, least_text, metric_words, slug, value_text,
+    also_text, axis_unit, configurations, judged_text, kind_of, least_text, metric_words, slug, value_text,
 };
 use crate::record::{
     Better, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, ParetoPoint, ParetoRecord, Unit,
@@ -22,6 +22,8 @@ const METRICS_MAX: usize = 12;
 /// Differences beyond this share would press all others into a line.
 const CHANGE_MAX: f64 = 3.0;
 const PARETO_HEIGHT: u32 = 260;
+/// Names up to this length leave room beside them.
+const ASIDE_CHARS: usize = 24;
 /// Longest name in a chart.
 const NAME_CHARS: usize = 40;
 
@@ -134,7 +136,7 @@ fn forest(document: &Document, index: usize, rows: &[&ComparisonRecord]) -> Figu
         let sign = if *value > 0.0 { "+" } else { "" };
         *text = format!("{sign}{text} %");
     }
-    x.title = format!("change from {} to {}", shortened(baseline, NAME_CHARS), shortened(candidate, NAME_CHARS));
+    x.title = format!("of {}", shortened(baseline, NAME_CHARS));
     let mut items = Vec::new();
     for (row, (comparison, dots)) in rows.iter().zip(&dots).enumerate() {
         items.extend(forest_row(comparison, dots, &x, row as u32 * ROW));
@@ -155,7 +157,7 @@ fn forest(document: &Document, index: usize, rows: &[&ComparisonRecord]) -> Figu
     legend.push((Sign::Area("least".to_owned(), false), "too small to matter".to_owned()));
     let chart = Chart {
         name: format!("comparison-{}-{}", index + 1, slug(candidate)),
-        title: format!("{candidate} against {baseline}"),
+        title: format!("Change of each judged metric from {baseline} to {candidate}"),
         description: "A row for each judged metric: the estimated change with its interval, the change in every block \
                       as a dot, and the range that is too small to matter as a shade around no change."
             .to_owned(),
@@ -189,7 +191,7 @@ fn forest_row(comparison: &ComparisonRecord, dots: &[(u32, f64)], x: &Axis, top:
     let words =
         |anchor, x, text, class: &str| Item::Words { at: (x, top + 150), anchor, text, class: class.to_owned() };
     items.push(words(Anchor::Start, 0, shortened(&metric_words(&comparison.metric), NAME_CHARS), "strong"));
-    items.push(words(Anchor::End, WIDTH, difference_text(comparison), ""));
+    items.push(words(Anchor::End, WIDTH, judged_text(comparison), "aside"));
     let points: Vec<Point> = dots.iter().map(|(_, change)| (across(*change), y)).collect();
     items.push(Item::Dots { points, class: "dots block".to_owned() });
     let class = verdict_class(comparison.verdict);
@@ -201,7 +203,7 @@ fn forest_row(comparison: &ComparisonRecord, dots: &[(u32, f64)], x: &Axis, top:
             at: (across(estimate), y),
             shape: verdict_shape(comparison.verdict),
             class: class.to_owned(),
-            words: format!("{}: {}", verdict_word(comparison.verdict), difference_text(comparison)),
+            words: format!("{}: {}", verdict_word(comparison.verdict), judged_text(comparison)),
         });
     }
     items
@@ -218,14 +220,14 @@ pub(crate) fn forest_table(rows: &[&ComparisonRecord], title: &str) -> Table {
             metric_words(&comparison.metric),
             shown(comparison.baseline_median),
             shown(comparison.candidate_median),
-            difference_text(comparison),
-            comparison.ratio.map_or("-".to_owned(), change_text),
+            judged_text(comparison),
+            also_text(comparison),
             least_text(comparison),
             format!("{}{needed}", comparison.blocks),
         ]
     };
     let baseline = rows.first().map_or("baseline", |first| first.baseline.as_str());
-    let head = ["verdict", "candidate", "metric", baseline, "candidate's", "difference (interval)", "change"];
+    let head = ["verdict", "candidate", "metric", baseline, "candidate's", "difference (interval)", "also"];
     let mut head = head.map(str::to_owned).to_vec();
     head.extend(["least that matters", "blocks"].map(str::to_owned));
     let mut notes = Vec::new();
@@ -286,7 +288,9 @@ fn dot_figure(document: &Document, index: usize, metric: &str) -> Option<Figure>
         .map(|value| value / factor)
         .collect();
     let direction = if better == Better::Lower { "\u{2190} better" } else { "better \u{2192}" };
-    let x = Axis::new(Scale::around(all.into_iter()), &format!("{}  {direction}", unit_words.trim()), unit_words, 6);
+    let unit_title = if unit_words == "/s" { "per second" } else { unit_words.trim() };
+    let title = format!("{unit_title} {direction}");
+    let x = Axis::new(Scale::around(all.into_iter()), title.trim(), unit_words, 6);
     let mut items = Vec::new();
     for (row, (place, record)) in rows.iter().enumerate() {
         items.extend(dot_row(*place, record, &x, factor, row as u32 * DOT_ROW));
@@ -318,11 +322,13 @@ fn dot_row(place: usize, record: &MetricRecord, x: &Axis, factor: f64, top: u32)
     let words = |at, anchor, text, class: &str| Item::Words { at, anchor, text, class: class.to_owned() };
     let mut items = vec![words((0, top + 130), Anchor::Start, name, "strong")];
     let median = format!("median {}", value_text(record.unit, record.median));
-    items.push(words((WIDTH, top + 130), Anchor::End, median.clone(), ""));
+    // Beside a long name there is no room for it on a phone.
+    let aside = if record.configuration.chars().count() > ASIDE_CHARS { "aside" } else { "" };
+    items.push(words((WIDTH, top + 130), Anchor::End, median, aside));
     if let (Some(low), Some(high)) = (record.low, record.high) {
         items.push(Item::Interval { across: (across(low), across(high)), y, class: "interval faint-line".to_owned() });
     }
-    items.push(Item::Rule { x: across(record.median), down: (y - 90, y + 90), class: format!("line {class}") });
+    items.push(Item::Rule { x: across(record.median), down: (y - 90, y + 90), class: format!("centre {class}") });
     for value in &record.values {
         items.push(Item::Mark {
             at: (across(value.value), y),

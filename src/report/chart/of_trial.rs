@@ -96,14 +96,16 @@ impl Course<'_> {
 
     fn memory(&self) -> (Panel, Vec<(Sign, String)>) {
         type Value = fn(&Sample) -> Option<u64>;
-        const SERIES: [(&str, &str, Value); 4] = [
+        const SERIES: [(&str, &str, Value); 5] = [
             ("charge", "line l-charge", |sample| sample.charge_bytes),
             ("heap committed", "line l-committed", |sample| sample.heap_committed_bytes),
             ("heap used", "line l-used", |sample| sample.heap_used_bytes),
+            ("direct memory", "line l-direct-line", |sample| sample.direct_bytes),
             ("RSS", "line l-rss", |sample| Some(sample.rss_bytes)),
         ];
         let samples = &self.evidence.timeline;
-        let direct = self.direct();
+        let direct =
+            if samples.iter().any(|sample| sample.direct_bytes.is_some()) { Vec::new() } else { self.direct() };
         let all = samples.iter().flat_map(|sample| SERIES.iter().filter_map(|(.., value)| value(sample)));
         let all = all.map(|bytes| bytes as f64 / MIB).chain(direct.iter().map(|(_, mib)| *mib));
         let y = Axis::new(Scale::from_zero(all), "MiB", " MiB", 5);
@@ -134,7 +136,7 @@ impl Course<'_> {
         (Panel { title: "memory, MiB".to_owned(), y: Some(y), height, items }, legend)
     }
 
-    /// Direct buffers at the marks, in MiB: nothing tells them in between. NMT counts them as Other.
+    /// Direct buffers at the marks, in MiB, where no sample has them. NMT counts them as Other.
     fn direct(&self) -> Vec<(f64, f64)> {
         let other = |mark: &crate::record::Mark| {
             let nmt = mark.nmt.as_ref()?;
@@ -232,17 +234,16 @@ impl Course<'_> {
         let mut rows = Vec::new();
         for part in samples.chunks(every) {
             let [first, .., last] = part else {
-                rows.extend(part.iter().map(|only| self.timeline_row(only, only, only.rss_bytes, &mib)));
+                rows.extend(part.iter().map(|only| timeline_row(part, only, only, &mib)));
                 continue;
             };
-            let highest = part.iter().map(|sample| sample.rss_bytes).max().unwrap_or(0);
-            rows.push(self.timeline_row(first, last, highest, &mib));
+            rows.push(timeline_row(part, first, last, &mib));
         }
         let note = match every {
             1 => "Every sample.".to_owned(),
             every => format!("A row for each {every} samples: their highest RSS, and the rest as of the last of them."),
         };
-        let head = ["from s", "to s", "RSS MiB", "heap used", "committed", "charge", "collections", "GC ms"];
+        let head = ["from s", "to s", "RSS MiB", "heap used", "committed", "charge", "direct", "collections", "GC ms"];
         Table {
             title: "Timeline in numbers".to_owned(),
             head: head.map(str::to_owned).to_vec(),
@@ -250,25 +251,6 @@ impl Course<'_> {
             notes: vec![note],
             ..Table::default()
         }
-    }
-
-    fn timeline_row(
-        &self,
-        first: &Sample,
-        last: &Sample,
-        highest: u64,
-        mib: &dyn Fn(Option<u64>) -> String,
-    ) -> Vec<String> {
-        vec![
-            format!("{:.1}", first.at_s),
-            format!("{:.1}", last.at_s),
-            mib(Some(highest)),
-            mib(last.heap_used_bytes),
-            mib(last.heap_committed_bytes),
-            mib(last.charge_bytes),
-            last.gc_count.map_or("-".to_owned(), grouped),
-            last.gc_ms.map_or("-".to_owned(), |ms| format!("{ms:.0}")),
-        ]
     }
 
     // ---- Requests ----
@@ -403,6 +385,22 @@ impl Course<'_> {
     }
 }
 
+/// Samples in a row: their highest RSS, the rest as of the last of them that has it.
+fn timeline_row(part: &[Sample], first: &Sample, last: &Sample, mib: &dyn Fn(Option<u64>) -> String) -> Vec<String> {
+    vec![
+        format!("{:.1}", first.at_s),
+        format!("{:.1}", last.at_s),
+        mib(part.iter().map(|sample| sample.rss_bytes).max()),
+        mib(last.heap_used_bytes),
+        mib(last.heap_committed_bytes),
+        mib(last.charge_bytes),
+        // Only about one sample a second has it.
+        mib(part.iter().rev().find_map(|sample| sample.direct_bytes)),
+        last.gc_count.map_or("-".to_owned(), grouped),
+        last.gc_ms.map_or("-".to_owned(), |ms| format!("{ms:.0}")),
+    ]
+}
+
 /// The upper edge of the class that holds a quantile; classes ascending.
 fn class_quantile(classes: &[(f64, u64)], quantile: f64) -> Option<f64> {
     let total: u64 = classes.iter().map(|(_, count)| *count).sum();
@@ -440,11 +438,17 @@ fn accounts(trial: &Trial) -> Option<Figure> {
         items.push(words_at((0, top + 120), words, "strong"));
         items.extend(bar(account, &names, &x, top + 170));
     }
-    let title = format!("Account of {}, trial {}", trial.configuration, trial.index + 1);
+    // The legend has the numbers of the mark that matters most.
+    let shown = marks.iter().find(|(name, _)| *name == "loaded").or(marks.last()).copied()?;
+    let title = format!("Account of {}, trial {}, with MiB at {}", trial.configuration, trial.index + 1, shown.0);
     let height = marks.len() as u32 * 42;
     let legend = names.iter().map(|name| {
         let style = owner_style(name);
-        (Sign::Area(style.class, style.hatched), screen_name(name).to_owned())
+        let held = shown.1.owners.iter().filter(|owner| owner.name == **name);
+        let bytes = held.fold(0u64, |sum, owner| sum.saturating_add(owner.rss_bytes));
+        let words =
+            if bytes > 0 { format!("{} {}", screen_name(name), mib(bytes)) } else { screen_name(name).to_owned() };
+        (Sign::Area(style.class, style.hatched), words)
     });
     let chart = Chart {
         name: format!("account-trial-{}", trial.index + 1),
@@ -481,7 +485,7 @@ fn bar(account: &AccountRecord, names: &[&str], x: &Axis, top: u32) -> Vec<Item>
         items.push(Item::Area {
             across,
             down: (top, top + 200),
-            class: style.class,
+            class: format!("part {}", style.class),
             hatched: style.hatched,
             words: format!("{screen}: {:.1} MiB", bytes as f64 / MIB),
             label,

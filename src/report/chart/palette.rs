@@ -15,7 +15,8 @@ pub(crate) struct OwnerStyle {
 /// How an owner is drawn; families share a hue. One that is not known is grey.
 pub(crate) fn owner_style(name: &str) -> OwnerStyle {
     let (class, hatched) = match name {
-        "java_heap" | "java_heap.used" | "java_heap.live" => ("o-heap", false),
+        "java_heap" | "java_heap.used" => ("o-heap", false),
+        "java_heap.live" => ("o-live", false),
         "java_heap.garbage" => ("o-heap2", true),
         "java_heap.free" => ("o-heap3", true),
         "cds" => ("o-file", false),

@@ -16,7 +16,8 @@ const PIXELS_MAX: f32 = 64e6;
 pub fn png(svg: &str) -> Result<Vec<u8>> {
     let refuse = |what: &str| Error::bug(format!("a chart could not be drawn as PNG: {what}"));
     let mut fonts = usvg::fontdb::Database::new();
-    fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
+    // Of the fonts of that crate the one whose licence every distribution takes (MIT and Bitstream Vera).
+    fonts.load_font_data(epaint_default_fonts::HACK_REGULAR.to_vec());
     let family = fonts.faces().next().and_then(|face| face.families.first()).map(|(name, _)| name.clone());
     fonts.set_sans_serif_family(family.unwrap_or_default());
     let options = usvg::Options { fontdb: Arc::new(fonts), ..usvg::Options::default() };

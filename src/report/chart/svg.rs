@@ -6,24 +6,26 @@ use super::thin::{Point, WIDTH};
 use crate::report::markup::{Attribute, Markup, shortened};
 use std::fmt::{Display, Write};
 
-/// Room for the numbers of a y axis.
+/// Room for the numbers of a y axis; the style sheet of the page keeps the same.
 const LEFT: u32 = 58;
-/// Room at the left of rows.
-const LEFT_ROWS: u32 = 8;
+/// Room at the left of rows, for half of a number.
+const LEFT_ROWS: u32 = 12;
 /// Room for half of the last number of an x axis.
 const RIGHT: u32 = 18;
 /// Height of a line of small text.
 const LINE: u32 = 14;
 /// Between panels.
 const GAP: u32 = 10;
-/// Mean width of a character of small text; generous, so that texts do not touch.
-const CHARACTER: f64 = 6.4;
+/// Width of a character of small text: that of the widest font at hand, so that texts do not touch.
+const CHARACTER: f64 = 7.3;
 /// The narrowest plot that labels are kept apart for: a phone.
 const NARROWEST: f64 = 300.0;
 /// Rows of labels of guides.
 const LABEL_ROWS: usize = 4;
 /// Longest name of a guide, band or key.
 const NAME_CHARS: usize = 48;
+/// Longest title or description.
+const TEXT_CHARS: usize = 400;
 /// Width of a chart that stands alone.
 pub(crate) const FIXED_WIDTH: u32 = 960;
 
@@ -190,18 +192,21 @@ fn guide_ends(x: u32) -> bool {
     x > WIDTH * 7 / 10
 }
 
-/// A chart for the page: as wide as its box, with what the script needs to zoom it and to read it off.
+/// A chart for the page: its plots are as wide as it, and the style sheet leaves room beside it for the numbers of its axes.
+/// It carries what the script needs to zoom it and to read it off.
 pub(crate) fn fluid(chart: &Chart) -> Markup {
     let layout = Layout::new(chart, 0);
     let mut out = Markup::new();
     let id = format!("{}-d", chart.name);
+    let title = shortened(&chart.title, TEXT_CHARS);
     let x = chart.x.as_ref().filter(|_| !chart.group.is_empty()).map(data_of);
     let mut attributes: Vec<Attribute<'_>> = vec![
-        ("class", &"chart"),
-        ("width", &"100%"),
+        ("class", if layout.left == LEFT { &"chart" } else { &"chart rows" }),
+        ("width", &"90%"),
         ("height", &layout.height),
+        ("overflow", &"visible"),
         ("role", &"img"),
-        ("aria-label", &chart.title),
+        ("aria-label", &title),
         ("aria-describedby", &id),
         ("tabindex", &"0"),
         ("data-top", &layout.labels),
@@ -210,7 +215,7 @@ pub(crate) fn fluid(chart: &Chart) -> Markup {
         attributes.extend([("data-group", &chart.group as &dyn Display), ("data-x", x)]);
     }
     out.element("svg", &attributes, |out| {
-        out.words("desc", &[("id", &id)], &chart.description);
+        out.words("desc", &[("id", &id)], shortened(&chart.description, TEXT_CHARS));
         parts(out, chart, &layout, Frame::Fluid);
     });
     out
@@ -236,12 +241,12 @@ pub(crate) fn fixed(chart: &Chart, style: &str) -> String {
         ("height", &height),
         ("viewBox", &view),
         ("role", &"img"),
-        ("aria-label", &chart.title),
+        ("aria-label", &shortened(&chart.title, TEXT_CHARS)),
         ("class", &"chart"),
     ];
     out.element("svg", &attributes, |out| {
-        out.line().words("title", &[], &chart.title).line();
-        out.words("desc", &[], &chart.description).line();
+        out.line().words("title", &[], shortened(&chart.title, TEXT_CHARS)).line();
+        out.words("desc", &[], shortened(&chart.description, TEXT_CHARS)).line();
         out.words("style", &[], style).line();
         out.append(&definitions()).line();
         out.empty("rect", &[("width", &"100%"), ("height", &"100%"), ("class", &"paper")]).line();
@@ -299,6 +304,10 @@ pub(crate) fn definitions() -> Markup {
 pub(crate) fn draw_sign(out: &mut Markup, sign: &Sign, x: u32, y: u32) {
     let (middle, end) = (x + 9, x + 18);
     match sign {
+        // Dots have round ends: a stroke of no length is one.
+        Sign::Line(class) if class.starts_with("dots") => {
+            out.empty("path", &[("d", &format!("M{middle} {y}h0.01")), ("class", class)]);
+        }
         Sign::Line(class) => {
             out.empty("path", &[("d", &format!("M{x} {y}H{end}")), ("class", class)]);
         }
@@ -320,21 +329,22 @@ pub(crate) fn draw_sign(out: &mut Markup, sign: &Sign, x: u32, y: u32) {
 }
 
 fn parts(out: &mut Markup, chart: &Chart, layout: &Layout, frame: Frame) {
-    let rows = layout.left == LEFT_ROWS;
+    let left = if frame == Frame::Fluid { 0 } else { layout.left };
     // The guides and bands lie behind all panels, in a plot of their own.
     let plot = |out: &mut Markup, y: u32, height: u32, data: Option<String>, inside: &dyn Fn(&mut Markup)| {
-        viewport(out, frame, (layout.left, y, height), rows, data, inside);
+        viewport(out, frame, (left, y, height), data, inside);
     };
     plot(out, 0, layout.bottom, None, &|out| backdrop(out, chart, layout, frame));
     for (panel, top) in chart.panels.iter().zip(&layout.tops) {
         if !panel.title.is_empty() {
             let title = shortened(&panel.title, 100);
-            out.words("text", &[("x", &layout.left), ("y", &(top - 6)), ("class", &"title")], title);
+            out.words("text", &[("x", &left), ("y", &(top - 6)), ("class", &"title")], title);
         }
         if let Some(axis) = &panel.y {
             for (tick, text) in &axis.ticks {
                 let y = f64::from(*top) + f64::from(axis.down(*tick, panel.height)) / 10.0;
-                let place: [Attribute<'_>; 3] = [("x", &(LEFT - 7)), ("y", &short(y + 4.0)), ("class", &"y")];
+                let place: [Attribute<'_>; 3] =
+                    [("x", &(i64::from(left) - 7)), ("y", &short(y + 4.0)), ("class", &"y")];
                 out.words("text", &place, text);
             }
         }
@@ -349,48 +359,26 @@ fn parts(out: &mut Markup, chart: &Chart, layout: &Layout, frame: Frame) {
                 out.words("text", &[("x", &x), ("y", &18), ("class", &"x tick")], text);
             }
         });
-        let end = layout.bottom + 36;
-        match frame {
-            Frame::Fluid => viewport_end(out, layout.left, rows, end, &axis.title),
-            Frame::Fixed(_) => {
-                let x = FIXED_WIDTH - RIGHT;
-                out.words("text", &[("x", &x), ("y", &end), ("class", &"y title")], &axis.title);
-            }
-        }
+        let (x, y) = match frame {
+            Frame::Fluid => ("100%".to_owned(), layout.bottom + 36),
+            Frame::Fixed(width) => (short(f64::from(left) + width), layout.bottom + 36),
+        };
+        out.words("text", &[("x", &x), ("y", &y), ("class", &"y title")], shortened(&axis.title, 100));
     }
 }
 
-/// A text at the right end of a fluid plot, which a zoom does not move.
-fn viewport_end(out: &mut Markup, left: u32, rows: bool, y: u32, text: &str) {
-    let class = if rows { "plot rows" } else { "plot" };
-    let place: [Attribute<'_>; 5] =
-        [("class", &class), ("x", &left), ("width", &"90%"), ("height", &1), ("overflow", &"visible")];
-    out.element("svg", &place, |out| {
-        out.words("text", &[("x", &"100%"), ("y", &y), ("class", &"y title")], text);
-    });
-}
-
 /// The place of a plot: `at` is its left and upper edge and its height.
-fn viewport(
-    out: &mut Markup,
-    frame: Frame,
-    at: (u32, u32, u32),
-    rows: bool,
-    data: Option<String>,
-    inside: &dyn Fn(&mut Markup),
-) {
+fn viewport(out: &mut Markup, frame: Frame, at: (u32, u32, u32), data: Option<String>, inside: &dyn Fn(&mut Markup)) {
     let (left, top, height) = at;
     if let Frame::Fixed(_) = frame {
         out.element("g", &[("transform", &format!("translate({left} {top})"))], inside);
         return;
     }
-    // The style sheet says how wide it is, since only that can calculate; 90 % is for readers that cannot.
-    let class = if rows { "plot rows" } else { "plot" };
     let mut attributes: Vec<Attribute<'_>> = vec![
-        ("class", &class),
+        ("class", &"plot"),
         ("x", &left),
         ("y", &top),
-        ("width", &"90%"),
+        ("width", &"100%"),
         ("height", &height),
         ("overflow", &"visible"),
     ];
@@ -414,7 +402,7 @@ fn backdrop(out: &mut Markup, chart: &Chart, layout: &Layout, frame: Frame) {
         let place: [Attribute<'_>; 5] =
             [("x", &from), ("y", &y), ("width", &width), ("height", &height), ("class", &class)];
         out.element("rect", &place, |out| {
-            out.words("title", &[], &band.label);
+            out.words("title", &[], shortened(&band.label, TEXT_CHARS));
         });
         let label = shortened(&band.label, NAME_CHARS);
         let room = f64::from(band.to.saturating_sub(band.from)) / f64::from(WIDTH) * NARROWEST;
@@ -483,12 +471,12 @@ fn is_path(item: &Item) -> bool {
 fn path(out: &mut Markup, item: &Item, height: u32, frame: Frame) {
     match item {
         Item::Line { points, class, name } => {
-            out.empty("path", &[("d", &frame.path(points)), ("class", class), ("data-n", name)]);
+            out.empty("path", &[("d", &frame.path(points)), ("class", class), ("data-n", &shortened(name, 100))]);
         }
         Item::Stems { points, class, name } => {
             let stems = points.iter().map(|(x, y)| ((*x, *y), (0, i64::from(height * 10) - i64::from(*y))));
             let d = frame.strokes(stems.filter(|(_, (_, down))| *down > 0));
-            out.empty("path", &[("d", &d), ("class", class), ("data-n", name), ("data-stems", &"")]);
+            out.empty("path", &[("d", &d), ("class", class), ("data-n", &shortened(name, 100)), ("data-stems", &"")]);
         }
         Item::Dots { points, class } => {
             let d = frame.strokes(points.iter().map(|point| (*point, (0, 0))));
@@ -512,7 +500,7 @@ fn shape(out: &mut Markup, item: &Item, frame: Frame) {
             for class in [Some(class.as_str()), hatched.then_some("hatch")].into_iter().flatten() {
                 out.element("rect", &[&place[..], &[("class", &class)]].concat(), |out| {
                     if !words.is_empty() {
-                        out.words("title", &[], words);
+                        out.words("title", &[], shortened(words, TEXT_CHARS));
                     }
                 });
             }
@@ -527,7 +515,7 @@ fn shape(out: &mut Markup, item: &Item, frame: Frame) {
             let (x, y) = (frame.x(at.0), tenths(at.1));
             out.element("use", &[("href", &href), ("x", &x), ("y", &y), ("class", class)], |out| {
                 if !words.is_empty() {
-                    out.words("title", &[], words);
+                    out.words("title", &[], shortened(words, TEXT_CHARS));
                 }
             });
         }
@@ -552,7 +540,6 @@ fn shape(out: &mut Markup, item: &Item, frame: Frame) {
         Item::Words { at, anchor, text, class } => {
             let anchor = match anchor {
                 Anchor::Start => "",
-                Anchor::Middle => "x ",
                 Anchor::End => "y ",
             };
             let (x, y, class) = (frame.x(at.0), tenths(at.1), format!("{anchor}{class}"));

@@ -1,8 +1,8 @@
 //! Numbers and names as the report prints them: a metric's words, a value with its unit, a difference with its sign.
 
 use crate::record::{Better, ComparisonRecord, Document, LeastRecord, Unit};
+use crate::report::quantity;
 use crate::report::summary::owners::screen_name;
-use crate::units::{grouped, milliseconds, per_second};
 
 /// Names of files and ids are no longer than this.
 const SLUG_CHARS: usize = 40;
@@ -13,107 +13,102 @@ pub(crate) const MIB: f64 = (1u64 << 20) as f64;
 pub(crate) fn metric_words(metric: &str) -> String {
     // Only the last part is a mark or a phase; owners have a point in their names.
     let (head, place) = metric.rsplit_once('.').unwrap_or((metric, ""));
-    let known = |head: &str| -> Option<&'static str> {
-        Some(match head {
-            "rss" => "RSS",
-            "pss" => "PSS",
-            "peak" | "rss_peak" => "peak RSS",
-            "rate" => "requests per second",
-            "cpu_per_1000" => "CPU per 1,000 requests",
-            "gc_ms" | "gc_time" => "time in GC",
-            "gc_count" => "collections",
-            "start_up" => "start-up",
-            "heap_used" => "heap used",
-            "heap_committed" => "heap committed",
-            _ => return None,
-        })
-    };
-    if let Some(words) = known(metric) {
+    if let Some(words) = known_words(metric) {
         return words.to_owned();
     }
-    let words = known(head).unwrap_or_else(|| screen_name(head));
-    if place.is_empty() { words.to_owned() } else { format!("{words} {place}") }
+    let words = match head.split_once('.') {
+        Some(("response", quantile)) => format!("response time, {}", known_words(quantile).unwrap_or(quantile)),
+        Some(("service", quantile)) => format!("service time, {}", known_words(quantile).unwrap_or(quantile)),
+        _ => known_words(head).unwrap_or_else(|| screen_name(head)).to_owned(),
+    };
+    if place.is_empty() { words } else { format!("{words} {place}") }
+}
+
+/// The words for a family of metrics; `None` where its name says it.
+fn known_words(head: &str) -> Option<&'static str> {
+    Some(match head {
+        "rss" => "RSS",
+        "pss" => "PSS",
+        "anon" => "anonymous pages",
+        "file" => "pages of files",
+        "rss_peak" => "peak RSS",
+        "rss_max" => "highest RSS",
+        "heap_used" => "heap used",
+        "heap_committed" => "heap committed",
+        "heap_live" => "live set",
+        "nmt_committed" => "NMT committed",
+        "rate" => "requests per second",
+        "p999" => "p99.9",
+        "max" => "longest time",
+        "mean" => "mean time",
+        "failed" => "failed requests",
+        "cpu_per_1000" => "CPU per 1,000 requests",
+        "gc_ms" => "time in GC",
+        "gc_count" => "collections",
+        "gc_share" => "share of time in GC",
+        "start_up" => "start-up",
+        _ => return None,
+    })
 }
 
 /// A value with its unit.
 pub(crate) fn value_text(unit: Unit, value: f64) -> String {
-    match unit {
-        Unit::Bytes => format!("{} MiB", minus(format!("{:.1}", value / MIB))),
-        Unit::PerSecond => format!("{}/s", minus(per_second(value))),
-        Unit::Milliseconds => format!("{} ms", sized(value)),
-        Unit::Seconds => format!("{} s", sized(value)),
-        Unit::Share => format!("{} %", minus(format!("{:.1}", value * 100.0))),
-        Unit::Count if value.fract() == 0.0 && value >= 0.0 => grouped(value as u64),
-        Unit::Count => sized(value),
-    }
+    minus(&quantity::shown(unit, Some(value)))
 }
 
-/// Digits by size, whatever the sign.
-fn sized(value: f64) -> String {
-    let text = milliseconds(value.abs());
-    if value < 0.0 { format!("\u{2212}{text}") } else { text }
+/// The sign that is as wide as a plus.
+fn minus(text: &str) -> String {
+    text.strip_prefix('-').filter(|rest| !rest.is_empty()).map_or(text.to_owned(), |rest| format!("\u{2212}{rest}"))
 }
 
-fn minus(text: String) -> String {
-    match text.strip_prefix('-') {
-        Some(rest) if rest.chars().all(|c| matches!(c, '0' | '.' | ',')) => rest.to_owned(),
-        Some(rest) => format!("\u{2212}{rest}"),
+/// An estimate with its unit and, in its unit, the ends of its interval: `−12.3 MiB (−14.9 … −9.8)`.
+fn estimate_text(unit: Unit, estimate: f64, ends: Option<(f64, f64)>) -> String {
+    let (low, high) = ends.unwrap_or((estimate, estimate));
+    // One unit for all three: shorter times than a second are told in ms.
+    let small = [estimate, low, high].into_iter().all(|value| value.abs() < 1.0);
+    let (unit, factor) = if unit == Unit::Seconds && small { (Unit::Milliseconds, 1e3) } else { (unit, 1.0) };
+    let told = |value: f64| minus(&quantity::signed(unit, Some(value * factor)));
+    let text = told(estimate);
+    let number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '+' | '\u{2212}' | '-');
+    let behind = text.trim_start_matches(number).to_owned();
+    let bare = |value: f64| {
+        let text = told(value);
+        text.strip_suffix(behind.as_str()).map(str::to_owned).unwrap_or(text)
+    };
+    match ends {
+        Some((low, high)) => format!("{text} ({} \u{2026} {})", bare(low), bare(high)),
         None => text,
     }
 }
 
-/// A difference without its unit, with its sign.
-fn signed(unit: Unit, value: f64) -> String {
-    let text = match unit {
-        Unit::Bytes => format!("{:.1}", value.abs() / MIB),
-        Unit::Share => format!("{:.1}", value.abs() * 100.0),
-        Unit::PerSecond => per_second(value.abs()),
-        Unit::Count if value.fract() == 0.0 => grouped(value.abs() as u64),
-        _ => milliseconds(value.abs()),
-    };
-    let none = text.chars().all(|c| matches!(c, '0' | '.' | ','));
-    match (none, value < 0.0) {
-        (true, _) => text,
-        (false, true) => format!("\u{2212}{text}"),
-        (false, false) => format!("+{text}"),
+/// What was judged, with its interval: the difference, or the change where the least that matters is a share.
+pub(crate) fn judged_text(comparison: &ComparisonRecord) -> String {
+    match (comparison.least, comparison.ratio) {
+        (LeastRecord::Relative(_), Some(ratio)) => {
+            let ends = comparison.ratio_low.zip(comparison.ratio_high);
+            let percent = |ratio: f64| minus(&quantity::change(Some(ratio)));
+            let bare = |ratio: f64| percent(ratio).trim_end_matches(" %").to_owned();
+            match ends {
+                Some((low, high)) => format!("{} ({} \u{2026} {})", percent(ratio), bare(low), bare(high)),
+                None => percent(ratio),
+            }
+        }
+        _ => estimate_text(comparison.unit, comparison.difference, comparison.low.zip(comparison.high)),
     }
 }
 
-/// The unit behind a difference.
-fn unit_text(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Bytes => " MiB",
-        Unit::PerSecond => "/s",
-        Unit::Milliseconds => " ms",
-        Unit::Seconds => " s",
-        // A difference of shares is in points, so that it is not taken for a share of the share.
-        Unit::Share => " points",
-        Unit::Count => "",
+/// The same difference in the other way, without its interval: as a change, or in the metric's unit.
+pub(crate) fn also_text(comparison: &ComparisonRecord) -> String {
+    match (comparison.least, comparison.ratio) {
+        (LeastRecord::Relative(_), Some(_)) => estimate_text(comparison.unit, comparison.difference, None),
+        (_, ratio) => minus(&quantity::change(ratio)),
     }
-}
-
-/// `−12.3 MiB (−14.9 … −9.8)`; without interval where there is none.
-pub(crate) fn difference_text(comparison: &ComparisonRecord) -> String {
-    let unit = comparison.unit;
-    let estimate = format!("{}{}", signed(unit, comparison.difference), unit_text(unit));
-    match (comparison.low, comparison.high) {
-        (Some(low), Some(high)) => format!("{estimate} ({} \u{2026} {})", signed(unit, low), signed(unit, high)),
-        _ => estimate,
-    }
-}
-
-/// The estimate of the ratio as a change: `−16.7 %`.
-pub(crate) fn change_text(ratio: f64) -> String {
-    format!("{} %", signed(Unit::Share, ratio - 1.0))
 }
 
 /// The least difference that matters: `1.0 MiB`, `2 %`.
 pub(crate) fn least_text(comparison: &ComparisonRecord) -> String {
     match comparison.least {
-        LeastRecord::Absolute(value) => {
-            let text = signed(comparison.unit, value);
-            format!("{}{}", text.trim_start_matches(['+', '\u{2212}']), unit_text(comparison.unit))
-        }
+        LeastRecord::Absolute(value) => value_text(comparison.unit, value),
         LeastRecord::Relative(share) => {
             let text = format!("{:.2}", share * 100.0);
             format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
@@ -180,6 +175,7 @@ mod tests {
             ("p99.steady", "p99 steady"),
             ("malloc.retained.loaded", "malloc retained loaded"),
             ("start_up", "start-up"),
+            ("response.p999.steady", "response time, p99.9 steady"),
             ("cpu_per_1000.steady", "CPU per 1,000 requests steady"),
             ("new.one", "new one"),
         ] {
@@ -188,14 +184,17 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_their_unit_and_differences_a_sign() {
-        assert_eq!(value_text(Unit::Bytes, 61.25 * MIB), "61.2 MiB");
+    fn an_interval_is_told_in_the_unit_of_its_estimate() {
+        for (unit, estimate, ends, expect) in [
+            (Unit::Bytes, -12.3 * MIB, Some((-14.9 * MIB, -9.8 * MIB)), "−12.3 MiB (−14.9 … −9.8)"),
+            (Unit::Seconds, 0.001, Some((-0.002, 0.004)), "+1.00 ms (−2.00 … +4.00)"),
+            (Unit::Seconds, 0.5, Some((-0.25, 1.5)), "+500 ms (−250 ms … +1.50 s)"),
+            (Unit::PerSecond, -18.6, Some((-130.0, 93.0)), "−18.6/s (−130 … +93)"),
+            (Unit::Bytes, 10.0, None, "0.0 MiB"),
+        ] {
+            assert_eq!(estimate_text(unit, estimate, ends), expect);
+        }
         assert_eq!(value_text(Unit::PerSecond, 9321.4), "9,321/s");
-        assert_eq!(value_text(Unit::Share, 0.5), "50.0 %");
-        assert_eq!(signed(Unit::Bytes, -12.3 * MIB), "−12.3");
-        assert_eq!(signed(Unit::Bytes, 10.0), "0.0");
-        assert_eq!(signed(Unit::Milliseconds, 0.0421), "+0.042");
-        assert_eq!(change_text(0.833), "−16.7 %");
     }
 
     #[test]

@@ -5,7 +5,6 @@
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const WIDTH = 4000; // Units across a path.
-  const RIGHT = 18; // Pixels at the right of every plot.
   const ZOOM_MAX = 200;
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
   const axisOf = (text) => {
@@ -14,7 +13,7 @@
   };
   const valueAt = (axis, share) =>
     axis.log ? axis.low * (axis.high / axis.low) ** share : axis.low + (axis.high - axis.low) * share;
-  const digits = (value, most) => value.toLocaleString("en", { maximumFractionDigits: most });
+  const digits = (value, most) => value.toLocaleString("en", { minimumFractionDigits: most, maximumFractionDigits: most });
   const number = (value, axis) =>
     axis.log ? Number(value.toPrecision(3)).toLocaleString("en") : digits(value, axis.high > 1000 ? 0 : axis.high > 20 ? 1 : 2);
 
@@ -67,12 +66,15 @@
     }
     return (path.points = points);
   };
-  const nearest = (points, x) => {
+  // The point of a line that is nearest to x; a level stretch has points at its ends only.
+  const nearest = (points, x, level) => {
     let [low, high] = [0, points.length - 1];
     while (high - low > 1) {
       const middle = (low + high) >> 1;
       if (points[middle][0] <= x) low = middle; else high = middle;
     }
+    const between = points[low][0] <= x && x <= points[high][0];
+    if (level && between && points[low][1] === points[high][1]) return [x, points[low][1]];
     return x - points[low][0] <= points[high][0] - x ? points[low] : points[high];
   };
 
@@ -93,8 +95,7 @@
     }
     share(event) {
       const box = this.svg.getBoundingClientRect();
-      const left = this.plots[0].x.baseVal.value;
-      const part = (event.clientX - box.left - left) / (box.width - left - RIGHT);
+      const part = (event.clientX - box.left) / box.width;
       return clamp(this.group.from + part * (this.group.to - this.group.from), 0, 1);
     }
     listen() {
@@ -210,7 +211,7 @@
         for (const path of plot.querySelectorAll("path[data-n]")) {
           const points = pointsOf(path);
           if (points.length === 0) continue;
-          const [x, down] = nearest(points, share * WIDTH);
+          const [x, down] = nearest(points, share * WIDTH, !("stems" in path.dataset));
           const away = Math.abs(x - share * WIDTH);
           const reach = "stems" in path.dataset ? 0.01 * WIDTH * (this.group.to - this.group.from) : 0.03 * WIDTH;
           const name = path.dataset.n;

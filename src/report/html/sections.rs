@@ -1,6 +1,6 @@
 //! The sections of the page, in its order.
 
-use super::tables::{facts, figure, folded, lines, table};
+use super::tables::{facts, figure, folded, lines, prose, table};
 use super::verdicts;
 use crate::record::{BudgetRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
 use crate::report::chart;
@@ -9,6 +9,8 @@ use crate::report::summary::{Table, by_category, growth_notes, load, shared_fact
 
 /// Names in headings.
 const NAME_CHARS: usize = 80;
+/// Names of metrics that are not broken.
+const METRIC_CHARS: usize = 36;
 /// Doubts told; hundreds of them would say the same.
 const DOUBTS_MAX: usize = 200;
 /// A doubt's words.
@@ -185,8 +187,10 @@ impl Sections<'_> {
                         }
                     };
                     out.element("li", &[], |out| {
-                        out.text(of).text(shortened(&doubt.text, DOUBT_CHARS));
-                        out.words("div", &[("class", &"next soft")], shortened(&doubt.next, DOUBT_CHARS));
+                        prose(out.text(of), &shortened(&doubt.text, DOUBT_CHARS));
+                        out.element("div", &[("class", &"next soft")], |out| {
+                            prose(out, &shortened(&doubt.next, DOUBT_CHARS));
+                        });
                     });
                 }
             });
@@ -248,7 +252,7 @@ fn verdict_table(out: &mut Markup, rows: &[&crate::record::ComparisonRecord]) {
             out.element("thead", &[], |out| {
                 out.element("tr", &[], |out| {
                     out.words("th", &[("scope", &"col")], "verdict").words("th", &[("scope", &"col")], "metric");
-                    for head in [&baseline, &candidate, "difference (interval)", "change", "blocks"] {
+                    for head in [&baseline, &candidate, "difference (interval)", "also", "blocks"] {
                         out.words("th", &[("scope", &"col"), ("class", &"n")], head);
                     }
                 });
@@ -260,13 +264,15 @@ fn verdict_table(out: &mut Markup, rows: &[&crate::record::ComparisonRecord]) {
                             let (class, word) = (chart::verdict_class(row.verdict), chart::verdict_word(row.verdict));
                             verdicts::badge(out, class, verdicts::sign(row.verdict), word);
                         });
-                        out.words("th", &[("scope", &"row")], shortened(&chart::metric_words(&row.metric), NAME_CHARS));
+                        let metric = shortened(&chart::metric_words(&row.metric), NAME_CHARS);
+                        let class = if metric.chars().count() <= METRIC_CHARS { "brief" } else { "" };
+                        out.words("th", &[("scope", &"row"), ("class", &class)], metric);
                         let value = |value: f64| chart::value_text(row.unit, value);
                         let cells = [
                             value(row.baseline_median),
                             value(row.candidate_median),
-                            chart::difference_text(row),
-                            row.ratio.map_or("-".to_owned(), chart::change_text),
+                            chart::judged_text(row),
+                            chart::also_text(row),
                             row.blocks.to_string(),
                         ];
                         for cell in cells {

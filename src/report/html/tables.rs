@@ -10,7 +10,9 @@ const CELL_CHARS: usize = 300;
 const FACT_CHARS: usize = 12_000;
 /// Rows of a table; the JSON document has all.
 const ROWS_MAX: usize = 2000;
-/// Cells longer than this get a column that is wide enough to read.
+/// Cells up to this length are not broken.
+const BRIEF_CHARS: usize = 24;
+/// Cells of this length and more get a column that is wide enough to read.
 const LONG_CHARS: usize = 40;
 
 /// A table in a box of its own, in which it scrolls where the page is narrow.
@@ -48,7 +50,8 @@ fn cells(out: &mut Markup, row: &[String], numbers: &[bool]) {
         let number = numbers.get(column) == Some(&true);
         match (column, number) {
             (0, _) => {
-                out.element("th", &[("scope", &"row")], |out| {
+                let class = if shown.chars().count() <= BRIEF_CHARS { "brief" } else { "" };
+                out.element("th", &[("scope", &"row"), ("class", &class)], |out| {
                     out.words("div", &[], shown);
                 });
             }
@@ -56,7 +59,11 @@ fn cells(out: &mut Markup, row: &[String], numbers: &[bool]) {
                 out.words("td", &[("class", &"n")], shown);
             }
             _ => {
-                let class = if shown.chars().count() > LONG_CHARS { "long" } else { "" };
+                let class = match shown.chars().count() {
+                    ..=BRIEF_CHARS => "brief",
+                    LONG_CHARS.. => "long",
+                    _ => "",
+                };
                 out.element("td", &[], |out| {
                     out.words("div", &[("class", &class)], shown);
                 });
@@ -91,6 +98,19 @@ pub(super) fn facts(out: &mut Markup, facts: &[(String, String)]) {
             out.words("dd", &[], shortened(text, FACT_CHARS)).line();
         }
     });
+}
+
+/// A sentence in which what stands between backticks is meant literally.
+pub(super) fn prose(out: &mut Markup, text: &str) {
+    let parts: Vec<&str> = text.split('`').collect();
+    for (index, part) in parts.iter().enumerate() {
+        // The last backtick may have no partner.
+        match index % 2 == 1 && index + 1 < parts.len() {
+            true => out.words("code", &[], part),
+            false if index % 2 == 1 => out.text("`").text(part),
+            false => out.text(part),
+        };
+    }
 }
 
 /// Text of a terminal or a file, line by line.
@@ -141,6 +161,20 @@ mod tests {
         let table = Table { head, rows, ..Table::default() };
         let columns: Vec<bool> = (0..4).map(|column| is_number_column(&table, column)).collect();
         assert_eq!(columns, [false, true, true, false]);
+    }
+
+    #[test]
+    fn literals_are_set_apart() {
+        for (text, html) in [
+            ("use `--cpus`, now", "use <code>--cpus</code>, now"),
+            ("one ` alone", "one ` alone"),
+            ("`<b>` and `", "<code>&lt;b&gt;</code> and `"),
+            ("", ""),
+        ] {
+            let mut out = Markup::new();
+            prose(&mut out, text);
+            assert_eq!(out.as_str(), html);
+        }
     }
 
     #[test]

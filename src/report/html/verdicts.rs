@@ -2,7 +2,7 @@
 
 use crate::record::{BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, Outcome, Trial, Unit};
 use crate::report::chart::{
-    candidates, difference_text, judged, least_text, metric_words, value_text, verdict_class, verdict_word,
+    candidates, judged, judged_text, least_text, metric_words, value_text, verdict_class, verdict_word,
 };
 use crate::report::markup::{Attribute, Markup, shortened};
 use crate::units::{grouped, milliseconds};
@@ -57,7 +57,7 @@ pub(super) fn write(out: &mut Markup, document: &Document) {
 fn write_sentence(out: &mut Markup, sentence: &Sentence) {
     badge(out, sentence.class, sentence.sign, &sentence.badge);
     out.element("span", &[], |out| {
-        out.words("b", &[], shortened(&sentence.about, NAME_CHARS * 2)).text(" ");
+        out.words("b", &[], shortened(&sentence.about, NAME_CHARS * 3)).text(" ");
         out.text(shortened(&sentence.text, WHY_CHARS * 2));
     });
 }
@@ -129,7 +129,13 @@ pub(super) fn budget_value(budget: &BudgetRecord) -> String {
     let shown = |value: f64| budget_number(budget, value);
     match (budget.value, budget.low, budget.high) {
         (None, ..) => "not measured".to_owned(),
-        (Some(value), Some(low), Some(high)) => format!("{} ({} \u{2026} {})", shown(value), shown(low), shown(high)),
+        (Some(value), Some(low), Some(high)) => {
+            // The unit is said once.
+            let (value, low, high) = (shown(value), shown(low), shown(high));
+            let unit = value.trim_start_matches(|c: char| !c.is_alphabetic() && c != '%' && c != '/');
+            let bare = |text: &str| text.strip_suffix(unit).unwrap_or(text).trim_end().to_owned();
+            format!("{value} ({} \u{2026} {})", bare(&low), bare(&high))
+        }
         (Some(value), ..) => shown(value),
     }
 }
@@ -159,7 +165,7 @@ pub(super) fn sign(verdict: DifferenceVerdict) -> &'static str {
 fn of_comparison(comparison: &ComparisonRecord) -> Sentence {
     let candidate = shortened(&comparison.candidate, NAME_CHARS);
     let baseline = shortened(&comparison.baseline, NAME_CHARS);
-    let (metric, difference) = (metric_words(&comparison.metric), difference_text(comparison));
+    let (metric, difference) = (metric_words(&comparison.metric), judged_text(comparison));
     let about = match comparison.verdict {
         DifferenceVerdict::Better => format!("{candidate} is better than {baseline}:"),
         DifferenceVerdict::Worse => format!("{candidate} is worse than {baseline}:"),
