@@ -2,7 +2,7 @@
 
 use super::amounts::{absolute, least, least_at, least_of};
 use super::differences::each;
-use super::interval::{Estimate, Resamples, VALUES_MIN};
+use super::interval::{Estimate, Resamples, Sample, VALUES_MIN};
 use super::metrics::{in_order, median, used};
 use super::names::resolve;
 use crate::record::{BudgetRecord, BudgetVerdict, LeastRecord, MetricRecord, Unit};
@@ -11,6 +11,8 @@ use crate::units::{Bytes, milliseconds, per_second};
 
 /// As for the metrics that are judged in a comparison.
 const RESAMPLES: usize = 10_000;
+/// For bounds on a change, at least: a build that fails for nothing once in 40 times is not believed again.
+const CHANGE_CONFIDENCE: f64 = 0.99;
 /// From so many trials on the interval of the centre is used; below, the range of the values, widened.
 const TRIALS_MIN: usize = 5;
 
@@ -37,7 +39,7 @@ pub fn check_budget(budget: &Budget, unit: Unit) -> Result<(), String> {
 ///
 /// A bound on a change (`<=+2%`) is judged against the configuration of the same name in the baseline, or its only one.
 /// All budgets together hold with the confidence asked for (Bonferroni). A budget fails only where its whole interval
-/// lies beyond the bound and, for a change, where the change is at least the least difference that matters.
+/// lies beyond the bound and, for a change, where bound or change is at least the least difference that matters.
 pub fn judge_budgets(
     budgets: &[Budget],
     metrics: &[MetricRecord],
@@ -46,8 +48,11 @@ pub fn judge_budgets(
     seed: u64,
 ) -> Vec<BudgetRecord> {
     let configurations = in_order(metrics.iter().map(|metric| metric.configuration.as_str()));
-    let confidence = each(asked.confidence, budgets.len() * configurations.len());
-    let mut court = Court { metrics, baseline, asked, confidence, resamples: Resamples::new(seed, RESAMPLES) };
+    let family = budgets.len() * configurations.len();
+    let confidence = each(asked.confidence, family);
+    let change_confidence = each(asked.confidence.max(CHANGE_CONFIDENCE), family);
+    let mut court =
+        Court { metrics, baseline, asked, confidence, change_confidence, resamples: Resamples::new(seed, RESAMPLES) };
     let mut records = Vec::new();
     for budget in budgets {
         for configuration in &configurations {
@@ -63,6 +68,7 @@ struct Court<'a> {
     baseline: Option<&'a [MetricRecord]>,
     asked: &'a Compare,
     confidence: f64,
+    change_confidence: f64,
     resamples: Resamples,
 }
 
@@ -74,7 +80,7 @@ struct Held {
     high: f64,
     bound: f64,
     relative: bool,
-    /// Below it a change is none, whatever the bound.
+    /// A smaller change than this does not break a bound that is smaller itself.
     least: f64,
 }
 
@@ -98,7 +104,8 @@ impl Court<'_> {
             Err(why) => record.why = why,
             Ok(held) => {
                 (record.value, record.bound) = (Some(held.value), Some(held.bound));
-                (record.low, record.high) = (Some(held.low), Some(held.high));
+                let known = held.low.is_finite() && held.high.is_finite();
+                (record.low, record.high) = (Some(held.low).filter(|_| known), Some(held.high).filter(|_| known));
                 record.relative = held.relative;
                 record.verdict = verdict(budget, &held);
                 record.why = why(&record, &held);
@@ -145,13 +152,15 @@ impl Court<'_> {
     fn centre(&mut self, metric: &MetricRecord, bound: f64, relation: Relation) -> Held {
         let values = used(metric);
         let least = least_at(least(metric, self.asked), median(&values));
-        let estimate = self.resamples.one_sample(&values, self.confidence);
+        let estimate = self.resamples.one_sample(Sample::Values, &values, self.confidence);
         let Estimate { centre, ends } = estimate.unwrap_or(Estimate { centre: metric.median, ends: None });
         let (lowest, highest) = range(&values, centre);
         let (low, high) = match ends.filter(|_| values.len() >= TRIALS_MIN) {
             // A number that is to be met exactly is met by every trial.
             _ if relation == Relation::Equal => (lowest, highest),
             Some(ends) => ends,
+            // A share or a count is one of a whole trial already; widened, no bound near 0 could ever be kept.
+            None if matches!(metric.unit, Unit::Share | Unit::Count) => (lowest, highest),
             None => (lowest - least, highest + least),
         };
         Held { value: centre, low, high, bound, relative: false, least: 0.0 }
@@ -170,7 +179,7 @@ impl Court<'_> {
             values.iter().map(|value| if relative { value.ln() } else { *value }).collect()
         };
         let (old, new) = (scaled(&before), scaled(&after));
-        let estimate = self.resamples.two_samples(&old, &new, self.confidence);
+        let estimate = self.resamples.two_samples(&old, &new, self.change_confidence);
         let Estimate { centre, ends } = estimate.ok_or("the baseline has no value that counts")?;
         let level = median(&before);
         let least = match (least, relative) {
@@ -179,12 +188,9 @@ impl Court<'_> {
             (least, false) => least_at(least, level),
         };
         let back = |change: f64| if relative { change.exp_m1() } else { change };
-        let ((old_low, old_high), (new_low, new_high)) = (range(&old, 0.0), range(&new, 0.0));
-        let (low, high) = match ends.filter(|_| old.len().min(new.len()) >= VALUES_MIN) {
-            Some((low, high)) => (back(low), back(high)),
-            None => (back(new_low - old_high) - least, back(new_high - old_low) + least),
-        };
-        Ok(Held { value: back(centre), low, high, bound: limit, relative, least })
+        // From one or two trials nobody knows by how much trials differ: such an interval decides nothing.
+        let (low, high) = ends.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+        Ok(Held { value: back(centre), low: back(low), high: back(high), bound: limit, relative, least })
     }
 }
 
@@ -205,7 +211,8 @@ fn verdict(budget: &Budget, held: &Held) -> BudgetVerdict {
         Relation::AtLeast => (low >= bound, high < bound),
         Relation::More => (low > bound, high <= bound),
     };
-    match (kept, broken && held.value.abs() >= held.least) {
+    let matters = bound.abs() >= held.least || held.value.abs() >= held.least;
+    match (kept, broken && matters) {
         (true, _) => BudgetVerdict::Pass,
         (_, true) => BudgetVerdict::Fail,
         _ => BudgetVerdict::Undecided,
@@ -225,6 +232,9 @@ fn why(record: &BudgetRecord, held: &Held) -> String {
         several => format!("{several} trials"),
     };
     match record.verdict {
+        _ if record.low.is_none() => {
+            format!("{trials} on one side; a change is judged from {VALUES_MIN} trials on each side")
+        }
         BudgetVerdict::Pass => format!("{interval} in {trials}: all of it keeps {bound}"),
         BudgetVerdict::Fail => format!("{interval} in {trials}: all of it misses {bound}"),
         BudgetVerdict::Undecided if held.low > held.bound || held.high < held.bound => {

@@ -2,26 +2,36 @@
 
 use super::blocks::unused;
 use super::catalogue::{FAMILIES, Place};
-use super::interval::Resamples;
+use super::interval::{Resamples, Sample};
 use crate::record::{AccountRecord, Better, MetricRecord, Outcome, PhaseRecord, Trial, Unit, ValueRecord};
 use crate::scenario::Compare;
 
-/// Ends of an interval for show: 2 % of its length is more than a picture tells.
-const RESAMPLES: usize = 1_000;
+/// Ends of an interval for show, of which there are hundreds: they move by about 6 % of its length.
+const RESAMPLES: usize = 500;
+
+/// Reads a metric in a trial that has it.
+type Read = Box<dyn Fn(&Trial) -> Option<f64>>;
 
 /// One metric, not yet read.
 struct Wanted {
     metric: String,
     unit: Unit,
     better: Better,
-    read: Box<dyn Fn(&Trial) -> Option<f64>>,
+    read: Read,
 }
 
-/// Every metric of every configuration, in the order of the configurations, from the trials that completed.
+/// Every metric of every configuration, in the order in which configurations first ran, which was drawn at random;
+/// otherwise as [`metrics_in_order`].
+pub fn metrics(trials: &[Trial]) -> Vec<MetricRecord> {
+    metrics_in_order(trials, &[])
+}
+
+/// Every metric of every configuration, from the trials that completed. Configurations come in the order in which they
+/// are given, as the scenario has them; any others follow in the order in which they first ran.
 ///
 /// Values of a disturbed block that was repeated are there, and do not count. The interval is that of the centre of
 /// the others, at [`Compare::CONFIDENCE`], and is not corrected for the number of metrics.
-pub fn metrics(trials: &[Trial]) -> Vec<MetricRecord> {
+pub fn metrics_in_order(trials: &[Trial], order: &[String]) -> Vec<MetricRecord> {
     let unused = unused(trials);
     let mut completed: Vec<&Trial> = trials.iter().filter(|trial| trial.outcome == Outcome::Completed).collect();
     completed.sort_by_key(|trial| trial.index);
@@ -29,7 +39,9 @@ pub fn metrics(trials: &[Trial]) -> Vec<MetricRecord> {
     // One seed for all: the same trials always show the same interval.
     let mut resamples = Resamples::new(0, RESAMPLES);
     let mut records = Vec::new();
-    for configuration in configurations(trials) {
+    let ran = configurations(trials);
+    let given = order.iter().filter(|name| ran.contains(name)).chain(&ran).map(String::as_str);
+    for configuration in in_order(given) {
         let own: Vec<&&Trial> = completed.iter().filter(|trial| trial.configuration == configuration).collect();
         for wanted in &wanted {
             let values: Vec<ValueRecord> = own
@@ -100,7 +112,7 @@ fn record(
         high: None,
     };
     let used = used(&record);
-    let estimate = resamples.one_sample(&used, Compare::CONFIDENCE)?;
+    let estimate = resamples.one_sample(Sample::Values, &used, Compare::CONFIDENCE)?;
     record.median = median(&used);
     (record.low, record.high) = estimate.ends.unzip();
     Some(record)
@@ -114,19 +126,21 @@ fn wanted(trials: &[&Trial]) -> Vec<Wanted> {
     let mut wanted = Vec::new();
     let mut accounts = Some(owners(trials, &marks));
     for family in FAMILIES {
-        let mut want = |place: &str, read: Box<dyn Fn(&Trial) -> Option<f64>>| {
+        let mut want = |place: &str, read: Read| {
             let metric = if place.is_empty() { family.name.to_owned() } else { format!("{}.{place}", family.name) };
             wanted.push(Wanted { metric, unit: family.unit, better: family.better, read });
         };
         match family.place {
             Place::Mark(read) => {
-                for name in marks.iter().cloned() {
-                    want(&name.clone(), Box::new(move |trial| trial.mark(&name).and_then(read)));
+                for place in &marks {
+                    let name = place.clone();
+                    want(place, Box::new(move |trial| trial.mark(&name).and_then(read)));
                 }
             }
             Place::Phase(read) => {
-                for name in phases.iter().cloned() {
-                    want(&name.clone(), Box::new(move |trial| phase_of(trial, &name).and_then(read)));
+                for place in &phases {
+                    let name = place.clone();
+                    want(place, Box::new(move |trial| phase_of(trial, &name).and_then(read)));
                 }
             }
             Place::Trial(read) => want("", Box::new(read)),

@@ -30,6 +30,6 @@ pub use budgets::{check_budget, judge_budgets};
 pub use catalogue::{FAMILIES, Family, Place, possible};
 pub use differences::{Plan, compare, compare_apart, plan};
 pub use doubts::doubts;
-pub use metrics::metrics;
+pub use metrics::{metrics, metrics_in_order};
 pub use names::{foresee, resolve};
 pub use pareto::pareto;

@@ -152,12 +152,12 @@ mod tests {
         check("malloc.retained.loaded", Ok("malloc.retained.loaded"));
         check("rss", Err(&["which", "`rss.start`", "`rss.loaded`"]));
         check("malloc.retained", Err(&["which", "`malloc.retained.loaded`"]));
-        check("rss.rested", Err(&["not measured", "`rss.loaded`"]));
-        check("p99.spike", Err(&["not measured", "`p99.steady`"]));
-        check("charge", Err(&["not measured", "--limit"]));
-        check("charge.loaded", Err(&["not measured", "--limit"]));
-        check("response.p99", Err(&["not measured", "open model"]));
-        check("rss.loadde", Err(&["not measured", "`rss.loaded`"]));
+        check("rss.rested", Err(&["is not measured", "`rss.loaded`"]));
+        check("p99.spike", Err(&["is not measured", "`p99.steady`"]));
+        check("charge", Err(&["is not measured", "--limit"]));
+        check("charge.loaded", Err(&["is not measured", "--limit"]));
+        check("response.p99", Err(&["is not measured", "open model"]));
+        check("rss.loadde", Err(&["is not measured", "`rss.loaded`"]));
         check("rsss.loaded", Err(&["no metric", "`rss.loaded`"]));
         check("p98", Err(&["no metric", "`p99`"]));
         check("", Err(&["no metric"]));
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn where_nothing_was_measured_nothing_is_offered() {
         assert!(resolve("banana", &[]).unwrap_err().contains("measured are none"));
-        assert!(resolve("p99", &[]).unwrap_err().contains("not measured"));
+        assert!(resolve("p99", &[]).unwrap_err().contains("is not measured"));
         assert_eq!(principal(&[]), None);
     }
 

@@ -102,8 +102,8 @@ mod tests {
     /// The half-width of 4 must fall below 2: fourfold blocks, and a little less, as t falls too.
     #[test]
     fn more_blocks_are_foreseen_from_the_interval() {
-        assert_eq!(blocks_needed(&scale(-2.0, 2.0, 6.0), 5, 0.95), Some(12));
-        assert_eq!(blocks_needed(&scale(-4.0, 0.0, 4.0), 5, 0.95), Some(35));
+        assert_eq!(blocks_needed(&scale(-2.0, 2.0, 6.0), 5, 0.95), Some(13));
+        assert_eq!(blocks_needed(&scale(-4.0, 0.0, 4.0), 5, 0.95), Some(43));
         assert_eq!(blocks_needed(&scale(1.0, 2.0, 3.0), 5, 0.95), None);
         // Sure, and a hair below what matters: no number of blocks is foreseen.
         assert_eq!(blocks_needed(&scale(0.0, 0.99, 1.98), 5, 0.95), None);

@@ -99,7 +99,7 @@ fn every_entry_ends_with_a_command() {
 /// Prose stands one sentence on a line, so that a change of one shows as one.
 #[test]
 fn documents_have_a_sentence_a_line_and_whole_links() {
-    for name in ["load.md", "memory.md", "method.md", "troubleshooting.md"] {
+    for name in ["compare.md", "load.md", "memory.md", "method.md", "troubleshooting.md"] {
         let path = root().join("docs").join(name);
         let mut in_code = false;
         for line in read(&path).lines() {

@@ -163,6 +163,23 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         },
         Doubt::DriverThresholds { phase: phase(), tool: "k6".to_owned(), code: 99 },
         Doubt::DriverNotRead { phase: phase() },
+        Doubt::EqualConfigurations { configurations: vec!["g1".to_owned(), "usual".to_owned()] },
+        Doubt::UnequalWork {
+            phase: phase(),
+            least: "g1".to_owned(),
+            ok_least: 4_000,
+            most: "serial".to_owned(),
+            ok_most: 5_000,
+        },
+        Doubt::DifferentBuilds {
+            configuration: "g1".to_owned(),
+            versions: vec!["17.0.14".to_owned(), "17.0.15".to_owned()],
+        },
+        Doubt::GeneratorLimit { phase: phase(), configurations: vec!["g1".to_owned()] },
+        Doubt::FewBlocks { blocks: 3 },
+        Doubt::NotInterleaved { first: "2026-11-20T10:00:00Z".to_owned(), second: "2026-11-21T10:00:00Z".to_owned() },
+        Doubt::NotJudged { reasons: vec![why()] },
+        Doubt::ArchivesDiffer { differences: vec!["kernel: 6.1 and 6.12".to_owned()] },
     ]
 }
 
@@ -198,6 +215,14 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::PortsNearExhaustion { .. } => 26,
         Doubt::DriverThresholds { .. } => 27,
         Doubt::DriverNotRead { .. } => 28,
+        Doubt::EqualConfigurations { .. } => 29,
+        Doubt::UnequalWork { .. } => 30,
+        Doubt::DifferentBuilds { .. } => 31,
+        Doubt::GeneratorLimit { .. } => 32,
+        Doubt::FewBlocks { .. } => 33,
+        Doubt::NotInterleaved { .. } => 34,
+        Doubt::NotJudged { .. } => 35,
+        Doubt::ArchivesDiffer { .. } => 36,
     }
 }
 
