@@ -153,11 +153,11 @@ fn trial(name: &str, place: usize, block: u32, index: u32, size: Size, noise: &m
     ];
     if index == 1 {
         trial.doubts.push(DoubtRecord::from(Doubt::SharedCpus));
-        trial.doubts.push(DoubtRecord::from(Doubt::NoisyMachine {
-            phase: "steady".to_owned(),
-            foreign_cores: Some(0.4),
-            steal_share: 0.02,
-        }));
+        trial.doubts.push(DoubtRecord {
+            doubt: Doubt::SharedCpus,
+            text: "noisy machine: during steady other programs used 0.40 cores".to_owned(),
+            next: "repeat it on a quiet machine, and more than once".to_owned(),
+        });
     }
     trial
 }
