@@ -27,6 +27,14 @@ fn ten_long_trials_make_a_small_page() {
 }
 
 #[test]
+fn hundreds_of_trials_make_a_page_that_can_still_be_opened() {
+    let (document, evidence) = fixtures::comparison(&["g1", "serial"], 100, LARGE);
+    let page = report::html(&document, &evidence, &[]);
+    assert!(page.len() < 12 << 20, "{} bytes", page.len());
+    assert!(page.contains("Trial 200: ") && page.contains("trials are left out"));
+}
+
+#[test]
 fn a_page_is_the_same_every_time_and_holds_no_address() {
     let (document, evidence) = fixtures::comparison(&NAMES, 2, FEW);
     let page = report::html(&document, &evidence, &[]);
