@@ -119,7 +119,8 @@ fn is_hidden(c: char) -> bool {
         || u32::from(c) & 0xfffe == 0xfffe
 }
 
-/// At most `most` characters, with an ellipsis in the middle: names differ at their ends as often as at their beginnings.
+/// At most `most` characters, with an ellipsis in the middle: names differ at their ends as often as at their
+/// beginnings.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most {

@@ -1,5 +1,5 @@
-//! The HTML report in a real browser: nothing is complained of, nothing is asked of a network, charts are drawn, hostile
-//! text does nothing, and without a script all numbers are there.
+//! The HTML report in a real browser: nothing is complained of, nothing is asked of a network, charts are drawn,
+//! hostile text does nothing, and without a script all numbers are there.
 //!
 //! Needs Chromium; where there is none the tests say so and pass, unless `LOADLINE_BROWSER=required`.
 //! `LOADLINE_SHOTS=FOLDER` keeps the pictures, to be looked at.

@@ -14,6 +14,24 @@ fn ten_long_trials_make_a_small_page() {
     let page = report::html(&document, &evidence, &[]);
     eprintln!("{} KiB in {:?}", page.len() / 1024, before.elapsed());
     assert!(page.len() <= 2 << 20, "{} bytes", page.len());
+    let Some(browser) = Browser::find() else { return };
+    browser.write("<!doctype html><title>nothing</title>");
+    let before = Instant::now();
+    browser.dump();
+    let nothing = before.elapsed();
+    browser.write(&page);
+    let before = Instant::now();
+    let (_, log) = browser.dump();
+    eprintln!("opened in {:?}, an empty page in {nothing:?}", before.elapsed());
+    assert_eq!(complaints(&log), [""; 0]);
+}
+
+#[test]
+fn hundreds_of_trials_make_a_page_that_can_still_be_opened() {
+    let (document, evidence) = fixtures::comparison(&["g1", "serial"], 100, LARGE);
+    let page = report::html(&document, &evidence, &[]);
+    assert!(page.len() < 12 << 20, "{} bytes", page.len());
+    assert!(page.contains("Trial 200: ") && page.contains("trials are left out"));
 }
 
 #[test]

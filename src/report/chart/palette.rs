@@ -43,8 +43,8 @@ pub(crate) fn series_class(place: usize) -> String {
     format!("s{}", place % SERIES)
 }
 
-/// The rules of charts with the colours of the light theme in the place of their names: for a file that stands alone, and
-/// for drawers that know no variables.
+/// The rules of charts with the colours of the light theme in the place of their names: for a file that stands alone,
+/// and for drawers that know no variables.
 pub(crate) fn literal(colours: &str, rules: &str) -> String {
     // The first block is the light theme: `--name: value;` on each line.
     let light = colours.split('}').next().unwrap_or_default();

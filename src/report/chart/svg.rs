@@ -1,5 +1,5 @@
-//! Charts as SVG: fluid ones for the page, which keep their text and strokes at any width and are zoomed by moving their
-//! inner viewports, and fixed ones that stand alone.
+//! Charts as SVG: fluid ones for the page, which keep their text and strokes at any width and are zoomed by moving
+//! their inner viewports, and fixed ones that stand alone.
 
 use super::model::{Anchor, Axis, Chart, Item, Panel, SHAPES, Sign};
 use super::thin::{Point, WIDTH};
@@ -192,8 +192,8 @@ fn guide_ends(x: u32) -> bool {
     x > WIDTH * 7 / 10
 }
 
-/// A chart for the page: its plots are as wide as it, and the style sheet leaves room beside it for the numbers of its axes.
-/// It carries what the script needs to zoom it and to read it off.
+/// A chart for the page: its plots are as wide as it, and the style sheet leaves room beside it for the numbers of its
+/// axes. It carries what the script needs to zoom it and to read it off.
 pub(crate) fn fluid(chart: &Chart) -> Markup {
     let layout = Layout::new(chart, 0);
     let mut out = Markup::new();

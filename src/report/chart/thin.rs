@@ -70,8 +70,8 @@ pub(crate) struct Stretch {
     pub(crate) row: u32,
 }
 
-/// A picture of counts: for each level above 0 the stretches that have it. Levels are ratios of the largest count, since
-/// counts of requests differ by powers of ten.
+/// A picture of counts: for each level above 0 the stretches that have it. Levels are ratios of the largest count,
+/// since counts of requests differ by powers of ten.
 #[derive(Debug, Clone)]
 pub(crate) struct Density {
     rows: u32,

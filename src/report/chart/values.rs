@@ -3,6 +3,7 @@
 use crate::record::{Better, ComparisonRecord, Document, LeastRecord, Unit};
 use crate::report::quantity;
 use crate::report::summary::owners::screen_name;
+use crate::units::milliseconds;
 
 /// Names of files and ids are no longer than this.
 const SLUG_CHARS: usize = 40;
@@ -67,7 +68,10 @@ fn estimate_text(unit: Unit, estimate: f64, ends: Option<(f64, f64)>) -> String 
     // One unit for all three: shorter times than a second are told in ms.
     let small = [estimate, low, high].into_iter().all(|value| value.abs() < 1.0);
     let (unit, factor) = if unit == Unit::Seconds && small { (Unit::Milliseconds, 1e3) } else { (unit, 1.0) };
-    let told = |value: f64| minus(&quantity::signed(unit, Some(value * factor)));
+    let told = |value: f64| match unit {
+        Unit::Seconds => seconds(value),
+        _ => minus(&quantity::signed(unit, Some(value * factor))),
+    };
     let text = told(estimate);
     let number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '+' | '\u{2212}' | '-');
     let behind = text.trim_start_matches(number).to_owned();
@@ -79,6 +83,12 @@ fn estimate_text(unit: Unit, estimate: f64, ends: Option<(f64, f64)>) -> String 
         Some((low, high)) => format!("{text} ({} \u{2026} {})", bare(low), bare(high)),
         None => text,
     }
+}
+
+/// A difference in seconds, however small.
+fn seconds(value: f64) -> String {
+    let sign = if value < 0.0 { "\u{2212}" } else { "+" };
+    format!("{sign}{} s", milliseconds(value.abs()))
 }
 
 /// What was judged, with its interval: the difference, or the change where the least that matters is a share.
@@ -188,7 +198,7 @@ mod tests {
         for (unit, estimate, ends, expect) in [
             (Unit::Bytes, -12.3 * MIB, Some((-14.9 * MIB, -9.8 * MIB)), "−12.3 MiB (−14.9 … −9.8)"),
             (Unit::Seconds, 0.001, Some((-0.002, 0.004)), "+1.00 ms (−2.00 … +4.00)"),
-            (Unit::Seconds, 0.5, Some((-0.25, 1.5)), "+500 ms (−250 ms … +1.50 s)"),
+            (Unit::Seconds, 0.5, Some((-0.25, 1.5)), "+0.500 s (−0.250 … +1.50)"),
             (Unit::PerSecond, -18.6, Some((-130.0, 93.0)), "−18.6/s (−130 … +93)"),
             (Unit::Bytes, 10.0, None, "0.0 MiB"),
         ] {

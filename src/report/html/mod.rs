@@ -22,8 +22,8 @@ const NAME_CHARS: usize = 120;
 /// Configurations named at the head of the page.
 const NAMES_MAX: usize = 6;
 
-/// The report of these trials as an HTML document that refers to nothing outside itself. `evidence` belongs to trials by
-/// their index; `missing` says what an archive lacks.
+/// The report of these trials as an HTML document that refers to nothing outside itself. `evidence` belongs to trials
+/// by their index; `missing` says what an archive lacks.
 pub fn html(document: &Document, evidence: &[Evidence], missing: &[String]) -> String {
     let sections = sections::Sections { document, evidence, missing };
     fill(&|name| match name {

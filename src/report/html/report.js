@@ -217,7 +217,8 @@
           const name = path.dataset.n;
           if (away <= reach && !(near.get(name)?.away <= away)) near.set(name, { away, value: valueAt(y, 1 - down / height) });
         }
-        for (const [name, { value }] of near) told.push(`${name} ${number(value, y)} ${y.unit}`.replace(" /s", "/s"));
+        // What is drawn last, on top, is told first.
+        for (const [name, { value }] of [...near].reverse()) told.push(`${name} ${number(value, y)} ${y.unit}`.replace(" /s", "/s"));
       }
       return `${place}: ${told.slice(0, 12).join(" · ") || "nothing here"}`;
     }

@@ -3,7 +3,7 @@
 use super::tables::{facts, figure, folded, lines, prose, table};
 use super::verdicts;
 use crate::record::{BudgetRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
-use crate::report::chart;
+use crate::report::chart::{self, Figure};
 use crate::report::markup::{Markup, shortened};
 use crate::report::summary::{Table, by_category, growth_notes, load, shared_facts, trial_facts, weights};
 
@@ -15,6 +15,8 @@ const METRIC_CHARS: usize = 36;
 const DOUBTS_MAX: usize = 200;
 /// A doubt's words.
 const DOUBT_CHARS: usize = 2000;
+/// Trials beyond this size of the page get tables only: some eighty long trials.
+const CHARTS_BYTES_MAX: usize = 8 << 20;
 /// Last lines of a subject that are shown.
 const LINES_MAX: usize = 40;
 
@@ -212,12 +214,20 @@ impl Sections<'_> {
 
     pub(super) fn trials(&self) -> Markup {
         let mut out = Markup::new();
+        let mut left_out = 0;
         for (at, trial) in self.document.trials.iter().enumerate() {
             let evidence = self.evidence.iter().find(|evidence| evidence.trial == trial.index);
-            trial_section(&mut out, trial, evidence, at == 0);
+            let figures =
+                if out.as_str().len() < CHARTS_BYTES_MAX { chart::of_trial(trial, evidence) } else { Vec::new() };
+            left_out += u32::from(figures.is_empty() && evidence.is_some());
+            trial_section(&mut out, trial, evidence, &figures, at == 0);
         }
         if self.document.trials.is_empty() {
             out.words("p", &[], "There is none.");
+        }
+        if left_out > 0 {
+            let what = format!("The charts of {left_out} trials are left out, so that the page stays small; ");
+            prose(&mut out, &format!("{what}`loadline report --plot` draws them."));
         }
         out
     }
@@ -285,7 +295,7 @@ fn verdict_table(out: &mut Markup, rows: &[&crate::record::ComparisonRecord]) {
     });
 }
 
-fn trial_section(out: &mut Markup, trial: &Trial, evidence: Option<&Evidence>, open: bool) {
+fn trial_section(out: &mut Markup, trial: &Trial, evidence: Option<&Evidence>, figures: &[Figure], open: bool) {
     let mut attributes: Vec<(&'static str, &dyn std::fmt::Display)> = vec![("class", &"trial")];
     let id = format!("trial-{}", trial.index + 1);
     attributes.push(("id", &id));
@@ -303,9 +313,7 @@ fn trial_section(out: &mut Markup, trial: &Trial, evidence: Option<&Evidence>, o
             let weight = verdicts::weight(trial).unwrap_or("no mark was reached".to_owned());
             out.words("span", &[("class", &"soft")], format!("block {}. {weight}", trial.block + 1));
         });
-        for one in chart::of_trial(trial, evidence) {
-            figure(out, &one);
-        }
+        figures.iter().for_each(|one| figure(out, one));
         for note in growth_notes(trial) {
             out.words("p", &[("class", &"notes")], note);
         }
