@@ -1,6 +1,10 @@
 //! Every reason to distrust a number, as one enum. Each says what was seen and what to do next.
 //! Doubts are computed by pure code, stored in the archive and shown beside the number they touch.
 
+mod comparing;
+
+pub use comparing::Comparing;
+
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
 
@@ -213,60 +217,9 @@ pub enum Doubt {
         /// Connections opened per second.
         connects_per_s: f64,
     },
-    /// Configurations that were asked for differently are the same JVM in force.
-    EqualConfigurations {
-        /// Their names.
-        configurations: Vec<String>,
-    },
-    /// The configurations did not do the same work in a phase.
-    UnequalWork {
-        /// The phase affected.
-        phase: String,
-        /// The configuration with the fewest correct answers.
-        least: String,
-        /// How many, in its median trial.
-        ok_least: u64,
-        /// The configuration with the most.
-        most: String,
-        /// How many, in its median trial.
-        ok_most: u64,
-    },
-    /// Trials of one configuration ran on different JVMs.
-    DifferentBuilds {
-        /// The configuration.
-        configuration: String,
-        /// Versions, as the JVMs say them.
-        versions: Vec<String>,
-    },
-    /// The load generator may have been the limit in trials that are compared.
-    GeneratorLimit {
-        /// The phase affected.
-        phase: String,
-        /// The configurations affected.
-        configurations: Vec<String>,
-    },
-    /// Two archives were recorded at different times, not in common blocks.
-    NotInterleaved {
-        /// When the first archive began, UTC.
-        first: String,
-        /// When the second one began.
-        second: String,
-    },
-    /// What was asked of a comparison and could not be judged.
-    NotJudged {
-        /// Why, a sentence each.
-        reasons: Vec<String>,
-    },
-    /// Two archives differ in more than what is compared.
-    ArchivesDiffer {
-        /// What, and how it was in each.
-        differences: Vec<String>,
-    },
-    /// A comparison rests on fewer than five blocks.
-    FewBlocks {
-        /// How many count.
-        blocks: u32,
-    },
+    /// About trials that are compared.
+    #[serde(untagged)]
+    Comparing(Comparing),
 }
 
 impl Doubt {
@@ -308,10 +261,7 @@ impl Doubt {
             Self::AttachMissing { why } => format!("the JVM could not be asked: {why}"),
             Self::ReadFailed { mark, why } => format!("at mark {mark}: {why}"),
             Self::AccountPartial { mark, why } => format!("the account at mark {mark} lacks a source: {why}"),
-            Self::MallocUnsplit { mark, unsplit_bytes, why } => {
-                let unsplit = Bytes(*unsplit_bytes);
-                format!("at mark {mark} {unsplit} of malloc are not split into live and retained: {why}")
-            }
+            Self::MallocUnsplit { mark, unsplit_bytes, why } => unsplit(mark, Bytes(*unsplit_bytes), why),
             Self::Unexplained { mark, unexplained_bytes, share } => {
                 format!("at mark {mark} {} of RSS have no owner ({:.1} %)", Bytes(*unexplained_bytes), share * 100.0)
             }
@@ -341,32 +291,7 @@ impl Doubt {
                 let time_wait = (!tw_reuse).then_some(*time_wait);
                 spent(phase, grouped(*ports), time_wait, *connects_per_s)
             }
-            Self::EqualConfigurations { configurations } => {
-                let names = configurations.join(", ");
-                format!("equal configurations: {names} ended with the same flags, collector and command")
-            }
-            Self::UnequalWork { phase, least, ok_least, most, ok_most } => {
-                let (fewer, more) = (grouped(*ok_least), grouped(*ok_most));
-                format!("unequal work: in {phase} {least} gave {fewer} correct answers, {most} {more}")
-            }
-            Self::DifferentBuilds { configuration, versions } => {
-                format!("different JVM builds: {configuration} ran on {}", versions.join(", "))
-            }
-            Self::GeneratorLimit { phase, configurations } => {
-                let names = configurations.join(", ");
-                format!("compared at the generator's limit: in {phase} it was nearly always busy with {names}")
-            }
-            Self::NotInterleaved { first, second } => {
-                format!("not interleaved: one archive was recorded at {first}, the other at {second}")
-            }
-            Self::NotJudged { reasons } => format!("not judged: {}", reasons.join("; ")),
-            Self::ArchivesDiffer { differences } => {
-                format!("the archives differ in more than their configurations: {}", differences.join("; "))
-            }
-            Self::FewBlocks { blocks } => {
-                let blocks = if *blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
-                format!("few blocks: the comparison rests on {blocks}, fewer than 5")
-            }
+            Self::Comparing(doubt) => doubt.text(),
         }
     }
 
@@ -432,26 +357,19 @@ impl Doubt {
             Self::PortsNearExhaustion { .. } => {
                 "keep connections alive, or widen /proc/sys/net/ipv4/ip_local_port_range"
             }
-            Self::EqualConfigurations { .. } => {
-                "read any difference between them as noise; the options that were ignored are among the doubts of \
-                 their trials"
-            }
-            Self::UnequalWork { .. } => {
-                "plan the phase by `requests`, or an open model: memory depends on the work that was done"
-            }
-            Self::DifferentBuilds { .. } => "give each build a configuration of its own (`jdk`)",
-            Self::GeneratorLimit { .. } => {
-                "do not read equal rates as equal speed; compare the CPU per 1,000 answers, or the times in an open \
-                 model"
-            }
-            Self::NotInterleaved { .. } => {
-                "what the machine did in between is in the difference: run both in one `loadline compare`"
-            }
-            Self::NotJudged { .. } => "name metrics that every trial has (`--csv -` lists them)",
-            Self::ArchivesDiffer { .. } => "repeat one of them under the conditions of the other",
-            Self::FewBlocks { .. } => "run at least 5 trials of each configuration (`--trials 5`)",
+            Self::Comparing(doubt) => doubt.next(),
         }
     }
+}
+
+impl From<Comparing> for Doubt {
+    fn from(doubt: Comparing) -> Self {
+        Self::Comparing(doubt)
+    }
+}
+
+fn unsplit(mark: &str, unsplit: Bytes, why: &str) -> String {
+    format!("at mark {mark} {unsplit} of malloc are not split into live and retained: {why}")
 }
 
 /// A rate that was offered and not achieved.

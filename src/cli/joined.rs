@@ -2,7 +2,7 @@
 
 use super::exports::Folder;
 use crate::archive::Archive;
-use crate::doubt::Doubt;
+use crate::doubt::{Comparing, Doubt};
 use crate::error::{Error, Result};
 use crate::record::{Conditions, Trial};
 use crate::scenario::Scenario;
@@ -125,9 +125,12 @@ impl Pair<'_> {
         let marks =
             |archive: &Archive| archive.scenario.marks.iter().map(|mark| mark.word()).collect::<Vec<_>>().join(",");
         differ("marks", marks(before), marks(after));
-        let mut doubts = vec![Doubt::NotInterleaved { first: old.started.clone(), second: new.started.clone() }];
+        let mut doubts = vec![Doubt::Comparing(Comparing::NotInterleaved {
+            first: old.started.clone(),
+            second: new.started.clone(),
+        })];
         if !differences.is_empty() {
-            doubts.push(Doubt::ArchivesDiffer { differences });
+            doubts.push(Doubt::Comparing(Comparing::ArchivesDiffer { differences }));
         }
         doubts
     }

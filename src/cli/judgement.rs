@@ -5,7 +5,7 @@ use super::exit::Code;
 use super::joined::Joined;
 use crate::archive;
 use crate::comparison;
-use crate::doubt::Doubt;
+use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
 use crate::record::{
     BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict, Document, DoubtRecord,
@@ -151,7 +151,8 @@ impl Judgement {
     /// What was asked and cannot be told from these trials; said only where something was asked.
     fn not_judged(&self, metrics: &[MetricRecord]) -> Option<Doubt> {
         let reasons = comparison::plan(metrics, &self.compare).refused;
-        (!reasons.is_empty() && !metrics.is_empty()).then_some(Doubt::NotJudged { reasons })
+        (!reasons.is_empty() && !metrics.is_empty())
+            .then_some(Doubt::Comparing(doubt::Comparing::NotJudged { reasons }))
     }
 
     /// Whether every judged metric is decided, or its interval is as narrow as what matters. Asked at few numbers of

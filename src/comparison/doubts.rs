@@ -1,7 +1,7 @@
 //! Doubts about a comparison: what makes its trials unlike each other, or too few.
 
 use super::metrics::{configurations, in_order, median};
-use crate::doubt::Doubt;
+use crate::doubt::{Comparing, Doubt};
 use crate::record::{BlockRecord, ComparisonRecord, Outcome, Trial};
 
 /// Work that differs by less than this leaves the same memory behind, as far as any measurement shows.
@@ -33,7 +33,8 @@ fn builds(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
     let of = |name: &String| {
         let own = trials.iter().filter(|trial| trial.configuration == *name);
         let versions = in_order(own.filter_map(|trial| trial.jvm.as_ref()?.version.as_deref()));
-        (versions.len() > 1).then(|| Doubt::DifferentBuilds { configuration: name.clone(), versions })
+        (versions.len() > 1)
+            .then(|| Doubt::Comparing(Comparing::DifferentBuilds { configuration: name.clone(), versions }))
     };
     names.iter().filter_map(of).collect()
 }
@@ -49,7 +50,7 @@ fn equal(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
         left = others;
         if !same.is_empty() {
             let configurations = std::iter::once(&one).chain(&same).map(|trial| trial.configuration.clone()).collect();
-            doubts.push(Doubt::EqualConfigurations { configurations });
+            doubts.push(Doubt::Comparing(Comparing::EqualConfigurations { configurations }));
         }
     }
     doubts
@@ -104,13 +105,13 @@ fn unequal_work(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
         done.sort_by(|(_, a), (_, b)| a.total_cmp(b));
         let (Some((least, fewest)), Some((most, highest))) = (done.first(), done.last()) else { continue };
         if highest - fewest > WORK_SHARE_MAX * highest {
-            doubts.push(Doubt::UnequalWork {
+            doubts.push(Doubt::Comparing(Comparing::UnequalWork {
                 phase,
                 least: least.clone(),
                 ok_least: *fewest as u64,
                 most: most.clone(),
                 ok_most: *highest as u64,
-            });
+            }));
         }
     }
     doubts
@@ -133,7 +134,7 @@ fn generator(trials: &[&Trial], comparisons: &[ComparisonRecord]) -> Vec<Doubt> 
     let of = |phase: String| {
         let own = saturated.iter().filter(|(of, _)| *of == phase).map(|(_, name)| *name);
         let configurations = in_order(own);
-        Doubt::GeneratorLimit { phase, configurations }
+        Doubt::Comparing(Comparing::GeneratorLimit { phase, configurations })
     };
     in_order(saturated.iter().map(|(phase, _)| *phase)).into_iter().map(of).collect()
 }
@@ -143,7 +144,7 @@ fn few(blocks: &[BlockRecord], comparisons: &[ComparisonRecord]) -> Option<Doubt
     let judged = comparisons.iter().filter(|comparison| comparison.primary).map(|comparison| comparison.blocks);
     let counted = blocks.iter().filter(|block| block.used).count() as u32;
     let fewest = judged.min().unwrap_or(counted);
-    (fewest < BLOCKS_MIN).then_some(Doubt::FewBlocks { blocks: fewest })
+    (fewest < BLOCKS_MIN).then_some(Doubt::Comparing(Comparing::FewBlocks { blocks: fewest }))
 }
 
 #[cfg(test)]

@@ -39,10 +39,10 @@ fn trials_alike_in_all_but_their_options_leave_no_doubt() {
 
 #[test]
 fn few_blocks_are_counted() {
-    assert_eq!(found(&trials(4)), [Doubt::FewBlocks { blocks: 4 }]);
+    assert_eq!(found(&trials(4)), [Doubt::Comparing(Comparing::FewBlocks { blocks: 4 })]);
     let mut disturbed = trials(5);
     disturbed[8].outcome = Outcome::Killed;
-    assert_eq!(found(&disturbed), [Doubt::FewBlocks { blocks: 4 }]);
+    assert_eq!(found(&disturbed), [Doubt::Comparing(Comparing::FewBlocks { blocks: 4 })]);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn equal_in_force_is_equal_in_everything_that_shows() {
     let mut equal = trials(5);
     equal.iter_mut().for_each(|trial| trial.jvm.as_mut().unwrap().flags = Some(vec!["-XX:+UseG1GC".to_owned()]));
     let names = vec![equal[0].configuration.clone(), equal[1].configuration.clone()];
-    assert_eq!(found(&equal), [Doubt::EqualConfigurations { configurations: names }]);
+    assert_eq!(found(&equal), [Doubt::Comparing(Comparing::EqualConfigurations { configurations: names })]);
     let but = |change: fn(&mut Trial)| {
         let mut trials = equal.clone();
         trials.iter_mut().filter(|trial| trial.configuration == "b").for_each(change);
@@ -78,13 +78,13 @@ fn unequal_work_is_told_by_its_phase() {
     unequal.iter_mut().filter(|trial| trial.configuration == "b").for_each(|trial| trial.phases[1].ok = 49_600);
     assert_eq!(found(&unequal), [], "within one percent");
     unequal.iter_mut().filter(|trial| trial.configuration == "b").for_each(|trial| trial.phases[1].ok = 49_000);
-    let expected = Doubt::UnequalWork {
+    let expected = Doubt::Comparing(Comparing::UnequalWork {
         phase: "steady".to_owned(),
         least: "b".to_owned(),
         ok_least: 49_000,
         most: "a".to_owned(),
         ok_most: 50_000,
-    };
+    });
     assert_eq!(found(&unequal), [expected]);
 }
 
@@ -94,11 +94,14 @@ fn builds_and_generators_are_told() {
     let name = mixed[0].configuration.clone();
     mixed[0].jvm.as_mut().unwrap().version = Some("17.0.2".to_owned());
     let versions = vec!["17.0.2".to_owned(), "17.0.1".to_owned()];
-    assert_eq!(found(&mixed), [Doubt::DifferentBuilds { configuration: name, versions }]);
+    assert_eq!(found(&mixed), [Doubt::Comparing(Comparing::DifferentBuilds { configuration: name, versions })]);
 
     let mut limited = trials(5);
     let doubt = Doubt::GeneratorSaturated { phase: "steady".to_owned(), cpu_share: 0.95, subject_share: None };
     limited[0].doubts.push(DoubtRecord::from(doubt));
     let configurations = vec![limited[0].configuration.clone()];
-    assert_eq!(found(&limited), [Doubt::GeneratorLimit { phase: "steady".to_owned(), configurations }]);
+    assert_eq!(
+        found(&limited),
+        [Doubt::Comparing(Comparing::GeneratorLimit { phase: "steady".to_owned(), configurations })]
+    );
 }

@@ -57,11 +57,19 @@ fn few() -> Resamples {
     Resamples::new(3, 200)
 }
 
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: if cfg!(debug_assertions) { 8 } else { 100 }, ..ProptestConfig::default() }
+}
+
+fn units() -> impl Strategy<Value = Unit> {
+    prop::sample::select(vec![Unit::Bytes, Unit::PerSecond, Unit::Seconds])
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(debug_assertions) { 8 } else { 100 }, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
-    fn exchanging_the_two_mirrors_everything(pairs in positive(), unit in prop::sample::select(vec![Unit::Bytes, Unit::PerSecond, Unit::Seconds])) {
+    fn exchanging_the_two_mirrors_everything(pairs in positive(), unit in units()) {
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
         let (there, back) = (compared(unit, &a, &b, "a"), compared(unit, &a, &b, "b"));
         prop_assert_eq!(there.difference, -back.difference);
@@ -76,7 +84,11 @@ proptest! {
     }
 
     #[test]
-    fn an_interval_moves_and_stretches_with_its_values(values in any_values(), shift in -1e6..1e6f64, scale in 0.01..100.0f64) {
+    fn an_interval_moves_and_stretches_with_its_values(
+        values in any_values(),
+        shift in -1e6..1e6f64,
+        scale in 0.01..100.0f64,
+    ) {
         let before = few().one_sample(Sample::Values, &values, 0.95).unwrap();
         let moved: Vec<f64> = values.iter().map(|value| value * scale + shift).collect();
         let after = few().one_sample(Sample::Values, &moved, 0.95).unwrap();

@@ -16,7 +16,7 @@ pub(super) use journey::growth_notes;
 pub use loads::summarize_load;
 pub(super) use numbers::{by_category, load, weights};
 
-use crate::doubt::Doubt;
+use crate::doubt::{Comparing, Doubt};
 use crate::record::{Conditions, Document, DoubtRecord, Jvm, Machine, Mark, Outcome, Trial};
 use crate::units::Bytes;
 use numbers::side_by_side;
@@ -119,7 +119,8 @@ pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Summa
     }
     blocks.extend(comparison::budgets(&document.budgets));
     // Trials that are not shown as a comparison are not too few for one.
-    let shown = |doubt: &&DoubtRecord| compares || !matches!(doubt.doubt, Doubt::FewBlocks { .. });
+    let shown =
+        |doubt: &&DoubtRecord| compares || !matches!(doubt.doubt, Doubt::Comparing(Comparing::FewBlocks { .. }));
     blocks.extend(doubts(&document.doubts.iter().filter(shown).cloned().collect::<Vec<_>>()));
     if !missing.is_empty() {
         blocks.push(Block::Heading("missing".to_owned()));

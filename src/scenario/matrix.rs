@@ -173,7 +173,8 @@ impl Value {
     }
 }
 
-/// Every combination of the values typed (`gc=serial,g1`) on top of each configuration; as they are where nothing varies.
+/// Every combination of the values typed (`gc=serial,g1`) on top of each configuration; as they are where nothing
+/// varies.
 ///
 /// `base` is the folder relative paths start from; `found` are the JDK releases on the machine.
 ///

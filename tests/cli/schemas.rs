@@ -4,7 +4,7 @@ use crate::accounts::{ACCOUNT, made_up};
 use crate::called::{ARCHIVES, folder, loadline, read, root};
 use crate::loads::LOAD;
 use crate::schema::Schema;
-use loadline::doubt::Doubt;
+use loadline::doubt::{Comparing, Doubt};
 use loadline::error::Result;
 use loadline::record::{DoubtRecord, DriverRecord, Failures, Reported, Times, Timing, Tool};
 use loadline::scenario::{Scenario, parse};
@@ -163,23 +163,26 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         },
         Doubt::DriverThresholds { phase: phase(), tool: "k6".to_owned(), code: 99 },
         Doubt::DriverNotRead { phase: phase() },
-        Doubt::EqualConfigurations { configurations: vec!["g1".to_owned(), "usual".to_owned()] },
-        Doubt::UnequalWork {
+        Doubt::Comparing(Comparing::EqualConfigurations { configurations: vec!["g1".to_owned(), "usual".to_owned()] }),
+        Doubt::Comparing(Comparing::UnequalWork {
             phase: phase(),
             least: "g1".to_owned(),
             ok_least: 4_000,
             most: "serial".to_owned(),
             ok_most: 5_000,
-        },
-        Doubt::DifferentBuilds {
+        }),
+        Doubt::Comparing(Comparing::DifferentBuilds {
             configuration: "g1".to_owned(),
             versions: vec!["17.0.14".to_owned(), "17.0.15".to_owned()],
-        },
-        Doubt::GeneratorLimit { phase: phase(), configurations: vec!["g1".to_owned()] },
-        Doubt::FewBlocks { blocks: 3 },
-        Doubt::NotInterleaved { first: "2026-11-20T10:00:00Z".to_owned(), second: "2026-11-21T10:00:00Z".to_owned() },
-        Doubt::NotJudged { reasons: vec![why()] },
-        Doubt::ArchivesDiffer { differences: vec!["kernel: 6.1 and 6.12".to_owned()] },
+        }),
+        Doubt::Comparing(Comparing::GeneratorLimit { phase: phase(), configurations: vec!["g1".to_owned()] }),
+        Doubt::Comparing(Comparing::FewBlocks { blocks: 3 }),
+        Doubt::Comparing(Comparing::NotInterleaved {
+            first: "2026-11-20T10:00:00Z".to_owned(),
+            second: "2026-11-21T10:00:00Z".to_owned(),
+        }),
+        Doubt::Comparing(Comparing::NotJudged { reasons: vec![why()] }),
+        Doubt::Comparing(Comparing::ArchivesDiffer { differences: vec!["kernel: 6.1 and 6.12".to_owned()] }),
     ]
 }
 
@@ -215,14 +218,14 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::PortsNearExhaustion { .. } => 26,
         Doubt::DriverThresholds { .. } => 27,
         Doubt::DriverNotRead { .. } => 28,
-        Doubt::EqualConfigurations { .. } => 29,
-        Doubt::UnequalWork { .. } => 30,
-        Doubt::DifferentBuilds { .. } => 31,
-        Doubt::GeneratorLimit { .. } => 32,
-        Doubt::FewBlocks { .. } => 33,
-        Doubt::NotInterleaved { .. } => 34,
-        Doubt::NotJudged { .. } => 35,
-        Doubt::ArchivesDiffer { .. } => 36,
+        Doubt::Comparing(Comparing::EqualConfigurations { .. }) => 29,
+        Doubt::Comparing(Comparing::UnequalWork { .. }) => 30,
+        Doubt::Comparing(Comparing::DifferentBuilds { .. }) => 31,
+        Doubt::Comparing(Comparing::GeneratorLimit { .. }) => 32,
+        Doubt::Comparing(Comparing::FewBlocks { .. }) => 33,
+        Doubt::Comparing(Comparing::NotInterleaved { .. }) => 34,
+        Doubt::Comparing(Comparing::NotJudged { .. }) => 35,
+        Doubt::Comparing(Comparing::ArchivesDiffer { .. }) => 36,
     }
 }
 

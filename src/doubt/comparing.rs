@@ -1,0 +1,123 @@
+//! Doubts about trials that are compared: what makes them unlike each other, or too few. In JSON they stand among the
+//! others, told apart by their kind.
+
+use crate::units::grouped;
+use serde::{Deserialize, Serialize};
+
+/// A reason to distrust a comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Comparing {
+    /// Configurations that were asked for differently are the same JVM in force.
+    EqualConfigurations {
+        /// Their names.
+        configurations: Vec<String>,
+    },
+    /// The configurations did not do the same work in a phase.
+    UnequalWork {
+        /// The phase affected.
+        phase: String,
+        /// The configuration with the fewest correct answers.
+        least: String,
+        /// How many, in its median trial.
+        ok_least: u64,
+        /// The configuration with the most.
+        most: String,
+        /// How many, in its median trial.
+        ok_most: u64,
+    },
+    /// Trials of one configuration ran on different JVMs.
+    DifferentBuilds {
+        /// The configuration.
+        configuration: String,
+        /// Versions, as the JVMs say them.
+        versions: Vec<String>,
+    },
+    /// The load generator may have been the limit in trials that are compared.
+    GeneratorLimit {
+        /// The phase affected.
+        phase: String,
+        /// The configurations affected.
+        configurations: Vec<String>,
+    },
+    /// Two archives were recorded at different times, not in common blocks.
+    NotInterleaved {
+        /// When the first archive began, UTC.
+        first: String,
+        /// When the second one began.
+        second: String,
+    },
+    /// What was asked of a comparison and could not be judged.
+    NotJudged {
+        /// Why, a sentence each.
+        reasons: Vec<String>,
+    },
+    /// Two archives differ in more than what is compared.
+    ArchivesDiffer {
+        /// What, and how it was in each.
+        differences: Vec<String>,
+    },
+    /// A comparison rests on fewer than five blocks.
+    FewBlocks {
+        /// How many count.
+        blocks: u32,
+    },
+}
+
+impl Comparing {
+    /// What was seen, in one sentence.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::EqualConfigurations { configurations } => {
+                let names = configurations.join(", ");
+                format!("equal configurations: {names} ended with the same flags, collector and command")
+            }
+            Self::UnequalWork { phase, least, ok_least, most, ok_most } => {
+                let (fewer, more) = (grouped(*ok_least), grouped(*ok_most));
+                format!("unequal work: in {phase} {least} gave {fewer} correct answers, {most} {more}")
+            }
+            Self::DifferentBuilds { configuration, versions } => {
+                format!("different JVM builds: {configuration} ran on {}", versions.join(", "))
+            }
+            Self::GeneratorLimit { phase, configurations } => {
+                let names = configurations.join(", ");
+                format!("compared at the generator's limit: in {phase} it was nearly always busy with {names}")
+            }
+            Self::NotInterleaved { first, second } => {
+                format!("not interleaved: one archive was recorded at {first}, the other at {second}")
+            }
+            Self::NotJudged { reasons } => format!("not judged: {}", reasons.join("; ")),
+            Self::ArchivesDiffer { differences } => {
+                format!("the archives differ in more than their configurations: {}", differences.join("; "))
+            }
+            Self::FewBlocks { blocks } => {
+                let blocks = if *blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
+                format!("few blocks: the comparison rests on {blocks}, fewer than 5")
+            }
+        }
+    }
+
+    /// One thing to do about it.
+    pub(super) fn next(&self) -> &'static str {
+        match self {
+            Self::EqualConfigurations { .. } => {
+                "read any difference between them as noise; the options that were ignored are among the doubts of \
+                 their trials"
+            }
+            Self::UnequalWork { .. } => {
+                "plan the phase by `requests`, or an open model: memory depends on the work that was done"
+            }
+            Self::DifferentBuilds { .. } => "give each build a configuration of its own (`jdk`)",
+            Self::GeneratorLimit { .. } => {
+                "do not read equal rates as equal speed; compare the CPU per 1,000 answers, or the times in an open \
+                 model"
+            }
+            Self::NotInterleaved { .. } => {
+                "what the machine did in between is in the difference: run both in one `loadline compare`"
+            }
+            Self::NotJudged { .. } => "name metrics that every trial has (`--csv -` lists them)",
+            Self::ArchivesDiffer { .. } => "repeat one of them under the conditions of the other",
+            Self::FewBlocks { .. } => "run at least 5 trials of each configuration (`--trials 5`)",
+        }
+    }
+}
