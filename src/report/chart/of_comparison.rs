@@ -281,7 +281,8 @@ fn dot_figure(document: &Document, index: usize, metric: &str) -> Option<Figure>
         |name: &&str| document.metrics.iter().find(|record| record.metric == metric && record.configuration == **name);
     let rows: Vec<(usize, &MetricRecord)> =
         names.iter().enumerate().filter_map(|(at, name)| Some((at, find(name)?))).collect();
-    let (factor, unit_words) = axis_unit(unit);
+    let largest = rows.iter().flat_map(|(_, row)| &row.values).map(|value| value.value).fold(0.0, f64::max);
+    let (factor, unit_words) = axis_unit(unit, largest);
     let all: Vec<f64> = rows
         .iter()
         .flat_map(|(_, row)| row.values.iter().map(|value| value.value).chain(row.low).chain(row.high))
@@ -381,7 +382,7 @@ fn pareto_figure(document: &Document, index: usize, pareto: &ParetoRecord) -> Fi
     let kind = |metric: &str| kind_of(document, metric).unwrap_or((Unit::Count, Better::Lower));
     let ((x_unit, x_better), (y_unit, y_better)) = (kind(&pareto.x), kind(&pareto.y));
     let axis = |metric: &str, unit: Unit, better: Better, values: Vec<f64>, directions: [&str; 2]| {
-        let (factor, words) = axis_unit(unit);
+        let (factor, words) = axis_unit(unit, values.iter().copied().fold(0.0, f64::max));
         let direction = directions[usize::from(better == Better::Higher)];
         let title = format!("{}, {}  {direction}", metric_words(metric), words.trim().trim_start_matches('/'));
         let title = if words == "/s" { format!("{}  {direction}", metric_words(metric)) } else { title };
@@ -401,7 +402,7 @@ fn pareto_figure(document: &Document, index: usize, pareto: &ParetoRecord) -> Fi
     }
     let mut legend = vec![(Sign::Mark(0, "s0".to_owned()), "a configuration's medians".to_owned())];
     if pareto.points.iter().any(|point| point.dominated_by.is_some()) {
-        legend.push((Sign::Mark(0, "dominated".to_owned()), "another one is better in both".to_owned()));
+        legend.push((Sign::Mark(0, "dominated".to_owned()), "another one is as good or better in both".to_owned()));
     }
     let chart = Chart {
         name: format!("pareto-{}", index + 1),
@@ -455,7 +456,7 @@ fn pareto_table(pareto: &ParetoRecord, units: [Unit; 2]) -> Table {
             "configuration".to_owned(),
             metric_words(&pareto.x),
             metric_words(&pareto.y),
-            "beaten in both".to_owned(),
+            "dominated".to_owned(),
         ],
         rows: pareto.points.iter().map(row).collect(),
         words: 1,

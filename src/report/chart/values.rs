@@ -126,12 +126,13 @@ pub(crate) fn least_text(comparison: &ComparisonRecord) -> String {
     }
 }
 
-/// What an axis of this unit divides by, and how it is called.
-pub(crate) fn axis_unit(unit: Unit) -> (f64, &'static str) {
+/// What an axis of this unit up to this value divides by, and how it is called.
+pub(crate) fn axis_unit(unit: Unit, largest: f64) -> (f64, &'static str) {
     match unit {
         Unit::Bytes => (MIB, " MiB"),
         Unit::PerSecond => (1.0, "/s"),
         Unit::Milliseconds => (1.0, " ms"),
+        Unit::Seconds if largest < 1.0 => (1e-3, " ms"),
         Unit::Seconds => (1.0, " s"),
         Unit::Share => (0.01, " %"),
         Unit::Count => (1.0, ""),

@@ -217,9 +217,9 @@ impl Sections<'_> {
         let mut left_out = 0;
         for (at, trial) in self.document.trials.iter().enumerate() {
             let evidence = self.evidence.iter().find(|evidence| evidence.trial == trial.index);
-            let figures =
-                if out.as_str().len() < CHARTS_BYTES_MAX { chart::of_trial(trial, evidence) } else { Vec::new() };
-            left_out += u32::from(figures.is_empty() && evidence.is_some());
+            let room = out.as_str().len() < CHARTS_BYTES_MAX;
+            let figures = if room { chart::of_trial(trial, evidence) } else { Vec::new() };
+            left_out += u32::from(!room);
             trial_section(&mut out, trial, evidence, &figures, at == 0);
         }
         if self.document.trials.is_empty() {

@@ -176,11 +176,13 @@ fn of_comparison(comparison: &ComparisonRecord) -> Sentence {
         (DifferenceVerdict::Equivalent, _) => {
             format!("{metric} {difference}, less than the {} that matter", least_text(comparison))
         }
-        (DifferenceVerdict::CannotTell, Some(needed)) => {
-            format!("{metric} {difference}; {} blocks do not decide it, about {needed} would", comparison.blocks)
-        }
-        (DifferenceVerdict::CannotTell, None) => {
-            format!("{metric} {difference}; {} blocks do not decide it", comparison.blocks)
+        (DifferenceVerdict::CannotTell, needed) => {
+            let blocks = match comparison.blocks {
+                1 => "1 block does not decide it".to_owned(),
+                blocks => format!("{blocks} blocks do not decide it"),
+            };
+            let needed = needed.map_or(String::new(), |needed| format!(", about {needed} would"));
+            format!("{metric} {difference}; {blocks}{needed}")
         }
         _ => format!("{metric} {difference}"),
     };
