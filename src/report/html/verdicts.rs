@@ -103,7 +103,7 @@ pub(super) fn budget_order(verdict: BudgetVerdict) -> u8 {
 /// Class, shape and word of a budget's verdict.
 pub(super) fn budget_words(verdict: BudgetVerdict) -> (&'static str, &'static str, &'static str) {
     match verdict {
-        BudgetVerdict::Fail => ("fail", "\u{2715}", "exceeded"),
+        BudgetVerdict::Fail => ("fail", "\u{2715}", "broken"),
         BudgetVerdict::Undecided => ("undecided", "?", "undecided"),
         BudgetVerdict::Pass => ("pass", "\u{2713}", "kept"),
     }
