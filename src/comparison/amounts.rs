@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(absolute(amount("20ms"), Unit::Milliseconds), Ok(20.0));
         assert_eq!(absolute(amount("20ms"), Unit::Seconds), Ok(0.02));
         assert_eq!(absolute(amount("0.1%"), Unit::Share), Ok(0.001));
-        assert_eq!(absolute(amount("10k"), Unit::PerSecond), Ok(10_000.0));
+        assert_eq!(absolute(amount("10000"), Unit::PerSecond), Ok(10_000.0));
         assert_eq!(absolute(amount("0"), Unit::Share), Ok(0.0));
         assert_eq!(
             absolute(amount("20ms"), Unit::Bytes).unwrap_err(),

@@ -141,7 +141,7 @@ mod tests {
         let first = blocks(&trials);
         assert_eq!(first[0].order, ["g1", "serial"]);
         assert_eq!(first[1].order, ["serial", "g1"]);
-        assert!(first[0].disturbed.as_ref().unwrap().starts_with("serial: noisy machine"));
+        assert_eq!(first[0].disturbed.as_deref(), Some("others used up to 0.5 cores (with serial)"));
         assert!(first[0].used && first[1].used && first[1].disturbed.is_none());
 
         trials.push(repeats(trial("g1", 2, 4), 0));
