@@ -122,9 +122,11 @@ mod tests {
     /// table 3.1 and example 3.3): the estimate is -0.46.
     #[test]
     fn the_centre_is_that_of_the_textbook() {
-        let before = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30];
-        let after = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.140, 1.29];
-        let differences: Vec<f64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+        // In thousandths.
+        let before = [1830, 500, 1620, 2480, 1680, 1880, 1550, 3060, 1300];
+        let after = [878, 647, 598, 2050, 1060, 1290, 1060, 3140, 1290];
+        let differences: Vec<f64> =
+            after.iter().zip(before).map(|(after, before)| f64::from(after - before) / 1000.0).collect();
         assert!((Walsh::of(&differences).centre() - -0.46).abs() < 0.005, "{}", Walsh::of(&differences).centre());
     }
 
