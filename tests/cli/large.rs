@@ -87,7 +87,7 @@ fn write_phase(files: &mut archive::TrialFiles, phase: &mut PhaseRecord, per_sec
                 response.record(time_ns + waited_ns).unwrap();
                 phase.ok += 1;
             }
-            if failed || phase.ok % every == 0 {
+            if failed || phase.ok.is_multiple_of(every) {
                 rows.push(Row {
                     intended_ns: started_ns.saturating_sub(if open { waited_ns } else { 0 }),
                     started_ns,
@@ -127,7 +127,7 @@ fn sample(n: u64, per_sample: u64, numbers: &mut Numbers) -> Sample {
         heap_used_bytes: Some(mib(4.0 + (n % 70) as f64 / 10.0)),
         heap_committed_bytes: Some(mib(16.0)),
         metaspace_used_bytes: Some(mib(12.3)),
-        direct_bytes: (n % 10 == 0).then(|| mib(8.0)),
+        direct_bytes: n.is_multiple_of(10).then(|| mib(8.0)),
         gc_count: Some(n / 70),
         gc_ms: Some(n as f64 / 70.0 * 1.234_567),
         ok: n * per_sample,
@@ -165,7 +165,6 @@ fn a_made_up_archive_is_read_whole() {
 /// `bench/report.sh` names the folder, which stays, and reads the line.
 #[test]
 #[ignore = "a measurement: bench/report.sh runs it"]
-#[expect(clippy::print_stdout, reason = "what was measured")]
 fn the_largest_archive() {
     let kept = std::env::var_os("LOADLINE_LARGE_ARCHIVE");
     let place = tempfile::tempdir().unwrap();
