@@ -20,6 +20,8 @@ pub(super) struct Judgement {
     compare: Compare,
     budgets: Vec<Budget>,
     seed: u64,
+    /// Names of the configurations, in the order of the scenario.
+    names: Vec<String>,
     /// Metrics of the archive that budgets are judged against.
     baseline: Option<Vec<MetricRecord>>,
     undecided: Undecided,
@@ -47,6 +49,7 @@ impl Judgement {
             compare,
             budgets,
             seed: scenario.seed,
+            names: scenario.configurations.iter().map(|configuration| configuration.name.clone()).collect(),
             baseline: None,
             undecided: judging.undecided,
             strict: judging.strict,
@@ -55,6 +58,9 @@ impl Judgement {
             scenario.configurations.iter().map(|configuration| configuration.name.as_str()).collect();
         if let Some(baseline) = &judging.baseline {
             judgement.set_baseline(baseline, &names)?;
+        }
+        if judgement.compare.baseline.is_none() {
+            judgement.compare.baseline = names.first().map(|name| (*name).to_owned());
         }
         judgement.check(names.len())?;
         Ok(judgement)
@@ -112,26 +118,25 @@ impl Judgement {
         &self.compare
     }
 
+    /// In the order of the scenario: a block runs its configurations in any.
+    fn metrics(&self, trials: &[Trial]) -> Vec<MetricRecord> {
+        comparison::metrics_in_order(trials, &self.names)
+    }
+
     /// What these trials come to.
     pub(super) fn document(&self, conditions: &Conditions, trials: &[Trial]) -> Document {
-        let metrics = comparison::metrics(trials);
+        let metrics = self.metrics(trials);
         let blocks = comparison::blocks(trials);
         let comparisons = comparison::compare(&metrics, &self.compare, self.seed);
         let mut doubts = comparison::doubts(trials, &blocks, &comparisons);
         doubts.extend(self.not_judged(&metrics));
-        let own = self.baseline_metrics(&metrics);
-        let baseline = self.baseline.as_deref().unwrap_or(&own);
-        let mut budgets = comparison::judge_budgets(&self.budgets, &metrics, Some(baseline), &self.compare, self.seed);
-        if let (None, Some(first)) = (&self.baseline, own.first()) {
-            // The baseline is no change from itself.
-            budgets.retain(|budget| !(is_change(&budget.expression) && budget.configuration == first.configuration));
-        }
+        let budgets = self.judge_budgets(&metrics);
         result(conditions, trials, Together { metrics, blocks, comparisons, doubts, budgets })
     }
 
     /// What two archives come to, the second against the first.
     pub(super) fn of_archives(&self, joined: &Joined) -> Document {
-        let metrics = comparison::metrics(&joined.trials);
+        let metrics = self.metrics(&joined.trials);
         let comparisons = comparison::compare_apart(&metrics, &joined.pairs, &self.compare, self.seed);
         let of = |name: &str| -> Vec<MetricRecord> {
             metrics.iter().filter(|record| record.configuration == name).cloned().collect()
@@ -162,16 +167,23 @@ impl Judgement {
         if !self.compare.looks().contains(&used) {
             return false;
         }
-        let comparisons = comparison::compare(&comparison::metrics(trials), &self.compare, self.seed);
+        let comparisons = comparison::compare(&self.metrics(trials), &self.compare, self.seed);
         let mut judged = comparisons.iter().filter(|row| row.primary).peekable();
         judged.peek().is_some() && judged.all(|row| row.verdict != DifferenceVerdict::CannotTell || is_narrow(row))
     }
 
-    /// The metrics of the configuration that the others are compared with.
-    fn baseline_metrics(&self, metrics: &[MetricRecord]) -> Vec<MetricRecord> {
-        let first = metrics.first().map(|record| record.configuration.as_str());
-        let baseline = self.compare.baseline.as_deref().or(first);
-        metrics.iter().filter(|record| Some(record.configuration.as_str()) == baseline).cloned().collect()
+    /// Bounds on a change are judged against the archive that is the baseline, else against the configuration that is.
+    fn judge_budgets(&self, metrics: &[MetricRecord]) -> Vec<BudgetRecord> {
+        if let Some(baseline) = &self.baseline {
+            return comparison::judge_budgets(&self.budgets, metrics, Some(baseline), &self.compare, self.seed);
+        }
+        let (changes, absolutes): (Vec<Budget>, Vec<Budget>) =
+            self.budgets.iter().cloned().partition(|budget| matches!(budget.limit, Limit::Change(..)));
+        let is_own = |record: &MetricRecord| self.compare.baseline.as_ref() == Some(&record.configuration);
+        let (own, others): (Vec<MetricRecord>, Vec<MetricRecord>) = metrics.iter().cloned().partition(is_own);
+        let mut judged = comparison::judge_budgets(&absolutes, metrics, None, &self.compare, self.seed);
+        judged.extend(comparison::judge_budgets(&changes, &others, Some(&own), &self.compare, self.seed));
+        judged
     }
 
     /// What the budgets say of the exit code.
@@ -215,11 +227,6 @@ fn result(conditions: &Conditions, trials: &[Trial], together: Together) -> Docu
         findings: Vec::new(),
         budgets: together.budgets,
     }
-}
-
-/// Whether a budget is on a change.
-fn is_change(expression: &str) -> bool {
-    expression.parse::<Budget>().is_ok_and(|budget| matches!(budget.limit, Limit::Change(..)))
 }
 
 /// Whether half of the interval is no wider than the least difference that matters.
