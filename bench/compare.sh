@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Do verdicts hold? A configuration compared with itself, again and again, must differ from itself in nothing and break
 # no budget; a subject that really holds 4 MiB more must be found. Also tells the noise of this machine, for the
-# simulations of src/comparison. Nothing else may run beside it: about 20 minutes.
+# simulations of src/comparison. Nothing else may run beside it: about 15 minutes.
 #   bench/compare.sh [COMPARISONS [BLOCKS]]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -25,7 +25,7 @@ configurations:
   b: {heap: 16m, gc: serial}
 load:
   - warmup: {same: steady}
-  - steady: {closed: {connections: 25, requests: 60000}, get: /hello}
+  - steady: {closed: {connections: 25, requests: 30000}, get: /hello}
 marks: [start, loaded]
 compare: {metrics: [rss.loaded, cpu_per_1000, rate]}
 budgets: ["rss.loaded<=+2%", "rss.loaded<=+1MiB", "cpu_per_1000<=+3%"]
@@ -39,10 +39,9 @@ configurations:
   eight: {heap: 32m, gc: serial, args: [8]}
   twelve: {heap: 32m, gc: serial, args: [12]}
 load:
-  - warmup: {same: steady}
-  - steady: {closed: {connections: 5, requests: 5000}, get: /}
+  - steady: {closed: {connections: 5, requests: 3000}, get: /}
 marks: [start, loaded]
-compare: {metrics: [rss.loaded]}
+compare: {metrics: [rss.start, rss.loaded]}
 YAML
 
 printf 'machine: %s cores, Linux %s, %s\n' "$(nproc)" "$(uname -r)" "$(java -version 2>&1 | head -n 1)"

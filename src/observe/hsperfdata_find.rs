@@ -47,11 +47,9 @@ fn mapped_inode(process: &Process, clock: &Clock) -> Result<Option<u64>, Unavail
 fn candidates(process: &Process, status: &Status) -> Result<Vec<(File, u64, u32)>, Unavailable> {
     let folders = read_dir(process.path("root/tmp")).map_err(|e| Unavailable::io(SOURCE, &e))?;
     let mut found = Vec::new();
-    for folder in folders.take(FOLDERS_MAX).flatten() {
-        let Some(name) = folder.file_name().to_str().map(str::to_owned) else { continue };
-        if !name.starts_with("hsperfdata_") {
-            continue;
-        }
+    let names = folders.flatten().filter_map(|folder| folder.file_name().into_string().ok());
+    // Only these are counted: sockets of JVMs that were killed stay in `/tmp` by the hundred.
+    for name in names.filter(|name| name.starts_with("hsperfdata_")).take(FOLDERS_MAX) {
         let path = format!("root/tmp/{name}/{}", status.ns_pid);
         let Ok(file) = open_below(process.folder(), &path) else { continue };
         if let Ok(about) = file.metadata().map_err(|_| ()) {

@@ -42,7 +42,7 @@ fn what_cannot_be_compared_says_what_can() {
     check(&[file, "--baseline", "c"], "neither a configuration nor an archive");
     check(&[file, "--least", "rss=2x"], "is no amount");
     check(&[file, "--confidence", "200%"], "between 50% and 99.99%");
-    check(&[file, "--metric", "rsss.loaded"], "did you mean `rss.loaded`");
+    check(&[file, "--metric", "rsss.loaded"], "the nearest are `rss.loaded`");
     check(&[file, "--metric", "rss"], "write which: `rss.start`");
     check(&[file, "--budget", "rss.loaded"], "it compares nothing");
     check(&[file, "--budget", "rss.loaded<=20ms"], "in bytes (`60MiB`)");

@@ -42,7 +42,11 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["doubts"] = doubts().into_iter().map(|doubt| json!(DoubtRecord::from(doubt))).collect();
     accounted["trials"][0]["phases"][0] = json!(crate::loads::phase());
     accounted["trials"][0]["phases"][0]["driver"] = json!(driver());
-    let full = [document("sealed/version-1"), accounted];
+    // What trials say together, judged by a budget.
+    let judged = loadline(&["report", "archives/compared", "--json", "--budget", "rss.loaded<=1GiB"]);
+    let mut judged: Value = serde_json::from_str(&judged.stdout).unwrap();
+    judged["trials"][0]["repeats"] = json!(0);
+    let full = [document("sealed/version-1"), accounted, judged];
     assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0]);
 }
 
@@ -518,5 +522,5 @@ fn both_know_the_same_keys() {
     let request = "put: /x, headers: {A: b}, body: {size: 1k}";
     check("request", request, &format!("requests: [{{{unknown}}}]"));
     check("matrix", "configurations:\n", &format!("matrix: {{{unknown}}}\nconfigurations:\n"));
-    check("combination", "configurations:\n", &format!("matrix: {{exclude: [{{{unknown}}}]}}\nconfigurations:\n"));
+    check("compare", "name: plain", &format!("name: plain\ncompare: {{{unknown}}}"));
 }
