@@ -48,8 +48,17 @@ fn what_cannot_be_compared_says_what_can() {
     check(&[file, "--budget", "rss.loaded<=20ms"], "in bytes (`60MiB`)");
     check(&[file, "--budget", "p98<=20ms"], "the nearest are");
     check(&[file, "--until-sure", "3"], "it must lie between 5 and 1000");
-    check(&[file, "--html", "absent/report.html"], "cannot write absent/report.html");
     check(&[file, "--csv", "-", "--json"], "only one thing can go to stdout");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_found_out_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("pair.loadline.yaml"), SCENARIO).unwrap();
+    let called = loadline_in(folder.path(), &["compare", "pair.loadline.yaml", "--html", "absent/report.html"]);
+    assert_eq!((called.code, called.stdout.as_str()), (4, ""), "{called}");
+    assert!(called.stderr.contains("cannot write absent/report.html"), "{called}");
+    assert!(!folder.path().join("loadline-archive").exists());
 }
 
 #[test]
