@@ -196,7 +196,7 @@ fn a_configuration_against_itself_is_seldom_called_different() {
     }
 }
 
-/// With the placeholders of the noise, ten blocks fall short of nine in ten, by what the second gate alone takes (2 %
+/// With this noise, ten blocks fall short of nine in ten, by what the second gate alone takes (2 %
 /// of 3 %) and by what three judged metrics cost; twelve do not.
 #[test]
 fn blocks_find_three_percent_and_two_mebibytes() {

@@ -59,12 +59,15 @@ fn a_trial_leaves_what_pictures_are_drawn_from() {
             let its = found.intervals.iter().filter(|interval| interval.phase == phase.name);
             assert_eq!(its.clone().map(|interval| interval.ok).sum::<u64>(), phase.ok, "{its:?}");
             assert!(its.clone().all(|interval| span.contains(&interval.at_s)), "{span:?}: {its:?}");
+            // The next phase may begin within the slack of this one.
             let dots = found.requests.iter().filter(|dot| span.contains(&dot.at_s)).count() as u64;
-            assert_eq!(dots, phase.requests, "{}", phase.name);
+            assert!(dots >= phase.requests, "{}: {dots}", phase.name);
             let spectrum = found.spectra.iter().find(|spectrum| spectrum.phase == phase.name).unwrap();
             let (longest, max) = (spectrum.points.last().unwrap().1, phase.service_ms.unwrap().max);
             assert!((longest - max).abs() <= max / 500.0, "{longest} and {max}");
         }
+        let sent: u64 = trial.phases.iter().filter(|phase| phase.works()).map(|phase| phase.requests).sum();
+        assert_eq!(found.requests.len() as u64, sent);
         let requests = loadline::archive::requests(&ran.archive, trial).unwrap();
         assert_eq!(requests.rows.len(), found.requests.len());
         let started: jiff::Timestamp = archived.conditions.started.parse().unwrap();

@@ -3,10 +3,10 @@
 
 use super::super::quantity::{change, shown, signed, signed_percent};
 use super::numbers::{NONE, cells};
-use super::{Block, Table, jvm_text};
+use super::{Block, Table};
 use crate::record::{
     BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord,
-    ParetoRecord, Trial, Unit,
+    ParetoPoint, ParetoRecord, Trial, Unit,
 };
 use crate::units::grouped;
 
@@ -58,12 +58,16 @@ fn candidates(document: &Document) -> Vec<(&str, &str, Vec<&ComparisonRecord>)> 
 /// What ran, a line for each configuration: the JVM and what it was told.
 pub(super) fn configuration_facts(document: &Document) -> Vec<(String, String)> {
     let mut facts = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
-    for trial in &document.trials {
-        if seen.contains(&trial.configuration.as_str()) {
-            continue;
+    // A block runs its configurations in any order; metrics stand in that of the scenario.
+    let measured = document.metrics.iter().map(|metric| metric.configuration.as_str());
+    let mut names: Vec<&str> = Vec::new();
+    for name in measured.chain(document.trials.iter().map(|trial| trial.configuration.as_str())) {
+        if !names.contains(&name) {
+            names.push(name);
         }
-        seen.push(&trial.configuration);
+    }
+    let first = |name: &&str| document.trials.iter().find(|trial| trial.configuration == **name);
+    for trial in names.iter().filter_map(first) {
         let count = document.trials.iter().filter(|other| other.configuration == trial.configuration).count();
         let trials = if count == 1 { "1 trial".to_owned() } else { format!("{count} trials") };
         let jvm = trial.jvm.as_ref().map_or_else(
@@ -71,7 +75,9 @@ pub(super) fn configuration_facts(document: &Document) -> Vec<(String, String)> 
             |jvm| {
                 let options =
                     if jvm.options.is_empty() { String::new() } else { format!("; {}", jvm.options.join(" ")) };
-                format!("{}{options}", jvm_text(jvm))
+                let version = jvm.version.as_deref().unwrap_or("JVM unknown");
+                let collector = jvm.collector.as_ref().map(|gc| format!(", {gc} GC")).unwrap_or_default();
+                format!("{version}{collector}{options}")
             },
         );
         facts.push((trial.configuration.clone(), format!("{trials}; {jvm}")));
@@ -79,16 +85,23 @@ pub(super) fn configuration_facts(document: &Document) -> Vec<(String, String)> 
     facts
 }
 
-/// One table for each candidate: the judged metrics, verdict first.
+/// The judged metrics, verdict first: of one candidate with both medians, of several in one table.
 pub(super) fn verdicts(document: &Document) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    for (candidate, baseline, rows) in candidates(document) {
-        let mut table = table_of(&rows, &format!("{candidate} against {baseline}"), baseline, candidate);
-        table.notes.extend(interval_note(&rows));
-        table.notes.extend(rows.iter().filter_map(|row| needed(row)));
-        blocks.push(Block::Table(table));
-    }
-    blocks
+    let pairs = candidates(document);
+    let rows: Vec<&ComparisonRecord> = pairs.iter().flat_map(|(_, _, rows)| rows).copied().collect();
+    let mut table = match pairs.as_slice() {
+        [] => return Vec::new(),
+        [(candidate, baseline, rows)] => {
+            table_of(rows, &format!("{candidate} against {baseline}"), baseline, candidate)
+        }
+        [(_, baseline, _), others @ ..] if others.iter().all(|(_, other, _)| other == baseline) => {
+            table_of_several(&rows, &format!("against {baseline}"))
+        }
+        _ => table_of_several(&rows, "second against first"),
+    };
+    table.notes.extend(interval_note(&rows));
+    table.notes.extend(needed(&rows));
+    vec![Block::Table(table)]
 }
 
 /// All other metrics of each candidate.
@@ -125,6 +138,21 @@ fn table_of(rows: &[&ComparisonRecord], title: &str, baseline: &str, candidate: 
         head: head.to_vec(),
         rows: rows.iter().map(row).collect(),
         lead: 2,
+        ..Table::default()
+    }
+}
+
+/// Several candidates: their medians stand beside each other in the table of weight and speed.
+fn table_of_several(rows: &[&ComparisonRecord], title: &str) -> Table {
+    let row = |row: &&ComparisonRecord| {
+        let (difference, interval) = difference(row);
+        vec![verdict_word(row.verdict).to_owned(), row.candidate.clone(), row.metric.clone(), difference, interval]
+    };
+    Table {
+        title: title.to_owned(),
+        head: cells(["verdict", "candidate", "metric", "difference", "interval"]),
+        rows: rows.iter().map(row).collect(),
+        lead: 3,
         ..Table::default()
     }
 }
@@ -198,37 +226,60 @@ fn least(rows: &[&ComparisonRecord]) -> String {
     said.join(" or ")
 }
 
-fn needed(row: &ComparisonRecord) -> Option<String> {
-    let needed = row.blocks_needed.filter(|_| row.verdict == DifferenceVerdict::CannotTell)?;
-    Some(format!("About {} blocks in all would decide {}.", grouped(u64::from(needed)), row.metric))
-}
-
-/// Weight against speed, where anybody is dominated or there are more than two.
-pub(super) fn pareto(document: &Document) -> Vec<Block> {
-    let unit = |metric: &str| document.metrics.iter().find(|record| record.metric == metric).map(|record| record.unit);
-    let telling = document.pareto.iter().filter(|record| record.points.len() > 1);
-    telling.map(|record| Block::Table(pareto_table(record, unit(&record.x), unit(&record.y)))).collect()
-}
-
-fn pareto_table(record: &ParetoRecord, x: Option<Unit>, y: Option<Unit>) -> Table {
-    let value = |unit: Option<Unit>, value: f64| shown(unit.unwrap_or(Unit::Count), Some(value));
-    let row = |point: &crate::record::ParetoPoint| {
-        vec![
-            point.configuration.clone(),
-            value(x, point.x),
-            value(y, point.y),
-            point.dominated_by.as_ref().map_or_else(|| "not dominated".to_owned(), |by| format!("dominated by {by}")),
-        ]
-    };
-    let mut head = cells(["configuration"]);
-    head.extend([record.x.clone(), record.y.clone(), String::new()]);
-    Table {
-        title: format!("{} against {}, medians", record.x, record.y),
-        head,
-        rows: record.points.iter().map(row).collect(),
-        words: 1,
-        ..Table::default()
+/// How many blocks would decide what these do not: of one candidate for each metric, of several the most.
+fn needed(rows: &[&ComparisonRecord]) -> Vec<String> {
+    let undecided = || rows.iter().filter(|row| row.verdict == DifferenceVerdict::CannotTell);
+    let foreseen: Vec<(u32, &str)> =
+        undecided().filter_map(|row| Some((row.blocks_needed?, row.metric.as_str()))).collect();
+    let one = rows.iter().all(|row| row.candidate == rows[0].candidate);
+    let blocks = |count: u32| format!("About {} blocks in all would decide", grouped(u64::from(count)));
+    if one {
+        return foreseen.iter().map(|(count, metric)| format!("{} {metric}.", blocks(*count))).collect();
     }
+    let most = foreseen.iter().map(|(count, _)| *count).max();
+    match most {
+        Some(most) if foreseen.len() == undecided().count() => vec![format!("{} all of it.", blocks(most))],
+        Some(most) => {
+            vec![format!("{} what can be foreseen; some differences are too near to what matters.", blocks(most))]
+        }
+        None => Vec::new(),
+    }
+}
+
+/// Weight against speed, in one table: who is dominated, and in which speed.
+pub(super) fn pareto(document: &Document) -> Option<Block> {
+    let unit = |metric: &str| document.metrics.iter().find(|record| record.metric == metric).map(|record| record.unit);
+    let value = |metric: &str, value: f64| shown(unit(metric).unwrap_or(Unit::Count), Some(value));
+    let records: Vec<&ParetoRecord> = document.pareto.iter().filter(|record| record.points.len() > 1).collect();
+    let weight = &records.first()?.x;
+    let mut head = cells(["configuration"]);
+    head.push(weight.clone());
+    head.extend(records.iter().map(|record| record.y.clone()));
+    head.push(String::new());
+    let row = |point: &ParetoPoint| {
+        let own = |record: &ParetoRecord| -> Option<ParetoPoint> {
+            record.points.iter().find(|other| other.configuration == point.configuration).cloned()
+        };
+        let mut row = vec![point.configuration.clone(), value(weight, point.x)];
+        row.extend(records.iter().map(|record| own(record).map_or(NONE.to_owned(), |point| value(&record.y, point.y))));
+        let dominated = |record: &&&ParetoRecord| own(record).is_some_and(|point| point.dominated_by.is_some());
+        let speeds: Vec<&str> =
+            records.iter().filter(dominated).map(|record| record.y.split('.').next().unwrap_or_default()).collect();
+        row.push(match speeds.len() {
+            0 => String::new(),
+            all if all == records.len() => "dominated".to_owned(),
+            _ => format!("dominated ({})", speeds.join(", ")),
+        });
+        row
+    };
+    Some(Block::Table(Table {
+        title: format!("{weight} against speed, medians"),
+        head,
+        rows: records.first()?.points.iter().map(row).collect(),
+        words: 1,
+        notes: vec!["A configuration is dominated where another one is at least as good in both.".to_owned()],
+        ..Table::default()
+    }))
 }
 
 /// Every budget with its verdict, and what was measured.
