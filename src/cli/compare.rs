@@ -12,7 +12,7 @@ use super::session::{Interrupt, Session};
 use crate::archive;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::report::{self, Depth, Progress};
+use crate::report::Progress;
 use crate::scenario::{MarkPoint, PhaseKind, Scenario, vary};
 use crate::units::grouped;
 use clap::Parser;
@@ -144,17 +144,7 @@ fn archives(verb: &Verb, first: &Path, second: &Path, typed: String) -> Result<C
     let judgement = Judgement::of(&joined.scenario, Some(&verb.comparing), &verb.options.judging)?;
     judgement.check_metrics(&joined.scenario, &MarkPoint::ALL)?;
     let result = judgement.of_archives(&joined);
-    let depth = Depth { each: output.view.each, details: output.view.details };
-    if output.json {
-        report::print(&report::document(&result))
-    } else if output.exports.on_stdout() {
-        Ok(())
-    } else {
-        report::print(&report::render(&report::summarize(&result, &joined.missing, depth)))
-    }
-    .map_err(|cause| Error::io("write to", "standard output", &cause))?;
-    let mut progress = Progress::new(output.quiet);
     let shown = Shown { document: &result, folders: &joined.folders, missing: &joined.missing };
-    output.exports.write(&shown, &mut progress)?;
+    shown.show(output.json, output.view, &output.exports, &mut Progress::new(output.quiet))?;
     judgement.code(&result)
 }

@@ -1,10 +1,10 @@
 //! The files a result goes to. Their paths are tried before anything is measured, so that a slip costs nothing.
 
-use super::args_compare::Exports;
+use super::args_compare::{Exports, View};
 use crate::archive;
 use crate::error::{Error, Result};
 use crate::record::{Document, Evidence, Trial};
-use crate::report::{self, Progress};
+use crate::report::{self, Depth, Progress};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -87,6 +87,23 @@ pub(super) struct Shown<'a> {
 }
 
 impl Shown<'_> {
+    /// Prints the document or the summary, unless something else goes to stdout, and writes the files.
+    ///
+    /// # Errors
+    /// `Machine` where something cannot be written.
+    pub(super) fn show(&self, json: bool, view: View, exports: &Exports, progress: &mut Progress) -> Result<()> {
+        let depth = Depth { each: view.each, details: view.details };
+        let text = match json {
+            true => Some(report::document(self.document)),
+            false if exports.on_stdout() => None,
+            false => Some(report::render(&report::summarize(self.document, self.missing, depth))),
+        };
+        if let Some(text) = text {
+            report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+        }
+        exports.write(self, progress)
+    }
+
     /// What pictures are drawn from; nothing where no archive is at hand.
     pub(super) fn evidence(&self) -> Vec<Evidence> {
         let mut evidence = Vec::new();

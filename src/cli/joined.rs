@@ -4,7 +4,7 @@ use super::exports::Folder;
 use crate::archive::Archive;
 use crate::doubt::{Comparing, Doubt};
 use crate::error::{Error, Result};
-use crate::record::{Conditions, Trial};
+use crate::record::{Conditions, Trial, each_once};
 use crate::scenario::Scenario;
 use std::path::Path;
 
@@ -142,13 +142,8 @@ fn named(label: &str, configuration: &str) -> String {
 
 /// Each configuration once, in the order they ran.
 fn configurations(trials: &[Trial]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for trial in trials {
-        if !names.contains(&trial.configuration) {
-            names.push(trial.configuration.clone());
-        }
-    }
-    names
+    let names = each_once(trials.iter().map(|trial| trial.configuration.as_str()));
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// The first number that none of them has.

@@ -7,7 +7,7 @@ use super::judgement::Judgement;
 use crate::archive::{self, Archive};
 use crate::error::{Error, Result};
 use crate::record::Document;
-use crate::report::{self, Depth, Progress, document, print, render, summarize};
+use crate::report::{self, Progress};
 use crate::scenario::MarkPoint;
 use std::path::Path;
 
@@ -24,20 +24,11 @@ pub(super) fn report(verb: &Report) -> Result<Code> {
 
 fn show(verb: &Report, archive: &Archive, result: &Document) -> Result<()> {
     let mut progress = Progress::new(false);
-    let depth = Depth { each: verb.view.each, details: verb.view.details };
-    let text = match verb.json {
-        true => Some(document(result)),
-        false if verb.exports.on_stdout() => None,
-        false => Some(render(&summarize(result, &archive.missing, depth))),
-    };
-    if let Some(text) = text {
-        print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
-    }
+    let shown = Shown { document: result, folders: &[Folder::only(&verb.archive)], missing: &archive.missing };
+    shown.show(verb.json, verb.view, &verb.exports, &mut progress)?;
     if verb.json || verb.exports.on_stdout() {
         archive.missing.iter().for_each(|what| progress.warn(&format!("warning: {what}")));
     }
-    let shown = Shown { document: result, folders: &[Folder::only(&verb.archive)], missing: &archive.missing };
-    verb.exports.write(&shown, &mut progress)?;
     pictures(verb, &shown, &mut progress)
 }
 

@@ -11,7 +11,7 @@ use crate::comparison;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::machine;
 use crate::record::{Conditions, Document, Machine, Trial};
-use crate::report::{self, Depth, Progress};
+use crate::report::Progress;
 use crate::scenario::{Configuration, Scenario};
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
@@ -201,16 +201,11 @@ impl Session {
     /// Prints what was measured; nothing where nothing was weighed and no document was asked for.
     fn show(&self, result: &Document, folder: &Path, progress: &mut Progress) -> Result<()> {
         let Output { json, view, exports, .. } = &self.output;
-        let depth = Depth { each: view.each, details: view.details };
-        let text = match json {
-            true => Some(report::document(result)),
-            false if exports.on_stdout() || !weighed(&result.trials) => None,
-            false => Some(report::render(&report::summarize(result, &[], depth))),
-        };
-        if let Some(text) = text {
-            report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+        let shown = Shown { document: result, folders: &[Folder::only(folder)], missing: &[] };
+        match *json || weighed(&result.trials) {
+            true => shown.show(*json, *view, exports, progress),
+            false => exports.write(&shown, progress),
         }
-        exports.write(&Shown { document: result, folders: &[Folder::only(folder)], missing: &[] }, progress)
     }
 }
 

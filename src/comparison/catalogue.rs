@@ -118,7 +118,7 @@ pub(super) fn family_named(name: &str) -> Option<&'static Family> {
 
 /// The family of a metric and its mark or phase, which is empty for what is read once in a trial. What is no family of
 /// the table is an owner of the account.
-pub(super) fn split(metric: &str) -> (&str, &str) {
+pub fn split(metric: &str) -> (&str, &str) {
     let within = |family: &Family| metric.strip_prefix(family.name)?.strip_prefix('.');
     // `response.p99.steady` begins with no shorter family: names of families are no phases.
     let known = FAMILIES.iter().find_map(|family| within(family).map(|place| (family.name, place)));

@@ -3,7 +3,7 @@
 use super::blocks::unused;
 use super::catalogue::{FAMILIES, Place};
 use super::interval::{Resamples, Sample};
-use crate::record::{AccountRecord, Better, MetricRecord, Outcome, PhaseRecord, Trial, Unit, ValueRecord};
+use crate::record::{AccountRecord, Better, MetricRecord, Outcome, PhaseRecord, Trial, Unit, ValueRecord, each_once};
 use crate::scenario::Compare;
 
 /// Ends of an interval for show, of which there are hundreds: they move by about 6 % of its length.
@@ -69,13 +69,7 @@ pub(super) fn configurations(trials: &[Trial]) -> Vec<String> {
 
 /// Each word once, in the order of its first occurrence.
 pub(super) fn in_order<'a>(words: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for word in words {
-        if !found.iter().any(|known| known == word) {
-            found.push(word.to_owned());
-        }
-    }
-    found
+    each_once(words).into_iter().map(str::to_owned).collect()
 }
 
 /// The values that count.

@@ -27,7 +27,7 @@ mod simulation_tests;
 
 pub use blocks::{blocks, order};
 pub use budgets::{check_budget, judge_budgets};
-pub use catalogue::{FAMILIES, Family, Place, possible};
+pub use catalogue::{FAMILIES, Family, Place, possible, split};
 pub use differences::{Plan, compare, compare_apart, plan};
 pub use doubts::doubts;
 pub use metrics::{metrics, metrics_in_order};

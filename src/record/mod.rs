@@ -60,6 +60,25 @@ pub struct Document {
     pub budgets: Vec<BudgetRecord>,
 }
 
+impl Document {
+    /// Names of the configurations in the order of the metrics or, where there are none, of the trials.
+    pub fn configurations(&self) -> Vec<&str> {
+        let of_metrics = self.metrics.iter().map(|metric| metric.configuration.as_str());
+        each_once(of_metrics.chain(self.trials.iter().map(|trial| trial.configuration.as_str())))
+    }
+}
+
+/// Each word once, in the order of its first occurrence.
+pub fn each_once<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found: Vec<&str> = Vec::new();
+    for word in words {
+        if !found.contains(&word) {
+            found.push(word);
+        }
+    }
+    found
+}
+
 /// What held for every trial of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {

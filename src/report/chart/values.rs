@@ -1,6 +1,6 @@
 //! Numbers and names as the report prints them: a metric's words, a value with its unit, a difference with its sign.
 
-use crate::record::{Better, ComparisonRecord, Document, LeastRecord, Unit};
+use crate::record::{Better, ComparisonRecord, Document, LeastRecord, Unit, each_once};
 use crate::report::quantity;
 use crate::report::summary::owners::screen_name;
 use crate::units::milliseconds;
@@ -142,15 +142,7 @@ pub(crate) fn axis_unit(unit: Unit, largest: f64) -> (f64, &'static str) {
 /// Configurations in the order of the metrics or, where there are none, of the trials; a baseline is the first.
 pub(crate) fn configurations(document: &Document) -> Vec<&str> {
     let baseline = document.comparisons.first().map(|comparison| comparison.baseline.as_str());
-    let of_metrics = document.metrics.iter().map(|metric| metric.configuration.as_str());
-    let of_trials = document.trials.iter().map(|trial| trial.configuration.as_str());
-    let mut found: Vec<&str> = Vec::new();
-    for name in baseline.into_iter().chain(of_metrics).chain(of_trials) {
-        if !found.contains(&name) {
-            found.push(name);
-        }
-    }
-    found
+    each_once(baseline.into_iter().chain(document.configurations()))
 }
 
 /// Unit and direction of a metric, if any configuration has it.

@@ -3,7 +3,7 @@
 //!
 //! A sample of the shape: `{"benchmark": "loadline.tiny-http.steady", "mode": "thrpt", "forks": 3, …}`.
 
-use super::metric_name::{configurations, parts, principal_rate};
+use super::metric_name::{parts, principal_rate};
 use crate::record::{Better, Document, MetricRecord, PhaseRecord, Trial, Unit};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ impl Serialize for Percentiles {
 
 /// An item for each configuration that measured anything.
 pub fn jmh(document: &Document) -> String {
-    let items: Vec<Item> = configurations(document).into_iter().filter_map(|name| item(document, name)).collect();
+    let items: Vec<Item> = document.configurations().into_iter().filter_map(|name| item(document, name)).collect();
     // Plain values with string keys cannot fail to encode; an empty file would be the visible sign.
     serde_json::to_string_pretty(&items).unwrap_or_default() + "\n"
 }

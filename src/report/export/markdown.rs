@@ -5,7 +5,7 @@ mod escape;
 mod tables;
 mod verdict;
 
-use super::metric_name::{configurations, is_headline};
+use super::metric_name::is_headline;
 use crate::record::{Document, DoubtRecord, MetricRecord, Outcome, Trial};
 use escape::{code, prose, sentence};
 use tables::{budget_table, comparison_tables, metric_table};
@@ -85,7 +85,7 @@ fn conditions(document: &Document) -> String {
         ),
     ];
     lines.extend(of.load.iter().map(|line| prose(line)));
-    for name in configurations(document) {
+    for name in document.configurations() {
         lines.push(configuration(name, document));
     }
     let disturbed = document.blocks.iter().filter(|block| block.disturbed.is_some());

@@ -1,40 +1,15 @@
 //! The parts of a metric's name: what is measured, and the mark or phase at which (`malloc.retained.loaded`).
 
+use crate::comparison::split;
 use crate::record::{Document, MetricRecord, Unit};
 
-/// What is measured at marks and in phases, apart from the owners of an account.
-const MEASURED: [&str; 17] = [
-    "rss",
-    "pss",
-    "anon",
-    "file",
-    "charge",
-    "heap_used",
-    "heap_committed",
-    "heap_live",
-    "rate",
-    "p50",
-    "p90",
-    "p99",
-    "p999",
-    "failed",
-    "cpu_per_1000",
-    "gc_ms",
-    "gc_count",
-];
 /// Metrics that a person looks at first, by the part before their mark or phase; the others are details.
 const HEADLINES: [&str; 9] = ["rss", "rss_peak", "charge", "rate", "p50", "p99", "failed", "cpu_per_1000", "start_up"];
 
 /// `rss.loaded` is `rss` at `loaded`; `start_up` has no place. The name of a phase may have dots.
 pub(super) fn parts(metric: &str) -> (&str, Option<&str>) {
-    let known = |what: &&str| metric.strip_prefix(*what).and_then(|rest| rest.strip_prefix('.'));
-    if let Some(what) = MEASURED.into_iter().find(|what| known(what).is_some()) {
-        return (what, known(&what));
-    }
-    match metric.rsplit_once('.') {
-        Some((what, place)) => (what, Some(place)),
-        None => (metric, None),
-    }
+    let (what, place) = split(metric);
+    (what, (!place.is_empty()).then_some(place))
 }
 
 /// Whether it belongs in the short table: one of the first metrics, of weight at the end of the load only.
@@ -50,19 +25,6 @@ pub(super) fn principal_rate(document: &Document) -> Option<&str> {
     let mut rates = document.metrics.iter().filter(is_rate).rev();
     let last = rates.clone().next();
     rates.find(|metric| parts(&metric.metric).1 != Some("warmup")).or(last).map(|metric| metric.metric.as_str())
-}
-
-/// Names of the configurations, each once, in the order in which the document names them.
-pub(super) fn configurations(document: &Document) -> Vec<&str> {
-    let trials = document.trials.iter().map(|trial| trial.configuration.as_str());
-    let metrics = document.metrics.iter().map(|metric| metric.configuration.as_str());
-    let mut found: Vec<&str> = Vec::new();
-    for name in metrics.chain(trials) {
-        if !found.contains(&name) {
-            found.push(name);
-        }
-    }
-    found
 }
 
 #[cfg(test)]

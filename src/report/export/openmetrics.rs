@@ -6,7 +6,7 @@
 
 use super::csv::{outcome_name, verdict_name};
 use super::inert::visible;
-use super::metric_name::{configurations, parts};
+use super::metric_name::parts;
 use crate::record::{BudgetVerdict, DifferenceVerdict, Document, MetricRecord, Outcome, Unit};
 use std::collections::BTreeSet;
 
@@ -151,7 +151,7 @@ pub fn openmetrics(document: &Document) -> String {
 }
 
 fn trials(samples: &mut Samples, document: &Document) {
-    for name in configurations(document) {
+    for name in document.configurations() {
         for outcome in [Outcome::Completed, Outcome::SubjectFailed, Outcome::Killed, Outcome::Aborted] {
             let of = document.trials.iter().filter(|of| of.configuration == name && of.outcome == outcome);
             let labels = [("configuration", name), ("outcome", outcome_name(outcome))];

@@ -58,16 +58,8 @@ fn candidates(document: &Document) -> Vec<(&str, &str, Vec<&ComparisonRecord>)> 
 /// What ran, a line for each configuration: the JVM and what it was told.
 pub(super) fn configuration_facts(document: &Document) -> Vec<(String, String)> {
     let mut facts = Vec::new();
-    // A block runs its configurations in any order; metrics stand in that of the scenario.
-    let measured = document.metrics.iter().map(|metric| metric.configuration.as_str());
-    let mut names: Vec<&str> = Vec::new();
-    for name in measured.chain(document.trials.iter().map(|trial| trial.configuration.as_str())) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let first = |name: &&str| document.trials.iter().find(|trial| trial.configuration == **name);
-    for trial in names.iter().filter_map(first) {
+    let first = |name: &str| document.trials.iter().find(|trial| trial.configuration == name);
+    for trial in document.configurations().into_iter().filter_map(first) {
         let count = document.trials.iter().filter(|other| other.configuration == trial.configuration).count();
         let trials = if count == 1 { "1 trial".to_owned() } else { format!("{count} trials") };
         let jvm = trial.jvm.as_ref().map_or_else(
