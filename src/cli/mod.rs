@@ -12,6 +12,7 @@ mod exports;
 mod joined;
 mod judgement;
 mod load;
+mod next;
 mod options;
 mod options_load;
 mod report;

@@ -5,6 +5,7 @@ use super::args::Output;
 use super::exit::Code;
 use super::exports::{Folder, Shown};
 use super::judgement::Judgement;
+use super::next::{Bounds, Done, next_block};
 use super::store::Store;
 use crate::clock::Clock;
 use crate::comparison;
@@ -123,9 +124,16 @@ impl Session {
             asked.spawner.build(build, scenario.subject.dir.as_deref(), &interrupted)?;
         }
         let mut failed: Vec<Error> = Vec::new();
-        let mut next = Some(Next::Planned);
+        let bounds = bounds(asked);
         let mut block = 0;
-        while let Some(turn) = next {
+        loop {
+            let blocks = comparison::blocks(trials);
+            let done = Done { count: block, whole: failed.is_empty(), blocks: &blocks };
+            let Some(turn) = next_block(&bounds, &done, || asked.judgement.is_sure(trials)) else { break };
+            if let Some(disturbed) = turn.repeats().and_then(|at| blocks.get(at as usize)) {
+                let words = disturbed.disturbed.as_deref().unwrap_or_default();
+                progress.step(&format!("block {} was disturbed: {words}", disturbed.block + 1));
+            }
             let order = match scenario.configurations.len() > 1 && asked.judgement.compare().blocks(scenario.trials) > 1
             {
                 true => comparison::order(scenario.seed, block, scenario.configurations.len()),
@@ -134,7 +142,7 @@ impl Session {
             for at in order {
                 let configuration = &scenario.configurations[at];
                 let index = trials.len() as u32;
-                progress.step(&format!("{} ({})", configuration.name, turn.place(block, scenario, index)));
+                progress.step(&format!("{} ({})", configuration.name, turn.place(block, index, &bounds)));
                 let place = Place { asked, configuration, block, index, repeats: turn.repeats() };
                 let conducted = self.one(&place, store, progress);
                 trials.push(conducted.trial);
@@ -145,7 +153,6 @@ impl Session {
                 }
             }
             block += 1;
-            next = next_block(asked, block, trials, failed.is_empty(), progress);
         }
         summed_up(failed, trials.len(), progress)
     }
@@ -235,55 +242,15 @@ struct Place<'a> {
     repeats: Option<u32>,
 }
 
-/// Why the next block runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
-    /// The scenario asks for it.
-    Planned,
-    /// A judged metric is not decided yet.
-    Unsure,
-    /// The machine disturbed this block.
-    Repeats(u32),
-}
-
-impl Next {
-    fn repeats(self) -> Option<u32> {
-        match self {
-            Self::Repeats(block) => Some(block),
-            Self::Planned | Self::Unsure => None,
-        }
+/// How much may run.
+fn bounds(asked: &Asked<'_>) -> Bounds {
+    let compare = asked.judgement.compare();
+    Bounds {
+        configurations: asked.scenario.configurations.len(),
+        planned: asked.scenario.trials,
+        until_sure: compare.until_sure,
+        repeats: compare.repeats,
     }
-
-    /// Where in the run a trial stands, in words.
-    fn place(self, block: u32, scenario: &Scenario, index: u32) -> String {
-        let total = scenario.configurations.len() * scenario.trials as usize;
-        match self {
-            Self::Planned => format!("{} of {total}", index + 1),
-            Self::Unsure => format!("block {}, until it is decided", block + 1),
-            Self::Repeats(disturbed) => format!("block {}, repeats block {}", block + 1, disturbed + 1),
-        }
-    }
-}
-
-/// What runs after `done` blocks: what is planned, then what is undecided, then what was disturbed.
-fn next_block(asked: &Asked<'_>, done: u32, trials: &[Trial], whole: bool, progress: &mut Progress) -> Option<Next> {
-    let (scenario, compare) = (asked.scenario, asked.judgement.compare());
-    if done < scenario.trials {
-        return Some(Next::Planned);
-    }
-    // A configuration that fails decides nothing by failing again.
-    if !whole || scenario.configurations.len() < 2 {
-        return None;
-    }
-    let blocks = comparison::blocks(trials);
-    let repeated = blocks.iter().filter(|block| block.repeats.is_some()).count() as u32;
-    if compare.until_sure.is_some_and(|most| done - repeated < most) && !asked.judgement.is_sure(trials) {
-        return Some(Next::Unsure);
-    }
-    let open = blocks.iter().find(|block| block.disturbed.is_some() && block.used)?;
-    let words = open.disturbed.as_deref().unwrap_or_default();
-    progress.step(&format!("block {} was disturbed: {words}", open.block + 1));
-    (repeated < compare.repeats).then_some(Next::Repeats(open.block))
 }
 
 /// Whether anything was measured.

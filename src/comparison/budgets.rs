@@ -11,8 +11,8 @@ use crate::units::{Bytes, milliseconds, per_second};
 
 /// As for the metrics that are judged in a comparison.
 const RESAMPLES: usize = 10_000;
-/// For bounds on a change, at least: a build that fails for nothing once in 40 times is not believed again.
-const CHANGE_CONFIDENCE: f64 = 0.99;
+/// For bounds on a change, at least: a build that failed for nothing is not believed again.
+const CHANGE_CONFIDENCE: f64 = 0.995;
 /// From so many trials on the interval of the centre is used; below, the range of the values, widened.
 const TRIALS_MIN: usize = 5;
 

@@ -2,6 +2,7 @@
 //! A name is a family and, behind a dot, the mark or phase: `rss.loaded`, `p99.steady`. The owners of an account are
 //! families of their own, `malloc.retained.loaded`, and come from the accounts.
 
+use super::owners::in_use;
 use crate::record::{Better, Mark, MetricRecord, PhaseRecord, Quantiles, Trial, Unit};
 
 /// A family of metrics.
@@ -37,6 +38,7 @@ use Unit::{Bytes, Count, Milliseconds, PerSecond, Seconds, Share};
 
 const COUNTERS: &str = "the JVM's counters (`-XX:+UsePerfData`, the default)";
 const REQUESTS: &str = "requests that Loadline sent, or a driver's report that it can read";
+const RETAINED: &str = "an account that tells what malloc retains (glibc)";
 const OPEN: &str = "an open model, in which response and service time differ";
 
 /// All families but the owners of the account, in the order in which they are shown.
@@ -45,6 +47,7 @@ pub const FAMILIES: &[Family] = &[
     family("pss", Bytes, Lower, mark(|m| number(m.pss_bytes)), "resident, shared pages divided", "`smaps_rollup`"),
     family("anon", Bytes, Lower, mark(|m| number(m.anon_bytes)), "pages of no file in RSS", ""),
     family("file", Bytes, Lower, mark(|m| number(m.file_bytes)), "pages of files in RSS", ""),
+    family("rss_in_use", Bytes, Lower, mark(in_use), "RSS without what malloc retains", RETAINED),
     family("charge", Bytes, Lower, mark(|m| number(m.charge_bytes)), "what the cgroup counts", "a limit (`--limit`)"),
     family("heap_used", Bytes, Lower, mark(|m| number(m.heap.used_bytes)), "objects, live and dead", COUNTERS),
     family("heap_committed", Bytes, Lower, mark(|m| number(m.heap.committed_bytes)), "promised to the heap", COUNTERS),

@@ -3,7 +3,8 @@
 use super::blocks::unused;
 use super::catalogue::{FAMILIES, Place};
 use super::interval::{Resamples, Sample};
-use crate::record::{AccountRecord, Better, MetricRecord, Outcome, PhaseRecord, Trial, Unit, ValueRecord, each_once};
+use super::owners::held;
+use crate::record::{Better, MetricRecord, Outcome, PhaseRecord, Trial, Unit, ValueRecord, each_once};
 use crate::scenario::Compare;
 
 /// Ends of an interval for show, of which there are hundreds: they move by about 6 % of its length.
@@ -32,10 +33,16 @@ pub fn metrics(trials: &[Trial]) -> Vec<MetricRecord> {
 /// Values of a disturbed block that was repeated are there, and do not count. The interval is that of the centre of
 /// the others, at [`Compare::CONFIDENCE`], and is not corrected for the number of metrics.
 pub fn metrics_in_order(trials: &[Trial], order: &[String]) -> Vec<MetricRecord> {
+    measured(trials, order, &|_| true)
+}
+
+/// As [`metrics_in_order`], of those whose names `asked` takes.
+pub(super) fn measured(trials: &[Trial], order: &[String], asked: &dyn Fn(&str) -> bool) -> Vec<MetricRecord> {
     let unused = unused(trials);
     let mut completed: Vec<&Trial> = trials.iter().filter(|trial| trial.outcome == Outcome::Completed).collect();
     completed.sort_by_key(|trial| trial.index);
-    let wanted = wanted(&completed);
+    let mut wanted = wanted(&completed);
+    wanted.retain(|wanted| asked(&wanted.metric));
     // One seed for all: the same trials always show the same interval.
     let mut resamples = Resamples::new(0, RESAMPLES);
     let mut records = Vec::new();
@@ -168,27 +175,4 @@ fn owners(trials: &[&Trial], marks: &[String]) -> Vec<Wanted> {
         }
     }
     wanted
-}
-
-/// Owners that cannot be told where another one is listed in their place.
-const IN_THEIR_PLACE: &[(&str, &[&str])] = &[
-    ("java_heap", &["java_heap.used", "java_heap.live"]),
-    ("java_heap.used", &["java_heap", "java_heap.live"]),
-    ("java_heap.live", &["java_heap", "java_heap.used"]),
-    ("java_heap.garbage", &["java_heap", "java_heap.used"]),
-    ("java_heap.free", &["java_heap"]),
-    ("malloc.live", &["malloc.unsplit"]),
-    ("malloc.non_hotspot", &["malloc.unsplit"]),
-    ("malloc.retained", &["malloc.unsplit"]),
-];
-
-/// What an owner holds. An account lists only owners that hold something, so one that it lacks holds nothing, unless
-/// this account could not tell it from others.
-fn held(account: &AccountRecord, owner: &str) -> Option<f64> {
-    let named = |name: &str| account.owners.iter().find(|held| held.name == name);
-    if let Some(held) = named(owner) {
-        return Some(held.rss_bytes as f64);
-    }
-    let others = IN_THEIR_PLACE.iter().filter(|(name, _)| *name == owner).flat_map(|(_, others)| *others);
-    others.copied().all(|other| named(other).is_none()).then_some(0.0)
 }

@@ -13,6 +13,7 @@ mod doubts;
 mod interval;
 mod metrics;
 mod names;
+mod owners;
 mod pareto;
 mod quantiles;
 mod random;
