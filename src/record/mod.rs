@@ -234,6 +234,9 @@ pub struct Mark {
     pub account: Option<AccountRecord>,
     /// How long the weighing took.
     pub took_ms: f64,
+    /// What the subject said of itself with the phase marker of this moment, such as the number of its instances.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, f64>,
 }
 
 /// The Java heap at a mark.

@@ -64,6 +64,9 @@ pub struct PhaseRecord {
     /// Each request of a mix, in the order of the plan; empty where there is one only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<RequestRecord>,
+    /// What the subject counted in it by itself, where it works by itself.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, f64>,
 }
 
 impl PhaseRecord {
