@@ -42,6 +42,8 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["doubts"] = doubts().into_iter().map(|doubt| json!(DoubtRecord::from(doubt))).collect();
     accounted["trials"][0]["phases"][0] = json!(crate::loads::phase());
     accounted["trials"][0]["phases"][0]["driver"] = json!(driver());
+    accounted["trials"][0]["phases"][0]["counters"] = json!({"ops": 1200.0});
+    accounted["trials"][0]["marks"][0]["counters"] = json!({"instances": 10_000.0});
     // What trials say together, judged by a budget.
     let judged = loadline(&["report", "archives/compared", "--json", "--budget", "rss.loaded<=1GiB"]);
     let mut judged: Value = serde_json::from_str(&judged.stdout).unwrap();
