@@ -7,6 +7,7 @@ pub use comparing::Comparing;
 
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
+use std::mem::discriminant;
 
 /// A reason to distrust a number of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -292,6 +293,14 @@ impl Doubt {
                 spent(phase, grouped(*ports), time_wait, *connects_per_s)
             }
             Self::Comparing(doubt) => doubt.text(),
+        }
+    }
+
+    /// Whether both doubt the same thing for the same reason, with whatever values.
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Comparing(one), Self::Comparing(other)) => discriminant(one) == discriminant(other),
+            _ => discriminant(self) == discriminant(other),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::inert::short;
 use super::markdown::{all_doubts, folded, page};
-use crate::record::{BudgetRecord, BudgetVerdict, Document, Outcome};
+use crate::record::{BudgetRecord, BudgetVerdict, Document, DoubtRecord, Outcome};
 
 /// GitHub drops a summary above 1 MiB altogether. The rest is for what else the step writes there.
 const SUMMARY_BYTES_MAX: usize = 1_000_000;
@@ -52,8 +52,8 @@ fn cut(text: String, bytes_max: usize) -> String {
     out
 }
 
-/// An error for each budget that failed and each trial that did, a warning for each undecided budget and each doubt;
-/// ten of a kind, of which the last says how many more there are.
+/// An error for each budget that failed and each trial that did, a warning for each undecided budget and each kind of
+/// doubt; ten of each, of which the last says how many more there are.
 pub fn github_annotations(document: &Document) -> String {
     let of_verdict = |verdict| document.budgets.iter().filter(move |of| of.verdict == verdict);
     let mut errors: Vec<String> =
@@ -65,11 +65,24 @@ pub fn github_annotations(document: &Document) -> String {
     }
     let mut warnings: Vec<String> =
         of_verdict(BudgetVerdict::Undecided).map(|of| command("warning", "Budget undecided", &words(of))).collect();
-    for (doubt, _) in all_doubts(document) {
-        let what = format!("{}. Next: {}", short(&doubt.text), short(&doubt.next));
+    for (doubt, more) in one_of_each_kind(document) {
+        let others = if more > 0 { format!(" ({more} more like it)") } else { String::new() };
+        let what = format!("{}{others}. Next: {}", short(&doubt.text), short(&doubt.next));
         warnings.push(command("warning", "Doubt", &what));
     }
     limited("error", errors) + &limited("warning", warnings)
+}
+
+/// The first doubt of each kind, and how many more there are of it: a noisy runner shows in every phase of every trial.
+fn one_of_each_kind(document: &Document) -> Vec<(&DoubtRecord, usize)> {
+    let mut found: Vec<(&DoubtRecord, usize)> = Vec::new();
+    for (doubt, _) in all_doubts(document) {
+        match found.iter_mut().find(|(known, _)| known.doubt.is_like(&doubt.doubt)) {
+            Some((_, more)) => *more += 1,
+            None => found.push((doubt, 0)),
+        }
+    }
+    found
 }
 
 fn words(of: &BudgetRecord) -> String {
@@ -123,8 +136,8 @@ mod tests {
         let mut document = samples::compared();
         let failed = document.budgets[1].clone();
         document.budgets.extend(std::iter::repeat_n(failed, 24));
-        let doubts = (0..9).map(|n| DoubtRecord::from(Doubt::LogIncomplete { why: n.to_string() }));
-        document.doubts.extend(doubts);
+        let undecided = document.budgets[2].clone();
+        document.budgets.extend(std::iter::repeat_n(undecided, 10));
         let text = github_annotations(&document);
         let of = |kind: &str| text.lines().filter(|line| line.starts_with(kind)).collect::<Vec<_>>();
         assert_eq!(of("::error ").len(), 10);
@@ -132,6 +145,17 @@ mod tests {
         assert!(of("::error ")[9].ends_with("::16 more; the summary of the step has them all"));
         assert!(of("::warning ")[0].starts_with("::warning title=Budget undecided::"));
         assert_eq!(github_annotations(&samples::empty()), "");
+    }
+
+    #[test]
+    fn a_kind_of_doubt_is_told_once() {
+        let mut document = samples::empty();
+        let doubts = (0..9).map(|n| DoubtRecord::from(Doubt::LogIncomplete { why: n.to_string() }));
+        document.doubts.extend(doubts);
+        document.doubts.push(Doubt::OutOfMemoryError { error: "Java heap space".to_owned() }.into());
+        let text = github_annotations(&document);
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains(" (8 more like it). Next: "), "{text}");
     }
 
     #[test]
