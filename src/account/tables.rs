@@ -178,7 +178,9 @@ fn gc_tables(maps: &[Mapping], sizes: &Sizes) -> Vec<Table> {
 /// Where the heap is committed, as offsets from its start.
 fn committed(maps: &[Mapping], start: u64, end: u64) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
-    for mapping in maps.iter().filter(|mapping| mapping.start < end && mapping.end > start) {
+    // A JVM that says its heap ends before it begins is not believed.
+    let within = |mapping: &&Mapping| start < end && mapping.start < end && mapping.end > start;
+    for mapping in maps.iter().filter(within) {
         if !is_inaccessible(mapping) {
             let run = (mapping.start.max(start) - start, mapping.end.min(end) - start);
             match runs.last_mut() {
@@ -296,6 +298,14 @@ pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims) -> Vec<Claim> {
 mod tests {
     use super::*;
     use crate::observe::maps::parse;
+
+    #[test]
+    fn a_heap_that_ends_before_it_begins_is_committed_nowhere() {
+        let maps = parse("1000-9000 rw-p 0 00:00 0\n");
+        assert_eq!(committed(&maps, 0x2000, 0x4000), [(0, 0x2000)]);
+        assert_eq!(committed(&maps, 0x4000, 0x2000), []);
+        assert_eq!(committed(&maps, 0x2000, 0x2000), []);
+    }
 
     /// Lengths as seen on JDK 17 with a code heap of 120,036 KiB, 2.4 MiB of it committed, and a heap of 1 GiB, of
     /// which the first 370 and, for archived objects, the last 8 MiB are committed.

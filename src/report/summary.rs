@@ -121,7 +121,11 @@ pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Summa
     // Trials that are not shown as a comparison are not too few for one.
     let shown =
         |doubt: &&DoubtRecord| compares || !matches!(doubt.doubt, Doubt::Comparing(Comparing::FewBlocks { .. }));
-    blocks.extend(doubts(&document.doubts.iter().filter(shown).cloned().collect::<Vec<_>>()));
+    let mut all: Vec<DoubtRecord> = document.doubts.iter().filter(shown).cloned().collect();
+    if compares && !depth.each {
+        all.extend(doubts_of_trials(trials));
+    }
+    blocks.extend(doubts(&all));
     if !missing.is_empty() {
         blocks.push(Block::Heading("missing".to_owned()));
         blocks.extend(missing.iter().map(|what| Block::Text(what.clone())));
@@ -142,25 +146,22 @@ fn together(document: &Document, depth: Depth) -> Vec<Block> {
     }
     blocks.extend(comparison::disturbed(&document.blocks));
     blocks.extend(comparison::incomplete(&document.trials));
-    if !depth.each {
-        blocks.extend(doubts(&doubts_of_trials(&document.trials)));
-    }
     blocks
 }
 
 /// The doubts of all trials, those that ask for the same under one roof: the first of each kind, and how many trials.
 fn doubts_of_trials(trials: &[Trial]) -> Vec<DoubtRecord> {
-    let kind = |doubt: &DoubtRecord| std::mem::discriminant(&doubt.doubt);
+    let alike = |one: &DoubtRecord, other: &DoubtRecord| one.doubt.is_like(&other.doubt);
     let mut found: Vec<(DoubtRecord, usize)> = Vec::new();
     for trial in trials {
         let mut of_trial: Vec<&DoubtRecord> = Vec::new();
         for doubt in &trial.doubts {
-            if !of_trial.iter().any(|other| kind(other) == kind(doubt)) {
+            if !of_trial.iter().any(|other| alike(other, doubt)) {
                 of_trial.push(doubt);
             }
         }
         for doubt in of_trial {
-            match found.iter_mut().find(|(other, _)| kind(other) == kind(doubt)) {
+            match found.iter_mut().find(|(other, _)| alike(other, doubt)) {
                 Some((_, count)) => *count += 1,
                 None => found.push((doubt.clone(), 1)),
             }

@@ -29,6 +29,7 @@ pub(crate) fn metric_words(metric: &str) -> String {
 fn known_words(head: &str) -> Option<&'static str> {
     Some(match head {
         "rss" => "RSS",
+        "rss_in_use" => "RSS in use",
         "pss" => "PSS",
         "anon" => "anonymous pages",
         "file" => "pages of files",

@@ -34,6 +34,8 @@ struct Family(&'static str, Option<&'static str>, &'static str);
 const VERSION: Family = Family("build_info", None, "Version of Loadline and scenario; always 1.");
 const TRIALS: Family = Family("trials", None, "Trials by how they ended.");
 const RSS: Family = Family("memory_rss_bytes", Some("bytes"), "Resident memory at a mark, shared pages in full.");
+const IN_USE: Family =
+    Family("memory_in_use_bytes", Some("bytes"), "Resident memory at a mark without what malloc retains.");
 const PSS: Family = Family("memory_pss_bytes", Some("bytes"), "Resident memory at a mark, shared pages divided.");
 const CHARGE: Family = Family("memory_charge_bytes", Some("bytes"), "What the memory cgroup counts at a mark.");
 const PEAK: Family = Family("memory_rss_peak_bytes", Some("bytes"), "Highest resident memory of the trial.");
@@ -165,6 +167,7 @@ fn median(samples: &mut Samples, metric: &MetricRecord) {
     let mut labels: Labels<'_> = vec![("configuration", &metric.configuration)];
     let family = match (metric.unit, what, place) {
         (Unit::Bytes, "rss", Some(mark)) => at(&mut labels, "mark", mark, RSS),
+        (Unit::Bytes, "rss_in_use", Some(mark)) => at(&mut labels, "mark", mark, IN_USE),
         (Unit::Bytes, "pss", Some(mark)) => at(&mut labels, "mark", mark, PSS),
         (Unit::Bytes, "charge", Some(mark)) => at(&mut labels, "mark", mark, CHARGE),
         (Unit::Bytes, "rss_peak", None) => PEAK,
