@@ -9,7 +9,7 @@ use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
 use crate::record::{
     BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict, Document, DoubtRecord,
-    LeastRecord, MetricRecord, RESULT_SCHEMA, Trial,
+    LeastRecord, MetricRecord, RESULT_SCHEMA, Trial, each_once,
 };
 use crate::scenario::{Budget, Compare, Limit, MarkPoint, Scenario};
 use std::path::Path;
@@ -130,7 +130,8 @@ impl Judgement {
         let comparisons = comparison::compare(&metrics, &self.compare, self.seed);
         let mut doubts = comparison::doubts(trials, &blocks, &comparisons);
         doubts.extend(self.not_judged(&metrics));
-        let budgets = self.judge_budgets(&metrics);
+        let ran = self.ran(trials);
+        let budgets = self.judge_budgets(&ran, &metrics);
         result(conditions, trials, Together { metrics, blocks, comparisons, doubts, budgets })
     }
 
@@ -142,9 +143,10 @@ impl Judgement {
             metrics.iter().filter(|record| record.configuration == name).cloned().collect()
         };
         let judge = |(first, second): &(String, String)| {
-            let (first, second) = (of(first), of(second));
-            let baseline = self.baseline.as_deref().unwrap_or(&first);
-            comparison::judge_budgets(&self.budgets, &second, Some(baseline), &self.compare, self.seed)
+            let (before, after) = (of(first), of(second));
+            let baseline = self.baseline.as_deref().unwrap_or(&before);
+            let name = std::slice::from_ref(second);
+            comparison::judge_budgets(&self.budgets, name, &after, Some(baseline), &self.compare, self.seed)
         };
         let budgets = joined.pairs.iter().flat_map(judge).collect();
         let mut doubts = joined.doubts.clone();
@@ -172,17 +174,28 @@ impl Judgement {
         judged.peek().is_some() && judged.all(|row| row.verdict != DifferenceVerdict::CannotTell || is_narrow(row))
     }
 
+    /// The configurations of these trials, those of which nothing was measured too, in the order of the scenario.
+    fn ran(&self, trials: &[Trial]) -> Vec<String> {
+        let ran = each_once(trials.iter().map(|trial| trial.configuration.as_str()));
+        let known = self.names.iter().map(String::as_str).filter(|name| ran.contains(name));
+        each_once(known.chain(ran.iter().copied())).into_iter().map(str::to_owned).collect()
+    }
+
     /// Bounds on a change are judged against the archive that is the baseline, else against the configuration that is.
-    fn judge_budgets(&self, metrics: &[MetricRecord]) -> Vec<BudgetRecord> {
+    fn judge_budgets(&self, ran: &[String], metrics: &[MetricRecord]) -> Vec<BudgetRecord> {
+        let judge = |budgets: &[Budget], names: &[String], baseline: Option<&[MetricRecord]>| {
+            comparison::judge_budgets(budgets, names, metrics, baseline, &self.compare, self.seed)
+        };
         if let Some(baseline) = &self.baseline {
-            return comparison::judge_budgets(&self.budgets, metrics, Some(baseline), &self.compare, self.seed);
+            return judge(&self.budgets, ran, Some(baseline));
         }
         let (changes, absolutes): (Vec<Budget>, Vec<Budget>) =
             self.budgets.iter().cloned().partition(|budget| matches!(budget.limit, Limit::Change(..)));
-        let is_own = |record: &MetricRecord| self.compare.baseline.as_ref() == Some(&record.configuration);
-        let (own, others): (Vec<MetricRecord>, Vec<MetricRecord>) = metrics.iter().cloned().partition(is_own);
-        let mut judged = comparison::judge_budgets(&absolutes, metrics, None, &self.compare, self.seed);
-        judged.extend(comparison::judge_budgets(&changes, &others, Some(&own), &self.compare, self.seed));
+        let is_own = |name: &String| self.compare.baseline.as_ref() == Some(name);
+        let own: Vec<MetricRecord> = metrics.iter().filter(|record| is_own(&record.configuration)).cloned().collect();
+        let others: Vec<String> = ran.iter().filter(|name| !is_own(name)).cloned().collect();
+        let mut judged = judge(&absolutes, ran, None);
+        judged.extend(judge(&changes, &others, Some(&own)));
         judged
     }
 

@@ -42,12 +42,12 @@ pub fn check_budget(budget: &Budget, unit: Unit) -> Result<(), String> {
 /// lies beyond the bound and, for a change, where bound or change is at least the least difference that matters.
 pub fn judge_budgets(
     budgets: &[Budget],
+    configurations: &[String],
     metrics: &[MetricRecord],
     baseline: Option<&[MetricRecord]>,
     asked: &Compare,
     seed: u64,
 ) -> Vec<BudgetRecord> {
-    let configurations = in_order(metrics.iter().map(|metric| metric.configuration.as_str()));
     let family = budgets.len() * configurations.len();
     let confidence = each(asked.confidence, family);
     let change_confidence = each(asked.confidence.max(CHANGE_CONFIDENCE), family);
@@ -55,7 +55,7 @@ pub fn judge_budgets(
         Court { metrics, baseline, asked, confidence, change_confidence, resamples: Resamples::new(seed, RESAMPLES) };
     let mut records = Vec::new();
     for budget in budgets {
-        for configuration in &configurations {
+        for configuration in configurations {
             records.push(court.judge(budget, configuration));
         }
     }

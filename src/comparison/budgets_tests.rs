@@ -4,9 +4,13 @@ use super::*;
 use crate::comparison::simulated::{self, Effect, with_effects};
 use crate::comparison::{metrics, simulated::RSS_MIB};
 
+fn g1() -> [String; 1] {
+    ["g1".to_owned()]
+}
+
 fn judged(text: &str, blocks: u32, baseline: Option<&[MetricRecord]>) -> BudgetRecord {
     let metrics = metrics(&simulated::trials(blocks, &["g1"], 4));
-    judge_budgets(&[text.parse().unwrap()], &metrics, baseline, &Compare::default(), 1).swap_remove(0)
+    judge_budgets(&[text.parse().unwrap()], &g1(), &metrics, baseline, &Compare::default(), 1).swap_remove(0)
 }
 
 fn check(text: &str, blocks: u32, expect: BudgetVerdict, pieces: &[&str]) {
@@ -31,6 +35,21 @@ fn an_absolute_budget_is_judged_by_its_whole_interval() {
     assert!((centre - RSS_MIB).abs() < 2.0);
     check(&format!("rss.loaded<={}KiB", (centre * 1024.0) as u64), 10, BudgetVerdict::Undecided, &["lies within"]);
     check(&format!("rss.loaded<={}KiB", (centre * 1024.0) as u64 + 512), 1, BudgetVerdict::Undecided, &["1 trial"]);
+}
+
+/// A budget is not kept because there is nothing to judge it by.
+#[test]
+fn where_nothing_was_measured_a_budget_is_undecided() {
+    let budgets = ["rss.loaded<=80MiB".parse().unwrap()];
+    let names = ["g1", "serial"].map(str::to_owned);
+    for (metrics, expect) in [
+        (Vec::new(), [BudgetVerdict::Undecided; 2]),
+        (metrics(&simulated::trials(5, &["g1"], 4)), [BudgetVerdict::Pass, BudgetVerdict::Undecided]),
+    ] {
+        let judged = judge_budgets(&budgets, &names, &metrics, None, &Compare::default(), 1);
+        assert_eq!(judged.iter().map(|record| record.verdict).collect::<Vec<_>>(), expect);
+        assert!(judged[1].why.contains("not measured") && judged[1].value.is_none(), "{judged:?}");
+    }
 }
 
 #[test]
@@ -83,7 +102,7 @@ fn a_change_that_does_not_matter_does_not_fail() {
             metrics
         };
         let (before, after) = (constant(of(0.0), 60.0), constant(of(0.0), 60.0 + rss_mib));
-        judge_budgets(&["rss.loaded<=+0MiB".parse().unwrap()], &after, Some(&before), &Compare::default(), 1)
+        judge_budgets(&["rss.loaded<=+0MiB".parse().unwrap()], &g1(), &after, Some(&before), &Compare::default(), 1)
             .swap_remove(0)
     };
     assert_eq!(judge(0.5).verdict, BudgetVerdict::Undecided);
@@ -97,7 +116,7 @@ fn one_trial_that_misses_an_exact_bound_is_seen() {
     let mut trials = simulated::trials(6, &["g1"], 4);
     trials[2].phases[1].failed.reset = 1;
     let judge = |trials: &[crate::record::Trial]| {
-        judge_budgets(&["failed==0".parse().unwrap()], &metrics(trials), None, &Compare::default(), 1)[0].verdict
+        judge_budgets(&["failed==0".parse().unwrap()], &g1(), &metrics(trials), None, &Compare::default(), 1)[0].verdict
     };
     assert_eq!(judge(&trials), BudgetVerdict::Undecided);
     trials.iter_mut().for_each(|trial| trial.phases[1].failed.reset = 5);

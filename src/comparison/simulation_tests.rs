@@ -230,7 +230,7 @@ fn budgets_never_fail_against_themselves() {
         for seed in 0..COMPARISONS {
             let of = |seed| only_of(&USUAL, &lean(with_effects(blocks, &[("a", Effect::default())], seed)));
             let (before, after) = (of(2 * seed), of(2 * seed + 1));
-            for record in judge_budgets(&budgets, &after, Some(&before), &Compare::default(), seed) {
+            for record in judge_budgets(&budgets, &["a".to_owned()], &after, Some(&before), &Compare::default(), seed) {
                 verdicts[record.verdict as usize] += 1;
                 assert_ne!(record.verdict, BudgetVerdict::Fail, "{blocks} blocks, seed {seed}: {record:?}");
             }
@@ -245,7 +245,14 @@ fn budgets_fail_where_they_are_exceeded() {
     let budgets = ["rss.loaded<=+2MiB".parse().unwrap(), "rss.loaded<=66MiB".parse().unwrap()];
     for seed in 0..COMPARISONS / 4 {
         let of = |rss_mib, seed| only_of(&USUAL, &lean(with_effects(10, &[("a", Effect { rss_mib, cpu: 0.0 })], seed)));
-        let judged = judge_budgets(&budgets, &of(10.0, 2 * seed), Some(&of(0.0, 2 * seed + 1)), &Compare::default(), 1);
+        let judged = judge_budgets(
+            &budgets,
+            &["a".to_owned()],
+            &of(10.0, 2 * seed),
+            Some(&of(0.0, 2 * seed + 1)),
+            &Compare::default(),
+            1,
+        );
         assert!(judged.iter().all(|record| record.verdict == BudgetVerdict::Fail), "{judged:?}");
     }
 }
