@@ -3,7 +3,7 @@
 use super::args_compare::{Comparing, Judging, Undecided};
 use super::exit::Code;
 use super::joined::Joined;
-use crate::archive;
+use super::recorded;
 use crate::comparison;
 use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
@@ -72,7 +72,7 @@ impl Judgement {
             self.compare.baseline = Some(baseline.to_owned());
             return Ok(());
         }
-        let archive = archive::read(Path::new(baseline)).map_err(|error| {
+        let archive = recorded::read(Path::new(baseline)).map_err(|error| {
             let hint = format!("the configurations are {}; an archive is a folder that a run named", names.join(", "));
             Error::request(format!("the baseline `{baseline}` is neither a configuration nor an archive"))
                 .at(error.what)
@@ -101,7 +101,8 @@ impl Judgement {
     pub(super) fn check_metrics(&self, scenario: &Scenario, marks: &[MarkPoint]) -> Result<()> {
         let marks: Vec<&str> = marks.iter().map(|mark| mark.word()).collect();
         let works = scenario.load.iter().filter(|phase| phase.kind.works());
-        let possible = &comparison::possible(&marks, &works.map(|phase| phase.name.as_str()).collect::<Vec<_>>());
+        let phases: Vec<&str> = works.map(|phase| phase.name.as_str()).collect();
+        let possible = &comparison::possible(&marks, &phases, &scenario.figures);
         for word in &self.compare.metrics {
             comparison::foresee(word, possible).map_err(Error::request)?;
         }
@@ -111,6 +112,14 @@ impl Judgement {
             unit.map_or(Ok(()), |unit| comparison::check_budget(budget, unit)).map_err(Error::request)?;
         }
         Ok(())
+    }
+
+    /// Checks what a scenario derives from marks against the marks that its trials will have.
+    ///
+    /// # Errors
+    /// `Request`, naming the figure and what there is.
+    pub(super) fn check_figures(scenario: &Scenario) -> Result<()> {
+        comparison::check_figures(&scenario.figures, &scenario.mark_names()).map_err(Error::request)
     }
 
     /// How configurations are compared.
@@ -129,9 +138,10 @@ impl Judgement {
         let blocks = comparison::blocks(trials);
         let comparisons = comparison::compare(&metrics, &self.compare, self.seed);
         let mut doubts = comparison::doubts(trials, &blocks, &comparisons);
-        doubts.extend(self.not_judged(&metrics));
+        doubts.extend(self.not_judged(&metrics, trials));
         let ran = self.ran(trials);
-        let budgets = self.judge_budgets(&ran, &metrics);
+        let mut budgets = self.judge_budgets(&ran, &metrics);
+        self.say_refusals(&mut budgets, trials);
         result(conditions, trials, Together { metrics, blocks, comparisons, doubts, budgets })
     }
 
@@ -148,7 +158,8 @@ impl Judgement {
             let name = std::slice::from_ref(second);
             comparison::judge_budgets(&self.budgets, name, &after, Some(baseline), &self.compare, self.seed)
         };
-        let budgets = joined.pairs.iter().flat_map(judge).collect();
+        let mut budgets: Vec<BudgetRecord> = joined.pairs.iter().flat_map(judge).collect();
+        self.say_refusals(&mut budgets, &joined.trials);
         let mut doubts = joined.doubts.clone();
         doubts.extend(comparison::doubts(&joined.trials, &[], &comparisons));
         let together = Together { metrics, blocks: Vec::new(), comparisons, doubts, budgets };
@@ -156,8 +167,17 @@ impl Judgement {
     }
 
     /// What was asked and cannot be told from these trials; said only where something was asked.
-    fn not_judged(&self, metrics: &[MetricRecord]) -> Option<Doubt> {
-        let reasons = comparison::plan(metrics, &self.compare).refused;
+    fn not_judged(&self, metrics: &[MetricRecord], trials: &[Trial]) -> Option<Doubt> {
+        let mut asked = self.compare.clone();
+        let mut reasons = Vec::new();
+        asked.metrics.retain(|word| match comparison::refusal(trials, word, None) {
+            Some(why) => {
+                reasons.push(why);
+                false
+            }
+            None => true,
+        });
+        reasons.extend(comparison::plan(metrics, &asked).refused);
         (!reasons.is_empty() && !metrics.is_empty())
             .then_some(Doubt::Comparing(doubt::Comparing::NotJudged { reasons }))
     }
@@ -197,6 +217,17 @@ impl Judgement {
         let mut judged = judge(&absolutes, ran, None);
         judged.extend(judge(&changes, &others, Some(&own)));
         judged
+    }
+
+    /// Where a budget is on a figure that was refused, why it was.
+    fn say_refusals(&self, judged: &mut [BudgetRecord], trials: &[Trial]) {
+        for record in judged.iter_mut().filter(|record| record.value.is_none()) {
+            let asked = self.budgets.iter().find(|budget| budget.to_string() == record.expression);
+            let why = asked.and_then(|budget| {
+                comparison::refusal(trials, &budget.metric, Some(&record.configuration))
+            });
+            record.why = why.unwrap_or(std::mem::take(&mut record.why));
+        }
     }
 
     /// What the budgets say of the exit code.

@@ -49,6 +49,7 @@ pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scena
         trials: 1,
         compare: Compare::default(),
         budgets: Vec::new(),
+        figures: Vec::new(),
         seed: defaults::SEED,
         sample_hz: defaults::SAMPLE_HZ,
         load_cpus: Cpus::Apart,

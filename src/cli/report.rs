@@ -4,6 +4,7 @@ use super::args::Report;
 use super::exit::Code;
 use super::exports::{Folder, Shown};
 use super::judgement::Judgement;
+use super::recorded;
 use crate::archive::{self, Archive};
 use crate::error::{Error, Result};
 use crate::record::Document;
@@ -13,7 +14,7 @@ use std::path::Path;
 
 pub(super) fn report(verb: &Report) -> Result<Code> {
     verb.exports.check(verb.json)?;
-    let archive = archive::read(&verb.archive)?;
+    let archive = recorded::read(&verb.archive)?;
     let judgement = Judgement::of(&archive.scenario, Some(&verb.comparing), &verb.judging)?;
     // A metric that only these trials lack leaves its budget undecided.
     judgement.check_metrics(&archive.scenario, &MarkPoint::ALL)?;

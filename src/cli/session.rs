@@ -6,6 +6,7 @@ use super::exit::Code;
 use super::exports::{Folder, Shown};
 use super::judgement::Judgement;
 use super::next::{Bounds, Done, next_block};
+use super::recorded::add_figures;
 use super::store::Store;
 use crate::clock::Clock;
 use crate::comparison;
@@ -81,6 +82,7 @@ impl Session {
     pub(super) fn run(&self, scenario: &Scenario, judgement: &Judgement) -> Result<Code> {
         scenario.validate()?;
         judgement.check_metrics(scenario, &scenario.marks)?;
+        Judgement::check_figures(scenario)?;
         self.output.exports.check(self.output.json)?;
         let mut progress = Progress::new(self.output.quiet);
         let machine = machine_now(self.clock);
@@ -144,7 +146,8 @@ impl Session {
                 let index = trials.len() as u32;
                 progress.step(&format!("{} ({})", configuration.name, turn.place(block, index, &bounds)));
                 let place = Place { asked, configuration, block, index, repeats: turn.repeats() };
-                let conducted = self.one(&place, store, progress);
+                let mut conducted = self.one(&place, store, progress);
+                add_figures(&mut conducted.trial, &scenario.figures);
                 trials.push(conducted.trial);
                 match conducted.error {
                     Some(error) if error.kind == ErrorKind::Subject => failed.push(error),

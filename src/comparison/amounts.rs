@@ -12,6 +12,8 @@ const LEAST_RELATIVE: f64 = 0.02;
 const LEAST_SHARE: f64 = 0.001;
 /// One thread, one collection.
 const LEAST_COUNT: f64 = 1.0;
+/// What an elasticity differs by where the same program is weighed again.
+const LEAST_RATIO: f64 = 0.03;
 
 /// An amount in the unit of a metric, or as a share of it.
 ///
@@ -31,11 +33,12 @@ pub(super) fn least_of(amount: Amount, unit: Unit) -> Result<LeastRecord, String
 /// Says how an amount of this unit is written.
 pub(super) fn absolute(amount: Amount, unit: Unit) -> Result<f64, String> {
     match (amount, unit) {
-        (Amount::Size(Bytes(bytes)), Unit::Bytes) => Ok(bytes as f64),
+        (Amount::Size(Bytes(bytes)), Unit::Bytes | Unit::BytesPer) => Ok(bytes as f64),
         (Amount::Time(span), Unit::Milliseconds) => Ok(span.as_s() * 1000.0),
         (Amount::Time(span), Unit::Seconds) => Ok(span.as_s()),
-        (Amount::Share(share), Unit::Share) => Ok(share),
-        (Amount::Number(number), Unit::Count | Unit::PerSecond) => Ok(number),
+        (Amount::Share(share), Unit::Share | Unit::Ratio) => Ok(share),
+        // A number of bytes may be a fraction, as a size is not.
+        (Amount::Number(number), Unit::Count | Unit::PerSecond | Unit::BytesPer | Unit::Ratio) => Ok(number),
         // Nothing needs no unit.
         (Amount::Number(0.0), _) => Ok(0.0),
         _ => Err(format!("it is measured {}, not as `{amount}`", written(unit))),
@@ -51,6 +54,8 @@ fn written(unit: Unit) -> &'static str {
         Unit::Seconds => "in time (`300ms`)",
         Unit::Share => "as a share (`0.1%`)",
         Unit::Count => "as a number (`30`)",
+        Unit::BytesPer => "in bytes (`500B`)",
+        Unit::Ratio => "as a number (`0.7`)",
     }
 }
 
@@ -66,7 +71,8 @@ pub(super) fn least(metric: &MetricRecord, asked: &Compare) -> LeastRecord {
         Unit::Bytes => LeastRecord::Absolute(LEAST_BYTES),
         Unit::Share => LeastRecord::Absolute(LEAST_SHARE),
         Unit::Count => LeastRecord::Absolute(LEAST_COUNT),
-        Unit::PerSecond | Unit::Milliseconds | Unit::Seconds => LeastRecord::Relative(LEAST_RELATIVE),
+        Unit::Ratio => LeastRecord::Absolute(LEAST_RATIO),
+        Unit::PerSecond | Unit::Milliseconds | Unit::Seconds | Unit::BytesPer => LeastRecord::Relative(LEAST_RELATIVE),
     })
 }
 

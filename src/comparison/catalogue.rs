@@ -1,9 +1,12 @@
 //! Every metric there is, in one table: its name, unit, direction, where it is read, and what it needs.
 //! A name is a family and, behind a dot, the mark or phase: `rss.loaded`, `p99.steady`. The owners of an account are
-//! families of their own, `malloc.retained.loaded`, and come from the accounts.
+//! families of their own, `malloc.retained.loaded`, and come from the accounts. Figures that a scenario derives from
+//! marks have names of its choice, without a place.
 
-use super::owners::in_use;
+use super::figures::{better_of, unit_of};
+use super::owners::{held, in_use};
 use crate::record::{Better, Mark, MetricRecord, PhaseRecord, Quantiles, Trial, Unit};
+use crate::scenario::Derived;
 
 /// A family of metrics.
 #[derive(Debug, Clone, Copy)]
@@ -84,8 +87,8 @@ pub const FAMILIES: &[Family] = &[
 ];
 
 /// Every metric that trials with these marks and phases may have, without values; of accounts only what is certain to
-/// be in them. `phases` are those in which something is sent.
-pub fn possible(marks: &[&str], phases: &[&str]) -> Vec<MetricRecord> {
+/// be in them. `phases` are those in which something is sent, `figures` what the scenario derives.
+pub fn possible(marks: &[&str], phases: &[&str], figures: &[Derived]) -> Vec<MetricRecord> {
     let mut found = Vec::new();
     let mut add = |metric: String, unit: Unit, better: Better| {
         let configuration = String::new();
@@ -111,12 +114,25 @@ pub fn possible(marks: &[&str], phases: &[&str]) -> Vec<MetricRecord> {
             add(format!("{}{dot}{place}", family.name), family.unit, family.better);
         }
     }
+    for figure in figures {
+        let unit = unit_of(&figure.way);
+        add(figure.name.clone(), unit, better_of(unit));
+    }
     found
 }
 
 /// The family of this name.
 pub(super) fn family_named(name: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| family.name == name)
+}
+
+/// What is looked at at a mark: a family of marks, or else an owner of the account.
+pub(super) fn at_mark(of: &str, mark: &Mark) -> Option<f64> {
+    match family_named(of).map(|family| family.place) {
+        Some(Place::Mark(read)) => read(mark),
+        Some(_) => None,
+        None => held(mark.account.as_ref()?, of),
+    }
 }
 
 /// The family of a metric and its mark or phase, which is empty for what is read once in a trial. What is no family of

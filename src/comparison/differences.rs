@@ -67,14 +67,15 @@ fn unused_least(word: &str, amount: Amount, metrics: &[MetricRecord]) -> Option<
 }
 
 /// What is judged where nothing else is asked: how much it weighs, how fast it is, what an answer costs. Three, because
-/// each further one widens the intervals of all.
+/// each further one widens the intervals of all; and the figures, which the scenario asked for.
 fn usual(metrics: &[MetricRecord]) -> Vec<String> {
     let measured = |name: &String| metrics.iter().any(|metric| metric.metric == *name);
     let phase = principal(metrics).unwrap_or_default();
     let open = measured(&format!("response.p99.{phase}"));
     let speed = if open { "p99" } else { "rate" };
     let names = ["rss.loaded".to_owned(), format!("{speed}.{phase}"), format!("cpu_per_1000.{phase}")];
-    names.into_iter().filter(measured).collect()
+    let figures = metrics.iter().filter(|metric| metric.unit.is_of_figures()).map(|metric| metric.metric.as_str());
+    names.into_iter().filter(measured).chain(in_order(figures)).collect()
 }
 
 /// Two configurations in the blocks that both have.

@@ -2,6 +2,7 @@
 
 use super::blocks::unused;
 use super::catalogue::{FAMILIES, Place};
+use super::figures::better_of;
 use super::interval::{Resamples, Sample};
 use super::owners::held;
 use crate::record::{Better, MetricRecord, Outcome, PhaseRecord, Trial, Unit, ValueRecord, each_once};
@@ -151,7 +152,20 @@ fn wanted(trials: &[&Trial]) -> Vec<Wanted> {
             wanted.extend(accounts.take().into_iter().flatten());
         }
     }
+    wanted.extend(derived(trials));
     wanted
+}
+
+/// What the scenario derives from marks, in the order in which it asks.
+fn derived(trials: &[&Trial]) -> Vec<Wanted> {
+    let all = || trials.iter().flat_map(|trial| &trial.figures);
+    let wanted = |name: String| {
+        let unit = all().find(|figure| figure.name == name)?.unit;
+        let (metric, better) = (name.clone(), better_of(unit));
+        let read = move |trial: &Trial| trial.figures.iter().find(|figure| figure.name == name)?.value;
+        Some(Wanted { metric, unit, better, read: Box::new(read) })
+    };
+    in_order(all().map(|figure| figure.name.as_str())).into_iter().filter_map(wanted).collect()
 }
 
 fn phase_of<'a>(trial: &'a Trial, name: &str) -> Option<&'a PhaseRecord> {

@@ -104,6 +104,9 @@ fn unknown(word: &str, names: &[String]) -> String {
     near.dedup();
     let near: Vec<String> = near.into_iter().map(|(_, name)| name).take(NAMES_SHOWN).collect();
     match near.as_slice() {
+        [] if word == "elasticity" => {
+            "no figure is called `elasticity`; the scenario must ask for it under `figures`".to_owned()
+        }
         [] => format!("no metric is called `{word}`; measured are {}", listed(names)),
         [only] => format!("no metric is called `{word}`; did you mean `{only}`?"),
         several => format!("no metric is called `{word}`; the nearest are {}", listed(several)),

@@ -29,6 +29,17 @@ pub enum Unit {
     Share,
     /// A number of things.
     Count,
+    /// Bytes for each of the things that a slope is taken over.
+    BytesPer,
+    /// One number of the same unit over another; may be below 0 and above 1.
+    Ratio,
+}
+
+impl Unit {
+    /// Whether only figures count in it, which a scenario derives from marks.
+    pub fn is_of_figures(self) -> bool {
+        matches!(self, Self::BytesPer | Self::Ratio)
+    }
 }
 
 /// A metric of one configuration: its value in every trial that measured it.

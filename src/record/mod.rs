@@ -4,6 +4,7 @@
 mod account;
 mod comparison;
 mod evidence;
+mod figure;
 mod load;
 mod phase;
 
@@ -16,6 +17,7 @@ pub use comparison::{
     ParetoPoint, ParetoRecord, Unit, ValueRecord,
 };
 pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRecord};
+pub use figure::{FigureKind, FigureRecord};
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use phase::{
     Ages, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord, Reported,
@@ -166,6 +168,9 @@ pub struct Trial {
     pub marks: Vec<Mark>,
     /// Stretches of load and rest, in time order.
     pub phases: Vec<PhaseRecord>,
+    /// What the scenario derives from the marks; computed from them whenever a document is made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<FigureRecord>,
     /// Highest RSS seen: the kernel's own mark (VmHWM) at the last weighing, or a later sample above it.
     pub rss_bytes_peak: Option<u64>,
     /// How the subject ended.
@@ -380,6 +385,7 @@ impl Trial {
             ready_s: None,
             marks: Vec::new(),
             phases: Vec::new(),
+            figures: Vec::new(),
             rss_bytes_peak: None,
             end: None,
             observer: Observer::default(),

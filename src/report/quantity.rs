@@ -14,6 +14,8 @@ pub(in crate::report) fn unit_name(unit: Unit) -> &'static str {
         Unit::Seconds => "seconds",
         Unit::Share => "share",
         Unit::Count => "count",
+        Unit::BytesPer => "bytes_per",
+        Unit::Ratio => "ratio",
     }
 }
 
@@ -35,8 +37,17 @@ pub(in crate::report) fn shown(unit: Unit, value: Option<f64>) -> String {
         Unit::Share => format!("{:.2} %", size * 100.0),
         Unit::Count if size.fract() == 0.0 => grouped(size as u64),
         Unit::Count => format!("{size:.1}"),
+        Unit::BytesPer => format!("{} B", tenths(size)),
+        Unit::Ratio => format!("{size:.2}"),
     };
     if value < 0.0 && says_something(&text) { format!("-{text}") } else { text }
+}
+
+/// One decimal, thousands apart: `15,360.5`.
+fn tenths(size: f64) -> String {
+    let text = format!("{size:.1}");
+    let whole = text.split_once('.').and_then(|(whole, tenth)| Some((whole.parse().ok()?, tenth)));
+    whole.map_or(text.clone(), |(whole, tenth)| format!("{}.{tenth}", grouped(whole)))
 }
 
 /// A difference for people, always with its sign: `+12.1 MiB`, `-4.21 ms`, `0.0 MiB`.
@@ -83,6 +94,11 @@ mod tests {
             (Unit::Share, 0.0125, "1.25 %"),
             (Unit::Count, 50_000.0, "50,000"),
             (Unit::Count, 1.5, "1.5"),
+            (Unit::BytesPer, 466.24, "466.2 B"),
+            (Unit::BytesPer, -15_360.96, "-15,361.0 B"),
+            (Unit::BytesPer, 1e300, &format!("{:.1} B", 1e300)),
+            (Unit::Ratio, 0.774, "0.77"),
+            (Unit::Ratio, -0.001, "0.00"),
         ] {
             assert_eq!(shown(unit, Some(value)), expect);
         }

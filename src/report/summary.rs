@@ -5,6 +5,7 @@ mod account;
 mod comparison;
 mod details;
 mod drivers;
+mod figures;
 mod journey;
 mod loads;
 mod numbers;
@@ -12,6 +13,7 @@ pub(super) mod owners;
 
 pub use account::summarize_account;
 pub use details::Detail;
+pub(super) use figures::figures;
 pub(super) use journey::growth_notes;
 pub use loads::summarize_load;
 pub(super) use numbers::{by_category, load, weights};
@@ -117,6 +119,7 @@ pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Summa
     if !compares && trials.len() > 1 {
         blocks.push(Block::Table(side_by_side(trials)));
     }
+    blocks.extend(figures(document).map(Block::Table));
     blocks.extend(comparison::budgets(&document.budgets));
     // Trials that are not shown as a comparison are not too few for one.
     let shown =

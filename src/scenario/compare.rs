@@ -98,6 +98,8 @@ impl fmt::Display for Amount {
         match self {
             Self::Size(bytes) => match bytes.0 % (1 << 20) {
                 0 => write!(f, "{}MiB", bytes.0 >> 20),
+                // Without a unit it would read back as a number.
+                _ if bytes.0 % 1024 != 0 => write!(f, "{}B", bytes.0),
                 _ => write!(f, "{}", bytes.java()),
             },
             Self::Time(span) => write!(f, "{span}"),
@@ -140,7 +142,7 @@ mod tests {
 
     #[test]
     fn amounts_read_back_as_they_print() {
-        for text in ["60MiB", "1536k", "20ms", "2%", "0.5%", "1000", "0", "1.5"] {
+        for text in ["60MiB", "1536k", "500B", "20ms", "2%", "0.5%", "1000", "0", "1.5"] {
             assert_eq!(text.parse::<Amount>().unwrap().to_string(), text);
         }
         assert_eq!("60m".parse(), Ok(Amount::Size(Bytes::mib(60))));

@@ -1,5 +1,6 @@
 //! The scenario file: YAML text → [`Scenario`]. Unknown keys are errors that show the line and the nearest valid key.
 
+use super::derived::FigureFile;
 use super::load_file::{PhaseFile, resolve_load};
 use super::matrix::{Matrix, preload};
 use super::*;
@@ -36,6 +37,8 @@ struct File {
     compare: CompareFile,
     #[serde(default)]
     budgets: Vec<String>,
+    #[serde(default)]
+    figures: Vec<FigureFile>,
     seed: Option<u64>,
     sample_hz: Option<u32>,
     load_cpus: Option<Scalar>,
@@ -178,6 +181,7 @@ impl File {
             trials: self.compare.trials.or(self.trials).unwrap_or(1),
             compare: self.compare.resolve()?,
             budgets: self.budgets.iter().map(|text| text.parse().map_err(Error::request)).collect::<Result<_>>()?,
+            figures: self.figures.into_iter().map(FigureFile::resolve).collect::<Result<_>>()?,
             seed: self.seed.unwrap_or(defaults::SEED),
             sample_hz: self.sample_hz.unwrap_or(defaults::SAMPLE_HZ),
             load_cpus: cpus(self.load_cpus)?,

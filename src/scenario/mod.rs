@@ -5,6 +5,7 @@ mod budget;
 mod compare;
 mod condition;
 mod configuration;
+mod derived;
 mod driver;
 mod file;
 mod load_file;
@@ -19,6 +20,7 @@ pub use budget::{Budget, Limit};
 pub use compare::{Amount, Compare};
 pub use condition::{Bound, Condition, Figure, Measured, Relation, Statistic, Time};
 pub use configuration::{Configuration, Cpus, Gc, Jdk, Nmt};
+pub use derived::{Derivation, Derived};
 pub use file::{parse, parse_confidence, parse_marks};
 pub use load_file::parse_load;
 pub use matrix::vary;
@@ -55,6 +57,9 @@ pub struct Scenario {
     /// What must not be exceeded.
     #[serde(default)]
     pub budgets: Vec<Budget>,
+    /// What is derived from the marks of each trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<Derived>,
     /// Seeds everything that is drawn at random.
     pub seed: u64,
     /// Timeline samples per second, 1–100.
@@ -82,6 +87,11 @@ impl Scenario {
             MarkPoint::Start | MarkPoint::Loaded | MarkPoint::Collected | MarkPoint::Trimmed => true,
         };
         MarkPoint::ALL.into_iter().filter(has_moment).collect()
+    }
+
+    /// Names of the marks of a trial, in the order they happen.
+    pub fn mark_names(&self) -> Vec<&str> {
+        self.marks.iter().map(|mark| mark.word()).collect()
     }
 
     /// The marks where none are named: all that have a moment, without the trim, which only some JVMs can be asked for.

@@ -36,6 +36,7 @@ impl Scenario {
                 .hint("add one such as `- steady: {closed: {connections: 25, requests: 50000}, get: /}`"));
         }
         validate_load(&self.load)?;
+        super::derived::validate_figures(&self.figures)?;
         let possible = self.marks_possible();
         match self.marks.iter().find(|mark| !possible.contains(mark)) {
             Some(MarkPoint::Warm) => Err(Error::request("mark `warm` needs a phase named `warmup`")),

@@ -136,7 +136,8 @@ pub(crate) fn axis_unit(unit: Unit, largest: f64) -> (f64, &'static str) {
         Unit::Seconds if largest < 1.0 => (1e-3, " ms"),
         Unit::Seconds => (1.0, " s"),
         Unit::Share => (0.01, " %"),
-        Unit::Count => (1.0, ""),
+        Unit::BytesPer => (1.0, " B"),
+        Unit::Count | Unit::Ratio => (1.0, ""),
     }
 }
 

@@ -166,6 +166,8 @@ fn unit(unit: Unit) -> &'static str {
         Unit::Seconds => "s",
         Unit::Share => "share",
         Unit::Count => "counts",
+        Unit::BytesPer => "B",
+        Unit::Ratio => "ratio",
     }
 }
 

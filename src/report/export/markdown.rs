@@ -54,7 +54,7 @@ pub(super) fn page(document: &Document) -> Page {
     if !more.is_empty() {
         details.push(("Further comparisons".to_owned(), more.join("\n")));
     }
-    let shown = |metric: &MetricRecord| document.comparisons.is_empty() && is_headline(&metric.metric);
+    let shown = |metric: &MetricRecord| document.comparisons.is_empty() && is_headline(metric);
     if !document.metrics.iter().all(shown) {
         details.extend(metric_table(document, |_| true).map(|table| ("All metrics".to_owned(), table)));
     }

@@ -12,8 +12,13 @@ pub(super) fn parts(metric: &str) -> (&str, Option<&str>) {
     (what, (!place.is_empty()).then_some(place))
 }
 
-/// Whether it belongs in the short table: one of the first metrics, of weight at the end of the load only.
-pub(super) fn is_headline(metric: &str) -> bool {
+/// Whether it belongs in the short table: one of the first metrics, of weight at the end of the load only, or a figure
+/// that the scenario asked for.
+pub(super) fn is_headline(record: &MetricRecord) -> bool {
+    record.unit.is_of_figures() || is_first(&record.metric)
+}
+
+fn is_first(metric: &str) -> bool {
     let (what, place) = parts(metric);
     let weight = matches!(what, "rss" | "charge");
     HEADLINES.contains(&what) && place != Some("warmup") && (!weight || place == Some("loaded"))
@@ -44,10 +49,10 @@ mod tests {
     #[test]
     fn headlines_are_few() {
         for metric in ["rss.loaded", "rss_peak", "rate.steady", "p99.spike", "start_up", "cpu_per_1000.steady"] {
-            assert!(is_headline(metric), "{metric}");
+            assert!(is_first(metric), "{metric}");
         }
         for metric in ["rss.warm", "malloc.retained.loaded", "rate.warmup", "pss.loaded", ""] {
-            assert!(!is_headline(metric), "{metric}");
+            assert!(!is_first(metric), "{metric}");
         }
     }
 }

@@ -61,6 +61,8 @@ const OTHER_RATE: Family = Family("metric_per_second", Some("per_second"), "Any 
 const OTHER_TIME: Family = Family("metric_seconds", Some("seconds"), "Any other metric that is a time.");
 const OTHER_SHARE: Family = Family("metric_ratio", Some("ratio"), "Any other metric that is a share, 0 to 1.");
 const OTHER_COUNT: Family = Family("metric_number", None, "Any other metric that is a number of things.");
+const ELASTICITY: Family = Family("figure_ratio", Some("ratio"), "A figure that is a ratio, such as an elasticity.");
+const SLOPE: Family = Family("figure_bytes", Some("bytes"), "A figure that is bytes for each thing counted.");
 const RATIO: Family = Family("comparison_ratio", Some("ratio"), "Candidate over baseline, estimated within blocks.");
 const VERDICT: Family = Family("comparison_verdict", None, "1 for the verdict on a difference, 0 for the others.");
 const BUDGET: Family = Family("budget_verdict", None, "1 for the verdict on a budget, 0 for the others.");
@@ -68,7 +70,7 @@ const BUDGET_VALUE: Family = Family("budget_value", None, "What was judged, in t
 const BUDGET_BOUND: Family = Family("budget_bound", None, "What the budget allows, in the unit of the budget.");
 
 /// In the order of the text.
-const FAMILIES: [Family; 26] = [
+const FAMILIES: [Family; 28] = [
     VERSION,
     TRIALS,
     RSS,
@@ -90,6 +92,8 @@ const FAMILIES: [Family; 26] = [
     OTHER_TIME,
     OTHER_SHARE,
     OTHER_COUNT,
+    ELASTICITY,
+    SLOPE,
     RATIO,
     VERDICT,
     BUDGET,
@@ -212,6 +216,8 @@ fn other(unit: Unit) -> Family {
         Unit::Milliseconds | Unit::Seconds => OTHER_TIME,
         Unit::Share => OTHER_SHARE,
         Unit::Count => OTHER_COUNT,
+        Unit::BytesPer => SLOPE,
+        Unit::Ratio => ELASTICITY,
     }
 }
 
@@ -303,6 +309,8 @@ mod tests {
             (Unit::Seconds, "loadline_metric_seconds"),
             (Unit::Share, "loadline_metric_ratio"),
             (Unit::Count, "loadline_metric_number"),
+            (Unit::BytesPer, "loadline_figure_bytes"),
+            (Unit::Ratio, "loadline_figure_ratio"),
         ] {
             let mut document = samples::empty();
             let known = samples::compared().metrics.remove(0);

@@ -5,7 +5,7 @@ use super::verdicts;
 use crate::record::{BudgetRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
 use crate::report::chart::{self, Figure};
 use crate::report::markup::{Markup, shortened};
-use crate::report::summary::{Table, by_category, growth_notes, load, shared_facts, trial_facts, weights};
+use crate::report::summary::{Table, by_category, figures, growth_notes, load, shared_facts, trial_facts, weights};
 
 /// Names in headings.
 const NAME_CHARS: usize = 80;
@@ -124,6 +124,17 @@ impl Sections<'_> {
             out.element("section", &[("id", &"pareto")], |out| {
                 out.words("h2", &[], "Weight against speed");
                 out.element("div", &[("class", &"pair")], |out| figures.iter().for_each(|one| figure(out, one)));
+            });
+        }
+        out
+    }
+
+    pub(super) fn figures(&self) -> Markup {
+        let mut out = Markup::new();
+        if let Some(figures) = figures(self.document) {
+            out.element("section", &[("id", &"figures")], |out| {
+                out.words("h2", &[], "Figures derived from marks");
+                table(out, &figures);
             });
         }
         out

@@ -114,8 +114,8 @@ fn budget_number(of: &BudgetRecord, number: Option<f64>) -> String {
 }
 
 /// A row for each metric of each configuration that is wanted.
-pub(super) fn metric_table(document: &Document, wanted: impl Fn(&str) -> bool) -> Option<String> {
-    let rows: Vec<&MetricRecord> = document.metrics.iter().filter(|metric| wanted(&metric.metric)).collect();
+pub(super) fn metric_table(document: &Document, wanted: impl Fn(&MetricRecord) -> bool) -> Option<String> {
+    let rows: Vec<&MetricRecord> = document.metrics.iter().filter(|metric| wanted(metric)).collect();
     let mut out = "| configuration | metric | median | trials |\n|:--|:--|--:|--:|\n".to_owned();
     for of in &rows {
         let median = interval(shown(of.unit, Some(of.median)), [of.low, of.high], |end| shown(of.unit, end));

@@ -1,0 +1,283 @@
+//! Figures derived from the marks of one trial: elasticity and slope, or why there is none.
+//!
+//! Computed from the trial and what the scenario asks, so that a report of an archive computes them again.
+//! `docs/compare.md` has the formulas.
+
+use super::catalogue::{FAMILIES, Place, at_mark, family_named};
+use crate::record::{Better, FigureKind, FigureRecord, Mark, Outcome, Trial, Unit};
+use crate::scenario::{Derivation, Derived};
+use crate::units::grouped;
+
+/// Below this many standard errors a slope is not told from none. Three, since few points give a rough one.
+const ERRORS_MIN: f64 = 3.0;
+/// More names than this in one message are not read.
+const NAMES_SHOWN: usize = 5;
+
+/// What a figure counts in.
+pub(super) fn unit_of(way: &Derivation) -> Unit {
+    match way {
+        Derivation::Elasticity { .. } => Unit::Ratio,
+        Derivation::Slope { .. } => Unit::BytesPer,
+    }
+}
+
+/// Which way a figure is better: more should come back, and one more instance should cost less.
+pub(super) fn better_of(unit: Unit) -> Better {
+    if unit == Unit::Ratio { Better::Higher } else { Better::Lower }
+}
+
+/// Checks figures against the metrics there are and the names of the marks of a trial.
+///
+/// # Errors
+/// Says which figure asks for what does not exist, with what does.
+pub fn check_figures(figures: &[Derived], marks: &[&str]) -> Result<(), String> {
+    figures.iter().try_for_each(|figure| {
+        check_figure(figure, marks).map_err(|why| format!("the figure `{}` cannot be computed: {why}", figure.name))
+    })
+}
+
+fn check_figure(figure: &Derived, marks: &[&str]) -> Result<(), String> {
+    if family_named(&figure.name).is_some() {
+        return Err(format!("a metric is called `{}` already; give it another `name`", figure.name));
+    }
+    let of = &figure.of;
+    let is_slope = matches!(figure.way, Derivation::Slope { .. });
+    match family_named(of).map(|family| (family.place, family.unit)) {
+        Some((Place::Mark(_), unit)) if is_slope && unit != Unit::Bytes => {
+            return Err(format!("`{of}` is not measured in bytes"));
+        }
+        Some((Place::Mark(_), _)) => {}
+        Some(_) => return Err(format!("`{of}` is not measured at marks; `rss`, `heap_live` or `malloc.live` are")),
+        None => {
+            let at_marks = FAMILIES.iter().filter(|family| matches!(family.place, Place::Mark(_)));
+            // What is no metric is an owner, which only the account knows.
+            let slip = |name: &&str| strsim::damerau_levenshtein(name, of) <= name.len() / 3;
+            if let Some(near) = at_marks.map(|family| family.name).find(slip) {
+                return Err(format!("no metric is called `{of}`; did you mean `{near}`?"));
+            }
+        }
+    }
+    let known = || listed(marks.iter().copied());
+    if let Some(mark) = figure.marks().into_iter().find(|mark| !marks.contains(mark)) {
+        return Err(format!("no mark is called `{mark}`; the marks are {}", known()));
+    }
+    if is_slope && marks.len() < 2 {
+        return Err(format!("a slope needs two or more marks; there is {}", known()));
+    }
+    Ok(())
+}
+
+/// The figures of a trial, in the order in which they are asked for; none where it did not complete.
+pub fn figures(asked: &[Derived], trial: &Trial) -> Vec<FigureRecord> {
+    match trial.outcome {
+        Outcome::Completed => asked.iter().map(|figure| of_trial(figure, trial)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Why trials that completed have no such figure: none of this configuration or, where it names none, none at all.
+/// `None` where one has it, or none was asked for it.
+pub fn refusal(trials: &[Trial], name: &str, configuration: Option<&str>) -> Option<String> {
+    let own = trials.iter().filter(|trial| configuration.is_none_or(|own| trial.configuration == own));
+    let found: Vec<&FigureRecord> =
+        own.flat_map(|trial| &trial.figures).filter(|figure| figure.name == name).collect();
+    if found.iter().any(|figure| figure.value.is_some()) {
+        return None;
+    }
+    let why = found.first()?.why.as_deref()?;
+    let trials = match found.len() {
+        1 => "1 trial".to_owned(),
+        several => format!("all {several} trials"),
+    };
+    Some(format!("`{name}` is refused in {trials}: {why}"))
+}
+
+fn of_trial(asked: &Derived, trial: &Trial) -> FigureRecord {
+    let (kind, per, ideal) = match &asked.way {
+        Derivation::Elasticity { ideal, .. } => (FigureKind::Elasticity, None, *ideal),
+        Derivation::Slope { per, .. } => (FigureKind::Slope, Some(per.clone()), None),
+    };
+    let mut record = FigureRecord {
+        name: asked.name.clone(),
+        kind,
+        of: asked.of.clone(),
+        per,
+        value: None,
+        unit: unit_of(&asked.way),
+        ideal,
+        standard_error: None,
+        marks: Vec::new(),
+        points: Vec::new(),
+        why: None,
+    };
+    let told = match &asked.way {
+        Derivation::Elasticity { base, spike, valley, .. } => {
+            elasticity([base, spike, valley], &asked.of, trial, &mut record)
+        }
+        Derivation::Slope { per, marks } => points(asked, per, marks, trial, &mut record)
+            .and_then(|()| slope(asked, per, &mut record)),
+    };
+    match told {
+        Ok(value) if value.is_finite() => record.value = Some(value),
+        Ok(value) => record.why = Some(format!("it is {value}")),
+        Err(why) => record.why = Some(why),
+    }
+    record
+}
+
+/// (spike − valley) / (spike − base).
+fn elasticity(marks: [&str; 3], of: &str, trial: &Trial, record: &mut FigureRecord) -> Result<f64, String> {
+    for name in marks {
+        let mark = reached(trial, name)?;
+        record.points.push((mark.at_s, at_mark(of, mark).ok_or_else(|| unknown(of, &[name]))?));
+        record.marks.push(name.to_owned());
+    }
+    let [base, spike, valley] = [0, 1, 2].map(|at| record.points[at].1);
+    if spike <= base {
+        let [at_base, at_spike, _] = marks;
+        let (spike, base) = (amount(of, spike), amount(of, base));
+        return Err(format!("`{of}` did not rise: {spike} at `{at_spike}`, {base} at `{at_base}`"));
+    }
+    Ok((spike - valley) / (spike - base))
+}
+
+/// The points of a slope: what the marks that carry the counter weigh.
+fn points(
+    asked: &Derived,
+    per: &str,
+    named: &[String],
+    trial: &Trial,
+    record: &mut FigureRecord,
+) -> Result<(), String> {
+    let counted = |mark: &Mark| mark.counters.get(per).copied().filter(|count| count.is_finite());
+    let taken: Vec<&Mark> = match named {
+        [] => trial.marks.iter().filter(|mark| counted(mark).is_some()).collect(),
+        named => named.iter().map(|name| reached(trial, name)).collect::<Result<_, _>>()?,
+    };
+    let mut without = Vec::new();
+    for mark in taken {
+        let count = counted(mark).ok_or_else(|| format!("the mark `{}` carries no counter `{per}`", mark.name))?;
+        match at_mark(&asked.of, mark) {
+            Some(value) => {
+                record.points.push((count, value));
+                record.marks.push(mark.name.clone());
+            }
+            None => without.push(mark.name.as_str()),
+        }
+    }
+    match (record.points.is_empty(), without.is_empty()) {
+        (true, true) => Err(format!("no mark carries the counter `{per}`")),
+        // A mark that was named is meant; any other may lack what only some marks have.
+        (empty, false) if empty || !named.is_empty() => Err(unknown(&asked.of, &without)),
+        _ => Ok(()),
+    }
+}
+
+/// The slope of the least-squares line, where it is more than drift.
+fn slope(asked: &Derived, per: &str, record: &mut FigureRecord) -> Result<f64, String> {
+    let of = &asked.of;
+    let mut sorted = record.points.clone();
+    sorted.sort_by(|left, right| left.0.total_cmp(&right.0));
+    let groups: Vec<&[(f64, f64)]> = sorted.chunk_by(|left, right| left.0 == right.0).collect();
+    let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Err("there is no point".to_owned()) };
+    if groups.len() < 2 {
+        let marks = listed(record.marks.iter().map(String::as_str));
+        return Err(format!("a slope needs two different counts of `{per}`; it is {} at {marks}", number(first.0)));
+    }
+    let fit = Fit::of(&sorted).ok_or("its counts are too near to each other, or too large")?;
+    record.standard_error = fit.standard_error;
+    let span = last.0 - first.0;
+    let change = (fit.slope * span).abs();
+    let over = format!("over {} to {} `{per}`", number(first.0), number(last.0));
+    let spread = |group: &&[(f64, f64)]| {
+        let (low, high) = group.iter().fold((f64::MAX, f64::MIN), |(low, high), (_, y)| (low.min(*y), high.max(*y)));
+        (high - low, group[0].0)
+    };
+    let repeated = groups.iter().filter(|group| group.len() > 1).map(spread);
+    let within = match (repeated.max_by(|left, right| left.0.total_cmp(&right.0)), fit.standard_error) {
+        (Some((drift, count)), _) if change <= drift => {
+            let count = number(count);
+            format!("between marks with {count} of them it drifts by {}", amount(of, drift))
+        }
+        (None, Some(error)) if change <= ERRORS_MIN * error * span => {
+            let errors = amount(of, ERRORS_MIN * error * span);
+            format!("{ERRORS_MIN} standard errors of the line through {} points are {errors}", sorted.len())
+        }
+        _ if change == 0.0 => "it does not change".to_owned(),
+        _ => return Ok(fit.slope),
+    };
+    Err(format!("within drift: `{of}` changes by {} {over}, and {within}", amount(of, change)))
+}
+
+/// A least-squares line.
+struct Fit {
+    slope: f64,
+    standard_error: Option<f64>,
+}
+
+impl Fit {
+    /// b = Σ (x − x̄)(y − ȳ) / Σ (x − x̄)², with the standard error √(Σ r² / (n − 2)) / √Σ (x − x̄)², r being what the
+    /// line leaves of y. `None` where this cannot be computed.
+    fn of(points: &[(f64, f64)]) -> Option<Self> {
+        let n = points.len() as f64;
+        // From the first point on, so that large levels cost no digits.
+        let (x0, y0) = *points.first()?;
+        let mean = |value: fn(&(f64, f64)) -> f64, from: f64| {
+            points.iter().map(|point| value(point) - from).sum::<f64>() / n + from
+        };
+        let (x_mean, y_mean) = (mean(|point| point.0, x0), mean(|point| point.1, y0));
+        let from_mean = || points.iter().map(|(x, y)| (x - x_mean, y - y_mean));
+        let squares: f64 = from_mean().map(|(x, _)| x * x).sum();
+        let slope = from_mean().map(|(x, y)| x * y).sum::<f64>() / squares;
+        let left: f64 = from_mean().map(|(x, y)| (y - slope * x).powi(2)).sum();
+        let standard_error = (points.len() > 2).then(|| (left / (n - 2.0) / squares).sqrt());
+        let sound = slope.is_finite() && standard_error.is_none_or(f64::is_finite);
+        sound.then_some(Self { slope, standard_error })
+    }
+}
+
+fn reached<'a>(trial: &'a Trial, name: &str) -> Result<&'a Mark, String> {
+    trial.mark(name).ok_or_else(|| format!("the mark `{name}` was not reached"))
+}
+
+fn unknown(of: &str, marks: &[&str]) -> String {
+    let needs = family_named(of).map(|family| family.needs).filter(|needs| !needs.is_empty());
+    let needs = needs.map(|needs| format!("; it needs {needs}")).unwrap_or_default();
+    format!("`{of}` is not known at {}{needs}", listed(marks.iter().copied()))
+}
+
+/// `a`, `b` and 3 more.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut quoted: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    let more = quoted.len().saturating_sub(NAMES_SHOWN);
+    quoted.truncate(NAMES_SHOWN);
+    match (more, quoted.as_slice()) {
+        (_, []) => "none".to_owned(),
+        (0, [one]) => one.clone(),
+        (0, [before @ .., last]) => format!("{} and {last}", before.join(", ")),
+        (more, _) => format!("{} and {more} more", quoted.join(", ")),
+    }
+}
+
+/// A value of a metric of marks: small sizes too must say something.
+fn amount(of: &str, value: f64) -> String {
+    const KIB: f64 = 1024.0;
+    match value.abs() {
+        _ if family_named(of).is_some_and(|family| family.unit != Unit::Bytes) => number(value),
+        size if size >= KIB * KIB => format!("{:.1} MiB", value / KIB / KIB),
+        size if size >= KIB => format!("{:.1} KiB", value / KIB),
+        _ => format!("{value:.1} B"),
+    }
+}
+
+/// A count as people read it.
+fn number(value: f64) -> String {
+    match value {
+        whole if whole.fract() == 0.0 && (0.0..1e15).contains(&whole) => grouped(whole as u64),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+#[path = "figures_tests.rs"]
+mod tests;

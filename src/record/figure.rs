@@ -1,0 +1,42 @@
+//! A figure derived from the marks of one trial, with the points it rests on or why there is none.
+
+use super::Unit;
+use serde::{Deserialize, Serialize};
+
+/// How a figure follows from the marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FigureKind {
+    /// (spike − valley) / (spike − base).
+    Elasticity,
+    /// The slope of a least-squares line.
+    Slope,
+}
+
+/// A figure of one trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FigureRecord {
+    /// As the scenario names it, and as a metric is called.
+    pub name: String,
+    /// How it follows from the marks.
+    pub kind: FigureKind,
+    /// What is looked at, such as `rss`.
+    pub of: String,
+    /// The counter of a slope.
+    pub per: Option<String>,
+    /// In `unit`; `null` where it was refused.
+    pub value: Option<f64>,
+    /// Of `value` and `standard_error`.
+    pub unit: Unit,
+    /// The share that could come back, where the scenario says it.
+    pub ideal: Option<f64>,
+    /// Of a slope within this trial; `null` below three points.
+    pub standard_error: Option<f64>,
+    /// The marks of the points, in their order.
+    pub marks: Vec<String>,
+    /// What it rests on: for a slope the count and what it is the slope of, for an elasticity seconds since the
+    /// command was started and what it looks at, at base, spike and valley.
+    pub points: Vec<(f64, f64)>,
+    /// Why there is no value.
+    pub why: Option<String>,
+}

@@ -1,0 +1,221 @@
+//! Figures derived from the marks of one trial: what came back after a spike, what one more instance costs.
+//! What is checked here needs no knowledge of metrics and marks; `comparison` checks the rest.
+
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+
+/// More figures than this are no question any more, and each one widens the intervals of all.
+const FIGURES_MAX: usize = 32;
+
+/// A figure that is asked for: a metric like all others, read in each trial from its marks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Derived {
+    /// Name of the metric; unique, without a dot.
+    pub name: String,
+    /// What is looked at: a metric of marks (`rss`, `heap_live`) or an owner of the account (`malloc.live`).
+    pub of: String,
+    /// How the figure follows from it.
+    #[serde(flatten)]
+    pub way: Derivation,
+}
+
+/// How a figure follows from the values at marks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Derivation {
+    /// (spike − valley) / (spike − base): the share of what a spike added that came back.
+    Elasticity {
+        /// The mark before the spike.
+        base: String,
+        /// The mark at its height.
+        spike: String,
+        /// The mark after it.
+        valley: String,
+        /// The share that could come back, 0–1, where it is known; shown beside the figure.
+        ideal: Option<f64>,
+    },
+    /// The slope of a least-squares line through the marks that carry a counter: bytes for each thing counted.
+    Slope {
+        /// The counter, as phase markers carry it.
+        per: String,
+        /// The marks to take, two or more; all that carry the counter where empty.
+        marks: Vec<String>,
+    },
+}
+
+impl Derived {
+    /// The marks that it names.
+    pub fn marks(&self) -> Vec<&str> {
+        match &self.way {
+            Derivation::Elasticity { base, spike, valley, .. } => vec![base, spike, valley],
+            Derivation::Slope { marks, .. } => marks.iter().map(String::as_str).collect(),
+        }
+    }
+
+    fn validate(&self) -> Result<()> {
+        is_word("name", &self.name, ['_', '_'])?;
+        is_word("of", &self.of, ['_', '.'])?;
+        let marks = self.marks();
+        if let Some(mark) = marks.iter().find(|mark| mark.trim().is_empty() || mark.contains(char::is_control)) {
+            return Err(Error::request(format!("`{}` cannot name a mark", mark.escape_debug())));
+        }
+        let mut seen = HashSet::new();
+        if let Some(twice) = marks.iter().find(|mark| !seen.insert(**mark)) {
+            return Err(Error::request(format!("the mark `{twice}` is named twice")));
+        }
+        match &self.way {
+            Derivation::Elasticity { ideal: Some(ideal), .. } if !(0.0..=1.0).contains(ideal) => {
+                Err(Error::request(format!("`ideal` is {ideal}; it is a share between 0 and 1")))
+            }
+            Derivation::Slope { marks, .. } if marks.len() == 1 => Err(Error::request("a slope needs two or more marks")
+                .hint("name another one, or leave `marks` out: all marks that carry the counter")),
+            Derivation::Slope { per, .. } if per.is_empty() || per.contains(|c: char| c == '=' || c.is_whitespace()) => {
+                Err(Error::request(format!("`{}` cannot name a counter", per.escape_debug()))
+                    .hint("a phase marker carries it as `instances=10000`"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Checks the figures of a scenario: bounds, unique names, marks that differ.
+///
+/// # Errors
+/// `Request`, naming the figure and the first value that is wrong.
+pub(super) fn validate_figures(figures: &[Derived]) -> Result<()> {
+    if figures.len() > FIGURES_MAX {
+        return Err(Error::request(format!("{} figures are asked for; {FIGURES_MAX} are possible", figures.len())));
+    }
+    let mut seen = HashSet::new();
+    for figure in figures {
+        figure.validate().map_err(|error| error.at(format!("figures: {}", figure.name.escape_debug())))?;
+        if !seen.insert(figure.name.as_str()) {
+            return Err(Error::request(format!("two figures are named `{}`", figure.name))
+                .hint("give one of them another `name`"));
+        }
+    }
+    Ok(())
+}
+
+/// Letters, digits and `others` only: it stands in names of metrics, in budgets and in files.
+fn is_word(key: &str, word: &str, others: [char; 2]) -> Result<()> {
+    let sound = |c: char| c.is_ascii_alphanumeric() || others.contains(&c);
+    match word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(sound) && word.len() <= 64 {
+        true => Ok(()),
+        false => Err(Error::request(format!("`{}` cannot be `{key}` of a figure", word.escape_debug()))
+            .hint("begin with a letter; write letters, digits and `_`")),
+    }
+}
+
+/// One figure as it is written: its kind and what it takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FigureFile {
+    elasticity: Option<ElasticityFile>,
+    slope: Option<SlopeFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ElasticityFile {
+    name: Option<String>,
+    of: String,
+    base: String,
+    spike: String,
+    valley: String,
+    ideal: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SlopeFile {
+    name: Option<String>,
+    of: String,
+    per: String,
+    marks: Option<Vec<String>>,
+}
+
+impl FigureFile {
+    pub(super) fn resolve(self) -> Result<Derived> {
+        match (self.elasticity, self.slope) {
+            (Some(file), None) => {
+                let ElasticityFile { name, of, base, spike, valley, ideal } = file;
+                let name = name.unwrap_or_else(|| "elasticity".to_owned());
+                Ok(Derived { name, of, way: Derivation::Elasticity { base, spike, valley, ideal } })
+            }
+            (None, Some(file)) => {
+                let SlopeFile { name, of, per, marks } = file;
+                if marks.as_ref().is_some_and(Vec::is_empty) {
+                    return Err(Error::request("`marks` of a slope is empty")
+                        .at("figures")
+                        .hint("leave it out: all marks that carry the counter are taken"));
+                }
+                let name = name.unwrap_or_else(|| format!("{}_per_{per}", of.replace('.', "_")));
+                Ok(Derived { name, of, way: Derivation::Slope { per, marks: marks.unwrap_or_default() } })
+            }
+            _ => Err(Error::request("a figure is one of `elasticity` and `slope`")
+                .at("figures")
+                .hint("write one as `- slope: {of: heap_live, per: instances}`")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Scenario, parse};
+    use std::path::Path;
+
+    fn with(figures: &str) -> Result<Scenario> {
+        let text = format!(
+            "name: a\nsubject: {{command: [java, -jar, a.jar]}}\n\
+             load: [{{steady: {{closed: {{requests: 1}}, get: /}}}}]\nfigures:\n{figures}\n"
+        );
+        parse(&text, Path::new("/base"), &[])
+    }
+
+    const ELASTIC: &str = "- elasticity: {of: rss, base: empty, spike: spike, valley: valley, ideal: 0.8}";
+    const SLOPE: &str = "- slope: {name: bytes_per_instance, of: heap_live, per: instances}";
+
+    #[test]
+    fn figures_are_read_and_read_back_from_an_archive() {
+        let marks = "- slope: {of: malloc.live, per: n, marks: [small, large]}";
+        let scenario = with(&[ELASTIC, SLOPE, marks].join("\n")).unwrap();
+        let names: Vec<&str> = scenario.figures.iter().map(|figure| figure.name.as_str()).collect();
+        assert_eq!(names, ["elasticity", "bytes_per_instance", "malloc_live_per_n"]);
+        assert_eq!(scenario.figures[0].marks(), ["empty", "spike", "valley"]);
+        assert_eq!(scenario.figures[1].marks(), [""; 0]);
+        assert_eq!(scenario.figures[2].marks(), ["small", "large"]);
+        let kept = serde_json::to_string(&scenario).unwrap();
+        assert_eq!(serde_json::from_str::<Scenario>(&kept).unwrap(), scenario);
+    }
+
+    #[test]
+    fn what_is_no_figure_says_why() {
+        let check = |figures: &str, expect: &str| {
+            let error = with(figures).unwrap_err().to_string();
+            assert!(error.contains(expect), "{figures}: {error}");
+        };
+        check(&[ELASTIC, ELASTIC].join("\n"), "two figures are named `elasticity`");
+        check(&ELASTIC.replace("0.8", "1.2"), "`ideal` is 1.2; it is a share between 0 and 1");
+        check(&ELASTIC.replace("0.8", ".nan"), "between 0 and 1");
+        check(&ELASTIC.replace("valley: valley", "valley: spike"), "the mark `spike` is named twice");
+        check(&ELASTIC.replace("base: empty, ", ""), "missing field `base`");
+        check(&ELASTIC.replace("base", "bass"), "did you mean `base`?");
+        check(&ELASTIC.replace("elasticity", "elastisity"), "did you mean `elasticity`?");
+        check(&SLOPE.replace("per: instances", "per: 'a b'"), "cannot name a counter");
+        check(&SLOPE.replace("per: instances", "per: ''"), "cannot name a counter");
+        check(&SLOPE.replace("instances}", "instances, marks: [one]}"), "two or more marks");
+        check(&SLOPE.replace("instances}", "instances, marks: []}"), "`marks` of a slope is empty");
+        check(&SLOPE.replace("instances}", "instances, marks: [a, a]}"), "named twice");
+        check(&SLOPE.replace("instances}", "instances, marks: [a, '']}"), "cannot name a mark");
+        check(&SLOPE.replace("bytes_per_instance", "bytes.per"), "cannot be `name`");
+        check(&SLOPE.replace("bytes_per_instance", "'<b>'"), "cannot be `name`");
+        check(&SLOPE.replace("heap_live", "'rss<=5'"), "cannot be `of`");
+        check("- {}", "one of `elasticity` and `slope`");
+        check(&format!("{ELASTIC}\n  slope: {{of: rss, per: n}}"), "one of `elasticity` and `slope`");
+        let many: Vec<String> = (0..33).map(|n| format!("- slope: {{name: a{n}, of: rss, per: n}}")).collect();
+        check(&many.join("\n"), "33 figures");
+    }
+}
