@@ -189,6 +189,9 @@ fn slope(asked: &Derived, per: &str, record: &mut FigureRecord) -> Result<f64, S
     let span = last.0 - first.0;
     let change = (fit.slope * span).abs();
     let over = format!("over {} to {} `{per}`", number(first.0), number(last.0));
+    if change == 0.0 {
+        return Err(format!("within drift: `{of}` does not change {over}"));
+    }
     let spread = |group: &&[(f64, f64)]| {
         let (low, high) = group.iter().fold((f64::MAX, f64::MIN), |(low, high), (_, y)| (low.min(*y), high.max(*y)));
         (high - low, group[0].0)
@@ -196,14 +199,12 @@ fn slope(asked: &Derived, per: &str, record: &mut FigureRecord) -> Result<f64, S
     let repeated = groups.iter().filter(|group| group.len() > 1).map(spread);
     let within = match (repeated.max_by(|left, right| left.0.total_cmp(&right.0)), fit.standard_error) {
         (Some((drift, count)), _) if change <= drift => {
-            let count = number(count);
-            format!("between marks with {count} of them it drifts by {}", amount(of, drift))
+            format!("by {} between marks with the same count, {}", amount(of, drift), number(count))
         }
         (None, Some(error)) if change <= ERRORS_MIN * error * span => {
             let errors = amount(of, ERRORS_MIN * error * span);
-            format!("{ERRORS_MIN} standard errors of the line through {} points are {errors}", sorted.len())
+            format!("{ERRORS_MIN} standard errors of the line through its {} points are {errors}", sorted.len())
         }
-        _ if change == 0.0 => "it does not change".to_owned(),
         _ => return Ok(fit.slope),
     };
     Err(format!("within drift: `{of}` changes by {} {over}, and {within}", amount(of, change)))

@@ -8,6 +8,7 @@ mod called;
 mod compare;
 mod damage;
 mod documents;
+mod figures;
 mod large;
 mod load;
 mod loads;

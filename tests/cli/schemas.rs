@@ -44,11 +44,12 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["phases"][0]["driver"] = json!(driver());
     accounted["trials"][0]["phases"][0]["counters"] = json!({"ops": 1200.0});
     accounted["trials"][0]["marks"][0]["counters"] = json!({"instances": 10_000.0});
+    let figures = document("archives/figures");
     // What trials say together, judged by a budget.
     let judged = loadline(&["report", "archives/compared", "--json", "--budget", "rss.loaded<=1GiB"]);
     let mut judged: Value = serde_json::from_str(&judged.stdout).unwrap();
     judged["trials"][0]["repeats"] = json!(0);
-    let full = [document("sealed/version-1"), accounted, judged];
+    let full = [document("sealed/version-1"), accounted, judged, figures];
     assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0]);
 }
 
@@ -371,6 +372,9 @@ fn what_is_right_is_right_for_both() {
     check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}'}");
     check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}', within: 1m}");
     check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: true\n");
+    check("seed: 7", &format!("figures: [{ELASTIC}, {SLOPE}]\nseed: 7"));
+    check("seed: 7", "figures: [{slope: {of: malloc.live, per: n, marks: [a, b]}}]\nseed: 7");
+    check("seed: 7", "figures: []\nseed: 7");
     check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: {ca: ca.pem, insecure: true}\n  socket: a.sock\n");
     check("  env: {LANG: C}\n", "  env: {LANG: C}\n  build: make\n  dir: a\n  host: localhost\n  port: 8080\n");
     let small = PLAIN.lines().find(|line| line.starts_with("  small:")).unwrap();
@@ -381,6 +385,30 @@ fn what_is_right_is_right_for_both() {
         &configurations,
         "matrix: {gc: [g1, serial], heap: [6m, 8m], jdk: [17, found], limit: [64m], nmt: [off], exclude: [{gc: g1, jdk: 17}]}\n",
     );
+}
+
+const ELASTIC: &str = "{elasticity: {name: e, of: rss, base: a, spike: b, valley: c, ideal: 0.8}}";
+const SLOPE: &str = "{slope: {name: bytes_per_instance, of: heap_live, per: instances}}";
+
+#[test]
+fn what_is_wrong_in_a_figure_is_wrong_for_both() {
+    let schema = Schema::published(SCENARIO);
+    let check = |figure: &str| wrong_for_both(&schema, "seed: 7", &format!("figures: [{figure}]\nseed: 7"));
+    check("{}");
+    check("{slop: {of: rss, per: n}}");
+    check("{slope: {of: rss}}");
+    check("{slope: {of: rss, per: n}, elasticity: {of: rss, base: a, spike: b, valley: c}}");
+    check(&ELASTIC.replace("0.8", "1.8"));
+    check(&ELASTIC.replace("0.8", "high"));
+    check(&ELASTIC.replace("base: a, ", ""));
+    check(&ELASTIC.replace("base", "bass"));
+    check(&ELASTIC.replace("base: a", "base: ' '"));
+    check(&ELASTIC.replace("name: e", "name: a.b"));
+    check(&ELASTIC.replace("of: rss", "of: 'rss<5'"));
+    check(&SLOPE.replace("per: instances", "per: 'a b'"));
+    check(&SLOPE.replace("per: instances", "per: instances, marks: []"));
+    check(&SLOPE.replace("per: instances", "per: instances, marks: [a]"));
+    check(&SLOPE.replace("per: instances", "per: instances, marks: [a, a]"));
 }
 
 fn wrong_for_both(schema: &Schema, from: &str, to: &str) {
@@ -524,5 +552,9 @@ fn both_know_the_same_keys() {
     let request = "put: /x, headers: {A: b}, body: {size: 1k}";
     check("request", request, &format!("requests: [{{{unknown}}}]"));
     check("matrix", "configurations:\n", &format!("matrix: {{{unknown}}}\nconfigurations:\n"));
+    for (kind, definition) in [("elasticity", "elasticity"), ("slope", "slope")] {
+        check(definition, "name: plain", &format!("name: plain\nfigures: [{{{kind}: {{{unknown}}}}}]"));
+    }
+    check("figure", "name: plain", &format!("name: plain\nfigures: [{{{unknown}}}]"));
     check("compare", "name: plain", &format!("name: plain\ncompare: {{{unknown}}}"));
 }

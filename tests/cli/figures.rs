@@ -1,0 +1,140 @@
+//! Figures derived from marks, through the program: an archive of two configurations, of which one gives back what a
+//! spike added and the other keeps it, so that what an instance costs cannot be told from drift there.
+
+use crate::called::{Called, loadline, loadline_in};
+use serde_json::Value;
+
+fn report(options: &[&str]) -> Called {
+    loadline(&[&["report", "archives/figures"], options].concat())
+}
+
+fn document(options: &[&str]) -> Value {
+    let called = report(&[&["--json"], options].concat());
+    serde_json::from_str(&called.stdout).unwrap_or_else(|cause| panic!("{cause}: {called}"))
+}
+
+/// The line that holds all of these words.
+fn line<'a>(text: &'a str, words: &[&str]) -> &'a str {
+    let holds = |line: &&str| words.iter().all(|word| line.contains(word));
+    text.lines().find(holds).unwrap_or_else(|| panic!("no line has {words:?}: {text}"))
+}
+
+#[test]
+fn the_summary_has_each_figure_beside_its_ideal() {
+    let called = report(&[]);
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{called}");
+    let text = called.stdout;
+    assert!(text.contains("\nfigures derived from marks\n"), "{text}");
+    let cells = |words: &[&str]| line(&text, words).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let lean = cells(&["elasticity", "lean", "0.80"]);
+    assert_eq!(lean[2], "0.77", "{lean:?}");
+    assert_eq!((lean[4].as_str(), lean[7].as_str()), ("…", "4"), "{lean:?}");
+    assert_eq!(cells(&["elasticity", "stout", "0.80"])[2], "0.13");
+    let cost = cells(&["bytes_per_instance", "lean", " B"]);
+    assert!(cost[2].parse::<f64>().is_ok_and(|bytes| (455.0..475.0).contains(&bytes)), "{cost:?}");
+    assert_eq!(cells(&["bytes_per_instance", "stout", "refused"])[5..], ["0", "of", "4"]);
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(one_line.contains("of the rss that spike added to empty, the share gone at valley."), "{text}");
+    assert!(one_line.contains("heap_live over 0 to 10,000 instances, a line through 3 marks; standard error"), "{text}");
+    let said = "bytes_per_instance of stout is refused in 4 of 4 trials; in trial";
+    assert!(one_line.contains(said) && one_line.contains("between marks with the same count, 0"), "{text}");
+    assert!(one_line.contains("stout against lean: ") && one_line.contains("worse in elasticity"), "{text}");
+}
+
+#[test]
+fn the_document_has_what_each_trial_said() {
+    let document = document(&[]);
+    for trial in document["trials"].as_array().unwrap() {
+        let figures = trial["figures"].as_array().unwrap();
+        assert_eq!(figures.len(), 2);
+        let lean = trial["configuration"] == "lean";
+        for figure in figures {
+            let refused = figure["name"] == "bytes_per_instance" && !lean;
+            assert_eq!((figure["value"].is_null(), figure["why"].is_string()), (refused, refused), "{figure}");
+            assert_eq!(figure["points"].as_array().unwrap().len(), 3, "{figure}");
+        }
+    }
+    let of = |metric: &str| -> Vec<&Value> {
+        document["metrics"].as_array().unwrap().iter().filter(|record| record["metric"] == metric).collect()
+    };
+    assert_eq!((of("elasticity").len(), of("bytes_per_instance").len()), (2, 1));
+    assert_eq!(of("elasticity")[0]["unit"], "ratio");
+    assert_eq!(of("bytes_per_instance")[0]["unit"], "bytes_per");
+    assert!(of("bytes_per_instance")[0]["low"].is_number());
+    let verdict = document["comparisons"].as_array().unwrap().iter().find(|row| row["metric"] == "elasticity").unwrap();
+    assert_eq!((verdict["verdict"].as_str(), verdict["primary"].as_bool()), (Some("worse"), Some(true)), "{verdict}");
+}
+
+#[test]
+fn budgets_on_figures_decide() {
+    let judged = |budget: &str| -> Vec<(String, String)> {
+        let document = document(&["--budget", budget]);
+        let records = document["budgets"].as_array().unwrap().iter();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        records.map(|record| (text(&record["verdict"]), text(&record["why"]))).collect()
+    };
+    let elastic = judged("elasticity>=0.7");
+    assert_eq!((elastic[0].0.as_str(), elastic[1].0.as_str()), ("pass", "fail"), "{elastic:?}");
+    let cost = judged("bytes_per_instance<=500B");
+    assert_eq!((cost[0].0.as_str(), cost[1].0.as_str()), ("pass", "undecided"), "{cost:?}");
+    assert!(cost[0].1.contains(" B in 4 trials"), "{cost:?}");
+    assert!(cost[1].1.starts_with("`bytes_per_instance` is refused in all 4 trials: within drift:"), "{cost:?}");
+    assert_eq!(report(&["--budget", "elasticity>=0.7"]).code, 1);
+    assert_eq!(report(&["--budget", "bytes_per_instance<=500B"]).code, 0);
+    assert_eq!(report(&["--budget", "bytes_per_instance<=500B", "--strict"]).code, 2);
+    let wrong = report(&["--budget", "bytes_per_instance<=20ms"]);
+    assert!(wrong.code == 2 && wrong.stderr.contains("in bytes (`500B`)"), "{wrong}");
+    let wrong = report(&["--budget", "elasticity>=5MiB"]);
+    assert!(wrong.code == 2 && wrong.stderr.contains("as a number (`0.7`)"), "{wrong}");
+}
+
+#[test]
+fn every_format_has_the_figures() {
+    for (format, expect) in [
+        ("html", "Figures derived from marks"),
+        ("markdown", "bytes_per_instance"),
+        ("csv", "elasticity,ratio,0.7"),
+        ("openmetrics", "loadline_figure_bytes{configuration=\"lean\",metric=\"bytes_per_instance\"} 4"),
+        ("junit", "elasticity"),
+        ("jmh", "bytes_per_instance"),
+    ] {
+        let called = report(&[&format!("--{format}"), "-", "--budget", "elasticity>=0.1"]);
+        assert!(called.code == 0 && called.stdout.contains(expect), "{format}: {called}");
+    }
+}
+
+#[test]
+fn archives_are_compared_by_their_figures() {
+    let called = loadline(&["compare", "archives/figures", "archives/figures", "--metric", "elasticity", "--json"]);
+    assert_eq!(called.code, 0, "{called}");
+    let document: Value = serde_json::from_str(&called.stdout).unwrap();
+    let judged: Vec<&Value> =
+        document["comparisons"].as_array().unwrap().iter().filter(|row| row["primary"] == true).collect();
+    assert!(judged.len() == 2 && judged.iter().all(|row| row["metric"] == "elasticity"), "{judged:?}");
+    // One that no trial of an archive has says why it has none.
+    let none = loadline(&["report", "archives/compared", "--budget", "elasticity>=0.7"]);
+    assert!(none.code == 2 && none.stderr.contains("ask for it under `figures`"), "{none}");
+}
+
+#[test]
+fn what_cannot_be_derived_is_found_out_before_anything_runs() {
+    const SCENARIO: &str = "\
+name: pair
+subject: {command: [java, '{jvm}', -jar, app.jar, '{port}']}
+load: [{steady: {closed: {connections: 1, duration: 20s}, get: /}}]
+";
+    let check = |figure: &str, expect: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("pair.loadline.yaml"), format!("{SCENARIO}figures: [{figure}]\n")).unwrap();
+        let Called { code, stdout, stderr } = loadline_in(folder.path(), &["run", "pair.loadline.yaml"]);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
+        assert!(stderr.contains(expect), "{figure}: {stderr}");
+        assert!(!folder.path().join("loadline-archive").exists(), "an archive of nothing");
+    };
+    check("{elasticity: {of: rss, base: start, spike: peak, valley: loaded}}", "no mark is called `peak`");
+    check("{elasticity: {of: rsss, base: start, spike: loaded, valley: collected}}", "did you mean `rss`?");
+    check("{elasticity: {of: rate, base: start, spike: loaded, valley: collected}}", "not measured at marks");
+    check("{slope: {name: rss, of: rss, per: n}}", "called `rss` already");
+    check("{slope: {of: threads, per: n}}", "not measured in bytes");
+    check("{slope: {of: rss}}", "missing field `per`");
+}
