@@ -223,9 +223,7 @@ impl Judgement {
     fn say_refusals(&self, judged: &mut [BudgetRecord], trials: &[Trial]) {
         for record in judged.iter_mut().filter(|record| record.value.is_none()) {
             let asked = self.budgets.iter().find(|budget| budget.to_string() == record.expression);
-            let why = asked.and_then(|budget| {
-                comparison::refusal(trials, &budget.metric, Some(&record.configuration))
-            });
+            let why = asked.and_then(|budget| comparison::refusal(trials, &budget.metric, Some(&record.configuration)));
             record.why = why.unwrap_or(std::mem::take(&mut record.why));
         }
     }

@@ -79,8 +79,7 @@ pub fn figures(asked: &[Derived], trial: &Trial) -> Vec<FigureRecord> {
 /// `None` where one has it, or none was asked for it.
 pub fn refusal(trials: &[Trial], name: &str, configuration: Option<&str>) -> Option<String> {
     let own = trials.iter().filter(|trial| configuration.is_none_or(|own| trial.configuration == own));
-    let found: Vec<&FigureRecord> =
-        own.flat_map(|trial| &trial.figures).filter(|figure| figure.name == name).collect();
+    let found: Vec<&FigureRecord> = own.flat_map(|trial| &trial.figures).filter(|figure| figure.name == name).collect();
     if found.iter().any(|figure| figure.value.is_some()) {
         return None;
     }
@@ -114,8 +113,9 @@ fn of_trial(asked: &Derived, trial: &Trial) -> FigureRecord {
         Derivation::Elasticity { base, spike, valley, .. } => {
             elasticity([base, spike, valley], &asked.of, trial, &mut record)
         }
-        Derivation::Slope { per, marks } => points(asked, per, marks, trial, &mut record)
-            .and_then(|()| slope(asked, per, &mut record)),
+        Derivation::Slope { per, marks } => {
+            points(asked, per, marks, trial, &mut record).and_then(|()| slope(asked, per, &mut record))
+        }
     };
     match told {
         Ok(value) if value.is_finite() => record.value = Some(value),

@@ -100,7 +100,10 @@ fn a_figure_knows_what_it_rests_on() {
     assert_eq!((record.marks.join(" ").as_str(), record.ideal), ("empty spike valley", Some(0.8)));
     let record = slope_of(&[(0.0, 10), (10.0, 110), (20.0, 210)]);
     assert_eq!(record.points, [(0.0, 10.0), (10.0, 110.0), (20.0, 210.0)]);
-    assert_eq!((record.value, record.standard_error, record.per.as_deref()), (Some(10.0), Some(0.0), Some("instances")));
+    assert_eq!(
+        (record.value, record.standard_error, record.per.as_deref()),
+        (Some(10.0), Some(0.0), Some("instances"))
+    );
     assert_eq!(figures(&[elastic()], &Trial::new("a", 0, 0)), [], "a trial that did not complete");
 }
 
@@ -123,7 +126,10 @@ fn a_slope_within_drift_is_refused_with_the_values() {
     // Marks of the same count: 40 KiB of drift, and 20 KiB over the range.
     let drifting = [(1_000.0, 1 << 20), (1_000.0, (1 << 20) + (40 << 10)), (10_000.0, (1 << 20) + (40 << 10))];
     let record = slope_of(&drifting);
-    refused(&record, &["within drift", "20.0 KiB over 1,000 to 10,000", "and by 40.0 KiB between marks with the same count, 1,000"]);
+    refused(
+        &record,
+        &["within drift", "20.0 KiB over 1,000 to 10,000", "and by 40.0 KiB between marks with the same count, 1,000"],
+    );
     assert_eq!(record.points.len(), 3, "the points are told all the same");
     // One point for each count: compared with the error of the line.
     refused(&slope_of(&[(1.0, 100), (2.0, 180), (3.0, 90), (4.0, 190)]), &["3 standard errors", "4 points"]);
@@ -174,7 +180,7 @@ proptest! {
         slope in 1u32..5_000,
         base in 0u64..(1 << 40),
         offset in 0u32..1_000_000,
-        mut counts in prop::collection::btree_set(0u32..1_000_000, 2..8),
+        counts in prop::collection::btree_set(0u32..1_000_000, 2..8),
     ) {
         let line = |offset: u32, base: u64| -> Vec<(f64, u64)> {
             counts.iter().map(|n| (f64::from(n + offset), base + u64::from(*n) * u64::from(slope))).collect()
@@ -189,7 +195,6 @@ proptest! {
         let mut turned = line(offset, base);
         turned.reverse();
         prop_assert!(near(&slope_of(&turned)));
-        counts.clear();
     }
 
     #[test]
@@ -285,7 +290,7 @@ fn a_refusal_is_told_for_whom_it_concerns() {
     assert_eq!(refusal(&trials, "rss.loaded", None), None);
 }
 
-/// Trials of a subject with 466 bytes for each instance: each has a level and a true slope of its own, each mark drifts.
+/// Trials of a subject with 466 bytes for each instance: each has a level and a slope of its own, each mark drifts.
 fn simulated(seed: u64, counts: &[f64]) -> Vec<Trial> {
     let mut random = Random::new(3, seed);
     let asked = [per_instance(&[])];
@@ -324,7 +329,9 @@ fn noise_alone_is_refused_mostly() {
     let mut random = Random::new(4, 0);
     let mut found = [0.0; 2];
     for _ in 0..1_000 {
-        for (at, counts) in [&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0][..], &[1.0, 1.0, 1.0, 6.0, 6.0, 6.0]].into_iter().enumerate() {
+        for (at, counts) in
+            [&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0][..], &[1.0, 1.0, 1.0, 6.0, 6.0, 6.0]].into_iter().enumerate()
+        {
             let points: Vec<(f64, u64)> =
                 counts.iter().map(|count| (*count, (1e7 + 1e5 * normal(&mut random)) as u64)).collect();
             found[at] += if slope_of(&points).value.is_some() { 1e-3 } else { 0.0 };

@@ -68,9 +68,13 @@ impl Derived {
             Derivation::Elasticity { ideal: Some(ideal), .. } if !(0.0..=1.0).contains(ideal) => {
                 Err(Error::request(format!("`ideal` is {ideal}; it is a share between 0 and 1")))
             }
-            Derivation::Slope { marks, .. } if marks.len() == 1 => Err(Error::request("a slope needs two or more marks")
-                .hint("name another one, or leave `marks` out: all marks that carry the counter")),
-            Derivation::Slope { per, .. } if per.is_empty() || per.contains(|c: char| c == '=' || c.is_whitespace()) => {
+            Derivation::Slope { marks, .. } if marks.len() == 1 => {
+                Err(Error::request("a slope needs two or more marks")
+                    .hint("name another one, or leave `marks` out: all marks that carry the counter"))
+            }
+            Derivation::Slope { per, .. }
+                if per.is_empty() || per.contains(|c: char| c == '=' || c.is_whitespace()) =>
+            {
                 Err(Error::request(format!("`{}` cannot name a counter", per.escape_debug()))
                     .hint("a phase marker carries it as `instances=10000`"))
             }

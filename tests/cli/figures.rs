@@ -35,10 +35,13 @@ fn the_summary_has_each_figure_beside_its_ideal() {
     assert_eq!(cells(&["bytes_per_instance", "stout", "refused"])[5..], ["0", "of", "4"]);
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(one_line.contains("of the rss that spike added to empty, the share gone at valley."), "{text}");
-    assert!(one_line.contains("heap_live over 0 to 10,000 instances, a line through 3 marks; standard error"), "{text}");
+    assert!(
+        one_line.contains("heap_live over 0 to 10,000 instances, a line through 3 marks; standard error"),
+        "{text}"
+    );
     let said = "bytes_per_instance of stout is refused in 4 of 4 trials; in trial";
     assert!(one_line.contains(said) && one_line.contains("between marks with the same count, 0"), "{text}");
-    assert!(one_line.contains("stout against lean: ") && one_line.contains("worse in elasticity"), "{text}");
+    assert!(line(&text, &["worse", "elasticity", "0.77", "0.13"]).contains("…"), "{text}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What was derived from the marks: each figure with its interval over trials and its ideal, what it is made of, and why
-//! it was refused.
+//! What was derived from the marks: each figure with its interval over trials and its ideal, what it is made of, and
+//! why it was refused.
 
 use super::super::quantity::shown;
 use super::Table;
@@ -71,10 +71,16 @@ fn made_of(name: &str, document: &Document) -> Option<String> {
     let of = &figure.of;
     if figure.kind == FigureKind::Elasticity {
         let mark = |at: usize| figure.marks.get(at).map_or(NONE, String::as_str);
-        return Some(format!("{name}: of the {of} that {} added to {}, the share gone at {}.", mark(1), mark(0), mark(2)));
+        return Some(format!(
+            "{name}: of the {of} that {} added to {}, the share gone at {}.",
+            mark(1),
+            mark(0),
+            mark(2)
+        ));
     }
     let per = figure.per.as_deref().unwrap_or(NONE);
-    let (low, high) = figure.points.iter().fold((f64::MAX, f64::MIN), |(low, high), (x, _)| (low.min(*x), high.max(*x)));
+    let (low, high) =
+        figure.points.iter().fold((f64::MAX, f64::MIN), |(low, high), (x, _)| (low.min(*x), high.max(*x)));
     let count = |value: f64| if value.fract() == 0.0 { grouped(value as u64) } else { value.to_string() };
     let mut errors: Vec<f64> = all().filter_map(|figure| figure.value.and(figure.standard_error)).collect();
     errors.sort_unstable_by(f64::total_cmp);
