@@ -241,7 +241,7 @@ fn figures_are_metrics_like_all_others() {
     assert!(slope.low.unwrap() < 466.2 && slope.high.unwrap() > 466.2 && slope.median == 466.2, "{slope:?}");
     let judged = |budget: &str| {
         let budget: Budget = budget.parse().unwrap();
-        judge_budgets(&[budget], &found, None, &Compare::default(), 1)[0].verdict
+        judge_budgets(&[budget], &["a".to_owned()], &found, None, &Compare::default(), 1)[0].verdict
     };
     assert_eq!(judged("bytes_per_instance<=500B"), BudgetVerdict::Pass);
     assert_eq!(judged("bytes_per_instance<=460.5"), BudgetVerdict::Fail);

@@ -70,10 +70,11 @@ const BUDGET_VALUE: Family = Family("budget_value", None, "What was judged, in t
 const BUDGET_BOUND: Family = Family("budget_bound", None, "What the budget allows, in the unit of the budget.");
 
 /// In the order of the text.
-const FAMILIES: [Family; 28] = [
+const FAMILIES: [Family; 29] = [
     VERSION,
     TRIALS,
     RSS,
+    IN_USE,
     PSS,
     CHARGE,
     PEAK,
