@@ -90,6 +90,13 @@ pub enum Doubt {
         /// The phase affected.
         phase: String,
     },
+    /// The subject did not wait at its markers until it was weighed.
+    MarkersNotAwaited {
+        /// The marks affected.
+        marks: Vec<String>,
+        /// From a marker to the beginning of its weighing, at most, ms.
+        late_ms: f64,
+    },
     /// The JVM sized itself for more memory than its limit.
     LimitNotSeen {
         /// The limit in force.
@@ -247,6 +254,10 @@ impl Doubt {
                 format!("{tool} ended with exit code {code} in {phase}: thresholds of its own were crossed")
             }
             Self::DriverNotRead { phase } => format!("what the driver of {phase} printed was not read"),
+            Self::MarkersNotAwaited { marks, late_ms } => format!(
+                "the subject went on while it was weighed at {}, up to {late_ms:.0} ms after its marker",
+                marks.join(", ")
+            ),
             Self::LimitNotSeen { limit_bytes, heap_bytes_max } => {
                 let (heap, limit) = (Bytes(*heap_bytes_max), Bytes(*limit_bytes));
                 format!("the JVM does not see its limit: it may use a heap of {heap} under a limit of {limit}")
@@ -327,6 +338,9 @@ impl Doubt {
             }
             Self::DriverNotRead { .. } => {
                 "its requests and times are unknown; let it print the report of wrk, ab, oha, k6, h2load or Hyperfoil"
+            }
+            Self::MarkersNotAwaited { .. } => {
+                "print `wait=1` with the marker, and read a line from the standard input before going on"
             }
             Self::LimitNotSeen { .. } => {
                 "set `-Xmx`, or look at `java -Xlog:os+container=trace -version` under the limit"
