@@ -90,6 +90,15 @@ pub enum Doubt {
         /// The phase affected.
         phase: String,
     },
+    /// Operations that the subject counted as failed.
+    OperationsFailed {
+        /// The phase affected.
+        phase: String,
+        /// How many.
+        failed: u64,
+        /// Of how many.
+        operations: u64,
+    },
     /// The subject did not wait at its markers until it was weighed.
     MarkersNotAwaited {
         /// The marks affected.
@@ -254,6 +263,9 @@ impl Doubt {
                 format!("{tool} ended with exit code {code} in {phase}: thresholds of its own were crossed")
             }
             Self::DriverNotRead { phase } => format!("what the driver of {phase} printed was not read"),
+            Self::OperationsFailed { phase, failed, operations } => {
+                format!("{} of {} operations of the subject failed in {phase}", grouped(*failed), grouped(*operations))
+            }
             Self::MarkersNotAwaited { marks, late_ms } => format!(
                 "the subject went on while it was weighed at {}, up to {late_ms:.0} ms after its marker",
                 marks.join(", ")
@@ -339,6 +351,7 @@ impl Doubt {
             Self::DriverNotRead { .. } => {
                 "its requests and times are unknown; let it print the report of wrk, ab, oha, k6, h2load or Hyperfoil"
             }
+            Self::OperationsFailed { .. } => "look for the reason in the subject's log in the archive",
             Self::MarkersNotAwaited { .. } => {
                 "print `wait=1` with the marker, and read a line from the standard input before going on"
             }

@@ -8,6 +8,7 @@ mod drivers;
 mod journey;
 mod loads;
 mod numbers;
+mod own;
 pub(super) mod owners;
 
 pub use account::summarize_account;

@@ -315,7 +315,11 @@ impl PhaseFile {
         if self.within.is_some() {
             return Err(Error::request("`within` bounds a `driver` or `phases`, which this phase has not"));
         }
-        let own = [("pattern", self.pattern.is_some()), ("collect", self.collect.is_some()), ("settle", self.settle.is_some())];
+        let own = [
+            ("pattern", self.pattern.is_some()),
+            ("collect", self.collect.is_some()),
+            ("settle", self.settle.is_some()),
+        ];
         if let Some((key, _)) = own.into_iter().find(|(_, given)| *given) {
             return Err(Error::request(format!("`{key}` belongs to `phases`, which this phase has not")));
         }

@@ -65,8 +65,10 @@ impl OwnWork {
             return Err(too_many("collect", self.collect));
         }
         match self.settle {
-            Some(_) if self.collect == 0 => Err(Error::request("`settle` waits after collections, and none are asked for")
-                .hint("say how many with `collect: 1`")),
+            Some(_) if self.collect == 0 => {
+                Err(Error::request("`settle` waits after collections, and none are asked for")
+                    .hint("say how many with `collect: 1`"))
+            }
             _ => Ok(()),
         }
     }
@@ -169,8 +171,10 @@ pub(super) fn validate_names(load: &[Phase]) -> Result<()> {
     super::validate::unique("phase", names)?;
     let taken = |name: &&str| MarkPoint::ALL.iter().any(|point| point.word() == *name);
     match marks_of_phases(load).into_iter().find(taken) {
-        Some(name) => Err(Error::request(format!("a phase named `{name}` cannot be a mark: there is one of that name"))
-            .hint("give the phase another name")),
+        Some(name) => {
+            Err(Error::request(format!("a phase named `{name}` cannot be a mark: there is one of that name"))
+                .hint("give the phase another name"))
+        }
         None => Ok(()),
     }
 }
@@ -197,7 +201,8 @@ mod tests {
 
     #[test]
     fn reads_what_a_subject_does_by_itself() {
-        let written = own("phases: [empty, spike, valley], within: 20s, collect: 2, settle: 1s, pattern: 'PHASE (\\w+)'");
+        let written =
+            own("phases: [empty, spike, valley], within: 20s, collect: 2, settle: 1s, pattern: 'PHASE (\\w+)'");
         assert_eq!(written.phases, ["empty", "spike", "valley"]);
         assert_eq!(written.begun(), ["empty", "spike"]);
         assert_eq!((written.within, written.pattern.as_deref()), (Span::seconds(20), Some("PHASE (\\w+)")));
@@ -223,7 +228,10 @@ mod tests {
                     load: [{w: {phases: [x, y, z]}}, {calm: {idle: 1s, mark: collected}}]\n";
         let scenario = parse(text, Path::new("/base"), &[]).unwrap();
         assert_eq!(scenario.collect, Collect { times: 3, settle: Some(Span::seconds(1)) });
-        assert_eq!((scenario.marks_of_phases(), scenario.phases_of_work()), (vec!["x", "y", "z", "calm"], vec!["x", "y"]));
+        assert_eq!(
+            (scenario.marks_of_phases(), scenario.phases_of_work()),
+            (vec!["x", "y", "z", "calm"], vec!["x", "y"])
+        );
         assert!(scenario.rests() && scenario.has_own_work());
         // Nothing of it listens: the first marker is what shows that it is ready.
         assert_eq!(scenario.subject.ready, super::super::Ready::Phase("x".to_owned()));

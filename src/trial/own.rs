@@ -27,6 +27,8 @@ struct Begun {
     name: String,
     /// On the clock: from when on its work counts.
     since: Duration,
+    /// It printed something before it was told to go on.
+    early: bool,
     before: Snapshot,
     counters: BTreeMap<String, f64>,
     tally: Tally,
@@ -72,7 +74,10 @@ impl Trialling<'_> {
         for index in 0..own.phases.len() {
             let came = self.await_marker(phase, own, index, begun.as_mut());
             let ended = match begun.take() {
-                Some(begun) => self.end_begun(begun, &came),
+                Some(begun) => {
+                    unawaited.names.extend(begun.early.then(|| begun.name.clone()));
+                    self.end_begun(begun, &came)
+                }
                 None => Ok(()),
             };
             let next = came.and_then(|marker| ended.map(|()| marker));
@@ -137,7 +142,7 @@ impl Trialling<'_> {
         if waits {
             self.running.go();
         }
-        Some(Begun { name: name.clone(), since, before, counters, tally: Tally::default() })
+        Some(Begun { name: name.clone(), since, early: false, before, counters, tally: Tally::default() })
     }
 
     /// Waits for the marker that is due; counters that come before it are of the phase that it ends.
@@ -155,7 +160,7 @@ impl Trialling<'_> {
             None => error.at(format!("in phase {}, before its first marker", phase.name)),
         };
         loop {
-            if let Some(marker) = self.next_marker(begun.as_deref_mut().map(|begun| &mut begun.tally)) {
+            if let Some(marker) = self.next_marker(begun.as_deref_mut()) {
                 return self.judge_marker(own, index, marker).map_err(place);
             }
             if self.setup.interrupted() {
@@ -164,7 +169,7 @@ impl Trialling<'_> {
             if self.has_died() {
                 let error = self.died_at_work(own, index);
                 // What it counted last is read by now.
-                self.next_marker(begun.as_deref_mut().map(|begun| &mut begun.tally));
+                self.next_marker(begun.as_deref_mut());
                 return Err(place(error));
             }
             if self.setup.clock.now() >= until {
@@ -174,15 +179,19 @@ impl Trialling<'_> {
         }
     }
 
-    /// The next marker that names a phase. Lines with counters only are added to the tally, or dropped without one.
-    fn next_marker(&mut self, mut tally: Option<&mut Tally>) -> Option<Marker> {
+    /// The next marker that names a phase. Lines with counters only are of the phase that is under way; without one
+    /// they are dropped.
+    fn next_marker(&mut self, mut begun: Option<&mut Begun>) -> Option<Marker> {
         while let Some(marker) = self.running.output().marker(self.markers_taken) {
             self.markers_taken += 1;
+            if let Some(begun) = begun.as_deref_mut() {
+                begun.early |= marker.at < begun.since;
+                if marker.phase.is_none() {
+                    begun.tally.add(&marker);
+                }
+            }
             if marker.phase.is_some() {
                 return Some(marker);
-            }
-            if let Some(tally) = tally.as_deref_mut() {
-                tally.add(&marker);
             }
         }
         None
@@ -210,11 +219,12 @@ impl Trialling<'_> {
 
     fn no_marker(&self, own: &OwnWork, index: usize) -> Error {
         let awaited = match &own.pattern {
-            Some(pattern) => format!("the marker `{}`, nor a line that `{pattern}` finds it in,", own.phases[index]),
+            Some(pattern) => format!("the marker `{}`, nor a line in which `{pattern}` finds it,", own.phases[index]),
             None => format!("the marker `loadline: phase={}`", own.phases[index]),
         };
-        let error = Error::subject(format!("the subject printed not {awaited} within {}", own.within))
-            .hint("give it longer with `within` beside `phases`; or see what it waits for, and that it flushes its output");
+        let error = Error::subject(format!("the subject did not print {awaited} within {}", own.within)).hint(
+            "give it longer with `within` beside `phases`; or see what it waits for, and that it flushes its output",
+        );
         let error = match self.running.output().markers_full() {
             true => error.at("it printed more markers and counters than are kept").hint("let it count in larger steps"),
             false => error,

@@ -60,14 +60,6 @@ impl Ran {
     }
 }
 
-/// Whether 0 correct answers would mean that there were none: a driver that was not read counted nothing.
-fn is_counted(record: &PhaseRecord) -> bool {
-    match &record.driver {
-        Some(driver) => driver.reported.is_some(),
-        None => record.model != "idle",
-    }
-}
-
 impl Trialling<'_> {
     /// Runs a phase to its end and records it.
     ///
@@ -126,7 +118,7 @@ impl Trialling<'_> {
             _ if interrupted => Err(in_phase(Error::interrupted())),
             (Some(error), _) => Err(in_phase(error)),
             (None, Some(error)) => Err(in_phase(error)),
-            (None, None) if is_counted(&record) && record.ok == 0 => {
+            (None, None) if record.is_counted() && record.ok == 0 => {
                 Err(ending::no_answer_of_subject(&record, self.running))
             }
             (None, None) => Ok(()),

@@ -40,7 +40,8 @@ impl Tally {
     /// The rate is over the time told, which leaves out what the subject does not count as work; not over more than
     /// the phase lasted, which is what the times of threads side by side may add up to.
     pub(super) fn record(self, seconds: f64) -> PhaseRecord {
-        let told = if self.seconds > 0.0 { self.seconds.min(seconds) } else { seconds };
+        let told =
+            if self.seconds > 0.0 && (self.seconds < seconds || seconds <= 0.0) { self.seconds } else { seconds };
         let request = |(request, ok, failed): (String, u64, u64)| RequestRecord { request, weight: 1, ok, failed };
         PhaseRecord {
             model: "subject".to_owned(),
