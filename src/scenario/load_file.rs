@@ -282,12 +282,11 @@ impl PhaseFile {
             ("stop", self.stop.is_some()),
         ];
         match others.into_iter().find(|(other, given)| *given && *other != key && !fitting.contains(other)) {
-            Some((other, _)) => Err(Error::request(match fitting {
-                [] => format!("a phase with `{key}` takes no other key; `{other}` would have no effect"),
-                some => {
-                    format!("beside `{key}` a phase takes `{}` only; `{other}` would have no effect", some.join("`, `"))
-                }
-            })),
+            Some((other, _)) => {
+                let fitting = fitting.join("`, `");
+                let what = format!("a phase with `{key}` takes no other key but `{fitting}`");
+                Err(Error::request(format!("{what}; `{other}` would have no effect")))
+            }
             None => Ok(()),
         }
     }

@@ -56,13 +56,15 @@ public final class OwnPhases {
     }
 
     private static void work(String way) {
+        long start = System.nanoTime();
         held = new byte[512][];
         for (int i = 0; i < held.length; i++) {
             held[i] = new byte[BLOCK_BYTES - HEADER_BYTES];
         }
         int failed = way.equals("failing") ? 200 : 3;
-        System.out.println("loadline: ops=200 s=0.25 fail=" + failed + " name=put");
-        System.out.println("loadline: ops=100 s=0.05" + (way.equals("failing") ? " fail=100" : "") + " name=get");
+        double seconds = (System.nanoTime() - start) / 1e9 / 300;
+        System.out.println("loadline: ops=200 s=" + 200 * seconds + " fail=" + failed + " name=put");
+        System.out.println("loadline: ops=100 s=" + 100 * seconds + (way.equals("failing") ? " fail=100" : "") + " name=get");
     }
 
     private static void phase(String way, String name, String more) throws IOException, InterruptedException {
