@@ -90,6 +90,22 @@ pub enum Doubt {
         /// The phase affected.
         phase: String,
     },
+    /// Operations that the subject counted as failed.
+    OperationsFailed {
+        /// The phase affected.
+        phase: String,
+        /// How many.
+        failed: u64,
+        /// Of how many.
+        operations: u64,
+    },
+    /// The subject did not wait at its markers until it was weighed.
+    MarkersNotAwaited {
+        /// The marks affected.
+        marks: Vec<String>,
+        /// From a marker to the beginning of its weighing, at most, ms.
+        late_ms: f64,
+    },
     /// The JVM sized itself for more memory than its limit.
     LimitNotSeen {
         /// The limit in force.
@@ -247,6 +263,13 @@ impl Doubt {
                 format!("{tool} ended with exit code {code} in {phase}: thresholds of its own were crossed")
             }
             Self::DriverNotRead { phase } => format!("what the driver of {phase} printed was not read"),
+            Self::OperationsFailed { phase, failed, operations } => {
+                format!("{} of {} operations of the subject failed in {phase}", grouped(*failed), grouped(*operations))
+            }
+            Self::MarkersNotAwaited { marks, late_ms } => format!(
+                "the subject went on while it was weighed at {}, up to {late_ms:.0} ms after its marker",
+                marks.join(", ")
+            ),
             Self::LimitNotSeen { limit_bytes, heap_bytes_max } => {
                 let (heap, limit) = (Bytes(*heap_bytes_max), Bytes(*limit_bytes));
                 format!("the JVM does not see its limit: it may use a heap of {heap} under a limit of {limit}")
@@ -327,6 +350,10 @@ impl Doubt {
             }
             Self::DriverNotRead { .. } => {
                 "its requests and times are unknown; let it print the report of wrk, ab, oha, k6, h2load or Hyperfoil"
+            }
+            Self::OperationsFailed { .. } => "look for the reason in the subject's log in the archive",
+            Self::MarkersNotAwaited { .. } => {
+                "print `wait=1` with the marker, and read a line from the standard input before going on"
             }
             Self::LimitNotSeen { .. } => {
                 "set `-Xmx`, or look at `java -Xlog:os+container=trace -version` under the limit"

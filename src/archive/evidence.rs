@@ -97,7 +97,7 @@ fn join(into: &mut Sample, later: Sample) {
 }
 
 fn read_requests(folder: &Path, trial: &Trial, evidence: &mut Evidence) {
-    let sent = |phase: &&PhaseRecord| phase.works() && phase.driver.is_none() && phase.requests > 0;
+    let sent = |phase: &&PhaseRecord| phase.is_sent() && phase.requests > 0;
     let mut unseen: Vec<&str> = trial.phases.iter().filter(sent).map(|phase| phase.name.as_str()).collect();
     // Later of two neighbours is left out: rows lie in the order of their start, so all times stay represented.
     let mut ok = Thinned::new(HELD * DOTS_MAX, |_, _| {});

@@ -73,7 +73,7 @@ pub(super) fn started_unix_s(folder: &Path, trial: &Trial) -> Option<f64> {
 
 /// Only what Loadline drove itself is in the log.
 fn is_logged(phase: &PhaseRecord) -> bool {
-    phase.works() && phase.driver.is_none()
+    phase.is_sent()
 }
 
 /// What a tag says its histogram holds.

@@ -105,7 +105,7 @@ fn seconds_least(scenario: &Scenario) -> f64 {
     let of = |kind: &PhaseKind| match kind {
         PhaseKind::Idle(span) => span.as_s(),
         PhaseKind::Work(work) => work.schedule.seconds().unwrap_or(0.0),
-        PhaseKind::Driver(_) => 0.0,
+        PhaseKind::Driver(_) | PhaseKind::Own(_) => 0.0,
     };
     TRIAL_SECONDS + scenario.load.iter().map(|phase| of(&phase.kind)).sum::<f64>()
 }

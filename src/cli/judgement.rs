@@ -99,10 +99,8 @@ impl Judgement {
     /// # Errors
     /// `Request`, naming the nearest metric, or how a bound of its unit is written.
     pub(super) fn check_metrics(&self, scenario: &Scenario, marks: &[MarkPoint]) -> Result<()> {
-        let marks: Vec<&str> = marks.iter().map(|mark| mark.word()).collect();
-        let works = scenario.load.iter().filter(|phase| phase.kind.works());
-        let phases: Vec<&str> = works.map(|phase| phase.name.as_str()).collect();
-        let possible = &comparison::possible(&marks, &phases, &scenario.figures);
+        let marks: Vec<&str> = marks.iter().map(|mark| mark.word()).chain(scenario.marks_of_phases()).collect();
+        let possible = &comparison::possible(&marks, &scenario.phases_of_work(), &scenario.figures);
         for word in &self.compare.metrics {
             comparison::foresee(word, possible).map_err(Error::request)?;
         }

@@ -204,13 +204,18 @@ fn planned(file: &Path, url: &Url) -> Result<(Vec<Phase>, Option<u64>)> {
 fn usual(url: &Url) -> Vec<Phase> {
     let request = Request::new(Method::Get, url.path.clone());
     let work = Work::closed(request, defaults::CONNECTIONS, Until::Elapsed(defaults::DURATION));
-    vec![Phase { name: "steady".to_owned(), kind: PhaseKind::Work(work) }]
+    vec![Phase::new("steady", PhaseKind::Work(work))]
 }
 
 fn refuse_drivers(load: &[Phase]) -> Result<()> {
-    match load.iter().find(|phase| matches!(phase.kind, PhaseKind::Driver(_))) {
-        Some(phase) => Err(Error::request(format!("phase {} is driven by another program", phase.name))
-            .hint("`loadline load` is the load engine alone; drivers run with `loadline run`")),
+    let done_by = |phase: &Phase| match phase.kind {
+        PhaseKind::Driver(_) => Some("another program"),
+        PhaseKind::Own(_) => Some("the subject itself"),
+        PhaseKind::Work(_) | PhaseKind::Idle(_) => None,
+    };
+    match load.iter().find_map(|phase| Some((phase, done_by(phase)?))) {
+        Some((phase, whom)) => Err(Error::request(format!("phase {} is driven by {whom}", phase.name))
+            .hint("`loadline load` is the load engine alone; `loadline run` runs such phases")),
         None => Ok(()),
     }
 }
@@ -298,7 +303,7 @@ impl Live {
                         Some(Until::Elapsed(span)) => Some(span),
                         _ => None,
                     },
-                    PhaseKind::Driver(_) | PhaseKind::Idle(_) => None,
+                    PhaseKind::Driver(_) | PhaseKind::Own(_) | PhaseKind::Idle(_) => None,
                 };
                 self.began_s = None;
             }

@@ -4,8 +4,8 @@ use super::args::{Options, SubjectOptions, TrialOptions};
 use super::options_load::{Server, WARMUP, change_paths, change_phases};
 use crate::error::{Error, Result};
 use crate::scenario::{
-    Compare, Configuration, Cpus, MarkPoint, Method, Phase, PhaseKind, Ready, Request, Scenario, Subject, Tls, Until,
-    Url, Work, defaults, parse_marks,
+    Collect, Compare, Configuration, Cpus, MarkPoint, Method, Phase, PhaseKind, Ready, Request, Scenario, Subject, Tls,
+    Until, Url, Work, defaults, parse_marks,
 };
 use std::path::Path;
 
@@ -36,9 +36,9 @@ pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scena
     let request = Request::new(Method::Get, url.path);
     let work = Work::closed(request, defaults::CONNECTIONS, Until::Elapsed(defaults::DURATION));
     let load = vec![
-        Phase { name: WARMUP.to_owned(), kind: PhaseKind::Work(work.clone()) },
-        Phase { name: "steady".to_owned(), kind: PhaseKind::Work(work) },
-        Phase { name: "rest".to_owned(), kind: PhaseKind::Idle(defaults::REST) },
+        Phase::new(WARMUP, PhaseKind::Work(work.clone())),
+        Phase::new("steady", PhaseKind::Work(work)),
+        Phase::new("rest", PhaseKind::Idle(defaults::REST)),
     ];
     let mut scenario = Scenario {
         name: name_of(command),
@@ -46,6 +46,7 @@ pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scena
         configurations: vec![Configuration { name: "as-given".to_owned(), ..Configuration::default() }],
         load,
         marks: Vec::new(),
+        collect: Collect::default(),
         trials: 1,
         compare: Compare::default(),
         budgets: Vec::new(),
@@ -160,7 +161,7 @@ fn change_trial(scenario: &mut Scenario, typed: &TrialOptions) -> Result<()> {
         if rest.0.is_zero() {
             scenario.marks.retain(|mark| *mark != MarkPoint::Rested);
         } else {
-            scenario.load.push(Phase { name: "rest".to_owned(), kind: PhaseKind::Idle(rest) });
+            scenario.load.push(Phase::new("rest", PhaseKind::Idle(rest)));
         }
     }
     if let Some(words) = &typed.marks {

@@ -84,7 +84,7 @@ impl Server {
 fn works(load: &mut [Phase]) -> impl Iterator<Item = (&str, &mut Work)> {
     load.iter_mut().filter_map(|phase| match &mut phase.kind {
         PhaseKind::Work(work) => Some((phase.name.as_str(), work)),
-        PhaseKind::Driver(_) | PhaseKind::Idle(_) => None,
+        PhaseKind::Driver(_) | PhaseKind::Own(_) | PhaseKind::Idle(_) => None,
     })
 }
 
@@ -251,7 +251,7 @@ fn change_warmup(load: &mut Vec<Phase>, typed: Option<Warmup>) -> Result<()> {
         }
         work.schedule.set_until(until);
     }
-    load.insert(0, Phase { name: WARMUP.to_owned(), kind: PhaseKind::Work(work) });
+    load.insert(0, Phase::new(WARMUP, PhaseKind::Work(work)));
     Ok(())
 }
 
@@ -266,7 +266,7 @@ mod tests {
         let words = format!("loadline load http://127.0.0.1:1/ {words}");
         let Verb::Load(verb) = Args::try_parse_from(words.split_whitespace()).unwrap().verb else { panic!("{words}") };
         let work = Work::closed(Request::new(Method::Get, "/"), 25, Until::Elapsed(defaults::DURATION));
-        let mut load = vec![Phase { name: "steady".to_owned(), kind: PhaseKind::Work(work) }];
+        let mut load = vec![Phase::new("steady", PhaseKind::Work(work))];
         change_phases(&mut load, &verb.load)?;
         crate::scenario::validate_load(&load)?;
         Ok(load)

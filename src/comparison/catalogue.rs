@@ -40,7 +40,7 @@ use Better::{Higher, Lower};
 use Unit::{Bytes, Count, Milliseconds, PerSecond, Seconds, Share};
 
 const COUNTERS: &str = "the JVM's counters (`-XX:+UsePerfData`, the default)";
-const REQUESTS: &str = "requests that Loadline sent, or a driver's report that it can read";
+const REQUESTS: &str = "requests that Loadline sent, a driver's report that it can read, or counters of the subject";
 const RETAINED: &str = "an account that tells what malloc retains (glibc)";
 const OPEN: &str = "an open model, in which response and service time differ";
 
@@ -54,7 +54,14 @@ pub const FAMILIES: &[Family] = &[
     family("charge", Bytes, Lower, mark(|m| number(m.charge_bytes)), "what the cgroup counts", "a limit (`--limit`)"),
     family("heap_used", Bytes, Lower, mark(|m| number(m.heap.used_bytes)), "objects, live and dead", COUNTERS),
     family("heap_committed", Bytes, Lower, mark(|m| number(m.heap.committed_bytes)), "promised to the heap", COUNTERS),
-    family("heap_live", Bytes, Lower, mark(|m| number(m.heap.live_bytes)), "reachable", "the mark `collected`"),
+    family(
+        "heap_live",
+        Bytes,
+        Lower,
+        mark(|m| number(m.heap.live_bytes)),
+        "reachable",
+        "a mark after a full collection",
+    ),
     family("nmt_committed", Bytes, Lower, mark(nmt_committed), "all categories of NMT", "`--nmt summary`"),
     family("threads", Count, Lower, mark(|m| number(m.threads)), "threads the kernel counts", ""),
     family("rss_peak", Bytes, Lower, Place::Trial(|t| number(t.rss_bytes_peak)), "highest RSS of the trial", ""),
@@ -175,10 +182,9 @@ fn nmt_committed(mark: &Mark) -> Option<f64> {
     mark.nmt.as_ref().map(|nmt| nmt.total_committed_bytes as f64)
 }
 
-/// The phase where its requests were counted: where a driver's report could not be read, 0 stands for unknown.
+/// The phase where its requests were counted.
 fn counted(phase: &PhaseRecord) -> Option<&PhaseRecord> {
-    let unread = phase.driver.as_ref().is_some_and(|driver| driver.reported.is_none());
-    (!unread && phase.requests > 0).then_some(phase)
+    (phase.is_counted() && phase.requests > 0).then_some(phase)
 }
 
 fn rate(phase: &PhaseRecord) -> Option<f64> {

@@ -135,7 +135,8 @@ pub struct Failures {
     /// Due in an open model, but without an answer at the end of the drain.
     #[serde(default)]
     pub unanswered: u64,
-    /// Of a kind that was not told: only where an outside tool drove the load.
+    /// Of a kind that was not told: only where an outside tool drove the load, or the subject
+    /// counted its own work.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub other: u64,
 }

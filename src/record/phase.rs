@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 pub struct PhaseRecord {
     /// As the scenario names it.
     pub name: String,
-    /// `closed` or `open`; `driver` where another program drove, `idle` where nothing is sent.
+    /// `closed` or `open`; `driver` where another program drove, `subject` where the subject worked by itself, `idle`
+    /// where nothing is done.
     pub model: String,
     /// Seconds from the command's start to the phase's.
     pub at_s: f64,
@@ -25,7 +26,7 @@ pub struct PhaseRecord {
     pub failed: Failures,
     /// What the plan asked; `null` in a closed model.
     pub offered_per_s: Option<f64>,
-    /// Correct answers over `seconds`.
+    /// Correct answers over `seconds`; what a driver or the subject told, over the time that it told.
     pub achieved_per_s: f64,
     /// From the intended start to the last byte; `null` in a closed model, where there is none.
     pub response_ms: Option<Quantiles>,
@@ -70,9 +71,29 @@ pub struct PhaseRecord {
 }
 
 impl PhaseRecord {
-    /// Whether anything was sent in it.
+    /// Whether anything was done in it.
     pub fn works(&self) -> bool {
         self.model != "idle"
+    }
+
+    /// Whether the load engine sent something in it.
+    pub fn is_sent(&self) -> bool {
+        self.model == "closed" || self.model == "open"
+    }
+
+    /// Whether the subject worked by itself in it.
+    pub fn is_own(&self) -> bool {
+        self.model == "subject"
+    }
+
+    /// Whether 0 requests would mean that there were none: a driver that was not read, or a subject that told no
+    /// counters, counted nothing.
+    pub fn is_counted(&self) -> bool {
+        match &self.driver {
+            Some(driver) => driver.reported.is_some(),
+            None if self.is_own() => self.requests > 0,
+            None => self.works(),
+        }
     }
 
     /// The times that a user waits: response times in an open model, service times in a closed one.

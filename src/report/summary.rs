@@ -9,6 +9,7 @@ mod figures;
 mod journey;
 mod loads;
 mod numbers;
+mod own;
 pub(super) mod owners;
 
 pub use account::summarize_account;

@@ -32,6 +32,8 @@ struct File {
     matrix: Option<Matrix>,
     load: Vec<Named<PhaseFile>>,
     marks: Option<Vec<String>>,
+    #[serde(default)]
+    collect: CollectFile,
     trials: Option<u32>,
     #[serde(default)]
     compare: CompareFile,
@@ -178,6 +180,7 @@ impl File {
             configurations,
             load,
             marks: Vec::new(),
+            collect: Collect { times: self.collect.times.unwrap_or(1), settle: self.collect.settle },
             trials: self.compare.trials.or(self.trials).unwrap_or(1),
             compare: self.compare.resolve()?,
             budgets: self.budgets.iter().map(|text| text.parse().map_err(Error::request)).collect::<Result<_>>()?,
@@ -192,6 +195,14 @@ impl File {
         };
         Ok(scenario)
     }
+}
+
+/// What is done before a collected mark, as written.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct CollectFile {
+    times: Option<u32>,
+    settle: Option<Span>,
 }
 
 /// How configurations are compared, as written.
@@ -267,7 +278,12 @@ impl SubjectFile {
         let tls = self.tls.map_or(Ok(None), |tls| tls.resolve(base))?;
         // The readiness probe speaks plain HTTP over TCP.
         let first_get = first_get.filter(|_| tls.is_none() && self.socket.is_none());
-        let ready = ready.unwrap_or_else(|| first_get.map_or(Ready::Tcp, Ready::Http));
+        // A subject that works by itself need not listen anywhere; its first marker shows that it runs.
+        let by_itself = || match load.first().map(|phase| &phase.kind) {
+            Some(PhaseKind::Own(own)) => own.phases.first().cloned().map_or(Ready::Tcp, Ready::Phase),
+            _ => Ready::Tcp,
+        };
+        let ready = ready.unwrap_or_else(|| first_get.map_or_else(by_itself, Ready::Http));
         Ok(Subject {
             build: self.build,
             command: self.command.into_iter().map(Scalar::text).collect(),

@@ -35,6 +35,11 @@ pub(super) struct PhaseFile {
     idle: Option<Span>,
     driver: Option<String>,
     within: Option<Span>,
+    phases: Option<Vec<Scalar>>,
+    pattern: Option<String>,
+    collect: Option<u32>,
+    settle: Option<Span>,
+    mark: Option<MarkFile>,
     closed: Option<ClosedFile>,
     constant: Option<ConstantFile>,
     poisson: Option<ConstantFile>,
@@ -163,6 +168,25 @@ struct ExpectMore {
     body: Option<String>,
 }
 
+/// `true`, or after collections.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "`true` or `collected`")]
+enum MarkFile {
+    Switch(bool),
+    Word(String),
+}
+
+impl MarkFile {
+    fn resolve(&self) -> Result<PhaseMark> {
+        match self {
+            Self::Switch(false) => Ok(PhaseMark::None),
+            Self::Switch(true) => Ok(PhaseMark::AsItIs),
+            Self::Word(word) if word == "collected" => Ok(PhaseMark::Collected),
+            Self::Word(word) => Err(Error::request(format!("`mark` is `true` or `collected`, not `{word}`"))),
+        }
+    }
+}
+
 /// `true`, or with streams.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "`true`, or a map such as `{streams: 10}`")]
@@ -173,44 +197,64 @@ enum Http2File {
 
 /// Resolves the phases; `same: NAME` repeats the work of another phase, so that a warm-up is equal work.
 pub(super) fn resolve_load(phases: Vec<Named<PhaseFile>>, base: &Path) -> Result<Vec<Phase>> {
-    let mut resolved: Vec<(String, std::result::Result<PhaseKind, String>)> = Vec::new();
+    let mut resolved: Vec<Resolved> = Vec::new();
     for Named(mut entries) in phases {
         let (1, Some((name, phase))) = (entries.len(), entries.pop()) else {
             return Err(Error::request("each entry of `load` is one phase: `- NAME: {…}`"));
         };
         let at = |error: Error| error.at(format!("phase: {name}"));
+        let mark = phase.mark.as_ref().map_or(Ok(PhaseMark::None), MarkFile::resolve).map_err(at)?;
         let kind = match phase.same.clone() {
-            Some(other) => phase.stands_alone("same").map(|()| Err(other)).map_err(at)?,
+            Some(other) => phase.stands_alone("same", &["mark"]).map(|()| Err(other)).map_err(at)?,
             None => Ok(phase.resolve(base).map_err(at)?),
         };
-        resolved.push((name, kind));
+        resolved.push(Resolved { name, kind, mark });
     }
     let works: BTreeMap<String, PhaseKind> =
-        resolved.iter().filter_map(|(name, kind)| Some((name.clone(), kind.as_ref().ok()?.clone()))).collect();
-    let finish = |(name, kind): (String, std::result::Result<PhaseKind, String>)| match kind {
-        Ok(kind) => Ok(Phase { name, kind }),
-        Err(other) => match works.get(&other) {
-            Some(kind) => Ok(Phase { name, kind: kind.clone() }),
-            None => {
-                let error = Error::request(format!("no phase is named `{other}`")).at(format!("phase: {name}"));
-                Err(match nearest(&other, works.keys().map(String::as_str)) {
-                    Some(meant) => error.hint(format!("did you mean `{meant}`?")),
-                    None => error,
-                })
-            }
-        },
-    };
-    resolved.into_iter().map(finish).collect()
+        resolved.iter().filter_map(|phase| Some((phase.name.clone(), phase.kind.as_ref().ok()?.clone()))).collect();
+    resolved.into_iter().map(|phase| phase.finish(&works)).collect()
+}
+
+/// A phase, or the name of the one whose work it repeats.
+struct Resolved {
+    name: String,
+    kind: std::result::Result<PhaseKind, String>,
+    mark: PhaseMark,
+}
+
+impl Resolved {
+    fn finish(self, works: &BTreeMap<String, PhaseKind>) -> Result<Phase> {
+        let Self { name, kind, mark } = self;
+        match kind {
+            Ok(kind) => Ok(Phase { name, kind, mark }),
+            Err(other) => match works.get(&other) {
+                Some(kind) => Ok(Phase { name, kind: kind.clone(), mark }),
+                None => {
+                    let error = Error::request(format!("no phase is named `{other}`")).at(format!("phase: {name}"));
+                    Err(match nearest(&other, works.keys().map(String::as_str)) {
+                        Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+                        None => error,
+                    })
+                }
+            },
+        }
+    }
 }
 
 impl PhaseFile {
-    /// `same`, `idle` and `driver` say all there is; what stood beside them would have no effect.
-    fn stands_alone(&self, key: &str) -> Result<()> {
+    /// `same`, `idle`, `driver` and `phases` say all there is; what stood beside them, but for `fitting`, would have no
+    /// effect.
+    fn stands_alone(&self, key: &str, fitting: &[&str]) -> Result<()> {
         let others = [
             ("same", self.same.is_some()),
             ("idle", self.idle.is_some()),
             ("driver", self.driver.is_some()),
-            ("within", self.within.is_some() && key != "driver"),
+            ("phases", self.phases.is_some()),
+            ("within", self.within.is_some()),
+            ("pattern", self.pattern.is_some()),
+            ("collect", self.collect.is_some()),
+            ("settle", self.settle.is_some()),
+            ("mark", self.mark.is_some()),
             ("closed", self.closed.is_some()),
             ("constant", self.constant.is_some()),
             ("poisson", self.poisson.is_some()),
@@ -237,9 +281,11 @@ impl PhaseFile {
             ("receive_rate", self.receive_rate.is_some()),
             ("stop", self.stop.is_some()),
         ];
-        match others.into_iter().find(|(other, given)| *given && *other != key) {
+        match others.into_iter().find(|(other, given)| *given && *other != key && !fitting.contains(other)) {
             Some((other, _)) => {
-                Err(Error::request(format!("a phase with `{key}` takes no other key; `{other}` would have no effect")))
+                let fitting = fitting.join("`, `");
+                let what = format!("a phase with `{key}` takes no other key but `{fitting}`");
+                Err(Error::request(format!("{what}; `{other}` would have no effect")))
             }
             None => Ok(()),
         }
@@ -247,16 +293,34 @@ impl PhaseFile {
 
     fn resolve(mut self, base: &Path) -> Result<PhaseKind> {
         if let Some(idle) = self.idle {
-            self.stands_alone("idle")?;
+            self.stands_alone("idle", &["mark"])?;
             return Ok(PhaseKind::Idle(idle));
         }
         if let Some(command) = self.driver.clone() {
-            self.stands_alone("driver")?;
+            self.stands_alone("driver", &["within", "mark"])?;
             let within = self.within.unwrap_or(defaults::DRIVER_WITHIN);
             return Ok(PhaseKind::Driver(Driver { command, dir: Some(base.to_owned()), within }));
         }
+        if let Some(phases) = self.phases.take() {
+            self.stands_alone("phases", &["within", "pattern", "collect", "settle"])?;
+            return Ok(PhaseKind::Own(OwnWork {
+                phases: phases.into_iter().map(Scalar::text).collect(),
+                within: self.within.unwrap_or(defaults::MARKER_WITHIN),
+                pattern: self.pattern,
+                collect: self.collect.unwrap_or(0),
+                settle: self.settle,
+            }));
+        }
         if self.within.is_some() {
-            return Err(Error::request("`within` bounds a `driver`, which this phase has not"));
+            return Err(Error::request("`within` bounds a `driver` or `phases`, which this phase has not"));
+        }
+        let own = [
+            ("pattern", self.pattern.is_some()),
+            ("collect", self.collect.is_some()),
+            ("settle", self.settle.is_some()),
+        ];
+        if let Some((key, _)) = own.into_iter().find(|(_, given)| *given) {
+            return Err(Error::request(format!("`{key}` belongs to `phases`, which this phase has not")));
         }
         let schedule = self.take_schedule(base)?;
         let status = self.expect.as_ref().and_then(ExpectFile::status);
@@ -292,7 +356,7 @@ impl PhaseFile {
             (Some(schedule), true) => schedule,
             _ => Err(Error::request(
                 "a phase takes one of `closed`, `constant`, `poisson`, `ramp`, `staircase`, `schedule`, `driver`, \
-                 `idle`, `same`",
+                 `phases`, `idle`, `same`",
             )),
         }
     }

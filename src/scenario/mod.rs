@@ -10,6 +10,7 @@ mod driver;
 mod file;
 mod load_file;
 mod matrix;
+mod own;
 mod phase;
 mod request;
 mod schedule;
@@ -24,6 +25,7 @@ pub use derived::{Derivation, Derived};
 pub use file::{parse, parse_confidence, parse_marks};
 pub use load_file::parse_load;
 pub use matrix::vary;
+pub use own::{Collect, OwnWork, PhaseMark};
 pub use phase::{Driver, Pace, Phase, PhaseKind, Protocol, Work};
 pub use request::{Body, Checks, ExpectStatus, Method, Request};
 pub use schedule::{Arrivals, Pool, Rate, Schedule, Spacing, Until};
@@ -49,6 +51,9 @@ pub struct Scenario {
     pub load: Vec<Phase>,
     /// The moments at which it is weighed, in the order of [`MarkPoint`].
     pub marks: Vec<MarkPoint>,
+    /// What is done before the mark `collected`, and before a phase's own mark of that kind.
+    #[serde(default)]
+    pub collect: Collect,
     /// Trials of each configuration.
     pub trials: u32,
     /// How the configurations are compared.
@@ -89,9 +94,9 @@ impl Scenario {
         MarkPoint::ALL.into_iter().filter(has_moment).collect()
     }
 
-    /// Names of the marks of a trial, in the order they happen.
+    /// Names of the marks of a trial: those of the six first, then those of phases.
     pub fn mark_names(&self) -> Vec<&str> {
-        self.marks.iter().map(|mark| mark.word()).collect()
+        self.marks.iter().map(|mark| mark.word()).chain(self.marks_of_phases()).collect()
     }
 
     /// The marks where none are named: all that have a moment, without the trim, which only some JVMs can be asked for.
@@ -257,6 +262,8 @@ pub mod defaults {
     pub const SAMPLE_HZ: u32 = 10;
     /// Enough for a slow schedule, and no wait for a mistyped one.
     pub const DRIVER_WITHIN: Span = Span::seconds(600);
+    /// Longer than a step of any subject of ours, short enough to wait for a subject that hangs.
+    pub const MARKER_WITHIN: Span = Span::seconds(300);
     /// Any fixed number makes a run repeatable.
     pub const SEED: u64 = 1;
 }

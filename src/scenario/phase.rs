@@ -1,6 +1,6 @@
 //! The phases of a load plan: what happens in each, and what the load engine does in those that work.
 
-use super::{Condition, ExpectStatus, Request, Schedule, Until, defaults};
+use super::{Condition, ExpectStatus, OwnWork, PhaseMark, Request, Schedule, Until, defaults};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -12,9 +12,17 @@ pub struct Phase {
     pub name: String,
     /// What happens in it.
     pub kind: PhaseKind,
+    /// Whether it ends in a mark of its name.
+    #[serde(default, skip_serializing_if = "PhaseMark::is_none")]
+    pub mark: PhaseMark,
 }
 
 impl Phase {
+    /// A phase that ends in no mark of its own.
+    pub fn new(name: impl Into<String>, kind: PhaseKind) -> Self {
+        Self { name: name.into(), kind, mark: PhaseMark::None }
+    }
+
     /// Whether this is the warm-up: the phase named `warmup`. The mark `warm` follows it.
     pub fn is_warmup(&self) -> bool {
         self.name == "warmup"
@@ -30,12 +38,14 @@ pub enum PhaseKind {
     Work(Work),
     /// Another program drives the load.
     Driver(Driver),
+    /// Nothing is sent: the subject works by itself.
+    Own(OwnWork),
     /// Nothing is sent.
     Idle(Span),
 }
 
 impl PhaseKind {
-    /// Whether anything is sent in it.
+    /// Whether anything is done in it.
     pub fn works(&self) -> bool {
         !matches!(self, Self::Idle(_))
     }

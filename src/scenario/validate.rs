@@ -37,6 +37,7 @@ impl Scenario {
         }
         validate_load(&self.load)?;
         super::derived::validate_figures(&self.figures)?;
+        self.collect.validate()?;
         let possible = self.marks_possible();
         match self.marks.iter().find(|mark| !possible.contains(mark)) {
             Some(MarkPoint::Warm) => Err(Error::request("mark `warm` needs a phase named `warmup`")),
@@ -96,7 +97,7 @@ fn within(name: &str, value: u64, low: u64, high: u64) -> Result<()> {
     Err(Error::request(format!("`{name}` is {value}; it must lie between {low} and {high}")))
 }
 
-fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {
+pub(super) fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut seen = std::collections::HashSet::new();
     for name in names {
         if name.is_empty() || name.contains(['/', '\0', '\n']) {
@@ -114,11 +115,12 @@ fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {
 /// # Errors
 /// `Request`, naming the phase and the first value that is wrong.
 pub fn validate_load(load: &[Phase]) -> Result<()> {
-    unique("phase", load.iter().map(|p| p.name.as_str()))?;
+    super::own::validate_names(load)?;
     for phase in load {
         let checked = match &phase.kind {
             PhaseKind::Work(work) => validate_work(work),
             PhaseKind::Driver(driver) => driver.validate(),
+            PhaseKind::Own(own) => own.validate(),
             PhaseKind::Idle(_) => Ok(()),
         };
         checked.map_err(|error| error.at(format!("phase: {}", phase.name)))?;

@@ -27,9 +27,10 @@ impl Spawner {
             dir: dir.map(Path::to_path_buf),
             cpus: None,
             cgroup: None,
+            reads: false,
         };
-        let (mut guarded, pipe) = self.guard(&order)?;
-        let (output, _) = Output::read(pipe, Watch::new(&Ready::Tcp, None)?, None, self.clock)?;
+        let (mut guarded, pipe) = self.guard(&order, None)?;
+        let (output, _) = Output::read(pipe, Watch::new(&Ready::Tcp, &[])?, None, self.clock)?;
         let until = self.clock.now() + BUILD_WITHIN;
         while guarded.exit().is_none() && !guarded.lost() && self.clock.now() < until {
             if interrupted() {

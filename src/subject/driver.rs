@@ -72,8 +72,9 @@ impl Spawner {
             dir: launch.dir.as_deref().map(Path::to_path_buf),
             cpus: Some(launch.cpus.clone()),
             cgroup: None,
+            reads: false,
         };
-        let (guarded, pipe) = self.guard(&order)?;
+        let (guarded, pipe) = self.guard(&order, None)?;
         let heard = Arc::new(Mutex::new(Heard::default()));
         let (sender, over) = channel();
         let reader = Reader { heard: Arc::clone(&heard), log, over: sender };

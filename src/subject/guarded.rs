@@ -50,12 +50,12 @@ impl Spawner {
         Self { program: program.into(), clock, cpus: super::cpus::available() }
     }
 
-    /// Starts a guardian and the ordered command under it.
-    pub(super) fn guard(&self, order: &Order) -> Result<(Guarded, PipeReader)> {
+    /// Starts a guardian and the ordered command under it, which reads `stdin` where the order says so.
+    pub(super) fn guard(&self, order: &Order, stdin: Option<PipeReader>) -> Result<(Guarded, PipeReader)> {
         let failed = |cause: std::io::Error| Error::machine(format!("cannot start a guardian: {}", plain(&cause)));
         let (control, theirs) = UnixStream::pair().map_err(failed)?;
         let (output, write) = std::io::pipe().map_err(failed)?;
-        let child = self.spawn(theirs, OwnedFd::from(write)).map_err(failed)?;
+        let child = self.spawn(theirs, OwnedFd::from(write), stdin).map_err(failed)?;
         let guardian_pid = child.id();
         let known = Arc::new(Known::default());
         let hearing = control.try_clone().map_err(failed)?;
@@ -70,8 +70,9 @@ impl Spawner {
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the module that starts processes")]
-    fn spawn(&self, control: UnixStream, output: OwnedFd) -> std::io::Result<Child> {
-        let errors = output.try_clone()?;
+    fn spawn(&self, control: UnixStream, errors: OwnedFd, stdin: Option<PipeReader>) -> std::io::Result<Child> {
+        // The guardian prints nothing: its standard output may carry what the command is to read.
+        let output = stdin.map_or_else(|| errors.try_clone(), |stdin| Ok(OwnedFd::from(stdin)))?;
         std::process::Command::new(&self.program)
             .arg0(NAME)
             .arg(GUARDIAN_WORD)

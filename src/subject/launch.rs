@@ -50,8 +50,10 @@ pub struct Launch {
     pub port: u16,
     /// What shows that it is ready.
     pub ready: Ready,
-    /// A further pattern for phase markers, whose first group is the name; `loadline: phase=NAME` always counts.
-    pub phases: Option<String>,
+    /// Further patterns for phase markers, whose first group is the name; `loadline: phase=NAME` always counts.
+    pub phases: Vec<String>,
+    /// Whether it is told to go on at its markers, and so has something to read.
+    pub reads: bool,
     /// How the JVM options are passed.
     pub options_passed: OptionsPassed,
     /// The JDK that was asked for, if one was.
@@ -107,7 +109,8 @@ impl Launch {
             host: subject.host.clone(),
             port: place.port,
             ready: subject.ready.clone(),
-            phases: None,
+            phases: Vec::new(),
+            reads: false,
             options_passed,
             jdk: place.jdk.cloned(),
         })
@@ -120,6 +123,7 @@ impl Launch {
             dir: self.dir.clone(),
             cpus: self.cpus.clone(),
             cgroup: cgroup.map(Path::to_path_buf),
+            reads: self.reads,
         }
     }
 

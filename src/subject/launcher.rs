@@ -88,10 +88,18 @@ fn become_command(order: &Order, guardian: i32) -> io::Error {
     let Some((program, arguments)) = order.argv.split_first() else {
         return io::Error::other("an empty command");
     };
-    std::process::Command::new(program)
+    let mut command = std::process::Command::new(program);
+    command
         .args(arguments)
         .envs(order.env.iter().map(|(name, value)| (name, value)))
         .env(GUARDIAN_VARIABLE, guardian.to_string())
-        .stdin(Stdio::null())
-        .exec()
+        .stdin(Stdio::null());
+    if order.reads {
+        let streams = io::stdout().as_fd().try_clone_to_owned();
+        match streams.and_then(|stdin| Ok((stdin, io::stderr().as_fd().try_clone_to_owned()?))) {
+            Ok((stdin, stdout)) => command.stdin(stdin).stdout(stdout),
+            Err(cause) => return cause,
+        };
+    }
+    command.exec()
 }

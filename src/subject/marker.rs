@@ -24,14 +24,14 @@ pub struct Marker {
 
 impl Marker {
     /// Reads a line; `None` when it is no marker.
-    pub fn parse(line: &str, pattern: Option<&Regex>, at: Duration) -> Option<Self> {
+    pub fn parse(line: &str, patterns: &[Regex], at: Duration) -> Option<Self> {
         if let Some(start) = line.find(PREFIX) {
             let marker = Self::from_pairs(&line[start + PREFIX.len()..], at);
             if marker.is_some() {
                 return marker;
             }
         }
-        let captures = pattern?.captures(line)?;
+        let captures = patterns.iter().find_map(|pattern| pattern.captures(line))?;
         let name = captures.get(1).or_else(|| captures.get(0))?;
         Some(Self { at, phase: Some(name.as_str().to_owned()), values: Vec::new() })
     }
@@ -62,7 +62,7 @@ mod tests {
 
     fn check(line: &str, expect: Expected) {
         let pattern = Regex::new(r"PHASE (\w+)").unwrap();
-        let marker = Marker::parse(line, Some(&pattern), Duration::ZERO);
+        let marker = Marker::parse(line, &[pattern], Duration::ZERO);
         let own = |text: &str| text.to_owned();
         let expect = expect.map(|(phase, values)| {
             (phase.map(own), values.iter().map(|(key, value)| (own(key), own(value))).collect::<Vec<_>>())
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn numbers_are_finite() {
-        let marker = Marker::parse("loadline: ops=12 s=NaN t=x", None, Duration::ZERO).unwrap();
+        let marker = Marker::parse("loadline: ops=12 s=NaN t=x", &[], Duration::ZERO).unwrap();
         assert_eq!((marker.number("ops"), marker.number("s"), marker.number("t")), (Some(12.0), None, None));
     }
 }

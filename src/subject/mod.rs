@@ -29,6 +29,7 @@ mod ready;
 mod refusal;
 mod running;
 pub mod sockets;
+mod stdin;
 
 pub use complaint::{Complaint, ComplaintKind};
 pub use cpus::CpuPlan;

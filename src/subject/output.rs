@@ -42,12 +42,12 @@ pub struct Line {
 #[derive(Debug, Default)]
 pub struct Watch {
     ready: Option<Regex>,
-    phases: Option<Regex>,
+    phases: Vec<Regex>,
 }
 
 impl Watch {
-    /// For this kind of readiness and this further pattern for phase markers.
-    pub fn new(ready: &Ready, phases: Option<&str>) -> Result<Self> {
+    /// For this kind of readiness and these further patterns for phase markers.
+    pub fn new(ready: &Ready, phases: &[String]) -> Result<Self> {
         let compile = |pattern: &str| {
             Regex::new(pattern)
                 .map_err(|cause| Error::request(format!("`{pattern}` is not a regular expression: {cause}")))
@@ -56,7 +56,7 @@ impl Watch {
             Ready::Log(pattern) => Some(compile(pattern)?),
             _ => None,
         };
-        Ok(Self { ready, phases: phases.map(compile).transpose()? })
+        Ok(Self { ready, phases: phases.iter().map(|pattern| compile(pattern)).collect::<Result<_>>()? })
     }
 }
 
@@ -124,11 +124,14 @@ impl Output {
         self.lock().bytes
     }
 
-    /// Waits until there is an `index`th marker, the output ends, or the time is over.
-    pub fn wait_marker(&self, index: usize, within: Duration) -> Option<Marker> {
-        let waiting = |state: &mut State| state.markers.len() <= index && !state.over;
-        let waited = self.shared.changed.wait_timeout_while(self.lock(), within, waiting);
-        waited.unwrap_or_else(PoisonError::into_inner).0.markers.get(index).cloned()
+    /// The `index`th marker, if it was printed. Lines with counters only are markers, too.
+    pub fn marker(&self, index: usize) -> Option<Marker> {
+        self.lock().markers.get(index).cloned()
+    }
+
+    /// Whether so many markers were printed that later ones were not kept.
+    pub fn markers_full(&self) -> bool {
+        self.lock().markers.len() >= MARKERS_MAX
     }
 
     /// When the first line matched the pattern of readiness.
@@ -215,7 +218,7 @@ impl Reader {
 
 impl State {
     fn take_line(&mut self, line: &[u8], watch: &Watch, at: Duration) {
-        let awaited = watch.phases.is_some() || (watch.ready.is_some() && self.ready_at.is_none());
+        let awaited = !watch.phases.is_empty() || (watch.ready.is_some() && self.ready_at.is_none());
         if awaited || line.len() >= SEARCHED_BYTES_MIN {
             self.search(&String::from_utf8_lossy(line), watch, at);
         }
@@ -234,7 +237,7 @@ impl State {
             self.ready_at = Some(at);
         }
         if self.markers.len() < MARKERS_MAX {
-            self.markers.extend(Marker::parse(line, watch.phases.as_ref(), at));
+            self.markers.extend(Marker::parse(line, &watch.phases, at));
         }
         if self.complaints.len() < COMPLAINTS_MAX {
             self.complaints.extend(Complaint::parse(line));
@@ -247,7 +250,7 @@ mod tests {
     use super::*;
 
     fn read(bytes: Vec<u8>, log: Option<&Path>) -> Output {
-        let watch = Watch::new(&Ready::Log("^Started in \\d+".to_owned()), None).unwrap();
+        let watch = Watch::new(&Ready::Log("^Started in \\d+".to_owned()), &[]).unwrap();
         let (output, thread) = Output::read(std::io::Cursor::new(bytes), watch, log, Clock::start()).unwrap();
         thread.join().unwrap();
         output
@@ -260,8 +263,8 @@ mod tests {
         let output = read(text.into(), None);
         assert!(output.ready_at().is_some());
         assert!(output.phase_at("a").is_some());
-        assert_eq!(output.wait_marker(0, Duration::ZERO).unwrap().values, [("x".to_owned(), "1".to_owned())]);
-        assert_eq!(output.wait_marker(1, Duration::from_secs(9)), None);
+        assert_eq!(output.marker(0).unwrap().values, [("x".to_owned(), "1".to_owned())]);
+        assert_eq!(output.marker(1), None);
         assert_eq!(output.out_of_memory_error().unwrap(), "java.lang.OutOfMemoryError: Java heap space");
         assert_eq!(output.tail_texts(2), ["\tat X", "no end"]);
         assert_eq!(output.bytes(), text.len() as u64);
@@ -293,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_wrong_pattern_is_a_wrong_request() {
-        assert!(Watch::new(&Ready::Log("(".to_owned()), None).is_err());
-        assert!(Watch::new(&Ready::Tcp, Some("(")).is_err());
+        assert!(Watch::new(&Ready::Log("(".to_owned()), &[]).is_err());
+        assert!(Watch::new(&Ready::Tcp, &["(".to_owned()]).is_err());
     }
 }

@@ -28,6 +28,9 @@ pub(super) struct Order {
     pub cpus: Option<Vec<u32>>,
     /// Folder of its memory cgroup, which the guardian removes at the end.
     pub cgroup: Option<PathBuf>,
+    /// Whether the guardian's standard output is what the command reads.
+    #[serde(default)]
+    pub reads: bool,
 }
 
 /// A step of starting that can fail.

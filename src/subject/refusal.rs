@@ -129,6 +129,7 @@ mod tests {
             dir: None,
             cpus: None,
             cgroup: None,
+            reads: false,
         }
     }
 

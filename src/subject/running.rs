@@ -7,6 +7,7 @@ use super::output::{Output, Watch};
 use super::processes::Process;
 use super::protocol::Exit;
 use super::ready::{self, ReadyInfo};
+use super::stdin::Stdin;
 use crate::clock::Clock;
 use crate::error::Result;
 use rustix::process::Signal;
@@ -26,6 +27,8 @@ pub struct Running {
     guarded: Guarded,
     cgroup: Option<MemoryCgroup>,
     output: Output,
+    /// Only where it reads.
+    stdin: Option<Stdin>,
     reader: Option<JoinHandle<()>>,
     launch: Launch,
     clock: Clock,
@@ -75,15 +78,18 @@ impl Spawner {
     /// When a limit cannot be set here, or the command cannot be executed.
     pub fn start(&self, launch: &Launch, log: Option<&Path>) -> Result<Running> {
         let clock = self.clock;
-        let watch = Watch::new(&launch.ready, launch.phases.as_deref())?;
+        let watch = Watch::new(&launch.ready, &launch.phases)?;
         let cgroup = launch.limit.map(|limit| MemoryCgroup::create(limit, clock)).transpose()?;
         let started_at = clock.now();
-        let (guarded, pipe) = self.guard(&launch.order(cgroup.as_ref().map(|cgroup| cgroup.path.as_path())))?;
+        let (read, stdin) = launch.reads.then(Stdin::open).transpose()?.unzip();
+        let order = launch.order(cgroup.as_ref().map(|cgroup| cgroup.path.as_path()));
+        let (guarded, pipe) = self.guard(&order, read)?;
         let (output, reader) = Output::read(pipe, watch, log, clock)?;
         Ok(Running {
             guarded,
             cgroup,
             output,
+            stdin,
             reader: Some(reader),
             launch: launch.clone(),
             clock,
@@ -107,6 +113,11 @@ impl Running {
     /// What it printed.
     pub fn output(&self) -> &Output {
         &self.output
+    }
+
+    /// Tells it to go on, where it waits for that at a marker.
+    pub fn go(&mut self) {
+        self.stdin.iter_mut().for_each(Stdin::go);
     }
 
     /// Its memory cgroup, if it has a limit.

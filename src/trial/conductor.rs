@@ -119,6 +119,8 @@ fn prepare(setup: &Setup<'_>, plan: &CpuPlan) -> Result<Launch> {
     let mut launch = Launch::new(subject, configuration, &Place { port, cpus: plan, jdk: chosen.as_ref() })?;
     // Loadline pins itself; a subject that is not pinned must not inherit that.
     launch.cpus.get_or_insert_with(|| setup.spawner.cpus.clone());
+    launch.reads = setup.scenario.has_own_work();
+    launch.phases = setup.scenario.own_works().filter_map(|own| own.pattern.clone()).collect();
     Ok(launch)
 }
 
@@ -168,6 +170,8 @@ pub(super) struct Trialling<'a> {
     pub(super) rss_bytes_max: u64,
     /// The C allocator as the last mark saw it.
     pub(super) allocator: Option<String>,
+    /// Markers of the subject that were looked at.
+    pub(super) markers_taken: usize,
 }
 
 impl<'a> Trialling<'a> {
@@ -208,6 +212,7 @@ impl<'a> Trialling<'a> {
             origin_ns,
             rss_bytes_max: 0,
             allocator: None,
+            markers_taken: 0,
         })
     }
 
@@ -218,8 +223,10 @@ impl<'a> Trialling<'a> {
         self.mark(MarkPoint::Start);
         self.identify();
         self.watch_direct();
+        self.pass_ready_marker();
         for (index, phase) in scenario.load.iter().enumerate() {
             self.phase(phase)?;
+            self.mark_of(phase);
             if phase.is_warmup() {
                 self.mark(MarkPoint::Warm);
             }
@@ -278,6 +285,9 @@ impl<'a> Trialling<'a> {
 
     fn alive_at_the_end(&mut self) -> Result<()> {
         match self.death() {
+            Some(error) if error.hint.is_none() && self.setup.scenario.has_own_work() => {
+                Err(error.at("at the last mark").hint(super::own::LET_IT_WAIT))
+            }
             Some(error) => Err(error.at("at the last mark")),
             None => Ok(()),
         }
@@ -299,6 +309,15 @@ impl<'a> Trialling<'a> {
         None
     }
 
+    /// Passes on what has come so far.
+    pub(super) fn pass_on_all(&mut self, phase: Option<&str>) {
+        while let Ok(message) = self.receiver.try_recv() {
+            if let Message::Sample(sample) = message {
+                self.pass_on(phase, &sample);
+            }
+        }
+    }
+
     fn pass_on(&mut self, phase: Option<&str>, sample: &Sample) {
         self.rss_bytes_max = self.rss_bytes_max.max(sample.rss_bytes);
         self.trial.rss_bytes_peak = self.trial.rss_bytes_peak.max(Some(sample.rss_bytes));
@@ -309,11 +328,7 @@ impl<'a> Trialling<'a> {
     fn finish(&mut self) {
         self.direct = None;
         let cost = self.sampler.take().map(Sampler::stop).unwrap_or_default();
-        while let Ok(message) = self.receiver.try_recv() {
-            if let Message::Sample(sample) = message {
-                self.pass_on(None, &sample);
-            }
-        }
+        self.pass_on_all(None);
         let observer = &mut self.trial.observer;
         observer.samples = cost.samples;
         observer.sample_us_mean = (cost.samples > 0).then(|| cost.ns as f64 / 1e3 / cost.samples as f64);

@@ -45,7 +45,10 @@ pub(super) fn of_phase(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Ve
     doubts.extend(generator(phase, beside));
     doubts.extend(lag(phase));
     let failed = phase.failed.total();
-    if failed > 0 {
+    if failed > 0 && phase.is_own() {
+        let operations = phase.requests;
+        doubts.push(Doubt::OperationsFailed { phase: phase.name.clone(), failed, operations });
+    } else if failed > 0 {
         doubts.push(Doubt::LoadFailures {
             phase: phase.name.clone(),
             failed,

@@ -145,7 +145,7 @@ impl Course<'_> {
         match &phase.kind {
             PhaseKind::Idle(span) => self.rest(phase, *span),
             PhaseKind::Work(work) => self.work(phase, work),
-            PhaseKind::Driver(_) => Err(Error::request("`loadline load` runs no external driver")
+            PhaseKind::Driver(_) | PhaseKind::Own(_) => Err(Error::request("`loadline load` is the load engine alone")
                 .hint("leave the phase out, or use `loadline run`")),
         }
     }

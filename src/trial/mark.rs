@@ -5,17 +5,28 @@ use super::direct::{DirectMemory, Gate};
 use super::event::Event;
 use super::weigh::{AskNmt, Moment, Weigh};
 use crate::doubt::Doubt;
-use crate::scenario::{MarkPoint, Nmt};
+use crate::scenario::{Collect, MarkPoint, Nmt, Phase, PhaseMark};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// G1 gives memory back in the background, the first time after 100 ms (`G1UncommitRegionTask`, JDK 16 and newer).
 const SETTLED_FOR: Duration = Duration::from_millis(400);
 /// A heap that is still given back after this is weighed as it is.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
+/// What a collection finds unreachable, cleaners free on a thread of their own; the next collection shows it.
+const BETWEEN_COLLECTIONS: Duration = Duration::from_millis(100);
 /// Between two looks at RSS.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Threads come and go; less than this is no change.
 const STILL_BYTES: u64 = 256 << 10;
+
+/// What the JVM is asked to do before a mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    Collect(Collect),
+    Trim,
+}
 
 impl Trialling<'_> {
     /// Weighs the subject if this mark was asked for.
@@ -23,14 +34,46 @@ impl Trialling<'_> {
         if !self.setup.scenario.marks.contains(&point) {
             return;
         }
+        let before = match point {
+            MarkPoint::Collected => Before::Collect(self.setup.scenario.collect),
+            MarkPoint::Trimmed => Before::Trim,
+            MarkPoint::Start | MarkPoint::Warm | MarkPoint::Loaded | MarkPoint::Rested => Before::Nothing,
+        };
+        self.mark_after(point.word(), before);
+    }
+
+    /// Weighs the subject if this phase, which has ended, ends in a mark of its name.
+    pub(super) fn mark_of(&mut self, phase: &Phase) {
+        match phase.mark {
+            PhaseMark::None => {}
+            PhaseMark::AsItIs => self.mark_after(&phase.name, Before::Nothing),
+            PhaseMark::Collected => self.mark_after(&phase.name, Before::Collect(self.setup.scenario.collect)),
+        }
+    }
+
+    /// Weighs the subject at a marker of its own. Where it cannot be collected, it is weighed as it is.
+    pub(super) fn mark_at(&mut self, name: &str, collect: Option<Collect>, counters: BTreeMap<String, f64>) {
         let gate = self.direct.as_ref().map(DirectMemory::gate);
         let _quiet = gate.as_ref().map(Gate::close);
         let mut failed = Vec::new();
-        if !self.prepare(point, &mut failed) {
-            return self.doubt_reads(point, failed);
+        let live = collect.is_some_and(|collect| self.prepare(Before::Collect(collect), &mut failed));
+        self.weigh_as(name, live, counters, failed);
+    }
+
+    /// A mark that is none where what belongs before it cannot be done.
+    fn mark_after(&mut self, name: &str, before: Before) {
+        let gate = self.direct.as_ref().map(DirectMemory::gate);
+        let _quiet = gate.as_ref().map(Gate::close);
+        let mut failed = Vec::new();
+        if !self.prepare(before, &mut failed) {
+            return self.doubt_reads(name, failed);
         }
         let collected = self.trial.marks.last().is_some_and(|mark| mark.name == MarkPoint::Collected.word());
-        let live = point == MarkPoint::Collected || point == MarkPoint::Trimmed && collected;
+        let live = matches!(before, Before::Collect(_)) || before == Before::Trim && collected;
+        self.weigh_as(name, live, BTreeMap::new(), failed);
+    }
+
+    fn weigh_as(&mut self, name: &str, live: bool, counters: BTreeMap<String, f64>, mut failed: Vec<String>) {
         let weigh = Weigh {
             moment: if live { Moment::Collected } else { Moment::Running },
             nmt: if self.setup.configuration.nmt == Nmt::Summary { AskNmt::WithGrowth } else { AskNmt::No },
@@ -38,49 +81,69 @@ impl Trialling<'_> {
             regions: false,
         };
         let at_s = self.seconds(self.setup.clock.now_ns());
-        let weighed = weigh.take(&mut self.watched, point.word(), &mut self.trial.observer, self.doubts);
+        let weighed = weigh.take(&mut self.watched, name, &mut self.trial.observer, self.doubts);
         failed.extend(weighed.failed);
         self.allocator = weighed.allocator.or(self.allocator.take());
         self.trial.rss_bytes_peak = self.trial.rss_bytes_peak.max(weighed.rss_bytes_peak);
         let mut mark = weighed.mark;
         mark.at_s = at_s;
+        mark.counters = counters;
         if mark.rss_bytes > 0 {
             (self.emit)(Event::Marked(&mark));
             self.trial.marks.push(mark);
         }
-        self.doubt_reads(point, failed);
+        self.doubt_reads(name, failed);
     }
 
-    fn doubt_reads(&mut self, point: MarkPoint, failed: Vec<String>) {
-        let doubt = |why| Doubt::ReadFailed { mark: point.word().to_owned(), why };
+    fn doubt_reads(&mut self, mark: &str, failed: Vec<String>) {
+        let doubt = |why| Doubt::ReadFailed { mark: mark.to_owned(), why };
         self.doubts.extend(failed.into_iter().map(doubt));
     }
 
     /// What a mark needs to be done before it; false where it cannot be.
-    fn prepare(&mut self, point: MarkPoint, failed: &mut Vec<String>) -> bool {
-        let (command, what) = match point {
-            MarkPoint::Collected => ("GC.run", "no full GC"),
-            MarkPoint::Trimmed => ("System.trim_native_heap", "no native trim"),
-            _ => return true,
+    fn prepare(&mut self, before: Before, failed: &mut Vec<String>) -> bool {
+        let (command, what, times) = match before {
+            Before::Nothing => return true,
+            Before::Collect(collect) => ("GC.run", "no full GC", collect.times),
+            Before::Trim => ("System.trim_native_heap", "no native trim", 1),
         };
         self.watched.attach(&mut self.trial.observer, self.doubts);
-        if let Some(why) = self.watched.collects_not.filter(|_| point == MarkPoint::Collected) {
+        if let Some(why) = self.watched.collects_not.filter(|_| before != Before::Trim) {
             failed.push(format!("{what}: {why}"));
             return false;
         }
-        match self.watched.ask(command) {
-            Some(Ok(_)) => {
-                self.settle();
-                true
+        for time in 0..times {
+            if time > 0 {
+                self.wait(BETWEEN_COLLECTIONS);
             }
-            Some(Err(why)) => {
-                failed.push(format!("{what}: {why}"));
-                false
+            match self.watched.ask(command) {
+                Some(Ok(_)) => {}
+                Some(Err(why)) => {
+                    failed.push(format!("{what}: {why}"));
+                    return false;
+                }
+                None => {
+                    failed.push(format!("{what}, because the JVM cannot be asked for one"));
+                    return false;
+                }
             }
-            None => {
-                failed.push(format!("{what}, because the JVM cannot be asked for one"));
-                false
+        }
+        match before {
+            Before::Collect(Collect { settle: Some(span), .. }) => self.wait(span.0),
+            _ => self.settle(),
+        }
+        true
+    }
+
+    /// Lets time pass, unless the user or the subject's death ends it.
+    fn wait(&self, span: Duration) {
+        let end = self.setup.clock.now() + span;
+        loop {
+            let left = end.saturating_sub(self.setup.clock.now());
+            if left.is_zero() || self.setup.interrupted() || !self.watched.lives() {
+                return;
             }
+            std::thread::sleep(left.min(LOOK_EVERY));
         }
     }
 

@@ -13,7 +13,7 @@ use crate::observe::hsperfdata::GcTotal;
 use crate::observe::machine::{self, CpuTimes, Pressure};
 use crate::observe::ports::Ports;
 use crate::record::{PhaseRecord, Row, SubjectWork};
-use crate::scenario::{Phase, PhaseKind, Protocol, Work};
+use crate::scenario::{OwnWork, Phase, PhaseKind, PhaseMark, Protocol, Work};
 use crate::units::Span;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,20 +60,15 @@ impl Ran {
     }
 }
 
-/// Whether 0 correct answers would mean that there were none: a driver that was not read counted nothing.
-fn is_counted(record: &PhaseRecord) -> bool {
-    match &record.driver {
-        Some(driver) => driver.reported.is_some(),
-        None => record.model != "idle",
-    }
-}
-
 impl Trialling<'_> {
     /// Runs a phase to its end and records it.
     ///
     /// # Errors
     /// `Interrupted`; `Subject` where the subject died or not one answer was correct.
     pub(super) fn phase(&mut self, phase: &Phase) -> Result<()> {
+        if let PhaseKind::Own(own) = &phase.kind {
+            return self.own_work(phase, own);
+        }
         let description = describe(phase);
         (self.emit)(Event::PhaseStarted { name: &phase.name, description });
         self.rss_bytes_max = 0;
@@ -85,10 +80,8 @@ impl Trialling<'_> {
                 Ran { rows, ..Ran::new(record_work(&outcome, work)) }
             }
             PhaseKind::Driver(driver) => self.driver(&phase.name, driver)?,
-            PhaseKind::Idle(span) => {
-                self.rest(&phase.name, *span);
-                Ran::new(PhaseRecord { model: "idle".to_owned(), ..PhaseRecord::default() })
-            }
+            PhaseKind::Idle(span) => self.rest(&phase.name, *span),
+            PhaseKind::Own(_) => return Err(Error::bug("the subject's own work is no phase of ours")),
         };
         let after = self.snapshot();
         let mut record = std::mem::take(&mut ran.record);
@@ -125,7 +118,7 @@ impl Trialling<'_> {
             _ if interrupted => Err(in_phase(Error::interrupted())),
             (Some(error), _) => Err(in_phase(error)),
             (None, Some(error)) => Err(in_phase(error)),
-            (None, None) if is_counted(&record) && record.ok == 0 => {
+            (None, None) if record.is_counted() && record.ok == 0 => {
                 Err(ending::no_answer_of_subject(&record, self.running))
             }
             (None, None) => Ok(()),
@@ -188,18 +181,18 @@ impl Trialling<'_> {
     }
 
     /// Waits for the end of the span, or until the user or the subject's death ends it.
-    fn rest(&mut self, name: &str, span: Span) {
+    fn rest(&mut self, name: &str, span: Span) -> Ran {
         let end_ns = self.setup.clock.now_ns() + span.0.as_nanos() as u64;
         loop {
             let left_ns = end_ns.saturating_sub(self.setup.clock.now_ns());
             if left_ns == 0 || self.has_died() || self.setup.interrupted() {
-                return;
+                return Ran::new(PhaseRecord { model: "idle".to_owned(), ..PhaseRecord::default() });
             }
             self.next_message(Some(name), LOOK_EVERY.min(Duration::from_nanos(left_ns)));
         }
     }
 
-    fn snapshot(&mut self) -> Snapshot {
+    pub(super) fn snapshot(&mut self) -> Snapshot {
         let clock = self.setup.clock;
         let watched = &mut self.watched;
         let jvm = watched.counters.as_mut().and_then(|counters| counters.sample(&clock).ok()).map(|r| r.value);
@@ -215,7 +208,7 @@ impl Trialling<'_> {
 }
 
 /// The resources of both sides at a moment.
-struct Snapshot {
+pub(super) struct Snapshot {
     at_ns: u64,
     machine: Option<CpuTimes>,
     subject_cpu: Option<Duration>,
@@ -225,7 +218,7 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    fn subject_since(&self, before: &Self) -> SubjectWork {
+    pub(super) fn subject_since(&self, before: &Self) -> SubjectWork {
         let gc = self.gc.zip(before.gc);
         SubjectWork {
             cpu_s: self.subject_cpu_since(before).map(|cpu| cpu.as_secs_f64()),
@@ -239,7 +232,7 @@ impl Snapshot {
         self.subject_cpu.zip(before.subject_cpu).map(|(after, before)| after.saturating_sub(before))
     }
 
-    fn usage_since(&self, before: &Self) -> Usage {
+    pub(super) fn usage_since(&self, before: &Self) -> Usage {
         let subject = self.subject_cpu_since(before).unwrap_or_default();
         let pressure = self.memory_pressure.zip(before.memory_pressure);
         Usage {
@@ -264,11 +257,27 @@ pub(super) fn bracketed(host: &str) -> String {
 
 /// A phase in words: `GET /hello, closed, 25 connections, 50,000 requests, keep-alive`.
 pub fn describe(phase: &Phase) -> String {
-    match &phase.kind {
+    let what = match &phase.kind {
         PhaseKind::Idle(span) => format!("idle, {span}"),
         PhaseKind::Driver(driver) => format!("driven by `{}`", driver.command),
+        PhaseKind::Own(own) => describe_own(own),
         PhaseKind::Work(work) => describe_work(work),
+    };
+    match phase.mark {
+        PhaseMark::None => what,
+        PhaseMark::AsItIs => format!("{what}, weighed at its end"),
+        PhaseMark::Collected => format!("{what}, weighed at its end after full collections"),
     }
+}
+
+/// `the subject by itself: empty, spike, valley, after 2 full GCs each`.
+fn describe_own(own: &OwnWork) -> String {
+    let collected = match own.collect {
+        0 => String::new(),
+        1 => ", after a full GC each".to_owned(),
+        n => format!(", after {n} full GCs each"),
+    };
+    format!("the subject by itself, weighed at {}{collected}", own.phases.join(", "))
 }
 
 fn describe_work(work: &Work) -> String {

@@ -170,6 +170,8 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         },
         Doubt::DriverThresholds { phase: phase(), tool: "k6".to_owned(), code: 99 },
         Doubt::DriverNotRead { phase: phase() },
+        Doubt::OperationsFailed { phase: phase(), failed: 3, operations: 300 },
+        Doubt::MarkersNotAwaited { marks: vec!["full".to_owned()], late_ms: 120.5 },
         Doubt::Comparing(Comparing::EqualConfigurations { configurations: vec!["g1".to_owned(), "usual".to_owned()] }),
         Doubt::Comparing(Comparing::UnequalWork {
             phase: phase(),
@@ -225,14 +227,16 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::PortsNearExhaustion { .. } => 26,
         Doubt::DriverThresholds { .. } => 27,
         Doubt::DriverNotRead { .. } => 28,
-        Doubt::Comparing(Comparing::EqualConfigurations { .. }) => 29,
-        Doubt::Comparing(Comparing::UnequalWork { .. }) => 30,
-        Doubt::Comparing(Comparing::DifferentBuilds { .. }) => 31,
-        Doubt::Comparing(Comparing::GeneratorLimit { .. }) => 32,
-        Doubt::Comparing(Comparing::FewBlocks { .. }) => 33,
-        Doubt::Comparing(Comparing::NotInterleaved { .. }) => 34,
-        Doubt::Comparing(Comparing::NotJudged { .. }) => 35,
-        Doubt::Comparing(Comparing::ArchivesDiffer { .. }) => 36,
+        Doubt::OperationsFailed { .. } => 29,
+        Doubt::MarkersNotAwaited { .. } => 30,
+        Doubt::Comparing(Comparing::EqualConfigurations { .. }) => 31,
+        Doubt::Comparing(Comparing::UnequalWork { .. }) => 32,
+        Doubt::Comparing(Comparing::DifferentBuilds { .. }) => 33,
+        Doubt::Comparing(Comparing::GeneratorLimit { .. }) => 34,
+        Doubt::Comparing(Comparing::FewBlocks { .. }) => 35,
+        Doubt::Comparing(Comparing::NotInterleaved { .. }) => 36,
+        Doubt::Comparing(Comparing::NotJudged { .. }) => 37,
+        Doubt::Comparing(Comparing::ArchivesDiffer { .. }) => 38,
     }
 }
 
@@ -359,6 +363,15 @@ fn what_is_right_is_right_for_both() {
     check("body: {size: 1k}, expect: 204", "http2: true");
     check("body: {size: 1k}, expect: 204", "http2: {streams: 10}");
     check("requests: 5000", "requests: 5000, think: 20ms");
+    check("rest: {idle: 5s}", "rest: {idle: 5s, mark: true}");
+    check("rest: {idle: 5s}", "rest: {idle: 5s, mark: collected}");
+    check("{same: steady}", "{same: steady, mark: true}");
+    check("expect: 204", "expect: 204, mark: collected");
+    check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}', within: 1m, mark: true}");
+    check("rest: {idle: 5s}", "own: {phases: [empty, full, 3]}");
+    check("rest: {idle: 5s}", "own: {phases: [a b], within: 5m, pattern: '== (.+) ==', collect: 2, settle: 1s}");
+    check("trials: 2", "collect: {times: 3, settle: 1s}");
+    check("trials: 2", "collect: {}");
     let closed = "closed: {connections: 25, requests: 5000}";
     check(closed, "constant: {rate: 500, duration: 10s}");
     check(closed, "constant: {rate: 1.5k/s, requests: 9k, connections: 5, connections_max: 50}");
@@ -515,6 +528,18 @@ fn what_is_wrong_in_a_load_is_wrong_for_both() {
     check("expect: 204", "http2: {streams: 0}");
     check("idle: 5s", "driver: wrk, get: /x");
     check("idle: 5s", "driver: ' '");
+    check("idle: 5s", "phases: []");
+    check("idle: 5s", "phases: [a, a]");
+    check("idle: 5s", "phases: [a], get: /x");
+    check("idle: 5s", "phases: [a], mark: true");
+    check("idle: 5s", "phases: [a], settle: 1s");
+    check("idle: 5s", "phases: [a], collect: 11");
+    check("idle: 5s", "idle: 5s, collect: 1");
+    check("idle: 5s", "idle: 5s, mark: later");
+    check("expect: 204", "pattern: x");
+    check("expect: 204", "collect: 1");
+    check("trials: 2", "collect: {times: 0}");
+    check("trials: 2", "collect: 2");
     check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: {key: a}\n");
 }
 
@@ -556,5 +581,6 @@ fn both_know_the_same_keys() {
         check(definition, "name: plain", &format!("name: plain\nfigures: [{{{kind}: {{{unknown}}}}}]"));
     }
     check("figure", "name: plain", &format!("name: plain\nfigures: [{{{unknown}}}]"));
+    check("collect", "name: plain", &format!("name: plain\ncollect: {{{unknown}}}"));
     check("compare", "name: plain", &format!("name: plain\ncompare: {{{unknown}}}"));
 }

@@ -212,8 +212,9 @@ pub(super) fn weight(trial: &Trial) -> Option<String> {
     let mark = trial.mark("loaded").or(trial.marks.last())?;
     let mut parts =
         vec![format!("RSS {} {}", value_text(Unit::Bytes, mark.rss_bytes as f64), shortened(&mark.name, 30))];
-    if let Some(phase) = trial.phases.iter().rev().find(|phase| phase.works()) {
-        parts.push(format!("{} requests/s", grouped(phase.achieved_per_s.round().max(0.0) as u64)));
+    if let Some(phase) = trial.phases.iter().rev().find(|phase| phase.works() && phase.is_counted()) {
+        let what = if phase.is_own() { "operations" } else { "requests" };
+        parts.push(format!("{} {what}/s", grouped(phase.achieved_per_s.round().max(0.0) as u64)));
         parts.extend(phase.usual_ms().map(|times| format!("p99 {} ms", milliseconds(times.p99))));
         if phase.failed.total() > 0 {
             parts.push(format!("{} failed", grouped(phase.failed.total())));

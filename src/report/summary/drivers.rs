@@ -18,11 +18,6 @@ pub(super) fn cells(phase: &PhaseRecord, driver: &DriverRecord) -> Vec<String> {
     cells
 }
 
-/// Whether 0 requests would mean that there were none.
-pub(super) fn is_counted(phase: &PhaseRecord) -> bool {
-    phase.driver.as_ref().is_none_or(|driver| driver.reported.is_some())
-}
-
 /// The times a driver told.
 pub(super) fn times(phase: &PhaseRecord) -> Option<Times> {
     Some(phase.driver.as_ref()?.reported.as_ref()?.times_ms)
@@ -92,7 +87,7 @@ mod tests {
         assert_eq!(cells(&counted, counted.driver.as_ref().unwrap())[1], "0");
         let unread = phase(None);
         assert_eq!(cells(&unread, unread.driver.as_ref().unwrap())[..3], ["not read", "-", "-"]);
-        assert!(!is_counted(&unread) && is_counted(&driven) && is_counted(&PhaseRecord::default()));
+        assert!(!unread.is_counted() && driven.is_counted() && PhaseRecord::default().is_counted());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::account::{rounds_to_none, sum};
 use super::numbers::mib;
 use super::owners::{GROUPS, UNEXPLAINED, group, is_heap, place, screen_name};
-use super::{Bar, Bars, Block, Table};
+use super::{Bar, Bars, Block, Table, own};
 use crate::record::{AccountRecord, Trial};
 use crate::units::{Bytes, Growth};
 
@@ -15,10 +15,13 @@ const MARKS: [(&str, &str); 5] = [
     ("collected", "a full GC"),
     ("trimmed", "a trim"),
 ];
+/// Marks in the table where the scenario names its own, so that it fits 80 columns.
+const COLUMNS_MAX: usize = 6;
 /// Owners named in the sentence of what grew.
 const GROWN: usize = 4;
 
-/// The accounts of a trial, in the order of [`MARKS`].
+/// The accounts of a trial, in the order of [`MARKS`]; or, where the scenario names its own marks, those and what stands
+/// for the usual ones at both ends.
 struct Journey<'a>(Vec<(&'a str, &'a AccountRecord)>);
 
 /// The table and the picture; nothing where no mark has an account.
@@ -49,8 +52,15 @@ pub(super) fn tells_growth(trial: &Trial) -> bool {
 
 impl<'a> Journey<'a> {
     fn of(trial: &'a Trial) -> Self {
-        let found = |(name, _): (&'a str, &str)| Some((name, account_at(trial, name)?));
-        Self(MARKS.into_iter().filter_map(found).collect())
+        let named: Vec<&str> = match trial.marks.iter().any(|mark| own::is_own(&mark.name)) {
+            true => {
+                let between = ["warm", "loaded", "rested"];
+                let names = trial.marks.iter().map(|mark| mark.name.as_str());
+                own::ends(names.filter(|name| !between.contains(name)).collect(), COLUMNS_MAX)
+            }
+            false => MARKS.into_iter().map(|(name, _)| name).collect(),
+        };
+        Self(named.into_iter().filter_map(|name| Some((name, account_at(trial, name)?))).collect())
     }
 
     /// Owners of any mark, in the order of the account, `unexplained` at the end.
@@ -112,6 +122,9 @@ impl<'a> Journey<'a> {
 
     /// What the load added and who holds it; then what each later mark changed.
     fn what_grew(&self) -> Option<String> {
+        if self.0.iter().any(|(name, _)| own::is_own(name)) {
+            return self.steps();
+        }
         let at = |name: &str| self.0.iter().find(|(mark, _)| *mark == name).map(|(_, account)| *account);
         let (start, loaded) = (at("start")?, at("loaded")?);
         let total = Growth::between(Bytes(start.total_bytes), Bytes(loaded.total_bytes));
@@ -146,6 +159,23 @@ impl<'a> Journey<'a> {
             text.push('.');
         }
         Some(text)
+    }
+}
+
+impl Journey<'_> {
+    /// What changed from mark to mark, each with the owner that changed most.
+    fn steps(&self) -> Option<String> {
+        let (first, _) = self.0.first()?;
+        let step = |pair: &[(&str, &AccountRecord)]| {
+            let [(_, before), (name, after)] = pair else { return None };
+            let growth = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
+            let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
+            let most = most.filter(|_| growth.to_string() != "0.0");
+            let who = most.map_or(String::new(), |(owner, change)| format!(" ({owner} {change})"));
+            Some(format!("{growth} to {name}{who}"))
+        };
+        let steps: Vec<String> = self.0.windows(2).filter_map(step).collect();
+        (!steps.is_empty()).then(|| format!("From {first} on RSS changed by {}.", steps.join(", ")))
     }
 }
 

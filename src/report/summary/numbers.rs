@@ -1,7 +1,7 @@
 //! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
 
 use super::journey::tells_growth;
-use super::{Table, drivers, rss};
+use super::{Table, drivers, own, rss};
 use crate::record::{Heap, Mark, NmtRecord, Observer, PhaseRecord, Quantiles, Trial};
 use crate::units::{Bytes, Growth, grouped, milliseconds};
 
@@ -39,6 +39,7 @@ pub(in crate::report) fn weights(trial: &Trial) -> Table {
         false => peak.into_iter().chain(what_changed(trial)).collect(),
     };
     notes.retain(|note| !note.is_empty());
+    notes.extend(own::told(&trial.marks));
     if nmt {
         notes.push("NMT counts committed memory, which is not all resident.".to_owned());
     }
@@ -87,7 +88,7 @@ pub(in crate::report) fn load(trial: &Trial) -> Table {
     let head = cells(["phase", "requests", "failed", "req/s", "p50", "p90", "p99", "p99.9", "max", "GC", "GC ms"]);
     let row = |phase: &PhaseRecord| {
         let mut row = vec![phase.name.clone()];
-        if phase.model == "idle" {
+        if phase.model == "idle" || phase.is_own() && !phase.is_counted() {
             row.extend(vec![NONE.to_owned(); 8]);
         } else if let Some(driver) = &phase.driver {
             row.extend(drivers::cells(phase, driver));
@@ -111,6 +112,7 @@ pub(in crate::report) fn load(trial: &Trial) -> Table {
         notes.push("Open model: the times are response times, from the intended start to the last byte.".to_owned());
     }
     notes.extend(drivers::notes(&trial.phases));
+    notes.extend(own::work(&trial.phases));
     notes.extend(costs(trial));
     Table {
         title: "load, times in ms".to_owned(),
@@ -131,6 +133,10 @@ fn quantiles(times: Option<&Quantiles>) -> Vec<String> {
 /// CPU of both sides in the last phase that worked.
 fn costs(trial: &Trial) -> Option<String> {
     let phase = trial.phases.iter().rev().find(|phase| phase.requests > 0)?;
+    if phase.is_own() {
+        let each_us = phase.subject.cpu_s? * 1e6 / phase.requests as f64;
+        return Some(format!("CPU per operation in {}: {each_us:.1} us.", phase.name));
+    }
     let per_request = |cpu_s: f64| format!("{:.1}", cpu_s * 1e6 / phase.requests as f64);
     let subject = phase.subject.cpu_s.map(per_request);
     let driver = phase.driver.as_ref().and_then(|driver| driver.cpu_s).map(per_request);
@@ -192,20 +198,24 @@ fn kib_signed(bytes: i64) -> String {
 
 /// A row for each trial.
 ///
-/// The rate is that of the last working phase of the plan; a trial that did not come so far has none.
+/// The rate is that of the last working phase of the plan that counted anything; a trial that did not come so far has
+/// none.
 pub(super) fn side_by_side(trials: &[Trial]) -> Table {
-    let head =
-        cells(["configuration", "start", "loaded", "rested", "coll.", "peak", "req/s", "p50", "p99", "GC", "GC ms"]);
-    let working = |trial: &'_ Trial| trial.phases.iter().filter(|phase| phase.model != "idle").count();
+    let weighed = own::columns(trials);
+    let mut head = vec!["configuration".to_owned()];
+    head.extend(weighed.iter().map(|name| if *name == "collected" { "coll." } else { name }.to_owned()));
+    head.extend(cells(["peak", "req/s", "p50", "p99", "GC", "GC ms"]));
+    let working = |trial: &'_ Trial| trial.phases.iter().filter(|phase| phase.works()).count();
     let furthest = trials.iter().max_by_key(|trial| working(trial));
-    let last = furthest.and_then(|trial| trial.phases.iter().rev().find(|phase| phase.model != "idle"));
+    let counts = |phase: &&PhaseRecord| phase.works() && (phase.is_counted() || !phase.is_own());
+    let last = furthest.and_then(|trial| trial.phases.iter().rev().find(counts));
     let last = last.map(|phase| phase.name.as_str());
     let row = |trial: &Trial| {
         let mut row = vec![trial.configuration.clone()];
-        row.extend(["start", "loaded", "rested", "collected"].map(|name| mib(rss(trial.mark(name)))));
+        row.extend(weighed.iter().map(|name| mib(rss(trial.mark(name)))));
         row.push(mib(trial.rss_bytes_peak));
         let phase = trial.phases.iter().find(|phase| Some(phase.name.as_str()) == last);
-        let counted = phase.filter(|phase| drivers::is_counted(phase));
+        let counted = phase.filter(|phase| phase.is_counted());
         row.push(counted.map_or(NONE.to_owned(), |phase| grouped(phase.achieved_per_s.round() as u64)));
         let own = phase.and_then(PhaseRecord::usual_ms).map(|q| [Some(q.p50), Some(q.p99)]);
         let [p50, p99] = phase.and_then(drivers::times).map(|times| [times.p50, times.p99]).or(own).unwrap_or_default();

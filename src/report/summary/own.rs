@@ -1,0 +1,106 @@
+//! Subjects that work by themselves: whose marks have the columns, what they told, whose words their figures are.
+
+use crate::record::{Mark, PhaseRecord, Trial, each_once};
+use crate::scenario::MarkPoint;
+
+/// Marks in a table beside other columns.
+const COLUMNS_MAX: usize = 5;
+/// Numbers that are told in a note; all of them are in the JSON document.
+const TOLD_MAX: usize = 12;
+
+/// Whether a mark is no moment of every trial, but was named by the scenario.
+pub(super) fn is_own(mark: &str) -> bool {
+    MarkPoint::ALL.iter().all(|point| point.word() != mark)
+}
+
+/// The marks that say most of these trials: those the scenario names, first and last ones where there are many; or,
+/// without any, the usual ones.
+pub(super) fn columns(trials: &[Trial]) -> Vec<&str> {
+    let marks = trials.iter().flat_map(|trial| &trial.marks).map(|mark| mark.name.as_str());
+    let own = each_once(marks.filter(|mark| is_own(mark)));
+    if own.is_empty() { vec!["start", "loaded", "rested", "collected"] } else { ends(own, COLUMNS_MAX) }
+}
+
+/// At most so many, the middle left out.
+pub(super) fn ends<T>(mut all: Vec<T>, most: usize) -> Vec<T> {
+    if all.len() > most {
+        let behind = most / 2;
+        all.drain(most - behind..all.len() - behind);
+    }
+    all
+}
+
+/// What the subject said of itself at its markers.
+pub(super) fn told(marks: &[Mark]) -> Option<String> {
+    let of = |mark: &Mark| {
+        let numbers: Vec<String> = mark.counters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        (!numbers.is_empty()).then(|| format!("{} {}", mark.name, numbers.join(" ")))
+    };
+    let told: Vec<String> = marks.iter().filter_map(of).collect();
+    let more = match told.len().saturating_sub(TOLD_MAX) {
+        0 => String::new(),
+        n => format!("; and at {n} more"),
+    };
+    let shown: Vec<&str> = told.iter().take(TOLD_MAX).map(String::as_str).collect();
+    (!shown.is_empty()).then(|| format!("The subject told at its markers: {}{more}.", shown.join("; ")))
+}
+
+/// Whose words the figures of such phases are.
+pub(super) fn work(phases: &[PhaseRecord]) -> Option<String> {
+    let own: Vec<&PhaseRecord> = phases.iter().filter(|phase| phase.is_own()).collect();
+    let names: Vec<&str> = own.iter().map(|phase| phase.name.as_str()).collect();
+    let counts = match own.iter().any(|phase| phase.is_counted()) {
+        true => "requests and rate are the operations that it counted",
+        false => "it counted no operations",
+    };
+    (!own.is_empty()).then(|| format!("{}: the subject worked by itself; {counts}.", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn trial(marks: &[&str]) -> Trial {
+        let mut trial = Trial::new("a", 0, 0);
+        trial.marks = marks.iter().map(|name| Mark { name: (*name).to_owned(), ..Mark::default() }).collect();
+        trial
+    }
+
+    #[test]
+    fn columns_are_those_of_the_scenario_or_the_usual_ones() {
+        assert_eq!(columns(&[trial(&["start", "loaded"])]), ["start", "loaded", "rested", "collected"]);
+        assert_eq!(
+            columns(&[trial(&["start", "empty", "full", "loaded"]), trial(&["empty", "x"])]),
+            ["empty", "full", "x"]
+        );
+        assert_eq!(columns(&[trial(&["a", "b", "c", "d", "e", "f", "g"])]), ["a", "b", "c", "f", "g"]);
+    }
+
+    #[test]
+    fn what_was_told_is_quoted_and_bounded() {
+        let mark = |name: &str, key: &str, value| Mark {
+            name: name.to_owned(),
+            counters: BTreeMap::from([(key.to_owned(), value)]),
+            ..Mark::default()
+        };
+        let marks = [mark("empty", "instances", 0.0), Mark::default(), mark("full", "share", 0.5)];
+        assert_eq!(told(&marks).unwrap(), "The subject told at its markers: empty instances=0; full share=0.5.");
+        assert_eq!(told(&[Mark::default()]), None);
+        let many: Vec<Mark> = (0..20).map(|n| mark(&format!("m{n}"), "n", f64::from(n))).collect();
+        assert!(told(&many).unwrap().ends_with("; and at 8 more."));
+    }
+
+    #[test]
+    fn whose_words_figures_are_is_said() {
+        let phase = |model: &str, requests| PhaseRecord {
+            name: "p".to_owned(),
+            model: model.to_owned(),
+            requests,
+            ..PhaseRecord::default()
+        };
+        assert_eq!(work(&[phase("closed", 1), phase("idle", 0)]), None);
+        assert!(work(&[phase("subject", 0)]).unwrap().ends_with("it counted no operations."));
+        assert!(work(&[phase("subject", 0), phase("subject", 2)]).unwrap().starts_with("p, p: the subject worked"));
+    }
+}

@@ -1,0 +1,263 @@
+//! What a subject does by itself: the phases it goes through and marks on its output, and the marks that other phases
+//! end in; with what is asked of the JVM before such a mark.
+
+use super::{MarkPoint, Phase, PhaseKind, Scenario};
+use crate::error::{Error, Result};
+use crate::units::Span;
+use serde::{Deserialize, Serialize};
+
+/// More full collections in a row free nothing that ten did not.
+const COLLECTIONS_MAX: u32 = 10;
+/// A name longer than this is a sentence.
+const NAME_CHARS_MAX: usize = 64;
+
+/// A phase in which the subject works by itself. It prints a marker for each of `phases`, in this order: at each it is
+/// weighed, and each but the last begins a phase of the trial that lasts until the next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnWork {
+    /// Names of the markers; at least one, each once.
+    pub phases: Vec<String>,
+    /// How long after the one before a marker may come; the first, after the begin of it all.
+    pub within: Span,
+    /// A further form of marker: a regular expression whose first group is the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// Full collections at each marker, before the subject is weighed; 0 is none.
+    #[serde(default)]
+    pub collect: u32,
+    /// How long the weighing waits after them; where not given, until RSS stands still.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Span>,
+}
+
+impl OwnWork {
+    /// The markers that begin a phase: all but the last, at which the work is over.
+    pub fn begun(&self) -> &[String] {
+        self.phases.split_last().map_or(&[], |(_, others)| others)
+    }
+
+    /// What is asked of the JVM at each marker; `None` is nothing.
+    pub fn collect(&self) -> Option<Collect> {
+        (self.collect > 0).then_some(Collect { times: self.collect, settle: self.settle })
+    }
+
+    /// There are names, a subject can print them, and the pattern is one.
+    pub(super) fn validate(&self) -> Result<()> {
+        if self.phases.is_empty() {
+            return Err(Error::request("`phases` names no marker").hint("write it as `phases: [empty, full, done]`"));
+        }
+        let spaced = |name: &&String| self.pattern.is_none() && name.contains(char::is_whitespace);
+        if let Some(name) = self.phases.iter().find(spaced) {
+            return Err(Error::request(format!("the marker `{name}` has a space, which ends a name in a marker"))
+                .hint("write it in one word, or give a `pattern` that finds it"));
+        }
+        if let Some(name) = self.phases.iter().find(|name| name.chars().count() > NAME_CHARS_MAX) {
+            return Err(Error::request(format!("the marker `{name}` is longer than {NAME_CHARS_MAX} characters")));
+        }
+        if self.within.0.is_zero() {
+            return Err(Error::request("`within` must be longer than 0"));
+        }
+        if let Some(pattern) = &self.pattern {
+            regex_lite::Regex::new(pattern)
+                .map_err(|cause| Error::request(format!("`{pattern}` is not a regular expression: {cause}")))?;
+        }
+        if self.collect > COLLECTIONS_MAX {
+            return Err(too_many("collect", self.collect));
+        }
+        match self.settle {
+            Some(_) if self.collect == 0 => {
+                Err(Error::request("`settle` waits after collections, and none are asked for")
+                    .hint("say how many with `collect: 1`"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is done before a mark at which garbage is not to be weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collect {
+    /// Full collections, one after the other: at least 1. What a cleaner frees, only the next one gives back.
+    pub times: u32,
+    /// How long the weighing waits after the last; where not given, until RSS stands still.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Span>,
+}
+
+impl Default for Collect {
+    fn default() -> Self {
+        Self { times: 1, settle: None }
+    }
+}
+
+impl Collect {
+    pub(super) fn validate(self) -> Result<()> {
+        match self.times {
+            1..=COLLECTIONS_MAX => Ok(()),
+            times => Err(too_many("times", times).at("collect")),
+        }
+    }
+}
+
+fn too_many(key: &str, times: u32) -> Error {
+    Error::request(format!("`{key}` is {times}; it must lie between 1 and {COLLECTIONS_MAX}"))
+}
+
+/// Whether a phase ends in a mark of its own name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseMark {
+    /// It does not.
+    #[default]
+    None,
+    /// It is weighed as it is.
+    AsItIs,
+    /// It is weighed after full collections.
+    Collected,
+}
+
+impl PhaseMark {
+    /// Whether there is none.
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
+impl Scenario {
+    /// Whether a subject is told when to go on, and so gets something to read.
+    pub fn has_own_work(&self) -> bool {
+        self.own_works().next().is_some()
+    }
+
+    /// The phases in which the subject works by itself.
+    pub fn own_works(&self) -> impl Iterator<Item = &OwnWork> {
+        self.load.iter().filter_map(|phase| match &phase.kind {
+            PhaseKind::Own(own) => Some(own),
+            _ => None,
+        })
+    }
+
+    /// Names of the marks that phases bring, in their order.
+    pub fn marks_of_phases(&self) -> Vec<&str> {
+        marks_of_phases(&self.load)
+    }
+
+    /// Names of the phases a trial has in which something is done, in their order.
+    pub fn phases_of_work(&self) -> Vec<&str> {
+        let names = self.load.iter().filter(|phase| phase.kind.works()).flat_map(|phase| match &phase.kind {
+            PhaseKind::Own(own) => own.begun().iter().map(String::as_str).collect(),
+            _ => vec![phase.name.as_str()],
+        });
+        names.collect()
+    }
+}
+
+fn marks_of_phases(load: &[Phase]) -> Vec<&str> {
+    let names = load.iter().flat_map(|phase| match &phase.kind {
+        PhaseKind::Own(own) => own.phases.iter().map(String::as_str).collect(),
+        _ if phase.mark.is_none() => Vec::new(),
+        _ => vec![phase.name.as_str()],
+    });
+    names.collect()
+}
+
+/// No phase of the subject's own has the name of another, and none that becomes a mark that of one of the six.
+pub(super) fn validate_names(load: &[Phase]) -> Result<()> {
+    let own = load.iter().filter_map(|phase| match &phase.kind {
+        PhaseKind::Own(own) => Some(own.phases.iter().map(String::as_str)),
+        _ => None,
+    });
+    let names = load.iter().map(|phase| phase.name.as_str()).chain(own.flatten());
+    super::validate::unique("phase", names)?;
+    let taken = |name: &&str| MarkPoint::ALL.iter().any(|point| point.word() == *name);
+    match marks_of_phases(load).into_iter().find(taken) {
+        Some(name) => {
+            Err(Error::request(format!("a phase named `{name}` cannot be a mark: there is one of that name"))
+                .hint("give the phase another name"))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{parse, parse_load};
+    use super::*;
+    use std::path::Path;
+
+    fn load(entries: &str) -> Result<Vec<Phase>> {
+        parse_load(&format!("load:\n{entries}\n"), Path::new("/base")).map(|(load, _)| load)
+    }
+
+    fn own(keys: &str) -> OwnWork {
+        let PhaseKind::Own(own) = load(&format!("- w: {{{keys}}}")).unwrap().remove(0).kind else { panic!("{keys}") };
+        own
+    }
+
+    fn refused(entries: &str, why: &str) {
+        let error = load(entries).unwrap_err();
+        assert!(error.to_string().contains(why), "{entries}: {error}");
+    }
+
+    #[test]
+    fn reads_what_a_subject_does_by_itself() {
+        let written =
+            own("phases: [empty, spike, valley], within: 20s, collect: 2, settle: 1s, pattern: 'PHASE (\\w+)'");
+        assert_eq!(written.phases, ["empty", "spike", "valley"]);
+        assert_eq!(written.begun(), ["empty", "spike"]);
+        assert_eq!((written.within, written.pattern.as_deref()), (Span::seconds(20), Some("PHASE (\\w+)")));
+        assert_eq!(written.collect(), Some(Collect { times: 2, settle: Some(Span::seconds(1)) }));
+        let short = own("phases: [a]");
+        assert_eq!((short.within, short.collect(), short.begun().len()), (Span::seconds(300), None, 0));
+    }
+
+    #[test]
+    fn phases_end_in_marks_where_they_say_so() {
+        let plan = "- a: {idle: 1s, mark: true}\n- b: {same: a, mark: collected}\n- c: {idle: 1s, mark: false}\n\
+                    - w: {phases: [x, y]}\n- d: {driver: wrk, mark: true, within: 5s}";
+        let load = load(plan).unwrap();
+        let marks: Vec<_> = load.iter().map(|phase| phase.mark).collect();
+        use PhaseMark::{AsItIs, Collected, None};
+        assert_eq!(marks, [AsItIs, Collected, None, None, AsItIs]);
+        assert_eq!(marks_of_phases(&load), ["a", "b", "x", "y", "d"]);
+    }
+
+    #[test]
+    fn a_scenario_knows_its_marks_and_phases() {
+        let text = "name: x\nsubject: {command: [java]}\ncollect: {times: 3, settle: 1s}\n\
+                    load: [{w: {phases: [x, y, z]}}, {calm: {idle: 1s, mark: collected}}]\n";
+        let scenario = parse(text, Path::new("/base"), &[]).unwrap();
+        assert_eq!(scenario.collect, Collect { times: 3, settle: Some(Span::seconds(1)) });
+        assert_eq!(
+            (scenario.marks_of_phases(), scenario.phases_of_work()),
+            (vec!["x", "y", "z", "calm"], vec!["x", "y"])
+        );
+        assert!(scenario.rests() && scenario.has_own_work());
+        // Nothing of it listens: the first marker is what shows that it is ready.
+        assert_eq!(scenario.subject.ready, super::super::Ready::Phase("x".to_owned()));
+        let kept = serde_json::to_string(&scenario).unwrap();
+        assert_eq!(serde_json::from_str::<Scenario>(&kept).unwrap(), scenario);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        refused("- w: {phases: []}", "names no marker");
+        refused("- w: {phases: [a b]}", "has a space");
+        refused("- w: {phases: [a, a]}", "two phases are named `a`");
+        refused("- w: {phases: [a, w]}", "two phases are named `w`");
+        refused("- w: {phases: [a]}\n- a: {idle: 1s}", "two phases are named `a`");
+        refused("- w: {phases: [loaded]}", "`loaded` cannot be a mark");
+        refused("- start: {idle: 1s, mark: true}", "`start` cannot be a mark");
+        refused("- w: {phases: [a], pattern: '('}", "not a regular expression");
+        refused("- w: {phases: [a], collect: 11}", "between 1 and 10");
+        refused("- w: {phases: [a], settle: 1s}", "none are asked for");
+        refused("- w: {phases: [a], within: 0s}", "longer than 0");
+        refused("- w: {phases: [a], mark: true}", "`mark` would have no effect");
+        refused("- w: {phases: [a], get: /}", "`get` would have no effect");
+        refused("- w: {idle: 1s, collect: 1}", "`collect` would have no effect");
+        refused("- w: {closed: {requests: 1}, get: /, pattern: x}", "`pattern`");
+        refused("- w: {idle: 1s, mark: colected}", "`colected`");
+        // Only what becomes a mark must keep clear of the six.
+        assert!(load("- loaded: {idle: 1s}").is_ok());
+    }
+}

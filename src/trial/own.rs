@@ -1,0 +1,313 @@
+//! A phase in which the subject works by itself: its markers are awaited in their order, it is weighed at each, and what
+//! it counts between two of them is the work of a phase of the trial.
+
+use super::conductor::Trialling;
+use super::doubts::{self, Beside};
+use super::ending;
+use super::event::Event;
+use super::phase::{LOOK_EVERY, Snapshot};
+use super::tally::Tally;
+use crate::doubt::Doubt;
+use crate::error::{Error, Result};
+use crate::record::PhaseRecord;
+use crate::scenario::{OwnWork, Phase, Ready};
+use crate::subject::{Exit, Marker};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Lines of the subject's output shown with an error.
+const SAID_LINES: usize = 10;
+/// The key by which a marker says that the subject waits to be told to go on.
+const WAIT: &str = "wait";
+/// A marker that lay longer before the weighing began shows another state than was meant.
+const LATE_MAX: Duration = Duration::from_millis(100);
+
+/// A phase that a marker began and the next one ends.
+struct Begun {
+    name: String,
+    /// On the clock: from when on its work counts.
+    since: Duration,
+    /// It printed something before it was told to go on.
+    early: bool,
+    before: Snapshot,
+    counters: BTreeMap<String, f64>,
+    tally: Tally,
+}
+
+/// Markers at which the subject did not wait to be weighed.
+#[derive(Default)]
+struct Unawaited {
+    names: Vec<String>,
+    late: Duration,
+}
+
+impl Trialling<'_> {
+    /// A marker that showed readiness and begins no phase is not one of those awaited; who waits at it is told to go on.
+    pub(super) fn pass_ready_marker(&mut self) {
+        let scenario = self.setup.scenario;
+        let Ready::Phase(name) = &scenario.subject.ready else { return };
+        if !scenario.has_own_work() || scenario.own_works().any(|own| own.phases.contains(name)) {
+            return;
+        }
+        while let Some(marker) = self.running.output().marker(self.markers_taken) {
+            self.markers_taken += 1;
+            if marker.phase.as_ref() == Some(name) {
+                if waits(&marker) {
+                    self.running.go();
+                }
+                return;
+            }
+        }
+    }
+
+    /// Follows the subject through its own phases.
+    ///
+    /// # Errors
+    /// `Interrupted`; `Subject` where it died, or a marker did not come or was not the one that was due. What was
+    /// measured until then is recorded.
+    pub(super) fn own_work(&mut self, phase: &Phase, own: &OwnWork) -> Result<()> {
+        let description = super::phase::describe(phase);
+        (self.emit)(Event::PhaseStarted { name: &phase.name, description });
+        let mut begun: Option<Begun> = None;
+        let mut unawaited = Unawaited::default();
+        let mut done = Ok(());
+        for index in 0..own.phases.len() {
+            let came = self.await_marker(phase, own, index, begun.as_mut());
+            let ended = match begun.take() {
+                Some(begun) => {
+                    unawaited.names.extend(begun.early.then(|| begun.name.clone()));
+                    self.end_begun(begun, &came)
+                }
+                None => Ok(()),
+            };
+            let next = came.and_then(|marker| ended.map(|()| marker));
+            match next {
+                Ok(marker) => begun = self.reach(own, index, &marker, self.goes_on(phase, own, index), &mut unawaited),
+                Err(error) => {
+                    done = Err(error);
+                    break;
+                }
+            }
+        }
+        if !unawaited.names.is_empty() {
+            let late_ms = unawaited.late.as_secs_f64() * 1e3;
+            self.doubts.push(Doubt::MarkersNotAwaited { marks: unawaited.names, late_ms });
+        }
+        done
+    }
+
+    /// Whether something is left to be done by or with the subject after this marker. At the last one it stays as it
+    /// is, so that all that follows weighs the same state.
+    fn goes_on(&self, phase: &Phase, own: &OwnWork, index: usize) -> bool {
+        let load = &self.setup.scenario.load;
+        let later = load.iter().skip_while(|other| other.name != phase.name).skip(1);
+        index + 1 < own.phases.len() || later.into_iter().any(|other| other.kind.works())
+    }
+
+    /// Weighs at a marker, and begins its phase.
+    fn reach(
+        &mut self,
+        own: &OwnWork,
+        index: usize,
+        marker: &Marker,
+        goes_on: bool,
+        unawaited: &mut Unawaited,
+    ) -> Option<Begun> {
+        let name = &own.phases[index];
+        let counters = counters(marker);
+        let begins = index + 1 < own.phases.len();
+        let waits = waits(marker);
+        // Who does not wait works while it is weighed: that is part of its phase.
+        let early = (begins && !waits).then(|| self.snapshot());
+        if !waits {
+            let late = self.setup.clock.now().saturating_sub(marker.at);
+            unawaited.late = unawaited.late.max(late);
+            if late > LATE_MAX || begins {
+                unawaited.names.push(name.clone());
+            }
+        }
+        self.mark_at(name, own.collect(), counters.clone());
+        self.pass_on_all(None);
+        if !begins {
+            if goes_on && waits {
+                self.running.go();
+            }
+            return None;
+        }
+        let description = format!("the subject works until its marker `{}`", own.phases[index + 1]);
+        (self.emit)(Event::PhaseStarted { name, description });
+        self.rss_bytes_max = 0;
+        let before = early.unwrap_or_else(|| self.snapshot());
+        let since = if waits { self.setup.clock.now() } else { marker.at };
+        if waits {
+            self.running.go();
+        }
+        Some(Begun { name: name.clone(), since, early: false, before, counters, tally: Tally::default() })
+    }
+
+    /// Waits for the marker that is due; counters that come before it are of the phase that it ends.
+    fn await_marker(
+        &mut self,
+        phase: &Phase,
+        own: &OwnWork,
+        index: usize,
+        mut begun: Option<&mut Begun>,
+    ) -> Result<Marker> {
+        let until = self.setup.clock.now() + own.within.0;
+        let name = begun.as_ref().map_or(phase.name.as_str(), |begun| begun.name.as_str()).to_owned();
+        let place = |error: Error| match index.checked_sub(1).and_then(|before| own.phases.get(before)) {
+            Some(before) => error.at(format!("in phase {}, after the marker `{before}`", phase.name)),
+            None => error.at(format!("in phase {}, before its first marker", phase.name)),
+        };
+        loop {
+            if let Some(marker) = self.next_marker(begun.as_deref_mut()) {
+                return self.judge_marker(own, index, marker).map_err(place);
+            }
+            if self.setup.interrupted() {
+                return Err(place(Error::interrupted()));
+            }
+            if self.has_died() {
+                let error = self.died_at_work(own, index);
+                // What it counted last is read by now.
+                self.next_marker(begun.as_deref_mut());
+                return Err(place(error));
+            }
+            if self.setup.clock.now() >= until {
+                return Err(place(self.no_marker(own, index)));
+            }
+            self.next_message(Some(&name), LOOK_EVERY);
+        }
+    }
+
+    /// The next marker that names a phase. Lines with counters only are of the phase that is under way; without one
+    /// they are dropped.
+    fn next_marker(&mut self, mut begun: Option<&mut Begun>) -> Option<Marker> {
+        while let Some(marker) = self.running.output().marker(self.markers_taken) {
+            self.markers_taken += 1;
+            if let Some(begun) = begun.as_deref_mut() {
+                begun.early |= marker.at < begun.since;
+                if marker.phase.is_none() {
+                    begun.tally.add(&marker);
+                }
+            }
+            if marker.phase.is_some() {
+                return Some(marker);
+            }
+        }
+        None
+    }
+
+    /// The marker, if it is the one that is due.
+    fn judge_marker(&self, own: &OwnWork, index: usize, marker: Marker) -> Result<Marker> {
+        let name = marker.phase.clone().unwrap_or_default();
+        let due = &own.phases[index];
+        if name == *due {
+            return Ok(marker);
+        }
+        let order = || format!("`phases` names, in this order: {}", own.phases.join(", "));
+        let error = if own.phases[..index].contains(&name) || self.trial.mark(&name).is_some() {
+            Error::subject(format!("the subject printed the marker `{name}` twice")).hint(order())
+        } else if self.setup.scenario.own_works().any(|own| own.phases.contains(&name)) {
+            Error::subject(format!("the subject printed the marker `{name}` where `{due}` was due")).hint(order())
+        } else {
+            let error =
+                Error::subject(format!("the subject printed the marker `{name}`, which `phases` does not name"));
+            error.at(format!("due was `{due}`")).hint(order())
+        };
+        Err(self.said(error))
+    }
+
+    fn no_marker(&self, own: &OwnWork, index: usize) -> Error {
+        let awaited = match &own.pattern {
+            Some(pattern) => format!("the marker `{}`, nor a line in which `{pattern}` finds it,", own.phases[index]),
+            None => format!("the marker `loadline: phase={}`", own.phases[index]),
+        };
+        let error = Error::subject(format!("the subject did not print {awaited} within {}", own.within)).hint(
+            "give it longer with `within` beside `phases`; or see what it waits for, and that it flushes its output",
+        );
+        let error = match self.running.output().markers_full() {
+            true => error.at("it printed more markers and counters than are kept").hint("let it count in larger steps"),
+            false => error,
+        };
+        self.said(error)
+    }
+
+    /// The subject's death before a marker.
+    fn died_at_work(&self, own: &OwnWork, index: usize) -> Error {
+        let error = ending::died(self.running).at(format!("before it printed the marker `{}`", own.phases[index]));
+        match error.hint {
+            None if self.running.ended() == Some(Exit::Code(0)) => error.hint(LET_IT_WAIT),
+            _ => error,
+        }
+    }
+
+    fn said(&self, error: Error) -> Error {
+        error.said(self.running.output().tail_texts(SAID_LINES))
+    }
+
+    /// Records a phase that a marker, or trouble, has ended.
+    fn end_begun(&mut self, begun: Begun, came: &Result<Marker>) -> Result<()> {
+        self.pass_on_all(Some(&begun.name));
+        let after = self.snapshot();
+        let until = came.as_ref().map_or_else(|_| self.setup.clock.now(), |marker| marker.at);
+        let seconds = until.saturating_sub(begun.since).as_secs_f64();
+        let mut record = PhaseRecord {
+            name: begun.name,
+            at_s: self.seconds(begun.since.as_nanos() as u64),
+            seconds,
+            counters: begun.counters,
+            ..begun.tally.record(seconds)
+        };
+        record.subject = after.subject_since(&begun.before);
+        record.subject.rss_bytes_max = (self.rss_bytes_max > 0).then_some(self.rss_bytes_max);
+        record.cut_short = match came {
+            Ok(_) => None,
+            Err(_) if self.setup.interrupted() => Some("it was interrupted".to_owned()),
+            Err(_) if self.has_died() => Some("the subject died".to_owned()),
+            Err(error) => Some(error.what.clone()),
+        };
+        (self.emit)(Event::PhaseEnded(&record));
+        let mut usage = after.usage_since(&begun.before);
+        usage.memory_stalled = usage.memory_stalled.filter(|_| self.setup.configuration.limit.is_none());
+        self.doubts.extend(doubts::of_phase(&record, &usage, Beside::Subject { cpus: self.subject_cpus() }));
+        let nothing = record.requests > 0 && record.ok == 0;
+        let verdict = match nothing {
+            true => Err(self.said(Error::subject(format!(
+                "all {} operations that the subject counted in phase {} failed",
+                record.requests, record.name
+            )))),
+            false => Ok(()),
+        };
+        self.trial.phases.push(record);
+        verdict
+    }
+}
+
+/// What to do about a subject that ends before it was weighed.
+pub(super) const LET_IT_WAIT: &str =
+    "let it wait at its last marker: print `wait=1` with it and read a line from the standard input";
+
+fn waits(marker: &Marker) -> bool {
+    marker.values.iter().any(|(key, value)| key == WAIT && value != "0")
+}
+
+/// All numbers of a marker but the one for Loadline itself.
+fn counters(marker: &Marker) -> BTreeMap<String, f64> {
+    let keys = marker.values.iter().map(|(key, _)| key).filter(|key| *key != WAIT);
+    keys.filter_map(|key| Some((key.clone(), marker.number(key)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_says_whether_it_waits_and_carries_numbers() {
+        let marker = |line| Marker::parse(line, &[], Duration::ZERO).unwrap();
+        let full = marker("loadline: phase=full wait=1 instances=10000 mode=memory share=0.5 bad=NaN");
+        assert!(waits(&full));
+        let expected = BTreeMap::from([("instances".to_owned(), 10_000.0), ("share".to_owned(), 0.5)]);
+        assert_eq!(counters(&full), expected);
+        assert!(!waits(&marker("loadline: phase=full")) && !waits(&marker("loadline: phase=full wait=0")));
+    }
+}
