@@ -38,7 +38,7 @@ impl Trialling<'_> {
             regions: false,
         };
         let at_s = self.seconds(self.setup.clock.now_ns());
-        let weighed = weigh.take(&mut self.watched, point.word(), &mut self.trial.observer, self.doubts);
+        let weighed = self.weigh(weigh, point.word());
         failed.extend(weighed.failed);
         self.allocator = weighed.allocator.or(self.allocator.take());
         self.trial.rss_bytes_peak = self.trial.rss_bytes_peak.max(weighed.rss_bytes_peak);
@@ -70,6 +70,9 @@ impl Trialling<'_> {
         }
         match self.watched.ask(command) {
             Some(Ok(_)) => {
+                if let Some(others) = &mut self.others {
+                    others.tell(command, self.doubts, failed);
+                }
                 self.settle();
                 true
             }

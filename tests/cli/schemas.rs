@@ -169,6 +169,10 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         },
         Doubt::DriverThresholds { phase: phase(), tool: "k6".to_owned(), code: 99 },
         Doubt::DriverNotRead { phase: phase() },
+        Doubt::SeveralProcesses { pid: 1, others: vec![2] },
+        Doubt::SharedCountedOften { processes: 2, rss_bytes: 3, pss_bytes: 2 },
+        Doubt::ProcessEnded { pid: 2, name: "java".to_owned(), at: "mark loaded".to_owned() },
+        Doubt::WorkFolderLeft { folder: "/tmp/loadline-work-1-0".to_owned(), why: why() },
         Doubt::Comparing(Comparing::EqualConfigurations { configurations: vec!["g1".to_owned(), "usual".to_owned()] }),
         Doubt::Comparing(Comparing::UnequalWork {
             phase: phase(),
@@ -189,6 +193,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         }),
         Doubt::Comparing(Comparing::NotJudged { reasons: vec![why()] }),
         Doubt::Comparing(Comparing::ArchivesDiffer { differences: vec!["kernel: 6.1 and 6.12".to_owned()] }),
+        Doubt::Comparing(Comparing::LeftOut { configuration: "jdk11".to_owned(), why: why() }),
     ]
 }
 
@@ -224,14 +229,19 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::PortsNearExhaustion { .. } => 26,
         Doubt::DriverThresholds { .. } => 27,
         Doubt::DriverNotRead { .. } => 28,
-        Doubt::Comparing(Comparing::EqualConfigurations { .. }) => 29,
-        Doubt::Comparing(Comparing::UnequalWork { .. }) => 30,
-        Doubt::Comparing(Comparing::DifferentBuilds { .. }) => 31,
-        Doubt::Comparing(Comparing::GeneratorLimit { .. }) => 32,
-        Doubt::Comparing(Comparing::FewBlocks { .. }) => 33,
-        Doubt::Comparing(Comparing::NotInterleaved { .. }) => 34,
-        Doubt::Comparing(Comparing::NotJudged { .. }) => 35,
-        Doubt::Comparing(Comparing::ArchivesDiffer { .. }) => 36,
+        Doubt::SeveralProcesses { .. } => 29,
+        Doubt::SharedCountedOften { .. } => 30,
+        Doubt::ProcessEnded { .. } => 31,
+        Doubt::WorkFolderLeft { .. } => 32,
+        Doubt::Comparing(Comparing::EqualConfigurations { .. }) => 33,
+        Doubt::Comparing(Comparing::UnequalWork { .. }) => 34,
+        Doubt::Comparing(Comparing::DifferentBuilds { .. }) => 35,
+        Doubt::Comparing(Comparing::GeneratorLimit { .. }) => 36,
+        Doubt::Comparing(Comparing::FewBlocks { .. }) => 37,
+        Doubt::Comparing(Comparing::NotInterleaved { .. }) => 38,
+        Doubt::Comparing(Comparing::NotJudged { .. }) => 39,
+        Doubt::Comparing(Comparing::ArchivesDiffer { .. }) => 40,
+        Doubt::Comparing(Comparing::LeftOut { .. }) => 41,
     }
 }
 

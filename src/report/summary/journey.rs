@@ -6,6 +6,7 @@ use super::owners::{GROUPS, UNEXPLAINED, group, is_heap, place, screen_name};
 use super::{Bar, Bars, Block, Table};
 use crate::record::{AccountRecord, Trial};
 use crate::units::{Bytes, Growth};
+use std::borrow::Cow;
 
 /// The marks shown, with what leads to them. `warm` is left out, so that the table fits 80 columns.
 const MARKS: [(&str, &str); 5] = [
@@ -18,8 +19,9 @@ const MARKS: [(&str, &str); 5] = [
 /// Owners named in the sentence of what grew.
 const GROWN: usize = 4;
 
-/// The accounts of a trial, in the order of [`MARKS`].
-struct Journey<'a>(Vec<(&'a str, &'a AccountRecord)>);
+/// The accounts of a trial, in the order of [`MARKS`], in what the subject weighs: where several processes form it, what
+/// stands as `rss_bytes` is PSS. With the word for it.
+struct Journey<'a>(Vec<(&'a str, Cow<'a, AccountRecord>)>, &'static str);
 
 /// The table and the picture; nothing where no mark has an account.
 pub(super) fn journey(trial: &Trial) -> Vec<Block> {
@@ -49,12 +51,16 @@ pub(super) fn tells_growth(trial: &Trial) -> bool {
 
 impl<'a> Journey<'a> {
     fn of(trial: &'a Trial) -> Self {
-        let found = |(name, _): (&'a str, &str)| Some((name, account_at(trial, name)?));
-        Self(MARKS.into_iter().filter_map(found).collect())
+        let found = |(name, _): (&'a str, &str)| {
+            let account = account_at(trial, name)?;
+            let several = trial.mark(name).is_some_and(|mark| !mark.processes.is_empty());
+            Some((name, if several { Cow::Owned(divided(account)) } else { Cow::Borrowed(account) }))
+        };
+        Self(MARKS.into_iter().filter_map(found).collect(), super::weight_word(trial))
     }
 
     /// Owners of any mark, in the order of the account, `unexplained` at the end.
-    fn names(&self) -> Vec<&'a str> {
+    fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for owner in self.0.iter().flat_map(|(_, account)| &account.owners) {
             if owner.name != UNEXPLAINED && !names.contains(&owner.name.as_str()) {
@@ -88,9 +94,9 @@ impl<'a> Journey<'a> {
                 |account: &AccountRecord| mib(Some(sum(small.iter().filter_map(|name| held(account, name)))));
             rows.insert(rows.len() - 1, line(label, &together));
         }
-        rows.push(line("RSS".to_owned(), &|account| mib(Some(account.total_bytes))));
+        rows.push(line(self.1.to_owned(), &|account| mib(Some(account.total_bytes))));
         Table {
-            title: "account, RSS MiB".to_owned(),
+            title: format!("account, {} MiB", self.1),
             head: std::iter::once("owner").chain(self.0.iter().map(|(name, _)| *name)).map(str::to_owned).collect(),
             rows,
             ..Table::default()
@@ -102,9 +108,9 @@ impl<'a> Journey<'a> {
             let of = |wanted| account.owners.iter().filter(move |owner| group(&owner.name) == wanted);
             GROUPS.iter().map(|(wanted, ..)| sum(of(*wanted).map(|owner| owner.rss_bytes))).collect()
         };
-        let bar = |(name, account): &(&str, &AccountRecord)| Bar { label: (*name).to_owned(), parts: parts(account) };
+        let bar = |(name, account): &(&str, Cow<'_, AccountRecord>)| Bar { label: (*name).to_owned(), parts: parts(account) };
         Bars {
-            title: "the same drawn, RSS MiB".to_owned(),
+            title: format!("the same drawn, {} MiB", self.1),
             bars: self.0.iter().map(bar).collect(),
             legend: GROUPS.iter().map(|(_, letter, words)| (*letter, (*words).to_owned())).collect(),
         }
@@ -112,13 +118,13 @@ impl<'a> Journey<'a> {
 
     /// What the load added and who holds it; then what each later mark changed.
     fn what_grew(&self) -> Option<String> {
-        let at = |name: &str| self.0.iter().find(|(mark, _)| *mark == name).map(|(_, account)| *account);
+        let at = |name: &str| self.0.iter().find(|(mark, _)| *mark == name).map(|(_, account)| account.as_ref());
         let (start, loaded) = (at("start")?, at("loaded")?);
         let total = Growth::between(Bytes(start.total_bytes), Bytes(loaded.total_bytes));
         let mut text = match total.to_string().as_str() {
-            "0.0" => "From start to loaded RSS did not change: ".to_owned(),
-            _ if total.0 > 0 => format!("From start to loaded RSS grew by {}: ", Bytes(total.0.unsigned_abs())),
-            _ => format!("From start to loaded RSS shrank by {}: ", Bytes(total.0.unsigned_abs())),
+            "0.0" => format!("From start to loaded {} did not change: ", self.1),
+            _ if total.0 > 0 => format!("From start to loaded {} grew by {}: ", self.1, Bytes(total.0.unsigned_abs())),
+            _ => format!("From start to loaded {} shrank by {}: ", self.1, Bytes(total.0.unsigned_abs())),
         };
         let grown: Vec<(&str, Growth)> = changes(start, loaded).into_iter().take(GROWN).collect();
         let rest = Growth(grown.iter().fold(total.0, |rest, (_, growth)| rest.saturating_sub(growth.0)));
@@ -152,6 +158,19 @@ impl<'a> Journey<'a> {
 /// The account of this mark, if it says who holds anything.
 fn account_at<'a>(trial: &'a Trial, name: &str) -> Option<&'a AccountRecord> {
     trial.mark(name)?.account.as_ref().filter(|account| !account.owners.is_empty())
+}
+
+/// The same account with PSS in the place of RSS.
+fn divided(account: &AccountRecord) -> AccountRecord {
+    let mut account = account.clone();
+    account.total_bytes = account.pss_bytes;
+    for owner in &mut account.owners {
+        owner.rss_bytes = owner.pss_bytes;
+        if owner.name == UNEXPLAINED {
+            account.unexplained_bytes = owner.pss_bytes;
+        }
+    }
+    account
 }
 
 /// What an owner holds: nothing where it is missing, `None` where the account splits its kind in another way.
