@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 const OUTPUT: &str = "target";
 /// The stamp, in there, so that whoever removes the output removes it too.
 const STAMP: &str = ".loadline-build";
-/// Folders that hold no inputs: archives of trials, and the history of the sources.
+/// Folders that hold no inputs: where archives go, and the history of the sources.
 const NO_INPUTS: [&str; 2] = ["loadline-archive", ".git"];
+/// An archive that was put elsewhere holds this.
+const ARCHIVE: &str = "archive.jsonl";
 /// Scenarios say when to build, not what.
 const NO_INPUT_ENDS: &str = ".loadline.yaml";
 /// More than the sources of any subject; a folder with more is built each time.
@@ -109,7 +111,7 @@ fn collect(folder: &Path, below: &Path, files: &mut BTreeMap<PathBuf, (u64, i128
             let kind = entry.file_type().ok()?;
             let skipped = || name == OUTPUT || NO_INPUTS.iter().any(|skipped| name == *skipped);
             if kind.is_dir() {
-                if !skipped() {
+                if !skipped() && !entry.path().join(ARCHIVE).exists() {
                     folders.push(path);
                 }
                 continue;
@@ -197,6 +199,7 @@ mod tests {
         folder.build();
         folder.write("x.loadline.yaml", "name: x");
         folder.write("loadline-archive/x/trial.json", "{}");
+        folder.write("results/archive.jsonl", "{}");
         folder.write("target/more/log", "written by the subject");
         assert!(folder.inputs().are_built());
         assert!(!Inputs::read(&folder.0, &["javac --release 17"]).unwrap().are_built());

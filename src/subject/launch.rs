@@ -5,7 +5,7 @@ use super::jdk::FoundJdk;
 use super::protocol::Order;
 use super::quoting::for_java;
 use crate::error::{Error, Result};
-use crate::scenario::{Configuration, Kind, Ports, Ready, Subject, shell_word, shell_words};
+use crate::scenario::{Configuration, Kind, Ports, Processes, Ready, Subject, shell_word, shell_words};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -46,6 +46,8 @@ pub struct Launch {
     pub limit: Option<Bytes>,
     /// What the program is.
     pub kind: Kind,
+    /// Which of its processes are weighed.
+    pub processes: Processes,
     /// Where it listens.
     pub host: String,
     /// The port it listens on; the first of its block.
@@ -112,6 +114,7 @@ impl Launch {
             cpus: place.cpus.subject.clone(),
             limit: configuration.limit,
             kind: subject.kind,
+            processes: subject.processes,
             host: subject.host.clone(),
             port: place.port,
             ports: subject.ports,
@@ -299,7 +302,7 @@ impl Environment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Cpus, Gc, Processes, defaults};
+    use crate::scenario::{Cpus, Gc, defaults};
 
     fn subject(command: &[&str]) -> Subject {
         Subject {
@@ -363,6 +366,20 @@ mod tests {
         check(&["{jdk}", "{args}", "-p={port}"], &expect, AfterJava);
         let inner = "exec java -Xms6m -Xmx6m -XX:+UseSerialGC '-Da=b c' -jar a.jar --x 'y z' ${HOME}";
         check(&["sh", "-c", "exec java {jvm} -jar a.jar {args} ${HOME}"], &["sh", "-c", inner], AtPlaceholder);
+    }
+
+    #[test]
+    fn the_folder_of_a_trial_stands_where_it_is_named() {
+        check(&["x", "{work}", "--dir={work}/a", "{args}"], &["x", "/w", "--dir=/w/a", "--x", "y z"], by_variable());
+        let needs = |command: &[&str], value: &str| {
+            let env = vec![("A".to_owned(), value.to_owned())];
+            needs_work(&subject(command), &Configuration { env, ..Configuration::default() })
+        };
+        assert!(needs(&["x", "-d{work}"], "") && needs(&["x"], "{work}/tmp") && !needs(&["x", "{wrok}"], "work"));
+    }
+
+    fn by_variable() -> OptionsPassed {
+        OptionsPassed::ByVariable(JDK_OPTIONS.to_owned())
     }
 
     #[test]

@@ -157,7 +157,7 @@ fn found_ready(running: &Running, probes: &[Probe]) -> Result<ReadyInfo> {
     let (address, port) = answered().next().map_or((None, launch.port), |probe| (probe.answered, probe.port));
     let found = match launch.kind {
         Kind::Jvm => jvm::find(&processes, port),
-        Kind::Native => native::find(&processes, port),
+        Kind::Native => native::find(&processes, port, launch.processes),
     };
     let found = found.map_err(|error| said(running, error))?;
     let (&pid, others) = found.split_first().ok_or_else(|| Error::bug("a search that found a process found none"))?;
@@ -225,7 +225,7 @@ fn describe(running: &Running, probes: &[Probe], error: Error) -> Error {
     let processes = running.processes();
     let found = match launch.kind {
         Kind::Jvm => jvm::find(&processes, launch.port),
-        Kind::Native => native::find(&processes, launch.port),
+        Kind::Native => native::find(&processes, launch.port, launch.processes),
     };
     let error = match (found, launch.kind) {
         (Ok(found), Kind::Jvm) => error.at(format!("it runs, with {}", pids("a JVM as pid", "JVMs as pids", &found))),

@@ -211,8 +211,7 @@ fn of_trial(trial: &Trial) -> Option<Sentence> {
 pub(super) fn weight(trial: &Trial) -> Option<String> {
     let mark = trial.mark("loaded").or(trial.marks.last())?;
     let (word, bytes) = mark.weight();
-    let mut parts =
-        vec![format!("{word} {} {}", value_text(Unit::Bytes, bytes as f64), shortened(&mark.name, 30))];
+    let mut parts = vec![format!("{word} {} {}", value_text(Unit::Bytes, bytes as f64), shortened(&mark.name, 30))];
     if let Some(phase) = trial.phases.iter().rev().find(|phase| phase.works()) {
         parts.push(format!("{} requests/s", grouped(phase.achieved_per_s.round().max(0.0) as u64)));
         parts.extend(phase.usual_ms().map(|times| format!("p99 {} ms", milliseconds(times.p99))));

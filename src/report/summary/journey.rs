@@ -108,7 +108,8 @@ impl<'a> Journey<'a> {
             let of = |wanted| account.owners.iter().filter(move |owner| group(&owner.name) == wanted);
             GROUPS.iter().map(|(wanted, ..)| sum(of(*wanted).map(|owner| owner.rss_bytes))).collect()
         };
-        let bar = |(name, account): &(&str, Cow<'_, AccountRecord>)| Bar { label: (*name).to_owned(), parts: parts(account) };
+        let bar =
+            |(name, account): &(&str, Cow<'_, AccountRecord>)| Bar { label: (*name).to_owned(), parts: parts(account) };
         Bars {
             title: format!("the same drawn, {} MiB", self.1),
             bars: self.0.iter().map(bar).collect(),
