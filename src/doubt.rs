@@ -200,6 +200,38 @@ pub enum Doubt {
         /// The others.
         others: Vec<u32>,
     },
+    /// Several processes run below the command of a subject that is no JVM; only one was weighed.
+    SeveralProcesses {
+        /// The one weighed.
+        pid: u32,
+        /// The others.
+        others: Vec<u32>,
+    },
+    /// Several processes form the subject, and RSS counts the pages they share once for each.
+    SharedCountedOften {
+        /// How many.
+        processes: u64,
+        /// The sum of their RSS at the first mark.
+        rss_bytes: u64,
+        /// The sum of their PSS there.
+        pss_bytes: u64,
+    },
+    /// A process of the subject that an earlier mark has ended before the subject did.
+    ProcessEnded {
+        /// Its id.
+        pid: u32,
+        /// What it ran.
+        name: String,
+        /// When that was seen: a mark, or the end of a phase.
+        at: String,
+    },
+    /// The folder of a trial could not be removed.
+    WorkFolderLeft {
+        /// Where it is.
+        folder: String,
+        /// Why.
+        why: String,
+    },
     /// The subject's log could not be kept whole.
     LogIncomplete {
         /// Why.
@@ -304,6 +336,18 @@ impl Doubt {
                 "several JVMs run below the command; weighed is {pid}, not {}",
                 others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
             ),
+            Self::SeveralProcesses { pid, others } => format!(
+                "several processes run below the command; weighed is {pid}, not {}",
+                others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+            ),
+            Self::SharedCountedOften { processes, rss_bytes, pss_bytes } => {
+                let (rss, pss) = (Bytes(*rss_bytes), Bytes(*pss_bytes));
+                format!("{processes} processes share pages: RSS counts {rss} for {pss} of memory")
+            }
+            Self::ProcessEnded { pid, name, at } => {
+                format!("a process of the subject ended before it did: pid {pid} ({name}) was gone at {at}")
+            }
+            Self::WorkFolderLeft { folder, why } => format!("the folder {folder} could not be removed: {why}"),
             Self::LogIncomplete { why } => format!("the subject's log is incomplete: {why}"),
             Self::AchievedBelowOffered { phase, offered_per_s, achieved_per_s } => {
                 missed(phase, *offered_per_s, *achieved_per_s)
@@ -382,6 +426,10 @@ impl Doubt {
                 "raise the pool it names (`--heap` for the Java heap); what a dead thread did not do is in no figure"
             }
             Self::SeveralJvms { .. } => "start the server itself as the command, or pick it by `--url`",
+            Self::SeveralProcesses { .. } => "weigh all of them (`processes: all`), or `exec` the server in the script",
+            Self::SharedCountedOften { .. } => "read PSS, which counts each page once; it is the weight of the subject",
+            Self::ProcessEnded { .. } => "look at the subject's log; marks before and after weigh different things",
+            Self::WorkFolderLeft { .. } => "remove it by hand, or let the next start of Loadline try again",
             Self::LogIncomplete { .. } => "free space in the archive's folder",
             Self::AchievedBelowOffered { .. } => {
                 "compare the lag (the generator) with the queue (`--connections`, `--connections-max`); if both are \

@@ -84,6 +84,7 @@ fn read_timeline(folder: &Path, evidence: &mut Evidence) {
 fn join(into: &mut Sample, later: Sample) {
     *into = Sample {
         rss_bytes: into.rss_bytes.max(later.rss_bytes),
+        pss_bytes: into.pss_bytes.max(later.pss_bytes),
         anon_bytes: into.anon_bytes.max(later.anon_bytes),
         charge_bytes: into.charge_bytes.max(later.charge_bytes),
         direct_bytes: into.direct_bytes.max(later.direct_bytes),

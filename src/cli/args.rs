@@ -179,6 +179,9 @@ pub(super) struct SubjectOptions {
     /// Working directory
     #[arg(long, value_name = "DIR")]
     pub(super) dir: Option<PathBuf>,
+    /// Run the build step of a scenario even if nothing it reads has changed
+    #[arg(long)]
+    pub(super) rebuild: bool,
     /// What shows that it is ready: `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`
     #[arg(long, value_name = "SIGN")]
     pub(super) ready: Option<Ready>,

@@ -7,6 +7,7 @@ use super::exports::Shown;
 use super::joined::Pair;
 use super::judgement::Judgement;
 use super::options::{change, scenario_of};
+use super::preparing::Rebuild;
 use super::recorded;
 use super::run;
 use super::session::{Interrupt, Session};
@@ -35,6 +36,7 @@ pub(super) fn compare(verb: Verb, typed: String, clock: Clock, interrupt: Interr
             .hint("give a second archive to compare it with; `loadline report ARCHIVE` shows one alone")),
         ([scenario], true) => {
             let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
+            let session = session.building(Rebuild::of(&verb.options));
             let mut asked = run::load(scenario, &session.releases())?;
             change(&mut asked, &verb.options)?;
             side_by_side(&verb, asked, &session)

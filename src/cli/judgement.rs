@@ -11,6 +11,7 @@ use crate::record::{
     BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict, Document, DoubtRecord,
     LeastRecord, MetricRecord, RESULT_SCHEMA, Trial, each_once,
 };
+use crate::report::Progress;
 use crate::scenario::{Budget, Compare, Limit, MarkPoint, Scenario};
 use std::path::Path;
 
@@ -64,6 +65,23 @@ impl Judgement {
         }
         judgement.check(names.len())?;
         Ok(judgement)
+    }
+
+    /// The same for the configurations that can run here. Where the baseline cannot, the first that can takes its
+    /// place, and that is said.
+    pub(super) fn of_those_left(&self, scenario: &Scenario, progress: &mut Progress) -> Self {
+        let names: Vec<String> = scenario.configurations.iter().map(|left| left.name.clone()).collect();
+        let mut judgement = Self { names, ..self.clone() };
+        let compare = &mut judgement.compare;
+        if let (Some(baseline), Some(first)) = (&compare.baseline, judgement.names.first())
+            && !judgement.names.contains(baseline)
+        {
+            if judgement.names.len() > 1 {
+                progress.step(&format!("the baseline is {first} instead of {baseline}, which is left out"));
+            }
+            compare.baseline = Some(first.clone());
+        }
+        judgement
     }
 
     /// A configuration of this run, or an archive.
@@ -137,6 +155,10 @@ impl Judgement {
         let comparisons = comparison::compare(&metrics, &self.compare, self.seed);
         let mut doubts = comparison::doubts(trials, &blocks, &comparisons);
         doubts.extend(self.not_judged(&metrics, trials));
+        doubts.extend(conditions.left_out.iter().map(|out| {
+            let (configuration, why) = (out.configuration.clone(), out.why.clone());
+            Doubt::Comparing(doubt::Comparing::LeftOut { configuration, why })
+        }));
         let ran = self.ran(trials);
         let mut budgets = self.judge_budgets(&ran, &metrics);
         self.say_refusals(&mut budgets, trials);

@@ -15,6 +15,7 @@ mod load;
 mod next;
 mod options;
 mod options_load;
+mod preparing;
 mod recorded;
 mod report;
 mod run;

@@ -4,8 +4,8 @@ use super::args::{Options, SubjectOptions, TrialOptions};
 use super::options_load::{Server, WARMUP, change_paths, change_phases};
 use crate::error::{Error, Result};
 use crate::scenario::{
-    Collect, Compare, Configuration, Cpus, MarkPoint, Method, Phase, PhaseKind, Ready, Request, Scenario, Subject, Tls,
-    Until, Url, Work, defaults, parse_marks,
+    Collect, Compare, Configuration, Cpus, Kind, MarkPoint, Method, Phase, PhaseKind, Ports, Processes, Ready, Request,
+    Scenario, Subject, Tls, Until, Url, Work, defaults, parse_marks,
 };
 use std::path::Path;
 
@@ -21,11 +21,14 @@ pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scena
     };
     let subject = Subject {
         build: None,
+        kind: Kind::Jvm,
+        processes: Processes::One,
         command: command.to_vec(),
         dir: None,
         env: Vec::new(),
         host: url.host,
         port: url.port,
+        ports: Ports::default(),
         tls: url.tls.then(Tls::default),
         socket: None,
         // The readiness probe speaks plain HTTP over TCP.

@@ -4,6 +4,7 @@ use super::args::Run;
 use super::exit::Code;
 use super::judgement::Judgement;
 use super::options::change;
+use super::preparing::Rebuild;
 use super::session::{Interrupt, Session};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -12,6 +13,7 @@ use std::path::Path;
 
 pub(super) fn run(verb: Run, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
+    let session = session.building(Rebuild::of(&verb.options));
     let mut scenario = load(&verb.scenario, &session.releases())?;
     select(&mut scenario, &verb.only)?;
     change(&mut scenario, &verb.options)?;

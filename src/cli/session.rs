@@ -6,6 +6,7 @@ use super::exit::Code;
 use super::exports::{Folder, Shown};
 use super::judgement::Judgement;
 use super::next::{Bounds, Done, next_block};
+use super::preparing::{Preparing, Rebuild};
 use super::recorded::add_figures;
 use super::store::Store;
 use crate::clock::Clock;
@@ -59,12 +60,19 @@ pub(super) struct Session {
     output: Output,
     typed: String,
     jdks: Vec<FoundJdk>,
+    rebuild: Rebuild,
 }
 
 impl Session {
     /// `typed` is the command line that repeats the run.
     pub(super) fn new(output: Output, typed: String, clock: Clock, interrupt: Interrupt) -> Self {
-        Self { clock, interrupt, output, typed, jdks: jdk::discover(&Places::usual(), clock) }
+        let jdks = jdk::discover(&Places::usual(), clock);
+        Self { clock, interrupt, output, typed, jdks, rebuild: Rebuild::IfChanged }
+    }
+
+    /// The same, but build steps run as said.
+    pub(super) fn building(self, rebuild: Rebuild) -> Self {
+        Self { rebuild, ..self }
     }
 
     /// Feature releases of the JDKs found, ascending.
@@ -85,10 +93,21 @@ impl Session {
         Judgement::check_figures(scenario)?;
         self.output.exports.check(self.output.json)?;
         let mut progress = Progress::new(self.output.quiet);
-        let machine = machine_now(self.clock);
-        let conditions = self.conditions(scenario, machine);
-        let mut store = Store::create(&self.folder(scenario), &conditions, scenario)?;
         let spawner = Spawner::new(self.clock);
+        let interrupted = || self.interrupt.seen();
+        let preparing = Preparing {
+            spawner: &spawner,
+            jdks: &self.jdks,
+            clock: self.clock,
+            rebuild: self.rebuild,
+            interrupted: &interrupted,
+        };
+        let prepared = preparing.prepare(scenario, &mut progress)?;
+        let scenario = &prepared.scenario;
+        let judgement = &judgement.of_those_left(scenario, &mut progress);
+        let machine = machine_now(self.clock);
+        let conditions = Conditions { left_out: prepared.left_out, ..self.conditions(scenario, machine) };
+        let mut store = Store::create(&self.folder(scenario), &conditions, scenario)?;
         let mut trials = Vec::new();
         let asked = Asked { scenario, judgement, machine: &conditions.machine, spawner: &spawner };
         let done = self.all(&asked, &mut store, &mut progress, &mut trials);
@@ -111,7 +130,7 @@ impl Session {
         judgement.code(&result)
     }
 
-    /// Builds the subject and runs all blocks. A trial that fails does not keep the others from running.
+    /// Runs all blocks. A trial that fails does not keep the others from running.
     fn all(
         &self,
         asked: &Asked<'_>,
@@ -120,11 +139,6 @@ impl Session {
         trials: &mut Vec<Trial>,
     ) -> Result<()> {
         let scenario = asked.scenario;
-        if let Some(build) = &scenario.subject.build {
-            progress.step(&format!("build: {build}"));
-            let interrupted = || self.interrupt.seen();
-            asked.spawner.build(build, scenario.subject.dir.as_deref(), &interrupted)?;
-        }
         let mut failed: Vec<Error> = Vec::new();
         let bounds = bounds(asked);
         let mut block = 0;
@@ -195,6 +209,7 @@ impl Session {
             seed: scenario.seed,
             command: self.typed.clone(),
             load: load.collect(),
+            left_out: Vec::new(),
         }
     }
 
@@ -318,7 +333,8 @@ impl Live {
                 }
             }
             Event::Marked(mark) => {
-                progress.step(&format!("  mark {}: RSS {}", mark.name, Bytes(mark.rss_bytes)));
+                let (word, bytes) = mark.weight();
+                progress.step(&format!("  mark {}: {word} {}", mark.name, Bytes(bytes)));
             }
             Event::Sample { .. }
             | Event::Interval { .. }

@@ -63,6 +63,7 @@ pub const FAMILIES: &[Family] = &[
         "a mark after a full collection",
     ),
     family("nmt_committed", Bytes, Lower, mark(nmt_committed), "all categories of NMT", "`--nmt summary`"),
+    family("processes", Count, Lower, mark(processes), "processes that form the subject", "`processes: all`"),
     family("threads", Count, Lower, mark(|m| number(m.threads)), "threads the kernel counts", ""),
     family("rss_peak", Bytes, Lower, Place::Trial(|t| number(t.rss_bytes_peak)), "highest RSS of the trial", ""),
     family("rate", PerSecond, Higher, phase(rate), "correct answers per second", REQUESTS),
@@ -176,6 +177,11 @@ const fn phase(read: fn(&PhaseRecord) -> Option<f64>) -> Place {
 
 fn number(value: Option<u64>) -> Option<f64> {
     value.map(|value| value as f64)
+}
+
+/// Only where all of them are weighed.
+fn processes(mark: &Mark) -> Option<f64> {
+    (!mark.processes.is_empty()).then_some(mark.processes.len() as f64)
 }
 
 fn nmt_committed(mark: &Mark) -> Option<f64> {

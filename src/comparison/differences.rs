@@ -73,9 +73,15 @@ fn usual(metrics: &[MetricRecord]) -> Vec<String> {
     let phase = principal(metrics).unwrap_or_default();
     let open = measured(&format!("response.p99.{phase}"));
     let speed = if open { "p99" } else { "rate" };
-    let names = ["rss.loaded".to_owned(), format!("{speed}.{phase}"), format!("cpu_per_1000.{phase}")];
+    let names = [weight(metrics).to_owned(), format!("{speed}.{phase}"), format!("cpu_per_1000.{phase}")];
     let figures = metrics.iter().filter(|metric| metric.unit.is_of_figures()).map(|metric| metric.metric.as_str());
     names.into_iter().filter(measured).chain(in_order(figures)).collect()
+}
+
+/// The metric of what a subject weighs under load. RSS of several processes counts what they share once for each.
+pub(super) fn weight(metrics: &[MetricRecord]) -> &'static str {
+    let several = metrics.iter().any(|metric| metric.metric == "processes.loaded");
+    if several { "pss.loaded" } else { "rss.loaded" }
 }
 
 /// Two configurations in the blocks that both have.

@@ -1,14 +1,15 @@
 //! Weight against speed: which configurations are beaten in both.
 
+use super::differences::weight;
 use super::metrics::in_order;
 use super::names::principal;
 use crate::record::{Better, MetricRecord, ParetoPoint, ParetoRecord};
 
-/// RSS under load against the rate and against the 99th percentile of the principal phase, by medians. Empty below two
+/// RSS under load (PSS, where several processes form the subject) against the rate and against the 99th percentile of the principal phase, by medians. Empty below two
 /// configurations.
 pub fn pareto(metrics: &[MetricRecord]) -> Vec<ParetoRecord> {
     let phase = principal(metrics).unwrap_or_default();
-    ["rate", "p99"].iter().filter_map(|speed| against(metrics, "rss.loaded", &format!("{speed}.{phase}"))).collect()
+    ["rate", "p99"].iter().filter_map(|speed| against(metrics, weight(metrics), &format!("{speed}.{phase}"))).collect()
 }
 
 fn against(metrics: &[MetricRecord], x: &str, y: &str) -> Option<ParetoRecord> {

@@ -47,6 +47,13 @@ pub enum Comparing {
         /// When the second one began.
         second: String,
     },
+    /// An optional configuration could not run here.
+    LeftOut {
+        /// Its name.
+        configuration: String,
+        /// What it lacks.
+        why: String,
+    },
     /// What was asked of a comparison and could not be judged.
     NotJudged {
         /// Why, a sentence each.
@@ -86,6 +93,7 @@ impl Comparing {
             Self::NotInterleaved { first, second } => {
                 format!("not interleaved: one archive was recorded at {first}, the other at {second}")
             }
+            Self::LeftOut { configuration, why } => format!("left out: {configuration} could not run here: {why}"),
             Self::NotJudged { reasons } => format!("not judged: {}", reasons.join("; ")),
             Self::ArchivesDiffer { differences } => {
                 format!("the archives differ in more than their configurations: {}", differences.join("; "))
@@ -115,6 +123,7 @@ impl Comparing {
             Self::NotInterleaved { .. } => {
                 "what the machine did in between is in the difference: run both in one `loadline compare`"
             }
+            Self::LeftOut { .. } => "install what it lacks (`loadline doctor` lists the JDKs found), or drop it",
             Self::NotJudged { .. } => "name metrics that every trial has (`--csv -` lists them)",
             Self::ArchivesDiffer { .. } => "repeat one of them under the conditions of the other",
             Self::FewBlocks { .. } => "run at least 5 trials of each configuration (`--trials 5`)",

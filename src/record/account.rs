@@ -77,6 +77,9 @@ pub struct RemainderRecord {
     pub perms: String,
     /// Resident and unexplained in it.
     pub rss_bytes: u64,
+    /// The process whose addresses these are, where several form the subject.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// Owner or name of what lies directly before it in the address space.
     pub before: String,
     /// … and behind it.

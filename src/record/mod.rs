@@ -98,6 +98,18 @@ pub struct Conditions {
     pub command: String,
     /// The load plan in words, a line for each phase.
     pub load: Vec<String>,
+    /// Optional configurations that could not run here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutRecord>,
+}
+
+/// A configuration that was not run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LeftOutRecord {
+    /// Its name.
+    pub configuration: String,
+    /// What it lacks.
+    pub why: String,
 }
 
 /// The machine and how busy it was before the first trial.
@@ -242,6 +254,34 @@ pub struct Mark {
     /// What the subject said of itself with the phase marker of this moment, such as the number of its instances.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, f64>,
+    /// The processes that form the subject, where all of them are weighed; the one that serves comes first. All other
+    /// figures are their sums, so `rss_bytes` counts a page that n of them share n times, `pss_bytes` once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<ProcessRecord>,
+}
+
+impl Mark {
+    /// What the subject weighs, with the word for it: RSS, or PSS where several processes form it, whose RSS counts what
+    /// they share once for each.
+    pub fn weight(&self) -> (&'static str, u64) {
+        match self.pss_bytes.filter(|_| !self.processes.is_empty()) {
+            Some(pss_bytes) => ("PSS", pss_bytes),
+            None => ("RSS", self.rss_bytes),
+        }
+    }
+}
+
+/// One of the processes that form a subject.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ProcessRecord {
+    /// Process id, in Loadline's pid namespace.
+    pub pid: u32,
+    /// What it runs, at most 15 bytes: the kernel's name for it.
+    pub name: String,
+    /// Resident, shared pages in full.
+    pub rss_bytes: u64,
+    /// Resident, shared pages divided among sharers.
+    pub pss_bytes: Option<u64>,
 }
 
 /// The Java heap at a mark.
@@ -338,8 +378,12 @@ impl From<Doubt> for DoubtRecord {
 pub struct Sample {
     /// Seconds since the command was started.
     pub at_s: f64,
-    /// Resident, from `statm`.
+    /// Resident, from `statm`; the sum where several processes form the subject.
     pub rss_bytes: u64,
+    /// Resident, shared pages divided among sharers; about one sample a second has it, where several processes form
+    /// the subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pss_bytes: Option<u64>,
     /// Anonymous part of RSS.
     pub anon_bytes: Option<u64>,
     /// What the memory cgroup counts, where the subject has one of its own.

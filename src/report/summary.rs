@@ -328,7 +328,12 @@ fn telling(flag: &str) -> Option<String> {
     }
 }
 
-/// RSS of a mark.
-fn rss(mark: Option<&Mark>) -> Option<u64> {
-    mark.map(|mark| mark.rss_bytes)
+/// What the subject weighs at a mark: RSS, or PSS where several processes form it.
+fn weight(mark: Option<&Mark>) -> Option<u64> {
+    mark.map(|mark| mark.weight().1)
+}
+
+/// The word for it.
+fn weight_word(trial: &Trial) -> &'static str {
+    trial.marks.first().map_or("RSS", |mark| mark.weight().0)
 }

@@ -36,6 +36,12 @@ pub struct Configuration {
     pub cpus: Cpus,
     /// Native Memory Tracking.
     pub nmt: Nmt,
+    /// Whether it is left out where its JDK, its build or its code is missing; else that ends the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
+    /// Run once in the subject's folder by `sh -c`, after the subject's own build step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
 }
 
 impl Configuration {

@@ -94,6 +94,10 @@ impl Scalar {
 #[serde(deny_unknown_fields)]
 struct SubjectFile {
     build: Option<String>,
+    #[serde(default)]
+    kind: Kind,
+    #[serde(default)]
+    processes: Processes,
     command: Vec<Scalar>,
     dir: Option<std::path::PathBuf>,
     env: Option<Named<Scalar>>,
@@ -145,6 +149,8 @@ struct ReadyFile {
     tcp: Option<bool>,
     log: Option<String>,
     phase: Option<String>,
+    ports: Option<u16>,
+    any: Option<bool>,
     within: Option<Span>,
 }
 
@@ -162,6 +168,8 @@ struct ConfigurationFile {
     args: Vec<Scalar>,
     cpus: Option<Scalar>,
     nmt: Option<String>,
+    optional: bool,
+    build: Option<String>,
 }
 
 impl File {
@@ -271,6 +279,8 @@ impl SubjectFile {
             _ => None,
         });
         let within = self.ready.as_ref().and_then(|ready| ready.within).unwrap_or(defaults::READY_WITHIN);
+        let ports = self.ready.as_ref().map(ReadyFile::ports).unwrap_or_default();
+        let any = self.ready.as_ref().and_then(|ready| ready.any);
         let ready = match self.ready {
             Some(ready) => ready.resolve()?,
             None => None,
@@ -284,13 +294,20 @@ impl SubjectFile {
             _ => Ready::Tcp,
         };
         let ready = ready.unwrap_or_else(|| first_get.map_or_else(by_itself, Ready::Http));
+        if any.is_some() && !matches!(ready, Ready::Http(_) | Ready::Tcp) {
+            return Err(Error::request(format!("`any` has no effect: `{ready}` asks no port"))
+                .hint("drop it, or let `ready` ask the ports by `http` or `tcp`"));
+        }
         Ok(Subject {
             build: self.build,
+            kind: self.kind,
+            processes: self.processes,
             command: self.command.into_iter().map(Scalar::text).collect(),
             dir: Some(self.dir.map_or_else(|| base.to_owned(), |dir| base.join(dir))),
             env: pairs(self.env),
             host: self.host.unwrap_or_else(|| "127.0.0.1".to_owned()),
             port: self.port,
+            ports,
             tls,
             socket: self.socket.map(|socket| base.join(socket)),
             ready,
@@ -301,6 +318,11 @@ impl SubjectFile {
 }
 
 impl ReadyFile {
+    fn ports(&self) -> Ports {
+        let answers = if self.any == Some(true) { Answers::Any } else { Answers::Each };
+        Ports { count: self.ports.unwrap_or(1), answers }
+    }
+
     /// `None` where only `within` is given.
     fn resolve(self) -> Result<Option<Ready>> {
         match (self.http, self.tcp.unwrap_or(false), self.log, self.phase) {
@@ -329,6 +351,8 @@ impl ConfigurationFile {
             args: self.args.into_iter().map(Scalar::text).collect(),
             cpus: cpus(self.cpus)?,
             nmt: self.nmt.map(|word| word.parse().map_err(at)).transpose()?.unwrap_or_default(),
+            optional: self.optional,
+            build: self.build,
             name,
         })
     }

@@ -23,6 +23,8 @@ pub(super) struct Matrix {
     args: Option<Named<Vec<Scalar>>>,
     code: Option<Named<PathBuf>>,
     exclude: Vec<Named<Scalar>>,
+    /// Whether what cannot run here is left out.
+    optional: bool,
 }
 
 /// The oldest release `found` stands for: what Loadline itself asks of a machine.
@@ -76,7 +78,8 @@ impl Matrix {
         axes.push(named_axis("code", self.code, |path| Value::Code(base.join(path))));
         axes.retain(|axis| !axis.values.is_empty());
         let cells = self.exclude.into_iter().map(|cell| cell_of(cell, &axes)).collect::<Result<Vec<_>>>()?;
-        expand(&axes, &Configuration::default(), &cells.into_iter().flatten().collect::<Vec<_>>())
+        let base = Configuration { optional: self.optional, ..Configuration::default() };
+        expand(&axes, &base, &cells.into_iter().flatten().collect::<Vec<_>>())
     }
 }
 

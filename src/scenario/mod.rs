@@ -3,6 +3,7 @@
 
 mod budget;
 mod compare;
+mod composition;
 mod condition;
 mod configuration;
 mod derived;
@@ -19,6 +20,7 @@ mod validate;
 
 pub use budget::{Budget, Limit};
 pub use compare::{Amount, Compare};
+pub use composition::{Answers, Kind, Ports, Processes};
 pub use condition::{Bound, Condition, Figure, Measured, Relation, Statistic, Time};
 pub use configuration::{Configuration, Cpus, Gc, Jdk, Nmt};
 pub use derived::{Derivation, Derived};
@@ -89,7 +91,8 @@ impl Scenario {
         let has_moment = |mark: &MarkPoint| match mark {
             MarkPoint::Warm => self.load.iter().any(Phase::is_warmup),
             MarkPoint::Rested => self.rests(),
-            MarkPoint::Start | MarkPoint::Loaded | MarkPoint::Collected | MarkPoint::Trimmed => true,
+            MarkPoint::Collected | MarkPoint::Trimmed => self.subject.kind == Kind::Jvm,
+            MarkPoint::Start | MarkPoint::Loaded => true,
         };
         MarkPoint::ALL.into_iter().filter(has_moment).collect()
     }
@@ -110,7 +113,14 @@ impl Scenario {
 pub struct Subject {
     /// Run once in `dir` by `sh -c` before the first trial.
     pub build: Option<String>,
-    /// Program and arguments. Placeholders: `{jvm}`, `{port}`, `{jdk}` (path of the JDK's `java`), `{args}`.
+    /// What the program is.
+    #[serde(default)]
+    pub kind: Kind,
+    /// Which of its processes are weighed.
+    #[serde(default)]
+    pub processes: Processes,
+    /// Program and arguments. Placeholders: `{jvm}`, `{port}`, `{jdk}` (path of the JDK's `java`), `{args}`, `{code}`,
+    /// `{work}` (an empty folder for this trial alone).
     pub command: Vec<String>,
     /// Working directory; the folder of the scenario file where it names none.
     pub dir: Option<PathBuf>,
@@ -120,6 +130,9 @@ pub struct Subject {
     pub host: String,
     /// Fixed port, or `None` for a free one.
     pub port: Option<u16>,
+    /// The block of ports that begins with that one.
+    #[serde(default)]
+    pub ports: Ports,
     /// How it is spoken to over TLS, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,

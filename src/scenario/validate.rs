@@ -23,6 +23,7 @@ impl Scenario {
         if let Some(port) = self.subject.port {
             within("port", u64::from(port), 1, 65_535)?;
         }
+        self.subject.validate_ports()?;
         within("trials", u64::from(self.trials), 1, 1000)?;
         within("sample_hz", u64::from(self.sample_hz), 1, 100)?;
         unique("configuration", self.configurations.iter().map(|c| c.name.as_str()))?;
@@ -30,6 +31,7 @@ impl Scenario {
             return Err(Error::request("no configuration is left to run"));
         }
         self.validate_code()?;
+        self.validate_native()?;
         self.compare.validate(&self.configurations)?;
         if self.last_work().is_none() {
             return Err(Error::request("the load has no phase that works")
@@ -41,6 +43,10 @@ impl Scenario {
         let possible = self.marks_possible();
         match self.marks.iter().find(|mark| !possible.contains(mark)) {
             Some(MarkPoint::Warm) => Err(Error::request("mark `warm` needs a phase named `warmup`")),
+            Some(mark @ (MarkPoint::Collected | MarkPoint::Trimmed)) => {
+                let what = format!("mark `{}` needs a JVM to ask, and the subject is `kind: native`", mark.word());
+                Err(Error::request(what).hint("leave the mark out"))
+            }
             Some(_) => Err(Error::request("mark `rested` needs an idle phase after the last work")),
             None => Ok(()),
         }
@@ -65,6 +71,47 @@ impl Scenario {
                 }
                 _ => {}
             }
+        }
+        Ok(())
+    }
+}
+
+impl Scenario {
+    /// What only a JVM can be told is not asked of another program, where it would be silently without effect.
+    fn validate_native(&self) -> Result<()> {
+        if self.subject.kind == Kind::Jvm {
+            return Ok(());
+        }
+        for configuration in &self.configurations {
+            let asked = [
+                ("heap", configuration.heap.is_some()),
+                ("gc", configuration.gc.is_some()),
+                ("jvm", !configuration.jvm.is_empty()),
+                ("nmt", configuration.nmt != Nmt::Off),
+                ("jdk", configuration.jdk.is_some()),
+            ];
+            if let Some((word, _)) = asked.into_iter().find(|(_, asked)| *asked) {
+                let what = format!("`{word}` has no effect: the subject is `kind: native`, no JVM");
+                return Err(Error::request(what)
+                    .at(format!("configuration: {}", configuration.name))
+                    .hint("use `args`, `env` or `preload`, or drop `kind: native`"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Subject {
+    fn validate_ports(&self) -> Result<()> {
+        let Ports { count, answers } = self.ports;
+        within("ports", u64::from(count), 1, u64::from(Ports::COUNT_MAX))?;
+        if let Some(first) = self.port
+            && u32::from(first) + u32::from(count) - 1 > u32::from(u16::MAX)
+        {
+            return Err(Error::request(format!("{count} ports from {first} on go beyond 65535")));
+        }
+        if answers == Answers::Any && count == 1 {
+            return Err(Error::request("`any` has no effect: there is one port").hint("say how many with `ports`"));
         }
         Ok(())
     }

@@ -14,12 +14,14 @@ const BUILD_WITHIN: Duration = Duration::from_secs(600);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Lines of its output shown when it failed: compilers put the cause well above the last line.
 const SAID_LINES: usize = 20;
+/// What a shell says of a command it did not find.
+const NOT_FOUND: i32 = 127;
 
 impl Spawner {
     /// Runs the command by `sh -c` and waits for its end. What it leaves running is ended.
     ///
     /// # Errors
-    /// When it fails, takes longer than 10 minutes, or `interrupted` says that the user wants to stop.
+    /// `Subject` when it fails or takes longer than 10 minutes; `Interrupted` when `interrupted` says that the user wants to stop.
     pub fn build(&self, command: &str, dir: Option<&Path>, interrupted: &dyn Fn() -> bool) -> Result<()> {
         let order = Order {
             argv: ["sh", "-c", command].map(str::to_owned).to_vec(),
@@ -46,7 +48,10 @@ impl Spawner {
             Some(exit) => format!("the build failed with {exit}"),
             None => format!("the build did not end within {} s", BUILD_WITHIN.as_secs()),
         };
-        let error = Error::request(what).at(format!("command: {command}")).said(output.tail_texts(SAID_LINES));
-        Err(error.hint("run it by hand in the subject's folder (`dir`)"))
+        let error = Error::subject(what).at(format!("command: {command}")).said(output.tail_texts(SAID_LINES));
+        Err(match exit {
+            Some(Exit::Code(NOT_FOUND)) => error.hint("a program it needs is not installed, or not in PATH"),
+            _ => error.hint("run it by hand in the subject's folder (`dir`)"),
+        })
     }
 }

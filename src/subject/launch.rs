@@ -5,13 +5,13 @@ use super::jdk::FoundJdk;
 use super::protocol::Order;
 use super::quoting::for_java;
 use crate::error::{Error, Result};
-use crate::scenario::{Configuration, Ready, Subject, shell_word, shell_words};
+use crate::scenario::{Configuration, Kind, Ports, Processes, Ready, Subject, shell_word, shell_words};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The placeholders a command may hold.
-const PLACEHOLDERS: [&str; 5] = ["jvm", "port", "jdk", "args", "code"];
+const PLACEHOLDERS: [&str; 6] = ["jvm", "port", "jdk", "args", "code", "work"];
 /// Read by the `java` launcher of JDK 9 and later.
 const JDK_OPTIONS: &str = "JDK_JAVA_OPTIONS";
 /// Read by every JVM, also an embedded one; the only way into JDK 8.
@@ -44,10 +44,16 @@ pub struct Launch {
     pub cpus: Option<Vec<u32>>,
     /// Memory limit.
     pub limit: Option<Bytes>,
+    /// What the program is.
+    pub kind: Kind,
+    /// Which of its processes are weighed.
+    pub processes: Processes,
     /// Where it listens.
     pub host: String,
-    /// The port it listens on.
+    /// The port it listens on; the first of its block.
     pub port: u16,
+    /// The block of ports that begins with it.
+    pub ports: Ports,
     /// What shows that it is ready.
     pub ready: Ready,
     /// Further patterns for phase markers, whose first group is the name; `loadline: phase=NAME` always counts.
@@ -63,8 +69,10 @@ pub struct Launch {
 /// What is decided for one trial only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place<'a> {
-    /// The port.
+    /// The port; the first of a block.
     pub port: u16,
+    /// The folder `{work}` stands for; there is one where [`needs_work`] says so.
+    pub work: Option<&'a Path>,
     /// Who runs on which CPU.
     pub cpus: &'a CpuPlan,
     /// The JDK chosen for the configuration.
@@ -83,6 +91,7 @@ impl Launch {
             java: place.jdk.map_or_else(|| "java".to_owned(), |jdk| jdk.java.display().to_string()),
             args: &configuration.args,
             code: configuration.code.as_deref(),
+            work: place.work,
         };
         let mut env = Environment::default();
         for (name, value) in subject.env.iter().chain(&configuration.env) {
@@ -106,8 +115,11 @@ impl Launch {
             dir: subject.dir.clone(),
             cpus: place.cpus.subject.clone(),
             limit: configuration.limit,
+            kind: subject.kind,
+            processes: subject.processes,
             host: subject.host.clone(),
             port: place.port,
+            ports: subject.ports,
             ready: subject.ready.clone(),
             phases: Vec::new(),
             reads: false,
@@ -133,6 +145,12 @@ impl Launch {
     }
 }
 
+/// Whether the command or its environment names `{work}`, so that a trial needs a folder of its own.
+pub fn needs_work(subject: &Subject, configuration: &Configuration) -> bool {
+    let env = subject.env.iter().chain(&configuration.env).map(|(_, value)| value);
+    subject.command.iter().chain(env).any(|word| word.contains("{work}"))
+}
+
 /// What the placeholders stand for.
 struct Values<'a> {
     options: &'a [String],
@@ -140,6 +158,7 @@ struct Values<'a> {
     java: String,
     args: &'a [String],
     code: Option<&'a Path>,
+    work: Option<&'a Path>,
 }
 
 impl Values<'_> {
@@ -150,6 +169,7 @@ impl Values<'_> {
                 "{jvm}" => argv.extend_from_slice(self.options),
                 "{args}" => argv.extend_from_slice(self.args),
                 "{code}" => argv.extend(self.code.map(|path| path.display().to_string())),
+                "{work}" => argv.extend(self.work.map(|path| path.display().to_string())),
                 // Inside a word, as in `sh -c "java {jvm} …"`, somebody will split it again.
                 _ => argv.push(self.expand_in(word, shell_word)),
             }
@@ -174,6 +194,7 @@ impl Values<'_> {
                 Some("jvm") => Some(join(self.options)),
                 Some("args") => Some(join(self.args)),
                 Some("code") => self.code.map(|path| quote(&path.display().to_string())),
+                Some("work") => self.work.map(|path| quote(&path.display().to_string())),
                 _ => None,
             };
             let taken = match &value {
@@ -290,11 +311,14 @@ mod tests {
     fn subject(command: &[&str]) -> Subject {
         Subject {
             build: None,
+            kind: Kind::Jvm,
+            processes: Processes::One,
             command: command.iter().map(|&word| word.to_owned()).collect(),
             dir: None,
             env: vec![("URL".to_owned(), "http://x:{port}/{y}".to_owned())],
             host: "127.0.0.1".to_owned(),
             port: None,
+            ports: Ports::default(),
             tls: None,
             socket: None,
             ready: Ready::Tcp,
@@ -316,7 +340,11 @@ mod tests {
 
     fn launch(command: &[&str], jdk: Option<&FoundJdk>) -> Result<Launch> {
         let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[0, 1]).unwrap();
-        Launch::new(&subject(command), &configuration(), &Place { port: 1234, cpus: &cpus, jdk })
+        Launch::new(
+            &subject(command),
+            &configuration(),
+            &Place { port: 1234, work: Some(Path::new("/w")), cpus: &cpus, jdk },
+        )
     }
 
     fn check(command: &[&str], expect: &[&str], passed: OptionsPassed) {
@@ -342,6 +370,20 @@ mod tests {
         check(&["{jdk}", "{args}", "-p={port}"], &expect, AfterJava);
         let inner = "exec java -Xms6m -Xmx6m -XX:+UseSerialGC '-Da=b c' -jar a.jar --x 'y z' ${HOME}";
         check(&["sh", "-c", "exec java {jvm} -jar a.jar {args} ${HOME}"], &["sh", "-c", inner], AtPlaceholder);
+    }
+
+    #[test]
+    fn the_folder_of_a_trial_stands_where_it_is_named() {
+        check(&["x", "{work}", "--dir={work}/a", "{args}"], &["x", "/w", "--dir=/w/a", "--x", "y z"], by_variable());
+        let needs = |command: &[&str], value: &str| {
+            let env = vec![("A".to_owned(), value.to_owned())];
+            needs_work(&subject(command), &Configuration { env, ..Configuration::default() })
+        };
+        assert!(needs(&["x", "-d{work}"], "") && needs(&["x"], "{work}/tmp") && !needs(&["x", "{wrok}"], "work"));
+    }
+
+    fn by_variable() -> OptionsPassed {
+        OptionsPassed::ByVariable(JDK_OPTIONS.to_owned())
     }
 
     #[test]

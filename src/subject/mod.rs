@@ -5,6 +5,7 @@
 //! ```
 //! Whatever of these dies, and however, everything to its right dies with it: see `guardian`.
 
+pub mod build_stamp;
 mod build_step;
 pub mod complaint;
 pub mod cpus;
@@ -20,6 +21,7 @@ pub mod limit;
 mod lines;
 mod log_file;
 pub mod marker;
+mod native;
 pub mod output;
 mod probe;
 pub mod processes;
@@ -30,6 +32,7 @@ mod refusal;
 mod running;
 pub mod sockets;
 mod stdin;
+pub mod work_folder;
 
 pub use complaint::{Complaint, ComplaintKind};
 pub use cpus::CpuPlan;
@@ -44,4 +47,5 @@ pub use output::{Line, Output};
 pub use protocol::Exit;
 pub use ready::ReadyInfo;
 pub use running::{EndCause, Ended, Running};
-pub use sockets::{check_port_free, free_port};
+pub use sockets::{check_port_free, free_port, free_ports};
+pub use work_folder::WorkFolder;

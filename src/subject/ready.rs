@@ -4,10 +4,9 @@ use super::complaint;
 use super::probe::{self, Answer, HttpQuestion};
 use super::protocol::Exit;
 use super::running::Running;
-use super::{jvm, sockets};
+use super::{jvm, native, sockets};
 use crate::error::{Error, Result};
-use crate::scenario::Ready;
-use std::cell::RefCell;
+use crate::scenario::{Answers, Kind, Ready};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -17,15 +16,17 @@ const PROBE_PAUSE_FIRST: Duration = Duration::from_millis(10);
 const PROBE_PAUSE_LAST: Duration = Duration::from_millis(50);
 /// Lines of the subject's output shown with an error.
 const SAID_LINES: usize = 10;
+/// Ports whose last answer is shown with an error.
+const SEEN_LINES: usize = 5;
 
 /// A subject that is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadyInfo {
-    /// The JVM that serves; where several do, the one that started last.
-    pub jvm_pid: u32,
-    /// Further JVMs that belong to the subject.
-    pub other_jvm_pids: Vec<u32>,
-    /// The address that answered; `None` when readiness was told by the log.
+    /// The process that serves: a JVM, where the subject is one; where several do, the one that started last.
+    pub pid: u32,
+    /// Further JVMs that belong to the subject; further processes of one that is no JVM.
+    pub other_pids: Vec<u32>,
+    /// The address that answered, the first one where each had to; `None` when readiness was told by the log.
     pub address: Option<SocketAddr>,
     /// From the start of the command.
     pub took: Duration,
@@ -33,18 +34,28 @@ pub struct ReadyInfo {
 
 /// Why waiting ended.
 enum Waited {
-    Ready(Option<SocketAddr>),
+    Ready,
     Ended(Exit),
     Lost,
     Interrupted,
     TimeOver,
 }
 
+/// A port that is asked until it answers.
+struct Probe {
+    port: u16,
+    addresses: Vec<SocketAddr>,
+    /// Who answered.
+    answered: Option<SocketAddr>,
+    /// The last answer that was none.
+    seen: Option<String>,
+}
+
 /// Waits for the readiness that the launch names.
 pub(super) fn wait(running: &mut Running, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo> {
-    let last_seen = RefCell::new(None);
-    match poll(running, within, interrupted, &last_seen)? {
-        Waited::Ready(address) => found_ready(running, address),
+    let mut probes = probes(running)?;
+    match poll(running, within, interrupted, &mut probes) {
+        Waited::Ready => found_ready(running, &probes),
         Waited::Ended(exit) => {
             let took = running.clock().now().saturating_sub(running.started_at());
             // What it left is ended, so that its last words are complete.
@@ -53,89 +64,104 @@ pub(super) fn wait(running: &mut Running, within: Duration, interrupted: &dyn Fn
         }
         Waited::Lost => Err(Error::machine("the guardian of the subject was killed, and the subject with it")),
         Waited::Interrupted => Err(Error::interrupted()),
-        Waited::TimeOver => Err(not_ready(running, within, last_seen.take())),
+        Waited::TimeOver => Err(not_ready(running, within, &probes)),
     }
 }
 
-fn poll(
-    running: &Running,
-    within: Duration,
-    interrupted: &dyn Fn() -> bool,
-    last_seen: &RefCell<Option<String>>,
-) -> Result<Waited> {
+/// What is asked: nothing where its output tells.
+fn probes(running: &Running) -> Result<Vec<Probe>> {
     let launch = running.launch();
-    let addresses = match launch.ready {
-        Ready::Http(_) | Ready::Tcp => sockets::resolve(&launch.host, launch.port)?,
-        Ready::Log(_) | Ready::Phase(_) => Vec::new(),
-    };
+    match launch.ready {
+        Ready::Http(_) | Ready::Tcp => {}
+        Ready::Log(_) | Ready::Phase(_) => return Ok(Vec::new()),
+    }
+    let resolved = |port| sockets::resolve(&launch.host, port);
+    let probe = |port| Ok(Probe { port, addresses: resolved(port)?, answered: None, seen: None });
+    launch.ports.from(launch.port).map(probe).collect()
+}
+
+fn poll(running: &Running, within: Duration, interrupted: &dyn Fn() -> bool, probes: &mut [Probe]) -> Waited {
     let until = running.started_at() + within;
     let mut pause = PROBE_PAUSE_FIRST;
     loop {
-        if let Some(ready) = look(running, &addresses, interrupted, last_seen) {
-            return Ok(Waited::Ready(ready));
+        let over = || interrupted() || running.ended().is_some() || running.clock().now() >= until;
+        if look(running, probes, &over) {
+            return Waited::Ready;
         }
         if interrupted() {
-            return Ok(Waited::Interrupted);
+            return Waited::Interrupted;
         }
         if running.lost() {
-            return Ok(Waited::Lost);
+            return Waited::Lost;
         }
         if let Some(exit) = running.ended() {
-            return Ok(Waited::Ended(exit));
+            return Waited::Ended(exit);
         }
         let now = running.clock().now();
         if now >= until {
-            return Ok(Waited::TimeOver);
+            return Waited::TimeOver;
         }
         running.wait_exit(pause.min(until - now));
         pause = (pause * 2).min(PROBE_PAUSE_LAST);
     }
 }
 
-/// One look: `Some` when it is ready, with the address that answered.
-fn look(
-    running: &Running,
-    addresses: &[SocketAddr],
-    interrupted: &dyn Fn() -> bool,
-    last_seen: &RefCell<Option<String>>,
-) -> Option<Option<SocketAddr>> {
+/// One look at what has not answered yet: whether it is ready now. Who answered once is not asked again.
+fn look(running: &Running, probes: &mut [Probe], over: &dyn Fn() -> bool) -> bool {
     let launch = running.launch();
-    let abandon = || interrupted() || running.ended().is_some();
     match &launch.ready {
-        Ready::Log(_) => return running.output().ready_at().map(|_| None),
-        Ready::Phase(name) => return running.output().phase_at(name).map(|_| None),
+        Ready::Log(_) => return running.output().ready_at().is_some(),
+        Ready::Phase(name) => return running.output().phase_at(name).is_some(),
         Ready::Http(_) | Ready::Tcp => {}
     }
-    for &address in addresses {
-        let answer = match &launch.ready {
-            Ready::Http(path) => {
-                probe::http(address, HttpQuestion { host: &launch.host, path }, running.clock(), &abandon)
+    for probe in probes.iter_mut().filter(|probe| probe.answered.is_none()) {
+        for &address in &probe.addresses {
+            let answer = match &launch.ready {
+                Ready::Http(path) => {
+                    probe::http(address, HttpQuestion { host: &launch.host, path }, running.clock(), over)
+                }
+                _ => probe::tcp(address),
+            };
+            match answer {
+                Answer::Ready => probe.answered = Some(address),
+                Answer::NotYet(why) => probe.seen = Some(format!("{address}: {why}")),
             }
-            _ => probe::tcp(address),
-        };
-        match answer {
-            Answer::Ready => return Some(Some(address)),
-            Answer::NotYet(why) => *last_seen.borrow_mut() = Some(format!("{address}: {why}")),
+            if probe.answered.is_some() {
+                break;
+            }
+        }
+        match launch.ports.answers {
+            Answers::Any if probe.answered.is_some() => return true,
+            _ if over() => break,
+            _ => {}
         }
     }
-    None
+    probes.iter().all(|probe| probe.answered.is_some())
 }
 
-fn found_ready(running: &Running, address: Option<SocketAddr>) -> Result<ReadyInfo> {
-    let at = match &running.launch().ready {
+fn found_ready(running: &Running, probes: &[Probe]) -> Result<ReadyInfo> {
+    let launch = running.launch();
+    let at = match &launch.ready {
         Ready::Log(_) => running.output().ready_at(),
         Ready::Phase(name) => running.output().phase_at(name),
         Ready::Http(_) | Ready::Tcp => None,
     };
     let took = at.unwrap_or_else(|| running.clock().now()).saturating_sub(running.started_at());
-    let port = running.launch().port;
     let processes = running.processes();
-    if address.is_some() && sockets::listening_on(&processes, port).is_empty() {
-        sockets::check_no_stranger(&processes, port)?;
+    let answered = || probes.iter().filter(|probe| probe.answered.is_some());
+    for probe in answered() {
+        if sockets::listening_on(&processes, probe.port).is_empty() {
+            sockets::check_no_stranger(&processes, probe.port)?;
+        }
     }
-    let jvms = jvm::find(&processes, port).map_err(|error| said(running, error))?;
-    let (&jvm_pid, others) = jvms.split_first().ok_or_else(|| Error::bug("a search that found a JVM found none"))?;
-    Ok(ReadyInfo { jvm_pid, other_jvm_pids: others.to_vec(), address, took })
+    let (address, port) = answered().next().map_or((None, launch.port), |probe| (probe.answered, probe.port));
+    let found = match launch.kind {
+        Kind::Jvm => jvm::find(&processes, port),
+        Kind::Native => native::find(&processes, port, launch.processes),
+    };
+    let found = found.map_err(|error| said(running, error))?;
+    let (&pid, others) = found.split_first().ok_or_else(|| Error::bug("a search that found a process found none"))?;
+    Ok(ReadyInfo { pid, other_pids: others.to_vec(), address, took })
 }
 
 fn said(running: &Running, error: Error) -> Error {
@@ -156,44 +182,98 @@ fn ended_early(running: &Running, exit: Exit, took: Duration) -> Error {
     }
 }
 
-fn not_ready(running: &Running, within: Duration, last_seen: Option<String>) -> Error {
+fn not_ready(running: &Running, within: Duration, probes: &[Probe]) -> Error {
     let launch = running.launch();
-    let awaited = match &launch.ready {
-        Ready::Http(path) => format!("did not answer on http://{}:{}{path}", launch.host, launch.port),
-        Ready::Tcp => format!("did not listen on {}:{}", launch.host, launch.port),
-        Ready::Log(pattern) => format!("printed no line that matches `{pattern}`"),
-        Ready::Phase(name) => format!("did not print the marker `loadline: phase={name}`"),
+    let awaited = match (&launch.ready, probes) {
+        (Ready::Http(path), [only]) => format!("did not answer on http://{}:{}{path}", launch.host, only.port),
+        (Ready::Tcp, [only]) => format!("did not listen on {}:{}", launch.host, only.port),
+        (Ready::Log(pattern), _) => format!("printed no line that matches `{pattern}`"),
+        (Ready::Phase(name), _) => format!("did not print the marker `loadline: phase={name}`"),
+        (Ready::Http(_) | Ready::Tcp, _) => of_several(probes),
     };
     let error = Error::subject(format!("the subject {awaited} within {} s", within.as_secs_f64()));
-    let answers = last_seen.as_ref().is_some_and(|seen| seen.contains(": status "));
-    let mut error = last_seen.into_iter().fold(error, |error, seen| error.at(format!("last seen: {seen}")));
+    let silent = || probes.iter().filter(|probe| probe.answered.is_none());
+    let seen: Vec<&String> = silent().filter_map(|probe| probe.seen.as_ref()).collect();
+    let answers = seen.iter().any(|seen| seen.contains(": status "));
+    let mut error = seen.iter().take(SEEN_LINES).fold(error, |error, seen| error.at(format!("last seen: {seen}")));
     if answers {
         error = error.hint("it answers, but not well there: name another path (`--url`, or `--ready http:/PATH`)");
     }
-    let error = describe(running, error).at(format!("command: {}", launch.shown()));
+    let error = describe(running, probes, error).at(format!("command: {}", launch.shown()));
     said(running, error).hint("give it more time (`--ready-within 120s`), or another sign of readiness (`--ready …`)")
 }
 
+/// Which ports of a block did not answer, and which did: the nodes that never joined, where each node has its own.
+fn of_several(probes: &[Probe]) -> String {
+    let (answered, silent): (Vec<&Probe>, Vec<&Probe>) = probes.iter().partition(|probe| probe.answered.is_some());
+    let list = |probes: &[&Probe]| probes.iter().map(|probe| probe.port.to_string()).collect::<Vec<_>>().join(", ");
+    match answered.as_slice() {
+        [] => format!("did not answer on any of its ports {}", list(&silent)),
+        some => format!(
+            "did not answer on {} of its {} ports: {} (answered: {})",
+            silent.len(),
+            probes.len(),
+            list(&silent),
+            list(some)
+        ),
+    }
+}
+
 /// What runs, whether it is a JVM, and where it listens instead.
-fn describe(running: &Running, error: Error) -> Error {
+fn describe(running: &Running, probes: &[Probe], error: Error) -> Error {
+    let launch = running.launch();
     let processes = running.processes();
-    let port = running.launch().port;
-    let error = match jvm::find(&processes, port) {
-        Ok(jvms) => error.at(format!("it runs, with a JVM as pid {}", jvms[0])),
-        Err(none) => none.context.into_iter().fold(error.at(none.what), Error::at),
+    let found = match launch.kind {
+        Kind::Jvm => jvm::find(&processes, launch.port),
+        Kind::Native => native::find(&processes, launch.port, launch.processes),
+    };
+    let error = match (found, launch.kind) {
+        (Ok(found), Kind::Jvm) => error.at(format!("it runs, with {}", pids("a JVM as pid", "JVMs as pids", &found))),
+        (Ok(found), Kind::Native) => error.at(format!("it runs, as {}", pids("pid", "pids", &found))),
+        (Err(none), _) => none.context.into_iter().fold(error.at(none.what), Error::at),
     };
     let ports = sockets::ports(&processes);
-    if matches!(running.launch().ready, Ready::Log(_) | Ready::Phase(_)) || ports.contains(&port) {
+    if probes.iter().all(|probe| ports.contains(&probe.port)) {
         return error;
     }
     let listed: Vec<String> = ports.iter().map(u16::to_string).collect();
-    match listed.as_slice() {
-        [] => error.at("it listens on no port"),
-        [only] => error
+    let port = launch.port;
+    match (listed.as_slice(), probes) {
+        ([], _) => error.at("it listens on no port"),
+        ([only], [_]) => error
             .at(format!("it listens on port {only}, not on {port}"))
             .hint(format!("use that port in `--url`, or pass `{{port}}` to the command so that it listens on {port}")),
-        _ => error
+        (_, [_]) => error
             .at(format!("it listens on ports {}, not on {port}", listed.join(", ")))
             .hint("use one of those ports in `--url`, or pass `{port}` to the command"),
+        _ => error
+            .at(format!("it listens on {}", listed.join(", ")))
+            .hint("the ports are `{port}` and those that follow it, one for each node; look at the log of the node"),
+    }
+}
+
+fn pids(one: &str, several: &str, pids: &[u32]) -> String {
+    match pids {
+        [only] => format!("{one} {only}"),
+        _ => format!("{several} {}", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_never_joins_is_named_by_its_port() {
+        let probe = |port: u16, answers: bool| Probe {
+            port,
+            addresses: Vec::new(),
+            answered: answers.then(|| SocketAddr::from(([127, 0, 0, 1], port))),
+            seen: None,
+        };
+        let said = of_several(&[probe(18_080, true), probe(18_081, false), probe(18_082, true)]);
+        assert_eq!(said, "did not answer on 1 of its 3 ports: 18081 (answered: 18080, 18082)");
+        let said = of_several(&[probe(18_080, false), probe(18_081, false)]);
+        assert_eq!(said, "did not answer on any of its ports 18080, 18081");
     }
 }

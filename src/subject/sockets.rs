@@ -150,21 +150,38 @@ fn holder(port: u16) -> Option<Process> {
 
 /// A port on which nothing listens. Never the same twice in one process.
 pub fn free_port(host: &str) -> Result<u16> {
+    free_ports(host, 1)
+}
+
+/// The first of so many consecutive ports on which nothing listens. Never the same twice in one process.
+pub fn free_ports(host: &str, count: u16) -> Result<u16> {
     static TRIED: AtomicU16 = AtomicU16::new(0);
     // Two Loadlines at once should not race for the same one.
     let own_start = std::process::id() as u16 % FREE_PORT_SPAN;
+    let count = count.clamp(1, FREE_PORT_SPAN);
     for _ in 0..FREE_PORT_SPAN {
-        let offset = own_start.wrapping_add(TRIED.fetch_add(1, Ordering::Relaxed)) % FREE_PORT_SPAN;
-        let port = FREE_PORT_FIRST + offset;
-        let everywhere = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
-            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))
-            .is_ok();
-        if everywhere && resolve(host, port)?.iter().all(|address| bindable(*address)) {
-            return Ok(port);
+        let offset = own_start.wrapping_add(TRIED.fetch_add(count, Ordering::Relaxed)) % FREE_PORT_SPAN;
+        let first = FREE_PORT_FIRST + offset;
+        if is_block_free(host, first..first + count)? {
+            return Ok(first);
         }
     }
     let last = FREE_PORT_FIRST + FREE_PORT_SPAN - 1;
-    Err(Error::machine(format!("no port from {FREE_PORT_FIRST} to {last} is free")).hint("give one with `--url`"))
+    let what = match count {
+        1 => format!("no port from {FREE_PORT_FIRST} to {last} is free"),
+        _ => format!("no {count} consecutive ports from {FREE_PORT_FIRST} to {last} are free"),
+    };
+    Err(Error::machine(what).hint("give one with `--url`, or with `port` in the scenario"))
+}
+
+fn is_block_free(host: &str, mut ports: std::ops::Range<u16>) -> Result<bool> {
+    let resolved = resolve(host, ports.start)?;
+    Ok(ports.all(|port| {
+        let everywhere = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
+            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))
+            .is_ok();
+        everywhere && resolved.iter().all(|address| bindable(SocketAddr::new(address.ip(), port)))
+    }))
 }
 
 fn bindable(address: SocketAddr) -> bool {
@@ -208,5 +225,14 @@ mod tests {
         let (one, two) = (free_port("127.0.0.1").unwrap(), free_port("localhost").unwrap());
         assert_ne!(one, two);
         check_port_free("127.0.0.1", one).unwrap();
+    }
+
+    #[test]
+    fn a_block_of_ports_steps_over_one_that_is_taken() {
+        let first = free_ports("127.0.0.1", 3).unwrap();
+        assert!((first..first + 3).all(|port| check_port_free("127.0.0.1", port).is_ok()));
+        let _taken = TcpListener::bind(("127.0.0.1", first + 1)).unwrap();
+        assert!(!is_block_free("127.0.0.1", first..first + 3).unwrap());
+        assert!(is_block_free("127.0.0.1", first..first + 1).unwrap());
     }
 }

@@ -127,6 +127,7 @@ fn describe(remainder: &Remainder, account: &Account, smaps: &Smaps) -> Remainde
         end: hex(remainder.end),
         perms: mapping.perms.clone(),
         rss_bytes: remainder.rss,
+        pid: None,
         before: neighbour(before, |mapping, remainder| mapping.end >= remainder.start),
         behind: neighbour(Some(behind), |mapping, remainder| mapping.start <= remainder.end),
     }

@@ -4,6 +4,7 @@ use super::direct::DirectMemory;
 use super::driving::Told;
 use super::event::Event;
 use super::loading::since_epoch;
+use super::others::Others;
 use super::sampler::{Sampler, Sources};
 use super::watched::Watched;
 use super::{doubts, ending, seconds_since};
@@ -12,11 +13,11 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::Outcome;
 use crate::record::{Machine, Sample, Trial};
-use crate::scenario::{Configuration, MarkPoint, Nmt, Scenario};
-use crate::subject::{CpuPlan, FoundJdk, Launch, OptionsPassed, Place, ReadyInfo, Running, Spawner};
-use crate::subject::{check_port_free, cpus, free_port, jdk};
+use crate::scenario::{Configuration, Kind, MarkPoint, Nmt, Processes, Scenario};
+use crate::subject::{CpuPlan, FoundJdk, Launch, OptionsPassed, Place, ReadyInfo, Running, Spawner, WorkFolder};
+use crate::subject::{check_port_free, cpus, free_ports, jdk, launch};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -84,8 +85,11 @@ pub fn conduct(setup: &Setup<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Conducted 
 
 fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) -> Result<()> {
     let plan = CpuPlan::new(&setup.configuration.cpus, &setup.scenario.load_cpus, &setup.spawner.cpus)?;
-    let launch = prepare(setup, &plan)?;
-    check_port_free(&launch.host, launch.port)?;
+    let needs_work = launch::needs_work(&setup.scenario.subject, setup.configuration);
+    // Whatever ends this function, what is left of it is removed; after the subject, which is younger.
+    let work = needs_work.then(WorkFolder::create).transpose()?;
+    let launch = prepare(setup, &plan, work.as_ref().map(WorkFolder::path))?;
+    launch.ports.from(launch.port).try_for_each(|port| check_port_free(&launch.host, port))?;
     cpus::pin_this_thread(plan.load.as_deref().unwrap_or(&setup.spawner.cpus))?;
     trial.command.clone_from(&launch.argv);
     (trial.subject_cpus, trial.load_cpus) = (plan.subject.clone(), plan.load.clone());
@@ -96,6 +100,10 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
     found.extend(running.output().out_of_memory_error().map(|error| Doubt::OutOfMemoryError { error }));
     found.extend(running.output().log_trouble().map(|trouble| Doubt::LogIncomplete { why: trouble.what }));
     let ended = running.end(setup.scenario.subject.end_within.0);
+    if let Some(work) = work {
+        let folder = work.path().display().to_string();
+        found.extend(work.remove().map(|why| Doubt::WorkFolderLeft { folder, why }));
+    }
     found.extend(doubts::of_trial(trial));
     found.iter().for_each(|doubt| emit(Event::Doubted(doubt)));
     trial.doubts = found.into_iter().map(Into::into).collect();
@@ -108,15 +116,16 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
 }
 
 /// The command line of this trial.
-fn prepare(setup: &Setup<'_>, plan: &CpuPlan) -> Result<Launch> {
+fn prepare(setup: &Setup<'_>, plan: &CpuPlan, work: Option<&Path>) -> Result<Launch> {
     let (subject, configuration) = (&setup.scenario.subject, setup.configuration);
     let wanted = configuration.jdk.as_ref();
     let chosen = wanted.map(|wanted| jdk::choose(wanted, setup.jdks, setup.clock)).transpose()?;
     let port = match subject.port {
         Some(port) => port,
-        None => free_port(&subject.host)?,
+        None => free_ports(&subject.host, subject.ports.count)?,
     };
-    let mut launch = Launch::new(subject, configuration, &Place { port, cpus: plan, jdk: chosen.as_ref() })?;
+    let place = Place { port, work, cpus: plan, jdk: chosen.as_ref() };
+    let mut launch = Launch::new(subject, configuration, &place)?;
     // Loadline pins itself; a subject that is not pinned must not inherit that.
     launch.cpus.get_or_insert_with(|| setup.spawner.cpus.clone());
     launch.reads = setup.scenario.has_own_work();
@@ -134,7 +143,7 @@ fn weigh(
 ) -> Result<()> {
     let ready = running.wait_ready(setup.scenario.subject.ready_within.0, &|| setup.interrupted())?;
     trial.ready_s = Some(ready.took.as_secs_f64());
-    emit(Event::Ready { pid: ready.jvm_pid, after: ready.took });
+    emit(Event::Ready { pid: ready.pid, after: ready.took });
     let mut trialling = Trialling::begin(setup, trial, running, found, emit, &ready)?;
     let done = trialling.go_through();
     trialling.finish();
@@ -157,6 +166,8 @@ pub(super) struct Trialling<'a> {
     pub(super) doubts: &'a mut Vec<Doubt>,
     pub(super) emit: &'a mut dyn FnMut(Event<'_>),
     pub(super) watched: Watched,
+    /// The other processes of the subject, where all are weighed.
+    pub(super) others: Option<Others>,
     /// `None` once it was stopped.
     pub(super) sampler: Option<Sampler>,
     /// `None` before the JVM was attached to, and where it has nothing to say.
@@ -184,9 +195,15 @@ impl<'a> Trialling<'a> {
         ready: &ReadyInfo,
     ) -> Result<Self> {
         let own_cgroup = running.cgroup().is_some();
-        let watched = Watched::open(ready.jvm_pid, own_cgroup, setup.clock, doubts)?;
-        if !ready.other_jvm_pids.is_empty() {
-            doubts.push(Doubt::SeveralJvms { pid: ready.jvm_pid, others: ready.other_jvm_pids.clone() });
+        let subject = &setup.scenario.subject;
+        let watched = Watched::open(ready.pid, own_cgroup, subject.kind, setup.clock, doubts)?;
+        let all = subject.processes == Processes::All;
+        if !all && !ready.other_pids.is_empty() {
+            let (pid, others) = (ready.pid, ready.other_pids.clone());
+            doubts.push(match subject.kind {
+                Kind::Jvm => Doubt::SeveralJvms { pid, others },
+                Kind::Native => Doubt::SeveralProcesses { pid, others },
+            });
         }
         let address = match ready.address {
             Some(address) => address,
@@ -194,8 +211,15 @@ impl<'a> Trialling<'a> {
         };
         let origin_ns = running.started_at().as_nanos() as u64;
         let (sender, receiver) = channel();
-        let sources =
-            Sources { pid: ready.jvm_pid, own_cgroup, origin_ns, hz: setup.scenario.sample_hz, clock: setup.clock };
+        let sources = Sources {
+            pid: ready.pid,
+            kind: subject.kind,
+            guardian: all.then(|| running.guardian_pid()),
+            own_cgroup,
+            origin_ns,
+            hz: setup.scenario.sample_hz,
+            clock: setup.clock,
+        };
         let sampler = Some(Sampler::start(sources, sender.clone(), Message::Sample));
         Ok(Self {
             setup,
@@ -204,6 +228,7 @@ impl<'a> Trialling<'a> {
             doubts,
             emit,
             watched,
+            others: all.then(|| Others::new(ready.pid, subject.kind, setup.clock)),
             sampler,
             direct: None,
             sender,
@@ -221,8 +246,10 @@ impl<'a> Trialling<'a> {
         let scenario = self.setup.scenario;
         let last_work = scenario.last_work();
         self.mark(MarkPoint::Start);
-        self.identify();
-        self.watch_direct();
+        if scenario.subject.kind == Kind::Jvm {
+            self.identify();
+            self.watch_direct();
+        }
         self.pass_ready_marker();
         for (index, phase) in scenario.load.iter().enumerate() {
             self.phase(phase)?;

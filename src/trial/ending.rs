@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::record::{End, Outcome, PhaseRecord, Trial};
+use crate::scenario::Kind;
 use crate::subject::{EndCause, Ended, Exit, Running};
 use std::time::Duration;
 
@@ -63,7 +64,8 @@ pub(super) fn died(running: &Running) -> Error {
     while running.ended().is_none() && !running.lost() && running.clock().now() < until {
         std::thread::sleep(LOOK_EVERY);
     }
-    let how = running.ended().map_or_else(|| "its JVM is gone".to_owned(), |exit| exit.to_string());
+    let gone = if running.launch().kind == Kind::Jvm { "its JVM is gone" } else { "its process is gone" };
+    let how = running.ended().map_or_else(|| gone.to_owned(), |exit| exit.to_string());
     let what = if running.oom_kills() > 0 {
         format!("the subject was killed because its memory limit was reached: {how}")
     } else if let Some(error) = running.output().out_of_memory_error() {

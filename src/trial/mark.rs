@@ -81,7 +81,7 @@ impl Trialling<'_> {
             regions: false,
         };
         let at_s = self.seconds(self.setup.clock.now_ns());
-        let weighed = weigh.take(&mut self.watched, name, &mut self.trial.observer, self.doubts);
+        let weighed = self.weigh(weigh, name);
         failed.extend(weighed.failed);
         self.allocator = weighed.allocator.or(self.allocator.take());
         self.trial.rss_bytes_peak = self.trial.rss_bytes_peak.max(weighed.rss_bytes_peak);
@@ -117,7 +117,11 @@ impl Trialling<'_> {
                 self.wait(BETWEEN_COLLECTIONS);
             }
             match self.watched.ask(command) {
-                Some(Ok(_)) => {}
+                Some(Ok(_)) => {
+                    if let Some(others) = &mut self.others {
+                        others.tell(command, self.doubts, failed);
+                    }
+                }
                 Some(Err(why)) => {
                     failed.push(format!("{what}: {why}"));
                     return false;

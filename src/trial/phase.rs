@@ -4,6 +4,7 @@ use super::conductor::{Message, Trialling};
 use super::doubts::Beside;
 use super::driving::Driving;
 use super::event::Event;
+use super::others::Used;
 use super::work_record::record_work;
 use super::{doubts, ending, seconds_since};
 use crate::doubt::Doubt;
@@ -203,6 +204,7 @@ impl Trialling<'_> {
             own_cpu: own_cpu(),
             memory_pressure: machine::memory_pressure(),
             gc: jvm.and_then(|jvm| jvm.gc),
+            others: self.used_by_others(),
         }
     }
 }
@@ -215,21 +217,31 @@ pub(super) struct Snapshot {
     own_cpu: Duration,
     memory_pressure: Option<Pressure>,
     gc: Option<GcTotal>,
+    /// What the other processes of the subject have used, where all are weighed.
+    others: Used,
 }
 
 impl Snapshot {
     pub(super) fn subject_since(&self, before: &Self) -> SubjectWork {
-        let gc = self.gc.zip(before.gc);
+        let own = self.gc.zip(before.gc).map(|(after, before)| GcTotal {
+            count: after.count.saturating_sub(before.count),
+            ns: after.ns.saturating_sub(before.ns),
+        });
+        let gc = match (own, self.others.since(&before.others).1) {
+            (Some(own), Some(more)) => Some(GcTotal { count: own.count + more.count, ns: own.ns + more.ns }),
+            (own, more) => own.or(more),
+        };
         SubjectWork {
             cpu_s: self.subject_cpu_since(before).map(|cpu| cpu.as_secs_f64()),
-            gc_count: gc.map(|(after, before)| after.count.saturating_sub(before.count)),
-            gc_ms: gc.map(|(after, before)| after.ns.saturating_sub(before.ns) as f64 / 1e6),
+            gc_count: gc.map(|gc| gc.count),
+            gc_ms: gc.map(|gc| gc.ns as f64 / 1e6),
             rss_bytes_max: None,
         }
     }
 
     fn subject_cpu_since(&self, before: &Self) -> Option<Duration> {
-        self.subject_cpu.zip(before.subject_cpu).map(|(after, before)| after.saturating_sub(before))
+        let own = self.subject_cpu.zip(before.subject_cpu).map(|(after, before)| after.saturating_sub(before));
+        own.map(|own| own + self.others.since(&before.others).0)
     }
 
     pub(super) fn usage_since(&self, before: &Self) -> Usage {

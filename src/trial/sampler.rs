@@ -1,5 +1,6 @@
 //! The timeline: a thread that samples the cheap sources at 10–100 Hz while the trial goes on.
 
+use super::crowd::{Below, Crowd};
 use super::direct::Latest;
 use super::seconds_since;
 use crate::clock::Clock;
@@ -8,6 +9,7 @@ use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::hsperfdata::HsPerf;
 use crate::observe::procfs::Process;
 use crate::record::Sample;
+use crate::scenario::Kind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,6 +40,9 @@ pub(super) struct Cost {
 /// What the sampler reads; its own handles, so that it shares nothing with the marks.
 pub(super) struct Sources {
     pub(super) pid: u32,
+    pub(super) kind: Kind,
+    /// The guardian of the subject, where all processes below it are read.
+    pub(super) guardian: Option<u32>,
     pub(super) own_cgroup: bool,
     pub(super) origin_ns: u64,
     pub(super) hz: u32,
@@ -90,7 +95,9 @@ fn run(sources: &Sources, shared: &Shared, send: impl Fn(Sample) -> bool) -> Cos
     let mut cost = Cost::default();
     let clock = sources.clock;
     let Ok(process) = Process::open(sources.pid) else { return cost };
-    let mut counters = HsPerf::open(&process, &clock).ok();
+    let mut counters = if sources.kind == Kind::Jvm { HsPerf::open(&process, &clock).ok() } else { None };
+    let below = sources.guardian.map(|guardian| Below { guardian, main: sources.pid, kind: sources.kind });
+    let mut crowd = below.map(|below| Crowd::new(below, clock));
     let cgroup = sources.own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
     let period_ns = 1_000_000_000 / u64::from(sources.hz.max(1));
     let mut due_ns = clock.now_ns();
@@ -98,6 +105,9 @@ fn run(sources: &Sources, shared: &Shared, send: impl Fn(Sample) -> bool) -> Cos
         let begin_ns = clock.now_ns();
         let Some(mut sample) = read(&process, counters.as_mut(), cgroup.as_ref(), &clock) else { break };
         sample.at_s = seconds_since(sources.origin_ns, begin_ns);
+        if let Some(crowd) = &mut crowd {
+            crowd.add_to(&mut sample, &process);
+        }
         if let Some(load) = shared.load.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             (sample.ok, sample.failed) = (load.ok(), load.failed());
         }
@@ -131,6 +141,7 @@ fn read(
     Some(Sample {
         at_s: 0.0,
         rss_bytes: statm.resident.0,
+        pss_bytes: None,
         anon_bytes: Some(status.rss_anon.0),
         charge_bytes: cgroup.and_then(|cgroup| cgroup.usage(clock).ok()).map(|usage| usage.value.0),
         threads: Some(status.threads),

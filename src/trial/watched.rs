@@ -1,4 +1,4 @@
-//! A JVM under observation: its sources, opened once, and what it says of itself.
+//! A process under observation, mostly a JVM: its sources, opened once, and what it says of itself.
 
 use crate::clock::Clock;
 use crate::doubt::Doubt;
@@ -10,12 +10,14 @@ use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
 use crate::observe::vm_version::VmVersion;
 use crate::record::{ChargeRecord, Jvm, Observer};
+use crate::scenario::Kind;
 use crate::subject::{Complaint, ComplaintKind};
 use crate::units::Bytes;
 use std::sync::Arc;
 
-/// A JVM and the sources it can be read from.
+/// A process and the sources it can be read from. One that is no JVM is only read, never asked.
 pub(super) struct Watched {
+    pub(super) kind: Kind,
     pub(super) clock: Clock,
     pub(super) process: Process,
     pub(super) counters: Option<HsPerf>,
@@ -37,21 +39,26 @@ impl Watched {
     ///
     /// # Errors
     /// `Subject` where the process has gone.
-    pub(super) fn open(pid: u32, own_cgroup: bool, clock: Clock, doubts: &mut Vec<Doubt>) -> Result<Self> {
+    pub(super) fn open(pid: u32, own_cgroup: bool, kind: Kind, clock: Clock, doubts: &mut Vec<Doubt>) -> Result<Self> {
         let process = Process::open(pid).map_err(|cause| {
-            Error::subject(format!("the JVM with pid {pid} went away before it was weighed: {cause}"))
+            let what = if kind == Kind::Jvm { "JVM" } else { "process" };
+            Error::subject(format!("the {what} with pid {pid} went away before it was weighed: {cause}"))
         })?;
-        let counters = HsPerf::open(&process, &clock)
-            .inspect_err(|cause| doubts.push(Doubt::CountersMissing { why: cause.why.clone() }))
-            .ok();
+        let mut counters = || {
+            HsPerf::open(&process, &clock)
+                .inspect_err(|cause| doubts.push(Doubt::CountersMissing { why: cause.why.clone() }))
+                .ok()
+        };
+        let counters = if kind == Kind::Jvm { counters() } else { None };
         let cgroup = own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
         Ok(Self {
+            kind,
             clock,
             process,
             counters,
             cgroup,
             attach: None,
-            attach_tried: false,
+            attach_tried: kind == Kind::Native,
             baseline: false,
             collects_not: None,
             heap_bounds: HeapBounds::default(),

@@ -1,4 +1,4 @@
-//! One weighing of a JVM: what a mark of a trial and `loadline account` have in common. What does not touch the JVM is
+//! One weighing of a process, mostly a JVM: what a mark of a trial and `loadline account` have in common. What does not touch the JVM is
 //! read first, then it is asked, then its account is taken.
 
 use super::account_record;
@@ -11,7 +11,11 @@ use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::smaps;
 use crate::record::{AccountRecord, ChargeRecord, Heap, Mark, NmtCategory, NmtRecord, Observer};
+use crate::scenario::Kind;
 use crate::units::Growth;
+
+/// Why a full collection of another program returns nothing.
+pub(super) const NO_JVM: &str = "the process is no JVM";
 
 /// Shares of RSS above which an account is in doubt.
 const UNEXPLAINED_MAX: f64 = 0.005;
@@ -82,8 +86,11 @@ impl Weigh {
         taken.collector = info.as_ref().map(|(_, info)| info.collector.title().to_owned());
         let nmt = native_memory(watched, self.nmt, &mut taken.failed);
         taken.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
-        let mut said =
-            accounting::hear(|command| watched.ask(command), info, nmt.map(|(memory, _)| memory), &mut taken.failed);
+        let nmt = nmt.map(|(memory, _)| memory);
+        let mut said = match watched.kind {
+            Kind::Jvm => accounting::hear(|command| watched.ask(command), info, nmt, &mut taken.failed),
+            Kind::Native => Said::default(),
+        };
         said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
         said.max_heap_free_ratio = watched.heap_bounds.max_free_ratio;
         said.heap_min = watched.heap_bounds.min;
@@ -124,6 +131,9 @@ impl Taken {
             Ok(accounted) => {
                 let mut account = account_record::record(&accounted, weigh.regions);
                 account.observer_bytes = observer.attach_rss_bytes;
+                if watched.kind == Kind::Native {
+                    account.would_return.gc_why = NO_JVM.to_owned();
+                }
                 doubts_of(&self.mark.name, &accounted, &account, doubts);
                 self.allocator = accounted.seen.allocator.map(|allocator| allocator.name().to_owned());
                 self.mark.rss_bytes = account.total_bytes;

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::observe::maps;
 use crate::observe::procfs::Process;
 use crate::record::{Jvm, Mark, Observer};
+use crate::scenario::Kind;
 
 /// How a running JVM is weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl Weighing {
     pub fn take(self, pid: u32, clock: &Clock) -> Result<Weighed> {
         check(pid, clock)?;
         let mut doubts = Vec::new();
-        let mut watched = Watched::open(pid, true, *clock, &mut doubts)?;
+        let mut watched = Watched::open(pid, true, Kind::Jvm, *clock, &mut doubts)?;
         let mut observer = Observer::default();
         let command = watched.process.cmdline().unwrap_or_default();
         let mut jvm = watched.describe_from_outside();

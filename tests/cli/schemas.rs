@@ -172,6 +172,10 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::DriverNotRead { phase: phase() },
         Doubt::OperationsFailed { phase: phase(), failed: 3, operations: 300 },
         Doubt::MarkersNotAwaited { marks: vec!["full".to_owned()], late_ms: 120.5 },
+        Doubt::SeveralProcesses { pid: 1, others: vec![2] },
+        Doubt::SharedCountedOften { processes: 2, rss_bytes: 3, pss_bytes: 2 },
+        Doubt::ProcessEnded { pid: 2, name: "java".to_owned(), at: "mark loaded".to_owned() },
+        Doubt::WorkFolderLeft { folder: "/tmp/loadline-work-1-0".to_owned(), why: why() },
         Doubt::Comparing(Comparing::EqualConfigurations { configurations: vec!["g1".to_owned(), "usual".to_owned()] }),
         Doubt::Comparing(Comparing::UnequalWork {
             phase: phase(),
@@ -192,6 +196,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         }),
         Doubt::Comparing(Comparing::NotJudged { reasons: vec![why()] }),
         Doubt::Comparing(Comparing::ArchivesDiffer { differences: vec!["kernel: 6.1 and 6.12".to_owned()] }),
+        Doubt::Comparing(Comparing::LeftOut { configuration: "jdk11".to_owned(), why: why() }),
     ]
 }
 
@@ -229,14 +234,19 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::DriverNotRead { .. } => 28,
         Doubt::OperationsFailed { .. } => 29,
         Doubt::MarkersNotAwaited { .. } => 30,
-        Doubt::Comparing(Comparing::EqualConfigurations { .. }) => 31,
-        Doubt::Comparing(Comparing::UnequalWork { .. }) => 32,
-        Doubt::Comparing(Comparing::DifferentBuilds { .. }) => 33,
-        Doubt::Comparing(Comparing::GeneratorLimit { .. }) => 34,
-        Doubt::Comparing(Comparing::FewBlocks { .. }) => 35,
-        Doubt::Comparing(Comparing::NotInterleaved { .. }) => 36,
-        Doubt::Comparing(Comparing::NotJudged { .. }) => 37,
-        Doubt::Comparing(Comparing::ArchivesDiffer { .. }) => 38,
+        Doubt::SeveralProcesses { .. } => 31,
+        Doubt::SharedCountedOften { .. } => 32,
+        Doubt::ProcessEnded { .. } => 33,
+        Doubt::WorkFolderLeft { .. } => 34,
+        Doubt::Comparing(Comparing::EqualConfigurations { .. }) => 35,
+        Doubt::Comparing(Comparing::UnequalWork { .. }) => 36,
+        Doubt::Comparing(Comparing::DifferentBuilds { .. }) => 37,
+        Doubt::Comparing(Comparing::GeneratorLimit { .. }) => 38,
+        Doubt::Comparing(Comparing::FewBlocks { .. }) => 39,
+        Doubt::Comparing(Comparing::NotInterleaved { .. }) => 40,
+        Doubt::Comparing(Comparing::NotJudged { .. }) => 41,
+        Doubt::Comparing(Comparing::ArchivesDiffer { .. }) => 42,
+        Doubt::Comparing(Comparing::LeftOut { .. }) => 43,
     }
 }
 

@@ -197,6 +197,11 @@ impl Started {
         self.child.id()
     }
 
+    /// Its archive, as far as it is written.
+    pub(crate) fn archive(&self) -> PathBuf {
+        self.call.archive()
+    }
+
     /// What it said so far on stderr.
     pub(crate) fn said(&self) -> String {
         read(&self.call.folder().join("stderr"))

@@ -9,6 +9,7 @@ mod account_trouble;
 mod account_truth;
 mod appetite;
 mod archives;
+mod composition;
 mod deaths;
 mod drivers;
 mod endings;

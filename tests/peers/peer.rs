@@ -2,7 +2,7 @@
 
 use loadline::clock::Clock;
 use loadline::load::{Address, Target};
-use loadline::scenario::{Configuration, Cpus, Ready, Subject};
+use loadline::scenario::{Configuration, Cpus, Kind, Ports, Processes, Ready, Subject};
 use loadline::subject::{CpuPlan, Launch, Place, Running, Spawner, free_port};
 use loadline::units::Span;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -56,11 +56,14 @@ fn try_start(command: &[String], port: u16) -> Result<Running, String> {
     let clock = Clock::start();
     let subject = Subject {
         build: None,
+        kind: Kind::Jvm,
+        processes: Processes::One,
         command: command.to_vec(),
         dir: None,
         env: Vec::new(),
         host: "127.0.0.1".to_owned(),
         port: None,
+        ports: Ports::default(),
         tls: None,
         socket: None,
         ready: Ready::Tcp,
@@ -68,7 +71,7 @@ fn try_start(command: &[String], port: u16) -> Result<Running, String> {
         end_within: Span::seconds(1),
     };
     let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[]).unwrap();
-    let place = Place { port, cpus: &cpus, jdk: None };
+    let place = Place { port, work: None, cpus: &cpus, jdk: None };
     let launch = Launch::new(&subject, &Configuration::default(), &place).unwrap();
     let spawner = Spawner::with_program(env!("CARGO_BIN_EXE_loadline"), clock);
     let running = spawner.start(&launch, None).map_err(|error| error.to_string())?;

@@ -69,7 +69,7 @@ impl Server {
         assert_eq!(launch.options_passed, passed);
         let mut running = spawner().start(&launch, None).unwrap();
         let info = running.wait_ready(LONG, &|| false).unwrap();
-        let executable = std::fs::read_link(format!("/proc/{}/exe", info.jvm_pid)).unwrap();
+        let executable = std::fs::read_link(format!("/proc/{}/exe", info.pid)).unwrap();
         assert!(executable.ends_with(Path::new("bin/java")), "{}", executable.display());
         let tail = running.output().tail_texts(99);
         // The largest heap is less than -Xmx by one survivor space.

@@ -1,7 +1,7 @@
 //! Subjects that are shell scripts, and a look at what is left of them.
 
 use loadline::clock::Clock;
-use loadline::scenario::{Configuration, Cpus, Ready, Subject};
+use loadline::scenario::{Configuration, Cpus, Kind, Ports, Processes, Ready, Subject};
 use loadline::subject::processes::Process;
 use loadline::subject::{CpuPlan, Launch, Place, Running, Spawner};
 use loadline::units::{Bytes, Span};
@@ -20,11 +20,14 @@ pub(crate) fn spawner() -> Spawner {
 pub(crate) fn subject(command: &[&str], ready: Ready) -> Subject {
     Subject {
         build: None,
+        kind: Kind::Jvm,
+        processes: Processes::One,
         command: command.iter().map(|&word| word.to_owned()).collect(),
         dir: None,
         env: Vec::new(),
         host: "127.0.0.1".to_owned(),
         port: None,
+        ports: Ports::default(),
         tls: None,
         socket: None,
         ready,
@@ -36,7 +39,7 @@ pub(crate) fn subject(command: &[&str], ready: Ready) -> Subject {
 pub(crate) fn launch_of(subject: &Subject, configuration: &Configuration) -> Launch {
     let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[]).unwrap();
     let port = loadline::subject::free_port(&subject.host).unwrap();
-    Launch::new(subject, configuration, &Place { port, cpus: &cpus, jdk: None }).unwrap()
+    Launch::new(subject, configuration, &Place { port, work: None, cpus: &cpus, jdk: None }).unwrap()
 }
 
 pub(crate) fn launch(command: &[&str]) -> Launch {

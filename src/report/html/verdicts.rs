@@ -210,8 +210,8 @@ fn of_trial(trial: &Trial) -> Option<Sentence> {
 /// RSS at the mark `loaded` (the last mark where there is none), rate and p99 of the last phase that worked.
 pub(super) fn weight(trial: &Trial) -> Option<String> {
     let mark = trial.mark("loaded").or(trial.marks.last())?;
-    let mut parts =
-        vec![format!("RSS {} {}", value_text(Unit::Bytes, mark.rss_bytes as f64), shortened(&mark.name, 30))];
+    let (word, bytes) = mark.weight();
+    let mut parts = vec![format!("{word} {} {}", value_text(Unit::Bytes, bytes as f64), shortened(&mark.name, 30))];
     if let Some(phase) = trial.phases.iter().rev().find(|phase| phase.works() && phase.is_counted()) {
         let what = if phase.is_own() { "operations" } else { "requests" };
         parts.push(format!("{} {what}/s", grouped(phase.achieved_per_s.round().max(0.0) as u64)));

@@ -6,6 +6,7 @@ use super::owners::{GROUPS, UNEXPLAINED, group, is_heap, place, screen_name};
 use super::{Bar, Bars, Block, Table, own};
 use crate::record::{AccountRecord, Trial};
 use crate::units::{Bytes, Growth};
+use std::borrow::Cow;
 
 /// The marks shown, with what leads to them. `warm` is left out, so that the table fits 80 columns.
 const MARKS: [(&str, &str); 5] = [
@@ -20,9 +21,10 @@ const COLUMNS_MAX: usize = 6;
 /// Owners named in the sentence of what grew.
 const GROWN: usize = 4;
 
-/// The accounts of a trial, in the order of [`MARKS`]; or, where the scenario names its own marks, those and what stands
-/// for the usual ones at both ends.
-struct Journey<'a>(Vec<(&'a str, &'a AccountRecord)>);
+/// The accounts of a trial, in the order of [`MARKS`], in what the subject weighs: where several processes form it, what
+/// stands as `rss_bytes` is PSS. With the word for it. Where the scenario names its own marks, those, and what stands for
+/// the usual ones at both ends.
+struct Journey<'a>(Vec<(&'a str, Cow<'a, AccountRecord>)>, &'static str);
 
 /// The table and the picture; nothing where no mark has an account.
 pub(super) fn journey(trial: &Trial) -> Vec<Block> {
@@ -60,11 +62,16 @@ impl<'a> Journey<'a> {
             }
             false => MARKS.into_iter().map(|(name, _)| name).collect(),
         };
-        Self(named.into_iter().filter_map(|name| Some((name, account_at(trial, name)?))).collect())
+        let found = |name: &'a str| {
+            let account = account_at(trial, name)?;
+            let several = trial.mark(name).is_some_and(|mark| !mark.processes.is_empty());
+            Some((name, if several { Cow::Owned(divided(account)) } else { Cow::Borrowed(account) }))
+        };
+        Self(named.into_iter().filter_map(found).collect(), super::weight_word(trial))
     }
 
     /// Owners of any mark, in the order of the account, `unexplained` at the end.
-    fn names(&self) -> Vec<&'a str> {
+    fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for owner in self.0.iter().flat_map(|(_, account)| &account.owners) {
             if owner.name != UNEXPLAINED && !names.contains(&owner.name.as_str()) {
@@ -98,9 +105,9 @@ impl<'a> Journey<'a> {
                 |account: &AccountRecord| mib(Some(sum(small.iter().filter_map(|name| held(account, name)))));
             rows.insert(rows.len() - 1, line(label, &together));
         }
-        rows.push(line("RSS".to_owned(), &|account| mib(Some(account.total_bytes))));
+        rows.push(line(self.1.to_owned(), &|account| mib(Some(account.total_bytes))));
         Table {
-            title: "account, RSS MiB".to_owned(),
+            title: format!("account, {} MiB", self.1),
             head: std::iter::once("owner").chain(self.0.iter().map(|(name, _)| *name)).map(str::to_owned).collect(),
             rows,
             ..Table::default()
@@ -112,9 +119,10 @@ impl<'a> Journey<'a> {
             let of = |wanted| account.owners.iter().filter(move |owner| group(&owner.name) == wanted);
             GROUPS.iter().map(|(wanted, ..)| sum(of(*wanted).map(|owner| owner.rss_bytes))).collect()
         };
-        let bar = |(name, account): &(&str, &AccountRecord)| Bar { label: (*name).to_owned(), parts: parts(account) };
+        let bar =
+            |(name, account): &(&str, Cow<'_, AccountRecord>)| Bar { label: (*name).to_owned(), parts: parts(account) };
         Bars {
-            title: "the same drawn, RSS MiB".to_owned(),
+            title: format!("the same drawn, {} MiB", self.1),
             bars: self.0.iter().map(bar).collect(),
             legend: GROUPS.iter().map(|(_, letter, words)| (*letter, (*words).to_owned())).collect(),
         }
@@ -125,13 +133,13 @@ impl<'a> Journey<'a> {
         if self.0.iter().any(|(name, _)| own::is_own(name)) {
             return self.steps();
         }
-        let at = |name: &str| self.0.iter().find(|(mark, _)| *mark == name).map(|(_, account)| *account);
+        let at = |name: &str| self.0.iter().find(|(mark, _)| *mark == name).map(|(_, account)| account.as_ref());
         let (start, loaded) = (at("start")?, at("loaded")?);
         let total = Growth::between(Bytes(start.total_bytes), Bytes(loaded.total_bytes));
         let mut text = match total.to_string().as_str() {
-            "0.0" => "From start to loaded RSS did not change: ".to_owned(),
-            _ if total.0 > 0 => format!("From start to loaded RSS grew by {}: ", Bytes(total.0.unsigned_abs())),
-            _ => format!("From start to loaded RSS shrank by {}: ", Bytes(total.0.unsigned_abs())),
+            "0.0" => format!("From start to loaded {} did not change: ", self.1),
+            _ if total.0 > 0 => format!("From start to loaded {} grew by {}: ", self.1, Bytes(total.0.unsigned_abs())),
+            _ => format!("From start to loaded {} shrank by {}: ", self.1, Bytes(total.0.unsigned_abs())),
         };
         let grown: Vec<(&str, Growth)> = changes(start, loaded).into_iter().take(GROWN).collect();
         let rest = Growth(grown.iter().fold(total.0, |rest, (_, growth)| rest.saturating_sub(growth.0)));
@@ -166,7 +174,7 @@ impl Journey<'_> {
     /// What changed from mark to mark, each with the owner that changed most.
     fn steps(&self) -> Option<String> {
         let (first, _) = self.0.first()?;
-        let step = |pair: &[(&str, &AccountRecord)]| {
+        let step = |pair: &[(&str, Cow<'_, AccountRecord>)]| {
             let [(_, before), (name, after)] = pair else { return None };
             let growth = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
             let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
@@ -175,13 +183,26 @@ impl Journey<'_> {
             Some(format!("{growth} to {name}{who}"))
         };
         let steps: Vec<String> = self.0.windows(2).filter_map(step).collect();
-        (!steps.is_empty()).then(|| format!("From {first} on RSS changed by {}.", steps.join(", ")))
+        (!steps.is_empty()).then(|| format!("From {first} on {} changed by {}.", self.1, steps.join(", ")))
     }
 }
 
 /// The account of this mark, if it says who holds anything.
 fn account_at<'a>(trial: &'a Trial, name: &str) -> Option<&'a AccountRecord> {
     trial.mark(name)?.account.as_ref().filter(|account| !account.owners.is_empty())
+}
+
+/// The same account with PSS in the place of RSS.
+fn divided(account: &AccountRecord) -> AccountRecord {
+    let mut account = account.clone();
+    account.total_bytes = account.pss_bytes;
+    for owner in &mut account.owners {
+        owner.rss_bytes = owner.pss_bytes;
+        if owner.name == UNEXPLAINED {
+            account.unexplained_bytes = owner.pss_bytes;
+        }
+    }
+    account
 }
 
 /// What an owner holds: nothing where it is missing, `None` where the account splits its kind in another way.

@@ -1,7 +1,7 @@
 //! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
 
 use super::journey::tells_growth;
-use super::{Table, drivers, own, rss};
+use super::{Table, drivers, own, weight, weight_word};
 use crate::record::{Heap, Mark, NmtRecord, Observer, PhaseRecord, Quantiles, Trial};
 use crate::units::{Bytes, Growth, grouped, milliseconds};
 
@@ -20,15 +20,24 @@ pub(super) fn cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
 pub(in crate::report) fn weights(trial: &Trial) -> Table {
     let any = |has: fn(&Mark) -> bool| trial.marks.iter().any(has);
     let (nmt, charge) = (any(|mark| mark.nmt.is_some()), any(|mark| mark.charge_bytes.is_some()));
-    let mut head = cells(["mark", "at s", "RSS", "PSS", "heap used", "committed", "threads"]);
+    let several = any(|mark| !mark.processes.is_empty());
+    // What the subject weighs comes first.
+    let sizes = if several { ["PSS", "RSS"] } else { ["RSS", "PSS"] };
+    let mut head = cells(["mark", "at s", sizes[0], sizes[1], "heap used", "committed", "threads"]);
+    head.extend(several.then(|| "processes".to_owned()));
     head.extend(nmt.then(|| "NMT total".to_owned()));
     head.extend(charge.then(|| "charge".to_owned()));
     let row = |mark: &Mark| {
         let Heap { used_bytes, committed_bytes, .. } = mark.heap;
-        let mut row =
-            vec![mark.name.clone(), format!("{:.1}", mark.at_s), mib(Some(mark.rss_bytes)), mib(mark.pss_bytes)];
+        let mut sizes = [mib(Some(mark.rss_bytes)), mib(mark.pss_bytes)];
+        if several {
+            sizes.reverse();
+        }
+        let mut row = vec![mark.name.clone(), format!("{:.1}", mark.at_s)];
+        row.extend(sizes);
         row.extend([mib(used_bytes), mib(committed_bytes)]);
         row.push(mark.threads.map_or(NONE.to_owned(), |n| n.to_string()));
+        row.extend(several.then(|| mark.processes.len().to_string()));
         row.extend(nmt.then(|| mib(mark.nmt.as_ref().map(|nmt| nmt.total_committed_bytes))));
         row.extend(charge.then(|| mib(mark.charge_bytes)));
         row
@@ -40,6 +49,9 @@ pub(in crate::report) fn weights(trial: &Trial) -> Table {
     };
     notes.retain(|note| !note.is_empty());
     notes.extend(own::told(&trial.marks));
+    if several {
+        notes.push("All are sums over the processes; RSS counts what they share once for each, PSS once.".to_owned());
+    }
     if nmt {
         notes.push("NMT counts committed memory, which is not all resident.".to_owned());
     }
@@ -55,10 +67,10 @@ pub(in crate::report) fn weights(trial: &Trial) -> Table {
 
 /// One sentence: what the load added, what rest, a full collection and a trim gave back.
 fn what_changed(trial: &Trial) -> Option<String> {
-    let at = |name: &str| rss(trial.mark(name));
+    let at = |name: &str| weight(trial.mark(name));
     let (start, loaded) = (at("start")?, at("loaded")?);
     let change = |from: u64, to: u64| Growth::between(Bytes(from), Bytes(to)).to_string();
-    let mut text = format!("The load changed RSS by {} MiB", change(start, loaded));
+    let mut text = format!("The load changed {} by {} MiB", weight_word(trial), change(start, loaded));
     let mut before = loaded;
     for (name, what) in [("rested", "rest"), ("collected", "a full GC"), ("trimmed", "a trim")] {
         if let Some(after) = at(name) {
@@ -212,7 +224,7 @@ pub(super) fn side_by_side(trials: &[Trial]) -> Table {
     let last = last.map(|phase| phase.name.as_str());
     let row = |trial: &Trial| {
         let mut row = vec![trial.configuration.clone()];
-        row.extend(weighed.iter().map(|name| mib(rss(trial.mark(name)))));
+        row.extend(weighed.iter().map(|name| mib(weight(trial.mark(name)))));
         row.push(mib(trial.rss_bytes_peak));
         let phase = trial.phases.iter().find(|phase| Some(phase.name.as_str()) == last);
         let counted = phase.filter(|phase| phase.is_counted());
@@ -231,13 +243,14 @@ pub(super) fn side_by_side(trials: &[Trial]) -> Table {
     });
     let times = if open { "response" } else { "service" };
     let of = last.unwrap_or("no phase");
-    let mut notes = vec![format!("RSS at each mark; rate, {times} times and GC of {of}.")];
+    let word = trials.first().map_or("RSS", weight_word);
+    let mut notes = vec![format!("{word} at each mark; rate, {times} times and GC of {of}.")];
     notes.push("One trial each shows no difference for sure: repeat it before you choose.".to_owned());
     if doubts > 0 {
         notes.push(format!("{doubts} of {} trials carry doubts (above).", trials.len()));
     }
     Table {
-        title: "side by side, RSS in MiB, times in ms".to_owned(),
+        title: format!("side by side, {word} in MiB, times in ms"),
         head,
         rows: trials.iter().map(row).collect(),
         notes,

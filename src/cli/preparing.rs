@@ -1,0 +1,157 @@
+//! What happens once before the first trial: leftovers are removed, what can be built is built, and configurations
+//! that cannot run here are left out where they are optional.
+
+use super::args::Options;
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::record::LeftOutRecord;
+use crate::report::Progress;
+use crate::scenario::{Configuration, Scenario};
+use crate::subject::build_stamp::Inputs;
+use crate::subject::{FoundJdk, Spawner, jdk, work_folder};
+use std::path::Path;
+
+/// Whether a build step runs although it would only repeat itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Rebuild {
+    /// Where something it reads has changed.
+    #[default]
+    IfChanged,
+    /// In any case.
+    Always,
+}
+
+impl Rebuild {
+    /// As typed.
+    pub(super) fn of(options: &Options) -> Self {
+        if options.subject.rebuild { Self::Always } else { Self::IfChanged }
+    }
+}
+
+/// What preparing needs.
+pub(super) struct Preparing<'a> {
+    pub(super) spawner: &'a Spawner,
+    pub(super) jdks: &'a [FoundJdk],
+    pub(super) clock: Clock,
+    pub(super) rebuild: Rebuild,
+    pub(super) interrupted: &'a dyn Fn() -> bool,
+}
+
+/// What can run, and what was left out.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) scenario: Scenario,
+    pub(super) left_out: Vec<LeftOutRecord>,
+}
+
+impl Preparing<'_> {
+    /// Makes ready what a scenario needs.
+    ///
+    /// # Errors
+    /// `Subject` where a build fails; `Machine` where no configuration is left; `Interrupted`.
+    pub(super) fn prepare(&self, scenario: &Scenario, progress: &mut Progress) -> Result<Prepared> {
+        sweep(progress);
+        let mut prepared = Prepared { scenario: scenario.clone(), left_out: Vec::new() };
+        prepared.leave_out(progress, |configuration| self.missing_jdk(configuration))?;
+        self.build(&mut prepared, progress)?;
+        prepared.leave_out(progress, |configuration| Ok(missing_code(configuration)))?;
+        Ok(prepared)
+    }
+
+    /// Only what is optional is looked for here; a trial says itself what it lacks.
+    fn missing_jdk(&self, configuration: &Configuration) -> Result<Option<Error>> {
+        let wanted = configuration.jdk.as_ref().filter(|_| configuration.optional);
+        Ok(wanted.and_then(|wanted| jdk::choose(wanted, self.jdks, self.clock).err()))
+    }
+
+    /// Runs the build steps in their order, unless all of them would only repeat themselves.
+    fn build(&self, prepared: &mut Prepared, progress: &mut Progress) -> Result<()> {
+        let subject = prepared.scenario.subject.clone();
+        let own = prepared.scenario.configurations.iter().filter_map(|configuration| configuration.build.clone());
+        let steps: Vec<String> = subject.build.iter().cloned().chain(own).collect();
+        let commands: Vec<&str> = steps.iter().map(String::as_str).collect();
+        if commands.is_empty() {
+            return Ok(());
+        }
+        let folder = subject.dir.as_deref().unwrap_or(Path::new("."));
+        let inputs = Inputs::read(folder, &commands);
+        if self.rebuild == Rebuild::IfChanged && inputs.as_ref().is_some_and(Inputs::are_built) {
+            progress.step("build: nothing has changed since it ran (--rebuild runs it again)");
+            return Ok(());
+        }
+        let mut run = |command: &str| {
+            progress.step(&format!("build: {command}"));
+            self.spawner.build(command, subject.dir.as_deref(), self.interrupted)
+        };
+        if let Some(command) = &subject.build {
+            run(command)?;
+        }
+        let mut failed = Vec::new();
+        for configuration in &prepared.scenario.configurations {
+            let Some(Err(error)) = configuration.build.as_deref().map(&mut run) else { continue };
+            match configuration.optional && !(self.interrupted)() {
+                true => failed.push((configuration.name.clone(), error)),
+                false => return Err(error.at(format!("configuration: {}", configuration.name))),
+            }
+        }
+        if let (Some(inputs), true) = (inputs, failed.is_empty())
+            && let Err(trouble) = inputs.remember(&commands)
+        {
+            progress.warn(&format!("the build will run again next time: {}", trouble.what));
+        }
+        prepared.leave_out(progress, |configuration| {
+            let at = failed.iter().position(|(name, _)| *name == configuration.name);
+            Ok(at.map(|at| failed.swap_remove(at).1))
+        })
+    }
+}
+
+impl Prepared {
+    /// Leaves out the optional configurations that lack something.
+    fn leave_out(
+        &mut self,
+        progress: &mut Progress,
+        mut lacks: impl FnMut(&Configuration) -> Result<Option<Error>>,
+    ) -> Result<()> {
+        let mut left = Vec::new();
+        for configuration in std::mem::take(&mut self.scenario.configurations) {
+            let Some(error) = lacks(&configuration)? else {
+                left.push(configuration);
+                continue;
+            };
+            let why = std::iter::once(&error.what).chain(error.said.last()).cloned().collect::<Vec<_>>().join(": ");
+            progress.step(&format!("{} is left out: {why}", configuration.name));
+            self.left_out.push(LeftOutRecord { configuration: configuration.name, why });
+        }
+        self.scenario.configurations = left;
+        match self.scenario.configurations.is_empty() {
+            true => Err(self
+                .left_out
+                .iter()
+                .fold(Error::machine("no configuration is left to run"), |error, out| {
+                    error.at(format!("{}: {}", out.configuration, out.why))
+                })
+                .hint("`loadline doctor` lists the JDKs found; `optional: true` leaves out what cannot run")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What `{code}` stands for may be what an optional build did not make.
+fn missing_code(configuration: &Configuration) -> Option<Error> {
+    let code = configuration.code.as_ref().filter(|code| configuration.optional && !code.exists())?;
+    Some(Error::machine(format!("its code {} does not exist", code.display())))
+}
+
+/// Removes the folders of trials whose Loadline was killed.
+fn sweep(progress: &mut Progress) {
+    let swept = work_folder::sweep();
+    match swept.removed {
+        0 => {}
+        1 => progress.step("removed 1 folder of a trial whose Loadline was killed"),
+        n => progress.step(&format!("removed {n} folders of trials whose Loadline was killed")),
+    }
+    for (folder, why) in swept.left {
+        progress.warn(&format!("the leftover {} could not be removed: {why}", folder.display()));
+    }
+}

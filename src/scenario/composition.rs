@@ -1,0 +1,74 @@
+//! What a subject consists of: a JVM or not, one process or several, one port or a block of them.
+
+use serde::{Deserialize, Serialize};
+
+/// What the program is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A HotSpot JVM, which can be asked.
+    #[default]
+    Jvm,
+    /// Any other program: all that is known of it is what the kernel says, and what glibc's heaps hold.
+    Native,
+}
+
+/// Which of its processes are weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Processes {
+    /// The one that serves.
+    #[default]
+    One,
+    /// All that descend from the command, as one subject.
+    All,
+}
+
+/// How many of its ports must answer before it is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Answers {
+    /// Each; the load goes to the first port.
+    #[default]
+    Each,
+    /// One; the load goes to it.
+    Any,
+}
+
+/// The block of consecutive ports that begins with `{port}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ports {
+    /// How many.
+    pub count: u16,
+    /// How many of them must answer.
+    pub answers: Answers,
+}
+
+impl Ports {
+    /// More nodes than anyone starts on one machine.
+    pub const COUNT_MAX: u16 = 100;
+
+    /// The ports of the block that begins with this one, as far as there are ports.
+    pub fn from(self, first: u16) -> impl Iterator<Item = u16> {
+        (0..self.count).map_while(move |offset| first.checked_add(offset))
+    }
+}
+
+impl Default for Ports {
+    fn default() -> Self {
+        Self { count: 1, answers: Answers::Each }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_ends_with_the_last_port() {
+        let ports = |count, first| Ports { count, ..Ports::default() }.from(first).collect::<Vec<_>>();
+        assert_eq!(ports(3, 18_080), [18_080, 18_081, 18_082]);
+        assert_eq!(ports(3, 65_534), [65_534, 65_535]);
+        assert_eq!(Ports::default().from(80).collect::<Vec<_>>(), [80]);
+    }
+}

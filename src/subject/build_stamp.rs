@@ -1,0 +1,234 @@
+//! Whether a build step would only repeat itself: a stamp in `target/` with the commands that ran and what they read.
+//!
+//! What they read is taken to be every file in the subject's folder outside `target/`, by size and time of its last
+//! change, and the JDK that the environment names. A build that leaves no `target/` is not remembered.
+
+use crate::error::{Error, Result};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Where a build puts what it makes; nothing in it is an input.
+const OUTPUT: &str = "target";
+/// The stamp, in there, so that whoever removes the output removes it too.
+const STAMP: &str = ".loadline-build";
+/// Folders that hold no inputs: where archives go, and the history of the sources.
+const NO_INPUTS: [&str; 2] = ["loadline-archive", ".git"];
+/// An archive that was put elsewhere holds this.
+const ARCHIVE: &str = "archive.jsonl";
+/// Scenarios say when to build, not what.
+const NO_INPUT_ENDS: &str = ".loadline.yaml";
+/// More than the sources of any subject; a folder with more is built each time.
+const FILES_MAX: usize = 20_000;
+/// Room for as many lines.
+const STAMP_BYTES_MAX: u64 = 8 << 20;
+
+/// What a build would read now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inputs {
+    folder: PathBuf,
+    /// Commands and environment, a line each.
+    head: String,
+    /// Size and time of the last change of each file, by its path below the folder.
+    files: BTreeMap<PathBuf, (u64, i128)>,
+}
+
+impl Inputs {
+    /// Looks at the folder; `None` where it cannot be read or is too large to be looked at.
+    pub fn read(folder: &Path, commands: &[&str]) -> Option<Self> {
+        let mut head = String::new();
+        for command in commands {
+            head.push_str(&format!("command {}\n", command.escape_default()));
+        }
+        for name in ["JAVA_HOME", "PATH"] {
+            let value = std::env::var_os(name).unwrap_or_default();
+            head.push_str(&format!("{name} {}\n", value.to_string_lossy().escape_default()));
+        }
+        let mut files = BTreeMap::new();
+        collect(folder, Path::new(""), &mut files)?;
+        Some(Self { folder: folder.to_owned(), head, files })
+    }
+
+    /// Whether the same commands ran on the same inputs, and what they made is still there.
+    pub fn are_built(&self) -> bool {
+        let mut text = Vec::new();
+        let Ok(stamp) = fs::File::open(self.stamp()) else { return false };
+        if stamp.take(STAMP_BYTES_MAX).read_to_end(&mut text).is_err() {
+            return false;
+        }
+        let text = String::from_utf8_lossy(&text);
+        let Some(made) = text.strip_prefix(&self.text()) else { return false };
+        let output = self.folder.join(OUTPUT);
+        made.lines().all(|line| line.strip_prefix("made ").is_some_and(|name| output.join(name).exists()))
+    }
+
+    /// Remembers that the commands ran well on these inputs. An input that changed meanwhile may not be in what they
+    /// made, so then nothing is remembered.
+    ///
+    /// # Errors
+    /// Where the stamp cannot be written.
+    pub fn remember(&self, commands: &[&str]) -> Result<()> {
+        let output = self.folder.join(OUTPUT);
+        let Ok(entries) = fs::read_dir(&output) else { return Ok(()) };
+        let Some(now) = Self::read(&self.folder, commands) else { return Ok(()) };
+        if self.files.iter().any(|(path, seen)| now.files.get(path) != Some(seen)) {
+            return Ok(());
+        }
+        let mut made: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        made.retain(|name| !name.starts_with(STAMP) && !name.contains('\n'));
+        made.sort();
+        let made: String = made.iter().map(|name| format!("made {name}\n")).collect();
+        // Another Loadline may read it at the same time.
+        let (stamp, new) = (self.stamp(), output.join(format!("{STAMP}-{}", std::process::id())));
+        let written = fs::write(&new, now.text() + &made).and_then(|()| fs::rename(&new, &stamp));
+        written.map_err(|cause| Error::io("write", &stamp, &cause))
+    }
+
+    fn stamp(&self) -> PathBuf {
+        self.folder.join(OUTPUT).join(STAMP)
+    }
+
+    fn text(&self) -> String {
+        let mut text = self.head.clone();
+        for (path, (size, changed_ns)) in &self.files {
+            let path = path.to_string_lossy();
+            text.push_str(&format!("file {size} {changed_ns} {}\n", path.escape_default()));
+        }
+        text
+    }
+}
+
+/// Adds the files below `folder`; `None` where there are too many, or one cannot be read.
+fn collect(folder: &Path, below: &Path, files: &mut BTreeMap<PathBuf, (u64, i128)>) -> Option<()> {
+    let mut folders = vec![below.to_owned()];
+    while let Some(below) = folders.pop() {
+        for entry in fs::read_dir(folder.join(&below)).ok()? {
+            let entry = entry.ok()?;
+            let (name, path) = (entry.file_name(), below.join(entry.file_name()));
+            let kind = entry.file_type().ok()?;
+            let skipped = || name == OUTPUT || NO_INPUTS.iter().any(|skipped| name == *skipped);
+            if kind.is_dir() {
+                if !skipped() && !entry.path().join(ARCHIVE).exists() {
+                    folders.push(path);
+                }
+                continue;
+            }
+            if name.to_string_lossy().ends_with(NO_INPUT_ENDS) {
+                continue;
+            }
+            // Of a link what it leads to counts; a folder behind one is not entered, for it may lead in a circle.
+            let Ok(found) = fs::metadata(entry.path()) else { continue };
+            if found.is_file() {
+                let changed_ns = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
+                files.insert(path, (found.len(), changed_ns));
+            }
+            if files.len() > FILES_MAX {
+                return None;
+            }
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUILD: [&str; 1] = ["javac -d target src/*.java"];
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("loadline-stamp-{name}-{}", std::process::id()));
+            fs::create_dir_all(folder.join("src")).unwrap();
+            let folder = Self(folder);
+            folder.write("src/A.java", "a");
+            folder
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.0.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn inputs(&self) -> Inputs {
+            Inputs::read(&self.0, &BUILD).unwrap()
+        }
+
+        /// As a build does: it reads, makes, and is remembered.
+        fn build(&self) {
+            let inputs = self.inputs();
+            self.write("target/A.class", "a");
+            inputs.remember(&BUILD).unwrap();
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_is_built_stays_built_until_something_it_read_changes() {
+        let folder = Folder::new("changes");
+        assert!(!folder.inputs().are_built());
+        let breaks: [(&str, &dyn Fn()); 5] = [
+            ("a longer source", &|| folder.write("src/A.java", "aa")),
+            ("a new source", &|| folder.write("src/deep/B.java", "b")),
+            ("a source that went", &|| fs::remove_dir_all(folder.0.join("src/deep")).unwrap()),
+            ("a part of the output that went", &|| fs::remove_file(folder.0.join("target/A.class")).unwrap()),
+            ("the whole output that went", &|| fs::remove_dir_all(folder.0.join("target")).unwrap()),
+        ];
+        for (what, change) in breaks {
+            folder.build();
+            assert!(folder.inputs().are_built(), "before {what}");
+            change();
+            assert!(!folder.inputs().are_built(), "{what}");
+        }
+    }
+
+    #[test]
+    fn scenarios_archives_and_output_are_no_inputs_but_the_command_is_one() {
+        let folder = Folder::new("others");
+        folder.build();
+        folder.write("x.loadline.yaml", "name: x");
+        folder.write("loadline-archive/x/trial.json", "{}");
+        folder.write("results/archive.jsonl", "{}");
+        folder.write("target/more/log", "written by the subject");
+        assert!(folder.inputs().are_built());
+        assert!(!Inputs::read(&folder.0, &["javac --release 17"]).unwrap().are_built());
+        assert!(!Inputs::read(&folder.0, &[BUILD[0], "mvn package"]).unwrap().are_built());
+        folder.write("target/.loadline-build", "command x\nfile");
+        assert!(!folder.inputs().are_built());
+    }
+
+    #[test]
+    fn a_source_edited_during_the_build_and_a_build_without_output_are_not_remembered() {
+        let folder = Folder::new("edited");
+        let inputs = folder.inputs();
+        folder.write("target/A.class", "a");
+        folder.write("src/A.java", "edited");
+        inputs.remember(&BUILD).unwrap();
+        assert!(!folder.inputs().are_built());
+        fs::remove_dir_all(folder.0.join("target")).unwrap();
+        folder.inputs().remember(&BUILD).unwrap();
+        assert!(!folder.0.join("target").exists() && !folder.inputs().are_built());
+        assert_eq!(Inputs::read(&folder.0.join("nowhere"), &BUILD), None);
+    }
+
+    #[test]
+    fn a_link_counts_by_what_it_leads_to_and_circles_are_not_followed() {
+        let folder = Folder::new("links");
+        std::os::unix::fs::symlink(&folder.0, folder.0.join("src/circle")).unwrap();
+        std::os::unix::fs::symlink("/nowhere", folder.0.join("src/dangling")).unwrap();
+        std::os::unix::fs::symlink(folder.0.join("src/A.java"), folder.0.join("link.java")).unwrap();
+        let names: Vec<_> = folder.inputs().files.into_keys().collect();
+        assert_eq!(names, [Path::new("link.java"), Path::new("src/A.java")]);
+    }
+}

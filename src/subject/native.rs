@@ -1,0 +1,46 @@
+//! Which of the processes is the one that serves, where the subject is no JVM.
+
+use super::processes::Process;
+use super::sockets::listening_on;
+use crate::error::{Error, Result};
+use crate::scenario::Processes;
+
+/// All of them, the one that serves first: who listens on the port. Where nobody does, who started last, which is the
+/// server where a script waits for it; but who started first where all are weighed, because with it the subject ends.
+///
+/// # Errors
+/// Where none is left.
+pub(super) fn find(processes: &[Process], port: u16, weighed: Processes) -> Result<Vec<u32>> {
+    let mut processes = processes.to_vec();
+    processes.sort_by_key(|process| (process.started_ticks, process.pid));
+    if weighed == Processes::One {
+        processes.reverse();
+    }
+    let serving = listening_on(&processes, port);
+    let others = processes.iter().map(|process| process.pid).filter(|pid| !serving.contains(pid));
+    let found: Vec<u32> = serving.iter().copied().chain(others).collect();
+    if found.is_empty() { Err(Error::subject("no process of the subject is left")) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn who_listens_comes_before_who_started_last() {
+        let this = Process::read(std::process::id()).unwrap();
+        let first = Process { pid: 1, started_ticks: 1, ..this.clone() };
+        let later = Process { pid: u32::MAX, started_ticks: u64::MAX, ..this.clone() };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let all = [first, this.clone(), later];
+        use Processes::{All, One};
+        assert_eq!(find(&all, port, One).unwrap(), [this.pid, u32::MAX, 1]);
+        assert_eq!(find(&all, port, All).unwrap(), [this.pid, 1, u32::MAX]);
+        drop(listener);
+        assert_eq!(find(&all, port, One).unwrap(), [u32::MAX, this.pid, 1]);
+        assert_eq!(find(&all, port, All).unwrap(), [1, this.pid, u32::MAX]);
+        assert_eq!(find(&[], port, One).unwrap_err().what, "no process of the subject is left");
+    }
+}

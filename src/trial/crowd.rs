@@ -1,0 +1,126 @@
+//! The processes beside the one that serves, on the timeline: looked for once a second, read at every sample.
+
+use crate::clock::Clock;
+use crate::observe::hsperfdata::{GcTotal, HsPerf};
+use crate::observe::procfs::Process;
+use crate::observe::smaps::read_rollup;
+use crate::record::Sample;
+use crate::scenario::Kind;
+use crate::subject::jvm::is_jvm;
+use crate::subject::processes;
+
+/// Looking through all processes of a machine takes some milliseconds, and PSS makes the kernel walk their pages.
+const LOOK_EVERY_NS: u64 = 1_000_000_000;
+/// More than any subject has.
+const MEMBERS_MAX: usize = 200;
+
+/// Where they are and what they may be asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Below {
+    /// All its descendants form the subject.
+    pub(super) guardian: u32,
+    /// The one that serves, which is read apart.
+    pub(super) main: u32,
+    /// Of the subject.
+    pub(super) kind: Kind,
+}
+
+/// The processes as last looked for.
+pub(super) struct Crowd {
+    below: Below,
+    clock: Clock,
+    members: Vec<Member>,
+    look_due_ns: u64,
+    /// Collections of JVMs that ended, so that the sum never falls.
+    gc_ended: GcTotal,
+}
+
+struct Member {
+    process: Process,
+    counters: Option<HsPerf>,
+    gc: Option<GcTotal>,
+}
+
+impl Crowd {
+    /// Nobody is looked for yet.
+    pub(super) fn new(below: Below, clock: Clock) -> Self {
+        Self { below, clock, members: Vec::new(), look_due_ns: 0, gc_ended: GcTotal::default() }
+    }
+
+    /// Adds all of them to a sample of the one that serves; once a second with PSS.
+    pub(super) fn add_to(&mut self, sample: &mut Sample, main: &Process) {
+        let now_ns = self.clock.now_ns();
+        let looks = now_ns >= self.look_due_ns;
+        if looks {
+            self.look();
+            self.look_due_ns = now_ns + LOOK_EVERY_NS;
+        }
+        let (clock, mut ended) = (self.clock, self.gc_ended);
+        self.members.retain_mut(|member| {
+            let lives = member.add_to(sample, &clock).is_some();
+            if let Some(gc) = member.gc.filter(|_| !lives) {
+                (ended.count, ended.ns) = (ended.count + gc.count, ended.ns + gc.ns);
+            }
+            lives
+        });
+        self.gc_ended = ended;
+        let jvms = self.members.iter().filter_map(|member| member.gc);
+        let (count, ns) = jvms.fold((ended.count, ended.ns), |sum, gc| (sum.0 + gc.count, sum.1 + gc.ns));
+        if count > 0 || sample.gc_count.is_some() {
+            sample.gc_count = Some(sample.gc_count.unwrap_or(0) + count);
+            sample.gc_ms = Some(sample.gc_ms.unwrap_or(0.0) + ns as f64 / 1e6);
+        }
+        if looks {
+            let all = std::iter::once(main).chain(self.members.iter().map(|member| &member.process));
+            sample.pss_bytes = all.map(|process| Some(read_rollup(process, &clock).ok()?.value.pss.0)).sum();
+        }
+    }
+
+    fn look(&mut self) {
+        for found in processes::descendants(self.below.guardian) {
+            let known = |member: &Member| {
+                member.process.pid() == found.pid && member.process.start_ticks() == found.started_ticks
+            };
+            // What has not been a JVM may have become one.
+            if found.pid == self.below.main || self.members.len() >= MEMBERS_MAX {
+                continue;
+            }
+            let counters = |process: &Process| {
+                let asks = self.below.kind == Kind::Jvm && is_jvm(found.pid) == Some(true);
+                asks.then(|| HsPerf::open(process, &self.clock).ok()).flatten()
+            };
+            match self.members.iter_mut().find(|member| known(member)) {
+                Some(member) if member.counters.is_none() => member.counters = counters(&member.process),
+                Some(_) => {}
+                None => {
+                    let Ok(process) = Process::open(found.pid) else { continue };
+                    let counters = counters(&process);
+                    self.members.push(Member { process, counters, gc: None });
+                }
+            }
+        }
+    }
+}
+
+impl Member {
+    /// `None` once it has gone.
+    fn add_to(&mut self, sample: &mut Sample, clock: &Clock) -> Option<()> {
+        let statm = self.process.statm(clock).ok()?.value;
+        let status = self.process.status(clock).ok()?.value;
+        if statm.resident.0 == 0 {
+            return None;
+        }
+        let add = |to: &mut Option<u64>, more: u64| *to = Some(to.unwrap_or(0) + more);
+        sample.rss_bytes += statm.resident.0;
+        add(&mut sample.anon_bytes, status.rss_anon.0);
+        add(&mut sample.threads, status.threads);
+        let jvm = self.counters.as_mut().and_then(|counters| counters.sample(clock).ok()).map(|reading| reading.value);
+        if let Some(jvm) = jvm {
+            add(&mut sample.heap_used_bytes, jvm.heap_used.0);
+            add(&mut sample.heap_committed_bytes, jvm.heap_committed.0);
+            add(&mut sample.metaspace_used_bytes, jvm.metaspace_used.0);
+            self.gc = jvm.gc.or(self.gc);
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,210 @@
+//! Several processes as one subject: their weighings summed, their accounts merged owner by owner. Pure.
+
+use super::weigh::Taken;
+use crate::account::Owner;
+use crate::doubt::Doubt;
+use crate::record::{
+    AccountRecord, DetailRecord, Heap, MallocRecord, Mark, NmtCategory, NmtRecord, OwnerRecord, ProcessRecord,
+    RemainderRecord, WouldReturn,
+};
+
+/// Stretches without an owner that are worth listing.
+const REMAINDERS_MAX: usize = 20;
+
+/// One process of a subject, weighed.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) pid: u32,
+    pub(super) name: String,
+    pub(super) is_jvm: bool,
+    pub(super) taken: Taken,
+}
+
+/// The weighing of all together; the first is the one that serves. RSS is the sum too, and counts a page they share
+/// once for each; PSS does not.
+pub(super) fn sum(mut parts: Vec<Part>) -> Taken {
+    let processes = parts.iter().map(Part::record).collect();
+    let failed = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.taken.failed)).collect();
+    let accounts: Option<Vec<(u32, AccountRecord)>> =
+        parts.iter_mut().map(|part| Some((part.pid, part.taken.mark.account.take()?))).collect();
+    let marks = || parts.iter().map(|part| &part.taken.mark);
+    let all = |of: fn(&Mark) -> Option<u64>| marks().map(of).sum::<Option<u64>>();
+    // What is no JVM has no Java heap, so its absence is no gap.
+    let heaps = || parts.iter().filter(|part| part.is_jvm).map(|part| &part.taken.mark.heap);
+    let heap = |of: fn(&Heap) -> Option<u64>| {
+        if heaps().next().is_none() { None } else { heaps().map(of).sum::<Option<u64>>() }
+    };
+    let rss_bytes = marks().map(|mark| mark.rss_bytes).sum();
+    let mark = Mark {
+        rss_bytes,
+        pss_bytes: all(|mark| mark.pss_bytes),
+        anon_bytes: all(|mark| mark.anon_bytes),
+        file_bytes: all(|mark| mark.file_bytes),
+        swap_bytes: all(|mark| mark.swap_bytes),
+        threads: all(|mark| mark.threads),
+        heap: Heap {
+            used_bytes: heap(|heap| heap.used_bytes),
+            committed_bytes: heap(|heap| heap.committed_bytes),
+            live_bytes: heap(|heap| heap.live_bytes),
+            max_bytes: heap(|heap| heap.max_bytes),
+        },
+        nmt: native_memory(parts.iter().filter(|part| part.is_jvm).map(|part| part.taken.mark.nmt.as_ref())),
+        account: accounts.map(merge),
+        took_ms: marks().map(|mark| mark.took_ms).sum(),
+        processes,
+        ..Mark::default()
+    };
+    let Some(first) = parts.into_iter().next() else { return Taken { mark, failed, ..Taken::default() } };
+    let Mark { name, at_s, charge_bytes, charge, counters, .. } = first.taken.mark;
+    Taken {
+        mark: Mark { name, at_s, charge_bytes, charge, counters, ..mark },
+        // The kernel's own marks of single processes were not reached at one moment.
+        rss_bytes_peak: Some(rss_bytes),
+        failed,
+        allocator: first.taken.allocator,
+        collector: first.taken.collector,
+    }
+}
+
+/// That RSS and PSS are sums, wherever they differ.
+pub(super) fn doubt(mark: &Mark) -> Option<Doubt> {
+    let (processes, rss_bytes, pss_bytes) = (mark.processes.len() as u64, mark.rss_bytes, mark.pss_bytes?);
+    (processes > 1 && pss_bytes < rss_bytes).then_some(Doubt::SharedCountedOften { processes, rss_bytes, pss_bytes })
+}
+
+impl Part {
+    fn record(&self) -> ProcessRecord {
+        let Mark { rss_bytes, pss_bytes, .. } = self.taken.mark;
+        ProcessRecord { pid: self.pid, name: self.name.clone(), rss_bytes, pss_bytes }
+    }
+}
+
+/// The sum of all; `None` where one of them has none.
+fn native_memory<'a>(parts: impl Iterator<Item = Option<&'a NmtRecord>>) -> Option<NmtRecord> {
+    let parts: Vec<&NmtRecord> = parts.collect::<Option<_>>()?;
+    let (first, others) = parts.split_first()?;
+    let mut sum = (*first).clone();
+    for other in others {
+        sum.total_committed_bytes += other.total_committed_bytes;
+        sum.total_reserved_bytes += other.total_reserved_bytes;
+        sum.total_growth_bytes = both(sum.total_growth_bytes, other.total_growth_bytes);
+        for category in &other.categories {
+            match sum.categories.iter_mut().find(|known| known.name == category.name) {
+                Some(known) => add_category(known, category),
+                None => sum.categories.push(category.clone()),
+            }
+        }
+    }
+    Some(sum)
+}
+
+fn add_category(to: &mut NmtCategory, more: &NmtCategory) {
+    to.committed_bytes += more.committed_bytes;
+    to.reserved_bytes += more.reserved_bytes;
+    to.growth_bytes = both(to.growth_bytes, more.growth_bytes);
+}
+
+fn both(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    Some(one?.saturating_add(other?))
+}
+
+/// One account of several processes. Its owners still add up to its RSS, and to its PSS.
+fn merge(parts: Vec<(u32, AccountRecord)>) -> AccountRecord {
+    let several = parts.len() > 1;
+    let mut merged = AccountRecord {
+        would_return: would_return(parts.iter().map(|(_, account)| &account.would_return)),
+        malloc: malloc(parts.iter().filter_map(|(_, account)| account.malloc.as_ref())),
+        ..AccountRecord::default()
+    };
+    for (pid, account) in parts {
+        merged.total_bytes += account.total_bytes;
+        merged.pss_bytes += account.pss_bytes;
+        merged.unexplained_bytes += account.unexplained_bytes;
+        merged.took_ms += account.took_ms;
+        merged.pause_ms = match (merged.pause_ms, account.pause_ms) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+        merged.observer_bytes = match (merged.observer_bytes, account.observer_bytes) {
+            (Some(one), Some(other)) => Some(one.saturating_add(other)),
+            (one, other) => one.or(other),
+        };
+        let pid = several.then_some(pid);
+        merged.unexplained.extend(account.unexplained.into_iter().map(|found| RemainderRecord { pid, ..found }));
+        for owner in account.owners {
+            match merged.owners.iter_mut().find(|known| known.name == owner.name) {
+                Some(known) => add_owner(known, owner),
+                None => merged.owners.push(owner),
+            }
+        }
+    }
+    let place = |owner: &OwnerRecord| Owner::ALL.iter().position(|known| known.name() == owner.name);
+    merged.owners.sort_by_key(place);
+    merged.unexplained.sort_by_key(|found| std::cmp::Reverse(found.rss_bytes));
+    merged.unexplained.truncate(REMAINDERS_MAX);
+    merged
+}
+
+fn add_owner(to: &mut OwnerRecord, more: OwnerRecord) {
+    to.rss_bytes += more.rss_bytes;
+    to.pss_bytes += more.pss_bytes;
+    to.swap_bytes += more.swap_bytes;
+    for detail in more.detail {
+        match to.detail.iter_mut().find(|known| (&known.kind, &known.name) == (&detail.kind, &detail.name)) {
+            Some(known) => add_detail(known, &detail),
+            None => to.detail.push(detail),
+        }
+    }
+    to.detail.sort_by_key(|detail| std::cmp::Reverse(detail.rss_bytes));
+}
+
+fn add_detail(to: &mut DetailRecord, more: &DetailRecord) {
+    to.count += more.count;
+    to.rss_bytes += more.rss_bytes;
+    to.allocated_bytes = match (to.allocated_bytes, more.allocated_bytes) {
+        (Some(one), Some(other)) => Some(one.saturating_add(other)),
+        (one, other) => one.or(other),
+    };
+}
+
+/// What comes back from all is known only where it is known of each; what has no Java heap returns none.
+fn would_return<'a>(parts: impl Iterator<Item = &'a WouldReturn> + Clone) -> WouldReturn {
+    let with_heap = parts.clone().filter(|part| part.gc_why != super::weigh::NO_JVM);
+    let (gc_bytes, gc_why) = match with_heap.clone().count() {
+        0 => (None, super::weigh::NO_JVM.to_owned()),
+        _ => total(with_heap.map(|part| (part.gc_bytes, part.gc_why.as_str()))),
+    };
+    let (trim_bytes, trim_why) = total(parts.map(|part| (part.trim_bytes, part.trim_why.as_str())));
+    WouldReturn { gc_bytes, gc_why, trim_bytes, trim_why }
+}
+
+/// The sum with the first reason, or why there is none.
+fn total<'a>(mut parts: impl Iterator<Item = (Option<u64>, &'a str)> + Clone) -> (Option<u64>, String) {
+    let reason = parts.clone().map(|(_, why)| why).find(|why| !why.is_empty()).unwrap_or_default();
+    match parts.clone().map(|(bytes, _)| bytes).sum::<Option<u64>>() {
+        Some(bytes) => (Some(bytes), reason.to_owned()),
+        None => (None, parts.find(|(bytes, _)| bytes.is_none()).map_or("", |(_, why)| why).to_owned()),
+    }
+}
+
+/// Of those whose heaps were walked; an account of which some were not has its `malloc.unsplit`.
+fn malloc<'a>(parts: impl Iterator<Item = &'a MallocRecord>) -> Option<MallocRecord> {
+    parts.cloned().reduce(|mut sum, part| {
+        if !sum.allocator.split(", ").any(|known| known == part.allocator) {
+            sum.allocator = format!("{}, {}", sum.allocator, part.allocator);
+        }
+        sum.arenas += part.arenas;
+        sum.system_bytes += part.system_bytes;
+        sum.live_bytes += part.live_bytes;
+        sum.free_bytes += part.free_bytes;
+        sum.mmapped_bytes += part.mmapped_bytes;
+        sum.mmapped_chunks += part.mmapped_chunks;
+        sum.tagged |= part.tagged;
+        sum.walk_errors += part.walk_errors;
+        sum
+    })
+}
+
+#[cfg(test)]
+#[path = "sum_tests.rs"]
+mod tests;
