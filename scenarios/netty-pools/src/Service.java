@@ -33,6 +33,7 @@ final class Service extends ChannelInboundHandlerAdapter {
     private boolean keepAlive;
     private long received;
     private long toSend;
+    private boolean pumping;
 
     Service(boolean writable) {
         this.writable = writable;
@@ -75,16 +76,24 @@ final class Service extends ChannelInboundHandlerAdapter {
         end(context.writeAndFlush(whole));
     }
 
-    /** Writes what is left: as far as the reader keeps up, or all of it at once. */
+    /** Writes what is left: as far as the reader keeps up, or all of it at once. A write may call it again. */
     private void pump(ChannelHandlerContext context) {
-        while (toSend > 0 && (!writable || context.channel().isWritable())) {
-            int length = (int) Math.min(PART_BYTES, toSend);
-            ByteBuf part = context.alloc().directBuffer(length).writeZero(length);
-            toSend -= length;
-            context.writeAndFlush(new DefaultHttpContent(part));
-            if (toSend == 0) {
-                end(context.writeAndFlush(LastHttpContent.EMPTY_LAST_CONTENT));
+        if (pumping) {
+            return;
+        }
+        pumping = true;
+        try {
+            while (toSend > 0 && (!writable || context.channel().isWritable())) {
+                int length = (int) Math.min(PART_BYTES, toSend);
+                ByteBuf part = context.alloc().directBuffer(length).writeZero(length);
+                toSend -= length;
+                context.writeAndFlush(new DefaultHttpContent(part));
+                if (toSend == 0) {
+                    end(context.writeAndFlush(LastHttpContent.EMPTY_LAST_CONTENT));
+                }
             }
+        } finally {
+            pumping = false;
         }
     }
 
