@@ -21,8 +21,10 @@ import stateful.DocumentService.Keeping;
 final class Node {
     /** The factory; its instances are {@code /documents/0} and so on. */
     static final String DOCUMENTS = "/documents";
-    /** Joining and the first synchronization of a factory took up to 15 s on two busy cores. */
-    private static final long WITHIN_MS = 60_000;
+    /** Five nodes in processes of their own took up to a minute to find each other on two very busy cores. */
+    private static final long WITHIN_MS = 120_000;
+    /** A node that does not answer so long is asked again. */
+    private static final long ANSWER_MS = 5_000;
     private static final long PAUSE_MS = 100;
 
     static {
@@ -100,7 +102,7 @@ final class Node {
         host.sendRequest(Operation.createGet(uri).setReferer(uri())
                 .setCompletion((done, failure) -> answer.complete(failure == null ? done : null)));
         try {
-            return answer.get(WITHIN_MS, TimeUnit.MILLISECONDS);
+            return answer.get(ANSWER_MS, TimeUnit.MILLISECONDS);
         } catch (TimeoutException | ExecutionException silent) {
             return null;
         }
