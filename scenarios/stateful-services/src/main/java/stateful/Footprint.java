@@ -28,7 +28,6 @@ public final class Footprint {
             node.serve(keeping);
             Node.awaitFactory(List.of(node));
             Client client = new Client(node, Client.Way.INSIDE);
-            System.out.println("ready");
             int instances = Integer.parseInt(arguments[3]) / 2;
             grow(client, 0, instances);
             Phase.begin("warmup");

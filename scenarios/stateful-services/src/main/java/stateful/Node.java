@@ -61,7 +61,7 @@ final class Node {
             if (!peer.equals(uri())) {
                 // A node of another process may not be up yet, and who joins nobody stays alone.
                 URI group = UriUtils.extendUri(peer, ServiceUriPaths.DEFAULT_NODE_GROUP);
-                await("an answer of " + peer, () -> ask(group) != null);
+                await("answer of " + peer, () -> ask(group) != null);
                 host.joinPeers(List.of(peer), ServiceUriPaths.DEFAULT_NODE_GROUP);
             }
         }
@@ -79,9 +79,10 @@ final class Node {
 
     /** Waits until one of these says that its factory is available: of a group only the owner does. */
     static void awaitFactory(List<Node> nodes) throws Exception {
-        await("an available " + DOCUMENTS, () -> {
+        await("available " + DOCUMENTS, () -> {
             for (Node node : nodes) {
-                if (node.ask(UriUtils.buildUri(node.host, DOCUMENTS, ServiceHost.SERVICE_URI_SUFFIX_AVAILABLE)) != null) {
+                URI available = UriUtils.buildUri(node.host, DOCUMENTS, ServiceHost.SERVICE_URI_SUFFIX_AVAILABLE);
+                if (node.ask(available) != null) {
                     return true;
                 }
             }

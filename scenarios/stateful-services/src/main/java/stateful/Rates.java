@@ -35,7 +35,6 @@ public final class Rates {
             Document state = Document.update(Paths.get("state.json"));
             Client client = new Client(start(port, work, keeping, nodes), way);
             client.create(0, DOCUMENTS, state).whole();
-            System.out.println("ready");
             Phase.begin("warmup");
             client.put(0, DOCUMENTS, operations, state).say("put");
             client.get(0, DOCUMENTS, operations).say("get");
