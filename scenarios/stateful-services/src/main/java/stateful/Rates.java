@@ -15,7 +15,7 @@ import stateful.DocumentService.Keeping;
  * <p>Arguments: {@code PORT WORK memory|durable|replicated inside|sockets OPERATIONS [NODES]}. The first node listens
  * on the port, the others where there is room; all live in this JVM, each with a folder below WORK.
  *
- * <p>Phases: {@code warmup} does all the work of the next two once, {@code put} updates, {@code get} reads; at
+ * <p>Phases: {@code warmup} does all the work of the next two once, {@code get} reads, {@code put} updates; at
  * {@code done} all is done.
  */
 public final class Rates {
@@ -38,10 +38,10 @@ public final class Rates {
             Phase.begin("warmup");
             client.put(0, DOCUMENTS, operations, state).say("put");
             client.get(0, DOCUMENTS, operations).say("get");
-            Phase.begin("put");
-            client.put(0, DOCUMENTS, operations, state).say("put");
             Phase.begin("get");
             client.get(0, DOCUMENTS, operations).say("get");
+            Phase.begin("put");
+            client.put(0, DOCUMENTS, operations, state).say("put");
             Phase.begin("done");
         } catch (Throwable failure) {
             // Xenon's threads would keep a failed process alive.
