@@ -17,6 +17,9 @@ import stateful.DocumentService.Keeping;
  * {@code instances=COUNT}.
  */
 public final class Footprint {
+    /** Longer than the 5 s between commits of the index, until which its writer holds documents in the heap. */
+    private static final long COMMITTED_MS = 6_000;
+
     private Footprint() {}
 
     public static void main(String[] arguments) throws Throwable {
@@ -27,13 +30,14 @@ public final class Footprint {
             Node node = new Node(port, work.resolve("node-0"), "node-0");
             node.serve(keeping);
             Node.awaitFactory(List.of(node));
+            node.keepStill(keeping);
             Client client = new Client(node, Client.Way.INSIDE);
             int instances = Integer.parseInt(arguments[3]) / 2;
-            grow(client, 0, instances);
+            grow(client, keeping, 0, instances);
             Phase.begin("warmup");
             for (int index = 3; index < arguments.length; index++) {
                 int count = Integer.parseInt(arguments[index]);
-                grow(client, instances, count);
+                grow(client, keeping, instances, count);
                 instances = count;
                 Phase.begin("n" + count, "instances=" + count);
             }
@@ -46,9 +50,12 @@ public final class Footprint {
     }
 
     /** Whatever fails here would be missing from what is weighed. */
-    private static void grow(Client client, int from, int to) throws Exception {
+    private static void grow(Client client, Keeping keeping, int from, int to) throws Exception {
         Document state = Document.small();
         client.create(from, to - from, state).whole();
         client.put(from, to - from, to - from, state).whole();
+        if (keeping != Keeping.MEMORY) {
+            Thread.sleep(COMMITTED_MS);
+        }
     }
 }

@@ -77,6 +77,17 @@ final class Node {
         host.startFactory(() -> DocumentService.factory(keeping), DOCUMENTS);
     }
 
+    /**
+     * Lets instances be weighed: Xenon would stop a durable one that was idle for a minute. It also looks after all of
+     * them each second, which leaves more garbage the more there are; where nothing is written to disk that can wait.
+     */
+    void keepStill(Keeping keeping) {
+        host.setServiceCacheClearDelayMicros(TimeUnit.HOURS.toMicros(1));
+        if (keeping == Keeping.MEMORY) {
+            host.setMaintenanceIntervalMicros(TimeUnit.HOURS.toMicros(1));
+        }
+    }
+
     /** Waits until one of these says that its factory is available: of a group only the owner does. */
     static void awaitFactory(List<Node> nodes) throws Exception {
         await("available " + DOCUMENTS, () -> {
