@@ -1,0 +1,35 @@
+package stateful;
+
+import com.vmware.xenon.common.FactoryService;
+import com.vmware.xenon.common.Service;
+import com.vmware.xenon.common.StatefulService;
+
+/** A service instance: holds one {@link Document}, replaced by PUT and answered to GET, as Xenon does by default. */
+final class DocumentService extends StatefulService {
+    /** Where the state of an instance lives. */
+    enum Keeping {
+        /** In the heap alone. */
+        MEMORY,
+        /** In a Lucene index in the sandbox as well, which Xenon commits every few seconds. */
+        DURABLE,
+        /** Durable on every node of the group; one of them owns the instance and takes its updates. */
+        REPLICATED
+    }
+
+    DocumentService(Keeping keeping) {
+        super(Document.class);
+        toggleOption(ServiceOption.PERSISTENCE, keeping != Keeping.MEMORY);
+        toggleOption(ServiceOption.REPLICATION, keeping == Keeping.REPLICATED);
+        toggleOption(ServiceOption.OWNER_SELECTION, keeping == Keeping.REPLICATED);
+    }
+
+    /** What starts an instance for each POST. */
+    static FactoryService factory(Keeping keeping) {
+        return new FactoryService(Document.class) {
+            @Override
+            public Service createServiceInstance() {
+                return new DocumentService(keeping);
+            }
+        };
+    }
+}
