@@ -14,6 +14,7 @@ mod deaths;
 mod drivers;
 mod endings;
 mod flags;
+mod gallery_http;
 mod interrupts;
 mod invocation;
 mod own;
