@@ -7,6 +7,7 @@ mod details;
 mod drivers;
 mod journey;
 mod loads;
+mod netty;
 mod numbers;
 pub(super) mod owners;
 
@@ -14,6 +15,7 @@ pub use account::summarize_account;
 pub use details::Detail;
 pub(super) use journey::growth_notes;
 pub use loads::summarize_load;
+pub(super) use netty::{direct_bytes, lingering, shade};
 pub(super) use numbers::{by_category, load, weights};
 
 use crate::doubt::{Comparing, Doubt};
@@ -221,6 +223,7 @@ fn of_trial(trial: &Trial, several: bool) -> Vec<Block> {
         blocks.push(Block::Table(load(trial)));
     }
     blocks.extend(by_category(trial).map(Block::Table));
+    blocks.extend(netty::of_trial(trial));
     blocks.extend(doubts(&trial.doubts));
     blocks
 }

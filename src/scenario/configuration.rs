@@ -36,6 +36,9 @@ pub struct Configuration {
     pub cpus: Cpus,
     /// Native Memory Tracking.
     pub nmt: Nmt,
+    /// The pools of Netty.
+    #[serde(default)]
+    pub netty: Netty,
 }
 
 impl Configuration {
@@ -61,6 +64,17 @@ impl Configuration {
         options.sort_by_key(|option| !option.starts_with("-XX:+Unlock"));
         options
     }
+}
+
+/// Whether the pools of Netty are listed at each mark, by an agent that the JVM is started with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Netty {
+    /// No agent.
+    #[default]
+    Unread,
+    /// An agent, which weighs 1 to 3 MB itself.
+    Listed,
 }
 
 /// A garbage collector.

@@ -18,7 +18,7 @@ mod validate;
 pub use budget::{Budget, Limit};
 pub use compare::{Amount, Compare};
 pub use condition::{Bound, Condition, Figure, Measured, Relation, Statistic, Time};
-pub use configuration::{Configuration, Cpus, Gc, Jdk, Nmt};
+pub use configuration::{Configuration, Cpus, Gc, Jdk, Netty, Nmt};
 pub use file::{parse, parse_confidence, parse_marks};
 pub use load_file::parse_load;
 pub use matrix::vary;

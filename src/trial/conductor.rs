@@ -11,8 +11,9 @@ use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::Outcome;
+use crate::observe::agent::Standing;
 use crate::record::{Machine, Sample, Trial};
-use crate::scenario::{Configuration, MarkPoint, Nmt, Scenario};
+use crate::scenario::{Configuration, MarkPoint, Netty, Nmt, Scenario};
 use crate::subject::{CpuPlan, FoundJdk, Launch, OptionsPassed, Place, ReadyInfo, Running, Spawner};
 use crate::subject::{check_port_free, cpus, free_port, jdk};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -84,7 +85,8 @@ pub fn conduct(setup: &Setup<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Conducted 
 
 fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) -> Result<()> {
     let plan = CpuPlan::new(&setup.configuration.cpus, &setup.scenario.load_cpus, &setup.spawner.cpus)?;
-    let launch = prepare(setup, &plan)?;
+    let agent = (setup.configuration.netty == Netty::Listed).then(|| agent_of(setup)).transpose()?;
+    let launch = prepare(setup, &plan, agent.as_ref())?;
     check_port_free(&launch.host, launch.port)?;
     cpus::pin_this_thread(plan.load.as_deref().unwrap_or(&setup.spawner.cpus))?;
     trial.command.clone_from(&launch.argv);
@@ -92,7 +94,7 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
     emit(Event::Starting { configuration: &setup.configuration.name, command: &launch.argv });
     let mut running = setup.spawner.start(&launch, setup.log.as_deref())?;
     let mut found = doubts::of_machine(setup.machine, plan.shared());
-    let done = weigh(setup, trial, &mut running, &mut found, emit);
+    let done = weigh(setup, trial, &mut running, agent, &mut found, emit);
     found.extend(running.output().out_of_memory_error().map(|error| Doubt::OutOfMemoryError { error }));
     found.extend(running.output().log_trouble().map(|trouble| Doubt::LogIncomplete { why: trouble.what }));
     let ended = running.end(setup.scenario.subject.end_within.0);
@@ -107,16 +109,24 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
     }
 }
 
+/// The agent that the subject is started with, in a folder that lives as long as the trial.
+fn agent_of(setup: &Setup<'_>) -> Result<Standing> {
+    let name = format!(".loadline-agent-{}-{}", std::process::id(), setup.index);
+    let prepared = Standing::prepare(&std::env::temp_dir(), &name);
+    prepared.map_err(|cause| Error::machine(cause.to_string()).hint("leave `netty: true` out of the scenario"))
+}
+
 /// The command line of this trial.
-fn prepare(setup: &Setup<'_>, plan: &CpuPlan) -> Result<Launch> {
-    let (subject, configuration) = (&setup.scenario.subject, setup.configuration);
+fn prepare(setup: &Setup<'_>, plan: &CpuPlan, agent: Option<&Standing>) -> Result<Launch> {
+    let (subject, mut configuration) = (&setup.scenario.subject, setup.configuration.clone());
+    configuration.jvm.extend(agent.map(Standing::option));
     let wanted = configuration.jdk.as_ref();
     let chosen = wanted.map(|wanted| jdk::choose(wanted, setup.jdks, setup.clock)).transpose()?;
     let port = match subject.port {
         Some(port) => port,
         None => free_port(&subject.host)?,
     };
-    let mut launch = Launch::new(subject, configuration, &Place { port, cpus: plan, jdk: chosen.as_ref() })?;
+    let mut launch = Launch::new(subject, &configuration, &Place { port, cpus: plan, jdk: chosen.as_ref() })?;
     // Loadline pins itself; a subject that is not pinned must not inherit that.
     launch.cpus.get_or_insert_with(|| setup.spawner.cpus.clone());
     Ok(launch)
@@ -127,6 +137,7 @@ fn weigh(
     setup: &Setup<'_>,
     trial: &mut Trial,
     running: &mut Running,
+    agent: Option<Standing>,
     found: &mut Vec<Doubt>,
     emit: &mut dyn FnMut(Event<'_>),
 ) -> Result<()> {
@@ -134,6 +145,7 @@ fn weigh(
     trial.ready_s = Some(ready.took.as_secs_f64());
     emit(Event::Ready { pid: ready.jvm_pid, after: ready.took });
     let mut trialling = Trialling::begin(setup, trial, running, found, emit, &ready)?;
+    trialling.watched.agent = agent;
     let done = trialling.go_through();
     trialling.finish();
     done

@@ -15,6 +15,8 @@ use crate::record::{Jvm, Mark, Observer};
 pub struct Weighing {
     /// Whether its threads may be held for some milliseconds, so that nothing moves while it is read.
     pub stop: bool,
+    /// Whether the agent is loaded into it afterwards, to list the pools of Netty.
+    pub netty: bool,
 }
 
 /// What a weighing yields.
@@ -49,14 +51,18 @@ impl Weighing {
             let ended = format!("the process with pid {pid} ended while it was read");
             return Err(Error::subject(ended).hint("give the pid of a JVM that keeps running"));
         }
-        let mark = weighed.mark;
+        let mut mark = weighed.mark;
         if mark.account.is_none() {
             let why = weighed.failed.join("; ");
             return Err(Error::machine(format!("the process with pid {pid} could not be read: {why}"))
                 .hint("run Loadline as the same user as the JVM, or as root"));
         }
-        let failed = weighed.failed.into_iter().map(|why| Doubt::ReadFailed { mark: "now".to_owned(), why });
-        doubts.extend(failed);
+        let mut failed = weighed.failed;
+        if self.netty {
+            // Last: the agent adds to what was weighed.
+            mark.netty = watched.survey().map_err(|why| failed.push(why)).ok();
+        }
+        doubts.extend(failed.into_iter().map(|why| Doubt::ReadFailed { mark: "now".to_owned(), why }));
         jvm.allocator = weighed.allocator;
         jvm.collector = weighed.collector;
         Ok(Weighed { jvm, command, mark, doubts })

@@ -15,6 +15,7 @@ mod endings;
 mod flags;
 mod interrupts;
 mod invocation;
+mod netty;
 mod readiness;
 mod requests;
 mod scenarios;
