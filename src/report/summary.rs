@@ -15,7 +15,7 @@ pub use account::summarize_account;
 pub use details::Detail;
 pub(super) use journey::growth_notes;
 pub use loads::summarize_load;
-pub(super) use netty::{direct_bytes, lingering, shade};
+pub(super) use netty::{direct_bytes, explanations, shade};
 pub(super) use numbers::{by_category, load, weights};
 
 use crate::doubt::{Comparing, Doubt};

@@ -3,7 +3,7 @@
 
 use crate::record::{Mark, NettyAllocator, NettyArena, NettyChunk, NettyPools, Trial};
 use crate::report::markup::{Attribute, Markup, shortened};
-use crate::report::summary::{direct_bytes, lingering, shade};
+use crate::report::summary::{direct_bytes, explanations, shade};
 use crate::units::Bytes;
 
 /// Cells of one arena at one mark; the JSON document has all.
@@ -44,12 +44,8 @@ pub(super) fn write(out: &mut Markup, trial: &Trial) {
         });
     });
     legend(out, places.len());
-    let explained = marks.iter().rev().find_map(|(mark, pools)| {
-        let allocators = pools.libraries.iter().flat_map(|library| &library.allocators);
-        Some((&mark.name, allocators.filter_map(lingering).next()?))
-    });
-    if let Some((mark, why)) = explained {
-        out.words("p", &[("class", &"notes")], format!("At mark {mark}: {why}"));
+    for why in explanations(trial) {
+        out.words("p", &[("class", &"notes")], why);
     }
 }
 

@@ -3,7 +3,9 @@
 use super::account::sum;
 use super::numbers::{NONE, cells, mib};
 use super::{Block, Table};
-use crate::record::{NettyAllocator, NettyArena, NettyCache, NettyChunk, NettyLibrary, NettyPools, Trial};
+use crate::record::{
+    Mark, NettyAllocator, NettyArena, NettyCache, NettyChunk, NettyLibrary, NettyPools, Trial, each_once,
+};
 use crate::units::{Bytes, Growth, grouped, milliseconds};
 use std::collections::BTreeMap;
 
@@ -11,9 +13,8 @@ use std::collections::BTreeMap;
 const SHADES: [char; 10] = ['_', '.', ':', '~', '=', '+', '*', '#', '%', '@'];
 /// Cells of a line; more go into the next.
 const CELLS: usize = 28;
-/// A chunk of which no more than this share is used lingers: it could be given back but for that.
-const LINGERS_MAX: f64 = 0.25;
-/// From this share on, cached buffers are the reason.
+/// A chunk lingers where cached buffers keep this share of what is in use of it, or more: it could be given back but for
+/// them. The rest are pages of small buffers, of which an arena keeps one for each size.
 const CAUSE_MIN: f64 = 0.9;
 /// Sizes of cached buffers that are listed.
 const SIZES_MAX: usize = 5;
@@ -105,7 +106,7 @@ fn allocator_blocks(allocator: &NettyAllocator) -> Vec<Block> {
         blocks.push(Block::Table(arenas(allocator, &shown)));
     }
     blocks.extend(cached_sizes(allocator).map(Block::Table));
-    blocks.extend(lingering(allocator).map(Block::Text));
+    blocks.extend(why(allocator).map(Block::Text));
     blocks
 }
 
@@ -200,28 +201,30 @@ fn plain_size(bytes: u64) -> String {
 
 /// Why chunks that are nearly empty are not given back, where the evidence shows it: what they have in use is what
 /// thread caches keep of them. One such chunk for each arena is no riddle: an arena keeps its first.
-pub(in crate::report) fn lingering(allocator: &NettyAllocator) -> Option<String> {
-    let share = |chunk: &NettyChunk| chunk.used_bytes() as f64 / chunk.bytes.max(1) as f64;
-    let lingers = |chunk: &&NettyChunk| chunk.used_bytes() > 0 && share(chunk) <= LINGERS_MAX;
-    let arenas = allocator.arenas.iter().filter(|arena| arena.chunks.iter().any(|chunk| lingers(&chunk))).count();
+fn lingering(allocator: &NettyAllocator) -> Option<String> {
+    let lingers = |chunk: &NettyChunk| {
+        let used = chunk.used_bytes();
+        used > 0 && chunk.kept_bytes as f64 >= CAUSE_MIN * used as f64
+    };
+    let arenas = allocator.arenas.iter().filter(|arena| arena.chunks.iter().any(lingers)).count();
     let all: Vec<&NettyChunk> = allocator.arenas.iter().flat_map(|arena| &arena.chunks).collect();
-    let low: Vec<&NettyChunk> = all.iter().copied().filter(lingers).collect();
-    let of = |what: fn(&NettyChunk) -> u64| sum(low.iter().map(|chunk| what(chunk)));
-    let (bytes, used, kept) = (of(|chunk| chunk.bytes), of(NettyChunk::used_bytes), of(|chunk| chunk.kept_bytes));
-    if low.len() <= arenas || kept == 0 || (kept as f64) < CAUSE_MIN * used as f64 {
+    let held: Vec<&NettyChunk> = all.iter().copied().filter(|chunk| lingers(chunk)).collect();
+    if held.len() <= arenas {
         return None;
     }
+    let of = |what: fn(&NettyChunk) -> u64| sum(held.iter().map(|chunk| what(chunk)));
+    let (bytes, used, kept) = (of(|chunk| chunk.bytes), of(NettyChunk::used_bytes), of(|chunk| chunk.kept_bytes));
     let percent = |part: u64, of: u64| format!("{:.0} %", part as f64 / of.max(1) as f64 * 100.0);
     let largest = allocator.caches.iter().map(|cache| cache.buffer_bytes).max().unwrap_or(0);
     let mut threads: Vec<&str> = allocator.caches.iter().map(|cache| cache.thread.as_str()).collect();
     threads.sort_unstable();
     threads.dedup();
     Some(format!(
-        "Chunks linger because freed small buffers stay in thread caches: {} of {} chunks are at most a quarter full; \
-         they hold {} of which {} ({}) are in use, and {} of that ({}) are pages of {} freed buffers of up to {} in \
-         the caches of {}. A chunk is given back only when nothing of it is in use. To try: \
+        "Chunks linger because freed small buffers stay in thread caches: {} of {} chunks are held by nothing else. \
+         Of their {} {} ({}) are in use, and of that {} ({}) are pages of {} freed buffers of up to {} in the caches \
+         of {}. A chunk is given back only when nothing of it is in use. To try: \
          -Dio.netty.allocator.normalCacheSize=0 and -Dio.netty.allocator.smallCacheSize=0, at the cost of locks.",
-        low.len(),
+        held.len(),
         all.len(),
         Bytes(bytes),
         Bytes(used),
@@ -232,6 +235,31 @@ pub(in crate::report) fn lingering(allocator: &NettyAllocator) -> Option<String>
         plain_size(largest),
         several(threads.len() as u64, "thread"),
     ))
+}
+
+/// Empty chunks that nothing gives back. An arena frees a chunk when it gets empty, which takes it down to `q000`; one
+/// that is empty further up was forgotten there.
+fn stranded(allocator: &NettyAllocator) -> Option<String> {
+    let chunks = allocator.arenas.iter().flat_map(|arena| &arena.chunks);
+    let forgotten = |chunk: &&NettyChunk| {
+        chunk.free_bytes == Some(chunk.bytes) && ["q025", "q050", "q075", "q100"].contains(&chunk.list.as_str())
+    };
+    let found: Vec<&NettyChunk> = chunks.filter(forgotten).collect();
+    let lists = each_once(found.iter().map(|chunk| chunk.list.as_str())).join(", ");
+    (!found.is_empty()).then(|| {
+        format!(
+            "Empty and yet kept: {} with {} in all, in the list {lists}. Netty should have given them back when they \
+             became empty; 4.1.0.CR3 is known to forget them. To try: a newer Netty.",
+            several(found.len() as u64, "chunk"),
+            Bytes(sum(found.iter().map(|chunk| chunk.bytes))),
+        )
+    })
+}
+
+/// Why chunks stay, where the evidence shows it.
+fn why(allocator: &NettyAllocator) -> impl Iterator<Item = String> {
+    let pooled = allocator.kind == "pooled";
+    [lingering, stranded].into_iter().filter_map(move |reason| if pooled { reason(allocator) } else { None })
 }
 
 /// `1 thread`, `3 threads`.
@@ -259,12 +287,18 @@ pub(super) fn of_trial(trial: &Trial) -> Vec<Block> {
         ..Table::default()
     };
     let mut blocks = vec![Block::Table(table)];
-    let explained = marks.iter().rev().find_map(|(mark, pools)| {
-        let allocators = pools.libraries.iter().flat_map(|library| &library.allocators);
-        Some((&mark.name, allocators.filter_map(lingering).next()?))
-    });
-    blocks.extend(explained.map(|(mark, text)| Block::Text(format!("At mark {mark}: {text}"))));
+    blocks.extend(explanations(trial).into_iter().map(Block::Text));
     blocks
+}
+
+/// Why chunks stay, by the last mark that shows it.
+pub(in crate::report) fn explanations(trial: &Trial) -> Vec<String> {
+    let of_mark = |mark: &Mark| -> Vec<String> {
+        let libraries = mark.netty.iter().flat_map(|pools| &pools.libraries);
+        let said = libraries.flat_map(|library| &library.allocators).flat_map(why);
+        said.map(|text| format!("At mark {}: {text}", mark.name)).collect()
+    };
+    trial.marks.iter().rev().map(of_mark).find(|said| !said.is_empty()).unwrap_or_default()
 }
 
 /// All pools of a mark together.

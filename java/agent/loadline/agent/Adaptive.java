@@ -8,9 +8,9 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Finds the chunks that an adaptive allocator (Netty 4.1.75 and newer) still has in hand. Where it keeps them differs
- * from version to version, so everything of its own classes is followed. A chunk that is handed out in full is known
- * only to its buffers and cannot be reached from here.
+ * Finds the chunks that an adaptive allocator (newer 4.1, the default of 4.2) still has in hand. Where it keeps them
+ * differs from version to version, so everything of its own classes is followed. A chunk that is handed out in full is
+ * known only to its buffers and cannot be reached from here.
  */
 final class Adaptive {
     private static final String ALLOCATOR = ".buffer.AdaptivePoolingAllocator";

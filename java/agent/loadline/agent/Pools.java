@@ -119,7 +119,7 @@ final class Pools {
         writeCaches(allocator, arenas);
     }
 
-    /** Whether this Netty counts the bytes handed out: from 4.1.71 on, and in 4.2 only where it is asked to. */
+    /** Whether this Netty counts the bytes handed out: newer ones do, and the newest can be told not to. */
     private boolean tracksPinned(Object allocator) {
         Class<?> pooled = Mirror.ancestor(allocator.getClass(), ".buffer.PooledByteBufAllocator");
         if (mirror.ask(allocator, "pinnedDirectMemory") == null) {
