@@ -93,8 +93,8 @@ fn row(out: &mut Markup, place: &Place, marks: &[(&Mark, &NettyPools)]) {
         for (_, pools) in marks {
             let found = arenas(pools).find(|(at, _)| at == place);
             out.element("td", &[], |out| match found {
-                Some((_, arena)) => cells(out, &arena.chunks),
-                None => {
+                Some((_, arena)) if !arena.chunks.is_empty() => cells(out, &arena.chunks),
+                _ => {
                     out.text("-");
                 }
             });
@@ -108,11 +108,9 @@ fn cells(out: &mut Markup, chunks: &[NettyChunk]) {
     let sum = |what: fn(&NettyChunk) -> u64| chunks.iter().map(what).fold(0, u64::saturating_add);
     let mib = |bytes: u64| format!("{:.1}", Bytes(bytes).as_mib());
     let (bytes, used, kept) = (sum(|chunk| chunk.bytes), sum(NettyChunk::used_bytes), sum(|chunk| chunk.kept_bytes));
-    let words = match (chunks.len(), kept) {
-        (1, 0) => format!("1 chunk, {} of {} used", mib(used), mib(bytes)),
-        (count, 0) => format!("{count} chunks, {} of {} used", mib(used), mib(bytes)),
-        (count, _) => format!("{count} chunks, {} of {} used, {} by caches", mib(used), mib(bytes), mib(kept)),
-    };
+    let chunk = if chunks.len() == 1 { "chunk" } else { "chunks" };
+    let by_caches = if kept > 0 { format!(", {} by caches", mib(kept)) } else { String::new() };
+    let words = format!("{} {chunk}, {} of {} used{by_caches}", chunks.len(), mib(used), mib(bytes));
     out.element("div", &[("class", &"chunks"), ("role", &"img"), ("aria-label", &words)], |out| {
         for chunk in chunks.iter().take(CELLS_MAX) {
             let kept = NettyChunk { free_bytes: Some(chunk.bytes.saturating_sub(chunk.kept_bytes)), ..chunk.clone() };
