@@ -56,7 +56,12 @@ fn pack(jdk: &Jdk, out: &Path, name: &str, root: &Path, files: &[PathBuf], entry
     }
     fs::create_dir_all(&classes).unwrap_or_else(|cause| fail_io("create", &classes, &cause));
     let mut javac = jdk.tool("javac");
-    javac.args(["--release", TARGET_RELEASE, "-g:none", "-encoding", "UTF-8", "-Xlint:all,-options", "-sourcepath"]);
+    javac.args(["--release", TARGET_RELEASE, "-g:none", "-encoding", "UTF-8", "-Xlint:all,-options"]);
+    if matches!(entry, Some(Entry::Manifest(_))) {
+        // Joined strings load tens of classes on their first use; the agent is a guest in its JVM.
+        javac.arg("-XDstringConcat=inline");
+    }
+    javac.arg("-sourcepath");
     javac.arg(root).arg("-d").arg(&classes).args(files);
     run(javac);
 

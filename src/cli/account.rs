@@ -12,7 +12,7 @@ use crate::trial::Weighing;
 /// Listens to signals, so that a Ctrl-C waits until the JVM's threads run again.
 pub(super) fn account(verb: &Account, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
     let machine = machine_now(clock);
-    let weighed = Weighing { stop: !verb.no_stop }.take(verb.pid, &clock)?;
+    let weighed = Weighing { stop: !verb.no_stop, netty: verb.netty }.take(verb.pid, &clock)?;
     if interrupt.seen() {
         return Err(Error::interrupted());
     }

@@ -86,6 +86,9 @@ pub(super) struct Account {
     /// Do not hold the JVM's threads while it is read; what changes meanwhile blurs the account
     #[arg(long)]
     pub(super) no_stop: bool,
+    /// List Netty's buffer pools, chunk by chunk, by an agent that is loaded into the JVM after it was weighed
+    #[arg(long)]
+    pub(super) netty: bool,
     /// Print the account as a document instead of the summary
     #[arg(long)]
     pub(super) json: bool,

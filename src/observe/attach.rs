@@ -82,20 +82,37 @@ impl Attach {
 
     /// The same, for an answer that is worthless later.
     pub fn jcmd_within(&self, command: &str, within: Duration) -> Read<String> {
-        let (code, reading) = self.request("jcmd", command, within)?;
+        let (code, reading) = self.request("jcmd", [command, "", ""], within)?;
         match code {
             0 => Ok(reading),
             _ => Err(Unavailable::new(SOURCE, format!("`{command}` failed ({code}): {}", reading.value.trim()))),
         }
     }
 
+    /// Loads a Java agent, as `VirtualMachine.loadAgent` does; returns when its `agentmain` has.
+    pub(super) fn load_agent(&self, jar: &str, options: &str, within: Duration) -> Result<(), Unavailable> {
+        let arguments = ["instrument", "false", &format!("{jar}={options}")];
+        let (code, reading) = self.request("load", arguments, within)?;
+        match (code, loaded(&reading.value)) {
+            (0, Ok(())) => Ok(()),
+            (0, Err(why)) => Err(Unavailable::new(SOURCE, format!("the JVM did not load the agent: {why}"))),
+            _ => Err(Unavailable::new(SOURCE, format!("the JVM did not load the agent: {}", reading.value.trim()))),
+        }
+    }
+
+    /// Does something in the JVM's `/tmp`, as whom it must be done.
+    pub(super) fn in_tmp<T: Send>(&self, act: impl FnOnce(&OwnedFd) -> io::Result<T> + Send) -> io::Result<T> {
+        self.acting.act(|| act(&self.tmp))
+    }
+
     fn request(
         &self,
         operation: &str,
-        argument: &str,
+        arguments: [&str; 3],
         within: Duration,
     ) -> Result<(i32, Reading<String>), Unavailable> {
-        if argument.contains('\0') || argument.len() >= 1024 {
+        let argument = arguments[0];
+        if arguments.iter().any(|argument| argument.contains('\0') || argument.len() >= 1024) {
             return Err(Unavailable::new(SOURCE, "a command must be shorter than 1024 bytes, without zero bytes"));
         }
         let reading = Reading::take(&self.clock, || {
@@ -103,7 +120,7 @@ impl Attach {
             let brief = within.min(HANDSHAKE_WITHIN);
             let mut stream = self.open(brief)?;
             stream.set_write_timeout(Some(brief))?;
-            stream.write_all(format!("1\0{operation}\0{argument}\0\0\0").as_bytes())?;
+            stream.write_all(format!("1\0{operation}\0{}\0", arguments.join("\0")).as_bytes())?;
             self.read_reply(&mut stream, end)
         });
         let reading =
@@ -227,6 +244,19 @@ fn is_young(process: &Process) -> bool {
 pub fn parse_reply(text: &str) -> Option<(i32, &str)> {
     let (code, rest) = text.split_once('\n').unwrap_or((text, ""));
     Some((code.trim().parse().ok()?, rest))
+}
+
+/// What `load` answers (`attachListener.cpp`, `InvocationAdapter.c`): `return code: 0` where all went well.
+fn loaded(text: &str) -> Result<(), String> {
+    let code = text.trim().strip_prefix("return code:").and_then(|code| code.trim().parse::<i32>().ok());
+    match code {
+        Some(0) => Ok(()),
+        Some(100) => Err("it cannot read the agent's jar".to_owned()),
+        Some(101) => Err("the jar has no agent class".to_owned()),
+        Some(102) => Err("the agent failed to start".to_owned()),
+        Some(code) => Err(format!("code {code}")),
+        None => Err(text.trim().to_owned()),
+    }
 }
 
 fn denied(status: &Status, cause: &io::Error) -> Unavailable {

@@ -7,6 +7,7 @@
 //! In a sampler: [`procfs::Process::statm`], [`procfs::Process::status`], [`hsperfdata::HsPerf::sample`],
 //! [`cgroup::MemoryCgroup::usage`]; none of them allocates on the way to its value.
 
+pub mod agent;
 pub mod attach;
 mod attach_guard;
 mod attach_trigger;
@@ -24,6 +25,7 @@ pub mod machine_files;
 pub mod maps;
 pub mod memory;
 pub mod metaspace_nodes;
+pub mod netty;
 pub mod nmt;
 pub mod nmt_detail;
 pub mod nmt_header;

@@ -24,6 +24,11 @@ pub use phase::{
     RequestRecord, SubjectWork, Times, Timing, Tool,
 };
 
+pub use crate::observe::netty::{
+    AgentCost, JdkDirect, NettyAllocated, NettyAllocations, NettyAllocator, NettyArena, NettyCache, NettyChunk,
+    NettyLibrary, NettyPools,
+};
+
 use crate::doubt::Doubt;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -251,6 +256,9 @@ pub struct Mark {
     pub account: Option<AccountRecord>,
     /// How long the weighing took.
     pub took_ms: f64,
+    /// Netty's buffer pools, where they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netty: Option<NettyPools>,
     /// What the subject said of itself with the phase marker of this moment, such as the number of its instances.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, f64>,

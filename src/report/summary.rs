@@ -8,6 +8,7 @@ mod drivers;
 mod figures;
 mod journey;
 mod loads;
+mod netty;
 mod numbers;
 mod own;
 pub(super) mod owners;
@@ -17,6 +18,7 @@ pub use details::Detail;
 pub(super) use figures::figures;
 pub(super) use journey::growth_notes;
 pub use loads::summarize_load;
+pub(super) use netty::{direct_bytes, explanations, shade};
 pub(super) use numbers::{by_category, load, weights};
 
 use crate::doubt::{Comparing, Doubt};
@@ -225,6 +227,7 @@ fn of_trial(trial: &Trial, several: bool) -> Vec<Block> {
         blocks.push(Block::Table(load(trial)));
     }
     blocks.extend(by_category(trial).map(Block::Table));
+    blocks.extend(netty::of_trial(trial));
     blocks.extend(doubts(&trial.doubts));
     blocks
 }

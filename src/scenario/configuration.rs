@@ -42,6 +42,9 @@ pub struct Configuration {
     /// Run once in the subject's folder by `sh -c`, after the subject's own build step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
+    /// The pools of Netty.
+    #[serde(default)]
+    pub netty: Netty,
 }
 
 impl Configuration {
@@ -67,6 +70,17 @@ impl Configuration {
         options.sort_by_key(|option| !option.starts_with("-XX:+Unlock"));
         options
     }
+}
+
+/// Whether the pools of Netty are listed at each mark, by an agent that the JVM is started with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Netty {
+    /// No agent.
+    #[default]
+    Unread,
+    /// An agent, which weighs 1 to 3 MB itself.
+    Listed,
 }
 
 /// A garbage collector.

@@ -107,6 +107,8 @@ struct SubjectFile {
     socket: Option<std::path::PathBuf>,
     ready: Option<ReadyFile>,
     end_within: Option<Span>,
+    #[serde(default)]
+    netty: bool,
 }
 
 /// `true`, or how.
@@ -170,15 +172,21 @@ struct ConfigurationFile {
     nmt: Option<String>,
     optional: bool,
     build: Option<String>,
+    netty: Option<bool>,
 }
 
 impl File {
     fn resolve(self, base: &Path, found: &[u32]) -> Result<Scenario> {
+        let netty = self.subject.netty;
         let configurations = match (self.configurations, self.matrix) {
             (Some(_), Some(_)) => return Err(Error::request("give either `configurations` or `matrix`, not both")),
-            (Some(named), None) => named.0.into_iter().map(|(name, c)| c.resolve(name, base)).collect::<Result<_>>()?,
-            (None, Some(matrix)) => matrix.expand(base, found)?,
-            (None, None) => vec![Configuration { name: "default".to_owned(), ..Configuration::default() }],
+            (Some(named), None) => {
+                let own = |(name, c): (String, ConfigurationFile)| (c.netty.is_some(), c.resolve(name, base));
+                let resolved = named.0.into_iter().map(own);
+                resolved.map(|(own, c)| c.map(|c| if own { c } else { listing(c, netty) })).collect::<Result<_>>()?
+            }
+            (None, Some(matrix)) => matrix.expand(base, found)?.into_iter().map(|c| listing(c, netty)).collect(),
+            (None, None) => vec![listing(Configuration { name: "default".to_owned(), ..Default::default() }, netty)],
         };
         let load = resolve_load(self.load, base)?;
         let subject = self.subject.resolve(base, &load)?;
@@ -211,6 +219,15 @@ impl File {
 struct CollectFile {
     times: Option<u32>,
     settle: Option<Span>,
+}
+
+/// The configuration with what the subject says of Netty's pools.
+fn listing(configuration: Configuration, netty: bool) -> Configuration {
+    Configuration { netty: netty_of(netty), ..configuration }
+}
+
+fn netty_of(listed: bool) -> Netty {
+    if listed { Netty::Listed } else { Netty::Unread }
 }
 
 /// How configurations are compared, as written.
@@ -353,6 +370,7 @@ impl ConfigurationFile {
             nmt: self.nmt.map(|word| word.parse().map_err(at)).transpose()?.unwrap_or_default(),
             optional: self.optional,
             build: self.build,
+            netty: netty_of(self.netty.unwrap_or(false)),
             name,
         })
     }
@@ -441,6 +459,23 @@ load:
         assert_eq!(scenario.marks, MarkPoint::ALL[..5]);
         assert_eq!(scenario.subject.ready_within, Span::seconds(30));
         assert_eq!(scenario.subject.env[1], ("N".to_owned(), "1".to_owned()));
+    }
+
+    #[test]
+    fn netty_is_listed_for_all_or_for_one() {
+        let listed = |text: &str| {
+            let all = parse_here(text).unwrap().configurations;
+            all.iter().map(|configuration| configuration.netty == Netty::Listed).collect::<Vec<_>>()
+        };
+        assert_eq!(listed(SCENARIO), [false; 3]);
+        assert_eq!(listed(&SCENARIO.replace("  env:", "  netty: true\n  env:")), [true; 3]);
+        let named = |subject: &str| {
+            let matrix = SCENARIO.lines().find(|line| line.starts_with("matrix")).unwrap();
+            let named = "configurations: {a: {}, b: {netty: false}, c: {netty: true}}";
+            listed(&SCENARIO.replace(matrix, named).replace("  env:", &format!("{subject}  env:")))
+        };
+        assert_eq!(named(""), [false, false, true]);
+        assert_eq!(named("  netty: true\n"), [true, false, true]);
     }
 
     #[test]

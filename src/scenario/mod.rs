@@ -22,7 +22,7 @@ pub use budget::{Budget, Limit};
 pub use compare::{Amount, Compare};
 pub use composition::{Answers, Kind, Ports, Processes};
 pub use condition::{Bound, Condition, Figure, Measured, Relation, Statistic, Time};
-pub use configuration::{Configuration, Cpus, Gc, Jdk, Nmt};
+pub use configuration::{Configuration, Cpus, Gc, Jdk, Netty, Nmt};
 pub use derived::{Derivation, Derived};
 pub use file::{parse, parse_confidence, parse_marks};
 pub use load_file::parse_load;

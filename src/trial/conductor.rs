@@ -12,8 +12,9 @@ use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::Outcome;
+use crate::observe::agent::Standing;
 use crate::record::{Machine, Sample, Trial};
-use crate::scenario::{Configuration, Kind, MarkPoint, Nmt, Processes, Scenario};
+use crate::scenario::{Configuration, Kind, MarkPoint, Netty, Nmt, Processes, Scenario};
 use crate::subject::{CpuPlan, FoundJdk, Launch, OptionsPassed, Place, ReadyInfo, Running, Spawner, WorkFolder};
 use crate::subject::{check_port_free, cpus, free_ports, jdk, launch};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -88,7 +89,8 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
     let needs_work = launch::needs_work(&setup.scenario.subject, setup.configuration);
     // Whatever ends this function, what is left of it is removed; after the subject, which is younger.
     let work = needs_work.then(WorkFolder::create).transpose()?;
-    let launch = prepare(setup, &plan, work.as_ref().map(WorkFolder::path))?;
+    let agent = (setup.configuration.netty == Netty::Listed).then(|| agent_of(setup)).transpose()?;
+    let launch = prepare(setup, &plan, work.as_ref().map(WorkFolder::path), agent.as_ref())?;
     launch.ports.from(launch.port).try_for_each(|port| check_port_free(&launch.host, port))?;
     cpus::pin_this_thread(plan.load.as_deref().unwrap_or(&setup.spawner.cpus))?;
     trial.command.clone_from(&launch.argv);
@@ -96,7 +98,7 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
     emit(Event::Starting { configuration: &setup.configuration.name, command: &launch.argv });
     let mut running = setup.spawner.start(&launch, setup.log.as_deref())?;
     let mut found = doubts::of_machine(setup.machine, plan.shared());
-    let done = weigh(setup, trial, &mut running, &mut found, emit);
+    let done = weigh(setup, trial, &mut running, agent, &mut found, emit);
     found.extend(running.output().out_of_memory_error().map(|error| Doubt::OutOfMemoryError { error }));
     found.extend(running.output().log_trouble().map(|trouble| Doubt::LogIncomplete { why: trouble.what }));
     let ended = running.end(setup.scenario.subject.end_within.0);
@@ -115,9 +117,17 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
     }
 }
 
+/// The agent that the subject is started with, in a folder that lives as long as the trial.
+fn agent_of(setup: &Setup<'_>) -> Result<Standing> {
+    let name = format!(".loadline-agent-{}-{}", std::process::id(), setup.index);
+    let prepared = Standing::prepare(&std::env::temp_dir(), &name);
+    prepared.map_err(|cause| Error::machine(cause.to_string()).hint("leave `netty: true` out of the scenario"))
+}
+
 /// The command line of this trial.
-fn prepare(setup: &Setup<'_>, plan: &CpuPlan, work: Option<&Path>) -> Result<Launch> {
-    let (subject, configuration) = (&setup.scenario.subject, setup.configuration);
+fn prepare(setup: &Setup<'_>, plan: &CpuPlan, work: Option<&Path>, agent: Option<&Standing>) -> Result<Launch> {
+    let (subject, mut configuration) = (&setup.scenario.subject, setup.configuration.clone());
+    configuration.jvm.extend(agent.map(Standing::option));
     let wanted = configuration.jdk.as_ref();
     let chosen = wanted.map(|wanted| jdk::choose(wanted, setup.jdks, setup.clock)).transpose()?;
     let port = match subject.port {
@@ -125,7 +135,7 @@ fn prepare(setup: &Setup<'_>, plan: &CpuPlan, work: Option<&Path>) -> Result<Lau
         None => free_ports(&subject.host, subject.ports.count)?,
     };
     let place = Place { port, work, cpus: plan, jdk: chosen.as_ref() };
-    let mut launch = Launch::new(subject, configuration, &place)?;
+    let mut launch = Launch::new(subject, &configuration, &place)?;
     // Loadline pins itself; a subject that is not pinned must not inherit that.
     launch.cpus.get_or_insert_with(|| setup.spawner.cpus.clone());
     launch.reads = setup.scenario.has_own_work();
@@ -138,6 +148,7 @@ fn weigh(
     setup: &Setup<'_>,
     trial: &mut Trial,
     running: &mut Running,
+    agent: Option<Standing>,
     found: &mut Vec<Doubt>,
     emit: &mut dyn FnMut(Event<'_>),
 ) -> Result<()> {
@@ -145,6 +156,7 @@ fn weigh(
     trial.ready_s = Some(ready.took.as_secs_f64());
     emit(Event::Ready { pid: ready.pid, after: ready.took });
     let mut trialling = Trialling::begin(setup, trial, running, found, emit, &ready)?;
+    trialling.watched.agent = agent;
     let done = trialling.go_through();
     trialling.finish();
     done

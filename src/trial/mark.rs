@@ -88,6 +88,10 @@ impl Trialling<'_> {
         let mut mark = weighed.mark;
         mark.at_s = at_s;
         mark.counters = counters;
+        if self.watched.agent.is_some() {
+            // Last: what the agent allocates is not in the weight of this mark.
+            mark.netty = self.watched.survey().map_err(|why| failed.push(why)).ok();
+        }
         if mark.rss_bytes > 0 {
             (self.emit)(Event::Marked(&mark));
             self.trial.marks.push(mark);

@@ -3,13 +3,14 @@
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
+use crate::observe::agent::{self, Standing};
 use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
 use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
 use crate::observe::vm_version::VmVersion;
-use crate::record::{ChargeRecord, Jvm, Observer};
+use crate::record::{ChargeRecord, Jvm, NettyPools, Observer};
 use crate::scenario::Kind;
 use crate::subject::{Complaint, ComplaintKind};
 use crate::units::Bytes;
@@ -26,6 +27,8 @@ pub(super) struct Watched {
     /// `None` before the first mark and where the JVM cannot be asked.
     attach: Option<Arc<Attach>>,
     attach_tried: bool,
+    /// The agent that the JVM was started with, if it was.
+    pub(super) agent: Option<Standing>,
     /// Whether NMT has a baseline to compare with.
     pub(super) baseline: bool,
     /// Why a full collection is more than this JVM does when asked for one, once that is known.
@@ -59,6 +62,7 @@ impl Watched {
             cgroup,
             attach: None,
             attach_tried: kind == Kind::Native,
+            agent: None,
             baseline: false,
             collects_not: None,
             heap_bounds: HeapBounds::default(),
@@ -87,6 +91,16 @@ impl Watched {
     pub(super) fn ask(&self, command: &str) -> Option<std::result::Result<String, String>> {
         let reply = self.attach.as_ref()?.jcmd(command);
         Some(reply.map(|reply| reply.value).map_err(|cause| cause.to_string()))
+    }
+
+    /// Lists Netty's pools by the agent that the JVM was started with, or by one that is loaded into it.
+    pub(super) fn survey(&self) -> std::result::Result<NettyPools, String> {
+        let pools = match (&self.agent, &self.attach) {
+            (Some(agent), _) => agent.ask(&self.process, &self.clock),
+            (None, Some(attach)) => agent::survey(&self.process, attach, &self.clock),
+            (None, None) => return Err("Netty's pools: the JVM cannot be asked".to_owned()),
+        };
+        pools.map(|pools| pools.value).map_err(|cause| format!("Netty's pools: {cause}"))
     }
 
     /// For another thread to ask through; `None` where [`Watched::ask`] is.

@@ -16,6 +16,8 @@ use crate::scenario::Kind;
 pub struct Weighing {
     /// Whether its threads may be held for some milliseconds, so that nothing moves while it is read.
     pub stop: bool,
+    /// Whether the agent is loaded into it afterwards, to list the pools of Netty.
+    pub netty: bool,
 }
 
 /// What a weighing yields.
@@ -50,18 +52,35 @@ impl Weighing {
             let ended = format!("the process with pid {pid} ended while it was read");
             return Err(Error::subject(ended).hint("give the pid of a JVM that keeps running"));
         }
-        let mark = weighed.mark;
+        let mut mark = weighed.mark;
         if mark.account.is_none() {
             let why = weighed.failed.join("; ");
             return Err(Error::machine(format!("the process with pid {pid} could not be read: {why}"))
                 .hint("run Loadline as the same user as the JVM, or as root"));
         }
-        let failed = weighed.failed.into_iter().map(|why| Doubt::ReadFailed { mark: "now".to_owned(), why });
-        doubts.extend(failed);
+        let mut failed = weighed.failed;
+        if self.netty {
+            // Last: the agent adds to what was weighed.
+            let pools = if takes_agent(&jvm) { watched.survey() } else { Err(TOO_OLD.to_owned()) };
+            mark.netty = pools.map_err(|why| failed.push(why)).ok();
+        }
+        doubts.extend(failed.into_iter().map(|why| Doubt::ReadFailed { mark: "now".to_owned(), why }));
         jvm.allocator = weighed.allocator;
         jvm.collector = weighed.collector;
         Ok(Weighed { jvm, command, mark, doubts })
     }
+}
+
+/// Why no agent is loaded: an older JVM could not read its classes and would print so into the subject's stderr.
+const TOO_OLD: &str = "Netty's pools: the agent needs JDK 11 or newer";
+/// The oldest release that can read the classes of the agent.
+const AGENT_RELEASE_MIN: u32 = 11;
+
+/// Whether the JVM can load the agent. From JDK 9 on a version reads `17.0.15+6`; JDK 8 calls itself `25.412-b08`.
+fn takes_agent(jvm: &Jvm) -> bool {
+    let Some(version) = &jvm.version else { return true };
+    let release = version.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok());
+    version.contains('+') && release.is_none_or(|release: u32| release >= AGENT_RELEASE_MIN)
 }
 
 /// Whether it has ended, or is ending: a process gives up its memory before it counts as dead.
@@ -92,5 +111,18 @@ fn check(pid: u32, clock: &Clock) -> Result<()> {
                     .hint("run Loadline as the same user as the JVM, or as root")),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_jvm_gets_no_agent() {
+        let takes = |version: Option<&str>| takes_agent(&Jvm { version: version.map(str::to_owned), ..Jvm::default() });
+        assert!(["11.0.13+8-LTS", "17.0.15+6-Debian-1deb12u1", "25+36-LTS"].into_iter().all(|text| takes(Some(text))));
+        assert!(!["25.412-b08", "9.0.4+11", "25.71-b15"].into_iter().any(|text| takes(Some(text))));
+        assert!(takes(None));
     }
 }

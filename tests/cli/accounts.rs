@@ -1,6 +1,6 @@
 //! `loadline account` without a JVM: a made-up account (accounts/made-up.json) on the screen and against its schema.
 
-use crate::called::{folder, read};
+use crate::called::{folder, read, root};
 use crate::schema::Schema;
 use loadline::record::AccountDocument;
 use loadline::report::{Detail, account_document, render, summarize_account};
@@ -39,6 +39,12 @@ fn all_details() {
     insta::assert_snapshot!(text[doubts..]);
 }
 
+/// Netty's pools as they were captured once, as the documents have them.
+pub(crate) fn netty() -> Value {
+    let text = read(root().join("tests/samples/netty/4.1.140-pooled.json"));
+    serde_json::json!(loadline::observe::netty::parse(&text).unwrap())
+}
+
 #[test]
 fn lines_of_80_columns_without_colour() {
     let all = [Detail::Region, Detail::Tag, Detail::File, Detail::Thread];
@@ -52,8 +58,12 @@ fn the_document_is_as_described_and_nothing_else_is() {
     let schema = Schema::published(ACCOUNT);
     assert_eq!(schema.complaints(&printed()), [] as [&str; 0]);
     assert_eq!(schema.undescribed(&printed()), [] as [&str; 0]);
+    let mut with_netty = printed();
+    with_netty["mark"]["netty"] = netty();
+    assert_eq!(schema.complaints(&with_netty), [] as [&str; 0]);
+    assert_eq!(schema.undescribed(&with_netty), [] as [&str; 0]);
     // The marks of a trial fill these, and other doubts have other fields.
-    let unused = schema.unused(&[printed()]);
+    let unused = schema.unused(&[with_netty]);
     let of_trials =
         |place: &String| place.starts_with("nmt") || place.starts_with("doubt.") || place == "mark.counters";
     assert_eq!(unused.into_iter().filter(|place| !of_trials(place)).collect::<Vec<_>>(), [] as [&str; 0]);

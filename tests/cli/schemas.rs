@@ -1,6 +1,6 @@
 //! The published schemas against the program: what it prints, and what it reads.
 
-use crate::accounts::{ACCOUNT, made_up};
+use crate::accounts::{ACCOUNT, made_up, netty};
 use crate::called::{ARCHIVES, folder, loadline, read, root};
 use crate::loads::LOAD;
 use crate::schema::Schema;
@@ -43,6 +43,7 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["phases"][0] = json!(crate::loads::phase());
     accounted["trials"][0]["phases"][0]["driver"] = json!(driver());
     accounted["trials"][0]["phases"][0]["counters"] = json!({"ops": 1200.0});
+    accounted["trials"][0]["marks"][0]["netty"] = netty();
     accounted["trials"][0]["marks"][0]["counters"] = json!({"instances": 10_000.0});
     let figures = document("archives/figures");
     // What trials say together, judged by a budget.

@@ -17,6 +17,7 @@ mod flags;
 mod gallery_http;
 mod interrupts;
 mod invocation;
+mod netty;
 mod own;
 mod readiness;
 mod requests;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -49,15 +49,24 @@ impl Plan {
 
     /// Starts the subject. `{port}` in its arguments is a free port, `{folder}` a folder that lasts as long as it.
     pub(crate) fn start(self, subject: &str, arguments: &str) -> Standing {
+        let class = format!("loadline.subjects.{subject}");
+        self.start_with(&["-cp", env!("LOADLINE_TEST_SUBJECTS_JAR"), &class], arguments)
+    }
+
+    /// The same with a source file, which its JDK compiles.
+    pub(crate) fn start_source(self, class_path: &str, source: &Path, arguments: &str) -> Standing {
+        self.start_with(&["-cp", class_path, &source.display().to_string()], arguments)
+    }
+
+    fn start_with(self, what: &[&str], arguments: &str) -> Standing {
         let permit = Permit::one();
         let (folder, jdk) = (tempfile::tempdir().unwrap(), jdk(self.release).unwrap());
         let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         let java = jdk.java.display().to_string();
-        let class = format!("loadline.subjects.{subject}");
         let mut words: Vec<String> = self.before.clone();
         words.push(java);
         words.extend(self.options.split_whitespace().map(str::to_owned));
-        words.extend(["-cp".to_owned(), env!("LOADLINE_TEST_SUBJECTS_JAR").to_owned(), class]);
+        words.extend(what.iter().map(|word| (*word).to_owned()));
         let arguments = arguments.replace("{port}", &port.to_string());
         let arguments = arguments.replace("{folder}", &folder.path().display().to_string());
         words.extend(arguments.split_whitespace().map(str::to_owned));
@@ -103,6 +112,11 @@ impl Standing {
         });
         let pairs = figures.split_whitespace().filter_map(|pair| pair.split_once('='));
         Figures(pairs.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect())
+    }
+
+    /// What it has written to stderr so far.
+    pub(crate) fn stderr(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("stderr")).unwrap()
     }
 
     /// Gives it the line it waits for.

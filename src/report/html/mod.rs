@@ -4,6 +4,7 @@
 //! The template is filled by names, without a crate for templates: nearly all of the page is tables and charts made in
 //! loops, and `Markup`, which the charts need anyway, escapes by type.
 
+mod pools;
 mod sections;
 mod tables;
 mod verdicts;

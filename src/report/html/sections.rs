@@ -1,7 +1,7 @@
 //! The sections of the page, in its order.
 
 use super::tables::{facts, figure, folded, lines, prose, table};
-use super::verdicts;
+use super::{pools, verdicts};
 use crate::record::{BudgetRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
 use crate::report::chart::{self, Figure};
 use crate::report::markup::{Markup, shortened};
@@ -346,6 +346,7 @@ fn trial_tables(out: &mut Markup, trial: &Trial) {
     if !trial.phases.is_empty() {
         titled(out, "Phases, times in ms", &load(trial));
     }
+    pools::write(out, trial);
     if let Some(native) = by_category(trial) {
         folded(out, &Table { title: "Native memory by category, committed KiB".to_owned(), ..native });
     }

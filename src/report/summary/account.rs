@@ -1,6 +1,7 @@
 //! What to say of one account: why RSS is more than the heap, who holds it, what could come back, what is charged.
 
 use super::details::{Detail, details, remainders};
+use super::netty::pools;
 use super::numbers::{cells, mib};
 use super::owners::{UNEXPLAINED, is_heap, screen_name, what_it_is};
 use super::{Block, Summary, Table, doubts, jvm_text};
@@ -40,8 +41,15 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Summar
             mark.pss_bytes.map_or("unknown".to_owned(), |pss| Bytes(pss).to_string())
         ))),
     }
+    blocks.extend(mark.netty.iter().flat_map(|found| pools(found, release(document))));
     blocks.extend(doubts(&document.doubts));
     Summary { blocks }
+}
+
+/// The feature release: 17 of `17.0.15+6`.
+fn release(document: &AccountDocument) -> Option<u32> {
+    let version = document.jvm.version.as_deref()?;
+    version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 // ---- Before the table ----

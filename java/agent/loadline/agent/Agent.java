@@ -1,0 +1,92 @@
+package loadline.agent;
+
+import java.io.File;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.lang.instrument.Instrumentation;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * Reports the buffer pools of every Netty in this JVM. Loaded while the JVM runs it is told {@code out=FILE} and writes
+ * one report there. Started with the JVM ({@code -javaagent:JAR=ask=FIFO}) it waits for lines in that FIFO, each the
+ * name of a file, and writes a report to each.
+ *
+ * <p>It says nothing, changes nothing and throws nothing: what it cannot read is named in its report. It avoids lambdas
+ * and joined strings, whose first use loads tens of classes into the JVM it is a guest of.
+ */
+public final class Agent {
+    /** As the report says it; grows with what it contains. */
+    static final int VERSION = 1;
+    private static final String OUT = "out=";
+    private static final String ASK = "ask=";
+    /** Deep recursion is bounded below; the default of 1 MiB would be reserved for nothing. */
+    private static final long STACK_BYTES = 256 << 10;
+
+    private Agent() {}
+
+    /** At the start of the JVM, before its main class. */
+    public static void premain(String options, Instrumentation jvm) {
+        begin(options, jvm);
+    }
+
+    /** Into a running JVM; returns when the report is written. */
+    public static void agentmain(String options, Instrumentation jvm) {
+        begin(options, jvm);
+    }
+
+    private static void begin(String options, Instrumentation jvm) {
+        try {
+            if (options != null && options.startsWith(OUT)) {
+                report(new File(options.substring(OUT.length())), jvm);
+            } else if (options != null && options.startsWith(ASK)) {
+                Thread thread = new Thread(null, new Waiter(options.substring(ASK.length()), jvm), "loadline-agent",
+                        STACK_BYTES);
+                thread.setDaemon(true);
+                thread.start();
+            }
+        } catch (Throwable ignored) {
+            // A guest does not trouble its host; Loadline sees that there is no report.
+        }
+    }
+
+    /** Writes beside the file first: a report that is there is whole. */
+    static void report(File file, Instrumentation jvm) throws IOException {
+        byte[] text = new Survey(jvm).take().getBytes(StandardCharsets.UTF_8);
+        File part = new File(file.getPath() + ".part");
+        try (FileOutputStream out = new FileOutputStream(part)) {
+            out.write(text);
+        }
+        if (!part.renameTo(file)) {
+            part.delete();
+        }
+    }
+
+    /** Answers each line of the FIFO with a report. */
+    private static final class Waiter implements Runnable {
+        private final String fifo;
+        private final Instrumentation jvm;
+
+        Waiter(String fifo, Instrumentation jvm) {
+            this.fifo = fifo;
+            this.jvm = jvm;
+        }
+
+        @Override
+        public void run() {
+            // Open for both directions: it neither waits for somebody to ask nor ends when nobody does.
+            try (RandomAccessFile questions = new RandomAccessFile(fifo, "rw")) {
+                String line;
+                while ((line = questions.readLine()) != null) {
+                    try {
+                        report(new File(line), jvm);
+                    } catch (Throwable ignored) {
+                        // The next question may be answered again.
+                    }
+                }
+            } catch (Throwable ignored) {
+                // Nobody can ask any more.
+            }
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! Netty's pools in words: every chunk a cell, what thread caches keep, what is handed out, and why chunks linger.
+
+use super::account::sum;
+use super::numbers::{NONE, cells, mib};
+use super::{Block, Table};
+use crate::record::{
+    Mark, NettyAllocator, NettyArena, NettyCache, NettyChunk, NettyLibrary, NettyPools, Trial, each_once,
+};
+use crate::units::{Bytes, Growth, grouped, milliseconds};
+use std::collections::BTreeMap;
+
+/// From nothing used to all of it; a tenth of a chunk each between them.
+const SHADES: [char; 10] = ['_', '.', ':', '~', '=', '+', '*', '#', '%', '@'];
+/// Cells of a line; more go into the next.
+const CELLS: usize = 20;
+/// A chunk lingers where cached buffers keep this share of what is in use of it, or more: it could be given back but for
+/// them. The rest are pages of small buffers, of which an arena keeps one for each size.
+const CAUSE_MIN: f64 = 0.9;
+/// Sizes of cached buffers that are listed.
+const SIZES_MAX: usize = 5;
+/// From this release on a JVM warns of an agent that is loaded while it runs.
+const WARNS_FROM: u32 = 21;
+
+/// How full a chunk is: 0 for empty, 9 for full, tenths between them.
+pub(in crate::report) fn shade(chunk: &NettyChunk) -> usize {
+    let used = u128::from(chunk.used_bytes());
+    match (used, u128::from(chunk.bytes)) {
+        (0, _) | (_, 0) => 0,
+        (used, all) if used >= all => 9,
+        (used, all) => 1 + (used * 8 / all) as usize,
+    }
+}
+
+/// What to say of the pools of a running JVM.
+pub(super) fn pools(pools: &NettyPools, release: Option<u32>) -> Vec<Block> {
+    let mut blocks = vec![Block::Heading("Netty's pools".to_owned())];
+    if pools.libraries.is_empty() {
+        blocks.push(Block::Text("No Netty is loaded in this JVM, shaded or not.".to_owned()));
+    }
+    for library in &pools.libraries {
+        blocks.push(Block::Facts(library_facts(library, pools)));
+        for allocator in &library.allocators {
+            blocks.extend(allocator_blocks(allocator));
+        }
+    }
+    blocks.push(Block::Facts(own_facts(pools, release)));
+    blocks
+}
+
+fn library_facts(library: &NettyLibrary, pools: &NettyPools) -> Vec<(String, String)> {
+    let version = library.version.as_deref().unwrap_or("of unknown version");
+    let loops = match (library.event_loops, library.event_loops_read) {
+        (1, 1) => "1 event loop".to_owned(),
+        (all, read) if all == read => format!("{all} event loops"),
+        (all, read) => format!("{read} of {all} event loops answered"),
+    };
+    let netty = format!("{version} as {}, {loops}, {}", library.package, several(library.channels, "channel"));
+    let own = match library.direct_used_bytes {
+        Some(used) => format!("{} by Netty's counter", Bytes(used)),
+        None => "not counted by Netty".to_owned(),
+    };
+    let jdk = &pools.jdk_direct;
+    let jdk = format!("{} in {} buffers by the JDK's", size(jdk.reserved_bytes), count(jdk.buffers));
+    let most = library.direct_max_bytes.or(pools.jdk_direct.max_bytes);
+    vec![("netty".to_owned(), netty), ("direct".to_owned(), format!("{own}, {jdk}; the limit is {}", size(most)))]
+}
+
+/// What the agent did to the JVM, and what it could not read.
+fn own_facts(pools: &NettyPools, release: Option<u32>) -> Vec<(String, String)> {
+    let cost = &pools.agent;
+    let mut text = format!(
+        "{} ms, event loops held for {} ms at most",
+        milliseconds(cost.took_ms),
+        milliseconds(cost.loop_ms_max)
+    );
+    if let Some(bytes) = cost.rss_bytes {
+        text.push_str(&format!(", RSS {} MiB", Growth(bytes)));
+    }
+    if let Some(classes) = cost.classes_loaded.filter(|classes| *classes > 0) {
+        text.push_str(&format!(", {classes} classes loaded"));
+    }
+    if cost.attached && release.is_some_and(|release| release >= WARNS_FROM) {
+        text.push_str("; this JVM warns of it on its stderr, unless it runs with -XX:+EnableDynamicAgentLoading");
+    }
+    let mut facts = vec![("agent".to_owned(), text)];
+    for (index, what) in pools.unread.iter().enumerate() {
+        facts.push((if index == 0 { "not read" } else { "" }.to_owned(), what.clone()));
+    }
+    facts
+}
+
+fn allocator_blocks(allocator: &NettyAllocator) -> Vec<Block> {
+    let class = allocator.class.rsplit('.').next().unwrap_or_default();
+    let found = allocator.found_by.join(", ");
+    let mut text = format!("direct {}, heap {} in use", size(used(allocator, "direct")), size(used(allocator, "heap")));
+    if let Some(pinned) = allocator.pinned_direct_bytes {
+        text.push_str(&format!("; {} of the direct memory are handed out", Bytes(pinned)));
+    }
+    if let (Some(all), Some(read)) = (allocator.thread_caches, allocator.thread_caches_read) {
+        text.push_str(&format!("; {read} of {all} thread caches read"));
+    }
+    let mut blocks =
+        vec![Block::Heading(format!("{class} ({found})")), Block::Facts(vec![(allocator.kind.clone(), text)])];
+    let shown: Vec<&NettyArena> = allocator.arenas.iter().filter(|arena| holds(arena)).collect();
+    if !shown.is_empty() {
+        blocks.push(Block::Table(arenas(allocator, &shown)));
+    }
+    blocks.extend(cached_sizes(allocator).map(Block::Table));
+    blocks.extend(why(allocator).map(Block::Text));
+    blocks
+}
+
+/// Memory of one kind that an allocator holds: by its own metric or, before there was one, by its chunks.
+fn used(allocator: &NettyAllocator, memory: &str) -> Option<u64> {
+    let metric = if memory == "direct" { allocator.used_direct_bytes } else { allocator.used_heap_bytes };
+    let arenas = allocator.arenas.iter().filter(|arena| arena.memory == memory);
+    metric.or_else(|| (!allocator.arenas.is_empty()).then(|| sum(arenas.map(chunk_bytes))))
+}
+
+fn holds(arena: &NettyArena) -> bool {
+    !arena.chunks.is_empty() || arena.huge_bytes.unwrap_or(0) > 0 || arena.unreached_bytes.unwrap_or(0) > 0
+}
+
+fn chunk_bytes(arena: &NettyArena) -> u64 {
+    sum(arena.chunks.iter().map(|chunk| chunk.bytes))
+}
+
+/// A row for each arena and, where it has many chunks, further rows for their cells.
+fn arenas(allocator: &NettyAllocator, shown: &[&NettyArena]) -> Table {
+    let of = |arena: &NettyArena, what: fn(&NettyChunk) -> u64| sum(arena.chunks.iter().map(what));
+    let mut rows = Vec::new();
+    for arena in shown {
+        let drawn: Vec<char> = arena.chunks.iter().map(|chunk| SHADES[shade(chunk)]).collect();
+        let mut lines = drawn.chunks(CELLS).map(|line| line.iter().collect::<String>());
+        let pinned = arena
+            .chunks
+            .iter()
+            .map(|chunk| chunk.pinned_bytes)
+            .try_fold(0, |sum: u64, bytes| Some(sum.saturating_add(bytes?)));
+        rows.push(vec![
+            format!("{} {}", arena.memory, arena.index),
+            arena.chunks.len().to_string(),
+            mib(Some(of(arena, |chunk| chunk.bytes))),
+            mib(Some(of(arena, NettyChunk::used_bytes))),
+            if allocator.kind == "pooled" { mib(Some(of(arena, |chunk| chunk.cached_bytes))) } else { NONE.to_owned() },
+            if arena.chunks.is_empty() { NONE.to_owned() } else { mib(pinned) },
+            mib(arena.huge_bytes),
+            lines.next().unwrap_or_default(),
+        ]);
+        rows.extend(lines.map(|line| [vec![String::new(); 7], vec![line]].concat()));
+    }
+    let mut notes =
+        vec![format!("A cell is a chunk: _ empty, {} tenths used, @ full.", String::from_iter(&SHADES[1..9]))];
+    if let Some(bytes) = allocator.chunk_bytes {
+        notes.push(format!("A chunk is {}.", Bytes(bytes)));
+    }
+    let unreached = sum(shown.iter().filter_map(|arena| arena.unreached_bytes));
+    if unreached > 0 {
+        notes.push(format!("{} more are in chunks that only the buffers from them know.", Bytes(unreached)));
+    }
+    let head = ["arena", "chunks", "size", "used", "cached", "handed out", "huge", "usage of each chunk"];
+    Table { title: "arenas, MiB".to_owned(), head: cells(head), rows, words: 1, notes, ..Table::default() }
+}
+
+/// What thread caches keep by size of buffer, the sizes with most bytes first.
+fn cached_sizes(allocator: &NettyAllocator) -> Option<Table> {
+    let mut sizes: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
+    for cache in &allocator.caches {
+        let entry = sizes.entry(cache.buffer_bytes).or_default();
+        let NettyCache { buffers, bytes, .. } = cache;
+        *entry = (entry.0 + 1, entry.1.saturating_add(*buffers), entry.2.saturating_add(*bytes));
+    }
+    let total = sum(allocator.caches.iter().map(|cache| cache.bytes));
+    let mut rows: Vec<_> = sizes.into_iter().collect();
+    rows.sort_by_key(|(size, (_, _, bytes))| (std::cmp::Reverse(*bytes), *size));
+    let more = rows.len().saturating_sub(SIZES_MAX);
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .take(SIZES_MAX)
+        .map(|(size, (caches, buffers, bytes))| {
+            vec![plain_size(size), caches.to_string(), grouped(buffers), mib(Some(bytes))]
+        })
+        .collect();
+    let mut notes = vec![format!("In all {} of freed buffers are kept by threads.", Bytes(total))];
+    if more > 0 {
+        notes.push(format!("{more} more sizes are in the document (--json)."));
+    }
+    let head = cells(["size of a buffer", "caches", "buffers", "MiB"]);
+    let title = "thread caches".to_owned();
+    (!rows.is_empty()).then(|| Table { title, head, rows, notes, ..Table::default() })
+}
+
+/// `32 KiB`, `512 B`.
+fn plain_size(bytes: u64) -> String {
+    match bytes {
+        _ if bytes < 1024 => format!("{bytes} B"),
+        _ if bytes < 1 << 20 => format!("{} KiB", bytes / 1024),
+        _ => Bytes(bytes).to_string(),
+    }
+}
+
+/// Why chunks that are nearly empty are not given back, where the evidence shows it: what they have in use is what
+/// thread caches keep of them. One such chunk for each arena is no riddle: an arena keeps its first.
+fn lingering(allocator: &NettyAllocator) -> Option<String> {
+    let lingers = |chunk: &NettyChunk| {
+        let used = chunk.used_bytes();
+        used > 0 && chunk.kept_bytes as f64 >= CAUSE_MIN * used as f64
+    };
+    let arenas = allocator.arenas.iter().filter(|arena| arena.chunks.iter().any(lingers)).count();
+    let all: Vec<&NettyChunk> = allocator.arenas.iter().flat_map(|arena| &arena.chunks).collect();
+    let held: Vec<&NettyChunk> = all.iter().copied().filter(|chunk| lingers(chunk)).collect();
+    if held.len() <= arenas {
+        return None;
+    }
+    let of = |what: fn(&NettyChunk) -> u64| sum(held.iter().map(|chunk| what(chunk)));
+    let (bytes, used, kept) = (of(|chunk| chunk.bytes), of(NettyChunk::used_bytes), of(|chunk| chunk.kept_bytes));
+    let percent = |part: u64, of: u64| format!("{:.0} %", part as f64 / of.max(1) as f64 * 100.0);
+    let largest = allocator.caches.iter().map(|cache| cache.buffer_bytes).max().unwrap_or(0);
+    let mut threads: Vec<&str> = allocator.caches.iter().map(|cache| cache.thread.as_str()).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    Some(format!(
+        "Chunks linger because freed small buffers stay in thread caches: {} of {} chunks are held by nothing else. \
+         Of their {} {} ({}) are in use, and of that {} ({}) are pages of {} freed buffers of up to {} in the caches \
+         of {}. A chunk is given back only when nothing of it is in use. To try: \
+         -Dio.netty.allocator.normalCacheSize=0 and -Dio.netty.allocator.smallCacheSize=0, at the cost of locks.",
+        held.len(),
+        all.len(),
+        Bytes(bytes),
+        Bytes(used),
+        percent(used, bytes),
+        Bytes(kept),
+        percent(kept, used),
+        grouped(of(|chunk| chunk.cached_buffers)),
+        plain_size(largest),
+        several(threads.len() as u64, "thread"),
+    ))
+}
+
+/// Empty chunks that nothing gives back. An arena frees a chunk when it gets empty, which takes it down to `q000`; one
+/// that is empty further up was forgotten there.
+fn stranded(allocator: &NettyAllocator) -> Option<String> {
+    let chunks = allocator.arenas.iter().flat_map(|arena| &arena.chunks);
+    let forgotten = |chunk: &&NettyChunk| {
+        chunk.free_bytes == Some(chunk.bytes) && ["q025", "q050", "q075", "q100"].contains(&chunk.list.as_str())
+    };
+    let found: Vec<&NettyChunk> = chunks.filter(forgotten).collect();
+    let lists = each_once(found.iter().map(|chunk| chunk.list.as_str())).join(", ");
+    (!found.is_empty()).then(|| {
+        format!(
+            "Empty and yet kept: {} with {} in all, in the list {lists}. Netty should have given them back when they \
+             became empty; 4.1.0.CR3 is known to forget them. To try: a newer Netty.",
+            several(found.len() as u64, "chunk"),
+            Bytes(sum(found.iter().map(|chunk| chunk.bytes))),
+        )
+    })
+}
+
+/// Why chunks stay, where the evidence shows it.
+fn why(allocator: &NettyAllocator) -> impl Iterator<Item = String> {
+    let pooled = allocator.kind == "pooled";
+    [lingering, stranded].into_iter().filter_map(move |reason| if pooled { reason(allocator) } else { None })
+}
+
+/// `1 thread`, `3 threads`.
+fn several(number: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// The pools at the marks of a trial: a row for each mark, and the explanation of the last mark that has one.
+pub(super) fn of_trial(trial: &Trial) -> Vec<Block> {
+    let marks: Vec<_> = trial.marks.iter().filter_map(|mark| Some((mark, mark.netty.as_ref()?))).collect();
+    let Some((_, last)) = marks.last() else { return Vec::new() };
+    let rows = marks.iter().map(|(mark, pools)| [vec![mark.name.clone()], totals(pools).row()].concat());
+    let took = marks.iter().map(|(_, pools)| pools.agent.took_ms).fold(0.0, f64::max);
+    let mut notes = vec![format!(
+        "Direct memory is by the JDK's counter, and Netty's where that is larger. A listing took {} ms at most.",
+        milliseconds(took)
+    )];
+    notes.extend(last.unread.iter().map(|what| format!("Not read: {what}.")));
+    let head = ["mark", "arenas", "chunks", "size", "used", "cached", "handed out", "direct", "RSS"];
+    let table = Table {
+        title: "Netty's pools, MiB".to_owned(),
+        head: cells(head),
+        rows: rows.zip(&marks).map(|(row, (mark, _))| [row, vec![mib(Some(mark.rss_bytes))]].concat()).collect(),
+        notes,
+        ..Table::default()
+    };
+    let mut blocks = vec![Block::Table(table)];
+    blocks.extend(explanations(trial).into_iter().map(Block::Text));
+    blocks
+}
+
+/// Why chunks stay, by the last mark that shows it.
+pub(in crate::report) fn explanations(trial: &Trial) -> Vec<String> {
+    let of_mark = |mark: &Mark| -> Vec<String> {
+        let libraries = mark.netty.iter().flat_map(|pools| &pools.libraries);
+        let said = libraries.flat_map(|library| &library.allocators).flat_map(why);
+        said.map(|text| format!("At mark {}: {text}", mark.name)).collect()
+    };
+    trial.marks.iter().rev().map(of_mark).find(|said| !said.is_empty()).unwrap_or_default()
+}
+
+/// All pools of a mark together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Totals {
+    arenas: usize,
+    chunks: usize,
+    bytes: u64,
+    used_bytes: u64,
+    cached_bytes: u64,
+    pinned_bytes: Option<u64>,
+    direct_bytes: Option<u64>,
+}
+
+fn totals(pools: &NettyPools) -> Totals {
+    let allocators: Vec<&NettyAllocator> = pools.libraries.iter().flat_map(|library| &library.allocators).collect();
+    let arenas: Vec<&NettyArena> =
+        allocators.iter().flat_map(|allocator| &allocator.arenas).filter(|arena| holds(arena)).collect();
+    let of = |what: fn(&NettyChunk) -> u64| sum(arenas.iter().flat_map(|arena| &arena.chunks).map(what));
+    let pinned: Vec<u64> = allocators.iter().filter_map(|allocator| allocator.pinned_direct_bytes).collect();
+    Totals {
+        arenas: arenas.len(),
+        chunks: arenas.iter().map(|arena| arena.chunks.len()).sum(),
+        bytes: of(|chunk| chunk.bytes),
+        used_bytes: of(NettyChunk::used_bytes),
+        cached_bytes: of(|chunk| chunk.cached_bytes),
+        pinned_bytes: (!pinned.is_empty()).then(|| sum(pinned.into_iter())),
+        direct_bytes: direct_bytes(pools),
+    }
+}
+
+impl Totals {
+    fn row(self) -> Vec<String> {
+        let mut row = vec![self.arenas.to_string(), self.chunks.to_string()];
+        row.extend([Some(self.bytes), Some(self.used_bytes), Some(self.cached_bytes)].map(mib));
+        row.extend([self.pinned_bytes, self.direct_bytes].map(mib));
+        row
+    }
+}
+
+/// Direct memory of a JVM: what the JDK counts, and what Netty counts where that is past the JDK.
+///
+/// Whether Netty allocates past the JDK differs by version and JDK. Where the JDK's counter could hold Netty's, it is
+/// taken to; the error is the smaller of the two at most.
+pub(in crate::report) fn direct_bytes(pools: &NettyPools) -> Option<u64> {
+    let own = pools.libraries.iter().filter_map(|library| library.direct_used_bytes);
+    let own = own.reduce(u64::saturating_add);
+    match (pools.jdk_direct.reserved_bytes, own) {
+        (Some(jdk), Some(own)) if jdk >= own => Some(jdk),
+        (Some(jdk), Some(own)) => Some(jdk.saturating_add(own)),
+        (jdk, own) => jdk.or(own),
+    }
+}
+
+fn size(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| NONE.to_owned(), |bytes| Bytes(bytes).to_string())
+}
+
+fn count(number: Option<u64>) -> String {
+    number.map_or_else(|| NONE.to_owned(), grouped)
+}
+
+#[cfg(test)]
+#[path = "netty_tests.rs"]
+mod tests;

@@ -1,0 +1,179 @@
+//! Netty's pools, as the agent lists them: real versions of Netty with pools of known content, in running JVMs and in
+//! trials. The jars come from `tests/jvm/netty/fetch`; without them the tests say that they are skipped.
+
+use crate::invocation::{Call, newest, releases};
+use crate::standing::{Plan, Standing};
+use loadline::record::{NettyAllocator, NettyChunk, NettyPools, Outcome};
+use std::path::{Path, PathBuf};
+
+/// Before pinned bytes, the last of 4.1, and 4.2 with another allocator by default.
+const VERSIONS: [&str; 3] = ["4.1.0.CR3", "4.1.140.Final", "4.2.20.Final"];
+const LOOPS: u64 = 3;
+/// The truth of `NettyCaches`, for each event loop.
+const BUFFERS: u64 = 64;
+const BUFFER_BYTES: u64 = 32 << 10;
+const HELD_BYTES: u64 = 1 << 20;
+const OPTIONS: &str = "-Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1";
+const CHUNKS_OF_16_MIB: &str = "-Dio.netty.allocator.numDirectArenas=2 -Dio.netty.allocator.maxOrder=11";
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jvm/netty")
+}
+
+/// The jars of a version; `None`, said, where they were not fetched.
+fn jars(version: &str) -> Option<String> {
+    let jars = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?.join("netty").join(version);
+    let there = std::fs::read_dir(&jars).is_ok_and(|mut entries| {
+        entries.any(|entry| entry.is_ok_and(|entry| entry.path().extension().is_some_and(|end| end == "jar")))
+    });
+    if !there {
+        println!("skipped for Netty {version}: its jars are not there, run `tests/jvm/netty/fetch` (needs Maven)");
+    }
+    there.then(|| format!("{}/*", jars.display()))
+}
+
+/// `NettyCaches`, ready.
+fn start(version: &str, release: u32, kind: &str) -> Option<Standing> {
+    let jars = jars(version)?;
+    let source = folder().join("NettyCaches.java");
+    let plan = Plan::on(release, &format!("{OPTIONS} {CHUNKS_OF_16_MIB}"));
+    let mut standing = plan.start_source(&jars, &source, &format!("{{port}} {kind} {LOOPS}"));
+    standing.says("ready");
+    Some(standing)
+}
+
+fn pools(standing: &Standing) -> NettyPools {
+    standing.document("--netty").mark.netty.unwrap()
+}
+
+/// The pooled allocator of the only Netty.
+fn pooled(pools: &NettyPools) -> &NettyAllocator {
+    let [library] = pools.libraries.as_slice() else { panic!("{pools:?}") };
+    assert_eq!((library.event_loops, library.event_loops_read), (LOOPS, LOOPS), "{:?}", pools.unread);
+    library.allocators.iter().find(|allocator| allocator.kind == "pooled").unwrap()
+}
+
+fn sum(allocator: &NettyAllocator, of: fn(&NettyChunk) -> u64) -> u64 {
+    allocator.arenas.iter().flat_map(|arena| &arena.chunks).map(of).sum()
+}
+
+#[track_caller]
+fn assert_truth(pools: &NettyPools, version: &str) {
+    let pooled = pooled(pools);
+    let cached = LOOPS * BUFFERS * BUFFER_BYTES;
+    assert_eq!(pooled.caches.iter().map(|cache| cache.bytes).sum::<u64>(), cached, "{pooled:?}");
+    assert_eq!(sum(pooled, |chunk| chunk.kept_bytes), cached, "{pooled:?}");
+    assert_eq!(sum(pooled, NettyChunk::used_bytes), cached + HELD_BYTES, "{pooled:?}");
+    assert_eq!(pooled.pinned_direct_bytes, (version != "4.1.0.CR3").then_some(HELD_BYTES));
+    assert!(pooled.arenas.iter().flat_map(|arena| &arena.chunks).all(|chunk| chunk.bytes == 16 << 20));
+}
+
+#[test]
+fn a_running_jvm_lists_what_its_pools_hold() {
+    for release in releases() {
+        for version in VERSIONS {
+            let Some(standing) = start(version, release, "pooled") else { continue };
+            let first = pools(&standing);
+            assert_truth(&first, version);
+            assert_eq!(first.libraries[0].version.as_deref(), Some(version));
+            assert!(first.agent.attached && first.agent.rss_bytes.unwrap() < 24 << 20, "{:?}", first.agent);
+            println!("Netty {version} on {release}: {:?}", first.agent);
+            let again = pools(&standing);
+            assert_truth(&again, version);
+            println!("again: {:?}", again.agent);
+            // The JVM warns once of an agent that comes later; the agent itself says nothing.
+            let warnings = standing.stderr().matches("A Java agent has been loaded dynamically").count();
+            assert_eq!(warnings, usize::from(release >= 21), "{}", standing.stderr());
+            assert!(!standing.stderr().contains("loadline.agent"), "{}", standing.stderr());
+            let left = format!("/tmp/.loadline-{}", standing.pid());
+            assert!(!Path::new(&left).exists(), "{left} is left behind");
+        }
+    }
+}
+
+#[test]
+fn the_summary_shows_a_cell_for_each_chunk() {
+    for release in newest() {
+        let Some(standing) = start("4.1.140.Final", release, "pooled") else { continue };
+        let ran = standing.account_call("--netty").run().expect(0);
+        assert!(ran.stdout.contains("Netty's pools"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("32 KiB"), "{}", ran.stdout);
+        assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80 || line.contains('/')), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn an_adaptive_allocator_is_listed_as_far_as_it_can_be() {
+    for release in newest() {
+        let Some(standing) = start("4.2.20.Final", release, "default") else { continue };
+        let pools = pools(&standing);
+        let adaptive = pools.libraries[0].allocators.iter().find(|allocator| allocator.kind == "adaptive").unwrap();
+        let direct = adaptive.arenas.iter().find(|arena| arena.memory == "direct").unwrap();
+        let reached: u64 = direct.chunks.iter().map(|chunk| chunk.bytes).sum();
+        assert!(direct.active_bytes.unwrap() >= HELD_BYTES, "{direct:?}");
+        assert!(reached + direct.unreached_bytes.unwrap() >= direct.active_bytes.unwrap(), "{direct:?}");
+    }
+}
+
+#[test]
+fn a_shaded_netty_is_found() {
+    let Some(jars) = jars("shaded") else { return };
+    for release in newest() {
+        let source = std::fs::read_to_string(folder().join("NettyCaches.java")).unwrap();
+        let shaded = tempfile::tempdir().unwrap();
+        let file = shaded.path().join("NettyCaches.java");
+        std::fs::write(&file, source.replace("io.netty", "io.grpc.netty.shaded.io.netty")).unwrap();
+        let shaded_options = CHUNKS_OF_16_MIB.replace("io.netty", "io.grpc.netty.shaded.io.netty");
+        let plan = Plan::on(release, &format!("{OPTIONS} {shaded_options}"));
+        let mut standing = plan.start_source(&jars, &file, &format!("{{port}} pooled {LOOPS}"));
+        standing.says("ready");
+        let pools = pools(&standing);
+        assert_eq!(pools.libraries[0].package, "io.grpc.netty.shaded.io.netty");
+        assert_truth(&pools, "shaded");
+    }
+}
+
+#[test]
+fn a_jvm_without_netty_has_none() {
+    for release in releases() {
+        let standing = Plan::on(release, "-Xmx32m").start("DemoServer", "{port}");
+        assert!(standing.answers());
+        let pools = pools(&standing);
+        assert!(pools.libraries.is_empty() && pools.unread.is_empty(), "{pools:?}");
+        assert!(standing.answers());
+    }
+}
+
+#[test]
+fn a_trial_lists_the_pools_at_every_mark() {
+    let Some(jars) = jars("4.1.140.Final") else { return };
+    for release in releases() {
+        let call = Call::verb("run netty.loadline.yaml");
+        let source = folder().join("NettyCaches.java");
+        let scenario = format!(
+            "name: netty\nsubject:\n  netty: true\n  command: [java, '{{jvm}}', -cp, '{jars}', {}, '{{port}}', pooled, \
+             {LOOPS}]\n  ready: {{log: '^ready'}}\nconfigurations:\n  listed: {{heap: 64m, jdk: {release}, jvm: \
+             [-Dio.netty.allocator.numDirectArenas=2, -Dio.netty.allocator.maxOrder=11]}}\n  unlisted: {{heap: 64m, \
+             jdk: {release}, netty: false}}\nload:\n  - rest: {{idle: 200ms}}\nmarks: [start, rested]\n",
+            source.display()
+        );
+        std::fs::write(call.folder().join("netty.loadline.yaml"), scenario).unwrap();
+        let out = format!("--out {}", call.archive().display());
+        let ran = call.with(&out).with("--json").run().expect(0);
+        for trial in &ran.document().trials {
+            assert_eq!(trial.outcome, Outcome::Completed, "{trial:?}");
+            let names: Vec<&str> = trial.marks.iter().map(|mark| mark.name.as_str()).collect();
+            assert_eq!(names, ["start", "rested"]);
+            for mark in &trial.marks {
+                match (trial.configuration.as_str(), &mark.netty) {
+                    ("listed", Some(pools)) => assert_truth(pools, "4.1.140.Final"),
+                    ("unlisted", None) => {}
+                    (other, pools) => panic!("{other}: {pools:?}, {:?}", trial.doubts),
+                }
+            }
+            // Started with the agent, the JVM has nothing to warn of.
+            let said = format!("{:?}", trial.end);
+            assert!(!said.contains("WARNING"), "{said}");
+        }
+    }
+}
