@@ -13,6 +13,7 @@ mod deaths;
 mod drivers;
 mod endings;
 mod flags;
+mod gallery_http;
 mod interrupts;
 mod invocation;
 mod readiness;

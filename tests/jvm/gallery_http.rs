@@ -1,0 +1,169 @@
+//! The gallery's HTTP servers in their quick sizes, run where they stand: what their READMEs teach must be seen.
+//! No bound on a time or a rate. Where Maven is missing, what needs it is skipped, unless `LOADLINE_GALLERY=required`.
+
+use crate::invocation::{Call, Permit, doubts, jdk, mark, phase, release};
+use loadline::doubt::Doubt;
+use loadline::record::{BudgetVerdict, Document, Outcome, Trial};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+const MIB: u64 = 1 << 20;
+/// Two builds of one folder at a time would read each other's half-written classes.
+static TINY_HTTP: Mutex<()> = Mutex::new(());
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name)
+}
+
+/// A call of `loadline run` on a scenario of the gallery.
+fn run(folder_: &str, scenario: &str) -> Call {
+    let call = Call::verb("run").with_argument(&folder(folder_).join(format!("{scenario}.loadline.yaml")));
+    let out = format!("--out {}", call.archive().display());
+    call.with(&out).with("--json")
+}
+
+/// Whether the folder's `build` can do its work here; says why not.
+fn builds(name: &str) -> bool {
+    let built = Command::new(folder(name).join("build")).output().unwrap();
+    if !built.status.success() {
+        let said = String::from_utf8_lossy(&built.stderr).into_owned();
+        let required = std::env::var("LOADLINE_GALLERY").is_ok_and(|word| word == "required");
+        assert!(!required, "scenarios/{name}/build: {said}");
+        println!("skipped, because scenarios/{name}/build failed: {said}");
+    }
+    built.status.success()
+}
+
+fn trial<'a>(document: &'a Document, configuration: &str) -> &'a Trial {
+    let found = document.trials.iter().find(|trial| trial.configuration == configuration);
+    found.unwrap_or_else(|| panic!("no trial of {configuration}"))
+}
+
+#[test]
+fn three_tiny_servers_answer_everything_in_six_mebibytes() {
+    let _folder = TINY_HTTP.lock().unwrap_or_else(PoisonError::into_inner);
+    if !builds("tiny-http") {
+        return;
+    }
+    let document = run("tiny-http", "tiny-http-quick").run().expect(0).document();
+    assert_eq!(document.trials.len(), 9);
+    for trial in &document.trials {
+        assert_eq!(trial.outcome, Outcome::Completed, "{}: {:?}", trial.configuration, trial.why);
+        for name in ["warmup", "steady"] {
+            assert_eq!(phase(trial, name).ok, 1000, "{}", trial.configuration);
+        }
+        let (asked, _) = trial.configuration.split_once('-').unwrap();
+        let collector = trial.jvm.as_ref().unwrap().collector.clone().unwrap().to_lowercase();
+        assert_eq!(collector, asked);
+        assert!(mark(trial, "collected").heap.live_bytes.unwrap() < 6 * MIB);
+    }
+}
+
+#[test]
+fn the_plateau_is_named_where_it_is() {
+    let _folder = TINY_HTTP.lock().unwrap_or_else(PoisonError::into_inner);
+    for release in release(17) {
+        let [delayed, nodelay] = ["delayed", "nodelay"].map(|how| format!("jdk{release}-{how}"));
+        let call = run("tiny-http", "tiny-http-plateau").with("-n 500");
+        let call = [&delayed, &nodelay].iter().fold(call, |call, only| {
+            call.with_argument(Path::new("--only")).with_argument(Path::new(only))
+        });
+        let document = call.run().expect(0).document();
+        let plateau = |name: &str| doubts(trial(&document, name), |doubt| matches!(doubt, Doubt::Plateau40Ms { .. }));
+        assert!(plateau(&delayed) && !plateau(&nodelay), "{:?}", document.trials);
+    }
+}
+
+#[test]
+fn the_budget_fails_below_what_a_jvm_holds() {
+    let _folder = TINY_HTTP.lock().unwrap_or_else(PoisonError::into_inner);
+    let call = run("tiny-http", "tiny-http-budget").with("--only serial").with("-n 500").with("--rest 100ms");
+    let document = call.with("--trials 1").with("--budget rss.loaded<=20MiB").run().expect(1).document();
+    let verdict = |text: &str| document.budgets.iter().find(|budget| budget.expression == text).unwrap().verdict;
+    assert_eq!(verdict("rss.loaded<=20MiB"), BudgetVerdict::Fail);
+    assert_eq!(verdict("failed==0"), BudgetVerdict::Pass);
+}
+
+/// A network of its own in which ports are few and come free again late.
+const FEW_PORTS: &str = "ip link set lo up && echo 32768 33791 > /proc/sys/net/ipv4/ip_local_port_range \
+                         && echo 0 > /proc/sys/net/ipv4/tcp_tw_reuse && exec \"$0\" \"$@\"";
+
+fn with_few_ports(command: &[&str]) -> Output {
+    Command::new("unshare").args(["-rn", "sh", "-c", FEW_PORTS]).args(command).output().unwrap()
+}
+
+#[test]
+fn ports_that_run_out_are_named() {
+    let _folder = TINY_HTTP.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(found) = jdk(17) else { return println!("skipped, because JDK 17 was not found") };
+    if !Command::new("unshare").arg("--version").output().is_ok_and(|_| with_few_ports(&["true"]).status.success()) {
+        return println!("skipped, because a network of its own cannot be had (`unshare -rn`, `ip`)");
+    }
+    if !builds("tiny-http") {
+        return;
+    }
+    let permit = Permit::one();
+    let out = tempfile::tempdir().unwrap();
+    let scenario = folder("tiny-http").join("tiny-http-close.loadline.yaml");
+    let [scenario, archive] = [scenario, out.path().join("archive")].map(|path| path.display().to_string());
+    let only = format!("jdk{}-httpserver", found.release);
+    let words = ["run", &scenario, "--only", &only, "-n", "1500", "--rest", "100ms", "--json", "--out", &archive];
+    let ran = with_few_ports(&[&[env!("CARGO_BIN_EXE_loadline")], &words[..]].concat());
+    drop(permit);
+    let said = String::from_utf8_lossy(&ran.stderr);
+    let document: Document = serde_json::from_slice(&ran.stdout).unwrap_or_else(|cause| panic!("{cause}: {said}"));
+    let trial = trial(&document, &only);
+    assert!(doubts(trial, |doubt| matches!(doubt, Doubt::PortsNearExhaustion { .. })), "{:?}", trial.doubts);
+    let sent = phase(trial, "steady");
+    assert_eq!(sent.failed.total(), sent.failed.ports, "{sent:?}");
+}
+
+#[test]
+fn without_maven_the_build_says_what_to_do() {
+    let bare = tempfile::tempdir().unwrap();
+    for file in ["build", "pom.xml", "tiny-http-quick.loadline.yaml"] {
+        std::fs::copy(folder("tiny-http").join(file), bare.path().join(file)).unwrap();
+    }
+    for program in ["sh", "dirname"] {
+        let found = std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|dir| dir.join(program));
+        symlink(found.into_iter().find(|path| path.exists()).unwrap(), bare.path().join(program)).unwrap();
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
+    command.args(["run", "tiny-http-quick.loadline.yaml"]).current_dir(bare.path()).env("PATH", bare.path());
+    let ran = command.output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!([Some(2), Some(3)].contains(&ran.status.code()), "{said}");
+    for part in ["the build failed with exit code 1", "Maven (mvn) was not found", "install it, or run one of"] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+#[test]
+fn a_whole_file_weighs_several_times_a_streamed_one() {
+    assert!(builds("file-server"), "it needs nothing but a JDK");
+    let document = run("file-server", "file-server-quick").run().expect(0).document();
+    assert_eq!(document.trials.len(), 6);
+    for trial in document.trials.iter().filter(|trial| trial.configuration != "small-whole") {
+        assert_eq!(trial.outcome, Outcome::Completed, "{}: {:?}", trial.configuration, trial.why);
+        assert_eq!((phase(trial, "warmup").ok, phase(trial, "steady").ok), (8, 40), "{}", trial.configuration);
+    }
+    let loaded = |name: &str| mark(trial(&document, name), "loaded");
+    let whole = loaded("roomy-whole").rss_bytes;
+    for streamed in ["roomy-buffer-8k", "roomy-transfer", "small-buffer-8k"] {
+        assert!(whole > 3 * loaded(streamed).rss_bytes, "{streamed}: {} against {whole}", loaded(streamed).rss_bytes);
+    }
+    // Each of the eight threads keeps a direct buffer of its file's 10 MB; one more may serve while another idles.
+    let direct = |name: &str| {
+        let nmt = loaded(name).nmt.as_ref().unwrap();
+        nmt.categories.iter().find(|category| category.name == "Other").unwrap().committed_bytes
+    };
+    assert!(direct("roomy-whole") >= 60_000_000 && direct("roomy-buffer-8k") < 5 * MIB);
+
+    let small = trial(&document, "small-whole");
+    assert_eq!(small.outcome, Outcome::Completed, "{:?}", small.why);
+    assert!(doubts(small, |doubt| matches!(doubt, Doubt::OutOfMemoryError { .. })), "{:?}", small.doubts);
+    assert!(doubts(small, |doubt| matches!(doubt, Doubt::LoadFailures { .. })), "{:?}", small.doubts);
+    assert!(phase(small, "steady").failed.total() > 0);
+}
