@@ -113,8 +113,21 @@ fn ports_that_run_out_are_named() {
     let scenario = folder("tiny-http").join("tiny-http-close.loadline.yaml");
     let [scenario, archive] = [scenario, out.path().join("archive")].map(|path| path.display().to_string());
     let only = format!("jdk{}-httpserver", found.release);
-    let words = ["run", &scenario, "--only", &only, "-n", "800", "--rest", "100ms", "--json", "--out", &archive];
-    let ran = with_few_ports(&[&[env!("CARGO_BIN_EXE_loadline")], &words[..]].concat());
+    let words = [
+        env!("CARGO_BIN_EXE_loadline"),
+        "run",
+        &scenario,
+        "--only",
+        &only,
+        "-n",
+        "800",
+        "--rest",
+        "100ms",
+        "--json",
+        "--out",
+        &archive,
+    ];
+    let ran = with_few_ports(&words);
     drop(permit);
     let said = String::from_utf8_lossy(&ran.stderr);
     let document: Document = serde_json::from_slice(&ran.stdout).unwrap_or_else(|cause| panic!("{cause}: {said}"));
@@ -130,9 +143,10 @@ fn without_maven_the_build_says_what_to_do() {
     for file in ["build", "pom.xml", "tiny-http-quick.loadline.yaml"] {
         std::fs::copy(folder("tiny-http").join(file), bare.path().join(file)).unwrap();
     }
+    let path = std::env::var_os("PATH").unwrap();
     for program in ["sh", "dirname"] {
-        let found = std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|dir| dir.join(program));
-        symlink(found.into_iter().find(|path| path.exists()).unwrap(), bare.path().join(program)).unwrap();
+        let found = std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.exists());
+        symlink(found.unwrap(), bare.path().join(program)).unwrap();
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
     command.args(["run", "tiny-http-quick.loadline.yaml"]).current_dir(bare.path()).env("PATH", bare.path());
