@@ -20,7 +20,7 @@ public final class JlHttpServer {
                 return new ServerSocket(port, Site.BACKLOG, Site.loopback());
             }
         };
-        server.getVirtualHost(null).addContext("/{*path}", (request, response) -> serve(request, response, site), "GET");
+        server.getVirtualHost(null).addContext("/{*path}", (asked, answer) -> serve(asked, answer, site), "GET");
         server.start();
     }
 
