@@ -1,4 +1,4 @@
-//! `metaspace-replay` as a program: a log becomes a trace, a trace is played through every scheme, what is wrong is told.
+//! `metaspace-replay` as a program: a log becomes a trace, a trace is played through every scheme, errors are told.
 
 #![expect(clippy::disallowed_methods, reason = "runs the program, and a JVM whose log it records")]
 #![expect(clippy::print_stdout, reason = "a skipped test says why")]

@@ -206,6 +206,9 @@ mod tests {
     }
 
     proptest! {
+        // Each case plays its events through five schemes, twice, and fills what they ask for.
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
         #[test]
         fn two_replays_say_the_same_and_every_scheme_agrees(events in events(200)) {
             let trace = written(&events);
