@@ -72,6 +72,7 @@ enum Kind {
     Arena,
 }
 
+#[expect(clippy::print_stderr, reason = "the one place of this program that talks to the user")]
 fn main() -> ExitCode {
     let Arguments { verb } = Arguments::parse();
     let done = match verb {

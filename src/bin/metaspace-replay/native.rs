@@ -167,7 +167,7 @@ impl Reservation {
     pub(crate) fn fill(&mut self, bytes: Range<usize>) -> io::Result<()> {
         let granules = bytes.start / self.granule_bytes..bytes.end.div_ceil(self.granule_bytes);
         let usable = self.committed.get(granules).is_some_and(|part| part.iter().all(|committed| *committed));
-        if !usable || bytes.start % WORD_BYTES != 0 || bytes.end % WORD_BYTES != 0 {
+        if !usable || !bytes.start.is_multiple_of(WORD_BYTES) || !bytes.end.is_multiple_of(WORD_BYTES) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         for word in bytes.start / WORD_BYTES..bytes.end / WORD_BYTES {
