@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "runs the program, and a JVM whose log it records")]
 #![expect(clippy::print_stdout, reason = "a skipped test says why")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 use std::io::Write;
