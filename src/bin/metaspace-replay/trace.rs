@@ -293,6 +293,14 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn an_arena_that_has_ended_is_named_again() {
+        let block = Event::Allocate { arena: 0, words: 1 };
+        let events = [block.clone(), Event::Die { arena: 0 }, block];
+        assert_eq!(written(&events), b"METATR1\n\x01\x04\x02\x01\x04\x03\x03");
+        assert_eq!(read(&written(&events)).unwrap(), events);
+    }
+
+    #[test]
     fn what_no_writer_writes_is_refused() {
         let refuse = |records: &[u8], expect: &str| {
             let error = read(&[MAGIC, records].concat()).unwrap_err();
