@@ -50,6 +50,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     // `subject` re-enters the binary as the guardian of what it started.
     ("main", &["cli", "error", "subject"]),
+    // `metaspace-replay`: of `subject` it takes the reader of markers.
+    ("bin", &["clock", "error", "subject"]),
 ];
 
 /// Modules that only compute: they do no input or output and cannot hang.
@@ -57,6 +59,17 @@ const PURE: &[&str] = &["units", "doubt", "scenario", "account", "record", "comp
 
 /// What a pure module must not name.
 const IMPURE: &[&str] = &["std::fs", "std::net", "std::process", "std::thread", "rustix", "nix"];
+
+/// The only files with unsafe code, each with what has no safe form. May get an entry only with its reason.
+const UNSAFE: &[&str] = &[
+    // An ioctl that no crate offers.
+    "src/observe/pagemap_scan.rs",
+    // Blocks from malloc chained through themselves, malloc_trim, and granules mapped in place.
+    "src/bin/metaspace-replay/native.rs",
+];
+
+/// A program of its own beside Loadline: it prints what a subject prints, and uses no more of the library than this.
+const REPLAY: &str = "src/bin/metaspace-replay/";
 
 const COLUMNS_MAX: usize = 120;
 /// What fits on a screen.
@@ -362,7 +375,9 @@ fn forbidden_uses(file: &Source) -> Vec<Complaint> {
     let Some(module) = file.module() else { return Vec::new() };
     let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == module) else { return Vec::new() };
     let mut found = Vec::new();
-    for root in if module == "main" { ["loadline::", "crate::"] } else { ["crate::", "loadline::"] } {
+    // Within another program `crate::` is that program.
+    let roots: &[&str] = if module == "bin" { &["loadline::"] } else { &["crate::", "loadline::"] };
+    for root in roots {
         for at in words(&file.code, root) {
             for used in first_names(&file.code[at + root.len()..]) {
                 let known = MAY_USE.iter().any(|(name, _)| *name == used);
@@ -412,15 +427,18 @@ fn misplaced_words(path: &str, work: &str) -> Vec<Complaint> {
     if !within(&["src/subject"]) {
         refuse("Command::new", "only `subject` starts processes");
     }
-    if !within(&["src/report"]) {
+    if !within(&["src/report", REPLAY]) {
         for word in ["println!", "print!", "io::stdout", "stdio::stdout"] {
             refuse(word, "only `report` writes to standard output");
         }
     }
-    if !within(&["src/report", "src/cli", "src/main.rs"]) {
+    if !within(&["src/report", "src/cli", "src/main.rs", REPLAY]) {
         for word in ["eprintln!", "eprint!", "io::stderr", "stdio::stderr"] {
             refuse(word, "only `report`, `cli` and `main` talk to the user");
         }
+    }
+    if !UNSAFE.contains(&path) {
+        refuse("unsafe_code", "only the files in UNSAFE may hold unsafe code");
     }
     let pure = PURE.iter().any(|name| path == format!("src/{name}.rs") || path.starts_with(&format!("src/{name}/")));
     if pure || path.starts_with("src/report/summary") {
@@ -635,6 +653,29 @@ fn only_the_right_modules_start_processes_and_print() {
     expect(
         &[("src/load/mod.rs", "//! L.\n#[cfg(test)]\nuse x;\n#[cfg(test)]\nmod t {}\nfn f() { print!(); }\n")],
         &["src/load/mod.rs:6: `print!`: only `report` writes to standard output"],
+    );
+}
+
+#[test]
+fn unsafe_code_stands_in_the_files_that_say_why() {
+    let silenced = "//! U.\n#![expect(unsafe_code, reason = \"none\")]\n";
+    expect(
+        &[("src/load/engine.rs", silenced), (UNSAFE[0], silenced), (UNSAFE[1], silenced)],
+        &["src/load/engine.rs:2: `unsafe_code`: only the files in UNSAFE may hold unsafe code"],
+    );
+}
+
+#[test]
+fn another_program_uses_little_of_the_library_and_prints() {
+    let path = format!("{REPLAY}main.rs");
+    let uses = "//! M.\nuse loadline::clock::Clock;\nuse loadline::trial::Trial;\nuse crate::trace::Event;\n\
+        fn f() { println!(); eprintln!(); Command::new(\"x\"); }\n";
+    expect(
+        &[(&path, uses)],
+        &[
+            &format!("{path}:3: `bin` must not use `trial`"),
+            &format!("{path}:5: `Command::new`: only `subject` starts processes"),
+        ],
     );
 }
 

@@ -101,6 +101,22 @@ for home in "$@"; do
   stop
 done
 
+# What a JVM logs of its metaspace: three lines of each kind, markers, and of arenas that end their first requests.
+"$tools/bin/javac" --release 11 -d "$work" "$here"/../../scenarios/class-churn/src/*.java
+for home in "$@"; do
+  jdk=$("$home/bin/java" -version 2>&1 | sed -nE '1s/.*"([0-9]+).*/\1/p')
+  [ "$jdk" -ge 17 ] || continue
+  "$home/bin/java" -XX:+UseSerialGC -Xmx64m -XX:-UseCompressedClassPointers -Xlog:disable \
+    '-Xlog:metaspace*=trace:stdout:level' -cp "$work" ClassChurn 2 2 3 2 collect < /dev/null > "$work/log" 2>/dev/null
+  awk '
+    NR == FNR { if (/Arena .*dies\.$/) dying[$3]; next }
+    { kind = $0; gsub(/0x[0-9a-f]+|[0-9]+/, "N", kind) }
+    /^loadline: / || ++seen[kind] <= 3 { print; next }
+    / Arena .*(born|dies)\.$/ && $3 in dying { asked[$3] = 0; print; next }
+    / Arena .*requested [0-9]+ words\.$/ && $3 in dying && ++asked[$3] <= 5' \
+    "$work/log" "$work/log" > "$here/$jdk/metaspace_log.txt"
+done
+
 # The memory cgroup of this shell, where the machine has v1. (cgroup-v2 is written by hand, see README.md.)
 memory=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
 if [ -f "$memory/memory.usage_in_bytes" ]; then

@@ -1,0 +1,179 @@
+//! Lines of a JVM's metaspace log, as far as they say what was asked for and given back, and phase markers among them.
+//!
+//! Seen with JDK 17, 21 and 25, `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`; the older ones write the death of
+//! an arena with two colons:
+//!
+//! ```text
+//! [debug] Arena @0x00007fe3ec03c0f0 (non-class sm): : born.
+//! [trace] Arena @0x00007fe3ec03c0f0 (non-class sm): requested 63 words.
+//! [trace] Arena @0x00007fe3ec03c0f0 (non-class sm): deallocating 0x00007fe3d10169b8, word size: 2.
+//! [debug] Arena @0x00007fe3ec1f5ea0 (non-class sm): : dies.
+//! loadline: phase=spike wait=1
+//! ```
+
+use loadline::subject::marker::Marker;
+use std::io::{self, BufRead};
+use std::time::Duration;
+
+/// The longest line of interest has 120 bytes; what a line has beyond this is dropped.
+const LINE_BYTES_MAX: usize = 4096;
+/// What a marker holds and no other line does.
+const MARKER: &[u8] = b"loadline: ";
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// An arena begins; `at` is its address, which a later one may have again.
+    Born { at: u64 },
+    /// An arena was asked for so many words of 8 bytes.
+    Requested { at: u64, words: u64 },
+    /// A block of an arena was given back before the arena ended.
+    Returned,
+    /// An arena ends, and all its blocks with it.
+    Dies { at: u64 },
+    /// The subject begins a phase.
+    Phase(String),
+}
+
+/// Reads a line without its end; `None` for all the others.
+pub(crate) fn said(line: &[u8]) -> Option<Said> {
+    let mut rest = line;
+    while rest.first() == Some(&b'[') {
+        let close = rest.iter().position(|byte| *byte == b']')?;
+        rest = rest[close + 1..].trim_ascii_start();
+    }
+    if let Some(rest) = rest.strip_prefix(b"Arena @0x") {
+        return of_arena(rest);
+    }
+    let is_marker = line.windows(MARKER.len()).any(|part| part == MARKER);
+    if !is_marker {
+        return None;
+    }
+    Marker::parse(&String::from_utf8_lossy(line), None, Duration::ZERO)?.phase.map(Said::Phase)
+}
+
+/// What follows `Arena @0x`.
+fn of_arena(rest: &[u8]) -> Option<Said> {
+    let digits = rest.iter().position(|byte| !byte.is_ascii_hexdigit())?;
+    let at = u64::from_str_radix(std::str::from_utf8(&rest[..digits]).ok()?, 16).ok()?;
+    let rest = rest[digits..].strip_prefix(b" (")?;
+    // The name of the arena, in brackets, holds none itself.
+    let close = rest.iter().position(|byte| *byte == b')')?;
+    let rest = rest[close + 1..].strip_prefix(b": ")?;
+    let rest = rest.strip_prefix(b": ").unwrap_or(rest);
+    match rest {
+        b"born." => return Some(Said::Born { at }),
+        b"dies." => return Some(Said::Dies { at }),
+        _ if rest.starts_with(b"deallocating ") => return Some(Said::Returned),
+        _ => {}
+    }
+    let words = rest.strip_prefix(b"requested ")?.strip_suffix(b" words.")?;
+    if !words.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(Said::Requested { at, words: std::str::from_utf8(words).ok()?.parse().ok()? })
+}
+
+/// Lines of any input in bounded memory.
+pub(crate) struct Lines<R> {
+    from: R,
+    line: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(crate) fn new(from: R) -> Self {
+        Self { from, line: Vec::with_capacity(LINE_BYTES_MAX) }
+    }
+
+    /// The next line without its end, cut where it is too long; `None` at the end of the input.
+    pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        self.line.clear();
+        let mut any = false;
+        loop {
+            let available = self.from.fill_buf()?;
+            if available.is_empty() {
+                return Ok(any.then_some(self.line.as_slice()));
+            }
+            any = true;
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let part = &available[..end.unwrap_or(available.len())];
+            let room = LINE_BYTES_MAX - self.line.len();
+            self.line.extend_from_slice(&part[..part.len().min(room)]);
+            let used = part.len() + usize::from(end.is_some());
+            self.from.consume(used);
+            if end.is_some() {
+                return Ok(Some(self.line.trim_ascii_end()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(line: &str, expect: Option<Said>) {
+        assert_eq!(said(line.as_bytes()), expect, "{line}");
+    }
+
+    #[test]
+    fn reads_what_arenas_are_asked_for() {
+        let at = 0x7fe3;
+        check("[trace] Arena @0x00007fe3 (non-class sm): requested 63 words.", Some(Said::Requested { at, words: 63 }));
+        check(
+            "[0.1s][trace][metaspace] Arena @0x7fe3 (class sm): requested 1 words.",
+            Some(Said::Requested { at, words: 1 }),
+        );
+        check("[debug] Arena @0x00007fe3 (non-class sm): : born.", Some(Said::Born { at }));
+        check("[debug] Arena @0x00007fe3 (non-class arena): born.", Some(Said::Born { at }));
+        check("[debug] Arena @0x00007fe3 (non-class arena): : dies.", Some(Said::Dies { at }));
+        check("[trace] Arena @0x7fe3 (non-class sm): deallocating 0x7f, word size: 2.", Some(Said::Returned));
+        check("loadline: phase=spike wait=1", Some(Said::Phase("spike".into())));
+    }
+
+    #[test]
+    fn leaves_out_all_else() {
+        for line in [
+            "",
+            "[",
+            "[trace",
+            "[trace] Arena @0x",
+            "[trace] Arena @0x7fe3 (non-class sm): returning 0x1.",
+            "[trace] Arena @0x7fe3 (non-class sm): requested -1 words.",
+            "[trace] Arena @0x7fe3 (non-class sm): requested +1 words.",
+            "[trace] Arena @0x7fe3 (non-class sm): requested 99999999999999999999 words.",
+            "[trace] Arena @0x11112222333344445 (non-class sm): requested 1 words.",
+            "[debug] ChkMgr @0x1 (non-class-space): requested chunk: pref_level: lv02, max_level: lv14.",
+            "[debug] CLMS @0x00007fe3 : dies.",
+            "[debug] VsListNode @0x1 base 0x1 : born (word_size 8388608).",
+            "loadline: ops=1 s=1",
+            "say: Arena @0x7fe3 (non-class sm): requested 1 words.",
+        ] {
+            check(line, None);
+        }
+    }
+
+    #[test]
+    fn long_lines_are_cut_and_the_next_one_is_whole() {
+        let text = format!("{}\nb\r\n\nc", "a".repeat(3 * LINE_BYTES_MAX));
+        for capacity in [1, 7, 100_000] {
+            let mut lines = Lines::new(io::BufReader::with_capacity(capacity, text.as_bytes()));
+            let mut seen = Vec::new();
+            while let Some(line) = lines.next().unwrap() {
+                seen.push(line.len());
+            }
+            assert_eq!(seen, [LINE_BYTES_MAX, 1, 0, 1]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_strange(line in proptest::collection::vec(any::<u8>(), 0..200)) {
+            said(&line);
+            said(&[b"[trace] Arena @0x1 ", line.as_slice()].concat());
+            said(&[b"loadline: ", line.as_slice()].concat());
+        }
+    }
+}

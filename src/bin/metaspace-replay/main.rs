@@ -1,0 +1,169 @@
+//! `metaspace-replay`: records what a JVM asks of its metaspace, and plays that again through other allocators, to be
+//! weighed by Loadline as a native subject. See `scenarios/class-churn`.
+
+mod arena;
+mod log;
+mod malloc;
+mod native;
+mod recorder;
+mod replay;
+mod trace;
+
+use arena::{Arenas, Mapped};
+use clap::{Parser, Subcommand, ValueEnum};
+use loadline::clock::Clock;
+use loadline::error::{Error, ErrorKind, Result};
+use malloc::{Malloc, Trim};
+use native::Header;
+use replay::{Living, Scheme};
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use trace::{Event, Reader};
+
+/// What is read and written at once.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Records what a JVM asks of its metaspace and plays it again through other allocators.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Turn a JVM's metaspace log, read from standard input, into a trace.
+    ///
+    /// The JVM (17 or newer) runs with `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`; lines such as
+    /// `loadline: phase=spike` between begin the phases of the trace.
+    Record {
+        /// The trace to write; it appears when it is whole.
+        trace: PathBuf,
+    },
+    /// Play a trace; at each phase print a marker and wait for a line on standard input.
+    Replay {
+        /// The trace.
+        trace: PathBuf,
+        /// Where blocks come from.
+        #[arg(long, value_enum, default_value = "malloc")]
+        scheme: Kind,
+        /// Put two words before each block, as a list that is kept in the blocks needs.
+        #[arg(long)]
+        header: bool,
+        /// Call `malloc_trim` before each marker.
+        #[arg(long)]
+        trim: bool,
+    },
+    /// Show what a trace holds, phase by phase.
+    Show {
+        /// The trace.
+        trace: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Each from the process's malloc.
+    Malloc,
+    /// In chunks of an arena, committed and uncommitted in granules of 64 KiB.
+    Arena,
+}
+
+#[expect(clippy::print_stderr, reason = "the one place of this program that talks to the user")]
+fn main() -> ExitCode {
+    let Arguments { verb } = Arguments::parse();
+    let done = match verb {
+        Verb::Record { trace } => record(&trace),
+        Verb::Replay { trace, scheme, header, trim } => replay(&trace, scheme, header, trim),
+        Verb::Show { trace } => show(&trace),
+    };
+    let Err(error) = done else { return ExitCode::SUCCESS };
+    eprintln!("{error}");
+    // The numbers that Loadline's own exit codes have.
+    ExitCode::from(match error.kind {
+        ErrorKind::Request => 2,
+        _ => 4,
+    })
+}
+
+fn record(trace: &Path) -> Result<()> {
+    let mut name = trace.as_os_str().to_owned();
+    name.push(".part");
+    let part = PathBuf::from(name);
+    let file = File::create(&part).map_err(|error| Error::io("write", &part, &error))?;
+    let log = BufReader::with_capacity(BUFFER_BYTES, io::stdin().lock());
+    let recorded = recorder::record(log, BufWriter::with_capacity(BUFFER_BYTES, file));
+    let moved = recorded.and_then(|summary| {
+        fs::rename(&part, trace).map_err(|error| Error::io("write", trace, &error))?;
+        Ok(summary)
+    });
+    let summary = match moved {
+        Ok(summary) => summary,
+        Err(error) => {
+            // What is left of a failed recording is of no use; that it cannot be removed changes nothing.
+            let _ = fs::remove_file(&part);
+            return Err(error);
+        }
+    };
+    say(&format!(
+        "{} blocks, {:.1} MiB, {} arenas; phases: {}; left out: {} blocks given back early",
+        summary.blocks,
+        mib(summary.bytes),
+        summary.arenas,
+        if summary.phases.is_empty() { "none".to_owned() } else { summary.phases.join(", ") },
+        summary.returned,
+    ))
+}
+
+fn replay(trace: &Path, kind: Kind, header: bool, trim: bool) -> Result<()> {
+    let mut scheme: Box<dyn Scheme> = match kind {
+        Kind::Malloc => {
+            let header = if header { Header::TwoWords } else { Header::Absent };
+            Box::new(Malloc::new(header, if trim { Trim::AtMarks } else { Trim::Never }))
+        }
+        Kind::Arena if header || trim => {
+            return Err(Error::request("`--header` and `--trim` are of `--scheme malloc` alone"));
+        }
+        Kind::Arena => Box::new(Arenas::new(Mapped::default())),
+    };
+    let streams: (&mut dyn Write, &mut dyn io::BufRead) = (&mut io::stdout().lock(), &mut io::stdin().lock());
+    let played = replay::replay(&mut open(trace)?, scheme.as_mut(), streams, Clock::start());
+    // The kernel takes it all back at once; freeing block by block would be work after the last mark.
+    std::mem::forget(scheme);
+    played.map_err(|error| error.at(format!("trace: {}", trace.display())))
+}
+
+fn show(trace: &Path) -> Result<()> {
+    let mut reader = open(trace)?;
+    let mut living = Living::default();
+    let line = |name: &str, living: &Living| {
+        let (blocks, arenas, live) = (living.blocks, living.arenas, mib(living.bytes));
+        say(&format!("{name:16} {blocks:>12} blocks so far {arenas:>8} arenas {live:>10.1} MiB alive"))
+    };
+    while let Some(event) = reader.next().map_err(|error| error.at(format!("trace: {}", trace.display())))? {
+        living.take(&event)?;
+        if let Event::Mark { name } = &event {
+            line(name, &living)?;
+        }
+    }
+    line("(end)", &living)
+}
+
+fn open(trace: &Path) -> Result<Reader<BufReader<File>>> {
+    let file = File::open(trace).map_err(|error| {
+        let error = Error { kind: ErrorKind::Request, ..Error::io("read", trace, &error) };
+        error.hint("record one with `metaspace-replay record`")
+    })?;
+    Reader::new(BufReader::with_capacity(BUFFER_BYTES, file)).map_err(|error| error.at(trace.display().to_string()))
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+fn say(line: &str) -> Result<()> {
+    writeln!(io::stdout(), "{line}").map_err(|error| Error::io("write", "standard output", &error))
+}

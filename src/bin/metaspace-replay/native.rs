@@ -1,0 +1,250 @@
+//! The memory that a replay moves: blocks of the process's own malloc, and address space that is committed in granules.
+//!
+//! The only unsafe code of this program. A block's size is known only while the trace is read, and what is weighed must
+//! hold nothing but blocks: so they are chained through themselves, as no safe collection does.
+#![expect(unsafe_code, reason = "malloc, free, malloc_trim and mappings at given places have no safe form")]
+
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+unsafe extern "C" {
+    fn malloc(bytes: usize) -> *mut c_void;
+    fn free(block: *mut c_void);
+    #[cfg(target_env = "gnu")]
+    fn malloc_trim(kept: usize) -> c_int;
+}
+
+/// What a word of metadata is filled with: anything but zero, so that no page stays the shared one of zeros.
+const FILLED: u64 = 0x4d45_5441_4d45_5441;
+const WORD_BYTES: usize = size_of::<u64>();
+
+/// Whether a block carries two words of its own in front, to be chained by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Header {
+    /// It does not: its first word links it to the next, in place of what would stand there.
+    Absent,
+    /// It does: the next and the previous block.
+    TwoWords,
+}
+
+/// What a block begins with; without a header only `next` is there.
+#[repr(C)]
+struct Link {
+    next: *mut Link,
+    previous: *mut Link,
+}
+
+/// The blocks of one arena, each from `malloc`.
+pub(crate) struct Blocks {
+    head: *mut Link,
+    header: Header,
+    /// Blocks are freed with the chain.
+    owned: PhantomData<Box<Link>>,
+}
+
+impl Blocks {
+    /// No blocks; those to come have this header.
+    pub(crate) fn new(header: Header) -> Self {
+        Self { head: std::ptr::null_mut(), header, owned: PhantomData }
+    }
+
+    /// Asks malloc for a block of so many words, one at least, and fills it. `Err` when there is no memory.
+    pub(crate) fn push(&mut self, words: u32) -> io::Result<()> {
+        let words = words.max(1) as usize;
+        let header_words = if self.header == Header::TwoWords { 2 } else { 0 };
+        let total = header_words + words;
+        // SAFETY: malloc takes any size; its answer is checked before use.
+        let block = unsafe { malloc(total * WORD_BYTES) }.cast::<u64>();
+        if block.is_null() {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        // SAFETY: `block` has `total` words, at least one, or three with a header, and malloc aligns for all types: so
+        // the words after the link, and the link or its first word, lie inside. `head` is null or such a block, still
+        // allocated, since only `clear` frees and it leaves `head` null; it has a `previous` where there is a header.
+        unsafe {
+            for index in 1..total {
+                block.add(index).write(FILLED);
+            }
+            let link = block.cast::<Link>();
+            (&raw mut (*link).next).write(self.head);
+            if self.header == Header::TwoWords {
+                (&raw mut (*link).previous).write(std::ptr::null_mut());
+                if !self.head.is_null() {
+                    (&raw mut (*self.head).previous).write(link);
+                }
+            }
+            self.head = link;
+        }
+        Ok(())
+    }
+
+    /// Frees all blocks, the last one first.
+    pub(crate) fn clear(&mut self) {
+        while !self.head.is_null() {
+            let block = self.head;
+            // SAFETY: `block` came from malloc in `push`, is not yet freed and begins with the link to the next one,
+            // which is read before the block is gone.
+            unsafe {
+                self.head = (&raw const (*block).next).read();
+                free(block.cast());
+            }
+        }
+    }
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Asks the C library to give back what malloc retains; `false` where it cannot be asked or gave nothing.
+pub(crate) fn trim() -> bool {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes a number and touches only what malloc itself holds free.
+    return unsafe { malloc_trim(0) } == 1;
+    #[cfg(not(target_env = "gnu"))]
+    false
+}
+
+/// Address space that is reserved at once and committed and uncommitted in granules.
+pub(crate) struct Reservation {
+    base: NonNull<c_void>,
+    granule_bytes: usize,
+    committed: Vec<bool>,
+}
+
+impl Reservation {
+    /// Reserves so many granules; a granule is a multiple of the page.
+    pub(crate) fn new(granules: usize, granule_bytes: usize) -> io::Result<Self> {
+        let bytes = granules.checked_mul(granule_bytes).ok_or(io::ErrorKind::InvalidInput)?;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: the kernel chooses a place where nothing is mapped.
+        let base = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::empty(), flags) }?;
+        let base = NonNull::new(base).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { base, granule_bytes, committed: vec![false; granules] })
+    }
+
+    /// Makes these granules usable and says how many were not.
+    pub(crate) fn commit(&mut self, granules: Range<usize>) -> io::Result<usize> {
+        let mut count = 0;
+        for granule in granules {
+            if self.committed[granule] {
+                continue;
+            }
+            // SAFETY: the granule lies inside this reservation (the index is checked above); nobody holds a reference
+            // into it.
+            unsafe { mprotect(self.at(granule), self.granule_bytes, MprotectFlags::READ | MprotectFlags::WRITE) }?;
+            self.committed[granule] = true;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Gives the pages of these granules back to the kernel and says how many granules had been committed.
+    pub(crate) fn uncommit(&mut self, granules: Range<usize>) -> io::Result<usize> {
+        let mut count = 0;
+        for granule in granules {
+            if !self.committed[granule] {
+                continue;
+            }
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+            // SAFETY: replaces pages of this reservation only (the index is checked above), into which nobody holds a
+            // reference.
+            unsafe { mmap_anonymous(self.at(granule), self.granule_bytes, ProtFlags::empty(), flags) }?;
+            self.committed[granule] = false;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Fills the words of `bytes`, offsets from the beginning that are multiples of a word; `Err` unless all of them
+    /// are committed.
+    pub(crate) fn fill(&mut self, bytes: Range<usize>) -> io::Result<()> {
+        let granules = bytes.start / self.granule_bytes..bytes.end.div_ceil(self.granule_bytes);
+        let usable = self.committed.get(granules).is_some_and(|part| part.iter().all(|committed| *committed));
+        if !usable || !bytes.start.is_multiple_of(WORD_BYTES) || !bytes.end.is_multiple_of(WORD_BYTES) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        for word in bytes.start / WORD_BYTES..bytes.end / WORD_BYTES {
+            // SAFETY: the word lies in granules that are committed, readable and writable, as checked above; the
+            // beginning is aligned to a page.
+            unsafe { self.base.cast::<u64>().add(word).write(FILLED) };
+        }
+        Ok(())
+    }
+
+    /// How many granules are committed.
+    #[cfg(test)]
+    pub(crate) fn committed(&self) -> usize {
+        self.committed.iter().filter(|committed| **committed).count()
+    }
+
+    /// The beginning of a granule of this reservation.
+    fn at(&self, granule: usize) -> *mut c_void {
+        self.base.as_ptr().wrapping_byte_add(granule * self.granule_bytes)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let bytes = self.committed.len() * self.granule_bytes;
+        // SAFETY: exactly what `new` mapped; nobody holds a reference into it.
+        let unmapped = unsafe { munmap(self.base.as_ptr(), bytes) };
+        debug_assert!(unmapped.is_ok(), "munmap of {bytes} bytes: {unmapped:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_every_size_are_chained_and_freed() {
+        for header in [Header::Absent, Header::TwoWords] {
+            let mut blocks = Blocks::new(header);
+            for _ in 0..2 {
+                (0..1000).for_each(|words| blocks.push(words).unwrap());
+                let mut count = 0;
+                let mut link = blocks.head;
+                while !link.is_null() {
+                    count += 1;
+                    // SAFETY: the chain holds blocks that are not yet freed.
+                    let next = unsafe { (*link).next };
+                    if header == Header::TwoWords && !next.is_null() {
+                        // SAFETY: as above; with a header both words are there.
+                        assert_eq!(unsafe { (*next).previous }, link);
+                    }
+                    link = next;
+                }
+                assert_eq!(count, 1000);
+                blocks.clear();
+                assert!(blocks.head.is_null());
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_is_committed_can_be_filled() {
+        const GRANULE: usize = 64 << 10;
+        let mut space = Reservation::new(4, GRANULE).unwrap();
+        assert!(space.fill(0..8).is_err());
+        space.commit(1..3).unwrap();
+        space.commit(2..3).unwrap();
+        assert_eq!(space.committed(), 2);
+        space.fill(GRANULE..3 * GRANULE).unwrap();
+        assert!(space.fill(GRANULE..3 * GRANULE + 8).is_err());
+        assert!(space.fill(GRANULE - 8..GRANULE + 8).is_err());
+        assert!(space.fill(GRANULE + 1..GRANULE + 9).is_err());
+        assert!(space.fill(4 * GRANULE..4 * GRANULE + 8).is_err());
+        assert_eq!(space.uncommit(0..3).unwrap(), 2);
+        assert_eq!(space.uncommit(0..4).unwrap(), 0);
+        assert!(space.fill(GRANULE..GRANULE + 8).is_err());
+        space.commit(1..2).unwrap();
+        space.fill(GRANULE..GRANULE + 8).unwrap();
+    }
+}

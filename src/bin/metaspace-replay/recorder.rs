@@ -1,0 +1,236 @@
+//! Turns a JVM's metaspace log into a trace, line by line, in memory that depends on the number of class loaders alone.
+
+use super::log::{Lines, Said, said};
+use super::trace::{ARENAS_MAX, Event, WORDS_MAX, Writer, is_name};
+use loadline::error::{Error, Result, plain};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::io::{self, BufRead, Write};
+
+/// Phases kept of one log; what has more is no experiment.
+const PHASES_MAX: usize = 1000;
+
+/// What a recording holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Summary {
+    /// Blocks asked for.
+    pub(crate) blocks: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// Arenas that were asked for a block.
+    pub(crate) arenas: u64,
+    /// Blocks given back while their arena lived on, which the trace leaves out.
+    pub(crate) returned: u64,
+    /// Names of phases, in their order.
+    pub(crate) phases: Vec<String>,
+}
+
+/// Reads the log to its end and writes the trace.
+///
+/// # Errors
+/// When either cannot be read or written, or the log holds no allocation.
+pub(crate) fn record(log: impl BufRead, to: impl Write) -> Result<Summary> {
+    let writer = Writer::new(to).map_err(|error| unwritable(&error))?;
+    let mut recorder =
+        Recorder { writer, numbers: HashMap::new(), free: BinaryHeap::new(), summary: Summary::default() };
+    let mut lines = Lines::new(log);
+    let unreadable = |error: io::Error| Error::machine(format!("cannot read the log: {}", plain(&error)));
+    while let Some(line) = lines.next().map_err(unreadable)? {
+        if let Some(said) = said(line) {
+            recorder.take(said)?;
+        }
+    }
+    recorder.finish()
+}
+
+struct Recorder<W: Write> {
+    writer: Writer<W>,
+    /// The number of each living arena, by its address.
+    numbers: HashMap<u64, u32>,
+    /// Numbers below `numbers.len() + free.len()` that are in use no more.
+    free: BinaryHeap<Reverse<u32>>,
+    summary: Summary,
+}
+
+impl<W: Write> Recorder<W> {
+    fn take(&mut self, said: Said) -> Result<()> {
+        match said {
+            Said::Requested { at, words } => match u32::try_from(words) {
+                Ok(words) if (1..=WORDS_MAX).contains(&words) => self.allocate(at, words),
+                // A request the JVM itself refuses.
+                _ => Ok(()),
+            },
+            // Whoever had this address before is gone, even if the log lacks the line that says so.
+            Said::Born { at } | Said::Dies { at } => self.die(at),
+            Said::Returned => {
+                self.summary.returned += 1;
+                Ok(())
+            }
+            Said::Phase(name) => self.mark(name),
+        }
+    }
+
+    fn allocate(&mut self, at: u64, words: u32) -> Result<()> {
+        let arena = match self.numbers.get(&at) {
+            Some(arena) => *arena,
+            None => {
+                let fresh = self.numbers.len() as u32;
+                if fresh >= ARENAS_MAX {
+                    return Err(Error::request(format!("the log holds more than {ARENAS_MAX} arenas at once")));
+                }
+                let arena = self.free.pop().map_or(fresh, |Reverse(arena)| arena);
+                self.numbers.insert(at, arena);
+                self.summary.arenas += 1;
+                arena
+            }
+        };
+        self.summary.blocks += 1;
+        self.summary.bytes += u64::from(words) * 8;
+        self.write(&Event::Allocate { arena, words })
+    }
+
+    fn die(&mut self, at: u64) -> Result<()> {
+        let Some(arena) = self.numbers.remove(&at) else { return Ok(()) };
+        self.free.push(Reverse(arena));
+        self.write(&Event::Die { arena })
+    }
+
+    fn mark(&mut self, name: String) -> Result<()> {
+        if !is_name(&name) {
+            let hint = "name it with at most 64 letters, digits, `-`, `_` and `.`";
+            return Err(Error::request(format!("`{name}` cannot be the name of a phase in a trace")).hint(hint));
+        }
+        if self.summary.phases.len() == PHASES_MAX {
+            return Err(Error::request(format!("the log holds more than {PHASES_MAX} phases")));
+        }
+        self.write(&Event::Mark { name: name.clone() })?;
+        self.summary.phases.push(name);
+        Ok(())
+    }
+
+    fn write(&mut self, event: &Event) -> Result<()> {
+        self.writer.write(event).map_err(|error| unwritable(&error))
+    }
+
+    fn finish(self) -> Result<Summary> {
+        if self.summary.blocks == 0 {
+            let hint = "start a JDK 17 or newer with `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`";
+            return Err(Error::request("the log says of no metaspace allocation").hint(hint));
+        }
+        self.writer.finish().map_err(|error| unwritable(&error))?;
+        Ok(self.summary)
+    }
+}
+
+fn unwritable(error: &io::Error) -> Error {
+    Error::machine(format!("cannot write the trace: {}", plain(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Reader;
+    use proptest::prelude::*;
+
+    fn recorded(log: &[u8]) -> Result<(Summary, Vec<Event>)> {
+        let mut bytes = Vec::new();
+        let summary = record(log, &mut bytes)?;
+        let mut reader = Reader::new(bytes.as_slice())?;
+        let mut events = Vec::new();
+        while let Some(event) = reader.next()? {
+            events.push(event);
+        }
+        Ok((summary, events))
+    }
+
+    #[test]
+    fn a_log_becomes_a_trace() {
+        let log = "\
+[info]  - commit_granule_bytes: 65536.
+[debug] Arena @0xa0 (non-class sm): : born.
+[trace] Arena @0xa0 (non-class sm): requested 63 words.
+[debug] ChkMgr @0xff (non-class-space): requested chunk: pref_level: lv02.
+loadline: phase=empty wait=1
+[trace] Arena @0xb0 (class sm): requested 2 words.
+[trace] Arena @0xa0 (non-class sm): deallocating 0x1, word size: 2.
+[debug] Arena @0xa0 (non-class sm): : dies.
+[debug] Arena @0xcc (non-class sm): : dies.
+[trace] Arena @0xc0 (non-class sm): requested 0 words.
+[trace] Arena @0xc0 (non-class sm): requested 3 words.
+[debug] Arena @0xb0 (class sm): born.
+[trace] Arena @0xb0 (class sm): requested 4 words.
+loadline: phase=spike";
+        let (summary, events) = recorded(log.as_bytes()).unwrap();
+        let mark = |name: &str| Event::Mark { name: name.into() };
+        let allocate = |arena, words| Event::Allocate { arena, words };
+        let die = |arena| Event::Die { arena };
+        let expect = [
+            allocate(0, 63),
+            mark("empty"),
+            allocate(1, 2),
+            die(0),
+            allocate(0, 3),
+            die(1),
+            allocate(1, 4),
+            mark("spike"),
+        ];
+        assert_eq!(events, expect);
+        let phases = ["empty", "spike"].map(str::to_owned).to_vec();
+        assert_eq!(summary, Summary { blocks: 4, bytes: 72 * 8, arenas: 4, returned: 1, phases });
+    }
+
+    #[test]
+    fn logs_of_real_jvms_are_read() {
+        let logs = [
+            (include_str!("../../../tests/samples/17/metaspace_log.txt"), 3),
+            (include_str!("../../../tests/samples/21/metaspace_log.txt"), 3),
+            // From 25 on a block that is given back early is told from the rest of a chunk by nothing.
+            (include_str!("../../../tests/samples/25/metaspace_log.txt"), 0),
+        ];
+        for (log, given_back) in logs {
+            let (summary, events) = recorded(log.as_bytes()).unwrap();
+            assert_eq!((summary.blocks, summary.arenas, summary.returned), (38, 8, given_back));
+            assert_eq!(summary.phases, ["empty", "spike", "valley", "again", "end"]);
+            // The boot loader's, and two clusters of two loaders.
+            let mut alive = std::collections::BTreeSet::new();
+            let mut at_marks = Vec::new();
+            for event in events {
+                match event {
+                    Event::Allocate { arena, .. } => _ = alive.insert(arena),
+                    Event::Die { arena } => assert!(alive.remove(&arena)),
+                    Event::Mark { .. } => at_marks.push(alive.len()),
+                }
+            }
+            assert_eq!(at_marks, [1, 5, 3, 5, 1]);
+        }
+    }
+
+    #[test]
+    fn a_log_without_allocations_is_refused() {
+        let refused = |log: &str| recorded(log.as_bytes()).unwrap_err();
+        assert!(refused("").hint.unwrap().contains("-Xlog:metaspace*=trace"));
+        assert!(refused("[info][gc] x\nloadline: phase=a\n").what.contains("no metaspace allocation"));
+        assert!(refused("loadline: phase=a/b\n").what.contains("`a/b`"));
+    }
+
+    /// Lines that look real, in any order.
+    fn line() -> impl Strategy<Value = String> {
+        (0..4u64, 0..70u64, 0..6u8).prop_map(|(at, words, kind)| match kind {
+            0 => format!("[debug] Arena @0x{at:x} (non-class sm): : born.\n"),
+            1 => format!("[debug] Arena @0x{at:x} (non-class sm): : dies.\n"),
+            2 => format!("loadline: phase=p{words}\n"),
+            _ => format!("[trace] Arena @0x{at:x} (non-class sm): requested {words} words.\n"),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_trace_recorded_can_be_read(lines in proptest::collection::vec(line(), 1..200)) {
+            let log = lines.concat() + "[trace] Arena @0x9 (class sm): requested 1 words.";
+            let (summary, events) = recorded(log.as_bytes()).unwrap();
+            let count = |wanted: fn(&Event) -> bool| events.iter().filter(|event| wanted(event)).count();
+            prop_assert_eq!(count(|event| matches!(event, Event::Allocate { .. })) as u64, summary.blocks);
+            prop_assert_eq!(count(|event| matches!(event, Event::Mark { .. })), summary.phases.len());
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Plays a trace through a scheme of allocation and stops at each of its phases until somebody has weighed.
+
+use super::trace::{Event, Reader};
+use loadline::clock::Clock;
+use loadline::error::{Error, Result, plain};
+use std::io::{self, BufRead, Write};
+
+/// Blocks alive at once. No JVM holds so much metadata; a trace that does is made up.
+const LIVE_BYTES_MAX: u64 = 16 << 30;
+/// What is read of an answer; it says nothing but that there is one.
+const ANSWER_BYTES_MAX: u64 = 4096;
+
+/// Where blocks come from.
+pub(crate) trait Scheme {
+    /// Allocates a block and writes to all of it, as a JVM fills its metadata.
+    fn allocate(&mut self, arena: u32, words: u32) -> io::Result<()>;
+    /// Frees all blocks of an arena.
+    fn die(&mut self, arena: u32) -> io::Result<()>;
+    /// What it does before it is weighed.
+    fn rest(&mut self);
+    /// What it counts by itself.
+    fn counters(&self) -> Vec<(&'static str, u64)>;
+}
+
+/// What is alive, as the trace says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Living {
+    bytes_of: Vec<u64>,
+    /// Bytes of all blocks.
+    pub(crate) bytes: u64,
+    /// Arenas with blocks.
+    pub(crate) arenas: u64,
+    /// Blocks asked for since the beginning.
+    pub(crate) blocks: u64,
+}
+
+impl Living {
+    /// Counts an event.
+    ///
+    /// # Errors
+    /// When more would be alive than any JVM holds.
+    pub(crate) fn take(&mut self, event: &Event) -> Result<()> {
+        match event {
+            Event::Allocate { arena, words } => {
+                let index = *arena as usize;
+                self.bytes_of.resize(self.bytes_of.len().max(index + 1), 0);
+                self.arenas += u64::from(self.bytes_of[index] == 0);
+                self.bytes_of[index] += u64::from(*words) * 8;
+                self.bytes += u64::from(*words) * 8;
+                self.blocks += 1;
+            }
+            Event::Die { arena } => {
+                let bytes = self.bytes_of.get_mut(*arena as usize).map_or(0, std::mem::take);
+                self.arenas -= u64::from(bytes > 0);
+                self.bytes -= bytes;
+            }
+            Event::Mark { .. } => {}
+        }
+        if self.bytes > LIVE_BYTES_MAX {
+            let most = LIVE_BYTES_MAX >> 30;
+            return Err(Error::request(format!("the trace keeps more than {most} GiB alive: it is not of a JVM")));
+        }
+        Ok(())
+    }
+}
+
+/// Plays the trace to its end. At each phase a marker is written to `out`, and nothing happens until a line, or the
+/// end, comes from `answers`.
+///
+/// # Errors
+/// When the trace is damaged, memory runs out, or nobody reads the markers.
+pub(crate) fn replay(
+    trace: &mut Reader<impl BufRead>,
+    scheme: &mut dyn Scheme,
+    (out, answers): (&mut dyn Write, &mut dyn BufRead),
+    clock: Clock,
+) -> Result<()> {
+    let mut living = Living::default();
+    let mut phase: Option<Started> = None;
+    while let Some(event) = trace.next()? {
+        living.take(&event)?;
+        match &event {
+            Event::Allocate { arena, words } => scheme.allocate(*arena, *words).map_err(|error| refused(&error))?,
+            Event::Die { arena } => scheme.die(*arena).map_err(|error| refused(&error))?,
+            Event::Mark { name } => {
+                scheme.rest();
+                let said = said(name, phase.as_ref(), &living, &scheme.counters(), clock.now_s());
+                out.write_all(said.as_bytes()).and_then(|()| out.flush()).map_err(|error| unheard(&error))?;
+                answered(answers)?;
+                phase = Some(Started { blocks: living.blocks, at_s: clock.now_s() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The beginning of a phase.
+struct Started {
+    blocks: u64,
+    at_s: f64,
+}
+
+/// The work of the phase that ends, if one does, and the marker of the next.
+fn said(name: &str, ended: Option<&Started>, living: &Living, counters: &[(&str, u64)], now_s: f64) -> String {
+    let mut text = String::new();
+    if let Some(ended) = ended {
+        let (blocks, seconds) = (living.blocks - ended.blocks, now_s - ended.at_s);
+        text = format!("loadline: ops={blocks} s={seconds:.6} fail=0 name=allocate\n");
+    }
+    text += &format!("loadline: phase={name} wait=1 arenas={} live_bytes={}", living.arenas, living.bytes);
+    for (name, value) in counters {
+        text += &format!(" {name}={value}");
+    }
+    text + "\n"
+}
+
+fn answered(answers: &mut dyn BufRead) -> Result<()> {
+    let mut answer = Vec::new();
+    let read = io::Read::take(answers, ANSWER_BYTES_MAX).read_until(b'\n', &mut answer);
+    read.map(|_| ()).map_err(|error| Error::machine(format!("cannot read the answer: {}", plain(&error))))
+}
+
+fn refused(error: &io::Error) -> Error {
+    Error::machine(format!("cannot allocate: {}", plain(error)))
+}
+
+fn unheard(error: &io::Error) -> Error {
+    Error::machine(format!("cannot write the marker: {}", plain(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::{Arenas, Mapped};
+    use crate::malloc::{Malloc, Trim};
+    use crate::native::Header;
+    use crate::trace::WORDS_MAX;
+    use crate::trace::tests::{events, written};
+    use proptest::prelude::*;
+
+    fn schemes() -> Vec<Box<dyn Scheme>> {
+        let malloc = |header, trim| Box::new(Malloc::new(header, trim)) as Box<dyn Scheme>;
+        let mut all: Vec<_> = [Header::Absent, Header::TwoWords]
+            .into_iter()
+            .flat_map(|header| [malloc(header, Trim::Never), malloc(header, Trim::AtMarks)])
+            .collect();
+        all.push(Box::new(Arenas::new(Mapped::default())));
+        all
+    }
+
+    /// What a replay says, without what differs from one to the next: times, and whether a trim had an effect.
+    fn played(bytes: &[u8], scheme: &mut dyn Scheme) -> String {
+        let mut out = Vec::new();
+        let mut trace = Reader::new(bytes).unwrap();
+        replay(&mut trace, scheme, (&mut out, &mut io::empty()), Clock::start()).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let words = |line: &str| {
+            let kept = line.split(' ').filter(|word| !word.starts_with("s=") && !word.starts_with("trims="));
+            kept.collect::<Vec<_>>().join(" ")
+        };
+        text.lines().map(words).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn markers_say_what_is_alive() {
+        let mark = |name: &str| Event::Mark { name: name.into() };
+        let trace = written(&[
+            Event::Allocate { arena: 0, words: 10 },
+            mark("empty"),
+            Event::Allocate { arena: 1, words: 2 },
+            Event::Allocate { arena: 1, words: 3 },
+            mark("spike"),
+            Event::Die { arena: 1 },
+            mark("valley"),
+        ]);
+        let expect = "\
+            loadline: phase=empty wait=1 arenas=1 live_bytes=80\n\
+            loadline: ops=2 fail=0 name=allocate\n\
+            loadline: phase=spike wait=1 arenas=2 live_bytes=120\n\
+            loadline: ops=0 fail=0 name=allocate\n\
+            loadline: phase=valley wait=1 arenas=1 live_bytes=80";
+        for mut scheme in schemes().into_iter().take(4) {
+            assert_eq!(played(&trace, scheme.as_mut()), expect);
+        }
+        let arena = played(&trace, &mut Arenas::new(Mapped::default()));
+        assert!(arena.ends_with("phase=valley wait=1 arenas=1 live_bytes=80 chunk_bytes=4096 committed_bytes=65536"));
+    }
+
+    #[test]
+    fn it_waits_for_a_line_at_each_phase() {
+        let mark = |name: &str| Event::Mark { name: name.into() };
+        let trace = written(&[mark("a"), mark("b")]);
+        let mut answers: &[u8] = b"go\ngo\nleft";
+        let streams: (&mut dyn Write, &mut dyn BufRead) = (&mut io::sink(), &mut answers);
+        let mut reader = Reader::new(trace.as_slice()).unwrap();
+        replay(&mut reader, &mut Malloc::new(Header::Absent, Trim::Never), streams, Clock::start()).unwrap();
+        assert_eq!(answers, b"left");
+    }
+
+    #[test]
+    fn a_trace_that_wants_the_whole_machine_is_refused() {
+        let mut living = Living::default();
+        let event = Event::Allocate { arena: 0, words: WORDS_MAX };
+        let error = (0..1025).find_map(|_| living.take(&event).err()).unwrap();
+        assert!(error.what.contains("16 GiB"), "{}", error.what);
+    }
+
+    proptest! {
+        // Each case plays its events through five schemes, twice, and fills what they ask for.
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn two_replays_say_the_same_and_every_scheme_agrees(events in events(200)) {
+            let trace = written(&events);
+            let alive = |text: String| {
+                let cut = |line: &str| line.split(" chunk_bytes").next().unwrap_or("").to_owned();
+                text.lines().map(cut).collect::<Vec<_>>()
+            };
+            let expect = alive(played(&trace, schemes()[0].as_mut()));
+            for (mut first, mut second) in schemes().into_iter().zip(schemes()) {
+                let said = played(&trace, first.as_mut());
+                prop_assert_eq!(&said, &played(&trace, second.as_mut()));
+                prop_assert_eq!(alive(said), expect.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! A trace of metaspace allocations: what was asked for by which arena, when arenas end, where phases begin.
+//!
+//! A file is `METATR1\n` and then records, each a number in LEB128 whose two lowest bits say what the rest is:
+//!
+//! | bits | rest | means |
+//! |---|---|---|
+//! | 0 | words | a block of so many words of 8 bytes, for the present arena |
+//! | 1 | arena | this is the present arena from here on |
+//! | 2 | arena | it ends, with all its blocks; if it was the present one, there is none |
+//! | 3 | n > 0 | a phase begins; n bytes with its name follow |
+//! | 3 | 0 | the end; the number of all records but those of kind 1 follows, in LEB128 |
+//!
+//! Arenas are numbered from 0, and a number is used again after its arena has ended, the lowest first.
+//! So most blocks take one or two bytes; a file without its end was cut short and is refused.
+
+use loadline::error::{Error, Result};
+use std::io::{self, BufRead, Write};
+
+const MAGIC: &[u8; 8] = b"METATR1\n";
+
+/// The largest block: a JVM's largest chunk of metaspace is 16 MiB.
+pub(crate) const WORDS_MAX: u32 = 1 << 21;
+/// Arenas alive at once: class loaders, of which no JVM has a million.
+pub(crate) const ARENAS_MAX: u32 = 1 << 20;
+/// The longest name of a phase, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A block for an arena. An arena begins with its first block.
+    Allocate { arena: u32, words: u32 },
+    /// An arena ends.
+    Die { arena: u32 },
+    /// A phase begins.
+    Mark { name: String },
+}
+
+/// Whether a phase may have this name: words and what joins them.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_good)
+}
+
+/// Writes a trace.
+pub(crate) struct Writer<W> {
+    to: W,
+    present: Option<u32>,
+    records: u64,
+}
+
+impl<W: Write> Writer<W> {
+    pub(crate) fn new(mut to: W) -> io::Result<Self> {
+        to.write_all(MAGIC)?;
+        Ok(Self { to, present: None, records: 0 })
+    }
+
+    /// Appends an event. Its values are within the limits above: the reader refuses others.
+    pub(crate) fn write(&mut self, event: &Event) -> io::Result<()> {
+        self.records += 1;
+        match event {
+            Event::Allocate { arena, words } => {
+                if self.present != Some(*arena) {
+                    self.present = Some(*arena);
+                    self.number(u64::from(*arena) << 2 | 1)?;
+                }
+                self.number(u64::from(*words) << 2)
+            }
+            Event::Die { arena } => {
+                self.present = self.present.filter(|present| present != arena);
+                self.number(u64::from(*arena) << 2 | 2)
+            }
+            Event::Mark { name } => {
+                self.number((name.len() as u64) << 2 | 3)?;
+                self.to.write_all(name.as_bytes())
+            }
+        }
+    }
+
+    /// Writes the end; without it the trace is not whole.
+    pub(crate) fn finish(mut self) -> io::Result<W> {
+        self.number(3)?;
+        self.number(self.records)?;
+        self.to.flush()?;
+        Ok(self.to)
+    }
+
+    fn number(&mut self, mut value: u64) -> io::Result<()> {
+        let mut bytes = [0; 10];
+        let mut length = 0;
+        loop {
+            let last = value < 0x80;
+            bytes[length] = (value & 0x7f) as u8 | if last { 0 } else { 0x80 };
+            length += 1;
+            value >>= 7;
+            if last {
+                return self.to.write_all(&bytes[..length]);
+            }
+        }
+    }
+}
+
+/// Reads a trace, one event at a time, and refuses what no writer writes.
+pub(crate) struct Reader<R> {
+    from: R,
+    present: Option<u32>,
+    /// By number: whether the arena is alive. Grows by one number at a time.
+    alive: Vec<bool>,
+    records: u64,
+    ended: bool,
+}
+
+impl<R: BufRead> Reader<R> {
+    pub(crate) fn new(mut from: R) -> Result<Self> {
+        let mut magic = [0; MAGIC.len()];
+        match from.read_exact(&mut magic) {
+            Ok(()) if magic == *MAGIC => {}
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(unreadable(&error)),
+            _ => return Err(Error::request("this is no trace of metaspace: it does not begin with `METATR1`")),
+        }
+        Ok(Self { from, present: None, alive: Vec::new(), records: 0, ended: false })
+    }
+
+    /// The next event; `None` after the last.
+    ///
+    /// # Errors
+    /// When the trace is cut short or damaged, or cannot be read.
+    pub(crate) fn next(&mut self) -> Result<Option<Event>> {
+        if self.ended {
+            return Ok(None);
+        }
+        loop {
+            let head = self.number()?;
+            let rest = head >> 2;
+            self.records += u64::from(head & 3 != 1);
+            match head & 3 {
+                0 => return self.allocation(rest).map(Some),
+                1 => self.present = Some(self.arena(rest)?),
+                2 => return self.death(rest).map(Some),
+                _ if rest == 0 => {
+                    self.end()?;
+                    return Ok(None);
+                }
+                _ => return self.mark(rest).map(Some),
+            }
+        }
+    }
+
+    fn allocation(&mut self, words: u64) -> Result<Event> {
+        let arena = self.present.ok_or_else(|| self.damaged("a block without an arena"))?;
+        let words = u32::try_from(words).ok().filter(|words| (1..=WORDS_MAX).contains(words));
+        let words = words.ok_or_else(|| self.damaged("a block of no possible size"))?;
+        let index = arena as usize;
+        if index == self.alive.len() {
+            self.alive.push(true);
+        } else {
+            self.alive[index] = true;
+        }
+        Ok(Event::Allocate { arena, words })
+    }
+
+    /// A number in use, or the next one.
+    fn arena(&self, number: u64) -> Result<u32> {
+        let next = self.alive.len().min(ARENAS_MAX as usize - 1) as u64;
+        let number = Some(number).filter(|number| *number <= next).and_then(|number| u32::try_from(number).ok());
+        number.ok_or_else(|| self.damaged("an arena out of turn"))
+    }
+
+    fn death(&mut self, number: u64) -> Result<Event> {
+        let arena = self.arena(number)?;
+        match self.alive.get_mut(arena as usize) {
+            Some(alive) if *alive => *alive = false,
+            _ => return Err(self.damaged("the end of an arena that never began")),
+        }
+        // What follows names its arena anew, so that no block is added to one that has ended by mistake.
+        self.present = self.present.filter(|present| *present != arena);
+        Ok(Event::Die { arena })
+    }
+
+    fn mark(&mut self, bytes: u64) -> Result<Event> {
+        let length = usize::try_from(bytes).ok().filter(|length| *length <= NAME_BYTES_MAX);
+        let mut name = vec![0; length.ok_or_else(|| self.damaged("a name too long for a phase"))?];
+        self.from.read_exact(&mut name).map_err(|error| cut_or_unreadable(&error))?;
+        match String::from_utf8(name) {
+            Ok(name) if is_name(&name) => Ok(Event::Mark { name }),
+            _ => Err(self.damaged("a name that no phase may have")),
+        }
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let counted = self.number()?;
+        if counted != self.records - 1 {
+            return Err(self.damaged(&format!("{counted} records were written")));
+        }
+        self.ended = true;
+        match self.from.fill_buf() {
+            Ok([]) => Ok(()),
+            Ok(_) => Err(self.damaged("something stands behind its end")),
+            Err(error) => Err(unreadable(&error)),
+        }
+    }
+
+    fn number(&mut self) -> Result<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let mut byte = [0];
+            self.from.read_exact(&mut byte).map_err(|error| cut_or_unreadable(&error))?;
+            value |= u64::from(byte[0] & 0x7f) << shift;
+            if byte[0] & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(self.damaged("a number of more than 64 bits"))
+    }
+
+    fn damaged(&self, what: &str) -> Error {
+        let error = Error::request(format!("the trace is damaged after {} records: {what}", self.records));
+        error.hint("record it again")
+    }
+}
+
+fn unreadable(error: &io::Error) -> Error {
+    Error::machine(format!("cannot read the trace: {}", loadline::error::plain(error)))
+}
+
+fn cut_or_unreadable(error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Error::request("the trace is cut short").hint("record it again"),
+        _ => unreadable(error),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The bytes of a trace with these events.
+    pub(crate) fn written(events: &[Event]) -> Vec<u8> {
+        let mut writer = Writer::new(Vec::new()).unwrap();
+        events.iter().for_each(|event| writer.write(event).unwrap());
+        writer.finish().unwrap()
+    }
+
+    fn read(bytes: &[u8]) -> Result<Vec<Event>> {
+        let mut reader = Reader::new(bytes)?;
+        let mut events = Vec::new();
+        while let Some(event) = reader.next()? {
+            events.push(event);
+        }
+        assert_eq!(reader.next().unwrap(), None);
+        Ok(events)
+    }
+
+    /// Events as a recorder writes them: dense numbers, deaths only of what lives.
+    pub(crate) fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
+        let sizes = prop_oneof![8 => 1..64u32, 2 => 64..4096u32, 1 => 4096..=65_536u32];
+        proptest::collection::vec((0..12u8, any::<u16>(), sizes), 0..most).prop_map(|steps| {
+            let (mut alive, mut events) = (Vec::<bool>::new(), Vec::new());
+            for (kind, pick, words) in steps {
+                let any = usize::from(pick) % (alive.len() + 1);
+                match kind {
+                    0 => events.push(Event::Mark { name: format!("phase-{pick}") }),
+                    1 | 2 if alive.get(any) == Some(&true) => {
+                        alive[any] = false;
+                        events.push(Event::Die { arena: any as u32 });
+                    }
+                    _ => {
+                        let arena = if kind == 3 { alive.len() } else { any };
+                        alive.resize(alive.len().max(arena + 1), true);
+                        alive[arena] = true;
+                        events.push(Event::Allocate { arena: arena as u32, words });
+                    }
+                }
+            }
+            events
+        })
+    }
+
+    #[test]
+    fn the_format_is_sealed() {
+        let events = [
+            Event::Mark { name: "empty".into() },
+            Event::Allocate { arena: 0, words: 63 },
+            Event::Allocate { arena: 0, words: 1 },
+            Event::Allocate { arena: 1, words: WORDS_MAX },
+            Event::Die { arena: 0 },
+        ];
+        let expect = b"METATR1\n\x17empty\x01\xfc\x01\x04\x05\x80\x80\x80\x04\x02\x03\x05";
+        assert_eq!(written(&events), expect);
+        assert_eq!(read(expect).unwrap(), events);
+        assert_eq!(read(&written(&[])).unwrap(), []);
+    }
+
+    #[test]
+    fn an_arena_that_has_ended_is_named_again() {
+        let block = Event::Allocate { arena: 0, words: 1 };
+        let events = [block.clone(), Event::Die { arena: 0 }, block];
+        assert_eq!(written(&events), b"METATR1\n\x01\x04\x02\x01\x04\x03\x03");
+        assert_eq!(read(&written(&events)).unwrap(), events);
+    }
+
+    #[test]
+    fn what_no_writer_writes_is_refused() {
+        let refuse = |records: &[u8], expect: &str| {
+            let error = read(&[MAGIC, records].concat()).unwrap_err();
+            assert!(error.what.contains(expect), "{} lacks {expect}", error.what);
+        };
+        refuse(b"\x04", "a block without an arena");
+        refuse(b"\x01\x00", "no possible size");
+        refuse(b"\x01\x84\x80\x80\x04", "no possible size");
+        refuse(b"\x05", "an arena out of turn");
+        refuse(b"\xff\xff\xff\xff\x0f", "a name too long");
+        refuse(b"\x02", "the end of an arena that never began");
+        refuse(b"\x01\x04\x02\x02", "the end of an arena that never began");
+        refuse(b"\x01\x04\x02\x04", "a block without an arena");
+        refuse(b"\x07 ", "a name that no phase may have");
+        refuse(b"\x07\xff", "a name that no phase may have");
+        refuse(b"\x03\x01", "1 records were written");
+        refuse(b"\x03\x00\x00", "behind its end");
+        refuse(&[0xff; 10], "more than 64 bits");
+        assert!(read(b"METATR2\n\x03\x00").unwrap_err().what.contains("no trace"));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(events in events(300)) {
+            prop_assert_eq!(read(&written(&events)).unwrap(), events);
+        }
+
+        #[test]
+        fn a_trace_cut_anywhere_is_refused(events in events(60)) {
+            let bytes = written(&events);
+            for end in 0..bytes.len() {
+                prop_assert!(read(&bytes[..end]).is_err(), "cut after {} of {}", end, bytes.len());
+            }
+        }
+
+        #[test]
+        fn no_bytes_are_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = read(&[MAGIC, bytes.as_slice()].concat());
+        }
+    }
+}

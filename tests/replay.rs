@@ -1,0 +1,141 @@
+//! `metaspace-replay` as a program: a log becomes a trace, a trace is played through every scheme, errors are told.
+
+#![expect(clippy::disallowed_methods, reason = "runs the program, and a JVM whose log it records")]
+#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+const PHASES: [&str; 5] = ["empty", "spike", "valley", "again", "end"];
+
+/// The log of a JVM, as captured.
+fn log() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/17/metaspace_log.txt")
+}
+
+/// Runs the program with this input; words without blanks in them.
+fn call(folder: &TempDir, words: &str, input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_metaspace-replay"))
+        .args(words.split_whitespace())
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A program that refuses its arguments reads nothing.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+#[track_caller]
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[track_caller]
+fn refused(output: &Output, code: i32, says: &[&str]) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    says.iter().for_each(|word| assert!(text.contains(word), "{text} lacks {word}"));
+}
+
+/// Words of a marker's line: its phase, and a counter.
+fn counter(line: &str, name: &str) -> u64 {
+    let value = line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    value.unwrap_or_else(|| panic!("{line} lacks {name}")).parse().unwrap()
+}
+
+/// Names of phases with the bytes alive at each.
+fn markers(out: &str) -> Vec<(String, u64)> {
+    let of = |line: &str| line.strip_prefix("loadline: phase=").map(|rest| rest.split(' ').next().unwrap().to_owned());
+    out.lines().filter_map(|line| Some((of(line)?, counter(line, "live_bytes")))).collect()
+}
+
+#[test]
+fn a_log_is_recorded_shown_and_played_through_every_scheme() {
+    let folder = TempDir::new().unwrap();
+    let recorded = stdout(&call(&folder, "record a.trace", &fs::read(log()).unwrap()));
+    assert!(recorded.starts_with("38 blocks, ") && recorded.contains("empty, spike, valley, again, end"), "{recorded}");
+    let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(files, ["a.trace"]);
+    let shown = stdout(&call(&folder, "show a.trace", b""));
+    assert_eq!(shown.lines().count(), 6, "{shown}");
+    let mut alive = Vec::new();
+    for how in ["", "--header", "--trim", "--header --trim", "--scheme arena"] {
+        let out = stdout(&call(&folder, &format!("replay a.trace {how}"), b"go\ngo\ngo\ngo\ngo\n"));
+        let seen = markers(&out);
+        assert_eq!(seen.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), PHASES);
+        assert_eq!(out.lines().filter(|line| line.starts_with("loadline: ops=")).count(), 4, "{out}");
+        alive.push(seen);
+    }
+    assert!(alive.windows(2).all(|pair| pair[0] == pair[1]), "{alive:?}");
+}
+
+#[test]
+fn what_cannot_be_recorded_or_played_is_told_and_leaves_nothing() {
+    let folder = TempDir::new().unwrap();
+    refused(
+        &call(&folder, "record a.trace", b"[info][gc] nothing\n"),
+        2,
+        &["no metaspace allocation", "hint:", "-Xlog"],
+    );
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    refused(&call(&folder, "record no/a.trace", b""), 4, &["cannot write no/a.trace.part"]);
+    refused(&call(&folder, "replay a.trace", b""), 2, &["cannot read a.trace", "metaspace-replay record"]);
+    fs::write(folder.path().join("text"), "a text").unwrap();
+    refused(&call(&folder, "replay text", b""), 2, &["this is no trace", "text"]);
+    stdout(&call(&folder, "record a.trace", &fs::read(log()).unwrap()));
+    refused(&call(&folder, "replay a.trace --scheme arena --trim", b""), 2, &["`--trim`", "malloc"]);
+    refused(&call(&folder, "replay a.trace --scheme arenas", b""), 2, &["arenas", "arena"]);
+    let whole = fs::read(folder.path().join("a.trace")).unwrap();
+    fs::write(folder.path().join("cut"), &whole[..whole.len() / 2]).unwrap();
+    refused(&call(&folder, "replay cut --header", b""), 2, &["cut short", "trace: cut"]);
+}
+
+/// The release of the `java` on the path, and whether there is a `javac`.
+fn java() -> Option<u32> {
+    Command::new("javac").arg("-version").output().ok()?;
+    let said = Command::new("java").arg("-version").output().ok()?;
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    said.split('"').nth(1)?.split(['.', '-']).next()?.parse().ok()
+}
+
+#[test]
+fn a_real_jvm_is_recorded_and_its_waves_come_back() {
+    let Some(release) = java().filter(|release| *release >= 17) else {
+        println!("skipped, because there is no JDK 17 or newer on the PATH");
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/class-churn/src");
+    let sources = ["ClassBytes.java", "ClassChurn.java"].map(|name| source.join(name));
+    let compiled =
+        Command::new("javac").args(["--release", "11", "-d", "."]).args(sources).current_dir(&folder).output();
+    assert!(compiled.as_ref().unwrap().status.success(), "{compiled:?}");
+    let jvm =
+        "-XX:+UseSerialGC -Xmx64m -Xlog:disable -Xlog:metaspace*=trace:stdout:level -cp . ClassChurn 5 2 20 3 collect";
+    let ran = Command::new("java")
+        .args(jvm.split(' '))
+        .current_dir(&folder)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "JDK {release}: {:?}", ran.status);
+    stdout(&call(&folder, "record a.trace", &ran.stdout));
+    let seen = markers(&stdout(&call(&folder, "replay a.trace --scheme arena", b"")));
+    assert_eq!(seen.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), PHASES);
+    let [empty, spike, valley, again, end] = [0, 1, 2, 3, 4].map(|index| seen[index].1 as f64);
+    // 200 classes, a fifth of which stays; each takes some KiB, and the JVM loads a few of its own.
+    assert!(spike - empty > 200.0 * 1500.0, "{seen:?}");
+    let elasticity = (spike - valley) / (spike - empty);
+    assert!((0.6..=0.82).contains(&elasticity), "{seen:?}");
+    assert!((again - spike).abs() < 0.2 * (spike - empty), "{seen:?}");
+    assert!(end < valley, "{seen:?}");
+}
