@@ -103,7 +103,7 @@ pub enum Doubt {
     MarkersNotAwaited {
         /// The marks affected.
         marks: Vec<String>,
-        /// From a marker to the beginning of its weighing, at most, ms.
+        /// From a marker to the end of its weighing, at most, ms.
         late_ms: f64,
     },
     /// The JVM sized itself for more memory than its limit.
