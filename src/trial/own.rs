@@ -1,5 +1,5 @@
-//! A phase in which the subject works by itself: its markers are awaited in their order, it is weighed at each, and what
-//! it counts between two of them is the work of a phase of the trial.
+//! A phase in which the subject works by itself: its markers are awaited in their order, it is weighed at each, and
+//! what it counts between two of them is the work of a phase of the trial.
 
 use super::conductor::Trialling;
 use super::doubts::{self, Beside};
@@ -52,7 +52,8 @@ impl Unawaited {
 }
 
 impl Trialling<'_> {
-    /// A marker that showed readiness and begins no phase is not one of those awaited; who waits at it is told to go on.
+    /// A marker that showed readiness and begins no phase is not one of those awaited; who waits at it is told to go
+    /// on.
     pub(super) fn pass_ready_marker(&mut self) {
         let scenario = self.setup.scenario;
         let Ready::Phase(name) = &scenario.subject.ready else { return };

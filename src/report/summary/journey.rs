@@ -20,8 +20,8 @@ const COLUMNS_MAX: usize = 6;
 /// Owners named in the sentence of what grew.
 const GROWN: usize = 4;
 
-/// The accounts of a trial, in the order of [`MARKS`]; or, where the scenario names its own marks, those and what stands
-/// for the usual ones at both ends.
+/// The accounts of a trial, in the order of [`MARKS`]; or, where the scenario names its own marks, those, and of the
+/// usual ones the first and those after a collection.
 struct Journey<'a>(Vec<(&'a str, &'a AccountRecord)>);
 
 /// The table and the picture; nothing where no mark has an account.
