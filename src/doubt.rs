@@ -255,9 +255,7 @@ impl Doubt {
             }
             Self::FlagsIgnored { flags } => format!("the JVM ignored {}", flags.join(" ")),
             Self::FlagChanged { asked, in_force } => format!("asked {asked}, in force is {in_force}"),
-            Self::LoadFailures { phase, failed, requests, kinds } => {
-                format!("{} of {} requests failed in {phase}: {kinds}", grouped(*failed), grouped(*requests))
-            }
+            Self::LoadFailures { phase, failed, requests, kinds } => load_failures(phase, *failed, *requests, kinds),
             Self::CutShort { phase, why } => format!("{phase} ended early: {why}"),
             Self::DriverThresholds { phase, tool, code } => {
                 format!("{tool} ended with exit code {code} in {phase}: thresholds of its own were crossed")
@@ -433,6 +431,10 @@ fn noisy(phase: &str, foreign_cores: Option<f64>, steal_share: f64, memory_stall
         stalled.map(|share| format!(", and for {:.1} % of the time a program waited for memory", share * 100.0));
     let stalled = stalled.unwrap_or_default();
     format!("noisy machine: during {phase}{foreign} {:.1} % was stolen{stalled}", steal_share * 100.0)
+}
+
+fn load_failures(phase: &str, failed: u64, requests: u64, kinds: &str) -> String {
+    format!("{} of {} requests failed in {phase}: {kinds}", grouped(failed), grouped(requests))
 }
 
 fn operations_failed(phase: &str, failed: u64, operations: u64) -> String {

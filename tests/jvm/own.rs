@@ -91,7 +91,7 @@ fn shown(ran: &Ran) {
     says("The subject told at its markers: empty instances=0; full instances=512; gone");
     says("empty, full: the subject worked by itself; requests and rate are");
     says("CPU per operation in empty:");
-    says("to full (Java heap +3");
+    says("until full (Java heap +");
     // What was not told is a dash.
     let full = screen.lines().find(|line| line.starts_with("  full  ") && line.contains("-   -")).unwrap();
     assert_eq!(full.split_whitespace().nth(1), Some("-"), "{full}");

@@ -172,7 +172,7 @@ impl Journey<'_> {
             let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
             let most = most.filter(|_| growth.to_string() != "0.0");
             let who = most.map_or(String::new(), |(owner, change)| format!(" ({owner} {change})"));
-            Some(format!("{growth} to {name}{who}"))
+            Some(format!("{growth} until {name}{who}"))
         };
         let steps: Vec<String> = self.0.windows(2).filter_map(step).collect();
         (!steps.is_empty()).then(|| format!("From {first} on RSS changed by {}.", steps.join(", ")))
