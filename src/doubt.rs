@@ -103,7 +103,7 @@ pub enum Doubt {
     MarkersNotAwaited {
         /// The marks affected.
         marks: Vec<String>,
-        /// From a marker to the beginning of its weighing, at most, ms.
+        /// From a marker to the end of its weighing, at most, ms.
         late_ms: f64,
     },
     /// The JVM sized itself for more memory than its limit.
@@ -287,21 +287,14 @@ impl Doubt {
             }
             Self::FlagsIgnored { flags } => format!("the JVM ignored {}", flags.join(" ")),
             Self::FlagChanged { asked, in_force } => format!("asked {asked}, in force is {in_force}"),
-            Self::LoadFailures { phase, failed, requests, kinds } => {
-                format!("{} of {} requests failed in {phase}: {kinds}", grouped(*failed), grouped(*requests))
-            }
+            Self::LoadFailures { phase, failed, requests, kinds } => load_failures(phase, *failed, *requests, kinds),
             Self::CutShort { phase, why } => format!("{phase} ended early: {why}"),
             Self::DriverThresholds { phase, tool, code } => {
                 format!("{tool} ended with exit code {code} in {phase}: thresholds of its own were crossed")
             }
             Self::DriverNotRead { phase } => format!("what the driver of {phase} printed was not read"),
-            Self::OperationsFailed { phase, failed, operations } => {
-                format!("{} of {} operations of the subject failed in {phase}", grouped(*failed), grouped(*operations))
-            }
-            Self::MarkersNotAwaited { marks, late_ms } => format!(
-                "the subject went on while it was weighed at {}, up to {late_ms:.0} ms after its marker",
-                marks.join(", ")
-            ),
+            Self::OperationsFailed { phase, failed, operations } => operations_failed(phase, *failed, *operations),
+            Self::MarkersNotAwaited { marks, late_ms } => not_awaited(marks, *late_ms),
             Self::LimitNotSeen { limit_bytes, heap_bytes_max } => {
                 let (heap, limit) = (Bytes(*heap_bytes_max), Bytes(*limit_bytes));
                 format!("the JVM does not see its limit: it may use a heap of {heap} under a limit of {limit}")
@@ -486,6 +479,18 @@ fn noisy(phase: &str, foreign_cores: Option<f64>, steal_share: f64, memory_stall
         stalled.map(|share| format!(", and for {:.1} % of the time a program waited for memory", share * 100.0));
     let stalled = stalled.unwrap_or_default();
     format!("noisy machine: during {phase}{foreign} {:.1} % was stolen{stalled}", steal_share * 100.0)
+}
+
+fn load_failures(phase: &str, failed: u64, requests: u64, kinds: &str) -> String {
+    format!("{} of {} requests failed in {phase}: {kinds}", grouped(failed), grouped(requests))
+}
+
+fn operations_failed(phase: &str, failed: u64, operations: u64) -> String {
+    format!("{} of {} operations of the subject failed in {phase}", grouped(failed), grouped(operations))
+}
+
+fn not_awaited(marks: &[String], late_ms: f64) -> String {
+    format!("the subject went on while it was weighed at {}, up to {late_ms:.0} ms after its marker", marks.join(", "))
 }
 
 fn saturated(phase: &str, cpu_share: f64, subject_share: Option<f64>) -> String {

@@ -65,7 +65,7 @@ pub fn foresee(word: &str, possible: &[MetricRecord]) -> Result<Option<Unit>, St
     }
 }
 
-/// The phase that a family alone means: the last one that is no warm-up.
+/// The phase that a family alone means: the last one that is no warm-up and has a rate, if any has one.
 pub(super) fn principal(metrics: &[MetricRecord]) -> Option<String> {
     let of_phases = |name: &str| matches!(family_named(name).map(|family| family.place), Some(Place::Phase(_)));
     let phases = in_order(
@@ -74,7 +74,10 @@ pub(super) fn principal(metrics: &[MetricRecord]) -> Option<String> {
             .map(|metric| split(&metric.metric))
             .filter_map(|(family, place)| of_phases(family).then_some(place)),
     );
-    phases.iter().rev().find(|phase| *phase != WARMUP).or(phases.last()).cloned()
+    // A subject that works by itself need not count in each of its phases.
+    let counted = |phase: &&String| metrics.iter().any(|metric| split(&metric.metric) == ("rate", phase.as_str()));
+    let measured = || phases.iter().rev().filter(|phase| *phase != WARMUP);
+    measured().find(counted).or(measured().next()).or(phases.last()).cloned()
 }
 
 fn which(word: &str, names: &[String]) -> String {
@@ -179,5 +182,15 @@ mod tests {
         let mut trials = simulated::trials(1, &["a"], 1);
         trials[0].phases.retain(|phase| phase.name == WARMUP);
         assert_eq!(resolve("rate", &metrics(&trials)), Ok("rate.warmup".to_owned()));
+    }
+
+    #[test]
+    fn a_phase_in_which_nothing_was_counted_is_passed_over() {
+        let mut trials = simulated::trials(1, &["a"], 1);
+        let mut own = trials[0].phases.last().unwrap().clone();
+        (own.name, own.model, own.requests) = ("own".to_owned(), "subject".to_owned(), 0);
+        trials[0].phases.push(own);
+        assert_eq!(resolve("rate", &metrics(&trials)), Ok("rate.steady".to_owned()));
+        assert!(resolve("rate.own", &metrics(&trials)).is_err());
     }
 }

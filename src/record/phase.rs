@@ -78,7 +78,7 @@ impl PhaseRecord {
 
     /// Whether the load engine sent something in it.
     pub fn is_sent(&self) -> bool {
-        self.model == "closed" || self.model == "open"
+        self.works() && self.driver.is_none() && !self.is_own()
     }
 
     /// Whether the subject worked by itself in it.

@@ -5,6 +5,7 @@ use super::protocol::{GUARDIAN_VARIABLE, LINE_BYTES_MAX, Order, Refusal, Step, l
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -95,11 +96,17 @@ fn become_command(order: &Order, guardian: i32) -> io::Error {
         .env(GUARDIAN_VARIABLE, guardian.to_string())
         .stdin(Stdio::null());
     if order.reads {
-        let streams = io::stdout().as_fd().try_clone_to_owned();
-        match streams.and_then(|stdin| Ok((stdin, io::stderr().as_fd().try_clone_to_owned()?))) {
+        // What it is to read came as our standard output; what it prints goes where its errors go, as ever.
+        let streams = File::open("/proc/self/fd/1").and_then(|stdin| Ok((stdin, output()?)));
+        match streams {
             Ok((stdin, stdout)) => command.stdin(stdin).stdout(stdout),
             Err(cause) => return cause,
         };
     }
     command.exec()
+}
+
+/// Another handle of the pipe that is our standard error.
+fn output() -> io::Result<File> {
+    File::options().write(true).open("/proc/self/fd/2")
 }

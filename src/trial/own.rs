@@ -1,5 +1,5 @@
-//! A phase in which the subject works by itself: its markers are awaited in their order, it is weighed at each, and what
-//! it counts between two of them is the work of a phase of the trial.
+//! A phase in which the subject works by itself: its markers are awaited in their order, it is weighed at each, and
+//! what it counts between two of them is the work of a phase of the trial.
 
 use super::conductor::Trialling;
 use super::doubts::{self, Beside};
@@ -25,6 +25,8 @@ const LATE_MAX: Duration = Duration::from_millis(100);
 /// A phase that a marker began and the next one ends.
 struct Begun {
     name: String,
+    /// On the clock: when its marker came.
+    marked_at: Duration,
     /// On the clock: from when on its work counts.
     since: Duration,
     /// It printed something before it was told to go on.
@@ -41,8 +43,17 @@ struct Unawaited {
     late: Duration,
 }
 
+impl Unawaited {
+    /// `late` is from the marker to the end of its weighing.
+    fn add(&mut self, name: &str, late: Duration) {
+        self.names.push(name.to_owned());
+        self.late = self.late.max(late);
+    }
+}
+
 impl Trialling<'_> {
-    /// A marker that showed readiness and begins no phase is not one of those awaited; who waits at it is told to go on.
+    /// A marker that showed readiness and begins no phase is not one of those awaited; who waits at it is told to go
+    /// on.
     pub(super) fn pass_ready_marker(&mut self) {
         let scenario = self.setup.scenario;
         let Ready::Phase(name) = &scenario.subject.ready else { return };
@@ -75,7 +86,9 @@ impl Trialling<'_> {
             let came = self.await_marker(phase, own, index, begun.as_mut());
             let ended = match begun.take() {
                 Some(begun) => {
-                    unawaited.names.extend(begun.early.then(|| begun.name.clone()));
+                    if begun.early {
+                        unawaited.add(&begun.name, begun.since.saturating_sub(begun.marked_at));
+                    }
                     self.end_begun(begun, &came)
                 }
                 None => Ok(()),
@@ -119,15 +132,12 @@ impl Trialling<'_> {
         let waits = waits(marker);
         // Who does not wait works while it is weighed: that is part of its phase.
         let early = (begins && !waits).then(|| self.snapshot());
-        if !waits {
-            let late = self.setup.clock.now().saturating_sub(marker.at);
-            unawaited.late = unawaited.late.max(late);
-            if late > LATE_MAX || begins {
-                unawaited.names.push(name.clone());
-            }
-        }
+        let lay = self.setup.clock.now().saturating_sub(marker.at);
         self.mark_at(name, own.collect(), counters.clone());
         self.pass_on_all(None);
+        if !waits && (begins || lay > LATE_MAX) {
+            unawaited.add(name, self.setup.clock.now().saturating_sub(marker.at));
+        }
         if !begins {
             if goes_on && waits {
                 self.running.go();
@@ -142,7 +152,15 @@ impl Trialling<'_> {
         if waits {
             self.running.go();
         }
-        Some(Begun { name: name.clone(), since, early: false, before, counters, tally: Tally::default() })
+        Some(Begun {
+            name: name.clone(),
+            marked_at: marker.at,
+            since,
+            early: false,
+            before,
+            counters,
+            tally: Tally::default(),
+        })
     }
 
     /// Waits for the marker that is due; counters that come before it are of the phase that it ends.
@@ -205,9 +223,10 @@ impl Trialling<'_> {
             return Ok(marker);
         }
         let order = || format!("`phases` names, in this order: {}", own.phases.join(", "));
-        let error = if own.phases[..index].contains(&name) || self.trial.mark(&name).is_some() {
+        let named = self.setup.scenario.own_works().any(|own| own.phases.contains(&name));
+        let error = if named && (own.phases[..index].contains(&name) || self.trial.mark(&name).is_some()) {
             Error::subject(format!("the subject printed the marker `{name}` twice")).hint(order())
-        } else if self.setup.scenario.own_works().any(|own| own.phases.contains(&name)) {
+        } else if named {
             Error::subject(format!("the subject printed the marker `{name}` where `{due}` was due")).hint(order())
         } else {
             let error =
@@ -236,7 +255,9 @@ impl Trialling<'_> {
     fn died_at_work(&self, own: &OwnWork, index: usize) -> Error {
         let error = ending::died(self.running).at(format!("before it printed the marker `{}`", own.phases[index]));
         match error.hint {
-            None if self.running.ended() == Some(Exit::Code(0)) => error.hint(LET_IT_WAIT),
+            None if self.running.ended() == Some(Exit::Code(0)) => {
+                error.hint("it ended by itself: let `phases` name only markers that it prints, and the last one wait")
+            }
             _ => error,
         }
     }

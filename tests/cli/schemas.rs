@@ -330,14 +330,31 @@ fn changed(from: &str, to: &str) -> String {
     PLAIN.replacen(from, to, 1)
 }
 
+fn right_for_both(schema: &Schema, from: &str, to: &str) {
+    let text = changed(from, to);
+    assert_eq!(complaints(schema, &text), [] as [&str; 0], "{to}");
+    parsed(&text).unwrap_or_else(|error| panic!("{to}: {error}"));
+}
+
+#[test]
+fn marks_of_phases_are_right_for_both() {
+    let schema = Schema::published(SCENARIO);
+    let check = |from: &str, to: &str| right_for_both(&schema, from, to);
+    check("rest: {idle: 5s}", "rest: {idle: 5s, mark: true}");
+    check("rest: {idle: 5s}", "rest: {idle: 5s, mark: collected}");
+    check("{same: steady}", "{same: steady, mark: true}");
+    check("expect: 204", "expect: 204, mark: collected");
+    check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}', within: 1m, mark: true}");
+    check("rest: {idle: 5s}", "own: {phases: [empty, full, 3]}");
+    check("rest: {idle: 5s}", "own: {phases: [a b], within: 5m, pattern: '== (.+) ==', collect: 2, settle: 1s}");
+    check("trials: 2", "collect: {times: 3, settle: 1s}");
+    check("trials: 2", "collect: {}");
+}
+
 #[test]
 fn what_is_right_is_right_for_both() {
     let schema = Schema::published(SCENARIO);
-    let check = |from: &str, to: &str| {
-        let text = changed(from, to);
-        assert_eq!(complaints(&schema, &text), [] as [&str; 0], "{to}");
-        parsed(&text).unwrap_or_else(|error| panic!("{to}: {error}"));
-    };
+    let check = |from: &str, to: &str| right_for_both(&schema, from, to);
     check("name: plain", "name: 2021");
     check("{same: steady}", "{driver: 'wrk -d 10s {url}/hello'}");
     check("{same: steady}", "{driver: ./load.sh, within: 2m}");
@@ -374,15 +391,6 @@ fn what_is_right_is_right_for_both() {
     check("body: {size: 1k}, expect: 204", "http2: true");
     check("body: {size: 1k}, expect: 204", "http2: {streams: 10}");
     check("requests: 5000", "requests: 5000, think: 20ms");
-    check("rest: {idle: 5s}", "rest: {idle: 5s, mark: true}");
-    check("rest: {idle: 5s}", "rest: {idle: 5s, mark: collected}");
-    check("{same: steady}", "{same: steady, mark: true}");
-    check("expect: 204", "expect: 204, mark: collected");
-    check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}', within: 1m, mark: true}");
-    check("rest: {idle: 5s}", "own: {phases: [empty, full, 3]}");
-    check("rest: {idle: 5s}", "own: {phases: [a b], within: 5m, pattern: '== (.+) ==', collect: 2, settle: 1s}");
-    check("trials: 2", "collect: {times: 3, settle: 1s}");
-    check("trials: 2", "collect: {}");
     let closed = "closed: {connections: 25, requests: 5000}";
     check(closed, "constant: {rate: 500, duration: 10s}");
     check(closed, "constant: {rate: 1.5k/s, requests: 9k, connections: 5, connections_max: 50}");

@@ -22,8 +22,8 @@ const COLUMNS_MAX: usize = 6;
 const GROWN: usize = 4;
 
 /// The accounts of a trial, in the order of [`MARKS`], in what the subject weighs: where several processes form it, what
-/// stands as `rss_bytes` is PSS. With the word for it. Where the scenario names its own marks, those, and what stands for
-/// the usual ones at both ends.
+/// stands as `rss_bytes` is PSS. With the word for it. Where the scenario names its own marks, those, and of the usual
+/// ones the first and those after a collection.
 struct Journey<'a>(Vec<(&'a str, Cow<'a, AccountRecord>)>, &'static str);
 
 /// The table and the picture; nothing where no mark has an account.
@@ -180,7 +180,7 @@ impl Journey<'_> {
             let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
             let most = most.filter(|_| growth.to_string() != "0.0");
             let who = most.map_or(String::new(), |(owner, change)| format!(" ({owner} {change})"));
-            Some(format!("{growth} to {name}{who}"))
+            Some(format!("{growth} until {name}{who}"))
         };
         let steps: Vec<String> = self.0.windows(2).filter_map(step).collect();
         (!steps.is_empty()).then(|| format!("From {first} on {} changed by {}.", self.1, steps.join(", ")))

@@ -64,7 +64,8 @@ public final class OwnPhases {
         int failed = way.equals("failing") ? 200 : 3;
         double seconds = (System.nanoTime() - start) / 1e9 / 300;
         System.out.println("loadline: ops=200 s=" + 200 * seconds + " fail=" + failed + " name=put");
-        System.out.println("loadline: ops=100 s=" + 100 * seconds + (way.equals("failing") ? " fail=100" : "") + " name=get");
+        String none = way.equals("failing") ? " fail=100" : "";
+        System.out.println("loadline: ops=100 s=" + 100 * seconds + none + " name=get");
     }
 
     private static void phase(String way, String name, String more) throws IOException, InterruptedException {
