@@ -19,8 +19,8 @@ const MARKS: [(&str, &str); 5] = [
 /// Owners named in the sentence of what grew.
 const GROWN: usize = 4;
 
-/// The accounts of a trial, in the order of [`MARKS`], in what the subject weighs: where several processes form it, what
-/// stands as `rss_bytes` is PSS. With the word for it.
+/// The accounts of a trial, in the order of [`MARKS`], in what the subject weighs: where several processes form it,
+/// what stands as `rss_bytes` is PSS. With the word for it.
 struct Journey<'a>(Vec<(&'a str, Cow<'a, AccountRecord>)>, &'static str);
 
 /// The table and the picture; nothing where no mark has an account.
