@@ -317,29 +317,15 @@ impl Doubt {
             Self::AccountMoved { mark, moved_bytes } => {
                 format!("{} changed while the account at mark {mark} was taken", Bytes(*moved_bytes))
             }
-            Self::HeapMultiMapped { rss_bytes, pss_bytes } => {
-                let (rss, pss) = (Bytes(*rss_bytes), Bytes(*pss_bytes));
-                format!("ZGC maps its heap several times: RSS counts {rss} for {pss} of memory")
-            }
+            Self::HeapMultiMapped { rss_bytes, pss_bytes } => multi_mapped(*rss_bytes, *pss_bytes),
             Self::HugePagesInUse { huge_bytes } => {
                 format!("{} are in transparent huge pages, which are resident as a whole", Bytes(*huge_bytes))
             }
             Self::OutOfMemoryError { error } => format!("the subject printed `{error}`"),
-            Self::SeveralJvms { pid, others } => format!(
-                "several JVMs run below the command; weighed is {pid}, not {}",
-                others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
-            ),
-            Self::SeveralProcesses { pid, others } => format!(
-                "several processes run below the command; weighed is {pid}, not {}",
-                others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
-            ),
-            Self::SharedCountedOften { processes, rss_bytes, pss_bytes } => {
-                let (rss, pss) = (Bytes(*rss_bytes), Bytes(*pss_bytes));
-                format!("{processes} processes share pages: RSS counts {rss} for {pss} of memory")
-            }
-            Self::ProcessEnded { pid, name, at } => {
-                format!("a process of the subject ended before it did: pid {pid} ({name}) was gone at {at}")
-            }
+            Self::SeveralJvms { pid, others } => several("JVMs", *pid, others),
+            Self::SeveralProcesses { pid, others } => several("processes", *pid, others),
+            Self::SharedCountedOften { processes, rss_bytes, pss_bytes } => shared(*processes, *rss_bytes, *pss_bytes),
+            Self::ProcessEnded { pid, name, at } => gone(*pid, name, at),
             Self::WorkFolderLeft { folder, why } => format!("the folder {folder} could not be removed: {why}"),
             Self::LogIncomplete { why } => format!("the subject's log is incomplete: {why}"),
             Self::AchievedBelowOffered { phase, offered_per_s, achieved_per_s } => {
@@ -447,6 +433,26 @@ impl From<Comparing> for Doubt {
 
 fn unsplit(mark: &str, unsplit: Bytes, why: &str) -> String {
     format!("at mark {mark} {unsplit} of malloc are not split into live and retained: {why}")
+}
+
+/// More runs than is weighed.
+fn several(what: &str, pid: u32, others: &[u32]) -> String {
+    let others = others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    format!("several {what} run below the command; weighed is {pid}, not {others}")
+}
+
+fn shared(processes: u64, rss_bytes: u64, pss_bytes: u64) -> String {
+    let (rss, pss) = (Bytes(rss_bytes), Bytes(pss_bytes));
+    format!("{processes} processes share pages: RSS counts {rss} for {pss} of memory")
+}
+
+fn multi_mapped(rss_bytes: u64, pss_bytes: u64) -> String {
+    let (rss, pss) = (Bytes(rss_bytes), Bytes(pss_bytes));
+    format!("ZGC maps its heap several times: RSS counts {rss} for {pss} of memory")
+}
+
+fn gone(pid: u32, name: &str, at: &str) -> String {
+    format!("a process of the subject ended before it did: pid {pid} ({name}) was gone at {at}")
 }
 
 /// A rate that was offered and not achieved.

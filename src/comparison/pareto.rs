@@ -5,8 +5,8 @@ use super::metrics::in_order;
 use super::names::principal;
 use crate::record::{Better, MetricRecord, ParetoPoint, ParetoRecord};
 
-/// RSS under load (PSS, where several processes form the subject) against the rate and against the 99th percentile of the principal phase, by medians. Empty below two
-/// configurations.
+/// RSS under load (PSS, where several processes form the subject) against the rate and against the 99th percentile of
+/// the principal phase, by medians. Empty below two configurations.
 pub fn pareto(metrics: &[MetricRecord]) -> Vec<ParetoRecord> {
     let phase = principal(metrics).unwrap_or_default();
     ["rate", "p99"].iter().filter_map(|speed| against(metrics, weight(metrics), &format!("{speed}.{phase}"))).collect()

@@ -269,8 +269,8 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// What the subject weighs, with the word for it: RSS, or PSS where several processes form it, whose RSS counts what
-    /// they share once for each.
+    /// What the subject weighs, with the word for it: RSS, or PSS where several processes form it, whose RSS counts
+    /// what they share once for each.
     pub fn weight(&self) -> (&'static str, u64) {
         match self.pss_bytes.filter(|_| !self.processes.is_empty()) {
             Some(pss_bytes) => ("PSS", pss_bytes),

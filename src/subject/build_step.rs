@@ -21,7 +21,8 @@ impl Spawner {
     /// Runs the command by `sh -c` and waits for its end. What it leaves running is ended.
     ///
     /// # Errors
-    /// `Subject` when it fails or takes longer than 10 minutes; `Interrupted` when `interrupted` says that the user wants to stop.
+    /// `Subject` when it fails or takes longer than 10 minutes; `Interrupted` when `interrupted` says that the user
+    /// wants to stop.
     pub fn build(&self, command: &str, dir: Option<&Path>, interrupted: &dyn Fn() -> bool) -> Result<()> {
         let order = Order {
             argv: ["sh", "-c", command].map(str::to_owned).to_vec(),

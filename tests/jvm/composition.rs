@@ -82,9 +82,10 @@ fn one_port_of_several_is_enough_where_it_is_said() {
 fn native(more: &str) -> String {
     let program = std::env::current_exe().unwrap();
     format!(
-        "name: native\nsubject:\n  kind: native\n  command: [{}, --ignored, --exact, --nocapture, composition::serve]\n  \
-         env: {{LOADLINE_TEST_PORT: '{{port}}', LOADLINE_TEST_WORK: '{{work}}'}}\n  ready: {{http: /hello}}\n\
-         load:\n  - steady: {{closed: {{connections: 2, requests: 500}}, get: /hello}}\n  - rest: {{idle: 200ms}}\n{more}",
+        "name: native\nsubject:\n  kind: native\n  command: [{}, --ignored, --exact, --nocapture, \
+         composition::serve]\n  env: {{LOADLINE_TEST_PORT: '{{port}}', LOADLINE_TEST_WORK: '{{work}}'}}\n  ready: {{http: /hello}}\n\
+         load:\n  - steady: {{closed: {{connections: 2, requests: 500}}, get: /hello}}\n  \
+         - rest: {{idle: 200ms}}\n{more}",
         program.display()
     )
 }
@@ -155,7 +156,8 @@ fn idle(script: &str, more: &str) -> String {
 
 #[test]
 fn a_process_that_ends_in_between_is_told() {
-    let scenario = idle("sleep 1 & echo up; tail -f /dev/null & wait", "  processes: all");
+    let scenario = idle("sleep 4 & echo up; tail -f /dev/null & wait", "  processes: all");
+    let scenario = scenario.replace("sleep 1.5", "sleep 5");
     let trial = run(&scenario, "--json").run().expect(0).trial();
     let names = |name| mark(&trial, name).processes.iter().map(|process| process.name.as_str()).collect::<Vec<_>>();
     assert!(names("start").contains(&"sleep") && !names("loaded").contains(&"sleep"), "{:?}", trial.marks);
