@@ -49,7 +49,7 @@ pub(crate) fn said(line: &[u8]) -> Option<Said> {
     if !is_marker {
         return None;
     }
-    Marker::parse(&String::from_utf8_lossy(line), None, Duration::ZERO)?.phase.map(Said::Phase)
+    Marker::parse(&String::from_utf8_lossy(line), &[], Duration::ZERO)?.phase.map(Said::Phase)
 }
 
 /// What follows `Arena @0x`.
