@@ -145,7 +145,7 @@ fn markers_of_another_form_are_found_by_a_pattern() {
 fn trouble(release: u32, way: &str, change: (&str, &str), says: &[&str]) -> Trial {
     let ran = run(release, way, change).run().expect(3).says(says);
     let trial = ran.trial();
-    assert_eq!(ran.archived().trials, [trial.clone()]);
+    assert_eq!(ran.archived().trials, std::slice::from_ref(&trial));
     assert_eq!(trial.outcome, Outcome::SubjectFailed, "{way}");
     assert_eq!(mark_names(&trial)[..2], ["start", "empty"], "{way}");
     assert_eq!(phase(&trial, "empty").requests, 300, "{way}");
