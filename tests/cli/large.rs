@@ -121,6 +121,7 @@ fn sample(n: u64, per_sample: u64, numbers: &mut Numbers) -> Sample {
     Sample {
         at_s: n as f64 / 10.0 + numbers.next() / 1000.0,
         rss_bytes: mib(rss),
+        pss_bytes: None,
         anon_bytes: Some(mib(rss - 20.0)),
         charge_bytes: Some(mib(rss + 3.0)),
         threads: Some(25),
