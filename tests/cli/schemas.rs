@@ -6,7 +6,9 @@ use crate::loads::LOAD;
 use crate::schema::Schema;
 use loadline::doubt::{Comparing, Doubt};
 use loadline::error::Result;
-use loadline::record::{DoubtRecord, DriverRecord, Failures, Reported, Times, Timing, Tool};
+use loadline::record::{
+    DoubtRecord, DriverRecord, Failures, LeftOutRecord, ProcessRecord, Reported, Times, Timing, Tool,
+};
 use loadline::scenario::{Scenario, parse};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -46,6 +48,11 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["marks"][0]["netty"] = netty();
     accounted["trials"][0]["marks"][0]["counters"] = json!({"instances": 10_000.0});
     let figures = document("archives/figures");
+    let process = ProcessRecord { pid: 1, name: "java".to_owned(), rss_bytes: 2, pss_bytes: Some(1) };
+    accounted["trials"][0]["marks"][0]["processes"] = json!([process]);
+    accounted["trials"][0]["marks"][0]["account"]["unexplained"][0]["pid"] = json!(1);
+    let left_out = LeftOutRecord { configuration: "jdk11".to_owned(), why: "no JDK 11 on this machine".to_owned() };
+    accounted["conditions"]["left_out"] = json!([left_out]);
     // What trials say together, judged by a budget.
     let judged = loadline(&["report", "archives/compared", "--json", "--budget", "rss.loaded<=1GiB"]);
     let mut judged: Value = serde_json::from_str(&judged.stdout).unwrap();

@@ -132,9 +132,9 @@ fn a_program_that_is_no_jvm_is_weighed_by_what_the_kernel_says() {
     assert!(loaded.rss_bytes > 8 << 20 && loaded.heap.used_bytes.is_none() && loaded.processes.is_empty());
     assert_eq!(phase(&trial, "steady").ok, 500);
     let log = ran.subject_log();
-    let work = log.lines().find_map(|line| line.strip_prefix("work ")).unwrap_or_else(|| panic!("{log}"));
+    let work = log.lines().find_map(|line| Some(line.split_once("work ")?.1)).unwrap_or_else(|| panic!("{log}"));
     assert!(work.contains("loadline-work-") && !Path::new(work).exists(), "{work}");
-    run(&native(""), "").run().expect(0);
+    run(&native(""), "--trials 1").run().expect(0);
 }
 
 #[test]
@@ -171,7 +171,8 @@ fn a_process_that_ends_in_between_is_told() {
 
 #[test]
 fn the_folder_of_a_trial_whose_loadline_was_killed_goes_at_the_next_start() {
-    let mut killed = run(&idle("echo up; echo x > {work}/x; echo work {work}; exec tail -f /dev/null", ""), "").start();
+    let mut killed =
+        run(&idle("echo up; echo x > {work}/x; echo work {work}; exec tail -f /dev/null", ""), "--trials 1").start();
     killed.until_said("mark start");
     let archive = killed.archive();
     let log = std::fs::read_dir(archive)
@@ -182,7 +183,7 @@ fn the_folder_of_a_trial_whose_loadline_was_killed_goes_at_the_next_start() {
     assert!(work.join("x").exists());
     killed.signal("KILL");
     drop(killed);
-    run(&idle("echo up; exec tail -f /dev/null", ""), "").run().expect(0);
+    run(&idle("echo up; exec tail -f /dev/null", ""), "--trials 1").run().expect(0);
     assert!(!work.exists(), "{}", work.display());
 }
 
@@ -227,9 +228,12 @@ fn what_is_optional_and_cannot_run_is_left_out_and_said() {
         let out: Vec<_> = document.conditions.left_out.iter().map(|out| out.configuration.as_str()).collect();
         assert_eq!(out, ["old", "unbuilt"]);
         assert_eq!(document.doubts.len(), 2, "{:?}", document.doubts);
-        let none = run(&with("{old: {jdk: 7, optional: true}}"), "").run().expect(4);
+        let none = run(&with("{old: {jdk: 7, optional: true}}"), "--trials 1").run().expect(4);
         none.says(&["no configuration is left to run", "old: no JDK 7"]);
-        run(&with("{old: {jdk: 7}}"), "").run().expect(4).says(&["no JDK 7"]);
-        run(&with(&format!("{{bad: {{build: 'echo no; exit 1'}}, {now}}}")), "").run().expect(3).says(&["| no"]);
+        run(&with("{old: {jdk: 7}}"), "--trials 1").run().expect(4).says(&["no JDK 7"]);
+        run(&with(&format!("{{bad: {{build: 'echo no; exit 1'}}, {now}}}")), "--trials 1")
+            .run()
+            .expect(3)
+            .says(&["| no"]);
     }
 }
