@@ -368,9 +368,7 @@ impl Doubt {
                 "check the URL and `--expect-status`; what a weighed server printed is in the archive"
             }
             Self::CutShort { .. } => "its figures cover less work than planned; do not compare them",
-            Self::DriverThresholds { .. } => {
-                "read which in the driver's log in the archive; what was weighed does not depend on them"
-            }
+            Self::DriverThresholds { .. } => "read which in the driver's log; what was weighed does not depend on them",
             Self::DriverNotRead { .. } => {
                 "its requests and times are unknown; let it print the report of wrk, ab, oha, k6, h2load or Hyperfoil"
             }

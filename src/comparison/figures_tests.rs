@@ -152,7 +152,7 @@ fn a_slope_needs_two_different_counts() {
     some.marks[3].heap.live_bytes = None;
     assert_eq!(one(per_instance(&[]), &some).value, Some(5.0));
     some.marks.iter_mut().for_each(|mark| mark.heap.live_bytes = None);
-    refused(&one(per_instance(&[]), &some), &["`heap_live` is not known at `m0`, `m1` and `m3`", "`collected`"]);
+    refused(&one(per_instance(&[]), &some), &["`heap_live` is not known at `m0`, `m1` and `m3`", "a full collection"]);
 }
 
 #[test]

@@ -137,7 +137,7 @@ fn readers_may_meet_new_fields_and_new_doubts() {
 /// Each kind of doubt once. The match below does not compile when one is missing here.
 pub(crate) fn doubts() -> Vec<Doubt> {
     let (phase, why) = (|| "steady".to_owned(), || "why".to_owned());
-    vec![
+    [
         Doubt::NoisyMachine {
             phase: phase(),
             foreign_cores: Some(0.5),
@@ -184,6 +184,16 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::SharedCountedOften { processes: 2, rss_bytes: 3, pss_bytes: 2 },
         Doubt::ProcessEnded { pid: 2, name: "java".to_owned(), at: "mark loaded".to_owned() },
         Doubt::WorkFolderLeft { folder: "/tmp/loadline-work-1-0".to_owned(), why: why() },
+    ]
+    .into_iter()
+    .chain(doubts_of_comparisons())
+    .collect()
+}
+
+/// Those about a comparison as a whole.
+fn doubts_of_comparisons() -> Vec<Doubt> {
+    let (phase, why) = (|| "steady".to_owned(), || "why".to_owned());
+    vec![
         Doubt::Comparing(Comparing::EqualConfigurations { configurations: vec!["g1".to_owned(), "usual".to_owned()] }),
         Doubt::Comparing(Comparing::UnequalWork {
             phase: phase(),

@@ -142,6 +142,7 @@ mod tests {
             "conditions",
             "comparison",
             "pareto",
+            "figures",
             "budgets",
             "doubts",
             "spectra",

@@ -1,5 +1,5 @@
-//! Netty's pools over the marks of a trial: a column for each mark, a row for each arena, a cell for each chunk; above
-//! them RSS and direct memory.
+//! Netty's pools over the marks of a trial: a column for each mark, a row for each arena, a cell for each chunk;
+//! above them RSS and direct memory.
 
 use crate::record::{Mark, NettyAllocator, NettyArena, NettyChunk, NettyPools, Trial};
 use crate::report::markup::{Attribute, Markup, shortened};

@@ -165,6 +165,7 @@ mod tests {
                 seed: 1,
                 command: String::new(),
                 load: Vec::new(),
+                left_out: Vec::new(),
             },
             trials,
             metrics: if values.is_empty() { Vec::new() } else { vec![metric] },

@@ -21,9 +21,9 @@ const COLUMNS_MAX: usize = 6;
 /// Owners named in the sentence of what grew.
 const GROWN: usize = 4;
 
-/// The accounts of a trial, in the order of [`MARKS`], in what the subject weighs: where several processes form it, what
-/// stands as `rss_bytes` is PSS. With the word for it. Where the scenario names its own marks, those, and of the usual
-/// ones the first and those after a collection.
+/// The accounts of a trial, in the order of [`MARKS`], in what the subject weighs: where several processes form it,
+/// what stands as `rss_bytes` is PSS. With the word for it. Where the scenario names its own marks, those, and of the
+/// usual ones the first and those after a collection.
 struct Journey<'a>(Vec<(&'a str, Cow<'a, AccountRecord>)>, &'static str);
 
 /// The table and the picture; nothing where no mark has an account.

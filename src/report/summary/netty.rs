@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 const SHADES: [char; 10] = ['_', '.', ':', '~', '=', '+', '*', '#', '%', '@'];
 /// Cells of a line; more go into the next.
 const CELLS: usize = 20;
-/// A chunk lingers where cached buffers keep this share of what is in use of it, or more: it could be given back but
-/// for them. The rest are pages of small buffers, of which an arena keeps one for each size.
+/// A chunk lingers where cached buffers keep this share of what is in use of it, or more: it could be given back
+/// but for them. The rest are pages of small buffers, of which an arena keeps one for each size.
 const CAUSE_MIN: f64 = 0.9;
 /// Sizes of cached buffers that are listed.
 const SIZES_MAX: usize = 5;
