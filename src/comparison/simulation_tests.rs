@@ -217,6 +217,15 @@ fn blocks_find_three_percent_and_two_mebibytes() {
     }
 }
 
+/// After little work malloc retains little, and RSS itself tells 2 MiB where nothing else is judged with it.
+#[test]
+fn ten_blocks_find_two_mebibytes_of_rss_after_little_work() {
+    let effect = Effect { rss_mib: 2.0, cpu: 0.0 };
+    let [rss] = called(["rss.loaded"], simulated::LITTLE, 10, effect, &[DifferenceVerdict::Worse]);
+    println!("power, little work, 10 blocks, one metric: RSS {rss} of {COMPARISONS}");
+    assert!(rss as f64 >= if SLOW { 0.5 } else { 0.9 } * COMPARISONS as f64, "{rss}");
+}
+
 #[test]
 fn budgets_never_fail_against_themselves() {
     let budgets: Vec<crate::scenario::Budget> =
