@@ -90,7 +90,7 @@ impl Launch {
             port: place.port,
             java: place.jdk.map_or_else(|| "java".to_owned(), |jdk| jdk.java.display().to_string()),
             args: &configuration.args,
-            code: configuration.code.as_deref(),
+            code: configuration.code.as_deref().map(|code| seen_from(subject.dir.as_deref(), code)),
             work: place.work,
         };
         let mut env = Environment::default();
@@ -98,7 +98,8 @@ impl Launch {
             env.set(name, values.expand_in(value, str::to_owned));
         }
         if let Some(library) = &configuration.preload {
-            env.set("LD_PRELOAD", library.clone());
+            let path = seen_from(subject.dir.as_deref(), Path::new(library));
+            env.set("LD_PRELOAD", if library.contains('/') { path.display().to_string() } else { library.clone() });
         }
         if let Some(jdk) = place.jdk {
             env.set("JAVA_HOME", jdk.home.display().to_string());
@@ -157,7 +158,7 @@ struct Values<'a> {
     port: u16,
     java: String,
     args: &'a [String],
-    code: Option<&'a Path>,
+    code: Option<PathBuf>,
     work: Option<&'a Path>,
 }
 
@@ -168,7 +169,7 @@ impl Values<'_> {
             match word.as_str() {
                 "{jvm}" => argv.extend_from_slice(self.options),
                 "{args}" => argv.extend_from_slice(self.args),
-                "{code}" => argv.extend(self.code.map(|path| path.display().to_string())),
+                "{code}" => argv.extend(self.code.iter().map(|path| path.display().to_string())),
                 "{work}" => argv.extend(self.work.map(|path| path.display().to_string())),
                 // Inside a word, as in `sh -c "java {jvm} …"`, somebody will split it again.
                 _ => argv.push(self.expand_in(word, shell_word)),
@@ -193,7 +194,7 @@ impl Values<'_> {
                 Some("jdk") => Some(self.java.clone()),
                 Some("jvm") => Some(join(self.options)),
                 Some("args") => Some(join(self.args)),
-                Some("code") => self.code.map(|path| quote(&path.display().to_string())),
+                Some("code") => self.code.as_ref().map(|path| quote(&path.display().to_string())),
                 Some("work") => self.work.map(|path| quote(&path.display().to_string())),
                 _ => None,
             };
@@ -205,6 +206,15 @@ impl Values<'_> {
             rest = &rest[taken..];
         }
         expanded + rest
+    }
+}
+
+/// A path that counts from Loadline's folder, for a command that starts in its own.
+fn seen_from(dir: Option<&Path>, path: &Path) -> PathBuf {
+    match dir {
+        None => path.to_path_buf(),
+        Some(dir) if dir == Path::new(".") => path.to_path_buf(),
+        Some(_) => std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()),
     }
 }
 
@@ -336,6 +346,28 @@ mod tests {
             env: vec![(JDK_OPTIONS.to_owned(), "-Dold=1".to_owned())],
             ..Configuration::default()
         }
+    }
+
+    /// Paths of a scenario count from Loadline's folder; the command starts in the subject's.
+    #[test]
+    fn code_and_libraries_are_found_from_the_folder_of_the_subject() {
+        let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[0, 1]).unwrap();
+        let place = Place { port: 1, work: None, cpus: &cpus, jdk: None };
+        let launched = |dir: Option<&str>, preload: &str| {
+            let subject = Subject { dir: dir.map(PathBuf::from), ..subject(&["java", "-cp", "{code}", "-Dx={code}"]) };
+            let code = Some(PathBuf::from("x/app.jar"));
+            let configuration = Configuration { code, preload: Some(preload.to_owned()), ..Configuration::default() };
+            let launch = Launch::new(&subject, &configuration, &place).unwrap();
+            let library = launch.env.iter().find(|(name, _)| name == "LD_PRELOAD").unwrap().1.clone();
+            (launch.argv[2].clone(), launch.argv[3].clone(), library)
+        };
+        let here = std::env::current_dir().unwrap();
+        let of = |path: &str| here.join(path).display().to_string();
+        let found = launched(Some("x"), "x/lib.so");
+        assert_eq!(found, (of("x/app.jar"), format!("-Dx={}", of("x/app.jar")), of("x/lib.so")));
+        let same = launched(None, "libjemalloc.so.2");
+        assert_eq!(same, ("x/app.jar".to_owned(), "-Dx=x/app.jar".to_owned(), "libjemalloc.so.2".to_owned()));
+        assert_eq!(launched(Some("x"), "libjemalloc.so.2").2, "libjemalloc.so.2");
     }
 
     fn launch(command: &[&str], jdk: Option<&FoundJdk>) -> Result<Launch> {
