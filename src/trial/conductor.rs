@@ -89,7 +89,9 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
     let needs_work = launch::needs_work(&setup.scenario.subject, setup.configuration);
     // Whatever ends this function, what is left of it is removed; after the subject, which is younger.
     let work = needs_work.then(WorkFolder::create).transpose()?;
-    let agent = (setup.configuration.netty == Netty::Listed).then(|| agent_of(setup)).transpose()?;
+    // A folder apart: what the subject finds in its own is its own.
+    let agent_folder = (setup.configuration.netty == Netty::Listed).then(WorkFolder::create).transpose()?;
+    let agent = agent_folder.as_ref().map(agent_in).transpose()?;
     let launch = prepare(setup, &plan, work.as_ref().map(WorkFolder::path), agent.as_ref())?;
     launch.ports.from(launch.port).try_for_each(|port| check_port_free(&launch.host, port))?;
     cpus::pin_this_thread(plan.load.as_deref().unwrap_or(&setup.spawner.cpus))?;
@@ -118,9 +120,8 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
 }
 
 /// The agent that the subject is started with, in a folder that lives as long as the trial.
-fn agent_of(setup: &Setup<'_>) -> Result<Standing> {
-    let name = format!(".loadline-agent-{}-{}", std::process::id(), setup.index);
-    let prepared = Standing::prepare(&std::env::temp_dir(), &name);
+fn agent_in(folder: &WorkFolder) -> Result<Standing> {
+    let prepared = Standing::prepare(folder.path(), "agent");
     prepared.map_err(|cause| Error::machine(cause.to_string()).hint("leave `netty: true` out of the scenario"))
 }
 
