@@ -18,6 +18,7 @@ pub mod record;
 
 pub mod archive;
 pub mod comparison;
+pub mod search;
 
 pub mod report;
 

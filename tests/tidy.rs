@@ -25,7 +25,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("archive", &["clock", "error", "units", "doubt", "scenario", "record"]),
     ("comparison", &["error", "units", "doubt", "scenario", "record"]),
     ("findings", &["clock", "error", "units", "doubt", "record"]),
-    ("search", &["clock", "error", "units", "doubt", "record"]),
+    ("search", &["clock", "error", "units", "doubt", "scenario", "record"]),
     ("report", &["error", "units", "doubt", "scenario", "record", "comparison", "findings", "search"]),
     (
         "cli",

@@ -53,6 +53,7 @@ pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scena
         trials: 1,
         compare: Compare::default(),
         budgets: Vec::new(),
+        find: Default::default(),
         figures: Vec::new(),
         seed: defaults::SEED,
         sample_hz: defaults::SAMPLE_HZ,

@@ -18,6 +18,7 @@ mod owners;
 mod pareto;
 mod quantiles;
 mod random;
+mod target;
 mod verdict;
 
 #[cfg(test)]
@@ -36,3 +37,4 @@ pub use figures::{check_figures, figures, refusal};
 pub use metrics::{metrics, metrics_in_order};
 pub use names::{foresee, resolve};
 pub use pareto::pareto;
+pub use target::{Judged, check_target, judge as judge_target};

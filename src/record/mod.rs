@@ -5,6 +5,7 @@ mod account;
 mod comparison;
 mod evidence;
 mod figure;
+mod find;
 mod load;
 mod phase;
 
@@ -18,6 +19,10 @@ pub use comparison::{
 };
 pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRecord};
 pub use figure::{FigureKind, FigureRecord};
+pub use find::{
+    Broke, CgroupRecord, FindOutcome, FindRecord, KneeRecord, LineRecord, Pages, RateRecord, RuleRecord, SoughtRecord,
+    SoughtStage, SoughtVerdict, Unknowns,
+};
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use phase::{
     Ages, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord, Reported,
@@ -59,8 +64,9 @@ pub struct Document {
     /// What makes the comparisons doubtful.
     #[serde(default)]
     pub doubts: Vec<DoubtRecord>,
-    /// Filled by `find`.
-    pub find: Option<serde_json::Value>,
+    /// What a search for the load line says.
+    #[serde(default)]
+    pub find: Option<FindRecord>,
     /// Filled by the rules of `findings`.
     pub findings: Vec<serde_json::Value>,
     /// Filled where budgets are given.
@@ -188,6 +194,15 @@ pub struct Trial {
     /// What the scenario derives from the marks; computed from them whenever a document is made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<FigureRecord>,
+    /// What its memory cgroup counted, where it had one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<CgroupRecord>,
+    /// What it was for, in a search for the load line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sought: Option<SoughtRecord>,
+    /// Files that the subject had mapped or open, in a search for the load line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// Highest RSS seen: the kernel's own mark (VmHWM) at the last weighing, or a later sample above it.
     pub rss_bytes_peak: Option<u64>,
     /// How the subject ended.
@@ -438,6 +453,9 @@ impl Trial {
             marks: Vec::new(),
             phases: Vec::new(),
             figures: Vec::new(),
+            cgroup: None,
+            sought: None,
+            files: Vec::new(),
             rss_bytes_peak: None,
             end: None,
             observer: Observer::default(),

@@ -40,6 +40,10 @@ struct File {
     #[serde(default)]
     budgets: Vec<String>,
     #[serde(default)]
+    target: Vec<String>,
+    #[serde(default)]
+    find: FindFile,
+    #[serde(default)]
     figures: Vec<FigureFile>,
     seed: Option<u64>,
     sample_hz: Option<u32>,
@@ -200,6 +204,7 @@ impl File {
             trials: self.compare.trials.or(self.trials).unwrap_or(1),
             compare: self.compare.resolve()?,
             budgets: self.budgets.iter().map(|text| text.parse().map_err(Error::request)).collect::<Result<_>>()?,
+            find: self.find.resolve(&self.target)?,
             figures: self.figures.into_iter().map(FigureFile::resolve).collect::<Result<_>>()?,
             seed: self.seed.unwrap_or(defaults::SEED),
             sample_hz: self.sample_hz.unwrap_or(defaults::SAMPLE_HZ),
@@ -253,6 +258,42 @@ impl CompareFile {
             confidence: confidence.unwrap_or(Compare::CONFIDENCE),
             repeats: self.repeats.unwrap_or(0),
             until_sure: self.until_sure,
+        })
+    }
+}
+
+/// How the load line is searched, as written.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct FindFile {
+    step: Option<Amount>,
+    proofs: Option<u32>,
+    headroom: Option<Amount>,
+    as_is: bool,
+    limit_min: Option<Bytes>,
+    limit_max: Option<Bytes>,
+    trials_max: Option<u32>,
+    warm: Option<bool>,
+}
+
+impl FindFile {
+    fn resolve(self, target: &[String]) -> Result<Find> {
+        let usual = Find::default();
+        let share = |written: Option<Amount>, word: &str, usual: f64| match written {
+            None => Ok(usual),
+            Some(Amount::Share(share) | Amount::Number(share)) => Ok(share),
+            Some(other) => Err(Error::request(format!("`{word}: {other}` is no share; write it as `2%`"))),
+        };
+        Ok(Find {
+            target: target.iter().map(|text| text.parse().map_err(Error::request)).collect::<Result<_>>()?,
+            step: share(self.step, "step", usual.step)?,
+            proofs: self.proofs.unwrap_or(usual.proofs),
+            headroom: share(self.headroom, "headroom", usual.headroom)?,
+            as_is: self.as_is,
+            limit_min: self.limit_min,
+            limit_max: self.limit_max,
+            trials_max: self.trials_max.unwrap_or(usual.trials_max),
+            warm: self.warm.unwrap_or(usual.warm),
         })
     }
 }

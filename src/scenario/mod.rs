@@ -9,6 +9,7 @@ mod configuration;
 mod derived;
 mod driver;
 mod file;
+mod find;
 mod load_file;
 mod matrix;
 mod own;
@@ -24,6 +25,7 @@ pub use composition::{Answers, Kind, Ports, Processes};
 pub use condition::{Bound, Condition, Figure, Measured, Relation, Statistic, Time};
 pub use configuration::{Configuration, Cpus, Gc, Jdk, Netty, Nmt};
 pub use derived::{Derivation, Derived};
+pub use find::Find;
 pub use file::{parse, parse_confidence, parse_marks};
 pub use load_file::parse_load;
 pub use matrix::vary;
@@ -64,6 +66,9 @@ pub struct Scenario {
     /// What must not be exceeded.
     #[serde(default)]
     pub budgets: Vec<Budget>,
+    /// How the load line is searched, where it is.
+    #[serde(default)]
+    pub find: Find,
     /// What is derived from the marks of each trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Derived>,

@@ -1,0 +1,255 @@
+//! What must hold while searching: budget expressions, judged on one trial.
+//!
+//! A family of phases (`p99`) is meant of every measured phase, so that the worst one counts; `failed` of the warm-up
+//! too, whose requests are the first that a cold server is asked. `rate>=98%` is a share of what was offered or, in a
+//! closed model, of what the same phase reached where memory was no concern.
+
+use super::amounts::absolute;
+use super::catalogue::{FAMILIES, Family, Place, split};
+use crate::record::{Outcome, PhaseRecord, Trial, Unit};
+use crate::scenario::{Amount, Budget, Limit, Relation};
+use crate::units::{Bytes, milliseconds};
+
+/// The phase before the measured ones.
+const WARMUP: &str = "warmup";
+/// The families of which a share of something else may be asked.
+const RATE: &str = "rate";
+/// The families that the warm-up must hold, too.
+const FAILED: &str = "failed";
+
+/// Whether a trial held its target.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Judged {
+    /// It did.
+    Held,
+    /// It did not: what was missed, with the numbers.
+    Missed(Vec<String>),
+    /// What the target is about was not measured: nothing can be said.
+    Unmeasured(String),
+}
+
+/// One number that a target is about.
+struct Meant {
+    metric: String,
+    unit: Unit,
+    value: Option<f64>,
+}
+
+/// Whether an expression can be a target of phases of these names.
+///
+/// # Errors
+/// Says what a target may be about, or how its bound is written.
+pub fn check_target(target: &Budget, phases: &[&str]) -> Result<(), String> {
+    let refuse = |why: String| Err(format!("the target `{target}` cannot be searched with: {why}"));
+    let Limit::Absolute(amount) = target.limit else {
+        return refuse("it is a change, and a search has no baseline".to_owned());
+    };
+    let (name, place) = split(&target.metric);
+    let Some(family) = family(name) else {
+        return refuse(format!("no metric of phases is called `{name}`; such are {}", names()));
+    };
+    match family.place {
+        Place::Mark(_) => {
+            return refuse(format!(
+                "`{name}` is measured at marks, where the JVM is asked, and a search only looks at it from outside; \
+                 targets are {}",
+                names()
+            ));
+        }
+        Place::Phase(_) if !place.is_empty() && !phases.contains(&place) => {
+            return refuse(format!("no phase is called `{place}`; there are {}", phases.join(", ")));
+        }
+        Place::Trial(_) | Place::Phase(_) => {}
+    }
+    match (name, amount) {
+        (RATE, Amount::Share(_)) => Ok(()),
+        _ => absolute(amount, family.unit).map(|_| ()).or_else(refuse),
+    }
+}
+
+/// Whether a trial held its target. `reference` is the trial in which memory was no concern; that one itself has none.
+pub fn judge(target: &[Budget], trial: &Trial, reference: Option<&Trial>) -> Judged {
+    if trial.outcome != Outcome::Completed {
+        return Judged::Missed(vec![trial.why.clone().unwrap_or_else(|| "it did not come to its end".to_owned())]);
+    }
+    let mut missed = Vec::new();
+    for budget in target {
+        let Limit::Absolute(amount) = budget.limit else { continue };
+        let meant = meant(budget, amount, trial, reference);
+        if meant.is_empty() {
+            return Judged::Unmeasured(format!("`{}` was not measured", budget.metric));
+        }
+        for Meant { metric, unit, value } in meant {
+            let Some(value) = value else {
+                return Judged::Unmeasured(format!("`{metric}` was not measured"));
+            };
+            let bound = match amount {
+                Amount::Share(share) if unit == Unit::Share => share,
+                _ => absolute(amount, unit).unwrap_or(f64::NAN),
+            };
+            if !holds(budget.relation, value, bound) {
+                missed.push(format!("{metric} was {}, and {budget} is asked", shown(unit, value)));
+            }
+        }
+    }
+    if missed.is_empty() { Judged::Held } else { Judged::Missed(missed) }
+}
+
+fn meant(budget: &Budget, amount: Amount, trial: &Trial, reference: Option<&Trial>) -> Vec<Meant> {
+    let (name, place) = split(&budget.metric);
+    let Some(family) = family(name) else { return Vec::new() };
+    match family.place {
+        Place::Mark(_) => Vec::new(),
+        Place::Trial(read) => vec![Meant { metric: name.to_owned(), unit: family.unit, value: read(trial) }],
+        Place::Phase(read) => {
+            let asked = |phase: &&PhaseRecord| match place {
+                "" => phase.works() && (phase.name != WARMUP || name == FAILED),
+                place => phase.name == place,
+            };
+            let of = |phase: &PhaseRecord| {
+                let metric = format!("{name}.{}", phase.name);
+                match (name, amount) {
+                    (RATE, Amount::Share(_)) => {
+                        Meant { metric, unit: Unit::Share, value: share_of_rate(phase, reference) }
+                    }
+                    _ => Meant { metric, unit: family.unit, value: read(phase) },
+                }
+            };
+            trial.phases.iter().filter(asked).map(of).collect()
+        }
+    }
+}
+
+/// Of what was offered or, where nothing was, of what the same phase of the reference reached. The reference reaches
+/// all of itself.
+fn share_of_rate(phase: &PhaseRecord, reference: Option<&Trial>) -> Option<f64> {
+    if let Some(share) = phase.share_of_offered() {
+        return Some(share);
+    }
+    let Some(reference) = reference else { return Some(1.0) };
+    let same = reference.phases.iter().find(|of| of.name == phase.name).map(|of| of.achieved_per_s);
+    same.filter(|rate| *rate > 0.0).map(|rate| phase.achieved_per_s / rate)
+}
+
+fn holds(relation: Relation, value: f64, bound: f64) -> bool {
+    match relation {
+        Relation::Less => value < bound,
+        Relation::AtMost => value <= bound,
+        Relation::Equal => value == bound,
+        Relation::AtLeast => value >= bound,
+        Relation::More => value > bound,
+    }
+}
+
+fn family(name: &str) -> Option<&'static Family> {
+    FAMILIES.iter().find(|family| family.name == name)
+}
+
+/// What targets are usually about.
+fn names() -> &'static str {
+    "`p99<50ms` and other quantiles, `rate>=98%`, `failed==0`, `gc_share<10%` and `start_up<5s`"
+}
+
+fn shown(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Bytes | Unit::BytesPer => Bytes(value.max(0.0) as u64).to_string(),
+        Unit::Milliseconds => format!("{} ms", milliseconds(value)),
+        Unit::Seconds => format!("{value:.2} s"),
+        Unit::Share => format!("{:.2} %", value * 100.0),
+        Unit::PerSecond => format!("{value:.0} per second"),
+        Unit::Count | Unit::Ratio => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Failures, Quantiles};
+
+    fn phase(name: &str, p99: f64, achieved_per_s: f64, offered_per_s: Option<f64>) -> PhaseRecord {
+        let times = Quantiles { p99, ..Quantiles::default() };
+        let model = if offered_per_s.is_some() { "open" } else { "closed" }.to_owned();
+        let response_ms = offered_per_s.is_some().then_some(times);
+        PhaseRecord {
+            name: name.to_owned(),
+            model,
+            seconds: 10.0,
+            requests: 1000,
+            ok: 1000,
+            achieved_per_s,
+            offered_per_s,
+            response_ms,
+            service_ms: Some(times),
+            ..PhaseRecord::default()
+        }
+    }
+
+    fn trial(phases: Vec<PhaseRecord>) -> Trial {
+        Trial { outcome: Outcome::Completed, ready_s: Some(1.5), phases, ..Trial::new("a", 0, 0) }
+    }
+
+    fn check(target: &[&str], trial: &Trial, reference: Option<&Trial>, expect: Result<(), &[&str]>) {
+        let target: Vec<Budget> = target.iter().map(|text| text.parse().unwrap()).collect();
+        match (judge(&target, trial, reference), expect) {
+            (Judged::Held, Ok(())) => {}
+            (Judged::Missed(missed), Err(pieces)) => {
+                assert_eq!(missed.len(), pieces.len(), "{missed:?}");
+                for (text, piece) in missed.iter().zip(pieces) {
+                    assert!(text.contains(piece), "{text}");
+                }
+            }
+            (judged, _) => panic!("{judged:?}"),
+        }
+    }
+
+    #[test]
+    fn the_worst_phase_counts_and_the_warm_up_only_for_failures() {
+        let warmup = phase("warmup", 900.0, 50.0, None);
+        let steady = phase("steady", 20.0, 200.0, Some(200.0));
+        let spike = phase("spike", 70.0, 480.0, Some(500.0));
+        let of = trial(vec![warmup.clone(), steady, spike]);
+        check(&["p99<100ms"], &of, None, Ok(()));
+        check(&["p99<50ms"], &of, None, Err(&["p99.spike was 70"]));
+        check(&["p99.steady<50ms"], &of, None, Ok(()));
+        check(&["rate>=98%", "p99<50ms"], &of, None, Err(&["rate.spike was 96.00 %", "p99.spike"]));
+        check(&["start_up<1s"], &of, None, Err(&["start_up was 1.50 s"]));
+        let failed = Failures { reset: 1, ..Failures::default() };
+        let of = trial(vec![PhaseRecord { failed, ..warmup }]);
+        check(&["failed==0"], &of, None, Err(&["failed.warmup was 0.10 %"]));
+    }
+
+    #[test]
+    fn a_closed_rate_is_a_share_of_the_reference() {
+        let (reference, slow) = (trial(vec![phase("steady", 1.0, 1000.0, None)]), trial(vec![phase("steady", 1.0, 890.0, None)]));
+        check(&["rate>=90%"], &reference, None, Ok(()));
+        check(&["rate>=90%"], &slow, Some(&reference), Err(&["rate.steady was 89.00 %"]));
+        check(&["rate>=800"], &slow, Some(&reference), Ok(()));
+    }
+
+    #[test]
+    fn a_trial_that_ended_early_misses_everything_with_its_reason() {
+        let mut of = trial(Vec::new());
+        (of.outcome, of.why) = (Outcome::Killed, Some("the subject was killed".to_owned()));
+        check(&["p99<50ms"], &of, None, Err(&["the subject was killed"]));
+        of.outcome = Outcome::Completed;
+        let target = ["gc_share<10%".parse().unwrap()];
+        assert!(matches!(judge(&target, &of, None), Judged::Unmeasured(_)));
+    }
+
+    #[test]
+    fn what_cannot_be_a_target_says_why() {
+        let check = |text: &str, piece: &str| {
+            let why = check_target(&text.parse().unwrap(), &["warmup", "steady"]).unwrap_err();
+            assert!(why.contains(piece), "{why}");
+        };
+        check("rss.loaded<=60MiB", "marks");
+        check("p99<=+2%", "baseline");
+        check("p99.spike<50ms", "warmup, steady");
+        check("p98<50ms", "no metric");
+        check("p99<50MiB", "in time");
+        check("failed<5ms", "as a share");
+        for text in ["p99<50ms", "rate>=98%", "rate>=100", "failed==0", "gc_share<10%", "start_up<5s", "p99.steady<1s"] {
+            check_target(&text.parse().unwrap(), &["warmup", "steady"]).unwrap();
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What a search for the load line leaves behind: what each trial was for, and what all of them together say.
+
+use serde::{Deserialize, Serialize};
+
+/// What a trial of a search was for, and what it said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SoughtRecord {
+    /// Which part of the search.
+    pub stage: SoughtStage,
+    /// The largest heap (`-Xmx`) that the search gave; `null` where it is fixed or left to the JVM.
+    pub heap_bytes: Option<u64>,
+    /// Whether file pages of the JDK and the application were charged to this trial, or held by somebody else before.
+    pub pages: Pages,
+    /// Whether the target held.
+    pub verdict: SoughtVerdict,
+    /// What was missed, with the numbers; or why the trial does not count.
+    #[serde(default)]
+    pub why: Vec<String>,
+    /// What broke, where something did.
+    #[serde(default)]
+    pub broke: Option<Broke>,
+}
+
+/// A part of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SoughtStage {
+    /// The one trial in which memory is no concern.
+    Ask,
+    /// For the smallest heap.
+    Heap,
+    /// For the smallest limit, proofs included.
+    Limit,
+    /// For the smallest limit on a host where the file pages are in memory already.
+    Warm,
+    /// For the highest rate.
+    Rate,
+}
+
+/// Who pays for file pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pages {
+    /// Nobody had them in memory: all that the subject touches is charged to it.
+    Cold,
+    /// They were in memory and are charged to somebody else.
+    Warm,
+}
+
+/// Whether a trial held its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SoughtVerdict {
+    /// It did.
+    Holds,
+    /// It did not.
+    Fails,
+    /// The machine disturbed it: it says nothing and is repeated.
+    Void,
+}
+
+/// What gives way first when memory is short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Broke {
+    /// The kernel killed a process of the subject.
+    OomKill,
+    /// The JVM ran out of a pool of its own.
+    OutOfMemoryError,
+    /// The JVM refused to start, or did not become ready in time.
+    Start,
+    /// It ended by itself.
+    Died,
+    /// The collector took the time.
+    Collections,
+    /// File pages were dropped and read again, over and over.
+    FilePages,
+    /// Times grew beyond the target, for no reason that was seen.
+    Times,
+    /// Fewer answers than the target asks, for no reason that was seen.
+    Rate,
+    /// Requests failed.
+    Failures,
+    /// Something else that the target names.
+    Other,
+}
+
+/// What the memory cgroup of a trial counted, at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CgroupRecord {
+    /// The limit.
+    pub limit_bytes: u64,
+    /// The largest charge; `null` on v2 before Linux 5.19.
+    pub peak_bytes: Option<u64>,
+    /// The largest anonymous part of the charge that the timeline saw, with what the kernel itself took.
+    pub anon_peak_bytes: Option<u64>,
+    /// File pages charged at the end of the load.
+    pub file_bytes: Option<u64>,
+    /// Charges that met the limit and had to reclaim first.
+    pub limit_hits: u64,
+    /// Faults that needed a disk.
+    pub major_faults: u64,
+    /// File pages that came back soon after they were dropped.
+    pub file_refaults: u64,
+    /// Processes killed for memory.
+    pub oom_kills: u64,
+    /// File pages that the subject had mapped and somebody else was charged for, at the end of the load.
+    pub foreign_file_bytes: Option<u64>,
+}
+
+/// What a search says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FindRecord {
+    /// The configuration searched.
+    pub configuration: String,
+    /// What had to hold, in their plainest form.
+    pub target: Vec<String>,
+    /// What was searched for.
+    pub unknowns: Unknowns,
+    /// The relative step at which the search stopped, such as 0.02.
+    pub step: f64,
+    /// Trials in a row that had to hold.
+    pub proofs: u32,
+    /// How the search ended.
+    pub outcome: FindOutcome,
+    /// In one sentence, with the numbers.
+    pub text: String,
+    /// Index of the trial in which memory was no concern.
+    pub reference: Option<u32>,
+    /// The load line on a host where nobody else holds the file pages.
+    pub line: Option<LineRecord>,
+    /// The same on a host where they are in memory already.
+    pub warm: Option<LineRecord>,
+    /// Where more memory buys no more CPU, where that is not the line itself.
+    pub knee: Option<KneeRecord>,
+    /// What is added to the line, such as 0.1, by choice and not by measurement.
+    pub headroom: f64,
+    /// The line with its headroom: the limit to set.
+    pub limit_bytes: Option<u64>,
+    /// JVM options to set with it.
+    pub options: Vec<String>,
+    /// What other ways to size would have needed.
+    pub others: Vec<RuleRecord>,
+    /// The highest rate held, where that was searched.
+    pub rate: Option<RateRecord>,
+    /// Trials made, those that do not count included.
+    pub trials: u32,
+    /// From the first to the end of the last, pauses left out.
+    pub seconds: f64,
+}
+
+/// What a search varies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unknowns {
+    /// The largest heap, then the limit.
+    HeapAndLimit,
+    /// The limit, with a heap that the configuration gives.
+    Limit,
+    /// The limit, with a heap that the JVM chooses by it.
+    AsIs,
+    /// The rate, with a limit that is given.
+    Rate,
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindOutcome {
+    /// A line was found, and the step below it failed.
+    Found,
+    /// The target held at the smallest limit that was to be asked.
+    AtLowerBound,
+    /// It did not hold where memory was no concern.
+    NotHeld,
+    /// It held without a concern for memory, but at no limit that was to be asked.
+    Never,
+    /// The trials allowed were used up.
+    GivenUp,
+}
+
+/// The smallest limit at which the target held every time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LineRecord {
+    /// The limit.
+    pub limit_bytes: u64,
+    /// The largest heap that goes with it; `null` where the JVM chose.
+    pub heap_bytes: Option<u64>,
+    /// Trials in a row that held.
+    pub held: u32,
+    /// With 95 % confidence a start fails no more often than this.
+    pub failing_share_max: f64,
+    /// The next smaller limit, which failed; `null` where none was asked.
+    pub below_bytes: Option<u64>,
+    /// What broke there.
+    pub broke: Option<Broke>,
+    /// The same in words, with the numbers.
+    pub broke_text: Vec<String>,
+    /// How far the limits were apart at which trials held once and failed once: the width of the edge, as a share.
+    pub edge_width: f64,
+}
+
+/// Where more memory buys no more CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct KneeRecord {
+    /// The largest heap.
+    pub heap_bytes: u64,
+    /// The line, with what this heap is larger. Not proved by trials at this limit.
+    pub limit_bytes: u64,
+    /// CPU per request there, over that at the line.
+    pub cpu_ratio: f64,
+}
+
+/// What a rule of thumb would have asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RuleRecord {
+    /// Which rule.
+    pub name: String,
+    /// The limit it needs for the heap found.
+    pub limit_bytes: u64,
+    /// How it comes to that, with its terms.
+    pub how: String,
+}
+
+/// The highest rate that a limit carries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RateRecord {
+    /// Requests per second.
+    pub rate_per_s: f64,
+    /// Trials in a row that held.
+    pub held: u32,
+    /// The next higher rate, which failed; `null` where none was asked.
+    pub above_per_s: Option<f64>,
+    /// What broke there.
+    pub broke_text: Vec<String>,
+}

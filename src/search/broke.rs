@@ -1,0 +1,109 @@
+//! What gave way in a trial that did not hold: from the traces it left, the surest first.
+
+use crate::doubt::Doubt;
+use crate::record::{Broke, PhaseRecord, Trial};
+
+/// A collector that takes this share of a phase leaves the server too little.
+const GC_SHARE: f64 = 0.25;
+/// Pages dropped and read again, per second: a healthy server under its limit drops some at its start and then few.
+const REFAULTS_PER_S: f64 = 500.0;
+/// Other programs that took this many cores may be why times were long.
+const FOREIGN_CORES_MAX: f64 = 0.10;
+/// As may stolen time beyond this share.
+const STEAL_SHARE_MAX: f64 = 0.02;
+
+/// What gave way in a trial that missed its target in these words.
+pub fn broke(trial: &Trial, missed: &[String]) -> Broke {
+    let cause = trial.end.as_ref().map_or("", |end| end.cause.as_str());
+    let ran_out = trial.doubts.iter().any(|of| matches!(of.doubt, Doubt::OutOfMemoryError { .. }));
+    if cause == "oom_kill" || trial.cgroup.is_some_and(|cgroup| cgroup.oom_kills > 0) {
+        return Broke::OomKill;
+    }
+    if ran_out || cause == "out_of_memory_error" {
+        return Broke::OutOfMemoryError;
+    }
+    if trial.ready_s.is_none() {
+        return Broke::Start;
+    }
+    if cause == "by_itself" {
+        return Broke::Died;
+    }
+    if trial.phases.iter().filter_map(gc_share).any(|share| share > GC_SHARE) {
+        return Broke::Collections;
+    }
+    let seconds: f64 = trial.ready_s.unwrap_or(0.0) + trial.phases.iter().map(|phase| phase.seconds).sum::<f64>();
+    let refaults = trial.cgroup.map_or(0, |cgroup| cgroup.file_refaults.max(cgroup.major_faults));
+    if seconds > 0.0 && refaults as f64 / seconds > REFAULTS_PER_S {
+        return Broke::FilePages;
+    }
+    let about = |words: &[&str]| missed.iter().any(|text| words.iter().any(|word| text.starts_with(word)));
+    match () {
+        () if about(&["failed"]) => Broke::Failures,
+        () if about(&["rate"]) => Broke::Rate,
+        () if about(&["p50", "p90", "p99", "max", "mean", "response", "service"]) => Broke::Times,
+        () => Broke::Other,
+    }
+}
+
+/// Whether the machine may be the reason for what was missed: such a trial says nothing of memory.
+pub fn is_disturbed(trial: &Trial, broke: Broke) -> bool {
+    let by_others = |doubt: &Doubt| match doubt {
+        Doubt::NoisyMachine { foreign_cores, steal_share, .. } => {
+            foreign_cores.is_some_and(|cores| cores > FOREIGN_CORES_MAX) || *steal_share > STEAL_SHARE_MAX
+        }
+        _ => false,
+    };
+    matches!(broke, Broke::Times | Broke::Rate | Broke::Failures | Broke::Other)
+        && trial.doubts.iter().any(|of| by_others(&of.doubt))
+}
+
+fn gc_share(phase: &PhaseRecord) -> Option<f64> {
+    phase.subject.gc_ms.filter(|_| phase.seconds > 0.0).map(|gc_ms| gc_ms / 1e3 / phase.seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{CgroupRecord, End, Outcome, SubjectWork};
+
+    fn trial() -> Trial {
+        let phase = PhaseRecord { name: "steady".to_owned(), seconds: 10.0, ..PhaseRecord::default() };
+        let outcome = Outcome::Completed;
+        Trial { outcome, ready_s: Some(1.0), phases: vec![phase], ..Trial::new("a", 0, 0) }
+    }
+
+    fn ended(cause: &str) -> Trial {
+        let (cause, text) = (cause.to_owned(), String::new());
+        let end = End { cause, exit_code: None, signal: None, text, last_lines: Vec::new() };
+        Trial { end: Some(end), ..trial() }
+    }
+
+    #[test]
+    fn the_surest_trace_names_what_broke() {
+        let slow = ["p99.steady was 812 ms".to_owned()];
+        assert_eq!(broke(&ended("oom_kill"), &slow), Broke::OomKill);
+        assert_eq!(broke(&ended("out_of_memory_error"), &slow), Broke::OutOfMemoryError);
+        assert_eq!(broke(&ended("by_itself"), &slow), Broke::Died);
+        assert_eq!(broke(&Trial { ready_s: None, ..trial() }, &slow), Broke::Start);
+        assert_eq!(broke(&trial(), &slow), Broke::Times);
+        assert_eq!(broke(&trial(), &["rate.steady was 40.00 %".to_owned()]), Broke::Rate);
+        let mut collecting = trial();
+        collecting.phases[0].subject = SubjectWork { gc_ms: Some(4000.0), ..SubjectWork::default() };
+        assert_eq!(broke(&collecting, &slow), Broke::Collections);
+        let thrashing = CgroupRecord { file_refaults: 100_000, ..CgroupRecord::default() };
+        assert_eq!(broke(&Trial { cgroup: Some(thrashing), ..trial() }, &slow), Broke::FilePages);
+    }
+
+    #[test]
+    fn a_busy_machine_excuses_times_and_not_a_kill() {
+        let noisy = Doubt::NoisyMachine {
+            phase: "steady".to_owned(),
+            foreign_cores: Some(0.8),
+            steal_share: 0.0,
+            memory_stall_share: None,
+        };
+        let of = Trial { doubts: vec![noisy.into()], ..trial() };
+        assert!(is_disturbed(&of, Broke::Times) && !is_disturbed(&of, Broke::OomKill));
+        assert!(!is_disturbed(&trial(), Broke::Times));
+    }
+}

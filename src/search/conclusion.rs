@@ -1,0 +1,157 @@
+//! What the trials of a search say together.
+
+use super::course::{Course, Standing, counted, standing};
+use super::edge::Step;
+use crate::record::{
+    FindOutcome, FindRecord, KneeRecord, LineRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial,
+};
+use crate::scenario::Find;
+use crate::units::Bytes;
+
+/// A start that fails as often as this would have failed at least once in the proof, with 95 % confidence.
+const DOUBT: f64 = 0.05;
+/// CPU within this of what it is where memory is no concern buys nothing more.
+const KNEE_RATIO: f64 = 1.05;
+/// The line itself is the knee where it costs no more than this beyond it.
+const KNEE_GAIN_MIN: f64 = 1.10;
+const MIB: u64 = 1 << 20;
+
+/// What these trials say together. `others` and `options` are left empty: they need more than trials.
+pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
+    let standing = standing(course, trials);
+    let line = line(standing.limit_step, SoughtStage::Limit, standing.heap, trials);
+    let warm = line.as_ref().and_then(|_| self::line(standing.warm_step, SoughtStage::Warm, standing.heap, trials));
+    let outcome = outcome(course, &standing, trials);
+    let limit_bytes = line.as_ref().map(|line| with_headroom(line.limit_bytes, find.headroom));
+    let configuration = trials.first().map(|trial| trial.configuration.clone()).unwrap_or_default();
+    FindRecord {
+        text: text(outcome, line.as_ref(), &standing, trials),
+        knee: line.as_ref().and_then(|line| knee(line, trials)),
+        configuration,
+        target: find.target.iter().map(ToString::to_string).collect(),
+        unknowns: course.unknowns,
+        step: course.step,
+        proofs: course.proofs,
+        outcome,
+        reference: standing.reference.map(|trial| trial.index),
+        line,
+        warm,
+        headroom: find.headroom,
+        limit_bytes,
+        options: Vec::new(),
+        others: Vec::new(),
+        rate: None,
+        trials: trials.len() as u32,
+        seconds: trials.iter().map(length_s).sum(),
+    }
+}
+
+/// Whole MiB, since that is what people write.
+fn with_headroom(line: u64, headroom: f64) -> u64 {
+    ((line as f64 * (1.0 + headroom)) / MIB as f64).ceil() as u64 * MIB
+}
+
+/// From the command to the end of the last phase.
+fn length_s(trial: &Trial) -> f64 {
+    let ends = trial.phases.iter().map(|phase| phase.at_s + phase.seconds);
+    ends.chain(trial.ready_s).fold(0.0, f64::max)
+}
+
+fn outcome(course: &Course, standing: &Standing<'_>, trials: &[Trial]) -> FindOutcome {
+    if standing.reference.is_none() {
+        let asked = counted(trials, SoughtStage::Ask).next().is_some();
+        return if asked { FindOutcome::NotHeld } else { FindOutcome::GivenUp };
+    }
+    let steps = [standing.heap_step, standing.limit_step];
+    match standing.limit_step {
+        Some(Step::Found { below: None, .. }) => FindOutcome::AtLowerBound,
+        Some(Step::Found { .. }) => FindOutcome::Found,
+        _ if steps.iter().flatten().any(|step| matches!(step, Step::Never { .. })) => FindOutcome::Never,
+        _ => {
+            debug_assert!(course.trials_max > 0);
+            FindOutcome::GivenUp
+        }
+    }
+}
+
+/// The line that a stage has found.
+fn line(step: Option<Step>, stage: SoughtStage, heap: Option<u64>, trials: &[Trial]) -> Option<LineRecord> {
+    let Step::Found { value, held, below } = step? else { return None };
+    let own: Vec<(&Trial, &SoughtRecord)> =
+        counted(trials, stage).filter(|(_, sought)| sought.heap_bytes == heap).collect();
+    let failed = |(_, sought): &&(&Trial, &SoughtRecord)| sought.verdict == SoughtVerdict::Fails;
+    let at = |(trial, _): &&(&Trial, &SoughtRecord)| trial.limit_bytes == below;
+    let broken = own.iter().filter(failed).rev().find(at).map(|(_, sought)| *sought);
+    let limits = |verdict| {
+        let of = own.iter().filter(move |(_, sought)| sought.verdict == verdict);
+        of.filter_map(|(trial, _)| trial.limit_bytes)
+    };
+    let (lowest_held, highest_failed) = (limits(SoughtVerdict::Holds).min(), limits(SoughtVerdict::Fails).max());
+    let edge_width = match (lowest_held, highest_failed) {
+        (Some(held), Some(failed)) if failed >= held => failed as f64 / held as f64 - 1.0,
+        _ => 0.0,
+    };
+    Some(LineRecord {
+        limit_bytes: value,
+        heap_bytes: heap,
+        held,
+        failing_share_max: 1.0 - DOUBT.powf(1.0 / f64::from(held.max(1))),
+        below_bytes: below.filter(|_| broken.is_some()),
+        broke: broken.and_then(|sought| sought.broke),
+        broke_text: broken.map(|sought| sought.why.clone()).unwrap_or_default(),
+        edge_width,
+    })
+}
+
+/// Where more heap buys no more CPU: the smallest heap whose CPU per request is near that of the reference. The limit
+/// grows with it, byte for byte.
+fn knee(line: &LineRecord, trials: &[Trial]) -> Option<KneeRecord> {
+    let heap = line.heap_bytes?;
+    let held = |stage| counted(trials, stage).filter(|(_, sought)| sought.verdict == SoughtVerdict::Holds);
+    let best = held(SoughtStage::Ask).filter_map(|(trial, _)| cpu_per_request(trial)).reduce(f64::min)?;
+    let own: Vec<f64> = held(SoughtStage::Limit).filter_map(|(trial, _)| cpu_per_request(trial)).collect();
+    let at_line = median(own)?;
+    if at_line / best < KNEE_GAIN_MIN {
+        return None;
+    }
+    let tried = held(SoughtStage::Heap).filter_map(|(trial, sought)| Some((sought.heap_bytes?, cpu_per_request(trial)?)));
+    let (heap_bytes, cpu) =
+        tried.filter(|(tried, cpu)| *tried > heap && *cpu <= best * KNEE_RATIO).min_by_key(|(tried, _)| *tried)?;
+    Some(KneeRecord { heap_bytes, limit_bytes: line.limit_bytes + heap_bytes - heap, cpu_ratio: cpu / at_line })
+}
+
+/// CPU of the subject over all measured phases, by correct answers.
+pub(super) fn cpu_per_request(trial: &Trial) -> Option<f64> {
+    let phases = trial.phases.iter().filter(|phase| phase.is_sent() && phase.name != "warmup" && phase.ok > 0);
+    let (cpu_s, ok) = phases.fold((Some(0.0), 0), |(cpu_s, ok), phase| {
+        (cpu_s.zip(phase.subject.cpu_s).map(|(sum, own)| sum + own), ok + phase.ok)
+    });
+    cpu_s.filter(|_| ok > 0).map(|cpu_s| cpu_s / ok as f64)
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+fn text(outcome: FindOutcome, line: Option<&LineRecord>, standing: &Standing<'_>, trials: &[Trial]) -> String {
+    match (outcome, line) {
+        (FindOutcome::Found | FindOutcome::AtLowerBound, Some(line)) => {
+            let heap = line.heap_bytes.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
+            let held = format!("{} of {} trials in a row held at {}{heap}", line.held, line.held, Bytes(line.limit_bytes));
+            match line.below_bytes {
+                Some(below) => format!("{held}; at {} it broke", Bytes(below)),
+                None => format!("{held}, the smallest limit that was to be asked"),
+            }
+        }
+        (FindOutcome::NotHeld, _) => {
+            let why = counted(trials, SoughtStage::Ask).last().map(|(_, sought)| sought.why.join("; "));
+            format!("the target does not hold even where memory is no concern: {}", why.unwrap_or_default())
+        }
+        (FindOutcome::Never, _) => {
+            let what = if matches!(standing.heap_step, Some(Step::Never { .. })) { "heap" } else { "limit" };
+            format!("the target held once, but at no {what} that was to be asked, up to the largest")
+        }
+        _ => format!("no line after {} trials", trials.len()),
+    }
+}

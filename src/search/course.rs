@@ -1,0 +1,199 @@
+//! The course of a search: one trial in which memory is no concern, then the smallest heap, then the smallest limit with
+//! that heap and its proof, then the limit of a host that holds the file pages already. What comes next follows from the
+//! trials so far.
+
+use super::edge::{self, Answer, Patience, Stage, Step};
+use super::grid::Grid;
+use super::needs::Needs;
+use crate::record::{Broke, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns};
+
+const MIB: u64 = 1 << 20;
+/// Limits are whole pages.
+const PAGE: u64 = 4096;
+/// Below this not even a JVM that does nothing starts.
+const LIMIT_MIN: u64 = 16 * MIB;
+/// The smallest heap that HotSpot takes.
+const HEAP_MIN: u64 = 2 * MIB;
+/// A heap is only there to be searched with: the limit is what gets proved, with this heap.
+const HEAP_PROOFS: u32 = 1;
+/// The warm line is an aside; it is held so often, or as often as the cold one if that is less.
+const WARM_PROOFS: u32 = 2;
+/// A heap stage that needs more has no edge.
+const HEAP_ANSWERS_MAX: u32 = 14;
+
+/// What is searched for, and within which bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Course {
+    /// What varies.
+    pub unknowns: Unknowns,
+    /// The relative step at which to stop.
+    pub step: f64,
+    /// Trials in a row that must hold.
+    pub proofs: u32,
+    /// The smallest limit to ask, in bytes; the usual one where `None`.
+    pub limit_min: Option<u64>,
+    /// The limit at which memory is no concern, in bytes; no larger one is asked.
+    pub limit_max: u64,
+    /// Trials after which the search ends.
+    pub trials_max: u32,
+    /// Whether the warm line is searched, too.
+    pub warm: bool,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Move {
+    /// This trial.
+    Try(Attempt),
+    /// Nothing: all that can be known is.
+    End,
+}
+
+/// A trial to make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt {
+    /// Which part of the search it is of.
+    pub stage: SoughtStage,
+    /// What the answer is for; `None` for the first trial.
+    pub purpose: Option<Stage>,
+    /// The largest heap to give, in bytes; `None` where it is fixed or left to the JVM.
+    pub heap: Option<u64>,
+    /// The limit, in bytes.
+    pub limit: u64,
+    /// Who is charged for file pages.
+    pub pages: Pages,
+}
+
+/// How far a search has come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Standing<'a> {
+    /// The trial in which memory was no concern.
+    pub(super) reference: Option<&'a Trial>,
+    /// The heap that goes with the limit.
+    pub(super) heap: Option<u64>,
+    /// Where each part of the search stands; `None` where it has not begun.
+    pub(super) heap_step: Option<Step>,
+    pub(super) limit_step: Option<Step>,
+    pub(super) warm_step: Option<Step>,
+}
+
+/// What comes next, after these trials in the order in which they ran.
+pub fn next(course: &Course, trials: &[Trial]) -> Move {
+    if trials.len() as u32 >= course.trials_max {
+        return Move::End;
+    }
+    let standing = standing(course, trials);
+    let attempt = |stage, step: Option<Step>, pages| match step {
+        Some(Step::Ask { value, stage: purpose }) => {
+            let (heap, limit) = match stage {
+                SoughtStage::Heap => (Some(value), course.limit_max),
+                _ => (standing.heap, value),
+            };
+            Some(Attempt { stage, purpose: Some(purpose), heap, limit, pages })
+        }
+        _ => None,
+    };
+    if standing.reference.is_none() {
+        let asked = counted(trials, SoughtStage::Ask).next().is_some();
+        let (stage, limit) = (SoughtStage::Ask, course.limit_max);
+        let ask = Attempt { stage, purpose: None, heap: None, limit, pages: Pages::Cold };
+        return if asked { Move::End } else { Move::Try(ask) };
+    }
+    attempt(SoughtStage::Heap, standing.heap_step, Pages::Cold)
+        .or_else(|| attempt(SoughtStage::Limit, standing.limit_step, Pages::Cold))
+        .or_else(|| attempt(SoughtStage::Warm, standing.warm_step, Pages::Warm))
+        .map_or(Move::End, Move::Try)
+}
+
+/// How far the search has come.
+pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a> {
+    let nothing = Standing { reference: None, heap: None, heap_step: None, limit_step: None, warm_step: None };
+    let reference = counted(trials, SoughtStage::Ask).find(|(_, sought)| sought.verdict == SoughtVerdict::Holds);
+    let Some((reference, needs)) = reference.and_then(|(trial, _)| Some((trial, Needs::of(trial)?))) else {
+        return nothing;
+    };
+    let mut standing = Standing { reference: Some(reference), ..nothing };
+    if course.unknowns == Unknowns::HeapAndLimit {
+        let unit = heap_unit(course, &needs);
+        let grid = heap_grid(course, &needs, unit);
+        let patience = Patience { proofs: HEAP_PROOFS, answers_max: HEAP_ANSWERS_MAX };
+        let answers = answers(trials, SoughtStage::Heap, |_, sought| sought.heap_bytes);
+        let step = edge::next(&grid, &patience, &answers);
+        standing.heap_step = Some(step);
+        let Step::Found { value, .. } = step else { return standing };
+        standing.heap = Some(value + unit * too_small(trials));
+    }
+    let grid = limit_grid(course, trials, &needs, standing.heap);
+    let patience = Patience { proofs: course.proofs, answers_max: course.trials_max };
+    let of_heap = |trial: &Trial, sought: &SoughtRecord| {
+        trial.limit_bytes.filter(|_| sought.heap_bytes == standing.heap)
+    };
+    let step = edge::next(&grid, &patience, &answers(trials, SoughtStage::Limit, of_heap));
+    standing.limit_step = Some(step);
+    let Step::Found { value, .. } = step else { return standing };
+    if course.warm {
+        let grid = warm_grid(course, trials, value, standing.heap);
+        let patience = Patience { proofs: course.proofs.min(WARM_PROOFS), answers_max: course.trials_max };
+        standing.warm_step = Some(edge::next(&grid, &patience, &answers(trials, SoughtStage::Warm, of_heap)));
+    }
+    standing
+}
+
+/// The trials of a stage that count, with what they say.
+pub(super) fn counted(trials: &[Trial], stage: SoughtStage) -> impl Iterator<Item = (&Trial, &SoughtRecord)> {
+    let of = trials.iter().filter_map(|trial| Some((trial, trial.sought.as_ref()?)));
+    of.filter(move |(_, sought)| sought.stage == stage && sought.verdict != SoughtVerdict::Void)
+}
+
+fn answers(
+    trials: &[Trial],
+    stage: SoughtStage,
+    value: impl Fn(&Trial, &SoughtRecord) -> Option<u64>,
+) -> Vec<Answer> {
+    let answer = |(trial, sought): (&Trial, &SoughtRecord)| {
+        let held = sought.verdict == SoughtVerdict::Holds;
+        Some(Answer { value: value(trial, sought)?, held })
+    };
+    counted(trials, stage).filter_map(answer).collect()
+}
+
+/// How often a limit failed because the heap was too small: the next larger one is tried then.
+fn too_small(trials: &[Trial]) -> u64 {
+    let of_heap = |broke: Broke| matches!(broke, Broke::OutOfMemoryError | Broke::Collections);
+    counted(trials, SoughtStage::Limit).filter(|(_, sought)| sought.broke.is_some_and(of_heap)).count() as u64
+}
+
+/// A step of the heap is about as large as one of the limit: finer would be lost in it.
+fn heap_unit(course: &Course, needs: &Needs) -> u64 {
+    let limit = needs.limit_guess(Some(needs.heap_guess())) as f64;
+    ((limit * course.step / MIB as f64).floor() as u64).max(1) * MIB
+}
+
+fn heap_grid(course: &Course, needs: &Needs, unit: u64) -> Grid {
+    Grid::by_amount(needs.heap_guess(), HEAP_MIN, course.limit_max, unit)
+}
+
+/// The guess is what the smallest heap's own trial held, where there is one.
+fn limit_grid(course: &Course, trials: &[Trial], needs: &Needs, heap: Option<u64>) -> Grid {
+    let same = counted(trials, SoughtStage::Heap)
+        .filter(|(_, sought)| sought.verdict == SoughtVerdict::Holds && sought.heap_bytes == heap);
+    let own = same.filter_map(|(trial, _)| Needs::of(trial)).last();
+    let guess = own.map_or_else(|| needs.limit_guess(heap), |own| own.limit_guess(None));
+    Grid::by_ratio(guess, limit_min(course), course.limit_max, 1.0 + course.step, PAGE)
+}
+
+/// Without file pages to pay for, what is left is the rest. No warm line lies above the cold one.
+fn warm_grid(course: &Course, trials: &[Trial], line: u64, heap: Option<u64>) -> Grid {
+    let at_line = counted(trials, SoughtStage::Limit)
+        .filter(|(trial, sought)| trial.limit_bytes == Some(line) && sought.heap_bytes == heap);
+    let anon = at_line.filter_map(|(trial, _)| trial.cgroup?.anon_peak_bytes).max().unwrap_or(line);
+    Grid::by_ratio(anon.min(line), limit_min(course), line, 1.0 + course.step, PAGE)
+}
+
+fn limit_min(course: &Course) -> u64 {
+    course.limit_min.unwrap_or(LIMIT_MIN)
+}
+
+#[cfg(test)]
+#[path = "course_tests.rs"]
+mod tests;

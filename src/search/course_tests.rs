@@ -1,0 +1,173 @@
+//! Whole searches on made-up servers: what they hold is known, so what the search says can be checked.
+
+use super::*;
+use crate::record::{AccountRecord, CgroupRecord, Heap, Mark, Outcome, OwnerRecord};
+use crate::search::conclude;
+use crate::scenario::Find;
+use proptest::prelude::*;
+
+/// A server that holds what is said of it.
+#[derive(Debug, Clone, Copy)]
+struct Server {
+    live: u64,
+    /// All but heap and files.
+    native: u64,
+    /// Files it touches.
+    file: u64,
+    /// The part of them that it cannot do without.
+    hot: f64,
+    /// What its heap grows to where nothing bounds it.
+    greed: u64,
+}
+
+impl Server {
+    /// The smallest heap: whole MiB, since it is asked in such.
+    fn heap_min(&self) -> u64 {
+        (self.live * 5 / 4).div_ceil(MIB) * MIB
+    }
+
+    fn trial(&self, attempt: &Attempt) -> Trial {
+        let heap = attempt.heap.unwrap_or(self.greed);
+        let resident = heap.min(self.greed);
+        let anon = self.native + resident;
+        let files = if attempt.pages == Pages::Cold { self.file } else { 0 };
+        let need = anon + (files as f64 * self.hot) as u64;
+        let (holds, broke) = match () {
+            () if heap < self.heap_min() => (false, Some(Broke::OutOfMemoryError)),
+            () if attempt.limit < anon => (false, Some(Broke::OomKill)),
+            () if attempt.limit < need => (false, Some(Broke::FilePages)),
+            () => (true, None),
+        };
+        let sought = SoughtRecord {
+            stage: attempt.stage,
+            heap_bytes: attempt.heap,
+            pages: attempt.pages,
+            verdict: if holds { SoughtVerdict::Holds } else { SoughtVerdict::Fails },
+            why: Vec::new(),
+            broke,
+        };
+        let cgroup = CgroupRecord {
+            limit_bytes: attempt.limit,
+            anon_peak_bytes: Some(anon.min(attempt.limit)),
+            file_bytes: Some(files.min(attempt.limit.saturating_sub(anon))),
+            ..CgroupRecord::default()
+        };
+        let heap = Heap { live_bytes: (attempt.stage == SoughtStage::Ask).then_some(self.live), ..Heap::default() };
+        let owner = OwnerRecord { name: "java_heap.used".to_owned(), rss_bytes: resident, ..OwnerRecord::default() };
+        let account = Some(AccountRecord { owners: vec![owner], ..AccountRecord::default() });
+        Trial {
+            outcome: Outcome::Completed,
+            limit_bytes: Some(attempt.limit),
+            marks: vec![Mark { name: "collected".to_owned(), heap, account, ..Mark::default() }],
+            cgroup: Some(cgroup),
+            sought: Some(sought),
+            ..Trial::new("a", 0, 0)
+        }
+    }
+}
+
+const COURSE: Course = Course {
+    unknowns: Unknowns::HeapAndLimit,
+    step: 0.02,
+    proofs: 5,
+    limit_min: None,
+    limit_max: 2048 * MIB,
+    trials_max: 60,
+    warm: false,
+};
+
+fn search(course: &Course, server: &Server) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    while let Move::Try(attempt) = next(course, &trials) {
+        assert!(trials.len() < 60, "it never ends");
+        trials.push(server.trial(&attempt));
+    }
+    trials
+}
+
+fn server() -> Server {
+    Server { live: 20 * MIB, native: 60 * MIB, file: 50 * MIB, hot: 0.55, greed: 200 * MIB }
+}
+
+#[test]
+fn heap_and_limit_are_found_with_few_trials() {
+    let of = server();
+    let trials = search(&COURSE, &of);
+    let record = conclude(&COURSE, &Find::default(), &trials);
+    let line = record.line.unwrap();
+    let truth = of.native + of.heap_min() + (of.file as f64 * of.hot) as u64;
+    assert_eq!(line.heap_bytes, Some(of.heap_min()));
+    assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?}");
+    assert_eq!((line.held, line.broke), (5, Some(Broke::FilePages)));
+    assert!(trials.len() <= 16, "{}", trials.len());
+}
+
+#[test]
+fn a_heap_that_is_given_is_not_searched() {
+    let of = Server { greed: 64 * MIB, ..server() };
+    let course = Course { unknowns: Unknowns::Limit, ..COURSE };
+    let trials = search(&course, &of);
+    assert!(trials.iter().all(|trial| trial.sought.as_ref().unwrap().heap_bytes.is_none()));
+    let line = conclude(&course, &Find::default(), &trials).line.unwrap();
+    let truth = of.native + of.greed + (of.file as f64 * of.hot) as u64;
+    assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?}");
+    assert!(trials.len() <= 12, "{}", trials.len());
+}
+
+#[test]
+fn a_warm_host_needs_less() {
+    let course = Course { warm: true, ..COURSE };
+    let record = conclude(&course, &Find::default(), &search(&course, &server()));
+    let (cold, warm) = (record.line.unwrap(), record.warm.unwrap());
+    assert!(warm.limit_bytes < cold.limit_bytes && warm.limit_bytes >= 60 * MIB + cold.heap_bytes.unwrap());
+    assert_eq!(warm.held, 2);
+}
+
+#[test]
+fn a_server_that_does_not_even_hold_without_a_limit_is_asked_once() {
+    let of = Server { native: 4096 * MIB, ..server() };
+    let trials = search(&COURSE, &of);
+    assert_eq!(trials.len(), 1);
+    let record = conclude(&COURSE, &Find::default(), &trials);
+    assert_eq!((record.outcome, record.line), (crate::record::FindOutcome::NotHeld, None));
+}
+
+#[test]
+fn the_lower_bound_is_said_to_be_one() {
+    let course = Course { limit_min: Some(512 * MIB), ..COURSE };
+    let record = conclude(&course, &Find::default(), &search(&course, &server()));
+    assert_eq!(record.outcome, crate::record::FindOutcome::AtLowerBound);
+    assert_eq!(record.line.unwrap().below_bytes, None);
+}
+
+#[test]
+fn a_search_goes_on_from_its_trials() {
+    let trials = search(&COURSE, &server());
+    for known in 0..trials.len() {
+        let Move::Try(attempt) = next(&COURSE, &trials[..known]) else { panic!("{known}") };
+        assert_eq!(Some(attempt.limit), trials[known].limit_bytes);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_server_has_its_line(live in 1u64..400, native in 20u64..600, file in 5u64..120, hot in 0.1f64..1.0,
+                               garbage in 1u64..8) {
+        let of = Server {
+            live: live * MIB,
+            native: native * MIB,
+            file: file * MIB,
+            hot,
+            greed: (live * 5 / 4 + 1) * garbage * MIB,
+        };
+        let course = Course { limit_max: 8192 * MIB, ..COURSE };
+        let trials = search(&course, &of);
+        let line = conclude(&course, &Find::default(), &trials).line.unwrap();
+        let heap = line.heap_bytes.unwrap();
+        let truth = of.native + heap.min(of.greed) + (of.file as f64 * of.hot) as u64;
+        prop_assert!(heap >= of.heap_min() && line.limit_bytes >= truth);
+        prop_assert!(line.limit_bytes as f64 <= truth as f64 * 1.021, "{line:?} {truth}");
+        let least = of.native + of.heap_min().min(of.greed) + (of.file as f64 * of.hot) as u64;
+        prop_assert!(line.limit_bytes as f64 <= least as f64 * 1.045, "{line:?} {least}");
+    }
+}

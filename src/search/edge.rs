@@ -1,0 +1,198 @@
+//! The smallest value at which a noisy, mostly monotone yes/no function holds, with proof. What is asked next follows
+//! from the answers so far and from nothing else, so that a search goes on where it was left.
+//!
+//! Bracket by steps that double, bisect, then ask the smallest value that held again and again. A failure there refutes
+//! the value: what is looked for holds every time. A failure that stands alone is asked about again, for it may be a
+//! mishap: where a smaller value held, and where no other failure says how far down the edge lies.
+
+use super::grid::Grid;
+use std::collections::BTreeMap;
+
+/// The first step away from the guess, in steps of the grid; doubled with each further one.
+const FIRST_STRIDE: i32 = 2;
+/// A value that held and failed is in the random zone of the edge if it lies so near above one that held; else its
+/// failure was a mishap.
+const ZONE: i32 = 4;
+
+/// What was asked, and whether it held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// A value of the grid, in bytes.
+    pub value: u64,
+    /// Whether it held.
+    pub held: bool,
+}
+
+/// How sure to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Answers in a row that must hold, at least 1.
+    pub proofs: u32,
+    /// Answers after which the search ends without a result.
+    pub answers_max: u32,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Ask this value, in bytes.
+    Ask {
+        /// The value.
+        value: u64,
+        /// What for.
+        stage: Stage,
+    },
+    /// Found: this value held `held` times in a row; `below`, the next smaller one, failed.
+    Found {
+        /// The value.
+        value: u64,
+        /// How often it held in a row.
+        held: u32,
+        /// The next smaller value; `None` where nothing smaller may be asked.
+        below: Option<u64>,
+    },
+    /// Not even the largest value held.
+    Never {
+        /// The largest value.
+        value: u64,
+    },
+    /// No result within the answers allowed.
+    GivenUp {
+        /// The smallest value that held and was not refuted, if any.
+        held: Option<u64>,
+    },
+}
+
+/// What a question is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// To find one value that holds and one that fails.
+    Bracket,
+    /// To bring them together.
+    Bisect,
+    /// To see whether the smallest that held does so every time.
+    Prove,
+    /// To see whether a failure that stands alone was a mishap.
+    Recheck,
+}
+
+/// What is known of one value.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    held: u32,
+    failed: u32,
+    /// It held so often since it last failed.
+    row: u32,
+    /// It failed before it ever held, so not in a proof.
+    failed_first: bool,
+}
+
+impl Seen {
+    /// Whether its one failure was a mishap: it held twice after it.
+    fn is_mishap(&self) -> bool {
+        self.failed == 1 && self.failed_first && self.row > 1
+    }
+
+    /// Whether its one failure is being asked about.
+    fn is_open(&self) -> bool {
+        self.failed == 1 && self.failed_first && self.row == 1
+    }
+}
+
+/// What to do next, after these answers in the order in which they came.
+pub fn next(grid: &Grid, patience: &Patience, answers: &[Answer]) -> Step {
+    let seen = seen(grid, answers);
+    let floor = floor(&seen);
+    let held = seen.iter().find(|(number, of)| Some(**number) > floor && of.held > 0).map(|(number, _)| *number);
+    let step = match (floor, held) {
+        (Some(floor), None) if floor >= grid.high() => return Step::Never { value: grid.value(grid.high()) },
+        _ => question(grid, patience, &seen, floor, held),
+    };
+    match step {
+        Step::Ask { .. } if answers.len() as u32 >= patience.answers_max => {
+            Step::GivenUp { held: held.map(|number| grid.value(number)) }
+        }
+        step => step,
+    }
+}
+
+fn seen(grid: &Grid, answers: &[Answer]) -> BTreeMap<i32, Seen> {
+    let mut seen = BTreeMap::<i32, Seen>::new();
+    for answer in answers {
+        let of = seen.entry(grid.number(answer.value)).or_default();
+        of.failed_first |= of.held == 0 && !answer.held;
+        match answer.held {
+            true => (of.held, of.row) = (of.held + 1, of.row + 1),
+            false => (of.failed, of.row) = (of.failed + 1, 0),
+        }
+    }
+    seen
+}
+
+/// The largest value that is refuted.
+fn floor(seen: &BTreeMap<i32, Seen>) -> Option<i32> {
+    let lowest_held = seen.iter().find(|(_, of)| of.held > 0).map(|(number, _)| *number);
+    let refuted = |number: i32, of: &Seen| {
+        let near = lowest_held.is_none_or(|lowest| number <= lowest + ZONE);
+        of.failed > 1 || of.failed == 1 && near && !of.is_mishap()
+    };
+    seen.iter().rev().find(|(number, of)| refuted(**number, of)).map(|(number, _)| *number)
+}
+
+fn question(
+    grid: &Grid,
+    patience: &Patience,
+    seen: &BTreeMap<i32, Seen>,
+    floor: Option<i32>,
+    held: Option<i32>,
+) -> Step {
+    let ask = |number: i32, stage| Step::Ask { value: grid.value(number.clamp(grid.low(), grid.high())), stage };
+    let doubtful = |(number, of): &(&i32, &Seen)| {
+        of.is_open() || of.failed == 1 && of.held == 0 && Some(**number) > floor
+    };
+    if let Some((number, _)) = seen.iter().find(doubtful) {
+        return ask(*number, Stage::Recheck);
+    }
+    let failures: u32 = seen.values().map(|of| of.failed).sum();
+    if let (Some(floor), Some(held)) = (floor, held)
+        && held - floor <= 1
+        && failures == 1
+        && seen[&floor].held == 0
+    {
+        return ask(floor, Stage::Recheck);
+    }
+    match (floor, held) {
+        (None, None) => ask(0, Stage::Bracket),
+        (Some(floor), None) => {
+            // A value that held before it failed lies at the edge; the next one is it.
+            let at_edge = seen[&floor].held > 0;
+            let stride = if at_edge { 1 } else { stride(seen.keys().rev()) };
+            ask(floor + stride, Stage::Bracket)
+        }
+        (None, Some(held)) if held > grid.low() => ask(held - stride(seen.keys()), Stage::Bracket),
+        (Some(floor), Some(held)) if held - floor > 1 => {
+            let at_edge = seen[&floor].held > 0;
+            ask(if at_edge { floor + 1 } else { floor + (held - floor) / 2 }, Stage::Bisect)
+        }
+        (_, Some(held)) => match seen[&held].row {
+            row if row >= patience.proofs.max(1) => Step::Found {
+                value: grid.value(held),
+                held: row,
+                below: (held > grid.low()).then(|| grid.value(held - 1)),
+            },
+            _ => ask(held, Stage::Prove),
+        },
+    }
+}
+
+/// How far to go beyond the outermost value: twice as far as from the one before it.
+fn stride<'a>(mut outermost: impl Iterator<Item = &'a i32>) -> i32 {
+    match (outermost.next(), outermost.next()) {
+        (Some(last), Some(before)) => (2 * last.abs_diff(*before) as i32).max(FIRST_STRIDE),
+        _ => FIRST_STRIDE,
+    }
+}
+
+#[cfg(test)]
+#[path = "edge_tests.rs"]
+mod tests;

@@ -1,0 +1,20 @@
+//! The search for the load line: which trial comes next, and what all of them say. Pure: it is given trials and asks for
+//! one, so that a search can be tested on made-up functions, and goes on from an archive.
+//!
+//! `docs/find.md` explains the method and has what simulations say of it.
+
+mod broke;
+mod conclusion;
+mod course;
+mod edge;
+mod grid;
+mod needs;
+mod rules;
+
+pub use broke::{broke, is_disturbed};
+pub use conclusion::conclude;
+pub use course::{Attempt, Course, Move, next};
+pub use edge::{Answer, Patience, Stage, Step, next as next_on_edge};
+pub use grid::Grid;
+pub use needs::Needs;
+pub use rules::{Classes, rules};

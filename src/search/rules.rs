@@ -1,0 +1,93 @@
+//! What rules of thumb would have asked for: the JVM's own defaults and the formula of the buildpacks.
+
+use crate::record::RuleRecord;
+use crate::units::Bytes;
+
+const MIB: u64 = 1 << 20;
+/// Paketo's memory calculator (libjvm): metaspace = 14,000,000 + 5,800 × classes, of which it expects 35 % to be loaded.
+const METASPACE_BASE: f64 = 14_000_000.0;
+const METASPACE_PER_CLASS: f64 = 5_800.0;
+const LOADED_SHARE: f64 = 0.35;
+/// The same: 10 MiB of direct memory, 240 MiB of code, 250 stacks of 1 MiB.
+const DIRECT: u64 = 10 * MIB;
+const CODE: u64 = 240 * MIB;
+const STACKS: u64 = 250;
+/// `MinRAMPercentage`: below about 250 MiB the JVM takes half of what there is, `MaxRAMPercentage` or not.
+const SMALL_HEAP_SHARE: f64 = 0.50;
+const SMALL_MEMORY: u64 = 250 * MIB;
+/// `MaxRAMPercentage` by default.
+const DEFAULT_SHARE: f64 = 0.25;
+/// What people set it to.
+const MOST_SHARE: f64 = 0.75;
+
+/// Classes that a formula counts, loaded or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Classes {
+    /// In the JDK.
+    pub jdk: u64,
+    /// In the jars and folders of the application.
+    pub application: u64,
+}
+
+/// What each rule would need as a limit, so that the server gets the heap that was found to be enough, and no less than
+/// the line.
+pub fn rules(heap: u64, line: u64, classes: Option<Classes>) -> Vec<RuleRecord> {
+    let by_share = |name: &str, share: f64| RuleRecord {
+        name: name.to_owned(),
+        limit_bytes: for_heap(heap, share).max(line),
+        how: share_text(heap, line, share),
+    };
+    let mut rules = vec![by_share("JVM default", DEFAULT_SHARE), by_share("MaxRAMPercentage=75", MOST_SHARE)];
+    rules.extend(classes.map(|classes| buildpack(heap, classes)));
+    rules
+}
+
+/// The smallest limit at which the JVM would choose this heap by itself.
+fn for_heap(heap: u64, share: f64) -> u64 {
+    let small = (heap as f64 / SMALL_HEAP_SHARE).ceil() as u64;
+    let large = (heap as f64 / share).ceil() as u64;
+    if small <= SMALL_MEMORY { small } else { large.max(SMALL_MEMORY) }
+}
+
+fn share_text(heap: u64, line: u64, share: f64) -> String {
+    let needed = for_heap(heap, share);
+    let limit = needed.max(line);
+    let used = if limit <= SMALL_MEMORY { SMALL_HEAP_SHARE } else { share };
+    let heap_there = Bytes((limit as f64 * used) as u64);
+    let why = if needed > line { "the heap found asks for it" } else { "the line asks for it" };
+    format!("the heap would be {:.0} % of it, {heap_there}; {why}", used * 100.0)
+}
+
+fn buildpack(heap: u64, classes: Classes) -> RuleRecord {
+    let loaded = LOADED_SHARE * (classes.jdk + classes.application) as f64;
+    let metaspace = (METASPACE_BASE + METASPACE_PER_CLASS * loaded) as u64;
+    let limit_bytes = heap + metaspace + DIRECT + CODE + STACKS * MIB;
+    RuleRecord {
+        name: "buildpack formula".to_owned(),
+        limit_bytes,
+        how: format!(
+            "heap {}, metaspace {} for {} classes, direct memory {}, code cache {}, {STACKS} stacks of 1 MiB",
+            Bytes(heap),
+            Bytes(metaspace),
+            classes.jdk + classes.application,
+            Bytes(DIRECT),
+            Bytes(CODE)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_say_what_they_would_need() {
+        let found = rules(8 * MIB, 97 * MIB, Some(Classes { jdk: 27_000, application: 3_000 }));
+        assert_eq!((found[0].limit_bytes, found[1].limit_bytes), (97 * MIB, 97 * MIB));
+        assert_eq!(rules(64 * MIB, 100 * MIB, None)[0].limit_bytes, 128 * MIB);
+        // 14,000,000 + 5,800 × 10,500 = 74,900,000 bytes of metaspace.
+        assert_eq!(found[2].limit_bytes, 8 * MIB + 74_900_000 + (10 + 240 + 250) * MIB);
+        let large = rules(1024 * MIB, 1200 * MIB, None);
+        assert_eq!(large.iter().map(|rule| rule.limit_bytes / MIB).collect::<Vec<_>>(), [4096, 1365]);
+    }
+}
