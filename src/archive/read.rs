@@ -47,11 +47,19 @@ fn parse(text: &str) -> Result<Archive> {
     };
     let Header { conditions, scenario } = *header;
     let mut archive = Archive { conditions, scenario, trials: Vec::new(), missing: Vec::new() };
-    let mut closed = false;
+    // An archive that was gone on with has several closing lines; the last one says how it ended.
+    let mut closed = None;
     for (number, line) in lines.enumerate() {
-        closed |= take(&mut archive, number + 2, line);
+        match take(&mut archive, number + 2, line) {
+            Taken::Closed(last) => closed = Some(last),
+            Taken::Trial => closed = None,
+            Taken::Other => {}
+        }
     }
-    if !closed {
+    if closed.as_ref().is_some_and(|closed| closed.interrupted) {
+        archive.missing.push("the run was interrupted".to_owned());
+    }
+    if closed.is_none() {
         let trials = match archive.trials.len() {
             1 => "1 trial".to_owned(),
             n => format!("{n} trials"),
@@ -61,23 +69,28 @@ fn parse(text: &str) -> Result<Archive> {
     Ok(archive)
 }
 
-/// Takes one line in; true for the closing one.
-fn take(archive: &mut Archive, number: usize, line: &str) -> bool {
+/// What a line was.
+enum Taken {
+    Trial,
+    Closed(Closed),
+    Other,
+}
+
+/// Takes one line in.
+fn take(archive: &mut Archive, number: usize, line: &str) -> Taken {
     match read_line(line) {
-        Ok(Line::Trial(trial)) => archive.trials.push(*trial),
-        Ok(Line::Closed(closed)) => {
-            if closed.interrupted {
-                archive.missing.push("the run was interrupted".to_owned());
-            }
-            return true;
+        Ok(Line::Trial(trial)) => {
+            archive.trials.push(*trial);
+            return Taken::Trial;
         }
+        Ok(Line::Closed(closed)) => return Taken::Closed(closed),
         Ok(Line::Header(_)) => archive.missing.push(format!("line {number} is a second header and was left out")),
         Err(_) if !line.ends_with('\n') => {
             archive.missing.push(format!("line {number} is cut short: its trial is lost"))
         }
         Err(cause) => archive.missing.push(format!("line {number} is damaged and was left out: {cause}")),
     }
-    false
+    Taken::Other
 }
 
 /// A line as it is read: what it is, then what it holds.

@@ -56,6 +56,21 @@ impl Writer {
         Ok(writer)
     }
 
+    /// Opens an archive to go on writing after `trials` trials; a line that was cut short is dropped.
+    ///
+    /// # Errors
+    /// `Machine` where it cannot be written.
+    pub fn reopen(folder: &Path, trials: u32) -> Result<Self> {
+        let path = folder.join(INDEX);
+        let fails = |cause: std::io::Error| Error::io("write", &path, &cause);
+        let text = std::fs::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at as u64 + 1);
+        let mut index = OpenOptions::new().write(true).open(&path).map_err(fails)?;
+        index.set_len(whole).map_err(fails)?;
+        index.seek(SeekFrom::Start(whole)).map_err(fails)?;
+        Ok(Self { folder: folder.to_owned(), index, index_bytes: whole, trials, trial_folders: Vec::new() })
+    }
+
     /// Where the archive lies.
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -1,6 +1,7 @@
 //! What was typed. Validates words and does nothing else; `options` gives them their meaning.
 
 use super::args_compare::{Compare, Comparing, Exports, Judging, View};
+use super::args_find::Find;
 use super::args_load::{Load, LoadOptions};
 use crate::scenario::{Cpus, Gc, Jdk, Nmt, Ready};
 use crate::units::{Bytes, Span};
@@ -21,6 +22,7 @@ Examples:
   loadline weigh --url http://127.0.0.1:8080/hello -- java -jar app.jar
   loadline weigh --url 'http://127.0.0.1:{port}/' --heap 64m --gc serial -- java -jar app.jar '{port}'
   loadline compare --vary gc=serial,g1 --url http://127.0.0.1:8080/ -- java -jar app.jar
+  loadline find --rate 200 --target 'p99<50ms' --url http://127.0.0.1:8080/ -- java -jar app.jar
   loadline load http://127.0.0.1:8080/hello --rate 500 --require 'p99<50ms'
   loadline account 4711";
 
@@ -32,6 +34,8 @@ pub(super) enum Verb {
     Run(Box<Run>),
     /// Compare configurations side by side, with verdicts
     Compare(Box<Compare>),
+    /// Find the smallest memory limit at which a server still holds its target, and prove it
+    Find(Box<Find>),
     /// Load a server that already runs, without weighing it
     Load(Box<Load>),
     /// Weigh a built-in small server in a 6 MB heap, with G1 and with Serial

@@ -3,18 +3,23 @@
 mod account;
 mod args;
 mod args_compare;
+mod args_find;
 mod args_load;
 mod compare;
 mod demo;
 mod doctor;
 mod exit;
 mod exports;
+mod find;
+mod found;
+mod guarding;
 mod joined;
 mod judgement;
 mod load;
 mod next;
 mod options;
 mod options_load;
+mod paging;
 mod preparing;
 mod recorded;
 mod report;
@@ -86,6 +91,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
         Verb::Weigh(verb) => weigh::weigh(*verb, typed, clock, Interrupt::listen()?),
         Verb::Run(verb) => run::run(*verb, typed, clock, Interrupt::listen()?),
         Verb::Compare(verb) => compare::compare(*verb, typed, clock, Interrupt::listen()?),
+        Verb::Find(verb) => find::find(*verb, typed, clock, Interrupt::listen()?),
         Verb::Load(verb) => load::load(&verb, typed, clock, &Interrupt::listen()?),
         Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
         Verb::Account(verb) => account::account(&verb, typed, clock, &Interrupt::listen()?),

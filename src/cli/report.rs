@@ -3,6 +3,7 @@
 use super::args::Report;
 use super::exit::Code;
 use super::exports::{Folder, Shown};
+use super::found;
 use super::judgement::Judgement;
 use super::recorded;
 use crate::archive::{self, Archive};
@@ -15,6 +16,10 @@ use std::path::Path;
 pub(super) fn report(verb: &Report) -> Result<Code> {
     verb.exports.check(verb.json)?;
     let archive = recorded::read(&verb.archive)?;
+    if found::is_search(&archive.trials) {
+        let result = found::document(&archive.conditions, &archive.scenario, &archive.trials);
+        return show(verb, &archive, &result).map(|()| Code::Yes);
+    }
     let judgement = Judgement::of(&archive.scenario, Some(&verb.comparing), &verb.judging)?;
     // A metric that only these trials lack leaves its budget undecided.
     judgement.check_metrics(&archive.scenario, &MarkPoint::ALL)?;

@@ -55,12 +55,12 @@ impl Interrupt {
 
 /// What a run needs besides its scenario.
 pub(super) struct Session {
-    clock: Clock,
-    interrupt: Interrupt,
-    output: Output,
+    pub(super) clock: Clock,
+    pub(super) interrupt: Interrupt,
+    pub(super) output: Output,
     typed: String,
-    jdks: Vec<FoundJdk>,
-    rebuild: Rebuild,
+    pub(super) jdks: Vec<FoundJdk>,
+    pub(super) rebuild: Rebuild,
 }
 
 impl Session {
@@ -188,7 +188,11 @@ impl Session {
             machine: place.asked.machine,
             log,
             folder,
-            interrupt: &self.interrupt.0,
+            interrupt: self.interrupt.flag(),
+            look: trial::Look::Full,
+            guard: None,
+            seal: None,
+            list_files: false,
         };
         let mut live = Live::default();
         trial::conduct(&setup, &mut |event| {
@@ -199,7 +203,8 @@ impl Session {
         })
     }
 
-    fn conditions(&self, scenario: &Scenario, machine: Machine) -> Conditions {
+    /// What holds for every trial of a run.
+    pub(super) fn conditions(&self, scenario: &Scenario, machine: Machine) -> Conditions {
         let load = scenario.load.iter().map(|phase| format!("{}: {}", phase.name, trial::describe(phase)));
         Conditions {
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
@@ -213,7 +218,8 @@ impl Session {
         }
     }
 
-    fn folder(&self, scenario: &Scenario) -> PathBuf {
+    /// Where its archive goes.
+    pub(super) fn folder(&self, scenario: &Scenario) -> PathBuf {
         let usual = || {
             let name = format!("loadline-archive/{}-{}", scenario.name, utc(self.clock, "%Y%m%d-%H%M%S"));
             // Two runs may begin in one second.
@@ -224,7 +230,7 @@ impl Session {
     }
 
     /// Prints what was measured; nothing where nothing was weighed and no document was asked for.
-    fn show(&self, result: &Document, folder: &Path, progress: &mut Progress) -> Result<()> {
+    pub(super) fn show(&self, result: &Document, folder: &Path, progress: &mut Progress) -> Result<()> {
         let Output { json, view, exports, .. } = &self.output;
         let shown = Shown { document: result, folders: &[Folder::only(folder)], missing: &[] };
         match *json || weighed(&result.trials) {
@@ -304,13 +310,13 @@ pub(super) fn machine_now(clock: Clock) -> Machine {
 
 /// Events as progress on the terminal.
 #[derive(Default)]
-struct Live {
+pub(super) struct Live {
     /// Seconds and correct answers at the last sample shown.
     last: Option<(f64, u64)>,
 }
 
 impl Live {
-    fn show(&mut self, event: &Event<'_>, progress: &mut Progress) {
+    pub(super) fn show(&mut self, event: &Event<'_>, progress: &mut Progress) {
         match event {
             Event::Starting { command, .. } => {
                 progress.step(&format!("  start: {}", crate::scenario::shell_words(command)));

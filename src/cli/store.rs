@@ -26,6 +26,14 @@ impl Store {
         Ok(Self { writer: Writer::create(folder, conditions, scenario)?, files: None, trouble: None, told: false })
     }
 
+    /// Opens an archive to go on with.
+    ///
+    /// # Errors
+    /// As [`Writer::reopen`].
+    pub(super) fn reopen(folder: &Path, trials: u32) -> Result<Self> {
+        Ok(Self { writer: Writer::reopen(folder, trials)?, files: None, trouble: None, told: false })
+    }
+
     /// Where the archive lies.
     pub(super) fn folder(&self) -> &Path {
         self.writer.folder()

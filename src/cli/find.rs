@@ -1,0 +1,399 @@
+//! `loadline find`: the load line, the smallest memory limit at which the target still holds, proved by trials.
+
+use super::args_find::{Find as Verb, Searching};
+use super::exit::Code;
+use super::found::{self, max_heap};
+use super::guarding;
+use super::options::{change, scenario_of};
+use super::paging::Paging;
+use super::preparing::{Preparing, Rebuild};
+use super::recorded;
+use super::run;
+use super::session::{Interrupt, Live, Session, machine_now};
+use super::store::Store;
+use crate::clock::Clock;
+use crate::comparison::{self, Judged};
+use crate::error::{Error, ErrorKind, Result};
+use crate::observe::machine;
+use crate::record::{
+    Conditions, FindOutcome, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns,
+};
+use crate::report::Progress;
+use crate::scenario::{Budget, Configuration, MarkPoint, PhaseKind, Scenario};
+use crate::search::{self, Attempt, Course, Move, Stage};
+use crate::subject::Spawner;
+use crate::trial::{self, Look, Seal, Setup};
+use crate::units::Bytes;
+use std::path::Path;
+
+/// Of the memory that is free, what a trial without a concern for memory may have.
+const ROOM_SHARE: f64 = 0.75;
+/// Trials in a row that the machine may disturb before one of them counts all the same.
+const VOID_MAX: usize = 3;
+/// File pages charged to others, beyond what every program shares (the C library, locales): such a trial did not pay
+/// for its JDK.
+const FOREIGN_MAX: u64 = 8 << 20;
+
+/// Finds the load line.
+pub(super) fn find(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+    let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
+    let session = session.building(Rebuild::of(&verb.options));
+    if let Some(archive) = &verb.searching.resume {
+        return resume(&session, archive);
+    }
+    let mut scenario = match (&verb.scenario, verb.command.is_empty()) {
+        (Some(scenario), true) => {
+            let mut asked = run::load(scenario, &session.releases())?;
+            run::select(&mut asked, &verb.only)?;
+            change(&mut asked, &verb.options)?;
+            asked
+        }
+        (None, false) => {
+            let mut asked = scenario_of(&verb.command, &verb.options)?;
+            if verb.options.trial.rest.is_none() {
+                // Nobody asked for it, and it says nothing of a limit.
+                drop_last_rest(&mut asked);
+            }
+            asked
+        }
+        _ => {
+            return Err(Error::request("find the load line of what?")
+                .hint("give a scenario, or `--rate`, `--target` and a command after `--`"));
+        }
+    };
+    settle(&mut scenario, &verb.searching)?;
+    Search::begin(&session, scenario)
+}
+
+/// Goes on with the search of an archive, in the same archive.
+fn resume(session: &Session, path: &Path) -> Result<Code> {
+    let archive = recorded::read(path)?;
+    if !found::is_search(&archive.trials) {
+        return Err(Error::request(format!("{} holds no search", path.display()))
+            .hint("`loadline find` makes one; `loadline report ARCHIVE` shows what is there"));
+    }
+    check(&archive.scenario)?;
+    Search::go_on(session, path, archive.conditions, archive.scenario, archive.trials)
+}
+
+/// Takes what was typed about searching into the scenario, and checks that it can be searched.
+fn settle(scenario: &mut Scenario, typed: &Searching) -> Result<()> {
+    let find = &mut scenario.find;
+    if !typed.target.is_empty() {
+        find.target.clone_from(&typed.target);
+    }
+    find.as_is |= typed.as_is;
+    find.step = typed.step.unwrap_or(find.step);
+    find.proofs = typed.proofs.unwrap_or(find.proofs);
+    find.headroom = typed.headroom.unwrap_or(find.headroom);
+    find.limit_min = typed.limit_min.or(find.limit_min);
+    find.limit_max = typed.limit_max.or(find.limit_max);
+    find.trials_max = typed.trials_max.unwrap_or(find.trials_max);
+    find.warm &= !typed.no_warm;
+    if find.target.is_empty() {
+        find.target = usual_target(scenario)?;
+    }
+    // The live set is what the heap is guessed from.
+    let wanted = [MarkPoint::Start, MarkPoint::Loaded, MarkPoint::Collected];
+    scenario.marks = scenario.marks_possible().into_iter().filter(|mark| wanted.contains(mark)).collect();
+    scenario.validate()?;
+    check(scenario)
+}
+
+/// What is usual for the load: nearly all that is offered, and nothing wrong. A closed model varies by itself.
+fn usual_target(scenario: &Scenario) -> Result<Vec<Budget>> {
+    let open = |kind: &PhaseKind| matches!(kind, PhaseKind::Work(work) if work.schedule.model() == "open");
+    let rate = if scenario.load.iter().any(|phase| open(&phase.kind)) { "rate>=98%" } else { "rate>=90%" };
+    [rate, "failed==0"].into_iter().map(|text| text.parse().map_err(Error::bug)).collect()
+}
+
+fn check(scenario: &Scenario) -> Result<()> {
+    let [configuration] = scenario.configurations.as_slice() else {
+        let names: Vec<&str> = scenario.configurations.iter().map(|of| of.name.as_str()).collect();
+        return Err(Error::request("a search is of one configuration")
+            .hint(format!("choose one of them with `--only`: {}", names.join(", "))));
+    };
+    let phases = scenario.phases_of_work();
+    for target in &scenario.find.target {
+        comparison::check_target(target, &phases).map_err(Error::request)?;
+    }
+    let find = &scenario.find;
+    if !(0.001..1.0).contains(&find.step) || find.proofs == 0 || find.trials_max == 0 {
+        return Err(Error::request(format!(
+            "a step of {:.2} %, {} proofs and {} trials are no search",
+            find.step * 100.0,
+            find.proofs,
+            find.trials_max
+        ))
+        .hint("a step lies between 0.1 % and 100 %, and there is at least one proof and one trial"));
+    }
+    let limits = [configuration.limit, find.limit_max].into_iter().flatten();
+    if let (Some(heap), Some(limit)) = (configuration.heap, limits.min())
+        && heap >= limit
+    {
+        return Err(Error::request(format!("the heap of {heap} does not fit into the limit of {limit}"))
+            .hint("leave `heap` out to have it searched, or raise the limit"));
+    }
+    if find.as_is && found::unknowns(scenario, configuration) == Unknowns::Limit {
+        return Err(Error::request("the heap is given, and was to be left to the JVM")
+            .hint("leave out either `--as-is` or the heap (`--heap`, `-Xmx`)"));
+    }
+    Ok(())
+}
+
+fn drop_last_rest(scenario: &mut Scenario) {
+    while scenario.load.last().is_some_and(|phase| !phase.kind.works()) {
+        scenario.load.pop();
+    }
+}
+
+/// A search under way.
+struct Search<'a> {
+    session: &'a Session,
+    scenario: Scenario,
+    conditions: Conditions,
+    spawner: Spawner,
+    course: Course,
+    paging: Paging,
+    trials: Vec<Trial>,
+}
+
+impl<'a> Search<'a> {
+    /// Prepares everything, and searches.
+    fn begin(session: &'a Session, scenario: Scenario) -> Result<Code> {
+        let mut progress = Progress::new(session.output.quiet);
+        let (scenario, spawner) = prepare(session, &scenario, &mut progress)?;
+        let machine = machine_now(session.clock);
+        let conditions = session.conditions(&scenario, machine);
+        let store = Store::create(&session.folder(&scenario), &conditions, &scenario)?;
+        Self::with(session, scenario, conditions, spawner, Vec::new())?.to_the_end(store, &mut progress)
+    }
+
+    /// Goes on after these trials, in their archive.
+    fn go_on(
+        session: &'a Session,
+        path: &Path,
+        conditions: Conditions,
+        scenario: Scenario,
+        trials: Vec<Trial>,
+    ) -> Result<Code> {
+        let mut progress = Progress::new(session.output.quiet);
+        let (scenario, spawner) = prepare(session, &scenario, &mut progress)?;
+        progress.step(&format!("going on after {} trials", trials.len()));
+        let store = Store::reopen(path, trials.len() as u32)?;
+        Self::with(session, scenario, conditions, spawner, trials)?.to_the_end(store, &mut progress)
+    }
+
+    fn with(
+        session: &'a Session,
+        scenario: Scenario,
+        conditions: Conditions,
+        spawner: Spawner,
+        trials: Vec<Trial>,
+    ) -> Result<Self> {
+        let configuration = scenario.configurations.first().ok_or_else(|| Error::bug("no configuration"))?;
+        let asked = trials.iter().find_map(|trial| trial.limit_bytes.filter(|_| is_ask(trial)));
+        let limit_max = asked.map_or_else(|| room(&scenario, configuration, session.clock), Ok)?;
+        let course = found::course(&scenario, configuration, limit_max);
+        let paging = Paging::of(&scenario, configuration, &session.jdks, session.clock)?;
+        Ok(Self { session, conditions, spawner, course, paging, trials, scenario })
+    }
+
+    /// Searches, then says what was found. What was measured is kept and shown, however the search ends.
+    fn to_the_end(mut self, mut store: Store, progress: &mut Progress) -> Result<Code> {
+        let done = self.trial_by_trial(&mut store, progress);
+        let interrupted = matches!(&done, Err(error) if error.kind == ErrorKind::Interrupted);
+        let folder = store.folder().to_owned();
+        let kept = store.close(interrupted);
+        let result = found::document(&self.conditions, &self.scenario, &self.trials);
+        self.session.show(&result, &folder, progress)?;
+        progress.step(&format!("archive: {}", folder.display()));
+        if interrupted {
+            progress.step(&format!("`loadline find --resume {}` goes on", folder.display()));
+        }
+        done?;
+        kept?;
+        let outcome = result.find.as_ref().map(|find| find.outcome);
+        Ok(match outcome {
+            Some(FindOutcome::Found | FindOutcome::AtLowerBound) => Code::Yes,
+            _ => Code::No,
+        })
+    }
+
+    fn trial_by_trial(&mut self, store: &mut Store, progress: &mut Progress) -> Result<()> {
+        while let Move::Try(attempt) = search::next(&self.course, &self.trials) {
+            if self.session.interrupt.seen() {
+                return Err(Error::interrupted());
+            }
+            progress.step(&self.announced(&attempt));
+            self.paging.prepare(attempt.pages, progress);
+            let conducted = self.conduct(&attempt, store, progress);
+            let trial = conducted.trial;
+            if let Some(sought) = &trial.sought {
+                progress.step(&verdict(sought));
+            }
+            self.paging.learn(&trial);
+            let shared = is_void(&trial) && foreign(&trial) > FOREIGN_MAX;
+            self.trials.push(trial);
+            match conducted.error {
+                Some(error) if error.kind != ErrorKind::Subject => return Err(error),
+                // Not even without a concern for memory: what the subject says is the answer.
+                Some(error) if attempt.stage == SoughtStage::Ask => return Err(error),
+                _ => {}
+            }
+            if shared {
+                self.paging.go_private(progress)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `trial 5, limit: 96.2 MiB with a heap of 8.0 MiB, to bisect`.
+    fn announced(&self, attempt: &Attempt) -> String {
+        let heap = attempt.heap.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
+        let what = match (attempt.stage, attempt.purpose) {
+            (SoughtStage::Ask, _) => "what it needs where memory is no concern",
+            (_, Some(Stage::Bracket)) => "to bracket",
+            (_, Some(Stage::Bisect)) => "to bisect",
+            (_, Some(Stage::Prove)) => "to prove",
+            (_, Some(Stage::Recheck)) => "once more",
+            (_, None) => "",
+        };
+        let pages = if attempt.pages == Pages::Warm { ", file pages in memory already" } else { "" };
+        format!("trial {}, {what}: limit {}{heap}{pages}", self.trials.len() + 1, Bytes(attempt.limit))
+    }
+
+    fn conduct(&self, attempt: &Attempt, store: &mut Store, progress: &mut Progress) -> trial::Conducted {
+        let index = self.trials.len() as u32;
+        let reference = self.trials.iter().find(|trial| is_ask(trial) && holds(trial));
+        let mut scenario = self.scenario.clone();
+        let ask = attempt.stage == SoughtStage::Ask;
+        if let Some(reference) = reference.filter(|_| !ask) {
+            drop_last_rest(&mut scenario);
+            scenario.subject.ready_within = guarding::ready_within(&scenario, reference).into();
+        }
+        let configuration = self.configuration(attempt);
+        let guard = reference.map(|reference| guarding::guard(&scenario, &scenario.find.target, reference));
+        let seal = |trial: &mut Trial| trial.sought = Some(self.judged(attempt, trial, reference));
+        let (log, folder) = store.begin(index, &configuration.name);
+        let setup = Setup {
+            scenario: &scenario,
+            configuration: &configuration,
+            block: 0,
+            repeats: None,
+            index,
+            clock: self.session.clock,
+            spawner: &self.spawner,
+            jdks: &self.session.jdks,
+            machine: &self.conditions.machine,
+            log,
+            folder,
+            interrupt: self.session.interrupt.flag(),
+            look: if ask { Look::Full } else { Look::Outside },
+            guard: guard.as_ref(),
+            seal: Some(Seal(&seal)),
+            list_files: ask,
+        };
+        let mut live = Live::default();
+        trial::conduct(&setup, &mut |event| {
+            live.show(&event, progress);
+            if let Some(trouble) = store.take(&event) {
+                progress.warn(&format!("the archive is incomplete from here on: {}", trouble.what));
+            }
+        })
+    }
+
+    /// The configuration with the limit, and the heap, of an attempt.
+    fn configuration(&self, attempt: &Attempt) -> Configuration {
+        let mut configuration = self.scenario.configurations.first().cloned().unwrap_or_default();
+        configuration.limit = Some(Bytes(attempt.limit));
+        // Last, so that it wins.
+        configuration.jvm.extend(attempt.heap.map(max_heap));
+        if let Some(jdk) = self.paging.private_jdk() {
+            configuration.jdk = Some(jdk);
+        }
+        configuration
+    }
+
+    /// What a trial says of its attempt.
+    fn judged(&self, attempt: &Attempt, trial: &Trial, reference: Option<&Trial>) -> SoughtRecord {
+        let sought = |verdict, why: Vec<String>, broke| SoughtRecord {
+            stage: attempt.stage,
+            heap_bytes: attempt.heap,
+            pages: attempt.pages,
+            verdict,
+            why,
+            broke,
+        };
+        let shared = foreign(trial);
+        match comparison::judge_target(&self.scenario.find.target, trial, reference) {
+            Judged::Held if attempt.pages == Pages::Cold && shared > FOREIGN_MAX && self.paging.can_go_private() => {
+                let why = format!("{} of its file pages were charged to others", Bytes(shared));
+                sought(SoughtVerdict::Void, vec![why], None)
+            }
+            Judged::Held => sought(SoughtVerdict::Holds, Vec::new(), None),
+            Judged::Unmeasured(why) => sought(SoughtVerdict::Fails, vec![why], Some(search::broke(trial, &[]))),
+            Judged::Missed(missed) => {
+                let broke = search::broke(trial, &missed);
+                let voids = self.trials.iter().rev().take_while(|trial| is_void(trial)).count();
+                match search::is_disturbed(trial, broke) && voids < VOID_MAX {
+                    true => sought(SoughtVerdict::Void, missed, None),
+                    false => sought(SoughtVerdict::Fails, missed, Some(broke)),
+                }
+            }
+        }
+    }
+}
+
+/// Runs the build steps, and starts nothing else.
+fn prepare(session: &Session, scenario: &Scenario, progress: &mut Progress) -> Result<(Scenario, Spawner)> {
+    session.output.exports.check(session.output.json)?;
+    let spawner = Spawner::new(session.clock);
+    let interrupted = || session.interrupt.seen();
+    let preparing = Preparing {
+        spawner: &spawner,
+        jdks: &session.jdks,
+        clock: session.clock,
+        rebuild: session.rebuild,
+        interrupted: &interrupted,
+    };
+    let prepared = preparing.prepare(scenario, progress)?;
+    Ok((prepared.scenario, spawner))
+}
+
+/// The limit at which memory is no concern.
+fn room(scenario: &Scenario, configuration: &Configuration, clock: Clock) -> Result<u64> {
+    let asked = scenario.find.limit_max.or(configuration.limit);
+    if let Some(asked) = asked {
+        return Ok(asked.0);
+    }
+    let activity = machine::Activity::read(&clock).map_err(|cause| Error::machine(cause.to_string()))?;
+    let free = (activity.value.memory.available.0 as f64 * ROOM_SHARE) as u64;
+    Ok(free.min(crate::subject::limit::outer().map_or(u64::MAX, |outer| outer.0)))
+}
+
+fn is_ask(trial: &Trial) -> bool {
+    trial.sought.as_ref().is_some_and(|sought| sought.stage == SoughtStage::Ask)
+}
+
+fn holds(trial: &Trial) -> bool {
+    trial.sought.as_ref().is_some_and(|sought| sought.verdict == SoughtVerdict::Holds)
+}
+
+fn foreign(trial: &Trial) -> u64 {
+    trial.cgroup.and_then(|cgroup| cgroup.foreign_file_bytes).unwrap_or(0)
+}
+
+fn is_void(trial: &Trial) -> bool {
+    trial.sought.as_ref().is_some_and(|sought| sought.verdict == SoughtVerdict::Void)
+}
+
+/// `  fails: p99.steady was 812 ms, and p99<50ms is asked`.
+fn verdict(sought: &SoughtRecord) -> String {
+    let why = if sought.why.is_empty() { String::new() } else { format!(": {}", sought.why.join("; ")) };
+    match sought.verdict {
+        SoughtVerdict::Holds => "  holds".to_owned(),
+        SoughtVerdict::Fails => format!("  fails{why}"),
+        SoughtVerdict::Void => format!("  does not count{why}"),
+    }
+}

@@ -1,0 +1,93 @@
+//! Who pays for file pages before each trial of a search: nobody, so that the subject does, or somebody else.
+
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::record::{Pages, Trial};
+use crate::report::Progress;
+use crate::scenario::{Configuration, Jdk, Scenario};
+use crate::subject::file_pages::{self, PrivateJdk};
+use crate::subject::{FoundJdk, jdk};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The files that a subject maps or reads, and the JDK they are of.
+pub(super) struct Paging {
+    files: BTreeSet<PathBuf>,
+    jdk: Option<FoundJdk>,
+    private: Option<PrivateJdk>,
+    clock: Clock,
+}
+
+impl Paging {
+    /// What is known before the first trial: the JDK, and files named in the command.
+    pub(super) fn of(
+        scenario: &Scenario,
+        configuration: &Configuration,
+        jdks: &[FoundJdk],
+        clock: Clock,
+    ) -> Result<Self> {
+        let jdk = match &configuration.jdk {
+            Some(wanted) => Some(jdk::choose(wanted, jdks, clock)?),
+            None => on_path().and_then(|java| jdks.iter().find(|jdk| is_same(&jdk.java, &java)).cloned()),
+        };
+        let mut files: BTreeSet<PathBuf> =
+            jdk.iter().flat_map(|jdk| file_pages::of_jdk(&jdk.home)).collect();
+        let folder = scenario.subject.dir.as_deref().unwrap_or(Path::new("."));
+        let words = scenario.subject.command.iter().flat_map(|word| word.split(':')).map(|word| folder.join(word));
+        files.extend(words.chain(configuration.code.clone()).filter(|file| file.is_file()));
+        Ok(Self { files, jdk, private: None, clock })
+    }
+
+    /// Makes the pages what they are to be. What cannot be dropped is said; the charge of the trial shows it, too.
+    pub(super) fn prepare(&self, pages: Pages, progress: &mut Progress) {
+        let files: Vec<PathBuf> = self.files.iter().cloned().collect();
+        match pages {
+            Pages::Cold => {
+                let evicted = file_pages::evict(&files, self.clock);
+                if let Some((file, why)) = evicted.refused.first() {
+                    progress.warn(&format!("pages of {} may stay in memory: {why}", file.display()));
+                }
+            }
+            Pages::Warm => drop(file_pages::read_in(&files)),
+        }
+    }
+
+    /// Takes in which files a trial had mapped or open.
+    pub(super) fn learn(&mut self, trial: &Trial) {
+        self.files.extend(trial.files.iter().map(PathBuf::from));
+    }
+
+    /// Whether there is something else to run on than what others hold.
+    pub(super) fn can_go_private(&self) -> bool {
+        self.jdk.is_some() && self.private.is_none()
+    }
+
+    /// Gives the next trials a JDK of their own, because others hold the pages of the usual one. Nothing happens where
+    /// they have it already, or where it is not known which JDK it is.
+    ///
+    /// # Errors
+    /// `Machine` where there is no room for a copy.
+    pub(super) fn go_private(&mut self, progress: &mut Progress) -> Result<()> {
+        let Some(jdk) = self.jdk.as_ref().filter(|_| self.private.is_none()) else { return Ok(()) };
+        progress.step("  others hold file pages of the JDK: the next trials run on a copy of it");
+        let copy = PrivateJdk::copy(&jdk.home)?;
+        self.files.extend(file_pages::of_jdk(copy.home()));
+        self.private = Some(copy);
+        Ok(())
+    }
+
+    /// The JDK to run on instead of the one asked for.
+    pub(super) fn private_jdk(&self) -> Option<Jdk> {
+        self.private.as_ref().map(|copy| Jdk::Home(copy.home().to_owned()))
+    }
+}
+
+/// The `java` that a command without a JDK of its own means.
+fn on_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join("java")).find(|java| java.is_file())
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one.canonicalize().ok().is_some_and(|one| other.canonicalize().is_ok_and(|other| one == other))
+}
