@@ -53,10 +53,8 @@ for subject in "${subjects[@]}"; do
     for ((limit = line - line / 12; limit <= line + line / 20; limit++)); do
         held=0
         for ((time = 1; time <= truth_times; time++)); do
-            # A search that may ask one limit only, once.
             # shellcheck disable=SC2046
-            if "$loadline" find "${load[@]}" "${target[@]}" --no-warm --proofs 1 --trials-max 2 --limit-min "${limit}m" \
-                --limit-max "${limit}m" --jvm "-Xmx${heap}m" --out "$work/truth-$subject-$limit-$time" -- $(server "$subject") \
+            if "$loadline" find "${load[@]}" "${target[@]}" --prove "${limit}m" --proofs 1 --jvm "-Xmx${heap}m" --out "$work/truth-$subject-$limit-$time" -- $(server "$subject") \
                 >/dev/null 2>&1; then held=$((held + 1)); fi
         done
         printf ' %s:%s' "$limit" "$held"

@@ -58,6 +58,9 @@ pub(super) struct Searching {
     /// The limit at which memory is no concern [default: that of `--limit`, or most of what the machine has]
     #[arg(long, value_name = "SIZE")]
     pub(super) limit_max: Option<Bytes>,
+    /// Prove this limit, instead of searching for the smallest: exit code 1 where it does not hold
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["limit_min"])]
+    pub(super) prove: Option<Bytes>,
     /// Trials after which the search ends, whatever is known by then [default: 60]
     #[arg(long, value_name = "N")]
     pub(super) trials_max: Option<u32>,

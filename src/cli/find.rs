@@ -88,6 +88,7 @@ fn settle(scenario: &mut Scenario, typed: &Searching) -> Result<()> {
     find.headroom = typed.headroom.unwrap_or(find.headroom);
     find.limit_min = typed.limit_min.or(find.limit_min);
     find.limit_max = typed.limit_max.or(find.limit_max);
+    find.prove = typed.prove.or(find.prove);
     find.trials_max = typed.trials_max.unwrap_or(find.trials_max);
     find.warm &= !typed.no_warm;
     if find.target.is_empty() {

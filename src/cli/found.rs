@@ -56,6 +56,7 @@ pub(super) fn course(scenario: &Scenario, configuration: &Configuration, limit_m
         proofs: find.proofs,
         limit_min: find.limit_min.map(|limit| limit.0),
         limit_max,
+        prove: find.prove.map(|limit| limit.0),
         trials_max: find.trials_max,
         warm: find.warm,
     }

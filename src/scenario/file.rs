@@ -272,6 +272,7 @@ struct FindFile {
     as_is: bool,
     limit_min: Option<Bytes>,
     limit_max: Option<Bytes>,
+    prove: Option<Bytes>,
     trials_max: Option<u32>,
     warm: Option<bool>,
 }
@@ -292,6 +293,7 @@ impl FindFile {
             as_is: self.as_is,
             limit_min: self.limit_min,
             limit_max: self.limit_max,
+            prove: self.prove,
             trials_max: self.trials_max.unwrap_or(usual.trials_max),
             warm: self.warm.unwrap_or(usual.warm),
         })

@@ -22,6 +22,8 @@ pub struct Find {
     pub limit_min: Option<Bytes>,
     /// The largest limit to ask; what the machine has where it names none.
     pub limit_max: Option<Bytes>,
+    /// The one limit to prove, instead of a search for the smallest.
+    pub prove: Option<Bytes>,
     /// Trials after which the search ends, whatever is known by then.
     pub trials_max: u32,
     /// Whether the line of a host that has the file pages in memory already is searched, too.
@@ -38,6 +40,7 @@ impl Default for Find {
             as_is: false,
             limit_min: None,
             limit_max: None,
+            prove: None,
             trials_max: 60,
             warm: true,
         }

@@ -34,6 +34,8 @@ pub struct Course {
     pub limit_min: Option<u64>,
     /// The limit at which memory is no concern, in bytes; no larger one is asked.
     pub limit_max: u64,
+    /// The one limit to prove, in bytes, where none is searched for.
+    pub prove: Option<u64>,
     /// Trials after which the search ends.
     pub trials_max: u32,
     /// Whether the warm line is searched, too.
@@ -131,7 +133,7 @@ pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a>
     let step = edge::next(&grid, &patience, &answers(trials, SoughtStage::Limit, of_heap));
     standing.limit_step = Some(step);
     let Step::Found { value, .. } = step else { return standing };
-    if course.warm {
+    if course.warm && course.prove.is_none() {
         let grid = warm_grid(course, trials, value, standing.heap);
         let patience = Patience { proofs: course.proofs.min(WARM_PROOFS), answers_max: course.trials_max };
         standing.warm_step = Some(edge::next(&grid, &patience, &answers(trials, SoughtStage::Warm, of_heap)));
@@ -179,7 +181,10 @@ fn limit_grid(course: &Course, trials: &[Trial], needs: &Needs, heap: Option<u64
         .filter(|(_, sought)| sought.verdict == SoughtVerdict::Holds && sought.heap_bytes == heap);
     let own = same.filter_map(|(trial, _)| Needs::of(trial)).last();
     let guess = own.map_or_else(|| needs.limit_guess(heap), |own| own.limit_guess(None));
-    Grid::by_ratio(guess, limit_min(course), course.limit_max, 1.0 + course.step, PAGE)
+    match course.prove {
+        Some(only) => Grid::by_ratio(only, only, only, 1.0 + course.step, PAGE),
+        None => Grid::by_ratio(guess, limit_min(course), course.limit_max, 1.0 + course.step, PAGE),
+    }
 }
 
 /// Without file pages to pay for, what is left is the rest. No warm line lies above the cold one.

@@ -72,6 +72,7 @@ const COURSE: Course = Course {
     proofs: 5,
     limit_min: None,
     limit_max: 2048 * MIB,
+    prove: None,
     trials_max: 60,
     warm: false,
 };
@@ -138,6 +139,19 @@ fn the_lower_bound_is_said_to_be_one() {
     let record = conclude(&course, &Find::default(), &search(&course, &server()));
     assert_eq!(record.outcome, crate::record::FindOutcome::AtLowerBound);
     assert_eq!(record.line.unwrap().below_bytes, None);
+}
+
+#[test]
+fn one_limit_is_proved_or_refuted() {
+    let of = Server { greed: 64 * MIB, ..server() };
+    let truth = of.native + of.greed + (of.file as f64 * of.hot) as u64;
+    let outcome = |limit| {
+        let course = Course { unknowns: Unknowns::Limit, prove: Some(limit), ..COURSE };
+        let trials = search(&course, &of);
+        (trials.len(), conclude(&course, &Find::default(), &trials).outcome)
+    };
+    assert_eq!(outcome(truth + MIB), (6, crate::record::FindOutcome::AtLowerBound));
+    assert_eq!(outcome(truth - MIB), (2, crate::record::FindOutcome::Never));
 }
 
 #[test]
