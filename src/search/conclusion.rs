@@ -25,7 +25,7 @@ pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
     let limit_bytes = line.as_ref().map(|line| with_headroom(line.limit_bytes, find.headroom));
     let configuration = trials.first().map(|trial| trial.configuration.clone()).unwrap_or_default();
     FindRecord {
-        text: text(outcome, line.as_ref(), &standing, trials),
+        text: text(course, outcome, line.as_ref(), &standing, trials),
         knee: line.as_ref().and_then(|line| knee(line, trials)),
         configuration,
         target: find.target.iter().map(ToString::to_string).collect(),
@@ -134,19 +134,31 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-fn text(outcome: FindOutcome, line: Option<&LineRecord>, standing: &Standing<'_>, trials: &[Trial]) -> String {
+fn text(
+    course: &Course,
+    outcome: FindOutcome,
+    line: Option<&LineRecord>,
+    standing: &Standing<'_>,
+    trials: &[Trial],
+) -> String {
     match (outcome, line) {
         (FindOutcome::Found | FindOutcome::AtLowerBound, Some(line)) => {
             let heap = line.heap_bytes.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
             let held = format!("{} of {} trials in a row held at {}{heap}", line.held, line.held, Bytes(line.limit_bytes));
             match line.below_bytes {
                 Some(below) => format!("{held}; at {} it broke", Bytes(below)),
+                None if course.prove.is_some() => held,
                 None => format!("{held}, the smallest limit that was to be asked"),
             }
         }
         (FindOutcome::NotHeld, _) => {
             let why = counted(trials, SoughtStage::Ask).last().map(|(_, sought)| sought.why.join("; "));
             format!("the target does not hold even where memory is no concern: {}", why.unwrap_or_default())
+        }
+        (FindOutcome::Never, _) if course.prove.is_some() => {
+            let limit = Bytes(course.prove.unwrap_or_default());
+            let why = counted(trials, SoughtStage::Limit).last().map(|(_, sought)| sought.why.join("; "));
+            format!("the target does not hold at {limit}: {}", why.unwrap_or_default())
         }
         (FindOutcome::Never, _) => {
             let what = if matches!(standing.heap_step, Some(Step::Never { .. })) { "heap" } else { "limit" };

@@ -144,13 +144,13 @@ fn a_limit_reached_under_load_is_told() {
     }
 }
 
-fn limits_work() -> bool {
+pub(crate) fn limits_work() -> bool {
     let probed = loadline::subject::limit::probe(loadline::clock::Clock::start());
     probed.inspect_err(|error| println!("skipped, because {error}")).is_ok()
 }
 
 /// No cgroup that this call made is left.
-fn assert_no_cgroup(ran: &Ran) {
+pub(crate) fn assert_no_cgroup(ran: &Ran) {
     let parent = loadline::subject::limit::probe(loadline::clock::Clock::start()).unwrap().parent;
     let names = std::fs::read_dir(parent).unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let left: Vec<String> = names.filter(|name| name.starts_with(&format!("loadline-{}-", ran.pid))).collect();

@@ -13,6 +13,7 @@ mod composition;
 mod deaths;
 mod drivers;
 mod endings;
+mod find;
 mod flags;
 mod gallery_http;
 mod interrupts;

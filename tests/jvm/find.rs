@@ -1,0 +1,133 @@
+//! The load line of real servers with a known appetite: found, proved, refused, interrupted and gone on with. Targets
+//! that only memory can break, and room in every bound: a timing decides nothing.
+
+use crate::deaths::{assert_no_cgroup, limits_work};
+use crate::invocation::{Call, Ran, newest};
+use loadline::record::{Broke, FindOutcome, FindRecord, SoughtStage, SoughtVerdict, Trial, Unknowns};
+use std::path::Path;
+
+const MIB: u64 = 1 << 20;
+
+/// A search with little load, on a server that holds what it is told to.
+fn find(release: u32, appetite: &str) -> Call {
+    let call = Call::verb("find --json --rate 50 -d 1s --warmup 300ms -c 4 --gc serial --no-warm --proofs 2 --step 5%");
+    let out = format!("--out {}", call.archive().display());
+    let call = call.with("--url http://127.0.0.1:{port}/").with(&out).with(&format!("--jdk {release}"));
+    let call = call.with("--target failed==0").with("--jvm -XX:TieredStopAtLevel=1").with("--limit-max 512m");
+    call.subject("Appetite", &format!("{{port}} {appetite}")).alone()
+}
+
+fn found(ran: &Ran) -> FindRecord {
+    ran.document().find.unwrap()
+}
+
+fn sought(trial: &Trial) -> (SoughtStage, SoughtVerdict) {
+    let sought = trial.sought.as_ref().unwrap();
+    (sought.stage, sought.verdict)
+}
+
+#[test]
+fn heap_and_limit_of_a_known_appetite_are_found() {
+    if !limits_work() {
+        return;
+    }
+    for release in newest() {
+        let ran = find(release, "live=32 direct=16").with("--jvm -XX:MaxDirectMemorySize=64m").run().expect(0);
+        let document = ran.document();
+        let find = found(&ran);
+        assert_eq!((find.outcome, find.unknowns), (FindOutcome::Found, Unknowns::HeapAndLimit), "{}", find.text);
+        let line = find.line.clone().unwrap();
+        // 32 MiB in pieces of 64 KiB cannot live in less, and twice that is plenty.
+        let heap = line.heap_bytes.unwrap();
+        assert!((33 * MIB..64 * MIB).contains(&heap), "{heap}");
+        assert!(line.limit_bytes > heap + 16 * MIB && line.limit_bytes < heap + 120 * MIB, "{line:?}");
+        assert_eq!((line.held, find.options.first()), (2, Some(&format!("-Xmx{}m", heap / MIB))));
+        let below = line.below_bytes.unwrap();
+        assert!(below < line.limit_bytes && line.limit_bytes as f64 / below as f64 <= 1.051, "{line:?}");
+        assert!(line.broke.is_some() && !line.broke_text.is_empty(), "{line:?}");
+        // Too small a heap breaks by itself.
+        let small = document.trials.iter().filter(|trial| sought(trial) == (SoughtStage::Heap, SoughtVerdict::Fails));
+        let broke: Vec<_> = small.filter_map(|trial| trial.sought.as_ref()?.broke).collect();
+        assert!(broke.iter().all(|of| matches!(of, Broke::OutOfMemoryError | Broke::Start | Broke::Collections)), "{broke:?}");
+        assert!(find.trials <= 20 && find.trials as usize == document.trials.len());
+        // Only the first trial is asked anything; the others are looked at from outside.
+        for (index, trial) in document.trials.iter().enumerate() {
+            assert_eq!(trial.marks.is_empty(), index > 0, "{:?}", trial.marks);
+            assert!(trial.observer.attach_ms.is_none() || index == 0);
+        }
+        assert_no_cgroup(&ran);
+
+        // The archive says the same without a JVM.
+        let again = Call::verb("report --json").with_argument(&ran.archive).run().expect(0);
+        assert_eq!(again.document().find, Some(find));
+    }
+}
+
+#[test]
+fn one_limit_is_proved_or_refuted() {
+    if !limits_work() {
+        return;
+    }
+    for release in newest() {
+        let prove = |limit: &str| find(release, "live=8").with("--heap 24m").with(&format!("--prove {limit}")).run();
+        let held = found(&prove("256m").expect(0));
+        let line = held.line.unwrap();
+        assert_eq!((line.limit_bytes, line.held, line.below_bytes), (256 * MIB, 2, None));
+        assert!(held.text.contains("2 of 2 trials in a row held at 256.0 MiB"), "{}", held.text);
+        let ran = prove("32m").expect(1);
+        assert_eq!(found(&ran).outcome, FindOutcome::Never);
+        assert!(found(&ran).text.contains("does not hold at 32.0 MiB"), "{}", found(&ran).text);
+        assert_no_cgroup(&ran);
+    }
+}
+
+#[test]
+fn a_target_that_never_holds_is_asked_once() {
+    if !limits_work() {
+        return;
+    }
+    for release in newest() {
+        let ran = find(release, "live=1").with("--target p50<1ns").run().expect(1);
+        let find = found(&ran);
+        assert_eq!((find.outcome, find.trials, find.line), (FindOutcome::NotHeld, 1, None));
+        assert!(find.text.contains("even where memory is no concern: p50.steady was"), "{}", find.text);
+    }
+}
+
+#[test]
+fn what_cannot_be_searched_is_refused_before_anything_starts() {
+    let refused = |call: Call, said: &[&str]| {
+        let ran = call.run().expect(2).says(said);
+        assert!(!Path::new(&ran.archive).exists());
+    };
+    for release in newest() {
+        refused(find(release, "").with("--heap 1g"), &["the heap of 1024.0 MiB does not fit into the limit of 512.0 MiB"]);
+        refused(find(release, "").with("--heap 64m").with("--as-is"), &["left to the JVM", "--as-is"]);
+        refused(find(release, "").with("--target rss.loaded<=60MiB"), &["marks", "from outside"]);
+        refused(find(release, "").with("--target p99.spike<1s"), &["no phase is called `spike`"]);
+        refused(find(release, "").with("--proofs 0"), &["0 proofs"]);
+    }
+    refused(Call::verb("find"), &["find the load line of what?"]);
+}
+
+#[test]
+fn a_search_that_was_interrupted_goes_on() {
+    if !limits_work() {
+        return;
+    }
+    for release in newest() {
+        let mut started = find(release, "live=4").with("--heap 16m").start();
+        started.until_said("trial 3, ");
+        started.signal("INT");
+        let ran = started.wait().expect(130).says(&["find --resume"]);
+        assert_no_cgroup(&ran);
+        let before = ran.archived().trials.len();
+        assert!((2..=3).contains(&before), "{before}");
+        let resumed = Call::verb("find --json --resume").with_argument(&ran.archive).alone().run().expect(0);
+        let find = found(&resumed);
+        assert_eq!(find.outcome, FindOutcome::Found);
+        assert!(find.trials as usize > before);
+        let archived = ran.archived();
+        assert_eq!((archived.trials.len(), archived.missing.len()), (find.trials as usize, 0), "{:?}", archived.missing);
+    }
+}
