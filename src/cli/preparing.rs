@@ -75,7 +75,10 @@ impl Preparing<'_> {
         }
         let folder = subject.dir.as_deref().unwrap_or(Path::new("."));
         let inputs = Inputs::read(folder, &commands);
-        if self.rebuild == Rebuild::IfChanged && inputs.as_ref().is_some_and(Inputs::are_built) {
+        // What an earlier build could not make, for want of a tool, it may be able to make now.
+        let mut codes = prepared.scenario.configurations.iter().filter_map(|configuration| configuration.code.as_ref());
+        let built = codes.all(|code| code.exists()) && inputs.as_ref().is_some_and(Inputs::are_built);
+        if self.rebuild == Rebuild::IfChanged && built {
             progress.step("build: nothing has changed since it ran (--rebuild runs it again)");
             return Ok(());
         }

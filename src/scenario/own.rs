@@ -129,6 +129,11 @@ impl Scenario {
         self.own_works().next().is_some()
     }
 
+    /// Whether the load engine, or another driver, works beside the subject in any phase.
+    pub fn is_driven(&self) -> bool {
+        self.load.iter().any(|phase| matches!(phase.kind, PhaseKind::Work(_) | PhaseKind::Driver(_)))
+    }
+
     /// The phases in which the subject works by itself.
     pub fn own_works(&self) -> impl Iterator<Item = &OwnWork> {
         self.load.iter().filter_map(|phase| match &phase.kind {

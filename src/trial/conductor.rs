@@ -99,7 +99,7 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
     (trial.subject_cpus, trial.load_cpus) = (plan.subject.clone(), plan.load.clone());
     emit(Event::Starting { configuration: &setup.configuration.name, command: &launch.argv });
     let mut running = setup.spawner.start(&launch, setup.log.as_deref())?;
-    let mut found = doubts::of_machine(setup.machine, plan.shared());
+    let mut found = doubts::of_machine(setup.machine, plan.shared() && setup.scenario.is_driven());
     let done = weigh(setup, trial, &mut running, agent, &mut found, emit);
     found.extend(running.output().out_of_memory_error().map(|error| Doubt::OutOfMemoryError { error }));
     found.extend(running.output().log_trouble().map(|trouble| Doubt::LogIncomplete { why: trouble.what }));

@@ -146,7 +146,7 @@ fn kinds(phase: &PhaseRecord) -> String {
     }
 }
 
-/// Doubts about the machine as a whole.
+/// Doubts about the machine as a whole. `cpus_shared` says that load from outside runs on the subject's CPUs.
 pub(super) fn of_machine(machine: &Machine, cpus_shared: bool) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     if cpus_shared {

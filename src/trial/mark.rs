@@ -3,8 +3,10 @@
 use super::conductor::Trialling;
 use super::direct::{DirectMemory, Gate};
 use super::event::Event;
+use super::watched::Watched;
 use super::weigh::{AskNmt, Moment, Weigh};
 use crate::doubt::Doubt;
+use crate::observe::heap_info::HeapInfo;
 use crate::scenario::{Collect, MarkPoint, Nmt, Phase, PhaseMark};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,6 +21,17 @@ const BETWEEN_COLLECTIONS: Duration = Duration::from_millis(100);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Threads come and go; less than this is no change.
 const STILL_BYTES: u64 = 256 << 10;
+
+/// What was done before a mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prepared {
+    /// Nothing that tells what of the heap is reachable.
+    AsItIs,
+    /// A full collection; what the heap held right after it, where the JVM said so. A server is never quite still: by
+    /// the time its pages are read there is garbage again.
+    Collected { live_bytes: Option<u64> },
+    Trimmed,
+}
 
 /// What the JVM is asked to do before a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +69,8 @@ impl Trialling<'_> {
         let gate = self.direct.as_ref().map(DirectMemory::gate);
         let _quiet = gate.as_ref().map(Gate::close);
         let mut failed = Vec::new();
-        let live = collect.is_some_and(|collect| self.prepare(Before::Collect(collect), &mut failed));
-        self.weigh_as(name, live, counters, failed);
+        let collected = collect.and_then(|collect| self.prepare(Before::Collect(collect), &mut failed));
+        self.weigh_as(name, collected.unwrap_or(Prepared::AsItIs), counters, failed);
     }
 
     /// A mark that is none where what belongs before it cannot be done.
@@ -65,15 +78,25 @@ impl Trialling<'_> {
         let gate = self.direct.as_ref().map(DirectMemory::gate);
         let _quiet = gate.as_ref().map(Gate::close);
         let mut failed = Vec::new();
-        if !self.prepare(before, &mut failed) {
-            return self.doubt_reads(name, failed);
+        match self.prepare(before, &mut failed) {
+            Some(prepared) => self.weigh_as(name, prepared, BTreeMap::new(), failed),
+            None => self.doubt_reads(name, failed),
         }
-        let collected = self.trial.marks.last().is_some_and(|mark| mark.name == MarkPoint::Collected.word());
-        let live = matches!(before, Before::Collect(_)) || before == Before::Trim && collected;
-        self.weigh_as(name, live, BTreeMap::new(), failed);
     }
 
-    fn weigh_as(&mut self, name: &str, live: bool, counters: BTreeMap<String, f64>, mut failed: Vec<String>) {
+    fn weigh_as(
+        &mut self,
+        name: &str,
+        prepared: Prepared,
+        counters: BTreeMap<String, f64>,
+        mut failed: Vec<String>,
+    ) {
+        let after_collected = || self.trial.marks.last().is_some_and(|mark| mark.name == MarkPoint::Collected.word());
+        let live = match prepared {
+            Prepared::AsItIs => false,
+            Prepared::Collected { .. } => true,
+            Prepared::Trimmed => after_collected(),
+        };
         let weigh = Weigh {
             moment: if live { Moment::Collected } else { Moment::Running },
             nmt: if self.setup.configuration.nmt == Nmt::Summary { AskNmt::WithGrowth } else { AskNmt::No },
@@ -88,6 +111,9 @@ impl Trialling<'_> {
         let mut mark = weighed.mark;
         mark.at_s = at_s;
         mark.counters = counters;
+        if let Prepared::Collected { live_bytes: Some(bytes) } = prepared {
+            mark.heap.live_bytes = Some(bytes);
+        }
         if self.watched.agent.is_some() {
             // Last: what the agent allocates is not in the weight of this mark.
             mark.netty = self.watched.survey().map_err(|why| failed.push(why)).ok();
@@ -104,17 +130,17 @@ impl Trialling<'_> {
         self.doubts.extend(failed.into_iter().map(doubt));
     }
 
-    /// What a mark needs to be done before it; false where it cannot be.
-    fn prepare(&mut self, before: Before, failed: &mut Vec<String>) -> bool {
+    /// What a mark needs to be done before it; `None` where it cannot be.
+    fn prepare(&mut self, before: Before, failed: &mut Vec<String>) -> Option<Prepared> {
         let (command, what, times) = match before {
-            Before::Nothing => return true,
+            Before::Nothing => return Some(Prepared::AsItIs),
             Before::Collect(collect) => ("GC.run", "no full GC", collect.times),
             Before::Trim => ("System.trim_native_heap", "no native trim", 1),
         };
         self.watched.attach(&mut self.trial.observer, self.doubts);
         if let Some(why) = self.watched.collects_not.filter(|_| before != Before::Trim) {
             failed.push(format!("{what}: {why}"));
-            return false;
+            return None;
         }
         for time in 0..times {
             if time > 0 {
@@ -128,19 +154,22 @@ impl Trialling<'_> {
                 }
                 Some(Err(why)) => {
                     failed.push(format!("{what}: {why}"));
-                    return false;
+                    return None;
                 }
                 None => {
                     failed.push(format!("{what}, because the JVM cannot be asked for one"));
-                    return false;
+                    return None;
                 }
             }
         }
+        // Of several processes each has a heap of its own; they are asked when they are weighed.
+        let one = self.others.is_none() && before != Before::Trim;
+        let live_bytes = one.then(|| heap_used(&self.watched)).flatten();
         match before {
             Before::Collect(Collect { settle: Some(span), .. }) => self.wait(span.0),
             _ => self.settle(),
         }
-        true
+        Some(if before == Before::Trim { Prepared::Trimmed } else { Prepared::Collected { live_bytes } })
     }
 
     /// Lets time pass, unless the user or the subject's death ends it.
@@ -173,4 +202,10 @@ impl Trialling<'_> {
             std::thread::sleep(LOOK_EVERY);
         }
     }
+}
+
+/// What the heap holds now, live or not; `None` where the JVM does not say it.
+fn heap_used(watched: &Watched) -> Option<u64> {
+    let info = HeapInfo::parse(&watched.ask("GC.heap_info")?.ok()?).ok()?;
+    Some(info.used.0)
 }

@@ -2,7 +2,7 @@
 //!
 //! Columns stand apart by a space, a head in `#` names them with their units, what was not measured is `?`. A block of
 //! lines is a trial (a phase in the spectrum); two empty lines part blocks, so that gnuplot's `index` counts them.
-//! `0.1 45219840 ? ? 17 1782579 6291456 ? 0 0 0 0`
+//! `0.1 45219840 ? ? 17 1782579 6291456 ? 0 0 0 0 ? ?`
 
 use super::super::quantity::plain;
 use super::inert::clipped;
@@ -10,7 +10,11 @@ use crate::record::{ComparisonRecord, DifferenceVerdict, Document, Evidence, Sam
 
 const MISSING: &str = "?";
 const TIMELINE_HEAD: &str = "# at_s rss_bytes anon_bytes charge_bytes threads heap_used_bytes heap_committed_bytes \
-    metaspace_used_bytes gc_count gc_ms ok failed\n";
+    metaspace_used_bytes gc_count gc_ms ok failed pss_bytes direct_bytes\n";
+/// Columns of the timeline as gnuplot counts them, from 1.
+const RSS_COLUMN: u32 = 2;
+const HEAP_COLUMN: u32 = 6;
+const DIRECT_COLUMN: u32 = 14;
 const SPECTRUM_HEAD: &str = "# quantile time_ms\n";
 const REQUESTS_HEAD: &str = "# at_s time_ms failed\n";
 const COMPARISON_HEAD: &str = "# row change_percent low_percent high_percent verdict name\n";
@@ -30,12 +34,12 @@ struct Data {
 
 /// Files to write beside each other: name and contents. Pictures of which there is no data are left out of the script.
 pub fn gnuplot(document: &Document, evidence: &[Evidence]) -> Vec<(String, String)> {
-    let (timeline, spectrum) = (timeline(document, evidence), spectrum(document, evidence));
+    let ((timeline, direct), spectrum) = (timeline(document, evidence), spectrum(document, evidence));
     let (requests, comparison) = (requests(document, evidence), comparison(document));
     let intervals = document.comparisons.iter().any(|of| of.primary && of.ratio_low.is_some());
     let mut script = start();
     for drawn in [
-        drawn_timeline(&timeline.titles),
+        drawn_timeline(&timeline.titles, &direct),
         drawn_spectrum(&spectrum.titles),
         drawn_requests(&requests.titles),
         drawn_comparison(&comparison.titles, intervals),
@@ -83,12 +87,15 @@ fn known(number: Option<f64>) -> String {
     if text.is_empty() { MISSING.to_owned() } else { text }
 }
 
-fn timeline(document: &Document, evidence: &[Evidence]) -> Data {
+/// The blocks, and for each whether its direct memory is known.
+fn timeline(document: &Document, evidence: &[Evidence]) -> (Data, Vec<bool>) {
     let mut data = headed(TIMELINE_HEAD);
-    for of in evidence {
+    let mut direct = Vec::new();
+    for of in evidence.iter().filter(|of| !of.timeline.is_empty()) {
         block(&mut data, title(document, of.trial), of.timeline.iter().map(sample_line).collect());
+        direct.push(of.timeline.iter().any(|sample| sample.direct_bytes.is_some()));
     }
-    data
+    (data, direct)
 }
 
 fn sample_line(of: &Sample) -> String {
@@ -106,6 +113,8 @@ fn sample_line(of: &Sample) -> String {
         known(of.gc_ms),
         of.ok.to_string(),
         of.failed.to_string(),
+        whole(of.pss_bytes),
+        whole(of.direct_bytes),
     ];
     cells.join(" ") + "\n"
 }
@@ -194,13 +203,23 @@ fn picture(name: &str, settings: &[&str], series: &[String]) -> Option<String> {
     Some(format!("\nset output '{name}.png'\n{settings}plot {}\nset output\n", series.join(", \\\n  ")))
 }
 
-fn drawn_timeline(titles: &[String]) -> Option<String> {
+/// RSS of each trial and, where direct memory was watched, what of it is heap and what direct memory: thinner, in the
+/// colour of their trial.
+fn drawn_timeline(titles: &[String], direct: &[bool]) -> Option<String> {
     let series = |(index, title): (usize, &String)| {
-        let title = quoted(&format!("RSS, {title}"));
-        format!("'timeline.dat' index {index} using 1:($2/MiB) with lines lw 2 title {title}")
+        let line = |column: u32, kind: &str, name: &str| {
+            let (title, colour) = (quoted(&format!("{name}, {title}")), index + 1);
+            format!("'timeline.dat' index {index} using 1:(${column}/MiB) with lines {kind} lc {colour} title {title}")
+        };
+        let mut lines = vec![line(RSS_COLUMN, "lw 2", "RSS")];
+        if direct.get(index) == Some(&true) {
+            lines.push(line(HEAP_COLUMN, "dt 2", "heap used"));
+            lines.push(line(DIRECT_COLUMN, "dt 3", "direct memory"));
+        }
+        lines
     };
     let settings = ["set title 'Resident memory'", "set xlabel 'seconds since the start'", "set ylabel 'MiB'"];
-    let series: Vec<String> = titles.iter().enumerate().take(SERIES_MAX).map(series).collect();
+    let series: Vec<String> = titles.iter().enumerate().take(SERIES_MAX).flat_map(series).collect();
     picture("timeline", &settings, &series)
 }
 

@@ -1,0 +1,104 @@
+//! The gallery's questions about classes, Netty's pools and services, in their quick sizes, run where they stand: what
+//! their READMEs teach must be seen. Sizes only, with room: no bound on a time or a rate.
+
+use crate::gallery::{MIB, has_maven, run, trial};
+use crate::invocation::{doubts, mark, phase};
+use loadline::doubt::Doubt;
+use loadline::record::{Document, FigureRecord, Outcome, Trial};
+use std::sync::{Mutex, PoisonError};
+
+/// Two builds of one folder at a time would read each other's half-written classes.
+static CLASS_CHURN: Mutex<()> = Mutex::new(());
+static SERVICES: Mutex<()> = Mutex::new(());
+
+fn figure<'a>(trial: &'a Trial, name: &str) -> &'a FigureRecord {
+    trial.figures.iter().find(|figure| figure.name == name).unwrap()
+}
+
+fn value(trial: &Trial, name: &str) -> f64 {
+    figure(trial, name).value.unwrap_or_else(|| panic!("{:?}", figure(trial, name)))
+}
+
+fn assert_completed(document: &Document) {
+    for trial in &document.trials {
+        assert_eq!(trial.outcome, Outcome::Completed, "{}: {:?}", trial.configuration, trial.why);
+    }
+}
+
+#[test]
+fn classes_that_are_gone_come_back_as_their_jdk_gives_them_back() {
+    let _folder = CLASS_CHURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let document = run("class-churn", "class-churn-quick").run().expect(0).document();
+    assert_completed(&document);
+    for trial in &document.trials {
+        let elasticity = value(trial, "elasticity");
+        match trial.configuration.as_str() {
+            "jdk11" => assert!((0.0..0.4).contains(&elasticity), "{elasticity}"),
+            "jdk17-none" => assert!(elasticity < 0.05, "{elasticity}"),
+            _ => assert!((0.65..0.85).contains(&elasticity), "{}: {elasticity}", trial.configuration),
+        }
+        let ignored = doubts(trial, |doubt| matches!(doubt, Doubt::OptionIgnored { .. }));
+        assert_eq!(ignored, trial.configuration == "jdk25-none", "{:?}", trial.doubts);
+    }
+}
+
+#[test]
+fn what_malloc_would_keep_of_them_is_replayed() {
+    let _folder = CLASS_CHURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let call = run("class-churn", "metaspace-replay-quick");
+    let document = call.with("--only arena").with("--only glibc").with("--only glibc-trim").run().expect(0);
+    let document = document.document();
+    assert_completed(&document);
+    let elasticity = |name: &str| value(trial(&document, name), "elasticity");
+    assert!(elasticity("arena") > 0.7 && elasticity("glibc") < 0.1 && elasticity("glibc-trim") > 0.7);
+    let valley = |name: &str| mark(trial(&document, name), "valley").rss_bytes;
+    assert!(valley("glibc") > 2 * valley("arena"), "{} against {}", valley("glibc"), valley("arena"));
+}
+
+#[test]
+fn uploads_leave_more_in_a_pool_than_a_stream_needs() {
+    if !has_maven() {
+        return;
+    }
+    let call = run("netty-pools", "netty-pools-quick").with("--only cr3-pooled").with("--only cr3-streaming");
+    let document = call.run().expect(0).document();
+    assert_completed(&document);
+    let [pooled, streaming] = ["cr3-pooled", "cr3-streaming"].map(|name| trial(&document, name));
+    assert_eq!((phase(pooled, "large").ok, phase(streaming, "large").ok), (10, 10));
+    let loaded = |trial| mark(trial, "loaded").rss_bytes;
+    assert!(loaded(pooled) > 2 * loaded(streaming), "{} against {}", loaded(pooled), loaded(streaming));
+    assert!(mark(pooled, "rested").rss_bytes > loaded(streaming), "a rest does not bring it back");
+}
+
+#[test]
+fn an_instance_takes_so_many_bytes() {
+    if !has_maven() {
+        return;
+    }
+    let _folder = SERVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    let document = run("stateful-services", "footprint-quick").run().expect(0).document();
+    assert_completed(&document);
+    let memory = trial(&document, "memory");
+    let bytes = value(memory, "bytes_per_instance");
+    assert!((400.0..480.0).contains(&bytes), "{:?}", figure(memory, "bytes_per_instance"));
+    let counted = mark(memory, "n8000").counters.get("instances");
+    assert_eq!(counted, Some(&8000.0));
+}
+
+#[test]
+fn services_work_by_themselves_and_count() {
+    if !has_maven() {
+        return;
+    }
+    let _folder = SERVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    let call = run("stateful-services", "stateful-services-quick").with("--only memory-64m");
+    let document = call.with("--only replicated-3-64m").run().expect(0).document();
+    assert_completed(&document);
+    for (name, operations) in [("memory-64m", 20_000), ("replicated-3-64m", 200)] {
+        let trial = trial(&document, name);
+        for work in ["get", "put"] {
+            assert_eq!(phase(trial, work).ok, operations, "{name}");
+        }
+        assert!(mark(trial, "done").rss_bytes > 50 * MIB);
+    }
+}
