@@ -61,6 +61,9 @@ pub(super) struct Searching {
     /// Prove this limit, instead of searching for the smallest: exit code 1 where it does not hold
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["limit_min"])]
     pub(super) prove: Option<Bytes>,
+    /// Find the highest rate that `--limit` carries, instead of a limit; `--rate` is where to begin
+    #[arg(long, conflicts_with_all = ["limit_min", "limit_max", "prove", "as_is"])]
+    pub(super) max_rate: bool,
     /// Trials after which the search ends, whatever is known by then [default: 60]
     #[arg(long, value_name = "N")]
     pub(super) trials_max: Option<u32>,

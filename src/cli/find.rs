@@ -89,6 +89,7 @@ fn settle(scenario: &mut Scenario, typed: &Searching) -> Result<()> {
     find.limit_min = typed.limit_min.or(find.limit_min);
     find.limit_max = typed.limit_max.or(find.limit_max);
     find.prove = typed.prove.or(find.prove);
+    find.max_rate |= typed.max_rate;
     find.trials_max = typed.trials_max.unwrap_or(find.trials_max);
     find.warm &= !typed.no_warm;
     if find.target.is_empty() {
@@ -128,6 +129,10 @@ fn check(scenario: &Scenario) -> Result<()> {
         ))
         .hint("a step lies between 0.1 % and 100 %, and there is at least one proof and one trial"));
     }
+    if find.max_rate && (configuration.limit.is_none() || found::base_rate(scenario).is_none()) {
+        return Err(Error::request("the highest rate is that of a limit, beginning with a rate")
+            .hint("give both: `--limit 128m --rate 200`, or `limit` and an open model in the scenario"));
+    }
     let limits = [configuration.limit, find.limit_max].into_iter().flatten();
     if let (Some(heap), Some(limit)) = (configuration.heap, limits.min())
         && heap >= limit
@@ -145,6 +150,15 @@ fn check(scenario: &Scenario) -> Result<()> {
 fn drop_last_rest(scenario: &mut Scenario) {
     while scenario.load.last().is_some_and(|phase| !phase.kind.works()) {
         scenario.load.pop();
+    }
+}
+
+/// Raises or lowers the rates of all phases.
+fn scale(scenario: &mut Scenario, factor: f64) {
+    for phase in &mut scenario.load {
+        if let PhaseKind::Work(work) = &mut phase.kind {
+            work.schedule.scale(factor);
+        }
     }
 }
 
@@ -261,6 +275,9 @@ impl<'a> Search<'a> {
             (_, None) => "",
         };
         let pages = if attempt.pages == Pages::Warm { ", file pages in memory already" } else { "" };
+        if let Some(rate) = attempt.rate_per_s {
+            return format!("trial {}, {what}: {rate:.1}/s", self.trials.len() + 1);
+        }
         format!("trial {}, {what}: limit {}{heap}{pages}", self.trials.len() + 1, Bytes(attempt.limit))
     }
 
@@ -272,6 +289,9 @@ impl<'a> Search<'a> {
         if let Some(reference) = reference.filter(|_| !ask) {
             drop_last_rest(&mut scenario);
             scenario.subject.ready_within = guarding::ready_within(&scenario, reference).into();
+        }
+        if let Some((rate, base)) = attempt.rate_per_s.zip(self.course.rate_per_s) {
+            scale(&mut scenario, rate / base);
         }
         let configuration = self.configuration(attempt);
         let guard = reference.map(|reference| guarding::guard(&scenario, &scenario.find.target, reference));
@@ -321,6 +341,7 @@ impl<'a> Search<'a> {
         let sought = |verdict, why: Vec<String>, broke| SoughtRecord {
             stage: attempt.stage,
             heap_bytes: attempt.heap,
+            rate_per_s: attempt.rate_per_s,
             pages: attempt.pages,
             verdict,
             why,

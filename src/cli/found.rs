@@ -1,7 +1,7 @@
 //! From the trials of a search to its document: the same right after the search and from its archive.
 
-use crate::record::{Conditions, Document, FindRecord, RESULT_SCHEMA, SoughtStage, Trial, Unknowns};
-use crate::scenario::{Configuration, Scenario};
+use crate::record::{Conditions, Document, FindRecord, RESULT_SCHEMA, SoughtRecord, SoughtStage, Trial, Unknowns};
+use crate::scenario::{Configuration, PhaseKind, Scenario};
 use crate::search::{self, Course};
 
 /// Options by which a user has chosen the heap.
@@ -34,7 +34,8 @@ pub(super) fn document(conditions: &Conditions, scenario: &Scenario, trials: &[T
 /// What a search has found, by its scenario and its trials alone.
 fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     let configuration = scenario.configurations.first()?;
-    let asked = trials.iter().find(|trial| trial.sought.as_ref().is_some_and(|of| of.stage == SoughtStage::Ask))?;
+    let first = |of: &SoughtRecord| matches!(of.stage, SoughtStage::Ask | SoughtStage::Rate);
+    let asked = trials.iter().find(|trial| trial.sought.as_ref().is_some_and(first))?;
     let course = course(scenario, configuration, asked.limit_bytes?);
     let mut record = search::conclude(&course, &scenario.find, trials);
     let heap = record.line.as_ref().and_then(|line| line.heap_bytes);
@@ -56,6 +57,7 @@ pub(super) fn course(scenario: &Scenario, configuration: &Configuration, limit_m
         proofs: find.proofs,
         limit_min: find.limit_min.map(|limit| limit.0),
         limit_max,
+        rate_per_s: base_rate(scenario).filter(|_| find.max_rate),
         prove: find.prove.map(|limit| limit.0),
         trials_max: find.trials_max,
         warm: find.warm,
@@ -70,10 +72,19 @@ pub(super) fn unknowns(scenario: &Scenario, configuration: &Configuration) -> Un
         words.chain(values).any(|word| beginnings.iter().any(|beginning| word.starts_with(beginning)))
     };
     match () {
+        () if scenario.find.max_rate => Unknowns::Rate,
         () if configuration.heap.is_some() || begins(&HEAP_GIVEN) => Unknowns::Limit,
         () if scenario.find.as_is || begins(&HEAP_BY_LIMIT) => Unknowns::AsIs,
         () => Unknowns::HeapAndLimit,
     }
+}
+
+/// The rate of the last measured phase with an open model, per second: what `--max-rate` raises.
+pub(super) fn base_rate(scenario: &Scenario) -> Option<f64> {
+    scenario.load.iter().rev().filter(|phase| !phase.is_warmup()).find_map(|phase| match &phase.kind {
+        PhaseKind::Work(work) => work.schedule.rate().map(|rate| rate.max()),
+        _ => None,
+    })
 }
 
 /// The option that bounds the heap.

@@ -9,6 +9,9 @@ pub struct SoughtRecord {
     pub stage: SoughtStage,
     /// The largest heap (`-Xmx`) that the search gave; `null` where it is fixed or left to the JVM.
     pub heap_bytes: Option<u64>,
+    /// The rate of the measured phase, where that was searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
     /// Whether file pages of the JDK and the application were charged to this trial, or held by somebody else before.
     pub pages: Pages,
     /// Whether the target held.

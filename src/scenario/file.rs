@@ -273,6 +273,7 @@ struct FindFile {
     limit_min: Option<Bytes>,
     limit_max: Option<Bytes>,
     prove: Option<Bytes>,
+    max_rate: bool,
     trials_max: Option<u32>,
     warm: Option<bool>,
 }
@@ -294,6 +295,7 @@ impl FindFile {
             limit_min: self.limit_min,
             limit_max: self.limit_max,
             prove: self.prove,
+            max_rate: self.max_rate,
             trials_max: self.trials_max.unwrap_or(usual.trials_max),
             warm: self.warm.unwrap_or(usual.warm),
         })

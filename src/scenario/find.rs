@@ -24,6 +24,8 @@ pub struct Find {
     pub limit_max: Option<Bytes>,
     /// The one limit to prove, instead of a search for the smallest.
     pub prove: Option<Bytes>,
+    /// Searches the highest rate that the configuration's limit carries, instead of a limit.
+    pub max_rate: bool,
     /// Trials after which the search ends, whatever is known by then.
     pub trials_max: u32,
     /// Whether the line of a host that has the file pages in memory already is searched, too.
@@ -41,6 +43,7 @@ impl Default for Find {
             limit_min: None,
             limit_max: None,
             prove: None,
+            max_rate: false,
             trials_max: 60,
             warm: true,
         }

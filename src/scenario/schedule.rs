@@ -63,6 +63,21 @@ impl Schedule {
         }
     }
 
+    /// The rate of an open model; `None` where there is none, or a file decides.
+    pub fn rate(&self) -> Option<Rate> {
+        match self {
+            Self::Open { arrivals: Arrivals::Rate { rate, .. }, .. } => Some(*rate),
+            _ => None,
+        }
+    }
+
+    /// The schedule with all of its rates so many times as high; without one it stays what it is.
+    pub fn scale(&mut self, factor: f64) {
+        if let Self::Open { arrivals: Arrivals::Rate { rate, .. }, .. } = self {
+            *rate = rate.scaled(factor);
+        }
+    }
+
     /// When it ends; `None` where a file decides.
     pub fn until(&self) -> Option<Until> {
         match self {
@@ -203,6 +218,17 @@ impl Rate {
         match self {
             Self::Constant(rate) => *rate,
             Self::Ramp { from, to } | Self::Staircase { from, to, .. } => from.min(*to),
+        }
+    }
+
+    /// So many times as high.
+    pub fn scaled(self, factor: f64) -> Self {
+        match self {
+            Self::Constant(rate) => Self::Constant(rate * factor),
+            Self::Ramp { from, to } => Self::Ramp { from: from * factor, to: to * factor },
+            Self::Staircase { from, to, steps } => {
+                Self::Staircase { from: from * factor, to: to * factor, steps }
+            }
         }
     }
 

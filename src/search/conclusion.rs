@@ -1,9 +1,9 @@
 //! What the trials of a search say together.
 
-use super::course::{Course, Standing, counted, standing};
+use super::course::{Course, Standing, counted, rate_of, rate_step, standing};
 use super::edge::Step;
 use crate::record::{
-    FindOutcome, FindRecord, KneeRecord, LineRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial,
+    FindOutcome, FindRecord, KneeRecord, LineRecord, RateRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns,
 };
 use crate::scenario::Find;
 use crate::units::Bytes;
@@ -15,6 +15,19 @@ const KNEE_RATIO: f64 = 1.05;
 /// The line itself is the knee where it costs no more than this beyond it.
 const KNEE_GAIN_MIN: f64 = 1.10;
 const MIB: u64 = 1 << 20;
+
+/// What a search for the highest rate has found.
+fn rate(course: &Course, trials: &[Trial]) -> Option<RateRecord> {
+    let Step::Found { value, held, below } = rate_step(course, trials)? else { return None };
+    let above_per_s = below.map(rate_of);
+    let near = |one: f64, other: f64| (one / other - 1.0).abs() < course.step / 2.0;
+    let broken = counted(trials, SoughtStage::Rate).filter(|(_, sought)| {
+        sought.verdict == SoughtVerdict::Fails
+            && above_per_s.zip(sought.rate_per_s).is_some_and(|(above, asked)| near(above, asked))
+    });
+    let broke_text = broken.last().map(|(_, sought)| sought.why.clone()).unwrap_or_default();
+    Some(RateRecord { rate_per_s: rate_of(value), held, above_per_s, broke_text })
+}
 
 /// What these trials say together. `others` and `options` are left empty: they need more than trials.
 pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
@@ -40,7 +53,7 @@ pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
         limit_bytes,
         options: Vec::new(),
         others: Vec::new(),
-        rate: None,
+        rate: rate(course, trials),
         trials: trials.len() as u32,
         seconds: trials.iter().map(length_s).sum(),
     }
@@ -58,6 +71,13 @@ fn length_s(trial: &Trial) -> f64 {
 }
 
 fn outcome(course: &Course, standing: &Standing<'_>, trials: &[Trial]) -> FindOutcome {
+    if course.unknowns == Unknowns::Rate {
+        return match rate_step(course, trials) {
+            Some(Step::Found { .. }) => FindOutcome::Found,
+            Some(Step::Never { .. }) => FindOutcome::Never,
+            _ => FindOutcome::GivenUp,
+        };
+    }
     if standing.reference.is_none() {
         let asked = counted(trials, SoughtStage::Ask).next().is_some();
         return if asked { FindOutcome::NotHeld } else { FindOutcome::GivenUp };
@@ -141,6 +161,11 @@ fn text(
     standing: &Standing<'_>,
     trials: &[Trial],
 ) -> String {
+    if let Some(rate) = rate(course, trials) {
+        let limit = Bytes(course.limit_max);
+        let held = format!("{0} of {0} trials in a row held at {1:.0}/s with {limit}", rate.held, rate.rate_per_s);
+        return rate.above_per_s.map_or(held.clone(), |above| format!("{held}; at {above:.0}/s it broke"));
+    }
     match (outcome, line) {
         (FindOutcome::Found | FindOutcome::AtLowerBound, Some(line)) => {
             let heap = line.heap_bytes.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));

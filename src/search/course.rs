@@ -21,6 +21,11 @@ const WARM_PROOFS: u32 = 2;
 /// A heap stage that needs more has no edge.
 const HEAP_ANSWERS_MAX: u32 = 14;
 
+/// A rate is searched by the time between two requests, which is the smaller the harder, as a limit is.
+const RATE_SCALE: f64 = 1e12;
+/// Beyond so many times the rate that was given, or below this part of it, none is asked.
+const RATE_FACTOR: f64 = 1000.0;
+
 /// What is searched for, and within which bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Course {
@@ -34,6 +39,8 @@ pub struct Course {
     pub limit_min: Option<u64>,
     /// The limit at which memory is no concern, in bytes; no larger one is asked.
     pub limit_max: u64,
+    /// The rate of the measured phase to begin with, where rates are searched.
+    pub rate_per_s: Option<f64>,
     /// The one limit to prove, in bytes, where none is searched for.
     pub prove: Option<u64>,
     /// Trials after which the search ends.
@@ -43,7 +50,7 @@ pub struct Course {
 }
 
 /// What comes next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Move {
     /// This trial.
     Try(Attempt),
@@ -52,7 +59,7 @@ pub enum Move {
 }
 
 /// A trial to make.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attempt {
     /// Which part of the search it is of.
     pub stage: SoughtStage,
@@ -64,6 +71,8 @@ pub struct Attempt {
     pub limit: u64,
     /// Who is charged for file pages.
     pub pages: Pages,
+    /// The rate of the measured phase, per second; `None` where it is as planned.
+    pub rate_per_s: Option<f64>,
 }
 
 /// How far a search has come.
@@ -84,6 +93,9 @@ pub fn next(course: &Course, trials: &[Trial]) -> Move {
     if trials.len() as u32 >= course.trials_max {
         return Move::End;
     }
+    if course.unknowns == Unknowns::Rate {
+        return next_rate(course, trials);
+    }
     let standing = standing(course, trials);
     let attempt = |stage, step: Option<Step>, pages| match step {
         Some(Step::Ask { value, stage: purpose }) => {
@@ -91,20 +103,49 @@ pub fn next(course: &Course, trials: &[Trial]) -> Move {
                 SoughtStage::Heap => (Some(value), course.limit_max),
                 _ => (standing.heap, value),
             };
-            Some(Attempt { stage, purpose: Some(purpose), heap, limit, pages })
+            Some(Attempt { stage, purpose: Some(purpose), heap, limit, pages, rate_per_s: None })
         }
         _ => None,
     };
     if standing.reference.is_none() {
         let asked = counted(trials, SoughtStage::Ask).next().is_some();
         let (stage, limit) = (SoughtStage::Ask, course.limit_max);
-        let ask = Attempt { stage, purpose: None, heap: None, limit, pages: Pages::Cold };
+        let ask = Attempt { stage, purpose: None, heap: None, limit, pages: Pages::Cold, rate_per_s: None };
         return if asked { Move::End } else { Move::Try(ask) };
     }
     attempt(SoughtStage::Heap, standing.heap_step, Pages::Cold)
         .or_else(|| attempt(SoughtStage::Limit, standing.limit_step, Pages::Cold))
         .or_else(|| attempt(SoughtStage::Warm, standing.warm_step, Pages::Warm))
         .map_or(Move::End, Move::Try)
+}
+
+/// The next rate to try, at the limit that is given.
+fn next_rate(course: &Course, trials: &[Trial]) -> Move {
+    let Some(Step::Ask { value, stage }) = rate_step(course, trials) else { return Move::End };
+    Move::Try(Attempt {
+        stage: SoughtStage::Rate,
+        purpose: Some(stage),
+        heap: None,
+        limit: course.limit_max,
+        pages: Pages::Cold,
+        rate_per_s: Some(RATE_SCALE / value as f64),
+    })
+}
+
+/// Where the search for a rate stands; its values are times between requests.
+pub(super) fn rate_step(course: &Course, trials: &[Trial]) -> Option<Step> {
+    let between = |rate: f64| (RATE_SCALE / rate.max(1e-6)) as u64;
+    let start = course.rate_per_s?;
+    let (low, high) = (between(start * RATE_FACTOR), between(start / RATE_FACTOR));
+    let grid = Grid::by_ratio(between(start), low, high, 1.0 + course.step, 1);
+    let patience = Patience { proofs: course.proofs, answers_max: course.trials_max };
+    let answers = answers(trials, SoughtStage::Rate, |_, sought| sought.rate_per_s.map(between));
+    Some(edge::next(&grid, &patience, &answers))
+}
+
+/// The rate that a value of [`rate_step`] stands for, per second.
+pub(super) fn rate_of(value: u64) -> f64 {
+    RATE_SCALE / value.max(1) as f64
 }
 
 /// How far the search has come.

@@ -6,6 +6,9 @@ use crate::search::conclude;
 use crate::scenario::Find;
 use proptest::prelude::*;
 
+/// No server answers more often, per second.
+const RATE_MAX: f64 = 4321.0;
+
 /// A server that holds what is said of it.
 #[derive(Debug, Clone, Copy)]
 struct Server {
@@ -33,6 +36,7 @@ impl Server {
         let files = if attempt.pages == Pages::Cold { self.file } else { 0 };
         let need = anon + (files as f64 * self.hot) as u64;
         let (holds, broke) = match () {
+            () if attempt.rate_per_s.is_some_and(|rate| rate > RATE_MAX) => (false, Some(Broke::Rate)),
             () if heap < self.heap_min() => (false, Some(Broke::OutOfMemoryError)),
             () if attempt.limit < anon => (false, Some(Broke::OomKill)),
             () if attempt.limit < need => (false, Some(Broke::FilePages)),
@@ -41,6 +45,7 @@ impl Server {
         let sought = SoughtRecord {
             stage: attempt.stage,
             heap_bytes: attempt.heap,
+            rate_per_s: attempt.rate_per_s,
             pages: attempt.pages,
             verdict: if holds { SoughtVerdict::Holds } else { SoughtVerdict::Fails },
             why: Vec::new(),
@@ -72,6 +77,7 @@ const COURSE: Course = Course {
     proofs: 5,
     limit_min: None,
     limit_max: 2048 * MIB,
+    rate_per_s: None,
     prove: None,
     trials_max: 60,
     warm: false,
@@ -152,6 +158,20 @@ fn one_limit_is_proved_or_refuted() {
     };
     assert_eq!(outcome(truth + MIB), (6, crate::record::FindOutcome::AtLowerBound));
     assert_eq!(outcome(truth - MIB), (2, crate::record::FindOutcome::Never));
+}
+
+#[test]
+fn the_highest_rate_of_a_limit_is_found() {
+    let of = Server { greed: 64 * MIB, ..server() };
+    let course = Course { unknowns: Unknowns::Rate, rate_per_s: Some(200.0), limit_max: 256 * MIB, ..COURSE };
+    let trials = search(&course, &of);
+    let rate = conclude(&course, &Find::default(), &trials).rate.unwrap();
+    assert!(rate.rate_per_s <= RATE_MAX && rate.rate_per_s >= RATE_MAX / 1.021, "{rate:?}");
+    assert!(rate.above_per_s.unwrap() > RATE_MAX && rate.held == 5 && trials.len() <= 20, "{rate:?} {}", trials.len());
+    // With a limit that is too small, no rate holds.
+    let course = Course { limit_max: 64 * MIB, ..course };
+    let found = conclude(&course, &Find::default(), &search(&course, &of));
+    assert_eq!((found.outcome, found.rate), (crate::record::FindOutcome::Never, None));
 }
 
 #[test]
