@@ -18,7 +18,7 @@ use crate::report::Progress;
 use crate::scenario::{Configuration, Scenario};
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
-use crate::trial::{self, Event, Setup};
+use crate::trial::{self, Event, Look, Setup};
 use crate::units::Bytes;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
@@ -189,6 +189,10 @@ impl Session {
             log,
             folder,
             interrupt: &self.interrupt.0,
+            look: Look::Full,
+            guard: None,
+            seal: None,
+            list_files: false,
         };
         let mut live = Live::default();
         trial::conduct(&setup, &mut |event| {

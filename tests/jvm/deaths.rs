@@ -144,7 +144,7 @@ fn a_limit_reached_under_load_is_told() {
     }
 }
 
-fn limits_work() -> bool {
+pub(crate) fn limits_work() -> bool {
     let probed = loadline::subject::limit::probe(loadline::clock::Clock::start());
     probed.inspect_err(|error| println!("skipped, because {error}")).is_ok()
 }

@@ -18,6 +18,7 @@ mod gallery_http;
 mod interrupts;
 mod invocation;
 mod netty;
+mod outside;
 mod own;
 mod readiness;
 mod requests;
