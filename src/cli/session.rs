@@ -18,7 +18,7 @@ use crate::report::Progress;
 use crate::scenario::{Configuration, Scenario};
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
-use crate::trial::{self, Event, Setup};
+use crate::trial::{self, Event, Look, Setup};
 use crate::units::Bytes;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
@@ -189,7 +189,7 @@ impl Session {
             log,
             folder,
             interrupt: self.interrupt.flag(),
-            look: trial::Look::Full,
+            look: Look::Full,
             guard: None,
             seal: None,
             list_files: false,

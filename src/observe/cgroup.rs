@@ -118,6 +118,12 @@ impl MemoryCgroup {
         text(&self.folder, "cgroup.procs").map_or(0, |list| list.lines().count() as u64)
     }
 
+    /// Those of them that can be seen from here; the kernel writes 0 for one in another pid namespace.
+    pub fn pids(&self) -> Vec<u32> {
+        let list = text(&self.folder, "cgroup.procs").unwrap_or_default();
+        list.lines().filter_map(|line| line.parse().ok().filter(|pid| *pid > 0)).collect()
+    }
+
     /// Charged now, with the cgroups below. For a sampler.
     pub fn usage(&self, clock: &Clock) -> Read<Bytes> {
         read_again::<64, _>(SOURCE, &self.usage, clock, size)
@@ -217,6 +223,7 @@ mod tests {
             (&step, "memory.peak", "2097152\n"),
             (&step, "memory.stat", "anon 4096\nfile 12288\nkernel 8192\nshmem 4096\npgmajfault 5\n"),
             (&step, "memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 1\n"),
+            (&step, "cgroup.procs", "17\n0\n4711\n"),
         ] {
             fs::write(folder.join(name), content).unwrap();
         }
@@ -225,6 +232,7 @@ mod tests {
         assert_eq!((all.usage, all.peak), (Bytes::mib(1), Some(Bytes::mib(2))));
         assert_eq!(all.limit, Some(Limit { bytes: Bytes::mib(64), folder: job }));
         assert_eq!(all.events, Events { oom_kills: 1, at_limit: 42 });
+        assert_eq!((cgroup.processes(), cgroup.pids()), (3, vec![17, 4711]));
         assert_eq!((all.charge.file, all.charge.kernel), (Bytes::kib(8), Some(Bytes::kib(8))));
     }
 

@@ -29,6 +29,7 @@ pub mod netty;
 pub mod nmt;
 pub mod nmt_detail;
 pub mod nmt_header;
+pub mod open_files;
 pub mod pagemap;
 mod pagemap_scan;
 mod pages;

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// How the reason of a trial begins that was given up because it was hopeless; what follows names a metric.
+pub const ENDED_EARLY: &str = "the trial was ended early: ";
+
 /// What a trial of a search was for, and what it said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SoughtRecord {

@@ -1,7 +1,7 @@
 //! What gave way in a trial that did not hold: from the traces it left, the surest first.
 
 use crate::doubt::Doubt;
-use crate::record::{Broke, PhaseRecord, Trial};
+use crate::record::{Broke, ENDED_EARLY, PhaseRecord, Trial};
 
 /// A collector that takes this share of a phase leaves the server too little.
 const GC_SHARE: f64 = 0.25;
@@ -36,7 +36,8 @@ pub fn broke(trial: &Trial, missed: &[String]) -> Broke {
     if seconds > 0.0 && refaults as f64 / seconds > REFAULTS_PER_S {
         return Broke::FilePages;
     }
-    let about = |words: &[&str]| missed.iter().any(|text| words.iter().any(|word| text.starts_with(word)));
+    let metrics = missed.iter().map(|text| text.strip_prefix(ENDED_EARLY).unwrap_or(text));
+    let about = |words: &[&str]| metrics.clone().any(|text| words.iter().any(|word| text.starts_with(word)));
     match () {
         () if about(&["failed"]) => Broke::Failures,
         () if about(&["rate"]) => Broke::Rate,
@@ -87,6 +88,10 @@ mod tests {
         assert_eq!(broke(&Trial { ready_s: None, ..trial() }, &slow), Broke::Start);
         assert_eq!(broke(&trial(), &slow), Broke::Times);
         assert_eq!(broke(&trial(), &["rate.steady was 40.00 %".to_owned()]), Broke::Rate);
+        let early = |metric: &str| [format!("{ENDED_EARLY}{metric}.steady: 9 of 3")];
+        assert_eq!(broke(&trial(), &early("rate")), Broke::Rate);
+        assert_eq!(broke(&trial(), &early("response")), Broke::Times);
+        assert_eq!(broke(&trial(), &early("failed")), Broke::Failures);
         let mut collecting = trial();
         collecting.phases[0].subject = SubjectWork { gc_ms: Some(4000.0), ..SubjectWork::default() };
         assert_eq!(broke(&collecting, &slow), Broke::Collections);

@@ -3,61 +3,26 @@
 use super::direct::DirectMemory;
 use super::driving::Told;
 use super::event::Event;
+use super::guard::Watch;
 use super::loading::since_epoch;
 use super::others::Others;
 use super::sampler::{Sampler, Sources};
+use super::setup::{Look, Setup};
 use super::watched::Watched;
-use super::{doubts, ending, seconds_since};
+use super::{cgroup_record, doubts, ending, files, seconds_since};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::Outcome;
 use crate::observe::agent::Standing;
-use crate::record::{Machine, Sample, Trial};
-use crate::scenario::{Configuration, Kind, MarkPoint, Netty, Nmt, Processes, Scenario};
-use crate::subject::{CpuPlan, FoundJdk, Launch, OptionsPassed, Place, ReadyInfo, Running, Spawner, WorkFolder};
+use crate::record::{Sample, Trial};
+use crate::scenario::{Kind, MarkPoint, Netty, Nmt, Processes};
+use crate::subject::{CpuPlan, Launch, OptionsPassed, Place, ReadyInfo, Running, WorkFolder};
 use crate::subject::{check_port_free, cpus, free_ports, jdk, launch};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
-
-/// What a trial is given.
-#[derive(Debug)]
-pub struct Setup<'a> {
-    /// What to run.
-    pub scenario: &'a Scenario,
-    /// Which way to run it.
-    pub configuration: &'a Configuration,
-    /// Which repetition of all configurations, from 0.
-    pub block: u32,
-    /// The disturbed block that this one repeats.
-    pub repeats: Option<u32>,
-    /// Position in the run, from 0.
-    pub index: u32,
-    /// Time.
-    pub clock: Clock,
-    /// Starts processes.
-    pub spawner: &'a Spawner,
-    /// The JDKs of this machine.
-    pub jdks: &'a [FoundJdk],
-    /// The machine as it was before the first trial.
-    pub machine: &'a Machine,
-    /// Where the subject's output is kept.
-    pub log: Option<PathBuf>,
-    /// Name of the trial's folder in the archive.
-    pub folder: Option<String>,
-    /// Set when the user wants to stop.
-    pub interrupt: &'a AtomicBool,
-}
-
-impl Setup<'_> {
-    /// Whether the user wants to stop.
-    pub(super) fn interrupted(&self) -> bool {
-        self.interrupt.load(Ordering::Relaxed)
-    }
-}
 
 /// What a trial yields, however it ended.
 #[derive(Debug)]
@@ -80,6 +45,9 @@ pub fn conduct(setup: &Setup<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Conducted 
         error.at(format!("configuration: {}, trial {number}", setup.configuration.name))
     });
     ending::classify(&mut trial, error.as_ref());
+    if let Some(seal) = setup.seal {
+        (seal.0)(&mut trial);
+    }
     emit(Event::Ended(&trial));
     Conducted { trial, error }
 }
@@ -90,7 +58,8 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
     // Whatever ends this function, what is left of it is removed; after the subject, which is younger.
     let work = needs_work.then(WorkFolder::create).transpose()?;
     // A folder apart: what the subject finds in its own is its own.
-    let agent_folder = (setup.configuration.netty == Netty::Listed).then(WorkFolder::create).transpose()?;
+    let wants_agent = setup.configuration.netty == Netty::Listed && setup.look == Look::Full;
+    let agent_folder = wants_agent.then(WorkFolder::create).transpose()?;
     let agent = agent_folder.as_ref().map(agent_in).transpose()?;
     let launch = prepare(setup, &plan, work.as_ref().map(WorkFolder::path), agent.as_ref())?;
     launch.ports.from(launch.port).try_for_each(|port| check_port_free(&launch.host, port))?;
@@ -101,6 +70,7 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
     let mut running = setup.spawner.start(&launch, setup.log.as_deref())?;
     let mut found = doubts::of_machine(setup.machine, plan.shared() && setup.scenario.is_driven());
     let done = weigh(setup, trial, &mut running, agent, &mut found, emit);
+    cgroup_record::complete(trial, &running, &setup.clock);
     found.extend(running.output().out_of_memory_error().map(|error| Doubt::OutOfMemoryError { error }));
     found.extend(running.output().log_trouble().map(|trouble| Doubt::LogIncomplete { why: trouble.what }));
     let ended = running.end(setup.scenario.subject.end_within.0);
@@ -192,6 +162,12 @@ pub(super) struct Trialling<'a> {
     pub(super) origin_ns: u64,
     /// Highest RSS on the timeline since it was last set to 0.
     pub(super) rss_bytes_max: u64,
+    /// The largest anonymous part of RSS on the timeline; `None` before its first sample.
+    anon_bytes_max: Option<u64>,
+    /// The phase under way, where it is guarded.
+    pub(super) watch: Option<Watch>,
+    /// Why going on became hopeless, once it has.
+    pub(super) hopeless: Option<String>,
     /// The C allocator as the last mark saw it.
     pub(super) allocator: Option<String>,
     /// Markers of the subject that were looked at.
@@ -249,6 +225,9 @@ impl<'a> Trialling<'a> {
             address,
             origin_ns,
             rss_bytes_max: 0,
+            anon_bytes_max: None,
+            watch: None,
+            hopeless: None,
             allocator: None,
             markers_taken: 0,
         })
@@ -259,13 +238,21 @@ impl<'a> Trialling<'a> {
         let scenario = self.setup.scenario;
         let last_work = scenario.last_work();
         self.mark(MarkPoint::Start);
-        if scenario.subject.kind == Kind::Jvm {
-            self.identify();
-            self.watch_direct();
+        match (scenario.subject.kind, self.setup.look) {
+            (Kind::Jvm, Look::Full) => {
+                self.identify();
+                self.watch_direct();
+            }
+            (Kind::Jvm, Look::Outside) => self.describe(),
+            (Kind::Native, _) => {}
         }
         self.pass_ready_marker();
         for (index, phase) in scenario.load.iter().enumerate() {
             self.phase(phase)?;
+            if last_work == Some(index) {
+                // Before a mark, which may add to it.
+                self.note_load();
+            }
             self.mark_of(phase);
             if phase.is_warmup() {
                 self.mark(MarkPoint::Warm);
@@ -300,6 +287,44 @@ impl<'a> Trialling<'a> {
         self.trial.jvm = Some(jvm);
     }
 
+    /// What can be told of the JVM without a word to it.
+    fn describe(&mut self) {
+        let options = self.setup.configuration.jvm_options();
+        let complaints = self.running.output().complaints();
+        let mut jvm = self.watched.describe_unasked(&options, &complaints, self.doubts);
+        jvm.options_through = through(&self.running.launch().options_passed);
+        self.trial.jvm = Some(jvm);
+    }
+
+    /// What the load has left in the cgroup and in the hands of the subject; noted once.
+    fn note_load(&mut self) {
+        if self.trial.cgroup.is_none() {
+            self.trial.cgroup = cgroup_record::take(self.running, self.anon_bytes_max, &self.setup.clock);
+        }
+        if self.setup.list_files && self.trial.files.is_empty() {
+            let pids: Vec<u32> = self.running.processes().iter().map(|process| process.pid).collect();
+            self.trial.files = files::held(&pids, &self.setup.clock);
+        }
+    }
+
+    /// Whether the phase under way has become hopeless.
+    pub(super) fn is_hopeless(&mut self) -> bool {
+        if let (None, Some(watch)) = (&self.hopeless, &self.watch) {
+            self.hopeless = watch.hopeless(self.setup.clock.now_ns());
+        }
+        self.hopeless.is_some()
+    }
+
+    /// Why a phase was cut short: the reason behind it, where there is one.
+    pub(super) fn why_cut_short(&self, told: String) -> String {
+        match &self.hopeless {
+            _ if self.setup.interrupted() => "it was interrupted".to_owned(),
+            _ if self.has_died() => "the subject died".to_owned(),
+            Some(why) => format!("hopeless: {why}"),
+            None => told,
+        }
+    }
+
     /// Puts direct memory on the timeline, where Native Memory Tracking knows it.
     fn watch_direct(&mut self) {
         let attached = self.watched.attached().filter(|_| self.setup.configuration.nmt == Nmt::Summary);
@@ -324,11 +349,15 @@ impl<'a> Trialling<'a> {
     }
 
     fn alive_at_the_end(&mut self) -> Result<()> {
+        let place = match self.setup.look {
+            Look::Full => "at the last mark",
+            Look::Outside => "after the last phase",
+        };
         match self.death() {
             Some(error) if error.hint.is_none() && self.setup.scenario.has_own_work() => {
-                Err(error.at("at the last mark").hint(super::own::LET_IT_WAIT))
+                Err(error.at(place).hint(super::own::LET_IT_WAIT))
             }
-            Some(error) => Err(error.at("at the last mark")),
+            Some(error) => Err(error.at(place)),
             None => Ok(()),
         }
     }
@@ -337,13 +366,16 @@ impl<'a> Trialling<'a> {
     pub(super) fn next_message(&mut self, phase: Option<&str>, within: Duration) -> Option<Result<Outcome>> {
         match self.receiver.recv_timeout(within).ok()? {
             Message::Sample(sample) => self.pass_on(phase, &sample),
-            Message::Load(Told::Interval(interval)) => (self.emit)(Event::Interval {
-                phase: phase.unwrap_or("load"),
-                service: &interval.service,
-                response: interval.response.as_ref(),
-                start: since_epoch(self.setup.clock, interval.start_ns),
-                length: Duration::from_nanos(interval.end_ns.saturating_sub(interval.start_ns)),
-            }),
+            Message::Load(Told::Interval(interval)) => {
+                self.watch.iter_mut().for_each(|watch| watch.see(&interval));
+                (self.emit)(Event::Interval {
+                    phase: phase.unwrap_or("load"),
+                    service: &interval.service,
+                    response: interval.response.as_ref(),
+                    start: since_epoch(self.setup.clock, interval.start_ns),
+                    length: Duration::from_nanos(interval.end_ns.saturating_sub(interval.start_ns)),
+                });
+            }
             Message::Load(Told::Done(outcome)) => return Some(*outcome),
         }
         None
@@ -361,6 +393,7 @@ impl<'a> Trialling<'a> {
     fn pass_on(&mut self, phase: Option<&str>, sample: &Sample) {
         self.rss_bytes_max = self.rss_bytes_max.max(sample.rss_bytes);
         self.trial.rss_bytes_peak = self.trial.rss_bytes_peak.max(Some(sample.rss_bytes));
+        self.anon_bytes_max = self.anon_bytes_max.max(sample.anon_bytes);
         (self.emit)(Event::Sample { phase, sample });
     }
 
@@ -369,6 +402,7 @@ impl<'a> Trialling<'a> {
         self.direct = None;
         let cost = self.sampler.take().map(Sampler::stop).unwrap_or_default();
         self.pass_on_all(None);
+        self.note_load();
         let observer = &mut self.trial.observer;
         observer.samples = cost.samples;
         observer.sample_us_mean = (cost.samples > 0).then(|| cost.ns as f64 / 1e3 / cost.samples as f64);

@@ -93,7 +93,7 @@ impl Trialling<'_> {
             if running.exit().is_some() || running.lost() {
                 return Waited::Ended;
             }
-            if self.setup.interrupted() || self.has_died() {
+            if self.setup.interrupted() || self.has_died() || self.is_hopeless() {
                 return Waited::Stopped;
             }
             if self.setup.clock.now() >= until {

@@ -3,6 +3,7 @@
 use super::conductor::Trialling;
 use super::direct::{DirectMemory, Gate};
 use super::event::Event;
+use super::setup::Look;
 use super::watched::Watched;
 use super::weigh::{AskNmt, Moment, Weigh};
 use crate::doubt::Doubt;
@@ -44,7 +45,7 @@ enum Before {
 impl Trialling<'_> {
     /// Weighs the subject if this mark was asked for.
     pub(super) fn mark(&mut self, point: MarkPoint) {
-        if !self.setup.scenario.marks.contains(&point) {
+        if self.setup.look == Look::Outside || !self.setup.scenario.marks.contains(&point) {
             return;
         }
         let before = match point {
@@ -58,6 +59,7 @@ impl Trialling<'_> {
     /// Weighs the subject if this phase, which has ended, ends in a mark of its name.
     pub(super) fn mark_of(&mut self, phase: &Phase) {
         match phase.mark {
+            _ if self.setup.look == Look::Outside => {}
             PhaseMark::None => {}
             PhaseMark::AsItIs => self.mark_after(&phase.name, Before::Nothing),
             PhaseMark::Collected => self.mark_after(&phase.name, Before::Collect(self.setup.scenario.collect)),
@@ -66,6 +68,9 @@ impl Trialling<'_> {
 
     /// Weighs the subject at a marker of its own. Where it cannot be collected, it is weighed as it is.
     pub(super) fn mark_at(&mut self, name: &str, collect: Option<Collect>, counters: BTreeMap<String, f64>) {
+        if self.setup.look == Look::Outside {
+            return;
+        }
         let gate = self.direct.as_ref().map(DirectMemory::gate);
         let _quiet = gate.as_ref().map(Gate::close);
         let mut failed = Vec::new();

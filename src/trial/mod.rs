@@ -3,6 +3,7 @@
 
 mod account_record;
 mod accounting;
+mod cgroup_record;
 mod conductor;
 mod crowd;
 mod direct;
@@ -11,6 +12,8 @@ mod driver;
 mod driving;
 mod ending;
 mod event;
+mod files;
+mod guard;
 mod loading;
 mod mark;
 mod others;
@@ -18,6 +21,7 @@ mod own;
 mod phase;
 mod reach;
 mod sampler;
+mod setup;
 mod sum;
 mod tally;
 mod unweighable;
@@ -26,11 +30,13 @@ mod weigh;
 mod weighing;
 mod work_record;
 
-pub use conductor::{Conducted, Setup, conduct};
+pub use conductor::{Conducted, conduct};
 pub use event::Event;
+pub use guard::{Guard, Late, PhaseGuard};
 pub use loading::{LoadEvent, Loaded, Loading, is_measured};
 pub use phase::describe;
 pub use reach::{Reached, reach};
+pub use setup::{Look, Seal, Setup};
 pub use weighing::{Weighed, Weighing};
 
 /// Seconds from one reading of the clock to another.

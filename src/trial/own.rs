@@ -6,6 +6,7 @@ use super::doubts::{self, Beside};
 use super::ending;
 use super::event::Event;
 use super::phase::{LOOK_EVERY, Snapshot};
+use super::setup::Look;
 use super::tally::Tally;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
@@ -102,7 +103,9 @@ impl Trialling<'_> {
                 }
             }
         }
-        if !unawaited.names.is_empty() {
+        self.watch = None;
+        // Who is not weighed need not wait.
+        if !unawaited.names.is_empty() && self.setup.look == Look::Full {
             let late_ms = unawaited.late.as_secs_f64() * 1e3;
             self.doubts.push(Doubt::MarkersNotAwaited { marks: unawaited.names, late_ms });
         }
@@ -149,6 +152,7 @@ impl Trialling<'_> {
         self.rss_bytes_max = 0;
         let before = early.unwrap_or_else(|| self.snapshot());
         let since = if waits { self.setup.clock.now() } else { marker.at };
+        self.begin_watch(name, None, since.as_nanos() as u64);
         if waits {
             self.running.go();
         }
@@ -189,6 +193,9 @@ impl Trialling<'_> {
                 // What it counted last is read by now.
                 self.next_marker(begun.as_deref_mut());
                 return Err(place(error));
+            }
+            if self.is_hopeless() {
+                return Err(place(self.ended_early()));
             }
             if self.setup.clock.now() >= until {
                 return Err(place(self.no_marker(own, index)));
@@ -281,12 +288,7 @@ impl Trialling<'_> {
         };
         record.subject = after.subject_since(&begun.before);
         record.subject.rss_bytes_max = (self.rss_bytes_max > 0).then_some(self.rss_bytes_max);
-        record.cut_short = match came {
-            Ok(_) => None,
-            Err(_) if self.setup.interrupted() => Some("it was interrupted".to_owned()),
-            Err(_) if self.has_died() => Some("the subject died".to_owned()),
-            Err(error) => Some(error.what.clone()),
-        };
+        record.cut_short = came.as_ref().err().map(|error| self.why_cut_short(error.what.clone()));
         (self.emit)(Event::PhaseEnded(&record));
         let mut usage = after.usage_since(&begun.before);
         usage.memory_stalled = usage.memory_stalled.filter(|_| self.setup.configuration.limit.is_none());

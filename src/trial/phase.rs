@@ -4,6 +4,7 @@ use super::conductor::{Message, Trialling};
 use super::doubts::Beside;
 use super::driving::Driving;
 use super::event::Event;
+use super::guard::{self, Watch};
 use super::others::Used;
 use super::work_record::record_work;
 use super::{doubts, ending, seconds_since};
@@ -74,6 +75,8 @@ impl Trialling<'_> {
         (self.emit)(Event::PhaseStarted { name: &phase.name, description });
         self.rss_bytes_max = 0;
         let before = self.snapshot();
+        let work = if let PhaseKind::Work(work) = &phase.kind { Some(work) } else { None };
+        self.begin_watch(&phase.name, work, before.at_ns);
         let mut ran = match &phase.kind {
             PhaseKind::Work(work) => {
                 let mut outcome = self.work(&phase.name, work)?;
@@ -84,6 +87,7 @@ impl Trialling<'_> {
             PhaseKind::Idle(span) => self.rest(&phase.name, *span),
             PhaseKind::Own(_) => return Err(Error::bug("the subject's own work is no phase of ours")),
         };
+        self.watch = None;
         let after = self.snapshot();
         let mut record = std::mem::take(&mut ran.record);
         record.name.clone_from(&phase.name);
@@ -94,11 +98,7 @@ impl Trialling<'_> {
         record.subject = after.subject_since(&before);
         record.subject.rss_bytes_max = (self.rss_bytes_max > 0).then_some(self.rss_bytes_max);
         let interrupted = self.setup.interrupted();
-        match record.cut_short {
-            Some(_) if interrupted => record.cut_short = Some("it was interrupted".to_owned()),
-            Some(_) if self.has_died() => record.cut_short = Some("the subject died".to_owned()),
-            _ => {}
-        }
+        record.cut_short = record.cut_short.map(|told| self.why_cut_short(told));
         (self.emit)(Event::PhaseEnded(&record));
         // After the last reading of the phase, so that writing them is in none of its figures.
         if !ran.rows.is_empty() {
@@ -119,6 +119,7 @@ impl Trialling<'_> {
             _ if interrupted => Err(in_phase(Error::interrupted())),
             (Some(error), _) => Err(in_phase(error)),
             (None, Some(error)) => Err(in_phase(error)),
+            (None, None) if self.hopeless.is_some() => Err(in_phase(self.ended_early())),
             (None, None) if record.is_counted() && record.ok == 0 => {
                 Err(ending::no_answer_of_subject(&record, self.running))
             }
@@ -163,7 +164,17 @@ impl Trialling<'_> {
         }
     }
 
-    /// Waits for the load; stops it when the user or the subject's death says so.
+    /// Watches a phase from now on, where it is guarded.
+    pub(super) fn begin_watch(&mut self, phase: &str, work: Option<&Work>, began_ns: u64) {
+        self.watch = Watch::begin(self.setup.guard, phase, work, began_ns);
+    }
+
+    /// The error of a trial that has become hopeless.
+    pub(super) fn ended_early(&self) -> Error {
+        guard::ended_early(self.hopeless.as_deref().unwrap_or_default())
+    }
+
+    /// Waits for the load; stops it when the user, the subject's death or the guard says so.
     fn attend(&mut self, name: &str, control: &Control) -> Result<Outcome> {
         let mut give_up_ns = u64::MAX;
         loop {
@@ -171,7 +182,7 @@ impl Trialling<'_> {
                 return outcome.map_err(|error| error.at(format!("in phase {name}")));
             }
             let now_ns = self.setup.clock.now_ns();
-            if !control.is_stopped() && (self.setup.interrupted() || self.has_died()) {
+            if !control.is_stopped() && (self.setup.interrupted() || self.has_died() || self.is_hopeless()) {
                 control.stop();
                 give_up_ns = now_ns + STOPPED_WITHIN.as_nanos() as u64;
             }

@@ -7,6 +7,7 @@ use crate::observe::agent::{self, Standing};
 use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
+use crate::observe::maps::{self, Allocator};
 use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
 use crate::observe::vm_version::VmVersion;
@@ -142,6 +143,19 @@ impl Watched {
         let mut jvm = describe(self.process.pid(), &own, None, None, self.process.exe().ok(), &[]);
         jvm.options_through = "none_needed".to_owned();
         jvm
+    }
+
+    /// The same for a JVM that was started with these options, with its allocator, and doubts by its own complaints.
+    pub(super) fn describe_unasked(
+        &mut self,
+        options: &[String],
+        complaints: &[Complaint],
+        doubts: &mut Vec<Doubt>,
+    ) -> Jvm {
+        doubts.extend(flag_doubts(options, None, complaints));
+        let mapped = maps::read(&self.process, &self.clock).ok();
+        let allocator = mapped.map(|mapped| Allocator::of(&mapped.value).name().to_owned());
+        Jvm { options: options.to_vec(), allocator, ..self.describe_from_outside() }
     }
 
     /// What the JVM says of itself, and doubts about options that are not in force as asked.

@@ -21,6 +21,7 @@ mod gallery_memory;
 mod interrupts;
 mod invocation;
 mod netty;
+mod outside;
 mod own;
 mod readiness;
 mod requests;

@@ -1,0 +1,156 @@
+//! What the memory cgroup of a subject counted, as it is recorded: its peak, what cannot be dropped, what was dropped
+//! and read again, and which file pages somebody else has paid for.
+
+use crate::clock::Clock;
+use crate::observe::cgroup::{CgroupMemory, MemoryCgroup, Version};
+use crate::observe::procfs::Process;
+use crate::observe::smaps::{self, Smaps};
+use crate::record::{CgroupRecord, Trial};
+use crate::subject::{CgroupVersion, Running};
+use std::collections::BTreeMap;
+
+/// More than any subject has.
+const PROCESSES_MAX: usize = 200;
+
+/// Now, while the subject runs or after it died; `None` where it has no cgroup of its own. `anon_bytes_max` is the
+/// largest anonymous part that was seen before. After a death before readiness the cgroup is gone, and only its limit
+/// and its kills are known.
+pub(super) fn take(running: &Running, anon_bytes_max: Option<u64>, clock: &Clock) -> Option<CgroupRecord> {
+    let own = running.cgroup()?;
+    let told = CgroupRecord { limit_bytes: own.limit.0, oom_kills: running.oom_kills(), ..CgroupRecord::default() };
+    let version = match own.version {
+        CgroupVersion::V1 => Version::V1,
+        CgroupVersion::V2 => Version::V2,
+    };
+    // What stands above it has no smaller limit: that was made sure of when it was made.
+    let Ok(cgroup) = MemoryCgroup::open(version, own.path.clone(), own.path.clone()) else { return Some(told) };
+    let Ok(memory) = cgroup.read(clock) else { return Some(told) };
+    let mapped = mapped_bytes(&cgroup.pids(), clock);
+    Some(record(told, &memory.value, anon_bytes_max, mapped))
+}
+
+/// Adds to the record of a trial that has gone through what only its end tells.
+pub(super) fn complete(trial: &mut Trial, running: &Running, clock: &Clock) {
+    match &mut trial.cgroup {
+        Some(record) => record.oom_kills = record.oom_kills.max(running.oom_kills()),
+        None => trial.cgroup = take(running, None, clock),
+    }
+}
+
+/// `told` has what is known without the files; `mapped` are file pages in the page tables of the subject.
+fn record(told: CgroupRecord, memory: &CgroupMemory, anon_bytes_max: Option<u64>, mapped: Option<u64>) -> CgroupRecord {
+    let charge = &memory.charge;
+    let anon = anon_bytes_max.unwrap_or(0).max(charge.anon.0);
+    // Without swap, shared memory (a heap of ZGC, tmpfs) stays like what is anonymous.
+    let kept = charge.kernel.map_or(0, |kernel| kernel.0) + charge.shmem.0;
+    CgroupRecord {
+        peak_bytes: memory.peak.map(|peak| peak.0),
+        anon_peak_bytes: Some(anon.saturating_add(kept)),
+        file_bytes: Some(charge.file.0),
+        limit_hits: memory.events.at_limit,
+        major_faults: charge.major_faults,
+        file_refaults: charge.file_refaults,
+        oom_kills: told.oom_kills.max(memory.events.oom_kills),
+        foreign_file_bytes: mapped.map(|mapped| mapped.saturating_sub(charge.file_mapped.0)),
+        ..told
+    }
+}
+
+/// Pages of files that these processes have in their page tables, in bytes; `None` where none of them lives.
+fn mapped_bytes(pids: &[u32], clock: &Clock) -> Option<u64> {
+    let processes: Vec<Process> = pids.iter().take(PROCESSES_MAX).filter_map(|pid| Process::open(*pid).ok()).collect();
+    if let [only] = processes.as_slice() {
+        let status = only.status(clock).ok()?.value;
+        return Some(status.rss_file.0 + status.rss_shmem.0);
+    }
+    let maps = processes.iter().filter_map(|process| smaps::read(process, clock).ok());
+    let each: Vec<Smaps> = maps.map(|smaps| smaps.value).collect();
+    (!each.is_empty()).then(|| shared_once(&each))
+}
+
+/// The cgroup counts a page once that several of its processes have mapped. Which ones these are is not told, so of
+/// each file the largest part counts that one of them has: all of them together have no less.
+fn shared_once(each: &[Smaps]) -> u64 {
+    let mut largest: BTreeMap<(&str, u64), u64> = BTreeMap::new();
+    for smaps in each {
+        let mut own: BTreeMap<(&str, u64), u64> = BTreeMap::new();
+        for weighed in &smaps.mappings {
+            let pages = weighed.weight.rss.0.saturating_sub(weighed.weight.anonymous.0);
+            *own.entry((&weighed.mapping.path, weighed.mapping.inode)).or_default() += pages;
+        }
+        for (file, pages) in own {
+            let known = largest.entry(file).or_default();
+            *known = (*known).max(pages);
+        }
+    }
+    largest.values().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::cgroup::{Charge, Events};
+    use crate::units::Bytes;
+
+    fn memory() -> CgroupMemory {
+        let charge = Charge {
+            anon: Bytes::mib(40),
+            file: Bytes::mib(30),
+            file_mapped: Bytes::mib(20),
+            shmem: Bytes::mib(2),
+            kernel: Some(Bytes::mib(3)),
+            file_refaults: 70,
+            major_faults: 7,
+        };
+        let events = Events { oom_kills: 1, at_limit: 900 };
+        let (usage, peak) = (Bytes::mib(75), Some(Bytes::mib(80)));
+        CgroupMemory { usage, peak, limit: None, high: None, swap: None, charge, events, pressure: None }
+    }
+
+    #[test]
+    fn what_stays_is_the_anonymous_peak_with_the_kernel_and_shared_memory() {
+        let told = CgroupRecord { limit_bytes: 80 << 20, ..CgroupRecord::default() };
+        let of = |anon_mib: Option<u64>, mapped_mib: Option<u64>| {
+            record(told, &memory(), anon_mib.map(|mib| mib << 20), mapped_mib.map(|mib| mib << 20))
+        };
+        let seen = of(Some(44), Some(26));
+        assert_eq!((seen.limit_bytes >> 20, seen.peak_bytes.map(|bytes| bytes >> 20)), (80, Some(80)));
+        assert_eq!(seen.anon_peak_bytes, Some((44 + 3 + 2) << 20));
+        assert_eq!((seen.file_bytes, seen.foreign_file_bytes), (Some(30 << 20), Some(6 << 20)));
+        assert_eq!((seen.limit_hits, seen.major_faults, seen.file_refaults, seen.oom_kills), (900, 7, 70, 1));
+        // Pages that were mapped once stay charged: that is no page of somebody else.
+        assert_eq!(of(None, Some(10)).foreign_file_bytes, Some(0));
+        assert_eq!((of(None, None).foreign_file_bytes, of(None, None).anon_peak_bytes), (None, Some(45 << 20)));
+    }
+
+    #[test]
+    fn a_kill_that_was_told_before_the_files_went_is_kept() {
+        let told = CgroupRecord { oom_kills: 2, ..CgroupRecord::default() };
+        assert_eq!(record(told, &memory(), None, None).oom_kills, 2);
+    }
+
+    #[test]
+    fn a_file_that_several_have_mapped_counts_once() {
+        let smaps = |libc: u64, rest: &str| {
+            let text = format!("10-20 r-xp 00000000 fe:00 7  /lib/libc.so\nRss: {libc} kB\nAnonymous: 4 kB\n{rest}");
+            Smaps::parse(&text)
+        };
+        let heap = "20-30 rw-p 00000000 00:00 0  [heap]\nRss: 900 kB\nAnonymous: 900 kB\n";
+        let jar = "30-40 r--s 00000000 fe:00 9  /app.jar\nRss: 50 kB\nAnonymous: 0 kB\n";
+        let again = "40-50 r--p 00002000 fe:00 7  /lib/libc.so\nRss: 10 kB\nAnonymous: 0 kB\n";
+        assert_eq!(shared_once(&[smaps(104, heap), smaps(64, jar)]), (100 + 50) << 10);
+        assert_eq!(shared_once(&[smaps(104, ""), smaps(104, again)]), 110 << 10);
+        assert_eq!(shared_once(&[]), 0);
+    }
+
+    #[test]
+    fn this_process_has_file_pages_mapped() {
+        let (own, clock) = (std::process::id(), Clock::start());
+        let alone = mapped_bytes(&[own], &clock).unwrap();
+        assert!(alone > 64 << 10, "{alone}");
+        // By another source, in which nothing moves between processes.
+        let twice = mapped_bytes(&[own, own], &clock).unwrap();
+        assert!(twice.abs_diff(alone) < alone / 2, "{twice} and {alone}");
+        assert_eq!(mapped_bytes(&[u32::MAX], &clock), None);
+    }
+}

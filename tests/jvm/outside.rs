@@ -1,0 +1,384 @@
+//! Trials as a search makes them, through the library: looked at from outside only, under guard, in a cgroup whose
+//! counts are kept. What broke is told from what they leave behind.
+
+use crate::deaths::limits_work;
+use crate::invocation::{Permit, newest, releases};
+use loadline::clock::Clock;
+use loadline::doubt::Doubt;
+use loadline::error::ErrorKind;
+use loadline::record::{Broke, CgroupRecord, ENDED_EARLY, Machine, Outcome, PhaseRecord, Trial};
+use loadline::scenario::{Cpus, Scenario, Time, parse};
+use loadline::search::broke;
+use loadline::subject::Spawner;
+use loadline::subject::jdk::{FoundJdk, Places, discover};
+use loadline::trial::{Conducted, Event, Guard, Late, Look, PhaseGuard, Seal, Setup, conduct};
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+const MIB: u64 = 1 << 20;
+
+/// A warm-up, a measured phase and a rest, all short; the rest shows whether a trial went on.
+const LOAD: &str = "
+  - warmup: {closed: {connections: 2, requests: 100}, get: /hello}
+  - steady: {closed: {connections: 2, requests: 200}, get: /hello}
+  - rest: {idle: 100ms}";
+/// The measured phase would last for many minutes.
+const LONG_LOAD: &str = "
+  - warmup: {closed: {connections: 2, requests: 20}, get: /hello}
+  - steady: {closed: {connections: 2, requests: 100000}, get: /hello}
+  - rest: {idle: 100ms}";
+
+/// What differs between the trials of these tests.
+struct Asked<'a> {
+    release: u32,
+    /// After `java`, at the end of the command.
+    subject: &'a str,
+    /// Keys of the configuration.
+    configuration: &'a str,
+    load: &'a str,
+    look: Look,
+    guard: Option<PhaseGuard>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(release: u32, subject: &'a str) -> Self {
+        let (configuration, look, guard) = ("heap: 16m", Look::Outside, None);
+        Self { release, subject, configuration, load: LOAD, look, guard }
+    }
+
+    fn scenario(&self) -> Scenario {
+        self.scenario_ready("{http: /hello}")
+    }
+
+    fn scenario_ready(&self, ready: &str) -> Scenario {
+        let jar = env!("LOADLINE_TEST_SUBJECTS_JAR");
+        let subject = format!("loadline.subjects.{}", self.subject);
+        let words: Vec<String> = subject.split_whitespace().map(|word| format!("'{word}'")).collect();
+        self.parse(&format!("[java, '{{jvm}}', -cp, '{jar}', {}]", words.join(", ")), ready)
+    }
+
+    fn parse(&self, command: &str, ready: &str) -> Scenario {
+        let (release, configuration, load) = (self.release, self.configuration, self.load);
+        let text = format!(
+            "name: outside\nsubject: {{command: {command}, ready: {ready}}}\n\
+             configurations: {{serial: {{{configuration}, gc: serial, jdk: {release}}}}}\nload:{load}\n"
+        );
+        let mut scenario = parse(&text, Path::new("."), &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        // A trial pins the thread that conducts it, and this one conducts several.
+        (scenario.load_cpus, scenario.configurations[0].cpus) = (Cpus::All, Cpus::All);
+        scenario
+    }
+
+    fn conduct(&self) -> Conducted {
+        self.conduct_scenario(&self.scenario(), None)
+    }
+
+    fn conduct_scenario(&self, scenario: &Scenario, seal: Option<Seal<'_>>) -> Conducted {
+        let _permit = Permit::one();
+        let clock = Clock::start();
+        let jdks: Vec<FoundJdk> = discover(&Places::usual(), clock);
+        let guard = self.guard.clone().map(|guard| Guard { phases: vec![guard] });
+        let setup = Setup {
+            scenario,
+            configuration: &scenario.configurations[0],
+            block: 0,
+            repeats: None,
+            index: 0,
+            clock,
+            spawner: &Spawner::with_program(env!("CARGO_BIN_EXE_loadline"), clock),
+            jdks: &jdks,
+            machine: &machine(),
+            log: None,
+            folder: None,
+            interrupt: &AtomicBool::new(false),
+            look: self.look,
+            guard: guard.as_ref(),
+            seal,
+            list_files: true,
+        };
+        let told = Cell::new(None);
+        let conducted = conduct(&setup, &mut |event| {
+            if let Event::Ended(trial) = event {
+                told.set(Some(trial.clone()));
+            }
+        });
+        assert_eq!(told.take().as_ref(), Some(&conducted.trial), "the archive has what the caller has");
+        conducted
+    }
+}
+
+/// Nothing here depends on it.
+fn machine() -> Machine {
+    Machine {
+        cores: 2,
+        memory_bytes: 8 << 30,
+        kernel: String::new(),
+        cgroup: "v1".to_owned(),
+        load_average_1m: None,
+        transparent_huge_pages: None,
+        swap_used_bytes: None,
+    }
+}
+
+fn steady(trial: &Trial) -> &PhaseRecord {
+    trial.phases.iter().find(|phase| phase.name == "steady").unwrap()
+}
+
+fn cgroup(trial: &Trial) -> CgroupRecord {
+    trial.cgroup.unwrap_or_else(|| panic!("no cgroup: {:?}", trial.why))
+}
+
+/// What broke, as a search judges it.
+fn broken(trial: &Trial) -> Broke {
+    broke(trial, &[trial.why.clone().unwrap()])
+}
+
+#[test]
+fn nobody_speaks_to_a_jvm_that_is_looked_at_from_outside() {
+    for release in releases() {
+        let configuration = "heap: 16m, nmt: summary, netty: true";
+        let asked = Asked { configuration, ..Asked::of(release, "DemoServer {port}") };
+        let Conducted { trial, error } = asked.conduct();
+        assert!(error.is_none(), "{error:?}");
+        assert_eq!((trial.outcome, trial.marks.len(), trial.phases.len()), (Outcome::Completed, 0, 3));
+        assert_eq!((trial.observer.attach_ms, trial.observer.attach_rss_bytes), (None, None));
+        assert!(trial.observer.samples > 0);
+        assert!(!trial.command.iter().any(|word| word.contains("-javaagent")), "{:?}", trial.command);
+        let of_asking = |doubt: &Doubt| {
+            matches!(doubt, Doubt::AttachMissing { .. } | Doubt::ReadFailed { .. } | Doubt::LimitNotSeen { .. })
+        };
+        assert!(!trial.doubts.iter().any(|of| of_asking(&of.doubt)), "{:?}", trial.doubts);
+        let jvm = trial.jvm.as_ref().unwrap();
+        assert!(jvm.version.as_ref().is_some_and(|version| version.starts_with(&release.to_string())), "{jvm:?}");
+        assert!(jvm.flags.is_none() && jvm.options.contains(&"-Xmx16m".to_owned()), "{jvm:?}");
+        assert_eq!((jvm.options_through.as_str(), jvm.allocator.as_deref()), ("placeholder", Some("glibc")));
+        assert_eq!(trial.cgroup, None, "it has none of its own");
+        assert!(steady(&trial).subject.cpu_s.is_some_and(|cpu_s| cpu_s > 0.0), "{:?}", steady(&trial));
+    }
+}
+
+#[test]
+fn the_files_that_a_subject_holds_are_listed() {
+    for release in newest() {
+        let trial = Asked::of(release, "DemoServer {port}").conduct().trial;
+        let files = &trial.files;
+        assert!(files.windows(2).all(|pair| pair[0] < pair[1]) && files.len() < 4096, "{files:?}");
+        assert!(files.iter().all(|file| Path::new(file).is_absolute() && Path::new(file).is_file()), "{files:?}");
+        for end in ["/lib/server/libjvm.so", "/lib/modules", "/bin/java", "/test-subjects.jar"] {
+            assert!(files.iter().any(|file| file.ends_with(end)), "no {end} in {files:?}");
+        }
+        assert!(!files.iter().any(|file| file.contains("hsperfdata")), "{files:?}");
+    }
+}
+
+#[test]
+fn a_full_look_weighs_at_marks_as_ever() {
+    for release in newest() {
+        let trial = Asked { look: Look::Full, ..Asked::of(release, "DemoServer {port}") }.conduct().trial;
+        let marks: Vec<_> = trial.marks.iter().map(|mark| mark.name.as_str()).collect();
+        assert_eq!(marks, ["start", "warm", "loaded", "rested", "collected"]);
+        assert!(trial.observer.attach_ms.is_some() && trial.jvm.is_some_and(|jvm| jvm.flags.is_some()));
+    }
+}
+
+#[test]
+fn own_work_is_followed_and_not_weighed() {
+    const WORK: &str = "\n  - churn: {phases: [empty, full, gone], within: 30s, collect: 2, settle: 200ms}";
+    for release in newest() {
+        let asked = Asked { configuration: "heap: 96m", load: WORK, ..Asked::of(release, "OwnPhases late") };
+        let scenario = asked.scenario_ready("{phase: empty}");
+        let Conducted { trial, error } = asked.conduct_scenario(&scenario, None);
+        assert!(error.is_none(), "{error:?}");
+        let phases: Vec<_> = trial.phases.iter().map(|phase| (phase.name.as_str(), phase.requests)).collect();
+        assert_eq!((phases, trial.marks.len()), (vec![("empty", 300), ("full", 0)], 0));
+        let awaited = trial.doubts.iter().any(|of| matches!(of.doubt, Doubt::MarkersNotAwaited { .. }));
+        assert!(!awaited, "{:?}", trial.doubts);
+
+        let guard = PhaseGuard { name: "full".to_owned(), seconds_max: Some(0.3), ..PhaseGuard::default() };
+        let asked = Asked { guard: Some(guard), ..asked };
+        let Conducted { trial, error } = asked.conduct_scenario(&scenario, None);
+        let error = error.unwrap();
+        assert!(error.what.starts_with(&format!("{ENDED_EARLY}rate.full: ")), "{error}");
+        assert!(trial.phases[1].cut_short.as_ref().is_some_and(|why| why.starts_with("hopeless: rate.full")));
+    }
+}
+
+#[test]
+fn a_hopeless_trial_is_ended_early() {
+    // 20 ms each, on two connections: 100 per second.
+    let late = |requests_max| Late { bound_ms: 10.0, time: Time::Usual, requests_max };
+    let steady_guard = PhaseGuard { name: "steady".to_owned(), ..PhaseGuard::default() };
+    let cases = [
+        (PhaseGuard { late: vec![late(30)], ..steady_guard.clone() }, "service.steady: ", Broke::Times),
+        (PhaseGuard { rate_min_per_s: Some(150.0), ..steady_guard.clone() }, "rate.steady: ", Broke::Rate),
+        (PhaseGuard { seconds_max: Some(1.0), ..steady_guard }, "rate.steady: ", Broke::Rate),
+    ];
+    for release in newest() {
+        for (guard, metric, expect) in cases.clone() {
+            let asked = Asked { load: LONG_LOAD, guard: Some(guard), ..Asked::of(release, "Answers20Ms {port}") };
+            let Conducted { trial, error } = asked.conduct();
+            let error = error.unwrap();
+            assert_eq!(error.kind, ErrorKind::Subject);
+            assert!(error.what.starts_with(&format!("{ENDED_EARLY}{metric}")), "{error}");
+            assert_eq!(error.context.first().map(String::as_str), Some("in phase steady"));
+            assert_eq!((trial.outcome, trial.why.as_ref()), (Outcome::SubjectFailed, Some(&error.what)));
+            assert_eq!(trial.end.as_ref().unwrap().cause, "as_asked");
+            assert_eq!(broken(&trial), expect);
+            // What was done until then is kept, and the rest is not begun.
+            let steady = trial.phases.last().unwrap();
+            assert!(steady.name == "steady" && steady.ok > 30 && steady.seconds < 30.0, "{steady:?}");
+            assert!(steady.cut_short.as_ref().is_some_and(|why| why.starts_with("hopeless: ")), "{steady:?}");
+            assert!(!trial.files.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_guard_with_room_ends_nothing() {
+    let guard = PhaseGuard {
+        name: "steady".to_owned(),
+        seconds_max: Some(60.0),
+        late: vec![Late { bound_ms: 10.0, time: Time::Usual, requests_max: 200 }],
+        failed_max: Some(0),
+        rate_min_per_s: Some(1.0),
+    };
+    for release in newest() {
+        let asked = Asked { guard: Some(guard.clone()), ..Asked::of(release, "Answers20Ms {port}") };
+        let Conducted { trial, error } = asked.conduct();
+        assert!(error.is_none(), "{error:?}");
+        assert_eq!((trial.outcome, trial.phases.len(), steady(&trial).ok), (Outcome::Completed, 3, 200));
+        assert_eq!(steady(&trial).cut_short, None);
+    }
+}
+
+#[test]
+fn a_driver_that_lasts_too_long_is_ended() {
+    let guard = PhaseGuard { name: "client".to_owned(), seconds_max: Some(0.5), ..PhaseGuard::default() };
+    for release in newest() {
+        let load = "\n  - client: {driver: 'sleep 60'}";
+        let asked = Asked { load, guard: Some(guard.clone()), ..Asked::of(release, "DemoServer {port}") };
+        let Conducted { trial, error } = asked.conduct();
+        assert!(error.unwrap().what.starts_with(&format!("{ENDED_EARLY}rate.client: ")));
+        assert!(trial.phases[0].cut_short.as_ref().is_some_and(|why| why.starts_with("hopeless: ")));
+        assert!(trial.phases[0].seconds < 30.0);
+    }
+}
+
+#[test]
+fn the_seal_sees_the_outcome_and_what_it_adds_is_told() {
+    for release in newest() {
+        let asked = Asked::of(release, "DemoServer {port}");
+        let seal = |trial: &mut Trial| {
+            assert_eq!(trial.outcome, Outcome::Completed);
+            trial.repeats = Some(7);
+        };
+        let trial = asked.conduct_scenario(&asked.scenario(), Some(Seal(&seal))).trial;
+        assert_eq!(trial.repeats, Some(7));
+    }
+}
+
+#[test]
+fn the_cgroup_of_a_limited_trial_is_kept() {
+    if !limits_work() {
+        return;
+    }
+    for (release, look) in releases().into_iter().zip([Look::Full, Look::Outside]) {
+        let configuration = "heap: 16m, limit: 160m";
+        let asked = Asked { configuration, look, ..Asked::of(release, "DemoServer {port}") };
+        let trial = asked.conduct().trial;
+        let seen = cgroup(&trial);
+        println!("JDK {release}: {seen:?}");
+        assert_eq!((seen.limit_bytes, seen.oom_kills), (160 * MIB, 0));
+        let (peak, anon) = (seen.peak_bytes.unwrap(), seen.anon_peak_bytes.unwrap());
+        let file = seen.file_bytes.unwrap();
+        assert!(anon > 16 * MIB && anon <= trial.rss_bytes_peak.unwrap() + 20 * MIB, "{seen:?}");
+        // Counters of the kernel lag by some pages for each CPU.
+        assert!(peak + 2 * MIB >= anon && peak + 2 * MIB >= file && peak <= seen.limit_bytes, "{seen:?}");
+        // The libraries of the JVM are some 40 MiB, whoever has paid for them.
+        assert!(seen.foreign_file_bytes.unwrap() + file > 10 * MIB, "{seen:?}");
+        assert!(seen.foreign_file_bytes.unwrap() < trial.rss_bytes_peak.unwrap(), "{seen:?}");
+    }
+}
+
+#[test]
+fn every_process_of_a_cgroup_counts() {
+    if !limits_work() {
+        return;
+    }
+    for release in newest() {
+        // The shell stays, and keeps another program beside the JVM.
+        let asked = Asked { configuration: "limit: 160m", ..Asked::of(release, "") };
+        let jar = env!("LOADLINE_TEST_SUBJECTS_JAR");
+        let script = format!(
+            "sleep 100 & java -XX:+UseSerialGC -Xmx16m -cp {jar} loadline.subjects.DemoServer {{port}}; exit $?"
+        );
+        let scenario = asked.parse(&format!("[sh, -c, '{script}']"), "{http: /hello}");
+        let Conducted { trial, error } = asked.conduct_scenario(&scenario, None);
+        assert!(error.is_none(), "{error:?}");
+        let seen = cgroup(&trial);
+        assert!(seen.foreign_file_bytes.is_some() && seen.anon_peak_bytes.unwrap() > 16 * MIB, "{seen:?}");
+        let ends = |end: &str| trial.files.iter().any(|file| file.ends_with(end));
+        assert!(ends("/sleep") && ends("/libjvm.so"), "{:?}", trial.files);
+    }
+}
+
+#[test]
+fn a_kill_for_memory_is_recognised_through_a_shell_too() {
+    if !limits_work() {
+        return;
+    }
+    for release in newest() {
+        let configuration = "limit: 80m";
+        let load = &LONG_LOAD.replace("requests: 20}", "requests: 100}");
+        let asked = Asked { configuration, load, ..Asked::of(release, "") };
+        let jar = env!("LOADLINE_TEST_SUBJECTS_JAR");
+        let java = format!("java -XX:+UseSerialGC -Xmx400m -cp {jar} loadline.subjects.OutOfMemory {{port}} 150");
+        let ways = [(format!("exec {java}"), None, Some(9)), (format!("{java}; exit $?"), Some(137), None)];
+        for (script, code, signal) in ways {
+            let scenario = asked.parse(&format!("[sh, -c, '{script}']"), "{http: /hello}");
+            let Conducted { trial, error } = asked.conduct_scenario(&scenario, None);
+            assert!(error.unwrap().what.contains("its memory limit was reached"));
+            let end = trial.end.as_ref().unwrap();
+            assert_eq!((trial.outcome, end.cause.as_str()), (Outcome::Killed, "oom_kill"));
+            assert_eq!((end.exit_code, end.signal), (code, signal), "{end:?}");
+            let seen = cgroup(&trial);
+            assert!(seen.oom_kills > 0 && seen.limit_hits > 0, "{seen:?}");
+            assert!(seen.peak_bytes.unwrap() + MIB > seen.limit_bytes, "{seen:?}");
+            assert!(seen.anon_peak_bytes.unwrap() > 40 * MIB, "{seen:?}");
+            assert_eq!(broken(&trial), Broke::OomKill);
+        }
+    }
+}
+
+#[test]
+fn a_limit_below_what_a_jvm_needs_to_start_leaves_its_record() {
+    if !limits_work() {
+        return;
+    }
+    for release in newest() {
+        let asked = Asked { configuration: "heap: 16m, limit: 16m", ..Asked::of(release, "DemoServer {port}") };
+        let trial = asked.conduct().trial;
+        assert_eq!((trial.outcome, trial.ready_s), (Outcome::Killed, None));
+        let seen = cgroup(&trial);
+        assert!(seen.limit_bytes == 16 * MIB && seen.oom_kills > 0, "{seen:?}");
+        assert_eq!(broken(&trial), Broke::OomKill);
+    }
+}
+
+#[test]
+fn the_own_error_of_a_jvm_is_told_from_a_kill() {
+    for release in newest() {
+        let configuration = "heap: 16m, limit: 200m, jvm: ['-XX:+ExitOnOutOfMemoryError']";
+        let without_limit = configuration.replace("limit: 200m, ", "");
+        let configuration = if limits_work() { configuration } else { without_limit.as_str() };
+        let load = &LONG_LOAD.replace("requests: 20}", "requests: 100}");
+        let asked = Asked { configuration, load, ..Asked::of(release, "OutOfMemory {port} 150") };
+        let Conducted { trial, error } = asked.conduct();
+        assert!(error.unwrap().what.contains("java.lang.OutOfMemoryError"));
+        let end = trial.end.as_ref().unwrap();
+        assert_eq!((end.cause.as_str(), end.exit_code), ("out_of_memory_error", Some(3)));
+        assert_eq!(trial.cgroup.map_or(0, |cgroup| cgroup.oom_kills), 0);
+        assert_eq!(broken(&trial), Broke::OutOfMemoryError);
+    }
+}
