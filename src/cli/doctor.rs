@@ -4,21 +4,26 @@ use super::exit::Code;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::observe::Unavailable;
+use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::machine::{Access, Machine, Version};
 use crate::observe::procfs::Process;
 use crate::observe::smaps;
 use crate::report::{Block, Summary, print, render};
 use crate::subject::jdk::{self, Places};
-use crate::subject::{FoundJdk, cpus, limit};
+use crate::subject::{Eviction, FoundJdk, LimitSeen, Spawner, cpus, file_pages, limit, limit_ways, private_jdk};
+use std::path::Path;
 
 pub(super) fn doctor(clock: Clock) -> Result<Code> {
+    let mut jdks = jdk::discover(&Places::usual(), clock);
+    // Of two of one release the nearer at hand stays first.
+    jdks.sort_by_key(|jdk| std::cmp::Reverse(jdk.release));
     let blocks = vec![
         Block::Heading("machine".to_owned()),
         Block::Facts(machine_facts(&Machine::read())),
         Block::Heading("JDKs, newest first".to_owned()),
-        Block::Facts(jdk_facts(&jdk::discover(&Places::usual(), clock))),
+        Block::Facts(jdk_facts(&jdks)),
         Block::Heading("what can be measured".to_owned()),
-        Block::Facts(abilities(clock)),
+        Block::Facts(abilities(clock, jdks.first())),
     ];
     print(&render(&Summary { blocks })).map_err(|cause| Error::io("write to", "standard output", &cause))?;
     Ok(Code::Yes)
@@ -50,28 +55,91 @@ fn jdk_facts(jdks: &[FoundJdk]) -> Vec<(String, String)> {
     if jdks.is_empty() {
         return vec![fact("none", "install a JDK 17 or newer, or set JAVA_HOME")];
     }
-    let mut newest: Vec<_> = jdks.iter().collect();
-    newest.sort_by_key(|jdk| std::cmp::Reverse(jdk.release));
     let kind = |jdk: &FoundJdk| if jdk.has_javac { "" } else { " (no javac)" };
-    newest.into_iter().map(|jdk| fact(&jdk.release.to_string(), format!("{jdk}{}", kind(jdk)))).collect()
+    jdks.iter().map(|jdk| fact(&jdk.release.to_string(), format!("{jdk}{}", kind(jdk)))).collect()
 }
 
-fn abilities(clock: Clock) -> Vec<(String, String)> {
-    let limit = match limit::probe(clock) {
-        Ok(spot) => format!("yes: cgroup {} below {}", spot.version, spot.parent.display()),
-        Err(error) => format!("no: {}{}", error.what, error.hint.map(|hint| format!("; {hint}")).unwrap_or_default()),
-    };
-    let own = match Process::open(std::process::id()) {
-        Ok(own) => own,
-        Err(cause) => return vec![fact("procfs", format!("no: {cause}")), fact("limit", limit)],
-    };
-    let weigh = match smaps::read(&own, &clock) {
+fn abilities(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let own = Process::open(std::process::id());
+    match &own {
+        Ok(own) => facts.push(fact("weigh", weigh_fact(own, clock))),
+        Err(cause) => facts.push(fact("procfs", format!("no: {cause}"))),
+    }
+    facts.extend(limit_facts(clock, newest));
+    let outer = own.as_ref().ok().and_then(|own| MemoryCgroup::of(own).ok()?.limit());
+    facts.extend(outer.map(|outer| {
+        let text = format!("{} at {}: no larger one has an effect", outer.bytes, outer.folder.display());
+        fact("outer limit", text)
+    }));
+    facts.extend(file_page_facts(newest));
+    facts.extend(own.iter().flat_map(|own| access_facts(&Access::to(own, &clock))));
+    facts
+}
+
+fn weigh_fact(own: &Process, clock: Clock) -> String {
+    match smaps::read(own, &clock) {
         Ok(_) => "yes: RSS, PSS, heap and threads of JVMs of this user; of all users as root".to_owned(),
         Err(cause) => format!("no: {cause}"),
+    }
+}
+
+/// Whether limits work here, or how to get one; and whether a JVM heeds it.
+fn limit_facts(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)> {
+    let spot = match limit::probe(clock) {
+        Ok(spot) => spot,
+        Err(error) => {
+            // The ways below say what to do; without any the error does.
+            let ways = limit_ways::ways();
+            let hint = error.hint.filter(|_| ways.is_empty()).map(|hint| format!("; {hint}")).unwrap_or_default();
+            let why = error.context.first().map(|why| format!(" ({why})")).unwrap_or_default();
+            let no = fact("limit", format!("no: {}{why}{hint}", error.what));
+            return std::iter::once(no).chain(ways.into_iter().map(|way| fact("a way", way.text()))).collect();
+        }
     };
-    let mut facts = vec![fact("weigh", weigh), fact("limit", limit)];
-    facts.extend(access_facts(&Access::to(&own, &clock)));
+    let mut facts = vec![fact("limit", format!("yes: cgroup {} below {}", spot.version, spot.parent.display()))];
+    facts.extend(newest.map(|jdk| fact("limit seen", limit_seen(jdk, clock))));
     facts
+}
+
+fn limit_seen(jdk: &FoundJdk, clock: Clock) -> String {
+    let release = jdk.release;
+    match Spawner::new(clock).limit_seen(jdk) {
+        Ok(LimitSeen::Seen) => format!("yes: JDK {release} sees the one it is given"),
+        Ok(LimitSeen::Other(other)) => format!("no: JDK {release} sees another one, {other}; set `--heap`"),
+        Ok(LimitSeen::Unseen) => format!("no: JDK {release} sees none; set `--heap`"),
+        Ok(LimitSeen::NotSaid) => format!("unknown: JDK {release} does not say; set `--heap`"),
+        Err(error) => format!("unknown: {}", error.what),
+    }
+}
+
+/// Whether a subject can be made to pay for the file pages it reads.
+fn file_page_facts(newest: Option<&FoundJdk>) -> Vec<(String, String)> {
+    let tried: Vec<_> =
+        private_jdk::places(None).iter().map(|place| (place.clone(), file_pages::probe(place))).collect();
+    let best = tried.iter().find(|(_, answer)| !matches!(answer, Eviction::Impossible(_))).or(tried.first());
+    let mut facts: Vec<_> =
+        best.map(|(place, answer)| fact("file pages", eviction(place, answer))).into_iter().collect();
+    let Some(jdk) = newest else { return facts };
+    let holders = file_pages::held_by_others(&file_pages::of_jdk(&jdk.home), &[]);
+    if let [first, rest @ ..] = &holders.processes[..] {
+        let others = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+        let who = format!("pid {} ({}){others}", first.pid, first.name);
+        facts.push(fact(
+            "JDK pages",
+            format!("those of JDK {} are held by {who}: a search runs on a copy of it", jdk.release),
+        ));
+    }
+    facts
+}
+
+fn eviction(place: &Path, answer: &Eviction) -> String {
+    let place = place.display();
+    match answer {
+        Eviction::Seen => format!("yes: dropped before a trial, so that it pays for its own (tried in {place})"),
+        Eviction::NotSeen => format!("asked to be dropped before a trial, but not verified (tried in {place})"),
+        Eviction::Impossible(why) => format!("no: they cannot be dropped in {place}: {why}; set TMPDIR to a disk"),
+    }
 }
 
 fn access_facts(access: &Access) -> Vec<(String, String)> {

@@ -236,6 +236,9 @@ impl<'a> Search<'a> {
     }
 
     fn trial_by_trial(&mut self, store: &mut Store, progress: &mut Progress) -> Result<()> {
+        if self.paging.jdk_is_held() {
+            self.go_private(store, progress)?;
+        }
         while let Move::Try(attempt) = search::next(&self.course, &self.trials) {
             if self.session.interrupt.seen() {
                 return Err(Error::interrupted());
@@ -257,10 +260,15 @@ impl<'a> Search<'a> {
                 _ => {}
             }
             if shared {
-                self.paging.go_private(progress)?;
+                self.go_private(store, progress)?;
             }
         }
         Ok(())
+    }
+
+    fn go_private(&mut self, store: &Store, progress: &mut Progress) -> Result<()> {
+        let interrupt = &self.session.interrupt;
+        self.paging.go_private(store.folder(), &|| interrupt.seen(), progress)
     }
 
     /// `trial 5, limit: 96.2 MiB with a heap of 8.0 MiB, to bisect`.

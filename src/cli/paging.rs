@@ -5,8 +5,7 @@ use crate::error::Result;
 use crate::record::{Pages, Trial};
 use crate::report::Progress;
 use crate::scenario::{Configuration, Jdk, Scenario};
-use crate::subject::file_pages::{self, PrivateJdk};
-use crate::subject::{FoundJdk, jdk};
+use crate::subject::{FoundJdk, PrivateJdk, file_pages, jdk, private_jdk};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +56,12 @@ impl Paging {
         self.files.extend(trial.files.iter().map(PathBuf::from));
     }
 
+    /// Whether it is known before any trial that others hold pages of the JDK, so that dropping them will not do.
+    pub(super) fn jdk_is_held(&self) -> bool {
+        let jdk = self.jdk.as_ref().filter(|_| self.private.is_none());
+        jdk.is_some_and(|jdk| file_pages::held_by_others(&file_pages::of_jdk(&jdk.home), &[]).are_there())
+    }
+
     /// Whether there is something else to run on than what others hold.
     pub(super) fn can_go_private(&self) -> bool {
         self.jdk.is_some() && self.private.is_none()
@@ -66,11 +71,16 @@ impl Paging {
     /// they have it already, or where it is not known which JDK it is.
     ///
     /// # Errors
-    /// `Machine` where there is no room for a copy.
-    pub(super) fn go_private(&mut self, progress: &mut Progress) -> Result<()> {
+    /// `Machine` where there is no room for a copy; `Interrupted`.
+    pub(super) fn go_private(
+        &mut self,
+        archive: &Path,
+        interrupted: &dyn Fn() -> bool,
+        progress: &mut Progress,
+    ) -> Result<()> {
         let Some(jdk) = self.jdk.as_ref().filter(|_| self.private.is_none()) else { return Ok(()) };
         progress.step("  others hold file pages of the JDK: the next trials run on a copy of it");
-        let copy = PrivateJdk::copy(&jdk.home)?;
+        let copy = PrivateJdk::copy(jdk, &private_jdk::places(Some(archive)), self.clock, interrupted)?;
         self.files.extend(file_pages::of_jdk(copy.home()));
         self.private = Some(copy);
         Ok(())

@@ -1,7 +1,7 @@
 //! The memory limit of the subject: a cgroup of its own, set, verified, and removed at the end.
 
 use super::hierarchy::{CgroupVersion, Hierarchy};
-use super::processes;
+use super::{limit_ways, processes};
 use crate::clock::Clock;
 use crate::error::{Error, Result, plain};
 use crate::units::Bytes;
@@ -19,6 +19,9 @@ const REMOVE_WITHIN: Duration = Duration::from_secs(5);
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
 /// What [`probe`] sets: any value of a page or more would do.
 const PROBE_LIMIT: Bytes = Bytes::mib(64);
+
+/// What v1 has for no limit: the largest number of whole pages.
+pub(super) const NO_LIMIT_MIN: u64 = 1 << 60;
 
 /// One try in one place; says why not.
 type Attempt<T> = std::result::Result<T, String>;
@@ -49,14 +52,7 @@ impl MemoryCgroup {
         }
         let error = Error::machine(format!("cannot set a memory limit of {limit}"));
         let error = refusals.into_iter().fold(error, Error::at);
-        let is_root = rustix::process::geteuid().is_root();
-        Err(error.hint(match (is_root, hierarchy.version) {
-            (true, _) => "the cgroup file system must be writable: in Docker `--privileged --cgroupns=host`",
-            (false, CgroupVersion::V1) => "run as root: `sudo loadline …`",
-            (false, CgroupVersion::V2) => {
-                "run as root, or in a scope of your own: `systemd-run --user --scope -p Delegate=yes loadline …`"
-            }
-        }))
+        Err(error.hint(limit_ways::hint()))
     }
 
     /// A limit above that of an outer cgroup would never be the one that counts.
@@ -194,15 +190,30 @@ fn move_ourselves_down(parent: &Path) -> bool {
         && members.iter().all(|pid| fs::write(home.join("cgroup.procs"), pid).is_ok())
 }
 
+/// The smallest limit among the cgroups in which that of a subject is made: none above it has an effect.
+pub fn outer() -> Option<Bytes> {
+    let hierarchy = Hierarchy::find().ok()?;
+    smallest_limit(&hierarchy.own, hierarchy.version, &hierarchy.mount)
+}
+
 /// The smallest limit among the cgroups around this one.
 fn outer_limit(cgroup: &Path, version: CgroupVersion, mount: &Path) -> Option<Bytes> {
-    let outer = cgroup.ancestors().skip(1).take_while(|outer| outer.starts_with(mount));
+    smallest_limit(cgroup.parent().filter(|parent| parent.starts_with(mount))?, version, mount)
+}
+
+/// The smallest limit of this cgroup and those around it. In a container those further out cannot be seen; v1 tells
+/// what they allow all the same.
+fn smallest_limit(cgroup: &Path, version: CgroupVersion, mount: &Path) -> Option<Bytes> {
     let file = match version {
         CgroupVersion::V1 => "memory.limit_in_bytes",
         CgroupVersion::V2 => "memory.max",
     };
+    let around = cgroup.ancestors().take_while(|around| around.starts_with(mount));
     // "max" on v2 is no number and so no limit.
-    outer.filter_map(|outer| fs::read_to_string(outer.join(file)).ok()?.trim().parse().ok()).map(Bytes).min()
+    let seen = around.filter_map(|around| fs::read_to_string(around.join(file)).ok()?.trim().parse().ok());
+    let is_v1 = version == CgroupVersion::V1;
+    let told = is_v1.then(|| read_value(&cgroup.join("memory.stat"), "hierarchical_memory_limit"));
+    seen.chain(told.flatten()).filter(|limit| *limit < NO_LIMIT_MIN).map(Bytes).min()
 }
 
 fn read_value(file: &Path, key: &str) -> Option<u64> {
@@ -276,6 +287,13 @@ mod tests {
         fs::write(folder.path().join("a/memory.max"), "max\n").unwrap();
         assert_eq!(outer_limit(&inner, CgroupVersion::V2, folder.path()), Some(Bytes(1000)));
         assert_eq!(outer_limit(&inner, CgroupVersion::V2, &folder.path().join("a")), None);
+        fs::write(folder.path().join("memory.limit_in_bytes"), "9000\n").unwrap();
+        assert_eq!(outer_limit(&inner, CgroupVersion::V1, folder.path()), Some(Bytes(9000)));
+        // A limit further out than can be seen.
+        fs::write(folder.path().join("a/memory.stat"), "cache 0\nhierarchical_memory_limit 500\n").unwrap();
+        assert_eq!(outer_limit(&inner, CgroupVersion::V1, folder.path()), Some(Bytes(500)));
+        fs::write(folder.path().join("memory.max"), "9223372036854771712\n").unwrap();
+        assert_eq!(outer_limit(&inner, CgroupVersion::V2, folder.path()), None);
     }
 
     #[test]

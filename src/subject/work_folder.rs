@@ -1,4 +1,5 @@
-//! `{work}`: an empty folder for one trial, under the system's temporary folder, removed after the subject's end.
+//! `{work}`: an empty folder for one trial, under the system's temporary folder, removed after the subject's end. A
+//! private copy of a JDK lives in one, too.
 //!
 //! The folder itself is locked (flock(2)) as long as its Loadline lives, however that ends. One that is not locked is a
 //! leftover of a Loadline that was killed, in whatever container that ran, and the next start removes it.
@@ -13,6 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How the names of all such folders begin.
 const PREFIX: &str = "loadline-work-";
+/// The temporary folder that is meant for what is large or has to outlive a restart, and so is a disk (FHS 3.0, 5.15).
+const LARGE: &str = "/var/tmp";
 /// Names tried; each is taken only where another Loadline of the same pid (in another container) left one.
 const NAMES_MAX: u32 = 1000;
 
@@ -34,7 +37,8 @@ impl WorkFolder {
         Self::create_in(&std::env::temp_dir())
     }
 
-    fn create_in(parent: &Path) -> Result<Self> {
+    /// The same in another folder than the system's temporary one; [`sweep_in`] finds it there.
+    pub(super) fn create_in(parent: &Path) -> Result<Self> {
         static TRIED: AtomicU32 = AtomicU32::new(0);
         for _ in 0..NAMES_MAX {
             let number = TRIED.fetch_add(1, Ordering::Relaxed);
@@ -103,12 +107,26 @@ pub struct Swept {
     pub left: Vec<(PathBuf, String)>,
 }
 
-/// Removes the folders of this user whose Loadline is gone.
-pub fn sweep() -> Swept {
-    sweep_in(&std::env::temp_dir())
+/// Where such folders are usually made: the temporary folder, then the one for what is large.
+pub(super) fn usual_parents() -> Vec<PathBuf> {
+    let mut parents = vec![std::env::temp_dir(), PathBuf::from(LARGE)];
+    parents.dedup();
+    parents
 }
 
-fn sweep_in(parent: &Path) -> Swept {
+/// Removes the folders of this user whose Loadline is gone, from where they are usually made.
+pub fn sweep() -> Swept {
+    let mut all = Swept::default();
+    for parent in usual_parents() {
+        let swept = sweep_in(&parent);
+        all.removed += swept.removed;
+        all.left.extend(swept.left);
+    }
+    all
+}
+
+/// The same from any other folder in which one may have been made, such as the one an archive lies in.
+pub fn sweep_in(parent: &Path) -> Swept {
     let mut swept = Swept::default();
     // A temporary folder that cannot be read is told by whoever needs it.
     let Ok(entries) = std::fs::read_dir(parent) else { return swept };

@@ -3,7 +3,7 @@
 use super::support::*;
 use loadline::scenario::{Configuration, Gc, Ready};
 use loadline::subject::jdk::{Places, discover};
-use loadline::subject::{EndCause, FoundJdk, Launch, OptionsPassed};
+use loadline::subject::{EndCause, FoundJdk, Launch, OptionsPassed, file_pages};
 use loadline::units::Bytes;
 use std::path::Path;
 use std::time::Duration;
@@ -71,6 +71,11 @@ impl Server {
         let info = running.wait_ready(LONG, &|| false).unwrap();
         let executable = std::fs::read_link(format!("/proc/{}/exe", info.pid)).unwrap();
         assert!(executable.ends_with(Path::new("bin/java")), "{}", executable.display());
+        let files = file_pages::of_jdk(executable.ancestors().nth(2).unwrap());
+        let holds = |own: &[u32]| {
+            file_pages::held_by_others(&files, own).processes.iter().any(|process| process.pid == info.pid)
+        };
+        assert!(holds(&[]) && !holds(&[info.pid]));
         let tail = running.output().tail_texts(99);
         // The largest heap is less than -Xmx by one survivor space.
         assert!(tail.iter().any(|line| line.starts_with("heap 3") && line.ends_with(" a=b c")), "{tail:?}");

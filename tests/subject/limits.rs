@@ -1,12 +1,14 @@
 //! The memory limit on a real kernel.
 
 use super::support::*;
-use loadline::subject::EndCause;
+use loadline::clock::Clock;
+use loadline::subject::jdk::{Places, discover};
 use loadline::subject::limit::probe;
+use loadline::subject::{EndCause, LimitSeen, MemoryCgroup};
 use loadline::units::Bytes;
 
 fn limits_work() -> bool {
-    probe(loadline::clock::Clock::start()).inspect_err(|error| println!("skipped, because {error}")).is_ok()
+    probe(Clock::start()).inspect_err(|error| println!("skipped, because {error}")).is_ok()
 }
 
 #[test]
@@ -52,9 +54,56 @@ fn a_command_that_is_missing_leaves_no_cgroup() {
     wait_until("no cgroup is left", LONG, || ours().difference(&before).count() == 0);
 }
 
+/// What Loadline says where it may itself use no more than `outer`.
+fn within(outer: &MemoryCgroup, arguments: &str) -> (Option<i32>, String) {
+    let (cgroup, program) = (outer.path.display(), env!("CARGO_BIN_EXE_loadline"));
+    let script = format!("echo $$ > {cgroup}/cgroup.procs && exec {program} {arguments}");
+    let done = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    let text = [done.stdout, done.stderr].concat();
+    (done.status.code(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn a_limit_further_out_is_told_and_none_above_it_is_pretended() {
+    if !limits_work() {
+        return;
+    }
+    let outer = MemoryCgroup::create(Bytes::mib(160), Clock::start()).unwrap();
+    let (code, said) = within(&outer, "doctor");
+    assert_eq!(code, Some(0), "{said}");
+    let words: Vec<&str> = said.split_whitespace().collect();
+    assert!(words.join(" ").contains("outer limit 160.0 MiB at "), "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    let archive = folder.path().join("archive");
+    let url = "--url 'http://127.0.0.1:{port}/'";
+    let (code, said) = within(&outer, &format!("weigh --limit 200m --out {} {url} -- sleep 60", archive.display()));
+    assert_eq!(code, Some(4), "{said}");
+    assert!(said.contains("the limit 200.0 MiB would have no effect: an outer cgroup allows only 160.0 MiB"), "{said}");
+    let path = outer.path.clone();
+    drop(outer);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_jvm_sees_its_limit() {
+    if !limits_work() {
+        return;
+    }
+    let mut jdks = discover(&Places::usual(), Clock::start());
+    jdks.retain(|jdk| jdk.release >= 17);
+    for jdk in jdks {
+        assert_eq!(spawner().limit_seen(&jdk).unwrap(), LimitSeen::Seen, "{jdk}");
+        let java = jdk.java.with_file_name("no-java");
+        let error = spawner().limit_seen(&loadline::subject::FoundJdk { java, ..jdk.clone() }).unwrap_err();
+        assert!(error.what.contains("no-java"), "{error}");
+        let old = loadline::subject::FoundJdk { release: 8, ..jdk };
+        assert_eq!(spawner().limit_seen(&old).unwrap(), LimitSeen::NotSaid);
+    }
+}
+
 /// Cgroups made by this very process.
 fn ours() -> std::collections::BTreeSet<String> {
-    let parent = probe(loadline::clock::Clock::start()).unwrap().parent;
+    let parent = probe(Clock::start()).unwrap().parent;
     let prefix = format!("loadline-{}-", std::process::id());
     let folders = std::fs::read_dir(parent).unwrap().flatten();
     let names = folders.filter_map(|folder| folder.file_name().into_string().ok());

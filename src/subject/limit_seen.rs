@@ -1,0 +1,106 @@
+//! Whether a JVM sees the limit of its cgroup: it is started under one for a moment and says what it read.
+//!
+//! JDK 17 and 25 print, with `-Xlog:os+container=trace` (HotSpot `cgroupSubsystem_linux.cpp`):
+//! `[0.003s][trace][os,container] Memory Limit is: 67108864`
+
+use super::guarded::Spawner;
+use super::jdk::FoundJdk;
+use super::limit::{MemoryCgroup, NO_LIMIT_MIN};
+use super::output::{Output, Watch};
+use super::protocol::{Exit, Order};
+use crate::error::{Error, Result};
+use crate::units::Bytes;
+use std::time::Duration;
+
+/// Enough for a JVM that only says its version.
+const LIMIT: Bytes = Bytes::mib(64);
+/// `java -version` takes a tenth of this on a slow machine.
+const WITHIN: Duration = Duration::from_secs(10);
+/// The log exists since JDK 9; what it says of limits is in order since 11.
+const RELEASE_MIN: u32 = 11;
+/// All that the log has, and the version.
+const LINES: usize = 200;
+/// Lines shown where it did not even start.
+const SAID_LINES: usize = 5;
+
+/// Comes before the number, in the log of every release so far.
+const SAYS: &str = "Memory Limit is: ";
+
+/// What a JVM said of the limit that was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitSeen {
+    /// It read the very limit.
+    Seen,
+    /// It read another one.
+    Other(Bytes),
+    /// It read that there is none.
+    Unseen,
+    /// It does not say: an old one, one without support for containers, or one that says it in other words.
+    NotSaid,
+}
+
+impl Spawner {
+    /// Starts `java -version` of this JDK under a limit and compares.
+    ///
+    /// # Errors
+    /// Where no limit can be set, or the JVM does not start under it.
+    pub fn limit_seen(&self, jdk: &FoundJdk) -> Result<LimitSeen> {
+        if jdk.release < RELEASE_MIN {
+            return Ok(LimitSeen::NotSaid);
+        }
+        let cgroup = MemoryCgroup::create(LIMIT, self.clock)?;
+        let order = Order {
+            argv: vec![jdk.java.display().to_string(), "-Xlog:os+container=trace".to_owned(), "-version".to_owned()],
+            env: Vec::new(),
+            dir: None,
+            cpus: None,
+            cgroup: Some(cgroup.path.clone()),
+            reads: false,
+        };
+        let (mut guarded, pipe) = self.guard(&order, None)?;
+        let (output, _) = Output::read(pipe, Watch::default(), None, self.clock)?;
+        guarded.wait_exit(WITHIN);
+        let exit = guarded.exit();
+        guarded.finish();
+        output.drain();
+        match exit {
+            Some(Exit::Code(0)) => Ok(compare(&output.tail_texts(LINES), cgroup.limit)),
+            Some(exit) => Err(Error::subject(format!("`java -version` ended with {exit} under a limit of {LIMIT}"))
+                .said(output.tail_texts(SAID_LINES))),
+            None => Err(Error::subject(format!("`java -version` did not end within {} s", WITHIN.as_secs()))),
+        }
+    }
+}
+
+/// What these lines of the log say of a limit. A JVM asks several times, also for cgroups above its own.
+fn compare(lines: &[String], limit: Bytes) -> LimitSeen {
+    let said: Vec<&str> = lines.iter().filter_map(|line| Some(line.split_once(SAYS)?.1.trim())).collect();
+    let read: Vec<u64> = said.iter().filter_map(|text| text.parse().ok()).collect();
+    match read.iter().filter(|bytes| **bytes < NO_LIMIT_MIN).min() {
+        _ if read.contains(&limit.0) => LimitSeen::Seen,
+        Some(other) => LimitSeen::Other(Bytes(*other)),
+        None if said.is_empty() => LimitSeen::NotSaid,
+        None => LimitSeen::Unseen,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_jvm_read_is_compared_with_what_was_set() {
+        let check = |lines: &[&str], expect| {
+            let lines: Vec<String> = lines.iter().map(|line| format!("[0.003s][trace][os,container] {line}")).collect();
+            assert_eq!(compare(&lines, Bytes::mib(64)), expect, "{lines:?}");
+        };
+        check(&["Memory Limit is: 67108864", "Memory Soft Limit is: 9223372036854771712"], LimitSeen::Seen);
+        // Of a limit above it only the smaller one counts, and that is asked for first.
+        check(&["Memory Limit is: 9223372036854771712", "Hierarchical Memory Limit is: 67108864"], LimitSeen::Seen);
+        check(&["Memory Limit is: 33554432"], LimitSeen::Other(Bytes::mib(32)));
+        check(&["Memory Limit is: max"], LimitSeen::Unseen);
+        check(&["Memory Limit is: 9223372036854771712", "Memory Limit is: Unlimited"], LimitSeen::Unseen);
+        check(&["Required cgroup subsystem files not found"], LimitSeen::NotSaid);
+        check(&[], LimitSeen::NotSaid);
+    }
+}

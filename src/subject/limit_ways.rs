@@ -1,0 +1,165 @@
+//! Ways to a memory limit for who cannot make a cgroup just so: a scope of the user's own systemd, a container that may
+//! write cgroups, root.
+
+use super::hierarchy::{CgroupVersion, Hierarchy};
+use rustix::fs::{Access, access};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where Docker listens unless it was told otherwise.
+const DOCKER_SOCKET: &str = "/var/run/docker.sock";
+
+/// A way to a limit that is open here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// A scope of the user's systemd, below which the user may make cgroups (v2).
+    UserScope,
+    /// The same, once systemd hands the memory controller down to users.
+    UserScopeDelegated,
+    /// A container by Docker.
+    Docker,
+    /// A container by Podman.
+    Podman,
+    /// Being root.
+    Root,
+}
+
+impl Way {
+    /// What to do.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::UserScope => "in a scope of your own: `systemd-run --user --scope -p Delegate=yes loadline …`",
+            Self::UserScopeDelegated => {
+                "in a scope of your own, once systemd delegates memory to users: as root put `Delegate=memory` below \
+                 `[Service]` by `systemctl edit user@.service`, log in again, then \
+                 `systemd-run --user --scope -p Delegate=yes loadline …`"
+            }
+            Self::Docker => "in a container: `docker run --privileged --cgroupns=host … loadline …`",
+            Self::Podman => "in a container: `podman run --privileged --cgroupns=host … loadline …`",
+            Self::Root => "as root: `sudo loadline …`",
+        }
+    }
+}
+
+/// The ways to a limit on this machine, the nearest first. For root there is none but that of its own: what it cannot
+/// write it was not given.
+pub fn ways() -> Vec<Way> {
+    Surroundings::read().ways()
+}
+
+/// One thing to do where a limit could not be set.
+pub(super) fn hint() -> String {
+    match ways().first() {
+        Some(way) => format!("run it {}", way.text()),
+        None => "the cgroup file system must be writable: in Docker `--privileged --cgroupns=host`".to_owned(),
+    }
+}
+
+/// What decides which ways there are.
+#[derive(Debug)]
+struct Surroundings {
+    uid: u32,
+    /// Where the memory controller is, and where that is mounted.
+    memory: Option<(CgroupVersion, PathBuf)>,
+    /// `PATH`.
+    path: OsString,
+    /// `XDG_RUNTIME_DIR`.
+    runtime: PathBuf,
+    docker_socket: PathBuf,
+}
+
+impl Surroundings {
+    fn read() -> Self {
+        let uid = rustix::process::geteuid().as_raw();
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        Self {
+            uid,
+            memory: Hierarchy::find().ok().map(|hierarchy| (hierarchy.version, hierarchy.mount)),
+            path: std::env::var_os("PATH").unwrap_or_default(),
+            runtime: runtime.unwrap_or_else(|| PathBuf::from(format!("/run/user/{uid}"))),
+            docker_socket: DOCKER_SOCKET.into(),
+        }
+    }
+
+    fn ways(&self) -> Vec<Way> {
+        if self.uid == 0 {
+            return Vec::new();
+        }
+        let scope = self.scope();
+        let docker = self.has("docker") && access(&self.docker_socket, Access::WRITE_OK).is_ok();
+        // Without Docker's daemon a container can only be given what its user has.
+        let podman = self.has("podman") && scope == Some(Way::UserScope);
+        let containers = [(docker, Way::Docker), (podman, Way::Podman)];
+        let containers = containers.into_iter().filter(|(open, _)| *open).map(|(_, way)| way);
+        scope.into_iter().chain(containers).chain([Way::Root]).collect()
+    }
+
+    /// A scope, where the user has a systemd and cgroups can be handed down at all.
+    fn scope(&self) -> Option<Way> {
+        let (CgroupVersion::V2, mount) = self.memory.as_ref()? else { return None };
+        if !self.has("systemd-run") || !self.runtime.join("systemd/private").exists() {
+            return None;
+        }
+        let uid = self.uid;
+        let manager = mount.join(format!("user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"));
+        let controllers = fs::read_to_string(manager).ok()?;
+        let delegated = controllers.split_ascii_whitespace().any(|controller| controller == "memory");
+        Some(if delegated { Way::UserScope } else { Way::UserScopeDelegated })
+    }
+
+    /// Whether this program is installed.
+    fn has(&self, program: &str) -> bool {
+        let is_program = |file: &Path| file.is_file() && access(file, Access::EXEC_OK).is_ok();
+        std::env::split_paths(&self.path).any(|folder| is_program(&folder.join(program)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A user on a machine where all of this is there, with these controllers handed down.
+    fn machine(folder: &Path, controllers: &str) -> Surroundings {
+        for program in ["systemd-run", "docker", "podman"] {
+            let file = folder.join(program);
+            fs::write(&file, "").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let manager = folder.join("cgroup/user.slice/user-7.slice/user@7.service");
+        fs::create_dir_all(&manager).unwrap();
+        fs::write(manager.join("cgroup.controllers"), controllers).unwrap();
+        fs::create_dir_all(folder.join("run/systemd")).unwrap();
+        fs::write(folder.join("run/systemd/private"), "").unwrap();
+        fs::write(folder.join("docker.sock"), "").unwrap();
+        Surroundings {
+            uid: 7,
+            memory: Some((CgroupVersion::V2, folder.join("cgroup"))),
+            path: folder.into(),
+            runtime: folder.join("run"),
+            docker_socket: folder.join("docker.sock"),
+        }
+    }
+
+    #[test]
+    fn a_way_is_told_only_where_it_is_open() {
+        use Way::*;
+        let folder = tempfile::tempdir().unwrap();
+        let all = machine(folder.path(), "cpu memory pids\n");
+        assert_eq!(all.ways(), [UserScope, Docker, Podman, Root]);
+        assert_eq!(Surroundings { uid: 0, ..machine(folder.path(), "memory") }.ways(), []);
+        // On v1 nothing is handed down; without a systemd of the user there is no scope.
+        let v1 = Some((CgroupVersion::V1, folder.path().join("cgroup")));
+        assert_eq!(Surroundings { memory: v1, ..machine(folder.path(), "memory") }.ways(), [Docker, Root]);
+        let elsewhere = folder.path().join("none");
+        let without = Surroundings { runtime: elsewhere.clone(), ..machine(folder.path(), "memory") };
+        assert_eq!(without.ways(), [Docker, Root]);
+        assert_eq!(machine(folder.path(), "cpu pids\n").ways(), [UserScopeDelegated, Docker, Root]);
+        // A daemon that does not run, or that is closed to this user.
+        let closed = Surroundings { docker_socket: elsewhere, ..machine(folder.path(), "memory") };
+        assert_eq!(closed.ways(), [UserScope, Podman, Root]);
+        let nothing = Surroundings { path: OsString::new(), ..machine(folder.path(), "memory") };
+        assert_eq!(nothing.ways(), [Root]);
+    }
+}
