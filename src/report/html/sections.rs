@@ -1,10 +1,11 @@
 //! The sections of the page, in its order.
 
 use super::tables::{facts, figure, folded, lines, prose, table};
-use super::{pools, verdicts};
+use super::{find, pools, verdicts};
 use crate::record::{BudgetRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
 use crate::report::chart::{self, Figure};
 use crate::report::markup::{Markup, shortened};
+use crate::report::summary::tried::trial_text;
 use crate::report::summary::{Table, by_category, figures, growth_notes, load, shared_facts, trial_facts, weights};
 
 /// Names in headings.
@@ -56,23 +57,31 @@ impl Sections<'_> {
     /// What each configuration is, by the first trial of it; a row where there are several.
     fn configurations(&self, out: &mut Markup) {
         const COLUMNS: [&str; 4] = ["jvm", "options", "malloc", "limit"];
+        // In a search the limit is what varies.
+        let columns = &COLUMNS[..COLUMNS.len() - usize::from(self.document.find.is_some())];
         let first = |name: &&str| self.document.trials.iter().find(|trial| trial.configuration == **name);
         let names = chart::configurations(self.document);
         let row = |trial: &Trial| {
             let known = trial_facts(trial);
-            let told = |column: &str| {
-                let found = known.iter().find(|(label, _)| label == column);
+            let told = |column: &&str| {
+                let found = known.iter().find(|(label, _)| label == *column);
                 found.map_or("-".to_owned(), |(_, text)| text.clone())
             };
-            std::iter::once(trial.configuration.clone()).chain(COLUMNS.map(told)).collect()
+            std::iter::once(trial.configuration.clone()).chain(columns.iter().map(told)).collect()
         };
         let rows: Vec<Vec<String>> = names.iter().filter_map(first).map(row).collect();
         if rows.is_empty() {
             return;
         }
-        let head = std::iter::once("configuration").chain(COLUMNS).map(str::to_owned).collect();
+        let head = std::iter::once("configuration").chain(columns.iter().copied()).map(str::to_owned).collect();
         out.words("h3", &[], "Configurations");
-        table(out, &Table { title: "Configurations".to_owned(), head, rows, words: COLUMNS.len(), ..Table::default() });
+        table(out, &Table { title: "Configurations".to_owned(), head, rows, words: columns.len(), ..Table::default() });
+    }
+
+    pub(super) fn find(&self) -> Markup {
+        let mut out = Markup::new();
+        find::write(&mut out, self.document);
+        out
     }
 
     pub(super) fn comparison(&self) -> Markup {
@@ -322,6 +331,8 @@ fn trial_section(out: &mut Markup, trial: &Trial, evidence: Option<&Evidence>, f
                 out.text(" ");
             }
             let weight = verdicts::weight(trial).unwrap_or("no mark was reached".to_owned());
+            // A trial of a search is told by what it was for, and is not asked for its weight.
+            let weight = trial_text(trial).unwrap_or(weight);
             out.words("span", &[("class", &"soft")], format!("block {}. {weight}", trial.block + 1));
         });
         figures.iter().for_each(|one| figure(out, one));
