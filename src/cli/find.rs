@@ -23,7 +23,7 @@ use crate::scenario::{Budget, Configuration, MarkPoint, PhaseKind, Scenario};
 use crate::search::{self, Attempt, Course, Move, Stage};
 use crate::subject::Spawner;
 use crate::trial::{self, Look, Seal, Setup};
-use crate::units::Bytes;
+use crate::units::{Bytes, Span};
 use std::path::Path;
 
 /// Of the memory that is free, what a trial without a concern for memory may have.
@@ -92,8 +92,8 @@ fn settle(scenario: &mut Scenario, typed: &Searching) -> Result<()> {
     find.max_rate |= typed.max_rate;
     find.trials_max = typed.trials_max.unwrap_or(find.trials_max);
     find.warm &= !typed.no_warm;
-    if find.target.is_empty() {
-        find.target = usual_target(scenario)?;
+    if scenario.find.target.is_empty() {
+        scenario.find.target = usual_target(scenario)?;
     }
     // The live set is what the heap is guessed from.
     let wanted = [MarkPoint::Start, MarkPoint::Loaded, MarkPoint::Collected];
@@ -296,7 +296,7 @@ impl<'a> Search<'a> {
         let ask = attempt.stage == SoughtStage::Ask;
         if let Some(reference) = reference.filter(|_| !ask) {
             drop_last_rest(&mut scenario);
-            scenario.subject.ready_within = guarding::ready_within(&scenario, reference).into();
+            scenario.subject.ready_within = Span(guarding::ready_within(&scenario, reference));
         }
         if let Some((rate, base)) = attempt.rate_per_s.zip(self.course.rate_per_s) {
             scale(&mut scenario, rate / base);

@@ -25,6 +25,8 @@ pub(in crate::report) const COURSE: Course = Course {
     proofs: 5,
     limit_min: None,
     limit_max: 2048 * MIB,
+    rate_per_s: None,
+    prove: None,
     trials_max: 60,
     warm: true,
 };
@@ -182,7 +184,7 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
         marks: if asked { vec![loaded(heap)] } else { Vec::new() },
         phases: phases(outcome, broke, heap),
         cgroup: Some(cgroup),
-        sought: Some(SoughtRecord { stage, heap_bytes, pages, verdict, why, broke }),
+        sought: Some(SoughtRecord { stage, heap_bytes, rate_per_s: None, pages, verdict, why, broke }),
         ..Trial::new("serial", 0, index)
     }
 }

@@ -105,6 +105,7 @@ fn searched() -> Value {
     };
     let sought = SoughtRecord {
         stage: SoughtStage::Limit,
+        rate_per_s: Some(200.0),
         heap_bytes: Some(8 << 20),
         pages: Pages::Cold,
         verdict: SoughtVerdict::Fails,
