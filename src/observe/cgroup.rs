@@ -13,6 +13,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 const SOURCE: &str = "cgroup";
+/// Refused charges, v1. A limit on memory with swap is asked first: where it is no larger than the one on memory, all
+/// refusals are in the second file, in which Linux 6.18 was seen to count none.
+const REFUSALS_V1: [&str; 2] = ["memory.failcnt", "memory.memsw.failcnt"];
 
 /// A memory cgroup, open for repeated reads.
 #[derive(Debug)]
@@ -180,7 +183,7 @@ impl MemoryCgroup {
         match self.version {
             Version::V1 => Events {
                 oom_kills: number(&self.folder, "memory.oom_control", "oom_kill"),
-                at_limit: text(limited, "memory.failcnt").and_then(|text| text.trim().parse().ok()).unwrap_or(0),
+                at_limit: REFUSALS_V1.iter().filter_map(|name| text(limited, name)?.trim().parse::<u64>().ok()).sum(),
             },
             Version::V2 => Events {
                 oom_kills: number(&self.folder, "memory.events", "oom_kill"),
@@ -234,6 +237,21 @@ mod tests {
         assert_eq!(all.events, Events { oom_kills: 1, at_limit: 42 });
         assert_eq!((cgroup.processes(), cgroup.pids()), (3, vec![17, 4711]));
         assert_eq!((all.charge.file, all.charge.kernel), (Bytes::kib(8), Some(Bytes::kib(8))));
+    }
+
+    #[test]
+    fn refused_charges_are_counted_whether_swap_is_accounted_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, content: &str| fs::write(folder.path().join(name), content).unwrap();
+        write("memory.usage_in_bytes", "4096\n");
+        write("memory.stat", "total_cache 0\ntotal_rss 4096\n");
+        write("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
+        write("memory.failcnt", "3\n");
+        let cgroup = MemoryCgroup::open(Version::V1, folder.path().into(), folder.path().into()).unwrap();
+        let events = || cgroup.read(&Clock::start()).unwrap().value.events;
+        assert_eq!(events(), Events { oom_kills: 2, at_limit: 3 });
+        write("memory.memsw.failcnt", "4000\n");
+        assert_eq!(events(), Events { oom_kills: 2, at_limit: 4003 });
     }
 
     #[test]

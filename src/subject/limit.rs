@@ -122,13 +122,20 @@ fn make(parent: &Path, version: CgroupVersion, limit: Bytes, clock: Clock) -> At
 fn set_v1(cgroup: &Path, limit: Bytes) -> Attempt<Bytes> {
     let set = write_and_verify(&cgroup.join("memory.limit_in_bytes"), limit)?;
     let with_swap = cgroup.join("memory.memsw.limit_in_bytes");
-    if with_swap.exists() {
+    // Where there is none to be used, this limit would only hide how often the other one is met: it is asked first,
+    // and newer kernels do not count its refusals.
+    if has_swap() && with_swap.exists() {
         write_and_verify(&with_swap, limit)?;
     } else {
         // Without swap accounting at least none is used before the limit is reached.
         let _ = fs::write(cgroup.join("memory.swappiness"), "0");
     }
     Ok(set)
+}
+
+/// Whether the machine has any: `/proc/swaps` has a line of titles and one for each. Unreadable, it may.
+fn has_swap() -> bool {
+    fs::read_to_string("/proc/swaps").map_or(true, |swaps| swaps.lines().count() > 1)
 }
 
 fn set_v2(cgroup: &Path, limit: Bytes) -> Attempt<Bytes> {
