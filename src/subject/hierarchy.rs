@@ -25,6 +25,11 @@ impl std::fmt::Display for CgroupVersion {
     }
 }
 
+/// The child of its cgroup that this process moves into where that must hold none itself; see `limit`.
+pub(super) fn home_name() -> String {
+    format!("loadline-{}-home", std::process::id())
+}
+
 /// The memory hierarchy and our place in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hierarchy {
@@ -44,10 +49,20 @@ impl Hierarchy {
             let controllers = fs::read_to_string(mount.join("cgroup.controllers")).unwrap_or_default();
             controllers.split_ascii_whitespace().any(|controller| controller == "memory")
         };
-        Self::parse(&cgroup, &mountinfo, controls_memory).ok_or_else(|| {
+        let found = Self::parse(&cgroup, &mountinfo, controls_memory).ok_or_else(|| {
             Error::machine("no memory cgroup is mounted, so no memory limit can be set")
                 .hint("mount cgroup v2 at /sys/fs/cgroup, or leave `limit` out")
-        })
+        })?;
+        Ok(found.seen_from_above(&home_name()))
+    }
+
+    /// Once we moved into a child of our cgroup to make room for others, our cgroup is still the one above: they are
+    /// made there, beside the child, and not ever deeper below it.
+    fn seen_from_above(mut self, home: &str) -> Self {
+        if self.own.file_name().is_some_and(|name| name == home) {
+            self.own.pop();
+        }
+        self
     }
 
     fn parse(cgroup: &str, mountinfo: &str, controls_memory: impl Fn(&Path) -> bool) -> Option<Self> {
@@ -137,6 +152,13 @@ mod tests {
         check("0::/elsewhere", &in_container, Some((CgroupVersion::V2, "/sys/fs/cgroup")));
         check("", "", None);
         assert_eq!(Hierarchy::parse("0::/", V2_MOUNT, |_| false), None);
+    }
+
+    #[test]
+    fn who_moved_down_once_does_not_move_deeper() {
+        let at = |group| Hierarchy::parse(group, V2_MOUNT, |_| true).unwrap().seen_from_above("loadline-7-home");
+        assert_eq!(at("0::/scope/loadline-7-home").own, at("0::/scope").own);
+        assert_eq!(at("0::/scope/loadline-8-home").own, PathBuf::from("/sys/fs/cgroup/scope/loadline-8-home"));
     }
 
     #[test]

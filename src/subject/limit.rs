@@ -1,6 +1,6 @@
 //! The memory limit of the subject: a cgroup of its own, set, verified, and removed at the end.
 
-use super::hierarchy::{CgroupVersion, Hierarchy};
+use super::hierarchy::{CgroupVersion, Hierarchy, home_name};
 use super::{limit_ways, processes};
 use crate::clock::Clock;
 use crate::error::{Error, Result, plain};
@@ -17,6 +17,8 @@ use std::time::Duration;
 const REMOVE_WITHIN: Duration = Duration::from_secs(5);
 /// Between two tries to remove.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
+/// A subject may make cgroups of its own below that; systemd in a container has four levels.
+const DEPTH_MAX: u32 = 16;
 /// What [`probe`] sets: any value of a page or more would do.
 const PROBE_LIMIT: Bytes = Bytes::mib(64);
 
@@ -190,7 +192,7 @@ fn move_ourselves_down(parent: &Path) -> bool {
     ours.insert(std::process::id());
     let members: Vec<&str> = members.lines().collect();
     let all_ours = members.iter().all(|pid| pid.parse().is_ok_and(|pid| ours.contains(&pid)));
-    let home = parent.join(format!("loadline-{}-home", std::process::id()));
+    let home = parent.join(home_name());
     all_ours
         && !members.is_empty()
         && fs::create_dir(&home).is_ok()
@@ -232,15 +234,11 @@ fn parse_value(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-/// Removes a cgroup and its children, waiting for the kernel to let go of them.
+/// Removes a cgroup and those below it, waiting for the kernel to let go of them.
 pub(super) fn remove(cgroup: &Path, clock: Clock) {
     let until = clock.now() + REMOVE_WITHIN;
     loop {
-        let children = fs::read_dir(cgroup).into_iter().flatten().flatten().map(|entry| entry.path());
-        for child in children.filter(|path| path.is_dir()) {
-            // Still busy: the next round tries again.
-            let _ = fs::remove_dir(child);
-        }
+        remove_below(cgroup, DEPTH_MAX);
         match fs::remove_dir(cgroup) {
             Err(cause) if cause.kind() == io::ErrorKind::ResourceBusy && clock.now() < until => {
                 std::thread::sleep(TRY_AGAIN_AFTER);
@@ -248,6 +246,17 @@ pub(super) fn remove(cgroup: &Path, clock: Clock) {
             // Gone, or beyond us: the next Loadline sweeps it.
             _ => return,
         }
+    }
+}
+
+/// One round: what is still busy waits for the next.
+fn remove_below(cgroup: &Path, depth: u32) {
+    let children = fs::read_dir(cgroup).into_iter().flatten().flatten();
+    for child in children.filter(|child| child.file_type().is_ok_and(|kind| kind.is_dir())) {
+        if depth > 1 {
+            remove_below(&child.path(), depth - 1);
+        }
+        let _ = fs::remove_dir(child.path());
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whether a JVM sees the limit of its cgroup: it is started under one for a moment and says what it read.
 //!
-//! JDK 17 and 25 print, with `-Xlog:os+container=trace` (HotSpot `cgroupSubsystem_linux.cpp`):
+//! JDK 17 and 25 print, with `-Xlog:os+container=trace`:
 //! `[0.003s][trace][os,container] Memory Limit is: 67108864`
 
 use super::guarded::Spawner;
@@ -25,6 +25,10 @@ const SAID_LINES: usize = 5;
 
 /// Comes before the number, in the log of every release so far.
 const SAYS: &str = "Memory Limit is: ";
+/// What a JVM says that looks for no limit: it was told not to, or it misses a controller. JDK 17 wants all of cpu,
+/// cpuset, cpuacct and memory, on v2 too; later ones do not.
+const LOOKS_FOR_NONE: [&str; 4] =
+    ["required controllers", "Required cgroup", "No relevant cgroup controllers", "Container Support not enabled"];
 
 /// What a JVM said of the limit that was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,9 +83,13 @@ fn compare(lines: &[String], limit: Bytes) -> LimitSeen {
     match read.iter().filter(|bytes| **bytes < NO_LIMIT_MIN).min() {
         _ if read.contains(&limit.0) => LimitSeen::Seen,
         Some(other) => LimitSeen::Other(Bytes(*other)),
-        None if said.is_empty() => LimitSeen::NotSaid,
+        None if said.is_empty() && !lines.iter().any(|line| looks_for_none(line)) => LimitSeen::NotSaid,
         None => LimitSeen::Unseen,
     }
+}
+
+fn looks_for_none(line: &str) -> bool {
+    LOOKS_FOR_NONE.iter().any(|sign| line.contains(sign))
 }
 
 #[cfg(test)]
@@ -100,7 +108,10 @@ mod tests {
         check(&["Memory Limit is: 33554432"], LimitSeen::Other(Bytes::mib(32)));
         check(&["Memory Limit is: max"], LimitSeen::Unseen);
         check(&["Memory Limit is: 9223372036854771712", "Memory Limit is: Unlimited"], LimitSeen::Unseen);
-        check(&["Required cgroup subsystem files not found"], LimitSeen::NotSaid);
+        // JDK 17.0.15 on a kernel without cpuset; JDK 25.0.3 at a cgroup root, which has no such file.
+        check(&["One or more required controllers disabled at kernel level."], LimitSeen::Unseen);
+        check(&["Memory Limit is: 67108864", "Memory Limit failed: -2", "Memory Limit is: -2"], LimitSeen::Seen);
+        check(&["OSContainer::init: Initializing Container Support"], LimitSeen::NotSaid);
         check(&[], LimitSeen::NotSaid);
     }
 }

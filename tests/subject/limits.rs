@@ -4,8 +4,9 @@ use super::support::*;
 use loadline::clock::Clock;
 use loadline::subject::jdk::{Places, discover};
 use loadline::subject::limit::probe;
-use loadline::subject::{EndCause, LimitSeen, MemoryCgroup};
+use loadline::subject::{EndCause, FoundJdk, LimitSeen, MemoryCgroup};
 use loadline::units::Bytes;
+use std::path::{Path, PathBuf};
 
 fn limits_work() -> bool {
     probe(Clock::start()).inspect_err(|error| println!("skipped, because {error}")).is_ok()
@@ -68,7 +69,8 @@ fn a_limit_further_out_is_told_and_none_above_it_is_pretended() {
     if !limits_work() {
         return;
     }
-    let outer = MemoryCgroup::create(Bytes::mib(160), Clock::start()).unwrap();
+    // A v2 cgroup in which Loadline once made others takes no further process in, so there are two.
+    let [outer, second] = [(); 2].map(|()| MemoryCgroup::create(Bytes::mib(160), Clock::start()).unwrap());
     let (code, said) = within(&outer, "doctor");
     assert_eq!(code, Some(0), "{said}");
     let words: Vec<&str> = said.split_whitespace().collect();
@@ -76,14 +78,15 @@ fn a_limit_further_out_is_told_and_none_above_it_is_pretended() {
     let folder = tempfile::tempdir().unwrap();
     let archive = folder.path().join("archive");
     let url = "--url 'http://127.0.0.1:{port}/'";
-    let (code, said) = within(&outer, &format!("weigh --limit 200m --out {} {url} -- sleep 60", archive.display()));
+    let (code, said) = within(&second, &format!("weigh --limit 200m --out {} {url} -- sleep 60", archive.display()));
     assert_eq!(code, Some(4), "{said}");
     assert!(said.contains("the limit 200.0 MiB would have no effect: an outer cgroup allows only 160.0 MiB"), "{said}");
-    let path = outer.path.clone();
-    drop(outer);
-    assert!(!path.exists());
+    let paths = [outer.path.clone(), second.path.clone()];
+    drop([outer, second]);
+    assert!(!paths.iter().any(|path| path.exists()), "{paths:?}");
 }
 
+/// What a JVM says that it sees must be what it heeds.
 #[test]
 fn a_jvm_sees_its_limit() {
     if !limits_work() {
@@ -92,13 +95,39 @@ fn a_jvm_sees_its_limit() {
     let mut jdks = discover(&Places::usual(), Clock::start());
     jdks.retain(|jdk| jdk.release >= 17);
     for jdk in jdks {
-        assert_eq!(spawner().limit_seen(&jdk).unwrap(), LimitSeen::Seen, "{jdk}");
+        let seen = spawner().limit_seen(&jdk).unwrap();
+        let script = format!("{} -XshowSettings:vm -version; echo pid $$; exec sleep 60", jdk.java.display());
+        let running = spawner().start(&limited(&script, Bytes::mib(64)), None).unwrap();
+        told(&running, 1);
+        let said = running.output().tail_texts(usize::MAX);
+        // `    Max. Heap Size (Estimated): 31.00M`, in `G` where it is large.
+        let heap = said.iter().find_map(|line| line.trim().strip_prefix("Max. Heap Size (Estimated): ")).unwrap();
+        println!("JDK {}: {seen:?}, a heap of {heap}", jdk.release);
+        let megabytes: Option<f64> = heap.strip_suffix('M').and_then(|number| number.parse().ok());
+        assert_eq!(seen == LimitSeen::Seen, megabytes.is_some_and(|megabytes| megabytes < 64.0), "{said:?}");
+        running.end(LONG);
         let java = jdk.java.with_file_name("no-java");
-        let error = spawner().limit_seen(&loadline::subject::FoundJdk { java, ..jdk.clone() }).unwrap_err();
+        let error = spawner().limit_seen(&FoundJdk { java, ..jdk.clone() }).unwrap_err();
         assert!(error.what.contains("no-java"), "{error}");
-        let old = loadline::subject::FoundJdk { release: 8, ..jdk };
-        assert_eq!(spawner().limit_seen(&old).unwrap(), LimitSeen::NotSaid);
+        assert_eq!(spawner().limit_seen(&FoundJdk { release: 8, ..jdk }).unwrap(), LimitSeen::NotSaid);
     }
+}
+
+/// A process in a v2 cgroup keeps it from having children with limits, so Loadline moves down; once, not each time.
+#[test]
+fn many_limits_one_after_the_other_leave_no_more_than_one() {
+    if !limits_work() {
+        return;
+    }
+    let outer = MemoryCgroup::create(Bytes::mib(160), Clock::start()).unwrap();
+    let (code, said) = within(&outer, "doctor");
+    assert_eq!(code, Some(0), "{said}");
+    let folders = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+        entries.filter(|path| path.is_dir()).collect()
+    };
+    let left = folders(&outer.path);
+    assert!(left.len() <= 1 && left.iter().all(|home| folders(home).is_empty()), "{left:?}");
 }
 
 /// Cgroups made by this very process.
