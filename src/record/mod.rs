@@ -464,6 +464,11 @@ impl Trial {
         }
     }
 
+    /// Whether it did not do what it was made for. One that broke in a search for the load line did: it is an answer.
+    pub fn is_failed(&self) -> bool {
+        self.outcome != Outcome::Completed && self.sought.is_none()
+    }
+
     /// The mark of this name.
     pub fn mark(&self, name: &str) -> Option<&Mark> {
         self.marks.iter().find(|mark| mark.name == name)

@@ -3,11 +3,14 @@
 
 mod chart;
 pub mod export;
+#[cfg(test)]
+mod find_sample;
 mod html;
 mod json;
 mod markup;
 mod progress;
 mod quantity;
+mod snippets;
 mod summary;
 mod terminal;
 

@@ -6,6 +6,7 @@ mod comparison;
 mod details;
 mod drivers;
 mod figures;
+pub(super) mod find;
 mod journey;
 mod loads;
 mod netty;
@@ -50,6 +51,13 @@ pub enum Block {
     Text(String),
     /// What was seen and what to do next.
     Doubts(Vec<(String, String)>),
+    /// Lines to copy as they stand.
+    Literal {
+        /// Where they go.
+        title: String,
+        /// The lines.
+        lines: Vec<String>,
+    },
 }
 
 /// A table: the first column names the rows, the others hold numbers, the last ones perhaps words.
@@ -101,8 +109,13 @@ pub struct Depth {
 /// What to say of a result. `missing` says what an archive lacks.
 ///
 /// Where several trials of several configurations were made, what they say together stands for them; `depth` asks for
-/// more.
+/// more. So it is with the trials of a search for the load line.
 pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Summary {
+    if let Some(find) = &document.find {
+        let mut blocks = find::blocks(document, find, depth);
+        blocks.extend(lacking(missing));
+        return Summary { blocks };
+    }
     let (conditions, trials) = (&document.conditions, &document.trials);
     let compares = document.comparisons.iter().any(|row| row.blocks > 1);
     let mut blocks = vec![Block::Failing(comparison::failing(&document.budgets))];
@@ -132,11 +145,14 @@ pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Summa
         all.extend(doubts_of_trials(trials));
     }
     blocks.extend(doubts(&all));
-    if !missing.is_empty() {
-        blocks.push(Block::Heading("missing".to_owned()));
-        blocks.extend(missing.iter().map(|what| Block::Text(what.clone())));
-    }
+    blocks.extend(lacking(missing));
     Summary { blocks }
+}
+
+/// What an archive lacks.
+fn lacking(missing: &[String]) -> Vec<Block> {
+    let heading = (!missing.is_empty()).then(|| Block::Heading("missing".to_owned()));
+    heading.into_iter().chain(missing.iter().map(|what| Block::Text(what.clone()))).collect()
 }
 
 /// What the trials say together, in place of each.

@@ -22,6 +22,7 @@ pub fn render(summary: &Summary) -> String {
             Block::Bars(bars) => picture(&mut out, bars),
             Block::Text(text) => wrapped(&mut out, text, "  ", "  "),
             Block::Doubts(doubts) => list_doubts(&mut out, doubts),
+            Block::Literal { title, lines } => literal(&mut out, title, lines),
         }
     }
     out
@@ -50,6 +51,12 @@ fn fact(out: &mut String, label: &str, text: &str) {
     // A label wider than its column still ends before the text.
     let first = format!("  {label:<width$} ", width = LABEL - 1);
     wrapped(out, text, &first, &" ".repeat(2 + LABEL));
+}
+
+/// Lines that are copied keep their blanks, and are as long as they are.
+fn literal(out: &mut String, title: &str, lines: &[String]) {
+    heading(out, title);
+    lines.iter().for_each(|line| push_line(out, &format!("  {line}")));
 }
 
 /// Each doubt with what to do; said once for neighbours that ask for the same.

@@ -39,6 +39,7 @@ impl Scenario {
         }
         validate_load(&self.load)?;
         super::derived::validate_figures(&self.figures)?;
+        self.find.validate()?;
         self.collect.validate()?;
         let possible = self.marks_possible();
         match self.marks.iter().find(|mark| !possible.contains(mark)) {
@@ -137,7 +138,7 @@ impl Compare {
 }
 
 /// `name` must lie in `low..=high`.
-fn within(name: &str, value: u64, low: u64, high: u64) -> Result<()> {
+pub(super) fn within(name: &str, value: u64, low: u64, high: u64) -> Result<()> {
     if (low..=high).contains(&value) {
         return Ok(());
     }

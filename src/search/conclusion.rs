@@ -140,8 +140,8 @@ fn knee(line: &LineRecord, trials: &[Trial]) -> Option<KneeRecord> {
     Some(KneeRecord { heap_bytes, limit_bytes: line.limit_bytes + heap_bytes - heap, cpu_ratio: cpu / at_line })
 }
 
-/// CPU of the subject over all measured phases, by correct answers.
-pub(super) fn cpu_per_request(trial: &Trial) -> Option<f64> {
+/// CPU of the subject over all measured phases in seconds, by correct answers.
+pub fn cpu_per_request(trial: &Trial) -> Option<f64> {
     let phases = trial.phases.iter().filter(|phase| phase.is_sent() && phase.name != "warmup" && phase.ok > 0);
     let (cpu_s, ok) = phases.fold((Some(0.0), 0), |(cpu_s, ok), phase| {
         (cpu_s.zip(phase.subject.cpu_s).map(|(sum, own)| sum + own), ok + phase.ok)

@@ -7,7 +7,9 @@ use crate::schema::Schema;
 use loadline::doubt::{Comparing, Doubt};
 use loadline::error::Result;
 use loadline::record::{
-    DoubtRecord, DriverRecord, Failures, LeftOutRecord, ProcessRecord, Reported, Times, Timing, Tool,
+    Broke, CgroupRecord, DoubtRecord, DriverRecord, Failures, FindOutcome, FindRecord, KneeRecord, LeftOutRecord,
+    LineRecord, Pages, ProcessRecord, RateRecord, Reported, RuleRecord, SoughtRecord, SoughtStage, SoughtVerdict, Times,
+    Timing, Tool, Unknowns,
 };
 use loadline::scenario::{Scenario, parse};
 use serde_json::{Value, json};
@@ -57,8 +59,114 @@ fn the_results_schema_describes_nothing_else() {
     let judged = loadline(&["report", "archives/compared", "--json", "--budget", "rss.loaded<=1GiB"]);
     let mut judged: Value = serde_json::from_str(&judged.stdout).unwrap();
     judged["trials"][0]["repeats"] = json!(0);
-    let full = [document("sealed/version-1"), accounted, judged, figures];
+    let full = [document("sealed/version-1"), accounted, judged, figures, searched()];
     assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0]);
+}
+
+/// A search with all that one can say.
+fn searched() -> Value {
+    let line = LineRecord {
+        limit_bytes: 97 << 20,
+        heap_bytes: Some(8 << 20),
+        held: 5,
+        failing_share_max: 0.45,
+        below_bytes: Some(95 << 20),
+        broke: Some(Broke::FilePages),
+        broke_text: vec!["p99.steady was 812 ms, and p99<50ms is asked".to_owned()],
+        edge_width: 0.02,
+    };
+    let knee = KneeRecord { heap_bytes: 24 << 20, limit_bytes: 113 << 20, cpu_ratio: 0.8 };
+    let rule = RuleRecord { name: "JVM default".to_owned(), limit_bytes: 128 << 20, how: "its terms".to_owned() };
+    let rate = RateRecord {
+        rate_per_s: 1200.0,
+        held: 5,
+        above_per_s: Some(1224.0),
+        broke_text: vec!["rate.steady was 90.00 %".to_owned()],
+    };
+    let find = FindRecord {
+        configuration: "serial".to_owned(),
+        target: vec!["p99<50ms".to_owned()],
+        unknowns: Unknowns::HeapAndLimit,
+        step: 0.02,
+        proofs: 5,
+        outcome: FindOutcome::Found,
+        text: "5 of 5 trials in a row held".to_owned(),
+        reference: Some(0),
+        line: Some(line.clone()),
+        warm: Some(line),
+        knee: Some(knee),
+        headroom: 0.1,
+        limit_bytes: Some(107 << 20),
+        options: vec!["-Xmx8m".to_owned()],
+        others: vec![rule],
+        rate: Some(rate),
+        trials: 14,
+        seconds: 190.5,
+    };
+    let sought = SoughtRecord {
+        stage: SoughtStage::Limit,
+        heap_bytes: Some(8 << 20),
+        pages: Pages::Cold,
+        verdict: SoughtVerdict::Fails,
+        why: vec!["p99.steady was 812 ms".to_owned()],
+        broke: Some(Broke::Times),
+    };
+    let mut document = document("archives/two");
+    document["find"] = json!(find);
+    document["trials"][0]["sought"] = json!(sought);
+    document["trials"][0]["cgroup"] = json!(CgroupRecord::default());
+    document["trials"][0]["files"] = json!(["/usr/lib/jvm/java-17-openjdk-amd64/lib/modules"]);
+    document
+}
+
+#[test]
+fn a_search_is_as_described() {
+    let (schema, right) = (Schema::published(RESULTS), searched());
+    assert_eq!(schema.complaints(&right), [] as [&str; 0]);
+    assert_eq!(schema.undescribed(&right), [] as [&str; 0]);
+    let check = |pointer: &str, value: Value, accepted: bool| {
+        let mut document = right.clone();
+        *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
+        assert_eq!(schema.accepts(&document), accepted, "{pointer}");
+    };
+    // Every word that the program writes, and no other.
+    for outcome in
+        [FindOutcome::AtLowerBound, FindOutcome::NotHeld, FindOutcome::Never, FindOutcome::GivenUp].map(|of| json!(of))
+    {
+        check("/find/outcome", outcome, true);
+    }
+    for unknowns in [Unknowns::Limit, Unknowns::AsIs, Unknowns::Rate] {
+        check("/find/unknowns", json!(unknowns), true);
+    }
+    for stage in [SoughtStage::Ask, SoughtStage::Heap, SoughtStage::Warm, SoughtStage::Rate] {
+        check("/trials/0/sought/stage", json!(stage), true);
+    }
+    for verdict in [SoughtVerdict::Holds, SoughtVerdict::Void] {
+        check("/trials/0/sought/verdict", json!(verdict), true);
+    }
+    for broke in [
+        Broke::OomKill,
+        Broke::OutOfMemoryError,
+        Broke::Start,
+        Broke::Died,
+        Broke::Collections,
+        Broke::Rate,
+        Broke::Failures,
+        Broke::Other,
+    ] {
+        check("/trials/0/sought/broke", json!(broke), true);
+        check("/find/line/broke", json!(broke), true);
+    }
+    check("/trials/0/sought/pages", json!(Pages::Warm), true);
+    for pointer in ["/find", "/find/line", "/find/warm", "/find/knee", "/find/rate", "/find/limit_bytes"] {
+        check(pointer, json!(null), true);
+    }
+    check("/find/outcome", json!("maybe"), false);
+    check("/find/line/held", json!(-1), false);
+    check("/find/line/failing_share_max", json!(1.5), false);
+    check("/trials/0/sought/verdict", json!("perhaps"), false);
+    check("/trials/0/cgroup/limit_bytes", json!("97MiB"), false);
+    check("/trials/0/files", json!("one"), false);
 }
 
 /// A driver with all it can tell.
@@ -418,6 +526,13 @@ fn what_is_right_is_right_for_both() {
     let requests =
         "requests: [{get: /a, weight: 3, expect: {body: hello}}, {post: /b, body: {text: x}, headers: {C: d}}]";
     check("put: /x, headers: {A: b}, body: {size: 1k}", requests);
+    check("seed: 7", "target: ['p99<50ms', 'rate>=98%', 'failed==0']\nseed: 7");
+    check("seed: 7", "find: {}\nseed: 7");
+    check(
+        "seed: 7",
+        "find: {step: 1%, proofs: 10, headroom: 0.2, as_is: true, limit_min: 64m, limit_max: 2g, trials_max: 30, \
+         warm: false}\nseed: 7",
+    );
     check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}'}");
     check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}', within: 1m}");
     check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: true\n");
@@ -529,6 +644,32 @@ fn what_is_wrong_is_wrong_for_both() {
 }
 
 #[test]
+fn what_is_wrong_in_a_search_is_wrong_for_both() {
+    let schema = Schema::published(SCENARIO);
+    let check = |line: &str| wrong_for_both(&schema, "seed: 7", &format!("{line}\nseed: 7"));
+    check("target: p99<50ms");
+    check("target: [p99]");
+    check("find: [step]");
+    check("find: {stepp: 1%}");
+    check("find: {step: 2MiB}");
+    check("find: {step: 0}");
+    check("find: {step: 0.9}");
+    check("find: {proofs: 0}");
+    check("find: {proofs: many}");
+    check("find: {headroom: -0.1}");
+    check("find: {headroom: 5ms}");
+    check("find: {as_is: 1}");
+    check("find: {limit_min: 6q}");
+    check("find: {trials_max: 0}");
+    check("find: {warm: perhaps}");
+    // Only the parser knows how two values lie to each other, and what a text comes to.
+    for wrong in ["find: {limit_min: 1g, limit_max: 64m}", "find: {step: 90%}", "find: {headroom: 2000%}"] {
+        let error = parsed(&changed("seed: 7", &format!("{wrong}\nseed: 7"))).unwrap_err();
+        assert!(error.what.contains("find."), "{error}");
+    }
+}
+
+#[test]
 fn what_is_wrong_in_a_load_is_wrong_for_both() {
     let schema = Schema::published(SCENARIO);
     let check = |from: &str, to: &str| wrong_for_both(&schema, from, to);
@@ -618,5 +759,6 @@ fn both_know_the_same_keys() {
     }
     check("figure", "name: plain", &format!("name: plain\nfigures: [{{{unknown}}}]"));
     check("collect", "name: plain", &format!("name: plain\ncollect: {{{unknown}}}"));
+    check("find", "name: plain", &format!("name: plain\nfind: {{{unknown}}}"));
     check("compare", "name: plain", &format!("name: plain\ncompare: {{{unknown}}}"));
 }

@@ -3,6 +3,7 @@
 
 mod model;
 mod of_comparison;
+mod of_find;
 mod of_trial;
 mod palette;
 mod png;
@@ -14,6 +15,7 @@ mod values;
 
 pub(super) use model::{Figure, Sign};
 pub(super) use of_comparison::{candidates, dots, forest_table, forests, judged, paretos, verdict_class, verdict_word};
+pub(super) use of_find::finds;
 pub(super) use of_trial::figures as of_trial;
 pub(super) use spectra::figures as spectra;
 pub(super) use svg::{definitions, draw_sign, fluid};
@@ -42,7 +44,7 @@ pub struct Plot {
 /// Every chart of the report as a picture of its own, in the order of the report.
 pub fn plots(document: &Document, evidence: &[Evidence]) -> Vec<Plot> {
     let style = palette::literal(COLOURS, RULES);
-    let mut figures = [forests(document), dots(document), paretos(document), spectra(document, evidence)].concat();
+    let mut figures = [finds(document), forests(document), dots(document), paretos(document), spectra(document, evidence)].concat();
     for trial in &document.trials {
         figures.extend(of_trial(trial, evidence.iter().find(|evidence| evidence.trial == trial.index)));
     }

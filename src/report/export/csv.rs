@@ -4,7 +4,8 @@
 use super::super::quantity::{plain, unit_name};
 use super::inert::visible;
 use crate::record::{
-    ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome, Trial, ValueRecord,
+    ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome, SoughtVerdict, Trial, Unit,
+    ValueRecord,
 };
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ const COMPARISONS_HEAD: &str = "baseline,candidate,metric,unit,better,primary,ve
     candidate_median,difference,difference_low,difference_high,ratio,ratio_low,ratio_high,confidence,\
     confidence_each,least,least_kind,blocks,blocks_needed";
 
-/// Every metric of every trial, in the order of the trials. A trial that measured nothing has one row without a metric.
+/// Every metric of every trial, in the order of the trials. A trial that measured nothing has one row without a metric;
+/// one of a search says first what was asked of it, and whether it held.
 pub fn csv(document: &Document) -> String {
     // Trials of two archives may share an index, but not a configuration as well.
     let mut by_trial: BTreeMap<(&str, u32), Vec<(&MetricRecord, &ValueRecord)>> = BTreeMap::new();
@@ -27,7 +29,11 @@ pub fn csv(document: &Document) -> String {
         let start = [cell(&trial.configuration), trial.block.to_string(), trial.index.to_string(), outcome(trial)];
         let start = start.join(",");
         let values = by_trial.get(&(trial.configuration.as_str(), trial.index)).map(Vec::as_slice).unwrap_or_default();
-        if values.is_empty() {
+        let sought = sought(trial);
+        for (name, unit, number, used) in &sought {
+            out.push_str(&format!("{start},{name},{},{},{used}\r\n", unit_name(*unit), plain(Some(*number))));
+        }
+        if values.is_empty() && sought.is_empty() {
             out.push_str(&format!("{start},,,,\r\n"));
         }
         for (metric, value) in values {
@@ -36,6 +42,20 @@ pub fn csv(document: &Document) -> String {
         }
     }
     out
+}
+
+/// What a trial of a search was for: name, unit and number, and whether the trial counts.
+fn sought(trial: &Trial) -> Vec<(&'static str, Unit, f64, bool)> {
+    let Some(of) = &trial.sought else { return Vec::new() };
+    let used = of.verdict != SoughtVerdict::Void;
+    let holds = f64::from(u8::from(of.verdict == SoughtVerdict::Holds));
+    let known = [
+        ("find.limit", Unit::Bytes, trial.limit_bytes.map(|bytes| bytes as f64)),
+        ("find.heap", Unit::Bytes, of.heap_bytes.map(|bytes| bytes as f64)),
+        ("find.peak", Unit::Bytes, trial.cgroup.and_then(|cgroup| cgroup.peak_bytes).map(|bytes| bytes as f64)),
+        ("find.holds", Unit::Count, Some(holds).filter(|_| used)),
+    ];
+    known.into_iter().filter_map(|(name, unit, number)| Some((name, unit, number?, used))).collect()
 }
 
 /// Each candidate against the baseline, a row for each metric.
@@ -107,6 +127,7 @@ fn cell(text: &str) -> String {
 mod tests {
     use super::super::samples;
     use super::*;
+    use crate::report::find_sample;
 
     /// The rows of a CSV file, strictly: every row as long as the head.
     fn rows(text: &str) -> Vec<Vec<String>> {
@@ -135,6 +156,22 @@ mod tests {
                 assert_eq!(row[6].parse::<f64>().unwrap(), value.value);
                 assert_eq!(row[7], value.used.to_string());
             }
+        }
+    }
+
+    #[test]
+    fn a_search_says_of_each_trial_what_was_asked_and_whether_it_held() {
+        let document = find_sample::found();
+        let rows = rows(&csv(&document));
+        for trial in &document.trials {
+            let of = |name: &str| {
+                let row = rows.iter().find(|row| row[2] == trial.index.to_string() && row[4] == name);
+                row.map(|row| row[6].parse::<f64>().unwrap())
+            };
+            let sought = trial.sought.as_ref().unwrap();
+            assert_eq!(of("find.limit"), trial.limit_bytes.map(|bytes| bytes as f64));
+            assert_eq!(of("find.heap"), sought.heap_bytes.map(|bytes| bytes as f64));
+            assert_eq!(of("find.holds"), Some(f64::from(u8::from(sought.verdict == SoughtVerdict::Holds))));
         }
     }
 

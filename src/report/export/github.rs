@@ -3,7 +3,8 @@
 
 use super::inert::short;
 use super::markdown::{all_doubts, folded, page};
-use crate::record::{BudgetRecord, BudgetVerdict, Document, DoubtRecord, Outcome};
+use crate::record::{BudgetRecord, BudgetVerdict, Document, DoubtRecord, FindOutcome};
+use crate::report::summary::find::told;
 
 /// GitHub drops a summary above 1 MiB altogether. The rest is for what else the step writes there.
 const SUMMARY_BYTES_MAX: usize = 1_000_000;
@@ -53,24 +54,33 @@ fn cut(text: String, bytes_max: usize) -> String {
 }
 
 /// An error for each budget that failed and each trial that did, a warning for each undecided budget and each kind of
-/// doubt; ten of each, of which the last says how many more there are.
+/// doubt; ten of each, of which the last says how many more there are. A notice has the load line that was found.
 pub fn github_annotations(document: &Document) -> String {
     let of_verdict = |verdict| document.budgets.iter().filter(move |of| of.verdict == verdict);
     let mut errors: Vec<String> =
         of_verdict(BudgetVerdict::Fail).map(|of| command("error", "Budget failed", &words(of))).collect();
-    for trial in document.trials.iter().filter(|trial| trial.outcome != Outcome::Completed) {
+    for trial in document.trials.iter().filter(|trial| trial.is_failed()) {
         let why = short(trial.why.as_deref().unwrap_or("it did not complete"));
         let what = format!("trial {} of {}: {why}", trial.index + 1, short(&trial.configuration));
         errors.push(command("error", "Trial failed", &what));
     }
     let mut warnings: Vec<String> =
         of_verdict(BudgetVerdict::Undecided).map(|of| command("warning", "Budget undecided", &words(of))).collect();
+    let mut notices = String::new();
+    if let Some(find) = &document.find {
+        let text = short(&told(find, &document.trials));
+        match find.outcome {
+            FindOutcome::Found | FindOutcome::AtLowerBound => notices = command("notice", "Load line", &text),
+            FindOutcome::NotHeld | FindOutcome::Never => errors.insert(0, command("error", "Target not held", &text)),
+            FindOutcome::GivenUp => warnings.insert(0, command("warning", "No load line", &text)),
+        }
+    }
     for (doubt, more) in one_of_each_kind(document) {
         let others = if more > 0 { format!(" ({more} more like it)") } else { String::new() };
         let what = format!("{}{others}. Next: {}", short(&doubt.text), short(&doubt.next));
         warnings.push(command("warning", "Doubt", &what));
     }
-    limited("error", errors) + &limited("warning", warnings)
+    limited("error", errors) + &limited("warning", warnings) + &notices
 }
 
 /// The first doubt of each kind, and how many more there are of it: a noisy runner shows in every phase of every trial.
@@ -117,6 +127,7 @@ fn property(text: &str) -> String {
 mod tests {
     use super::super::{consumers, samples};
     use super::*;
+    use crate::report::find_sample;
     use crate::doubt::Doubt;
     use crate::record::DoubtRecord;
 
@@ -156,6 +167,24 @@ mod tests {
         let text = github_annotations(&document);
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(text.contains(" (8 more like it). Next: "), "{text}");
+    }
+
+    #[test]
+    fn the_answer_of_a_search_is_one_annotation() {
+        for (outcome, document) in find_sample::endings() {
+            let text = github_annotations(&document);
+            let expect = match outcome {
+                FindOutcome::Found | FindOutcome::AtLowerBound => "::notice title=Load line::",
+                FindOutcome::NotHeld | FindOutcome::Never => "::error title=Target not held::",
+                FindOutcome::GivenUp => "::warning title=No load line::",
+            };
+            assert!(text.starts_with(expect), "{outcome:?}: {text}");
+            assert_eq!(text.lines().count(), 1, "{outcome:?}: {text}");
+        }
+        for text in samples::hostile_texts() {
+            let text = github_annotations(&find_sample::hostile(&text));
+            assert!(text.lines().all(|line| line.starts_with("::")), "{text}");
+        }
     }
 
     #[test]

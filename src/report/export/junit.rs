@@ -1,5 +1,5 @@
-//! JUnit XML, which every CI system shows: a test case for each budget and each trial. One that failed is a failure,
-//! undecided is skipped, a trial that failed is an error.
+//! JUnit XML, which every CI system shows: a test case for each budget, each trial and a search. One that failed is a
+//! failure, undecided is skipped, a trial that failed is an error.
 //!
 //! Numbers of a case stand in its `system-out`: the schema of Jenkins' xUnit plugin, the strictest reader, takes
 //! `properties` in a suite only, and `skipped` not in the root. `time`, `timestamp` and `hostname` are left out:
@@ -7,7 +7,8 @@
 
 use super::super::quantity::{plain, unit_name};
 use super::inert::{short, visible};
-use crate::record::{BudgetRecord, BudgetVerdict, Document, Outcome, Trial};
+use crate::record::{BudgetRecord, BudgetVerdict, Document, FindOutcome, FindRecord, Outcome, Trial};
+use crate::report::summary::find::told;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use std::borrow::Cow;
@@ -25,7 +26,7 @@ struct Counts {
     skipped: usize,
 }
 
-/// Two suites, `loadline.budget` and `loadline.trial`; one without cases is left out.
+/// Three suites, `loadline.find`, `loadline.budget` and `loadline.trial`; one without cases is left out.
 pub fn junit(document: &Document) -> String {
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
     // Writing to memory cannot fail; an empty file would be the visible sign.
@@ -36,13 +37,13 @@ pub fn junit(document: &Document) -> String {
 }
 
 fn write(xml: &mut Xml, document: &Document) -> Written {
-    let (budgets, trials) = (budget_counts(document), trial_counts(document));
+    let (budgets, trials, find) = (budget_counts(document), trial_counts(document), find_counts(document));
     xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let all = Counts {
-        tests: budgets.tests + trials.tests,
-        failures: budgets.failures + trials.failures,
+        tests: budgets.tests + trials.tests + find.tests,
+        failures: budgets.failures + trials.failures + find.failures,
         errors: budgets.errors + trials.errors,
-        skipped: budgets.skipped + trials.skipped,
+        skipped: budgets.skipped + trials.skipped + find.skipped,
     };
     let name = format!("loadline {}", visible(&document.conditions.scenario));
     let root = xml.create_element("testsuites").with_attributes(attributes(&name, &all).into_iter().take(4));
@@ -50,6 +51,13 @@ fn write(xml: &mut Xml, document: &Document) -> Written {
         return root.write_empty().map(|_| ());
     }
     root.write_inner_content(|xml| {
+        if let Some(of) = &document.find {
+            let suite = xml.create_element("testsuite").with_attributes(attributes("loadline.find", &find));
+            suite.write_inner_content(|xml| {
+                properties(xml, &conditions(document))?;
+                search(xml, of, &document.trials)
+            })?;
+        }
         if budgets.tests > 0 {
             let suite = xml.create_element("testsuite").with_attributes(attributes("loadline.budget", &budgets));
             suite.write_inner_content(|xml| {
@@ -90,8 +98,20 @@ fn budget_counts(document: &Document) -> Counts {
 }
 
 fn trial_counts(document: &Document) -> Counts {
-    let errors = document.trials.iter().filter(|trial| trial.outcome != Outcome::Completed).count();
+    let errors = document.trials.iter().filter(|trial| trial.is_failed()).count();
     Counts { tests: document.trials.len(), errors, ..Counts::default() }
+}
+
+fn find_counts(document: &Document) -> Counts {
+    let is = |outcomes: &[FindOutcome]| {
+        usize::from(document.find.as_ref().is_some_and(|find| outcomes.contains(&find.outcome)))
+    };
+    Counts {
+        tests: usize::from(document.find.is_some()),
+        failures: is(&[FindOutcome::NotHeld, FindOutcome::Never]),
+        errors: 0,
+        skipped: is(&[FindOutcome::GivenUp]),
+    }
 }
 
 fn conditions(document: &Document) -> Vec<(&'static str, String)> {
@@ -161,11 +181,48 @@ fn budget_numbers(of: &BudgetRecord) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// The answer of a search: one that found no line for want of trials is skipped.
+fn search(xml: &mut Xml, of: &FindRecord, trials: &[Trial]) -> Written {
+    let name = format!("load line of {}", visible(&of.configuration));
+    let case = [("classname", "loadline.find"), ("name", name.as_str())];
+    xml.create_element("testcase").with_attributes(case).write_inner_content(|xml| {
+        let why = short(&told(of, trials));
+        match of.outcome {
+            FindOutcome::Found | FindOutcome::AtLowerBound => {}
+            FindOutcome::NotHeld | FindOutcome::Never => {
+                let failure = [("message", why.as_str()), ("type", "target not held")];
+                xml.create_element("failure").with_attributes(failure).write_text_content(BytesText::new(&why))?;
+            }
+            FindOutcome::GivenUp => {
+                xml.create_element("skipped").with_attribute(("message", why.as_str())).write_empty()?;
+            }
+        }
+        let text: Vec<String> = find_numbers(of).into_iter().map(|(name, number)| format!("{name}={number}")).collect();
+        xml.create_element("system-out").write_text_content(BytesText::new(&text.join("\n")))?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn find_numbers(of: &FindRecord) -> Vec<(&'static str, String)> {
+    let line = of.line.as_ref();
+    let known = [
+        ("limit_bytes", of.limit_bytes),
+        ("line_bytes", line.map(|line| line.limit_bytes)),
+        ("heap_bytes", line.and_then(|line| line.heap_bytes)),
+        ("below_bytes", line.and_then(|line| line.below_bytes)),
+        ("held", line.map(|line| u64::from(line.held))),
+        ("warm_bytes", of.warm.as_ref().map(|warm| warm.limit_bytes)),
+        ("trials", Some(u64::from(of.trials))),
+    ];
+    known.into_iter().filter_map(|(name, number)| Some((name, number?.to_string()))).collect()
+}
+
 fn trial(xml: &mut Xml, of: &Trial) -> Written {
     let name = format!("trial {}: {}", of.index + 1, visible(&of.configuration));
     let case = [("classname", "loadline.trial"), ("name", name.as_str())];
     let case = xml.create_element("testcase").with_attributes(case);
-    if of.outcome == Outcome::Completed {
+    if !of.is_failed() {
         return case.write_empty().map(|_| ());
     }
     case.write_inner_content(|xml| {
@@ -188,6 +245,7 @@ fn trial(xml: &mut Xml, of: &Trial) -> Written {
 mod tests {
     use super::super::{consumers, samples};
     use super::*;
+    use crate::report::find_sample;
 
     #[test]
     fn budgets_and_trials_are_cases() {
@@ -213,6 +271,25 @@ mod tests {
         assert_eq!(failed.child("failure").unwrap().attribute("message"), "62.0 MiB against 60.0 MiB");
         let root = consumers::check_junit(&junit(&samples::failing()));
         assert_eq!(root.attribute("errors"), "1");
+    }
+
+    #[test]
+    fn a_search_is_a_case_and_its_trials_are_no_errors() {
+        for (outcome, document) in find_sample::endings() {
+            let root = consumers::check_junit(&junit(&document));
+            let case = root.children[0].cases()[0];
+            let expect = match outcome {
+                FindOutcome::Found | FindOutcome::AtLowerBound => None,
+                FindOutcome::NotHeld | FindOutcome::Never => Some("failure"),
+                FindOutcome::GivenUp => Some("skipped"),
+            };
+            let verdict = ["failure", "skipped"].into_iter().find(|name| case.child(name).is_some());
+            assert_eq!(verdict, expect, "{outcome:?}");
+            assert_eq!(root.attribute("errors"), "0", "{outcome:?}");
+        }
+        for text in samples::hostile_texts() {
+            consumers::check_junit(&junit(&find_sample::hostile(&text)));
+        }
     }
 
     #[test]

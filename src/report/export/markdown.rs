@@ -2,11 +2,12 @@
 //! Foreign text stands in code spans or as character references, so that no renderer takes it for markup.
 
 mod escape;
+mod found;
 mod tables;
 mod verdict;
 
 use super::metric_name::is_headline;
-use crate::record::{Document, DoubtRecord, MetricRecord, Outcome, Trial};
+use crate::record::{Document, DoubtRecord, MetricRecord, Trial};
 use escape::{code, prose, sentence};
 use tables::{budget_table, comparison_tables, metric_table};
 
@@ -41,8 +42,11 @@ pub(super) fn folded(title: &str, block: &str) -> String {
 }
 
 pub(super) fn page(document: &Document) -> Page {
-    let mut blocks = comparison_tables(document, true);
-    if document.comparisons.is_empty() {
+    let mut blocks: Vec<String> = found::block(document).into_iter().collect();
+    blocks.extend(comparison_tables(document, true));
+    // The trials of a search differ on purpose: their medians are of nothing.
+    let searched = document.find.is_some();
+    if document.comparisons.is_empty() && !searched {
         blocks.extend(metric_table(document, is_headline).map(|table| format!("### Metrics\n\n{table}")));
     }
     blocks.extend(budget_table(document).map(|table| format!("### Budgets\n\n{table}")));
@@ -55,14 +59,15 @@ pub(super) fn page(document: &Document) -> Page {
         details.push(("Further comparisons".to_owned(), more.join("\n")));
     }
     let shown = |metric: &MetricRecord| document.comparisons.is_empty() && is_headline(metric);
-    if !document.metrics.iter().all(shown) {
+    details.extend(found::trials(document).map(|table| ("Trials of the search".to_owned(), table)));
+    if !searched && !document.metrics.iter().all(shown) {
         details.extend(metric_table(document, |_| true).map(|table| ("All metrics".to_owned(), table)));
     }
     Page { verdict: verdict::of(document), blocks, details }
 }
 
 fn failed_trials(document: &Document) -> Option<String> {
-    let failed = document.trials.iter().filter(|trial| trial.outcome != Outcome::Completed);
+    let failed = document.trials.iter().filter(|trial| trial.is_failed());
     let lines: String = failed
         .map(|trial| {
             let why = trial.why.as_deref().unwrap_or("it did not complete");

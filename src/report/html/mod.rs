@@ -4,6 +4,7 @@
 //! The template is filled by names, without a crate for templates: nearly all of the page is tables and charts made in
 //! loops, and `Markup`, which the charts need anyway, escapes by type.
 
+mod find;
 mod pools;
 mod sections;
 mod tables;
@@ -35,6 +36,7 @@ pub fn html(document: &Document, evidence: &[Evidence], missing: &[String]) -> S
         "heading" => Some(heading(document)),
         "verdict" => Some(sections.verdict()),
         "conditions" => Some(sections.conditions()),
+        "find" => Some(sections.find()),
         "comparison" => Some(sections.comparison()),
         "pareto" => Some(sections.pareto()),
         "figures" => Some(sections.figures()),
@@ -109,6 +111,7 @@ fn heading(document: &Document) -> Markup {
     out.words("p", &[("class", &"soft")], what).line();
     let links = [
         ("#conditions", "Conditions", true),
+        ("#find", "Load line", document.find.is_some()),
         ("#comparison", "Comparison", !document.comparisons.is_empty()),
         ("#pareto", "Weight against speed", !document.pareto.is_empty()),
         ("#figures", "Figures", document.trials.iter().any(|trial| !trial.figures.is_empty())),
@@ -140,6 +143,7 @@ mod tests {
             "heading",
             "verdict",
             "conditions",
+            "find",
             "comparison",
             "pareto",
             "figures",

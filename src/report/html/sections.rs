@@ -1,10 +1,11 @@
 //! The sections of the page, in its order.
 
 use super::tables::{facts, figure, folded, lines, prose, table};
-use super::{pools, verdicts};
+use super::{find, pools, verdicts};
 use crate::record::{BudgetRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
 use crate::report::chart::{self, Figure};
 use crate::report::markup::{Markup, shortened};
+use crate::report::summary::find::trial_text;
 use crate::report::summary::{Table, by_category, figures, growth_notes, load, shared_facts, trial_facts, weights};
 
 /// Names in headings.
@@ -73,6 +74,12 @@ impl Sections<'_> {
         let head = std::iter::once("configuration").chain(COLUMNS).map(str::to_owned).collect();
         out.words("h3", &[], "Configurations");
         table(out, &Table { title: "Configurations".to_owned(), head, rows, words: COLUMNS.len(), ..Table::default() });
+    }
+
+    pub(super) fn find(&self) -> Markup {
+        let mut out = Markup::new();
+        find::write(&mut out, self.document);
+        out
     }
 
     pub(super) fn comparison(&self) -> Markup {
@@ -322,6 +329,8 @@ fn trial_section(out: &mut Markup, trial: &Trial, evidence: Option<&Evidence>, f
                 out.text(" ");
             }
             let weight = verdicts::weight(trial).unwrap_or("no mark was reached".to_owned());
+            // A trial of a search is told by what it was for, and is not asked for its weight.
+            let weight = trial_text(trial).unwrap_or(weight);
             out.words("span", &[("class", &"soft")], format!("block {}. {weight}", trial.block + 1));
         });
         figures.iter().for_each(|one| figure(out, one));

@@ -1,10 +1,14 @@
 //! What a reader wants to know first, in sentences: what failed, what is better, what cannot be told.
 
-use crate::record::{BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, Outcome, Trial, Unit};
+use crate::record::{
+    BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, FindOutcome, FindRecord, Outcome, Trial,
+    Unit,
+};
 use crate::report::chart::{
     candidates, judged, judged_text, least_text, metric_words, value_text, verdict_class, verdict_word,
 };
 use crate::report::markup::{Attribute, Markup, shortened};
+use crate::report::summary::find as told;
 use crate::units::{grouped, milliseconds};
 
 /// Names in a sentence.
@@ -27,7 +31,8 @@ struct Sentence {
 
 /// The sentences at the head of the page: failures, budgets, comparisons and, where there are none, the weights.
 pub(super) fn write(out: &mut Markup, document: &Document) {
-    let mut sentences: Vec<Sentence> = failures(&document.trials);
+    let of_find = document.find.iter().map(|find| of_find(find, &document.trials));
+    let mut sentences: Vec<Sentence> = of_find.chain(failures(&document.trials)).collect();
     let mut budgets: Vec<&BudgetRecord> = document.budgets.iter().collect();
     budgets.sort_by_key(|budget| budget_order(budget.verdict));
     let (failed, others): (Vec<_>, Vec<_>) =
@@ -38,7 +43,8 @@ pub(super) fn write(out: &mut Markup, document: &Document) {
     }
     sentences.extend(others.into_iter().map(of_budget));
     if document.comparisons.is_empty() {
-        sentences.extend(document.trials.iter().filter_map(of_trial));
+        let weighed = |trial: &&Trial| document.find.is_none() || told::is_reference(trial);
+        sentences.extend(document.trials.iter().filter(weighed).filter_map(of_trial));
     }
     let left_out = sentences.len().saturating_sub(SENTENCES_MAX);
     out.element("ul", &[("class", &"verdicts large")], |out| {
@@ -70,7 +76,7 @@ pub(super) fn badge(out: &mut Markup, class: &str, sign: &str, text: &str) {
 }
 
 fn failures(trials: &[Trial]) -> Vec<Sentence> {
-    let failed = trials.iter().filter(|trial| trial.outcome != Outcome::Completed);
+    let failed = trials.iter().filter(|trial| trial.is_failed());
     let sentence = |trial: &Trial| Sentence {
         class: "fail",
         sign: "\u{2715}",
@@ -79,6 +85,18 @@ fn failures(trials: &[Trial]) -> Vec<Sentence> {
         text: shortened(trial.why.as_deref().unwrap_or("the reason is not known"), WHY_CHARS),
     };
     failed.map(sentence).collect()
+}
+
+/// The answer of a search.
+fn of_find(find: &FindRecord, trials: &[Trial]) -> Sentence {
+    let (class, sign, badge) = match find.outcome {
+        FindOutcome::Found => ("pass", "\u{2713}", "load line"),
+        FindOutcome::AtLowerBound => ("pass", "\u{2713}", "held"),
+        FindOutcome::NotHeld | FindOutcome::Never => ("fail", "\u{2715}", "not held"),
+        FindOutcome::GivenUp => ("undecided", "?", "no line"),
+    };
+    let about = format!("{}:", shortened(&find.configuration, NAME_CHARS));
+    Sentence { class, sign, badge: badge.to_owned(), about, text: told::told(find, trials) }
 }
 
 /// How a trial ended, in a word or two.

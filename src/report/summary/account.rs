@@ -111,7 +111,7 @@ fn shortened(command: &str) -> String {
 }
 
 /// One sentence against the question why RSS is more than the heap, and one that says who is behind it.
-fn answer(account: &AccountRecord) -> String {
+pub(super) fn answer(account: &AccountRecord) -> String {
     let heap = sum(account.owners.iter().filter(|owner| is_heap(&owner.name)).map(|owner| owner.rss_bytes));
     let total = account.total_bytes;
     let ratio = total as f64 / heap.max(1) as f64;
@@ -191,7 +191,7 @@ pub(super) fn rows(account: &AccountRecord) -> Vec<Row> {
     rows
 }
 
-fn owners(account: &AccountRecord) -> Table {
+pub(super) fn owners(account: &AccountRecord) -> Table {
     let rows = rows(account);
     let swap = sum(rows.iter().map(|row| row.swap_bytes));
     let total = Row {

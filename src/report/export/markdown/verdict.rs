@@ -1,12 +1,14 @@
 //! What came of it, in a few sentences: failed trials, budgets, then each candidate against its baseline.
 
 use super::super::super::quantity::{change, signed};
-use super::escape::code;
+use super::escape::{code, sentence};
 use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, Outcome};
+use crate::report::summary::find::told;
 
 /// The first paragraph of a page.
 pub(super) fn of(document: &Document) -> String {
     let mut sentences = Vec::new();
+    sentences.extend(document.find.iter().map(|find| sentence(&told(find, &document.trials))));
     sentences.extend(failed(document));
     sentences.extend(budgets(document));
     let mut pairs: Vec<(&str, &str)> = Vec::new();
@@ -37,7 +39,7 @@ pub(super) fn of(document: &Document) -> String {
 }
 
 fn failed(document: &Document) -> Option<String> {
-    let failed = document.trials.iter().filter(|trial| trial.outcome != Outcome::Completed).count();
+    let failed = document.trials.iter().filter(|trial| trial.is_failed()).count();
     (failed > 0).then(|| format!("**{failed} of {} trials did not complete.**", document.trials.len()))
 }
 

@@ -1,0 +1,225 @@
+//! The picture of a search for the load line: limit against rate, p99 and CPU per request, each trial a dot.
+
+use super::model::{Axis, Chart, Figure, Guide, Item, Panel, Sign};
+use super::scale::{Kind, Scale, tick_text};
+use super::values::MIB;
+use crate::record::{Document, FindRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial};
+use crate::report::summary::find::{Reached, reached, trial_text, tried_told};
+use crate::units::{Bytes, milliseconds, per_second};
+
+/// Height of a panel.
+const HEIGHT: u32 = 120;
+/// Ticks of an axis.
+const TICKS: usize = 6;
+/// Room beside the outermost dots, as a ratio: about a step or two of a search.
+const ROOM: f64 = 1.04;
+
+/// A trial with its place.
+struct Dot<'a> {
+    trial: &'a Trial,
+    sought: &'a SoughtRecord,
+    reached: Reached,
+    /// MiB.
+    x: f64,
+}
+
+/// The picture; none where no trial has a limit to stand at.
+pub(crate) fn finds(document: &Document) -> Vec<Figure> {
+    let dots: Vec<Dot<'_>> = document.trials.iter().filter_map(dot).collect();
+    let find = document.find.as_ref().filter(|_| !dots.is_empty());
+    find.map(|find| Figure { chart: chart(find, &dots), table: table(&document.trials) }).into_iter().collect()
+}
+
+fn table(trials: &[Trial]) -> crate::report::summary::Table {
+    let table = tried_told(trials);
+    crate::report::summary::Table { title: "Every trial in numbers".to_owned(), ..table }
+}
+
+/// A trial of the limit stands at its limit. Where the limit was no concern, what it needed is its largest charge.
+fn dot(trial: &Trial) -> Option<Dot<'_>> {
+    let (sought, reached) = (trial.sought.as_ref()?, reached(trial));
+    let bytes = match sought.stage {
+        SoughtStage::Limit | SoughtStage::Warm => trial.limit_bytes,
+        SoughtStage::Ask | SoughtStage::Heap => reached.peak_bytes,
+        SoughtStage::Rate => None,
+    };
+    let x = bytes.filter(|bytes| *bytes > 0)? as f64 / MIB;
+    Some(Dot { trial, sought, reached, x })
+}
+
+/// Filled where it held and hollow where it broke, so that it is told without colour.
+fn class(verdict: SoughtVerdict) -> &'static str {
+    match verdict {
+        SoughtVerdict::Holds => "held",
+        SoughtVerdict::Fails => "broke",
+        SoughtVerdict::Void => "hollow",
+    }
+}
+
+/// The shape of a stage, with its words.
+fn shape(stage: SoughtStage) -> (usize, &'static str) {
+    match stage {
+        SoughtStage::Limit => (0, "for the limit, at its limit"),
+        SoughtStage::Warm => (3, "for the limit of a warm host, at its limit"),
+        SoughtStage::Heap => (2, "for the heap, at its largest charge"),
+        SoughtStage::Ask | SoughtStage::Rate => (1, "where memory is no concern, at its largest charge"),
+    }
+}
+
+/// Steps of a search are ratios, so equal ratios are equally far apart.
+fn across(find: &FindRecord, dots: &[Dot<'_>]) -> Axis {
+    let of_find = marks(find).into_iter().map(|(mib, _)| mib);
+    let all: Vec<f64> = dots.iter().map(|dot| dot.x).chain(of_find).filter(|mib| mib.is_finite() && *mib > 0.0).collect();
+    let (low, high) = all.iter().fold((f64::INFINITY, 0.0f64), |(low, high), mib| (low.min(*mib), high.max(*mib)));
+    let scale = Scale { low: low / ROOM, high: high * ROOM, kind: Kind::Log };
+    let ticks = Scale::linear(scale.low, scale.high).ticks(TICKS);
+    let ticks: Vec<f64> = ticks.into_iter().filter(|tick| *tick >= scale.low && *tick <= scale.high).collect();
+    let texts = ticks.iter().map(|tick| (*tick, tick_text(*tick, &ticks))).collect();
+    Axis { scale, title: "limit, or largest charge where the limit was no concern, MiB".to_owned(), unit: " MiB", ticks: texts }
+}
+
+/// The edge and what is named beside it, in MiB.
+fn marks(find: &FindRecord) -> Vec<(f64, String)> {
+    let mib = |bytes: u64| bytes as f64 / MIB;
+    let named = |bytes: u64, what: &str| (mib(bytes), format!("{what} {}", Bytes(bytes)));
+    let mut found: Vec<(f64, String)> = Vec::new();
+    found.extend(find.warm.as_ref().map(|warm| named(warm.limit_bytes, "warm host")));
+    found.extend(find.line.as_ref().map(|line| named(line.limit_bytes, "load line")));
+    found.extend(find.limit_bytes.map(|limit| named(limit, "with headroom")));
+    found.extend(find.knee.map(|knee| named(knee.limit_bytes, "knee")));
+    found.retain(|(mib, _)| *mib > 0.0);
+    found.sort_by(|left, right| left.0.total_cmp(&right.0));
+    found
+}
+
+fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
+    let x = across(find, dots);
+    let guides = marks(find).into_iter().map(|(mib, label)| Guide { x: x.across(mib), label }).collect();
+    let rate = |dot: &Dot<'_>| dot.reached.rate_per_s;
+    let p99 = |dot: &Dot<'_>| dot.reached.p99_ms.filter(|ms| *ms > 0.0);
+    let cpu = |dot: &Dot<'_>| dot.reached.cpu_us;
+    let values = |value: &dyn Fn(&Dot<'_>) -> Option<f64>| dots.iter().filter_map(value).collect::<Vec<f64>>();
+    let rates = Axis::new(Scale::from_zero(values(&rate).into_iter()), "", "/s", 4);
+    let times = Axis::new(Scale::log_around(values(&p99).into_iter()), "", " ms", 4);
+    let cpus = Axis::new(Scale::from_zero(values(&cpu).into_iter()), "", " \u{b5}s", 4);
+    let panels = [
+        panel("correct answers per second; at the bottom those that did not come so far", rates, dots, &x, &|dot| {
+            Some(rate(dot).unwrap_or(0.0))
+        }),
+        panel("p99 of the worst phase, ms", times, dots, &x, &p99),
+        panel("CPU per request, \u{b5}s", cpus, dots, &x, &cpu),
+    ];
+    Chart {
+        name: "load-line".to_owned(),
+        title: "Limit against rate, p99 and CPU per request".to_owned(),
+        description: "Every trial of the search as a dot, filled where the target held and hollow where it broke, at its \
+                      limit or, where the limit was no concern, at its largest charge. Upright lines mark the load line, \
+                      the limit with headroom, the line of a warm host and the knee."
+            .to_owned(),
+        x: Some(x),
+        panels: panels.into_iter().flatten().collect(),
+        guides,
+        legend: legend(dots),
+        ..Chart::default()
+    }
+}
+
+/// A panel; none where no trial has its value.
+fn panel(title: &str, y: Axis, dots: &[Dot<'_>], x: &Axis, value: &dyn Fn(&Dot<'_>) -> Option<f64>) -> Option<Panel> {
+    let mark = |dot: &Dot<'_>| {
+        Some(Item::Mark {
+            at: (x.across(dot.x), y.down(value(dot)?, HEIGHT)),
+            shape: shape(dot.sought.stage).0,
+            class: class(dot.sought.verdict).to_owned(),
+            words: words(dot),
+        })
+    };
+    let items: Vec<Item> = dots.iter().filter_map(mark).collect();
+    (!items.is_empty()).then(|| Panel { title: title.to_owned(), y: Some(y), height: HEIGHT, items })
+}
+
+fn words(dot: &Dot<'_>) -> String {
+    let mut text = format!("trial {}", dot.trial.index + 1);
+    text.extend(trial_text(dot.trial).map(|what| format!(" {what}")));
+    let numbers = [
+        dot.reached.rate_per_s.map(|rate| format!("{}/s", per_second(rate))),
+        dot.reached.p99_ms.map(|ms| format!("p99 {} ms", milliseconds(ms))),
+        dot.reached.cpu_us.map(|us| format!("{us:.0} \u{b5}s of CPU per request")),
+    ];
+    let numbers: Vec<String> = numbers.into_iter().flatten().collect();
+    if numbers.is_empty() { text } else { format!("{text}; {}", numbers.join(", ")) }
+}
+
+fn legend(dots: &[Dot<'_>]) -> Vec<(Sign, String)> {
+    let mut legend = Vec::new();
+    for (verdict, words) in [
+        (SoughtVerdict::Holds, "held"),
+        (SoughtVerdict::Fails, "broke"),
+        (SoughtVerdict::Void, "does not count: the machine disturbed it"),
+    ] {
+        if dots.iter().any(|dot| dot.sought.verdict == verdict) {
+            legend.push((Sign::Mark(0, class(verdict).to_owned()), words.to_owned()));
+        }
+    }
+    for stage in [SoughtStage::Ask, SoughtStage::Heap, SoughtStage::Limit, SoughtStage::Warm] {
+        if dots.iter().any(|dot| dot.sought.stage == stage) {
+            let (shape, words) = shape(stage);
+            legend.push((Sign::Mark(shape, "dominated".to_owned()), words.to_owned()));
+        }
+    }
+    legend
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::svg;
+    use super::*;
+    use crate::report::find_sample;
+
+    #[test]
+    fn every_trial_is_a_dot_and_the_edge_a_line() {
+        let document = find_sample::found();
+        let [figure] = &finds(&document)[..] else { panic!("one picture") };
+        insta::assert_snapshot!(svg::fluid(&figure.chart).as_str().replace('>', ">\n"));
+        assert_eq!(figure.chart.panels.len(), 3);
+        assert_eq!(figure.chart.panels[0].items.len(), document.trials.len());
+        assert_eq!(figure.table.rows.len(), document.trials.len());
+    }
+
+    #[test]
+    fn dots_and_lines_lie_in_the_order_of_their_limits() {
+        let document = find_sample::found();
+        let chart = &finds(&document)[0].chart;
+        let at = |name: &str| chart.guides.iter().find(|guide| guide.label.starts_with(name)).unwrap().x;
+        assert!(at("warm host") < at("load line") && at("load line") < at("with headroom"));
+        let line = document.find.as_ref().unwrap().line.as_ref().unwrap().limit_bytes;
+        for (item, trial) in chart.panels[0].items.iter().zip(&document.trials) {
+            let Item::Mark { at: (x, _), class, .. } = item else { panic!("{item:?}") };
+            let sought = trial.sought.as_ref().unwrap();
+            if sought.stage == SoughtStage::Limit {
+                assert_eq!(*x < at("load line"), trial.limit_bytes < Some(line));
+                assert_eq!(class == "held", sought.verdict == SoughtVerdict::Holds);
+            }
+        }
+    }
+
+    #[test]
+    fn every_ending_and_no_search_at_all_can_be_drawn() {
+        for (outcome, document) in find_sample::endings() {
+            let figures = finds(&document);
+            assert_eq!(figures.len(), 1, "{outcome:?}");
+            let axis = figures[0].chart.x.as_ref().unwrap();
+            assert!(axis.scale.low < axis.scale.high && axis.scale.low > 0.0, "{outcome:?}");
+        }
+        let document = Document { trials: Vec::new(), ..find_sample::found() };
+        assert!(finds(&document).is_empty());
+        assert!(finds(&Document { find: None, ..find_sample::found() }).is_empty());
+    }
+
+    #[test]
+    fn each_class_has_a_rule() {
+        for class in ["held", "broke", "hollow", "dominated"] {
+            assert!(super::super::RULES.contains(&format!(".{class} ")), "{class}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What to write where a container is made, so that a limit that was found is set: Docker, Kubernetes, systemd.
+//! Options are foreign text. Each kind quotes them as its reader takes quotes apart.
+
+use crate::record::FindRecord;
+use crate::scenario::shell_word;
+
+/// What each kind counts its limit in.
+const MIB: u64 = 1 << 20;
+/// How a JVM is told without a word of its command line.
+const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
+/// Heap options that a command line may set itself, which then win.
+const OF_HEAP: [&str; 4] = ["-Xmx", "-XX:MaxHeapSize=", "-XX:MaxRAMPercentage=", "-XX:MaxRAM="];
+
+/// Lines to copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::report) struct Snippet {
+    /// Where they go.
+    pub(in crate::report) name: String,
+    /// As they stand.
+    pub(in crate::report) lines: Vec<String>,
+}
+
+/// The JVM options to set, that of the heap among them.
+pub(in crate::report) fn options(find: &FindRecord) -> Vec<String> {
+    let heap = find.line.as_ref().and_then(|line| line.heap_bytes);
+    let given = find.options.iter().any(|option| option.starts_with("-Xmx"));
+    let heap = heap.filter(|_| !given).map(|heap| format!("-Xmx{}", crate::units::Bytes(heap).java()));
+    heap.into_iter().chain(find.options.iter().cloned()).collect()
+}
+
+/// What to write for each kind of host; nothing where no limit was found. `command` is that of a trial that held.
+pub(in crate::report) fn snippets(find: &FindRecord, command: &[String]) -> Vec<Snippet> {
+    let Some(limit) = find.limit_bytes else { return Vec::new() };
+    let mib = limit.div_ceil(MIB);
+    let options = options(find);
+    let snippet = |name: &str, lines: Vec<String>| Snippet { name: name.to_owned(), lines };
+    // What steers a terminal cannot be shown and still be copied.
+    if options.iter().any(|option| option.chars().any(steers)) {
+        let what = format!("set a limit of {mib} MiB; the options hold characters that cannot be shown (--json has them)");
+        return vec![snippet("to set it", vec![what])];
+    }
+    let value = options.iter().map(|option| tool_option(option)).collect::<Vec<_>>().join(" ");
+    let mut found = vec![
+        snippet("to set it: Docker", docker(mib, &value)),
+        snippet("Kubernetes, in a container", kubernetes(mib, &value)),
+        snippet("systemd, in a unit", systemd(mib, &value)),
+    ];
+    let winners = winners(&options, command);
+    if !value.is_empty() && !winners.is_empty() {
+        let what = format!("Take {} out of the command: it wins over {VARIABLE}.", winners.join(" "));
+        found.push(snippet("note", vec![what]));
+    }
+    found
+}
+
+/// Docker would allow as much swap again where nothing is said of it; the trials had none.
+fn docker(mib: u64, value: &str) -> Vec<String> {
+    let mut line = format!("docker run --memory={mib}m --memory-swap={mib}m");
+    if !value.is_empty() {
+        line.push_str(&format!(" -e {}", shell_word(&format!("{VARIABLE}={value}"))));
+    }
+    line.push_str(" IMAGE");
+    vec![line]
+}
+
+fn kubernetes(mib: u64, value: &str) -> Vec<String> {
+    let mut lines: Vec<String> = ["resources:", "  requests:"].map(str::to_owned).to_vec();
+    lines.push(format!("    memory: {mib}Mi"));
+    lines.push("  limits:".to_owned());
+    lines.push(format!("    memory: {mib}Mi"));
+    if !value.is_empty() {
+        lines.push("env:".to_owned());
+        lines.push(format!("  - name: {VARIABLE}"));
+        // `$(NAME)` would be replaced; a doubled sign is one.
+        lines.push(format!("    value: {}", double_quoted(&value.replace('$', "$$"))));
+    }
+    lines
+}
+
+fn systemd(mib: u64, value: &str) -> Vec<String> {
+    let mut lines = vec!["[Service]".to_owned(), format!("MemoryMax={mib}M"), "MemorySwapMax=0".to_owned()];
+    if !value.is_empty() {
+        // `%h` and the like would be replaced; a doubled sign is one.
+        lines.push(format!("Environment={}", double_quoted(&format!("{VARIABLE}={value}").replace('%', "%%"))));
+    }
+    lines
+}
+
+/// As YAML and systemd both take it apart: in both a backslash escapes itself and the quote.
+fn double_quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// An option as the JVM takes its variable apart: at blanks, but not inside quotes, which may begin within a word and
+/// know no escape.
+fn tool_option(option: &str) -> String {
+    if !option.is_empty() && !option.contains(|c: char| c.is_whitespace() || c == '"' || c == '\'') {
+        return option.to_owned();
+    }
+    let mut out = String::new();
+    for (index, piece) in option.split('"').enumerate() {
+        if index > 0 {
+            out.push_str("'\"'");
+        }
+        if !piece.is_empty() || option.is_empty() {
+            out.push_str(&format!("\"{piece}\""));
+        }
+    }
+    out
+}
+
+/// Heap options of the command line that are none of those to set.
+fn winners<'a>(options: &[String], command: &'a [String]) -> Vec<&'a str> {
+    let of_heap = |word: &&String| OF_HEAP.iter().any(|head| word.starts_with(head));
+    let own = command.iter().filter(of_heap).filter(|word| !options.contains(word));
+    own.map(String::as_str).filter(|word| !word.chars().any(steers)).collect()
+}
+
+/// Control characters, ends of lines and changes of direction.
+fn steers(c: char) -> bool {
+    let direction = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || direction || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::find_sample;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(options: &[&str]) -> Vec<Snippet> {
+        let mut find = find_sample::found().find.unwrap();
+        find.options = options.iter().map(|option| (*option).to_owned()).collect();
+        snippets(&find, &[])
+    }
+
+    /// The options as HotSpot takes the variable apart (`Arguments::parse_options_buffer`).
+    fn as_a_jvm_reads(value: &str) -> Vec<String> {
+        let (mut found, mut rest) = (Vec::new(), value.trim_start_matches(|c: char| c.is_ascii_whitespace()));
+        while !rest.is_empty() {
+            let (mut option, mut chars) = (String::new(), rest.char_indices());
+            let mut end = rest.len();
+            let mut quote = None;
+            for (at, c) in chars.by_ref() {
+                match quote {
+                    None if c.is_ascii_whitespace() => {
+                        end = at;
+                        break;
+                    }
+                    None if c == '"' || c == '\'' => quote = Some(c),
+                    Some(open) if c == open => quote = None,
+                    _ => option.push(c),
+                }
+            }
+            assert_eq!(quote, None, "a quote stays open in {value}");
+            found.push(option);
+            rest = rest[end..].trim_start_matches(|c: char| c.is_ascii_whitespace());
+        }
+        found
+    }
+
+    /// The value of the variable as each reader hands it on: `sh`, YAML and Kubernetes, systemd.
+    fn as_readers_hand_on(snippets: &[Snippet]) -> [String; 3] {
+        let docker = &snippets[0].lines[0];
+        let word = docker.split_once(" -e ").unwrap().1.strip_suffix(" IMAGE").unwrap();
+        let plain = word.strip_prefix('\'').map_or(word.to_owned(), |quoted| {
+            quoted.strip_suffix('\'').unwrap().replace(r"'\''", "'")
+        });
+        let yaml: yaml_serde::Value = yaml_serde::from_str(&snippets[1].lines.join("\n")).unwrap();
+        let in_yaml = yaml["env"][0]["value"].as_str().unwrap().replace("$$", "$");
+        let unit = snippets[2].lines.last().unwrap().strip_prefix("Environment=\"").unwrap();
+        let unit = unit.strip_suffix('"').unwrap().replace("%%", "%");
+        let (mut in_unit, mut escaped) = (String::new(), false);
+        for c in unit.chars() {
+            match c {
+                '\\' if !escaped => escaped = true,
+                c => {
+                    assert!(c != '"' || escaped, "the quotes end early: {unit}");
+                    in_unit.push(c);
+                    escaped = false;
+                }
+            }
+        }
+        let bare = |text: &str| text.strip_prefix("JAVA_TOOL_OPTIONS=").unwrap().to_owned();
+        [bare(&plain), in_yaml, bare(&in_unit)]
+    }
+
+    #[test]
+    fn a_limit_and_its_options_for_each_kind_of_host() {
+        let text: Vec<String> =
+            of(&["-Xmx8m", "-Xss512k"]).into_iter().flat_map(|snippet| [vec![snippet.name], snippet.lines].concat()).collect();
+        insta::assert_snapshot!(text.join("\n"));
+    }
+
+    #[test]
+    fn the_heap_found_is_among_the_options() {
+        let find = find_sample::found().find.unwrap();
+        let heap = find.line.as_ref().unwrap().heap_bytes.unwrap();
+        let bare = FindRecord { options: vec!["-Xss512k".to_owned()], ..find.clone() };
+        assert_eq!(options(&bare), [format!("-Xmx{}m", heap >> 20), "-Xss512k".to_owned()]);
+        assert_eq!(options(&find), find.options);
+    }
+
+    #[test]
+    fn without_a_limit_there_is_nothing_to_set() {
+        for (outcome, document) in find_sample::endings() {
+            let find = document.find.unwrap();
+            assert_eq!(snippets(&find, &[]).is_empty(), find.limit_bytes.is_none(), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_command_sets_itself_is_told() {
+        let find = find_sample::found().find.unwrap();
+        let command = ["java", "-Xmx512m", "-jar", "a.jar"].map(str::to_owned);
+        let note = snippets(&find, &command).pop().unwrap();
+        assert!(note.lines[0].starts_with("Take -Xmx512m out of the command"), "{note:?}");
+        let same = [vec!["java".to_owned()], find.options.clone()].concat();
+        assert_eq!(snippets(&find, &same).len(), 3);
+    }
+
+    #[test]
+    fn what_steers_a_terminal_is_not_shown() {
+        for option in ["-Da=\u{1b}[31m", "-Da=x\ny", "-Da=\u{202e}x"] {
+            let found = of(&[option]);
+            assert_eq!(found.len(), 1);
+            assert!(!found[0].lines[0].contains(steers), "{found:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_reader_gets_the_options_that_were_set(options in prop::collection::vec("(-D[a-z]{1,3}=)?[ -~]{0,12}", 1..4)) {
+            let options: Vec<String> = options.into_iter().chain(["-Xmx8m".to_owned()]).collect();
+            let words: Vec<&str> = options.iter().map(String::as_str).collect();
+            for value in as_readers_hand_on(&of(&words)) {
+                prop_assert_eq!(as_a_jvm_reads(&value), options.clone());
+            }
+        }
+    }
+}

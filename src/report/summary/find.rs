@@ -1,0 +1,487 @@
+//! What to say of a search for the load line: the answer, where memory is no concern, the line with its proof and what
+//! that proves, every trial, what other ways to size would have needed.
+
+use super::account::{answer as account_answer, owners};
+use super::drivers;
+use super::numbers::{NONE, cells, mib};
+use super::{Block, Depth, Table, comparison, doubts, doubts_of_trials, of_trial, shared_facts, trial_facts};
+use crate::record::{
+    Broke, Document, FindOutcome, FindRecord, LineRecord, PhaseRecord, RateRecord, SoughtRecord, SoughtStage,
+    SoughtVerdict, Trial, Unknowns,
+};
+use crate::report::snippets::{self, Snippet};
+use crate::search::cpu_per_request;
+use crate::units::{Bytes, grouped, milliseconds, per_second};
+
+/// The phase before the measured ones.
+const WARMUP: &str = "warmup";
+/// File pages charged to somebody else that are worth a word: fewer than a step of the smallest search.
+const FOREIGN_BYTES_MIN: u64 = 1 << 20;
+/// Minutes read better from here on.
+const MINUTES_FROM_S: f64 = 120.0;
+
+/// What to say of a search, in place of what is said of trials.
+pub(super) fn blocks(document: &Document, find: &FindRecord, depth: Depth) -> Vec<Block> {
+    let (conditions, trials) = (&document.conditions, &document.trials);
+    let mut failing: Vec<String> = is_unanswered(find.outcome).then(|| told(find, trials)).into_iter().collect();
+    failing.extend(comparison::failing(&document.budgets));
+    let mut blocks = vec![Block::Failing(failing)];
+    blocks.push(Block::Heading(format!("{}, its load line by loadline {}", conditions.scenario, conditions.loadline)));
+    if !is_unanswered(find.outcome) {
+        blocks.push(Block::Text(told(find, trials)));
+    }
+    blocks.push(Block::Facts(shared_facts(conditions)));
+    if let Some(reference) = trials.iter().find(|trial| is_reference(trial)) {
+        blocks.extend(unconcerned(reference));
+    }
+    if depth.each {
+        trials.iter().for_each(|trial| blocks.extend(of_trial(trial, true)));
+    }
+    blocks.push(Block::Heading("load line".to_owned()));
+    blocks.push(Block::Text(sentence(&find.text)));
+    blocks.push(Block::Facts(facts(find, trials)));
+    blocks.push(Block::Table(tried(trials)));
+    blocks.extend(others(find).map(Block::Table));
+    let snippets = snippets::snippets(find, command(trials));
+    blocks.extend(snippets.into_iter().map(|Snippet { name, lines }| Block::Literal { title: name, lines }));
+    blocks.extend(comparison::budgets(&document.budgets));
+    let mut all = document.doubts.clone();
+    all.extend(doubts_of_trials(trials));
+    blocks.extend(doubts(&all));
+    blocks
+}
+
+/// The trial in which memory was no concern: its conditions, and who held what when the load ended.
+fn unconcerned(trial: &Trial) -> Vec<Block> {
+    let title = format!("where memory is no concern (trial {})", trial.index + 1);
+    let mut blocks = vec![Block::Heading(title), Block::Facts(trial_facts(trial))];
+    let has_account = |name: &str| {
+        let account = trial.mark(name)?.account.as_ref();
+        account.filter(|account| !account.owners.is_empty())
+    };
+    if let Some(account) = has_account("loaded").or_else(|| trial.marks.iter().rev().find_map(|m| has_account(&m.name)))
+    {
+        blocks.push(Block::Text(account_answer(account)));
+        blocks.push(Block::Table(owners(account)));
+    }
+    blocks
+}
+
+/// The command of the trial that held last, which is one of the proof where there is one.
+pub(in crate::report) fn command(trials: &[Trial]) -> &[String] {
+    let held = |trial: &&Trial| trial.sought.as_ref().is_some_and(|of| of.verdict == SoughtVerdict::Holds);
+    let proof = |trial: &&Trial| trial.sought.as_ref().is_some_and(|of| of.stage == SoughtStage::Limit);
+    let found = trials.iter().rev().find(|trial| held(trial) && proof(trial)).or(trials.iter().rev().find(held));
+    found.map(|trial| trial.command.as_slice()).unwrap_or_default()
+}
+
+/// Whether memory was no concern in a trial.
+pub(in crate::report) fn is_reference(trial: &Trial) -> bool {
+    trial.sought.as_ref().is_some_and(|sought| sought.stage == SoughtStage::Ask)
+}
+
+/// Whether a search ended without the answer it was made for.
+fn is_unanswered(outcome: FindOutcome) -> bool {
+    match outcome {
+        FindOutcome::Found | FindOutcome::AtLowerBound => false,
+        FindOutcome::NotHeld | FindOutcome::Never | FindOutcome::GivenUp => true,
+    }
+}
+
+// ---- The answer ----
+
+/// The answer in a sentence or two.
+pub(in crate::report) fn told(find: &FindRecord, trials: &[Trial]) -> String {
+    if let Some(rate) = &find.rate {
+        return rate_told(rate);
+    }
+    match (find.outcome, &find.line) {
+        (FindOutcome::Found, Some(line)) => {
+            let set = find.limit_bytes.map_or_else(String::new, |limit| {
+                format!(" With {} of headroom, set {}.", percent(find.headroom), Bytes(limit))
+            });
+            format!("The load line is {}{}.{set}", Bytes(line.limit_bytes), with_heap(find, line))
+        }
+        (FindOutcome::AtLowerBound, Some(line)) => format!(
+            "The target holds at {}{}, the smallest limit that was to be asked: the load line lies there or below. \
+             Give a smaller `limit_min` to find it.",
+            Bytes(line.limit_bytes),
+            with_heap(find, line)
+        ),
+        (FindOutcome::NotHeld, _) => format!(
+            "{} No limit can help: give the server more CPU or another configuration, or ask for less.",
+            sentence(&find.text)
+        ),
+        (FindOutcome::Never, _) => {
+            format!("{} Give a larger `limit_max`, or ask for less.", sentence(&find.text))
+        }
+        _ => {
+            let known = known(trials).map_or_else(String::new, |known| format!(" {known}"));
+            format!("{}{known} Give more trials with `trials_max`.", sentence(&find.text))
+        }
+    }
+}
+
+fn rate_told(rate: &RateRecord) -> String {
+    let above = rate.above_per_s.map_or_else(String::new, |above| format!("; {}/s broke it", per_second(above)));
+    format!("{}/s is the highest rate that the limit carries, {}{above}.", per_second(rate.rate_per_s), times(rate.held))
+}
+
+fn with_heap(find: &FindRecord, line: &LineRecord) -> String {
+    match (line.heap_bytes, find.unknowns) {
+        (Some(heap), _) => format!(" with -Xmx{}", Bytes(heap).java()),
+        (None, Unknowns::AsIs) => " with the heap that the JVM chooses there".to_owned(),
+        (None, _) => " with the heap that the configuration gives".to_owned(),
+    }
+}
+
+/// What a search knows that did not come to its end.
+fn known(trials: &[Trial]) -> Option<String> {
+    let of = |verdict: SoughtVerdict| {
+        let limits = trials.iter().filter_map(move |trial| {
+            let sought = trial.sought.as_ref()?;
+            trial.limit_bytes.filter(|_| sought.stage == SoughtStage::Limit && sought.verdict == verdict)
+        });
+        limits.collect::<Vec<u64>>()
+    };
+    let held = of(SoughtVerdict::Holds).into_iter().min();
+    let failed = of(SoughtVerdict::Fails).into_iter().max();
+    match (held, failed) {
+        (Some(held), Some(failed)) => Some(format!("It held at {} and failed at {}.", Bytes(held), Bytes(failed))),
+        (Some(held), None) => Some(format!("It held at {}.", Bytes(held))),
+        (None, Some(failed)) => Some(format!("It failed at {}.", Bytes(failed))),
+        (None, None) => None,
+    }
+}
+
+/// A phrase as a sentence.
+fn sentence(phrase: &str) -> String {
+    let mut rest = phrase.chars();
+    let first: String = rest.next().into_iter().flat_map(char::to_uppercase).collect();
+    let end = if phrase.ends_with('.') || phrase.is_empty() { "" } else { "." };
+    format!("{first}{}{end}", rest.as_str())
+}
+
+// ---- The facts ----
+
+/// The line, its proof and all that belongs to it, each with its label.
+pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
+    let mut facts: Vec<(&str, String)> = Vec::new();
+    if let Some(line) = &find.line {
+        let host = "on a host where nobody else holds the file pages";
+        facts.push(("load line", format!("{}{}, {host}", Bytes(line.limit_bytes), with_heap(find, line))));
+        facts.push(("proof", proof(line)));
+        facts.extend(below(line).map(|text| ("below", text)));
+        facts.extend(edge(line).map(|text| ("edge", text)));
+        facts.extend(charge(line, trials).map(|text| ("charge", text)));
+        facts.extend(foreign(trials).map(|text| ("file pages", text)));
+    }
+    if let Some(warm) = &find.warm {
+        facts.push(("warm host", warm_text(warm)));
+    }
+    if let Some(limit) = find.limit_bytes {
+        let text = format!(
+            "{} more than the line, by choice and not by measurement: set {}",
+            percent(find.headroom),
+            Bytes(limit)
+        );
+        facts.push(("headroom", text));
+        let options = snippets::options(find);
+        let none = "none were set".to_owned();
+        facts.push(("options", if options.is_empty() { none } else { crate::scenario::shell_words(&options) }));
+    }
+    facts.extend(knee(find).map(|text| ("knee", text)));
+    if let Some(rate) = &find.rate {
+        facts.push(("rate", rate_told(rate)));
+        facts.extend((!rate.broke_text.is_empty()).then(|| ("above", rate.broke_text.join("; "))));
+    }
+    if !find.target.is_empty() {
+        facts.push(("target", find.target.join(", ")));
+    }
+    let trials = if find.trials == 1 { "1 trial".to_owned() } else { format!("{} trials", find.trials) };
+    let how = format!("in steps of {}, to be held {}", percent(find.step), times_in_a_row(find.proofs));
+    facts.push(("spent", format!("{trials}, {} without pauses, {how}", span(find.seconds))));
+    facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
+}
+
+/// What n of n shows, and what it leaves open.
+fn proof(line: &LineRecord) -> String {
+    format!(
+        "held {}: with 95 % confidence a start fails in less than {:.0} % of cases; nothing is said of other loads, other \
+         hosts and longer times",
+        times(line.held),
+        line.failing_share_max * 100.0
+    )
+}
+
+/// `5 of 5 times`.
+fn times(held: u32) -> String {
+    format!("{held} of {held} {}", if held == 1 { "time" } else { "times" })
+}
+
+fn times_in_a_row(count: u32) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times in a row") }
+}
+
+fn below(line: &LineRecord) -> Option<String> {
+    let below = Bytes(line.below_bytes?);
+    let what = line.broke.map_or("the target did not hold", what_broke);
+    let why = if line.broke_text.is_empty() { String::new() } else { format!(" ({})", line.broke_text.join("; ")) };
+    Some(format!("at {below} {what}{why}"))
+}
+
+fn edge(line: &LineRecord) -> Option<String> {
+    (line.edge_width > 0.0).then(|| {
+        let width = percent(line.edge_width);
+        format!("random: a limit {width} above the smallest that ever held has failed, and the line lies above both")
+    })
+}
+
+/// What the charge consisted of in the trials at the line.
+fn charge(line: &LineRecord, trials: &[Trial]) -> Option<String> {
+    let own = |trial: &&Trial| is_at(trial, SoughtStage::Limit) && trial.limit_bytes == Some(line.limit_bytes);
+    let cgroups: Vec<_> = trials.iter().filter(own).filter_map(|trial| trial.cgroup).collect();
+    let anon = middle(cgroups.iter().filter_map(|cgroup| cgroup.anon_peak_bytes))?;
+    let file = middle(cgroups.iter().filter_map(|cgroup| cgroup.file_bytes));
+    let file = file.map_or_else(String::new, |file| format!(", file pages {} at the end of the load", Bytes(file)));
+    Some(format!("anonymous pages and the kernel's {} at most{file}", Bytes(anon)))
+}
+
+/// File pages that trials on a cold host did not pay for.
+fn foreign(trials: &[Trial]) -> Option<String> {
+    let cold = trials.iter().filter(|trial| is_at(trial, SoughtStage::Limit));
+    let most = cold.filter_map(|trial| trial.cgroup?.foreign_file_bytes).max()?;
+    (most >= FOREIGN_BYTES_MIN).then(|| {
+        format!("up to {} of those it had mapped were charged to somebody else: a host without them needs more", Bytes(most))
+    })
+}
+
+fn is_at(trial: &Trial, stage: SoughtStage) -> bool {
+    trial.sought.as_ref().is_some_and(|sought| sought.stage == stage)
+}
+
+fn middle(values: impl Iterator<Item = u64>) -> Option<u64> {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
+}
+
+fn warm_text(warm: &LineRecord) -> String {
+    format!(
+        "{} where the file pages are in memory already and charged to somebody else (held {}); do not count on it",
+        Bytes(warm.limit_bytes),
+        times(warm.held)
+    )
+}
+
+fn knee(find: &FindRecord) -> Option<String> {
+    let (knee, line) = (find.knee?, find.line.as_ref()?);
+    let heap = Bytes(knee.heap_bytes).java();
+    let more = Bytes(knee.limit_bytes.saturating_sub(line.limit_bytes));
+    Some(format!(
+        "-Xmx{heap} at {}, {more} more, takes {} less CPU per request; computed, not proved",
+        Bytes(knee.limit_bytes),
+        percent(1.0 - knee.cpu_ratio)
+    ))
+}
+
+/// What broke, as part of a sentence.
+pub(in crate::report) fn what_broke(broke: Broke) -> &'static str {
+    match broke {
+        Broke::OomKill => "the kernel killed it for memory",
+        Broke::OutOfMemoryError => "the JVM ran out of memory of its own (OutOfMemoryError)",
+        Broke::Start => "it did not start, or was not ready in time",
+        Broke::Died => "it ended by itself",
+        Broke::Collections => "the collector took the time",
+        Broke::FilePages => "file pages were dropped and read again, over and over",
+        Broke::Times => "times grew beyond the target",
+        Broke::Rate => "too few answers came",
+        Broke::Failures => "requests failed",
+        Broke::Other => "the target did not hold",
+    }
+}
+
+/// The same in a word or two, for a table.
+fn broke_word(broke: Broke) -> &'static str {
+    match broke {
+        Broke::OomKill => "OOM kill",
+        Broke::OutOfMemoryError => "OutOfMemoryError",
+        Broke::Start => "start",
+        Broke::Died => "died",
+        Broke::Collections => "collector",
+        Broke::FilePages => "file pages",
+        Broke::Times => "times",
+        Broke::Rate => "rate",
+        Broke::Failures => "failures",
+        Broke::Other => "target",
+    }
+}
+
+/// `2 %`, `0.5 %`.
+pub(in crate::report) fn percent(share: f64) -> String {
+    let text = format!("{:.1}", share * 100.0);
+    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+fn span(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < MINUTES_FROM_S => format!("{seconds:.0} s"),
+        seconds => format!("{:.1} minutes", seconds / 60.0),
+    }
+}
+
+// ---- The trials ----
+
+/// What a trial of a search reached in all its measured phases together.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(in crate::report) struct Reached {
+    /// Correct answers.
+    pub(in crate::report) rate_per_s: Option<f64>,
+    /// Of the worst phase.
+    pub(in crate::report) p99_ms: Option<f64>,
+    /// CPU of the subject per correct answer.
+    pub(in crate::report) cpu_us: Option<f64>,
+    /// The largest charge; what is known of it where the kernel does not keep that.
+    pub(in crate::report) peak_bytes: Option<u64>,
+}
+
+/// What a trial reached.
+pub(in crate::report) fn reached(trial: &Trial) -> Reached {
+    let measured = || trial.phases.iter().filter(|phase| phase.works() && phase.name != WARMUP && phase.is_counted());
+    let (answers, seconds) = measured().fold((0.0, 0.0), |(answers, seconds), phase| {
+        (answers + phase.achieved_per_s * phase.seconds, seconds + phase.seconds)
+    });
+    let p99 = |phase: &PhaseRecord| {
+        let usual = phase.usual_ms().map(|times| times.p99);
+        usual.or_else(|| drivers::times(phase)?.p99)
+    };
+    let known = |cgroup: crate::record::CgroupRecord| {
+        let sum = cgroup.anon_peak_bytes.map(|anon| anon.saturating_add(cgroup.file_bytes.unwrap_or(0)));
+        cgroup.peak_bytes.or(sum)
+    };
+    Reached {
+        rate_per_s: (seconds > 0.0).then(|| answers / seconds),
+        p99_ms: measured().filter_map(p99).reduce(f64::max),
+        cpu_us: cpu_per_request(trial).map(|cpu_s| cpu_s * 1e6),
+        peak_bytes: trial.cgroup.and_then(known).or(trial.rss_bytes_peak),
+    }
+}
+
+/// What a stage looks for.
+pub(in crate::report) fn stage_word(stage: SoughtStage) -> &'static str {
+    match stage {
+        SoughtStage::Ask => "ask",
+        SoughtStage::Heap => "heap",
+        SoughtStage::Limit => "limit",
+        SoughtStage::Warm => "warm",
+        SoughtStage::Rate => "rate",
+    }
+}
+
+/// Whether it held.
+pub(in crate::report) fn verdict_word(verdict: SoughtVerdict) -> &'static str {
+    match verdict {
+        SoughtVerdict::Holds => "yes",
+        SoughtVerdict::Fails => "no",
+        SoughtVerdict::Void => "void",
+    }
+}
+
+/// Every trial of a search, in the order in which they ran.
+pub(in crate::report) fn tried(trials: &[Trial]) -> Table {
+    let sought = || trials.iter().filter_map(|trial| Some((trial, trial.sought.as_ref()?)));
+    let mut notes = vec![
+        "peak: the largest charge, file pages included, so at most the limit. rate and CPU: of all measured phases; p99: \
+         of the worst one."
+            .to_owned(),
+    ];
+    if sought().any(|(_, of)| of.verdict == SoughtVerdict::Void) {
+        notes.push("void: the machine disturbed the trial, which says nothing and was repeated.".to_owned());
+    }
+    Table {
+        title: "trials, sizes in MiB, p99 in ms, CPU in us per request".to_owned(),
+        head: cells(["#", "for", "Xmx", "limit", "rate", "p99", "CPU", "peak", "held", "broke"]),
+        rows: sought().map(|(trial, of)| row(trial, of)).collect(),
+        lead: 2,
+        words: 2,
+        notes,
+    }
+}
+
+/// The same with why each one did not hold, for a page with room.
+pub(in crate::report) fn tried_told(trials: &[Trial]) -> Table {
+    let mut table = tried(trials);
+    table.head.push("why".to_owned());
+    let sought = trials.iter().filter_map(|trial| trial.sought.as_ref());
+    for (row, of) in table.rows.iter_mut().zip(sought) {
+        row.push(if of.why.is_empty() { NONE.to_owned() } else { of.why.join("; ") });
+    }
+    table.words += 1;
+    table
+}
+
+fn row(trial: &Trial, sought: &SoughtRecord) -> Vec<String> {
+    let reached = reached(trial);
+    let rate = reached.rate_per_s.map(|rate| if rate < 100.0 { per_second(rate) } else { grouped(rate.round() as u64) });
+    vec![
+        (trial.index + 1).to_string(),
+        stage_word(sought.stage).to_owned(),
+        mib(sought.heap_bytes),
+        mib(trial.limit_bytes),
+        rate.unwrap_or_else(|| NONE.to_owned()),
+        reached.p99_ms.map_or_else(|| NONE.to_owned(), milliseconds),
+        reached.cpu_us.map_or_else(|| NONE.to_owned(), |us| format!("{us:.0}")),
+        mib(reached.peak_bytes),
+        verdict_word(sought.verdict).to_owned(),
+        sought.broke.map_or(NONE, broke_word).to_owned(),
+    ]
+}
+
+/// A trial in half a sentence.
+pub(in crate::report) fn trial_text(trial: &Trial) -> Option<String> {
+    let sought = trial.sought.as_ref()?;
+    let stage = match sought.stage {
+        SoughtStage::Ask => "where memory is no concern",
+        SoughtStage::Heap => "for the heap",
+        SoughtStage::Limit => "for the limit",
+        SoughtStage::Warm => "for the limit of a warm host",
+        SoughtStage::Rate => "for the rate",
+    };
+    let mut text = stage.to_owned();
+    if let Some(limit) = trial.limit_bytes {
+        text.push_str(&format!(", limit {}", Bytes(limit)));
+    }
+    if let Some(heap) = sought.heap_bytes {
+        text.push_str(&format!(", -Xmx{}", Bytes(heap).java()));
+    }
+    text.push_str(match sought.verdict {
+        SoughtVerdict::Holds => ": held",
+        SoughtVerdict::Fails => ": broke",
+        SoughtVerdict::Void => ": void",
+    });
+    if let Some(broke) = sought.broke {
+        text.push_str(&format!(", {}", what_broke(broke)));
+    }
+    Some(text)
+}
+
+/// What other ways to size would have needed; `None` where nothing is known of them.
+pub(in crate::report) fn others(find: &FindRecord) -> Option<Table> {
+    let line = find.line.as_ref()?.limit_bytes;
+    let row = |rule: &crate::record::RuleRecord| {
+        let ratio = rule.limit_bytes as f64 / line.max(1) as f64;
+        vec![rule.name.clone(), mib(Some(rule.limit_bytes)), format!("{ratio:.2}")]
+    };
+    let how = |rule: &crate::record::RuleRecord| format!("{}: {}.", rule.name, rule.how);
+    (!find.others.is_empty()).then(|| Table {
+        title: "other ways to size, limit in MiB".to_owned(),
+        head: cells(["way", "limit", "of the line"]),
+        rows: find.others.iter().map(row).collect(),
+        notes: find.others.iter().map(how).collect(),
+        ..Table::default()
+    })
+}
+
+#[cfg(test)]
+#[path = "find_tests.rs"]
+mod tests;
