@@ -229,5 +229,12 @@ fn loaded(heap: u64) -> Mark {
         ..AccountRecord::default()
     };
     let heap = Heap { live_bytes: Some(5 * MIB), ..Heap::default() };
-    Mark { name: "loaded".to_owned(), at_s: 20.0, rss_bytes: total_bytes, heap, account: Some(account), ..Mark::default() }
+    Mark {
+        name: "loaded".to_owned(),
+        at_s: 20.0,
+        rss_bytes: total_bytes,
+        heap,
+        account: Some(account),
+        ..Mark::default()
+    }
 }

@@ -36,14 +36,15 @@ pub(in crate::report) fn snippets(find: &FindRecord, command: &[String]) -> Vec<
     let snippet = |name: &str, lines: Vec<String>| Snippet { name: name.to_owned(), lines };
     // What steers a terminal cannot be shown and still be copied.
     if options.iter().any(|option| option.chars().any(steers)) {
-        let what = format!("set a limit of {mib} MiB; the options hold characters that cannot be shown (--json has them)");
+        let why = "the options hold characters that cannot be shown (--json has them)";
+        let what = format!("set a limit of {mib} MiB; {why}");
         return vec![snippet("to set it", vec![what])];
     }
     let value = options.iter().map(|option| tool_option(option)).collect::<Vec<_>>().join(" ");
     let mut found = vec![
-        snippet("to set it: Docker", docker(mib, &value)),
-        snippet("Kubernetes, in a container", kubernetes(mib, &value)),
-        snippet("systemd, in a unit", systemd(mib, &value)),
+        snippet("to set it with Docker", docker(mib, &value)),
+        snippet("to set it for a container of Kubernetes", kubernetes(mib, &value)),
+        snippet("to set it in a unit of systemd", systemd(mib, &value)),
     ];
     let winners = winners(&options, command);
     if !value.is_empty() && !winners.is_empty() {
@@ -118,7 +119,8 @@ fn winners<'a>(options: &[String], command: &'a [String]) -> Vec<&'a str> {
 
 /// Control characters, ends of lines and changes of direction.
 fn steers(c: char) -> bool {
-    let direction = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let direction =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || direction || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
@@ -163,9 +165,9 @@ mod tests {
     fn as_readers_hand_on(snippets: &[Snippet]) -> [String; 3] {
         let docker = &snippets[0].lines[0];
         let word = docker.split_once(" -e ").unwrap().1.strip_suffix(" IMAGE").unwrap();
-        let plain = word.strip_prefix('\'').map_or(word.to_owned(), |quoted| {
-            quoted.strip_suffix('\'').unwrap().replace(r"'\''", "'")
-        });
+        let plain = word
+            .strip_prefix('\'')
+            .map_or(word.to_owned(), |quoted| quoted.strip_suffix('\'').unwrap().replace(r"'\''", "'"));
         let yaml: yaml_serde::Value = yaml_serde::from_str(&snippets[1].lines.join("\n")).unwrap();
         let in_yaml = yaml["env"][0]["value"].as_str().unwrap().replace("$$", "$");
         let unit = snippets[2].lines.last().unwrap().strip_prefix("Environment=\"").unwrap();
@@ -187,8 +189,10 @@ mod tests {
 
     #[test]
     fn a_limit_and_its_options_for_each_kind_of_host() {
-        let text: Vec<String> =
-            of(&["-Xmx8m", "-Xss512k"]).into_iter().flat_map(|snippet| [vec![snippet.name], snippet.lines].concat()).collect();
+        let text: Vec<String> = of(&["-Xmx8m", "-Xss512k"])
+            .into_iter()
+            .flat_map(|snippet| [vec![snippet.name], snippet.lines].concat())
+            .collect();
         insta::assert_snapshot!(text.join("\n"));
     }
 

@@ -13,6 +13,7 @@ mod netty;
 mod numbers;
 mod own;
 pub(super) mod owners;
+pub(super) mod tried;
 
 pub use account::summarize_account;
 pub use details::Detail;

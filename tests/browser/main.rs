@@ -11,3 +11,4 @@ mod browser;
 mod fixtures;
 mod page;
 mod plots;
+mod searches;

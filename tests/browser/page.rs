@@ -195,7 +195,7 @@ fn hostile_text_is_only_text() {
 }
 
 /// Lines of the browser's log that are about the page: what its console says and what a policy refused.
-fn complaints(log: &str) -> Vec<&str> {
+pub(crate) fn complaints(log: &str) -> Vec<&str> {
     let about = |line: &&str| {
         ["CONSOLE", "Refused to", "Content Security Policy", "http://", "https://"]
             .iter()

@@ -8,8 +8,8 @@ use loadline::doubt::{Comparing, Doubt};
 use loadline::error::Result;
 use loadline::record::{
     Broke, CgroupRecord, DoubtRecord, DriverRecord, Failures, FindOutcome, FindRecord, KneeRecord, LeftOutRecord,
-    LineRecord, Pages, ProcessRecord, RateRecord, Reported, RuleRecord, SoughtRecord, SoughtStage, SoughtVerdict, Times,
-    Timing, Tool, Unknowns,
+    LineRecord, Pages, ProcessRecord, RateRecord, Reported, RuleRecord, SoughtRecord, SoughtStage, SoughtVerdict,
+    Times, Timing, Tool, Unknowns,
 };
 use loadline::scenario::{Scenario, parse};
 use serde_json::{Value, json};

@@ -44,7 +44,8 @@ pub struct Plot {
 /// Every chart of the report as a picture of its own, in the order of the report.
 pub fn plots(document: &Document, evidence: &[Evidence]) -> Vec<Plot> {
     let style = palette::literal(COLOURS, RULES);
-    let mut figures = [finds(document), forests(document), dots(document), paretos(document), spectra(document, evidence)].concat();
+    let mut figures =
+        [finds(document), forests(document), dots(document), paretos(document), spectra(document, evidence)].concat();
     for trial in &document.trials {
         figures.extend(of_trial(trial, evidence.iter().find(|evidence| evidence.trial == trial.index)));
     }

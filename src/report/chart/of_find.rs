@@ -4,7 +4,8 @@ use super::model::{Axis, Chart, Figure, Guide, Item, Panel, Sign};
 use super::scale::{Kind, Scale, tick_text};
 use super::values::MIB;
 use crate::record::{Document, FindRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial};
-use crate::report::summary::find::{Reached, reached, trial_text, tried_told};
+use crate::report::summary::Table;
+use crate::report::summary::tried::{Reached, reached, trial_text, tried_told};
 use crate::units::{Bytes, milliseconds, per_second};
 
 /// Height of a panel.
@@ -30,9 +31,8 @@ pub(crate) fn finds(document: &Document) -> Vec<Figure> {
     find.map(|find| Figure { chart: chart(find, &dots), table: table(&document.trials) }).into_iter().collect()
 }
 
-fn table(trials: &[Trial]) -> crate::report::summary::Table {
-    let table = tried_told(trials);
-    crate::report::summary::Table { title: "Every trial in numbers".to_owned(), ..table }
+fn table(trials: &[Trial]) -> Table {
+    Table { title: "Every trial in numbers".to_owned(), ..tried_told(trials) }
 }
 
 /// A trial of the limit stands at its limit. Where the limit was no concern, what it needed is its largest charge.
@@ -69,13 +69,14 @@ fn shape(stage: SoughtStage) -> (usize, &'static str) {
 /// Steps of a search are ratios, so equal ratios are equally far apart.
 fn across(find: &FindRecord, dots: &[Dot<'_>]) -> Axis {
     let of_find = marks(find).into_iter().map(|(mib, _)| mib);
-    let all: Vec<f64> = dots.iter().map(|dot| dot.x).chain(of_find).filter(|mib| mib.is_finite() && *mib > 0.0).collect();
-    let (low, high) = all.iter().fold((f64::INFINITY, 0.0f64), |(low, high), mib| (low.min(*mib), high.max(*mib)));
+    let all = dots.iter().map(|dot| dot.x).chain(of_find);
+    let (low, high) = all.fold((f64::INFINITY, 0.0f64), |(low, high), mib| (low.min(mib), high.max(mib)));
     let scale = Scale { low: low / ROOM, high: high * ROOM, kind: Kind::Log };
     let ticks = Scale::linear(scale.low, scale.high).ticks(TICKS);
     let ticks: Vec<f64> = ticks.into_iter().filter(|tick| *tick >= scale.low && *tick <= scale.high).collect();
     let texts = ticks.iter().map(|tick| (*tick, tick_text(*tick, &ticks))).collect();
-    Axis { scale, title: "limit, or largest charge where the limit was no concern, MiB".to_owned(), unit: " MiB", ticks: texts }
+    let title = "limit, or largest charge where the limit was no concern, MiB".to_owned();
+    Axis { scale, title, unit: " MiB", ticks: texts }
 }
 
 /// The edge and what is named beside it, in MiB.
@@ -112,9 +113,9 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
     Chart {
         name: "load-line".to_owned(),
         title: "Limit against rate, p99 and CPU per request".to_owned(),
-        description: "Every trial of the search as a dot, filled where the target held and hollow where it broke, at its \
-                      limit or, where the limit was no concern, at its largest charge. Upright lines mark the load line, \
-                      the limit with headroom, the line of a warm host and the knee."
+        description: "Every trial of the search as a dot, filled where the target held and hollow where it broke, at \
+                      its limit or, where the limit was no concern, at its largest charge. Upright lines mark the load \
+                      line, the limit with headroom, the line of a warm host and the knee."
             .to_owned(),
         x: Some(x),
         panels: panels.into_iter().flatten().collect(),

@@ -127,9 +127,9 @@ fn property(text: &str) -> String {
 mod tests {
     use super::super::{consumers, samples};
     use super::*;
-    use crate::report::find_sample;
     use crate::doubt::Doubt;
     use crate::record::DoubtRecord;
+    use crate::report::find_sample;
 
     #[test]
     fn a_step_shows_what_to_act_on() {

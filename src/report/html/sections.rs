@@ -5,7 +5,7 @@ use super::{find, pools, verdicts};
 use crate::record::{BudgetRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
 use crate::report::chart::{self, Figure};
 use crate::report::markup::{Markup, shortened};
-use crate::report::summary::find::trial_text;
+use crate::report::summary::tried::trial_text;
 use crate::report::summary::{Table, by_category, figures, growth_notes, load, shared_facts, trial_facts, weights};
 
 /// Names in headings.

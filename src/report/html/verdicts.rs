@@ -1,8 +1,8 @@
 //! What a reader wants to know first, in sentences: what failed, what is better, what cannot be told.
 
 use crate::record::{
-    BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, FindOutcome, FindRecord, Outcome, Trial,
-    Unit,
+    BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, FindOutcome, FindRecord, Outcome,
+    Trial, Unit,
 };
 use crate::report::chart::{
     candidates, judged, judged_text, least_text, metric_words, value_text, verdict_class, verdict_word,

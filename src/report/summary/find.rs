@@ -2,19 +2,16 @@
 //! that proves, every trial, what other ways to size would have needed.
 
 use super::account::{answer as account_answer, owners};
-use super::drivers;
-use super::numbers::{NONE, cells, mib};
+use super::numbers::{cells, mib};
+use super::tried::tried;
 use super::{Block, Depth, Table, comparison, doubts, doubts_of_trials, of_trial, shared_facts, trial_facts};
 use crate::record::{
-    Broke, Document, FindOutcome, FindRecord, LineRecord, PhaseRecord, RateRecord, SoughtRecord, SoughtStage,
-    SoughtVerdict, Trial, Unknowns,
+    Broke, Document, FindOutcome, FindRecord, LineRecord, RateRecord, RuleRecord, SoughtStage, SoughtVerdict, Trial,
+    Unknowns,
 };
 use crate::report::snippets::{self, Snippet};
-use crate::search::cpu_per_request;
-use crate::units::{Bytes, grouped, milliseconds, per_second};
+use crate::units::{Bytes, per_second};
 
-/// The phase before the measured ones.
-const WARMUP: &str = "warmup";
 /// File pages charged to somebody else that are worth a word: fewer than a step of the smallest search.
 const FOREIGN_BYTES_MIN: u64 = 1 << 20;
 /// Minutes read better from here on.
@@ -38,12 +35,11 @@ pub(super) fn blocks(document: &Document, find: &FindRecord, depth: Depth) -> Ve
         trials.iter().for_each(|trial| blocks.extend(of_trial(trial, true)));
     }
     blocks.push(Block::Heading("load line".to_owned()));
-    blocks.push(Block::Text(sentence(&find.text)));
     blocks.push(Block::Facts(facts(find, trials)));
     blocks.push(Block::Table(tried(trials)));
     blocks.extend(others(find).map(Block::Table));
-    let snippets = snippets::snippets(find, command(trials));
-    blocks.extend(snippets.into_iter().map(|Snippet { name, lines }| Block::Literal { title: name, lines }));
+    let literal = |Snippet { name, lines }: Snippet| Block::Literal { title: name, lines };
+    blocks.extend(snippets::snippets(find, command(trials)).into_iter().map(literal));
     blocks.extend(comparison::budgets(&document.budgets));
     let mut all = document.doubts.clone();
     all.extend(doubts_of_trials(trials));
@@ -124,7 +120,11 @@ pub(in crate::report) fn told(find: &FindRecord, trials: &[Trial]) -> String {
 
 fn rate_told(rate: &RateRecord) -> String {
     let above = rate.above_per_s.map_or_else(String::new, |above| format!("; {}/s broke it", per_second(above)));
-    format!("{}/s is the highest rate that the limit carries, {}{above}.", per_second(rate.rate_per_s), times(rate.held))
+    format!(
+        "{}/s is the highest rate that the limit carries, {}{above}.",
+        per_second(rate.rate_per_s),
+        times(rate.held)
+    )
 }
 
 fn with_heap(find: &FindRecord, line: &LineRecord) -> String {
@@ -207,8 +207,8 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
 /// What n of n shows, and what it leaves open.
 fn proof(line: &LineRecord) -> String {
     format!(
-        "held {}: with 95 % confidence a start fails in less than {:.0} % of cases; nothing is said of other loads, other \
-         hosts and longer times",
+        "held {}: with 95 % confidence a start fails in less than {:.0} % of cases; nothing is said of other loads, \
+         other hosts and longer times",
         times(line.held),
         line.failing_share_max * 100.0
     )
@@ -244,16 +244,15 @@ fn charge(line: &LineRecord, trials: &[Trial]) -> Option<String> {
     let anon = middle(cgroups.iter().filter_map(|cgroup| cgroup.anon_peak_bytes))?;
     let file = middle(cgroups.iter().filter_map(|cgroup| cgroup.file_bytes));
     let file = file.map_or_else(String::new, |file| format!(", file pages {} at the end of the load", Bytes(file)));
-    Some(format!("anonymous pages and the kernel's {} at most{file}", Bytes(anon)))
+    Some(format!("anonymous pages with the kernel's own {} at most{file}", Bytes(anon)))
 }
 
 /// File pages that trials on a cold host did not pay for.
 fn foreign(trials: &[Trial]) -> Option<String> {
     let cold = trials.iter().filter(|trial| is_at(trial, SoughtStage::Limit));
     let most = cold.filter_map(|trial| trial.cgroup?.foreign_file_bytes).max()?;
-    (most >= FOREIGN_BYTES_MIN).then(|| {
-        format!("up to {} of those it had mapped were charged to somebody else: a host without them needs more", Bytes(most))
-    })
+    let most = Some(most).filter(|most| *most >= FOREIGN_BYTES_MIN).map(Bytes)?;
+    Some(format!("up to {most} of those it had mapped were charged to somebody else: a host without them needs more"))
 }
 
 fn is_at(trial: &Trial, stage: SoughtStage) -> bool {
@@ -301,22 +300,6 @@ pub(in crate::report) fn what_broke(broke: Broke) -> &'static str {
     }
 }
 
-/// The same in a word or two, for a table.
-fn broke_word(broke: Broke) -> &'static str {
-    match broke {
-        Broke::OomKill => "OOM kill",
-        Broke::OutOfMemoryError => "OutOfMemoryError",
-        Broke::Start => "start",
-        Broke::Died => "died",
-        Broke::Collections => "collector",
-        Broke::FilePages => "file pages",
-        Broke::Times => "times",
-        Broke::Rate => "rate",
-        Broke::Failures => "failures",
-        Broke::Other => "target",
-    }
-}
-
 /// `2 %`, `0.5 %`.
 pub(in crate::report) fn percent(share: f64) -> String {
     let text = format!("{:.1}", share * 100.0);
@@ -330,149 +313,14 @@ fn span(seconds: f64) -> String {
     }
 }
 
-// ---- The trials ----
-
-/// What a trial of a search reached in all its measured phases together.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(in crate::report) struct Reached {
-    /// Correct answers.
-    pub(in crate::report) rate_per_s: Option<f64>,
-    /// Of the worst phase.
-    pub(in crate::report) p99_ms: Option<f64>,
-    /// CPU of the subject per correct answer.
-    pub(in crate::report) cpu_us: Option<f64>,
-    /// The largest charge; what is known of it where the kernel does not keep that.
-    pub(in crate::report) peak_bytes: Option<u64>,
-}
-
-/// What a trial reached.
-pub(in crate::report) fn reached(trial: &Trial) -> Reached {
-    let measured = || trial.phases.iter().filter(|phase| phase.works() && phase.name != WARMUP && phase.is_counted());
-    let (answers, seconds) = measured().fold((0.0, 0.0), |(answers, seconds), phase| {
-        (answers + phase.achieved_per_s * phase.seconds, seconds + phase.seconds)
-    });
-    let p99 = |phase: &PhaseRecord| {
-        let usual = phase.usual_ms().map(|times| times.p99);
-        usual.or_else(|| drivers::times(phase)?.p99)
-    };
-    let known = |cgroup: crate::record::CgroupRecord| {
-        let sum = cgroup.anon_peak_bytes.map(|anon| anon.saturating_add(cgroup.file_bytes.unwrap_or(0)));
-        cgroup.peak_bytes.or(sum)
-    };
-    Reached {
-        rate_per_s: (seconds > 0.0).then(|| answers / seconds),
-        p99_ms: measured().filter_map(p99).reduce(f64::max),
-        cpu_us: cpu_per_request(trial).map(|cpu_s| cpu_s * 1e6),
-        peak_bytes: trial.cgroup.and_then(known).or(trial.rss_bytes_peak),
-    }
-}
-
-/// What a stage looks for.
-pub(in crate::report) fn stage_word(stage: SoughtStage) -> &'static str {
-    match stage {
-        SoughtStage::Ask => "ask",
-        SoughtStage::Heap => "heap",
-        SoughtStage::Limit => "limit",
-        SoughtStage::Warm => "warm",
-        SoughtStage::Rate => "rate",
-    }
-}
-
-/// Whether it held.
-pub(in crate::report) fn verdict_word(verdict: SoughtVerdict) -> &'static str {
-    match verdict {
-        SoughtVerdict::Holds => "yes",
-        SoughtVerdict::Fails => "no",
-        SoughtVerdict::Void => "void",
-    }
-}
-
-/// Every trial of a search, in the order in which they ran.
-pub(in crate::report) fn tried(trials: &[Trial]) -> Table {
-    let sought = || trials.iter().filter_map(|trial| Some((trial, trial.sought.as_ref()?)));
-    let mut notes = vec![
-        "peak: the largest charge, file pages included, so at most the limit. rate and CPU: of all measured phases; p99: \
-         of the worst one."
-            .to_owned(),
-    ];
-    if sought().any(|(_, of)| of.verdict == SoughtVerdict::Void) {
-        notes.push("void: the machine disturbed the trial, which says nothing and was repeated.".to_owned());
-    }
-    Table {
-        title: "trials, sizes in MiB, p99 in ms, CPU in us per request".to_owned(),
-        head: cells(["#", "for", "Xmx", "limit", "rate", "p99", "CPU", "peak", "held", "broke"]),
-        rows: sought().map(|(trial, of)| row(trial, of)).collect(),
-        lead: 2,
-        words: 2,
-        notes,
-    }
-}
-
-/// The same with why each one did not hold, for a page with room.
-pub(in crate::report) fn tried_told(trials: &[Trial]) -> Table {
-    let mut table = tried(trials);
-    table.head.push("why".to_owned());
-    let sought = trials.iter().filter_map(|trial| trial.sought.as_ref());
-    for (row, of) in table.rows.iter_mut().zip(sought) {
-        row.push(if of.why.is_empty() { NONE.to_owned() } else { of.why.join("; ") });
-    }
-    table.words += 1;
-    table
-}
-
-fn row(trial: &Trial, sought: &SoughtRecord) -> Vec<String> {
-    let reached = reached(trial);
-    let rate = reached.rate_per_s.map(|rate| if rate < 100.0 { per_second(rate) } else { grouped(rate.round() as u64) });
-    vec![
-        (trial.index + 1).to_string(),
-        stage_word(sought.stage).to_owned(),
-        mib(sought.heap_bytes),
-        mib(trial.limit_bytes),
-        rate.unwrap_or_else(|| NONE.to_owned()),
-        reached.p99_ms.map_or_else(|| NONE.to_owned(), milliseconds),
-        reached.cpu_us.map_or_else(|| NONE.to_owned(), |us| format!("{us:.0}")),
-        mib(reached.peak_bytes),
-        verdict_word(sought.verdict).to_owned(),
-        sought.broke.map_or(NONE, broke_word).to_owned(),
-    ]
-}
-
-/// A trial in half a sentence.
-pub(in crate::report) fn trial_text(trial: &Trial) -> Option<String> {
-    let sought = trial.sought.as_ref()?;
-    let stage = match sought.stage {
-        SoughtStage::Ask => "where memory is no concern",
-        SoughtStage::Heap => "for the heap",
-        SoughtStage::Limit => "for the limit",
-        SoughtStage::Warm => "for the limit of a warm host",
-        SoughtStage::Rate => "for the rate",
-    };
-    let mut text = stage.to_owned();
-    if let Some(limit) = trial.limit_bytes {
-        text.push_str(&format!(", limit {}", Bytes(limit)));
-    }
-    if let Some(heap) = sought.heap_bytes {
-        text.push_str(&format!(", -Xmx{}", Bytes(heap).java()));
-    }
-    text.push_str(match sought.verdict {
-        SoughtVerdict::Holds => ": held",
-        SoughtVerdict::Fails => ": broke",
-        SoughtVerdict::Void => ": void",
-    });
-    if let Some(broke) = sought.broke {
-        text.push_str(&format!(", {}", what_broke(broke)));
-    }
-    Some(text)
-}
-
 /// What other ways to size would have needed; `None` where nothing is known of them.
 pub(in crate::report) fn others(find: &FindRecord) -> Option<Table> {
     let line = find.line.as_ref()?.limit_bytes;
-    let row = |rule: &crate::record::RuleRecord| {
+    let row = |rule: &RuleRecord| {
         let ratio = rule.limit_bytes as f64 / line.max(1) as f64;
         vec![rule.name.clone(), mib(Some(rule.limit_bytes)), format!("{ratio:.2}")]
     };
-    let how = |rule: &crate::record::RuleRecord| format!("{}: {}.", rule.name, rule.how);
+    let how = |rule: &RuleRecord| format!("{}: {}.", rule.name, rule.how);
     (!find.others.is_empty()).then(|| Table {
         title: "other ways to size, limit in MiB".to_owned(),
         head: cells(["way", "limit", "of the line"]),

@@ -1,6 +1,7 @@
 //! What is said of searches on a made-up server: each ending, each number, hostile text.
 
 use super::super::summarize;
+use super::super::tried::reached;
 use super::*;
 use crate::record::{CgroupRecord, Pages, Quantiles};
 use crate::report::find_sample;
@@ -43,6 +44,14 @@ fn every_ending_says_what_it_is_and_what_to_do() {
         assert!(plain.contains(piece), "{outcome:?}: {text}");
         assert_eq!(plain.contains("docker run"), !is_unanswered(outcome), "{outcome:?}");
     }
+}
+
+#[test]
+fn each_answer_in_its_words() {
+    let answer = |(outcome, document): (FindOutcome, Document)| {
+        format!("{outcome:?}: {}", told(document.find.as_ref().unwrap(), &document.trials))
+    };
+    insta::assert_snapshot!(find_sample::endings().into_iter().map(answer).collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
@@ -118,7 +127,8 @@ fn the_largest_charge_is_what_is_known_of_it() {
     let peak = |cgroup: Option<CgroupRecord>, rss: Option<u64>| {
         reached(&Trial { cgroup, rss_bytes_peak: rss, ..trial.clone() }).peak_bytes
     };
-    let full = CgroupRecord { peak_bytes: Some(9), anon_peak_bytes: Some(5), file_bytes: Some(3), ..CgroupRecord::default() };
+    let full =
+        CgroupRecord { peak_bytes: Some(9), anon_peak_bytes: Some(5), file_bytes: Some(3), ..CgroupRecord::default() };
     assert_eq!(peak(Some(full), Some(7)), Some(9));
     assert_eq!(peak(Some(CgroupRecord { peak_bytes: None, ..full }), Some(7)), Some(8));
     assert_eq!(peak(Some(CgroupRecord::default()), Some(7)), Some(7));
@@ -152,12 +162,19 @@ fn a_rate_that_was_searched_is_the_answer() {
 
 #[test]
 fn phrases_become_sentences_once() {
-    for (phrase, expect) in
-        [("no line", "No line."), ("5 of 5 held", "5 of 5 held."), ("done.", "Done."), ("", ""), ("\u{e9}t\u{e9}", "\u{c9}t\u{e9}.")]
-    {
+    for (phrase, expect) in [
+        ("no line", "No line."),
+        ("5 of 5 held", "5 of 5 held."),
+        ("done.", "Done."),
+        ("", ""),
+        ("\u{e9}t\u{e9}", "\u{c9}t\u{e9}."),
+    ] {
         assert_eq!(sentence(phrase), expect);
     }
-    assert_eq!((percent(0.02), percent(0.105), percent(0.1)), ("2 %".to_owned(), "10.5 %".to_owned(), "10 %".to_owned()));
+    assert_eq!(
+        (percent(0.02), percent(0.105), percent(0.1)),
+        ("2 %".to_owned(), "10.5 %".to_owned(), "10 %".to_owned())
+    );
     assert_eq!((span(95.2), span(190.5)), ("95 s".to_owned(), "3.2 minutes".to_owned()));
 }
 

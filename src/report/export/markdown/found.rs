@@ -2,7 +2,8 @@
 
 use super::escape::sentence;
 use crate::record::Document;
-use crate::report::summary::find::{facts, tried};
+use crate::report::summary::find::facts;
+use crate::report::summary::tried::tried;
 
 /// The line and all that belongs to it; `None` where nothing was searched.
 pub(super) fn block(document: &Document) -> Option<String> {
@@ -20,10 +21,12 @@ pub(super) fn trials(document: &Document) -> Option<String> {
     let align: Vec<&str> = (0..table.head.len())
         .map(|column| if (2..table.head.len() - table.words).contains(&column) { "--:" } else { ":--" })
         .collect();
-    let head: Vec<String> = table.head.iter().map(|cell| if cell == "#" { "trial".to_owned() } else { cell.clone() }).collect();
+    // A number sign would be taken for a reference by some.
+    let head: Vec<String> = table.head.iter().map(|cell| cell.replace('#', "trial")).collect();
     let rows: String = table.rows.iter().map(|cells| row(cells)).collect();
     let notes = table.notes.join(" ");
-    Some(format!("{}|{}|\n{rows}\nSizes in MiB, p99 in ms, CPU in \u{b5}s per request. {notes}\n", row(&head), align.join("|")))
+    let (head, align) = (row(&head), align.join("|"));
+    Some(format!("{head}|{align}|\n{rows}\nSizes in MiB, p99 in ms, CPU in \u{b5}s per request. {notes}\n"))
 }
 
 #[cfg(test)]

@@ -1,0 +1,161 @@
+//! The trials of a search as rows of a table: what each was for, what it reached, whether it held.
+
+use super::find::what_broke;
+use super::numbers::{NONE, cells, mib};
+use super::{Table, drivers};
+use crate::record::{Broke, CgroupRecord, PhaseRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial};
+use crate::search::cpu_per_request;
+use crate::units::{Bytes, grouped, milliseconds, per_second};
+
+/// The phase before the measured ones.
+const WARMUP: &str = "warmup";
+
+/// What a trial of a search reached in all its measured phases together.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(in crate::report) struct Reached {
+    /// Correct answers.
+    pub(in crate::report) rate_per_s: Option<f64>,
+    /// Of the worst phase.
+    pub(in crate::report) p99_ms: Option<f64>,
+    /// CPU of the subject per correct answer.
+    pub(in crate::report) cpu_us: Option<f64>,
+    /// The largest charge; what is known of it where the kernel does not keep that.
+    pub(in crate::report) peak_bytes: Option<u64>,
+}
+
+/// What a trial reached.
+pub(in crate::report) fn reached(trial: &Trial) -> Reached {
+    let measured = || trial.phases.iter().filter(|phase| phase.works() && phase.name != WARMUP && phase.is_counted());
+    let (answers, seconds) = measured().fold((0.0, 0.0), |(answers, seconds), phase| {
+        (answers + phase.achieved_per_s * phase.seconds, seconds + phase.seconds)
+    });
+    let p99 = |phase: &PhaseRecord| {
+        let usual = phase.usual_ms().map(|times| times.p99);
+        usual.or_else(|| drivers::times(phase)?.p99)
+    };
+    let known = |cgroup: CgroupRecord| {
+        let sum = cgroup.anon_peak_bytes.map(|anon| anon.saturating_add(cgroup.file_bytes.unwrap_or(0)));
+        cgroup.peak_bytes.or(sum)
+    };
+    Reached {
+        rate_per_s: (seconds > 0.0).then(|| answers / seconds),
+        p99_ms: measured().filter_map(p99).reduce(f64::max),
+        cpu_us: cpu_per_request(trial).map(|cpu_s| cpu_s * 1e6),
+        peak_bytes: trial.cgroup.and_then(known).or(trial.rss_bytes_peak),
+    }
+}
+
+/// What a stage looks for.
+pub(in crate::report) fn stage_word(stage: SoughtStage) -> &'static str {
+    match stage {
+        SoughtStage::Ask => "ask",
+        SoughtStage::Heap => "heap",
+        SoughtStage::Limit => "limit",
+        SoughtStage::Warm => "warm",
+        SoughtStage::Rate => "rate",
+    }
+}
+
+/// Whether it held.
+pub(in crate::report) fn verdict_word(verdict: SoughtVerdict) -> &'static str {
+    match verdict {
+        SoughtVerdict::Holds => "yes",
+        SoughtVerdict::Fails => "no",
+        SoughtVerdict::Void => "void",
+    }
+}
+
+/// Every trial of a search, in the order in which they ran.
+pub(in crate::report) fn tried(trials: &[Trial]) -> Table {
+    let sought = || trials.iter().filter_map(|trial| Some((trial, trial.sought.as_ref()?)));
+    let mut notes = vec![
+        "peak: the largest charge, file pages included, so at most the limit. rate and CPU: of all measured phases; \
+         p99: of the worst one."
+            .to_owned(),
+    ];
+    if sought().any(|(_, of)| of.verdict == SoughtVerdict::Void) {
+        notes.push("void: the machine disturbed the trial, which says nothing and was repeated.".to_owned());
+    }
+    Table {
+        title: "trials, sizes in MiB, p99 in ms, CPU in us per request".to_owned(),
+        head: cells(["#", "for", "Xmx", "limit", "rate", "p99", "CPU", "peak", "held", "broke"]),
+        rows: sought().map(|(trial, of)| row(trial, of)).collect(),
+        lead: 2,
+        words: 2,
+        notes,
+    }
+}
+
+/// The same with why each one did not hold, for a page with room.
+pub(in crate::report) fn tried_told(trials: &[Trial]) -> Table {
+    let mut table = tried(trials);
+    table.head.push("why".to_owned());
+    let sought = trials.iter().filter_map(|trial| trial.sought.as_ref());
+    for (row, of) in table.rows.iter_mut().zip(sought) {
+        row.push(if of.why.is_empty() { NONE.to_owned() } else { of.why.join("; ") });
+    }
+    table.words += 1;
+    table
+}
+
+fn row(trial: &Trial, sought: &SoughtRecord) -> Vec<String> {
+    let reached = reached(trial);
+    let rate =
+        reached.rate_per_s.map(|rate| if rate < 100.0 { per_second(rate) } else { grouped(rate.round() as u64) });
+    vec![
+        (trial.index + 1).to_string(),
+        stage_word(sought.stage).to_owned(),
+        mib(sought.heap_bytes),
+        mib(trial.limit_bytes),
+        rate.unwrap_or_else(|| NONE.to_owned()),
+        reached.p99_ms.map_or_else(|| NONE.to_owned(), milliseconds),
+        reached.cpu_us.map_or_else(|| NONE.to_owned(), |us| format!("{us:.0}")),
+        mib(reached.peak_bytes),
+        verdict_word(sought.verdict).to_owned(),
+        sought.broke.map_or(NONE, broke_word).to_owned(),
+    ]
+}
+
+/// What broke, in a word or two.
+fn broke_word(broke: Broke) -> &'static str {
+    match broke {
+        Broke::OomKill => "OOM kill",
+        Broke::OutOfMemoryError => "OutOfMemoryError",
+        Broke::Start => "start",
+        Broke::Died => "died",
+        Broke::Collections => "collector",
+        Broke::FilePages => "file pages",
+        Broke::Times => "times",
+        Broke::Rate => "rate",
+        Broke::Failures => "failures",
+        Broke::Other => "target",
+    }
+}
+
+/// A trial in half a sentence.
+pub(in crate::report) fn trial_text(trial: &Trial) -> Option<String> {
+    let sought = trial.sought.as_ref()?;
+    let stage = match sought.stage {
+        SoughtStage::Ask => "where memory is no concern",
+        SoughtStage::Heap => "for the heap",
+        SoughtStage::Limit => "for the limit",
+        SoughtStage::Warm => "for the limit of a warm host",
+        SoughtStage::Rate => "for the rate",
+    };
+    let mut text = stage.to_owned();
+    if let Some(limit) = trial.limit_bytes {
+        text.push_str(&format!(", limit {}", Bytes(limit)));
+    }
+    if let Some(heap) = sought.heap_bytes {
+        text.push_str(&format!(", -Xmx{}", Bytes(heap).java()));
+    }
+    text.push_str(match sought.verdict {
+        SoughtVerdict::Holds => ": held",
+        SoughtVerdict::Fails => ": broke",
+        SoughtVerdict::Void => ": void",
+    });
+    if let Some(broke) = sought.broke {
+        text.push_str(&format!(", {}", what_broke(broke)));
+    }
+    Some(text)
+}

@@ -1,0 +1,121 @@
+//! The page of a search for the load line: its picture, its lines to copy, at any width.
+
+use super::browser::{Browser, Screenshot};
+use super::fixtures;
+use super::page::complaints;
+use loadline::record::{
+    Broke, CgroupRecord, Document, KneeRecord, Outcome, Pages, PhaseRecord, Quantiles, SoughtRecord, SoughtVerdict,
+    SubjectWork, Trial, Unknowns,
+};
+use loadline::report;
+use loadline::scenario::Find;
+use loadline::search::{Attempt, Classes, Course, Move, conclude, next, rules};
+
+const MIB: u64 = 1 << 20;
+const COURSE: Course = Course {
+    unknowns: Unknowns::HeapAndLimit,
+    step: 0.02,
+    proofs: 5,
+    limit_min: None,
+    limit_max: 1024 * MIB,
+    trials_max: 60,
+    warm: true,
+};
+
+/// A search on a made-up server: 7 MiB of heap, 60 of its own, 50 of files of which it needs half.
+fn searched() -> Document {
+    let mut trials: Vec<Trial> = Vec::new();
+    let mut noise = fixtures::Noise::new(7);
+    while let Move::Try(attempt) = next(&COURSE, &trials) {
+        trials.push(trial(&attempt, trials.len() as u32, &mut noise));
+    }
+    let target = ["p99<50ms", "rate>=98%"].map(|text| text.parse().unwrap()).to_vec();
+    let mut find = conclude(&COURSE, &Find { target, ..Find::default() }, &trials);
+    let line = find.line.clone().unwrap();
+    let heap = line.heap_bytes.unwrap();
+    find.options = vec![format!("-Xmx{}m", heap / MIB), "-XX:+UseSerialGC".to_owned()];
+    find.knee =
+        Some(KneeRecord { heap_bytes: heap + 12 * MIB, limit_bytes: line.limit_bytes + 12 * MIB, cpu_ratio: 0.8 });
+    find.others = rules(heap, line.limit_bytes, Some(Classes { jdk: 27_000, application: 3_000 }));
+    Document { find: Some(find), ..fixtures::document(trials) }
+}
+
+fn trial(attempt: &Attempt, index: u32, noise: &mut fixtures::Noise) -> Trial {
+    let (heap, files) = (attempt.heap.unwrap_or(40 * MIB), if attempt.pages == Pages::Cold { 50 * MIB } else { 0 });
+    let anon = 60 * MIB + heap;
+    let (broke, outcome) = match () {
+        () if heap < 7 * MIB => (Some(Broke::OutOfMemoryError), Outcome::SubjectFailed),
+        () if attempt.limit < anon => (Some(Broke::OomKill), Outcome::Killed),
+        () if attempt.limit < anon + files / 2 => (Some(Broke::FilePages), Outcome::Completed),
+        () => (None, Outcome::Completed),
+    };
+    let (rate, p99) =
+        if broke.is_none() { (200.0, 12.0 + 2.0 * noise.next()) } else { (31.0, 800.0 + 900.0 * noise.next()) };
+    let cpu_us = 400.0 * (1.0 + 0.05 * noise.next() + 3.0 * MIB as f64 / heap as f64);
+    let phase = PhaseRecord {
+        name: "steady".to_owned(),
+        model: "open".to_owned(),
+        seconds: 10.0,
+        requests: 2000,
+        ok: 2000,
+        offered_per_s: Some(200.0),
+        achieved_per_s: rate,
+        response_ms: Some(Quantiles { p50: p99 / 9.0, p99, ..Quantiles::default() }),
+        subject: SubjectWork { cpu_s: Some(cpu_us * 2000.0 / 1e6), ..SubjectWork::default() },
+        ..PhaseRecord::default()
+    };
+    let cgroup = CgroupRecord {
+        limit_bytes: attempt.limit,
+        peak_bytes: Some((anon + files).min(attempt.limit)),
+        anon_peak_bytes: Some(anon.min(attempt.limit)),
+        file_bytes: Some(files.min(attempt.limit.saturating_sub(anon))),
+        ..CgroupRecord::default()
+    };
+    let sought = SoughtRecord {
+        stage: attempt.stage,
+        heap_bytes: attempt.heap,
+        pages: attempt.pages,
+        verdict: if broke.is_none() { SoughtVerdict::Holds } else { SoughtVerdict::Fails },
+        why: broke.map(|_| format!("p99.steady was {p99:.0} ms, and p99<50ms is asked")).into_iter().collect(),
+        broke,
+    };
+    let mut trial = Trial::new("serial", 0, index);
+    (trial.outcome, trial.limit_bytes, trial.ready_s) = (outcome, Some(attempt.limit), Some(0.4));
+    trial.phases = if outcome == Outcome::Completed { vec![phase] } else { Vec::new() };
+    (trial.cgroup, trial.sought) = (Some(cgroup), Some(sought));
+    trial
+}
+
+#[test]
+fn the_picture_of_a_search_is_drawn_and_nothing_is_wider_than_the_page() {
+    let Some(browser) = Browser::find() else { return };
+    browser.write(&report::html(&searched(), &[], &[]));
+    for width in [400, 1280] {
+        let (picture, log) = browser.screenshot(width, 4000);
+        assert_eq!(complaints(&log), [""; 0]);
+        assert!(picture.count([0x00, 0x72, 0xb2]) > 300, "filled dots at {width} pixels");
+        assert!(picture.count([0xc4, 0x4e, 0x00]) > 50, "hollow dots at {width} pixels");
+        let frame = format!(
+            "<!doctype html><title>?</title><iframe id=f width={width} height=800 src=report.html></iframe><script>\
+             f.onload = () => {{ const d = f.contentDocument.documentElement; \
+             document.title = `${{d.scrollWidth}} of ${{d.clientWidth}}`; }}</script>"
+        );
+        let dom = browser.dump_frame(&frame);
+        let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap_or_default();
+        let (content, window) = title.split_once(" of ").unwrap_or_else(|| panic!("{title}"));
+        assert_eq!(content, window, "at {width} pixels");
+    }
+}
+
+#[test]
+fn the_picture_of_a_search_is_a_file_of_its_own() {
+    let plots = report::plots(&searched(), &[]);
+    assert_eq!(plots[0].name, "load-line");
+    assert!(!plots[0].svg.contains("var(") && !plots[0].svg.contains("NaN") && !plots[0].svg.contains("inf"));
+    let bytes = report::png(&plots[0].svg).unwrap();
+    if let Some(keep) = std::env::var_os("LOADLINE_SHOTS").map(std::path::PathBuf::from) {
+        std::fs::write(keep.join("plot-load-line.png"), &bytes).unwrap();
+    }
+    let picture = Screenshot::decode(&bytes);
+    assert!(picture.count([0x00, 0x72, 0xb2]) > 300 && picture.count([0xc4, 0x4e, 0x00]) > 100);
+}
