@@ -1,17 +1,22 @@
 //! The picture of a search for the load line: limit against rate, p99 and CPU per request, each trial a dot.
 
-use super::model::{Axis, Chart, Figure, Guide, Item, Panel, Sign};
+use super::model::{Anchor, Axis, Chart, Figure, Guide, Item, Panel, Sign};
 use super::scale::{Kind, Scale, tick_text};
+use super::thin::WIDTH;
 use super::values::MIB;
 use crate::record::{Document, FindRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial};
+use crate::report::markup::shortened;
 use crate::report::summary::Table;
 use crate::report::summary::tried::{Reached, reached, trial_text, tried_told};
+use crate::scenario::{Amount, Budget, Limit};
 use crate::units::{Bytes, milliseconds, per_second};
 
 /// Height of a panel.
 const HEIGHT: u32 = 120;
 /// Ticks of an axis.
 const TICKS: usize = 6;
+/// Longest condition beside its line.
+const NAME_CHARS: usize = 40;
 /// Room beside the outermost dots, as a ratio: about a step or two of a search.
 const ROOM: f64 = 1.04;
 
@@ -62,7 +67,7 @@ fn shape(stage: SoughtStage) -> (usize, &'static str) {
         SoughtStage::Limit => (0, "for the limit, at its limit"),
         SoughtStage::Warm => (3, "for the limit of a warm host, at its limit"),
         SoughtStage::Heap => (2, "for the heap, at its largest charge"),
-        SoughtStage::Ask | SoughtStage::Rate => (1, "where memory is no concern, at its largest charge"),
+        SoughtStage::Ask | SoughtStage::Rate => (1, "no concern for memory, at its largest charge"),
     }
 }
 
@@ -101,13 +106,19 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
     let cpu = |dot: &Dot<'_>| dot.reached.cpu_us;
     let values = |value: &dyn Fn(&Dot<'_>) -> Option<f64>| dots.iter().filter_map(value).collect::<Vec<f64>>();
     let rates = Axis::new(Scale::from_zero(values(&rate).into_iter()), "", "/s", 4);
-    let times = Axis::new(Scale::log_around(values(&p99).into_iter()), "", " ms", 4);
+    let bounds = bounds(find);
+    let of_times: Vec<f64> = values(&p99).into_iter().chain(bounds.iter().map(|(ms, _)| *ms)).collect();
+    let times = Axis::new(Scale::log_around(of_times.into_iter()), "", " ms", 4);
     let cpus = Axis::new(Scale::from_zero(values(&cpu).into_iter()), "", " \u{b5}s", 4);
+    let asked = bounds.iter().flat_map(|(ms, text)| bound(&times, *ms, text)).collect::<Vec<Item>>();
+    let mut of_p99 = panel("p99 of the worst phase, ms", times, dots, &x, &p99);
+    if let Some(panel) = &mut of_p99 {
+        panel.items.splice(0..0, asked);
+    }
     let panels = [
-        panel("correct answers per second; at the bottom those that did not come so far", rates, dots, &x, &|dot| {
-            Some(rate(dot).unwrap_or(0.0))
-        }),
-        panel("p99 of the worst phase, ms", times, dots, &x, &p99),
+        // One that did not come so far answered nothing of what is measured.
+        panel("correct answers per second", rates, dots, &x, &|dot| Some(rate(dot).unwrap_or(0.0))),
+        of_p99,
         panel("CPU per request, \u{b5}s", cpus, dots, &x, &cpu),
     ];
     Chart {
@@ -123,6 +134,31 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
         legend: legend(dots),
         ..Chart::default()
     }
+}
+
+/// What the target asks of p99, in ms, as it is written.
+fn bounds(find: &FindRecord) -> Vec<(f64, String)> {
+    let of = |text: &String| {
+        let budget: Budget = text.parse().ok()?;
+        let Limit::Absolute(Amount::Time(bound)) = budget.limit else { return None };
+        let ms = bound.as_s() * 1e3;
+        let about = budget.metric == "p99" || budget.metric.starts_with("p99.");
+        (about && ms > 0.0).then(|| (ms, budget.to_string()))
+    };
+    find.target.iter().filter_map(of).collect()
+}
+
+/// A level line with what it is.
+fn bound(y: &Axis, ms: f64, text: &str) -> [Item; 2] {
+    let at = y.down(ms, HEIGHT);
+    let line = Item::Line { points: vec![(0, at), (WIDTH, at)], class: "line bound".to_owned(), name: text.to_owned() };
+    let words = Item::Words {
+        at: (WIDTH, at.saturating_sub(30)),
+        anchor: Anchor::End,
+        text: shortened(text, NAME_CHARS),
+        class: "faint".to_owned(),
+    };
+    [line, words]
 }
 
 /// A panel; none where no trial has its value.
@@ -184,6 +220,8 @@ mod tests {
         insta::assert_snapshot!(svg::fluid(&figure.chart).as_str().replace('>', ">\n"));
         assert_eq!(figure.chart.panels.len(), 3);
         assert_eq!(figure.chart.panels[0].items.len(), document.trials.len());
+        let asked = |item: &&Item| matches!(item, Item::Words { text, .. } if text == "p99<50ms");
+        assert_eq!(figure.chart.panels[1].items.iter().filter(asked).count(), 1);
         assert_eq!(figure.table.rows.len(), document.trials.len());
     }
 
@@ -219,7 +257,7 @@ mod tests {
 
     #[test]
     fn each_class_has_a_rule() {
-        for class in ["held", "broke", "hollow", "dominated"] {
+        for class in ["held", "broke", "hollow", "dominated", "bound"] {
             assert!(super::super::RULES.contains(&format!(".{class} ")), "{class}");
         }
     }

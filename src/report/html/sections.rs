@@ -57,23 +57,25 @@ impl Sections<'_> {
     /// What each configuration is, by the first trial of it; a row where there are several.
     fn configurations(&self, out: &mut Markup) {
         const COLUMNS: [&str; 4] = ["jvm", "options", "malloc", "limit"];
+        // In a search the limit is what varies.
+        let columns = &COLUMNS[..COLUMNS.len() - usize::from(self.document.find.is_some())];
         let first = |name: &&str| self.document.trials.iter().find(|trial| trial.configuration == **name);
         let names = chart::configurations(self.document);
         let row = |trial: &Trial| {
             let known = trial_facts(trial);
-            let told = |column: &str| {
-                let found = known.iter().find(|(label, _)| label == column);
+            let told = |column: &&str| {
+                let found = known.iter().find(|(label, _)| label == *column);
                 found.map_or("-".to_owned(), |(_, text)| text.clone())
             };
-            std::iter::once(trial.configuration.clone()).chain(COLUMNS.map(told)).collect()
+            std::iter::once(trial.configuration.clone()).chain(columns.iter().map(told)).collect()
         };
         let rows: Vec<Vec<String>> = names.iter().filter_map(first).map(row).collect();
         if rows.is_empty() {
             return;
         }
-        let head = std::iter::once("configuration").chain(COLUMNS).map(str::to_owned).collect();
+        let head = std::iter::once("configuration").chain(columns.iter().copied()).map(str::to_owned).collect();
         out.words("h3", &[], "Configurations");
-        table(out, &Table { title: "Configurations".to_owned(), head, rows, words: COLUMNS.len(), ..Table::default() });
+        table(out, &Table { title: "Configurations".to_owned(), head, rows, words: columns.len(), ..Table::default() });
     }
 
     pub(super) fn find(&self) -> Markup {
