@@ -466,7 +466,11 @@ impl Trial {
 
     /// Whether it did not do what it was made for. One that broke in a search for the load line did: it is an answer.
     pub fn is_failed(&self) -> bool {
-        self.outcome != Outcome::Completed && self.sought.is_none()
+        match self.outcome {
+            Outcome::Completed => false,
+            Outcome::Aborted => true,
+            Outcome::SubjectFailed | Outcome::Killed => self.sought.is_none(),
+        }
     }
 
     /// The mark of this name.

@@ -526,13 +526,6 @@ fn what_is_right_is_right_for_both() {
     let requests =
         "requests: [{get: /a, weight: 3, expect: {body: hello}}, {post: /b, body: {text: x}, headers: {C: d}}]";
     check("put: /x, headers: {A: b}, body: {size: 1k}", requests);
-    check("seed: 7", "target: ['p99<50ms', 'rate>=98%', 'failed==0']\nseed: 7");
-    check("seed: 7", "find: {}\nseed: 7");
-    check(
-        "seed: 7",
-        "find: {step: 1%, proofs: 10, headroom: 0.2, as_is: true, limit_min: 64m, limit_max: 2g, trials_max: 30, \
-         warm: false}\nseed: 7",
-    );
     check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}'}");
     check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}', within: 1m}");
     check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: true\n");
@@ -641,6 +634,19 @@ fn what_is_wrong_is_wrong_for_both() {
     check("  - rest: {idle: 5s}\n", "  - rest: {idle: 5s}\n    more: {idle: 5s}\n");
     check("name: plain\n", "");
     check("  command: [java, '{jvm}', -jar, app.jar, '{port}']\n", "");
+}
+
+#[test]
+fn a_search_is_right_for_both() {
+    let schema = Schema::published(SCENARIO);
+    let check = |from: &str, to: &str| right_for_both(&schema, from, to);
+    check("seed: 7", "target: ['p99<50ms', 'rate>=98%', 'failed==0']\nseed: 7");
+    check("seed: 7", "find: {}\nseed: 7");
+    check(
+        "seed: 7",
+        "find: {step: 1%, proofs: 10, headroom: 0.2, as_is: true, limit_min: 64m, limit_max: 2g, trials_max: 30, \
+         warm: false}\nseed: 7",
+    );
 }
 
 #[test]

@@ -249,8 +249,8 @@ fn percent(share: f64) -> String {
 
 // ---- Every trial ----
 
-/// A chart for each judged metric: every trial of every configuration as a dot. The trials of a search differ on purpose
-/// and have a picture of their own.
+/// A chart for each judged metric: every trial of every configuration as a dot. The trials of a search differ on
+/// purpose, and have a picture of their own.
 pub(crate) fn dots(document: &Document) -> Vec<Figure> {
     if document.trials.len() < 2 || document.find.is_some() {
         return Vec::new();
