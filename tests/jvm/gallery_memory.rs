@@ -37,7 +37,7 @@ fn classes_that_are_gone_come_back_as_their_jdk_gives_them_back() {
             "jdk17-none" => assert!(elasticity < 0.05, "{elasticity}"),
             _ => assert!((0.65..0.85).contains(&elasticity), "{}: {elasticity}", trial.configuration),
         }
-        let ignored = doubts(trial, |doubt| matches!(doubt, Doubt::OptionIgnored { .. }));
+        let ignored = doubts(trial, |doubt| matches!(doubt, Doubt::FlagsIgnored { .. }));
         assert_eq!(ignored, trial.configuration == "jdk25-none", "{:?}", trial.doubts);
     }
 }
