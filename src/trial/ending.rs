@@ -81,7 +81,9 @@ pub(super) fn died(running: &Running) -> Error {
 pub(super) fn no_answer_of_subject(phase: &PhaseRecord, running: &Running) -> Error {
     let error = no_answer(phase).said(running.output().tail_texts(SAID_LINES));
     if let Some(out_of_memory) = running.output().out_of_memory_error() {
-        return error.at(format!("it printed `{out_of_memory}`")).hint("raise the pool it names (`--heap` for the Java heap)");
+        return error
+            .at(format!("it printed `{out_of_memory}`"))
+            .hint("raise the pool it names (`--heap` for the Java heap)");
     }
     match error.hint {
         Some(_) => error,

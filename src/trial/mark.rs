@@ -30,7 +30,9 @@ enum Prepared {
     AsItIs,
     /// A full collection; what the heap held right after it, where the JVM said so. A server is never quite still: by
     /// the time its pages are read there is garbage again.
-    Collected { live_bytes: Option<u64> },
+    Collected {
+        live_bytes: Option<u64>,
+    },
     Trimmed,
 }
 
@@ -89,13 +91,7 @@ impl Trialling<'_> {
         }
     }
 
-    fn weigh_as(
-        &mut self,
-        name: &str,
-        prepared: Prepared,
-        counters: BTreeMap<String, f64>,
-        mut failed: Vec<String>,
-    ) {
+    fn weigh_as(&mut self, name: &str, prepared: Prepared, counters: BTreeMap<String, f64>, mut failed: Vec<String>) {
         let after_collected = || self.trial.marks.last().is_some_and(|mark| mark.name == MarkPoint::Collected.word());
         let live = match prepared {
             Prepared::AsItIs => false,

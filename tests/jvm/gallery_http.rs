@@ -4,9 +4,9 @@
 use crate::gallery::{MIB, folder, is_required, run, trial};
 use crate::invocation::{Permit, doubts, jdk, mark, phase, release};
 use loadline::doubt::Doubt;
-use loadline::record::{BudgetVerdict, Document, Outcome, Trial};
+use loadline::record::{BudgetVerdict, Document, Outcome};
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 

@@ -37,7 +37,7 @@ fn classes_that_are_gone_come_back_as_their_jdk_gives_them_back() {
             "jdk17-none" => assert!(elasticity < 0.05, "{elasticity}"),
             _ => assert!((0.65..0.85).contains(&elasticity), "{}: {elasticity}", trial.configuration),
         }
-        let ignored = doubts(trial, |doubt| matches!(doubt, Doubt::OptionIgnored { .. }));
+        let ignored = doubts(trial, |doubt| matches!(doubt, Doubt::FlagsIgnored { .. }));
         assert_eq!(ignored, trial.configuration == "jdk25-none", "{:?}", trial.doubts);
     }
 }
@@ -66,8 +66,8 @@ fn uploads_leave_more_in_a_pool_than_a_stream_needs() {
     let [pooled, streaming] = ["cr3-pooled", "cr3-streaming"].map(|name| trial(&document, name));
     assert_eq!((phase(pooled, "large").ok, phase(streaming, "large").ok), (10, 10));
     let loaded = |trial| mark(trial, "loaded").rss_bytes;
-    assert!(loaded(pooled) > 2 * loaded(streaming), "{} against {}", loaded(pooled), loaded(streaming));
-    assert!(mark(pooled, "rested").rss_bytes > loaded(streaming), "a rest does not bring it back");
+    assert!(loaded(pooled) > loaded(streaming) + 32 * MIB, "{} against {}", loaded(pooled), loaded(streaming));
+    assert!(mark(pooled, "rested").rss_bytes > loaded(pooled) / 5 * 4, "a rest does not bring it back");
 }
 
 #[test]

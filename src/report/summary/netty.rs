@@ -237,6 +237,34 @@ fn lingering(allocator: &NettyAllocator) -> Option<String> {
     ))
 }
 
+/// The same where the version of Netty does not tell which chunk a cached buffer is of: by the sums.
+fn lingering_in_sum(allocator: &NettyAllocator) -> Option<String> {
+    let chunks: Vec<&NettyChunk> = allocator.arenas.iter().flat_map(|arena| &arena.chunks).collect();
+    let arenas = allocator.arenas.iter().filter(|arena| !arena.chunks.is_empty()).count();
+    let used = sum(chunks.iter().map(|chunk| chunk.used_bytes()));
+    let cached = in_caches(allocator);
+    let told = chunks.iter().any(|chunk| chunk.kept_bytes > 0);
+    if told || used == 0 || (cached as f64) < CAUSE_MIN * used as f64 || chunks.len() <= arenas {
+        return None;
+    }
+    let size = sum(chunks.iter().map(|chunk| chunk.bytes));
+    Some(format!(
+        "Chunks linger because freed small buffers stay in thread caches: of {} with {} in all, {} are in use, and {} \
+         are in the caches of {}. A chunk is given back only when nothing of it is in use. To try: \
+         -Dio.netty.allocator.normalCacheSize=0 and -Dio.netty.allocator.smallCacheSize=0, at the cost of locks.",
+        several(chunks.len() as u64, "chunk"),
+        Bytes(size),
+        Bytes(used),
+        Bytes(cached),
+        several(each_once(allocator.caches.iter().map(|cache| cache.thread.as_str())).len() as u64, "thread"),
+    ))
+}
+
+/// What all caches of threads hold.
+fn in_caches(allocator: &NettyAllocator) -> u64 {
+    sum(allocator.caches.iter().map(|cache| cache.bytes))
+}
+
 /// Empty chunks that nothing gives back. An arena frees a chunk when it gets empty, which takes it down to `q000`; one
 /// that is empty further up was forgotten there.
 fn stranded(allocator: &NettyAllocator) -> Option<String> {
@@ -259,7 +287,7 @@ fn stranded(allocator: &NettyAllocator) -> Option<String> {
 /// Why chunks stay, where the evidence shows it.
 fn why(allocator: &NettyAllocator) -> impl Iterator<Item = String> {
     let pooled = allocator.kind == "pooled";
-    [lingering, stranded].into_iter().filter_map(move |reason| if pooled { reason(allocator) } else { None })
+    [lingering, lingering_in_sum, stranded].into_iter().filter_map(move |reason| if pooled { reason(allocator) } else { None })
 }
 
 /// `1 thread`, `3 threads`.
@@ -324,7 +352,8 @@ fn totals(pools: &NettyPools) -> Totals {
         chunks: arenas.iter().map(|arena| arena.chunks.len()).sum(),
         bytes: of(|chunk| chunk.bytes),
         used_bytes: of(NettyChunk::used_bytes),
-        cached_bytes: of(|chunk| chunk.cached_bytes),
+        // Some versions do not tell the chunk of a cached buffer.
+        cached_bytes: of(|chunk| chunk.cached_bytes).max(sum(allocators.iter().map(|allocator| in_caches(allocator)))),
         pinned_bytes: (!pinned.is_empty()).then(|| sum(pinned.into_iter())),
         direct_bytes: direct_bytes(pools),
     }

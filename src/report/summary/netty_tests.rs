@@ -61,6 +61,18 @@ fn nearly_empty_chunks_of_cached_buffers_are_explained() {
 }
 
 #[test]
+fn caches_that_do_not_tell_their_chunks_explain_by_their_sum() {
+    let mut of = allocator(vec![chunk(8 * MIB, 0); 10]);
+    assert_eq!(lingering_in_sum(&of), None, "nothing is in the caches");
+    of.caches[0].bytes = 80 * MIB;
+    let text = lingering_in_sum(&of).unwrap();
+    let words = "of 10 chunks with 160.0 MiB in all, 80.0 MiB are in use, and 80.0 MiB are in the caches of 1 thread.";
+    assert!(text.contains(words), "{text}");
+    of.arenas[0].chunks.truncate(1);
+    assert_eq!(lingering_in_sum(&of), None, "an arena keeps its first");
+}
+
+#[test]
 fn without_the_evidence_nothing_is_claimed() {
     for chunks in [
         vec![],
