@@ -15,9 +15,7 @@ use crate::clock::Clock;
 use crate::comparison::{self, Judged};
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::machine;
-use crate::record::{
-    Conditions, FindOutcome, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns,
-};
+use crate::record::{Conditions, FindOutcome, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns};
 use crate::report::Progress;
 use crate::scenario::{Budget, Configuration, MarkPoint, PhaseKind, Scenario};
 use crate::search::{self, Attempt, Course, Move, Stage};
@@ -181,7 +179,7 @@ impl<'a> Search<'a> {
         let machine = machine_now(session.clock);
         let conditions = session.conditions(&scenario, machine);
         let store = Store::create(&session.folder(&scenario), &conditions, &scenario)?;
-        Self::with(session, scenario, conditions, spawner, Vec::new())?.to_the_end(store, &mut progress)
+        Self::with(session, scenario, conditions, spawner, Vec::new())?.finish(store, &mut progress)
     }
 
     /// Goes on after these trials, in their archive.
@@ -196,7 +194,7 @@ impl<'a> Search<'a> {
         let (scenario, spawner) = prepare(session, &scenario, &mut progress)?;
         progress.step(&format!("going on after {} trials", trials.len()));
         let store = Store::reopen(path, trials.len() as u32)?;
-        Self::with(session, scenario, conditions, spawner, trials)?.to_the_end(store, &mut progress)
+        Self::with(session, scenario, conditions, spawner, trials)?.finish(store, &mut progress)
     }
 
     fn with(
@@ -215,7 +213,7 @@ impl<'a> Search<'a> {
     }
 
     /// Searches, then says what was found. What was measured is kept and shown, however the search ends.
-    fn to_the_end(mut self, mut store: Store, progress: &mut Progress) -> Result<Code> {
+    fn finish(mut self, mut store: Store, progress: &mut Progress) -> Result<Code> {
         let done = self.trial_by_trial(&mut store, progress);
         let interrupted = matches!(&done, Err(error) if error.kind == ErrorKind::Interrupted);
         let folder = store.folder().to_owned();

@@ -89,7 +89,8 @@ fn failed_max(budget: &Budget, before: &PhaseRecord) -> Option<u64> {
 }
 
 fn rate_min_per_s(target: &[Budget], before: &PhaseRecord) -> Option<f64> {
-    let asked = |family: &str| target.iter().any(|budget| split(&budget.metric).0 == family && speaks_of(budget, before));
+    let asked =
+        |family: &str| target.iter().any(|budget| split(&budget.metric).0 == family && speaks_of(budget, before));
     match before.offered_per_s {
         Some(offered) => Some(offered * OPEN_RATE_SHARE),
         None if asked("rate") => Some(before.achieved_per_s * CLOSED_RATE_SHARE),
@@ -104,7 +105,14 @@ mod tests {
     fn before() -> PhaseRecord {
         let offered_per_s = Some(200.0);
         let name = "steady".to_owned();
-        PhaseRecord { name, seconds: 10.0, requests: 2000, offered_per_s, achieved_per_s: 199.0, ..PhaseRecord::default() }
+        PhaseRecord {
+            name,
+            seconds: 10.0,
+            requests: 2000,
+            offered_per_s,
+            achieved_per_s: 199.0,
+            ..PhaseRecord::default()
+        }
     }
 
     #[test]

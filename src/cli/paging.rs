@@ -29,8 +29,7 @@ impl Paging {
             Some(wanted) => Some(jdk::choose(wanted, jdks, clock)?),
             None => on_path().and_then(|java| jdks.iter().find(|jdk| is_same(&jdk.java, &java)).cloned()),
         };
-        let mut files: BTreeSet<PathBuf> =
-            jdk.iter().flat_map(|jdk| file_pages::of_jdk(&jdk.home)).collect();
+        let mut files: BTreeSet<PathBuf> = jdk.iter().flat_map(|jdk| file_pages::of_jdk(&jdk.home)).collect();
         let folder = scenario.subject.dir.as_deref().unwrap_or(Path::new("."));
         let words = scenario.subject.command.iter().flat_map(|word| word.split(':')).map(|word| folder.join(word));
         files.extend(words.chain(configuration.code.clone()).filter(|file| file.is_file()));

@@ -220,7 +220,8 @@ mod tests {
 
     #[test]
     fn a_closed_rate_is_a_share_of_the_reference() {
-        let (reference, slow) = (trial(vec![phase("steady", 1.0, 1000.0, None)]), trial(vec![phase("steady", 1.0, 890.0, None)]));
+        let (reference, slow) =
+            (trial(vec![phase("steady", 1.0, 1000.0, None)]), trial(vec![phase("steady", 1.0, 890.0, None)]));
         check(&["rate>=90%"], &reference, None, Ok(()));
         check(&["rate>=90%"], &slow, Some(&reference), Err(&["rate.steady was 89.00 %"]));
         check(&["rate>=800"], &slow, Some(&reference), Ok(()));
@@ -248,7 +249,8 @@ mod tests {
         check("p98<50ms", "no metric");
         check("p99<50MiB", "in time");
         check("failed<5ms", "as a share");
-        for text in ["p99<50ms", "rate>=98%", "rate>=100", "failed==0", "gc_share<10%", "start_up<5s", "p99.steady<1s"] {
+        for text in ["p99<50ms", "rate>=98%", "rate>=100", "failed==0", "gc_share<10%", "start_up<5s", "p99.steady<1s"]
+        {
             check_target(&text.parse().unwrap(), &["warmup", "steady"]).unwrap();
         }
     }

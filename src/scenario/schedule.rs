@@ -226,9 +226,7 @@ impl Rate {
         match self {
             Self::Constant(rate) => Self::Constant(rate * factor),
             Self::Ramp { from, to } => Self::Ramp { from: from * factor, to: to * factor },
-            Self::Staircase { from, to, steps } => {
-                Self::Staircase { from: from * factor, to: to * factor, steps }
-            }
+            Self::Staircase { from, to, steps } => Self::Staircase { from: from * factor, to: to * factor, steps },
         }
     }
 

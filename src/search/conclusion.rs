@@ -3,7 +3,8 @@
 use super::course::{Course, Standing, counted, rate_of, rate_step, standing};
 use super::edge::Step;
 use crate::record::{
-    FindOutcome, FindRecord, KneeRecord, LineRecord, RateRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns,
+    FindOutcome, FindRecord, KneeRecord, LineRecord, RateRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial,
+    Unknowns,
 };
 use crate::scenario::Find;
 use crate::units::Bytes;
@@ -137,7 +138,8 @@ fn knee(line: &LineRecord, trials: &[Trial]) -> Option<KneeRecord> {
     if at_line / best < KNEE_GAIN_MIN {
         return None;
     }
-    let tried = held(SoughtStage::Heap).filter_map(|(trial, sought)| Some((sought.heap_bytes?, cpu_per_request(trial)?)));
+    let tried =
+        held(SoughtStage::Heap).filter_map(|(trial, sought)| Some((sought.heap_bytes?, cpu_per_request(trial)?)));
     let (heap_bytes, cpu) =
         tried.filter(|(tried, cpu)| *tried > heap && *cpu <= best * KNEE_RATIO).min_by_key(|(tried, _)| *tried)?;
     Some(KneeRecord { heap_bytes, limit_bytes: line.limit_bytes + heap_bytes - heap, cpu_ratio: cpu / at_line })
@@ -172,7 +174,8 @@ fn text(
     match (outcome, line) {
         (FindOutcome::Found | FindOutcome::AtLowerBound, Some(line)) => {
             let heap = line.heap_bytes.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
-            let held = format!("{} of {} trials in a row held at {}{heap}", line.held, line.held, Bytes(line.limit_bytes));
+            let held =
+                format!("{} of {} trials in a row held at {}{heap}", line.held, line.held, Bytes(line.limit_bytes));
             match line.below_bytes {
                 Some(below) => format!("{held}; at {} it broke", Bytes(below)),
                 None if course.prove.is_some() => held,

@@ -168,9 +168,8 @@ pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a>
     }
     let grid = limit_grid(course, trials, &needs, standing.heap);
     let patience = Patience { proofs: course.proofs, answers_max: course.trials_max };
-    let of_heap = |trial: &Trial, sought: &SoughtRecord| {
-        trial.limit_bytes.filter(|_| sought.heap_bytes == standing.heap)
-    };
+    let of_heap =
+        |trial: &Trial, sought: &SoughtRecord| trial.limit_bytes.filter(|_| sought.heap_bytes == standing.heap);
     let step = edge::next(&grid, &patience, &answers(trials, SoughtStage::Limit, of_heap));
     standing.limit_step = Some(step);
     let Step::Found { value, .. } = step else { return standing };
@@ -188,11 +187,7 @@ pub(super) fn counted(trials: &[Trial], stage: SoughtStage) -> impl Iterator<Ite
     of.filter(move |(_, sought)| sought.stage == stage && sought.verdict != SoughtVerdict::Void)
 }
 
-fn answers(
-    trials: &[Trial],
-    stage: SoughtStage,
-    value: impl Fn(&Trial, &SoughtRecord) -> Option<u64>,
-) -> Vec<Answer> {
+fn answers(trials: &[Trial], stage: SoughtStage, value: impl Fn(&Trial, &SoughtRecord) -> Option<u64>) -> Vec<Answer> {
     let answer = |(trial, sought): (&Trial, &SoughtRecord)| {
         let held = sought.verdict == SoughtVerdict::Holds;
         Some(Answer { value: value(trial, sought)?, held })

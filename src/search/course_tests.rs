@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::record::{AccountRecord, CgroupRecord, Heap, Mark, Outcome, OwnerRecord};
-use crate::search::conclude;
 use crate::scenario::Find;
+use crate::search::conclude;
 use proptest::prelude::*;
 
 /// No server answers more often, per second.

@@ -147,9 +147,8 @@ fn question(
     held: Option<i32>,
 ) -> Step {
     let ask = |number: i32, stage| Step::Ask { value: grid.value(number.clamp(grid.low(), grid.high())), stage };
-    let doubtful = |(number, of): &(&i32, &Seen)| {
-        of.is_open() || of.failed == 1 && of.held == 0 && Some(**number) > floor
-    };
+    let doubtful =
+        |(number, of): &(&i32, &Seen)| of.is_open() || of.failed == 1 && of.held == 0 && Some(**number) > floor;
     if let Some((number, _)) = seen.iter().find(doubtful) {
         return ask(*number, Stage::Recheck);
     }

@@ -29,9 +29,8 @@ impl Needs {
         let live = trial.marks.iter().rev().find_map(|mark| mark.heap.live_bytes);
         let owners = last.and_then(|mark| mark.account.as_ref()).map(|account| &account.owners);
         let of_heap = |name: &str| name.starts_with("java_heap");
-        let heap = owners.map_or(0, |owners| {
-            owners.iter().filter(|owner| of_heap(&owner.name)).map(|owner| owner.rss_bytes).sum()
-        });
+        let heap = owners
+            .map_or(0, |owners| owners.iter().filter(|owner| of_heap(&owner.name)).map(|owner| owner.rss_bytes).sum());
         let anon = cgroup.anon_peak_bytes.or(trial.rss_bytes_peak)?;
         Some(Self { live, heap, anon, file: cgroup.file_bytes.unwrap_or(0) })
     }
@@ -59,11 +58,8 @@ mod tests {
 
     #[test]
     fn a_guess_exchanges_the_heap_and_keeps_the_rest() {
-        let cgroup = CgroupRecord {
-            anon_peak_bytes: Some(90 * MIB),
-            file_bytes: Some(50 * MIB),
-            ..CgroupRecord::default()
-        };
+        let cgroup =
+            CgroupRecord { anon_peak_bytes: Some(90 * MIB), file_bytes: Some(50 * MIB), ..CgroupRecord::default() };
         let heap = Heap { live_bytes: Some(5 * MIB), ..Heap::default() };
         let mark = Mark { name: "collected".to_owned(), heap, ..Mark::default() };
         let trial = Trial { cgroup: Some(cgroup), marks: vec![mark], ..Trial::new("a", 0, 0) };

@@ -48,7 +48,10 @@ fn heap_and_limit_of_a_known_appetite_are_found() {
         // Too small a heap breaks by itself.
         let small = document.trials.iter().filter(|trial| sought(trial) == (SoughtStage::Heap, SoughtVerdict::Fails));
         let broke: Vec<_> = small.filter_map(|trial| trial.sought.as_ref()?.broke).collect();
-        assert!(broke.iter().all(|of| matches!(of, Broke::OutOfMemoryError | Broke::Start | Broke::Collections)), "{broke:?}");
+        assert!(
+            broke.iter().all(|of| matches!(of, Broke::OutOfMemoryError | Broke::Start | Broke::Collections)),
+            "{broke:?}"
+        );
         assert!(find.trials <= 20 && find.trials as usize == document.trials.len());
         // Only the first trial is asked anything; the others are looked at from outside.
         for (index, trial) in document.trials.iter().enumerate() {
@@ -101,7 +104,10 @@ fn what_cannot_be_searched_is_refused_before_anything_starts() {
         assert!(!Path::new(&ran.archive).exists());
     };
     for release in newest() {
-        refused(find(release, "").with("--heap 1g"), &["the heap of 1024.0 MiB does not fit into the limit of 512.0 MiB"]);
+        refused(
+            find(release, "").with("--heap 1g"),
+            &["the heap of 1024.0 MiB does not fit into the limit of 512.0 MiB"],
+        );
         refused(find(release, "").with("--heap 64m").with("--as-is"), &["left to the JVM", "--as-is"]);
         refused(find(release, "").with("--target rss.loaded<=60MiB"), &["marks", "from outside"]);
         refused(find(release, "").with("--target p99.spike<1s"), &["no phase is called `spike`"]);
@@ -128,6 +134,11 @@ fn a_search_that_was_interrupted_goes_on() {
         assert_eq!(find.outcome, FindOutcome::Found);
         assert!(find.trials as usize > before);
         let archived = ran.archived();
-        assert_eq!((archived.trials.len(), archived.missing.len()), (find.trials as usize, 0), "{:?}", archived.missing);
+        assert_eq!(
+            (archived.trials.len(), archived.missing.len()),
+            (find.trials as usize, 0),
+            "{:?}",
+            archived.missing
+        );
     }
 }

@@ -6,8 +6,7 @@ use super::numbers::{cells, mib};
 use super::tried::tried;
 use super::{Block, Depth, Table, comparison, doubts, doubts_of_trials, of_trial, shared_facts, trial_facts};
 use crate::record::{
-    Broke, Document, FindOutcome, FindRecord, LineRecord, RuleRecord, SoughtStage, SoughtVerdict, Trial,
-    Unknowns,
+    Broke, Document, FindOutcome, FindRecord, LineRecord, RuleRecord, SoughtStage, SoughtVerdict, Trial, Unknowns,
 };
 use crate::report::snippets::{self, Snippet};
 use crate::units::{Bytes, per_second};
@@ -143,8 +142,11 @@ fn rate_told(find: &FindRecord, trials: &[Trial]) -> String {
         }
         (FindOutcome::Never, None) => {
             let rates = trials.iter().filter_map(|trial| trial.sought.as_ref()?.rate_per_s);
-            let least = rates.reduce(f64::min).map_or_else(String::new, |rate| format!(", down to {}/s", per_second(rate)));
-            format!("At no rate that was asked{least}, the target holds with {limit}. Give more memory, or ask for less.")
+            let least =
+                rates.reduce(f64::min).map_or_else(String::new, |rate| format!(", down to {}/s", per_second(rate)));
+            format!(
+                "At no rate that was asked{least}, the target holds with {limit}. Give more memory, or ask for less."
+            )
         }
         _ => format!("{} Give more trials with `trials_max`.", sentence(&find.text)),
     }
@@ -205,11 +207,9 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
     }
     if let Some(limit) = find.limit_bytes {
         let text = match find.headroom {
-            share if share > 0.0 => format!(
-                "{} more than the line, by choice and not by measurement: set {}",
-                percent(share),
-                Bytes(limit)
-            ),
+            share if share > 0.0 => {
+                format!("{} more than the line, by choice and not by measurement: set {}", percent(share), Bytes(limit))
+            }
             _ => format!("none is added: set {}", Bytes(limit)),
         };
         facts.push(("headroom", text));
@@ -221,7 +221,11 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
     if let Some(rate) = &find.rate {
         facts.push(("rate", format!("{}/s, held {}", per_second(rate.rate_per_s), times(rate.held))));
         facts.extend(rate.above_per_s.map(|above| {
-            let why = if rate.broke_text.is_empty() { "the target did not hold".to_owned() } else { rate.broke_text.join("; ") };
+            let why = if rate.broke_text.is_empty() {
+                "the target did not hold".to_owned()
+            } else {
+                rate.broke_text.join("; ")
+            };
             ("above", format!("at {}/s {why}", per_second(above)))
         }));
     }

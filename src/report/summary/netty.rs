@@ -287,7 +287,9 @@ fn stranded(allocator: &NettyAllocator) -> Option<String> {
 /// Why chunks stay, where the evidence shows it.
 fn why(allocator: &NettyAllocator) -> impl Iterator<Item = String> {
     let pooled = allocator.kind == "pooled";
-    [lingering, lingering_in_sum, stranded].into_iter().filter_map(move |reason| if pooled { reason(allocator) } else { None })
+    [lingering, lingering_in_sum, stranded]
+        .into_iter()
+        .filter_map(move |reason| if pooled { reason(allocator) } else { None })
 }
 
 /// `1 thread`, `3 threads`.
