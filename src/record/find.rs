@@ -147,6 +147,9 @@ pub struct FindRecord {
     pub options: Vec<String>,
     /// What other ways to size would have needed.
     pub others: Vec<RuleRecord>,
+    /// The one limit that was to be proved, where none was searched for.
+    #[serde(default)]
+    pub prove_bytes: Option<u64>,
     /// The highest rate held, where that was searched.
     pub rate: Option<RateRecord>,
     /// Trials made, those that do not count included.

@@ -17,6 +17,8 @@ const HOT: f64 = 0.55;
 /// The smallest heap, and what it grows to where nothing bounds it.
 const HEAP_MIN: u64 = 7 * MIB;
 const HEAP: u64 = 64 * MIB;
+/// No more are answered, per second.
+const RATE_MAX: f64 = 1234.0;
 
 /// The usual search.
 pub(in crate::report) const COURSE: Course = Course {
@@ -42,6 +44,16 @@ pub(in crate::report) fn found() -> Document {
         Some(KneeRecord { heap_bytes: heap + 16 * MIB, limit_bytes: line.limit_bytes + 16 * MIB, cpu_ratio: 0.82 });
     find.others = rules(heap, line.limit_bytes, Some(Classes { jdk: 27_000, application: 3_000 }));
     document
+}
+
+/// The highest rate of a limit.
+pub(in crate::report) fn highest_rate(limit: u64) -> Document {
+    searched(&Course { unknowns: Unknowns::Rate, rate_per_s: Some(200.0), limit_max: limit, ..COURSE })
+}
+
+/// One limit, proved or refuted.
+pub(in crate::report) fn proved(limit: u64) -> Document {
+    searched(&Course { unknowns: Unknowns::Limit, prove: Some(limit), ..COURSE })
 }
 
 /// Each way in which a search ends, with its document.
@@ -154,6 +166,7 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
     let anon = NATIVE + heap.min(HEAP);
     let file = if attempt.pages == Pages::Cold { FILE } else { 0 };
     let (broke, outcome) = match () {
+        () if attempt.rate_per_s.is_some_and(|rate| rate > RATE_MAX) => (Some(Broke::Rate), Outcome::Completed),
         () if heap < HEAP_MIN => (Some(Broke::OutOfMemoryError), Outcome::SubjectFailed),
         () if attempt.limit < anon => (Some(Broke::OomKill), Outcome::Killed),
         () if attempt.limit < anon + (file as f64 * HOT) as u64 => (Some(Broke::FilePages), Outcome::Completed),
@@ -165,7 +178,7 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
         _ => vec!["the subject was killed in phase warmup".to_owned()],
     };
     let verdict = if broke.is_none() { SoughtVerdict::Holds } else { SoughtVerdict::Fails };
-    let (stage, heap_bytes, pages) = (attempt.stage, attempt.heap, attempt.pages);
+    let (stage, heap_bytes, rate_per_s, pages) = (attempt.stage, attempt.heap, attempt.rate_per_s, attempt.pages);
     let cgroup = CgroupRecord {
         limit_bytes: attempt.limit,
         peak_bytes: Some((anon + file).min(attempt.limit)),
@@ -182,16 +195,20 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
         limit_bytes: Some(attempt.limit),
         ready_s: Some(0.4),
         marks: if asked { vec![loaded(heap)] } else { Vec::new() },
-        phases: phases(outcome, broke, heap),
+        phases: phases(outcome, broke, heap, attempt.rate_per_s.unwrap_or(200.0)),
         cgroup: Some(cgroup),
-        sought: Some(SoughtRecord { stage, heap_bytes, rate_per_s: None, pages, verdict, why, broke }),
+        sought: Some(SoughtRecord { stage, heap_bytes, rate_per_s, pages, verdict, why, broke }),
         ..Trial::new("serial", 0, index)
     }
 }
 
 /// A smaller heap costs more CPU; one that was killed did not come beyond its warm-up.
-fn phases(outcome: Outcome, broke: Option<Broke>, heap: u64) -> Vec<PhaseRecord> {
-    let (rate, p99) = if broke.is_none() { (200.0, 12.1) } else { (31.5, 812.0) };
+fn phases(outcome: Outcome, broke: Option<Broke>, heap: u64, asked: f64) -> Vec<PhaseRecord> {
+    let (rate, p99) = match broke {
+        None => (asked, 12.1),
+        Some(Broke::Rate) => (RATE_MAX, 812.0),
+        Some(_) => (31.5, 812.0),
+    };
     let cpu_us = 400.0 * (1.0 + HEAP_MIN as f64 / heap as f64);
     let phase = |name: &str, at_s: f64| {
         let ok = (rate * 10.0) as u64;
@@ -203,7 +220,7 @@ fn phases(outcome: Outcome, broke: Option<Broke>, heap: u64) -> Vec<PhaseRecord>
             seconds: 10.0,
             requests: ok,
             ok,
-            offered_per_s: Some(200.0),
+            offered_per_s: Some(asked),
             achieved_per_s: rate,
             response_ms: Some(times),
             subject: SubjectWork { cpu_s: Some(cpu_us * ok as f64 / 1e6), ..SubjectWork::default() },

@@ -60,6 +60,10 @@ impl Find {
         share("find.headroom", self.headroom, 0.0, HEADROOM_MAX)?;
         within("find.proofs", u64::from(self.proofs), 1, TRIALS_MAX)?;
         within("find.trials_max", u64::from(self.trials_max), 1, TRIALS_MAX)?;
+        if self.max_rate && self.prove.is_some() {
+            let what = "`find.prove` and `find.max_rate` ask for different things: a limit, and a rate";
+            return Err(Error::request(what).hint("leave one of them out"));
+        }
         match (self.limit_min, self.limit_max) {
             (Some(low), Some(high)) if low > high => {
                 Err(Error::request(format!("`find.limit_min` is {low}, more than `find.limit_max`, {high}"))

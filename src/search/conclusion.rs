@@ -35,7 +35,9 @@ pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
     let line = line(standing.limit_step, SoughtStage::Limit, standing.heap, trials);
     let warm = line.as_ref().and_then(|_| self::line(standing.warm_step, SoughtStage::Warm, standing.heap, trials));
     let outcome = outcome(course, &standing, trials);
-    let limit_bytes = line.as_ref().map(|line| with_headroom(line.limit_bytes, find.headroom));
+    // Who names a limit to be proved has chosen its headroom already.
+    let headroom = if course.prove.is_some() { 0.0 } else { find.headroom };
+    let limit_bytes = line.as_ref().map(|line| with_headroom(line.limit_bytes, headroom));
     let configuration = trials.first().map(|trial| trial.configuration.clone()).unwrap_or_default();
     FindRecord {
         text: text(course, outcome, line.as_ref(), &standing, trials),
@@ -49,10 +51,11 @@ pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
         reference: standing.reference.map(|trial| trial.index),
         line,
         warm,
-        headroom: find.headroom,
+        headroom,
         limit_bytes,
         options: Vec::new(),
         others: Vec::new(),
+        prove_bytes: course.prove,
         rate: rate(course, trials),
         trials: trials.len() as u32,
         seconds: trials.iter().map(length_s).sum(),

@@ -18,6 +18,8 @@ const COURSE: Course = Course {
     proofs: 5,
     limit_min: None,
     limit_max: 1024 * MIB,
+    rate_per_s: None,
+    prove: None,
     trials_max: 60,
     warm: true,
 };
@@ -74,6 +76,7 @@ fn trial(attempt: &Attempt, index: u32, noise: &mut fixtures::Noise) -> Trial {
     let sought = SoughtRecord {
         stage: attempt.stage,
         heap_bytes: attempt.heap,
+        rate_per_s: attempt.rate_per_s,
         pages: attempt.pages,
         verdict: if broke.is_none() { SoughtVerdict::Holds } else { SoughtVerdict::Fails },
         why: broke.map(|_| format!("p99.steady was {p99:.0} ms, and p99<50ms is asked")).into_iter().collect(),

@@ -99,6 +99,7 @@ fn searched() -> Value {
         limit_bytes: Some(107 << 20),
         options: vec!["-Xmx8m".to_owned()],
         others: vec![rule],
+        prove_bytes: Some(97 << 20),
         rate: Some(rate),
         trials: 14,
         seconds: 190.5,
@@ -107,6 +108,7 @@ fn searched() -> Value {
         stage: SoughtStage::Limit,
         rate_per_s: Some(200.0),
         heap_bytes: Some(8 << 20),
+        rate_per_s: Some(200.0),
         pages: Pages::Cold,
         verdict: SoughtVerdict::Fails,
         why: vec!["p99.steady was 812 ms".to_owned()],
@@ -648,6 +650,8 @@ fn a_search_is_right_for_both() {
         "find: {step: 1%, proofs: 10, headroom: 0.2, as_is: true, limit_min: 64m, limit_max: 2g, trials_max: 30, \
          warm: false}\nseed: 7",
     );
+    check("seed: 7", "find: {prove: 107m}\nseed: 7");
+    check("seed: 7", "find: {max_rate: true}\nseed: 7");
 }
 
 #[test]
@@ -669,6 +673,9 @@ fn what_is_wrong_in_a_search_is_wrong_for_both() {
     check("find: {limit_min: 6q}");
     check("find: {trials_max: 0}");
     check("find: {warm: perhaps}");
+    check("find: {prove: all}");
+    check("find: {max_rate: 200}");
+    check("find: {prove: 64m, max_rate: true}");
     // Only the parser knows how two values lie to each other, and what a text comes to.
     for wrong in ["find: {limit_min: 1g, limit_max: 64m}", "find: {step: 90%}", "find: {headroom: 2000%}"] {
         let error = parsed(&changed("seed: 7", &format!("{wrong}\nseed: 7"))).unwrap_err();

@@ -4,7 +4,7 @@ use super::model::{Anchor, Axis, Chart, Figure, Guide, Item, Panel, Sign};
 use super::scale::{Kind, Scale, tick_text};
 use super::thin::WIDTH;
 use super::values::MIB;
-use crate::record::{Document, FindRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial};
+use crate::record::{Document, FindRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns};
 use crate::report::markup::shortened;
 use crate::report::summary::Table;
 use crate::report::summary::tried::{Reached, reached, trial_text, tried_told};
@@ -25,7 +25,7 @@ struct Dot<'a> {
     trial: &'a Trial,
     sought: &'a SoughtRecord,
     reached: Reached,
-    /// MiB.
+    /// MiB; requests per second where rates were searched.
     x: f64,
 }
 
@@ -40,7 +40,8 @@ fn table(trials: &[Trial]) -> Table {
     Table { title: "Every trial in numbers".to_owned(), ..tried_told(trials) }
 }
 
-/// A trial of the limit stands at its limit. Where the limit was no concern, what it needed is its largest charge.
+/// A trial of the limit stands at its limit, one of a rate at what was asked. Where the limit was no concern, what it
+/// needed is its largest charge.
 fn dot(trial: &Trial) -> Option<Dot<'_>> {
     let (sought, reached) = (trial.sought.as_ref()?, reached(trial));
     let bytes = match sought.stage {
@@ -48,7 +49,8 @@ fn dot(trial: &Trial) -> Option<Dot<'_>> {
         SoughtStage::Ask | SoughtStage::Heap => reached.peak_bytes,
         SoughtStage::Rate => None,
     };
-    let x = bytes.filter(|bytes| *bytes > 0)? as f64 / MIB;
+    let mib = bytes.map(|bytes| bytes as f64 / MIB);
+    let x = mib.or(sought.rate_per_s).filter(|x| *x > 0.0 && x.is_finite())?;
     Some(Dot { trial, sought, reached, x })
 }
 
@@ -67,7 +69,8 @@ fn shape(stage: SoughtStage) -> (usize, &'static str) {
         SoughtStage::Limit => (0, "for the limit, at its limit"),
         SoughtStage::Warm => (3, "for the limit of a warm host, at its limit"),
         SoughtStage::Heap => (2, "for the heap, at its largest charge"),
-        SoughtStage::Ask | SoughtStage::Rate => (1, "no concern for memory, at its largest charge"),
+        SoughtStage::Ask => (1, "no concern for memory, at its largest charge"),
+        SoughtStage::Rate => (0, "for the rate, at what was asked"),
     }
 }
 
@@ -80,26 +83,34 @@ fn across(find: &FindRecord, dots: &[Dot<'_>]) -> Axis {
     let ticks = Scale::linear(scale.low, scale.high).ticks(TICKS);
     let ticks: Vec<f64> = ticks.into_iter().filter(|tick| *tick >= scale.low && *tick <= scale.high).collect();
     let texts = ticks.iter().map(|tick| (*tick, tick_text(*tick, &ticks))).collect();
-    let title = "limit, or largest charge where the limit was no concern, MiB".to_owned();
-    Axis { scale, title, unit: " MiB", ticks: texts }
+    let (title, unit) = match find.unknowns {
+        Unknowns::Rate => ("requests asked per second", "/s"),
+        _ => ("limit, or largest charge where the limit was no concern, MiB", " MiB"),
+    };
+    Axis { scale, title: title.to_owned(), unit, ticks: texts }
 }
 
-/// The edge and what is named beside it, in MiB.
+/// The edge and what is named beside it, where it lies.
 fn marks(find: &FindRecord) -> Vec<(f64, String)> {
     let mib = |bytes: u64| bytes as f64 / MIB;
     let named = |bytes: u64, what: &str| (mib(bytes), format!("{what} {}", Bytes(bytes)));
     let mut found: Vec<(f64, String)> = Vec::new();
     found.extend(find.warm.as_ref().map(|warm| named(warm.limit_bytes, "warm host")));
-    found.extend(find.line.as_ref().map(|line| named(line.limit_bytes, "load line")));
-    found.extend(find.limit_bytes.map(|limit| named(limit, "with headroom")));
+    let of_line = if find.prove_bytes.is_some() { "proved" } else { "load line" };
+    found.extend(find.line.as_ref().map(|line| named(line.limit_bytes, of_line)));
+    let set = find.limit_bytes.filter(|_| find.headroom > 0.0);
+    found.extend(set.map(|limit| named(limit, "with headroom")));
     found.extend(find.knee.map(|knee| named(knee.limit_bytes, "knee")));
-    found.retain(|(mib, _)| *mib > 0.0);
+    let rate = find.rate.as_ref().map(|rate| rate.rate_per_s);
+    found.extend(rate.map(|rate| (rate, format!("highest rate {}/s", per_second(rate)))));
+    found.retain(|(x, _)| *x > 0.0 && x.is_finite());
     found.sort_by(|left, right| left.0.total_cmp(&right.0));
     found
 }
 
 fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
     let x = across(find, dots);
+    let against = if find.unknowns == Unknowns::Rate { "Rate asked" } else { "Limit" };
     let guides = marks(find).into_iter().map(|(mib, label)| Guide { x: x.across(mib), label }).collect();
     let rate = |dot: &Dot<'_>| dot.reached.rate_per_s;
     let p99 = |dot: &Dot<'_>| dot.reached.p99_ms.filter(|ms| *ms > 0.0);
@@ -123,7 +134,7 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
     ];
     Chart {
         name: "load-line".to_owned(),
-        title: "Limit against rate, p99 and CPU per request".to_owned(),
+        title: format!("{against} against rate, p99 and CPU per request"),
         description: "Every trial of the search as a dot, filled where the target held and hollow where it broke, at \
                       its limit or, where the limit was no concern, at its largest charge. Upright lines mark the load \
                       line, the limit with headroom, the line of a warm host and the knee."
@@ -198,7 +209,8 @@ fn legend(dots: &[Dot<'_>]) -> Vec<(Sign, String)> {
             legend.push((Sign::Mark(0, class(verdict).to_owned()), words.to_owned()));
         }
     }
-    for stage in [SoughtStage::Ask, SoughtStage::Heap, SoughtStage::Limit, SoughtStage::Warm] {
+    use SoughtStage::{Ask, Heap, Limit, Rate, Warm};
+    for stage in [Ask, Heap, Limit, Warm, Rate] {
         if dots.iter().any(|dot| dot.sought.stage == stage) {
             let (shape, words) = shape(stage);
             legend.push((Sign::Mark(shape, "dominated".to_owned()), words.to_owned()));
@@ -253,6 +265,17 @@ mod tests {
         let document = Document { trials: Vec::new(), ..find_sample::found() };
         assert!(finds(&document).is_empty());
         assert!(finds(&Document { find: None, ..find_sample::found() }).is_empty());
+    }
+
+    #[test]
+    fn a_search_for_a_rate_stands_over_what_was_asked() {
+        let document = find_sample::highest_rate(512 << 20);
+        let chart = &finds(&document)[0].chart;
+        let rate = document.find.as_ref().unwrap().rate.as_ref().unwrap().rate_per_s;
+        let [guide] = &chart.guides[..] else { panic!("{:?}", chart.guides) };
+        assert!(guide.label.starts_with("highest rate 1,2"), "{}", guide.label);
+        assert_eq!(guide.x, chart.x.as_ref().unwrap().across(rate));
+        assert_eq!(chart.panels[0].items.len(), document.trials.len());
     }
 
     #[test]

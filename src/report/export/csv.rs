@@ -3,6 +3,7 @@
 
 use super::super::quantity::{plain, unit_name};
 use super::inert::visible;
+use crate::report::summary::tried::reached;
 use crate::record::{
     ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome, SoughtVerdict, Trial, Unit,
     ValueRecord,
@@ -48,11 +49,16 @@ pub fn csv(document: &Document) -> String {
 fn sought(trial: &Trial) -> Vec<(&'static str, Unit, f64, bool)> {
     let Some(of) = &trial.sought else { return Vec::new() };
     let used = of.verdict != SoughtVerdict::Void;
+    let reached = reached(trial);
     let holds = f64::from(u8::from(of.verdict == SoughtVerdict::Holds));
     let known = [
         ("find.limit", Unit::Bytes, trial.limit_bytes.map(|bytes| bytes as f64)),
         ("find.heap", Unit::Bytes, of.heap_bytes.map(|bytes| bytes as f64)),
         ("find.peak", Unit::Bytes, trial.cgroup.and_then(|cgroup| cgroup.peak_bytes).map(|bytes| bytes as f64)),
+        ("find.asked", Unit::PerSecond, of.rate_per_s),
+        ("find.rate", Unit::PerSecond, reached.rate_per_s),
+        ("find.p99", Unit::Milliseconds, reached.p99_ms),
+        ("find.cpu_per_request", Unit::Milliseconds, reached.cpu_us.map(|us| us / 1e3)),
         ("find.holds", Unit::Count, Some(holds).filter(|_| used)),
     ];
     known.into_iter().filter_map(|(name, unit, number)| Some((name, unit, number?, used))).collect()
@@ -171,6 +177,7 @@ mod tests {
             let sought = trial.sought.as_ref().unwrap();
             assert_eq!(of("find.limit"), trial.limit_bytes.map(|bytes| bytes as f64));
             assert_eq!(of("find.heap"), sought.heap_bytes.map(|bytes| bytes as f64));
+            assert_eq!(of("find.p99"), reached(trial).p99_ms);
             assert_eq!(of("find.holds"), Some(f64::from(u8::from(sought.verdict == SoughtVerdict::Holds))));
         }
     }

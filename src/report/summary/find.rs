@@ -6,7 +6,7 @@ use super::numbers::{cells, mib};
 use super::tried::tried;
 use super::{Block, Depth, Table, comparison, doubts, doubts_of_trials, of_trial, shared_facts, trial_facts};
 use crate::record::{
-    Broke, Document, FindOutcome, FindRecord, LineRecord, RateRecord, RuleRecord, SoughtStage, SoughtVerdict, Trial,
+    Broke, Document, FindOutcome, FindRecord, LineRecord, RuleRecord, SoughtStage, SoughtVerdict, Trial,
     Unknowns,
 };
 use crate::report::snippets::{self, Snippet};
@@ -34,7 +34,12 @@ pub(super) fn blocks(document: &Document, find: &FindRecord, depth: Depth) -> Ve
     if depth.each {
         trials.iter().for_each(|trial| blocks.extend(of_trial(trial, true)));
     }
-    blocks.push(Block::Heading("load line".to_owned()));
+    let what = match find.unknowns {
+        Unknowns::Rate => "highest rate",
+        _ if find.prove_bytes.is_some() => "proof",
+        _ => "load line",
+    };
+    blocks.push(Block::Heading(what.to_owned()));
     blocks.push(Block::Facts(facts(find, trials)));
     blocks.push(Block::Table(tried(trials)));
     blocks.extend(others(find).map(Block::Table));
@@ -88,8 +93,15 @@ fn is_unanswered(outcome: FindOutcome) -> bool {
 
 /// The answer in a sentence or two.
 pub(in crate::report) fn told(find: &FindRecord, trials: &[Trial]) -> String {
-    if let Some(rate) = &find.rate {
-        return rate_told(rate);
+    if find.unknowns == Unknowns::Rate {
+        return rate_told(find, trials);
+    }
+    if let Some(limit) = find.prove_bytes.map(Bytes) {
+        return match (find.outcome, &find.line) {
+            (FindOutcome::GivenUp, _) => format!("{} Give more trials with `trials_max`.", sentence(&find.text)),
+            (_, Some(line)) => format!("The target holds at {limit}, {}.", times(line.held)),
+            (_, None) => format!("{} Give more memory, or ask for less.", sentence(&find.text)),
+        };
     }
     match (find.outcome, &find.line) {
         (FindOutcome::Found, Some(line)) => {
@@ -118,13 +130,24 @@ pub(in crate::report) fn told(find: &FindRecord, trials: &[Trial]) -> String {
     }
 }
 
-fn rate_told(rate: &RateRecord) -> String {
-    let above = rate.above_per_s.map_or_else(String::new, |above| format!("; {}/s broke it", per_second(above)));
-    format!(
-        "{}/s is the highest rate that the limit carries, {}{above}.",
-        per_second(rate.rate_per_s),
-        times(rate.held)
-    )
+/// The answer of a search for the highest rate.
+fn rate_told(find: &FindRecord, trials: &[Trial]) -> String {
+    let limit = trials.iter().find_map(|trial| trial.limit_bytes);
+    let limit = limit.map_or_else(|| "the limit".to_owned(), |limit| Bytes(limit).to_string());
+    match (find.outcome, &find.rate) {
+        (_, Some(rate)) => {
+            let above =
+                rate.above_per_s.map_or_else(String::new, |above| format!("; at {}/s it broke", per_second(above)));
+            let rate_text = per_second(rate.rate_per_s);
+            format!("{rate_text}/s is the highest rate that {limit} can carry, {}{above}.", times(rate.held))
+        }
+        (FindOutcome::Never, None) => {
+            let rates = trials.iter().filter_map(|trial| trial.sought.as_ref()?.rate_per_s);
+            let least = rates.reduce(f64::min).map_or_else(String::new, |rate| format!(", down to {}/s", per_second(rate)));
+            format!("At no rate that was asked{least}, the target holds with {limit}. Give more memory, or ask for less.")
+        }
+        _ => format!("{} Give more trials with `trials_max`.", sentence(&find.text)),
+    }
 }
 
 fn with_heap(find: &FindRecord, line: &LineRecord) -> String {
@@ -168,8 +191,9 @@ fn sentence(phrase: &str) -> String {
 pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     let mut facts: Vec<(&str, String)> = Vec::new();
     if let Some(line) = &find.line {
+        let label = if find.prove_bytes.is_some() { "limit" } else { "load line" };
         let host = "on a host where nobody else holds the file pages";
-        facts.push(("load line", format!("{}{}, {host}", Bytes(line.limit_bytes), with_heap(find, line))));
+        facts.push((label, format!("{}{}, {host}", Bytes(line.limit_bytes), with_heap(find, line))));
         facts.push(("proof", proof(line)));
         facts.extend(below(line).map(|text| ("below", text)));
         facts.extend(edge(line).map(|text| ("edge", text)));
@@ -180,11 +204,14 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
         facts.push(("warm host", warm_text(warm)));
     }
     if let Some(limit) = find.limit_bytes {
-        let text = format!(
-            "{} more than the line, by choice and not by measurement: set {}",
-            percent(find.headroom),
-            Bytes(limit)
-        );
+        let text = match find.headroom {
+            share if share > 0.0 => format!(
+                "{} more than the line, by choice and not by measurement: set {}",
+                percent(share),
+                Bytes(limit)
+            ),
+            _ => format!("none is added: set {}", Bytes(limit)),
+        };
         facts.push(("headroom", text));
         let options = snippets::options(find);
         let none = "none were set".to_owned();
@@ -192,8 +219,11 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
     }
     facts.extend(knee(find).map(|text| ("knee", text)));
     if let Some(rate) = &find.rate {
-        facts.push(("rate", rate_told(rate)));
-        facts.extend((!rate.broke_text.is_empty()).then(|| ("above", rate.broke_text.join("; "))));
+        facts.push(("rate", format!("{}/s, held {}", per_second(rate.rate_per_s), times(rate.held))));
+        facts.extend(rate.above_per_s.map(|above| {
+            let why = if rate.broke_text.is_empty() { "the target did not hold".to_owned() } else { rate.broke_text.join("; ") };
+            ("above", format!("at {}/s {why}", per_second(above)))
+        }));
     }
     if !find.target.is_empty() {
         facts.push(("target", find.target.join(", ")));

@@ -146,18 +146,28 @@ fn a_void_trial_says_nothing_and_why_it_is_there() {
 
 #[test]
 fn a_rate_that_was_searched_is_the_answer() {
-    let mut document = find_sample::found();
-    let find = document.find.as_mut().unwrap();
-    find.rate = Some(RateRecord {
-        rate_per_s: 1200.0,
-        held: 5,
-        above_per_s: Some(1224.0),
-        broke_text: vec!["rate.steady was 91.00 %".to_owned()],
-    });
-    assert_eq!(
-        told(find, &document.trials),
-        "1,200/s is the highest rate that the limit carries, 5 of 5 times; 1,224/s broke it."
-    );
+    let document = find_sample::highest_rate(512 * MIB);
+    insta::assert_snapshot!(shown(&document));
+    // With a limit that is too small no rate holds.
+    let none = find_sample::highest_rate(64 * MIB);
+    let text = told(none.find.as_ref().unwrap(), &none.trials);
+    assert!(text.starts_with("At no rate that was asked, down to 0."), "{text}");
+    assert!(text.ends_with("the target holds with 64.0 MiB. Give more memory, or ask for less."), "{text}");
+}
+
+#[test]
+fn a_limit_that_is_proved_or_refuted_is_no_search() {
+    let text = |limit: u64| {
+        let document = find_sample::proved(limit * MIB);
+        (told(document.find.as_ref().unwrap(), &document.trials), fact(&document, "headroom"), shown(&document))
+    };
+    let (held, headroom, screen) = text(160);
+    assert_eq!(held, "The target holds at 160.0 MiB, 5 of 5 times.");
+    assert_eq!(headroom.unwrap(), "none is added: set 160.0 MiB");
+    assert!(screen.contains("--memory=160m") && screen.contains("\nproof\n"), "{screen}");
+    let (broke, headroom, _) = text(130);
+    assert!(broke.starts_with("The target does not hold at 130.0 MiB: p99.steady was 812 ms"), "{broke}");
+    assert_eq!(headroom, None);
 }
 
 #[test]

@@ -76,9 +76,15 @@ pub(in crate::report) fn tried(trials: &[Trial]) -> Table {
     if sought().any(|(_, of)| of.verdict == SoughtVerdict::Void) {
         notes.push("void: the machine disturbed the trial, which says nothing and was repeated.".to_owned());
     }
+    let asked = sought().any(|(_, of)| of.rate_per_s.is_some());
+    let mut head = cells(["#", "for", "Xmx", "limit", "rate", "p99", "CPU", "peak", "held", "broke"]);
+    if asked {
+        // Where rates are searched, what was asked stands where the heap would, which does not vary then.
+        "asked".clone_into(&mut head[2]);
+    }
     Table {
         title: "trials, sizes in MiB, p99 in ms, CPU in us per request".to_owned(),
-        head: cells(["#", "for", "Xmx", "limit", "rate", "p99", "CPU", "peak", "held", "broke"]),
+        head,
         rows: sought().map(|(trial, of)| row(trial, of)).collect(),
         lead: 2,
         words: 2,
@@ -100,12 +106,12 @@ pub(in crate::report) fn tried_told(trials: &[Trial]) -> Table {
 
 fn row(trial: &Trial, sought: &SoughtRecord) -> Vec<String> {
     let reached = reached(trial);
-    let rate =
-        reached.rate_per_s.map(|rate| if rate < 100.0 { per_second(rate) } else { grouped(rate.round() as u64) });
+    let per_s = |rate: f64| if rate < 100.0 { per_second(rate) } else { grouped(rate.round() as u64) };
+    let rate = reached.rate_per_s.map(per_s);
     vec![
         (trial.index + 1).to_string(),
         stage_word(sought.stage).to_owned(),
-        mib(sought.heap_bytes),
+        sought.rate_per_s.map_or_else(|| mib(sought.heap_bytes), per_s),
         mib(trial.limit_bytes),
         rate.unwrap_or_else(|| NONE.to_owned()),
         reached.p99_ms.map_or_else(|| NONE.to_owned(), milliseconds),
@@ -148,6 +154,9 @@ pub(in crate::report) fn trial_text(trial: &Trial) -> Option<String> {
     }
     if let Some(heap) = sought.heap_bytes {
         text.push_str(&format!(", -Xmx{}", Bytes(heap).java()));
+    }
+    if let Some(rate) = sought.rate_per_s {
+        text.push_str(&format!(", {}/s asked", per_second(rate)));
     }
     text.push_str(match sought.verdict {
         SoughtVerdict::Holds => ": held",
