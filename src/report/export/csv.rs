@@ -3,11 +3,11 @@
 
 use super::super::quantity::{plain, unit_name};
 use super::inert::visible;
-use crate::report::summary::tried::reached;
 use crate::record::{
     ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome, SoughtVerdict, Trial, Unit,
     ValueRecord,
 };
+use crate::report::summary::tried::reached;
 use std::collections::BTreeMap;
 
 const TRIALS_HEAD: &str = "configuration,block,trial,outcome,metric,unit,value,used";
