@@ -108,7 +108,6 @@ fn searched() -> Value {
         stage: SoughtStage::Limit,
         rate_per_s: Some(200.0),
         heap_bytes: Some(8 << 20),
-        rate_per_s: Some(200.0),
         pages: Pages::Cold,
         verdict: SoughtVerdict::Fails,
         why: vec!["p99.steady was 812 ms".to_owned()],
