@@ -11,7 +11,9 @@ use crate::report::summary::find as told;
 pub(super) fn write(out: &mut Markup, document: &Document) {
     let Some(find) = &document.find else { return };
     out.element("section", &[("id", &"find")], |out| {
-        out.words("h2", &[], "Load line");
+        let mut title = told::what_was_sought(find).to_owned();
+        title.get_mut(..1).map(str::make_ascii_uppercase);
+        out.words("h2", &[], title);
         facts(out, &told::facts(find, &document.trials));
         chart::finds(document).iter().for_each(|one| figure(out, one));
         if let Some(others) = told::others(find) {

@@ -90,7 +90,7 @@ fn failures(trials: &[Trial]) -> Vec<Sentence> {
 /// The answer of a search.
 fn of_find(find: &FindRecord, trials: &[Trial]) -> Sentence {
     let (class, sign, badge) = match find.outcome {
-        FindOutcome::Found => ("pass", "\u{2713}", "load line"),
+        FindOutcome::Found => ("pass", "\u{2713}", told::what_was_sought(find)),
         FindOutcome::AtLowerBound => ("pass", "\u{2713}", "held"),
         FindOutcome::NotHeld | FindOutcome::Never => ("fail", "\u{2715}", "not held"),
         FindOutcome::GivenUp => ("undecided", "?", "no line"),

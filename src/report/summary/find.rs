@@ -13,6 +13,8 @@ use crate::units::{Bytes, per_second};
 
 /// File pages charged to somebody else that are worth a word: fewer than a step of the smallest search.
 const FOREIGN_BYTES_MIN: u64 = 1 << 20;
+/// What a confidence of 95 % leaves open.
+const DOUBT: f64 = 0.05;
 /// Minutes read better from here on.
 const MINUTES_FROM_S: f64 = 120.0;
 
@@ -22,7 +24,8 @@ pub(super) fn blocks(document: &Document, find: &FindRecord, depth: Depth) -> Ve
     let mut failing: Vec<String> = is_unanswered(find.outcome).then(|| told(find, trials)).into_iter().collect();
     failing.extend(comparison::failing(&document.budgets));
     let mut blocks = vec![Block::Failing(failing)];
-    blocks.push(Block::Heading(format!("{}, its load line by loadline {}", conditions.scenario, conditions.loadline)));
+    let what = what_was_sought(find);
+    blocks.push(Block::Heading(format!("{}, its {what} by loadline {}", conditions.scenario, conditions.loadline)));
     if !is_unanswered(find.outcome) {
         blocks.push(Block::Text(told(find, trials)));
     }
@@ -33,11 +36,6 @@ pub(super) fn blocks(document: &Document, find: &FindRecord, depth: Depth) -> Ve
     if depth.each {
         trials.iter().for_each(|trial| blocks.extend(of_trial(trial, true)));
     }
-    let what = match find.unknowns {
-        Unknowns::Rate => "highest rate",
-        _ if find.prove_bytes.is_some() => "proof",
-        _ => "load line",
-    };
     blocks.push(Block::Heading(what.to_owned()));
     blocks.push(Block::Facts(facts(find, trials)));
     blocks.push(Block::Table(tried(trials)));
@@ -49,6 +47,15 @@ pub(super) fn blocks(document: &Document, find: &FindRecord, depth: Depth) -> Ve
     all.extend(doubts_of_trials(trials));
     blocks.extend(doubts(&all));
     blocks
+}
+
+/// What a search is for.
+pub(in crate::report) fn what_was_sought(find: &FindRecord) -> &'static str {
+    match find.unknowns {
+        Unknowns::Rate => "highest rate",
+        _ if find.prove_bytes.is_some() => "proof",
+        _ => "load line",
+    }
 }
 
 /// The trial in which memory was no concern: its conditions, and who held what when the load ended.
@@ -196,7 +203,7 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
         let label = if find.prove_bytes.is_some() { "limit" } else { "load line" };
         let host = "on a host where nobody else holds the file pages";
         facts.push((label, format!("{}{}, {host}", Bytes(line.limit_bytes), with_heap(find, line))));
-        facts.push(("proof", proof(line)));
+        facts.push(("proof", proof(line.held, line.failing_share_max)));
         facts.extend(below(line).map(|text| ("below", text)));
         facts.extend(edge(line).map(|text| ("edge", text)));
         facts.extend(charge(line, trials).map(|text| ("charge", text)));
@@ -219,7 +226,8 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
     }
     facts.extend(knee(find).map(|text| ("knee", text)));
     if let Some(rate) = &find.rate {
-        facts.push(("rate", format!("{}/s, held {}", per_second(rate.rate_per_s), times(rate.held))));
+        facts.push(("rate", format!("{}/s", per_second(rate.rate_per_s))));
+        facts.push(("proof", proof(rate.held, 1.0 - DOUBT.powf(1.0 / f64::from(rate.held.max(1))))));
         facts.extend(rate.above_per_s.map(|above| {
             let why = if rate.broke_text.is_empty() {
                 "the target did not hold".to_owned()
@@ -239,12 +247,12 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
 }
 
 /// What n of n shows, and what it leaves open.
-fn proof(line: &LineRecord) -> String {
+fn proof(held: u32, failing_share_max: f64) -> String {
     format!(
         "held {}: with 95 % confidence a start fails in less than {:.0} % of cases; nothing is said of other loads, \
          other hosts and longer times",
-        times(line.held),
-        line.failing_share_max * 100.0
+        times(held),
+        failing_share_max * 100.0
     )
 }
 
