@@ -28,7 +28,7 @@ pub(super) struct Find {
 const EXAMPLES: &str = "\
 Examples:
   loadline find --rate 200 --url 'http://127.0.0.1:{port}/' -- java -jar app.jar '{port}'
-  loadline find --target 'p99<50ms' --target 'rate>=98%' --rate 200 --limit 512m --url http://127.0.0.1:8080/ -- java -jar app.jar
+  loadline find --target 'p99<50ms' --rate 200 --limit 512m --url http://127.0.0.1:8080/ -- java -jar app.jar
   loadline find app.loadline.yaml --as-is
   loadline find --resume loadline-archive/app-20260101-120000";
 

@@ -1,5 +1,5 @@
-//! The search for the load line: which trial comes next, and what all of them say. Pure: it is given trials and asks for
-//! one, so that a search can be tested on made-up functions, and goes on from an archive.
+//! The search for the load line: which trial comes next, and what all of them say. Pure: it is given trials and asks
+//! for one, so that a search can be tested on made-up functions, and goes on from an archive.
 //!
 //! `docs/find.md` explains the method and has what simulations say of it.
 

@@ -4,7 +4,8 @@ use crate::record::RuleRecord;
 use crate::units::Bytes;
 
 const MIB: u64 = 1 << 20;
-/// Paketo's memory calculator (libjvm): metaspace = 14,000,000 + 5,800 × classes, of which it expects 35 % to be loaded.
+/// Paketo's memory calculator (libjvm): metaspace = 14,000,000 + 5,800 × classes, of which it expects 35 % to be
+/// loaded.
 const METASPACE_BASE: f64 = 14_000_000.0;
 const METASPACE_PER_CLASS: f64 = 5_800.0;
 const LOADED_SHARE: f64 = 0.35;

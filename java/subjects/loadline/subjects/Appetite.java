@@ -10,8 +10,8 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * Holds what it is told to and answers every request with 204: {@code live=MIB} of reachable heap, {@code direct=MIB}
- * of direct memory with every page written, {@code threads=N} parked threads that have used 64 KiB of their stacks each,
- * and {@code churn=KIB} of garbage for each request.
+ * of direct memory with every page written, {@code threads=N} parked threads that have used 64 KiB of their stacks
+ * each, and {@code churn=KIB} of garbage for each request.
  *
  * <p>Arguments: {@code PORT [KEY=NUMBER ...]}.
  */
