@@ -178,7 +178,7 @@ fn doubts_of_trials(trials: &[Trial]) -> Vec<DoubtRecord> {
     let mut found: Vec<(DoubtRecord, usize)> = Vec::new();
     for trial in trials {
         let mut of_trial: Vec<&DoubtRecord> = Vec::new();
-        for doubt in &trial.doubts {
+        for doubt in trial.doubts.iter().filter(|of| !tried::is_answer(trial, &of.doubt)) {
             if !of_trial.iter().any(|other| alike(other, doubt)) {
                 of_trial.push(doubt);
             }

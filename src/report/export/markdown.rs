@@ -8,6 +8,7 @@ mod verdict;
 
 use super::metric_name::is_headline;
 use crate::record::{Document, DoubtRecord, MetricRecord, Trial};
+use crate::report::summary::tried::is_answer;
 use escape::{code, prose, sentence};
 use tables::{budget_table, comparison_tables, metric_table};
 
@@ -124,7 +125,8 @@ fn configuration(name: &str, document: &Document) -> String {
 /// Every doubt once, however many trials share it.
 pub(super) fn all_doubts(document: &Document) -> Vec<(&DoubtRecord, usize)> {
     let mut found: Vec<(&DoubtRecord, usize)> = Vec::new();
-    let of_trials = document.trials.iter().flat_map(|trial| &trial.doubts);
+    let told = |trial: &'_ Trial, of: &DoubtRecord| !is_answer(trial, &of.doubt);
+    let of_trials = document.trials.iter().flat_map(|trial| trial.doubts.iter().filter(move |of| told(trial, of)));
     for doubt in document.doubts.iter().chain(of_trials) {
         match found.iter_mut().find(|(known, _)| known.text == doubt.text) {
             Some((_, count)) => *count += 1,

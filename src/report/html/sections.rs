@@ -5,7 +5,7 @@ use super::{find, pools, verdicts};
 use crate::record::{BudgetRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
 use crate::report::chart::{self, Figure};
 use crate::report::markup::{Markup, shortened};
-use crate::report::summary::tried::trial_text;
+use crate::report::summary::tried::{is_answer, trial_text};
 use crate::report::summary::{Table, by_category, figures, growth_notes, load, shared_facts, trial_facts, weights};
 
 /// Names in headings.
@@ -187,7 +187,7 @@ impl Sections<'_> {
         let mut told: Vec<(&DoubtRecord, Vec<u32>)> =
             self.document.doubts.iter().map(|doubt| (doubt, Vec::new())).collect();
         for trial in &self.document.trials {
-            for doubt in &trial.doubts {
+            for doubt in trial.doubts.iter().filter(|of| !is_answer(trial, &of.doubt)) {
                 let same = |(other, trials): &(&DoubtRecord, Vec<u32>)| !trials.is_empty() && other.text == doubt.text;
                 match told.iter().position(same) {
                     Some(at) => told[at].1.push(trial.index + 1),

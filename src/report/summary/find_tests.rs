@@ -3,6 +3,7 @@
 use super::super::summarize;
 use super::super::tried::reached;
 use super::*;
+use crate::doubt::Doubt;
 use crate::record::{CgroupRecord, Pages, Quantiles};
 use crate::report::find_sample;
 use crate::report::terminal::render;
@@ -133,6 +134,23 @@ fn the_largest_charge_is_what_is_known_of_it() {
     assert_eq!(peak(Some(CgroupRecord { peak_bytes: None, ..full }), Some(7)), Some(8));
     assert_eq!(peak(Some(CgroupRecord::default()), Some(7)), Some(7));
     assert_eq!(peak(None, None), None);
+}
+
+#[test]
+fn what_is_an_answer_is_no_doubt() {
+    let mut document = find_sample::found();
+    let cut = Doubt::CutShort { phase: "steady".to_owned(), why: "hopeless: 22 answers were late".to_owned() };
+    for trial in &mut document.trials {
+        trial.doubts = vec![cut.clone().into(), Doubt::SharedCpus.into()];
+    }
+    let held = document.trials.iter().filter(|trial| trial.sought.as_ref().unwrap().broke.is_none()).count();
+    let plain = shown(&document).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(plain.contains(&format!("hopeless: 22 answers were late (in {held} of {} trials)", document.trials.len())));
+    for trial in document.trials.iter_mut().filter(|trial| trial.sought.as_ref().unwrap().broke.is_none()) {
+        trial.doubts.clear();
+    }
+    let left = shown(&document);
+    assert!(!left.contains("hopeless") && left.contains("\ndoubts\n"), "{left}");
 }
 
 #[test]

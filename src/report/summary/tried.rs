@@ -3,6 +3,7 @@
 use super::find::what_broke;
 use super::numbers::{NONE, cells, mib};
 use super::{Table, drivers};
+use crate::doubt::Doubt;
 use crate::record::{Broke, CgroupRecord, PhaseRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial};
 use crate::search::cpu_per_request;
 use crate::units::{Bytes, grouped, milliseconds, per_second};
@@ -43,6 +44,20 @@ pub(in crate::report) fn reached(trial: &Trial) -> Reached {
         cpu_us: cpu_per_request(trial).map(|cpu_s| cpu_s * 1e6),
         peak_bytes: trial.cgroup.and_then(known).or(trial.rss_bytes_peak),
     }
+}
+
+/// Whether a doubt of a trial that broke only says that it broke: what is an answer is no reason to distrust it.
+pub(in crate::report) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
+    let broke = trial.sought.as_ref().is_some_and(|sought| sought.verdict == SoughtVerdict::Fails);
+    let says_so = matches!(
+        doubt,
+        Doubt::CutShort { .. }
+            | Doubt::AchievedBelowOffered { .. }
+            | Doubt::LoadFailures { .. }
+            | Doubt::OperationsFailed { .. }
+            | Doubt::OutOfMemoryError { .. }
+    );
+    broke && says_so
 }
 
 /// What a stage looks for.
