@@ -23,9 +23,12 @@ use crate::subject::Spawner;
 use crate::trial::{self, Look, Seal, Setup};
 use crate::units::{Bytes, Span};
 use std::path::Path;
+use std::time::Duration;
 
 /// Of the memory that is free, what a trial without a concern for memory may have.
 const ROOM_SHARE: f64 = 0.75;
+/// A subject that thrashes does not come to its end; it is killed after this.
+const END_WITHIN: Duration = Duration::from_secs(2);
 /// Trials in a row that the machine may disturb before one of them counts all the same.
 const VOID_MAX: usize = 3;
 /// File pages charged to others, beyond what every program shares (the C library, locales): such a trial did not pay
@@ -118,15 +121,6 @@ fn check(scenario: &Scenario) -> Result<()> {
         comparison::check_target(target, &phases).map_err(Error::request)?;
     }
     let find = &scenario.find;
-    if !(0.001..1.0).contains(&find.step) || find.proofs == 0 || find.trials_max == 0 {
-        return Err(Error::request(format!(
-            "a step of {:.2} %, {} proofs and {} trials are no search",
-            find.step * 100.0,
-            find.proofs,
-            find.trials_max
-        ))
-        .hint("a step lies between 0.1 % and 100 %, and there is at least one proof and one trial"));
-    }
     if find.max_rate && (configuration.limit.is_none() || found::base_rate(scenario).is_none()) {
         return Err(Error::request("the highest rate is that of a limit, beginning with a rate")
             .hint("give both: `--limit 128m --rate 200`, or `limit` and an open model in the scenario"));
@@ -294,6 +288,7 @@ impl<'a> Search<'a> {
         let ask = attempt.stage == SoughtStage::Ask;
         if let Some(reference) = reference.filter(|_| !ask) {
             drop_last_rest(&mut scenario);
+            scenario.subject.end_within = Span(scenario.subject.end_within.0.min(END_WITHIN));
             scenario.subject.ready_within = Span(guarding::ready_within(&scenario, reference));
         }
         if let Some((rate, base)) = attempt.rate_per_s.zip(self.course.rate_per_s) {

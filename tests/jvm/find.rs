@@ -90,7 +90,7 @@ fn a_target_that_never_holds_is_asked_once() {
         return;
     }
     for release in newest() {
-        let ran = find(release, "live=1").with("--target p50<1ns").run().expect(1);
+        let ran = find(release, "live=1").with("--target p50<1us").run().expect(1);
         let find = found(&ran);
         assert_eq!((find.outcome, find.trials, find.line), (FindOutcome::NotHeld, 1, None));
         assert!(find.text.contains("even where memory is no concern: p50.steady was"), "{}", find.text);
@@ -111,7 +111,7 @@ fn what_cannot_be_searched_is_refused_before_anything_starts() {
         refused(find(release, "").with("--heap 64m").with("--as-is"), &["left to the JVM", "--as-is"]);
         refused(find(release, "").with("--target rss.loaded<=60MiB"), &["marks", "from outside"]);
         refused(find(release, "").with("--target p99.spike<1s"), &["no phase is called `spike`"]);
-        refused(find(release, "").with("--proofs 0"), &["0 proofs"]);
+        refused(find(release, "").with("--proofs 0"), &["`find.proofs` is 0"]);
     }
     refused(Call::verb("find"), &["find the load line of what?"]);
 }
