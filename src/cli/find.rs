@@ -347,6 +347,7 @@ impl<'a> Search<'a> {
             verdict,
             why,
             broke,
+            classes: (attempt.stage == SoughtStage::Ask).then(|| self.paging.classes(trial)).flatten(),
         };
         let shared = foreign(trial);
         match comparison::judge_target(&self.scenario.find.target, trial, reference) {

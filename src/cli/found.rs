@@ -41,9 +41,10 @@ fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     let heap = record.line.as_ref().and_then(|line| line.heap_bytes);
     record.options = heap.map(max_heap).into_iter().chain(configuration.jvm_options()).collect();
     if let Some(line) = &record.line {
+        let classes = asked.sought.as_ref().and_then(|sought| sought.classes);
         let live = asked.marks.iter().rev().find_map(|mark| mark.heap.live_bytes);
         let needed = heap.or(configuration.heap.map(|heap| heap.0)).or(live);
-        record.others = needed.map(|heap| search::rules(heap, line.limit_bytes, None)).unwrap_or_default();
+        record.others = needed.map(|heap| search::rules(heap, line.limit_bytes, classes)).unwrap_or_default();
     }
     Some(record)
 }

@@ -2,7 +2,8 @@
 
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::record::{Pages, Trial};
+use crate::observe::classes;
+use crate::record::{ClassesRecord, Pages, Trial};
 use crate::report::Progress;
 use crate::scenario::{Configuration, Jdk, Scenario};
 use crate::subject::{FoundJdk, PrivateJdk, file_pages, jdk, private_jdk};
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 /// The files that a subject maps or reads, and the JDK they are of.
 pub(super) struct Paging {
     files: BTreeSet<PathBuf>,
+    /// Folders that the command names, such as those of its class path.
+    folders: Vec<PathBuf>,
     jdk: Option<FoundJdk>,
     private: Option<PrivateJdk>,
     clock: Clock,
@@ -31,9 +34,11 @@ impl Paging {
         };
         let mut files: BTreeSet<PathBuf> = jdk.iter().flat_map(|jdk| file_pages::of_jdk(&jdk.home)).collect();
         let folder = scenario.subject.dir.as_deref().unwrap_or(Path::new("."));
-        let words = scenario.subject.command.iter().flat_map(|word| word.split(':')).map(|word| folder.join(word));
-        files.extend(words.chain(configuration.code.clone()).filter(|file| file.is_file()));
-        Ok(Self { files, jdk, private: None, clock })
+        let words = scenario.subject.command.iter().flat_map(|word| word.split(':')).filter(|word| !word.is_empty());
+        let words = words.map(|word| folder.join(word)).chain(configuration.code.clone());
+        let (folders, rest): (Vec<PathBuf>, Vec<PathBuf>) = words.partition(|word| word.is_dir());
+        files.extend(rest.into_iter().filter(|file| file.is_file()));
+        Ok(Self { files, folders, jdk, private: None, clock })
     }
 
     /// Makes the pages what they are to be. What cannot be dropped is said; the charge of the trial shows it, too.
@@ -48,6 +53,18 @@ impl Paging {
             }
             Pages::Warm => drop(file_pages::read_in(&files)),
         }
+    }
+
+    /// Classes of the JDK, and those in the jars that a trial had open and in the folders of its class path.
+    pub(super) fn classes(&self, trial: &Trial) -> Option<ClassesRecord> {
+        let jdk = self.jdk.as_ref()?;
+        let homes = [Some(jdk.home.as_path()), self.private.as_ref().map(PrivateJdk::home)];
+        let of_jdk = |file: &Path| homes.iter().flatten().any(|home| file.starts_with(home));
+        let jars = trial.files.iter().map(Path::new).filter(|file| file.extension().is_some_and(|end| end == "jar"));
+        let in_jars: u64 = jars.filter(|jar| !of_jdk(jar)).filter_map(|jar| classes::in_jar(jar).ok()).sum();
+        let in_folders: u64 = self.folders.iter().map(|folder| classes::in_folder(folder)).sum();
+        let image = classes::in_image(&jdk.home.join("lib/modules")).ok()?;
+        Some(ClassesRecord { jdk: image, application: in_jars + in_folders })
     }
 
     /// Takes in which files a trial had mapped or open.

@@ -13,6 +13,7 @@ mod attach_guard;
 mod attach_trigger;
 pub mod cgroup;
 pub mod cgroup_files;
+pub mod classes;
 pub mod elf;
 pub mod glibc;
 pub mod heap_info;

@@ -25,6 +25,18 @@ pub struct SoughtRecord {
     /// What broke, where something did.
     #[serde(default)]
     pub broke: Option<Broke>,
+    /// Classes of the JDK and the application; only with the first trial, and where they could be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classes: Option<ClassesRecord>,
+}
+
+/// Classes that rules of thumb count, whether they are loaded or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ClassesRecord {
+    /// In the runtime image of the JDK.
+    pub jdk: u64,
+    /// In the jars that the subject had open, and in the folders of its class path.
+    pub application: u64,
 }
 
 /// A part of a search.

@@ -20,7 +20,7 @@ pub use comparison::{
 pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRecord};
 pub use figure::{FigureKind, FigureRecord};
 pub use find::{
-    Broke, CgroupRecord, ENDED_EARLY, FindOutcome, FindRecord, KneeRecord, LineRecord, Pages, RateRecord, RuleRecord,
+    Broke, CgroupRecord, ClassesRecord, ENDED_EARLY, FindOutcome, FindRecord, KneeRecord, LineRecord, Pages, RateRecord, RuleRecord,
     SoughtRecord, SoughtStage, SoughtVerdict, Unknowns,
 };
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};

@@ -1,12 +1,12 @@
 //! Searches on a made-up server, for the tests of what is said of them. Concluded as real ones are.
 
-use crate::record::{
+use crate::record::{ClassesRecord, 
     AccountRecord, Broke, CgroupRecord, Conditions, Document, FindOutcome, Heap, KneeRecord, Machine, Mark, Outcome,
     OwnerRecord, Pages, PhaseRecord, Quantiles, RESULT_SCHEMA, SoughtRecord, SoughtVerdict, SubjectWork, Trial,
     Unknowns,
 };
 use crate::scenario::Find;
-use crate::search::{Attempt, Classes, Course, Move, conclude, next, rules};
+use crate::search::{Attempt, Course, Move, conclude, next, rules};
 
 const MIB: u64 = 1 << 20;
 /// All but heap and files.
@@ -42,7 +42,7 @@ pub(in crate::report) fn found() -> Document {
     find.options = vec![format!("-Xmx{}m", heap / MIB), "-XX:+UseSerialGC".to_owned()];
     find.knee =
         Some(KneeRecord { heap_bytes: heap + 16 * MIB, limit_bytes: line.limit_bytes + 16 * MIB, cpu_ratio: 0.82 });
-    find.others = rules(heap, line.limit_bytes, Some(Classes { jdk: 27_000, application: 3_000 }));
+    find.others = rules(heap, line.limit_bytes, Some(ClassesRecord { jdk: 27_000, application: 3_000 }));
     document
 }
 
@@ -197,7 +197,7 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
         marks: if asked { vec![loaded(heap)] } else { Vec::new() },
         phases: phases(outcome, broke, heap, attempt.rate_per_s.unwrap_or(200.0)),
         cgroup: Some(cgroup),
-        sought: Some(SoughtRecord { stage, heap_bytes, rate_per_s, pages, verdict, why, broke }),
+        sought: Some(SoughtRecord { stage, heap_bytes, rate_per_s, pages, verdict, why, broke, classes: None }),
         ..Trial::new("serial", 0, index)
     }
 }

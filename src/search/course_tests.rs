@@ -50,6 +50,7 @@ impl Server {
             verdict: if holds { SoughtVerdict::Holds } else { SoughtVerdict::Fails },
             why: Vec::new(),
             broke,
+            classes: None,
         };
         let cgroup = CgroupRecord {
             limit_bytes: attempt.limit,

@@ -17,4 +17,4 @@ pub use course::{Attempt, Course, Move, next};
 pub use edge::{Answer, Patience, Stage, Step, next as next_on_edge};
 pub use grid::Grid;
 pub use needs::Needs;
-pub use rules::{Classes, rules};
+pub use rules::rules;

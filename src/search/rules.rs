@@ -1,6 +1,6 @@
 //! What rules of thumb would have asked for: the JVM's own defaults and the formula of the buildpacks.
 
-use crate::record::RuleRecord;
+use crate::record::{ClassesRecord, RuleRecord};
 use crate::units::Bytes;
 
 const MIB: u64 = 1 << 20;
@@ -21,18 +21,9 @@ const DEFAULT_SHARE: f64 = 0.25;
 /// What people set it to.
 const MOST_SHARE: f64 = 0.75;
 
-/// Classes that a formula counts, loaded or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Classes {
-    /// In the JDK.
-    pub jdk: u64,
-    /// In the jars and folders of the application.
-    pub application: u64,
-}
-
 /// What each rule would need as a limit, so that the server gets the heap that was found to be enough, and no less than
 /// the line.
-pub fn rules(heap: u64, line: u64, classes: Option<Classes>) -> Vec<RuleRecord> {
+pub fn rules(heap: u64, line: u64, classes: Option<ClassesRecord>) -> Vec<RuleRecord> {
     let by_share = |name: &str, share: f64| RuleRecord {
         name: name.to_owned(),
         limit_bytes: for_heap(heap, share).max(line),
@@ -59,7 +50,7 @@ fn share_text(heap: u64, line: u64, share: f64) -> String {
     format!("the heap would be {:.0} % of it, {heap_there}; {why}", used * 100.0)
 }
 
-fn buildpack(heap: u64, classes: Classes) -> RuleRecord {
+fn buildpack(heap: u64, classes: ClassesRecord) -> RuleRecord {
     let loaded = LOADED_SHARE * (classes.jdk + classes.application) as f64;
     let metaspace = (METASPACE_BASE + METASPACE_PER_CLASS * loaded) as u64;
     let limit_bytes = heap + metaspace + DIRECT + CODE + STACKS * MIB;
@@ -83,7 +74,7 @@ mod tests {
 
     #[test]
     fn rules_say_what_they_would_need() {
-        let found = rules(8 * MIB, 97 * MIB, Some(Classes { jdk: 27_000, application: 3_000 }));
+        let found = rules(8 * MIB, 97 * MIB, Some(ClassesRecord { jdk: 27_000, application: 3_000 }));
         assert_eq!((found[0].limit_bytes, found[1].limit_bytes), (97 * MIB, 97 * MIB));
         assert_eq!(rules(64 * MIB, 100 * MIB, None)[0].limit_bytes, 128 * MIB);
         // 14,000,000 + 5,800 × 10,500 = 74,900,000 bytes of metaspace.

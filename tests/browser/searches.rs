@@ -81,6 +81,7 @@ fn trial(attempt: &Attempt, index: u32, noise: &mut fixtures::Noise) -> Trial {
         verdict: if broke.is_none() { SoughtVerdict::Holds } else { SoughtVerdict::Fails },
         why: broke.map(|_| format!("p99.steady was {p99:.0} ms, and p99<50ms is asked")).into_iter().collect(),
         broke,
+        classes: None,
     };
     let mut trial = Trial::new("serial", 0, index);
     (trial.outcome, trial.limit_bytes, trial.ready_s) = (outcome, Some(attempt.limit), Some(0.4));

@@ -7,7 +7,7 @@ use crate::schema::Schema;
 use loadline::doubt::{Comparing, Doubt};
 use loadline::error::Result;
 use loadline::record::{
-    Broke, CgroupRecord, DoubtRecord, DriverRecord, Failures, FindOutcome, FindRecord, KneeRecord, LeftOutRecord,
+    Broke, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, Failures, FindOutcome, FindRecord, KneeRecord, LeftOutRecord,
     LineRecord, Pages, ProcessRecord, RateRecord, Reported, RuleRecord, SoughtRecord, SoughtStage, SoughtVerdict,
     Times, Timing, Tool, Unknowns,
 };
@@ -112,6 +112,7 @@ fn searched() -> Value {
         verdict: SoughtVerdict::Fails,
         why: vec!["p99.steady was 812 ms".to_owned()],
         broke: Some(Broke::Times),
+        classes: Some(ClassesRecord { jdk: 29_000, application: 900 }),
     };
     let mut document = document("archives/two");
     document["find"] = json!(find);
