@@ -216,7 +216,7 @@ fn limit_grid(course: &Course, trials: &[Trial], needs: &Needs, heap: Option<u64
     let same = counted(trials, SoughtStage::Heap)
         .filter(|(_, sought)| sought.verdict == SoughtVerdict::Holds && sought.heap_bytes == heap);
     let own = same.filter_map(|(trial, _)| Needs::of(trial)).last();
-    let guess = own.map_or_else(|| needs.limit_guess(heap), |own| own.limit_guess(None));
+    let guess = own.map_or_else(|| needs.limit_guess(heap), |own| own.with_files_of(needs).limit_guess(None));
     match course.prove {
         Some(only) => Grid::by_ratio(only, only, only, 1.0 + course.step, PAGE),
         None => Grid::by_ratio(guess, limit_min(course), course.limit_max, 1.0 + course.step, PAGE),

@@ -2,10 +2,11 @@
 
 use crate::record::Trial;
 
-/// Of the file pages that a start touches, a part is enough to go on with: the rest may be dropped and read again.
-const FILE_SHARE: f64 = 0.6;
+/// Of the file pages that are mapped, most are needed to go on with: the rest may be dropped and read again. What was
+/// merely read ahead is charged too, and given back at once.
+const FILE_SHARE: f64 = 0.8;
 /// A heap must hold what is live, and room to make garbage in.
-const LIVE_FACTOR: f64 = 1.4;
+const LIVE_FACTOR: f64 = 1.2;
 const MIB: u64 = 1 << 20;
 
 /// What a trial held at most, in bytes.
@@ -17,7 +18,7 @@ pub struct Needs {
     pub heap: u64,
     /// Everything that is no page of a file, the kernel's part included.
     pub anon: u64,
-    /// Pages of files charged to it.
+    /// Pages of files: those it had mapped, where that is known, else all that were charged.
     pub file: u64,
 }
 
@@ -32,13 +33,19 @@ impl Needs {
         let heap = owners
             .map_or(0, |owners| owners.iter().filter(|owner| of_heap(&owner.name)).map(|owner| owner.rss_bytes).sum());
         let anon = cgroup.anon_peak_bytes.or(trial.rss_bytes_peak)?;
-        Some(Self { live, heap, anon, file: cgroup.file_bytes.unwrap_or(0) })
+        let (charged, mapped) = (cgroup.file_bytes.unwrap_or(0), last.and_then(|mark| mark.file_bytes));
+        Some(Self { live, heap, anon, file: mapped.map_or(charged, |mapped| mapped.min(charged)) })
     }
 
     /// Where to begin with the heap.
     pub fn heap_guess(&self) -> u64 {
         let live = self.live.unwrap_or(self.heap / 2) as f64;
         ((live * LIVE_FACTOR / MIB as f64).ceil() as u64 + 1) * MIB
+    }
+
+    /// The same, with the files of a trial that was weighed.
+    pub fn with_files_of(self, weighed: &Self) -> Self {
+        Self { file: self.file.min(weighed.file), ..self }
     }
 
     /// Where to begin with the limit, with a heap of this size in place of the one it had.
@@ -64,9 +71,11 @@ mod tests {
         let mark = Mark { name: "collected".to_owned(), heap, ..Mark::default() };
         let trial = Trial { cgroup: Some(cgroup), marks: vec![mark], ..Trial::new("a", 0, 0) };
         let needs = Needs { heap: 40 * MIB, ..Needs::of(&trial).unwrap() };
-        assert_eq!(needs.heap_guess(), 8 * MIB);
-        assert_eq!(needs.limit_guess(Some(8 * MIB)), (50 + 8 + 30) * MIB);
-        assert_eq!(needs.limit_guess(None), 120 * MIB);
+        assert_eq!(needs.heap_guess(), 7 * MIB);
+        assert_eq!(needs.limit_guess(Some(8 * MIB)), (50 + 8 + 40) * MIB);
+        assert_eq!(needs.limit_guess(None), 130 * MIB);
+        let weighed = Needs { file: 30 * MIB, ..needs };
+        assert_eq!(needs.with_files_of(&weighed).limit_guess(None), (90 + 24) * MIB);
         assert_eq!(Needs::of(&Trial::new("a", 0, 0)), None);
     }
 }
