@@ -113,11 +113,7 @@ impl Header {
         let number = |at: usize| word(bytes, 4 * at);
         (number(0)? == IMAGE_MAGIC).then_some(())?;
         // Version, flags and the number of resources are not needed.
-        Some(Self {
-            length: number(4)?.into(),
-            attributes: number(5)?.into(),
-            strings: number(6)?.into(),
-        })
+        Some(Self { length: number(4)?.into(), attributes: number(5)?.into(), strings: number(6)?.into() })
     }
 
     /// Where the contents begin.
@@ -229,7 +225,8 @@ mod tests {
             bytes
         };
         let inner = jar(&[("a/B.class", b"x"), ("a/B$1.class", b"x"), ("package-info.class", b"x")]);
-        let outer = jar(&[("BOOT-INF/lib/inner.jar", &inner), ("C.class", b"x"), ("module-info.class", b""), ("x.txt", b"")]);
+        let outer =
+            jar(&[("BOOT-INF/lib/inner.jar", &inner), ("C.class", b"x"), ("module-info.class", b""), ("x.txt", b"")]);
         assert_eq!(in_jar_of(&outer, 0).unwrap(), 3);
         assert!(in_jar_of(b"no jar at all", 0).is_err());
         for cut in 0..outer.len() {

@@ -20,8 +20,8 @@ pub use comparison::{
 pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRecord};
 pub use figure::{FigureKind, FigureRecord};
 pub use find::{
-    Broke, CgroupRecord, ClassesRecord, ENDED_EARLY, FindOutcome, FindRecord, KneeRecord, LineRecord, Pages, RateRecord, RuleRecord,
-    SoughtRecord, SoughtStage, SoughtVerdict, Unknowns,
+    Broke, CgroupRecord, ClassesRecord, ENDED_EARLY, FindOutcome, FindRecord, KneeRecord, LineRecord, Pages,
+    RateRecord, RuleRecord, SoughtRecord, SoughtStage, SoughtVerdict, Unknowns,
 };
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use phase::{

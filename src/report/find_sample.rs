@@ -1,9 +1,9 @@
 //! Searches on a made-up server, for the tests of what is said of them. Concluded as real ones are.
 
-use crate::record::{ClassesRecord, 
-    AccountRecord, Broke, CgroupRecord, Conditions, Document, FindOutcome, Heap, KneeRecord, Machine, Mark, Outcome,
-    OwnerRecord, Pages, PhaseRecord, Quantiles, RESULT_SCHEMA, SoughtRecord, SoughtVerdict, SubjectWork, Trial,
-    Unknowns,
+use crate::record::{
+    AccountRecord, Broke, CgroupRecord, ClassesRecord, Conditions, Document, FindOutcome, Heap, KneeRecord, Machine,
+    Mark, Outcome, OwnerRecord, Pages, PhaseRecord, Quantiles, RESULT_SCHEMA, SoughtRecord, SoughtVerdict, SubjectWork,
+    Trial, Unknowns,
 };
 use crate::scenario::Find;
 use crate::search::{Attempt, Course, Move, conclude, next, rules};

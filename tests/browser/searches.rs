@@ -4,12 +4,12 @@ use super::browser::{Browser, Screenshot};
 use super::fixtures;
 use super::page::complaints;
 use loadline::record::{
-    Broke, CgroupRecord, Document, KneeRecord, Outcome, Pages, PhaseRecord, Quantiles, SoughtRecord, SoughtVerdict,
-    SubjectWork, Trial, Unknowns,
+    Broke, CgroupRecord, ClassesRecord, Document, KneeRecord, Outcome, Pages, PhaseRecord, Quantiles, SoughtRecord,
+    SoughtVerdict, SubjectWork, Trial, Unknowns,
 };
 use loadline::report;
 use loadline::scenario::Find;
-use loadline::search::{Attempt, Classes, Course, Move, conclude, next, rules};
+use loadline::search::{Attempt, Course, Move, conclude, next, rules};
 
 const MIB: u64 = 1 << 20;
 const COURSE: Course = Course {
@@ -38,7 +38,7 @@ fn searched() -> Document {
     find.options = vec![format!("-Xmx{}m", heap / MIB), "-XX:+UseSerialGC".to_owned()];
     find.knee =
         Some(KneeRecord { heap_bytes: heap + 12 * MIB, limit_bytes: line.limit_bytes + 12 * MIB, cpu_ratio: 0.8 });
-    find.others = rules(heap, line.limit_bytes, Some(Classes { jdk: 27_000, application: 3_000 }));
+    find.others = rules(heap, line.limit_bytes, Some(ClassesRecord { jdk: 27_000, application: 3_000 }));
     Document { find: Some(find), ..fixtures::document(trials) }
 }
 

@@ -7,9 +7,9 @@ use crate::schema::Schema;
 use loadline::doubt::{Comparing, Doubt};
 use loadline::error::Result;
 use loadline::record::{
-    Broke, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, Failures, FindOutcome, FindRecord, KneeRecord, LeftOutRecord,
-    LineRecord, Pages, ProcessRecord, RateRecord, Reported, RuleRecord, SoughtRecord, SoughtStage, SoughtVerdict,
-    Times, Timing, Tool, Unknowns,
+    Broke, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, Failures, FindOutcome, FindRecord, KneeRecord,
+    LeftOutRecord, LineRecord, Pages, ProcessRecord, RateRecord, Reported, RuleRecord, SoughtRecord, SoughtStage,
+    SoughtVerdict, Times, Timing, Tool, Unknowns,
 };
 use loadline::scenario::{Scenario, parse};
 use serde_json::{Value, json};
