@@ -1,9 +1,10 @@
-//! How many classes there are to load, loaded or not: in jars, with the jars inside them, in folders, and in the runtime
-//! image of a JDK. Rules of thumb count them.
+//! How many classes there are to load, loaded or not: in jars, with the jars inside them, in folders, and in the
+//! runtime image of a JDK. Rules of thumb count them.
 //!
-//! The image is `lib/modules` (JDK 9 and newer, `src/java.base/share/native/libjimage/imageFile.hpp`): a header of seven
-//! numbers, a table of redirections, a table of offsets, attributes, strings. The attributes of an entry are bytes of a
-//! kind (5 bits) and a length less one (3 bits), each followed by a number of that many bytes, the highest first.
+//! The image is `lib/modules` (JDK 9 and newer, `src/java.base/share/native/libjimage/imageFile.hpp`): a header of
+//! seven numbers, a table of redirections, a table of offsets, attributes, strings. The attributes of an entry are
+//! bytes of a kind (5 bits) and a length less one (3 bits), each followed by a number of that many bytes, the highest
+//! first.
 
 use super::Unavailable;
 use flate2::read::DeflateDecoder;
