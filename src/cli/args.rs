@@ -61,9 +61,12 @@ pub(super) struct Weigh {
 /// `loadline run`
 #[derive(Debug, Parser)]
 pub(super) struct Run {
-    /// A scenario file, `NAME.loadline.yaml`
+    /// A scenario file, `NAME.loadline.yaml`, or a folder NAME with one of its name
     #[arg(value_name = "SCENARIO")]
     pub(super) scenario: PathBuf,
+    /// Run the small version that stands beside it, `NAME-quick.loadline.yaml`
+    #[arg(long)]
+    pub(super) quick: bool,
     /// Run only these configurations
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(super) only: Vec<String>,

@@ -9,24 +9,48 @@ use super::session::{Interrupt, Session};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::scenario::{Scenario, parse};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// What the name of a scenario file ends in.
+const SUFFIX: &str = ".loadline.yaml";
 
 pub(super) fn run(verb: Run, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
     let session = session.building(Rebuild::of(&verb.options));
-    let mut scenario = load(&verb.scenario, &session.releases())?;
+    let file = if verb.quick { quick(&verb.scenario) } else { verb.scenario.clone() };
+    let mut scenario = load(&file, &session.releases())?;
     select(&mut scenario, &verb.only)?;
     change(&mut scenario, &verb.options)?;
     let judgement = Judgement::of(&scenario, None, &verb.options.judging)?;
     session.run(&scenario, &judgement)
 }
 
+/// Reads a scenario file; of a folder, the one that has its name.
+///
+/// # Errors
+/// `Request` where there is none, or it is no scenario.
 pub(super) fn load(file: &Path, releases: &[u32]) -> Result<Scenario> {
+    let file = &if file.is_dir() { of_folder(file) } else { file.to_owned() };
     let text = std::fs::read_to_string(file).map_err(|cause| {
         Error::request(format!("cannot read the scenario {}: {}", file.display(), crate::error::plain(&cause)))
     })?;
     let base = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     parse(&text, base, releases).map_err(|error| error.at(format!("scenario: {}", file.display())))
+}
+
+/// `tiny-http/tiny-http.loadline.yaml` for `tiny-http`.
+fn of_folder(folder: &Path) -> PathBuf {
+    let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let name = whole.file_name().unwrap_or_default().to_string_lossy();
+    folder.join(format!("{name}{SUFFIX}"))
+}
+
+/// The small version that stands beside a scenario: `tiny-http-quick.loadline.yaml` beside `tiny-http.loadline.yaml`.
+fn quick(scenario: &Path) -> PathBuf {
+    let file = if scenario.is_dir() { of_folder(scenario) } else { scenario.to_owned() };
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.strip_suffix(SUFFIX).unwrap_or(&name);
+    file.with_file_name(format!("{stem}-quick{SUFFIX}"))
 }
 
 /// Keeps the configurations named; all where none is.
@@ -38,4 +62,21 @@ pub(super) fn select(scenario: &mut Scenario, only: &[String]) -> Result<()> {
     }
     scenario.configurations.retain(|configuration| only.is_empty() || only.contains(&configuration.name));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_means_the_scenario_of_its_name_and_quick_the_one_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("tiny");
+        std::fs::create_dir(&own).unwrap();
+        assert_eq!(of_folder(&own), own.join("tiny.loadline.yaml"));
+        assert_eq!(quick(&own), own.join("tiny-quick.loadline.yaml"));
+        assert_eq!(quick(&own.join("other.loadline.yaml")), own.join("other-quick.loadline.yaml"));
+        let error = load(&own, &[17]).unwrap_err();
+        assert!(error.what.contains("tiny/tiny.loadline.yaml"), "{}", error.what);
+    }
 }
