@@ -15,7 +15,9 @@ use crate::clock::Clock;
 use crate::comparison::{self, Judged};
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::machine;
-use crate::record::{Conditions, FindOutcome, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns};
+use crate::record::{
+    Conditions, FindOutcome, Outcome, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns,
+};
 use crate::report::Progress;
 use crate::scenario::{Budget, Configuration, MarkPoint, PhaseKind, Scenario};
 use crate::search::{self, Attempt, Course, Move, Stage};
@@ -349,6 +351,10 @@ impl<'a> Search<'a> {
             broke,
             classes: (attempt.stage == SoughtStage::Ask).then(|| self.paging.classes(trial)).flatten(),
         };
+        if trial.outcome == Outcome::Aborted {
+            // Nobody knows what would have become of it: a search that goes on makes it again.
+            return sought(SoughtVerdict::Void, trial.why.clone().into_iter().collect(), None);
+        }
         let shared = foreign(trial);
         match comparison::judge_target(&self.scenario.find.target, trial, reference) {
             Judged::Held if attempt.pages == Pages::Cold && shared > FOREIGN_MAX && self.paging.can_go_private() => {

@@ -7,7 +7,7 @@
 use super::amounts::absolute;
 use super::catalogue::{FAMILIES, Family, Place, split};
 use crate::record::{Outcome, PhaseRecord, Trial, Unit};
-use crate::scenario::{Amount, Budget, Limit, Relation};
+use crate::scenario::{Amount, Budget, Limit};
 use crate::units::{Bytes, milliseconds};
 
 /// The phase before the measured ones.
@@ -87,7 +87,7 @@ pub fn judge(target: &[Budget], trial: &Trial, reference: Option<&Trial>) -> Jud
                 Amount::Share(share) if unit == Unit::Share => share,
                 _ => absolute(amount, unit).unwrap_or(f64::NAN),
             };
-            if !holds(budget.relation, value, bound) {
+            if !budget.relation.holds(value, bound) {
                 missed.push(format!("{metric} was {}, and {budget} is asked", shown(unit, value)));
             }
         }
@@ -129,16 +129,6 @@ fn share_of_rate(phase: &PhaseRecord, reference: Option<&Trial>) -> Option<f64> 
     let Some(reference) = reference else { return Some(1.0) };
     let same = reference.phases.iter().find(|of| of.name == phase.name).map(|of| of.achieved_per_s);
     same.filter(|rate| *rate > 0.0).map(|rate| phase.achieved_per_s / rate)
-}
-
-fn holds(relation: Relation, value: f64, bound: f64) -> bool {
-    match relation {
-        Relation::Less => value < bound,
-        Relation::AtMost => value <= bound,
-        Relation::Equal => value == bound,
-        Relation::AtLeast => value >= bound,
-        Relation::More => value > bound,
-    }
 }
 
 fn family(name: &str) -> Option<&'static Family> {

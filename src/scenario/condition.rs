@@ -65,6 +65,19 @@ pub enum Relation {
     More,
 }
 
+impl Relation {
+    /// Whether a value lies so to a bound.
+    pub fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Self::Less => value < bound,
+            Self::AtMost => value <= bound,
+            Self::Equal => value == bound,
+            Self::AtLeast => value >= bound,
+            Self::More => value > bound,
+        }
+    }
+}
+
 /// A bound with its unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bound {
@@ -101,14 +114,7 @@ impl Condition {
             (Figure::Rate, Bound::Share(share)) => (rate / offered.filter(|offered| *offered > 0.0)?, share),
             _ => return None,
         };
-        let holds = match self.relation {
-            Relation::Less => value < bound,
-            Relation::AtMost => value <= bound,
-            Relation::Equal => value == bound,
-            Relation::AtLeast => value >= bound,
-            Relation::More => value > bound,
-        };
-        Some((holds, value))
+        Some((self.relation.holds(value, bound), value))
     }
 
     /// The figure as the condition's unit prints it.

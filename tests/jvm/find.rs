@@ -3,7 +3,7 @@
 
 use crate::deaths::{assert_no_cgroup, limits_work};
 use crate::invocation::{Call, Ran, newest};
-use loadline::record::{Broke, FindOutcome, FindRecord, SoughtStage, SoughtVerdict, Trial, Unknowns};
+use loadline::record::{Broke, FindOutcome, FindRecord, Outcome, SoughtStage, SoughtVerdict, Trial, Unknowns};
 use std::path::Path;
 
 const MIB: u64 = 1 << 20;
@@ -129,6 +129,10 @@ fn a_search_that_was_interrupted_goes_on() {
         assert_no_cgroup(&ran);
         let before = ran.archived().trials.len();
         assert!((2..=3).contains(&before), "{before}");
+        // What was cut off says nothing of the server, and must not count when the search goes on.
+        for trial in ran.archived().trials.iter().filter(|trial| trial.outcome == Outcome::Aborted) {
+            assert_eq!(sought(trial).1, SoughtVerdict::Void, "{:?}", trial.sought);
+        }
         let resumed = Call::verb("find --json --resume").with_argument(&ran.archive).alone().run().expect(0);
         let find = found(&resumed);
         assert_eq!(find.outcome, FindOutcome::Found);
