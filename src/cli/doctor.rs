@@ -7,6 +7,7 @@ use crate::observe::Unavailable;
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::machine::{Access, Machine, Version};
 use crate::observe::procfs::Process;
+use crate::observe::read_ahead;
 use crate::observe::smaps;
 use crate::report::{Block, Summary, print, render};
 use crate::subject::jdk::{self, Places};
@@ -121,6 +122,7 @@ fn file_page_facts(newest: Option<&FoundJdk>) -> Vec<(String, String)> {
     let mut facts: Vec<_> =
         best.map(|(place, answer)| fact("file pages", eviction(place, answer))).into_iter().collect();
     let Some(jdk) = newest else { return facts };
+    facts.extend(read_ahead_of(jdk).map(|text| fact("read-ahead", text)));
     let holders = file_pages::held_by_others(&file_pages::of_jdk(&jdk.home), &[]);
     if let [first, rest @ ..] = &holders.processes[..] {
         let others = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
@@ -131,6 +133,23 @@ fn file_page_facts(newest: Option<&FoundJdk>) -> Vec<(String, String)> {
         ));
     }
     facts
+}
+
+/// How far the kernel reads ahead in the JDK, and how to change that.
+fn read_ahead_of(jdk: &FoundJdk) -> Option<String> {
+    let file = jdk.home.join("lib/modules");
+    let bytes = read_ahead::of(&file)?;
+    let (kib, usual) = (bytes / 1024, read_ahead::USUAL_BYTES / 1024);
+    if bytes <= 2 * read_ahead::USUAL_BYTES {
+        return Some(format!("{kib} KiB on the disk of JDK {}", jdk.release));
+    }
+    let knob = read_ahead::knob(&file)?;
+    Some(format!(
+        "{kib} KiB on the disk of JDK {}, where {usual} are usual: load lines are larger here than elsewhere; for those \
+         of a usual host: `echo {usual} > {}` as root, for all of that disk",
+        jdk.release,
+        knob.display()
+    ))
 }
 
 fn eviction(place: &Path, answer: &Eviction) -> String {

@@ -2,7 +2,7 @@
 
 use super::args_find::{Find as Verb, Searching};
 use super::exit::Code;
-use super::found::{self, max_heap};
+use super::found::{self, max_direct, max_heap};
 use super::guarding;
 use super::options::{change, scenario_of};
 use super::paging::Paging;
@@ -16,7 +16,7 @@ use crate::comparison::{self, Judged};
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::machine;
 use crate::record::{
-    Conditions, FindOutcome, Outcome, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns,
+    Broke, Conditions, FindOutcome, Outcome, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns,
 };
 use crate::report::Progress;
 use crate::scenario::{Budget, Configuration, MarkPoint, PhaseKind, Scenario};
@@ -238,8 +238,9 @@ impl<'a> Search<'a> {
                 return Err(Error::interrupted());
             }
             progress.step(&self.announced(&attempt));
+            let began_ns = self.session.clock.now_ns();
             self.paging.prepare(attempt.pages, progress);
-            let conducted = self.conduct(&attempt, store, progress);
+            let conducted = self.conduct(&attempt, began_ns, store, progress);
             let trial = conducted.trial;
             if let Some(sought) = &trial.sought {
                 progress.step(&verdict(sought));
@@ -283,7 +284,13 @@ impl<'a> Search<'a> {
         format!("trial {}, {what}: limit {}{heap}{pages}", self.trials.len() + 1, Bytes(attempt.limit))
     }
 
-    fn conduct(&self, attempt: &Attempt, store: &mut Store, progress: &mut Progress) -> trial::Conducted {
+    fn conduct(
+        &self,
+        attempt: &Attempt,
+        began_ns: u64,
+        store: &mut Store,
+        progress: &mut Progress,
+    ) -> trial::Conducted {
         let index = self.trials.len() as u32;
         let reference = self.trials.iter().find(|trial| is_ask(trial) && holds(trial));
         let mut scenario = self.scenario.clone();
@@ -298,7 +305,10 @@ impl<'a> Search<'a> {
         }
         let configuration = self.configuration(attempt);
         let guard = reference.map(|reference| guarding::guard(&scenario, &scenario.find.target, reference));
-        let seal = |trial: &mut Trial| trial.sought = Some(self.judged(attempt, trial, reference));
+        let seal = |trial: &mut Trial| {
+            let seconds = self.session.clock.now_ns().saturating_sub(began_ns) as f64 / 1e9;
+            trial.sought = Some(SoughtRecord { seconds, ..self.judged(attempt, trial, reference) });
+        };
         let (log, folder) = store.begin(index, &configuration.name);
         let setup = Setup {
             scenario: &scenario,
@@ -332,7 +342,7 @@ impl<'a> Search<'a> {
         let mut configuration = self.scenario.configurations.first().cloned().unwrap_or_default();
         configuration.limit = Some(Bytes(attempt.limit));
         // Last, so that it wins.
-        configuration.jvm.extend(attempt.heap.map(max_heap));
+        configuration.jvm.extend(attempt.heap.map(max_heap).into_iter().chain(attempt.direct.map(max_direct)));
         if let Some(jdk) = self.paging.private_jdk() {
             configuration.jdk = Some(jdk);
         }
@@ -344,12 +354,15 @@ impl<'a> Search<'a> {
         let sought = |verdict, why: Vec<String>, broke| SoughtRecord {
             stage: attempt.stage,
             heap_bytes: attempt.heap,
+            direct_bytes: attempt.direct,
             rate_per_s: attempt.rate_per_s,
             pages: attempt.pages,
             verdict,
             why,
             broke,
             classes: (attempt.stage == SoughtStage::Ask).then(|| self.paging.classes(trial)).flatten(),
+            read_ahead_bytes: (attempt.stage == SoughtStage::Ask).then(|| self.paging.read_ahead_bytes()).flatten(),
+            seconds: 0.0,
         };
         if trial.outcome == Outcome::Aborted {
             // Nobody knows what would have become of it: a search that goes on makes it again.
@@ -362,13 +375,16 @@ impl<'a> Search<'a> {
                 sought(SoughtVerdict::Void, vec![why], None)
             }
             Judged::Held => sought(SoughtVerdict::Holds, Vec::new(), None),
-            Judged::Unmeasured(why) => sought(SoughtVerdict::Fails, vec![why], Some(search::broke(trial, &[]))),
+            Judged::Unmeasured(why) => {
+                let broke = search::broke(trial, &[]);
+                sought(SoughtVerdict::Fails, with_refaults(vec![why], broke, trial), Some(broke))
+            }
             Judged::Missed(missed) => {
                 let broke = search::broke(trial, &missed);
                 let voids = self.trials.iter().rev().take_while(|trial| is_void(trial)).count();
                 match search::is_disturbed(trial, broke) && voids < VOID_MAX {
                     true => sought(SoughtVerdict::Void, missed, None),
-                    false => sought(SoughtVerdict::Fails, missed, Some(broke)),
+                    false => sought(SoughtVerdict::Fails, with_refaults(missed, broke, trial), Some(broke)),
                 }
             }
         }
@@ -416,6 +432,15 @@ fn foreign(trial: &Trial) -> u64 {
 
 fn is_void(trial: &Trial) -> bool {
     trial.sought.as_ref().is_some_and(|sought| sought.verdict == SoughtVerdict::Void)
+}
+
+/// What was missed, and how many pages had to be read again where that is why.
+fn with_refaults(mut missed: Vec<String>, broke: Broke, trial: &Trial) -> Vec<String> {
+    let pages = trial.cgroup.map_or(0, |cgroup| cgroup.file_refaults).max(1);
+    if broke == Broke::FilePages {
+        missed.push(format!("{pages} file pages were dropped and read again"));
+    }
+    missed
 }
 
 /// `  fails: p99.steady was 812 ms, and p99<50ms is asked`.

@@ -39,7 +39,9 @@ fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     let course = course(scenario, configuration, asked.limit_bytes?);
     let mut record = search::conclude(&course, &scenario.find, trials);
     let heap = record.line.as_ref().and_then(|line| line.heap_bytes);
-    record.options = heap.map(max_heap).into_iter().chain(configuration.jvm_options()).collect();
+    let direct = record.line.as_ref().and_then(|line| line.direct_bytes);
+    let given = heap.map(max_heap).into_iter().chain(direct.map(max_direct));
+    record.options = given.chain(configuration.jvm_options()).collect();
     if let Some(line) = &record.line {
         let classes = asked.sought.as_ref().and_then(|sought| sought.classes);
         let live = asked.marks.iter().rev().find_map(|mark| mark.heap.live_bytes);
@@ -86,6 +88,11 @@ pub(super) fn base_rate(scenario: &Scenario) -> Option<f64> {
         PhaseKind::Work(work) => work.schedule.rate().map(|rate| rate.max()),
         _ => None,
     })
+}
+
+/// The option that bounds direct memory.
+pub(super) fn max_direct(bytes: u64) -> String {
+    format!("-XX:MaxDirectMemorySize={}", crate::units::Bytes(bytes).java())
 }
 
 /// The option that bounds the heap.

@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::observe::classes;
+use crate::observe::{classes, read_ahead};
 use crate::record::{ClassesRecord, Pages, Trial};
 use crate::report::Progress;
 use crate::scenario::{Configuration, Jdk, Scenario};
@@ -65,6 +65,12 @@ impl Paging {
         let in_folders: u64 = self.folders.iter().map(|folder| classes::in_folder(folder)).sum();
         let image = classes::in_image(&jdk.home.join("lib/modules")).ok()?;
         Some(ClassesRecord { jdk: image, application: in_jars + in_folders })
+    }
+
+    /// How far the kernel reads ahead on the disk of the JDK that the trials run on.
+    pub(super) fn read_ahead_bytes(&self) -> Option<u64> {
+        let home = self.private.as_ref().map(PrivateJdk::home).or(self.jdk.as_ref().map(|jdk| jdk.home.as_path()))?;
+        read_ahead::of(&home.join("lib/modules"))
     }
 
     /// Takes in which files a trial had mapped or open.

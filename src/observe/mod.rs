@@ -37,6 +37,7 @@ mod pages;
 pub mod ports;
 pub mod procfs;
 mod procfs_text;
+pub mod read_ahead;
 pub mod smaps;
 pub mod stacks;
 mod text;

@@ -12,6 +12,10 @@ pub struct SoughtRecord {
     pub stage: SoughtStage,
     /// The largest heap (`-Xmx`) that the search gave; `null` where it is fixed or left to the JVM.
     pub heap_bytes: Option<u64>,
+    /// The direct memory (`-XX:MaxDirectMemorySize`) that the search gave beside the heap; `null` where the JVM derives
+    /// it from the heap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct_bytes: Option<u64>,
     /// The rate of the measured phase, where that was searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
@@ -28,6 +32,12 @@ pub struct SoughtRecord {
     /// Classes of the JDK and the application; only with the first trial, and where they could be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<ClassesRecord>,
+    /// How far the kernel reads ahead on the disk of the JDK; only with the first trial, and where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_ahead_bytes: Option<u64>,
+    /// From the preparation of its file pages to the end of its subject.
+    #[serde(default)]
+    pub seconds: f64,
 }
 
 /// Classes that rules of thumb count, whether they are loaded or not.
@@ -207,6 +217,9 @@ pub struct LineRecord {
     pub limit_bytes: u64,
     /// The largest heap that goes with it; `null` where the JVM chose.
     pub heap_bytes: Option<u64>,
+    /// The direct memory that goes with it; `null` where the JVM derives it from the heap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct_bytes: Option<u64>,
     /// Trials in a row that held.
     pub held: u32,
     /// With 95 % confidence a start fails no more often than this.

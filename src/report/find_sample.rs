@@ -197,7 +197,19 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
         marks: if asked { vec![loaded(heap)] } else { Vec::new() },
         phases: phases(outcome, broke, heap, attempt.rate_per_s.unwrap_or(200.0)),
         cgroup: Some(cgroup),
-        sought: Some(SoughtRecord { stage, heap_bytes, rate_per_s, pages, verdict, why, broke, classes: None }),
+        sought: Some(SoughtRecord {
+            stage,
+            heap_bytes,
+            rate_per_s,
+            pages,
+            verdict,
+            why,
+            broke,
+            classes: None,
+            direct_bytes: None,
+            read_ahead_bytes: None,
+            seconds: 0.0,
+        }),
         ..Trial::new("serial", 0, index)
     }
 }

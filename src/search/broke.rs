@@ -7,6 +7,10 @@ use crate::record::{Broke, ENDED_EARLY, PhaseRecord, Trial};
 const GC_SHARE: f64 = 0.25;
 /// Pages dropped and read again, per second: a healthy server under its limit drops some at its start and then few.
 const REFAULTS_PER_S: f64 = 500.0;
+/// From here on a trial that holds is near the edge: a step above it there are next to none.
+const REFAULTS_NEAR_PER_S: f64 = 150.0;
+/// No start is given less time, in seconds; how long one took that never became ready is not recorded.
+const START_MIN_S: f64 = 10.0;
 /// Other programs that took this many cores may be why times were long.
 const FOREIGN_CORES_MAX: f64 = 0.10;
 /// As may stolen time beyond this share.
@@ -22,6 +26,10 @@ pub fn broke(trial: &Trial, missed: &[String]) -> Broke {
     if ran_out || cause == "out_of_memory_error" {
         return Broke::OutOfMemoryError;
     }
+    // A collector or a start whose code has to be read again and again is slow for want of file pages.
+    if refaults_per_s(trial) > REFAULTS_PER_S {
+        return Broke::FilePages;
+    }
     if trial.ready_s.is_none() {
         return Broke::Start;
     }
@@ -30,11 +38,6 @@ pub fn broke(trial: &Trial, missed: &[String]) -> Broke {
     }
     if trial.phases.iter().filter_map(gc_share).any(|share| share > GC_SHARE) {
         return Broke::Collections;
-    }
-    let seconds: f64 = trial.ready_s.unwrap_or(0.0) + trial.phases.iter().map(|phase| phase.seconds).sum::<f64>();
-    let refaults = trial.cgroup.map_or(0, |cgroup| cgroup.file_refaults.max(cgroup.major_faults));
-    if seconds > 0.0 && refaults as f64 / seconds > REFAULTS_PER_S {
-        return Broke::FilePages;
     }
     let metrics = missed.iter().map(|text| text.strip_prefix(ENDED_EARLY).unwrap_or(text));
     let about = |words: &[&str]| metrics.clone().any(|text| words.iter().any(|word| text.starts_with(word)));
@@ -56,6 +59,24 @@ pub fn is_disturbed(trial: &Trial, broke: Broke) -> bool {
     };
     matches!(broke, Broke::Times | Broke::Rate | Broke::Failures | Broke::Other)
         && trial.doubts.iter().any(|of| by_others(&of.doubt))
+}
+
+/// Whether memory was visibly short in a trial that held (the edge is near) or failed (it was no mishap).
+pub(super) fn is_strained(trial: &Trial, broke: Option<Broke>) -> bool {
+    match broke {
+        Some(broke) => {
+            matches!(broke, Broke::OomKill | Broke::OutOfMemoryError | Broke::FilePages | Broke::Collections)
+        }
+        None => refaults_per_s(trial) > REFAULTS_NEAR_PER_S,
+    }
+}
+
+/// File pages that were dropped and read again, or faulted in from a disk, per second of the whole trial.
+fn refaults_per_s(trial: &Trial) -> f64 {
+    let phases: f64 = trial.phases.iter().map(|phase| phase.seconds).sum();
+    let seconds = trial.ready_s.map_or(START_MIN_S, |ready_s| ready_s + phases);
+    let refaults = trial.cgroup.map_or(0, |cgroup| cgroup.file_refaults.max(cgroup.major_faults));
+    if seconds > 0.0 { refaults as f64 / seconds } else { 0.0 }
 }
 
 fn gc_share(phase: &PhaseRecord) -> Option<f64> {

@@ -33,8 +33,8 @@ fn rate(course: &Course, trials: &[Trial]) -> Option<RateRecord> {
 /// What these trials say together. `others` and `options` are left empty: they need more than trials.
 pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
     let standing = standing(course, trials);
-    let line = line(standing.limit_step, SoughtStage::Limit, standing.heap, trials);
-    let warm = line.as_ref().and_then(|_| self::line(standing.warm_step, SoughtStage::Warm, standing.heap, trials));
+    let line = line(standing.limit_step, SoughtStage::Limit, &standing, trials);
+    let warm = line.as_ref().and_then(|_| self::line(standing.warm_step, SoughtStage::Warm, &standing, trials));
     let outcome = outcome(course, &standing, trials);
     // Who names a limit to be proved has chosen its headroom already.
     let headroom = if course.prove.is_some() { 0.0 } else { find.headroom };
@@ -68,8 +68,11 @@ fn with_headroom(line: u64, headroom: f64) -> u64 {
     ((line as f64 * (1.0 + headroom)) / MIB as f64).ceil() as u64 * MIB
 }
 
-/// From the command to the end of the last phase.
+/// Of the whole trial; in archives that do not have it, from the command to the end of the last phase.
 fn length_s(trial: &Trial) -> f64 {
+    if let Some(seconds) = trial.sought.as_ref().map(|sought| sought.seconds).filter(|seconds| *seconds > 0.0) {
+        return seconds;
+    }
     let ends = trial.phases.iter().map(|phase| phase.at_s + phase.seconds);
     ends.chain(trial.ready_s).fold(0.0, f64::max)
 }
@@ -96,10 +99,10 @@ fn outcome(course: &Course, standing: &Standing<'_>, trials: &[Trial]) -> FindOu
 }
 
 /// The line that a stage has found.
-fn line(step: Option<Step>, stage: SoughtStage, heap: Option<u64>, trials: &[Trial]) -> Option<LineRecord> {
+fn line(step: Option<Step>, stage: SoughtStage, standing: &Standing<'_>, trials: &[Trial]) -> Option<LineRecord> {
     let Step::Found { value, held, below } = step? else { return None };
     let own: Vec<(&Trial, &SoughtRecord)> =
-        counted(trials, stage).filter(|(_, sought)| sought.heap_bytes == heap).collect();
+        counted(trials, stage).filter(|(_, sought)| sought.heap_bytes == standing.heap).collect();
     let failed = |(_, sought): &&(&Trial, &SoughtRecord)| sought.verdict == SoughtVerdict::Fails;
     let at = |(trial, _): &&(&Trial, &SoughtRecord)| trial.limit_bytes == below;
     let broken = own.iter().filter(failed).rev().find(at).map(|(_, sought)| *sought);
@@ -114,7 +117,8 @@ fn line(step: Option<Step>, stage: SoughtStage, heap: Option<u64>, trials: &[Tri
     };
     Some(LineRecord {
         limit_bytes: value,
-        heap_bytes: heap,
+        heap_bytes: standing.heap,
+        direct_bytes: standing.direct,
         held,
         failing_share_max: 1.0 - DOUBT.powf(1.0 / f64::from(held.max(1))),
         below_bytes: below.filter(|_| broken.is_some()),

@@ -2,9 +2,11 @@
 //! with that heap and its proof, then the limit of a host that holds the file pages already. What comes next follows
 //! from the trials so far.
 
+use super::broke::is_strained;
 use super::edge::{self, Answer, Patience, Stage, Step};
 use super::grid::Grid;
 use super::needs::Needs;
+use crate::doubt::Doubt;
 use crate::record::{Broke, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns};
 
 const MIB: u64 = 1 << 20;
@@ -20,6 +22,9 @@ const HEAP_PROOFS: u32 = 1;
 const WARM_PROOFS: u32 = 2;
 /// A heap stage that needs more has no edge.
 const HEAP_ANSWERS_MAX: u32 = 14;
+/// The live set is measured, so the smallest heap lies next to it; what a limit needs is guessed.
+const HEAP_STRIDE: i32 = 1;
+const LIMIT_STRIDE: i32 = 2;
 
 /// A rate is searched by the time between two requests, which is the smaller the harder, as a limit is.
 const RATE_SCALE: f64 = 1e12;
@@ -67,6 +72,8 @@ pub struct Attempt {
     pub purpose: Option<Stage>,
     /// The largest heap to give, in bytes; `None` where it is fixed or left to the JVM.
     pub heap: Option<u64>,
+    /// The direct memory to give beside it, in bytes; `None` where the JVM derives it from the heap.
+    pub direct: Option<u64>,
     /// The limit, in bytes.
     pub limit: u64,
     /// Who is charged for file pages.
@@ -82,6 +89,8 @@ pub(super) struct Standing<'a> {
     pub(super) reference: Option<&'a Trial>,
     /// The heap that goes with the limit.
     pub(super) heap: Option<u64>,
+    /// The direct memory that goes with the heap.
+    pub(super) direct: Option<u64>,
     /// Where each part of the search stands; `None` where it has not begun.
     pub(super) heap_step: Option<Step>,
     pub(super) limit_step: Option<Step>,
@@ -103,14 +112,23 @@ pub fn next(course: &Course, trials: &[Trial]) -> Move {
                 SoughtStage::Heap => (Some(value), course.limit_max),
                 _ => (standing.heap, value),
             };
-            Some(Attempt { stage, purpose: Some(purpose), heap, limit, pages, rate_per_s: None })
+            Some(Attempt {
+                stage,
+                purpose: Some(purpose),
+                heap,
+                direct: standing.direct,
+                limit,
+                pages,
+                rate_per_s: None,
+            })
         }
         _ => None,
     };
     if standing.reference.is_none() {
         let asked = counted(trials, SoughtStage::Ask).next().is_some();
         let (stage, limit) = (SoughtStage::Ask, course.limit_max);
-        let ask = Attempt { stage, purpose: None, heap: None, limit, pages: Pages::Cold, rate_per_s: None };
+        let pages = Pages::Cold;
+        let ask = Attempt { stage, purpose: None, heap: None, direct: None, limit, pages, rate_per_s: None };
         return if asked { Move::End } else { Move::Try(ask) };
     }
     attempt(SoughtStage::Heap, standing.heap_step, Pages::Cold)
@@ -126,6 +144,7 @@ fn next_rate(course: &Course, trials: &[Trial]) -> Move {
         stage: SoughtStage::Rate,
         purpose: Some(stage),
         heap: None,
+        direct: None,
         limit: course.limit_max,
         pages: Pages::Cold,
         rate_per_s: Some(RATE_SCALE / value as f64),
@@ -138,7 +157,7 @@ pub(super) fn rate_step(course: &Course, trials: &[Trial]) -> Option<Step> {
     let start = course.rate_per_s?;
     let (low, high) = (between(start * RATE_FACTOR), between(start / RATE_FACTOR));
     let grid = Grid::by_ratio(between(start), low, high, 1.0 + course.step, 1);
-    let patience = Patience { proofs: course.proofs, answers_max: course.trials_max };
+    let patience = patience(course, course.proofs);
     let answers = answers(trials, SoughtStage::Rate, |_, sought| sought.rate_per_s.map(between));
     Some(edge::next(&grid, &patience, &answers))
 }
@@ -150,7 +169,8 @@ pub(super) fn rate_of(value: u64) -> f64 {
 
 /// How far the search has come.
 pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a> {
-    let nothing = Standing { reference: None, heap: None, heap_step: None, limit_step: None, warm_step: None };
+    let nothing =
+        Standing { reference: None, heap: None, direct: None, heap_step: None, limit_step: None, warm_step: None };
     let reference = counted(trials, SoughtStage::Ask).find(|(_, sought)| sought.verdict == SoughtVerdict::Holds);
     let Some((reference, needs)) = reference.and_then(|(trial, _)| Some((trial, Needs::of(trial)?))) else {
         return nothing;
@@ -159,26 +179,33 @@ pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a>
     if course.unknowns == Unknowns::HeapAndLimit {
         let unit = heap_unit(course, &needs);
         let grid = heap_grid(course, &needs, unit);
-        let patience = Patience { proofs: HEAP_PROOFS, answers_max: HEAP_ANSWERS_MAX };
-        let answers = answers(trials, SoughtStage::Heap, |_, sought| sought.heap_bytes);
+        let patience = Patience { proofs: HEAP_PROOFS, answers_max: HEAP_ANSWERS_MAX, first_stride: HEAP_STRIDE };
+        standing.direct = direct(trials, &needs);
+        let of_direct =
+            |_: &Trial, sought: &SoughtRecord| sought.heap_bytes.filter(|_| sought.direct_bytes == standing.direct);
+        let answers = answers(trials, SoughtStage::Heap, of_direct);
         let step = edge::next(&grid, &patience, &answers);
         standing.heap_step = Some(step);
         let Step::Found { value, .. } = step else { return standing };
         standing.heap = Some(value + unit * too_small(trials));
     }
     let grid = limit_grid(course, trials, &needs, standing.heap);
-    let patience = Patience { proofs: course.proofs, answers_max: course.trials_max };
     let of_heap =
         |trial: &Trial, sought: &SoughtRecord| trial.limit_bytes.filter(|_| sought.heap_bytes == standing.heap);
-    let step = edge::next(&grid, &patience, &answers(trials, SoughtStage::Limit, of_heap));
+    let answers_of_heap = answers(trials, SoughtStage::Limit, of_heap);
+    let step = edge::next(&grid, &patience(course, course.proofs), &answers_of_heap);
     standing.limit_step = Some(step);
     let Step::Found { value, .. } = step else { return standing };
     if course.warm && course.prove.is_none() {
         let grid = warm_grid(course, trials, value, standing.heap);
-        let patience = Patience { proofs: course.proofs.min(WARM_PROOFS), answers_max: course.trials_max };
+        let patience = patience(course, course.proofs.min(WARM_PROOFS));
         standing.warm_step = Some(edge::next(&grid, &patience, &answers(trials, SoughtStage::Warm, of_heap)));
     }
     standing
+}
+
+fn patience(course: &Course, proofs: u32) -> Patience {
+    Patience { proofs, answers_max: course.trials_max, first_stride: LIMIT_STRIDE }
 }
 
 /// The trials of a stage that count, with what they say.
@@ -190,7 +217,7 @@ pub(super) fn counted(trials: &[Trial], stage: SoughtStage) -> impl Iterator<Ite
 fn answers(trials: &[Trial], stage: SoughtStage, value: impl Fn(&Trial, &SoughtRecord) -> Option<u64>) -> Vec<Answer> {
     let answer = |(trial, sought): (&Trial, &SoughtRecord)| {
         let held = sought.verdict == SoughtVerdict::Holds;
-        Some(Answer { value: value(trial, sought)?, held })
+        Some(Answer { value: value(trial, sought)?, held, strained: is_strained(trial, sought.broke) })
     };
     counted(trials, stage).filter_map(answer).collect()
 }
@@ -199,6 +226,23 @@ fn answers(trials: &[Trial], stage: SoughtStage, value: impl Fn(&Trial, &SoughtR
 fn too_small(trials: &[Trial]) -> u64 {
     let of_heap = |broke: Broke| matches!(broke, Broke::OutOfMemoryError | Broke::Collections);
     counted(trials, SoughtStage::Limit).filter(|(_, sought)| sought.broke.is_some_and(of_heap)).count() as u64
+}
+
+/// The direct memory to give beside a heap. HotSpot allows as much of it as heap unless it was told otherwise, so a
+/// small heap takes away direct memory, too; once a heap failed for want of it, it is given as it was where memory was no
+/// concern.
+fn direct(trials: &[Trial], needs: &Needs) -> Option<u64> {
+    let of_direct = |doubt: &Doubt| match doubt {
+        Doubt::OutOfMemoryError { error, .. } => error.to_lowercase().contains("direct"),
+        _ => false,
+    };
+    let ran_out = |trial: &Trial| {
+        let end = trial.end.as_ref().filter(|end| end.cause == "out_of_memory_error");
+        trial.doubts.iter().any(|of| of_direct(&of.doubt))
+            || end.is_some_and(|end| end.text.to_lowercase().contains("direct"))
+    };
+    let mut failed = counted(trials, SoughtStage::Heap).filter(|(_, sought)| sought.verdict == SoughtVerdict::Fails);
+    failed.any(|(trial, _)| ran_out(trial)).then(|| needs.direct_max())
 }
 
 /// A step of the heap is about as large as one of the limit: finer would be lost in it.

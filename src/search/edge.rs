@@ -2,14 +2,13 @@
 //! from the answers so far and from nothing else, so that a search goes on where it was left.
 //!
 //! Bracket by steps that double, bisect, then ask the smallest value that held again and again. A failure there refutes
-//! the value: what is looked for holds every time. A failure that stands alone is asked about again, for it may be a
-//! mishap: where a smaller value held, and where no other failure says how far down the edge lies.
+//! the value: what is looked for holds every time. A failure that stands alone and does not look like want of memory is
+//! asked about again, for it may be a mishap: where a smaller value held, and where no other failure says how far down
+//! the edge lies.
 
 use super::grid::Grid;
 use std::collections::BTreeMap;
 
-/// The first step away from the guess, in steps of the grid; doubled with each further one.
-const FIRST_STRIDE: i32 = 2;
 /// A value that held and failed is in the random zone of the edge if it lies so near above one that held; else its
 /// failure was a mishap.
 const ZONE: i32 = 4;
@@ -21,6 +20,8 @@ pub struct Answer {
     pub value: u64,
     /// Whether it held.
     pub held: bool,
+    /// Memory was visibly short. What held so is near the edge; what failed so was no mishap.
+    pub strained: bool,
 }
 
 /// How sure to be.
@@ -30,6 +31,8 @@ pub struct Patience {
     pub proofs: u32,
     /// Answers after which the search ends without a result.
     pub answers_max: u32,
+    /// The first step away from the guess, in steps of the grid, at least 1; doubled with each further one.
+    pub first_stride: i32,
 }
 
 /// What to do next.
@@ -85,17 +88,26 @@ struct Seen {
     row: u32,
     /// It failed before it ever held, so not in a proof.
     failed_first: bool,
+    /// It failed for want of memory.
+    short: bool,
+    /// It held, and memory was short.
+    near: bool,
 }
 
 impl Seen {
     /// Whether its one failure was a mishap: it held twice after it.
     fn is_mishap(&self) -> bool {
-        self.failed == 1 && self.failed_first && self.row > 1
+        self.is_doubtful() && self.row > 1
     }
 
     /// Whether its one failure is being asked about.
     fn is_open(&self) -> bool {
-        self.failed == 1 && self.failed_first && self.row == 1
+        self.is_doubtful() && self.row == 1
+    }
+
+    /// Whether its one failure may have had another reason than memory.
+    fn is_doubtful(&self) -> bool {
+        self.failed == 1 && self.failed_first && !self.short
     }
 }
 
@@ -121,6 +133,8 @@ fn seen(grid: &Grid, answers: &[Answer]) -> BTreeMap<i32, Seen> {
     for answer in answers {
         let of = seen.entry(grid.number(answer.value)).or_default();
         of.failed_first |= of.held == 0 && !answer.held;
+        of.short |= answer.strained && !answer.held;
+        of.near |= answer.strained && answer.held;
         match answer.held {
             true => (of.held, of.row) = (of.held + 1, of.row + 1),
             false => (of.failed, of.row) = (of.failed + 1, 0),
@@ -134,7 +148,7 @@ fn floor(seen: &BTreeMap<i32, Seen>) -> Option<i32> {
     let lowest_held = seen.iter().find(|(_, of)| of.held > 0).map(|(number, _)| *number);
     let refuted = |number: i32, of: &Seen| {
         let near = lowest_held.is_none_or(|lowest| number <= lowest + ZONE);
-        of.failed > 1 || of.failed == 1 && near && !of.is_mishap()
+        of.failed > 1 || of.short || of.failed == 1 && near && !of.is_mishap()
     };
     seen.iter().rev().find(|(number, of)| refuted(**number, of)).map(|(number, _)| *number)
 }
@@ -157,6 +171,7 @@ fn question(
         && held - floor <= 1
         && failures == 1
         && seen[&floor].held == 0
+        && !seen[&floor].short
     {
         return ask(floor, Stage::Recheck);
     }
@@ -165,10 +180,16 @@ fn question(
         (Some(floor), None) => {
             // A value that held before it failed lies at the edge; the next one is it.
             let at_edge = seen[&floor].held > 0;
-            let stride = if at_edge { 1 } else { stride(seen.keys().rev()) };
+            let stride = if at_edge { 1 } else { stride(seen.keys().rev(), patience) };
             ask(floor + stride, Stage::Bracket)
         }
-        (None, Some(held)) if held > grid.low() => ask(held - stride(seen.keys()), Stage::Bracket),
+        (None, Some(held)) if held > grid.low() => {
+            let mut known = seen.values().map(|of| of.near);
+            // The first that held with memory short: the edge may be the next one.
+            let has_come_near = known.next() == Some(true) && known.next() != Some(true);
+            let stride = if has_come_near { 1 } else { stride(seen.keys(), patience) };
+            ask(held - stride, Stage::Bracket)
+        }
         (Some(floor), Some(held)) if held - floor > 1 => {
             let at_edge = seen[&floor].held > 0;
             ask(if at_edge { floor + 1 } else { floor + (held - floor) / 2 }, Stage::Bisect)
@@ -185,10 +206,11 @@ fn question(
 }
 
 /// How far to go beyond the outermost value: twice as far as from the one before it.
-fn stride<'a>(mut outermost: impl Iterator<Item = &'a i32>) -> i32 {
+fn stride<'a>(mut outermost: impl Iterator<Item = &'a i32>, patience: &Patience) -> i32 {
+    let first = patience.first_stride.max(1);
     match (outermost.next(), outermost.next()) {
-        (Some(last), Some(before)) => (2 * last.abs_diff(*before) as i32).max(FIRST_STRIDE),
-        _ => FIRST_STRIDE,
+        (Some(last), Some(before)) => (2 * last.abs_diff(*before) as i32).max(first),
+        _ => first,
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 const MIB: f64 = 1_048_576.0;
-const PATIENCE: Patience = Patience { proofs: 5, answers_max: 60 };
+const PATIENCE: Patience = Patience { proofs: 5, answers_max: 60, first_stride: 2 };
 
 /// A source of chances, 0–1: splitmix64, so that a seed is a seed on every machine.
 struct Chances(u64);
@@ -30,7 +30,23 @@ fn search(grid: &Grid, mut holds: impl FnMut(f64, usize) -> bool) -> (Step, Vec<
         match next(grid, &PATIENCE, &answers) {
             Step::Ask { value, .. } => {
                 let held = holds(value as f64 / MIB, answers.len());
-                answers.push(Answer { value, held });
+                answers.push(Answer { value, held, strained: false });
+            }
+            step => return (step, answers),
+        }
+        assert!(answers.len() <= 60, "it never ends: {answers:?}");
+    }
+}
+
+/// The same, of a server that shows when memory is short: in each failure, and up to 4 % above the edge.
+fn search_of_a_telling_one(grid: &Grid, edge: f64, mut holds: impl FnMut(f64) -> bool) -> (Step, Vec<Answer>) {
+    let mut answers = Vec::new();
+    loop {
+        match next(grid, &PATIENCE, &answers) {
+            Step::Ask { value, .. } => {
+                let mib = value as f64 / MIB;
+                let held = holds(mib);
+                answers.push(Answer { value, held, strained: !held || mib < edge * 1.04 });
             }
             step => return (step, answers),
         }
@@ -134,6 +150,37 @@ fn a_random_edge_is_found_with_few_trials_and_seldom_below_it() {
     assert!(low > -0.005 && high < 0.06, "{low} {high}");
 }
 
+#[test]
+fn a_server_that_shows_when_memory_is_short_takes_fewer_trials() {
+    let of = |off: f64, tells: bool| {
+        let guess = grid(97.0 * off);
+        let (step, answers) = match tells {
+            true => search_of_a_telling_one(&guess, 97.0, |mib| mib >= 97.0),
+            false => search(&guess, |mib, _| mib >= 97.0),
+        };
+        let found = found_mib(step);
+        assert!((97.0..=98.95).contains(&found), "{found} from {off}: {answers:?}");
+        answers.len()
+    };
+    let all = |tells| (0..=32).map(|part| of(0.92 + 0.005 * f64::from(part), tells)).collect::<Vec<_>>();
+    let (telling, silent) = (all(true), all(false));
+    assert!(telling.iter().all(|trials| *trials <= 9), "{telling:?}");
+    assert!(telling.iter().sum::<usize>() < silent.iter().sum::<usize>(), "{telling:?} {silent:?}");
+}
+
+#[test]
+fn what_failed_for_want_of_memory_is_refuted_at_once() {
+    let answers = [(100.0, true, false), (96.0, false, true), (98.0, true, false)];
+    let grid = grid(100.0);
+    let answers: Vec<Answer> = answers
+        .map(|(mib, held, strained)| Answer { value: grid.value(grid.number((mib * MIB) as u64)), held, strained })
+        .into();
+    assert!(matches!(next(&grid, &PATIENCE, &answers), Step::Ask { stage: Stage::Prove, .. }));
+    // Without a trace of it, the failure is asked about again.
+    let silent: Vec<Answer> = answers.iter().map(|answer| Answer { strained: false, ..*answer }).collect();
+    assert!(matches!(next(&grid, &PATIENCE, &silent), Step::Ask { stage: Stage::Recheck, .. }));
+}
+
 proptest! {
     #[test]
     fn no_function_makes_it_run_for_ever_or_ask_outside(seed: u64, guess in 10.0f64..2000.0, chance in 0.0f64..1.0) {
@@ -147,6 +194,13 @@ proptest! {
                 answers.iter().rev().filter(|answer| answer.value == value).map(|answer| answer.held).collect();
             prop_assert!(last.iter().take(held as usize).all(|held| *held) && last.len() >= 5);
         }
+    }
+
+    #[test]
+    fn a_step_is_never_undercut_by_a_telling_server(truth in 17.0f64..1000.0, off in 0.5f64..2.0) {
+        let (step, _) = search_of_a_telling_one(&grid(truth * off), truth, |mib| mib >= truth);
+        let found = found_mib(step);
+        prop_assert!(found >= truth && found <= truth * 1.021);
     }
 
     #[test]

@@ -2,15 +2,21 @@
 
 use crate::record::Trial;
 
-/// Of the file pages that are mapped, most are needed to go on with: the rest may be dropped and read again. What was
-/// merely read ahead is charged too, and given back at once.
-const FILE_SHARE: f64 = 0.8;
-/// A heap must hold what is live, and room to make garbage in.
-const LIVE_FACTOR: f64 = 1.2;
+/// Of the file pages that are mapped, so many are needed to go on with where little is read ahead: the rest is dropped
+/// and read again.
+const FILE_SHARE_MIN: f64 = 0.3;
+/// Each doubling of what is read ahead takes so many more: each page read again brings others, which push out others.
+const FILE_SHARE_PER_DOUBLING: f64 = 0.15;
+/// What Linux reads ahead unless it was told otherwise, in bytes.
+const READ_AHEAD_USUAL: f64 = 131_072.0;
+/// Where it is not known how far is read ahead.
+const FILE_SHARE_UNKNOWN: f64 = 0.6;
+/// A heap must hold what is live, and a little room to make garbage in.
+const LIVE_FACTOR: f64 = 1.02;
 const MIB: u64 = 1 << 20;
 
 /// What a trial held at most, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Needs {
     /// Reachable after a full collection.
     pub live: Option<u64>,
@@ -20,6 +26,8 @@ pub struct Needs {
     pub anon: u64,
     /// Pages of files: those it had mapped, where that is known, else all that were charged.
     pub file: u64,
+    /// The part of them that it cannot do without, as a guess.
+    pub file_share: f64,
 }
 
 impl Needs {
@@ -34,7 +42,9 @@ impl Needs {
             .map_or(0, |owners| owners.iter().filter(|owner| of_heap(&owner.name)).map(|owner| owner.rss_bytes).sum());
         let anon = cgroup.anon_peak_bytes.or(trial.rss_bytes_peak)?;
         let (charged, mapped) = (cgroup.file_bytes.unwrap_or(0), last.and_then(|mark| mark.file_bytes));
-        Some(Self { live, heap, anon, file: mapped.map_or(charged, |mapped| mapped.min(charged)) })
+        let file = mapped.map_or(charged, |mapped| mapped.min(charged));
+        let read_ahead = trial.sought.as_ref().and_then(|sought| sought.read_ahead_bytes);
+        Some(Self { live, heap, anon, file, file_share: file_share(read_ahead) })
     }
 
     /// Where to begin with the heap.
@@ -45,7 +55,12 @@ impl Needs {
 
     /// The same, with the files of a trial that was weighed.
     pub fn with_files_of(self, weighed: &Self) -> Self {
-        Self { file: self.file.min(weighed.file), ..self }
+        Self { file: self.file.min(weighed.file), file_share: weighed.file_share, ..self }
+    }
+
+    /// More than its direct memory can have been: all that is anonymous and not the heap, in whole MiB.
+    pub fn direct_max(&self) -> u64 {
+        self.anon.saturating_sub(self.heap).div_ceil(MIB).max(1) * MIB
     }
 
     /// Where to begin with the limit, with a heap of this size in place of the one it had.
@@ -54,8 +69,15 @@ impl Needs {
             Some(heap) => self.anon.saturating_sub(self.heap) + heap,
             None => self.anon,
         };
-        anon + (self.file as f64 * FILE_SHARE) as u64
+        anon + (self.file as f64 * self.file_share) as u64
     }
+}
+
+fn file_share(read_ahead: Option<u64>) -> f64 {
+    read_ahead.map_or(FILE_SHARE_UNKNOWN, |bytes| {
+        let doublings = (bytes as f64 / READ_AHEAD_USUAL).max(1.0).log2();
+        FILE_SHARE_MIN + doublings * FILE_SHARE_PER_DOUBLING
+    })
 }
 
 #[cfg(test)]
@@ -72,10 +94,12 @@ mod tests {
         let trial = Trial { cgroup: Some(cgroup), marks: vec![mark], ..Trial::new("a", 0, 0) };
         let needs = Needs { heap: 40 * MIB, ..Needs::of(&trial).unwrap() };
         assert_eq!(needs.heap_guess(), 7 * MIB);
-        assert_eq!(needs.limit_guess(Some(8 * MIB)), (50 + 8 + 40) * MIB);
-        assert_eq!(needs.limit_guess(None), 130 * MIB);
-        let weighed = Needs { file: 30 * MIB, ..needs };
-        assert_eq!(needs.with_files_of(&weighed).limit_guess(None), (90 + 24) * MIB);
+        assert_eq!(needs.direct_max(), 50 * MIB);
+        assert_eq!(needs.limit_guess(Some(8 * MIB)), (50 + 8 + 30) * MIB);
+        assert_eq!(needs.limit_guess(None), 120 * MIB);
+        let weighed = Needs { file: 30 * MIB, file_share: file_share(Some(128 << 10)), ..needs };
+        assert_eq!(needs.with_files_of(&weighed).limit_guess(None), (90 + 9) * MIB);
+        assert!(file_share(Some(8 << 20)) > 1.0 && file_share(Some(0)) == FILE_SHARE_MIN);
         assert_eq!(Needs::of(&Trial::new("a", 0, 0)), None);
     }
 }

@@ -82,6 +82,9 @@ fn trial(attempt: &Attempt, index: u32, noise: &mut fixtures::Noise) -> Trial {
         why: broke.map(|_| format!("p99.steady was {p99:.0} ms, and p99<50ms is asked")).into_iter().collect(),
         broke,
         classes: None,
+        direct_bytes: None,
+        read_ahead_bytes: None,
+        seconds: 0.0,
     };
     let mut trial = Trial::new("serial", 0, index);
     (trial.outcome, trial.limit_bytes, trial.ready_s) = (outcome, Some(attempt.limit), Some(0.4));

@@ -68,6 +68,7 @@ fn searched() -> Value {
     let line = LineRecord {
         limit_bytes: 97 << 20,
         heap_bytes: Some(8 << 20),
+        direct_bytes: Some(50 << 20),
         held: 5,
         failing_share_max: 0.45,
         below_bytes: Some(95 << 20),
@@ -113,6 +114,9 @@ fn searched() -> Value {
         why: vec!["p99.steady was 812 ms".to_owned()],
         broke: Some(Broke::Times),
         classes: Some(ClassesRecord { jdk: 29_000, application: 900 }),
+        direct_bytes: Some(50 << 20),
+        read_ahead_bytes: Some(128 << 10),
+        seconds: 12.5,
     };
     let mut document = document("archives/two");
     document["find"] = json!(find);

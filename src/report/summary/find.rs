@@ -11,8 +11,11 @@ use crate::record::{
 use crate::report::snippets::{self, Snippet};
 use crate::units::{Bytes, per_second};
 
-/// File pages charged to somebody else that are worth a word: fewer than a step of the smallest search.
-const FOREIGN_BYTES_MIN: u64 = 1 << 20;
+/// File pages charged to somebody else that are worth a word. The C library and locales, which every process of a host
+/// shares, come to 2 to 3 MiB.
+const FOREIGN_BYTES_MIN: u64 = 4 << 20;
+/// Linux reads ahead 128 KiB unless it was told otherwise; up to here the line is hardly moved by it.
+const READ_AHEAD_MAX: u64 = 256 << 10;
 /// What a confidence of 95 % leaves open.
 const DOUBT: f64 = 0.05;
 /// Minutes read better from here on.
@@ -160,8 +163,9 @@ fn rate_told(find: &FindRecord, trials: &[Trial]) -> String {
 }
 
 fn with_heap(find: &FindRecord, line: &LineRecord) -> String {
+    let direct = line.direct_bytes.map(|direct| format!(" -XX:MaxDirectMemorySize={}", Bytes(direct).java()));
     match (line.heap_bytes, find.unknowns) {
-        (Some(heap), _) => format!(" with -Xmx{}", Bytes(heap).java()),
+        (Some(heap), _) => format!(" with -Xmx{}{}", Bytes(heap).java(), direct.unwrap_or_default()),
         (None, Unknowns::AsIs) => " with the heap that the JVM chooses there".to_owned(),
         (None, _) => " with the heap that the configuration gives".to_owned(),
     }
@@ -208,6 +212,7 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
         facts.extend(edge(line).map(|text| ("edge", text)));
         facts.extend(charge(line, trials).map(|text| ("charge", text)));
         facts.extend(foreign(trials).map(|text| ("file pages", text)));
+        facts.extend(read_ahead(trials).map(|text| ("read-ahead", text)));
     }
     if let Some(warm) = &find.warm {
         facts.push(("warm host", warm_text(warm)));
@@ -295,6 +300,16 @@ fn foreign(trials: &[Trial]) -> Option<String> {
     let most = cold.filter_map(|trial| trial.cgroup?.foreign_file_bytes).max()?;
     let most = Some(most).filter(|most| *most >= FOREIGN_BYTES_MIN).map(Bytes)?;
     Some(format!("up to {most} of those it had mapped were charged to somebody else: a host without them needs more"))
+}
+
+/// A disk that reads far ahead moves the line.
+fn read_ahead(trials: &[Trial]) -> Option<String> {
+    let bytes = trials.iter().find_map(|trial| trial.sought.as_ref()?.read_ahead_bytes);
+    let bytes = bytes.filter(|bytes| *bytes > READ_AHEAD_MAX).map(Bytes)?;
+    Some(format!(
+        "the kernel reads {bytes} ahead on the disk of the JDK, where 128 KiB is usual: each page read again pushes out \
+         others, so a host with less needs a smaller limit; `loadline doctor` says how to change it"
+    ))
 }
 
 fn is_at(trial: &Trial, stage: SoughtStage) -> bool {

@@ -100,6 +100,17 @@ fn pages_that_others_paid_for_are_a_word_beside_the_line() {
 }
 
 #[test]
+fn a_disk_that_reads_far_ahead_is_a_word_beside_the_line() {
+    let mut document = find_sample::found();
+    let mut told = |bytes| {
+        document.trials[0].sought.as_mut().unwrap().read_ahead_bytes = bytes;
+        fact(&document, "read-ahead")
+    };
+    assert_eq!((told(None), told(Some(128 << 10))), (None, None));
+    assert!(told(Some(8 << 20)).unwrap().starts_with("the kernel reads 8.0 MiB ahead on the disk of the JDK"));
+}
+
+#[test]
 fn an_edge_that_is_random_says_how_wide_it_is() {
     let mut document = find_sample::found();
     document.find.as_mut().unwrap().line.as_mut().unwrap().edge_width = 0.031;
@@ -213,6 +224,7 @@ proptest! {
         let mut document = find_sample::found();
         let find = document.find.as_mut().unwrap();
         let line = LineRecord {
+            direct_bytes: None,
             limit_bytes: limit,
             heap_bytes: heap,
             held,

@@ -1,0 +1,49 @@
+//! How far the kernel reads ahead in the files of a disk. A page that is faulted in brings as many around it with it, so
+//! in a cgroup that is short of memory each fault pushes out others.
+//!
+//! `/sys/class/bdi/MAJOR:MINOR/read_ahead_kb` (Documentation/ABI/testing/sysfs-class-bdi), in KiB. A partition has none
+//! of its own: its disk's counts. File systems without a device (overlay, tmpfs) have none that could be told from their
+//! number.
+
+use rustix::fs::{major, minor};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What Linux reads ahead unless it was told otherwise, in bytes (`VM_READAHEAD_PAGES` in `linux/mm.h`).
+pub const USUAL_BYTES: u64 = 128 << 10;
+
+/// Reads how far the kernel reads ahead in this file, in bytes; `None` where that is not known.
+pub fn of(file: &Path) -> Option<u64> {
+    let text = fs::read_to_string(knob(file)?).ok()?;
+    bytes(&text)
+}
+
+/// The file to write to, in KiB, to change it.
+pub fn knob(file: &Path) -> Option<PathBuf> {
+    let device = fs::metadata(file).ok()?.dev();
+    let number = format!("{}:{}", major(device), minor(device));
+    let own = Path::new("/sys/class/bdi").join(&number).join("read_ahead_kb");
+    let disk = fs::canonicalize(Path::new("/sys/dev/block").join(&number)).ok();
+    let disk = disk.and_then(|partition| Some(partition.parent()?.join("queue/read_ahead_kb")));
+    [Some(own), disk].into_iter().flatten().find(|knob| knob.is_file())
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    text.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kib_are_bytes_and_garbage_is_nothing() {
+        assert_eq!(bytes("128\n"), Some(USUAL_BYTES));
+        assert_eq!(bytes("0\n"), Some(0));
+        for text in ["", "\n", "-1", "8k", "18446744073709551615"] {
+            assert_eq!(bytes(text), None, "{text:?}");
+        }
+        assert_eq!(of(Path::new("/proc/self/status")), None);
+    }
+}
