@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Is the load line found? Servers whose appetite is known are searched with several seeds, and the truth beside it is
-# every limit in steps of 1 MiB around the line, so often each, with the heap that was found. A line is right when it is
-# within 3 % of the smallest limit from which on all of them held, and not below one that failed.
-# Nothing else may run beside it: about an hour and a half for all.
+# Is the load line found? Servers whose appetite is known are searched with several seeds. The truth beside it is every
+# limit in steps of 1 MiB around the lines, with the heap that was found, asked three times each: the smallest from which
+# on all of them held. A line is right when it is within 3 % of the truth and not below a limit that failed.
+# Nothing else may run beside it: about an hour for all. LOADLINE names another binary to measure.
 #   bench/find.sh [SEEDS [SUBJECT...]]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 seeds=${1:-10}
 shift || true
-cargo build --release
-loadline=$PWD/target/release/loadline
+[ -n "${LOADLINE:-}" ] || cargo build --release
+loadline=${LOADLINE:-$PWD/target/release/loadline}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/classes"
@@ -22,42 +22,58 @@ declare -A appetite=(
     [threads]='threads=200 churn=4'
     [churn]='live=8 churn=256'
 )
-# The truth is asked so often at each limit.
 truth_times=3
-subjects=("${@:-live direct threads churn}")
-read -ra subjects <<<"${subjects[*]}"
+read -ra subjects <<<"${*:-live direct threads churn}"
 
-load=(--rate 200 -d 4s --warmup 2s -c 8 --gc serial --cpus apart --quiet)
+load=(--rate 200 -d 2s --warmup 1s -c 8 --gc serial --cpus apart --quiet)
 target=(--target 'p99<100ms' --target 'rate>=98%' --target 'failed==0')
 server() {
     echo java -XX:TieredStopAtLevel=1 -cp "$work/classes" loadline.subjects.Appetite '{port}' ${appetite[$1]}
 }
-field() { python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2], {"d": d}))' "$@"; }
+# field FILE EXPRESSION: of a result; `d` is the document, `line` what was found.
+field() {
+    python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); line=d["find"]["line"] or {}
+print(eval(sys.argv[2], {"d": d, "line": line}))' "$@"
+}
+most_common() { sort | uniq -c | sort -rn | awk 'NR==1 {$1=""; print substr($0, 2)}'; }
 
 printf 'machine: %s cores, Linux %s, %s\n' "$(nproc)" "$(uname -r)" "$(java -version 2>&1 | head -n 1)"
+"$loadline" doctor | grep read-ahead
 printf 'command: bench/find.sh %s %s\n\n' "$seeds" "${subjects[*]}"
-printf '%-8s %4s %9s %8s %7s %8s  %s\n' subject seed 'line MiB' 'heap MiB' trials seconds broke
+printf '%-8s %4s %9s %7s %8s  %s\n' subject seed 'line MiB' trials seconds 'broke and options'
 for subject in "${subjects[@]}"; do
     for ((seed = 1; seed <= seeds; seed++)); do
         out="$work/$subject-$seed"
         # shellcheck disable=SC2046
         "$loadline" find "${load[@]}" "${target[@]}" --no-warm --seed "$seed" --out "$out" --json -- $(server "$subject") \
             >"$out.json" || { printf '%-8s %4s exit code %s\n' "$subject" "$seed" "$?"; continue; }
-        field "$out.json" '"%-8s %4s %9.1f %8.0f %7d %8.0f  %s" % ("'"$subject"'", '"$seed"', d["find"]["line"]["limit_bytes"]/2**20,
-            (d["find"]["line"]["heap_bytes"] or 0)/2**20, d["find"]["trials"], d["find"]["seconds"], d["find"]["line"]["broke"])'
+        field "$out.json" '"%-8s %4s %9.1f %7d %8.0f  %s at %.1f MiB; %s" % ("'"$subject"'", '"$seed"', line["limit_bytes"]/2**20,
+            d["find"]["trials"], d["find"]["seconds"], line["broke"], line["below_bytes"]/2**20, " ".join(d["find"]["options"]))'
     done
-    # The truth: with the heap that most searches found.
-    heap=$(for f in "$work/$subject"-*.json; do field "$f" 'd["find"]["line"]["heap_bytes"]>>20'; done | sort -n | uniq -c | sort -rn | awk 'NR==1 {print $2}')
-    line=$(for f in "$work/$subject"-*.json; do field "$f" 'd["find"]["line"]["limit_bytes"]>>20'; done | sort -n | awk '{v[NR]=$1} END {print v[int((NR+1)/2)]}')
-    printf '%-8s truth with a heap of %s MiB, held of %s at each limit:' "$subject" "$heap" "$truth_times"
-    for ((limit = line - line / 12; limit <= line + line / 20; limit++)); do
-        held=0
-        for ((time = 1; time <= truth_times; time++)); do
-            # shellcheck disable=SC2046
-            if "$loadline" find "${load[@]}" "${target[@]}" --prove "${limit}m" --proofs 1 --jvm "-Xmx${heap}m" --out "$work/truth-$subject-$limit-$time" -- $(server "$subject") \
-                >/dev/null 2>&1; then held=$((held + 1)); fi
-        done
+    # The truth, with the options that most searches found.
+    read -ra options <<<"$(for f in "$work/$subject"-*.json; do
+        field "$f" '" ".join("--jvm " + o for o in d["find"]["options"] if "Use" not in o)'
+    done | most_common)"
+    lines=$(for f in "$work/$subject"-*.json; do field "$f" 'line["limit_bytes"]/2**20'; done | sort -n)
+    low=$(head -n 1 <<<"$lines")
+    high=$(tail -n 1 <<<"$lines")
+    printf '%-8s truth with %s, held in a row of %s asked at each limit in MiB:' "$subject" "${options[*]}" "$truth_times"
+    truth=
+    for ((limit = $(python3 -c "print(int($low * 0.93))"); limit <= $(python3 -c "print(int($high * 1.04) + 1)"); limit++)); do
+        # shellcheck disable=SC2046
+        "$loadline" find "${load[@]}" "${target[@]}" --prove "${limit}m" --proofs "$truth_times" "${options[@]}" \
+            --out "$work/truth-$subject-$limit" --json -- $(server "$subject") >"$work/truth.json" || true
+        held=$(field "$work/truth.json" 'sum(t["sought"]["stage"] == "limit" and t["sought"]["verdict"] == "holds" for t in d["trials"])')
         printf ' %s:%s' "$limit" "$held"
+        if [ "$held" != "$truth_times" ]; then truth=; elif [ -z "$truth" ]; then truth=$limit; fi
     done
-    printf '\n'
+    python3 - "$subject" "$truth" $lines <<'P'
+import sys
+subject, truth, lines = sys.argv[1], float(sys.argv[2]), [float(line) for line in sys.argv[3:]]
+# A limit of 1 MiB less failed: what lies below that is below a failing one.
+off = [line / truth - 1 for line in lines]
+print(f"\n{subject:8} truth {truth:.0f} MiB, lines {min(lines):.1f} to {max(lines):.1f}, off by {min(off):+.1%} to {max(off):+.1%},"
+      f" below a limit that failed: {sum(line < truth - 1 for line in lines)} of {len(lines)},"
+      f" apart from each other at most {max(lines) / min(lines) - 1:.1%}\n")
+P
 done

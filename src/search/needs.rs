@@ -11,8 +11,6 @@ const FILE_SHARE_PER_DOUBLING: f64 = 0.15;
 const READ_AHEAD_USUAL: f64 = 131_072.0;
 /// Where it is not known how far is read ahead.
 const FILE_SHARE_UNKNOWN: f64 = 0.6;
-/// A heap must hold what is live, and a little room to make garbage in.
-const LIVE_FACTOR: f64 = 1.02;
 const MIB: u64 = 1 << 20;
 
 /// What a trial held at most, in bytes.
@@ -47,10 +45,10 @@ impl Needs {
         Some(Self { live, heap, anon, file, file_share: file_share(read_ahead) })
     }
 
-    /// Where to begin with the heap.
+    /// Where to begin with the heap: what is live, and 1 to 2 MiB to make garbage in.
     pub fn heap_guess(&self) -> u64 {
-        let live = self.live.unwrap_or(self.heap / 2) as f64;
-        ((live * LIVE_FACTOR / MIB as f64).ceil() as u64 + 1) * MIB
+        let live = self.live.unwrap_or(self.heap / 2);
+        (live.div_ceil(MIB) + 1) * MIB
     }
 
     /// The same, with the files of a trial that was weighed.
@@ -93,7 +91,7 @@ mod tests {
         let mark = Mark { name: "collected".to_owned(), heap, ..Mark::default() };
         let trial = Trial { cgroup: Some(cgroup), marks: vec![mark], ..Trial::new("a", 0, 0) };
         let needs = Needs { heap: 40 * MIB, ..Needs::of(&trial).unwrap() };
-        assert_eq!(needs.heap_guess(), 7 * MIB);
+        assert_eq!(needs.heap_guess(), 6 * MIB);
         assert_eq!(needs.direct_max(), 50 * MIB);
         assert_eq!(needs.limit_guess(Some(8 * MIB)), (50 + 8 + 30) * MIB);
         assert_eq!(needs.limit_guess(None), 120 * MIB);

@@ -3,6 +3,7 @@
 
 use crate::deaths::{assert_no_cgroup, limits_work};
 use crate::invocation::{Call, Ran, newest};
+use crate::standing::Plan;
 use loadline::record::{Broke, FindOutcome, FindRecord, Outcome, SoughtStage, SoughtVerdict, Trial, Unknowns};
 use std::path::Path;
 
@@ -144,5 +145,38 @@ fn a_search_that_was_interrupted_goes_on() {
             "{:?}",
             archived.missing
         );
+    }
+}
+
+#[test]
+fn a_copy_of_the_jdk_goes_with_its_search_however_that_ends() {
+    if !limits_work() {
+        return;
+    }
+    for release in newest() {
+        // Holds pages of the JDK, so that a search cannot have them dropped.
+        let holder = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
+        for (signal, code) in [("INT", Some(130)), ("KILL", None)] {
+            let search = || find(release, "live=4").with("--heap 16m").beside();
+            let mut started = search().start();
+            started.until_said("ready: ");
+            let said = started.said();
+            let copy = said.split_whitespace().find(|word| word.contains("/loadline-work-")).expect(&said);
+            let copy = Path::new(copy).ancestors().find(|path| {
+                path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("loadline-work-"))
+            });
+            let copy = copy.unwrap().to_path_buf();
+            assert!(copy.is_dir() && said.contains("others hold file pages of the JDK"), "{said}");
+            started.signal(signal);
+            let ran = started.wait();
+            assert_eq!(ran.code(), code, "{}", ran.stderr);
+            assert_no_cgroup(&ran);
+            if code.is_none() {
+                // Nobody was left to remove it: the next search does.
+                search().with("--trials-max 1").run().expect(1);
+            }
+            assert!(!copy.exists(), "{signal}: {}", copy.display());
+        }
+        assert!(holder.answers());
     }
 }
