@@ -44,7 +44,8 @@ pub(super) fn find(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
     if let Some(archive) = &verb.searching.resume {
         return resume(&session, archive);
     }
-    let mut scenario = match (&verb.scenario, verb.command.is_empty()) {
+    let only_image = verb.scenario.is_none() && verb.options.subject.image.is_some();
+    let mut scenario = match (&verb.scenario, verb.command.is_empty() && !only_image) {
         (Some(scenario), true) => {
             let mut asked = run::load(scenario, &session.releases())?;
             run::select(&mut asked, &verb.only)?;
@@ -204,7 +205,8 @@ impl<'a> Search<'a> {
         let asked = trials.iter().find_map(|trial| trial.limit_bytes.filter(|_| is_ask(trial)));
         let limit_max = asked.map_or_else(|| room(&scenario, configuration, session.clock), Ok)?;
         let course = found::course(&scenario, configuration, limit_max);
-        let paging = Paging::of(&scenario, configuration, &session.jdks, session.clock)?;
+        let mut paging = Paging::of(&scenario, configuration, &session.jdks, session.clock)?;
+        trials.iter().for_each(|trial| paging.learn(trial));
         Ok(Self { session, conditions, spawner, course, paging, trials, scenario })
     }
 

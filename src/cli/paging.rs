@@ -17,6 +17,8 @@ pub(super) struct Paging {
     folders: Vec<PathBuf>,
     jdk: Option<FoundJdk>,
     private: Option<PrivateJdk>,
+    /// The image of the subject: its files are known once a trial has shown where they lie.
+    image: Option<String>,
     clock: Clock,
 }
 
@@ -28,6 +30,10 @@ impl Paging {
         jdks: &[FoundJdk],
         clock: Clock,
     ) -> Result<Self> {
+        if let Some(image) = &scenario.subject.image {
+            let image = Some(image.name.clone());
+            return Ok(Self { files: BTreeSet::new(), folders: Vec::new(), jdk: None, private: None, image, clock });
+        }
         let jdk = match &configuration.jdk {
             Some(wanted) => Some(jdk::choose(wanted, jdks, clock)?),
             None => on_path().and_then(|java| jdks.iter().find(|jdk| is_same(&jdk.java, &java)).cloned()),
@@ -38,7 +44,7 @@ impl Paging {
         let words = words.map(|word| folder.join(word)).chain(configuration.code.clone());
         let (folders, rest): (Vec<PathBuf>, Vec<PathBuf>) = words.partition(|word| word.is_dir());
         files.extend(rest.into_iter().filter(|file| file.is_file()));
-        Ok(Self { files, folders, jdk, private: None, clock })
+        Ok(Self { files, folders, jdk, private: None, image: None, clock })
     }
 
     /// Makes the pages what they are to be. What cannot be dropped is said; the charge of the trial shows it, too.
@@ -57,13 +63,14 @@ impl Paging {
 
     /// Classes of the JDK, and those in the jars that a trial had open and in the folders of its class path.
     pub(super) fn classes(&self, trial: &Trial) -> Option<ClassesRecord> {
-        let jdk = self.jdk.as_ref()?;
-        let homes = [Some(jdk.home.as_path()), self.private.as_ref().map(PrivateJdk::home)];
+        let in_image = || self.image.as_ref().and_then(|_| home_in_image(&trial.files));
+        let home = self.jdk.as_ref().map(|jdk| jdk.home.clone()).or_else(in_image)?;
+        let homes = [Some(home.as_path()), self.private.as_ref().map(PrivateJdk::home)];
         let of_jdk = |file: &Path| homes.iter().flatten().any(|home| file.starts_with(home));
         let jars = trial.files.iter().map(Path::new).filter(|file| file.extension().is_some_and(|end| end == "jar"));
         let in_jars: u64 = jars.filter(|jar| !of_jdk(jar)).filter_map(|jar| classes::in_jar(jar).ok()).sum();
         let in_folders: u64 = self.folders.iter().map(|folder| classes::in_folder(folder)).sum();
-        let image = classes::in_image(&jdk.home.join("lib/modules")).ok()?;
+        let image = classes::in_image(&home.join("lib/modules")).ok()?;
         Some(ClassesRecord { jdk: image, application: in_jars + in_folders })
     }
 
@@ -106,6 +113,12 @@ impl Paging {
     pub(super) fn private_jdk(&self) -> Option<Jdk> {
         self.private.as_ref().map(|copy| Jdk::Home(copy.home().to_owned()))
     }
+}
+
+/// The JDK of an image, by where a trial that ran in it had its modules open.
+fn home_in_image(files: &[String]) -> Option<PathBuf> {
+    let modules = files.iter().map(Path::new).find(|file| file.ends_with("lib/modules"))?;
+    Some(modules.parent()?.parent()?.to_path_buf())
 }
 
 /// The `java` that a command without a JDK of its own means.

@@ -42,7 +42,7 @@ fn none(processes: &[Process]) -> Error {
         return error.hint("it runs as another user: run Loadline as that user or as root");
     }
     error.hint(
-        "Loadline weighs HotSpot JVMs that it starts itself; a container's JVM does not descend from `docker run`",
+        "Loadline weighs HotSpot JVMs that it starts itself; one of a container image is started by `--image`",
     )
 }
 

@@ -1,6 +1,7 @@
 //! Waits until the subject is ready, and says precisely why it is not.
 
 use super::complaint;
+use super::launch_image::Container;
 use super::probe::{self, Answer, HttpQuestion};
 use super::protocol::Exit;
 use super::running::Running;
@@ -159,9 +160,18 @@ fn found_ready(running: &Running, probes: &[Probe]) -> Result<ReadyInfo> {
         Kind::Jvm => jvm::find(&processes, port),
         Kind::Native => native::find(&processes, port, launch.processes),
     };
-    let found = found.map_err(|error| said(running, error))?;
+    let found = found.map_err(|error| said(running, of_image(running, error)))?;
     let (&pid, others) = found.split_first().ok_or_else(|| Error::bug("a search that found a process found none"))?;
     Ok(ReadyInfo { pid, other_pids: others.to_vec(), address, took })
+}
+
+/// An image that runs something else than a JVM.
+fn of_image(running: &Running, error: Error) -> Error {
+    let Some(container) = &running.launch().container else { return error };
+    let hint = error.hint.clone().filter(|hint| hint.contains("another user"));
+    Error { hint, ..error }
+        .at(format!("image: {}, run by {}", container.image.name, container.image.tool.tool.word()))
+        .hint("Loadline weighs images that start a JVM; name what it is to run after `--`, if it has several commands")
 }
 
 fn said(running: &Running, error: Error) -> Error {
@@ -176,9 +186,24 @@ fn ended_early(running: &Running, exit: Exit, took: Duration) -> Error {
             .at(format!("the kernel killed a process of it at the limit of {}", cgroup.limit))
             .hint("raise the limit, or lower the heap");
     }
-    match complaint::hint(&running.output().complaints(), Some(exit)) {
-        Some(hint) => error.hint(hint),
+    if let Some(hint) = complaint::hint(&running.output().complaints(), Some(exit)) {
+        error = error.hint(hint);
+    }
+    match &running.launch().container {
+        Some(container) => error.hint(why_image(container, exit)),
         None => error,
+    }
+}
+
+/// Container tools have exit codes of their own for what they could not start (podman-run(1), docker run).
+fn why_image(container: &Container, exit: Exit) -> String {
+    let tool = container.image.tool.tool.word();
+    match exit {
+        Exit::Code(125) => format!("{tool} could not run it; where it may not choose CPUs, `--cpus all` asks for none"),
+        Exit::Code(126 | 127) => {
+            "the image has no such program; what follows `--` stands behind its entrypoint".to_owned()
+        }
+        _ => "an image has to start a JVM that stays; name what it is to run after `--`".to_owned(),
     }
 }
 
@@ -230,7 +255,11 @@ fn describe(running: &Running, probes: &[Probe], error: Error) -> Error {
     let error = match (found, launch.kind) {
         (Ok(found), Kind::Jvm) => error.at(format!("it runs, with {}", pids("a JVM as pid", "JVMs as pids", &found))),
         (Ok(found), Kind::Native) => error.at(format!("it runs, as {}", pids("pid", "pids", &found))),
-        (Err(none), _) => none.context.into_iter().fold(error.at(none.what), Error::at),
+        (Err(none), _) => {
+            let none = of_image(running, none);
+            let error = none.context.into_iter().fold(error.at(none.what), Error::at);
+            Error { hint: error.hint.or(none.hint.filter(|_| launch.container.is_some())), ..error }
+        }
     };
     let ports = sockets::ports(&processes);
     if probes.iter().all(|probe| ports.contains(&probe.port)) {
