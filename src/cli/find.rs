@@ -13,6 +13,7 @@ use super::session::{Interrupt, Live, Session, machine_now};
 use super::store::Store;
 use crate::clock::Clock;
 use crate::comparison::{self, Judged};
+use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::machine;
 use crate::record::{
@@ -249,6 +250,7 @@ impl<'a> Search<'a> {
             self.paging.learn(&trial);
             let shared = is_void(&trial) && foreign(&trial) > FOREIGN_MAX;
             self.trials.push(trial);
+            self.check_heap(&attempt)?;
             match conducted.error {
                 Some(error) if error.kind != ErrorKind::Subject => return Err(error),
                 // Not even without a concern for memory: what the subject says is the answer.
@@ -260,6 +262,22 @@ impl<'a> Search<'a> {
             }
         }
         Ok(())
+    }
+
+    /// A heap that the command itself sets cannot be searched: each trial would have the same.
+    fn check_heap(&self, attempt: &Attempt) -> Result<()> {
+        let doubts = self.trials.last().into_iter().flat_map(|trial| &trial.doubts);
+        let changed = doubts.map(|doubt| &doubt.doubt).find_map(|doubt| match doubt {
+            Doubt::FlagChanged { asked, in_force } if asked.contains("-Xmx") => Some((asked, in_force)),
+            _ => None,
+        });
+        match changed.filter(|_| attempt.heap.is_some()) {
+            Some((asked, in_force)) => Err(Error::request(format!(
+                "the subject sets its heap itself, so it cannot be searched: asked {asked}, in force is {in_force}"
+            ))
+            .hint("leave the heap as it is (`--as-is`), or take the option out of its command")),
+            None => Ok(()),
+        }
     }
 
     fn go_private(&mut self, store: &Store, progress: &mut Progress) -> Result<()> {

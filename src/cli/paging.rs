@@ -19,6 +19,8 @@ pub(super) struct Paging {
     private: Option<PrivateJdk>,
     /// The image of the subject: its files are known once a trial has shown where they lie.
     image: Option<String>,
+    /// Whether a trial has shown which files there are.
+    learned: bool,
     clock: Clock,
 }
 
@@ -32,7 +34,7 @@ impl Paging {
     ) -> Result<Self> {
         if let Some(image) = &scenario.subject.image {
             let image = Some(image.name.clone());
-            return Ok(Self { files: BTreeSet::new(), folders: Vec::new(), jdk: None, private: None, image, clock });
+            return Ok(Self { files: BTreeSet::new(), folders: Vec::new(), jdk: None, private: None, image, learned: false, clock });
         }
         let jdk = match &configuration.jdk {
             Some(wanted) => Some(jdk::choose(wanted, jdks, clock)?),
@@ -44,12 +46,17 @@ impl Paging {
         let words = words.map(|word| folder.join(word)).chain(configuration.code.clone());
         let (folders, rest): (Vec<PathBuf>, Vec<PathBuf>) = words.partition(|word| word.is_dir());
         files.extend(rest.into_iter().filter(|file| file.is_file()));
-        Ok(Self { files, folders, jdk, private: None, image: None, clock })
+        Ok(Self { files, folders, jdk, private: None, image: None, learned: false, clock })
     }
 
     /// Makes the pages what they are to be. What cannot be dropped is said; the charge of the trial shows it, too.
     pub(super) fn prepare(&self, pages: Pages, progress: &mut Progress) {
         let files: Vec<PathBuf> = self.files.iter().cloned().collect();
+        if let Some(image) = self.image.as_ref().filter(|_| self.learned && files.is_empty()) {
+            progress.warn(&format!(
+                "where the files of {image} lie is not known (it is no overlay): their pages stay as they are"
+            ));
+        }
         match pages {
             Pages::Cold => {
                 let evicted = file_pages::evict(&files, self.clock);
@@ -77,6 +84,7 @@ impl Paging {
     /// Takes in which files a trial had mapped or open.
     pub(super) fn learn(&mut self, trial: &Trial) {
         self.files.extend(trial.files.iter().map(PathBuf::from));
+        self.learned |= trial.jvm.is_some();
     }
 
     /// Whether it is known before any trial that others hold pages of the JDK, so that dropping them will not do.

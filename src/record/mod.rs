@@ -445,6 +445,9 @@ pub struct ImageRecord {
     pub id: String,
     /// Who ran it: `podman` or `docker`.
     pub tool: String,
+    /// What it sets `JAVA_TOOL_OPTIONS` to itself; options of a trial follow it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tool_options: String,
     /// Heap options in its own words that win over `JAVA_TOOL_OPTIONS`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heap_options: Vec<String>,

@@ -126,8 +126,7 @@ impl FoundTool {
 
     /// The command that removes a container of ours with its processes and volumes.
     pub(super) fn removal(&self, name: &str) -> Vec<String> {
-        let program = self.program.display().to_string();
-        [program.as_str(), "rm", "--force", "--volumes", name].map(str::to_owned).to_vec()
+        [self.tool.word(), "rm", "--force", "--volumes", name].map(str::to_owned).to_vec()
     }
 
     /// Removes the containers of Loadlines that are gone. How many.

@@ -4,6 +4,7 @@
 //! `[{"Id": "sha256:2474…", "Config": {"Env": ["A=b"], "Entrypoint": ["java"], "Cmd": null}}]`
 
 use super::container_tool::{FoundTool, Tool};
+use super::launch_image::TOOL_OPTIONS;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use serde::Deserialize;
@@ -44,9 +45,10 @@ impl FoundImage {
         words.chain(values).filter(of_heap).map(str::to_owned).collect()
     }
 
-    /// A variable that it sets.
-    pub(super) fn variable(&self, name: &str) -> Option<&str> {
-        self.env.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    /// What it sets `JAVA_TOOL_OPTIONS` to; empty where it does not.
+    pub fn tool_options(&self) -> &str {
+        let set = self.env.iter().rev().find(|(known, _)| known == TOOL_OPTIONS);
+        set.map(|(_, value)| value.as_str()).unwrap_or_default()
     }
 }
 

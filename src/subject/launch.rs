@@ -165,8 +165,8 @@ impl Launch {
             () if options.is_empty() => OptionsPassed::NoneNeeded,
             () if subject.command.iter().any(|word| word.contains("{jvm}")) => OptionsPassed::AtPlaceholder,
             () => {
-                let before = env.own(TOOL_OPTIONS).or_else(|| image.variable(TOOL_OPTIONS).map(str::to_owned));
-                env.set(TOOL_OPTIONS, launch_image::tool_options(&before.unwrap_or_default(), &options));
+                let before = env.own(TOOL_OPTIONS).unwrap_or_else(|| image.tool_options().to_owned());
+                env.set(TOOL_OPTIONS, launch_image::tool_options(&before, &options));
                 OptionsPassed::ByVariable(TOOL_OPTIONS.to_owned())
             }
         };

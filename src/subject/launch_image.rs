@@ -36,8 +36,7 @@ impl Container {
 
     /// The command line.
     pub(super) fn argv(&self, asked: &Asked) -> Vec<String> {
-        let program = self.image.tool.program.display().to_string();
-        let mut argv = [program.as_str(), "run", "--name", &self.name, "--label", LABEL].map(str::to_owned).to_vec();
+        let mut argv = [self.image.tool.tool.word(), "run", "--name", &self.name, "--label", LABEL].map(str::to_owned).to_vec();
         // Nothing is fetched; and where it has to be removed by force, it is not asked politely first.
         argv.extend(["--pull=never", "--stop-timeout=0", "--network=host"].map(str::to_owned));
         if let Some(limit) = asked.limit {
@@ -102,7 +101,7 @@ mod tests {
             arguments: &words("18080 x"),
         };
         let mut expect = words(
-            "/usr/bin/podman run --name loadline-1-0 --label loadline --pull=never --stop-timeout=0 --network=host \
+            "podman run --name loadline-1-0 --label loadline --pull=never --stop-timeout=0 --network=host \
              --memory=1048576b --memory-swap=1048576b --cpuset-cpus=0,2 --env",
         );
         expect.push("A=b c".to_owned());

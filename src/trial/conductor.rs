@@ -98,6 +98,7 @@ fn image_record(container: &Container, setup: &Setup<'_>) -> ImageRecord {
         name: image.name.clone(),
         id: image.id.clone(),
         tool: image.tool.tool.word().to_owned(),
+        tool_options: image.tool_options().to_owned(),
         heap_options: image.heap_options(&arguments),
     }
 }
