@@ -10,7 +10,9 @@ use crate::observe::procfs::Process;
 use crate::observe::smaps;
 use crate::report::{Block, Summary, print, render};
 use crate::subject::jdk::{self, Places};
-use crate::subject::{Eviction, FoundJdk, FoundTool, LimitSeen, Spawner, cpus, file_pages, limit, limit_ways, private_jdk};
+use crate::subject::{
+    Eviction, FoundJdk, FoundTool, LimitSeen, Spawner, cpus, file_pages, limit, limit_ways, private_jdk,
+};
 use std::path::Path;
 
 pub(super) fn doctor(clock: Clock) -> Result<Code> {

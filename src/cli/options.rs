@@ -4,8 +4,8 @@ use super::args::{Options, SubjectOptions, TrialOptions};
 use super::options_load::{Server, WARMUP, change_paths, change_phases};
 use crate::error::{Error, Result};
 use crate::scenario::{
-    Collect, Compare, Configuration, Cpus, Image, Kind, MarkPoint, Method, Phase, PhaseKind, Ports, Processes, Ready, Request,
-    Scenario, Subject, Tls, Until, Url, Work, defaults, parse_marks,
+    Collect, Compare, Configuration, Cpus, Image, Kind, MarkPoint, Method, Phase, PhaseKind, Ports, Processes, Ready,
+    Request, Scenario, Subject, Tls, Until, Url, Work, defaults, parse_marks,
 };
 use std::path::Path;
 

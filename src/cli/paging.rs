@@ -34,7 +34,15 @@ impl Paging {
     ) -> Result<Self> {
         if let Some(image) = &scenario.subject.image {
             let image = Some(image.name.clone());
-            return Ok(Self { files: BTreeSet::new(), folders: Vec::new(), jdk: None, private: None, image, learned: false, clock });
+            return Ok(Self {
+                files: BTreeSet::new(),
+                folders: Vec::new(),
+                jdk: None,
+                private: None,
+                image,
+                learned: false,
+                clock,
+            });
         }
         let jdk = match &configuration.jdk {
             Some(wanted) => Some(jdk::choose(wanted, jdks, clock)?),

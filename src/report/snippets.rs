@@ -30,11 +30,7 @@ pub(in crate::report) fn options(find: &FindRecord) -> Vec<String> {
 
 /// What to write for each kind of host; nothing where no limit was found. `command` and `image` are those of a trial that
 /// held.
-pub(in crate::report) fn snippets(
-    find: &FindRecord,
-    command: &[String],
-    image: Option<&ImageRecord>,
-) -> Vec<Snippet> {
+pub(in crate::report) fn snippets(find: &FindRecord, command: &[String], image: Option<&ImageRecord>) -> Vec<Snippet> {
     let Some(limit) = find.limit_bytes else { return Vec::new() };
     let mib = limit.div_ceil(MIB);
     let options = options(find);

@@ -53,7 +53,9 @@ impl Scenario {
                 .hint("name what the image has, by its path in there"));
         }
         self.configurations.iter().try_for_each(|configuration| {
-            configuration.validate_in_image().map_err(|error| error.at(format!("configuration: {}", configuration.name)))
+            configuration
+                .validate_in_image()
+                .map_err(|error| error.at(format!("configuration: {}", configuration.name)))
         })
     }
 }

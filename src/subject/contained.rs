@@ -90,7 +90,8 @@ impl Contained {
         if !matches!(exit, Exit::Code(KILLED) | Exit::Signal(9)) {
             return false;
         }
-        let said = self.container.image.tool.ask(&["inspect", "--format", "{{.State.OOMKilled}}", &self.container.name]);
+        let said =
+            self.container.image.tool.ask(&["inspect", "--format", "{{.State.OOMKilled}}", &self.container.name]);
         let counted = self.kills_before.zip(kills_of_machine()).is_some_and(|(before, now)| now > before);
         said.out.trim() == "true" || counted
     }

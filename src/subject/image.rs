@@ -10,8 +10,7 @@ use crate::error::{Error, Result};
 use serde::Deserialize;
 
 /// Options by which an image chooses the heap itself.
-const OF_HEAP: [&str; 5] =
-    ["-Xmx", "-XX:MaxHeapSize=", "-XX:MaxRAMPercentage=", "-XX:MaxRAMFraction=", "-XX:MaxRAM="];
+const OF_HEAP: [&str; 5] = ["-Xmx", "-XX:MaxHeapSize=", "-XX:MaxRAMPercentage=", "-XX:MaxRAMFraction=", "-XX:MaxRAM="];
 /// Variables whose options win over those of `JAVA_TOOL_OPTIONS`.
 const WINNERS: [&str; 2] = ["JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
 
@@ -152,7 +151,10 @@ mod tests {
     #[test]
     fn an_inspection_is_read() {
         let found = parse(TEXT).unwrap().of(super::super::container_tool::sample(), "app:1");
-        assert_eq!((found.id.as_str(), found.entrypoint.len(), found.command.as_slice()), ("sha256:2474", 3, &["18080".to_owned()][..]));
+        assert_eq!(
+            (found.id.as_str(), found.entrypoint.len(), found.command.as_slice()),
+            ("sha256:2474", 3, &["18080".to_owned()][..])
+        );
         assert_eq!(found.env, [("PATH", "/bin"), ("A", "b=c")].map(|(a, b)| (a.to_owned(), b.to_owned())));
         let bare = parse(r#"[{"Id":"1","Config":{"Env":null,"Cmd":null,"Entrypoint":null}},{}]"#).unwrap();
         assert_eq!(bare.config, Some(Config::default()));

@@ -36,7 +36,8 @@ impl Container {
 
     /// The command line.
     pub(super) fn argv(&self, asked: &Asked) -> Vec<String> {
-        let mut argv = [self.image.tool.tool.word(), "run", "--name", &self.name, "--label", LABEL].map(str::to_owned).to_vec();
+        let mut argv =
+            [self.image.tool.tool.word(), "run", "--name", &self.name, "--label", LABEL].map(str::to_owned).to_vec();
         // Nothing is fetched; and where it has to be removed by force, it is not asked politely first.
         argv.extend(["--pull=never", "--stop-timeout=0", "--network=host"].map(str::to_owned));
         if let Some(limit) = asked.limit {

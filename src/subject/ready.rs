@@ -186,25 +186,25 @@ fn ended_early(running: &Running, exit: Exit, took: Duration) -> Error {
             .at(format!("the kernel killed a process of it at the limit of {}", cgroup.limit))
             .hint("raise the limit, or lower the heap");
     }
-    if let Some(hint) = complaint::hint(&running.output().complaints(), Some(exit)) {
-        error = error.hint(hint);
-    }
-    match &running.launch().container {
-        Some(container) => error.hint(why_image(container, exit)),
+    let of_image = running.launch().container.as_ref().and_then(|container| why_image(container, exit));
+    match of_image.or_else(|| complaint::hint(&running.output().complaints(), Some(exit)).map(str::to_owned)) {
+        Some(hint) => error.hint(hint),
         None => error,
     }
 }
 
 /// Container tools have exit codes of their own for what they could not start (podman-run(1), docker run).
-fn why_image(container: &Container, exit: Exit) -> String {
+fn why_image(container: &Container, exit: Exit) -> Option<String> {
     let tool = container.image.tool.tool.word();
-    match exit {
+    let why = match exit {
+        Exit::Code(0) => "an image has to start a JVM that stays; name what it is to run after `--`".to_owned(),
         Exit::Code(125) => format!("{tool} could not run it; where it may not choose CPUs, `--cpus all` asks for none"),
         Exit::Code(126 | 127) => {
-            "the image has no such program; what follows `--` stands behind its entrypoint".to_owned()
+            "the image cannot run this program; what follows `--` stands behind its entrypoint".to_owned()
         }
-        _ => "an image has to start a JVM that stays; name what it is to run after `--`".to_owned(),
-    }
+        _ => return None,
+    };
+    Some(why)
 }
 
 fn not_ready(running: &Running, within: Duration, probes: &[Probe]) -> Error {

@@ -320,6 +320,9 @@ mod tests {
         };
         assert_eq!(changed(&["-Xmx8m"], "-Xmx8m -Da=b -Xmx64m").as_deref(), Some("-Xmx8m -Xmx64m"));
         assert_eq!(changed(&["-Xmx8m", "-Xmx9m"], "-Xmx8m -Xmx9216k"), None);
-        assert_eq!((changed(&[], "-Xmx64m"), changed(&["-Xmx8m"], ""), changed(&["-Xmx8m"], "-Xmx-")), (None, None, None));
+        assert_eq!(
+            (changed(&[], "-Xmx64m"), changed(&["-Xmx8m"], ""), changed(&["-Xmx8m"], "-Xmx-")),
+            (None, None, None)
+        );
     }
 }

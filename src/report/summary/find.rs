@@ -6,7 +6,8 @@ use super::numbers::{cells, mib};
 use super::tried::tried;
 use super::{Block, Depth, Table, comparison, doubts, doubts_of_trials, of_trial, shared_facts, trial_facts};
 use crate::record::{
-    Broke, Document, FindOutcome, FindRecord, ImageRecord, LineRecord, RuleRecord, SoughtStage, SoughtVerdict, Trial, Unknowns,
+    Broke, Document, FindOutcome, FindRecord, ImageRecord, LineRecord, RuleRecord, SoughtStage, SoughtVerdict, Trial,
+    Unknowns,
 };
 use crate::report::snippets::{self, Snippet};
 use crate::units::{Bytes, per_second};
