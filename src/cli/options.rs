@@ -231,7 +231,7 @@ mod tests {
         assert_eq!((scenario.name.as_str(), scenario.subject.port), ("app", Some(80)));
         assert_eq!(scenario.subject.image, Some(Image::named("reg:5000/team/app:1")));
         assert_eq!(of("-- {port} live=8").unwrap().subject.command, ["{port}", "live=8"]);
-        assert!(of("").unwrap_err().what.contains("where does the load go"));
+        assert!(of("-c 4").unwrap_err().what.contains("where does the load go"));
         assert!(of("--url http://127.0.0.1:80/ --dir /x").unwrap_err().what.contains("`--dir` has no effect"));
         assert!(of("--url http://127.0.0.1:80/ --jdk 17").unwrap_err().what.contains("`jdk` has no effect"));
     }

@@ -28,8 +28,8 @@ pub(in crate::report) fn options(find: &FindRecord) -> Vec<String> {
     heap.into_iter().chain(find.options.iter().cloned()).collect()
 }
 
-/// What to write for each kind of host; nothing where no limit was found. `command` and `image` are those of a trial that
-/// held.
+/// What to write for each kind of host; nothing where no limit was found. `command` and `image` are those of a trial
+/// that held.
 pub(in crate::report) fn snippets(find: &FindRecord, command: &[String], image: Option<&ImageRecord>) -> Vec<Snippet> {
     let Some(limit) = find.limit_bytes else { return Vec::new() };
     let mib = limit.div_ceil(MIB);

@@ -1,7 +1,7 @@
 //! Where the files of a container lie outside of it: below the layers that its root is stacked of.
 //!
 //! `/proc/PID/mountinfo` (proc(5)) has, for a root by overlayfs as podman 4.3 and docker 20.10 make it:
-//! `73 48 0:40 / / rw,relatime - overlay overlay rw,lowerdir=/a/l/HF3Q:/a/l/57BY,upperdir=/a/909/diff,workdir=/a/909/work`
+//! `73 48 0:40 / / rw,relatime - overlay overlay rw,lowerdir=/a/l/HF3Q:/a/l/57BY,upperdir=/a/909/diff,workdir=/a/909/w`
 
 use std::path::PathBuf;
 

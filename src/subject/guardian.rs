@@ -2,7 +2,8 @@
 //!
 //! It is the subject's parent and the reaper of all its orphans, so that nothing the subject starts can leave its tree.
 //! When its control stream ends — because Loadline said so, or because Loadline is dead — it removes the container if
-//! there is one, kills that tree, removes the cgroup and exits. When it is killed itself, the command dies with it (launcher) and Loadline inherits the rest.
+//! there is one, kills that tree, removes the cgroup and exits. When it is killed itself, the command dies with it
+//! (launcher) and Loadline inherits the rest.
 
 use super::processes::{Process, descendants, kill_all};
 use super::protocol::{Exit, LAUNCHER_WORD, LINE_BYTES_MAX, Order, Refusal, Report, Step, line};

@@ -159,8 +159,8 @@ impl Watched {
         Jvm { options: options.to_vec(), allocator, ..self.describe_from_outside() }
     }
 
-    /// A largest heap other than the one asked for, by the arguments that the JVM was started with: those of its command
-    /// line come after those of `JAVA_TOOL_OPTIONS`, and the last one wins.
+    /// A largest heap other than the one asked for, by the arguments that the JVM was started with: those of its
+    /// command line come after those of `JAVA_TOOL_OPTIONS`, and the last one wins.
     fn heap_changed(&mut self, options: &[String]) -> Option<Doubt> {
         let own = self.counters.as_mut()?.counters(&self.clock).ok()?.value.identity();
         heap_changed(options, own.vm_args.as_deref()?)
