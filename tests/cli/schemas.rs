@@ -7,9 +7,9 @@ use crate::schema::Schema;
 use loadline::doubt::{Comparing, Doubt};
 use loadline::error::Result;
 use loadline::record::{
-    Broke, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, Failures, FindOutcome, FindRecord, KneeRecord,
-    LeftOutRecord, LineRecord, Pages, ProcessRecord, RateRecord, Reported, RuleRecord, SoughtRecord, SoughtStage,
-    SoughtVerdict, Times, Timing, Tool, Unknowns,
+    Broke, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, Failures, FindOutcome, FindRecord, ImageRecord,
+    KneeRecord, LeftOutRecord, LineRecord, Pages, ProcessRecord, RateRecord, Reported, RuleRecord, SoughtRecord,
+    SoughtStage, SoughtVerdict, Times, Timing, Tool, Unknowns,
 };
 use loadline::scenario::{Scenario, parse};
 use serde_json::{Value, json};
@@ -53,6 +53,13 @@ fn the_results_schema_describes_nothing_else() {
     let process = ProcessRecord { pid: 1, name: "java".to_owned(), rss_bytes: 2, pss_bytes: Some(1) };
     accounted["trials"][0]["marks"][0]["processes"] = json!([process]);
     accounted["trials"][0]["marks"][0]["account"]["unexplained"][0]["pid"] = json!(1);
+    accounted["trials"][0]["image"] = json!(ImageRecord {
+        name: "app:1".to_owned(),
+        id: "sha256:2474".to_owned(),
+        tool: "podman".to_owned(),
+        tool_options: "-Da=b".to_owned(),
+        heap_options: vec!["-Xmx64m".to_owned()],
+    });
     let left_out = LeftOutRecord { configuration: "jdk11".to_owned(), why: "no JDK 11 on this machine".to_owned() };
     accounted["conditions"]["left_out"] = json!([left_out]);
     // What trials say together, judged by a budget.
