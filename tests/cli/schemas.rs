@@ -487,6 +487,19 @@ fn marks_of_phases_are_right_for_both() {
 }
 
 #[test]
+fn an_image_is_right_for_both_with_a_command_or_without() {
+    let schema = Schema::published(SCENARIO);
+    let text = changed("jdk: 17, ", "");
+    let command = "  command: [java, '{jvm}', -jar, app.jar, '{port}']\n";
+    assert!(text.contains(command));
+    for of_image in ["", "  command: []\n", "  command: ['--port={port}']\n", "  build: make image\n  dir: x\n"] {
+        let text = text.replace(command, &format!("  image: app:1\n{of_image}"));
+        assert_eq!(complaints(&schema, &text), [] as [&str; 0], "{of_image}");
+        parsed(&text).unwrap_or_else(|error| panic!("{of_image}: {error}"));
+    }
+}
+
+#[test]
 fn what_is_right_is_right_for_both() {
     let schema = Schema::published(SCENARIO);
     let check = |from: &str, to: &str| right_for_both(&schema, from, to);
@@ -629,6 +642,8 @@ fn what_is_wrong_is_wrong_for_both() {
     check("sample_hz: 20", "sample_hz: 1000");
     check("subject:\n", "subject:\n  port: 0\n");
     check("command: [java, '{jvm}', -jar, app.jar, '{port}']", "command: []");
+    check("command: [java, '{jvm}', -jar, app.jar, '{port}']\n  env", "env");
+    check("command: [java", "image: ''\n  command: [java");
     // Both of two that exclude each other, or none.
     check("requests: 5000", "requests: 5000, duration: 5s");
     check(", requests: 5000", "");
