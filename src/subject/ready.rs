@@ -15,6 +15,8 @@ use std::time::Duration;
 /// is not disturbed.
 const PROBE_PAUSE_FIRST: Duration = Duration::from_millis(10);
 const PROBE_PAUSE_LAST: Duration = Duration::from_millis(50);
+/// The exit code of container tools that could not make a container (podman-run(1), docker run).
+const NO_CONTAINER: i32 = 125;
 /// Lines of the subject's output shown with an error.
 const SAID_LINES: usize = 10;
 /// Ports whose last answer is shown with an error.
@@ -180,7 +182,10 @@ fn said(running: &Running, error: Error) -> Error {
 
 fn ended_early(running: &Running, exit: Exit, took: Duration) -> Error {
     let what = format!("the subject ended after {:.1} s with {exit}, before it was ready", took.as_secs_f64());
-    let mut error = said(running, Error::subject(what)).at(format!("command: {}", running.launch().shown()));
+    // That says nothing of the image, and nothing of a limit.
+    let of_tool = exit == Exit::Code(NO_CONTAINER) && running.container_never_ran();
+    let error = if of_tool { Error::machine(what) } else { Error::subject(what) };
+    let mut error = said(running, error).at(format!("command: {}", running.launch().shown()));
     if let Some(cgroup) = running.cgroup().filter(|_| running.oom_kills() > 0) {
         error = error
             .at(format!("the kernel killed a process of it at the limit of {}", cgroup.limit))
@@ -198,7 +203,9 @@ fn why_image(container: &Container, exit: Exit) -> Option<String> {
     let tool = container.image.tool.tool.word();
     let why = match exit {
         Exit::Code(0) => "an image has to start a JVM that stays; name what it is to run after `--`".to_owned(),
-        Exit::Code(125) => format!("{tool} could not run it; where it may not choose CPUs, `--cpus all` asks for none"),
+        Exit::Code(NO_CONTAINER) => {
+            format!("{tool} could not run it; where it may not choose CPUs, `--cpus all` asks for none")
+        }
         Exit::Code(126 | 127) => {
             "the image cannot run this program; what follows `--` stands behind its entrypoint".to_owned()
         }

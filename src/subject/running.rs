@@ -166,6 +166,11 @@ impl Running {
         self.contained.as_ref().map_or_else(|| self.guarded.processes(), Contained::processes)
     }
 
+    /// Whether it was to run in a container, and no process of one was seen.
+    pub(super) fn container_never_ran(&self) -> bool {
+        self.contained.as_ref().is_some_and(|contained| contained.first().is_none())
+    }
+
     /// The folders on this machine that the files in its container lie in; `None` where it runs in none.
     pub fn layers(&self) -> Option<Vec<PathBuf>> {
         let contained = self.contained.as_ref()?;
