@@ -183,7 +183,7 @@ fn said(running: &Running, error: Error) -> Error {
 fn ended_early(running: &Running, exit: Exit, took: Duration) -> Error {
     let what = format!("the subject ended after {:.1} s with {exit}, before it was ready", took.as_secs_f64());
     // That says nothing of the image, and nothing of a limit.
-    let of_tool = exit == Exit::Code(NO_CONTAINER) && running.container_never_ran();
+    let of_tool = running.container_never_ran() && is_of_tool(exit, &running.output().tail_texts(SAID_LINES));
     let error = if of_tool { Error::machine(what) } else { Error::subject(what) };
     let mut error = said(running, error).at(format!("command: {}", running.launch().shown()));
     if let Some(cgroup) = running.cgroup().filter(|_| running.oom_kills() > 0) {
@@ -198,6 +198,12 @@ fn ended_early(running: &Running, exit: Exit, took: Duration) -> Error {
     }
 }
 
+/// Whether a container tool or its runtime failed, and not what it was to run: `Error: OCI runtime error: crun: …`
+/// (podman 4.3.1, with the code of a program that cannot be executed).
+fn is_of_tool(exit: Exit, said: &[String]) -> bool {
+    exit == Exit::Code(NO_CONTAINER) || said.iter().any(|line| line.contains("OCI runtime error"))
+}
+
 /// Container tools have exit codes of their own for what they could not start (podman-run(1), docker run).
 fn why_image(container: &Container, exit: Exit) -> Option<String> {
     let tool = container.image.tool.tool.word();
@@ -206,9 +212,8 @@ fn why_image(container: &Container, exit: Exit) -> Option<String> {
         Exit::Code(NO_CONTAINER) => {
             format!("{tool} could not run it; where it may not choose CPUs, `--cpus all` asks for none")
         }
-        Exit::Code(126 | 127) => {
-            "the image cannot run this program; what follows `--` stands behind its entrypoint".to_owned()
-        }
+        Exit::Code(126) => format!("{tool} could not start the program of the image: its last line says why"),
+        Exit::Code(127) => "the image has no such program; what follows `--` stands behind its entrypoint".to_owned(),
         _ => return None,
     };
     Some(why)
@@ -298,6 +303,13 @@ fn pids(one: &str, several: &str, pids: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_container_tool_could_not_do_is_not_the_image() {
+        let of_tool = |code, said: &str| is_of_tool(Exit::Code(code), &[said.to_owned()]);
+        assert!(of_tool(125, "") && of_tool(126, "Error: OCI runtime error: crun: cgroups in hybrid mode"));
+        assert!(!of_tool(127, "exec: \"/bin/x\": no such file") && !of_tool(1, ""));
+    }
 
     #[test]
     fn a_node_that_never_joins_is_named_by_its_port() {
