@@ -23,6 +23,7 @@ Examples:
   loadline weigh --url 'http://127.0.0.1:{port}/' --heap 64m --gc serial -- java -jar app.jar '{port}'
   loadline compare --vary gc=serial,g1 --url http://127.0.0.1:8080/ -- java -jar app.jar
   loadline find --rate 200 --target 'p99<50ms' --url http://127.0.0.1:8080/ -- java -jar app.jar
+  loadline find --rate 200 --url http://127.0.0.1:8080/ --image app:1.2
   loadline load http://127.0.0.1:8080/hello --rate 500 --require 'p99<50ms'
   loadline account 4711";
 
@@ -53,8 +54,9 @@ pub(super) enum Verb {
 pub(super) struct Weigh {
     #[command(flatten)]
     pub(super) options: Options,
-    /// The server: a `java` command line or a script that ends up in one. `{port}` stands for a free port
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// The server: a `java` command line or a script that ends up in one; of an image, the arguments of its entrypoint.
+    /// `{port}` stands for a free port
+    #[arg(last = true, required_unless_present = "image", value_name = "COMMAND")]
     pub(super) command: Vec<String>,
 }
 
@@ -162,6 +164,9 @@ pub(super) struct Options {
 #[derive(Debug, PartialEq, Parser)]
 #[command(next_help_heading = "Subject")]
 pub(super) struct SubjectOptions {
+    /// Container image that starts the server, run by podman or docker; what follows `--` are its arguments
+    #[arg(long, value_name = "IMAGE")]
+    pub(super) image: Option<String>,
     /// Minimum and maximum heap (-Xms and -Xmx)
     #[arg(long, value_name = "SIZE")]
     pub(super) heap: Option<Bytes>,

@@ -20,7 +20,8 @@ pub(super) struct Find {
     pub(super) searching: Searching,
     #[command(flatten)]
     pub(super) options: Options,
-    /// The server, where there is no scenario: a `java` command line. `{port}` stands for a free port
+    /// The server, where there is no scenario: a `java` command line, or arguments of the image. `{port}` stands for a
+    /// free port
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<String>,
 }
@@ -29,6 +30,7 @@ const EXAMPLES: &str = "\
 Examples:
   loadline find --rate 200 --url 'http://127.0.0.1:{port}/' -- java -jar app.jar '{port}'
   loadline find --target 'p99<50ms' --rate 200 --limit 512m --url http://127.0.0.1:8080/ -- java -jar app.jar
+  loadline find --rate 200 --url http://127.0.0.1:8080/ --image app:1.2
   loadline find app.loadline.yaml --as-is
   loadline find --resume loadline-archive/app-20260101-120000";
 

@@ -30,7 +30,8 @@ const ASK_TRIALS: u64 = 60;
 const TRIAL_SECONDS: f64 = 4.0;
 
 pub(super) fn compare(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
-    match (verb.what.as_slice(), verb.command.is_empty()) {
+    let only_image = verb.what.is_empty() && verb.options.subject.image.is_some();
+    match (verb.what.as_slice(), verb.command.is_empty() && !only_image) {
         ([first, second], true) => archives(&verb, first, second, typed),
         ([archive], true) if archive.is_dir() => Err(Error::request(format!("{} is a folder", archive.display()))
             .hint("give a second archive to compare it with; `loadline report ARCHIVE` shows one alone")),

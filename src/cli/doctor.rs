@@ -11,7 +11,9 @@ use crate::observe::read_ahead;
 use crate::observe::smaps;
 use crate::report::{Block, Summary, print, render};
 use crate::subject::jdk::{self, Places};
-use crate::subject::{Eviction, FoundJdk, LimitSeen, Spawner, cpus, file_pages, limit, limit_ways, private_jdk};
+use crate::subject::{
+    Eviction, FoundJdk, FoundTool, LimitSeen, Spawner, cpus, file_pages, limit, limit_ways, private_jdk,
+};
 use std::path::Path;
 
 pub(super) fn doctor(clock: Clock) -> Result<Code> {
@@ -74,6 +76,7 @@ fn abilities(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)> {
         fact("outer limit", text)
     }));
     facts.extend(file_page_facts(newest));
+    facts.push(fact("images", images(clock)));
     facts.extend(own.iter().flat_map(|own| access_facts(&Access::to(own, &clock))));
     facts
 }
@@ -150,6 +153,23 @@ fn read_ahead_of(jdk: &FoundJdk) -> Option<String> {
         jdk.release,
         knob.display()
     ))
+}
+
+/// Whether a subject may be a container image, and who runs it then.
+fn images(clock: Clock) -> String {
+    let (mut work, mut fail) = (Vec::new(), Vec::new());
+    for found in FoundTool::installed(clock) {
+        match found.probe() {
+            Ok(name) => work.push(name),
+            Err(why) => fail.push(format!("{} does not work: {why}", found.tool.word())),
+        }
+    }
+    match (work.is_empty(), fail.is_empty()) {
+        (true, true) => "no: neither podman nor docker is installed".to_owned(),
+        (true, false) => format!("no: {}", fail.join("; ")),
+        (false, true) => format!("yes: by {} (`--image`)", work.join(", else by ")),
+        (false, false) => format!("yes: by {} (`--image`); {}", work.join(", else by "), fail.join("; ")),
+    }
 }
 
 fn eviction(place: &Path, answer: &Eviction) -> String {

@@ -13,6 +13,7 @@ use super::session::{Interrupt, Live, Session, machine_now};
 use super::store::Store;
 use crate::clock::Clock;
 use crate::comparison::{self, Judged};
+use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::machine;
 use crate::record::{
@@ -44,7 +45,8 @@ pub(super) fn find(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
     if let Some(archive) = &verb.searching.resume {
         return resume(&session, archive);
     }
-    let mut scenario = match (&verb.scenario, verb.command.is_empty()) {
+    let only_image = verb.scenario.is_none() && verb.options.subject.image.is_some();
+    let mut scenario = match (&verb.scenario, verb.command.is_empty() && !only_image) {
         (Some(scenario), true) => {
             let mut asked = run::load(scenario, &session.releases())?;
             run::select(&mut asked, &verb.only)?;
@@ -204,7 +206,8 @@ impl<'a> Search<'a> {
         let asked = trials.iter().find_map(|trial| trial.limit_bytes.filter(|_| is_ask(trial)));
         let limit_max = asked.map_or_else(|| room(&scenario, configuration, session.clock), Ok)?;
         let course = found::course(&scenario, configuration, limit_max);
-        let paging = Paging::of(&scenario, configuration, &session.jdks, session.clock)?;
+        let mut paging = Paging::of(&scenario, configuration, &session.jdks, session.clock)?;
+        trials.iter().for_each(|trial| paging.learn(trial));
         Ok(Self { session, conditions, spawner, course, paging, trials, scenario })
     }
 
@@ -248,6 +251,7 @@ impl<'a> Search<'a> {
             self.paging.learn(&trial);
             let shared = is_void(&trial) && foreign(&trial) > FOREIGN_MAX;
             self.trials.push(trial);
+            self.check_heap(&attempt)?;
             match conducted.error {
                 Some(error) if error.kind != ErrorKind::Subject => return Err(error),
                 // Not even without a concern for memory: what the subject says is the answer.
@@ -259,6 +263,22 @@ impl<'a> Search<'a> {
             }
         }
         Ok(())
+    }
+
+    /// A heap that the command itself sets cannot be searched: each trial would have the same.
+    fn check_heap(&self, attempt: &Attempt) -> Result<()> {
+        let doubts = self.trials.last().into_iter().flat_map(|trial| &trial.doubts);
+        let changed = doubts.map(|doubt| &doubt.doubt).find_map(|doubt| match doubt {
+            Doubt::FlagChanged { asked, in_force } if asked.contains("-Xmx") => Some((asked, in_force)),
+            _ => None,
+        });
+        match changed.filter(|_| attempt.heap.is_some()) {
+            Some((asked, in_force)) => Err(Error::request(format!(
+                "the subject sets its heap itself, so it cannot be searched: asked {asked}, in force is {in_force}"
+            ))
+            .hint("leave the heap as it is (`--as-is`), or take the option out of its command")),
+            None => Ok(()),
+        }
     }
 
     fn go_private(&mut self, store: &Store, progress: &mut Progress) -> Result<()> {
@@ -361,7 +381,7 @@ impl<'a> Search<'a> {
             why,
             broke,
             classes: (attempt.stage == SoughtStage::Ask).then(|| self.paging.classes(trial)).flatten(),
-            read_ahead_bytes: (attempt.stage == SoughtStage::Ask).then(|| self.paging.read_ahead_bytes()).flatten(),
+            read_ahead_bytes: (attempt.stage == SoughtStage::Ask).then(|| self.paging.read_ahead_bytes(trial)).flatten(),
             seconds: 0.0,
         };
         if trial.outcome == Outcome::Aborted {

@@ -70,7 +70,8 @@ pub(super) fn course(scenario: &Scenario, configuration: &Configuration, limit_m
 /// What varies: the heap only where nobody has chosen it.
 pub(super) fn unknowns(scenario: &Scenario, configuration: &Configuration) -> Unknowns {
     let begins = |beginnings: &[&str]| {
-        let words = configuration.jvm.iter().chain(&scenario.subject.command).map(String::as_str);
+        let of_image = scenario.subject.image.iter().flat_map(|image| &image.heap_options);
+        let words = configuration.jvm.iter().chain(&scenario.subject.command).chain(of_image).map(String::as_str);
         let values = scenario.subject.env.iter().chain(&configuration.env).flat_map(|(_, value)| value.split(' '));
         words.chain(values).any(|word| beginnings.iter().any(|beginning| word.starts_with(beginning)))
     };

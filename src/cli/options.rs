@@ -4,13 +4,14 @@ use super::args::{Options, SubjectOptions, TrialOptions};
 use super::options_load::{Server, WARMUP, change_paths, change_phases};
 use crate::error::{Error, Result};
 use crate::scenario::{
-    Collect, Compare, Configuration, Cpus, Kind, MarkPoint, Method, Phase, PhaseKind, Ports, Processes, Ready, Request,
-    Scenario, Subject, Tls, Until, Url, Work, defaults, parse_marks,
+    Collect, Compare, Configuration, Cpus, Image, Kind, MarkPoint, Method, Phase, PhaseKind, Ports, Processes, Ready,
+    Request, Scenario, Subject, Tls, Until, Url, Work, defaults, parse_marks,
 };
 use std::path::Path;
 
 /// The scenario of `weigh`: one configuration, the same work as warm-up and as measured phase, then rest.
 pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scenario> {
+    let image = options.subject.image.as_ref().map(Image::named);
     let url = match &options.url {
         Some(url) => Url::parse(url)?,
         None if command.iter().any(|word| word.contains("{port}")) => Url::parse("http://127.0.0.1:{port}/")?,
@@ -23,6 +24,7 @@ pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scena
         build: None,
         kind: Kind::Jvm,
         processes: Processes::One,
+        image: image.clone(),
         command: command.to_vec(),
         dir: None,
         env: Vec::new(),
@@ -44,7 +46,7 @@ pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scena
         Phase::new("rest", PhaseKind::Idle(defaults::REST)),
     ];
     let mut scenario = Scenario {
-        name: name_of(command),
+        name: image.as_ref().map_or_else(|| name_of(command), |image| plain_name(image.short_name())),
         subject,
         configurations: vec![Configuration { name: "as-given".to_owned(), ..Configuration::default() }],
         load,
@@ -72,6 +74,10 @@ fn name_of(command: &[String]) -> String {
         "java" => java_name(&command[1..]).unwrap_or(program),
         _ => program,
     };
+    plain_name(&name)
+}
+
+fn plain_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     if name.is_empty() { "subject".to_owned() } else { name.chars().map(plain).collect() }
 }
@@ -131,11 +137,28 @@ fn change_subject(scenario: &mut Scenario, typed: &SubjectOptions) -> Result<()>
         configuration.nmt = typed.nmt.unwrap_or(configuration.nmt);
     }
     let subject = &mut scenario.subject;
+    change_image(subject, typed)?;
     subject.dir = typed.dir.clone().or(subject.dir.take());
     subject.ready = typed.ready.clone().unwrap_or(subject.ready.clone());
     subject.ready_within = typed.ready_within.unwrap_or(subject.ready_within);
     subject.end_within = typed.end_within.unwrap_or(subject.end_within);
     Ok(())
+}
+
+/// Another image, where the subject is one: its arguments are not those of another program.
+fn change_image(subject: &mut Subject, typed: &SubjectOptions) -> Result<()> {
+    match (&typed.image, &mut subject.image) {
+        (None, None) => Ok(()),
+        (Some(_), None) => Err(Error::request("`--image` has no effect: the scenario starts its subject by a command")
+            .hint("write `image: NAME` below `subject` in the scenario, with the arguments it takes as `command`")),
+        (_, Some(_)) if typed.dir.is_some() => Err(Error::request("`--dir` has no effect: the subject is an image")
+            .hint("leave it out; an image has its own working directory")),
+        (Some(name), Some(image)) => {
+            *image = Image::named(name);
+            Ok(())
+        }
+        (None, Some(_)) => Ok(()),
+    }
 }
 
 fn change_load(scenario: &mut Scenario, options: &Options) -> Result<()> {
@@ -199,6 +222,18 @@ mod tests {
         assert_eq!(scenario.load[0].kind, scenario.load[1].kind);
         assert_eq!(scenario.marks.len(), 5);
         assert_eq!(scenario.configurations[0].jvm_options(), ["-Xms6m", "-Xmx6m", "-XX:+UseSerialGC"]);
+    }
+
+    #[test]
+    fn an_image_is_named_by_its_last_part_and_needs_no_command() {
+        let of = |words: &str| weigh(&format!("loadline weigh --image reg:5000/team/app:1 {words}"));
+        let scenario = of("--url http://127.0.0.1:80/x").unwrap();
+        assert_eq!((scenario.name.as_str(), scenario.subject.port), ("app", Some(80)));
+        assert_eq!(scenario.subject.image, Some(Image::named("reg:5000/team/app:1")));
+        assert_eq!(of("-- {port} live=8").unwrap().subject.command, ["{port}", "live=8"]);
+        assert!(of("-c 4").unwrap_err().what.contains("where does the load go"));
+        assert!(of("--url http://127.0.0.1:80/ --dir /x").unwrap_err().what.contains("`--dir` has no effect"));
+        assert!(of("--url http://127.0.0.1:80/ --jdk 17").unwrap_err().what.contains("`jdk` has no effect"));
     }
 
     #[test]

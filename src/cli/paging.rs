@@ -17,6 +17,10 @@ pub(super) struct Paging {
     folders: Vec<PathBuf>,
     jdk: Option<FoundJdk>,
     private: Option<PrivateJdk>,
+    /// The image of the subject: its files are known once a trial has shown where they lie.
+    image: Option<String>,
+    /// Whether a trial has shown which files there are.
+    learned: bool,
     clock: Clock,
 }
 
@@ -28,6 +32,18 @@ impl Paging {
         jdks: &[FoundJdk],
         clock: Clock,
     ) -> Result<Self> {
+        if let Some(image) = &scenario.subject.image {
+            let image = Some(image.name.clone());
+            return Ok(Self {
+                files: BTreeSet::new(),
+                folders: Vec::new(),
+                jdk: None,
+                private: None,
+                image,
+                learned: false,
+                clock,
+            });
+        }
         let jdk = match &configuration.jdk {
             Some(wanted) => Some(jdk::choose(wanted, jdks, clock)?),
             None => on_path().and_then(|java| jdks.iter().find(|jdk| is_same(&jdk.java, &java)).cloned()),
@@ -38,12 +54,17 @@ impl Paging {
         let words = words.map(|word| folder.join(word)).chain(configuration.code.clone());
         let (folders, rest): (Vec<PathBuf>, Vec<PathBuf>) = words.partition(|word| word.is_dir());
         files.extend(rest.into_iter().filter(|file| file.is_file()));
-        Ok(Self { files, folders, jdk, private: None, clock })
+        Ok(Self { files, folders, jdk, private: None, image: None, learned: false, clock })
     }
 
     /// Makes the pages what they are to be. What cannot be dropped is said; the charge of the trial shows it, too.
     pub(super) fn prepare(&self, pages: Pages, progress: &mut Progress) {
         let files: Vec<PathBuf> = self.files.iter().cloned().collect();
+        if let Some(image) = self.image.as_ref().filter(|_| self.learned && files.is_empty()) {
+            progress.warn(&format!(
+                "where the files of {image} lie is not known (it is no overlay): their pages stay as they are"
+            ));
+        }
         match pages {
             Pages::Cold => {
                 let evicted = file_pages::evict(&files, self.clock);
@@ -57,25 +78,32 @@ impl Paging {
 
     /// Classes of the JDK, and those in the jars that a trial had open and in the folders of its class path.
     pub(super) fn classes(&self, trial: &Trial) -> Option<ClassesRecord> {
-        let jdk = self.jdk.as_ref()?;
-        let homes = [Some(jdk.home.as_path()), self.private.as_ref().map(PrivateJdk::home)];
+        let home = self.home(trial)?;
+        let homes = [Some(home.as_path()), self.private.as_ref().map(PrivateJdk::home)];
         let of_jdk = |file: &Path| homes.iter().flatten().any(|home| file.starts_with(home));
         let jars = trial.files.iter().map(Path::new).filter(|file| file.extension().is_some_and(|end| end == "jar"));
         let in_jars: u64 = jars.filter(|jar| !of_jdk(jar)).filter_map(|jar| classes::in_jar(jar).ok()).sum();
         let in_folders: u64 = self.folders.iter().map(|folder| classes::in_folder(folder)).sum();
-        let image = classes::in_image(&jdk.home.join("lib/modules")).ok()?;
+        let image = classes::in_image(&home.join("lib/modules")).ok()?;
         Some(ClassesRecord { jdk: image, application: in_jars + in_folders })
     }
 
     /// How far the kernel reads ahead on the disk of the JDK that the trials run on.
-    pub(super) fn read_ahead_bytes(&self) -> Option<u64> {
-        let home = self.private.as_ref().map(PrivateJdk::home).or(self.jdk.as_ref().map(|jdk| jdk.home.as_path()))?;
-        read_ahead::of(&home.join("lib/modules"))
+    pub(super) fn read_ahead_bytes(&self, trial: &Trial) -> Option<u64> {
+        let private = self.private.as_ref().map(|copy| copy.home().to_path_buf());
+        read_ahead::of(&private.or_else(|| self.home(trial))?.join("lib/modules"))
+    }
+
+    /// The JDK asked for, or that of the image, as a trial that ran in it had it open.
+    fn home(&self, trial: &Trial) -> Option<PathBuf> {
+        let in_image = || self.image.as_ref().and_then(|_| home_in_image(&trial.files));
+        self.jdk.as_ref().map(|jdk| jdk.home.clone()).or_else(in_image)
     }
 
     /// Takes in which files a trial had mapped or open.
     pub(super) fn learn(&mut self, trial: &Trial) {
         self.files.extend(trial.files.iter().map(PathBuf::from));
+        self.learned |= trial.jvm.is_some();
     }
 
     /// Whether it is known before any trial that others hold pages of the JDK, so that dropping them will not do.
@@ -112,6 +140,12 @@ impl Paging {
     pub(super) fn private_jdk(&self) -> Option<Jdk> {
         self.private.as_ref().map(|copy| Jdk::Home(copy.home().to_owned()))
     }
+}
+
+/// The JDK of an image, by where a trial that ran in it had its modules open.
+fn home_in_image(files: &[String]) -> Option<PathBuf> {
+    let modules = files.iter().map(Path::new).find(|file| file.ends_with("lib/modules"))?;
+    Some(modules.parent()?.parent()?.to_path_buf())
 }
 
 /// The `java` that a command without a JDK of its own means.

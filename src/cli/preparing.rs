@@ -8,7 +8,7 @@ use crate::record::LeftOutRecord;
 use crate::report::Progress;
 use crate::scenario::{Configuration, Scenario};
 use crate::subject::build_stamp::Inputs;
-use crate::subject::{FoundJdk, Spawner, jdk, work_folder};
+use crate::subject::{FoundJdk, Spawner, image, jdk, work_folder};
 use std::path::Path;
 
 /// Whether a build step runs although it would only repeat itself.
@@ -55,7 +55,25 @@ impl Preparing<'_> {
         prepared.leave_out(progress, |configuration| self.missing_jdk(configuration))?;
         self.build(&mut prepared, progress)?;
         prepared.leave_out(progress, |configuration| Ok(missing_code(configuration)))?;
+        self.look_at_image(&mut prepared.scenario, progress)?;
         Ok(prepared)
+    }
+
+    /// Finds the image before any trial, removes what others of its kind left, and takes in what it says of its heap.
+    fn look_at_image(&self, scenario: &mut Scenario, progress: &mut Progress) -> Result<()> {
+        let Some(image) = &mut scenario.subject.image else { return Ok(()) };
+        let found = image::find(&image.name, self.clock)?;
+        match found.tool.sweep() {
+            0 => {}
+            1 => progress.step("removed 1 container of a Loadline that was killed"),
+            n => progress.step(&format!("removed {n} containers of Loadlines that were killed")),
+        }
+        image.heap_options = found.heap_options(&scenario.subject.command);
+        if !image.heap_options.is_empty() {
+            let (name, options) = (&image.name, image.heap_options.join(" "));
+            progress.step(&format!("the image {name} sets {options} itself, which wins over other heap options"));
+        }
+        Ok(())
     }
 
     /// Only what is optional is looked for here; a trial says itself what it lacks.

@@ -174,6 +174,9 @@ pub struct Trial {
     pub why: Option<String>,
     /// The command as started.
     pub command: Vec<String>,
+    /// The container image it ran in; absent where it ran in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageRecord>,
     /// Environment that the configuration adds; `null` where it was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, String>>,
@@ -433,6 +436,23 @@ pub struct Sample {
     pub failed: u64,
 }
 
+/// A container image that a subject ran in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageRecord {
+    /// Its name, as asked for.
+    pub name: String,
+    /// The digest of what it consists of, as its tool prints it.
+    pub id: String,
+    /// Who ran it: `podman` or `docker`.
+    pub tool: String,
+    /// What it sets `JAVA_TOOL_OPTIONS` to itself; options of a trial follow it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tool_options: String,
+    /// Heap options in its own words that win over `JAVA_TOOL_OPTIONS`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heap_options: Vec<String>,
+}
+
 impl Trial {
     /// A trial of which nothing is known yet.
     pub fn new(configuration: &str, block: u32, index: u32) -> Self {
@@ -444,6 +464,7 @@ impl Trial {
             outcome: Outcome::Aborted,
             why: None,
             command: Vec::new(),
+            image: None,
             env: None,
             jvm: None,
             limit_bytes: None,

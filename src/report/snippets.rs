@@ -1,7 +1,7 @@
 //! What to write where a container is made, so that a limit that was found is set: Docker, Kubernetes, systemd.
 //! Options are foreign text. Each kind quotes them as its reader takes quotes apart.
 
-use crate::record::FindRecord;
+use crate::record::{FindRecord, ImageRecord};
 use crate::scenario::shell_word;
 
 /// What each kind counts its limit in.
@@ -28,44 +28,57 @@ pub(in crate::report) fn options(find: &FindRecord) -> Vec<String> {
     heap.into_iter().chain(find.options.iter().cloned()).collect()
 }
 
-/// What to write for each kind of host; nothing where no limit was found. `command` is that of a trial that held.
-pub(in crate::report) fn snippets(find: &FindRecord, command: &[String]) -> Vec<Snippet> {
+/// What to write for each kind of host; nothing where no limit was found. `command` and `image` are those of a trial
+/// that held.
+pub(in crate::report) fn snippets(find: &FindRecord, command: &[String], image: Option<&ImageRecord>) -> Vec<Snippet> {
     let Some(limit) = find.limit_bytes else { return Vec::new() };
     let mib = limit.div_ceil(MIB);
     let options = options(find);
     let snippet = |name: &str, lines: Vec<String>| Snippet { name: name.to_owned(), lines };
     // What steers a terminal cannot be shown and still be copied.
-    if options.iter().any(|option| option.chars().any(steers)) {
+    let own = image.map_or("", |image| image.tool_options.as_str());
+    let foreign = options.iter().map(String::as_str).chain([own]).chain(image.map(|image| image.name.as_str()));
+    if foreign.into_iter().any(|text| text.chars().any(steers)) {
         let why = "the options hold characters that cannot be shown (--json has them)";
         let what = format!("set a limit of {mib} MiB; {why}");
         return vec![snippet("to set it", vec![what])];
     }
-    let value = options.iter().map(|option| tool_option(option)).collect::<Vec<_>>().join(" ");
+    // What the image sets itself would be replaced.
+    let own = Some(own.to_owned()).filter(|own| !own.is_empty() && !options.is_empty());
+    let value = own.into_iter().chain(options.iter().map(|option| tool_option(option))).collect::<Vec<_>>().join(" ");
     let mut found = vec![
-        snippet("to set it with Docker", docker(mib, &value)),
-        snippet("to set it for a container of Kubernetes", kubernetes(mib, &value)),
-        snippet("to set it in a unit of systemd", systemd(mib, &value)),
+        snippet("to set it with Docker", docker(mib, &value, image)),
+        snippet("to set it for a container of Kubernetes", kubernetes(mib, &value, image)),
     ];
-    let winners = winners(&options, command);
+    if image.is_none() {
+        found.push(snippet("to set it in a unit of systemd", systemd(mib, &value)));
+    }
+    let in_image: &[String] = image.map_or(&[], |image| &image.heap_options);
+    let winners = [winners(&options, command), winners(&options, in_image)].concat();
     if !value.is_empty() && !winners.is_empty() {
-        let what = format!("Take {} out of the command: it wins over {VARIABLE}.", winners.join(" "));
+        let whose = if image.is_some() { "the image's command" } else { "the command" };
+        let what = format!("Take {} out of {whose}: it wins over {VARIABLE}.", winners.join(" "));
         found.push(snippet("note", vec![what]));
     }
     found
 }
 
 /// Docker would allow as much swap again where nothing is said of it; the trials had none.
-fn docker(mib: u64, value: &str) -> Vec<String> {
-    let mut line = format!("docker run --memory={mib}m --memory-swap={mib}m");
+fn docker(mib: u64, value: &str, image: Option<&ImageRecord>) -> Vec<String> {
+    let tool = image.map_or("docker", |image| image.tool.as_str());
+    let mut line = format!("{tool} run --memory={mib}m --memory-swap={mib}m");
     if !value.is_empty() {
         line.push_str(&format!(" -e {}", shell_word(&format!("{VARIABLE}={value}"))));
     }
-    line.push_str(" IMAGE");
+    line.push(' ');
+    line.push_str(&image.map_or_else(|| "IMAGE".to_owned(), |image| shell_word(&image.name)));
     vec![line]
 }
 
-fn kubernetes(mib: u64, value: &str) -> Vec<String> {
-    let mut lines: Vec<String> = ["resources:", "  requests:"].map(str::to_owned).to_vec();
+fn kubernetes(mib: u64, value: &str, image: Option<&ImageRecord>) -> Vec<String> {
+    let image = image.map(|image| format!("image: {}", double_quoted(&image.name)));
+    let first = ["resources:", "  requests:"].map(str::to_owned);
+    let mut lines: Vec<String> = image.into_iter().chain(first).collect();
     lines.push(format!("    memory: {mib}Mi"));
     lines.push("  limits:".to_owned());
     lines.push(format!("    memory: {mib}Mi"));
@@ -133,7 +146,7 @@ mod tests {
     fn of(options: &[&str]) -> Vec<Snippet> {
         let mut find = find_sample::found().find.unwrap();
         find.options = options.iter().map(|option| (*option).to_owned()).collect();
-        snippets(&find, &[])
+        snippets(&find, &[], None)
     }
 
     /// The options as HotSpot takes the variable apart (`Arguments::parse_options_buffer`).
@@ -197,6 +210,27 @@ mod tests {
     }
 
     #[test]
+    fn an_image_is_named_and_keeps_its_own_options() {
+        let find = FindRecord { options: vec!["-Xmx8m".to_owned()], ..find_sample::found().find.unwrap() };
+        let image = ImageRecord {
+            name: "team/app:1".to_owned(),
+            id: "01".to_owned(),
+            tool: "podman".to_owned(),
+            tool_options: "-Da=b".to_owned(),
+            heap_options: vec!["-Xmx64m".to_owned()],
+        };
+        let found = snippets(&find, &[], Some(&image));
+        let text: Vec<&str> = found.iter().flat_map(|snippet| snippet.lines.iter().map(String::as_str)).collect();
+        assert!(text[0].starts_with("podman run --memory="), "{text:?}");
+        assert!(text[0].ends_with(" -e 'JAVA_TOOL_OPTIONS=-Da=b -Xmx8m' team/app:1"), "{text:?}");
+        assert_eq!(text[1..3], ["image: \"team/app:1\"", "resources:"]);
+        assert!(!text.contains(&"[Service]"), "{text:?}");
+        assert_eq!(text.last(), Some(&"Take -Xmx64m out of the image's command: it wins over JAVA_TOOL_OPTIONS."));
+        let bare = FindRecord { options: Vec::new(), line: None, ..find };
+        assert!(!snippets(&bare, &[], Some(&image))[0].lines[0].contains("-e "), "what it sets itself stays");
+    }
+
+    #[test]
     fn the_heap_found_is_among_the_options() {
         let find = find_sample::found().find.unwrap();
         let heap = find.line.as_ref().unwrap().heap_bytes.unwrap();
@@ -209,7 +243,7 @@ mod tests {
     fn without_a_limit_there_is_nothing_to_set() {
         for (outcome, document) in find_sample::endings() {
             let find = document.find.unwrap();
-            assert_eq!(snippets(&find, &[]).is_empty(), find.limit_bytes.is_none(), "{outcome:?}");
+            assert_eq!(snippets(&find, &[], None).is_empty(), find.limit_bytes.is_none(), "{outcome:?}");
         }
     }
 
@@ -217,10 +251,10 @@ mod tests {
     fn what_a_command_sets_itself_is_told() {
         let find = find_sample::found().find.unwrap();
         let command = ["java", "-Xmx512m", "-jar", "a.jar"].map(str::to_owned);
-        let note = snippets(&find, &command).pop().unwrap();
+        let note = snippets(&find, &command, None).pop().unwrap();
         assert!(note.lines[0].starts_with("Take -Xmx512m out of the command"), "{note:?}");
         let same = [vec!["java".to_owned()], find.options.clone()].concat();
-        assert_eq!(snippets(&find, &same).len(), 3);
+        assert_eq!(snippets(&find, &same, None).len(), 3);
     }
 
     #[test]

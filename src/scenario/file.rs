@@ -102,6 +102,8 @@ struct SubjectFile {
     kind: Kind,
     #[serde(default)]
     processes: Processes,
+    image: Option<String>,
+    #[serde(default)]
     command: Vec<Scalar>,
     dir: Option<std::path::PathBuf>,
     env: Option<Named<Scalar>>,
@@ -360,7 +362,12 @@ impl SubjectFile {
             return Err(Error::request(format!("`any` has no effect: `{ready}` asks no port"))
                 .hint("drop it, or let `ready` ask the ports by `http` or `tcp`"));
         }
+        if self.image.is_some() && self.dir.is_some() && self.build.is_none() {
+            return Err(Error::request("`dir` has no effect: the subject is an image, and nothing is built")
+                .hint("leave it out; an image has its own working directory"));
+        }
         Ok(Subject {
+            image: self.image.map(Image::named),
             build: self.build,
             kind: self.kind,
             processes: self.processes,

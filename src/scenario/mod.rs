@@ -10,6 +10,7 @@ mod derived;
 mod driver;
 mod file;
 mod find;
+mod image;
 mod load_file;
 mod matrix;
 mod own;
@@ -27,6 +28,7 @@ pub use configuration::{Configuration, Cpus, Gc, Jdk, Netty, Nmt};
 pub use derived::{Derivation, Derived};
 pub use file::{parse, parse_confidence, parse_marks};
 pub use find::Find;
+pub use image::Image;
 pub use load_file::parse_load;
 pub use matrix::vary;
 pub use own::{Collect, OwnWork, PhaseMark};
@@ -124,6 +126,9 @@ pub struct Subject {
     /// Which of its processes are weighed.
     #[serde(default)]
     pub processes: Processes,
+    /// The container image that starts it; the command is then what follows the image's entrypoint, and may be empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
     /// Program and arguments. Placeholders: `{jvm}`, `{port}`, `{jdk}` (path of the JDK's `java`), `{args}`, `{code}`,
     /// `{work}` (an empty folder for this trial alone).
     pub command: Vec<String>,

@@ -15,7 +15,7 @@ impl Scenario {
     /// # Errors
     /// `Request`, naming the first value that is wrong and its valid range.
     pub fn validate(&self) -> Result<()> {
-        if self.subject.command.is_empty() {
+        if self.subject.command.is_empty() && self.subject.image.is_none() {
             return Err(
                 Error::request("the subject has no command").hint("give one after `--`: `-- java -jar app.jar`")
             );
@@ -30,6 +30,7 @@ impl Scenario {
         if self.configurations.is_empty() {
             return Err(Error::request("no configuration is left to run"));
         }
+        self.validate_image()?;
         self.validate_code()?;
         self.validate_native()?;
         self.compare.validate(&self.configurations)?;

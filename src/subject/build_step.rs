@@ -38,6 +38,7 @@ impl Spawner {
             cpus: None,
             cgroup: None,
             reads: false,
+            removal: None,
         };
         let (mut guarded, pipe) = self.guard(&order, None)?;
         let (output, _) = Output::read(pipe, Watch::new(&Ready::Tcp, &[])?, None, self.clock)?;

@@ -73,6 +73,7 @@ impl Spawner {
             cpus: Some(launch.cpus.clone()),
             cgroup: None,
             reads: false,
+            removal: None,
         };
         let (guarded, pipe) = self.guard(&order, None)?;
         let heard = Arc::new(Mutex::new(Heard::default()));

@@ -1,5 +1,6 @@
 //! Loadline's end of a guardian: starts it, hears it, and cleans up after it when it was killed.
 
+use super::container_tool;
 use super::guardian::NAME;
 use super::processes::{self, Process, kill_all, reap};
 use super::protocol::{Exit, GUARDIAN_VARIABLE, GUARDIAN_WORD, Order, Refusal, Report, line};
@@ -21,6 +22,8 @@ use std::time::Duration;
 const START_WITHIN: Duration = Duration::from_secs(30);
 /// The guardian itself gives up killing after 10 s and then removes a cgroup; after this it is killed.
 const GUARDIAN_EXIT_WITHIN: Duration = Duration::from_secs(20);
+/// Where it removes a container before and after, each within 10 s.
+const REMOVAL_WITHIN: Duration = Duration::from_secs(20);
 /// How long strays of a killed guardian may take to die.
 const STRAYS_WITHIN: Duration = Duration::from_secs(10);
 /// Between two looks at a guardian that is about to exit.
@@ -59,7 +62,7 @@ impl Spawner {
         let guardian_pid = child.id();
         let known = Arc::new(Known::default());
         let hearing = control.try_clone().map_err(failed)?;
-        let watcher = Watcher { child, known: Arc::clone(&known), clock: self.clock };
+        let watcher = Watcher { child, known: Arc::clone(&known), removal: order.removal.clone(), clock: self.clock };
         let thread = std::thread::Builder::new().name("guardian".to_owned());
         let thread = thread.spawn(move || watcher.run(hearing)).map_err(failed)?;
         let mut guarded = Guarded { guardian_pid, control, known, thread: Some(thread), command_pid: 0 };
@@ -187,6 +190,8 @@ impl Drop for Guarded {
 struct Watcher {
     child: Child,
     known: Arc<Known>,
+    /// What the guardian would have done for the container of the subject.
+    removal: Option<Vec<String>>,
     clock: Clock,
 }
 
@@ -202,7 +207,11 @@ impl Watcher {
             });
         }
         self.await_guardian();
-        let left = self.end_strays();
+        let mut left = self.end_strays();
+        let orderly = matches!(self.child.try_wait(), Ok(Some(status)) if status.success());
+        if let Some(removal) = self.removal.as_deref().filter(|_| !orderly) {
+            left += usize::from(container_tool::remove(removal, self.clock).is_err());
+        }
         self.known.change(|state| {
             state.left = state.left.max(left);
             state.lost = !state.asked;
@@ -211,7 +220,8 @@ impl Watcher {
     }
 
     fn await_guardian(&mut self) {
-        let until = self.clock.now() + GUARDIAN_EXIT_WITHIN;
+        let removal = self.removal.as_ref().map_or(Duration::ZERO, |_| REMOVAL_WITHIN);
+        let until = self.clock.now() + GUARDIAN_EXIT_WITHIN + removal;
         while matches!(self.child.try_wait(), Ok(None)) {
             if self.clock.now() >= until {
                 // Both fail only for a process that is gone.

@@ -1,12 +1,13 @@
 //! `loadline __guardian`: a small process between Loadline and the subject that outlives neither.
 //!
 //! It is the subject's parent and the reaper of all its orphans, so that nothing the subject starts can leave its tree.
-//! When its control stream ends — because Loadline said so, or because Loadline is dead — it kills that tree, removes
-//! the cgroup and exits. When it is killed itself, the command dies with it (launcher) and Loadline inherits the rest.
+//! When its control stream ends — because Loadline said so, or because Loadline is dead — it removes the container if
+//! there is one, kills that tree, removes the cgroup and exits. When it is killed itself, the command dies with it
+//! (launcher) and Loadline inherits the rest.
 
 use super::processes::{Process, descendants, kill_all};
 use super::protocol::{Exit, LAUNCHER_WORD, LINE_BYTES_MAX, Order, Refusal, Report, Step, line};
-use super::{limit, protocol};
+use super::{container_tool, limit, protocol};
 use crate::clock::Clock;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, setsid, wait};
@@ -45,9 +46,15 @@ fn guard() -> io::Result<()> {
     rustix::thread::set_name(c"ll-guardian")?;
     let deaths = watch_signals()?;
     let Some(order) = read_order(&control) else { return Ok(()) };
-    let mut guardian = Guardian { control, deaths, launcher: None, command: None };
+    let mut guardian = Guardian { control, deaths, launcher: None, command: None, exited: false };
     let outcome = guardian.launch(&order).and_then(|()| guardian.watch());
-    let left = kill_all(|| guardian.descendants(), clock, KILL_WITHIN);
+    guardian.reap();
+    let was_at_work = !guardian.exited;
+    let removed = guardian.remove(&order, clock);
+    let mut left = kill_all(|| guardian.descendants(), clock, KILL_WITHIN);
+    // A client that was still at work may have made the container since.
+    let removed = if was_at_work { guardian.remove(&order, clock) } else { removed };
+    left += usize::from(removed.is_err());
     if left > 0 {
         guardian.report(&Report::Left(left));
     }
@@ -82,9 +89,18 @@ struct Guardian {
     /// Open until the launcher became the command or refused.
     launcher: Option<(UnixStream, Vec<u8>)>,
     command: Option<Pid>,
+    /// Whether the command has ended.
+    exited: bool,
 }
 
 impl Guardian {
+    /// Removes the container of the subject, whose processes need not descend from us.
+    fn remove(&mut self, order: &Order, clock: Clock) -> Result<(), String> {
+        let removed = order.removal.as_deref().map_or(Ok(()), |removal| container_tool::remove(removal, clock));
+        self.reap();
+        removed
+    }
+
     fn report(&mut self, report: &Report) {
         // Without a Loadline to tell, the end of the control stream follows at once.
         let _ = self.control.write_all(&line(report));
@@ -180,6 +196,7 @@ impl Guardian {
                 (None, None) => continue,
             };
             if Some(pid) == self.command {
+                self.exited = true;
                 // What the launcher said comes first, else a refusal would look like an exit.
                 while self.launcher.is_some() {
                     self.hear_launcher();

@@ -43,8 +43,17 @@ pub(super) struct Hierarchy {
 impl Hierarchy {
     /// Finds it.
     pub(super) fn find() -> Result<Self> {
+        Self::of("self")
+    }
+
+    /// The place of another process in it.
+    pub(super) fn of_process(pid: u32) -> Result<Self> {
+        Self::of(&pid.to_string())
+    }
+
+    fn of(process: &str) -> Result<Self> {
         let read = |path: &str| fs::read_to_string(path).map_err(|cause| Error::io("read", path, &cause));
-        let (cgroup, mountinfo) = (read("/proc/self/cgroup")?, read("/proc/self/mountinfo")?);
+        let (cgroup, mountinfo) = (read(&format!("/proc/{process}/cgroup"))?, read("/proc/self/mountinfo")?);
         let controls_memory = |mount: &Path| {
             let controllers = fs::read_to_string(mount.join("cgroup.controllers")).unwrap_or_default();
             controllers.split_ascii_whitespace().any(|controller| controller == "memory")

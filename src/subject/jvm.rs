@@ -41,9 +41,7 @@ fn none(processes: &[Process]) -> Error {
     if unreadable > 0 {
         return error.hint("it runs as another user: run Loadline as that user or as root");
     }
-    error.hint(
-        "Loadline weighs HotSpot JVMs that it starts itself; a container's JVM does not descend from `docker run`",
-    )
+    error.hint("Loadline weighs HotSpot JVMs that it starts itself; one of a container image is started by `--image`")
 }
 
 #[cfg(test)]

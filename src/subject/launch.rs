@@ -1,7 +1,9 @@
 //! From a scenario's words to a command line: placeholders, JVM options, JDK, environment, CPUs.
 
 use super::cpus::CpuPlan;
+use super::image::FoundImage;
 use super::jdk::FoundJdk;
+use super::launch_image::{self, Asked, Container, TOOL_OPTIONS};
 use super::protocol::Order;
 use super::quoting::for_java;
 use crate::error::{Error, Result};
@@ -14,8 +16,6 @@ use std::path::{Path, PathBuf};
 const PLACEHOLDERS: [&str; 6] = ["jvm", "port", "jdk", "args", "code", "work"];
 /// Read by the `java` launcher of JDK 9 and later.
 const JDK_OPTIONS: &str = "JDK_JAVA_OPTIONS";
-/// Read by every JVM, also an embedded one; the only way into JDK 8.
-const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
 /// How the configuration's JVM options reach the JVM.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +64,8 @@ pub struct Launch {
     pub options_passed: OptionsPassed,
     /// The JDK that was asked for, if one was.
     pub jdk: Option<FoundJdk>,
+    /// The container it runs in, if it is an image.
+    pub container: Option<Container>,
 }
 
 /// What is decided for one trial only.
@@ -77,11 +79,16 @@ pub struct Place<'a> {
     pub cpus: &'a CpuPlan,
     /// The JDK chosen for the configuration.
     pub jdk: Option<&'a FoundJdk>,
+    /// The image of the subject, where it is one.
+    pub image: Option<&'a FoundImage>,
 }
 
 impl Launch {
     /// The command line of one configuration of the subject.
     pub fn new(subject: &Subject, configuration: &Configuration, place: &Place) -> Result<Self> {
+        if let Some(image) = place.image {
+            return Self::in_container(subject, configuration, place, image);
+        }
         check_placeholders(&subject.command)?;
         check_java(&subject.command, place.jdk)?;
         let options = configuration.jvm_options();
@@ -129,17 +136,81 @@ impl Launch {
             reads: false,
             options_passed,
             jdk: place.jdk.cloned(),
+            container: None,
+        })
+    }
+
+    /// The command line that runs an image: the subject's command stands for that of the image, behind its entrypoint.
+    fn in_container(
+        subject: &Subject,
+        configuration: &Configuration,
+        place: &Place,
+        image: &FoundImage,
+    ) -> Result<Self> {
+        check_words(&subject.command)?;
+        let options = configuration.jvm_options();
+        let values = Values {
+            options: &options,
+            port: place.port,
+            java: String::new(),
+            args: &configuration.args,
+            code: None,
+            work: None,
+        };
+        let mut env = Environment::default();
+        for (name, value) in subject.env.iter().chain(&configuration.env) {
+            env.set(name, values.expand_in(value, str::to_owned));
+        }
+        let options_passed = match () {
+            () if options.is_empty() => OptionsPassed::NoneNeeded,
+            () if subject.command.iter().any(|word| word.contains("{jvm}")) => OptionsPassed::AtPlaceholder,
+            () => {
+                let before = env.own(TOOL_OPTIONS).unwrap_or_else(|| image.tool_options().to_owned());
+                env.set(TOOL_OPTIONS, launch_image::tool_options(&before, &options));
+                OptionsPassed::ByVariable(TOOL_OPTIONS.to_owned())
+            }
+        };
+        let container = Container::new(image);
+        let argv = container.argv(&Asked {
+            limit: configuration.limit,
+            forbids_swap: launch_image::forbids_swap(),
+            cpus: place.cpus.subject.as_deref(),
+            env: &env.0,
+            arguments: &values.expand(&subject.command),
+        });
+        Ok(Self {
+            argv,
+            env: Vec::new(),
+            dir: None,
+            cpus: place.cpus.subject.clone(),
+            limit: configuration.limit,
+            kind: subject.kind,
+            processes: subject.processes,
+            host: subject.host.clone(),
+            port: place.port,
+            ports: subject.ports,
+            ready: subject.ready.clone(),
+            phases: Vec::new(),
+            reads: false,
+            options_passed,
+            jdk: None,
+            container: Some(container),
         })
     }
 
     pub(super) fn order(&self, cgroup: Option<&Path>) -> Order {
+        let mut argv = self.argv.clone();
+        if self.container.is_some() && self.reads {
+            argv.insert(2, "--interactive".to_owned());
+        }
         Order {
-            argv: self.argv.clone(),
+            argv,
             env: self.env.clone(),
             dir: self.dir.clone(),
             cpus: self.cpus.clone(),
             cgroup: cgroup.map(Path::to_path_buf),
             reads: self.reads,
+            removal: self.container.as_ref().map(Container::removal),
         }
     }
 
@@ -229,9 +300,13 @@ fn placeholder(text: &str) -> Option<&str> {
 
 /// Braces are common in commands (JSON, shell variables), so only what is one slip away from a placeholder is refused.
 fn check_placeholders(command: &[String]) -> Result<()> {
-    if command.is_empty() {
-        return Err(Error::request("the subject has no command").hint("give one after `--`: `-- java -jar app.jar`"));
+    match command.is_empty() {
+        true => Err(Error::request("the subject has no command").hint("give one after `--`: `-- java -jar app.jar`")),
+        false => check_words(command),
     }
+}
+
+fn check_words(command: &[String]) -> Result<()> {
     for word in command {
         let names = word.match_indices('{').filter(|(at, _)| !word[..*at].ends_with('$'));
         for name in names.filter_map(|(at, _)| placeholder(&word[at..])) {
@@ -308,8 +383,11 @@ impl Environment {
     }
 
     fn get(&self, name: &str) -> Option<String> {
-        let own = self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-        own.or_else(|| std::env::var(name).ok())
+        self.own(name).or_else(|| std::env::var(name).ok())
+    }
+
+    fn own(&self, name: &str) -> Option<String> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     }
 
     /// For programs that come with Loadline and are not installed; what is installed wins.
@@ -338,6 +416,7 @@ mod tests {
             build: None,
             kind: Kind::Jvm,
             processes: Processes::One,
+            image: None,
             command: command.iter().map(|&word| word.to_owned()).collect(),
             dir: None,
             env: vec![("URL".to_owned(), "http://x:{port}/{y}".to_owned())],
@@ -367,7 +446,7 @@ mod tests {
     #[test]
     fn code_and_libraries_are_found_from_the_folder_of_the_subject() {
         let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[0, 1]).unwrap();
-        let place = Place { port: 1, work: None, cpus: &cpus, jdk: None };
+        let place = Place { port: 1, work: None, cpus: &cpus, jdk: None, image: None };
         let launched = |dir: Option<&str>, preload: &str| {
             let subject = Subject { dir: dir.map(PathBuf::from), ..subject(&["java", "-cp", "{code}", "-Dx={code}"]) };
             let code = Some(PathBuf::from("x/app.jar"));
@@ -390,7 +469,7 @@ mod tests {
         Launch::new(
             &subject(command),
             &configuration(),
-            &Place { port: 1234, work: Some(Path::new("/w")), cpus: &cpus, jdk },
+            &Place { port: 1234, work: Some(Path::new("/w")), cpus: &cpus, jdk, image: None },
         )
     }
 
@@ -454,6 +533,28 @@ mod tests {
         assert_eq!(old.options_passed, OptionsPassed::ByVariable(TOOL_OPTIONS.to_owned()));
         assert!(launch(&["/usr/bin/java"], Some(&jdk(17))).is_err());
         assert!(launch(&["/usr/bin/java"], None).is_ok());
+    }
+
+    #[test]
+    fn an_image_gets_the_options_by_the_variable_that_every_jvm_reads() {
+        let image = super::super::image::sample(&["java"], &["1"], &[(TOOL_OPTIONS, "-Dold=1")]);
+        let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[0, 1]).unwrap();
+        let place = Place { port: 1234, work: None, cpus: &cpus, jdk: None, image: Some(&image) };
+        let launch = Launch::new(&subject(&["{port}"]), &configuration(), &place).unwrap();
+        assert_eq!(launch.options_passed, OptionsPassed::ByVariable(TOOL_OPTIONS.to_owned()));
+        let shown = launch.shown();
+        let options = "'JAVA_TOOL_OPTIONS=-Dold=1 -Xms6m -Xmx6m -XX:+UseSerialGC \"-Da=b c\"' app:1 1234 --x 'y z'";
+        assert!(shown.ends_with(options) && shown.contains("--env 'URL=http://x:1234/{y}'"), "{shown}");
+        assert!(launch.env.is_empty() && launch.dir.is_none());
+        let own = Launch::new(&subject(&["java", "{jvm}", "x"]), &configuration(), &place).unwrap();
+        assert_eq!(own.options_passed, OptionsPassed::AtPlaceholder);
+        assert!(own.shown().contains(" app:1 java -Xms6m "), "{}", own.shown());
+        // Without words of its own it is the image's command that runs.
+        let bare = Launch::new(&subject(&[]), &Configuration::default(), &place).unwrap();
+        assert!(bare.shown().ends_with(" app:1"), "{}", bare.shown());
+        let order = Launch { reads: true, ..bare.clone() }.order(None);
+        assert_eq!((order.argv[1].as_str(), order.argv[2].as_str()), ("run", "--interactive"));
+        assert_eq!(order.removal.unwrap().last(), bare.container.map(|container| container.name).as_ref());
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) const NO_LIMIT_MIN: u64 = 1 << 60;
 /// One try in one place; says why not.
 type Attempt<T> = std::result::Result<T, String>;
 
-/// A memory cgroup made for one subject. Removed when dropped.
+/// The memory cgroup of one subject. Removed when dropped, if it was made here.
 #[derive(Debug)]
 pub struct MemoryCgroup {
     /// Its folder.
@@ -37,6 +37,8 @@ pub struct MemoryCgroup {
     pub version: CgroupVersion,
     /// What the kernel enforces: the limit asked for, rounded down to pages.
     pub limit: Bytes,
+    /// Whether somebody else made it, such as a container tool, and removes it.
+    adopted: bool,
     clock: Clock,
 }
 
@@ -55,6 +57,32 @@ impl MemoryCgroup {
         let error = Error::machine(format!("cannot set a memory limit of {limit}"));
         let error = refusals.into_iter().fold(error, Error::at);
         Err(error.hint(limit_ways::hint()))
+    }
+
+    /// The cgroup that a container tool made for this process. Verifies that it has the limit, and no swap.
+    ///
+    /// # Errors
+    /// `Machine` where it has not.
+    pub(super) fn adopt(pid: u32, limit: Bytes, clock: Clock) -> Result<Self> {
+        let hierarchy = Hierarchy::of_process(pid)?;
+        let (path, version) = (hierarchy.own, hierarchy.version);
+        let set = read_limit(&path, version).map_err(|why| {
+            Error::machine(format!("the container's limit cannot be read: {why}")).at(format!("in {}", path.display()))
+        })?;
+        let page = rustix::param::page_size() as u64;
+        if set != Some(limit.0 - limit.0 % page) {
+            let other = set.map_or_else(|| "none".to_owned(), |set| Bytes(set).to_string());
+            return Err(Error::machine(format!("the container was to have a limit of {limit}, but has {other}"))
+                .at(format!("in {}", path.display()))
+                .hint("its tool cannot set limits here; `podman info` or `docker info` says why"));
+        }
+        if has_swap() && may_swap(&path, version, limit) {
+            return Err(Error::machine(format!("the container may use swap beyond its limit of {limit}"))
+                .at(format!("in {}", path.display()))
+                .hint("turn swap off (`swapoff -a`): what a limit takes away would only become slow"));
+        }
+        let cgroup = Self { path, version, limit: Bytes(set.unwrap_or(limit.0)), adopted: true, clock };
+        cgroup.checked_against_outer(&hierarchy.mount, limit)
     }
 
     /// A limit above that of an outer cgroup would never be the one that counts.
@@ -81,7 +109,9 @@ impl MemoryCgroup {
 
 impl Drop for MemoryCgroup {
     fn drop(&mut self) {
-        remove(&self.path, self.clock);
+        if !self.adopted {
+            remove(&self.path, self.clock);
+        }
     }
 }
 
@@ -113,7 +143,7 @@ fn make(parent: &Path, version: CgroupVersion, limit: Bytes, clock: Clock) -> At
     let path = parent.join(format!("loadline-{}-{number}", std::process::id()));
     fs::create_dir(&path).map_err(|cause| format!("{}: {}", parent.display(), plain(&cause)))?;
     // From here on a failure drops the cgroup, which removes the folder.
-    let mut cgroup = MemoryCgroup { path, version, limit, clock };
+    let mut cgroup = MemoryCgroup { path, version, limit, adopted: false, clock };
     cgroup.limit = match version {
         CgroupVersion::V1 => set_v1(&cgroup.path, limit)?,
         CgroupVersion::V2 => set_v2(&cgroup.path, limit)?,
@@ -136,7 +166,7 @@ fn set_v1(cgroup: &Path, limit: Bytes) -> Attempt<Bytes> {
 }
 
 /// Whether the machine has any: `/proc/swaps` has a line of titles and one for each. Unreadable, it may.
-fn has_swap() -> bool {
+pub(super) fn has_swap() -> bool {
     fs::read_to_string("/proc/swaps").map_or(true, |swaps| swaps.lines().count() > 1)
 }
 
@@ -147,6 +177,30 @@ fn set_v2(cgroup: &Path, limit: Bytes) -> Attempt<Bytes> {
         fs::write(&swap, "0").map_err(|cause| format!("{}: {}", swap.display(), plain(&cause)))?;
     }
     Ok(set)
+}
+
+/// The limit of a cgroup, `None` where it has none.
+fn read_limit(cgroup: &Path, version: CgroupVersion) -> Attempt<Option<u64>> {
+    let file = cgroup.join(match version {
+        CgroupVersion::V1 => "memory.limit_in_bytes",
+        CgroupVersion::V2 => "memory.max",
+    });
+    let text = fs::read_to_string(&file).map_err(|cause| format!("{}: {}", file.display(), plain(&cause)))?;
+    Ok(text.trim().parse().ok().filter(|limit| *limit < NO_LIMIT_MIN))
+}
+
+/// Whether a cgroup with this limit may have pages in swap. Where swap is not counted (v1 without swap accounting) it
+/// may, unless it is told to keep away from it.
+fn may_swap(cgroup: &Path, version: CgroupVersion, limit: Bytes) -> bool {
+    let number = |name: &str| fs::read_to_string(cgroup.join(name)).ok()?.trim().parse::<u64>().ok();
+    match version {
+        CgroupVersion::V1 => match number("memory.memsw.limit_in_bytes") {
+            Some(with_swap) => with_swap > limit.0,
+            None => number("memory.swappiness") != Some(0),
+        },
+        // Without the file the kernel has no swap.
+        CgroupVersion::V2 => cgroup.join("memory.swap.max").exists() && number("memory.swap.max") != Some(0),
+    }
 }
 
 /// Returns what the kernel says it enforces: whole pages, never more than asked.
@@ -310,6 +364,29 @@ mod tests {
         assert_eq!(outer_limit(&inner, CgroupVersion::V1, folder.path()), Some(Bytes(500)));
         fs::write(folder.path().join("memory.max"), "9223372036854771712\n").unwrap();
         assert_eq!(outer_limit(&inner, CgroupVersion::V2, folder.path()), None);
+    }
+
+    #[test]
+    fn the_limit_of_a_container_is_read_and_its_swap_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        let of = |version| read_limit(folder.path(), version);
+        assert!(of(CgroupVersion::V1).unwrap_err().ends_with("No such file or directory"));
+        write("memory.limit_in_bytes", "9223372036854771712\n");
+        write("memory.max", "max\n");
+        assert_eq!((of(CgroupVersion::V1), of(CgroupVersion::V2)), (Ok(None), Ok(None)));
+        write("memory.max", "4096\n");
+        assert_eq!(of(CgroupVersion::V2), Ok(Some(4096)));
+        let swaps = |version| may_swap(folder.path(), version, Bytes(4096));
+        assert_eq!((swaps(CgroupVersion::V1), swaps(CgroupVersion::V2)), (true, false));
+        write("memory.swappiness", "0\n");
+        write("memory.swap.max", "max\n");
+        assert_eq!((swaps(CgroupVersion::V1), swaps(CgroupVersion::V2)), (false, true));
+        write("memory.memsw.limit_in_bytes", "4096\n");
+        write("memory.swap.max", "0\n");
+        assert_eq!((swaps(CgroupVersion::V1), swaps(CgroupVersion::V2)), (false, false));
+        write("memory.memsw.limit_in_bytes", "8192\n");
+        assert!(swaps(CgroupVersion::V1));
     }
 
     #[test]

@@ -60,6 +60,7 @@ impl Spawner {
             cpus: None,
             cgroup: Some(cgroup.path.clone()),
             reads: false,
+            removal: None,
         };
         let (mut guarded, pipe) = self.guard(&order, None)?;
         let (output, _) = Output::read(pipe, Watch::default(), None, self.clock)?;

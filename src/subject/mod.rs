@@ -3,20 +3,26 @@
 //! ```text
 //! Loadline ── guardian ── launcher, which becomes the command ── … ── JVM
 //! ```
-//! Whatever of these dies, and however, everything to its right dies with it: see `guardian`.
+//! Whatever of these dies, and however, everything to its right dies with it: see `guardian`. A container need not
+//! descend from it; it is found by its name, and the guardian removes it.
 
 pub mod build_stamp;
 mod build_step;
 pub mod complaint;
+mod contained;
+pub mod container_files;
+pub mod container_tool;
 pub mod cpus;
 mod driver;
 pub mod file_pages;
 mod guarded;
 pub mod guardian;
 mod hierarchy;
+pub mod image;
 pub mod jdk;
 pub mod jvm;
 pub mod launch;
+mod launch_image;
 mod launcher;
 pub mod limit;
 mod limit_seen;
@@ -39,13 +45,16 @@ mod stdin;
 pub mod work_folder;
 
 pub use complaint::{Complaint, ComplaintKind};
+pub use container_tool::FoundTool;
 pub use cpus::CpuPlan;
 pub use driver::{DriverEnd, DriverLaunch, DriverRunning};
 pub use file_pages::{Evicted, Eviction, Holders};
 pub use guarded::Spawner;
 pub use hierarchy::CgroupVersion;
+pub use image::FoundImage;
 pub use jdk::FoundJdk;
 pub use launch::{Launch, OptionsPassed, Place};
+pub use launch_image::Container;
 pub use limit::{LimitSpot, MemoryCgroup};
 pub use limit_seen::LimitSeen;
 pub use limit_ways::Way;

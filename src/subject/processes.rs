@@ -52,6 +52,19 @@ impl Process {
         })
     }
 
+    /// Whether this very process is still there.
+    pub(super) fn is_there(&self) -> bool {
+        Self::read(self.pid).is_some_and(|now| now.started_ticks == self.started_ticks && now.lives())
+    }
+
+    /// When it was started, after the clock's origin, as exactly as a tick; `None` where that cannot be told.
+    pub(super) fn started_at(&self, clock: Clock) -> Option<Duration> {
+        let uptime = fs::read_to_string("/proc/uptime").ok()?;
+        let up_s: f64 = uptime.split(' ').next()?.parse().ok()?;
+        let age_s = (up_s - self.started_ticks as f64 / rustix::param::clock_ticks_per_second() as f64).max(0.0);
+        clock.now().checked_sub(Duration::try_from_secs_f64(age_s).ok()?)
+    }
+
     /// Whether it still runs; a zombie does not, unless only its first thread ended.
     pub fn lives(&self) -> bool {
         !matches!(self.state, 'Z' | 'X') || self.threads > 1

@@ -31,6 +31,9 @@ pub(super) struct Order {
     /// Whether the guardian's standard output is what the command reads.
     #[serde(default)]
     pub reads: bool,
+    /// The command that removes the container which the command runs, with processes that need not descend from us.
+    #[serde(default)]
+    pub removal: Option<Vec<String>>,
 }
 
 /// A step of starting that can fail.

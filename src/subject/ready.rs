@@ -1,6 +1,7 @@
 //! Waits until the subject is ready, and says precisely why it is not.
 
 use super::complaint;
+use super::launch_image::Container;
 use super::probe::{self, Answer, HttpQuestion};
 use super::protocol::Exit;
 use super::running::Running;
@@ -14,6 +15,8 @@ use std::time::Duration;
 /// is not disturbed.
 const PROBE_PAUSE_FIRST: Duration = Duration::from_millis(10);
 const PROBE_PAUSE_LAST: Duration = Duration::from_millis(50);
+/// The exit code of container tools that could not make a container (podman-run(1), docker run).
+const NO_CONTAINER: i32 = 125;
 /// Lines of the subject's output shown with an error.
 const SAID_LINES: usize = 10;
 /// Ports whose last answer is shown with an error.
@@ -159,9 +162,18 @@ fn found_ready(running: &Running, probes: &[Probe]) -> Result<ReadyInfo> {
         Kind::Jvm => jvm::find(&processes, port),
         Kind::Native => native::find(&processes, port, launch.processes),
     };
-    let found = found.map_err(|error| said(running, error))?;
+    let found = found.map_err(|error| said(running, of_image(running, error)))?;
     let (&pid, others) = found.split_first().ok_or_else(|| Error::bug("a search that found a process found none"))?;
     Ok(ReadyInfo { pid, other_pids: others.to_vec(), address, took })
+}
+
+/// An image that runs something else than a JVM.
+fn of_image(running: &Running, error: Error) -> Error {
+    let Some(container) = &running.launch().container else { return error };
+    let hint = error.hint.clone().filter(|hint| hint.contains("another user"));
+    Error { hint, ..error }
+        .at(format!("image: {}, run by {}", container.image.name, container.image.tool.tool.word()))
+        .hint("Loadline weighs images that start a JVM; name what it is to run after `--`, if it has several commands")
 }
 
 fn said(running: &Running, error: Error) -> Error {
@@ -170,16 +182,41 @@ fn said(running: &Running, error: Error) -> Error {
 
 fn ended_early(running: &Running, exit: Exit, took: Duration) -> Error {
     let what = format!("the subject ended after {:.1} s with {exit}, before it was ready", took.as_secs_f64());
-    let mut error = said(running, Error::subject(what)).at(format!("command: {}", running.launch().shown()));
+    // That says nothing of the image, and nothing of a limit.
+    let of_tool = running.container_never_ran() && is_of_tool(exit, &running.output().tail_texts(SAID_LINES));
+    let error = if of_tool { Error::machine(what) } else { Error::subject(what) };
+    let mut error = said(running, error).at(format!("command: {}", running.launch().shown()));
     if let Some(cgroup) = running.cgroup().filter(|_| running.oom_kills() > 0) {
         error = error
             .at(format!("the kernel killed a process of it at the limit of {}", cgroup.limit))
             .hint("raise the limit, or lower the heap");
     }
-    match complaint::hint(&running.output().complaints(), Some(exit)) {
+    let of_image = running.launch().container.as_ref().and_then(|container| why_image(container, exit));
+    match of_image.or_else(|| complaint::hint(&running.output().complaints(), Some(exit)).map(str::to_owned)) {
         Some(hint) => error.hint(hint),
         None => error,
     }
+}
+
+/// Whether a container tool or its runtime failed, and not what it was to run: `Error: OCI runtime error: crun: …`
+/// (podman 4.3.1, with the code of a program that cannot be executed).
+fn is_of_tool(exit: Exit, said: &[String]) -> bool {
+    exit == Exit::Code(NO_CONTAINER) || said.iter().any(|line| line.contains("OCI runtime error"))
+}
+
+/// Container tools have exit codes of their own for what they could not start (podman-run(1), docker run).
+fn why_image(container: &Container, exit: Exit) -> Option<String> {
+    let tool = container.image.tool.tool.word();
+    let why = match exit {
+        Exit::Code(0) => "an image has to start a JVM that stays; name what it is to run after `--`".to_owned(),
+        Exit::Code(NO_CONTAINER) => {
+            format!("{tool} could not run it; where it may not choose CPUs, `--cpus all` asks for none")
+        }
+        Exit::Code(126) => format!("{tool} could not start the program of the image: its last line says why"),
+        Exit::Code(127) => "the image has no such program; what follows `--` stands behind its entrypoint".to_owned(),
+        _ => return None,
+    };
+    Some(why)
 }
 
 fn not_ready(running: &Running, within: Duration, probes: &[Probe]) -> Error {
@@ -230,7 +267,11 @@ fn describe(running: &Running, probes: &[Probe], error: Error) -> Error {
     let error = match (found, launch.kind) {
         (Ok(found), Kind::Jvm) => error.at(format!("it runs, with {}", pids("a JVM as pid", "JVMs as pids", &found))),
         (Ok(found), Kind::Native) => error.at(format!("it runs, as {}", pids("pid", "pids", &found))),
-        (Err(none), _) => none.context.into_iter().fold(error.at(none.what), Error::at),
+        (Err(none), _) => {
+            let none = of_image(running, none);
+            let error = none.context.into_iter().fold(error.at(none.what), Error::at);
+            Error { hint: error.hint.or(none.hint.filter(|_| launch.container.is_some())), ..error }
+        }
     };
     let ports = sockets::ports(&processes);
     if probes.iter().all(|probe| ports.contains(&probe.port)) {
@@ -262,6 +303,13 @@ fn pids(one: &str, several: &str, pids: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_container_tool_could_not_do_is_not_the_image() {
+        let of_tool = |code, said: &str| is_of_tool(Exit::Code(code), &[said.to_owned()]);
+        assert!(of_tool(125, "") && of_tool(126, "Error: OCI runtime error: crun: cgroups in hybrid mode"));
+        assert!(!of_tool(127, "exec: \"/bin/x\": no such file") && !of_tool(1, ""));
+    }
 
     #[test]
     fn a_node_that_never_joins_is_named_by_its_port() {

@@ -130,6 +130,7 @@ mod tests {
             cpus: None,
             cgroup: None,
             reads: false,
+            removal: None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! A subject from its start to its end.
 
+use super::contained::Contained;
+use super::container_files;
 use super::guarded::{Guarded, Spawner};
 use super::launch::Launch;
 use super::limit::MemoryCgroup;
@@ -11,7 +13,7 @@ use super::stdin::Stdin;
 use crate::clock::Clock;
 use crate::error::Result;
 use rustix::process::Signal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -26,6 +28,8 @@ pub struct Running {
     // Fields are dropped in this order: the guardian ends everything before the cgroup goes.
     guarded: Guarded,
     cgroup: Option<MemoryCgroup>,
+    /// Only where it runs in a container.
+    contained: Option<Contained>,
     output: Output,
     /// Only where it reads.
     stdin: Option<Stdin>,
@@ -35,6 +39,8 @@ pub struct Running {
     started_at: Duration,
     /// Kept from when the cgroup was still there.
     oom_kills: u64,
+    /// Whether it was asked to end: whatever becomes of its container then is our doing.
+    asked_to_end: bool,
 }
 
 /// How a subject ended.
@@ -79,15 +85,19 @@ impl Spawner {
     pub fn start(&self, launch: &Launch, log: Option<&Path>) -> Result<Running> {
         let clock = self.clock;
         let watch = Watch::new(&launch.ready, &launch.phases)?;
-        let cgroup = launch.limit.map(|limit| MemoryCgroup::create(limit, clock)).transpose()?;
+        // A container has its limit from its tool.
+        let limit = launch.limit.filter(|_| launch.container.is_none());
+        let cgroup = limit.map(|limit| MemoryCgroup::create(limit, clock)).transpose()?;
+        let contained = launch.container.as_ref().map(Contained::begin);
         let started_at = clock.now();
         let (read, stdin) = launch.reads.then(Stdin::open).transpose()?.unzip();
         let order = launch.order(cgroup.as_ref().map(|cgroup| cgroup.path.as_path()));
         let (guarded, pipe) = self.guard(&order, read)?;
         let (output, reader) = Output::read(pipe, watch, log, clock)?;
-        Ok(Running {
+        let mut running = Running {
             guarded,
             cgroup,
+            contained,
             output,
             stdin,
             reader: Some(reader),
@@ -95,7 +105,10 @@ impl Spawner {
             clock,
             started_at,
             oom_kills: 0,
-        })
+            asked_to_end: false,
+        };
+        running.find_container()?;
+        Ok(running)
     }
 }
 
@@ -105,9 +118,22 @@ impl Running {
         self.guarded.command_pid
     }
 
-    /// The guardian: its descendants are the subject.
+    /// The process whose descendants are the subject: the guardian, or what started the container.
     pub fn guardian_pid(&self) -> u32 {
-        self.guarded.guardian_pid
+        self.contained.as_ref().and_then(Contained::parent).unwrap_or(self.guarded.guardian_pid)
+    }
+
+    /// Finds its container, and takes its time from there: what the tool needed before is none of the subject's.
+    fn find_container(&mut self) -> Result<()> {
+        let Some(contained) = &mut self.contained else { return Ok(()) };
+        contained.await_first(&self.guarded, self.clock)?;
+        let Some(first) = contained.first() else { return Ok(()) };
+        self.started_at = first.started_at(self.clock).unwrap_or(self.started_at).max(self.started_at);
+        self.cgroup = match self.launch.limit.map(|limit| MemoryCgroup::adopt(first.pid, limit, self.clock)) {
+            Some(Err(_)) if !first.is_there() => None,
+            adopted => adopted.transpose()?,
+        };
+        Ok(())
     }
 
     /// What it printed.
@@ -137,7 +163,18 @@ impl Running {
 
     /// All its living processes.
     pub fn processes(&self) -> Vec<Process> {
-        self.guarded.processes()
+        self.contained.as_ref().map_or_else(|| self.guarded.processes(), Contained::processes)
+    }
+
+    /// Whether it was to run in a container, and no process of one was seen.
+    pub(super) fn container_never_ran(&self) -> bool {
+        self.contained.as_ref().is_some_and(|contained| contained.first().is_none())
+    }
+
+    /// The folders on this machine that the files in its container lie in; `None` where it runs in none.
+    pub fn layers(&self) -> Option<Vec<PathBuf>> {
+        let contained = self.contained.as_ref()?;
+        Some(contained.first().map(|first| container_files::layers(first.pid)).unwrap_or_default())
     }
 
     /// Whether its guardian was killed; the subject is then dead too.
@@ -179,6 +216,8 @@ impl Running {
         let asked_at = self.clock.now();
         let lost = self.lost();
         let ended_before = self.ended().is_some();
+        self.oom_kills = self.oom_kills();
+        self.asked_to_end = true;
         let obeyed = self.ask_to_end(within);
         let left = self.close();
         let oom_kills = self.oom_kills;
@@ -197,7 +236,8 @@ impl Running {
     /// Has everything killed and its last words read. Returns how many processes could not be killed.
     pub(super) fn close(&mut self) -> usize {
         // The guardian removes the cgroup, and the count with it.
-        self.oom_kills = self.oom_kills.max(self.cgroup.as_ref().map_or(0, MemoryCgroup::oom_kills));
+        self.oom_kills = self.oom_kills();
+        self.asked_to_end = true;
         let left = self.guarded.finish();
         if self.output.drain()
             && let Some(reader) = self.reader.take()
@@ -210,7 +250,14 @@ impl Running {
 
     /// Processes the kernel killed for want of memory in its cgroup.
     pub fn oom_kills(&self) -> u64 {
-        self.oom_kills.max(self.cgroup.as_ref().map_or(0, MemoryCgroup::oom_kills))
+        let counted = self.oom_kills.max(self.cgroup.as_ref().map_or(0, MemoryCgroup::oom_kills));
+        // The cgroup of a container goes with its first process, and the count with it.
+        let ended = || Some((self.contained.as_ref()?, self.guarded.exit()?));
+        let asks = counted == 0 && !self.asked_to_end && self.launch.limit.is_some();
+        match ended().filter(|_| asks) {
+            Some((contained, exit)) => u64::from(contained.was_killed_for_memory(exit)),
+            None => counted,
+        }
     }
 
     /// TERM to every process, those that appear meanwhile included. True when none was left in time.

@@ -15,10 +15,10 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::Outcome;
 use crate::observe::agent::Standing;
-use crate::record::{Sample, Trial};
+use crate::record::{ImageRecord, Sample, Trial};
 use crate::scenario::{Kind, MarkPoint, Netty, Nmt, Processes};
-use crate::subject::{CpuPlan, Launch, OptionsPassed, Place, ReadyInfo, Running, WorkFolder};
-use crate::subject::{check_port_free, cpus, free_ports, jdk, launch};
+use crate::subject::{Container, CpuPlan, Launch, OptionsPassed, Place, ReadyInfo, Running, WorkFolder};
+use crate::subject::{check_port_free, cpus, free_ports, image, jdk, launch};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -65,6 +65,7 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
     launch.ports.from(launch.port).try_for_each(|port| check_port_free(&launch.host, port))?;
     cpus::pin_this_thread(plan.load.as_deref().unwrap_or(&setup.spawner.cpus))?;
     trial.command.clone_from(&launch.argv);
+    trial.image = launch.container.as_ref().map(|container| image_record(container, setup));
     (trial.subject_cpus, trial.load_cpus) = (plan.subject.clone(), plan.load.clone());
     emit(Event::Starting { configuration: &setup.configuration.name, command: &launch.argv });
     let mut running = setup.spawner.start(&launch, setup.log.as_deref())?;
@@ -89,6 +90,19 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
     }
 }
 
+/// The image of a trial, and what of it wins over the options it is given.
+fn image_record(container: &Container, setup: &Setup<'_>) -> ImageRecord {
+    let image = &container.image;
+    let arguments = [&setup.scenario.subject.command[..], &setup.configuration.args[..]].concat();
+    ImageRecord {
+        name: image.name.clone(),
+        id: image.id.clone(),
+        tool: image.tool.tool.word().to_owned(),
+        tool_options: image.tool_options().to_owned(),
+        heap_options: image.heap_options(&arguments),
+    }
+}
+
 /// The agent that the subject is started with, in a folder that lives as long as the trial.
 fn agent_in(folder: &WorkFolder) -> Result<Standing> {
     let prepared = Standing::prepare(folder.path(), "agent");
@@ -105,7 +119,8 @@ fn prepare(setup: &Setup<'_>, plan: &CpuPlan, work: Option<&Path>, agent: Option
         Some(port) => port,
         None => free_ports(&subject.host, subject.ports.count)?,
     };
-    let place = Place { port, work, cpus: plan, jdk: chosen.as_ref() };
+    let image = subject.image.as_ref().map(|image| image::find(&image.name, setup.clock)).transpose()?;
+    let place = Place { port, work, cpus: plan, jdk: chosen.as_ref(), image: image.as_ref() };
     let mut launch = Launch::new(subject, &configuration, &place)?;
     // Loadline pins itself; a subject that is not pinned must not inherit that.
     launch.cpus.get_or_insert_with(|| setup.spawner.cpus.clone());
@@ -303,7 +318,11 @@ impl<'a> Trialling<'a> {
         }
         if self.setup.list_files && self.trial.files.is_empty() {
             let pids: Vec<u32> = self.running.processes().iter().map(|process| process.pid).collect();
-            self.trial.files = files::held(&pids, &self.setup.clock);
+            let layers = self.running.layers();
+            self.trial.files = match &layers {
+                None => files::held(&pids, &self.setup.clock),
+                Some(layers) => files::held_in(&pids, layers, &self.setup.clock),
+            };
         }
     }
 

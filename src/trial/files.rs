@@ -4,8 +4,9 @@
 use crate::clock::Clock;
 use crate::observe::procfs::Process;
 use crate::observe::{maps, open_files};
+use crate::subject::container_files;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// More than a JDK and an application have.
 const FILES_MAX: usize = 4096;
@@ -18,6 +19,18 @@ const DELETED: &str = " (deleted)";
 
 /// Absolute paths of regular files that can be opened from here, in alphabetical order.
 pub(super) fn held(pids: &[u32], clock: &Clock) -> Vec<String> {
+    named(pids, clock).into_iter().filter(|path| Path::new(path).is_file()).take(FILES_MAX).collect()
+}
+
+/// The same of processes in a container whose files lie in these folders.
+pub(super) fn held_in(pids: &[u32], layers: &[PathBuf], clock: &Clock) -> Vec<String> {
+    let outside = named(pids, clock).into_iter().flat_map(|path| container_files::outside(&path, layers));
+    let found: BTreeSet<String> = outside.filter_map(|path| path.into_os_string().into_string().ok()).collect();
+    found.into_iter().take(FILES_MAX).collect()
+}
+
+/// What the processes themselves call the files that they hold.
+fn named(pids: &[u32], clock: &Clock) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for process in pids.iter().filter_map(|pid| Process::open(*pid).ok()) {
         let mapped = maps::read(&process, clock).map(|maps| maps.value).unwrap_or_default();
@@ -29,7 +42,7 @@ pub(super) fn held(pids: &[u32], clock: &Clock) -> Vec<String> {
             break;
         }
     }
-    found.into_iter().filter(|path| Path::new(path).is_file()).take(FILES_MAX).collect()
+    found
 }
 
 fn may_lie_on_disk(path: &str) -> bool {

@@ -153,9 +153,17 @@ impl Watched {
         doubts: &mut Vec<Doubt>,
     ) -> Jvm {
         doubts.extend(flag_doubts(options, None, complaints));
+        doubts.extend(self.heap_changed(options));
         let mapped = maps::read(&self.process, &self.clock).ok();
         let allocator = mapped.map(|mapped| Allocator::of(&mapped.value).name().to_owned());
         Jvm { options: options.to_vec(), allocator, ..self.describe_from_outside() }
+    }
+
+    /// A largest heap other than the one asked for, by the arguments that the JVM was started with: those of its
+    /// command line come after those of `JAVA_TOOL_OPTIONS`, and the last one wins.
+    fn heap_changed(&mut self, options: &[String]) -> Option<Doubt> {
+        let own = self.counters.as_mut()?.counters(&self.clock).ok()?.value.identity();
+        heap_changed(options, own.vm_args.as_deref()?)
     }
 
     /// What the JVM says of itself, and doubts about options that are not in force as asked.
@@ -235,6 +243,15 @@ fn flag_doubts(options: &[String], flags: Option<&Flags>, complaints: &[Complain
     doubts
 }
 
+fn heap_changed(options: &[String], arguments: &str) -> Option<Doubt> {
+    let size = |option: &str| Some(option.strip_prefix("-Xmx").or(option.strip_prefix("-XX:MaxHeapSize="))?.to_owned());
+    let bytes = |option: &str| size(option)?.parse::<Bytes>().ok();
+    let asked = options.iter().rev().find(|option| bytes(option).is_some())?;
+    let in_force = arguments.split_whitespace().rev().find(|option| bytes(option).is_some())?;
+    (bytes(asked) != bytes(in_force))
+        .then(|| Doubt::FlagChanged { asked: asked.clone(), in_force: in_force.to_owned() })
+}
+
 /// `UseX` of `-XX:+UseX`, `Y` of `-XX:Y=1`.
 fn flag_name(flag: &str) -> &str {
     let name = flag.trim_start_matches("-XX:").trim_start_matches(['+', '-']);
@@ -285,5 +302,27 @@ fn collects_not(flags: &Flags) -> Option<&'static str> {
         () if on("DisableExplicitGC") => Some("`-XX:+DisableExplicitGC` forbids it"),
         () if on("ExplicitGCInvokesConcurrent") => Some("`-XX:+ExplicitGCInvokesConcurrent` makes it a concurrent one"),
         () => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_heap_option_is_in_force() {
+        let changed = |options: &[&str], arguments: &str| {
+            let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+            match heap_changed(&options, arguments) {
+                Some(Doubt::FlagChanged { asked, in_force }) => Some(format!("{asked} {in_force}")),
+                _ => None,
+            }
+        };
+        assert_eq!(changed(&["-Xmx8m"], "-Xmx8m -Da=b -Xmx64m").as_deref(), Some("-Xmx8m -Xmx64m"));
+        assert_eq!(changed(&["-Xmx8m", "-Xmx9m"], "-Xmx8m -Xmx9216k"), None);
+        assert_eq!(
+            (changed(&[], "-Xmx64m"), changed(&["-Xmx8m"], ""), changed(&["-Xmx8m"], "-Xmx-")),
+            (None, None, None)
+        );
     }
 }

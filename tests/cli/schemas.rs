@@ -7,9 +7,9 @@ use crate::schema::Schema;
 use loadline::doubt::{Comparing, Doubt};
 use loadline::error::Result;
 use loadline::record::{
-    Broke, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, Failures, FindOutcome, FindRecord, KneeRecord,
-    LeftOutRecord, LineRecord, Pages, ProcessRecord, RateRecord, Reported, RuleRecord, SoughtRecord, SoughtStage,
-    SoughtVerdict, Times, Timing, Tool, Unknowns,
+    Broke, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, Failures, FindOutcome, FindRecord, ImageRecord,
+    KneeRecord, LeftOutRecord, LineRecord, Pages, ProcessRecord, RateRecord, Reported, RuleRecord, SoughtRecord,
+    SoughtStage, SoughtVerdict, Times, Timing, Tool, Unknowns,
 };
 use loadline::scenario::{Scenario, parse};
 use serde_json::{Value, json};
@@ -53,6 +53,13 @@ fn the_results_schema_describes_nothing_else() {
     let process = ProcessRecord { pid: 1, name: "java".to_owned(), rss_bytes: 2, pss_bytes: Some(1) };
     accounted["trials"][0]["marks"][0]["processes"] = json!([process]);
     accounted["trials"][0]["marks"][0]["account"]["unexplained"][0]["pid"] = json!(1);
+    accounted["trials"][0]["image"] = json!(ImageRecord {
+        name: "app:1".to_owned(),
+        id: "sha256:2474".to_owned(),
+        tool: "podman".to_owned(),
+        tool_options: "-Da=b".to_owned(),
+        heap_options: vec!["-Xmx64m".to_owned()],
+    });
     let left_out = LeftOutRecord { configuration: "jdk11".to_owned(), why: "no JDK 11 on this machine".to_owned() };
     accounted["conditions"]["left_out"] = json!([left_out]);
     // What trials say together, judged by a budget.
@@ -484,6 +491,19 @@ fn marks_of_phases_are_right_for_both() {
 }
 
 #[test]
+fn an_image_is_right_for_both_with_a_command_or_without() {
+    let schema = Schema::published(SCENARIO);
+    let text = changed("jdk: 17, ", "");
+    let command = "  command: [java, '{jvm}', -jar, app.jar, '{port}']\n";
+    assert!(text.contains(command));
+    for of_image in ["", "  command: []\n", "  command: ['--port={port}']\n", "  build: make image\n  dir: x\n"] {
+        let text = text.replace(command, &format!("  image: app:1\n{of_image}"));
+        assert_eq!(complaints(&schema, &text), [] as [&str; 0], "{of_image}");
+        parsed(&text).unwrap_or_else(|error| panic!("{of_image}: {error}"));
+    }
+}
+
+#[test]
 fn what_is_right_is_right_for_both() {
     let schema = Schema::published(SCENARIO);
     let check = |from: &str, to: &str| right_for_both(&schema, from, to);
@@ -626,6 +646,8 @@ fn what_is_wrong_is_wrong_for_both() {
     check("sample_hz: 20", "sample_hz: 1000");
     check("subject:\n", "subject:\n  port: 0\n");
     check("command: [java, '{jvm}', -jar, app.jar, '{port}']", "command: []");
+    check("command: [java, '{jvm}', -jar, app.jar, '{port}']\n  env", "env");
+    check("command: [java", "image: ''\n  command: [java");
     // Both of two that exclude each other, or none.
     check("requests: 5000", "requests: 5000, duration: 5s");
     check(", requests: 5000", "");

@@ -18,6 +18,7 @@ mod flags;
 mod gallery;
 mod gallery_http;
 mod gallery_memory;
+mod images;
 mod interrupts;
 mod invocation;
 mod netty;

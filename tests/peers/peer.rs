@@ -58,6 +58,7 @@ fn try_start(command: &[String], port: u16) -> Result<Running, String> {
         build: None,
         kind: Kind::Jvm,
         processes: Processes::One,
+        image: None,
         command: command.to_vec(),
         dir: None,
         env: Vec::new(),
@@ -71,7 +72,7 @@ fn try_start(command: &[String], port: u16) -> Result<Running, String> {
         end_within: Span::seconds(1),
     };
     let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[]).unwrap();
-    let place = Place { port, work: None, cpus: &cpus, jdk: None };
+    let place = Place { port, work: None, cpus: &cpus, jdk: None, image: None };
     let launch = Launch::new(&subject, &Configuration::default(), &place).unwrap();
     let spawner = Spawner::with_program(env!("CARGO_BIN_EXE_loadline"), clock);
     let running = spawner.start(&launch, None).map_err(|error| error.to_string())?;

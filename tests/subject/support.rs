@@ -22,6 +22,7 @@ pub(crate) fn subject(command: &[&str], ready: Ready) -> Subject {
         build: None,
         kind: Kind::Jvm,
         processes: Processes::One,
+        image: None,
         command: command.iter().map(|&word| word.to_owned()).collect(),
         dir: None,
         env: Vec::new(),
@@ -39,7 +40,7 @@ pub(crate) fn subject(command: &[&str], ready: Ready) -> Subject {
 pub(crate) fn launch_of(subject: &Subject, configuration: &Configuration) -> Launch {
     let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[]).unwrap();
     let port = loadline::subject::free_port(&subject.host).unwrap();
-    Launch::new(subject, configuration, &Place { port, work: None, cpus: &cpus, jdk: None }).unwrap()
+    Launch::new(subject, configuration, &Place { port, work: None, cpus: &cpus, jdk: None, image: None }).unwrap()
 }
 
 pub(crate) fn launch(command: &[&str]) -> Launch {

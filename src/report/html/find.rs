@@ -20,7 +20,7 @@ pub(super) fn write(out: &mut Markup, document: &Document) {
             out.words("h3", &[], "Other ways to size, limit in MiB");
             table(out, &others);
         }
-        for snippet in snippets(find, told::command(&document.trials)) {
+        for snippet in snippets(find, told::command(&document.trials), told::image(&document.trials)) {
             out.words("h3", &[], &snippet.name);
             lines(out, snippet.lines.iter());
         }

@@ -6,7 +6,8 @@ use super::numbers::{cells, mib};
 use super::tried::tried;
 use super::{Block, Depth, Table, comparison, doubts, doubts_of_trials, of_trial, shared_facts, trial_facts};
 use crate::record::{
-    Broke, Document, FindOutcome, FindRecord, LineRecord, RuleRecord, SoughtStage, SoughtVerdict, Trial, Unknowns,
+    Broke, Document, FindOutcome, FindRecord, ImageRecord, LineRecord, RuleRecord, SoughtStage, SoughtVerdict, Trial,
+    Unknowns,
 };
 use crate::report::snippets::{self, Snippet};
 use crate::units::{Bytes, per_second};
@@ -44,7 +45,7 @@ pub(super) fn blocks(document: &Document, find: &FindRecord, depth: Depth) -> Ve
     blocks.push(Block::Table(tried(trials)));
     blocks.extend(others(find).map(Block::Table));
     let literal = |Snippet { name, lines }: Snippet| Block::Literal { title: name, lines };
-    blocks.extend(snippets::snippets(find, command(trials)).into_iter().map(literal));
+    blocks.extend(snippets::snippets(find, command(trials), image(trials)).into_iter().map(literal));
     blocks.extend(comparison::budgets(&document.budgets));
     let mut all = document.doubts.clone();
     all.extend(doubts_of_trials(trials));
@@ -79,10 +80,18 @@ fn unconcerned(trial: &Trial) -> Vec<Block> {
 
 /// The command of the trial that held last, which is one of the proof where there is one.
 pub(in crate::report) fn command(trials: &[Trial]) -> &[String] {
+    held_last(trials).map(|trial| trial.command.as_slice()).unwrap_or_default()
+}
+
+/// The image of that trial, where it ran in one.
+pub(in crate::report) fn image(trials: &[Trial]) -> Option<&ImageRecord> {
+    held_last(trials)?.image.as_ref()
+}
+
+fn held_last(trials: &[Trial]) -> Option<&Trial> {
     let held = |trial: &&Trial| trial.sought.as_ref().is_some_and(|of| of.verdict == SoughtVerdict::Holds);
     let proof = |trial: &&Trial| trial.sought.as_ref().is_some_and(|of| of.stage == SoughtStage::Limit);
-    let found = trials.iter().rev().find(|trial| held(trial) && proof(trial)).or(trials.iter().rev().find(held));
-    found.map(|trial| trial.command.as_slice()).unwrap_or_default()
+    trials.iter().rev().find(|trial| held(trial) && proof(trial)).or(trials.iter().rev().find(held))
 }
 
 /// Whether memory was no concern in a trial.

@@ -1,0 +1,123 @@
+//! A container image as the subject, and what of a scenario has no meaning for one.
+
+use super::*;
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// Placeholders for what lies outside of a container.
+const OUTSIDE: [&str; 3] = ["{code}", "{work}", "{jdk}"];
+
+/// A container image that starts the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// Its name as container tools take it, with or without a tag.
+    pub name: String,
+    /// Heap options that it gives its JVM itself and that win over `JAVA_TOOL_OPTIONS`; empty before it was looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heap_options: Vec<String>,
+}
+
+impl Image {
+    /// An image that was not looked at yet.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), heap_options: Vec::new() }
+    }
+
+    /// `app` for `registry:5000/team/app:1.2` and `app@sha256:…`.
+    pub fn short_name(&self) -> &str {
+        let last = self.name.rsplit('/').next().unwrap_or_default();
+        last.split([':', '@']).next().unwrap_or(last)
+    }
+}
+
+impl Scenario {
+    /// What lies outside of a container is not asked of one, where it would be silently without effect.
+    pub(super) fn validate_image(&self) -> Result<()> {
+        let Some(image) = &self.subject.image else { return Ok(()) };
+        let name = &image.name;
+        if name.is_empty() || name.starts_with('-') || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(Error::request(format!("`{name}` is no name of an image"))
+                .hint("write it as `podman images` or `docker images` show it: `app:1.2`"));
+        }
+        if self.subject.socket.is_some() {
+            return Err(Error::request("a Unix socket inside of a container cannot be reached")
+                .hint("load the image over TCP: `--url http://127.0.0.1:8080/`"));
+        }
+        let own = self.configurations.iter().flat_map(|configuration| &configuration.args);
+        let words = self.subject.command.iter().chain(own);
+        let env = self.configurations.iter().flat_map(|configuration| &configuration.env).chain(&self.subject.env);
+        let mut words = words.chain(env.map(|(_, value)| value));
+        let outside = words.find_map(|word| OUTSIDE.into_iter().find(|outside| word.contains(outside)));
+        if let Some(outside) = outside {
+            return Err(Error::request(format!("`{outside}` stands for what is not in the image"))
+                .hint("name what the image has, by its path in there"));
+        }
+        self.configurations.iter().try_for_each(|configuration| {
+            configuration
+                .validate_in_image()
+                .map_err(|error| error.at(format!("configuration: {}", configuration.name)))
+        })
+    }
+}
+
+impl Configuration {
+    fn validate_in_image(&self) -> Result<()> {
+        let refuse = |word: &str, hint: &str| {
+            Err(Error::request(format!("`{word}` has no effect: the subject is an image")).hint(hint))
+        };
+        match () {
+            () if self.jdk.is_some() => refuse("jdk", "the image has its own JDK; choose another image"),
+            () if self.preload.is_some() => {
+                refuse("preload", "set `LD_PRELOAD` in `env` to the path of a library in the image")
+            }
+            () if self.netty == Netty::Listed => {
+                refuse("netty", "an agent would have to lie in the image; leave `netty` out")
+            }
+            () => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn scenario(subject: &str, configuration: &str) -> Result<Scenario> {
+        let text = format!(
+            "name: x\nsubject: {{{subject}}}\nconfigurations: {{a: {{{configuration}}}}}\n\
+             load: [steady: {{closed: {{connections: 1, requests: 1}}, get: /}}]\n"
+        );
+        parse(&text, Path::new("/x"), &[17])
+    }
+
+    #[test]
+    fn an_image_needs_no_command_and_may_have_arguments() {
+        let bare = scenario("image: app", "heap: 64m").unwrap();
+        assert_eq!((bare.subject.image, bare.subject.command.len()), (Some(Image::named("app")), 0));
+        let with = scenario("image: app, command: [\"{port}\", x], build: make", "").unwrap();
+        assert_eq!(with.subject.command, ["{port}", "x"]);
+        assert_eq!(Image::named("registry:5000/team/app:1.2").short_name(), "app");
+        assert_eq!(Image::named("app@sha256:01").short_name(), "app");
+    }
+
+    #[test]
+    fn what_an_image_cannot_have_is_refused() {
+        let check = |subject: &str, configuration: &str, expect: &str| {
+            let error = scenario(subject, configuration).unwrap_err();
+            assert!(error.to_string().contains(expect), "{error}");
+        };
+        check("image: -v", "", "`-v` is no name of an image");
+        check("image: 'a b'", "", "is no name of an image");
+        check("image: ''", "", "is no name of an image");
+        check("image: app, socket: x.sock", "", "cannot be reached");
+        check("image: app, command: ['{jdk}']", "", "`{jdk}` stands for what is not in the image");
+        check("image: app, env: {A: '{work}'}", "", "`{work}` stands for");
+        check("image: app", "args: ['{code}']", "`{code}`");
+        check("image: app, dir: x", "", "`dir` has no effect");
+        check("image: app", "jdk: 17", "`jdk` has no effect");
+        check("image: app", "preload: libx.so", "`preload` has no effect");
+        check("image: app, netty: true", "", "`netty` has no effect");
+        check("env: {A: b}", "", "the subject has no command");
+    }
+}

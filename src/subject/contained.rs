@@ -1,0 +1,157 @@
+//! A subject that runs in a container: its processes, which need not descend from us, and whether it was killed for
+//! want of memory, which is told only as long as somebody keeps count.
+
+use super::guarded::Guarded;
+use super::launch_image::Container;
+use super::processes::{self, Process};
+use super::protocol::Exit;
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use std::time::Duration;
+
+/// From `run` to the first process: half a second, but for an image whose files have to be copied first.
+const START_WITHIN: Duration = Duration::from_secs(60);
+/// Between two questions for its pid.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(20);
+/// The exit code of who was killed by KILL, as shells and container tools tell it.
+const KILLED: i32 = 128 + 9;
+/// Where the kernel counts the processes killed for want of memory, of all cgroups (Linux 4.13 and later):
+/// `oom_kill 3`.
+const COUNTERS: &str = "/proc/vmstat";
+
+/// The processes in a container of ours.
+#[derive(Debug)]
+pub(super) struct Contained {
+    container: Container,
+    /// Its first process; `None` where it ended before it was seen.
+    first: Option<Process>,
+    /// Kills of the whole machine before it was started.
+    kills_before: Option<u64>,
+}
+
+impl Contained {
+    /// Before it is started.
+    pub(super) fn begin(container: &Container) -> Self {
+        Self { container: container.clone(), first: None, kills_before: kills_of_machine() }
+    }
+
+    /// Waits for its first process.
+    ///
+    /// # Errors
+    /// `Machine` where there is none in time, or it cannot be seen from here.
+    pub(super) fn await_first(&mut self, guarded: &Guarded, clock: Clock) -> Result<()> {
+        let tool = &self.container.image.tool;
+        let until = clock.now() + START_WITHIN;
+        while clock.now() < until {
+            let said = tool.ask(&["inspect", "--format", "{{.State.Pid}}", &self.container.name]);
+            if let Some(pid) = parse_pid(&said.out).filter(|_| said.is_good()) {
+                self.first = Process::read(pid);
+                match self.first.is_none() && tool.ask_pid(&self.container.name) == Some(pid) {
+                    true => return Err(elsewhere(pid)),
+                    false => return Ok(()),
+                }
+            }
+            if guarded.exit().is_some() || guarded.lost() {
+                // Its last words say why.
+                return Ok(());
+            }
+            guarded.wait_exit(ASK_AGAIN_AFTER);
+        }
+        Err(Error::machine(format!("no process ran in the container {} s after its start", START_WITHIN.as_secs()))
+            .at(format!("image: {}", self.container.image.name)))
+    }
+
+    /// Its first process.
+    pub(super) fn first(&self) -> Option<&Process> {
+        self.first.as_ref()
+    }
+
+    /// All that live: the first one and what descends from it, since orphans in a container are its children.
+    pub(super) fn processes(&self) -> Vec<Process> {
+        let Some(first) = self.living_first() else { return Vec::new() };
+        let below = processes::descendants(first.pid);
+        std::iter::once(first).filter(Process::lives).chain(below).collect()
+    }
+
+    /// The process outside that started the first one, and whose descendants are those of the container.
+    pub(super) fn parent(&self) -> Option<u32> {
+        Some(self.living_first()?.parent)
+    }
+
+    fn living_first(&self) -> Option<Process> {
+        let known = self.first.as_ref()?;
+        Process::read(known.pid).filter(|now| now.started_ticks == known.started_ticks)
+    }
+
+    /// Whether a container that ended so, unasked, was killed because its memory limit was reached. Its cgroup is gone
+    /// by then. The tool says so, or does not: podman on cgroup v1 misses it. Then the kernel's count of such kills
+    /// decides, which is of the whole machine.
+    pub(super) fn was_killed_for_memory(&self, exit: Exit) -> bool {
+        if !matches!(exit, Exit::Code(KILLED) | Exit::Signal(9)) {
+            return false;
+        }
+        let said =
+            self.container.image.tool.ask(&["inspect", "--format", "{{.State.OOMKilled}}", &self.container.name]);
+        let counted = self.kills_before.zip(kills_of_machine()).is_some_and(|(before, now)| now > before);
+        said.out.trim() == "true" || counted
+    }
+}
+
+impl super::container_tool::FoundTool {
+    fn ask_pid(&self, name: &str) -> Option<u32> {
+        parse_pid(&self.ask(&["inspect", "--format", "{{.State.Pid}}", name]).out)
+    }
+}
+
+fn elsewhere(pid: u32) -> Error {
+    Error::machine(format!("the container runs, but its process {pid} cannot be seen from here"))
+        .at("its tool speaks to another machine, a virtual machine, or the host of the container Loadline runs in")
+        .hint("run Loadline where the containers run")
+}
+
+/// The pid that a tool printed; 0 is that of a container that does not run.
+fn parse_pid(text: &str) -> Option<u32> {
+    text.trim().parse().ok().filter(|pid| *pid > 0)
+}
+
+fn kills_of_machine() -> Option<u64> {
+    parse_kills(&std::fs::read_to_string(COUNTERS).ok()?)
+}
+
+fn parse_kills(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contained() -> Contained {
+        Contained::begin(&Container::new(&super::super::image::sample(&["java"], &[], &[])))
+    }
+
+    #[test]
+    fn pids_and_kills_are_read() {
+        assert_eq!(["2910\n", "0\n", "", "<no value>", "-1"].map(parse_pid), [Some(2910), None, None, None, None]);
+        assert_eq!(parse_kills("pgfault 5\noom_kill 3\noom_kill_x 9\n"), Some(3));
+        assert_eq!(parse_kills("drop_pagecache 0\n"), None);
+    }
+
+    #[test]
+    fn the_processes_are_the_first_one_and_those_below() {
+        let mut here = contained();
+        assert!(here.processes().is_empty() && here.parent().is_none());
+        here.first = Process::read(std::process::id());
+        let first = here.first.clone().unwrap();
+        assert_eq!((here.processes()[0].pid, here.parent()), (first.pid, Some(first.parent)));
+        // Another process took its id.
+        here.first = Some(Process { started_ticks: 0, ..first });
+        assert!(here.processes().is_empty());
+    }
+
+    #[test]
+    fn an_end_of_its_own_is_no_kill() {
+        assert!(!contained().was_killed_for_memory(Exit::Code(0)));
+        assert!(!contained().was_killed_for_memory(Exit::Code(143)));
+    }
+}

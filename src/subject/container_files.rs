@@ -1,0 +1,120 @@
+//! Where the files of a container lie outside of it: below the layers that its root is stacked of.
+//!
+//! `/proc/PID/mountinfo` (proc(5)) has, for a root by overlayfs as podman 4.3 and docker 20.10 make it:
+//! `73 48 0:40 / / rw,relatime - overlay overlay rw,lowerdir=/a/l/HF3Q:/a/l/57BY,upperdir=/a/909/diff,workdir=/a/909/w`
+
+use std::path::PathBuf;
+
+/// The read-only layers of the root of this process, the uppermost first, as folders outside of its container; none
+/// where its root is no overlay, or of another kind than is known here.
+pub fn layers(pid: u32) -> Vec<PathBuf> {
+    let text = std::fs::read(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
+    let named = parse(&String::from_utf8_lossy(&text));
+    // Short links stand for long names; a file is known by its real one.
+    named.into_iter().filter(|layer| layer.is_absolute()).filter_map(|layer| layer.canonicalize().ok()).collect()
+}
+
+/// The files outside that a file inside may be: one for each layer that has one of its name. Only the uppermost is
+/// the one that is read; the others do no harm.
+pub fn outside(inside: &str, layers: &[PathBuf]) -> Vec<PathBuf> {
+    let name = inside.trim_start_matches('/');
+    layers.iter().map(|layer| layer.join(name)).filter(|file| file.is_file()).collect()
+}
+
+fn parse(mountinfo: &str) -> Vec<PathBuf> {
+    // What is mounted last hides what was there before.
+    let of_root = mountinfo.lines().rev().find(|line| line.split(' ').nth(4) == Some("/"));
+    let Some((_, system)) = of_root.and_then(|line| line.split_once(" - ")) else { return Vec::new() };
+    let mut words = system.split(' ');
+    if words.next() != Some("overlay") {
+        return Vec::new();
+    }
+    // The second word is the source, which may be anything.
+    let options = words.nth(1).unwrap_or_default();
+    let lower = options.split(',').filter_map(|option| {
+        option.strip_prefix("lowerdir=").or(option.strip_prefix("lowerdir+=")).or(option.strip_prefix("datadir+="))
+    });
+    lower.flat_map(|list| split(&octal(list))).filter(|path| !path.is_empty()).map(PathBuf::from).collect()
+}
+
+/// Blanks and backslashes as the kernel writes them: `\040`, `\134`.
+fn octal(text: &str) -> String {
+    let mut pieces = text.split('\\');
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let code = piece.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()).filter(u8::is_ascii);
+        match code {
+            Some(byte) => {
+                out.push(char::from(byte));
+                out.push_str(&piece[3..]);
+            }
+            None => {
+                out.push('\\');
+                out.push_str(piece);
+            }
+        }
+    }
+    out
+}
+
+/// At colons, but not at those behind a backslash, which are of a name.
+fn split(list: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    let mut chars = list.chars();
+    while let Some(c) = chars.next() {
+        match (c, found.last_mut()) {
+            (':', _) => found.push(String::new()),
+            ('\\', Some(last)) => last.extend(chars.next()),
+            (c, Some(last)) => last.push(c),
+            (_, None) => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: &str = "22 21 0:5 / /dev rw - devtmpfs dev rw\n\
+        73 48 0:40 / / rw,relatime master:2 - overlay overlay rw,lowerdir=/a/l/HF\\0403Q:/a/l/é:,upperdir=/a/9/diff\n\
+        74 73 0:43 / /proc rw - proc proc rw";
+
+    #[test]
+    fn the_layers_of_an_overlay_are_named() {
+        let check = |options: &str, expect: &[&str]| {
+            let line = format!("73 48 0:40 / / rw - overlay overlay rw,{options}");
+            assert_eq!(parse(&line), expect.iter().map(PathBuf::from).collect::<Vec<_>>(), "{options}");
+        };
+        check("lowerdir=/a:/b,upperdir=/c", &["/a", "/b"]);
+        check("upperdir=/c,lowerdir+=/a,lowerdir+=/b,datadir+=/d", &["/a", "/b", "/d"]);
+        check("lowerdir=/a\\134:b:/c", &["/a:b", "/c"]);
+        check("lowerdir=", &[]);
+        assert_eq!(parse(LINES), ["/a/l/HF 3Q", "/a/l/é"].map(PathBuf::from));
+        assert_eq!(parse("73 48 0:40 / / rw - ext4 /dev/vda rw,lowerdir=/a"), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn mounts_cut_anywhere_never_panic() {
+        for end in (0..LINES.len()).filter(|&end| LINES.is_char_boundary(end)) {
+            assert!(parse(&LINES[..end]).len() <= 2);
+        }
+    }
+
+    #[test]
+    fn a_file_is_found_in_the_layers_that_have_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let layers = ["one", "two", "none"].map(|name| folder.path().join(name));
+        for layer in &layers[..2] {
+            std::fs::create_dir_all(layer.join("opt")).unwrap();
+            std::fs::write(layer.join("opt/x"), "x").unwrap();
+        }
+        assert_eq!(outside("/opt/x", &layers), [layers[0].join("opt/x"), layers[1].join("opt/x")]);
+        assert_eq!(outside("/opt", &layers), Vec::<PathBuf>::new());
+        assert!(layers_are_real());
+    }
+
+    fn layers_are_real() -> bool {
+        self::super::layers(std::process::id()).iter().all(|layer| layer.is_absolute())
+    }
+}

@@ -1,0 +1,128 @@
+//! The command line that runs a container image as the subject: `podman run …` or `docker run …`.
+//!
+//! The network is the host's, so that ports are what they are in the image; swap is forbidden where there is any.
+
+use super::container_tool::{LABEL, PREFIX};
+use super::image::FoundImage;
+use super::limit;
+use super::quoting::for_java;
+use crate::units::Bytes;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Read by every JVM, however the image starts it.
+pub(super) const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+
+/// The container that a subject runs in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Container {
+    /// What it is made of, and who runs it.
+    pub image: FoundImage,
+    /// Its name, which no other has.
+    pub name: String,
+}
+
+impl Container {
+    /// A new name for a container of this image.
+    pub(super) fn new(image: &FoundImage) -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        Self { image: image.clone(), name: format!("{PREFIX}{}-{number}", std::process::id()) }
+    }
+
+    /// The command that removes it, with its processes.
+    pub(super) fn removal(&self) -> Vec<String> {
+        self.image.tool.removal(&self.name)
+    }
+
+    /// The command line.
+    pub(super) fn argv(&self, asked: &Asked) -> Vec<String> {
+        let mut argv =
+            [self.image.tool.tool.word(), "run", "--name", &self.name, "--label", LABEL].map(str::to_owned).to_vec();
+        // Nothing is fetched; and where it has to be removed by force, it is not asked politely first.
+        argv.extend(["--pull=never", "--stop-timeout=0", "--network=host"].map(str::to_owned));
+        if let Some(limit) = asked.limit {
+            argv.push(format!("--memory={}b", limit.0));
+            argv.extend(asked.forbids_swap.then(|| format!("--memory-swap={}b", limit.0)));
+        }
+        if let Some(cpus) = asked.cpus {
+            let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+            argv.push(format!("--cpuset-cpus={}", cpus.join(",")));
+        }
+        for (name, value) in asked.env {
+            argv.extend(["--env".to_owned(), format!("{name}={value}")]);
+        }
+        argv.push(self.image.name.clone());
+        argv.extend(asked.arguments.iter().cloned());
+        argv
+    }
+}
+
+/// What a container is to have.
+#[derive(Debug)]
+pub(super) struct Asked<'a> {
+    pub limit: Option<Bytes>,
+    pub forbids_swap: bool,
+    pub cpus: Option<&'a [u32]>,
+    pub env: &'a [(String, String)],
+    /// Instead of the image's own, where there are any.
+    pub arguments: &'a [String],
+}
+
+/// Whether swap has to be forbidden by a limit of its own. Without any such a limit would only hide how often the other
+/// one is met.
+pub(super) fn forbids_swap() -> bool {
+    limit::has_swap()
+}
+
+/// The value of `JAVA_TOOL_OPTIONS`: what is set already, then these options, which win.
+pub(super) fn tool_options(before: &str, options: &[String]) -> String {
+    let own = options.iter().map(|option| for_java(option));
+    let before = Some(before.to_owned()).filter(|before| !before.is_empty());
+    before.into_iter().chain(own).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_container_gets_limit_cpus_environment_and_arguments() {
+        let image = super::super::image::sample(&["java"], &["1"], &[]);
+        let container = Container { image, name: "loadline-1-0".to_owned() };
+        let env = [("A".to_owned(), "b c".to_owned())];
+        let mut asked = Asked {
+            limit: Some(Bytes::mib(1)),
+            forbids_swap: true,
+            cpus: Some(&[0, 2]),
+            env: &env,
+            arguments: &words("18080 x"),
+        };
+        let mut expect = words(
+            "podman run --name loadline-1-0 --label loadline --pull=never --stop-timeout=0 --network=host \
+             --memory=1048576b --memory-swap=1048576b --cpuset-cpus=0,2 --env",
+        );
+        expect.push("A=b c".to_owned());
+        expect.extend(words("app:1 18080 x"));
+        assert_eq!(container.argv(&asked), expect);
+        asked = Asked { limit: None, forbids_swap: true, cpus: None, env: &[], arguments: &[] };
+        assert_eq!(container.argv(&asked)[6..], words("--pull=never --stop-timeout=0 --network=host app:1"));
+    }
+
+    #[test]
+    fn two_containers_have_two_names_with_our_pid() {
+        let image = super::super::image::sample(&["java"], &[], &[]);
+        let (one, two) = (Container::new(&image), Container::new(&image));
+        assert_ne!(one.name, two.name);
+        assert!(one.name.starts_with(&format!("loadline-{}-", std::process::id())));
+    }
+
+    #[test]
+    fn our_options_follow_those_of_the_image() {
+        assert_eq!(tool_options("-Da=b", &words("-Xmx8m -Dx=y")), "-Da=b -Xmx8m -Dx=y");
+        assert_eq!(tool_options("", &["-Da=b c".to_owned()]), "\"-Da=b c\"");
+    }
+}

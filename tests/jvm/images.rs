@@ -1,0 +1,176 @@
+//! A container image as the subject: weighed, searched, killed and removed, on an image made of a JDK of this machine.
+//! Skipped where no container tool works.
+
+use crate::deaths::limits_work;
+use crate::invocation::{Call, GONE_WITHIN, jdk, newest};
+use loadline::clock::Clock;
+use loadline::record::{FindOutcome, Unknowns};
+use loadline::subject::FoundTool;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const MIB: u64 = 1 << 20;
+/// Parts of a JDK that a small server needs.
+const PARTS: [&str; 4] = ["./bin/java", "./lib", "./conf", "./release"];
+
+/// An image, removed when dropped.
+struct Image {
+    tool: &'static str,
+    name: String,
+}
+
+impl Image {
+    /// Of the newest JDK here and our subjects, in `/app/subjects.jar`. Says why there is none.
+    fn make() -> Option<Self> {
+        let made = Self::try_make();
+        made.inspect_err(|why| println!("skipped, because {why}")).ok()
+    }
+
+    fn try_make() -> Result<Self, String> {
+        let release = newest().pop().ok_or("there is no JDK to make an image of")?;
+        let home = jdk(release).ok_or("the JDK went away")?.home;
+        let tools = FoundTool::installed(Clock::start());
+        let tool = tools.iter().find(|tool| tool.probe().is_ok()).ok_or("no container tool works here")?.tool.word();
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        for name in ["etc", "tmp", "proc", "sys", "dev"] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+        }
+        // Without a name of its user a JVM keeps no counters.
+        std::fs::write(root.join("etc/passwd"), "root:x:0:0::/:/bin/sh\n").unwrap();
+        let archive = folder.path().join("root.tar");
+        let tar = |arguments: &[&str]| {
+            // What a JDK links to and is not there is none of what is needed.
+            run("tar", &[&["--append", "--dereference", "--file", &archive.display().to_string()], arguments].concat())
+        };
+        tar(&["--directory", &root.display().to_string(), "."]);
+        let place = ["--transform", "s,^[.],opt/jdk,", "--exclude", "src.zip", "--directory"];
+        tar(&[&place[..], &[&home.display().to_string()], &PARTS].concat());
+        tar(&["--transform", "s,.*,app/subjects.jar,", "--absolute-names", env!("LOADLINE_TEST_SUBJECTS_JAR")]);
+        let libraries = libraries(&home);
+        let libraries: Vec<&str> = libraries.iter().map(|library| library.trim_start_matches('/')).collect();
+        tar(&[&["--directory", "/"], &libraries[..]].concat());
+        let image = Self { tool, name: format!("loadline-test-{}:1", std::process::id()) };
+        let words = ["/opt/jdk/bin/java", "-XX:TieredStopAtLevel=1", "-cp", "/app/subjects.jar"];
+        let entrypoint = format!("ENTRYPOINT {words:?}");
+        let imported = run(tool, &["import", "--change", &entrypoint, &archive.display().to_string(), &image.name]);
+        let tried = run(tool, &["run", "--rm", "--network=host", "--memory=64m", &image.name, "-version"]);
+        match [imported, tried].iter().find(|output| !output.status.success()) {
+            Some(failed) => Err(format!("{tool} cannot run an image: {}", String::from_utf8_lossy(&failed.stderr))),
+            None => Ok(image),
+        }
+    }
+
+    /// A call on it, with little load.
+    fn call(&self, verb: &str, subject: &str) -> Call {
+        let call = Call::verb(verb).with(&format!("--image {}", self.name)).with("--rate 50").with("--warmup 300ms");
+        let out = format!("--out {}", call.archive().display());
+        let call = call.with("--url http://127.0.0.1:{port}/").with(&out).with("--gc serial").alone();
+        call.command(&subject.split(' ').collect::<Vec<_>>())
+    }
+
+    /// The containers made by this Loadline that are left.
+    fn containers(&self, pid: u32) -> Vec<String> {
+        let listed = run(self.tool, &["ps", "--all", "--format", "{{.Names}}"]);
+        let names = String::from_utf8_lossy(&listed.stdout).into_owned();
+        names.lines().filter(|name| name.starts_with(&format!("loadline-{pid}-"))).map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        run(self.tool, &["rmi", "--force", &self.name]);
+    }
+}
+
+fn run(program: &str, arguments: &[&str]) -> Output {
+    Command::new(program).args(arguments).output().unwrap()
+}
+
+/// The libraries that a JDK needs of the system, its loader among them: `libc.so.6 => /lib/libc.so.6 (0x7f)`.
+fn libraries(home: &Path) -> BTreeSet<String> {
+    let folders = [home.join("lib"), home.join("lib/server")];
+    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap().flatten()).map(|file| file.path());
+    let shared = files.filter(|file| file.extension().is_some_and(|end| end == "so"));
+    // Those for pictures and sound need what no server does.
+    let needed = ["libjvm.so", "libjava.so", "libjli.so", "libnet.so", "libnio.so", "libzip.so", "libjimage.so"];
+    let needed = shared.filter(|file| needed.iter().any(|name| file.ends_with(name))).chain([home.join("bin/java")]);
+    let said =
+        needed.map(|file| String::from_utf8_lossy(&run("ldd", &[&file.display().to_string()]).stdout).into_owned());
+    let words: Vec<String> =
+        said.flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
+    words.into_iter().filter(|word| word.starts_with('/') && !word.starts_with(&home.display().to_string())).collect()
+}
+
+#[test]
+fn an_image_is_searched_weighed_killed_and_removed() {
+    if !limits_work() {
+        return;
+    }
+    let Some(image) = Image::make() else { return };
+
+    let call = image
+        .call("find --json -d 1s -c 4 --no-warm --proofs 1 --heap 24m", "loadline.subjects.Appetite {port} live=8");
+    let ran = call.with("--limit-max 256m").with("--prove 128m").with("--target failed==0").run().expect(0);
+    let document = ran.document();
+    let find = document.find.clone().unwrap();
+    assert_eq!((find.outcome, find.unknowns), (FindOutcome::AtLowerBound, Unknowns::Limit), "{}", find.text);
+    assert_eq!((find.line.unwrap().limit_bytes, document.trials.len()), (128 * MIB, 2));
+    for trial in &document.trials {
+        let known = trial.image.as_ref().unwrap();
+        assert_eq!((known.name.as_str(), known.tool.as_str()), (image.name.as_str(), image.tool));
+        let cgroup = trial.cgroup.unwrap();
+        assert_eq!((Some(cgroup.limit_bytes), cgroup.oom_kills), (trial.limit_bytes, 0));
+        assert!((24 * MIB..128 * MIB).contains(&cgroup.peak_bytes.unwrap()), "{cgroup:?}");
+    }
+    // The files of an overlay are known and put out of memory; others are not, and that is told.
+    let is_known = !document.trials[0].files.is_empty();
+    let foreign = document.trials[1].cgroup.unwrap().foreign_file_bytes.unwrap();
+    assert!(!is_known || foreign < 4 * MIB, "{foreign}");
+    assert_ne!(is_known, ran.stderr.contains("lie is not known"), "{}", ran.stderr);
+    assert_eq!(image.containers(ran.pid), Vec::<String>::new());
+    let again = Call::verb("report").with_argument(&ran.archive).run().expect(0);
+    assert!(again.stdout.contains(&format!("image: \"{}\"", image.name)), "{}", again.stdout);
+
+    let call =
+        image.call("weigh -d 1s --rest 200ms --json", "loadline.subjects.Appetite {port} live=150").with("--heap 200m");
+    let ran = call.with("--limit 60m").run().expect(3).says(&["at the limit of 60.0 MiB"]);
+    assert_eq!(ran.trial().end.unwrap().cause, "oom_kill");
+    assert_eq!(image.containers(ran.pid), Vec::<String>::new());
+
+    for signal in ["KILL", "INT"] {
+        let mut started = image.call("weigh -d 60s", "loadline.subjects.Appetite {port} live=8").start();
+        started.until_said("  steady: ");
+        let pid = started.pid();
+        assert_eq!(image.containers(pid).len(), 1);
+        started.signal(signal);
+        let ran = started.wait();
+        let clock = Clock::start();
+        while !image.containers(pid).is_empty() {
+            assert!(
+                signal == "KILL" && clock.now() < GONE_WITHIN,
+                "{:?} is left:\n{}",
+                image.containers(pid),
+                ran.stderr
+            );
+        }
+    }
+
+    // The image starts, but no server.
+    let ran = image.call("weigh", "-version").run().expect(3).says(&[
+        "before it was ready",
+        "Runtime Environment",
+        "start a JVM that stays",
+    ]);
+    assert_eq!(image.containers(ran.pid), Vec::<String>::new());
+}
+
+#[test]
+fn an_image_that_is_not_here_is_not_fetched() {
+    let works = FoundTool::installed(Clock::start()).iter().any(|tool| tool.probe().is_ok());
+    let said = if works { "the image `nowhere/nothing:0` is not on this machine" } else { "no container tool" };
+    let call = Call::verb("weigh --image nowhere/nothing:0 --url http://127.0.0.1:1/");
+    let out = format!("--out {}", call.archive().display());
+    call.with(&out).beside().run().expect(4).says(&[said]);
+}
