@@ -148,8 +148,8 @@ fn read_ahead_of(jdk: &FoundJdk) -> Option<String> {
     }
     let knob = read_ahead::knob(&file)?;
     Some(format!(
-        "{kib} KiB on the disk of JDK {}, where {usual} are usual: load lines are larger here than elsewhere; for those \
-         of a usual host: `echo {usual} > {}` as root, for all of that disk",
+        "{kib} KiB on the disk of JDK {}, where {usual} are usual: load lines are larger here than elsewhere; for \
+         those of a usual host: `echo {usual} > {}` as root, for all of that disk",
         jdk.release,
         knob.display()
     ))

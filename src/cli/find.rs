@@ -371,6 +371,7 @@ impl<'a> Search<'a> {
 
     /// What a trial says of its attempt.
     fn judged(&self, attempt: &Attempt, trial: &Trial, reference: Option<&Trial>) -> SoughtRecord {
+        let asks = attempt.stage == SoughtStage::Ask;
         let sought = |verdict, why: Vec<String>, broke| SoughtRecord {
             stage: attempt.stage,
             heap_bytes: attempt.heap,
@@ -380,8 +381,8 @@ impl<'a> Search<'a> {
             verdict,
             why,
             broke,
-            classes: (attempt.stage == SoughtStage::Ask).then(|| self.paging.classes(trial)).flatten(),
-            read_ahead_bytes: (attempt.stage == SoughtStage::Ask).then(|| self.paging.read_ahead_bytes(trial)).flatten(),
+            classes: asks.then(|| self.paging.classes(trial)).flatten(),
+            read_ahead_bytes: asks.then(|| self.paging.read_ahead_bytes(trial)).flatten(),
             seconds: 0.0,
         };
         if trial.outcome == Outcome::Aborted {

@@ -1,9 +1,9 @@
-//! How far the kernel reads ahead in the files of a disk. A page that is faulted in brings as many around it with it, so
-//! in a cgroup that is short of memory each fault pushes out others.
+//! How far the kernel reads ahead in the files of a disk. A page that is faulted in brings as many around it with it,
+//! so in a cgroup that is short of memory each fault pushes out others.
 //!
-//! `/sys/class/bdi/MAJOR:MINOR/read_ahead_kb` (Documentation/ABI/testing/sysfs-class-bdi), in KiB. A partition has none
-//! of its own: its disk's counts. File systems without a device (overlay, tmpfs) have none that could be told from their
-//! number.
+//! `/sys/class/bdi/MAJOR:MINOR/read_ahead_kb` (Documentation/ABI/testing/sysfs-class-bdi), in KiB. A partition has
+//! none of its own: its disk's counts. File systems without a device (overlay, tmpfs) have none that could be told from
+//! their number.
 
 use rustix::fs::{major, minor};
 use std::fs;

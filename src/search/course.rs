@@ -229,8 +229,8 @@ fn too_small(trials: &[Trial]) -> u64 {
 }
 
 /// The direct memory to give beside a heap. HotSpot allows as much of it as heap unless it was told otherwise, so a
-/// small heap takes away direct memory, too; once a heap failed for want of it, it is given as it was where memory was no
-/// concern.
+/// small heap takes away direct memory, too; once a heap failed for want of it, it is given as it was where memory was
+/// no concern.
 fn direct(trials: &[Trial], needs: &Needs) -> Option<u64> {
     let of_direct = |doubt: &Doubt| match doubt {
         Doubt::OutOfMemoryError { error, .. } => error.to_lowercase().contains("direct"),

@@ -162,9 +162,9 @@ fn a_copy_of_the_jdk_goes_with_its_search_however_that_ends() {
             started.until_said("ready: ");
             let said = started.said();
             let copy = said.split_whitespace().find(|word| word.contains("/loadline-work-")).expect(&said);
-            let copy = Path::new(copy).ancestors().find(|path| {
-                path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("loadline-work-"))
-            });
+            let copy = Path::new(copy)
+                .ancestors()
+                .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("loadline-work-")));
             let copy = copy.unwrap().to_path_buf();
             assert!(copy.is_dir() && said.contains("others hold file pages of the JDK"), "{said}");
             started.signal(signal);

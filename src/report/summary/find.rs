@@ -316,8 +316,8 @@ fn read_ahead(trials: &[Trial]) -> Option<String> {
     let bytes = trials.iter().find_map(|trial| trial.sought.as_ref()?.read_ahead_bytes);
     let bytes = bytes.filter(|bytes| *bytes > READ_AHEAD_MAX).map(Bytes)?;
     Some(format!(
-        "the kernel reads {bytes} ahead on the disk of the JDK, where 128 KiB is usual: each page read again pushes out \
-         others, so a host with less needs a smaller limit; `loadline doctor` says how to change it"
+        "the kernel reads {bytes} ahead on the disk of the JDK, where 128 KiB is usual: each page read again pushes \
+         out others, so a host with less needs a smaller limit; `loadline doctor` says how to change it"
     ))
 }
 
