@@ -293,14 +293,25 @@ fn edge(line: &LineRecord) -> Option<String> {
     })
 }
 
-/// What the charge consisted of in the trials at the line.
+/// What the charge consisted of in the trials at the line, and how far fresh JVMs differ in it.
 fn charge(line: &LineRecord, trials: &[Trial]) -> Option<String> {
     let own = |trial: &&Trial| is_at(trial, SoughtStage::Limit) && trial.limit_bytes == Some(line.limit_bytes);
     let cgroups: Vec<_> = trials.iter().filter(own).filter_map(|trial| trial.cgroup).collect();
     let anon = middle(cgroups.iter().filter_map(|cgroup| cgroup.anon_peak_bytes))?;
     let file = middle(cgroups.iter().filter_map(|cgroup| cgroup.file_bytes));
     let file = file.map_or_else(String::new, |file| format!(", file pages {} at the end of the load", Bytes(file)));
-    Some(format!("anonymous pages with the kernel's own {} at most{file}", Bytes(anon)))
+    let held = |trial: &&Trial| {
+        let sought = trial.sought.as_ref();
+        sought.is_some_and(|of| of.verdict == SoughtVerdict::Holds && of.heap_bytes == line.heap_bytes)
+    };
+    let limited = trials.iter().filter(|trial| is_at(trial, SoughtStage::Limit)).filter(held);
+    let peaks: Vec<u64> = limited.filter_map(|trial| trial.cgroup?.anon_peak_bytes).collect();
+    let (least, most) = (peaks.iter().min().copied().unwrap_or(anon), peaks.iter().max().copied().unwrap_or(anon));
+    let range = match most - least > anon / 50 {
+        true => format!(", {} to {} in all that held: fresh JVMs differ by as much", Bytes(least), Bytes(most)),
+        false => String::new(),
+    };
+    Some(format!("anonymous pages with the kernel's own {} at most{range}{file}", Bytes(anon)))
 }
 
 /// File pages that trials on a cold host did not pay for.
