@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::comparison;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::machine;
-use crate::record::{Conditions, Document, Machine, Trial};
+use crate::record::{Conditions, Document, Machine, Trial, Unknowns};
 use crate::report::Progress;
 use crate::scenario::{Configuration, Scenario};
 use crate::subject::jdk::{self, Places};
@@ -233,7 +233,9 @@ impl Session {
     pub(super) fn show(&self, result: &Document, folder: &Path, progress: &mut Progress) -> Result<()> {
         let Output { json, view, exports, .. } = &self.output;
         let shown = Shown { document: result, folders: &[Folder::only(folder)], missing: &[] };
-        match *json || weighed(&result.trials) {
+        // None of its trials is asked anything: what it found is in the target alone.
+        let of_rates = result.find.as_ref().is_some_and(|find| find.unknowns == Unknowns::Rate);
+        match *json || of_rates || weighed(&result.trials) {
             true => shown.show(*json, *view, exports, progress),
             false => exports.write(&shown, progress),
         }
