@@ -19,6 +19,8 @@ const SAMPLES: u32 = 100;
 const SAMPLE_PERIOD: Duration = Duration::from_millis(100);
 /// As many marks as a trial has.
 const MARKS: u32 = 5;
+/// What a trial asks, at its first mark and at each.
+const QUESTIONS: [&str; 5] = ["VM.version", "VM.flags", "GC.heap_info", "Compiler.codecache", "VM.metaspace vslist"];
 
 fn main() -> ExitCode {
     let pid = std::env::args().nth(1).and_then(|pid| pid.parse().ok());
@@ -58,7 +60,7 @@ fn observe(pid: u32) -> Result<Value, Unavailable> {
     let after_samples = rss_kib()?;
     for _ in 0..MARKS {
         costs.add("smaps", smaps::read(&process, &clock))?;
-        for command in ["VM.version", "VM.flags", "GC.heap_info"] {
+        for command in QUESTIONS {
             costs.add(command, attached.value.jcmd(command))?;
         }
         sleep(SAMPLE_PERIOD);

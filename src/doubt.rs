@@ -2,6 +2,7 @@
 //! Doubts are computed by pure code, stored in the archive and shown beside the number they touch.
 
 mod comparing;
+pub mod noise;
 
 pub use comparing::Comparing;
 

@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod doubt;
 pub mod error;
+pub mod numbers;
 pub mod units;
 
 pub mod scenario;
@@ -25,3 +26,7 @@ pub mod report;
 pub mod trial;
 
 pub mod cli;
+
+#[cfg(test)]
+#[path = "../tests/shared/skipping.rs"]
+mod skipping;

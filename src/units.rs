@@ -6,7 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
+/// Bytes of a MiB.
+pub const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 /// A number of bytes.

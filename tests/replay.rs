@@ -3,6 +3,9 @@
 #![expect(clippy::disallowed_methods, reason = "runs the program, and a JVM whose log it records")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 
+#[path = "shared/skipping.rs"]
+mod skipping;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -109,8 +112,7 @@ fn java() -> Option<u32> {
 #[test]
 fn a_real_jvm_is_recorded_and_its_waves_come_back() {
     let Some(release) = java().filter(|release| *release >= 17) else {
-        println!("skipped, because there is no JDK 17 or newer on the PATH");
-        return;
+        return skipping::skip("LOADLINE_JDKS", "there is no JDK 17 or newer on the PATH");
     };
     let folder = TempDir::new().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/class-churn/src");

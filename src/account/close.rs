@@ -91,19 +91,23 @@ fn sizes(said: &Said, seen: &Seen) -> Sizes {
         reserved: range.end.saturating_sub(range.start),
         committed: range.committed_end.unwrap_or(range.start).saturating_sub(range.start),
     });
+    let is = |collector| said.heap.is_some_and(|heap| heap.collector == collector);
     Sizes {
         code_heaps: code_heaps.collect(),
         heap: said.info.as_ref().and_then(|info| info.heap_reserved),
         old: said.heap.and_then(|heap| heap.old).map(|(committed, reserved)| (committed.0, reserved.0)),
-        regions: regions(said),
+        regions: regions(said, Collector::G1),
+        shenandoah_regions: regions(said, Collector::Shenandoah),
         foreign_malloc: is_foreign(seen),
-        parallel: said.heap.is_some_and(|heap| heap.collector == Collector::Parallel),
-        z: said.heap.is_some_and(|heap| heap.collector == Collector::Z),
+        guarded: is(Collector::Serial) || is(Collector::Parallel),
+        parallel: is(Collector::Parallel),
+        z: is(Collector::Z),
     }
 }
 
-fn regions(said: &Said) -> Option<u64> {
-    let info = said.info.as_ref().filter(|_| said.heap.is_some_and(|heap| heap.collector == Collector::G1))?;
+/// How many regions the heap of this collector may have.
+fn regions(said: &Said, collector: Collector) -> Option<u64> {
+    let info = said.info.as_ref().filter(|_| said.heap.is_some_and(|heap| heap.collector == collector))?;
     let (start, end) = info.heap_reserved?;
     end.saturating_sub(start).checked_div(info.collector_geometry.region_size?.0)
 }

@@ -1,6 +1,7 @@
 //! The whole closing, from evidence that no process would give: mangled mappings, pages told twice or nowhere, ranges
 //! at the ends of what there is. Nothing may break, and the sum is the RSS to the byte.
 
+use super::super::evidence::Sizing;
 use super::super::heap::{split_heap, used_resident};
 use super::super::ledger::Holding;
 use super::super::plan::Plan;
@@ -152,10 +153,12 @@ fn said() -> impl Strategy<Value = Said> {
     let parts = (prop::collection::vec(node, 0..4), prop::collection::vec(image, 0..4));
     let numbers = (prop::option::of(size()), prop::option::of(size()));
     (prop::option::of(info()), parts, prop::option::of(heap()), prop::option::of(nmt()), numbers).prop_map(
-        |(info, (nodes, images), heap, nmt, (left_by_last_gc, max_heap_free_ratio))| {
+        |(info, (nodes, images), heap, nmt, (left_by_last_gc, max_free_ratio))| {
             let thread_names = BTreeMap::from([(7, "main".to_owned())]);
             let heap_min = left_by_last_gc.map(|bytes| bytes / 2);
-            Said { info, nodes, heap, nmt, left_by_last_gc, max_heap_free_ratio, heap_min, images, thread_names }
+            let sizing = Sizing { heap_min, max_free_ratio, ..Sizing::default() };
+            let full_collections = None;
+            Said { info, nodes, heap, nmt, left_by_last_gc, full_collections, sizing, images, thread_names }
         },
     )
 }
@@ -295,7 +298,7 @@ proptest! {
         split_heap(&mut account, used.unwrap_or(u64::MAX), live);
         adds_up(&account, &seen.smaps)?;
         prop_assert!(account.holdings.windows(2).all(|pair| pair[0].owner < pair[1].owner));
-        let predicted = gc(&said, &heap_runs);
+        let predicted = gc(&said, &heap_runs, account.rss_of(Owner::Gc));
         prop_assert!(predicted.bytes.is_some() || !predicted.why.is_empty());
         trim(&seen);
     }

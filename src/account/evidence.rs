@@ -25,14 +25,51 @@ pub struct Said {
     pub nmt: Option<NativeMemory>,
     /// What the last collection left in the heap; `None` where there was none.
     pub left_by_last_gc: Option<u64>,
-    /// `MaxHeapFreeRatio`, in percent, where it is not the default.
-    pub max_heap_free_ratio: Option<u64>,
-    /// The least the Java heap may be (`MinHeapSize`, `-Xms`), where that is known.
-    pub heap_min: Option<u64>,
+    /// Full collections so far, where that is known.
+    pub full_collections: Option<u64>,
+    /// The flags by which the Java heap is sized after a full collection.
+    pub sizing: Sizing,
     /// The libraries in memory.
     pub images: Vec<Image>,
     /// Names of threads by their ids.
     pub thread_names: BTreeMap<u32, String>,
+}
+
+/// How the Java heap is sized after a full collection. `None` where the JVM's default holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sizing {
+    /// The least the heap may be (`MinHeapSize`, `-Xms`), in bytes.
+    pub heap_min: Option<u64>,
+    /// `MaxHeapFreeRatio`, in percent.
+    pub max_free_ratio: Option<u64>,
+    /// `OldSize`, below which the old generation does not shrink, in bytes.
+    pub old_size: Option<u64>,
+    /// `NewSize`, the same of the young one.
+    pub new_size: Option<u64>,
+    /// `ShrinkHeapInSteps`.
+    pub shrinks: Shrinks,
+    /// `ExplicitGCInvokesConcurrent`.
+    pub explicit: Explicit,
+}
+
+/// How fast Serial gives back what it need not keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Shrinks {
+    /// None of it in the first full collection, then 10, 40 and 100 %.
+    #[default]
+    InSteps,
+    /// All of it.
+    AtOnce,
+}
+
+/// What a collection is that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Explicit {
+    /// A full one, that stops the program.
+    #[default]
+    Stops,
+    /// A concurrent cycle of G1.
+    Concurrent,
 }
 
 /// What was seen while nothing moved, or as near to that as it could be had.

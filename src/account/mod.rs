@@ -7,6 +7,7 @@
 mod claims;
 mod close;
 mod evidence;
+mod gone;
 mod heap;
 mod ledger;
 mod malloc;
@@ -18,9 +19,10 @@ mod tags;
 
 pub use claims::{Claim, Claims};
 pub use close::{backed, claims, close};
-pub use evidence::{Said, Seen};
+pub use evidence::{Explicit, Said, Seen, Shrinks, Sizing};
+pub use gone::gone;
 pub use heap::{split_heap, used_resident};
 pub use ledger::{Account, Detail, Holding, Ledger, Part, Region, Remainder};
 pub use owner::Owner;
 pub use plan::{Plan, Planned, Question, Segment};
-pub use predict::{Prediction, gc, trim};
+pub use predict::{Prediction, Reason, gc, trim};

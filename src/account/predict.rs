@@ -1,103 +1,342 @@
 //! What a full collection and a trim would give back.
 
-use super::evidence::{Said, Seen};
-use crate::observe::heap_info::Collector;
+use super::close::backed;
+use super::evidence::{Explicit, Said, Seen, Shrinks};
+use crate::observe::heap_info::{Collector, HeapInfo};
 use crate::observe::pagemap::Run;
+
+const MIB: u64 = 1 << 20;
 
 /// `MaxHeapFreeRatio` unless it was set (JDK 11–25).
 const MAX_HEAP_FREE_RATIO: u64 = 70;
 
-/// The least heap that G1 shrinks to unless `-Xms` or `MinHeapSize` says otherwise.
-const HEAP_MIN: u64 = 8 << 20;
+/// The least heap that G1 and Shenandoah shrink to unless `-Xms` or `MinHeapSize` says otherwise.
+const HEAP_MIN: u64 = 8 * MIB;
+
+/// `NewRatio` unless it was set: the old generation is so many times the young one.
+const NEW_RATIO: u64 = 2;
+
+/// A prediction is made where what is not known of the live set moves it by no more than this much, or this share.
+const UNSURE_BYTES_MAX: u64 = 5 * MIB;
+const UNSURE_SHARE_MAX: f64 = 0.15;
+
+/// Live sets that are tried between the least and the most there may be.
+const LIVE_STEPS: u64 = 8;
+
+/// Why a full collection returns what it does, or why that cannot be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reason {
+    /// The collector keeps the memory it has taken.
+    Keeps,
+    /// The heap shrinks to what its policy leaves free.
+    Shrinks,
+    /// Memory comes back minutes later.
+    Later,
+    /// The collector collects nothing.
+    CollectsNothing,
+    /// Unknown: the process is no JVM.
+    NoJvm,
+    /// Unknown: the process could not be asked.
+    #[default]
+    NotAsked,
+    /// Unknown: where the heap lies, or what of it is resident, was not told.
+    NoAddresses,
+    /// Unknown: no collection has told what is live, and the answer depends on it.
+    NotCollected,
+    /// Unknown: what the last collection left may be garbage by now, and the answer depends on it.
+    LiveSetOpen,
+    /// Unknown: the heap shrinks in steps, and how many were taken is not told.
+    StepsOpen,
+    /// Unknown: the collection would be a concurrent one (`ExplicitGCInvokesConcurrent`).
+    Concurrent,
+}
+
+impl Reason {
+    /// The name in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Keeps => "keeps",
+            Self::Shrinks => "shrinks",
+            Self::Later => "later",
+            Self::CollectsNothing => "collects_nothing",
+            Self::NoJvm => "no_jvm",
+            Self::NotAsked => "not_asked",
+            Self::NoAddresses => "no_addresses",
+            Self::NotCollected => "not_collected",
+            Self::LiveSetOpen => "live_set_open",
+            Self::StepsOpen => "steps_open",
+            Self::Concurrent => "concurrent",
+        }
+    }
+}
 
 /// A prediction with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prediction {
     /// Bytes of RSS; `None` where they cannot be told.
     pub bytes: Option<u64>,
-    /// Why so, or why unknown; one lower-case sentence without a full stop.
+    /// Bytes by which RSS grows instead, since objects move to pages that hold nothing yet; `None` where `bytes` is.
+    pub grown: Option<u64>,
+    /// Why so, or why unknown; of a full collection.
+    pub reason: Reason,
+    /// The same in words; one lower-case sentence without a full stop.
     pub why: String,
 }
 
 impl Prediction {
-    fn known(bytes: u64, why: impl Into<String>) -> Self {
-        Self { bytes: Some(bytes), why: why.into() }
+    /// `bytes` is what comes back, negative where RSS grows.
+    fn known(bytes: i64, reason: Reason, why: impl Into<String>) -> Self {
+        let (back, grown) = (u64::try_from(bytes).unwrap_or(0), u64::try_from(-bytes).unwrap_or(0));
+        Self { bytes: Some(back), grown: Some(grown), reason, why: why.into() }
     }
 
-    fn unknown(why: impl Into<String>) -> Self {
-        Self { bytes: None, why: why.into() }
+    fn unknown(reason: Reason, why: impl Into<String>) -> Self {
+        Self { reason, why: why.into(), ..Self::default() }
     }
 }
 
 /// What `malloc_trim(0)` gives back: the whole pages of free chunks in every arena, and of the main arena's top
 /// (glibc `mtrim`, `systrim`).
 pub fn trim(seen: &Seen) -> Prediction {
+    let unknown = |why: &str| Prediction::unknown(Reason::NotAsked, why);
     match &seen.walk {
-        None => Prediction::unknown("the heaps of malloc could not be read"),
-        Some(walk) if walk.heaps.is_empty() => Prediction::unknown("no heap of glibc was found"),
+        None => unknown("the heaps of malloc could not be read"),
+        Some(walk) if walk.heaps.is_empty() => unknown("no heap of glibc was found"),
         Some(walk) => {
             let bytes = walk.heaps.iter().map(|heap| heap.trimmable).fold(0, u64::saturating_add);
-            match walk.errors.len() {
-                0 => Prediction::known(bytes, ""),
-                n => Prediction::known(bytes, format!("without {n} heaps that could not be walked")),
-            }
+            let why = match walk.errors.len() {
+                0 => String::new(),
+                n => format!("without {n} heaps that could not be walked"),
+            };
+            Prediction::known(signed(bytes), Reason::Shrinks, why)
         }
     }
 }
 
-/// What `GC.run` gives back. `runs` are the resident pages of the Java heap.
+/// What `GC.run` gives back. `runs` are the resident pages of the Java heap, `tables` the resident bytes of the
+/// collector's tables.
 ///
-/// Serial and Parallel keep what they have taken (Serial shrinks in steps, the first of which is none); Z uncommits
-/// minutes later. G1 shrinks the heap at once so that at most `MaxHeapFreeRatio` of it is free
-/// (`G1CollectedHeap::resize_heap_if_necessary`, JDK 11–25): what lies above goes, and what is live moves to the
-/// bottom. Shenandoah uncommits all free regions when it is asked.
-pub fn gc(said: &Said, runs: &[Run]) -> Prediction {
+/// G1 shrinks the heap at once so that at most `MaxHeapFreeRatio` of it is free
+/// (`G1HeapSizingPolicy::full_collection_resize_amount`, JDK 11–25); Shenandoah uncommits all free regions when it is
+/// asked; Serial shrinks in steps, the first of which is none (`TenuredGeneration::compute_new_size`); Parallel does
+/// not resize when it is asked; Z uncommits minutes later. In all but Z, objects move to the bottom of a space, where
+/// they may be the first to touch a page. The first full collection of G1 and Parallel touches their marking bits, and
+/// the tables of G1 shrink with the heap.
+pub fn gc(said: &Said, runs: &[Run], tables: u64) -> Prediction {
     let Some(heap) = said.heap else {
-        return Prediction::unknown("the JVM could not be asked for its heap");
+        return Prediction::unknown(Reason::NotAsked, "the JVM could not be asked for its heap");
     };
     match heap.collector {
-        Collector::Serial | Collector::Parallel => {
-            Prediction::known(0, format!("{} keeps the memory it has taken", heap.collector.title()))
+        Collector::Z => {
+            let why = "ZGC gives memory back after `ZUncommitDelay`, 5 minutes by default";
+            Prediction::known(0, Reason::Later, why)
         }
-        Collector::Z => Prediction::known(0, "ZGC gives memory back after `ZUncommitDelay`, 5 minutes by default"),
-        Collector::Epsilon => Prediction::known(0, "Epsilon collects nothing"),
-        Collector::G1 | Collector::Shenandoah => match said.left_by_last_gc {
-            Some(live) => shrunk(said, runs, live, heap.collector),
-            None => Prediction::unknown("no counter says what a collection left, or there was none so far"),
+        Collector::Epsilon => Prediction::known(0, Reason::CollectsNothing, "Epsilon collects nothing"),
+        Collector::G1 if said.sizing.explicit == Explicit::Concurrent => {
+            let why =
+                "`-XX:+ExplicitGCInvokesConcurrent` makes it a concurrent cycle, which compacts some regions only";
+            Prediction::unknown(Reason::Concurrent, why)
+        }
+        _ => match Layout::of(said, &heap, runs, tables) {
+            Some(layout) if !runs.is_empty() => layout.predict(said),
+            _ => Prediction::unknown(Reason::NoAddresses, "the JVM did not say where its heap is, or no page was read"),
         },
     }
 }
 
-fn shrunk(said: &Said, runs: &[Run], live: u64, collector: Collector) -> Prediction {
-    let info = said.info.as_ref();
-    let Some((start, end)) = info.and_then(|info| info.heap_reserved) else {
-        return Prediction::unknown("the JVM did not say where its heap is");
-    };
-    let geometry = info.map(|info| info.collector_geometry).unwrap_or_default();
-    let region = geometry.region_size.map_or(1 << 20, |bytes| bytes.0).max(4096);
-    let min = said.heap_min.unwrap_or(HEAP_MIN);
-    let ratio = said.max_heap_free_ratio.unwrap_or(MAX_HEAP_FREE_RATIO).min(99);
-    let keeps = match collector {
-        Collector::G1 => u64::try_from(u128::from(live) * 100 / u128::from(100 - ratio)).unwrap_or(u64::MAX),
-        _ => live,
-    };
-    let regions = |bytes: u64| bytes.checked_next_multiple_of(region).unwrap_or(u64::MAX);
-    let capacity = regions(keeps.max(min)).min(end.saturating_sub(start));
-    let committed = said.heap.map_or(0, |heap| heap.committed.0);
-    let resident = |from: u64, to: u64| super::close::backed(runs, from, to).0;
-    let before = resident(start, end);
-    let after = if capacity >= committed {
-        // Nothing shrinks; what is live moves to the bottom, which may touch new pages there.
-        before
-    } else {
-        let bottom = regions(live).min(capacity);
-        bottom.saturating_add(resident(start + bottom, start + capacity))
-    };
-    let why = format!(
-        "{} keeps {:.1} MiB for the {:.1} MiB that the last collection left",
-        collector.title(),
-        capacity as f64 / f64::from(1 << 20),
-        live as f64 / f64::from(1 << 20)
-    );
-    Prediction::known(before.saturating_sub(after), why)
+/// How much of the heap may be live: at the least, most likely, at the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Live {
+    least: u64,
+    likely: u64,
+    most: u64,
 }
+
+impl Live {
+    /// What a collection left was live then, if it was a full one; after a young one up to half of it may be garbage
+    /// that lies in the old generation. Of what was allocated since, most is garbage: a tenth may be live.
+    fn of(said: &Said, used: u64) -> Self {
+        match said.left_by_last_gc.map(|left| left.min(used)) {
+            Some(left) => Self { least: left / 2, likely: left, most: left + (used - left) / 10 },
+            None => Self { least: 0, likely: used / 2, most: used },
+        }
+    }
+}
+
+/// Where the heap lies and what of it is resident.
+struct Layout<'a> {
+    heap: &'a HeapInfo,
+    runs: &'a [Run],
+    start: u64,
+    end: u64,
+    region: u64,
+    /// Resident bytes of the collector's tables.
+    tables: u64,
+    /// Where archived objects begin, which stay at the top of what is reserved, behind all that is committed else.
+    archive: u64,
+}
+
+impl<'a> Layout<'a> {
+    fn of(said: &Said, heap: &'a HeapInfo, runs: &'a [Run], tables: u64) -> Option<Self> {
+        let info = said.info.as_ref()?;
+        let (start, end) = info.heap_reserved.filter(|(start, end)| start < end)?;
+        let region = info.collector_geometry.region_size.map_or(MIB, |bytes| bytes.0).max(4096);
+        let top = start.saturating_add(heap.committed.0);
+        let behind = runs.iter().map(|run| run.start).find(|from| (top..end).contains(from));
+        let archive = behind.map_or(end, |from| start + (from - start) / region * region);
+        Some(Self { heap, runs, start, end, region, tables, archive })
+    }
+
+    fn resident(&self, from: u64, to: u64) -> u64 {
+        backed(self.runs, from.min(self.end), to.min(self.end)).0
+    }
+
+    /// Pages that objects touch anew when this many bytes of them lie at the bottom of a space.
+    fn touched(&self, bottom: u64, bytes: u64) -> u64 {
+        bytes.saturating_sub(self.resident(bottom, bottom.saturating_add(bytes)))
+    }
+
+    fn predict(&self, said: &Said) -> Prediction {
+        let live = Live::of(said, self.heap.used.0);
+        let likely = self.returned(said, live.likely);
+        let step = (live.most - live.least) / LIVE_STEPS;
+        let away = (0..=LIVE_STEPS).map(|n| self.returned(said, live.least + n * step).abs_diff(likely)).max();
+        let most = UNSURE_BYTES_MAX.max((likely.unsigned_abs() as f64 * UNSURE_SHARE_MAX) as u64);
+        if away.is_some_and(|away| away > most) {
+            return match said.left_by_last_gc {
+                None => Prediction::unknown(
+                    Reason::NotCollected,
+                    format!("no collection has told how much of the {} in use is live", mib(self.heap.used.0)),
+                ),
+                Some(left) => Prediction::unknown(
+                    Reason::LiveSetOpen,
+                    format!("how much is live of the {} that the last collection left is not known", mib(left)),
+                ),
+            };
+        }
+        let title = self.heap.collector.title();
+        match self.heap.collector {
+            Collector::Serial if self.in_steps(said, live.least) > UNSURE_BYTES_MAX => Prediction::unknown(
+                Reason::StepsOpen,
+                "Serial shrinks in steps, and how many it has taken in earlier full collections is not told",
+            ),
+            Collector::Serial | Collector::Parallel if said.sizing.shrinks == Shrinks::InSteps || likely <= 0 => {
+                Prediction::known(likely, Reason::Keeps, format!("{title} keeps the memory it has taken"))
+            }
+            _ => {
+                let capacity = self.capacity(said, live.likely);
+                let why = match capacity < self.heap.committed.0 {
+                    true => format!("{title} keeps {} for some {} that are live", mib(capacity), mib(live.likely)),
+                    false => format!("{title} keeps the {} it has committed", mib(self.heap.committed.0)),
+                };
+                Prediction::known(likely, Reason::Shrinks, why)
+            }
+        }
+    }
+
+    /// Bytes of RSS that come back, negative where it grows, if so much is live.
+    fn returned(&self, said: &Said, live: u64) -> i64 {
+        match self.heap.collector {
+            Collector::Serial | Collector::Parallel => {
+                let (old, _) = self.old();
+                let touched = self.touched(old, live.min(self.old_committed()));
+                let shrunk = match (self.heap.collector, said.sizing.shrinks) {
+                    (Collector::Serial, Shrinks::AtOnce) => self.shrunk_generations(said, live),
+                    _ => 0,
+                };
+                let marked = if self.heap.collector == Collector::Parallel { self.heap.used.0 } else { 0 };
+                signed(shrunk) - signed(touched) - signed(marking_bits(said, marked))
+            }
+            collector => {
+                let archived = self.end - self.archive;
+                let capacity = self.capacity(said, live).saturating_sub(self.regions(archived));
+                let bottom = live.saturating_sub(archived).min(capacity);
+                let shrinks = capacity < self.heap.committed.0.saturating_sub(self.regions(archived));
+                let above = if shrinks { self.resident(self.start + capacity, self.archive) } else { 0 };
+                let touched = self.touched(self.start, bottom);
+                if collector != Collector::G1 {
+                    return signed(above) - signed(touched);
+                }
+                let kept = part(self.tables, self.capacity(said, live), self.heap.committed.0);
+                signed(above + self.tables - kept) - signed(touched) - signed(marking_bits(said, capacity))
+            }
+        }
+    }
+
+    /// What G1 or Shenandoah keep committed; both count in whole regions.
+    fn capacity(&self, said: &Said, live: u64) -> u64 {
+        let free = match self.heap.collector {
+            Collector::G1 => said.sizing.max_free_ratio.unwrap_or(MAX_HEAP_FREE_RATIO).min(99),
+            _ => 0,
+        };
+        let keeps = room_for(self.regions(live), free).max(said.sizing.heap_min.unwrap_or(HEAP_MIN));
+        self.regions(keeps).min(self.end - self.start).min(self.heap.committed.0)
+    }
+
+    fn regions(&self, bytes: u64) -> u64 {
+        bytes.checked_next_multiple_of(self.region).unwrap_or(u64::MAX)
+    }
+
+    fn old_committed(&self) -> u64 {
+        self.heap.old.map_or(0, |(committed, _)| committed.0)
+    }
+
+    /// Where the old generation lies: Serial's behind the young one, Parallel's in front of it.
+    fn old(&self) -> (u64, u64) {
+        let reserved = self.heap.old.map_or(0, |(_, reserved)| reserved.0).min(self.end - self.start);
+        match self.heap.collector {
+            Collector::Serial => (self.end - reserved, self.end),
+            _ => (self.start, self.start + reserved),
+        }
+    }
+
+    /// Resident bytes above the sizes to which Serial would bring its generations.
+    fn shrunk_generations(&self, said: &Said, live: u64) -> u64 {
+        let (old, end) = self.old();
+        let ratio = said.sizing.max_free_ratio.unwrap_or(MAX_HEAP_FREE_RATIO).min(99);
+        // JDK 24 and newer have no `OldSize`: what the least heap leaves for the old generation stands for it.
+        let young_least = said.sizing.new_size.unwrap_or(0);
+        let least = said.sizing.heap_min.unwrap_or(0).saturating_sub(young_least);
+        let least = said.sizing.old_size.unwrap_or(least);
+        let keeps = room_for(live, ratio).max(least).min(self.old_committed());
+        let young_committed = self.heap.committed.0.saturating_sub(self.old_committed());
+        let young = (keeps / NEW_RATIO).max(young_least).min(young_committed);
+        let above_old = self.resident(old.saturating_add(keeps), end);
+        let above_young = self.resident(self.start.saturating_add(young), old);
+        if keeps < self.old_committed() { above_old.saturating_add(above_young) } else { 0 }
+    }
+
+    /// What a step of Serial's may return: none in the first collection of all.
+    fn in_steps(&self, said: &Said, live: u64) -> u64 {
+        match (said.sizing.shrinks, said.full_collections) {
+            (Shrinks::AtOnce, _) | (_, Some(0)) => 0,
+            _ => self.shrunk_generations(said, live),
+        }
+    }
+}
+
+/// Bytes that the first full collection touches to mark the objects of so many bytes of heap: a bit for each 8.
+fn marking_bits(said: &Said, bytes: u64) -> u64 {
+    if said.full_collections == Some(0) { bytes / 64 } else { 0 }
+}
+
+fn part(whole: u64, of: u64, all: u64) -> u64 {
+    u64::try_from(u128::from(whole) * u128::from(of.min(all)) / u128::from(all.max(1))).unwrap_or(whole)
+}
+
+/// The size of which this share, in percent, is free where so much is used.
+fn room_for(used: u64, free: u64) -> u64 {
+    u64::try_from(u128::from(used) * 100 / u128::from(100 - free.min(99))).unwrap_or(u64::MAX)
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / MIB as f64)
+}
+
+#[cfg(test)]
+#[path = "predict_tests.rs"]
+mod tests;

@@ -45,6 +45,10 @@ pub(super) struct Sizes {
     pub(super) regions: Option<u64>,
     /// Parallel: its bitmaps and block table are committed in full from the start.
     pub(super) parallel: bool,
+    /// Serial or Parallel, whose card tables end in a page that stands guard (up to JDK 21).
+    pub(super) guarded: bool,
+    /// How many regions Shenandoah's heap has; they are described in a table of their own.
+    pub(super) shenandoah_regions: Option<u64>,
     /// An allocator other than glibc's, whose mappings cannot be told from a table that is committed in full.
     pub(super) foreign_malloc: bool,
     /// ZGC: its mark stacks are at 0x150000000000 on JDK 11, and the start of 8 GiB later.
@@ -72,7 +76,7 @@ impl Table {
         }
         let length = (length / each).checked_next_multiple_of(PAGE)?;
         // Shorter ones could be anything.
-        let long = length >= 16 * PAGE && smaller.iter().map(|(start, end)| end - start).sum::<u64>() >= 4 * PAGE;
+        let long = length >= 8 * PAGE && smaller.iter().map(|(start, end)| end - start).sum::<u64>() >= 4 * PAGE;
         (long && smaller.last()?.1 <= length).then_some(Self { runs: smaller, length, name })
     }
 
@@ -96,7 +100,9 @@ impl Table {
 ///
 /// First what an inaccessible stretch behind it confirms, then what fills a stretch between other claims.
 pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<Claim> {
-    let mut found = Vec::new();
+    let parted = maps;
+    let maps = &joined(parted);
+    let mut found = protection_zones(maps);
     let claims = Claims::settle(known.to_vec());
     let tables = gc_tables(maps, sizes);
     let anonymous = || maps.iter().enumerate().filter(|(_, mapping)| is_anonymous(mapping));
@@ -112,11 +118,39 @@ pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<C
             found.extend(laid.into_iter().flatten());
         }
     }
-    let claims = Claims::settle([known, &found].concat());
-    for (_, mapping) in anonymous().filter(|_| !sizes.foreign_malloc) {
-        found.extend(committed_in_full(mapping, &claims, sizes, &tables));
+    if sizes.foreign_malloc {
+        return found;
     }
+    let claims = Claims::settle([known, &found].concat());
+    let whole = parted.iter().filter(|mapping| is_anonymous(mapping) && is_free(&claims, mapping.start, mapping.end));
+    found.extend(whole.filter_map(|mapping| by_regions(mapping.start, mapping.end, sizes)));
+    let claims = Claims::settle([known, &found].concat());
+    found.extend(anonymous().flat_map(|(_, mapping)| committed_in_full(mapping, &claims, sizes, &tables)));
     found
+}
+
+/// Anonymous neighbours as one mapping: where a table grows and shrinks with the heap, the kernel does not always join
+/// again what it has parted. Holes stay apart: where one ends, a table does.
+fn joined(maps: &[Mapping]) -> Vec<Mapping> {
+    let mut joined: Vec<Mapping> = Vec::new();
+    for mapping in maps {
+        let continues = |last: &Mapping| last.end == mapping.start && is_anonymous(last) && is_anonymous(mapping);
+        match joined.last_mut().filter(|last| continues(last)) {
+            Some(last) => last.end = mapping.end,
+            None => joined.push(mapping.clone()),
+        }
+    }
+    joined
+}
+
+/// The page that nothing may touch, right in front of the archive of classes: no compressed class pointer leads there
+/// (JDK 24 and newer). It is part of the archive's mapping, and resident where the archive was read into it.
+fn protection_zones(maps: &[Mapping]) -> Vec<Claim> {
+    let zones = maps.windows(2).filter(|pair| {
+        let archive = pair[1].file_name().ends_with(".jsa") && pair[0].end == pair[1].start;
+        archive && is_inaccessible(&pair[0]) && pair[0].size().0 == PAGE
+    });
+    zones.map(|pair| claim(pair[0].start, pair[0].end, Owner::Cds, "file", &pair[1].path)).collect()
 }
 
 fn claim(start: u64, end: u64, owner: Owner, kind: &'static str, name: &str) -> Claim {
@@ -158,8 +192,9 @@ fn gc_tables(maps: &[Mapping], sizes: &Sizes) -> Vec<Table> {
     if let Some((start, end)) = sizes.heap {
         let runs = committed(maps, start, end);
         let of = |each, name| Table::of(&runs, end.saturating_sub(start), each, name);
+        // The guarded one first: its hole is as long as that of the other.
+        tables.extend(of(512, "a byte for each 512 of the heap").filter(|_| sizes.guarded).map(Table::guarded));
         tables.extend(of(512, "a byte for each 512 of the heap"));
-        tables.extend(of(512, "a byte for each 512 of the heap").map(Table::guarded));
         tables.extend(of(64, "a byte for each 64 of the heap"));
         tables.extend(of(32, "a byte for each 32 of the heap"));
     }
@@ -235,15 +270,17 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
     full.sort_by_key(|table| table.length);
     full.dedup_by_key(|table| table.length);
     let whole = |(start, end): (u64, u64)| {
-        let length = end.saturating_sub(start);
-        if length > 0 && from_card_cache(sizes).any(|cache| cache == length) {
-            return Some(claim(start, end, Owner::Gc, "table", "cards that were looked at last"));
+        if let Some(table) = by_regions(start, end, sizes) {
+            return vec![table];
         }
+        let length = end.saturating_sub(start);
         let taken = longest_sum(&full, length);
-        let name = full.iter().rev().find(|table| table.length <= taken)?.name;
-        (length - taken <= BESIDE_MAX.min(taken / 2)).then(|| claim(end - taken, end, Owner::Gc, "table", name))
+        let table = full.iter().rev().find(|table| table.length <= taken);
+        let Some(table) = table.filter(|_| length - taken <= BESIDE_MAX.min(taken / 2)) else { return Vec::new() };
+        let beside = by_regions(start, end - taken, sizes);
+        beside.into_iter().chain([claim(end - taken, end, Owner::Gc, "table", table.name)]).collect()
     };
-    free.into_iter().filter_map(whole).collect()
+    free.into_iter().flat_map(whole).collect()
 }
 
 /// The largest sum of lengths, each taken up to [`SAME_MAX`] times, that fits into `length`.
@@ -254,12 +291,20 @@ fn longest_sum(tables: &[&Table], length: u64) -> u64 {
     (0..=most).map(sum).max().unwrap_or(0)
 }
 
-/// Lengths that `G1FromCardCache` may have: a pointer and a row of whole 128 bytes for each region, 8 bytes for each
-/// worker (JDK 11–25, `Padded2DArray`).
-fn from_card_cache(sizes: &Sizes) -> impl Iterator<Item = u64> {
-    let regions = sizes.regions.filter(|regions| *regions < 1 << 20);
-    let length = move |row: u64| Some((regions? * (8 + row * 128) + 128).next_multiple_of(PAGE));
-    (1..=8).filter_map(length)
+/// A table with a row for each region of the heap, if this stretch is exactly as long as one: `G1FromCardCache`, a
+/// pointer and a row of whole 128 bytes for each region, 8 bytes for each worker (JDK 11–25, `Padded2DArray`); and
+/// Shenandoah's descriptions of its regions, 128 bytes each (JDK 17) or 256 (25), as multiples of its cache line.
+fn by_regions(start: u64, end: u64, sizes: &Sizes) -> Option<Claim> {
+    let length = end.checked_sub(start).filter(|length| *length > 0)?;
+    let is = |regions: Option<u64>, whole: fn(u64, u64) -> u64, rows: std::ops::RangeInclusive<u64>| {
+        let regions = regions.filter(|regions| *regions < 1 << 20);
+        regions.is_some_and(|regions| rows.clone().any(|row| whole(regions, row).next_multiple_of(PAGE) == length))
+    };
+    let named = |name| claim(start, end, Owner::Gc, "table", name);
+    if is(sizes.regions, |regions, row| regions * (8 + row * 128) + 128, 1..=8) {
+        return Some(named("cards that were looked at last"));
+    }
+    is(sizes.shenandoah_regions, |regions, row| regions * row * 128, 1..=2).then(|| named("regions of the heap"))
 }
 
 /// Stacks of threads that have ended, which glibc keeps for new ones: as long as the stack of a thread that lives, with
@@ -334,6 +379,38 @@ mod tests {
         assert_eq!(found, expect);
     }
 
+    /// A heap of 64 MiB whose card table the kernel keeps in two parts, as seen on JDK 25 with Parallel; a heap of
+    /// 16 MiB whose tables are the smallest that are looked for; and regions of Shenandoah's on JDK 17.
+    #[test]
+    fn parts_that_touch_are_one_table() {
+        let found = |maps: &str, sizes: &Sizes| {
+            let (start, end) = sizes.heap.unwrap();
+            let found = by_size(&parse(maps), &[claim(start, end, Owner::JavaHeap, "", "")], sizes);
+            found.iter().map(|claim| claim.end - claim.start).sum::<u64>()
+        };
+        let heap = |mib: u64| Sizes { heap: Some((1 << 30, (1 << 30) + (mib << 20))), ..Sizes::default() };
+        let maps = "40000000-44000000 rw-p 0 00:00 0\n7f0000000000-7f0000015000 rw-p 0 00:00 0\n\
+                    7f0000015000-7f0000020000 rw-p 0 00:00 0\n";
+        assert_eq!(found(maps, &heap(64)), 128 << 10);
+        let g1 = Sizes { regions: Some(16), ..heap(16) };
+        let maps = "40000000-41000000 rw-p 0 00:00 0\n7f0000000000-7f0000019000 rw-p 0 00:00 0\n";
+        assert_eq!(found(maps, &g1), 100 << 10, "three of 32 KiB, and the cards that were looked at last");
+        let shenandoah = Sizes { shenandoah_regions: Some(1024), ..heap(256) };
+        let maps = "40000000-50000000 rw-p 0 00:00 0\n7f0000000000-7f0000020000 rw-p 0 00:00 0\n";
+        assert_eq!(found(maps, &shenandoah), 128 << 10);
+    }
+
+    #[test]
+    fn a_page_that_nothing_may_touch_belongs_to_the_archive_behind_it() {
+        let maps = "30000000-30001000 ---p 0 00:00 0\n30001000-30e00000 rw-p 0 00:00 7 /lib/server/classes.jsa\n\
+                    50000000-50001000 ---p 0 00:00 0\n";
+        let found = by_size(&parse(maps), &[], &Sizes::default());
+        assert_eq!(
+            found.iter().map(|claim| (claim.start, claim.owner)).collect::<Vec<_>>(),
+            [(0x3000_0000, Owner::Cds)]
+        );
+    }
+
     #[test]
     fn full_tables_end_a_stretch() {
         let maps = parse(
@@ -342,7 +419,7 @@ mod tests {
              7f8000000000-7f80001f0000 rw-p 0 00:00 0\n",
         );
         let heap = claim(1 << 30, 2 << 30, Owner::JavaHeap, "", "");
-        let sizes = Sizes { heap: Some((1 << 30, 2 << 30)), ..Sizes::default() };
+        let sizes = Sizes { heap: Some((1 << 30, 2 << 30)), guarded: true, ..Sizes::default() };
         let found = by_size(&maps, &[heap], &sizes);
         let found: Vec<_> = found.iter().map(|claim| (claim.start, claim.end)).collect();
         assert_eq!(found, [(0x7f60_0000_0000, 0x7f60_0020_0000), (0x7f70_0000_0000, 0x7f70_0020_1000)]);

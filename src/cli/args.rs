@@ -11,9 +11,24 @@ use std::path::PathBuf;
 /// Weighs a JVM server under load and says where every megabyte sits.
 #[derive(Debug, Parser)]
 #[command(name = "loadline", version, max_term_width = 100, after_help = super::exit::HELP, before_help = EXAMPLES)]
+#[command(override_usage = "loadline <VERB> [OPTIONS]\n       loadline --generate <WHAT>")]
+#[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
+#[command(subcommand_value_name = "VERB")]
 pub(super) struct Args {
+    /// Print the manual page, or what completes commands in a shell
+    #[arg(long, value_name = "WHAT", required = true)]
+    pub(super) generate: Option<Generate>,
     #[command(subcommand)]
-    pub(super) verb: Verb,
+    pub(super) verb: Option<Verb>,
+}
+
+/// What is made of the table of options, beside the help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Generate {
+    Man,
+    CompleteBash,
+    CompleteZsh,
+    CompleteFish,
 }
 
 const EXAMPLES: &str = "\
@@ -54,6 +69,10 @@ pub(super) enum Verb {
 pub(super) struct Weigh {
     #[command(flatten)]
     pub(super) options: Options,
+    #[command(flatten)]
+    pub(super) marking: Marking,
+    #[command(flatten)]
+    pub(super) judging: Judging,
     /// The server: a `java` command line or a script that ends up in one; of an image, the arguments of its entrypoint.
     /// `{port}` stands for a free port
     #[arg(last = true, required_unless_present = "image", value_name = "COMMAND")]
@@ -74,6 +93,10 @@ pub(super) struct Run {
     pub(super) only: Vec<String>,
     #[command(flatten)]
     pub(super) options: Options,
+    #[command(flatten)]
+    pub(super) marking: Marking,
+    #[command(flatten)]
+    pub(super) judging: Judging,
 }
 
 /// `loadline demo`
@@ -143,7 +166,7 @@ pub(super) struct Report {
     pub(super) judging: Judging,
 }
 
-/// Everything that changes what is run and how it is judged; the same words mean the same wherever they appear.
+/// Everything that changes what is run; the same words mean the same wherever they appear.
 #[derive(Debug, Parser)]
 pub(super) struct Options {
     /// Where the load goes; readiness is asked there too unless `--ready` says otherwise
@@ -155,8 +178,6 @@ pub(super) struct Options {
     pub(super) subject: SubjectOptions,
     #[command(flatten)]
     pub(super) trial: TrialOptions,
-    #[command(flatten)]
-    pub(super) judging: Judging,
     #[command(flatten)]
     pub(super) output: Output,
 }
@@ -211,18 +232,24 @@ pub(super) struct SubjectOptions {
 #[derive(Debug, PartialEq, Parser)]
 #[command(next_help_heading = "Trial")]
 pub(super) struct TrialOptions {
-    /// When to weigh: start,warm,loaded,rested,collected,trimmed [default: all but trimmed]
-    #[arg(long, value_name = "MARKS")]
-    pub(super) marks: Option<String>,
     /// How long to rest after the load [default: 5s]
     #[arg(long, value_name = "TIME")]
     pub(super) rest: Option<Span>,
-    /// Trials of each configuration, a fresh JVM each [default: 1]
-    #[arg(long, value_name = "N")]
-    pub(super) trials: Option<u32>,
     /// Timeline samples per second [default: 10]
     #[arg(long, value_name = "HZ")]
     pub(super) sample_hz: Option<u32>,
+}
+
+/// When a trial is weighed, and how many there are. A search decides both by itself.
+#[derive(Debug, PartialEq, Parser)]
+#[command(next_help_heading = "Trial")]
+pub(super) struct Marking {
+    /// When to weigh: start,warm,loaded,rested,collected,trimmed [default: all but trimmed]
+    #[arg(long, value_name = "MARKS")]
+    pub(super) marks: Option<String>,
+    /// Trials of each configuration, a fresh JVM each [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(super) trials: Option<u32>,
 }
 
 #[derive(Debug, Clone, Parser)]
@@ -263,5 +290,6 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Args::command().debug_assert();
+        super::super::parser().debug_assert();
     }
 }

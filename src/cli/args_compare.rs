@@ -1,6 +1,6 @@
 //! What was typed about comparing, judging and showing: the verb `compare`, budgets, and the files a result goes to.
 
-use super::args::Options;
+use super::args::{Marking, Options};
 use crate::scenario::{Amount, Budget, parse_confidence};
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
@@ -28,6 +28,10 @@ pub(super) struct Compare {
     pub(super) running: Running,
     #[command(flatten)]
     pub(super) options: Options,
+    #[command(flatten)]
+    pub(super) marking: Marking,
+    #[command(flatten)]
+    pub(super) judging: Judging,
     /// The server, where there is no scenario: a `java` command line. `{port}` stands for a free port
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<String>,

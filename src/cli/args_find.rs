@@ -3,7 +3,8 @@
 use super::args::Options;
 use crate::scenario::{Amount, Budget};
 use crate::units::Bytes;
-use clap::Parser;
+use clap::builder::UnknownArgumentValueParser;
+use clap::{Arg, Parser};
 use std::path::PathBuf;
 
 /// `loadline find`
@@ -75,6 +76,23 @@ pub(super) struct Searching {
     /// Go on with the search of this archive, as it was asked
     #[arg(long, value_name = "ARCHIVE", conflicts_with_all = ["scenario", "command", "only"])]
     pub(super) resume: Option<PathBuf>,
+}
+
+/// Options of other verbs that would be without effect on a search: an error says what a search has instead.
+pub(super) fn refused() -> [Arg; 6] {
+    let of = |name, value, instead: &'static str| {
+        let refusing = UnknownArgumentValueParser::suggest(instead);
+        Arg::new(name).long(name).value_name(value).hide(true).value_parser(refusing)
+    };
+    let target = "a search asks for a `--target`; budgets are for `weigh`, `run` and `compare`";
+    [
+        of("budget", "BUDGET", target),
+        of("baseline", "NAME | ARCHIVE", "a search has no baseline; `compare` has one"),
+        of("undecided", "HOW", target),
+        of("strict", "", target).num_args(0).default_missing_value(""),
+        of("trials", "N", "a search makes the trials it needs: see `--proofs` and `--trials-max`"),
+        of("marks", "MARKS", "a search weighs once; `weigh`, `run` and `compare` do at marks"),
+    ]
 }
 
 fn share(text: &str) -> Result<f64, String> {

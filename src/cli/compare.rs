@@ -1,12 +1,12 @@
 //! `loadline compare`: configurations side by side, in blocks of fresh JVMs, or as two archives recorded them.
 
-use super::args::Options;
+use super::args::{Marking, Options};
 use super::args_compare::{Compare as Verb, Running};
 use super::exit::Code;
 use super::exports::Shown;
 use super::joined::Pair;
 use super::judgement::Judgement;
-use super::options::{change, scenario_of};
+use super::options::{change, mark, scenario_of};
 use super::preparing::Rebuild;
 use super::recorded;
 use super::run;
@@ -54,9 +54,10 @@ pub(super) fn compare(verb: Verb, typed: String, clock: Clock, interrupt: Interr
 
 /// Runs what is to be compared.
 fn side_by_side(verb: &Verb, mut scenario: Scenario, session: &Session) -> Result<Code> {
+    mark(&mut scenario, &verb.marking)?;
     scenario.configurations = vary(&verb.vary, &scenario.configurations, Path::new(""), &session.releases())?;
     run::select(&mut scenario, &verb.only)?;
-    if scenario.trials == 1 && verb.options.trial.trials.is_none() {
+    if scenario.trials == 1 && verb.marking.trials.is_none() {
         scenario.trials = BLOCKS;
     }
     let Running { until_sure, repeats } = verb.running;
@@ -67,7 +68,7 @@ fn side_by_side(verb: &Verb, mut scenario: Scenario, session: &Session) -> Resul
         return Err(Error::request("there is one configuration, and nothing to compare it with")
             .hint("add `--vary gc=serial,g1`, or a second one to the scenario"));
     }
-    let judgement = Judgement::of(&scenario, Some(&verb.comparing), &verb.options.judging)?;
+    let judgement = Judgement::of(&scenario, Some(&verb.comparing), &verb.judging)?;
     announce(&scenario, verb)?;
     session.run(&scenario, &judgement)
 }
@@ -120,6 +121,8 @@ fn refuse_options(verb: &Verb) -> Result<()> {
         #[command(flatten)]
         options: Options,
         #[command(flatten)]
+        marking: Marking,
+        #[command(flatten)]
         running: Running,
     }
     let untyped = Untyped::try_parse_from(["loadline"]).map_err(|cause| Error::bug(cause.to_string()))?;
@@ -128,6 +131,7 @@ fn refuse_options(verb: &Verb) -> Result<()> {
         && typed.load == usual.load
         && typed.subject == usual.subject
         && typed.trial == usual.trial
+        && verb.marking == untyped.marking
         && typed.output.out == usual.output.out
         && verb.running == untyped.running;
     if same && verb.vary.is_empty() && verb.only.is_empty() {
@@ -144,7 +148,7 @@ fn archives(verb: &Verb, first: &Path, second: &Path, typed: String) -> Result<C
     refuse_options(verb)?;
     let pair = Pair { paths: [first, second], archives: [recorded::read(first)?, recorded::read(second)?] };
     let joined = pair.join(typed)?;
-    let judgement = Judgement::of(&joined.scenario, Some(&verb.comparing), &verb.options.judging)?;
+    let judgement = Judgement::of(&joined.scenario, Some(&verb.comparing), &verb.judging)?;
     judgement.check_metrics(&joined.scenario, &MarkPoint::ALL)?;
     let result = judgement.of_archives(&joined);
     let shown = Shown { document: &result, folders: &joined.folders, missing: &joined.missing };

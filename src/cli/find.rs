@@ -8,6 +8,7 @@ use super::options::{change, scenario_of};
 use super::paging::Paging;
 use super::preparing::{Preparing, Rebuild};
 use super::recorded;
+use super::ruling::{self, DISCARDED_MAX, Ruling};
 use super::run;
 use super::session::{Interrupt, Live, Session, machine_now};
 use super::store::Store;
@@ -16,13 +17,11 @@ use crate::comparison::{self, Judged};
 use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::machine;
-use crate::record::{
-    Broke, Conditions, FindOutcome, Outcome, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns,
-};
+use crate::record::{Conditions, FindOutcome, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns};
 use crate::report::Progress;
 use crate::scenario::{Budget, Configuration, MarkPoint, PhaseKind, Scenario};
 use crate::search::{self, Attempt, Course, Move, Stage};
-use crate::subject::Spawner;
+use crate::subject::{Spawner, jdk};
 use crate::trial::{self, Look, Seal, Setup};
 use crate::units::{Bytes, Span};
 use std::path::Path;
@@ -32,8 +31,6 @@ use std::time::Duration;
 const ROOM_SHARE: f64 = 0.75;
 /// A subject that thrashes does not come to its end; it is killed after this.
 const END_WITHIN: Duration = Duration::from_secs(2);
-/// Trials in a row that the machine may disturb before one of them counts all the same.
-const VOID_MAX: usize = 3;
 /// File pages charged to others, beyond what every program shares (the C library, locales): such a trial did not pay
 /// for its JDK.
 const FOREIGN_MAX: u64 = 8 << 20;
@@ -174,6 +171,9 @@ impl<'a> Search<'a> {
     fn begin(session: &'a Session, scenario: Scenario) -> Result<Code> {
         let mut progress = Progress::new(session.output.quiet);
         let (scenario, spawner) = prepare(session, &scenario, &mut progress)?;
+        if !scenario.budgets.is_empty() {
+            progress.step("the budgets of the scenario are not asked: a search asks whether its target holds");
+        }
         let machine = machine_now(session.clock);
         let conditions = session.conditions(&scenario, machine);
         let store = Store::create(&session.folder(&scenario), &conditions, &scenario)?;
@@ -252,10 +252,11 @@ impl<'a> Search<'a> {
             let shared = is_void(&trial) && foreign(&trial) > FOREIGN_MAX;
             self.trials.push(trial);
             self.check_heap(&attempt)?;
+            self.check_measured()?;
             match conducted.error {
                 Some(error) if error.kind != ErrorKind::Subject => return Err(error),
                 // Not even without a concern for memory: what the subject says is the answer.
-                Some(error) if attempt.stage == SoughtStage::Ask => return Err(error),
+                Some(error) if attempt.stage == SoughtStage::Ask => return Err(self.of_first_trial(error, &attempt)),
                 _ => {}
             }
             if shared {
@@ -263,6 +264,26 @@ impl<'a> Search<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The trial in which memory was no concern.
+    fn reference(&self) -> Option<&Trial> {
+        self.trials.iter().find(|trial| is_ask(trial) && holds(trial))
+    }
+
+    /// An error of the first trial: where its limit was too little, that comes before all other advice.
+    fn of_first_trial(&self, error: Error, attempt: &Attempt) -> Error {
+        if !self.trials.last().is_some_and(ruling::is_short_of_memory) {
+            return error;
+        }
+        let raise = match (self.scenario.find.limit_max, self.scenario.configurations.first()) {
+            (None, Some(Configuration { limit: Some(_), .. })) => "raise `--limit`",
+            (None, _) => "free some memory of this machine",
+            (Some(_), _) => "raise `--limit-max`",
+        };
+        let limit = Bytes(attempt.limit);
+        let hint = format!("memory was to be no concern in the first trial, and {limit} is too little: {raise}");
+        Error { hint: Some(hint), ..error }
     }
 
     /// A heap that the command itself sets cannot be searched: each trial would have the same.
@@ -312,13 +333,17 @@ impl<'a> Search<'a> {
         progress: &mut Progress,
     ) -> trial::Conducted {
         let index = self.trials.len() as u32;
-        let reference = self.trials.iter().find(|trial| is_ask(trial) && holds(trial));
+        let reference = self.reference();
         let mut scenario = self.scenario.clone();
         let ask = attempt.stage == SoughtStage::Ask;
         if let Some(reference) = reference.filter(|_| !ask) {
             drop_last_rest(&mut scenario);
             scenario.subject.end_within = Span(scenario.subject.end_within.0.min(END_WITHIN));
             scenario.subject.ready_within = Span(guarding::ready_within(&scenario, reference));
+        }
+        if self.paging.private_jdk().is_some() && jdk::java_by_path(&scenario.subject).is_some() {
+            // The path that was typed leads to the JDK whose pages others hold.
+            scenario.subject.command[0] = "{jdk}".to_owned();
         }
         if let Some((rate, base)) = attempt.rate_per_s.zip(self.course.rate_per_s) {
             scale(&mut scenario, rate / base);
@@ -372,7 +397,11 @@ impl<'a> Search<'a> {
     /// What a trial says of its attempt.
     fn judged(&self, attempt: &Attempt, trial: &Trial, reference: Option<&Trial>) -> SoughtRecord {
         let asks = attempt.stage == SoughtStage::Ask;
-        let sought = |verdict, why: Vec<String>, broke| SoughtRecord {
+        let foreign = Some(foreign(trial)).filter(|foreign| *foreign > FOREIGN_MAX);
+        let shared = foreign.filter(|_| attempt.pages == Pages::Cold && self.paging.can_go_private());
+        let judged = comparison::judge_target(&self.scenario.find.target, trial, reference);
+        let Ruling { verdict, why, broke } = Ruling::of(judged, trial, ruling::discarded(&self.trials), shared);
+        SoughtRecord {
             stage: attempt.stage,
             heap_bytes: attempt.heap,
             direct_bytes: attempt.direct,
@@ -384,30 +413,19 @@ impl<'a> Search<'a> {
             classes: asks.then(|| self.paging.classes(trial)).flatten(),
             read_ahead_bytes: asks.then(|| self.paging.read_ahead_bytes(trial)).flatten(),
             seconds: 0.0,
-        };
-        if trial.outcome == Outcome::Aborted {
-            // Nobody knows what would have become of it: a search that goes on makes it again.
-            return sought(SoughtVerdict::Void, trial.why.clone().into_iter().collect(), None);
         }
-        let shared = foreign(trial);
-        match comparison::judge_target(&self.scenario.find.target, trial, reference) {
-            Judged::Held if attempt.pages == Pages::Cold && shared > FOREIGN_MAX && self.paging.can_go_private() => {
-                let why = format!("{} of its file pages were charged to others", Bytes(shared));
-                sought(SoughtVerdict::Void, vec![why], None)
-            }
-            Judged::Held => sought(SoughtVerdict::Holds, Vec::new(), None),
-            Judged::Unmeasured(why) => {
-                let broke = search::broke(trial, &[]);
-                sought(SoughtVerdict::Fails, with_refaults(vec![why], broke, trial), Some(broke))
-            }
-            Judged::Missed(missed) => {
-                let broke = search::broke(trial, &missed);
-                let voids = self.trials.iter().rev().take_while(|trial| is_void(trial)).count();
-                match search::is_disturbed(trial, broke) && voids < VOID_MAX {
-                    true => sought(SoughtVerdict::Void, missed, None),
-                    false => sought(SoughtVerdict::Fails, with_refaults(missed, broke, trial), Some(broke)),
-                }
-            }
+    }
+
+    /// Repeating a trial is of no use where its target cannot be measured.
+    fn check_measured(&self) -> Result<()> {
+        let Some(trial) = self.trials.last().filter(|_| ruling::discarded(&self.trials) > DISCARDED_MAX) else {
+            return Ok(());
+        };
+        match comparison::judge_target(&self.scenario.find.target, trial, self.reference()) {
+            Judged::Unmeasured(why) => Err(Error::subject(format!("the target cannot be judged: {why}"))
+                .at(format!("discarded: {} trials in a row", ruling::discarded(&self.trials)))
+                .hint("search with another target (`--target`)")),
+            Judged::Held | Judged::Missed(_) => Ok(()),
         }
     }
 }
@@ -453,15 +471,6 @@ fn foreign(trial: &Trial) -> u64 {
 
 fn is_void(trial: &Trial) -> bool {
     trial.sought.as_ref().is_some_and(|sought| sought.verdict == SoughtVerdict::Void)
-}
-
-/// What was missed, and how many pages had to be read again where that is why.
-fn with_refaults(mut missed: Vec<String>, broke: Broke, trial: &Trial) -> Vec<String> {
-    let pages = trial.cgroup.map_or(0, |cgroup| cgroup.file_refaults).max(1);
-    if broke == Broke::FilePages {
-        missed.push(format!("{pages} file pages were dropped and read again"));
-    }
-    missed
 }
 
 /// `  fails: p99.steady was 812 ms, and p99<50ms is asked`.

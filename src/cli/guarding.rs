@@ -47,7 +47,7 @@ pub(super) fn ready_within(scenario: &Scenario, reference: &Trial) -> Duration {
 fn speaks_of(budget: &Budget, phase: &PhaseRecord) -> bool {
     let (family, place) = split(&budget.metric);
     match place {
-        "" => phase.name != "warmup" || family == "failed",
+        "" => !phase.is_warmup() || family == "failed",
         place => place == phase.name,
     }
 }

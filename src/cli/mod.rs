@@ -12,6 +12,7 @@ mod exit;
 mod exports;
 mod find;
 mod found;
+mod generate;
 mod guarding;
 mod joined;
 mod judgement;
@@ -23,6 +24,7 @@ mod paging;
 mod preparing;
 mod recorded;
 mod report;
+mod ruling;
 mod run;
 mod session;
 mod store;
@@ -31,7 +33,7 @@ mod weigh;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use args::{Args, Verb};
-use clap::Parser;
+use clap::{Command, CommandFactory, FromArgMatches};
 use exit::Code;
 use session::Interrupt;
 use std::ffi::OsString;
@@ -43,7 +45,8 @@ use std::process::ExitCode;
 /// clap prints its own usage errors, help and version, and has its own two codes for them: 2 and 0.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let typed = typed(&arguments);
-    let args = match Args::try_parse_from(arguments) {
+    let args = parser().try_get_matches_from(arguments).and_then(|typed| Args::from_arg_matches(&typed));
+    let args = match args {
         Ok(args) => args,
         Err(usage) => {
             let code = if usage.use_stderr() { Code::Request } else { Code::Yes };
@@ -62,6 +65,11 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         }
         Err(_) => Code::Bug.into(),
     }
+}
+
+/// What reads the command line: all that the help shows, and what is refused with better words than clap's.
+fn parser() -> Command {
+    Args::command().mut_subcommand("find", |find| find.args(args_find::refused()))
 }
 
 /// A panic is a bug: says so, and what to send, instead of Rust's own words.
@@ -87,7 +95,11 @@ fn typed(arguments: &[OsString]) -> String {
 
 fn dispatch(args: Args, typed: String) -> Result<Code> {
     let clock = Clock::start();
-    match args.verb {
+    let Some(verb) = args.verb else {
+        // clap asks for one of the two.
+        return args.generate.map_or(Ok(Code::Request), generate::generate);
+    };
+    match verb {
         Verb::Weigh(verb) => weigh::weigh(*verb, typed, clock, Interrupt::listen()?),
         Verb::Run(verb) => run::run(*verb, typed, clock, Interrupt::listen()?),
         Verb::Compare(verb) => compare::compare(*verb, typed, clock, Interrupt::listen()?),

@@ -1,11 +1,11 @@
 //! What the options mean: they make a scenario (`weigh`) or change one (`run`).
 
-use super::args::{Options, SubjectOptions, TrialOptions};
-use super::options_load::{Server, WARMUP, change_paths, change_phases};
+use super::args::{Marking, Options, SubjectOptions, TrialOptions};
+use super::options_load::{Server, change_paths, change_phases};
 use crate::error::{Error, Result};
 use crate::scenario::{
     Collect, Compare, Configuration, Cpus, Image, Kind, MarkPoint, Method, Phase, PhaseKind, Ports, Processes, Ready,
-    Request, Scenario, Subject, Tls, Until, Url, Work, defaults, parse_marks,
+    Request, Scenario, Subject, Tls, Until, Url, WARMUP, Work, defaults, parse_marks,
 };
 use std::path::Path;
 
@@ -122,7 +122,8 @@ fn name_configuration(configuration: &mut Configuration) {
 pub(super) fn change(scenario: &mut Scenario, options: &Options) -> Result<()> {
     change_subject(scenario, &options.subject)?;
     change_load(scenario, options)?;
-    change_trial(scenario, &options.trial)
+    change_trial(scenario, &options.trial);
+    Ok(())
 }
 
 fn change_subject(scenario: &mut Scenario, typed: &SubjectOptions) -> Result<()> {
@@ -181,7 +182,7 @@ fn change_load(scenario: &mut Scenario, options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn change_trial(scenario: &mut Scenario, typed: &TrialOptions) -> Result<()> {
+fn change_trial(scenario: &mut Scenario, typed: &TrialOptions) {
     if let Some(rest) = typed.rest {
         let last = scenario.last_work().map_or(0, |last| last + 1);
         scenario.load.truncate(last);
@@ -191,11 +192,15 @@ fn change_trial(scenario: &mut Scenario, typed: &TrialOptions) -> Result<()> {
             scenario.load.push(Phase::new("rest", PhaseKind::Idle(rest)));
         }
     }
+    scenario.sample_hz = typed.sample_hz.unwrap_or(scenario.sample_hz);
+}
+
+/// Changes when trials are weighed, and how many there are; after all else, which decides what marks there can be.
+pub(super) fn mark(scenario: &mut Scenario, typed: &Marking) -> Result<()> {
     if let Some(words) = &typed.marks {
         scenario.marks = parse_marks(words.split(','))?;
     }
     scenario.trials = typed.trials.unwrap_or(scenario.trials);
-    scenario.sample_hz = typed.sample_hz.unwrap_or(scenario.sample_hz);
     Ok(())
 }
 
@@ -206,8 +211,11 @@ mod tests {
     use clap::Parser;
 
     fn weigh(words: &str) -> Result<Scenario> {
-        let Verb::Weigh(weigh) = Args::try_parse_from(words.split(' ')).unwrap().verb else { panic!("not weigh") };
-        let scenario = scenario_of(&weigh.command, &weigh.options)?;
+        let Some(Verb::Weigh(weigh)) = Args::try_parse_from(words.split(' ')).unwrap().verb else {
+            panic!("not weigh")
+        };
+        let mut scenario = scenario_of(&weigh.command, &weigh.options)?;
+        mark(&mut scenario, &weigh.marking)?;
         scenario.validate().map(|()| scenario)
     }
 

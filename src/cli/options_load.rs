@@ -4,12 +4,9 @@ use super::args_load::{Fill, LoadOptions, Warmup};
 use crate::error::{Error, Result};
 use crate::scenario::{
     Arrivals, Body, ExpectStatus, Phase, PhaseKind, Pool, Protocol, Request, Schedule, Spacing, Subject, Tls, Until,
-    Url, Work, defaults,
+    Url, WARMUP, Work, defaults,
 };
 use std::path::PathBuf;
-
-/// Name of the phase before the measured one; see [`Phase::is_warmup`].
-pub(super) const WARMUP: &str = "warmup";
 
 /// Where a load goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -264,7 +261,9 @@ mod tests {
 
     fn load(words: &str) -> Result<Vec<Phase>> {
         let words = format!("loadline load http://127.0.0.1:1/ {words}");
-        let Verb::Load(verb) = Args::try_parse_from(words.split_whitespace()).unwrap().verb else { panic!("{words}") };
+        let Some(Verb::Load(verb)) = Args::try_parse_from(words.split_whitespace()).unwrap().verb else {
+            panic!("{words}")
+        };
         let work = Work::closed(Request::new(Method::Get, "/"), 25, Until::Elapsed(defaults::DURATION));
         let mut load = vec![Phase::new("steady", PhaseKind::Work(work))];
         change_phases(&mut load, &verb.load)?;

@@ -44,10 +44,12 @@ impl Paging {
                 clock,
             });
         }
-        let jdk = match &configuration.jdk {
-            Some(wanted) => Some(jdk::choose(wanted, jdks, clock)?),
-            None => on_path().and_then(|java| jdks.iter().find(|jdk| is_same(&jdk.java, &java)).cloned()),
+        let asked = jdk::choose_for(&scenario.subject, configuration.jdk.as_ref(), jdks, clock)?;
+        let usual = || {
+            let java = jdk::java_by_path(&scenario.subject).or_else(on_path)?;
+            jdks.iter().find(|jdk| is_same(&jdk.java, &java)).cloned()
         };
+        let jdk = asked.or_else(usual);
         let mut files: BTreeSet<PathBuf> = jdk.iter().flat_map(|jdk| file_pages::of_jdk(&jdk.home)).collect();
         let folder = scenario.subject.dir.as_deref().unwrap_or(Path::new("."));
         let words = scenario.subject.command.iter().flat_map(|word| word.split(':')).filter(|word| !word.is_empty());

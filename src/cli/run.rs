@@ -3,7 +3,7 @@
 use super::args::Run;
 use super::exit::Code;
 use super::judgement::Judgement;
-use super::options::change;
+use super::options::{change, mark};
 use super::preparing::Rebuild;
 use super::session::{Interrupt, Session};
 use crate::clock::Clock;
@@ -21,7 +21,8 @@ pub(super) fn run(verb: Run, typed: String, clock: Clock, interrupt: Interrupt) 
     let mut scenario = load(&file, &session.releases())?;
     select(&mut scenario, &verb.only)?;
     change(&mut scenario, &verb.options)?;
-    let judgement = Judgement::of(&scenario, None, &verb.options.judging)?;
+    mark(&mut scenario, &verb.marking)?;
+    let judgement = Judgement::of(&scenario, None, &verb.judging)?;
     session.run(&scenario, &judgement)
 }
 

@@ -5,6 +5,7 @@ use super::catalogue::{FAMILIES, Place};
 use super::figures::better_of;
 use super::interval::{Resamples, Sample};
 use super::owners::held;
+use crate::numbers;
 use crate::record::{Better, MetricRecord, Outcome, PhaseRecord, Trial, Unit, ValueRecord, each_once};
 use crate::scenario::Compare;
 
@@ -85,16 +86,9 @@ pub(super) fn used(record: &MetricRecord) -> Vec<f64> {
     record.values.iter().filter(|value| value.used).map(|value| value.value).collect()
 }
 
-/// The middle value, or the mean of the two. 0 where there are none.
+/// The middle value. 0 where there are none.
 pub(super) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.get(middle) {
-        None => 0.0,
-        Some(upper) if sorted.len() % 2 == 1 => *upper,
-        Some(upper) => sorted[middle - 1] / 2.0 + upper / 2.0,
-    }
+    numbers::median(values).unwrap_or(0.0)
 }
 
 fn record(

@@ -3,9 +3,8 @@
 use super::catalogue::{FAMILIES, Family, Place, family_named, split};
 use super::metrics::in_order;
 use crate::record::{MetricRecord, Unit};
+use crate::scenario::WARMUP;
 
-/// The phase whose figures a family alone means is the last one that is no warm-up.
-const WARMUP: &str = "warmup";
 /// More names than this in one message are not read.
 const NAMES_SHOWN: usize = 5;
 

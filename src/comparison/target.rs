@@ -10,8 +10,6 @@ use crate::record::{Outcome, PhaseRecord, Trial, Unit};
 use crate::scenario::{Amount, Budget, Limit};
 use crate::units::{Bytes, milliseconds};
 
-/// The phase before the measured ones.
-const WARMUP: &str = "warmup";
 /// The families of which a share of something else may be asked.
 const RATE: &str = "rate";
 /// The families that the warm-up must hold, too.
@@ -72,16 +70,17 @@ pub fn judge(target: &[Budget], trial: &Trial, reference: Option<&Trial>) -> Jud
     if trial.outcome != Outcome::Completed {
         return Judged::Missed(vec![trial.why.clone().unwrap_or_else(|| "it did not come to its end".to_owned())]);
     }
-    let mut missed = Vec::new();
+    let (mut missed, mut unmeasured) = (Vec::new(), None);
     for budget in target {
         let Limit::Absolute(amount) = budget.limit else { continue };
         let meant = meant(budget, amount, trial, reference);
         if meant.is_empty() {
-            return Judged::Unmeasured(format!("`{}` was not measured", budget.metric));
+            unmeasured.get_or_insert(budget.metric.clone());
         }
         for Meant { metric, unit, value } in meant {
             let Some(value) = value else {
-                return Judged::Unmeasured(format!("`{metric}` was not measured"));
+                unmeasured.get_or_insert(metric);
+                continue;
             };
             let bound = match amount {
                 Amount::Share(share) if unit == Unit::Share => share,
@@ -92,7 +91,12 @@ pub fn judge(target: &[Budget], trial: &Trial, reference: Option<&Trial>) -> Jud
             }
         }
     }
-    if missed.is_empty() { Judged::Held } else { Judged::Missed(missed) }
+    match unmeasured {
+        // One that was missed is enough, whatever else there was.
+        _ if !missed.is_empty() => Judged::Missed(missed),
+        Some(metric) => Judged::Unmeasured(format!("`{metric}` was not measured")),
+        None => Judged::Held,
+    }
 }
 
 fn meant(budget: &Budget, amount: Amount, trial: &Trial, reference: Option<&Trial>) -> Vec<Meant> {
@@ -103,7 +107,7 @@ fn meant(budget: &Budget, amount: Amount, trial: &Trial, reference: Option<&Tria
         Place::Trial(read) => vec![Meant { metric: name.to_owned(), unit: family.unit, value: read(trial) }],
         Place::Phase(read) => {
             let asked = |phase: &&PhaseRecord| match place {
-                "" => phase.works() && (phase.name != WARMUP || name == FAILED),
+                "" => phase.works() && (!phase.is_warmup() || name == FAILED),
                 place => phase.name == place,
             };
             let of = |phase: &PhaseRecord| {
@@ -225,6 +229,8 @@ mod tests {
         of.outcome = Outcome::Completed;
         let target = ["gc_share<10%".parse().unwrap()];
         assert!(matches!(judge(&target, &of, None), Judged::Unmeasured(_)));
+        // What was missed counts, whatever else was not measured.
+        check(&["gc_share<10%", "start_up<1s"], &of, None, Err(&["start_up was 1.50 s"]));
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl<'a> Course<'a> {
         let share_of = |max: usize| max.div_ceil(part.count as usize);
         let seed = plan.seed ^ u64::from(part.index);
         let rows = Rows::new(share_of(plan.rows_max), seed).with_failed_apart(share_of(plan.rows_failed_max), !seed);
-        let tally = Tally::new(timeout_ns, requests, rows)?;
+        let tally = Tally::new(requests, rows)?;
         let tally = if arrivals.is_open() { tally.with_open_model()? } else { tally };
         Ok(Self {
             plan,
@@ -178,12 +178,6 @@ impl<'a> Course<'a> {
                 failure => failure,
             },
         }
-    }
-
-    /// Requests that have ended.
-    #[inline]
-    pub(super) fn answers(&self) -> u64 {
-        self.tally.ok + self.tally.failures.total()
     }
 
     /// Whether the time for answers is over.

@@ -6,7 +6,6 @@ use super::connection::{Connection, Doing, Paces, Portions};
 use super::course::Course;
 use super::link::{self, Dialler, READ_BYTES};
 use super::message::Messages;
-use super::naps::Naps;
 use super::outcome::{Interval, Outcome};
 use super::response::Heads;
 use super::schedule::{Arrival, nanoseconds};
@@ -16,7 +15,7 @@ use super::turn::{self, BEGUN_PER_TURN, Turn, Turning, no_epoll};
 use super::{Control, Part, Plan};
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::scenario::{Schedule, Work};
+use crate::scenario::Schedule;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use std::collections::VecDeque;
@@ -41,7 +40,6 @@ pub(super) struct Engine<'a> {
     /// Indices of connections without a request; the one that is free the longest comes first, so that all are used.
     pub(super) free: VecDeque<usize>,
     pub(super) timers: Timers,
-    naps: Naps,
     /// Requests under way.
     pub(super) busy: u64,
     pub(super) buffer: Vec<u8>,
@@ -84,7 +82,6 @@ impl<'a> Engine<'a> {
             connections_max: connections_max as usize,
             free: (0..wanted as usize).collect(),
             timers: Timers::default(),
-            naps: Naps::new(naps_allowed(work)),
             busy: 0,
             buffer: vec![0; READ_BYTES],
             raw: if plan.target.tls.is_some() { vec![0; READ_BYTES] } else { Vec::new() },
@@ -98,7 +95,6 @@ impl<'a> Engine<'a> {
     /// Runs the phase from `start_ns` to its end.
     pub(super) fn run(mut self, start_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
         self.course.start(start_ns);
-        self.naps.start(start_ns);
         let ended = turn::run(&mut self, on_interval)?;
         let backend = self.backend.unwrap_or_else(|| "http/1.1".to_owned());
         self.course.finish(ended, self.connections.len() as u64, self.busy, backend, on_interval)
@@ -108,6 +104,19 @@ impl<'a> Engine<'a> {
     pub(super) fn release(&mut self, index: usize, now_ns: u64) {
         self.connections[index].free_ns = now_ns;
         self.free.push_back(index);
+    }
+
+    /// Begins the request that was due when one ended just now, before other answers are read: the server has it
+    /// sooner, and one reading of the clock ends an answer and begins a request.
+    #[inline]
+    fn go_on(&mut self) -> Result<()> {
+        let now_ns = self.course.tally.last_end_ns;
+        if let Arrival::Due { intended_ns } = self.course.arrivals.next(now_ns)
+            && let Some(index) = self.free.pop_front()
+        {
+            self.begin(index, intended_ns, now_ns)?;
+        }
+        Ok(())
     }
 
     /// A further connection for a pool that grows.
@@ -200,17 +209,14 @@ impl<'a> Turning<'a> for Engine<'a> {
     #[inline]
     fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
         let until_ns = until_ns.min(self.timers.next_ns()).min(self.next_check_ns).min(self.course.next_ns());
-        turn::nap(&mut self.naps, &self.course, self.busy, self.clock.now_ns(), until_ns);
         turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)?;
         for event in events.drain(..) {
+            let free = self.free.len();
             self.handle(event)?;
+            if self.free.len() > free {
+                self.go_on()?;
+            }
         }
         Ok(())
     }
-}
-
-/// Only where every connection always has a request under way; see `naps`.
-pub(super) fn naps_allowed(work: &Work) -> bool {
-    let busy = matches!(work.schedule, Schedule::Closed { think, .. } if think.0.is_zero());
-    busy && !work.pace.is_slow()
 }

@@ -1,10 +1,10 @@
 //! The requests of a phase as bytes. What is the same each time is encoded once; placeholders are filled in for each
 //! request; bodies too large to keep are made or read piece by piece while they are sent.
 
-use super::random::SplitMix64;
 use super::template::{Template, decimal};
 use super::wanted::Wanted;
 use crate::error::{Error, Result};
+use crate::numbers::SplitMix64;
 use crate::scenario::{Body, Method, Request, Work};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

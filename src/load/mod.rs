@@ -15,9 +15,7 @@ pub mod external;
 mod http2;
 mod link;
 mod message;
-mod naps;
 mod outcome;
-mod random;
 #[cfg(any(test, fuzzing))]
 mod reference;
 mod response;

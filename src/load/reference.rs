@@ -4,9 +4,9 @@
 //! Where RFC 9112 leaves a choice it makes the same: a bare LF ends a line of a head, empty lines before a head are
 //! skipped, and a head that contradicts itself is no answer. Lists of equal lengths (`5, 5`) are none either.
 
-use super::random::SplitMix64;
 use super::response::{Ending, HEAD_BYTES_MAX, Heads, Progress, Reader};
 use super::wanted::Wanted;
+use crate::numbers::SplitMix64;
 use crate::scenario::{Method, Request, Until, Work};
 
 /// Pieces that a stream is cut into at random.

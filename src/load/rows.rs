@@ -2,7 +2,7 @@
 //! may be kept apart, so that a few among many do not vanish.
 
 use super::outcome::Row;
-use super::random::SplitMix64;
+use crate::numbers::SplitMix64;
 
 /// The rows of a phase.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 //! and does not know the model. Arrivals are drawn one by one from a [`Cursor`] of a few words, so those that wait
 //! need no queue: a second cursor runs ahead with the time and counts them.
 
-use super::random::SplitMix64;
 use crate::error::{Error, Result};
+use crate::numbers::SplitMix64;
 use crate::scenario::{self, Rate, Schedule, Spacing, Until};
 use std::path::Path;
 use std::sync::Arc;
@@ -141,6 +141,14 @@ impl Arrivals {
                     Arrival::Due { intended_ns }
                 }
             },
+        }
+    }
+
+    /// None begins any more.
+    pub(super) fn close(&mut self) {
+        self.requests_max = self.begun;
+        if let Model::Open { taken, .. } = &mut self.model {
+            taken.next = None;
         }
     }
 
@@ -431,6 +439,19 @@ mod tests {
         let stairs = starts(&open(Rate::Staircase { from: 100.0, to: 200.0, steps: 2 }, Spacing::Even, until));
         assert_eq!((seconds(&stairs, 0.0, 5.0), seconds(&stairs, 5.0, 10.0)), (500, 1000));
         assert!(stairs.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn after_the_close_none_begins_and_what_was_offered_stays() {
+        let until = Until::Elapsed(Span::seconds(10));
+        let closed = Schedule::Closed { connections: 1, until, think: Span::default() };
+        for (schedule, offered) in [(open(Rate::Constant(1.0), Spacing::Even, until), Some(3)), (closed, None)] {
+            let mut arrivals = started(&schedule, 0, 1, Share::WHOLE);
+            assert!(matches!(arrivals.next(0), Arrival::Due { .. }));
+            arrivals.close();
+            assert_eq!((arrivals.next(2_000_000_000), arrivals.are_over(0)), (Arrival::Done, true));
+            assert_eq!(arrivals.offered(2_000_000_000), offered);
+        }
     }
 
     #[test]

@@ -128,9 +128,9 @@ pub(super) struct Now {
 }
 
 impl Tally {
-    /// `requests` are in the plan; none takes longer than `timeout_ns`.
-    pub(super) fn new(timeout_ns: u64, requests: usize, rows: Rows) -> Result<Self> {
-        let total = histogram(timeout_ns)?;
+    /// `requests` are in the plan.
+    pub(super) fn new(requests: usize, rows: Rows) -> Result<Self> {
+        let total = histogram()?;
         Ok(Self {
             ok: 0,
             failures: Failures::default(),
@@ -143,7 +143,7 @@ impl Tally {
             queued: 0,
             last_end_ns: 0,
             failures_in_a_row: 0,
-            unanswered: histogram(DAY_NS)?,
+            unanswered: histogram()?,
             tls_trouble: None,
             rows,
             interval: total.clone(),
@@ -166,7 +166,7 @@ impl Tally {
 
     /// Keeps response time and lag as well.
     pub(super) fn with_open_model(mut self) -> Result<Self> {
-        let response = histogram(DAY_NS)?;
+        let response = histogram()?;
         let (lag, interval) = (response.clone(), response.clone());
         self.open = Some(OpenTimes { response, lag, interval, interval_offered: 0 });
         Ok(self)
@@ -177,7 +177,7 @@ impl Tally {
     pub(super) fn begun(&mut self, intended_ns: u64, free_ns: u64, now_ns: u64) {
         if let Some(open) = &mut self.open {
             self.queued += u64::from(free_ns > intended_ns);
-            open.lag.saturating_record(now_ns.saturating_sub(intended_ns.max(free_ns)));
+            record(&mut open.lag, now_ns.saturating_sub(intended_ns.max(free_ns)));
         }
         self.waiting_since_ns = self.waiting_since_ns.min(now_ns);
     }
@@ -185,9 +185,9 @@ impl Tally {
     /// A correct answer within the timeout.
     #[inline]
     pub(super) fn answered(&mut self, ended: Ended) {
-        self.interval.saturating_record(ended.ended_ns - ended.started_ns);
+        record(&mut self.interval, ended.ended_ns - ended.started_ns);
         if let Some(open) = &mut self.open {
-            open.interval.saturating_record(ended.ended_ns.saturating_sub(ended.intended_ns));
+            record(&mut open.interval, ended.ended_ns.saturating_sub(ended.intended_ns));
         }
         self.ok += 1;
         self.interval_ok += 1;
@@ -212,7 +212,7 @@ impl Tally {
         match failure {
             Failure::Status(status) => *self.wrong_statuses.entry(status).or_default() += 1,
             Failure::Unanswered => {
-                self.unanswered.saturating_record(ended.ended_ns.saturating_sub(ended.intended_ns));
+                record(&mut self.unanswered, ended.ended_ns.saturating_sub(ended.intended_ns));
             }
             _ => {}
         }
@@ -313,10 +313,16 @@ fn count(failures: &mut Failures, failure: Failure) {
     } += 1;
 }
 
-/// A histogram of nanoseconds up to `max_ns` with three significant digits.
-fn histogram(max_ns: u64) -> Result<Histogram<u64>> {
-    Histogram::new_with_bounds(1, max_ns.max(2), 3)
-        .map_err(|cause| Error::bug(format!("no histogram up to {max_ns} ns: {cause}")))
+/// A histogram of nanoseconds with three significant digits, which grows with its largest value: room for a timeout or
+/// a day would be resident from the beginning, a quarter of a MiB each.
+fn histogram() -> Result<Histogram<u64>> {
+    Histogram::new(3).map_err(|cause| Error::bug(format!("no histogram of nanoseconds: {cause}")))
+}
+
+/// A histogram that grows has room for every time up to a day.
+#[inline]
+fn record(histogram: &mut Histogram<u64>, ns: u64) {
+    let _ = histogram.record(ns.min(DAY_NS));
 }
 
 #[cfg(test)]
@@ -324,7 +330,7 @@ mod tests {
     use super::*;
 
     fn tally(start_ns: u64, rate_end_ns: u64) -> Tally {
-        let mut tally = Tally::new(1_000_000, 1, Rows::new(0, 1)).unwrap();
+        let mut tally = Tally::new(1, Rows::new(0, 1)).unwrap();
         tally.start(start_ns, rate_end_ns);
         tally
     }

@@ -1,7 +1,7 @@
 //! Text with placeholders, taken apart once and filled in for each request: `{seq}` and `{rand LOW HIGH}`.
 
-use super::random::SplitMix64;
 use crate::error::{Error, Result};
+use crate::numbers::SplitMix64;
 
 /// Text with placeholders. Other braces stand for themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 //! is due.
 
 use super::course::Course;
-use super::naps::Naps;
 use super::outcome::{End, Interval};
 use super::schedule::Arrival;
 use crate::error::{Error, Result};
@@ -10,7 +9,6 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::thread::nanosleep;
 use rustix::time::Timespec;
 
 /// Events taken from the kernel at once. More would make the last of a batch wait for the first.
@@ -65,7 +63,8 @@ pub(super) fn run<'a>(engine: &mut impl Turning<'a>, on_interval: &mut dyn FnMut
         let now_ns = engine.course().clock.now_ns();
         engine.check(now_ns);
         if let Some(end) = engine.course().tick(now_ns, on_interval)? {
-            // What has come already counts.
+            // What has come already counts; nothing follows it.
+            engine.course().arrivals.close();
             engine.attend(&mut events, now_ns)?;
             return Ok(end);
         }
@@ -80,16 +79,6 @@ pub(super) fn run<'a>(engine: &mut impl Turning<'a>, on_interval: &mut dyn FnMut
 /// The next check for timeouts.
 pub(super) fn next_check_ns(now_ns: u64, timeout_ns: u64) -> u64 {
     now_ns + (timeout_ns / 8).clamp(CHECK_NS_MIN, CHECK_NS_MAX)
-}
-
-/// Sleeps for a moment in which the server need not wake anybody, unless something is to be done before `until_ns`.
-#[inline]
-pub(super) fn nap(naps: &mut Naps, course: &Course<'_>, busy: u64, now_ns: u64, until_ns: u64) {
-    let nap_ns = naps.next(now_ns, course.answers(), busy);
-    if nap_ns > 0 && now_ns + nap_ns < until_ns {
-        // Woken early is as good.
-        let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: nap_ns as _ });
-    }
 }
 
 /// Waits for events, until `until_ns` at most, and never longer than a turn may take.

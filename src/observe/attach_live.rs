@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::observe::hsperfdata::HsPerf;
+use crate::skipping::skip;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -67,7 +68,7 @@ fn javas() -> Vec<PathBuf> {
     found.sort();
     found.dedup();
     if found.is_empty() {
-        eprintln!("skipped, because there is no `java`");
+        skip("LOADLINE_JDKS", "there is no `java`");
     }
     found
 }
@@ -187,8 +188,7 @@ fn works_without_hsperfdata() {
 fn root_attaches_to_another_users_jvm() {
     let clock = Clock::start();
     let Some(java) = javas().pop().filter(|_| is_root()) else {
-        eprintln!("skipped, because it needs root and `java`");
-        return;
+        return skip("LOADLINE_MACHINE", "root and `java` are needed");
     };
     let jvm = Jvm::start(&java, &["-Xmx32m"], Some(65534));
     let process = jvm.process();
@@ -244,5 +244,72 @@ fn a_starting_jvm_is_waited_for() {
         let process = jvm.process();
         assert!(Attach::connect(&process, &clock).unwrap().value.jcmd("VM.version").is_ok());
         assert!(process.is_alive() && !jvm.log().contains("Full thread dump"));
+    }
+}
+
+/// How often this JVM has left a safepoint with this operation, by its log.
+fn safepoints(jvm: &Jvm, operation: &str) -> usize {
+    let log = fs::read_to_string(jvm.folder.path().join("safepoints")).unwrap();
+    log.lines().filter(|line| line.contains(&format!("Safepoint \"{operation}\""))).count()
+}
+
+/// Answers that are worked out in a safepoint: the one that a mark asks for, and a larger one. JDK 25 would write them
+/// from there word by word, and stop where the socket is full until somebody reads.
+#[test]
+fn a_reader_that_does_not_read_holds_no_safepoint() {
+    let clock = Clock::start();
+    for java in javas() {
+        let jvm = Jvm::start(&java, &["-Xmx64m", "-XX:+UseSerialGC", "-Xlog:safepoint:file=safepoints"], None);
+        let mut attach = Attach::connect(&jvm.process(), &clock).unwrap().value;
+        let version = attach.jcmd("VM.version").unwrap().value;
+        let release = super::super::vm_version::VmVersion::parse(&version).unwrap().feature;
+        if release < 17 {
+            eprintln!("skipped for JDK {release}, which writes another log");
+            continue;
+        }
+        assert_eq!(attach.streams, release >= 25, "JDK {release}");
+        let read = |mut stream: UnixStream| {
+            let answer = Answer { end: clock.now() + REPLY_WITHIN, within: REPLY_WITHIN, clock };
+            attach_reply::drain(&mut stream, answer).unwrap()
+        };
+        for (command, operation) in
+            [("VM.metaspace vslist", "PrintMetadata"), ("GC.class_histogram -all", "GC_HeapInspection")]
+        {
+            let before = safepoints(&jvm, operation);
+            let stream = attach.send("jcmd", [command, "", ""], HANDSHAKE_WITHIN).unwrap();
+            // Not a byte is read before the JVM has left the safepoint.
+            let bound = clock.now() + REPLY_WITHIN;
+            while safepoints(&jvm, operation) == before {
+                assert!(clock.now() < bound, "JDK {release}: `{command}` waits for its reader in a safepoint");
+                sleep(POLL);
+            }
+            let reply = read(stream);
+            eprintln!("JDK {release}: `{command}`, {} bytes", reply.len());
+            assert!(reply.starts_with(b"0\n") && reply.len() > 10_000, "{}", String::from_utf8_lossy(&reply));
+        }
+        // That it would: the same, asked as older clients ask.
+        if std::mem::take(&mut attach.streams) {
+            let before = safepoints(&jvm, "PrintMetadata");
+            let stream = attach.send("jcmd", ["VM.metaspace vslist", "", ""], HANDSHAKE_WITHIN).unwrap();
+            sleep(300 * POLL);
+            assert_eq!(safepoints(&jvm, "PrintMetadata"), before, "JDK {release} does not stream any more");
+            assert!(read(stream).len() > 10_000);
+        }
+    }
+}
+
+/// Whoever gives up an answer leaves the JVM as it was: it listens, and no request waits for the rest of the other.
+#[test]
+fn a_connection_that_is_closed_in_the_middle_harms_nobody() {
+    let clock = Clock::start();
+    for java in javas() {
+        let jvm = Jvm::start(&java, &["-Xmx64m"], None);
+        let mut attach = Attach::connect(&jvm.process(), &clock).unwrap().value;
+        for streams in [attach.streams, false] {
+            attach.streams = streams;
+            drop(attach.send("jcmd", ["Thread.print", "", ""], HANDSHAKE_WITHIN).unwrap());
+            assert!(attach.jcmd("VM.version").is_ok());
+        }
+        assert!(jvm.process().is_alive() && !jvm.log().contains("Full thread dump"), "{}", jvm.log());
     }
 }

@@ -2,6 +2,7 @@
 //! not permitted.
 
 use super::*;
+use crate::skipping::skip;
 use rustix::process::{Pid as Id, Signal as Sent, kill_process};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -33,7 +34,7 @@ impl Running {
     fn threads(role: &str) -> Self {
         let program = std::env::current_exe().unwrap();
         let test = concat!(module_path!(), "::child").split_once("::").unwrap().1;
-        let running = Self::start(program.to_str().unwrap(), &["--exact", test, "--nocapture"], role);
+        let running = Self::start(program.to_str().unwrap(), &["--exact", test, "--nocapture", "--ignored"], role);
         running.until(|running| running.states().len() > THREADS);
         running
     }
@@ -88,7 +89,7 @@ fn hold(running: &Running, then: impl Fn(Held) + Sync) -> bool {
             // A machine under load may take longer than a hold allows.
             Err(why) if why.why.contains("within 50 ms") => {}
             Err(why) if why.why.starts_with("no permission") => {
-                println!("skipped, because {why}");
+                skip("LOADLINE_MACHINE", &why.why);
                 return false;
             }
             Err(why) => panic!("{why}"),
@@ -104,8 +105,8 @@ fn hold_once(process: &Process, then: &(impl Fn(Held) + Sync)) -> Result<(), Una
     })
 }
 
-/// What the child does when it is this test's program that was started; nothing in a run of tests.
 #[test]
+#[ignore = "the child, when it is this test's program that was started"]
 fn child() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let clock = Clock::start();

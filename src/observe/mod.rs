@@ -10,6 +10,7 @@
 pub mod agent;
 pub mod attach;
 mod attach_guard;
+mod attach_reply;
 mod attach_trigger;
 pub mod cgroup;
 pub mod cgroup_files;
@@ -41,6 +42,7 @@ pub mod read_ahead;
 pub mod smaps;
 pub mod stacks;
 mod text;
+pub mod thread_faults;
 pub mod vm_flags;
 pub mod vm_info;
 pub mod vm_version;

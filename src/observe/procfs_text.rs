@@ -128,6 +128,8 @@ pub struct Stat {
     pub state: char,
     /// The parent's pid.
     pub parent: u32,
+    /// Page faults that needed no disk.
+    pub minor_faults: u64,
     /// Page faults that needed a disk.
     pub major_faults: u64,
     /// CPU time in user mode, all threads, also ended ones.
@@ -153,6 +155,7 @@ impl Stat {
             comm,
             state: fields.first()?.chars().next()?,
             parent: number(4)? as u32,
+            minor_faults: number(10)?,
             major_faults: number(12)?,
             user: time(14)?,
             system: time(15)?,
@@ -178,10 +181,10 @@ mod tests {
 
     #[test]
     fn a_name_may_hold_parentheses_and_spaces() {
-        let text = "7 (a) b (c) R 1 7 7 0 -1 0 0 0 3 0 150 50 30 12 20 0 1 0 99 0";
+        let text = "7 (a) b (c) R 1 7 7 0 -1 0 8 0 3 0 150 50 30 12 20 0 1 0 99 0";
         let stat = Stat::parse(text, 100).unwrap();
         assert_eq!((stat.comm.as_str(), stat.state, stat.start_ticks), ("a) b (c", 'R', 99));
-        assert_eq!((stat.cpu(), stat.major_faults), (Duration::from_secs(2), 3));
+        assert_eq!((stat.cpu(), stat.minor_faults, stat.major_faults), (Duration::from_secs(2), 8, 3));
         assert_eq!(stat.children, Duration::from_millis(420));
     }
 

@@ -29,7 +29,7 @@ pub struct AccountRecord {
     pub pause_ms: Option<f64>,
     /// From the first question to the last.
     pub took_ms: f64,
-    /// RSS that weighing itself added so far, contained in the owners; `null` where unknown.
+    /// RSS that weighing itself added so far at most, contained in the owners; `null` where unknown.
     pub observer_bytes: Option<i64>,
 }
 
@@ -92,7 +92,11 @@ pub struct RemainderRecord {
 pub struct WouldReturn {
     /// By a full collection.
     pub gc_bytes: Option<u64>,
-    /// Why `gc_bytes` is what it is, or why it is unknown, in words.
+    /// By how much RSS grows instead, since objects move to pages that hold nothing yet; `null` where `gc_bytes` is.
+    pub gc_grown_bytes: Option<u64>,
+    /// Why it is so much, or why it is unknown: `keeps`, `shrinks`, `not_collected` …; empty in older records.
+    pub gc_reason: String,
+    /// The same in words.
     pub gc_why: String,
     /// By `System.trim_native_heap` (JDK 17 and newer), or `malloc_trim`.
     pub trim_bytes: Option<u64>,

@@ -225,3 +225,8 @@ pub struct BudgetRecord {
     /// Why, in a sentence.
     pub why: String,
 }
+
+/// Whether several differences of one candidate have a verdict each, and none of them says anything.
+pub fn tells_nothing(judged: &[&ComparisonRecord]) -> bool {
+    judged.len() > 1 && judged.iter().all(|of| of.verdict == DifferenceVerdict::CannotTell)
+}

@@ -15,7 +15,7 @@ pub use account::{
 };
 pub use comparison::{
     Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, LeastRecord, MetricRecord,
-    ParetoPoint, ParetoRecord, Unit, ValueRecord,
+    ParetoPoint, ParetoRecord, Unit, ValueRecord, tells_nothing,
 };
 pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRecord};
 pub use figure::{FigureKind, FigureRecord};
@@ -353,7 +353,7 @@ pub struct NmtCategory {
 /// What weighing cost the subject.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Observer {
-    /// RSS after minus before the attach handshake, the only part of weighing that adds to the subject.
+    /// RSS that attaching and asking, the only part of weighing that adds to the subject, has added so far, at most.
     pub attach_rss_bytes: Option<i64>,
     /// How long the attach handshake took.
     pub attach_ms: Option<f64>,

@@ -71,6 +71,11 @@ pub struct PhaseRecord {
 }
 
 impl PhaseRecord {
+    /// Whether this is the warm-up, which is not measured.
+    pub fn is_warmup(&self) -> bool {
+        self.name == crate::scenario::WARMUP
+    }
+
     /// Whether anything was done in it.
     pub fn works(&self) -> bool {
         self.model != "idle"

@@ -7,8 +7,8 @@ use crate::record::{
 };
 use crate::scenario::Find;
 use crate::search::{Attempt, Course, Move, conclude, next, rules};
+use crate::units::MIB;
 
-const MIB: u64 = 1 << 20;
 /// All but heap and files.
 const NATIVE: u64 = 60 * MIB;
 /// Files that it touches; it cannot do without [`HOT`] of them.

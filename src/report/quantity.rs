@@ -3,7 +3,7 @@
 use crate::record::Unit;
 use crate::units::{grouped, milliseconds, per_second};
 
-const MIB: f64 = (1u64 << 20) as f64;
+const MIB: f64 = crate::units::MIB as f64;
 
 /// As the result document names it.
 pub(in crate::report) fn unit_name(unit: Unit) -> &'static str {

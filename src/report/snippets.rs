@@ -3,9 +3,8 @@
 
 use crate::record::{FindRecord, ImageRecord};
 use crate::scenario::shell_word;
+use crate::units::MIB;
 
-/// What each kind counts its limit in.
-const MIB: u64 = 1 << 20;
 /// How a JVM is told without a word of its command line.
 const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
 /// Heap options that a command line may set itself, which then win.

@@ -1,6 +1,7 @@
 //! A matrix of configurations: every combination of its axes, less what is excluded.
 
 use super::file::{Named, Scalar, nearest, pairs};
+use super::short_name::short_names;
 use super::{Configuration, Gc, Jdk, Nmt};
 use crate::error::{Error, Result};
 use crate::units::Bytes;
@@ -100,12 +101,13 @@ fn axis(word: &str, texts: &[String], base: &Path, found: &[u32]) -> Result<Axis
     let known = AXES.into_iter().find(|axis| *axis == word && word != "env").or(variable.map(|_| "env"));
     let known = known.ok_or_else(unknown)?;
     let mut values: Vec<(String, Value)> = Vec::new();
-    for text in texts {
+    let short = short_names(known, variable, &texts.iter().map(String::as_str).collect::<Vec<_>>());
+    for (text, short) in texts.iter().zip(short) {
         if known == "jdk" && text == "found" {
             let releases = releases(found)?;
             values.extend(releases.map(|release| (format!("jdk{release}"), Value::Jdk(Jdk::Release(release)))));
         } else {
-            values.push(value(known, variable, text, base)?);
+            values.push(value(known, variable, (text, short), base)?);
         }
     }
     values.dedup();
@@ -121,11 +123,10 @@ fn releases(found: &[u32]) -> Result<impl Iterator<Item = u32> + '_> {
     Ok(new)
 }
 
-/// A value written as one word, and its name.
-fn value(axis: &str, variable: Option<&str>, text: &str, base: &Path) -> Result<(String, Value)> {
+/// A value written as one word, and its name: the one that is given, where the axis has no names of its own.
+fn value(axis: &str, variable: Option<&str>, (text, short): (&str, String), base: &Path) -> Result<(String, Value)> {
     let read = |why: String| Error::request(why);
     let last = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let own = text.replace('/', "_");
     Ok(match axis {
         "gc" => text.parse().map(|gc: Gc| (gc.word().to_owned(), Value::Gc(gc))).map_err(read)?,
         "heap" => size(text).map(|heap| (heap.java(), Value::Heap(heap)))?,
@@ -135,13 +136,13 @@ fn value(axis: &str, variable: Option<&str>, text: &str, base: &Path) -> Result<
             Jdk::Home(home) => (last(&home), Value::Jdk(Jdk::Home(home))),
         },
         "nmt" => text.parse().map(|nmt| (format!("nmt-{text}"), Value::Nmt(nmt))).map_err(read)?,
-        "jvm" => (own, Value::Jvm(text.split_whitespace().map(str::to_owned).collect())),
-        "args" => (own, Value::Args(text.split_whitespace().map(str::to_owned).collect())),
-        "preload" => (last(Path::new(text)), Value::Preload(preload(text, base))),
-        "code" => (own, Value::Code(base.join(text))),
+        "jvm" => (short, Value::Jvm(text.split_whitespace().map(str::to_owned).collect())),
+        "args" => (short, Value::Args(text.split_whitespace().map(str::to_owned).collect())),
+        "preload" => (short, Value::Preload(preload(text, base))),
+        "code" => (short, Value::Code(base.join(text))),
         _ => {
             let variable = variable.unwrap_or_default();
-            (format!("{variable}={own}"), Value::Env(vec![(variable.to_owned(), text.to_owned())]))
+            (short, Value::Env(vec![(variable.to_owned(), text.to_owned())]))
         }
     })
 }
@@ -223,7 +224,7 @@ fn cell_of(cell: Named<Scalar>, axes: &[Axis]) -> Result<Option<Cell>> {
         let at = axes.iter().position(|axis| axis.word == word);
         let at = at.ok_or_else(|| unknown(String::new(), axes.iter().map(|axis| axis.word).collect()))?;
         let axis = &axes[at];
-        let same = value(axis.word, None, &text, Path::new("")).ok().map(|(_, value)| value);
+        let same = value(axis.word, None, (&text, text.clone()), Path::new("")).ok().map(|(_, value)| value);
         let found = axis.values.iter().position(|(name, value)| *name == text || same.as_ref() == Some(value));
         let names = || axis.values.iter().map(|(name, _)| name.as_str()).collect();
         match found {
@@ -275,6 +276,7 @@ fn places(axes: &[Axis], index: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::{Configuration, vary};
     use crate::error::Result;
     use crate::scenario::{Scenario, parse};
     use std::path::Path;
@@ -339,5 +341,18 @@ mod tests {
         let many = (1..40).map(|n| format!("{n}m")).collect::<Vec<_>>().join(", ");
         check(&format!("{{heap: [{many}], limit: [{many}]}}"), "1521 configurations", "drop an axis");
         assert_eq!(names("{heap: [6m, 6144k]}"), ["default"]);
+    }
+
+    #[test]
+    fn what_is_varied_by_typing_has_short_names() {
+        let axis = |word: &str, values: [&str; 2]| (word.to_owned(), values.map(str::to_owned).to_vec());
+        let axes =
+            [axis("env.MALLOC_ARENA_MAX", ["2", "16"]), axis("jvm", ["-XX:TrimNativeHeapInterval=2000", "-Xss512k"])];
+        let varied = vary(&axes, &[Configuration::default()], Path::new(""), &[17]).unwrap();
+        let names: Vec<&str> = varied.iter().map(|one| one.name.as_str()).collect();
+        let expect = ["ARENA_MAX=2-TrimNativeHeapInterval", "ARENA_MAX=2-Xss512k"];
+        assert_eq!(names[..2], expect);
+        assert_eq!(varied[2].env, [("MALLOC_ARENA_MAX".to_owned(), "16".to_owned())]);
+        assert_eq!(varied[2].jvm, ["-XX:TrimNativeHeapInterval=2000"]);
     }
 }

@@ -17,6 +17,7 @@ mod own;
 mod phase;
 mod request;
 mod schedule;
+mod short_name;
 mod url;
 mod validate;
 
@@ -32,7 +33,7 @@ pub use image::Image;
 pub use load_file::parse_load;
 pub use matrix::vary;
 pub use own::{Collect, OwnWork, PhaseMark};
-pub use phase::{Driver, Pace, Phase, PhaseKind, Protocol, Work};
+pub use phase::{Driver, Pace, Phase, PhaseKind, Protocol, WARMUP, Work};
 pub use request::{Body, Checks, ExpectStatus, Method, Request};
 pub use schedule::{Arrivals, Pool, Rate, Schedule, Spacing, Until};
 pub use url::Url;
@@ -91,6 +92,23 @@ impl Scenario {
     /// Whether the subject rests after the last work, so that the mark `rested` has a moment.
     pub fn rests(&self) -> bool {
         self.last_work().is_some_and(|last| last + 1 < self.load.len())
+    }
+
+    /// The status that the load expects of the path that is asked for readiness, where it names one.
+    pub fn ready_status(&self) -> Option<u16> {
+        let Ready::Http(path) = &self.subject.ready else { return None };
+        let works = self.load.iter().filter_map(|phase| match &phase.kind {
+            PhaseKind::Work(work) => Some(work),
+            _ => None,
+        });
+        let asked = works
+            .flat_map(|work| std::iter::once(&work.request).chain(&work.others).map(|request| (request, work.expect)));
+        let mut same = asked.filter(|(request, _)| request.method == Method::Get && request.path == *path);
+        let (request, of_phase) = same.next()?;
+        match request.checks.status.unwrap_or(of_phase) {
+            ExpectStatus::Exactly(status) => Some(status),
+            ExpectStatus::Success => None,
+        }
     }
 
     /// The marks that have a moment in this load plan.
@@ -178,7 +196,7 @@ pub struct Tls {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
-    /// An HTTP answer with a status below 400 to GET of this path.
+    /// An HTTP answer to GET of this path, with a status below 400 or the one that the load expects there.
     Http(String),
     /// The port accepts a connection.
     Tcp,
@@ -308,6 +326,48 @@ pub fn shell_word(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn readiness_expects_what_the_load_expects_of_the_same_path() {
+        let check = |ready: &str, request: &str, expect: Option<u16>| {
+            let text = format!(
+                "name: x\nsubject: {{command: [x], port: 1{ready}}}\n\
+                 load: [steady: {{closed: {{connections: 1, requests: 1}}, {request}}}]\n"
+            );
+            let scenario =
+                parse(&text, std::path::Path::new("."), &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            assert_eq!(scenario.ready_status(), expect, "{text}");
+        };
+        check("", "get: /x, expect: 404", Some(404));
+        check("", "get: /x", None);
+        check(", ready: {http: /x}", "get: /x, expect: 404", Some(404));
+        check(", ready: {http: /health}", "get: /x, expect: 404", None);
+        check(", ready: {tcp: true}", "get: /x, expect: 404", None);
+        check("", "post: /x, body: {text: a}, expect: 404", None);
+    }
+
+    #[test]
+    fn an_argument_that_holds_two_options_is_refused() {
+        let check = |option: &str, expect: Option<&str>| {
+            let text = format!(
+                "name: x\nsubject: {{command: [java, -jar, x.jar], port: 1}}\n\
+                 configurations: {{a: {{jvm: [-Xmx8m, '{option}']}}}}\n\
+                 load: [steady: {{closed: {{connections: 1, requests: 1}}, get: /}}]\n"
+            );
+            let refused = parse(&text, std::path::Path::new("."), &[]).err();
+            let hint = refused.as_ref().and_then(|error| error.hint.as_deref());
+            assert_eq!(refused.is_some(), expect.is_some(), "{option}: {refused:?}");
+            assert!(hint.unwrap_or_default().contains(expect.unwrap_or_default()), "{option}: {hint:?}");
+        };
+        check("-XX:+A -Xss512k", Some("`--jvm -XX:+A --jvm -Xss512k`"));
+        check("-Xss512k  -XX:+A -Dname=a -b", Some("`--jvm -Xss512k --jvm -XX:+A --jvm '-Dname=a -b'`"));
+        check("-Dname=a -b", None);
+        check("-XX:OnOutOfMemoryError=kill -9 %p", None);
+        check("-XX:OnError=gdb -p %p", None);
+        check("-Xlog:gc:file=/a b - c.log", None);
+        check("-javaagent:/a.jar=x -y", None);
+        check("--add-opens java.base/java.lang=ALL-UNNAMED", None);
+    }
 
     #[test]
     fn words_are_quoted_for_a_shell() {

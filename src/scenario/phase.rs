@@ -5,6 +5,9 @@ use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+/// Name of the phase before the measured ones.
+pub const WARMUP: &str = "warmup";
+
 /// A stretch of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
@@ -23,9 +26,9 @@ impl Phase {
         Self { name: name.into(), kind, mark: PhaseMark::None }
     }
 
-    /// Whether this is the warm-up: the phase named `warmup`. The mark `warm` follows it.
+    /// Whether this is the warm-up: the phase named [`WARMUP`]. The mark `warm` follows it.
     pub fn is_warmup(&self) -> bool {
-        self.name == "warmup"
+        self.name == WARMUP
     }
 }
 

@@ -33,6 +33,7 @@ impl Scenario {
         self.validate_image()?;
         self.validate_code()?;
         self.validate_native()?;
+        self.validate_jvm()?;
         self.compare.validate(&self.configurations)?;
         if self.last_work().is_none() {
             return Err(Error::request("the load has no phase that works")
@@ -101,6 +102,40 @@ impl Scenario {
         }
         Ok(())
     }
+}
+
+impl Scenario {
+    /// An element of `jvm` is one argument. One that holds two options would only fail in the JVM.
+    fn validate_jvm(&self) -> Result<()> {
+        for configuration in &self.configurations {
+            let held = configuration.jvm.iter().map(|argument| (argument, options_in(argument)));
+            if let Some((argument, options)) = held.into_iter().find(|(_, options)| options.len() > 1) {
+                let typed: Vec<String> = options.iter().map(|option| format!("--jvm {}", shell_word(option))).collect();
+                return Err(Error::request(format!("the JVM option `{argument}` holds {} options", options.len()))
+                    .at(format!("configuration: {}", configuration.name))
+                    .hint(format!("give each for itself: `{}`, or elements of `jvm`", typed.join(" "))));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Options whose value may be a command or a sentence, with blanks and dashes.
+const FREE_TEXT: [&str; 6] = ["-D", "-XX:OnError=", "-XX:OnOutOfMemoryError=", "-agent", "-javaagent:", "@"];
+
+/// The options in one argument of a JVM: a word that begins with a dash and a letter is another one.
+fn options_in(argument: &str) -> Vec<&str> {
+    let mut options = Vec::new();
+    let mut rest = argument;
+    let begins = |text: &str| text.starts_with('-') && text[1..].starts_with(|c: char| c.is_ascii_alphabetic());
+    while !FREE_TEXT.iter().any(|free| rest.starts_with(free)) {
+        let blanks = rest.match_indices(char::is_whitespace).map(|(at, _)| at + 1);
+        let Some(next) = blanks.into_iter().find(|at| begins(&rest[*at..])) else { break };
+        options.push(rest[..next].trim());
+        rest = &rest[next..];
+    }
+    options.push(rest);
+    options
 }
 
 impl Subject {

@@ -1,6 +1,6 @@
 //! What gave way in a trial that did not hold: from the traces it left, the surest first.
 
-use crate::doubt::Doubt;
+use crate::doubt::{Doubt, noise};
 use crate::record::{Broke, ENDED_EARLY, PhaseRecord, Trial};
 
 /// A collector that takes this share of a phase leaves the server too little.
@@ -11,11 +11,6 @@ const REFAULTS_PER_S: f64 = 500.0;
 const REFAULTS_NEAR_PER_S: f64 = 150.0;
 /// No start is given less time, in seconds; how long one took that never became ready is not recorded.
 const START_MIN_S: f64 = 10.0;
-/// Other programs that took this many cores may be why times were long.
-const FOREIGN_CORES_MAX: f64 = 0.10;
-/// As may stolen time beyond this share.
-const STEAL_SHARE_MAX: f64 = 0.02;
-
 /// What gave way in a trial that missed its target in these words.
 pub fn broke(trial: &Trial, missed: &[String]) -> Broke {
     let cause = trial.end.as_ref().map_or("", |end| end.cause.as_str());
@@ -52,9 +47,7 @@ pub fn broke(trial: &Trial, missed: &[String]) -> Broke {
 /// Whether the machine may be the reason for what was missed: such a trial says nothing of memory.
 pub fn is_disturbed(trial: &Trial, broke: Broke) -> bool {
     let by_others = |doubt: &Doubt| match doubt {
-        Doubt::NoisyMachine { foreign_cores, steal_share, .. } => {
-            foreign_cores.is_some_and(|cores| cores > FOREIGN_CORES_MAX) || *steal_share > STEAL_SHARE_MAX
-        }
+        Doubt::NoisyMachine { foreign_cores, steal_share, .. } => noise::takes_cpu(*foreign_cores, *steal_share),
         _ => false,
     };
     matches!(broke, Broke::Times | Broke::Rate | Broke::Failures | Broke::Other)

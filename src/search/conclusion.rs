@@ -2,20 +2,20 @@
 
 use super::course::{Course, Standing, counted, rate_of, rate_step, standing};
 use super::edge::Step;
+use crate::numbers::median;
 use crate::record::{
     FindOutcome, FindRecord, KneeRecord, LineRecord, RateRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial,
     Unknowns,
 };
 use crate::scenario::Find;
-use crate::units::Bytes;
+use crate::units::{Bytes, MIB};
 
-/// A start that fails as often as this would have failed at least once in the proof, with 95 % confidence.
-const DOUBT: f64 = 0.05;
+/// How sure a proof makes: a start that failed more often than it allows would have failed in it at least once.
+pub const PROOF_CONFIDENCE: f64 = 0.95;
 /// CPU within this of what it is where memory is no concern buys nothing more.
 const KNEE_RATIO: f64 = 1.05;
 /// The line itself is the knee where it costs no more than this beyond it.
 const KNEE_GAIN_MIN: f64 = 1.10;
-const MIB: u64 = 1 << 20;
 
 /// What a search for the highest rate has found.
 fn rate(course: &Course, trials: &[Trial]) -> Option<RateRecord> {
@@ -61,6 +61,11 @@ pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
         trials: trials.len() as u32,
         seconds: trials.iter().map(length_s).sum(),
     }
+}
+
+/// The share of starts that may fail all the same where so many trials in a row held, with [`PROOF_CONFIDENCE`].
+pub fn failing_share_max(held: u32) -> f64 {
+    1.0 - (1.0 - PROOF_CONFIDENCE).powf(1.0 / f64::from(held.max(1)))
 }
 
 /// Whole MiB, since that is what people write.
@@ -120,7 +125,7 @@ fn line(step: Option<Step>, stage: SoughtStage, standing: &Standing<'_>, trials:
         heap_bytes: standing.heap,
         direct_bytes: standing.direct,
         held,
-        failing_share_max: 1.0 - DOUBT.powf(1.0 / f64::from(held.max(1))),
+        failing_share_max: failing_share_max(held),
         below_bytes: below.filter(|_| broken.is_some()),
         broke: broken.and_then(|sought| sought.broke),
         broke_text: broken.map(|sought| sought.why.clone()).unwrap_or_default(),
@@ -135,7 +140,7 @@ fn knee(line: &LineRecord, trials: &[Trial]) -> Option<KneeRecord> {
     let held = |stage| counted(trials, stage).filter(|(_, sought)| sought.verdict == SoughtVerdict::Holds);
     let best = held(SoughtStage::Ask).filter_map(|(trial, _)| cpu_per_request(trial)).reduce(f64::min)?;
     let own: Vec<f64> = held(SoughtStage::Limit).filter_map(|(trial, _)| cpu_per_request(trial)).collect();
-    let at_line = median(own)?;
+    let at_line = median(&own)?;
     if at_line / best < KNEE_GAIN_MIN {
         return None;
     }
@@ -148,16 +153,11 @@ fn knee(line: &LineRecord, trials: &[Trial]) -> Option<KneeRecord> {
 
 /// CPU of the subject over all measured phases in seconds, by correct answers.
 pub fn cpu_per_request(trial: &Trial) -> Option<f64> {
-    let phases = trial.phases.iter().filter(|phase| phase.is_sent() && phase.name != "warmup" && phase.ok > 0);
+    let phases = trial.phases.iter().filter(|phase| phase.is_sent() && !phase.is_warmup() && phase.ok > 0);
     let (cpu_s, ok) = phases.fold((Some(0.0), 0), |(cpu_s, ok), phase| {
         (cpu_s.zip(phase.subject.cpu_s).map(|(sum, own)| sum + own), ok + phase.ok)
     });
     cpu_s.filter(|_| ok > 0).map(|cpu_s| cpu_s / ok as f64)
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 fn text(

@@ -8,8 +8,8 @@ use super::grid::Grid;
 use super::needs::Needs;
 use crate::doubt::Doubt;
 use crate::record::{Broke, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns};
+use crate::units::MIB;
 
-const MIB: u64 = 1 << 20;
 /// Limits are whole pages.
 const PAGE: u64 = 4096;
 /// Below this not even a JVM that does nothing starts.

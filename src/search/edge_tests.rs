@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-const MIB: f64 = 1_048_576.0;
+const MIB: f64 = crate::units::MIB as f64;
 const PATIENCE: Patience = Patience { proofs: 5, answers_max: 60, first_stride: 2 };
 
 /// A source of chances, 0–1: splitmix64, so that a seed is a seed on every machine.

@@ -83,9 +83,8 @@ impl Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::MIB;
     use proptest::prelude::*;
-
-    const MIB: u64 = 1 << 20;
 
     #[test]
     fn values_are_a_step_apart() {

@@ -12,7 +12,7 @@ mod needs;
 mod rules;
 
 pub use broke::{broke, is_disturbed};
-pub use conclusion::{conclude, cpu_per_request};
+pub use conclusion::{PROOF_CONFIDENCE, conclude, cpu_per_request, failing_share_max};
 pub use course::{Attempt, Course, Move, next};
 pub use edge::{Answer, Patience, Stage, Step, next as next_on_edge};
 pub use grid::Grid;

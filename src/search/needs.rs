@@ -1,6 +1,7 @@
 //! What a trial needed, by what it held: from it, the first guess of heap and limit.
 
 use crate::record::Trial;
+use crate::units::MIB;
 
 /// Of the file pages that are mapped, so many are needed to go on with where little is read ahead: the rest is dropped
 /// and read again.
@@ -11,7 +12,6 @@ const FILE_SHARE_PER_DOUBLING: f64 = 0.15;
 const READ_AHEAD_USUAL: f64 = 131_072.0;
 /// Where it is not known how far is read ahead.
 const FILE_SHARE_UNKNOWN: f64 = 0.6;
-const MIB: u64 = 1 << 20;
 
 /// What a trial held at most, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,9 +1,8 @@
 //! What rules of thumb would have asked for: the JVM's own defaults and the formula of the buildpacks.
 
 use crate::record::{ClassesRecord, RuleRecord};
-use crate::units::Bytes;
+use crate::units::{Bytes, MIB};
 
-const MIB: u64 = 1 << 20;
 /// Paketo's memory calculator (libjvm): metaspace = 14,000,000 + 5,800 × classes, of which it expects 35 % to be
 /// loaded.
 const METASPACE_BASE: f64 = 14_000_000.0;

@@ -285,6 +285,7 @@ fn is_in_memory(file: &File) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::skipping::skip;
     use std::os::unix::fs::symlink;
 
     fn written(folder: &Path, name: &str, bytes: usize) -> PathBuf {
@@ -299,7 +300,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let in_memory = lies_in_memory(File::open(folder.path()).unwrap());
         if in_memory {
-            println!("skipped, because the temporary folder lies in memory");
+            skip("LOADLINE_LIMITS", "the temporary folder lies in memory");
         }
         (!in_memory).then_some(folder)
     }
@@ -309,7 +310,9 @@ mod tests {
         let Some(folder) = on_disk() else { return };
         let files = [written(folder.path(), "a", PROBE_BYTES), written(folder.path(), "b", 10)];
         let a = File::open(&files[0]).unwrap();
-        let Some(true) = is_in_memory(&a) else { return println!("skipped, because the kernel does not tell") };
+        let Some(true) = is_in_memory(&a) else {
+            return skip("LOADLINE_LIMITS", "the kernel does not tell what is in memory");
+        };
         let clock = Clock::start();
         let evicted = evict(&files, clock);
         assert_eq!(evicted, Evicted { files: 2, bytes: PROBE_BYTES as u64 + 10, refused: Vec::new() });

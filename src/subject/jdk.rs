@@ -7,7 +7,7 @@
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::scenario::Jdk;
+use crate::scenario::{Jdk, Subject};
 use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
@@ -199,6 +199,48 @@ pub fn choose(wanted: &Jdk, found: &[FoundJdk], clock: Clock) -> Result<FoundJdk
     }
 }
 
+/// The program of a subject whose command names a `java` by its path, seen from Loadline's folder. `None` for `java`
+/// and `{jdk}`, which become the JDK that was chosen, and for scripts.
+pub fn java_by_path(subject: &Subject) -> Option<PathBuf> {
+    let program = Path::new(subject.command.first().filter(|_| subject.image.is_none())?);
+    let is_path = program.ends_with("java") && program.components().nth(1).is_some();
+    is_path.then(|| subject.dir.as_deref().unwrap_or(Path::new("")).join(program))
+}
+
+/// The JDK that a subject runs on, where one was asked for: a command that names its own java has the last word, and
+/// must not contradict what was asked.
+///
+/// # Errors
+/// `Request` for two JDKs; where there is no such JDK, lists what was found.
+pub fn choose_for(
+    subject: &Subject,
+    wanted: Option<&Jdk>,
+    found: &[FoundJdk],
+    clock: Clock,
+) -> Result<Option<FoundJdk>> {
+    let Some(wanted) = wanted else { return Ok(None) };
+    let Some(java) = java_by_path(subject) else { return choose(wanted, found, clock).map(Some) };
+    let named = home_of(&java).and_then(|home| read_home(&home, clock));
+    let agrees = |jdk: &FoundJdk| match wanted {
+        Jdk::Release(release) => jdk.release == *release,
+        Jdk::Home(home) => home.canonicalize().is_ok_and(|home| home == jdk.home),
+    };
+    match named {
+        Some(jdk) if agrees(&jdk) => Ok(Some(jdk)),
+        named => Err(contradiction(&java, named.as_ref(), wanted)),
+    }
+}
+
+fn contradiction(java: &Path, named: Option<&FoundJdk>, wanted: &Jdk) -> Error {
+    let own = named.map_or("whose release is not known".to_owned(), |jdk| format!("of JDK {}", jdk.release));
+    let asked = match wanted {
+        Jdk::Release(release) => format!("JDK {release}"),
+        Jdk::Home(home) => format!("the JDK in {}", home.display()),
+    };
+    Error::request(format!("the command names its own java, `{}`, {own}, but {asked} is asked for", java.display()))
+        .hint("write `java` or `{jdk}` in the command, or leave the JDK out")
+}
+
 fn version_key(version: &str) -> Vec<u64> {
     version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
@@ -268,5 +310,35 @@ mod tests {
         fs::write(&java, "#!/bin/sh\necho 'openjdk version \"11.0.13\" 2021' >&2\n").unwrap();
         fs::set_permissions(&java, fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!(read_home(&home, Clock::start()).unwrap().release, 11);
+    }
+
+    #[test]
+    fn a_java_by_its_path_agrees_with_the_jdk_asked_for_or_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = jdk_in(folder.path(), "own", "JAVA_VERSION=\"25.0.3\"");
+        let other = jdk_in(folder.path(), "other", "JAVA_VERSION=\"25.0.9\"");
+        let link = folder.path().join("java");
+        std::os::unix::fs::symlink(home.join("bin/java"), &link).unwrap();
+        let found = [read_home(&other, Clock::start()).unwrap()];
+        let chosen = |program: &str, wanted: &Jdk| {
+            let load = "load: [steady: {closed: {connections: 1, requests: 1}, get: /}]";
+            let text = format!("name: x\nsubject: {{command: [\"{program}\"], port: 1}}\n{load}\n");
+            let subject = crate::scenario::parse(&text, folder.path(), &[]).unwrap().subject;
+            choose_for(&subject, Some(wanted), &found, Clock::start())
+        };
+        let (release, of_home) = (Jdk::Release(25), Jdk::Home(home.clone()));
+        for program in [link.to_str().unwrap(), "./java", "own/bin/java"] {
+            for wanted in [&release, &of_home] {
+                assert_eq!(chosen(program, wanted).unwrap().unwrap().home, home, "{program} {wanted}");
+            }
+            let error = chosen(program, &Jdk::Release(17)).unwrap_err().what;
+            assert!(error.contains("of JDK 25, but JDK 17 is asked for"), "{error}");
+            let error = chosen(program, &Jdk::Home(other.clone())).unwrap_err().what;
+            assert!(error.contains(&format!("of JDK 25, but the JDK in {}", other.display())), "{error}");
+        }
+        assert_eq!(chosen("java", &release).unwrap().unwrap().home, other);
+        assert_eq!(chosen("bin/start.sh", &release).unwrap().unwrap().home, other);
+        let error = chosen("gone/bin/java", &release).unwrap_err().what;
+        assert!(error.contains("whose release is not known, but JDK 25"), "{error}");
     }
 }

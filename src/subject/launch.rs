@@ -56,6 +56,8 @@ pub struct Launch {
     pub ports: Ports,
     /// What shows that it is ready.
     pub ready: Ready,
+    /// The one status that shows it over HTTP, where the load expects it there; else any below 400 does.
+    pub ready_status: Option<u16>,
     /// Further patterns for phase markers, whose first group is the name; `loadline: phase=NAME` always counts.
     pub phases: Vec<String>,
     /// Whether it is told to go on at its markers, and so has something to read.
@@ -90,7 +92,6 @@ impl Launch {
             return Self::in_container(subject, configuration, place, image);
         }
         check_placeholders(&subject.command)?;
-        check_java(&subject.command, place.jdk)?;
         let options = configuration.jvm_options();
         let values = Values {
             options: &options,
@@ -132,6 +133,7 @@ impl Launch {
             port: place.port,
             ports: subject.ports,
             ready: subject.ready.clone(),
+            ready_status: None,
             phases: Vec::new(),
             reads: false,
             options_passed,
@@ -190,6 +192,7 @@ impl Launch {
             port: place.port,
             ports: subject.ports,
             ready: subject.ready.clone(),
+            ready_status: None,
             phases: Vec::new(),
             reads: false,
             options_passed,
@@ -318,20 +321,6 @@ fn check_words(command: &[String]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// A `java` named by its path would silently win over the JDK that was asked for.
-fn check_java(command: &[String], jdk: Option<&FoundJdk>) -> Result<()> {
-    match (command.first(), jdk) {
-        (Some(program), Some(jdk)) if is_java(program) && program != "java" => {
-            let error = Error::request(format!(
-                "the command names its own java, `{program}`, but JDK {} is asked for",
-                jdk.release
-            ));
-            Err(error.hint("write `java` or `{jdk}` in the command, or leave the JDK out"))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn is_java(program: &str) -> bool {
@@ -531,8 +520,8 @@ mod tests {
         assert!(with.env.iter().any(|(name, value)| name == "PATH" && value.starts_with("/j/bin:")));
         let old = launch(&["./run.sh"], Some(&jdk(8))).unwrap();
         assert_eq!(old.options_passed, OptionsPassed::ByVariable(TOOL_OPTIONS.to_owned()));
-        assert!(launch(&["/usr/bin/java"], Some(&jdk(17))).is_err());
-        assert!(launch(&["/usr/bin/java"], None).is_ok());
+        // A path that agrees stays as it was typed.
+        assert_eq!(launch(&["/usr/bin/java"], Some(&jdk(17))).unwrap().argv[0], "/usr/bin/java");
     }
 
     #[test]

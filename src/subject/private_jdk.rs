@@ -190,6 +190,7 @@ fn failed(jdk: &FoundJdk, file: &Path, cause: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::skipping::skip;
     use std::os::unix::fs::symlink;
     use std::time::{Duration, UNIX_EPOCH};
 
@@ -235,7 +236,7 @@ mod tests {
         let (folder, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let jdk = jdk_in(folder.path());
         let places = [folder.path().join("none"), place.path().to_path_buf()];
-        let Ok(private) = copy(&jdk, &places).inspect_err(|error| println!("skipped, because {error}")) else { return };
+        let Ok(private) = copy(&jdk, &places).inspect_err(|error| skip("LOADLINE_LIMITS", &error.what)) else { return };
         let home = private.home().to_path_buf();
         assert!(home.starts_with(place.path().canonicalize().unwrap()) && home.ends_with("jdk-99"));
         assert_eq!(private.jdk().java, home.join("bin/java"));

@@ -41,12 +41,14 @@ pub(super) struct HttpQuestion<'a> {
     pub host: &'a str,
     /// Path and query.
     pub path: &'a str,
+    /// The one status that is an answer, where another than those below 400 is.
+    pub status: Option<u16>,
 }
 
-/// Asks GET; a status below 400 is ready. Gives up early when `abandon` says so.
+/// Asks GET; a status below 400 is ready, or the one that is expected. Gives up early when `abandon` says so.
 pub(super) fn http(address: SocketAddr, question: HttpQuestion, clock: Clock, abandon: &dyn Fn() -> bool) -> Answer {
     match ask(address, question, clock, abandon) {
-        Ok(head) => judge(&head),
+        Ok(head) => judge(&head, question.status),
         Err(cause) => Answer::NotYet(plain(&cause).to_ascii_lowercase()),
     }
 }
@@ -106,12 +108,14 @@ fn waits(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-fn judge(answer: &[u8]) -> Answer {
-    match status(answer) {
-        Some(status) if status < 400 => Answer::Ready,
-        Some(status) => Answer::NotYet(format!("status {status}")),
-        None if answer.is_empty() => Answer::NotYet("the connection was closed without an answer".to_owned()),
-        None => {
+fn judge(answer: &[u8], expected: Option<u16>) -> Answer {
+    match (status(answer), expected) {
+        (Some(status), None) if status < 400 => Answer::Ready,
+        (Some(status), None) => Answer::NotYet(format!("status {status}")),
+        (Some(status), Some(expected)) if status == expected => Answer::Ready,
+        (Some(status), Some(expected)) => Answer::NotYet(format!("status {status}, and {expected} is expected")),
+        (None, _) if answer.is_empty() => Answer::NotYet("the connection was closed without an answer".to_owned()),
+        (None, _) => {
             let shown = &answer[..answer.len().min(SHOWN_BYTES)];
             Answer::NotYet(format!("not HTTP: `{}`", shown.escape_ascii()))
         }
@@ -134,7 +138,7 @@ mod tests {
     fn judges_answers() {
         let check = |answer: &str, expect: Option<&str>| {
             let expect = expect.map_or(Answer::Ready, |why| Answer::NotYet(why.to_owned()));
-            assert_eq!(judge(answer.as_bytes()), expect);
+            assert_eq!(judge(answer.as_bytes(), None), expect);
         };
         check("HTTP/1.1 200 OK\r\n\r\nx", None);
         check("HTTP/1.0 302 Found\r\n", None);
@@ -143,6 +147,9 @@ mod tests {
         check("", Some("the connection was closed without an answer"));
         check("HTTP/1.1", Some("not HTTP: `HTTP/1.1`"));
         check("HTTP/1.1 xyz", Some("not HTTP: `HTTP/1.1 xyz`"));
+        assert_eq!(judge(b"HTTP/1.1 404 Not Found\r\n", Some(404)), Answer::Ready);
+        let other = Answer::NotYet("status 200, and 404 is expected".to_owned());
+        assert_eq!(judge(b"HTTP/1.1 200 OK\r\n", Some(404)), other);
     }
 
     #[test]
@@ -165,7 +172,7 @@ mod tests {
             stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
             String::from_utf8_lossy(&request[..n]).into_owned()
         });
-        let question = HttpQuestion { host: "localhost", path: "/a?b" };
+        let question = HttpQuestion { host: "localhost", path: "/a?b", status: None };
         assert_eq!(http(address, question, Clock::start(), &|| false), Answer::Ready);
         assert!(server.join().unwrap().starts_with("GET /a?b HTTP/1.1\r\nHost: localhost:"));
         assert_eq!(tcp(address), Answer::NotYet("connection refused".to_owned()));
@@ -175,7 +182,7 @@ mod tests {
     fn a_silent_server_is_left_when_asked_to() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let question = HttpQuestion { host: "localhost", path: "/" };
+        let question = HttpQuestion { host: "localhost", path: "/", status: None };
         let answer = http(address, question, Clock::start(), &|| true);
         assert_eq!(answer, Answer::NotYet("connected, but no answer".to_owned()));
     }

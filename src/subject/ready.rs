@@ -121,7 +121,8 @@ fn look(running: &Running, probes: &mut [Probe], over: &dyn Fn() -> bool) -> boo
         for &address in &probe.addresses {
             let answer = match &launch.ready {
                 Ready::Http(path) => {
-                    probe::http(address, HttpQuestion { host: &launch.host, path }, running.clock(), over)
+                    let question = HttpQuestion { host: &launch.host, path, status: launch.ready_status };
+                    probe::http(address, question, running.clock(), over)
                 }
                 _ => probe::tcp(address),
             };

@@ -54,7 +54,14 @@ fn owners(account: &Account) -> Vec<OwnerRecord> {
 }
 
 fn would_return(gc: &Prediction, trim: &Prediction) -> WouldReturn {
-    WouldReturn { gc_bytes: gc.bytes, gc_why: gc.why.clone(), trim_bytes: trim.bytes, trim_why: trim.why.clone() }
+    WouldReturn {
+        gc_bytes: gc.bytes,
+        gc_grown_bytes: gc.grown,
+        gc_reason: gc.reason.name().to_owned(),
+        gc_why: gc.why.clone(),
+        trim_bytes: trim.bytes,
+        trim_why: trim.why.clone(),
+    }
 }
 
 fn malloc(walk: &Walk, accounted: &Accounted) -> MallocRecord {

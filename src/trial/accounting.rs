@@ -22,6 +22,9 @@ use crate::observe::{Unavailable, elf, metaspace_nodes, stacks};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// The only question whose answer the JVM works out in a safepoint, of about a millisecond.
+pub(super) const IN_SAFEPOINT: &str = "VM.metaspace vslist";
+
 /// What is wanted of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wanted {
@@ -62,7 +65,7 @@ pub(super) fn hear(
         reply.map_err(|why| failed.push(why)).ok()
     };
     let code = reply("Compiler.codecache").unwrap_or_default();
-    let nodes = reply("VM.metaspace vslist").map(|text| metaspace_nodes::parse(&text));
+    let nodes = reply(IN_SAFEPOINT).map(|text| metaspace_nodes::parse(&text));
     let mut note = |why: Unavailable| failed.push(why.to_string());
     let (heap_text, heap) = heap.unzip();
     Said {
@@ -87,6 +90,12 @@ pub(super) fn left_by_last_gc(counters: Option<&mut HsPerf>, clock: &Clock) -> O
     Some(used(1, 0)? + used(0, 1).unwrap_or(0) + used(0, 2).unwrap_or(0))
 }
 
+/// Full collections so far: the second kind of those collectors that have two (Serial, Parallel, G1).
+pub(super) fn full_collections(counters: Option<&mut HsPerf>, clock: &Clock) -> Option<u64> {
+    let counters = counters?.counters(clock).ok()?.value;
+    counters.collections().get(1).map(|kind| kind.count)
+}
+
 /// Reads the process and closes its account.
 ///
 /// # Errors
@@ -101,8 +110,7 @@ pub(super) fn account(
     let maps = maps::read(process, clock)?.value;
     said.images = elf::images(process, &maps);
     said.thread_names = stacks::names(process).unwrap_or_default().into_iter().collect();
-    let (seen, pause, mut failed) = see(process, &said, wanted.stop, clock)?;
-    let mut account = account::close(&said, &seen);
+    let (mut account, (seen, pause, mut failed)) = close_at_rest(process, &said, wanted.stop, clock)?;
     let heap_runs = heap_runs(process, &said, &seen.smaps).unwrap_or_else(|why| {
         failed.push(why);
         Vec::new()
@@ -111,9 +119,29 @@ pub(super) fn account(
     if let Some(used) = heap.and_then(|(rss, pss)| account::used_resident(&said, &heap_runs, rss, pss)) {
         account::split_heap(&mut account, used, wanted.live);
     }
-    let (gc, trim) = (account::gc(&said, &heap_runs), account::trim(&seen));
+    let (gc, trim) = (account::gc(&said, &heap_runs, account.rss_of(Owner::Gc)), account::trim(&seen));
     let took = Duration::from_nanos(clock.now_ns().saturating_sub(begin_ns));
     Ok(Accounted { account, seen, gc, trim, pause, took, failed })
+}
+
+/// An account is taken again where more than this share of RSS has gone while it was taken …
+const GONE_MAX: f64 = 0.0005;
+/// … but no more often than this: a program that never rests is weighed as it is.
+const LOOKS_MAX: u32 = 3;
+
+/// Reads and closes, again where mappings that nobody owns went away meanwhile.
+fn close_at_rest(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<(Account, Sight), Unavailable> {
+    let mut looks = 1;
+    loop {
+        let sight = see(process, said, stop, clock)?;
+        let account = account::close(said, &sight.0);
+        let now = maps::read(process, clock)?.value;
+        let gone = account::gone(&account, &sight.0.smaps, &now);
+        if looks == LOOKS_MAX || gone as f64 <= account.rss as f64 * GONE_MAX {
+            return Ok((account, sight));
+        }
+        looks += 1;
+    }
 }
 
 type Sight = (Seen, Option<Duration>, Vec<Unavailable>);

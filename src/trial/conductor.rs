@@ -113,8 +113,7 @@ fn agent_in(folder: &WorkFolder) -> Result<Standing> {
 fn prepare(setup: &Setup<'_>, plan: &CpuPlan, work: Option<&Path>, agent: Option<&Standing>) -> Result<Launch> {
     let (subject, mut configuration) = (&setup.scenario.subject, setup.configuration.clone());
     configuration.jvm.extend(agent.map(Standing::option));
-    let wanted = configuration.jdk.as_ref();
-    let chosen = wanted.map(|wanted| jdk::choose(wanted, setup.jdks, setup.clock)).transpose()?;
+    let chosen = jdk::choose_for(subject, configuration.jdk.as_ref(), setup.jdks, setup.clock)?;
     let port = match subject.port {
         Some(port) => port,
         None => free_ports(&subject.host, subject.ports.count)?,
@@ -124,6 +123,7 @@ fn prepare(setup: &Setup<'_>, plan: &CpuPlan, work: Option<&Path>, agent: Option
     let mut launch = Launch::new(subject, &configuration, &place)?;
     // Loadline pins itself; a subject that is not pinned must not inherit that.
     launch.cpus.get_or_insert_with(|| setup.spawner.cpus.clone());
+    launch.ready_status = setup.scenario.ready_status();
     launch.reads = setup.scenario.has_own_work();
     launch.phases = setup.scenario.own_works().filter_map(|own| own.pattern.clone()).collect();
     Ok(launch)

@@ -1,18 +1,12 @@
 //! From what was measured to the doubts about it. Pure.
 
 use super::phase::Usage;
-use crate::doubt::Doubt;
+use crate::doubt::{Doubt, noise};
 use crate::observe::ports::{Ports, Reuse};
 use crate::observe::vm_flags::Flags;
 use crate::record::{Jvm, Machine, PhaseRecord, Trial};
 use crate::units::Bytes;
 
-/// A tenth of a core elsewhere shifts rates by more than repeated runs differ on a quiet machine.
-const FOREIGN_CORES_MAX: f64 = 0.10;
-/// Stolen time comes in bursts; beyond this it shows in the 99th percentile.
-const STEAL_SHARE_MAX: f64 = 0.02;
-/// On a machine with memory to spare nobody waits for it; a hundredth of the time shows in the 99th percentile.
-const MEMORY_STALL_SHARE_MAX: f64 = 0.01;
 /// A generator this busy has no room to send on time.
 const GENERATOR_SHARE_MAX: f64 = 0.90;
 /// A subject this busy is the limit itself.
@@ -41,7 +35,7 @@ pub(super) enum Beside {
 /// Doubts about one phase of work.
 pub(super) fn of_phase(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Vec<Doubt> {
     let mut doubts: Vec<Doubt> = below_offered(phase).into_iter().collect();
-    doubts.extend(noise(phase, usage, beside));
+    doubts.extend(noisy_machine(phase, usage, beside));
     doubts.extend(generator(phase, beside));
     doubts.extend(lag(phase));
     let failed = phase.failed.total();
@@ -105,7 +99,7 @@ pub(super) fn of_ports(phase: &PhaseRecord, ports: &Ports, loopback: bool) -> Op
     })
 }
 
-fn noise(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Option<Doubt> {
+fn noisy_machine(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Option<Doubt> {
     let machine = usage.machine.as_ref()?;
     let elapsed_s = usage.elapsed.as_secs_f64();
     // Ticks are 10 ms; below half a second a single one would be a doubt.
@@ -116,9 +110,7 @@ fn noise(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Option<Doubt> {
     let foreign_cores = (beside != Beside::ServerHere).then_some(foreign_cores);
     let steal_share = machine.share_stolen();
     let memory_stall_share = usage.memory_stalled.map(|stalled| stalled.as_secs_f64() / elapsed_s);
-    let noisy = foreign_cores.is_some_and(|cores| cores > FOREIGN_CORES_MAX)
-        || steal_share > STEAL_SHARE_MAX
-        || memory_stall_share.is_some_and(|share| share > MEMORY_STALL_SHARE_MAX);
+    let noisy = noise::takes_cpu(foreign_cores, steal_share) || noise::waits_for_memory(memory_stall_share);
     let phase = || phase.name.clone();
     noisy.then(|| Doubt::NoisyMachine { phase: phase(), foreign_cores, steal_share, memory_stall_share })
 }

@@ -26,8 +26,8 @@ impl From<load::Interval<'_>> for Interval {
         Self {
             start_ns: lent.start_ns,
             end_ns: lent.end_ns,
-            service: kept(lent.service),
-            response: lent.response.map(kept),
+            service: lent.service.clone(),
+            response: lent.response.cloned(),
             ok: lent.ok,
             failed: lent.failed,
             offered: lent.offered,
@@ -36,12 +36,6 @@ impl From<load::Interval<'_>> for Interval {
             queue: lent.queue,
         }
     }
-}
-
-/// A copy that is as large as its largest value asks for: a histogram of the engine has room for a timeout or a day.
-fn kept(lent: &Histogram<u64>) -> Histogram<u64> {
-    let small = Histogram::new_with_bounds(1, lent.max().max(2), lent.sigfig());
-    small.ok().and_then(|mut small| small.add(lent).ok().map(|()| small)).unwrap_or_else(|| lent.clone())
 }
 
 /// What comes from the thread of a load.

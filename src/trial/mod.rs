@@ -3,6 +3,7 @@
 
 mod account_record;
 mod accounting;
+mod answering;
 mod cgroup_record;
 mod conductor;
 mod crowd;

@@ -1,7 +1,7 @@
 //! Several processes as one subject: their weighings summed, their accounts merged owner by owner. Pure.
 
 use super::weigh::Taken;
-use crate::account::Owner;
+use crate::account::{Owner, Reason};
 use crate::doubt::Doubt;
 use crate::record::{
     AccountRecord, DetailRecord, Heap, MallocRecord, Mark, NmtCategory, NmtRecord, OwnerRecord, ProcessRecord,
@@ -169,13 +169,17 @@ fn add_detail(to: &mut DetailRecord, more: &DetailRecord) {
 
 /// What comes back from all is known only where it is known of each; what has no Java heap returns none.
 fn would_return<'a>(parts: impl Iterator<Item = &'a WouldReturn> + Clone) -> WouldReturn {
-    let with_heap = parts.clone().filter(|part| part.gc_why != super::weigh::NO_JVM);
+    let with_heap = parts.clone().filter(|part| part.gc_reason != Reason::NoJvm.name());
     let (gc_bytes, gc_why) = match with_heap.clone().count() {
         0 => (None, super::weigh::NO_JVM.to_owned()),
-        _ => total(with_heap.map(|part| (part.gc_bytes, part.gc_why.as_str()))),
+        _ => total(with_heap.clone().map(|part| (part.gc_bytes, part.gc_why.as_str()))),
+    };
+    let (gc_grown_bytes, gc_reason) = match with_heap.clone().count() {
+        0 => (None, Reason::NoJvm.name().to_owned()),
+        _ => total(with_heap.map(|part| (part.gc_grown_bytes, part.gc_reason.as_str()))),
     };
     let (trim_bytes, trim_why) = total(parts.map(|part| (part.trim_bytes, part.trim_why.as_str())));
-    WouldReturn { gc_bytes, gc_why, trim_bytes, trim_why }
+    WouldReturn { gc_bytes, gc_grown_bytes, gc_reason, gc_why, trim_bytes, trim_why }
 }
 
 /// The sum with the first reason, or why there is none.

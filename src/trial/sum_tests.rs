@@ -2,6 +2,7 @@
 //! that process.
 
 use super::*;
+use crate::account::Reason;
 use crate::trial::weigh::NO_JVM;
 
 fn owner(name: &str, rss: u64, detail: &[(&str, u64)]) -> OwnerRecord {
@@ -22,7 +23,14 @@ fn account(owners: Vec<OwnerRecord>, gc_bytes: Option<u64>) -> AccountRecord {
         pss_bytes: owners.iter().map(|owner| owner.pss_bytes).sum(),
         unexplained_bytes: 7,
         unexplained: vec![remainder],
-        would_return: WouldReturn { gc_bytes, gc_why: "why".to_owned(), trim_bytes: Some(3), trim_why: String::new() },
+        would_return: WouldReturn {
+            gc_bytes,
+            gc_grown_bytes: gc_bytes.map(|_| 1),
+            gc_reason: Reason::Shrinks.name().to_owned(),
+            gc_why: "why".to_owned(),
+            trim_bytes: Some(3),
+            trim_why: String::new(),
+        },
         owners,
         pause_ms: Some(1.5),
         took_ms: 2.0,
@@ -56,6 +64,7 @@ fn jvm(pid: u32) -> Part {
 fn native(pid: u32) -> Part {
     let files = owner("mapped_files", 9, &[("a.jar", 1), ("c.so", 8)]);
     let mut account = account(vec![owner("malloc.live", 20, &[]), files], None);
+    account.would_return.gc_reason = Reason::NoJvm.name().to_owned();
     account.would_return.gc_why = NO_JVM.to_owned();
     let part = part(pid, Some(account));
     let mark = Mark { heap: Heap::default(), ..part.taken.mark };
@@ -97,13 +106,15 @@ fn what_is_no_jvm_lacks_no_heap_but_a_jvm_without_one_is_a_gap() {
 fn what_comes_back_is_known_where_it_is_known_of_each_that_has_a_heap() {
     let returns = |parts| sum(parts).mark.account.unwrap().would_return;
     let known = returns(vec![jvm(1), native(2), jvm(3)]);
-    assert_eq!((known.gc_bytes, known.trim_bytes), (Some(10), Some(9)));
+    assert_eq!((known.gc_bytes, known.gc_grown_bytes, known.trim_bytes), (Some(10), Some(2), Some(9)));
+    assert_eq!(known.gc_reason, Reason::Shrinks.name());
     let mut unasked = jvm(2);
     let account = unasked.taken.mark.account.as_mut().unwrap();
     (account.would_return.gc_bytes, account.would_return.gc_why) = (None, "it was not asked".to_owned());
     let unknown = returns(vec![jvm(1), unasked]);
     assert_eq!((unknown.gc_bytes, unknown.gc_why.as_str()), (None, "it was not asked"));
-    assert_eq!(returns(vec![native(1)]).gc_why, NO_JVM);
+    let native = returns(vec![native(1)]);
+    assert_eq!((native.gc_reason.as_str(), native.gc_why.as_str()), (Reason::NoJvm.name(), NO_JVM));
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! A process under observation, mostly a JVM: its sources, opened once, and what it says of itself.
 
+use super::accounting::IN_SAFEPOINT;
+use super::answering::Answering;
+use crate::account::{Explicit, Shrinks, Sizing};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
@@ -28,6 +31,8 @@ pub(super) struct Watched {
     /// `None` before the first mark and where the JVM cannot be asked.
     attach: Option<Arc<Attach>>,
     attach_tried: bool,
+    /// What being asked has cost it; `None` as for `attach`.
+    answering: Option<Answering>,
     /// The agent that the JVM was started with, if it was.
     pub(super) agent: Option<Standing>,
     /// Whether NMT has a baseline to compare with.
@@ -35,7 +40,7 @@ pub(super) struct Watched {
     /// Why a full collection is more than this JVM does when asked for one, once that is known.
     pub(super) collects_not: Option<&'static str>,
     /// What bounds the heap when it shrinks, once that is known.
-    pub(super) heap_bounds: HeapBounds,
+    pub(super) sizing: Sizing,
 }
 
 impl Watched {
@@ -63,26 +68,26 @@ impl Watched {
             cgroup,
             attach: None,
             attach_tried: kind == Kind::Native,
+            answering: None,
             agent: None,
             baseline: false,
             collects_not: None,
-            heap_bounds: HeapBounds::default(),
+            sizing: Sizing::default(),
         })
     }
 
-    /// Attaches once; measures what that adds to the JVM, the only part of weighing that does.
+    /// Attaches once, and counts from then on what being asked adds to the JVM, the only part of weighing that does.
     pub(super) fn attach(&mut self, observer: &mut Observer, doubts: &mut Vec<Doubt>) {
         if std::mem::replace(&mut self.attach_tried, true) {
             return;
         }
-        let rss = |process: &Process, clock| process.statm(clock).map(|statm| statm.value.resident.0 as i64).ok();
-        let before = rss(&self.process, &self.clock);
+        let mut answering = Answering::begin(&self.process, &self.clock);
         match Attach::connect(&self.process, &self.clock) {
             Ok(attached) => {
                 observer.attach_ms = Some(attached.cost_ns as f64 / 1e6);
                 self.attach = Some(Arc::new(attached.value));
-                let after = rss(&self.process, &self.clock);
-                observer.attach_rss_bytes = after.zip(before).map(|(after, before)| after - before);
+                answering.iter_mut().for_each(|answering| answering.attached(&self.process));
+                self.answering = answering;
             }
             Err(cause) => doubts.push(Doubt::AttachMissing { why: cause.why }),
         }
@@ -90,7 +95,13 @@ impl Watched {
 
     /// Sends a diagnostic command. `None` where the JVM cannot be asked at all; that doubt is raised once, by `attach`.
     pub(super) fn ask(&self, command: &str) -> Option<std::result::Result<String, String>> {
-        let reply = self.attach.as_ref()?.jcmd(command);
+        let attach = self.attach.as_ref()?;
+        let reply = match &self.answering {
+            Some(answering) if command == IN_SAFEPOINT => {
+                answering.in_safepoint(&self.process, || attach.jcmd(command))
+            }
+            _ => attach.jcmd(command),
+        };
         Some(reply.map(|reply| reply.value).map_err(|cause| cause.to_string()))
     }
 
@@ -109,19 +120,10 @@ impl Watched {
         self.attach.clone()
     }
 
-    /// RSS before the JVM is asked for the first time; `None` later.
-    pub(super) fn first_rss(&self) -> Option<u64> {
-        if self.attach_tried { None } else { self.rss() }
-    }
-
-    /// What RSS has grown by since then: what being asked has cost the JVM, for the most part.
-    pub(super) fn rss_since(&self, before: Option<u64>) -> Option<i64> {
-        self.attach.as_ref()?;
-        Some(self.rss()?.cast_signed() - before?.cast_signed())
-    }
-
-    fn rss(&self) -> Option<u64> {
-        self.process.statm(&self.clock).map(|statm| statm.value.resident.0).ok()
+    /// What being asked has added to its RSS so far, at most.
+    pub(super) fn added_by_asking(&mut self) -> Option<i64> {
+        let bytes = self.answering.as_mut()?.bytes(&self.process, &self.clock);
+        i64::try_from(bytes).ok()
     }
 
     /// What its cgroup counts, by kind.
@@ -139,7 +141,7 @@ impl Watched {
     pub(super) fn describe_from_outside(&mut self) -> Jvm {
         let own = self.counters.as_mut().and_then(|counters| counters.counters(&self.clock).ok());
         let own = own.map(|reading| reading.value.identity()).unwrap_or_default();
-        self.heap_bounds = HeapBounds::of_arguments(own.vm_args.as_deref().unwrap_or_default());
+        self.sizing = sizing_of_arguments(own.vm_args.as_deref().unwrap_or_default());
         let mut jvm = describe(self.process.pid(), &own, None, None, self.process.exe().ok(), &[]);
         jvm.options_through = "none_needed".to_owned();
         jvm
@@ -178,41 +180,43 @@ impl Watched {
         let version = self.ask("VM.version").and_then(|reply| reply.ok()).and_then(|text| VmVersion::parse(&text).ok());
         let flags = self.ask("VM.flags").and_then(|reply| reply.ok()).map(|text| Flags::parse(&text));
         self.collects_not = flags.as_ref().and_then(collects_not);
-        self.heap_bounds = HeapBounds::of(flags.as_ref());
+        self.sizing = sizing(flags.as_ref());
         doubts.extend(flag_doubts(options, flags.as_ref(), complaints));
         let pid = self.process.pid();
         Identity { jvm: describe(pid, &own, version, flags.as_ref(), self.process.exe().ok(), options), flags }
     }
 }
 
-/// What bounds the Java heap when it shrinks; `None` where the JVM's default holds.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct HeapBounds {
-    /// `MinHeapSize`, or where that is not told the initial size, in bytes.
-    pub(super) min: Option<u64>,
-    /// `MaxHeapFreeRatio`, in percent.
-    pub(super) max_free_ratio: Option<u64>,
+/// The flags by which the heap is sized, as they are in force.
+fn sizing(flags: Option<&Flags>) -> Sizing {
+    let number = |name: &str| flags?.get(name)?.parse().ok();
+    let set = |name: &str, value: &str| flags.and_then(|flags| flags.get(name)) == Some(value);
+    Sizing {
+        heap_min: number("MinHeapSize"),
+        max_free_ratio: number("MaxHeapFreeRatio"),
+        old_size: number("OldSize"),
+        new_size: number("NewSize"),
+        shrinks: if set("ShrinkHeapInSteps", "false") { Shrinks::AtOnce } else { Shrinks::InSteps },
+        explicit: if set("ExplicitGCInvokesConcurrent", "true") { Explicit::Concurrent } else { Explicit::Stops },
+    }
 }
 
-impl HeapBounds {
-    fn of(flags: Option<&Flags>) -> Self {
-        let number = |name: &str| flags?.get(name)?.parse().ok();
-        Self { min: number("MinHeapSize"), max_free_ratio: number("MaxHeapFreeRatio") }
-    }
-
-    /// From the arguments the JVM was started with.
-    fn of_arguments(arguments: &str) -> Self {
-        let mut bounds = Self::default();
-        for word in arguments.split_whitespace() {
-            let size = |text: &str| text.parse::<Bytes>().ok().map(|bytes| bytes.0);
-            if let Some(text) = word.strip_prefix("-Xms").or(word.strip_prefix("-XX:MinHeapSize=")) {
-                bounds.min = size(text);
-            } else if let Some(text) = word.strip_prefix("-XX:MaxHeapFreeRatio=") {
-                bounds.max_free_ratio = text.parse().ok();
-            }
+/// The same from the arguments the JVM was started with.
+fn sizing_of_arguments(arguments: &str) -> Sizing {
+    let mut sizing = Sizing::default();
+    for word in arguments.split_whitespace() {
+        let size = |text: &str| text.parse::<Bytes>().ok().map(|bytes| bytes.0);
+        if let Some(text) = word.strip_prefix("-Xms").or(word.strip_prefix("-XX:MinHeapSize=")) {
+            sizing.heap_min = size(text);
+        } else if let Some(text) = word.strip_prefix("-XX:MaxHeapFreeRatio=") {
+            sizing.max_free_ratio = text.parse().ok();
+        } else if word == "-XX:-ShrinkHeapInSteps" {
+            sizing.shrinks = Shrinks::AtOnce;
+        } else if word == "-XX:+ExplicitGCInvokesConcurrent" {
+            sizing.explicit = Explicit::Concurrent;
         }
-        bounds
     }
+    sizing
 }
 
 /// What the JVM says of itself.

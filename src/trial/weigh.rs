@@ -4,7 +4,7 @@
 use super::account_record;
 use super::accounting::{self, Accounted, Wanted};
 use super::watched::Watched;
-use crate::account::{Owner, Said};
+use crate::account::{Owner, Reason, Said};
 use crate::doubt::Doubt;
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::maps::Allocator;
@@ -79,7 +79,6 @@ impl Weigh {
         let mut taken = Taken::default();
         taken.mark.name = name.to_owned();
         taken.read_outside(watched);
-        let before = watched.first_rss();
         watched.attach(observer, doubts);
         let info = heap_info(watched, &mut taken.failed);
         taken.mark.heap = heap(watched, info.as_ref().map(|(_, info)| *info), self.moment);
@@ -92,9 +91,9 @@ impl Weigh {
             Kind::Native => Said::default(),
         };
         said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
-        said.max_heap_free_ratio = watched.heap_bounds.max_free_ratio;
-        said.heap_min = watched.heap_bounds.min;
-        if let Some(added) = watched.rss_since(before) {
+        said.full_collections = accounting::full_collections(watched.counters.as_mut(), &clock);
+        said.sizing = watched.sizing;
+        if let Some(added) = watched.added_by_asking() {
             observer.attach_rss_bytes = Some(added);
         }
         taken.account(self, watched, said, observer, doubts);
@@ -132,6 +131,7 @@ impl Taken {
                 let mut account = account_record::record(&accounted, weigh.regions);
                 account.observer_bytes = observer.attach_rss_bytes;
                 if watched.kind == Kind::Native {
+                    account.would_return.gc_reason = Reason::NoJvm.name().to_owned();
                     account.would_return.gc_why = NO_JVM.to_owned();
                 }
                 doubts_of(&self.mark.name, &accounted, &account, doubts);

@@ -1,5 +1,6 @@
 //! A headless Chromium with a folder of its own: bounded in time, ended by its process id, gone with its test.
 
+use crate::skipping::skip;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -24,9 +25,7 @@ impl Browser {
         let all = std::env::split_paths(&path).flat_map(|folder| PROGRAMS.map(|name| folder.join(name)));
         let program = { all }.find(|program| program.is_file());
         if program.is_none() {
-            let required = std::env::var("LOADLINE_BROWSER").is_ok_and(|value| value == "required");
-            assert!(!required, "no Chromium found, and LOADLINE_BROWSER=required");
-            eprintln!("skipped, because no Chromium was found");
+            skip("LOADLINE_BROWSER", "there is no Chromium");
         }
         Some(Self { program: program?, folder: tempfile::tempdir().unwrap() })
     }

@@ -4,7 +4,6 @@
 //! Needs Chromium; where there is none the tests say so and pass, unless `LOADLINE_BROWSER=required`.
 //! `LOADLINE_SHOTS=FOLDER` keeps the pictures, to be looked at.
 #![expect(clippy::disallowed_methods, reason = "starts the browser, and bounds how long it may take")]
-#![expect(clippy::print_stderr, reason = "a skipped test says why, and a timing is only told")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 
 mod browser;
@@ -12,3 +11,5 @@ mod fixtures;
 mod page;
 mod plots;
 mod searches;
+#[path = "../shared/skipping.rs"]
+mod skipping;

@@ -51,4 +51,5 @@ pub(crate) fn read(path: impl AsRef<Path>) -> String {
 }
 
 /// The archives that stand for what users have: names of their folders in `archives`.
-pub(crate) const ARCHIVES: [&str; 7] = ["nmt", "two", "failed", "interrupted", "account", "compared", "figures"];
+pub(crate) const ARCHIVES: [&str; 8] =
+    ["nmt", "two", "failed", "interrupted", "account", "compared", "figures", "searched"];

@@ -5,6 +5,7 @@ use crate::called::{Called, loadline_in};
 use crate::loads::LOAD;
 use crate::schema::Schema;
 use crate::server::Server;
+use crate::waiting::{LONG, wait_until};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
@@ -14,7 +15,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Calls `loadline load URL` with these words, in an empty folder.
@@ -367,15 +367,6 @@ fn endless(folder: &TempDir, words: &[&str]) -> std::process::Child {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until this holds, which a hang alone keeps from coming true.
-fn wait_until(holds: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < end, "it did not come true");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 fn interrupt(child: &std::process::Child) {
     let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
@@ -385,7 +376,7 @@ fn interrupt(child: &std::process::Child) {
 fn an_interrupt_keeps_what_was_measured() {
     let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
     let child = endless(&folder, &[&server.url("/hello"), "-d", "1h", "-c", "2", "--hgrm", "a.hgrm"]);
-    wait_until(|| server.requests() > 100);
+    wait_until("requests come", LONG, || server.requests() > 100);
     interrupt(&child);
     let done = child.wait_with_output().unwrap();
     let (stdout, stderr) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
@@ -402,7 +393,7 @@ fn an_interrupt_of_a_rest_ends_it_at_once() {
     let plan = "load: [{one: {closed: {requests: 20}, get: /hello}}, {pause: {idle: 1h}}]\n";
     std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();
     let child = endless(&folder, &[&server.url(""), "--plan", "plan.yaml", "--json"]);
-    wait_until(|| server.requests() == 20);
+    wait_until("the first phase is over", LONG, || server.requests() == 20);
     interrupt(&child);
     let done = child.wait_with_output().unwrap();
     assert_eq!(done.status.code(), Some(130));

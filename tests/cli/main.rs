@@ -1,6 +1,7 @@
 //! The program as a user calls it, on archives kept here: no JVM is started.
 //! How the archives were made: archives/README.md. What is printed is kept in snapshots/ (`INSTA_UPDATE=always`).
 #![expect(clippy::disallowed_methods, reason = "these tests call the program itself")]
+#![expect(clippy::print_stderr, reason = "says what was skipped")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 
 mod accounts;
@@ -9,6 +10,8 @@ mod compare;
 mod damage;
 mod documents;
 mod figures;
+mod find;
+mod generate;
 mod large;
 mod load;
 mod loads;
@@ -18,3 +21,5 @@ mod schemas;
 mod seal;
 mod server;
 mod usage;
+#[path = "../shared/waiting.rs"]
+mod waiting;

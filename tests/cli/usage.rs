@@ -22,12 +22,30 @@ fn the_help_promises_the_exit_codes() {
 #[test]
 fn the_help_names_every_verb_and_is_plain_text() {
     let called = loadline(&["--help"]);
-    for verb in ["demo", "weigh", "run", "compare", "load", "account", "report", "doctor"] {
-        assert!(called.stdout.contains(&format!("\n  {verb} ")), "{verb} is missing: {called}");
+    let verbs = called.stdout.split("\nCommands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    let verbs: Vec<&str> = verbs.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!(verbs, ["weigh", "run", "compare", "find", "load", "demo", "account", "report", "doctor", "help"]);
+    for verb in &verbs[..verbs.len() - 1] {
         let own = loadline(&[verb, "--help"]);
         assert_eq!((own.code, own.stderr.as_str()), (0, ""), "{verb}");
         assert!(!own.stdout.contains('\x1b'), "{verb}");
     }
+}
+
+#[test]
+fn the_help_of_a_search() {
+    insta::assert_snapshot!(loadline(&["find", "-h"]));
+}
+
+#[test]
+fn a_search_of_nothing() {
+    insta::assert_snapshot!(loadline(&["find"]));
+}
+
+#[test]
+fn a_search_for_a_target_of_no_metric() {
+    let words = ["find", "--target", "p98<50ms", "--url", "http://127.0.0.1:{port}/", "--", "java", "-jar", "app.jar"];
+    insta::assert_snapshot!(loadline(&words));
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn a_process_that_ends_in_between_is_told() {
 #[test]
 fn the_folder_of_a_trial_whose_loadline_was_killed_goes_at_the_next_start() {
     let mut killed =
-        run(&idle("echo up; echo x > {work}/x; echo work {work}; exec tail -f /dev/null", ""), "--trials 1").start();
+        run(&idle("echo x > {work}/x; echo work {work}; echo up; exec tail -f /dev/null", ""), "--trials 1").start();
     killed.until_said("mark start");
     let archive = killed.archive();
     let log = std::fs::read_dir(archive)
@@ -183,7 +183,7 @@ fn the_folder_of_a_trial_whose_loadline_was_killed_goes_at_the_next_start() {
     let work = PathBuf::from(log.lines().find_map(|line| line.strip_prefix("work ")).unwrap());
     assert!(work.join("x").exists());
     killed.signal("KILL");
-    drop(killed);
+    let _killed = killed.wait();
     run(&idle("echo up; exec tail -f /dev/null", ""), "--trials 1").run().expect(0);
     assert!(!work.exists(), "{}", work.display());
 }

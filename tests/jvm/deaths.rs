@@ -1,6 +1,7 @@
 //! Subjects that die of themselves or of their limit: why is told, and nothing measured before is lost.
 
 use crate::invocation::{Call, Ran, doubts, mark, mark_names, newest, phase, releases};
+use crate::skipping::skip;
 use loadline::doubt::Doubt;
 use loadline::record::{Outcome, Trial};
 
@@ -146,13 +147,16 @@ fn a_limit_reached_under_load_is_told() {
 
 pub(crate) fn limits_work() -> bool {
     let probed = loadline::subject::limit::probe(loadline::clock::Clock::start());
-    probed.inspect_err(|error| println!("skipped, because {error}")).is_ok()
+    probed.inspect_err(|error| skip("LOADLINE_LIMITS", &error.what)).is_ok()
 }
 
-/// No cgroup that this call made is left.
+/// No cgroup that this call made is left, but for a moment after a sudden death.
+#[track_caller]
 pub(crate) fn assert_no_cgroup(ran: &Ran) {
     let parent = loadline::subject::limit::probe(loadline::clock::Clock::start()).unwrap().parent;
-    let names = std::fs::read_dir(parent).unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let left: Vec<String> = names.filter(|name| name.starts_with(&format!("loadline-{}-", ran.pid))).collect();
-    assert!(left.is_empty(), "{left:?}");
+    let own = format!("loadline-{}-", ran.pid);
+    ran.leaves_none("its cgroups are", || {
+        let names = std::fs::read_dir(&parent).unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with(&own)).collect::<Vec<_>>()
+    });
 }

@@ -1,6 +1,7 @@
 //! Subjects that are no JVM, do not start, or do not end; ports that are taken; options that do not exist.
 
 use crate::invocation::{Call, newest, releases};
+use crate::skipping::skip;
 use loadline::record::Outcome;
 use std::net::TcpListener;
 
@@ -35,8 +36,7 @@ fn what_is_no_jvm_is_told() {
 
     let python = ["python3", "-m", "http.server", "--bind", "127.0.0.1", "{port}"];
     if !std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join("python3").exists()) {
-        println!("skipped in part, because there is no python3");
-        return;
+        return skip("LOADLINE_TOOLS", "there is no python3");
     }
     let call = Call::weigh().with("--url http://127.0.0.1:{port}/").command(&python);
     call.run().expect(3).says(&["the subject is not a JVM: pid ", "-m http.server", "hint: "]);

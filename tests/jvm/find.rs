@@ -46,13 +46,16 @@ fn heap_and_limit_of_a_known_appetite_are_found() {
         let below = line.below_bytes.unwrap();
         assert!(below < line.limit_bytes && line.limit_bytes as f64 / below as f64 <= 1.051, "{line:?}");
         assert!(line.broke.is_some() && !line.broke_text.is_empty(), "{line:?}");
-        // Too small a heap breaks by itself.
+        // The heap is no more than a step above one that was tried and failed, and too small a heap breaks by itself.
         let small = document.trials.iter().filter(|trial| sought(trial) == (SoughtStage::Heap, SoughtVerdict::Fails));
-        let broke: Vec<_> = small.filter_map(|trial| trial.sought.as_ref()?.broke).collect();
-        assert!(
-            broke.iter().all(|of| matches!(of, Broke::OutOfMemoryError | Broke::Start | Broke::Collections)),
-            "{broke:?}"
-        );
+        let tried: Vec<_> = small.map(|trial| trial.sought.as_ref().unwrap()).collect();
+        let broke: Vec<_> = tried.iter().map(|sought| (sought.heap_bytes.unwrap() / MIB, sought.broke)).collect();
+        println!("JDK {release}: {} MiB of heap in {}; failed: {broke:?}", heap / MIB, line.limit_bytes);
+        let below = tried.iter().filter_map(|sought| sought.heap_bytes).filter(|tried| *tried < heap).max().unwrap();
+        assert!(heap - below <= line.limit_bytes / 20 + MIB, "{heap}, and {below} failed");
+        let by_itself =
+            |of: &Option<Broke>| matches!(of, Some(Broke::OutOfMemoryError | Broke::Start | Broke::Collections));
+        assert!(broke.iter().all(|(_, of)| by_itself(of)), "{broke:?}");
         assert!(find.trials <= 20 && find.trials as usize == document.trials.len());
         // Only the first trial is asked anything; the others are looked at from outside.
         for (index, trial) in document.trials.iter().enumerate() {
@@ -93,7 +96,12 @@ fn a_target_that_never_holds_is_asked_once() {
     for release in newest() {
         let ran = find(release, "live=1").with("--target p50<1us").run().expect(1);
         let find = found(&ran);
-        assert_eq!((find.outcome, find.trials, find.line), (FindOutcome::NotHeld, 1, None));
+        assert_eq!((find.outcome, &find.line), (FindOutcome::NotHeld, &None));
+        // A trial that the machine disturbed is repeated, and does not count.
+        let counts: Vec<_> = ran.document().trials.iter().map(|trial| sought(trial).1).collect();
+        let (last, before) = counts.split_last().unwrap();
+        assert_eq!(*last, SoughtVerdict::Fails);
+        assert!(before.iter().all(|verdict| *verdict == SoughtVerdict::Void), "{counts:?}");
         assert!(find.text.contains("even where memory is no concern: p50.steady was"), "{}", find.text);
     }
 }
@@ -173,10 +181,11 @@ fn a_copy_of_the_jdk_goes_with_its_search_however_that_ends() {
             assert_no_cgroup(&ran);
             if code.is_none() {
                 // Nobody was left to remove it: the next search does.
+                assert!(copy.exists(), "who removed {}?", copy.display());
                 search().with("--trials-max 1").run().expect(1);
             }
             assert!(!copy.exists(), "{signal}: {}", copy.display());
         }
-        assert!(holder.answers());
+        holder.answers();
     }
 }

@@ -1,6 +1,7 @@
 //! What the tests of the gallery share: its scenarios run where they stand.
 
 use crate::invocation::Call;
+use crate::skipping::skip;
 use loadline::record::{Document, Trial};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,17 +19,11 @@ pub(crate) fn run(folder_: &str, scenario: &str) -> Call {
     call.with(&out).with("--json")
 }
 
-/// Whether a missing tool is an error here, and not a reason to skip a test.
-pub(crate) fn is_required() -> bool {
-    std::env::var("LOADLINE_GALLERY").is_ok_and(|word| word == "required")
-}
-
-/// Whether Maven is here; says so where it is not.
+/// Whether Maven is here.
 pub(crate) fn has_maven() -> bool {
     let there = Command::new("mvn").arg("--version").output().is_ok_and(|ran| ran.status.success());
-    assert!(there || !is_required(), "Maven (mvn) was not found");
     if !there {
-        println!("skipped, because Maven (mvn) was not found");
+        skip("LOADLINE_GALLERY", "there is no Maven (mvn)");
     }
     there
 }

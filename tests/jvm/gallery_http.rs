@@ -1,8 +1,9 @@
 //! The gallery's HTTP servers in their quick sizes, run where they stand: what their READMEs teach must be seen.
 //! No bound on a time or a rate. Where Maven is missing, what needs it is skipped, unless `LOADLINE_GALLERY=required`.
 
-use crate::gallery::{MIB, folder, is_required, run, trial};
-use crate::invocation::{Permit, doubts, jdk, mark, phase, release};
+use crate::gallery::{MIB, folder, run, trial};
+use crate::invocation::{Permit, doubts, mark, phase, release};
+use crate::skipping::skip;
 use loadline::doubt::Doubt;
 use loadline::record::{BudgetVerdict, Document, Outcome};
 use std::os::unix::fs::symlink;
@@ -10,16 +11,18 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
+/// Medians that an acknowledgement explains which Linux delays by 40 ms.
+const PLATEAU_MS: std::ops::Range<f64> = 38.0..46.0;
+
 /// Two builds of one folder at a time would read each other's half-written classes.
 static TINY_HTTP: Mutex<()> = Mutex::new(());
 
-/// Whether the folder's `build` can do its work here; says why not.
+/// Whether the folder's `build` can do its work here.
 fn builds(name: &str) -> bool {
     let built = Command::new(folder(name).join("build")).output().unwrap();
     if !built.status.success() {
         let said = String::from_utf8_lossy(&built.stderr).into_owned();
-        assert!(!is_required(), "scenarios/{name}/build: {said}");
-        println!("skipped, because scenarios/{name}/build failed: {said}");
+        skip("LOADLINE_GALLERY", &format!("scenarios/{name}/build failed: {said}"));
     }
     built.status.success()
 }
@@ -27,7 +30,9 @@ fn builds(name: &str) -> bool {
 /// Whether the build made the server that needs Maven.
 fn has_jlhttp() -> bool {
     let made = folder("tiny-http").join("target/jlhttp.jar").exists();
-    assert!(made || !is_required(), "without Maven there is no JLHTTP");
+    if !made {
+        skip("LOADLINE_GALLERY", "there is no JLHTTP without Maven");
+    }
     made
 }
 
@@ -56,17 +61,28 @@ fn the_plateau_is_named() {
     let _folder = TINY_HTTP.lock().unwrap_or_else(PoisonError::into_inner);
     for release in release(17) {
         let [delayed, nodelay] = ["delayed", "nodelay"].map(|how| format!("jdk{release}-{how}"));
-        let call = run("tiny-http", "tiny-http-plateau").with("-c 3").with("-n 150");
+        let call = run("tiny-http", "tiny-http-plateau").alone().with("-c 3").with("-n 90").with("--trials 3");
         let call = [&delayed, &nodelay]
             .iter()
             .fold(call, |call, only| call.with_argument(Path::new("--only")).with_argument(Path::new(only)));
         let document = call.run().expect(0).document();
-        let named = |name: &str| doubts(trial(&document, name), |doubt| matches!(doubt, Doubt::Plateau40Ms { .. }));
-        let noisy = |name: &str| doubts(trial(&document, name), |doubt| matches!(doubt, Doubt::NoisyMachine { .. }));
-        // The kernel's timer has no upper bound where others hold the machine; then that is said instead.
-        assert!(phase(trial(&document, &delayed), "steady").service_ms.unwrap().p50 >= 38.0);
-        assert!(named(&delayed) || noisy(&delayed), "{:?}", document.trials);
-        assert!(!named(&nodelay) || noisy(&nodelay), "{:?}", document.trials);
+        let medians = |name: &str| {
+            let own = document.trials.iter().filter(|trial| trial.configuration == name);
+            let medians = own.map(|trial| {
+                let p50 = phase(trial, "steady").service_ms.unwrap().p50;
+                // It is named wherever it is, and nowhere else.
+                let named = doubts(trial, |doubt| matches!(doubt, Doubt::Plateau40Ms { .. }));
+                assert_eq!(named, PLATEAU_MS.contains(&p50), "{name}: {p50} ms, {:?}", trial.doubts);
+                p50
+            });
+            medians.collect::<Vec<f64>>()
+        };
+        let (delayed, nodelay) = (medians(&delayed), medians(&nodelay));
+        println!("JDK {release}: {delayed:?} ms delayed, {nodelay:?} without delay");
+        assert_eq!((delayed.len(), nodelay.len()), (3, 3));
+        // The kernel never waits less than 40 ms by its own clock; whatever else runs here only adds.
+        let least = |medians: &[f64]| medians.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!(PLATEAU_MS.contains(&least(&delayed)) && least(&nodelay) < PLATEAU_MS.start);
     }
 }
 
@@ -91,9 +107,9 @@ fn with_few_ports(command: &[&str]) -> Output {
 #[test]
 fn ports_that_run_out_are_named() {
     let _folder = TINY_HTTP.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(found) = jdk(17) else { return println!("skipped, because JDK 17 was not found") };
+    let Some(release) = release(17).pop() else { return };
     if !Command::new("unshare").arg("--version").output().is_ok_and(|_| with_few_ports(&["true"]).status.success()) {
-        return println!("skipped, because a network of its own cannot be had (`unshare -rn`, `ip`)");
+        return skip("LOADLINE_MACHINE", "a network of its own cannot be had (`unshare -rn`, `ip`)");
     }
     if !builds("tiny-http") {
         return;
@@ -102,7 +118,7 @@ fn ports_that_run_out_are_named() {
     let out = tempfile::tempdir().unwrap();
     let scenario = folder("tiny-http").join("tiny-http-close.loadline.yaml");
     let [scenario, archive] = [scenario, out.path().join("archive")].map(|path| path.display().to_string());
-    let only = format!("jdk{}-httpserver", found.release);
+    let only = format!("jdk{release}-httpserver");
     let words = [
         env!("CARGO_BIN_EXE_loadline"),
         "run",
@@ -124,7 +140,7 @@ fn ports_that_run_out_are_named() {
     let trial = trial(&document, &only);
     assert!(doubts(trial, |doubt| matches!(doubt, Doubt::PortsNearExhaustion { .. })), "{:?}", trial.doubts);
     let sent = phase(trial, "steady");
-    assert_eq!(sent.failed.total(), sent.failed.ports, "{sent:?}");
+    assert!(sent.failed.ports > 0 && sent.failed.total() == sent.failed.ports, "{sent:?}");
 }
 
 #[test]

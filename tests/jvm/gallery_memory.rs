@@ -2,7 +2,7 @@
 //! their READMEs teach must be seen. Sizes only, with room: no bound on a time or a rate.
 
 use crate::gallery::{MIB, has_maven, run, trial};
-use crate::invocation::{doubts, mark, phase};
+use crate::invocation::{doubts, mark, phase, release};
 use loadline::doubt::Doubt;
 use loadline::record::{Document, FigureRecord, Outcome, Trial};
 use std::sync::{Mutex, PoisonError};
@@ -30,6 +30,13 @@ fn classes_that_are_gone_come_back_as_their_jdk_gives_them_back() {
     let _folder = CLASS_CHURN.lock().unwrap_or_else(PoisonError::into_inner);
     let document = run("class-churn", "class-churn-quick").run().expect(0).document();
     assert_completed(&document);
+    // A configuration whose JDK is not here is left out; all others have run.
+    let left_out: Vec<_> = document.conditions.left_out.iter().map(|out| out.configuration.as_str()).collect();
+    for (name, jdk) in [("jdk11", 11), ("jdk17", 17), ("jdk17-none", 17), ("jdk25", 25), ("jdk25-none", 25)] {
+        let ran = document.trials.iter().any(|trial| trial.configuration == name);
+        assert_ne!(ran, left_out.contains(&name), "{name}: {left_out:?}");
+        assert!(ran || jdk == 11 || release(jdk).is_empty(), "{name}: {left_out:?}");
+    }
     for trial in &document.trials {
         let elasticity = value(trial, "elasticity");
         match trial.configuration.as_str() {

@@ -2,7 +2,8 @@
 //! Skipped where no container tool works.
 
 use crate::deaths::limits_work;
-use crate::invocation::{Call, GONE_WITHIN, jdk, newest};
+use crate::invocation::{Call, jdk, newest};
+use crate::skipping::skip;
 use loadline::clock::Clock;
 use loadline::record::{FindOutcome, Unknowns};
 use loadline::subject::FoundTool;
@@ -21,10 +22,10 @@ struct Image {
 }
 
 impl Image {
-    /// Of the newest JDK here and our subjects, in `/app/subjects.jar`. Says why there is none.
+    /// Of the newest JDK here and our subjects, in `/app/subjects.jar`.
     fn make() -> Option<Self> {
         let made = Self::try_make();
-        made.inspect_err(|why| println!("skipped, because {why}")).ok()
+        made.inspect_err(|why| skip("LOADLINE_IMAGES", why)).ok()
     }
 
     fn try_make() -> Result<Self, String> {
@@ -146,15 +147,7 @@ fn an_image_is_searched_weighed_killed_and_removed() {
         assert_eq!(image.containers(pid).len(), 1);
         started.signal(signal);
         let ran = started.wait();
-        let clock = Clock::start();
-        while !image.containers(pid).is_empty() {
-            assert!(
-                signal == "KILL" && clock.now() < GONE_WITHIN,
-                "{:?} is left:\n{}",
-                image.containers(pid),
-                ran.stderr
-            );
-        }
+        ran.leaves_none("its containers are", || image.containers(pid));
     }
 
     // The image starts, but no server.

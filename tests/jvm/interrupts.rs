@@ -1,6 +1,8 @@
 //! Ctrl-C in every phase, sudden deaths of Loadline, and a full disk: what was finished is kept, and nothing is left.
 
 use crate::invocation::{Call, GONE_WITHIN, Ran, Started, mark_names, newest, phase};
+use crate::skipping::skip;
+use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
 use loadline::record::{Outcome, Trial};
 use std::path::{Path, PathBuf};
@@ -30,7 +32,7 @@ fn ctrl_c_before_it_is_ready() {
     let Some(call) = call("NeverReady") else { return };
     let mut started = call.start();
     started.until_said("  start: ");
-    until("the JVM runs", || !started.subjects().is_empty());
+    wait_until("the JVM runs", LONG, || !started.subjects().is_empty());
     started.signal("INT");
     let trial = interrupted(started.wait(), "configuration: ");
     assert_eq!((trial.marks.len(), trial.phases.len()), (0, 0));
@@ -41,7 +43,7 @@ fn ctrl_c_in_the_warm_up() {
     let Some(call) = call("DemoServer") else { return };
     let mut started = call.with("--warmup 60s").start();
     started.until_said("  warmup: ");
-    std::thread::sleep(Duration::from_millis(300));
+    wait_until("something was answered", LONG, || started.answered() > 0);
     started.signal("INT");
     let trial = interrupted(started.wait(), "in phase warmup");
     assert_eq!(mark_names(&trial), ["start"]);
@@ -53,7 +55,7 @@ fn ctrl_c_on_the_terminal_in_the_steady_phase() {
     let Some(call) = call("DemoServer") else { return };
     let mut started = call.without("-n").with("--warmup 50").with("--duration 60s").start();
     started.until_said("  steady: ");
-    std::thread::sleep(Duration::from_millis(300));
+    wait_until("more than the warm-up was answered", LONG, || started.answered() > 50);
     // The terminal sends it to every process in front; the subject must not be among them.
     started.signal_group("INT");
     let trial = interrupted(started.wait(), "in phase steady");
@@ -77,8 +79,7 @@ fn term_at_rest() {
 fn ctrl_c_keeps_the_trials_before() {
     let Some(call) = call("DemoServer") else { return };
     let mut started = call.with("--trials 3").start();
-    started.until_said("(2 of 3)");
-    started.until_said("(2 of 3)");
+    started.until_said_in_order(&["(2 of 3)", "mark start"]);
     started.signal("INT");
     let ran = started.wait();
     let trials = ran.archived().trials;
@@ -96,11 +97,9 @@ fn a_second_ctrl_c_does_not_wait_for_a_subject_that_does_not_end() {
     started.signal("INT");
     let log = processes[0].pid;
     // It says so on its output, which is in the archive only: wait until TERM was taken, by the thread of the hook.
-    until("TERM has arrived", || thread_names(log).iter().any(|name| name == "SIGTERM handler"));
+    wait_until("TERM has arrived", LONG, || thread_names(log).iter().any(|name| name == "SIGTERM handler"));
     started.signal("INT");
-    let clock = Clock::start();
     until_gone(&started);
-    assert!(clock.now() < GONE_WITHIN, "{:?}", clock.now());
     assert_eq!(started.wait().code(), Some(130));
 }
 
@@ -118,11 +117,9 @@ fn nothing_outlives_a_killed_loadline() {
     let mut started = call.script(&script).start();
     started.until_said("  warmup: ");
     // The shell and two JVMs.
-    assert_eq!(started.subjects().len(), 3, "{:?}", started.subjects());
+    wait_until("both JVMs run", LONG, || started.subjects().len() == 3);
     started.signal("KILL");
-    let clock = Clock::start();
-    until_gone(&started);
-    println!("gone after {:?}", clock.now());
+    println!("gone after {:?}", until_gone(&started));
     let ran = started.wait();
     assert_eq!(ran.code(), None);
     let archived = ran.archived();
@@ -130,20 +127,11 @@ fn nothing_outlives_a_killed_loadline() {
     Call::verb("report").with_argument(&ran.archive).run().expect(0);
 }
 
-fn until_gone(started: &Started) {
+/// Waits for the end of its subject; how long that took.
+fn until_gone(started: &Started) -> Duration {
     let clock = Clock::start();
-    while !started.subjects().is_empty() {
-        assert!(clock.now() < GONE_WITHIN, "left behind: {:?}", started.subjects());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let clock = Clock::start();
-    while !holds() {
-        assert!(clock.now() < Duration::from_secs(60), "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the subject is gone", GONE_WITHIN, || started.subjects().is_empty());
+    clock.now()
 }
 
 #[test]
@@ -223,7 +211,7 @@ impl SmallDisk {
         match mounted {
             Ok(mounted) if mounted.status.success() => Some(Self { folder }),
             other => {
-                println!("skipped, because no file system can be mounted here: {other:?}");
+                skip("LOADLINE_MACHINE", &format!("no file system can be mounted here: {other:?}"));
                 None
             }
         }

@@ -1,5 +1,7 @@
 //! One call of the binary: what is asked, what came of it, and what is left of it.
 
+use crate::skipping;
+use crate::waiting::{LONG, wait_for, wait_until};
 use loadline::archive::Archive;
 use loadline::clock::Clock;
 use loadline::doubt::Doubt;
@@ -14,21 +16,34 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Far more than any call here takes; only a broken one waits that long.
-pub(crate) const LONG: Duration = Duration::from_secs(90);
 /// What the design promises for the end of the subject, whatever happens to Loadline.
 pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// The releases that must work.
 const RELEASES: [u32; 2] = [17, 25];
+const ALL_RELEASES: [u32; 3] = [17, 21, 25];
+/// Lists the releases without which a test fails: `17,25`.
+const REQUIRED: &str = "LOADLINE_JDKS";
 /// Subjects are pinned to the first core: more of them at once would only wait for each other.
 const AT_ONCE: usize = 2;
 
-/// The releases of [`RELEASES`] found here; says which are missing.
+/// The releases of [`RELEASES`] found here.
 pub(crate) fn releases() -> Vec<u32> {
-    let found: Vec<u32> = discover(&Places::usual(), Clock::start()).iter().map(|jdk| jdk.release).collect();
-    let (here, missing): (Vec<u32>, Vec<u32>) = RELEASES.iter().partition(|release| found.contains(release));
+    found(&RELEASES)
+}
+
+/// The same with the release between them, for what JVMs do each in their own way.
+pub(crate) fn all_releases() -> Vec<u32> {
+    found(&ALL_RELEASES)
+}
+
+/// Which of these are here; a missing one is a reason to skip, or to fail where `LOADLINE_JDKS` lists it.
+fn found(asked: &[u32]) -> Vec<u32> {
+    let required = std::env::var(REQUIRED).unwrap_or_default();
+    let (here, missing): (Vec<u32>, Vec<u32>) = asked.iter().partition(|release| jdk(**release).is_some());
     for release in missing {
-        println!("skipped for JDK {release}, because it was not found");
+        let listed = required.split(',').any(|listed| listed.trim() == release.to_string());
+        assert!(!listed, "{REQUIRED}={required}, but there is no JDK {release}");
+        skipping::record(REQUIRED, &format!("there is no JDK {release}"));
     }
     here
 }
@@ -40,12 +55,18 @@ pub(crate) fn newest() -> Vec<u32> {
 
 /// `name`, where it was found.
 pub(crate) fn release(name: u32) -> Vec<u32> {
-    releases().into_iter().filter(|release| *release == name).collect()
+    found(&[name])
 }
 
-/// A JDK of this release.
+/// A JDK of this release: one of the machine, or of those that `tests/jvm/fetch-jdks` brings.
 pub(crate) fn jdk(release: u32) -> Option<FoundJdk> {
-    discover(&Places::usual(), Clock::start()).into_iter().find(|jdk| jdk.release == release)
+    let mut places = Places::usual();
+    places.parents.push(fetched_jdks());
+    discover(&places, Clock::start()).into_iter().find(|jdk| jdk.release == release)
+}
+
+fn fetched_jdks() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("jdks")
 }
 
 /// A call to be made.
@@ -55,6 +76,8 @@ pub(crate) struct Call {
     options: Vec<String>,
     command: Vec<String>,
     shares: usize,
+    /// The JDK that it asks for, which Loadline may not know.
+    jdk: Option<FoundJdk>,
 }
 
 /// Words without blanks in them.
@@ -66,7 +89,7 @@ impl Call {
     /// `loadline VERB …`; an archive goes to [`Call::archive`] where the verb makes one.
     pub(crate) fn verb(words_: &str) -> Self {
         let options = words(words_).collect();
-        Self { folder: tempfile::tempdir().unwrap(), options, command: Vec::new(), shares: 1 }
+        Self { folder: tempfile::tempdir().unwrap(), options, command: Vec::new(), shares: 1, jdk: None }
     }
 
     /// `loadline weigh`, with little load and little rest.
@@ -79,7 +102,9 @@ impl Call {
 
     /// The same with `--json`, on a JDK.
     pub(crate) fn on(release: u32) -> Self {
-        Self::weigh().with("--json").with(&format!("--jdk {release}"))
+        let mut call = Self::weigh().with("--json").with(&format!("--jdk {release}"));
+        call.jdk = jdk(release);
+        call
     }
 
     /// One more option, with its value if it has one, without blanks in it. The same option given before is replaced.
@@ -172,6 +197,11 @@ impl Call {
         if !self.command.is_empty() {
             command.arg("--").args(&self.command);
         }
+        if let Some(jdk) = self.jdk.as_ref().filter(|jdk| jdk.home.starts_with(fetched_jdks())) {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let folders = std::env::split_paths(&path).chain([jdk.home.join("bin")]);
+            command.env("PATH", std::env::join_paths(folders).unwrap());
+        }
         let stream = |name: &str| File::create(self.folder.path().join(name)).unwrap();
         let child = command.stdout(stream("stdout")).stderr(stream("stderr")).spawn().unwrap();
         Started { call: self, child, permit }
@@ -209,12 +239,32 @@ impl Started {
 
     /// Waits until it says this on stderr.
     pub(crate) fn until_said(&mut self, text: &str) {
-        let clock = Clock::start();
-        while !self.said().contains(text) {
+        wait_until(&format!("it says `{text}`"), LONG, || {
+            // What it says last is there when its end is seen.
             let ended = self.child.try_wait().unwrap();
-            assert!(ended.is_none() && clock.now() < LONG, "it never said `{text}`:\n{}", self.said());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            let said = self.said();
+            assert!(ended.is_none() || said.contains(text), "it never said `{text}`:\n{said}");
+            said.contains(text)
+        });
+    }
+
+    /// Waits until it says all of these on stderr, in this order.
+    pub(crate) fn until_said_in_order(&mut self, texts: &[&str]) {
+        self.until_said(texts[0]);
+        wait_until(&format!("it says {texts:?}, in this order"), LONG, || {
+            let said = self.said();
+            let rest = texts.iter().try_fold(said.as_str(), |rest, text| Some(rest.split_once(text)?.1));
+            rest.is_some()
+        });
+    }
+
+    /// Correct answers so far, by its timeline.
+    pub(crate) fn answered(&self) -> u64 {
+        let folders = std::fs::read_dir(self.archive()).into_iter().flatten().flatten();
+        let texts = folders.map(|folder| read(&folder.path().join("timeline.jsonl")));
+        // The last line may be half written.
+        let last = |text: String| text.lines().rev().find_map(|line| serde_json::from_str::<Sample>(line).ok());
+        texts.filter_map(last).map(|sample| sample.ok).max().unwrap_or(0)
     }
 
     /// The processes of its subject that carry our marking, shells included.
@@ -243,24 +293,10 @@ impl Started {
 
     /// Waits for its end. Nothing it started may be left then, but for a moment after a sudden death.
     pub(crate) fn wait(mut self) -> Ran {
-        let clock = Clock::start();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(clock.now() < LONG, "it runs for ever:\n{}", self.said());
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        let clock = Clock::start();
-        let within = if status.signal().is_some() { GONE_WITHIN } else { Duration::ZERO };
-        loop {
-            let left = self.subjects();
-            if left.is_empty() {
-                break;
-            }
-            assert!(clock.now() < within, "left behind: {left:?}\n{}", self.said());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let folder = self.call.folder().to_path_buf();
+        let status = wait_for("it ends", LONG, || self.child.try_wait().unwrap().ok_or(read(&folder.join("stderr"))));
+        let left = || Some(self.subjects()).filter(|left| !left.is_empty());
+        wait_for("its subject is gone", gone_within(status), || left().map_or(Ok(()), Err));
         self.permit = None;
         let (stdout, stderr) = (read(&self.call.folder().join("stdout")), self.said());
         Ran { status, stdout, stderr, pid: self.pid(), archive: self.call.archive(), _started: self }
@@ -273,6 +309,11 @@ impl Drop for Started {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What is left of a call that ended like this may take so long to go: one that was killed leaves that to its guardian.
+fn gone_within(status: ExitStatus) -> Duration {
+    if status.signal().is_some() { GONE_WITHIN } else { Duration::ZERO }
 }
 
 fn kill(signal: &str, whom: &str) {
@@ -311,6 +352,13 @@ impl Ran {
     /// Its exit code; none where a signal ended it.
     pub(crate) fn code(&self) -> Option<i32> {
         self.status.code()
+    }
+
+    /// Waits until something that it made is gone; after an ordinary end it must be at once.
+    #[track_caller]
+    pub(crate) fn leaves_none<T: std::fmt::Debug>(&self, what: &str, left: impl Fn() -> Vec<T>) {
+        let left = || Some(left()).filter(|left| !left.is_empty());
+        wait_for(&format!("{what} gone"), gone_within(self.status), || left().map_or(Ok(()), Err));
     }
 
     /// Stops the test, with all that was said, unless it ended like this.

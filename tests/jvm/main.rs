@@ -1,12 +1,13 @@
 //! Whole commands on real JVMs: the binary is run as a user would run it, on subjects with a known appetite.
 //! No bound on a time is so narrow that a busy machine breaks it.
 #![expect(clippy::disallowed_methods, reason = "these tests run the binary itself, and `mount`, `ps` and `kill`")]
-#![expect(clippy::print_stdout, reason = "a skipped test says why")]
+#![expect(clippy::print_stdout, reason = "helpers show the figures that they judge")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 
 mod account;
 mod account_trouble;
 mod account_truth;
+mod added;
 mod appetite;
 mod archives;
 mod composition;
@@ -27,6 +28,10 @@ mod own;
 mod readiness;
 mod requests;
 mod scenarios;
+#[path = "../shared/skipping.rs"]
+mod skipping;
 mod sources;
 mod standing;
 mod truth;
+#[path = "../shared/waiting.rs"]
+mod waiting;

@@ -283,7 +283,7 @@ fn the_cgroup_of_a_limited_trial_is_kept() {
     if !limits_work() {
         return;
     }
-    for (release, look) in releases().into_iter().zip([Look::Full, Look::Outside]) {
+    for (release, look) in newest().into_iter().flat_map(|release| [(release, Look::Full), (release, Look::Outside)]) {
         let configuration = "heap: 16m, limit: 160m";
         let asked = Asked { configuration, look, ..Asked::of(release, "DemoServer {port}") };
         let trial = asked.conduct().trial;

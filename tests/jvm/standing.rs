@@ -1,6 +1,8 @@
 //! A JVM that stands by itself: started without Loadline, talked to line by line, ended by its own pid.
 
-use crate::invocation::{Call, GONE_WITHIN, LONG, Permit, Ran, jdk};
+use crate::invocation::{Call, GONE_WITHIN, Permit, Ran, jdk};
+use crate::skipping::skip;
+use crate::waiting::{LONG, wait_for};
 use loadline::clock::Clock;
 use loadline::observe::procfs;
 use loadline::observe::smaps::{self, Smaps};
@@ -12,10 +14,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
 use tempfile::TempDir;
 
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
 /// Options and settings of a user's that would change what is held.
 const FOREIGN: [&str; 5] =
     ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "MALLOC_ARENA_MAX", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"];
@@ -102,6 +102,11 @@ impl Standing {
         self.pid
     }
 
+    /// Of `{port}`.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The figures of its next line, which must begin with this word.
     pub(crate) fn says(&mut self, word: &str) -> Figures {
         let mut line = String::new();
@@ -124,8 +129,9 @@ impl Standing {
         self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 
-    /// Whether it answers a request; waits for it, as a server does not say when it is ready.
-    pub(crate) fn answers(&self) -> bool {
+    /// Waits until it answers a request, as a server does not say when it is ready.
+    #[track_caller]
+    pub(crate) fn answers(&self) {
         let ask = || -> std::io::Result<String> {
             let mut peer = TcpStream::connect(("127.0.0.1", self.port))?;
             peer.set_read_timeout(Some(LONG))?;
@@ -134,21 +140,26 @@ impl Standing {
             peer.read_to_string(&mut answer)?;
             Ok(answer)
         };
-        within(LONG, || ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 20")))
+        wait_for("it answers", LONG, || match ask() {
+            Ok(answer) if answer.starts_with("HTTP/1.1 20") => Ok(()),
+            other => Err(other),
+        });
     }
 
     /// The same with the process as a child of what was started.
     pub(crate) fn in_child(mut self) -> Self {
         let parent = self.child.id();
         let java = || processes::all().into_iter().find(|process| process.parent == parent && process.name == "java");
-        assert!(within(LONG, || java().is_some()), "no JVM below {parent}");
-        self.pid = java().unwrap().pid;
+        self.pid = wait_for("a JVM runs below it", LONG, || java().ok_or(parent)).pid;
         self
     }
 
-    /// Whether it runs, stopped by nobody; a moment is granted to whoever has to let it go.
-    pub(crate) fn runs_on(&self) -> bool {
-        within(GONE_WITHIN, || Process::read(self.pid).is_some_and(|process| "SRD".contains(process.state)))
+    /// That it runs, stopped by nobody; a moment is granted to whoever has to let it go.
+    #[track_caller]
+    pub(crate) fn runs_on(&self) {
+        let state = || Process::read(self.pid).map(|process| process.state);
+        let runs = |state: &char| "SRD".contains(*state);
+        wait_for("it runs on", GONE_WITHIN, || state().filter(runs).ok_or_else(state));
     }
 
     /// `loadline account` on it.
@@ -159,7 +170,7 @@ impl Standing {
     /// Its account, whole; it must run on.
     pub(crate) fn document(&self, options: &str) -> AccountDocument {
         let ran = self.account_call(&format!("--json {options}")).run().expect(0);
-        assert!(self.runs_on(), "{:?}", Process::read(self.pid));
+        self.runs_on();
         account_of(&ran)
     }
 
@@ -186,7 +197,7 @@ impl Standing {
     pub(crate) fn jcmd(&self, command: &str) -> Option<String> {
         let jcmd = self.home.join("bin/jcmd");
         if !jcmd.is_file() {
-            println!("skipped in part, because there is no {}", jcmd.display());
+            skip("LOADLINE_TOOLS", "a JDK has no jcmd");
             return None;
         }
         let said = Command::new(jcmd).args([&self.pid.to_string(), command]).output().unwrap();
@@ -212,18 +223,6 @@ impl Drop for Standing {
 /// The document a call printed.
 pub(crate) fn account_of(ran: &Ran) -> AccountDocument {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|cause| panic!("{cause}: {}", ran.stdout))
-}
-
-/// Whether it comes true in this time.
-fn within(time: Duration, holds: impl Fn() -> bool) -> bool {
-    let clock = Clock::start();
-    while !holds() {
-        if clock.now() >= time {
-            return false;
-        }
-        std::thread::sleep(LOOK_AGAIN_AFTER);
-    }
-    true
 }
 
 /// What a subject knows of itself.

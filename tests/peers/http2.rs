@@ -124,7 +124,7 @@ fn nginx_says_goodbye_after_every_ten_requests() {
     // Of fifty at once it takes ten each time, and what it sends back too often is reset.
     let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/12", 1, 1000), 50));
     assert_eq!(outcome.failures.total(), outcome.failures.reset, "{outcome:?}");
-    assert_eq!(counts.requests, outcome.ok, "{counts:?}");
+    assert!(counts.requests == outcome.ok && outcome.ok >= 500, "{counts:?}, {outcome:?}");
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! The load engine through its library against servers that are not ours: what they count must be what it counts.
 //!
-//! A peer that is not installed is said on stderr and the test passes, unless `LOADLINE_PEERS=required`.
+//! Without a peer its tests are skipped, unless `LOADLINE_PEERS=required`.
 //! A timing decides nothing here, but for bounds that follow from the schedule alone.
 #![expect(clippy::disallowed_methods, reason = "certificates are made by `openssl`")]
-#![expect(clippy::print_stderr, reason = "a skipped test says why")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 
 mod certificates;
@@ -15,4 +14,8 @@ mod nginx_tls;
 mod nginx_uploads;
 mod openssl;
 mod peer;
+#[path = "../shared/skipping.rs"]
+mod skipping;
 mod stall;
+#[path = "../shared/waiting.rs"]
+mod waiting;

@@ -308,7 +308,8 @@ fn more_connections_than_the_server_takes_end_somehow_and_are_counted() {
     plan.work.timeout = "1s".parse().unwrap();
     let (outcome, counts) = nginx.drive(&plan);
     assert_eq!(outcome.requests, 3000, "{outcome:?}");
-    assert!(counts.requests >= outcome.ok && outcome.ok > 0, "{counts:?}, {outcome:?}");
+    // At first it takes most of 600, and whom it refuses asks again.
+    assert!(counts.requests >= outcome.ok && outcome.ok >= 400, "{counts:?}, {outcome:?}");
 }
 
 #[test]

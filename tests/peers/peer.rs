@@ -1,5 +1,6 @@
 //! A server that is not ours: found, started under the guardian on a port of its own, gone with its test.
 
+use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
 use loadline::load::{Address, Target};
 use loadline::scenario::{Configuration, Cpus, Kind, Ports, Processes, Ready, Subject};
@@ -10,8 +11,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Far more than any start here takes, a JVM that compiles its source first included.
-const READY_WITHIN: Duration = Duration::from_secs(60);
 /// Another process may take a port between its choice and its use.
 const STARTS_MAX: u32 = 3;
 
@@ -68,7 +67,7 @@ fn try_start(command: &[String], port: u16) -> Result<Running, String> {
         tls: None,
         socket: None,
         ready: Ready::Tcp,
-        ready_within: Span(READY_WITHIN),
+        ready_within: Span(LONG),
         end_within: Span::seconds(1),
     };
     let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[]).unwrap();
@@ -76,27 +75,20 @@ fn try_start(command: &[String], port: u16) -> Result<Running, String> {
     let launch = Launch::new(&subject, &Configuration::default(), &place).unwrap();
     let spawner = Spawner::with_program(env!("CARGO_BIN_EXE_loadline"), clock);
     let running = spawner.start(&launch, None).map_err(|error| error.to_string())?;
-    let why = loop {
-        if let Some(exit) = running.ended() {
-            break format!("{} ended: {exit:?}", launch.shown());
-        }
-        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return Ok(running);
-        }
-        if clock.now() > READY_WITHIN {
-            break format!("{} does not listen", launch.shown());
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
+    let listens = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+    let mut ended = None;
+    wait_until(&format!("{} listens", launch.shown()), LONG, || {
+        ended = running.ended();
+        ended.is_some() || listens()
+    });
+    let Some(exit) = ended else { return Ok(running) };
     let tail = running.end(Duration::ZERO).tail;
-    Err(format!("{why}\n{}", tail.join("\n")))
+    Err(format!("{} ended: {exit:?}\n{}", launch.shown(), tail.join("\n")))
 }
 
 /// Says why a test does not run; fails it where all peers are required.
 pub(crate) fn skip(why: &str) {
-    let required = std::env::var("LOADLINE_PEERS").is_ok_and(|value| value == "required");
-    assert!(!required, "LOADLINE_PEERS=required, but {why}");
-    eprintln!("skipped, because {why}");
+    crate::skipping::skip("LOADLINE_PEERS", why);
 }
 
 /// A program on the `PATH`, or where administrators' programs are.

@@ -1,6 +1,7 @@
 //! Who pays for file pages, by what cgroups are charged for; and a private copy of a JDK, run, held, dropped, killed.
 
 use super::support::*;
+use crate::skipping::skip;
 use loadline::clock::Clock;
 use loadline::observe::cgroup::{Charge, MemoryCgroup, Version};
 use loadline::observe::procfs;
@@ -22,13 +23,13 @@ const PLACE: &str = "LOADLINE_TEST_PLACE";
 fn place() -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir().unwrap();
     if let Err(error) = limit::probe(Clock::start()) {
-        println!("skipped, because {error}");
+        skip("LOADLINE_LIMITS", &error.what);
         return None;
     }
     match file_pages::probe(folder.path()) {
         Eviction::Seen => Some(folder),
         answer => {
-            println!("skipped, because pages of files in {} are {answer:?}", folder.path().display());
+            skip("LOADLINE_LIMITS", &format!("pages of files in {} are {answer:?}", folder.path().display()));
             None
         }
     }
@@ -105,7 +106,7 @@ fn jdks() -> Vec<FoundJdk> {
     found.sort_by_key(|jdk| jdk.release);
     found.dedup_by_key(|jdk| jdk.release);
     if found.is_empty() {
-        println!("skipped, because no JDK of 11 or newer was found");
+        skip("LOADLINE_JDKS", "there is no JDK of 11 or newer");
     }
     found
 }

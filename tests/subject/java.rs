@@ -1,6 +1,7 @@
 //! Real JVMs.
 
 use super::support::*;
+use crate::skipping::skip;
 use loadline::scenario::{Configuration, Gc, Ready};
 use loadline::subject::jdk::{Places, discover};
 use loadline::subject::{EndCause, FoundJdk, Launch, OptionsPassed, file_pages};
@@ -25,11 +26,11 @@ public class Server {
 }
 "#;
 
-/// Any JDK that compiles, else `None` and the reason on the output.
+/// Any JDK that compiles, else `None`.
 fn some_jdk() -> Option<FoundJdk> {
     let found = discover(&Places::usual(), spawner().clock).into_iter().find(|jdk| jdk.has_javac && jdk.release >= 11);
     if found.is_none() {
-        println!("skipped, because no JDK of 11 or newer was found");
+        skip("LOADLINE_JDKS", "there is no JDK of 11 or newer");
     }
     found
 }

@@ -1,6 +1,7 @@
 //! The memory limit on a real kernel.
 
 use super::support::*;
+use crate::skipping::skip;
 use loadline::clock::Clock;
 use loadline::subject::jdk::{Places, discover};
 use loadline::subject::limit::probe;
@@ -9,7 +10,7 @@ use loadline::units::Bytes;
 use std::path::{Path, PathBuf};
 
 fn limits_work() -> bool {
-    probe(Clock::start()).inspect_err(|error| println!("skipped, because {error}")).is_ok()
+    probe(Clock::start()).inspect_err(|error| skip("LOADLINE_LIMITS", &error.what)).is_ok()
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Real processes under the real guardian: whatever dies, and however, nothing is left; what they are charged for.
 #![expect(clippy::disallowed_methods, reason = "these tests start helpers that are killed")]
-#![expect(clippy::print_stdout, reason = "a skipped test says why")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 
 mod ending;
@@ -8,4 +7,8 @@ mod file_pages;
 mod guarding;
 mod java;
 mod limits;
+#[path = "../shared/skipping.rs"]
+mod skipping;
 mod support;
+#[path = "../shared/waiting.rs"]
+mod waiting;

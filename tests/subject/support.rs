@@ -1,5 +1,6 @@
 //! Subjects that are shell scripts, and a look at what is left of them.
 
+pub(crate) use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
 use loadline::scenario::{Configuration, Cpus, Kind, Ports, Processes, Ready, Subject};
 use loadline::subject::processes::Process;
@@ -8,8 +9,6 @@ use loadline::units::{Bytes, Span};
 use std::path::Path;
 use std::time::Duration;
 
-/// Far more than anything here takes; only a broken test waits that long.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
 /// What the design promises for an end that nobody asked for.
 pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(5);
 
@@ -55,15 +54,6 @@ pub(crate) fn start(script: &str) -> Running {
 pub(crate) fn limited(script: &str, limit: Bytes) -> Launch {
     let configuration = Configuration { limit: Some(limit), ..Configuration::default() };
     launch_of(&subject(&["sh", "-c", script], Ready::Tcp), &configuration)
-}
-
-/// Waits for something that must happen.
-pub(crate) fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
-    let clock = Clock::start();
-    while !holds() {
-        assert!(clock.now() < within, "not within {within:?}: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 pub(crate) fn wait_ended(running: &Running) {

@@ -21,9 +21,7 @@ mod tests;
 mod traffic;
 
 use super::course::Course;
-use super::engine::naps_allowed;
 use super::link::{self, Dialler, READ_BYTES};
-use super::naps::Naps;
 use super::outcome::{Interval, Outcome};
 use super::schedule::{Arrival, nanoseconds};
 use super::tally::Failure;
@@ -71,7 +69,6 @@ pub(super) struct Engine<'a> {
     /// Slots that are to be free once their servers have spoken.
     promised: u64,
     timers: Timers,
-    naps: Naps,
     /// Requests under way.
     busy: u64,
     buffer: Vec<u8>,
@@ -130,7 +127,6 @@ impl<'a> Engine<'a> {
             dirty: VecDeque::new(),
             promised: 0,
             timers: Timers::default(),
-            naps: Naps::new(naps_allowed(work)),
             busy: 0,
             buffer: vec![0; READ_BYTES],
             raw: if plan.target.tls.is_some() { vec![0; READ_BYTES] } else { Vec::new() },
@@ -158,7 +154,6 @@ impl<'a> Engine<'a> {
     /// Runs the phase from `start_ns` to its end.
     pub(super) fn run(mut self, start_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
         self.course.start(start_ns);
-        self.naps.start(start_ns);
         let ended = turn::run(&mut self, on_interval)?;
         let backend = self.backend.unwrap_or_else(|| BACKEND.to_owned());
         self.course.finish(ended, self.places.len() as u64, self.busy, backend, on_interval)
@@ -307,7 +302,6 @@ impl<'a> Turning<'a> for Engine<'a> {
         // What begun requests left to do is done at the next turn.
         let until_ns = if self.dirty.is_empty() { until_ns } else { 0 };
         let until_ns = until_ns.min(self.timers.next_ns()).min(self.next_check_ns).min(self.course.next_ns());
-        turn::nap(&mut self.naps, &self.course, self.busy, self.clock.now_ns(), until_ns);
         turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)?;
         for event in events.drain(..) {
             self.handle(event)?;

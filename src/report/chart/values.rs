@@ -8,7 +8,7 @@ use crate::units::milliseconds;
 /// Names of files and ids are no longer than this.
 const SLUG_CHARS: usize = 40;
 /// Bytes of a MiB.
-pub(crate) const MIB: f64 = (1u64 << 20) as f64;
+pub(crate) const MIB: f64 = crate::units::MIB as f64;
 
 /// The words for a metric: `rss.loaded` is `RSS loaded`, `p99.steady` is `p99 steady`.
 pub(crate) fn metric_words(metric: &str) -> String {

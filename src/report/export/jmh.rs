@@ -102,7 +102,7 @@ fn item(document: &Document, configuration: &str) -> Option<Item> {
     let phase = parts(&primary.metric).1.unwrap_or("weight");
     let trials: Vec<&Trial> = document.trials.iter().filter(|trial| trial.configuration == configuration).collect();
     let measured = trials.iter().find_map(|trial| trial.phases.iter().find(|of| of.name == phase));
-    let warmup = trials.iter().find_map(|trial| trial.phases.iter().find(|of| of.name == "warmup"));
+    let warmup = trials.iter().find_map(|trial| trial.phases.iter().find(|of| of.is_warmup()));
     let jvm = trials.iter().find_map(|trial| trial.jvm.clone()).unwrap_or_default();
     let version = jvm.version.unwrap_or_else(unknown);
     let others = metrics.iter().filter(|of| of.metric != primary.metric);

@@ -2,6 +2,7 @@
 
 use crate::comparison::split;
 use crate::record::{Document, MetricRecord, Unit};
+use crate::scenario::WARMUP;
 
 /// Metrics that a person looks at first, by the part before their mark or phase; the others are details.
 const HEADLINES: [&str; 9] = ["rss", "rss_peak", "charge", "rate", "p50", "p99", "failed", "cpu_per_1000", "start_up"];
@@ -21,7 +22,7 @@ pub(super) fn is_headline(record: &MetricRecord) -> bool {
 fn is_first(metric: &str) -> bool {
     let (what, place) = parts(metric);
     let weight = matches!(what, "rss" | "charge");
-    HEADLINES.contains(&what) && place != Some("warmup") && (!weight || place == Some("loaded"))
+    HEADLINES.contains(&what) && place != Some(WARMUP) && (!weight || place == Some("loaded"))
 }
 
 /// The rate of the principal phase: of the last that is no warm-up, or of the last at all.
@@ -29,7 +30,7 @@ pub(super) fn principal_rate(document: &Document) -> Option<&str> {
     let is_rate = |metric: &&MetricRecord| metric.unit == Unit::PerSecond && parts(&metric.metric).0 == "rate";
     let mut rates = document.metrics.iter().filter(is_rate).rev();
     let last = rates.clone().next();
-    rates.find(|metric| parts(&metric.metric).1 != Some("warmup")).or(last).map(|metric| metric.metric.as_str())
+    rates.find(|metric| parts(&metric.metric).1 != Some(WARMUP)).or(last).map(|metric| metric.metric.as_str())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::record::{
     ParetoRecord, PhaseRecord, RESULT_SCHEMA, RequestDot, Sample, SpectrumRecord, Trial, Unit, ValueRecord,
 };
 
-pub(super) const MIB: f64 = (1u64 << 20) as f64;
+pub(super) const MIB: f64 = crate::units::MIB as f64;
 
 /// Text that tries to leave the place it is given, of each format in turn.
 pub(super) fn hostile_texts() -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use crate::record::{
     BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, FindOutcome, FindRecord, Outcome,
-    Trial, Unit,
+    Trial, Unit, tells_nothing,
 };
 use crate::report::chart::{
     candidates, judged, judged_text, least_text, metric_words, value_text, verdict_class, verdict_word,
@@ -39,7 +39,11 @@ pub(super) fn write(out: &mut Markup, document: &Document) {
         budgets.into_iter().partition(|budget| budget.verdict == BudgetVerdict::Fail);
     sentences.extend(failed.into_iter().map(of_budget));
     for candidate in candidates(document) {
-        sentences.extend(judged(document, candidate).into_iter().map(of_comparison));
+        let rows = judged(document, candidate);
+        match tells_nothing(&rows) {
+            true => sentences.extend(of_undecided(&rows)),
+            false => sentences.extend(rows.into_iter().map(of_comparison)),
+        }
     }
     sentences.extend(others.into_iter().map(of_budget));
     if document.comparisons.is_empty() {
@@ -178,6 +182,20 @@ pub(super) fn sign(verdict: DifferenceVerdict) -> &'static str {
         DifferenceVerdict::Equivalent => "\u{25a0}",
         DifferenceVerdict::CannotTell => "\u{25cb}",
     }
+}
+
+/// One sentence for a candidate of which nothing can be told.
+fn of_undecided(rows: &[&ComparisonRecord]) -> Option<Sentence> {
+    let first = rows.first()?;
+    let metrics: Vec<String> = rows.iter().map(|row| metric_words(&row.metric)).collect();
+    let needed = rows.iter().map(|row| row.blocks_needed).collect::<Option<Vec<u32>>>();
+    let needed = needed.and_then(|needed| needed.into_iter().max());
+    let needed = needed.map_or(String::new(), |needed| format!(", about {needed} would"));
+    let blocks = match first.blocks {
+        1 => "1 block decides none of it".to_owned(),
+        blocks => format!("{blocks} blocks decide none of it"),
+    };
+    Some(Sentence { text: format!("{}; {blocks}{needed}", metrics.join(", ")), ..of_comparison(first) })
 }
 
 fn of_comparison(comparison: &ComparisonRecord) -> Sentence {

@@ -6,7 +6,7 @@ use super::numbers::{cells, mib};
 use super::owners::{UNEXPLAINED, is_heap, screen_name, what_it_is};
 use super::{Block, Summary, Table, doubts, jvm_text};
 use crate::record::{AccountDocument, AccountRecord, ChargeRecord, MallocRecord, Mark, OwnerRecord};
-use crate::units::{Bytes, Growth, milliseconds};
+use crate::units::{Bytes, milliseconds};
 
 /// Owners named in the sentence.
 const LARGEST: usize = 3;
@@ -227,13 +227,9 @@ pub(super) fn owners(account: &AccountRecord) -> Table {
 
 /// What weighing did to the JVM.
 fn cost(account: &AccountRecord) -> String {
-    let added = match account.observer_bytes {
-        Some(bytes) => match u64::try_from(bytes) {
-            Ok(added) => format!("Weighing added {} to it, contained above. ", Bytes(added)),
-            Err(_) => format!("Weighing changed it by {} MiB. ", Growth(bytes)),
-        },
-        None => String::new(),
-    };
+    let added = account.observer_bytes.and_then(|bytes| u64::try_from(bytes).ok());
+    let added = added
+        .map_or_else(String::new, |bytes| format!("Weighing added at most {} to it, contained above. ", Bytes(bytes)));
     let took = milliseconds(account.took_ms);
     match account.pause_ms {
         Some(pause) => format!("{added}Its threads stood still for {} ms of {took}.", milliseconds(pause)),
@@ -246,9 +242,12 @@ fn cost(account: &AccountRecord) -> String {
 fn beside(mark: &Mark, account: &AccountRecord, pid: u32) -> Vec<(String, String)> {
     let would = &account.would_return;
     let because = |why: &str| if why.is_empty() { String::new() } else { format!(": {why}") };
-    let gc = match would.gc_bytes {
-        Some(bytes) => format!("would return {}{}", Bytes(bytes), because(&would.gc_why)),
-        None => format!("unknown what it would return{}", because(&would.gc_why)),
+    let gc = match (would.gc_bytes, would.gc_grown_bytes) {
+        (Some(0), Some(grown)) if !rounds_to_none(grown) => {
+            format!("would return nothing, and RSS would grow by {}{}", Bytes(grown), because(&would.gc_why))
+        }
+        (Some(bytes), _) => format!("would return {}{}", Bytes(bytes), because(&would.gc_why)),
+        (None, _) => format!("unknown what it would return{}", because(&would.gc_why)),
     };
     let trim = match would.trim_bytes {
         Some(bytes) => {

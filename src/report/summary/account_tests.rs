@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::report::render;
+use crate::units::MIB;
 use proptest::prelude::*;
-
-const MIB: u64 = 1 << 20;
 
 fn owner(name: &str, rss_bytes: u64) -> OwnerRecord {
     OwnerRecord { name: name.to_owned(), rss_bytes, pss_bytes: rss_bytes, ..OwnerRecord::default() }

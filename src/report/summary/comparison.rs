@@ -6,7 +6,7 @@ use super::numbers::{NONE, cells};
 use super::{Block, Table};
 use crate::record::{
     BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord,
-    ParetoPoint, ParetoRecord, Trial, Unit,
+    ParetoPoint, ParetoRecord, Trial, Unit, tells_nothing,
 };
 use crate::units::grouped;
 
@@ -22,24 +22,26 @@ pub(super) fn verdict_word(verdict: DifferenceVerdict) -> &'static str {
 
 /// A sentence for each candidate: `serial against g1: better in rss.loaded, worse in rate.steady, …`.
 pub(super) fn sentences(document: &Document) -> Vec<String> {
+    let judged = candidates(document).into_iter();
+    judged.map(|(candidate, baseline, rows)| sentence(candidate, baseline, &rows)).collect()
+}
+
+fn sentence(candidate: &str, baseline: &str, rows: &[&ComparisonRecord]) -> String {
     const SAID: [(DifferenceVerdict, &str); 4] = [
         (DifferenceVerdict::Better, "better in"),
         (DifferenceVerdict::Worse, "worse in"),
         (DifferenceVerdict::Equivalent, "equivalent in"),
         (DifferenceVerdict::CannotTell, "cannot tell"),
     ];
-    let judged = candidates(document);
-    judged
-        .into_iter()
-        .map(|(candidate, baseline, rows)| {
-            let said = SAID.iter().filter_map(|(verdict, words)| {
-                let metrics: Vec<&str> =
-                    rows.iter().filter(|row| row.verdict == *verdict).map(|row| row.metric.as_str()).collect();
-                (!metrics.is_empty()).then(|| format!("{words} {}", metrics.join(", ")))
-            });
-            format!("{candidate} against {baseline}: {}.", said.collect::<Vec<_>>().join("; "))
-        })
-        .collect()
+    if tells_nothing(rows) {
+        return format!("{candidate} against {baseline}: cannot tell in any of {} metrics.", rows.len());
+    }
+    let said = SAID.iter().filter_map(|(verdict, words)| {
+        let metrics: Vec<&str> =
+            rows.iter().filter(|row| row.verdict == *verdict).map(|row| row.metric.as_str()).collect();
+        (!metrics.is_empty()).then(|| format!("{words} {}", metrics.join(", ")))
+    });
+    format!("{candidate} against {baseline}: {}.", said.collect::<Vec<_>>().join("; "))
 }
 
 /// The judged metrics of each candidate.
@@ -87,9 +89,9 @@ pub(super) fn verdicts(document: &Document) -> Vec<Block> {
             table_of(rows, &format!("{candidate} against {baseline}"), baseline, candidate)
         }
         [(_, baseline, _), others @ ..] if others.iter().all(|(_, other, _)| other == baseline) => {
-            table_of_several(&rows, &format!("against {baseline}"))
+            table_of_several(&pairs, &format!("against {baseline}"))
         }
-        _ => table_of_several(&rows, "second against first"),
+        _ => table_of_several(&pairs, "second against first"),
     };
     table.notes.extend(interval_note(&rows));
     table.notes.extend(needed(&rows));
@@ -134,16 +136,24 @@ fn table_of(rows: &[&ComparisonRecord], title: &str, baseline: &str, candidate: 
     }
 }
 
-/// Several candidates: their medians stand beside each other in the table of weight and speed.
-fn table_of_several(rows: &[&ComparisonRecord], title: &str) -> Table {
+/// Several candidates: their medians stand beside each other in the table of weight and speed. One of which nothing can
+/// be told takes one row.
+fn table_of_several(pairs: &[(&str, &str, Vec<&ComparisonRecord>)], title: &str) -> Table {
     let row = |row: &&ComparisonRecord| {
         let (difference, interval) = difference(row);
         vec![verdict_word(row.verdict).to_owned(), row.candidate.clone(), row.metric.clone(), difference, interval]
     };
+    let of_pair = |(candidate, _, rows): &(&str, &str, Vec<&ComparisonRecord>)| match tells_nothing(rows) {
+        true => {
+            let verdict = verdict_word(DifferenceVerdict::CannotTell);
+            vec![cells([verdict, candidate, &format!("all {}", rows.len()), NONE, NONE])]
+        }
+        false => rows.iter().map(row).collect(),
+    };
     Table {
         title: title.to_owned(),
         head: cells(["verdict", "candidate", "metric", "difference", "interval"]),
-        rows: rows.iter().map(row).collect(),
+        rows: pairs.iter().flat_map(of_pair).collect(),
         lead: 3,
         ..Table::default()
     }
@@ -396,4 +406,60 @@ pub(super) fn every_value(document: &Document) -> Option<Block> {
             notes: left_out.then(|| "* of a block that was repeated: not counted.".to_owned()).into_iter().collect(),
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Better;
+
+    fn row(candidate: &str, metric: &str, verdict: DifferenceVerdict) -> ComparisonRecord {
+        ComparisonRecord {
+            metric: metric.to_owned(),
+            unit: Unit::PerSecond,
+            better: Better::Higher,
+            baseline: "g1".to_owned(),
+            candidate: candidate.to_owned(),
+            primary: true,
+            baseline_median: 100.0,
+            candidate_median: 101.0,
+            difference: 1.0,
+            low: Some(-1.0),
+            high: Some(3.0),
+            ratio: Some(1.01),
+            ratio_low: Some(0.99),
+            ratio_high: Some(1.03),
+            confidence: 0.95,
+            confidence_each: 0.99,
+            least: LeastRecord::Relative(0.02),
+            verdict,
+            blocks: 3,
+            blocks_needed: None,
+        }
+    }
+
+    #[test]
+    fn a_candidate_of_which_nothing_can_be_told_takes_one_line() {
+        use DifferenceVerdict::{Better as Improved, CannotTell};
+        let rows = [
+            row("serial", "rate.steady", Improved),
+            row("serial", "p99.steady", CannotTell),
+            row("z", "rate.steady", CannotTell),
+            row("z", "p99.steady", CannotTell),
+        ];
+        let (serial, z) = (rows[..2].iter().collect::<Vec<_>>(), rows[2..].iter().collect::<Vec<_>>());
+        let table = table_of_several(&[("serial", "g1", serial.clone()), ("z", "g1", z.clone())], "against g1");
+        let shown: Vec<[&str; 3]> = table.rows.iter().map(|row| [0, 1, 2].map(|at| row[at].as_str())).collect();
+        let expect = [
+            ["better", "serial", "rate.steady"],
+            ["cannot tell", "serial", "p99.steady"],
+            ["cannot tell", "z", "all 2"],
+        ];
+        assert_eq!(shown, expect);
+        assert_eq!(sentence("z", "g1", &z), "z against g1: cannot tell in any of 2 metrics.");
+        let said = "serial against g1: better in rate.steady; cannot tell p99.steady.";
+        assert_eq!(sentence("serial", "g1", &serial), said);
+        // One that cannot be told is named.
+        assert_eq!(sentence("z", "g1", &z[..1]), "z against g1: cannot tell rate.steady.");
+    }
 }

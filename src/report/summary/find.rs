@@ -10,6 +10,7 @@ use crate::record::{
     Unknowns,
 };
 use crate::report::snippets::{self, Snippet};
+use crate::search::{PROOF_CONFIDENCE, failing_share_max};
 use crate::units::{Bytes, per_second};
 
 /// File pages charged to somebody else that are worth a word. The C library and locales, which every process of a host
@@ -17,8 +18,6 @@ use crate::units::{Bytes, per_second};
 const FOREIGN_BYTES_MIN: u64 = 4 << 20;
 /// Linux reads ahead 128 KiB unless it was told otherwise; up to here the line is hardly moved by it.
 const READ_AHEAD_MAX: u64 = 256 << 10;
-/// What a confidence of 95 % leaves open.
-const DOUBT: f64 = 0.05;
 /// Minutes read better from here on.
 const MINUTES_FROM_S: f64 = 120.0;
 
@@ -241,7 +240,7 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
     facts.extend(knee(find).map(|text| ("knee", text)));
     if let Some(rate) = &find.rate {
         facts.push(("rate", format!("{}/s", per_second(rate.rate_per_s))));
-        facts.push(("proof", proof(rate.held, 1.0 - DOUBT.powf(1.0 / f64::from(rate.held.max(1))))));
+        facts.push(("proof", proof(rate.held, failing_share_max(rate.held))));
         facts.extend(rate.above_per_s.map(|above| {
             let why = if rate.broke_text.is_empty() {
                 "the target did not hold".to_owned()
@@ -263,9 +262,10 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
 /// What n of n shows, and what it leaves open.
 fn proof(held: u32, failing_share_max: f64) -> String {
     format!(
-        "held {}: with 95 % confidence a start fails in less than {:.0} % of cases; nothing is said of other loads, \
+        "held {}: with {:.0} % confidence a start fails in less than {:.0} % of cases; nothing is said of other loads, \
          other hosts and longer times",
         times(held),
+        PROOF_CONFIDENCE * 100.0,
         failing_share_max * 100.0
     )
 }

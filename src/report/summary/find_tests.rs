@@ -7,10 +7,10 @@ use crate::doubt::Doubt;
 use crate::record::{CgroupRecord, Pages, Quantiles};
 use crate::report::find_sample;
 use crate::report::terminal::render;
+use crate::units::MIB;
 use proptest::prelude::*;
 
 const WIDTH: usize = 80;
-const MIB: u64 = 1 << 20;
 
 fn shown(document: &Document) -> String {
     render(&summarize(document, &[], Depth::default()))

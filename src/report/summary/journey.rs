@@ -4,7 +4,7 @@ use super::account::{rounds_to_none, sum};
 use super::numbers::mib;
 use super::owners::{GROUPS, UNEXPLAINED, group, is_heap, place, screen_name};
 use super::{Bar, Bars, Block, Table, own};
-use crate::record::{AccountRecord, Trial};
+use crate::record::{AccountRecord, Trial, WouldReturn};
 use crate::units::{Bytes, Growth};
 use std::borrow::Cow;
 
@@ -233,23 +233,36 @@ fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a 
     found
 }
 
-/// What the mark before a full collection, and before a trim, said would come back, beside what did.
+/// What the mark before a full collection, and before a trim, said would come back, beside what did; of a collection
+/// also why nothing could be said.
 fn predictions(trial: &Trial) -> Vec<String> {
-    let check = |name: &str, what: &str, predicted: fn(&AccountRecord) -> Option<u64>| {
+    let check = |name: &str, what: &str, predicted: fn(&WouldReturn) -> Option<String>| {
         let at = trial.marks.iter().position(|mark| mark.name == name)?;
         let after = account_at(trial, name)?;
         let before = trial.marks[..at].last()?.account.as_ref()?;
-        let predicted = predicted(before)?;
         let change = before.total_bytes.abs_diff(after.total_bytes);
         let came = match after.total_bytes > before.total_bytes && !rounds_to_none(change) {
-            true => format!("RSS grew by {} instead", mib(Some(change))),
+            true => format!("RSS grew by {}", mib(Some(change))),
             false => format!("{} came back", mib(Some(change))),
         };
-        Some(format!("{what} was predicted to return {}; {came}.", Bytes(predicted)))
+        Some(format!("{what} {}; {came}.", predicted(&before.would_return)?))
     };
-    let gc = check("collected", "A full GC", |account| account.would_return.gc_bytes);
-    let trim = check("trimmed", "A trim", |account| account.would_return.trim_bytes);
+    let gc = check("collected", "A full GC", gc_prediction);
+    let trim =
+        check("trimmed", "A trim", |would| Some(format!("was predicted to return {}", Bytes(would.trim_bytes?))));
     gc.into_iter().chain(trim).collect()
+}
+
+/// What was said of a full collection; `None` in older records that say nothing.
+fn gc_prediction(would: &WouldReturn) -> Option<String> {
+    Some(match (would.gc_bytes, would.gc_grown_bytes) {
+        (Some(0), Some(grown)) if !rounds_to_none(grown) => {
+            format!("was predicted to let RSS grow by {}", mib(Some(grown)))
+        }
+        (Some(bytes), _) => format!("was predicted to return {}", Bytes(bytes)),
+        (None, _) if would.gc_reason.is_empty() => return None,
+        (None, _) => format!("was not predicted, since {}", would.gc_why),
+    })
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::record::{Mark, OwnerRecord, WouldReturn};
-
-const MIB: u64 = 1 << 20;
+use crate::units::MIB;
 
 fn account(owners: &[(&str, u64)]) -> AccountRecord {
     let owner = |(name, mib): &(&str, u64)| OwnerRecord {
@@ -65,10 +64,23 @@ fn predictions_stand_beside_what_came() {
         predictions(&five()),
         [
             "A full GC was predicted to return 3.0 MiB; 4.0 came back.",
-            "A trim was predicted to return 8.0 MiB; RSS grew by 1.0 instead."
+            "A trim was predicted to return 8.0 MiB; RSS grew by 1.0."
         ]
     );
     assert_eq!(predictions(&trial(&[("collected", account(&[("cds", 1)]))])), [""; 0]);
+}
+
+#[test]
+fn a_collection_may_let_rss_grow_or_not_be_predictable() {
+    let told = |would_return: WouldReturn| {
+        let rested = AccountRecord { would_return, ..account(&[("cds", 12)]) };
+        predictions(&trial(&[("rested", rested), ("collected", account(&[("cds", 14)]))]))
+    };
+    let grown = WouldReturn { gc_bytes: Some(0), gc_grown_bytes: Some(MIB), ..WouldReturn::default() };
+    assert_eq!(told(grown), ["A full GC was predicted to let RSS grow by 1.0; RSS grew by 2.0."]);
+    let (gc_reason, gc_why) = ("not_collected".to_owned(), "nobody knows".to_owned());
+    let unknown = WouldReturn { gc_reason, gc_why, ..WouldReturn::default() };
+    assert_eq!(told(unknown), ["A full GC was not predicted, since nobody knows; RSS grew by 2.0."]);
 }
 
 #[test]

@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::report::{Summary, render};
+use crate::units::MIB;
 use proptest::prelude::*;
-
-const MIB: u64 = 1 << 20;
 
 fn chunk(used: u64, kept: u64) -> NettyChunk {
     let buffers = kept / (32 << 10);

@@ -89,9 +89,8 @@ fn live_set(trial: &Trial) -> Option<String> {
 /// What weighing cost: the subject by the attach handshake, the machine by Loadline.
 fn own_weight(observer: &Observer) -> Option<String> {
     let own = observer.own_rss_bytes_peak?;
-    let added = observer.attach_rss_bytes.map_or_else(String::new, |bytes| {
-        format!("Weighing added {:.1} MiB to the subject. ", bytes as f64 / f64::from(1 << 20))
-    });
+    let added = observer.attach_rss_bytes.and_then(|bytes| u64::try_from(bytes).ok());
+    let added = added.map_or_else(String::new, |bytes| format!("Weighing added at most {} to it. ", Bytes(bytes)));
     Some(format!("{added}Loadline's own peak RSS {}.", Bytes(own)))
 }
 

@@ -8,9 +8,6 @@ use crate::record::{Broke, CgroupRecord, PhaseRecord, SoughtRecord, SoughtStage,
 use crate::search::cpu_per_request;
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 
-/// The phase before the measured ones.
-const WARMUP: &str = "warmup";
-
 /// What a trial of a search reached in all its measured phases together.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(in crate::report) struct Reached {
@@ -26,7 +23,7 @@ pub(in crate::report) struct Reached {
 
 /// What a trial reached.
 pub(in crate::report) fn reached(trial: &Trial) -> Reached {
-    let measured = || trial.phases.iter().filter(|phase| phase.works() && phase.name != WARMUP && phase.is_counted());
+    let measured = || trial.phases.iter().filter(|phase| phase.works() && !phase.is_warmup() && phase.is_counted());
     let (answers, seconds) = measured().fold((0.0, 0.0), |(answers, seconds), phase| {
         (answers + phase.achieved_per_s * phase.seconds, seconds + phase.seconds)
     });

@@ -2,7 +2,7 @@
 # Makes the archives of this folder anew, with the release build and its Java subjects; names chosen ones if given.
 # Needs JDK 17 and 25. What a run says of the machine is replaced: paths of JDKs, kernel release, memory.
 #
-#   tests/cli/archives/make.sh [nmt|two|failed|interrupted|compared]...
+#   tests/cli/archives/make.sh [nmt|two|failed|interrupted|compared|searched]...
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -56,6 +56,28 @@ open(sys.argv[1], "w").write("".join(json.dumps(line, separators=(",", ":"), ens
 PYTHON
 }
 
+searched() {
+    "$loadline" find --rate 50 -d 1s --warmup 300ms -c 4 --gc serial --jdk 17 --no-warm --proofs 3 --step 5% \
+        --target failed==0 --jvm -XX:TieredStopAtLevel=1 --jvm -XX:MaxDirectMemorySize=64m --limit-max 512m \
+        --url 'http://127.0.0.1:{port}/' --out searched \
+        -- java -cp subjects.jar loadline.subjects.Appetite '{port}' live=32 direct=16 &
+    run=$!
+    until [ "$(wc -l 2>/dev/null <searched/archive.jsonl || echo 0)" -ge 5 ]; do sleep 0.1; done
+    kill -INT "$run"
+    wait "$run" || true
+    "$loadline" find --resume searched
+    # What a trial had open is only of use to the next trial of its search.
+    python3 - searched/archive.jsonl <<'PYTHON'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+for line in lines:
+    line.pop("files", None)
+    for mark in line.get("marks", []):
+        mark.pop("account", None)
+open(sys.argv[1], "w").write("".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines))
+PYTHON
+}
+
 neutral() {
     sed -E \
         -e 's#/[^" ]*/(java-17-openjdk|openjdk-17|jdk-17)[^/" ]*/#/opt/jdk-17/#g' \
@@ -65,7 +87,7 @@ neutral() {
         "$1"
 }
 
-for name in ${*:-nmt two failed interrupted compared}; do
+for name in ${*:-nmt two failed interrupted compared searched}; do
     "$name"
     mkdir -p "$here/$name"
     neutral "$name/archive.jsonl" >"$here/$name/archive.jsonl"

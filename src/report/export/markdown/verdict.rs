@@ -2,7 +2,7 @@
 
 use super::super::super::quantity::{change, signed};
 use super::escape::{code, sentence};
-use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, Outcome};
+use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, Outcome, tells_nothing};
 use crate::report::summary::find::told;
 
 /// The first paragraph of a page.
@@ -58,12 +58,12 @@ fn budgets(document: &Document) -> Option<String> {
 
 /// One sentence for a pair: what is worse first.
 fn difference(document: &Document, pair: (&str, &str)) -> String {
-    let of_pair = |verdict: DifferenceVerdict| {
-        let rows = document.comparisons.iter().filter(move |of| {
-            of.primary && of.verdict == verdict && (of.baseline.as_str(), of.candidate.as_str()) == pair
-        });
-        rows.collect::<Vec<_>>()
-    };
+    let judged = document.comparisons.iter();
+    let judged: Vec<_> =
+        judged.filter(|of| of.primary && (of.baseline.as_str(), of.candidate.as_str()) == pair).collect();
+    if tells_nothing(&judged) {
+        return format!("{} against {}: cannot tell in any of {} metrics.", code(pair.1), code(pair.0), judged.len());
+    }
     let mut parts = Vec::new();
     for (verdict, words, with_size) in [
         (DifferenceVerdict::Worse, "**worse** in", true),
@@ -71,7 +71,7 @@ fn difference(document: &Document, pair: (&str, &str)) -> String {
         (DifferenceVerdict::Equivalent, "equivalent in", false),
         (DifferenceVerdict::CannotTell, "cannot tell in", false),
     ] {
-        let rows = of_pair(verdict);
+        let rows: Vec<_> = judged.iter().filter(|of| of.verdict == verdict).collect();
         if !rows.is_empty() {
             let names: Vec<String> = rows.iter().map(|row| named(row, with_size)).collect();
             parts.push(format!("{words} {}", names.join(", ")));

@@ -1,0 +1,114 @@
+//! The policies of the collectors, on heaps that are made up: 1 GiB reserved, in regions of 1 MiB.
+
+use super::super::evidence::Sizing;
+use super::*;
+use crate::observe::vm_info::{Geometry, VmInfo};
+use crate::units::Bytes;
+
+const START: u64 = 1 << 30;
+const END: u64 = 2 << 30;
+
+/// A heap of so many MiB committed and used, of which so many were left by the last collection.
+fn jvm(collector: Collector, committed: u64, used: u64, left: Option<u64>) -> Said {
+    let old = match collector {
+        Collector::Serial | Collector::Parallel => Some((Bytes(committed * 2 / 3 * MIB), Bytes(683 * MIB))),
+        _ => None,
+    };
+    let (used, committed, capacity_max) = (Bytes(used * MIB), Bytes(committed * MIB), Bytes(1 << 30));
+    let heap = HeapInfo { collector, used, committed, capacity_max, old, metaspace: None, class_space: None };
+    let collector_geometry = Geometry { region_size: Some(Bytes(MIB)), ..Geometry::default() };
+    let info = VmInfo { heap_reserved: Some((START, END)), collector_geometry, ..VmInfo::default() };
+    let left_by_last_gc = left.map(|mib| mib * MIB);
+    Said { info: Some(info), heap: Some(heap), left_by_last_gc, full_collections: Some(1), ..Said::default() }
+}
+
+/// Resident pages, in MiB from the bottom of the heap.
+fn runs(list: &[(u64, u64)]) -> Vec<Run> {
+    let run = |(from, to): &(u64, u64)| Run { start: START + from * MIB, end: START + to * MIB, swapped: false };
+    list.iter().map(run).collect()
+}
+
+/// What comes back in MiB, negative where RSS grows; why nothing is known.
+fn predicted(said: &Said, list: &[(u64, u64)]) -> Result<i64, Reason> {
+    mebibytes(&gc(said, &runs(list), 0))
+}
+
+fn mebibytes(prediction: &Prediction) -> Result<i64, Reason> {
+    let (Some(back), Some(grown)) = (prediction.bytes, prediction.grown) else { return Err(prediction.reason) };
+    Ok((signed(back) - signed(grown)) / signed(MIB))
+}
+
+#[test]
+fn g1_keeps_what_leaves_free_no_more_than_its_ratio() {
+    // 6 MiB are live, so 20 stay; eden lies at the top of what is committed.
+    let mut said = jvm(Collector::G1, 400, 60, Some(6));
+    assert_eq!(predicted(&said, &[(0, 10), (300, 400)]), Ok(100));
+    said.sizing = Sizing { heap_min: Some(350 * MIB), ..Sizing::default() };
+    assert_eq!(predicted(&said, &[(0, 10), (300, 400)]), Ok(50));
+    said.sizing.heap_min = Some(400 * MIB);
+    assert_eq!(predicted(&said, &[(0, 10), (300, 400)]), Ok(0));
+}
+
+#[test]
+fn objects_move_to_pages_that_hold_nothing_yet() {
+    let mut said = jvm(Collector::G1, 64, 20, Some(9));
+    said.sizing.heap_min = Some(64 * MIB);
+    assert_eq!(predicted(&said, &[(0, 4), (40, 64)]), Ok(-5));
+    // The old generation of Serial begins where the young one may end, at 341 MiB; Parallel's at the bottom.
+    let mut serial = jvm(Collector::Serial, 64, 20, Some(9));
+    (serial.sizing.heap_min, serial.sizing.new_size) = (Some(64 * MIB), Some(21 * MIB));
+    assert_eq!(predicted(&serial, &[(0, 20), (341, 345)]), Ok(-5));
+    assert_eq!(predicted(&jvm(Collector::Parallel, 64, 20, Some(9)), &[(0, 12), (683, 690)]), Ok(0));
+}
+
+#[test]
+fn tables_are_touched_by_the_first_collection_and_shrink_with_the_heap() {
+    let mut said = jvm(Collector::G1, 640, 60, Some(6));
+    assert_eq!(mebibytes(&gc(&said, &runs(&[(0, 10)]), 32 * MIB)), Ok(31));
+    (said.full_collections, said.sizing.heap_min) = (Some(0), Some(640 * MIB));
+    assert_eq!(mebibytes(&gc(&said, &runs(&[(0, 10)]), 32 * MIB)), Ok(-10));
+}
+
+#[test]
+fn archived_objects_stay_at_the_top() {
+    let said = jvm(Collector::G1, 101, 8, Some(4));
+    assert_eq!(predicted(&said, &[(0, 3), (90, 100), (1023, 1024)]), Ok(10));
+}
+
+#[test]
+fn without_a_collection_nothing_is_said_unless_it_does_not_matter() {
+    let open = jvm(Collector::G1, 400, 300, None);
+    assert_eq!(predicted(&open, &[(100, 400)]), Err(Reason::NotCollected));
+    let small = jvm(Collector::G1, 400, 4, None);
+    assert_eq!(predicted(&small, &[(396, 400)]), Ok(2));
+    let old = jvm(Collector::G1, 400, 300, Some(100));
+    assert_eq!(predicted(&old, &[(0, 400)]), Err(Reason::LiveSetOpen));
+}
+
+#[test]
+fn steps_of_serial_count_after_the_first_collection_only() {
+    let mut said = jvm(Collector::Serial, 600, 20, Some(12));
+    said.full_collections = Some(0);
+    let resident = [(0, 200), (341, 741)];
+    assert_eq!(predicted(&said, &resident), Ok(0));
+    said.full_collections = Some(1);
+    assert_eq!(predicted(&said, &resident), Err(Reason::StepsOpen));
+    said.sizing.shrinks = Shrinks::AtOnce;
+    // The old generation keeps 40 MiB of 400, the young one 20 of 200.
+    assert_eq!(predicted(&said, &resident), Ok(360 + 180));
+}
+
+#[test]
+fn what_is_no_full_collection_says_so() {
+    let mut said = jvm(Collector::G1, 400, 60, Some(6));
+    said.sizing.explicit = Explicit::Concurrent;
+    assert_eq!(predicted(&said, &[(0, 10)]), Err(Reason::Concurrent));
+    said.heap = None;
+    assert_eq!(predicted(&said, &[(0, 10)]), Err(Reason::NotAsked));
+    let unread = jvm(Collector::G1, 400, 60, Some(6));
+    assert_eq!(predicted(&unread, &[]), Err(Reason::NoAddresses));
+    for (collector, reason) in [(Collector::Z, Reason::Later), (Collector::Epsilon, Reason::CollectsNothing)] {
+        let prediction = gc(&jvm(collector, 400, 60, Some(6)), &[], 0);
+        assert_eq!((prediction.bytes, prediction.reason), (Some(0), reason));
+    }
+}

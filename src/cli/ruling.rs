@@ -1,0 +1,139 @@
+//! What a trial of a search counts for: that its target held, that it failed, or nothing. Pure.
+
+use crate::comparison::Judged;
+use crate::record::{Broke, Outcome, SoughtVerdict, Trial};
+use crate::search;
+use crate::units::Bytes;
+
+/// Trials in a row that may be discarded; one more that the machine disturbed counts all the same, and one more whose
+/// target was not measured ends the search.
+pub(super) const DISCARDED_MAX: usize = 3;
+
+/// A cgroup whose charge came so near to its limit was full: the kernel frees some pages ahead.
+const FULL_SHARE: f64 = 0.98;
+
+/// What a trial counts for, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ruling {
+    pub(super) verdict: SoughtVerdict,
+    /// What was missed, with the numbers; or why the trial is discarded.
+    pub(super) why: Vec<String>,
+    /// The cause of failure.
+    pub(super) broke: Option<Broke>,
+}
+
+impl Ruling {
+    /// Of a trial judged by its target, after so many that were discarded in a row. `shared` are the bytes of its file
+    /// pages for which others paid, where that makes a trial easier than it should be and a next one need not be.
+    pub(super) fn of(judged: Judged, trial: &Trial, discarded: usize, shared: Option<u64>) -> Self {
+        if trial.outcome == Outcome::Aborted {
+            // Nobody knows what would have become of it: a search that goes on makes it again.
+            return Self::discard(trial.why.clone().into_iter().collect());
+        }
+        match (judged, shared) {
+            (Judged::Held, Some(shared)) => {
+                Self::discard(vec![format!("{} of its file pages were charged to others", Bytes(shared))])
+            }
+            (Judged::Held, None) => Self { verdict: SoughtVerdict::Holds, why: Vec::new(), broke: None },
+            // What was not measured says nothing of the limit.
+            (Judged::Unmeasured(why), _) => Self::discard(vec![why]),
+            (Judged::Missed(missed), _) => {
+                let broke = search::broke(trial, &missed);
+                if search::is_disturbed(trial, broke) && discarded < DISCARDED_MAX {
+                    return Self::discard(missed);
+                }
+                let why = with_refaults(missed, broke, trial);
+                Self { verdict: SoughtVerdict::Fails, why, broke: Some(broke) }
+            }
+        }
+    }
+
+    fn discard(why: Vec<String>) -> Self {
+        Self { verdict: SoughtVerdict::Void, why, broke: None }
+    }
+}
+
+/// Whether the limit was too little for a trial that failed, by all that it left.
+pub(super) fn is_short_of_memory(trial: &Trial) -> bool {
+    let is_full = |peak: u64, limit: u64| peak as f64 >= limit as f64 * FULL_SHARE;
+    let filled = trial.cgroup.is_some_and(|of| of.peak_bytes.is_some_and(|peak| is_full(peak, of.limit_bytes)));
+    match search::broke(trial, &[]) {
+        Broke::OomKill | Broke::OutOfMemoryError | Broke::FilePages | Broke::Collections => true,
+        Broke::Start => filled,
+        Broke::Died | Broke::Failures | Broke::Rate | Broke::Times | Broke::Other => false,
+    }
+}
+
+/// How many trials were discarded in a row, up to the last one.
+pub(super) fn discarded(trials: &[Trial]) -> usize {
+    let is_discarded =
+        |trial: &&Trial| trial.sought.as_ref().is_some_and(|sought| sought.verdict == SoughtVerdict::Void);
+    trials.iter().rev().take_while(is_discarded).count()
+}
+
+/// What was missed, and how many pages had to be read again where that is why.
+fn with_refaults(mut missed: Vec<String>, broke: Broke, trial: &Trial) -> Vec<String> {
+    let pages = trial.cgroup.map_or(0, |cgroup| cgroup.file_refaults).max(1);
+    if broke == Broke::FilePages {
+        missed.push(format!("{pages} file pages were dropped and read again"));
+    }
+    missed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doubt::Doubt;
+    use crate::record::{CgroupRecord, PhaseRecord};
+
+    fn trial() -> Trial {
+        let phases = vec![PhaseRecord { name: "steady".to_owned(), seconds: 10.0, ..PhaseRecord::default() }];
+        Trial { outcome: Outcome::Completed, ready_s: Some(1.0), phases, ..Trial::new("a", 0, 0) }
+    }
+
+    fn disturbed() -> Trial {
+        let phase = "steady".to_owned();
+        let noisy = Doubt::NoisyMachine { phase, foreign_cores: Some(0.8), steal_share: 0.0, memory_stall_share: None };
+        Trial { doubts: vec![noisy.into()], ..trial() }
+    }
+
+    fn check(judged: Judged, trial: &Trial, discarded: usize, shared: Option<u64>, expect: SoughtVerdict) {
+        let ruling = Ruling::of(judged, trial, discarded, shared);
+        assert_eq!(ruling.verdict, expect, "{ruling:?}");
+        assert_eq!(ruling.broke.is_some(), expect == SoughtVerdict::Fails, "{ruling:?}");
+        assert_eq!(ruling.why.is_empty(), expect == SoughtVerdict::Holds, "{ruling:?}");
+    }
+
+    #[test]
+    fn only_what_was_measured_and_undisturbed_counts() {
+        let unmeasured = || Judged::Unmeasured("`gc_share` was not measured".to_owned());
+        let slow = || Judged::Missed(vec!["p99.steady was 812 ms".to_owned()]);
+        check(Judged::Held, &trial(), 0, None, SoughtVerdict::Holds);
+        check(Judged::Held, &trial(), 0, Some(9 << 20), SoughtVerdict::Void);
+        check(slow(), &trial(), 0, Some(9 << 20), SoughtVerdict::Fails);
+        check(slow(), &disturbed(), DISCARDED_MAX - 1, None, SoughtVerdict::Void);
+        check(slow(), &disturbed(), DISCARDED_MAX, None, SoughtVerdict::Fails);
+        for discarded in [0, DISCARDED_MAX, DISCARDED_MAX + 1] {
+            check(unmeasured(), &trial(), discarded, None, SoughtVerdict::Void);
+        }
+        let why = Some("interrupted".to_owned());
+        let aborted = Trial { outcome: Outcome::Aborted, why, ..trial() };
+        check(slow(), &aborted, DISCARDED_MAX, None, SoughtVerdict::Void);
+    }
+
+    #[test]
+    fn a_first_trial_is_short_of_memory_where_its_limit_shows_it() {
+        let check = |ready_s: Option<f64>, cgroup: CgroupRecord, expect: bool| {
+            let of = Trial { ready_s, cgroup: Some(CgroupRecord { limit_bytes: 20 << 20, ..cgroup }), ..trial() };
+            assert_eq!(is_short_of_memory(&of), expect, "{cgroup:?}");
+        };
+        let peak = |mib: u64| CgroupRecord { peak_bytes: Some(mib << 20), ..CgroupRecord::default() };
+        check(None, CgroupRecord { oom_kills: 1, ..CgroupRecord::default() }, true);
+        check(None, CgroupRecord { file_refaults: 100_000, ..CgroupRecord::default() }, true);
+        check(None, peak(20), true);
+        check(None, peak(12), false);
+        check(None, CgroupRecord::default(), false);
+        // What serves fills its cgroup with file pages, too.
+        check(Some(1.0), peak(20), false);
+    }
+}

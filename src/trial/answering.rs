@@ -1,0 +1,103 @@
+//! What being asked has made resident in a JVM, told apart from what the JVM does of its own accord meanwhile (a
+//! compiler at work takes a MiB in the time of a question) by whose page faults made it so.
+//!
+//! Three threads of HotSpot answer (JDK 11–25): `Signal Dispatcher` takes the SIGQUIT and starts `Attach Listener`,
+//! which does what a question asks; what needs a safepoint is done by `VM Thread`. A fault of theirs makes one page
+//! resident, or none. Only of a file the kernel maps pages around it as well: those of the libraries that answering
+//! runs are counted beside it, whoever touched them. So the sum is what answering added at most, unless a huge page was
+//! among it.
+
+use crate::clock::Clock;
+use crate::observe::maps;
+use crate::observe::pagemap::PageMap;
+use crate::observe::procfs::{Process, page_size};
+use crate::observe::thread_faults::{self, ThreadFaults};
+use std::cell::Cell;
+
+/// Threads that do nothing else but answer, as the kernel keeps their names.
+const ANSWERING: [&str; 2] = ["Signal Dispatch", "Attach Listener"];
+/// The one that collects too, with some collectors: only what it does during a question is counted.
+const VM_THREAD: &str = "VM Thread";
+/// What answering runs: HotSpot and the C library (`libc.so.6`, `libc-2.31.so`, `ld-musl-x86_64.so.1`).
+const LIBRARIES: [&str; 4] = ["libjvm.so", "libc.so", "libc-2.", "ld-musl-"];
+
+/// Counts from before the first question on.
+#[derive(Debug)]
+pub(super) struct Answering {
+    /// The threads that answer, with their faults before; of one that did not live yet, none.
+    threads: Vec<ThreadFaults>,
+    vm_thread: Option<u32>,
+    /// Faults of that one during questions.
+    vm_thread_faults: Cell<u64>,
+    libraries: Libraries,
+}
+
+/// Resident pages of [`LIBRARIES`], in bytes.
+#[derive(Debug, Clone, Copy)]
+enum Libraries {
+    /// Before the first question; `None` where its pages may not be read.
+    Before(Option<u64>),
+    /// By what it grew up to the first weighing: later ones run what is mapped already.
+    Grown(u64),
+}
+
+impl Answering {
+    /// Begins to count; `None` where threads cannot be read.
+    pub(super) fn begin(process: &Process, clock: &Clock) -> Option<Self> {
+        let mut threads = thread_faults::all(process).ok()?;
+        let vm_thread = threads.iter().find(|thread| thread.name == VM_THREAD).map(|thread| thread.tid);
+        threads.retain(answers);
+        let libraries = Libraries::Before(resident(process, clock));
+        Some(Self { threads, vm_thread, vm_thread_faults: Cell::new(0), libraries })
+    }
+
+    /// Adds the threads that were started to answer.
+    pub(super) fn attached(&mut self, process: &Process) {
+        for thread in thread_faults::all(process).unwrap_or_default() {
+            if answers(&thread) && self.threads.iter().all(|known| known.tid != thread.tid) {
+                self.threads.push(ThreadFaults { faults: 0, ..thread });
+            }
+        }
+    }
+
+    /// Asks what the VM thread answers.
+    pub(super) fn in_safepoint<T>(&self, process: &Process, ask: impl FnOnce() -> T) -> T {
+        let faults = || thread_faults::of(process, self.vm_thread?).map(|thread| thread.faults);
+        let before = faults();
+        let answer = ask();
+        let more = faults().zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
+        self.vm_thread_faults.set(self.vm_thread_faults.get() + more);
+        answer
+    }
+
+    /// What was added so far at most, in bytes.
+    pub(super) fn bytes(&mut self, process: &Process, clock: &Clock) -> u64 {
+        let grown = match self.libraries {
+            Libraries::Grown(bytes) => bytes,
+            Libraries::Before(before) => {
+                resident(process, clock).zip(before).map_or(0, |(after, before)| after.saturating_sub(before))
+            }
+        };
+        self.libraries = Libraries::Grown(grown);
+        let more = |thread: &ThreadFaults| {
+            thread_faults::of(process, thread.tid).map_or(0, |now| now.faults.saturating_sub(thread.faults))
+        };
+        let faults = self.threads.iter().map(more).sum::<u64>() + self.vm_thread_faults.get();
+        faults.saturating_mul(page_size().0).saturating_add(grown)
+    }
+}
+
+fn answers(thread: &ThreadFaults) -> bool {
+    ANSWERING.contains(&thread.name.as_str())
+}
+
+fn resident(process: &Process, clock: &Clock) -> Option<u64> {
+    let maps = maps::read(process, clock).ok()?.value;
+    let mut pages = PageMap::open(process).ok()?;
+    let mut bytes = 0;
+    let runs_answers = |name: &str| LIBRARIES.iter().any(|library| name.starts_with(library));
+    for mapping in maps.iter().filter(|mapping| runs_answers(mapping.file_name())) {
+        pages.runs(mapping.start, mapping.end, &mut |run| bytes += if run.swapped { 0 } else { run.size() }).ok()?;
+    }
+    Some(bytes)
+}

@@ -1,0 +1,57 @@
+//! What a search refuses before it starts anything.
+
+use crate::called::{Called, loadline, loadline_in};
+use tempfile::TempDir;
+
+/// `find` with these options, on a server that no machine has.
+fn find(options: &[&str]) -> Called {
+    let server = ["--rate", "9", "--url", "http://127.0.0.1:1/", "--", "no-such-program"];
+    loadline(&[&["find"], options, &server].concat())
+}
+
+#[test]
+fn what_would_be_ignored_is_refused_with_what_is_meant() {
+    let refused = [
+        (["--budget", "p99<50ms"], "--target"),
+        (["--baseline", "before/"], "compare"),
+        (["--undecided", "fail"], "--target"),
+        (["--trials", "3"], "`--proofs`"),
+        (["--marks", "start"], "`weigh`"),
+    ];
+    for (options, meant) in refused {
+        let called = find(&options);
+        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{called}");
+        assert!(called.stderr.contains(&format!("'{}", options[0])) && called.stderr.contains(meant), "{called}");
+    }
+    let help = loadline(&["find", "--help"]).stdout;
+    for option in ["--budget", "--baseline", "--undecided", "--strict", "--trials ", "--marks"] {
+        assert!(!help.contains(&format!(" {option}")), "`{option}` is offered:\n{help}");
+    }
+}
+
+#[test]
+fn a_budget_is_no_target() {
+    insta::assert_snapshot!(find(&["--budget", "p99<50ms"]));
+}
+
+#[test]
+fn strictness_is_of_budgets() {
+    insta::assert_snapshot!(find(&["--strict"]));
+}
+
+/// `find` on a scenario whose subject is no program: it gets as far as that.
+fn find_in(scenario: &str) -> Called {
+    let place = TempDir::new().unwrap();
+    std::fs::write(place.path().join("x.loadline.yaml"), scenario).unwrap();
+    loadline_in(place.path(), &["find", "x.loadline.yaml", "--limit-max", "64m"])
+}
+
+#[test]
+fn budgets_of_a_scenario_are_not_asked_and_that_is_said_once() {
+    let scenario = "name: x\nsubject: {command: [no-such-program], port: 1}\nbudgets: [rss_peak<=60MiB]\n\
+        load: [steady: {closed: {connections: 1, requests: 1}, get: /}]\n";
+    let called = find_in(scenario);
+    assert_eq!(called.stderr.matches("budgets of the scenario are not asked").count(), 1, "{called}");
+    let without = find_in(&scenario.replace("budgets: [rss_peak<=60MiB]\n", ""));
+    assert!(!without.stderr.contains("budgets"), "{without}");
+}

@@ -1,0 +1,103 @@
+//! The manual page and the completions: each is printed, has all that the help shows, and is what its reader takes.
+
+use crate::called::{Called, loadline};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const VERBS: [&str; 9] = ["weigh", "run", "compare", "find", "load", "demo", "account", "report", "doctor"];
+
+fn generated(what: &str) -> String {
+    let Called { code, stdout, stderr } = loadline(&["--generate", what]);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{what}");
+    stdout
+}
+
+/// The long options that the help of a verb shows.
+fn long_options(verb: &str) -> Vec<String> {
+    let help = loadline(&[verb, "--help"]).stdout;
+    let shown = help.lines().filter(|line| line.trim_start().starts_with('-'));
+    let words = shown.flat_map(|line| line.split([' ', ',', '[', '=']).filter(|word| word.starts_with("--")).take(1));
+    let found: Vec<String> = words.filter(|word| word.len() > 2).map(str::to_owned).collect();
+    assert!(found.contains(&"--help".to_owned()), "{verb}: {found:?}");
+    found
+}
+
+#[test]
+fn the_manual_has_every_verb_and_every_option_that_the_help_shows() {
+    let page = generated("man").replace("\\-", "-");
+    assert!(page.contains(".TH loadline 1"), "{page}");
+    let sections: Vec<&str> = page.split("\n.SH ").collect();
+    for verb in VERBS {
+        let heading = format!("\"LOADLINE {}\"", verb.to_uppercase());
+        let section = sections.iter().find(|section| section.starts_with(&heading));
+        let section = section.unwrap_or_else(|| panic!("no section {heading}"));
+        for option in long_options(verb) {
+            assert!(section.contains(&format!("{option}\\fR")), "{verb}: `{option}` is missing:\n{section}");
+        }
+    }
+    assert!(page.contains("\nthis machine cannot measure it") || page.contains("this machine cannot measure it"));
+}
+
+/// What a program says of a text that it is given; `None`, and said, where this machine does not have it.
+fn said_of(text: &str, program: &str, arguments: &[&str]) -> Option<(bool, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("generated");
+    std::fs::write(&file, text).unwrap();
+    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|place| place.join(program).exists());
+    if !found {
+        eprintln!("skipped, because this machine has no {program}");
+        return None;
+    }
+    let done = Command::new(program).args(arguments).arg(&file as &Path).stdin(Stdio::null()).output().unwrap();
+    Some((done.status.success(), String::from_utf8_lossy(&done.stderr).into_owned()))
+}
+
+#[test]
+fn the_manual_is_set_without_a_warning() {
+    let page = generated("man");
+    for (program, arguments) in [("groff", &["-ww", "-man", "-Tutf8"][..]), ("man", &["--warnings", "-l"])] {
+        if let Some(said) = said_of(&page, program, arguments) {
+            assert_eq!(said, (true, String::new()), "{program}");
+        }
+    }
+}
+
+#[test]
+fn shells_read_their_completions() {
+    for (shell, arguments) in [("bash", &["-n"][..]), ("zsh", &["-n"]), ("fish", &["--no-execute"])] {
+        let completions = generated(&format!("complete-{shell}"));
+        for verb in VERBS {
+            assert!(completions.contains(verb), "{shell}: `{verb}` is missing");
+        }
+        assert!(completions.contains("trials-max") && completions.contains("complete-fish"), "{shell}");
+        if let Some(said) = said_of(&completions, shell, arguments) {
+            assert_eq!(said, (true, String::new()), "{shell}");
+        }
+    }
+}
+
+#[test]
+fn bash_completes_the_options_of_a_verb_and_no_others() {
+    let script = generated("complete-bash");
+    let ask =
+        "COMP_WORDS=(loadline find --); COMP_CWORD=2; _loadline loadline -- find; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let done = Command::new("bash").args(["-c", &format!("{script}\n{ask}")]).stdin(Stdio::null()).output().unwrap();
+    let offered = String::from_utf8_lossy(&done.stdout).into_owned();
+    let has = |option: &str| offered.lines().any(|line| line == option);
+    for option in long_options("find") {
+        assert!(has(&option), "`{option}` is not offered:\n{offered}");
+    }
+    for option in ["--budget", "--strict", "--trials", "--marks"] {
+        assert!(!has(option), "`{option}` is offered:\n{offered}");
+    }
+}
+
+#[test]
+fn what_cannot_be_generated_names_what_can() {
+    let called = loadline(&["--generate", "info"]);
+    assert_eq!(called.code, 2, "{called}");
+    for what in ["man", "complete-bash", "complete-zsh", "complete-fish"] {
+        assert!(called.stderr.contains(what), "{called}");
+    }
+    assert_eq!(loadline(&["--generate", "man", "doctor"]).code, 2);
+}

@@ -1,0 +1,87 @@
+//! What weighing adds to a JVM: told apart from what the JVM does of its own accord meanwhile, and bounded.
+
+use crate::invocation::{Call, releases};
+use crate::standing::{Plan, Standing};
+use crate::waiting::{LONG, wait_until};
+use loadline::clock::Clock;
+use std::time::Duration;
+
+/// The promise, on either release and whatever else the JVM does.
+const ADDED_BYTES_MAX: i64 = 3 * (1 << 20) / 10;
+/// The first pages of the listener's stack, which every first question needs.
+pub(crate) const ADDED_BYTES_MIN: i64 = 64 << 10;
+/// Of a question that was asked before.
+const AGAIN_BYTES_MAX: i64 = 64 << 10;
+/// Between what is told and what an idle JVM grew by: faults that made nothing resident, on either side a few pages.
+const APART_BYTES_MAX: i64 = 64 << 10;
+const COLLECTORS: [&str; 3] = ["-XX:+UseSerialGC", "-XX:+UseG1GC", "-XX:+UseParallelGC"];
+/// An idle JVM whose RSS has not moved for so long is settled.
+const STILL_FOR: Duration = Duration::from_secs(2);
+
+/// One server that was weighed for the first time, and then again.
+#[derive(Debug)]
+struct Try {
+    /// What the account says weighing added.
+    added: i64,
+    /// What RSS grew by from before to after, by the kernel.
+    grown: i64,
+    /// What the second account says.
+    again: i64,
+}
+
+fn weighed(server: &Standing) -> Try {
+    let added = || server.account().observer_bytes.unwrap();
+    let before = server.rss_bytes().cast_signed();
+    let first = added();
+    let grown = server.rss_bytes().cast_signed() - before;
+    Try { added: first, grown, again: added() }
+}
+
+/// A fresh server for each collector, in the state that `settle` leaves it in; all tries are shown and all are bounded.
+fn tries(release: u32, state: &str, settle: impl Fn(&Standing)) -> Vec<Try> {
+    let one = |collector: &&str| {
+        let server = Plan::on(release, &format!("-Xmx128m {collector}")).start("DemoServer", "{port}");
+        server.answers();
+        settle(&server);
+        weighed(&server)
+    };
+    let tries: Vec<Try> = COLLECTORS.iter().map(one).collect();
+    println!("JDK {release}, {state}, {COLLECTORS:?}: {tries:?}");
+    for seen in &tries {
+        assert!((ADDED_BYTES_MIN..=ADDED_BYTES_MAX).contains(&seen.added), "JDK {release}, {state}: {seen:?}");
+        assert!((0..=AGAIN_BYTES_MAX).contains(&seen.again), "JDK {release}, {state}: {seen:?}");
+    }
+    tries
+}
+
+fn until_still(server: &Standing) {
+    let clock = Clock::start();
+    let (mut rss, mut since) = (server.rss_bytes(), clock.now());
+    wait_until("an idle JVM settles", LONG, || {
+        let now = server.rss_bytes();
+        if now != rss {
+            (rss, since) = (now, clock.now());
+        }
+        clock.now() - since >= STILL_FOR
+    });
+}
+
+#[test]
+fn on_an_idle_jvm_it_is_what_its_rss_grew_by() {
+    for release in releases() {
+        let tries = tries(release, "settled", until_still);
+        let mut apart: Vec<i64> = tries.iter().map(|seen| (seen.added - seen.grown).abs()).collect();
+        apart.sort_unstable();
+        assert!(apart[apart.len() / 2] <= APART_BYTES_MAX, "JDK {release}: {tries:?}");
+    }
+}
+
+#[test]
+fn right_after_a_load_it_is_no_more() {
+    for release in releases() {
+        tries(release, "right after a load", |server| {
+            let url = format!("http://127.0.0.1:{}/hello", server.port());
+            Call::verb(&format!("load {url} -n 20000 --connections 25")).beside().run().expect(0);
+        });
+    }
+}

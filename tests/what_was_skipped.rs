@@ -1,0 +1,58 @@
+//! The last target of `cargo test`, by its name: says on the terminal what the tests before it skipped, and which
+//! variable makes that a failure. Fails nothing itself.
+#![expect(clippy::print_stdout, reason = "this is what it is for")]
+
+#[path = "shared/skipping.rs"]
+#[expect(dead_code, reason = "nothing is skipped here")]
+mod skipping;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+/// Names of tests that are shown where many were skipped for one reason.
+const NAMES_MAX: usize = 3;
+
+fn main() {
+    // Harnesses ask for a list of tests in this way; here are none.
+    if std::env::args().any(|argument| argument == "--list") {
+        return;
+    }
+    let file = skipping::records();
+    let records = fs::read_to_string(&file).unwrap_or_default();
+    print!("{}", summary(&records));
+    let _ = fs::remove_file(file);
+    forget_other_runs();
+}
+
+/// One line for each reason, with the variable that forbids it and the tests that it touched.
+fn summary(records: &str) -> String {
+    let mut tests: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for record in records.lines() {
+        if let [variable, why, test] = record.split('\t').collect::<Vec<_>>()[..] {
+            tests.entry((variable, why)).or_default().insert(test);
+        }
+    }
+    let mut text = String::new();
+    for ((variable, why), tests) in tests {
+        let shown = tests.iter().take(NAMES_MAX).copied().collect::<Vec<_>>().join(", ");
+        let more = if tests.len() > NAMES_MAX { ", …" } else { "" };
+        let what = if tests.len() == 1 { "1 test".to_owned() } else { format!("{} tests", tests.len()) };
+        text += &format!("skipped in {what}, because {why} (fails with {variable}): {shown}{more}\n");
+    }
+    text
+}
+
+/// A run that failed never came to its last target, and left its records.
+fn forget_other_runs() {
+    for entry in fs::read_dir(skipping::folder()).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(run) = name.strip_prefix(skipping::RECORDS_BEGIN) else { continue };
+        let runs = run.split_once('-').is_some_and(|(pid, ticks)| {
+            let now = pid.parse().ok().and_then(skipping::started_ticks);
+            now.is_some_and(|now| now.to_string() == ticks)
+        });
+        if !runs {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
