@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# What an account says a full GC would give back, beside what one gave back, over the gallery and some known servers.
+# What an account says a full GC would give back, beside what one gave back, over the gallery and some known servers;
+# and what of their pages nobody could explain.
 #
 #   bench/predictions.sh [OPTIONS] [SUBJECT…]    all subjects, unless some are named
 #
 #   --jdks LIST     releases (17, 25)
-#   --gcs LIST      collectors (serial, g1, parallel)
+#   --gcs LIST      collectors (serial, g1, parallel); z and shenandoah are known, too
 #   --wiremock JAR  a standalone WireMock, without which it is left out
 #   --keep FOLDER   where the documents stay
 #
@@ -92,7 +93,7 @@ gallery() {
   command: [java, \"{jvm}\", -cp, \"target/classes:target/lib/*\", stateful.Server, \"{port}\", \"{work}\", memory]" \
         '  - create: {closed: {connections: 8, requests: 64}, post: /documents, headers: {Content-Type: application/json},
              body: {text: "{\"documentSelfLink\":\"/documents/{seq}\"}"}}
-'"$(get 5000 '"/documents/{rand 0 63}"')" 64m
+'"$(get 1000 '"/documents/{rand 0 63}"')" 64m
 }
 
 others() {
@@ -119,6 +120,13 @@ rows() {
         "$documents"/*.json
 }
 
+# One line for each account: release, collector, subject, configuration, mark, unexplained in per cent of RSS.
+unexplained() {
+    jq -r '.trials[] | . as $trial | (.jvm.version | split(".")[0]) as $release | .marks[] | select(.account)
+        | [$release, $trial.jvm.collector, (input_filename | split("/")[-1] | rtrimstr(".json")), $trial.configuration,
+           .name, .account.unexplained_bytes * 100 / .account.total_bytes] | @tsv' "$documents"/*.json
+}
+
 gallery
 others
 echo "Machine: $(nproc) cores, $(sed -n 's/^model name\t*: //p' /proc/cpuinfo | sed -n 1p), Linux $(uname -r)."
@@ -132,3 +140,14 @@ echo
 echo '| subject | configuration | reason | predicted, MiB | came back, MiB | within 15 % or 5 MiB |'
 echo '|---|---|---|---|---|---|'
 rows | awk -F '\t' '{ printf "| %s | %s | %s | %s | %.1f | %s |\n", $1, $2, $3, $4 == "" ? "–" : sprintf("%.1f", $4), $5, $6 }'
+echo
+echo '| JDK | collector | accounts | unexplained, % of RSS: median | largest | where |'
+echo '|---|---|---|---|---|---|'
+unexplained | sort -t $'\t' -k1,1n -k2,2 -k6,6g | awk -F '\t' '
+    function tell() {
+        if (n) printf "| %s | %s | %d | %.3f | %.3f | %s %s, %s |\n", release, gc, n, share[int((n + 1) / 2)], share[n], subject,
+            configuration, mark
+    }
+    $1 != release || $2 != gc { tell(); n = 0 }
+    { release = $1; gc = $2; subject = $3; configuration = $4; mark = $5; share[++n] = $6 }
+    END { tell() }'

@@ -298,7 +298,7 @@ proptest! {
         split_heap(&mut account, used.unwrap_or(u64::MAX), live);
         adds_up(&account, &seen.smaps)?;
         prop_assert!(account.holdings.windows(2).all(|pair| pair[0].owner < pair[1].owner));
-        let predicted = gc(&said, &heap_runs, account.rss_of(Owner::Gc));
+        let predicted = gc(&said, &seen.smaps, &heap_runs, account.rss_of(Owner::Gc));
         prop_assert!(predicted.bytes.is_some() || !predicted.why.is_empty());
         trim(&seen);
     }

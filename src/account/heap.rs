@@ -1,10 +1,27 @@
-//! Splits the Java heap's row into what holds objects and what does not.
+//! The Java heap: where it is committed, and its row split into what holds objects and what does not.
 
 use super::close::backed;
 use super::evidence::Said;
 use super::ledger::{Account, Holding};
 use super::owner::Owner;
+use super::tables::is_inaccessible;
+use crate::observe::maps::Mapping;
 use crate::observe::pagemap::Run;
+
+/// Where the heap that is reserved from `start` to `end` is committed, as offsets from its start.
+pub(super) fn committed<'a>(maps: impl Iterator<Item = &'a Mapping>, start: u64, end: u64) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    // A JVM that says its heap ends before it begins is not believed.
+    let within = |mapping: &&Mapping| start < end && mapping.start < end && mapping.end > start;
+    for mapping in maps.filter(within).filter(|mapping| !is_inaccessible(mapping)) {
+        let run = (mapping.start.max(start) - start, mapping.end.min(end) - start);
+        match runs.last_mut() {
+            Some(last) if last.1 == run.0 => last.1 = run.1,
+            _ => runs.push(run),
+        }
+    }
+    runs
+}
 
 /// Resident bytes of the Java heap that hold objects: by addresses where the JVM says where objects lie, else as many
 /// as are in use (ZGC, whose heap may be mapped several times: then as many times over).

@@ -2,6 +2,8 @@
 
 use super::super::evidence::Sizing;
 use super::*;
+use crate::observe::maps::Mapping;
+use crate::observe::smaps::Weighed;
 use crate::observe::vm_info::{Geometry, VmInfo};
 use crate::units::Bytes;
 
@@ -28,9 +30,26 @@ fn runs(list: &[(u64, u64)]) -> Vec<Run> {
     list.iter().map(run).collect()
 }
 
+/// A heap that is committed there, in MiB from its bottom.
+fn committed_at(list: &[(u64, u64)]) -> Smaps {
+    let mapping = |(from, to): &(u64, u64)| Mapping {
+        start: START + from * MIB,
+        end: START + to * MIB,
+        perms: "rw-p".to_owned(),
+        ..Mapping::default()
+    };
+    let mappings = list.iter().map(|part| Weighed { mapping: mapping(part), ..Weighed::default() }).collect();
+    Smaps { mappings }
+}
+
+/// The same in one piece, as much as the JVM says is committed.
+fn in_one_piece(said: &Said) -> Smaps {
+    committed_at(&[(0, said.heap.map_or(0, |heap| heap.committed.0 / MIB))])
+}
+
 /// What comes back in MiB, negative where RSS grows; why nothing is known.
 fn predicted(said: &Said, list: &[(u64, u64)]) -> Result<i64, Reason> {
-    mebibytes(&gc(said, &runs(list), 0))
+    mebibytes(&gc(said, &in_one_piece(said), &runs(list), 0))
 }
 
 fn mebibytes(prediction: &Prediction) -> Result<i64, Reason> {
@@ -64,15 +83,27 @@ fn objects_move_to_pages_that_hold_nothing_yet() {
 #[test]
 fn tables_are_touched_by_the_first_collection_and_shrink_with_the_heap() {
     let mut said = jvm(Collector::G1, 640, 60, Some(6));
-    assert_eq!(mebibytes(&gc(&said, &runs(&[(0, 10)]), 32 * MIB)), Ok(31));
+    assert_eq!(mebibytes(&gc(&said, &in_one_piece(&said), &runs(&[(0, 10)]), 32 * MIB)), Ok(31));
     (said.full_collections, said.sizing.heap_min) = (Some(0), Some(640 * MIB));
-    assert_eq!(mebibytes(&gc(&said, &runs(&[(0, 10)]), 32 * MIB)), Ok(-10));
+    assert_eq!(mebibytes(&gc(&said, &in_one_piece(&said), &runs(&[(0, 10)]), 32 * MIB)), Ok(-10));
 }
 
 #[test]
 fn archived_objects_stay_at_the_top() {
     let said = jvm(Collector::G1, 101, 8, Some(4));
-    assert_eq!(predicted(&said, &[(0, 3), (90, 100), (1023, 1024)]), Ok(10));
+    let resident = runs(&[(0, 3), (90, 100), (1023, 1024)]);
+    assert_eq!(mebibytes(&gc(&said, &committed_at(&[(0, 100), (1023, 1024)]), &resident, 0)), Ok(10));
+}
+
+#[test]
+fn young_regions_may_lie_far_above_the_others() {
+    // 40 stay: the lower 20, and of the upper 40 the lower 20.
+    let mut said = jvm(Collector::G1, 60, 20, Some(6));
+    said.sizing.heap_min = Some(40 * MIB);
+    let committed = committed_at(&[(0, 20), (900, 940)]);
+    assert_eq!(mebibytes(&gc(&said, &committed, &runs(&[(0, 20), (905, 940)]), 0)), Ok(20));
+    // Where only 2 of the lower 20 hold something, 4 are touched.
+    assert_eq!(mebibytes(&gc(&said, &committed, &runs(&[(0, 2), (905, 940)]), 0)), Ok(20 - 4));
 }
 
 #[test]
@@ -81,6 +112,9 @@ fn without_a_collection_nothing_is_said_unless_it_does_not_matter() {
     assert_eq!(predicted(&open, &[(100, 400)]), Err(Reason::NotCollected));
     let small = jvm(Collector::G1, 400, 4, None);
     assert_eq!(predicted(&small, &[(396, 400)]), Ok(2));
+    // A twentieth of 80 MiB and 1 MiB move to the bottom of the old generation; what is more may be data.
+    let started = |used| predicted(&jvm(Collector::Parallel, 400, used, None), &[(700, 700 + used)]);
+    assert_eq!((started(80), started(81)), (Ok(-5), Err(Reason::NotCollected)));
     let old = jvm(Collector::G1, 400, 300, Some(100));
     assert_eq!(predicted(&old, &[(0, 400)]), Err(Reason::LiveSetOpen));
 }
@@ -108,7 +142,7 @@ fn what_is_no_full_collection_says_so() {
     let unread = jvm(Collector::G1, 400, 60, Some(6));
     assert_eq!(predicted(&unread, &[]), Err(Reason::NoAddresses));
     for (collector, reason) in [(Collector::Z, Reason::Later), (Collector::Epsilon, Reason::CollectsNothing)] {
-        let prediction = gc(&jvm(collector, 400, 60, Some(6)), &[], 0);
+        let prediction = gc(&jvm(collector, 400, 60, Some(6)), &Smaps::default(), &[], 0);
         assert_eq!((prediction.bytes, prediction.reason), (Some(0), reason));
     }
 }

@@ -6,6 +6,7 @@
 //! would name some of them in `VM.info`, but that reply costs it 4 to 5 MB for good.)
 
 use super::claims::{Claim, Claims};
+use super::heap::committed;
 use super::owner::Owner;
 use crate::observe::maps::Mapping;
 use std::collections::BTreeSet;
@@ -161,7 +162,7 @@ fn is_anonymous(mapping: &Mapping) -> bool {
     mapping.inode == 0 && mapping.path.is_empty() && mapping.perms == "rw-p"
 }
 
-fn is_inaccessible(mapping: &Mapping) -> bool {
+pub(super) fn is_inaccessible(mapping: &Mapping) -> bool {
     mapping.inode == 0 && mapping.path.is_empty() && mapping.perms.starts_with("---")
 }
 
@@ -190,7 +191,7 @@ fn segment_map(mapping: &Mapping, hole: &Mapping, claims: &Claims, sizes: &Sizes
 fn gc_tables(maps: &[Mapping], sizes: &Sizes) -> Vec<Table> {
     let mut tables = Vec::new();
     if let Some((start, end)) = sizes.heap {
-        let runs = committed(maps, start, end);
+        let runs = committed(maps.iter(), start, end);
         let of = |each, name| Table::of(&runs, end.saturating_sub(start), each, name);
         // The guarded one first: its hole is as long as that of the other.
         tables.extend(of(512, "a byte for each 512 of the heap").filter(|_| sizes.guarded).map(Table::guarded));
@@ -208,23 +209,6 @@ fn gc_tables(maps: &[Mapping], sizes: &Sizes) -> Vec<Table> {
         tables.extend(Table::of(&[(0, committed)], reserved, 512, "a byte for each 512 of the old generation"));
     }
     tables
-}
-
-/// Where the heap is committed, as offsets from its start.
-fn committed(maps: &[Mapping], start: u64, end: u64) -> Vec<(u64, u64)> {
-    let mut runs: Vec<(u64, u64)> = Vec::new();
-    // A JVM that says its heap ends before it begins is not believed.
-    let within = |mapping: &&Mapping| start < end && mapping.start < end && mapping.end > start;
-    for mapping in maps.iter().filter(within) {
-        if !is_inaccessible(mapping) {
-            let run = (mapping.start.max(start) - start, mapping.end.min(end) - start);
-            match runs.last_mut() {
-                Some(last) if last.1 == run.0 => last.1 = run.1,
-                _ => runs.push(run),
-            }
-        }
-    }
-    runs
 }
 
 /// The committed parts of a table whose first part ends with the first of these mappings, if the mappings are laid out
@@ -347,9 +331,9 @@ mod tests {
     #[test]
     fn a_heap_that_ends_before_it_begins_is_committed_nowhere() {
         let maps = parse("1000-9000 rw-p 0 00:00 0\n");
-        assert_eq!(committed(&maps, 0x2000, 0x4000), [(0, 0x2000)]);
-        assert_eq!(committed(&maps, 0x4000, 0x2000), []);
-        assert_eq!(committed(&maps, 0x2000, 0x2000), []);
+        assert_eq!(committed(maps.iter(), 0x2000, 0x4000), [(0, 0x2000)]);
+        assert_eq!(committed(maps.iter(), 0x4000, 0x2000), []);
+        assert_eq!(committed(maps.iter(), 0x2000, 0x2000), []);
     }
 
     /// Lengths as seen on JDK 17 with a code heap of 120,036 KiB, 2.4 MiB of it committed, and a heap of 1 GiB, of

@@ -47,15 +47,18 @@ impl Held {
     /// # Errors
     /// Where tracing is not permitted, a debugger is attached, or a thread does not stop; all run on then.
     pub fn all_threads(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
+        Self::all_threads_within(STOPS_WITHIN, process, clock)
+    }
+
+    fn all_threads_within(limit: Duration, process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
         let mut held = Self { threads: Vec::new(), since_ns: clock.now_ns(), clock: *clock, not_send: PhantomData };
-        let give_up_ns = held.since_ns + STOPS_WITHIN.as_nanos() as u64;
         for _ in 0..ROUNDS_MAX {
             match held.seize_new(process)? {
                 false if held.threads.is_empty() => return Err(Unavailable::new(SOURCE, "the process has ended")),
                 false => return Ok(held),
                 true => {}
             }
-            held.wait_for_stops(give_up_ns)?;
+            held.wait_for_stops(limit)?;
         }
         Err(Unavailable::new(SOURCE, "threads are started faster than they can be held"))
     }
@@ -93,7 +96,7 @@ impl Held {
         Ok(self.threads.len() > known)
     }
 
-    fn wait_for_stops(&mut self, give_up_ns: u64) -> Result<(), Unavailable> {
+    fn wait_for_stops(&mut self, limit: Duration) -> Result<(), Unavailable> {
         loop {
             let mut gone = false;
             for thread in self.threads.iter_mut().filter(|thread| !thread.stopped) {
@@ -116,8 +119,9 @@ impl Held {
             } else if self.threads.iter().all(|thread| thread.stopped) {
                 return Ok(());
             }
-            if self.clock.now_ns() > give_up_ns {
-                return Err(Unavailable::new(SOURCE, "a thread did not stop within 50 ms"));
+            if self.lasted() > limit {
+                let why = format!("a thread did not stop within {} ms", limit.as_millis());
+                return Err(Unavailable::new(SOURCE, why));
             }
             std::thread::yield_now();
         }

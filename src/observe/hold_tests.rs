@@ -62,7 +62,7 @@ impl Running {
     fn until(&self, holds: impl Fn(&Self) -> bool) {
         let clock = Clock::start();
         while !holds(self) {
-            assert!(clock.now() < Duration::from_secs(20), "still {:?}", self.states());
+            assert!(clock.now() < LONG, "still {:?}", self.states());
             sleep(Duration::from_millis(1));
         }
     }
@@ -79,28 +79,25 @@ impl Drop for Running {
     }
 }
 
+/// Far longer than even a machine under load takes to stop a thread.
+const LONG: Duration = Duration::from_secs(20);
+
 /// Holds in a thread of its own, as is the rule, and does something with it. False, with a word, where this machine
 /// does not permit to trace.
 fn hold(running: &Running, then: impl Fn(Held) + Sync) -> bool {
-    let process = running.process();
-    for _ in 0..20 {
-        match hold_once(&process, &then) {
-            Ok(()) => return true,
-            // A machine under load may take longer than a hold allows.
-            Err(why) if why.why.contains("within 50 ms") => {}
-            Err(why) if why.why.starts_with("no permission") => {
-                skip("LOADLINE_MACHINE", &why.why);
-                return false;
-            }
-            Err(why) => panic!("{why}"),
+    match hold_once(&running.process(), &then) {
+        Ok(()) => true,
+        Err(why) if why.why.starts_with("no permission") => {
+            skip("LOADLINE_MACHINE", &why.why);
+            false
         }
+        Err(why) => panic!("{why}"),
     }
-    panic!("it never stops within 50 ms");
 }
 
 fn hold_once(process: &Process, then: &(impl Fn(Held) + Sync)) -> Result<(), Unavailable> {
     std::thread::scope(|scope| {
-        let holder = scope.spawn(|| Held::all_threads(process, &Clock::start()).map(then));
+        let holder = scope.spawn(|| Held::all_threads_within(LONG, process, &Clock::start()).map(then));
         holder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
@@ -152,16 +149,14 @@ fn all_threads_stand_still() {
     });
 }
 
-/// Threads that start and end while others are seized are no obstacle; where they are too many, all run on.
+/// Threads that start and end while others are seized are mostly no obstacle; where they are too many, all run on.
 #[test]
 fn threads_may_come_and_go() {
+    const TIMES: usize = 100;
     let running = Running::threads("churns");
-    if !hold(&running, drop) {
-        return;
-    }
     let process = running.process();
     let mut held = 0;
-    for _ in 0..100 {
+    for _ in 0..TIMES {
         let done = hold_once(&process, &|_held| {
             let states = running.states();
             let still = states.iter().filter(|state| *state == "t").count();
@@ -170,10 +165,12 @@ fn threads_may_come_and_go() {
         });
         match done {
             Ok(()) => held += 1,
-            Err(why) => assert!(why.why.contains("within 50 ms") || why.why.contains("faster"), "{why}"),
+            Err(why) if why.why.starts_with("no permission") => return skip("LOADLINE_MACHINE", &why.why),
+            Err(why) => assert!(why.why.contains("faster"), "{why}"),
         }
     }
-    assert!(held > 0);
+    println!("held {held} of {TIMES} times");
+    assert!(held > TIMES / 2, "{held} of {TIMES}");
     running.until(|running| running.states().iter().all(|state| state != "t"));
 }
 

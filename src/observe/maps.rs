@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const MAPS_MAX: u64 = 32 << 20;
 
 /// One mapping: a range of addresses with one origin and one set of permissions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mapping {
     /// First address.
     pub start: u64,

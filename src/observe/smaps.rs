@@ -84,7 +84,7 @@ impl AddAssign for Weight {
 }
 
 /// A mapping with its weight.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Weighed {
     /// Where and what it is.
     pub mapping: Mapping,

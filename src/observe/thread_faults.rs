@@ -23,7 +23,7 @@ pub fn all(process: &Process) -> Result<Vec<ThreadFaults>, Unavailable> {
     Ok(process.threads()?.into_iter().filter_map(|tid| of(process, tid)).collect())
 }
 
-/// Those of one thread; `None` if it has ended.
+/// Those of one thread; `None` if the process has no such thread, or no longer.
 pub fn of(process: &Process, tid: u32) -> Option<ThreadFaults> {
     let text = process.read_below(&format!("task/{tid}/stat"), 2048).ok()?;
     let stat = Stat::parse(&String::from_utf8_lossy(&text), 1)?;
@@ -41,7 +41,8 @@ mod tests {
         let touches = std::thread::Builder::new().name("touches".to_owned()).spawn(move || {
             tid_to.send(rustix::thread::gettid().as_raw_pid().cast_unsigned()).unwrap();
             go_from.recv().unwrap();
-            let pages = std::hint::black_box(vec![1_u8; 4 << 20]);
+            // So much that malloc takes it from the kernel anew and never from a heap whose pages others have touched.
+            let pages = std::hint::black_box(vec![1_u8; 40 << 20]);
             tid_to.send(0).unwrap();
             go_from.recv().unwrap();
             drop(pages);
@@ -57,6 +58,11 @@ mod tests {
         assert!(after.faults > before.faults, "{before:?}, {after:?}");
         go_to.send(()).unwrap();
         touches.unwrap().join().unwrap();
-        assert_eq!(of(&process, tid), None);
+    }
+
+    #[test]
+    fn a_thread_of_another_process_is_none_of_this_one() {
+        let parent = rustix::process::getppid().unwrap().as_raw_pid().cast_unsigned();
+        assert_eq!(of(&Process::open(std::process::id()).unwrap(), parent), None);
     }
 }

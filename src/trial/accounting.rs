@@ -119,7 +119,8 @@ pub(super) fn account(
     if let Some(used) = heap.and_then(|(rss, pss)| account::used_resident(&said, &heap_runs, rss, pss)) {
         account::split_heap(&mut account, used, wanted.live);
     }
-    let (gc, trim) = (account::gc(&said, &heap_runs, account.rss_of(Owner::Gc)), account::trim(&seen));
+    let gc = account::gc(&said, &seen.smaps, &heap_runs, account.rss_of(Owner::Gc));
+    let trim = account::trim(&seen);
     let took = Duration::from_nanos(clock.now_ns().saturating_sub(begin_ns));
     Ok(Accounted { account, seen, gc, trim, pause, took, failed })
 }

@@ -1,7 +1,7 @@
 //! What a subject is known to take must be what is weighed and timed.
 
 use crate::added::ADDED_BYTES_MIN;
-use crate::invocation::{Call, all_releases, mark, phase, releases};
+use crate::invocation::{Call, all_releases, mark, newest, phase, releases};
 use crate::truth::truth;
 use loadline::record::{Mark, Trial};
 
@@ -40,7 +40,7 @@ fn least(values: &[f64]) -> f64 {
 #[test]
 fn an_answer_of_20_ms_takes_20_ms() {
     let answer_ms = truth("Answers20Ms", "answer_ms") as f64;
-    for release in all_releases() {
+    for release in newest() {
         for connections in [1, 25] {
             let (single, medians) = times_ms(release, connections);
             println!("JDK {release}, {connections} connections: {single} ms at least, medians {medians:?}");
@@ -57,7 +57,7 @@ fn an_answer_of_20_ms_takes_20_ms() {
 #[test]
 fn a_heap_of_64_mib_is_found() {
     let held = truth("Holds64MiB", "heap_bytes");
-    for release in all_releases() {
+    for release in releases() {
         for gc in ["serial", "g1", "parallel"] {
             let call = Call::on(release).with("--heap 160m").with(&format!("--gc {gc}"));
             let trial = call.subject("Holds64MiB", "{port}").run().expect(0).trial();
@@ -131,7 +131,7 @@ fn native_memory_is_in_the_weight_and_not_in_the_heap() {
 fn direct_memory_is_on_the_timeline_where_the_jvm_tracks_it() {
     let (count, each) = (24, truth("NativeHungry", "direct_bytes_per_mib"));
     let held = count * each..(count + 1) * each;
-    for release in all_releases() {
+    for release in releases() {
         let call = || Call::on(release).with("--heap 64m").with("-n 25").with("--rest 2500ms");
         let hungry = |call: Call| call.subject("NativeHungry", &format!("{{port}} {count}")).run().expect(0);
         let tracked = hungry(call().with("--nmt summary")).timeline();
@@ -148,7 +148,7 @@ fn direct_memory_is_on_the_timeline_where_the_jvm_tracks_it() {
 #[test]
 fn a_stall_is_in_the_longest_time_and_not_in_the_median() {
     let stall_ms = truth("Stalls", "stall_ms") as f64;
-    for release in all_releases() {
+    for release in newest() {
         let call = Call::on(release).with("--connections 5").with("--warmup 100").with("-n 400");
         let trial = call.subject("Stalls", "{port} 200").run().expect(0).trial();
         let (warmup, steady) = (phase(&trial, "warmup"), phase(&trial, "steady"));

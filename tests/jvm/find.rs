@@ -109,7 +109,7 @@ fn a_target_that_never_holds_is_asked_once() {
 #[test]
 fn what_cannot_be_searched_is_refused_before_anything_starts() {
     let refused = |call: Call, said: &[&str]| {
-        let ran = call.run().expect(2).says(said);
+        let ran = call.beside().run().expect(2).says(said);
         assert!(!Path::new(&ran.archive).exists());
     };
     for release in newest() {

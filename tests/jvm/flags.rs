@@ -1,6 +1,6 @@
 //! JVM options: that they arrive by every way, and what is said where the JVM does not follow them.
 
-use crate::invocation::{Call, all_releases, doubts, mark_names, phase, release};
+use crate::invocation::{Call, all_releases, doubts, mark_names, newest, phase, release, releases};
 use loadline::doubt::Doubt;
 use loadline::record::Trial;
 
@@ -36,7 +36,7 @@ fn options_reach_a_jvm_on_the_command_line() {
 
 #[test]
 fn options_reach_a_jvm_at_the_placeholder() {
-    for release in all_releases() {
+    for release in newest() {
         let call = small(release);
         let java = call.java("DemoServer", "{port}").replacen("java ", "java {jvm} ", 1);
         let call = call.script(&format!("{java}; true"));
@@ -46,7 +46,7 @@ fn options_reach_a_jvm_at_the_placeholder() {
 
 #[test]
 fn options_reach_a_jvm_below_a_script_by_variable() {
-    for release in all_releases() {
+    for release in releases() {
         let call = small(release);
         let script = format!("{}; true", call.java("DemoServer", "{port}"));
         let ran = call.script(&script).run().expect(0);
@@ -76,7 +76,7 @@ fn an_option_that_is_ignored_raises_a_doubt() {
 
 #[test]
 fn an_option_in_force_with_another_value_raises_a_doubt() {
-    for release in all_releases() {
+    for release in releases() {
         let call = Call::on(release).with("--heap 7m").with("--gc parallel").subject("DemoServer", "{port}");
         let trial = call.run().expect(0).trial();
         let changed = |doubt: &Doubt| {
@@ -89,7 +89,7 @@ fn an_option_in_force_with_another_value_raises_a_doubt() {
 
 #[test]
 fn every_collector_is_weighed_at_every_mark() {
-    for release in all_releases() {
+    for release in releases() {
         for (gc, name) in [("serial", "Serial"), ("g1", "G1"), ("parallel", "Parallel"), ("z", "Z")] {
             let call = Call::on(release).with(&format!("--gc {gc}")).with("--heap 64m").with("-n 100");
             let trial = call.subject("DemoServer", "{port}").run().expect(0).trial();
@@ -103,7 +103,7 @@ fn every_collector_is_weighed_at_every_mark() {
 
 #[test]
 fn no_live_set_is_claimed_where_nothing_was_collected() {
-    for release in all_releases() {
+    for release in releases() {
         let call = Call::on(release).with("--gc epsilon").with("--heap 64m").with("-n 50");
         let trial = call.subject("DemoServer", "{port}").run().expect(0).trial();
         assert_eq!(trial.jvm.as_ref().unwrap().collector.as_deref(), Some("Epsilon"));
@@ -142,7 +142,7 @@ fn without_attach_the_rest_is_weighed_and_the_log_stays_clean() {
 
 #[test]
 fn without_counters_the_rest_is_weighed() {
-    for release in all_releases() {
+    for release in releases() {
         let ran = without_counters(Call::on(release)).subject("DemoServer", "{port}").run().expect(0);
         let trial = ran.trial();
         assert_outside_figures(&trial);
@@ -154,7 +154,7 @@ fn without_counters_the_rest_is_weighed() {
 
 #[test]
 fn without_both_the_rest_is_weighed() {
-    for release in all_releases() {
+    for release in newest() {
         let call = without_counters(without_attach(Call::on(release)));
         let ran = call.subject("DemoServer", "{port}").run().expect(0);
         let trial = ran.trial();
@@ -168,7 +168,7 @@ fn without_both_the_rest_is_weighed() {
 
 #[test]
 fn a_second_jvm_is_told() {
-    for release in all_releases() {
+    for release in newest() {
         let call = Call::on(release).with("-n 50");
         let (serves, idles) = (call.java("DemoServer", "{port}"), call.java("NeverReady", ""));
         let script = format!("{idles} > idle & {serves} & trap 'kill %1 %2' TERM; wait; wait");
