@@ -157,8 +157,8 @@ fn said() -> impl Strategy<Value = Said> {
             let thread_names = BTreeMap::from([(7, "main".to_owned())]);
             let heap_min = left_by_last_gc.map(|bytes| bytes / 2);
             let sizing = Sizing { heap_min, max_free_ratio, ..Sizing::default() };
-            let full_collections = None;
-            Said { info, nodes, heap, nmt, left_by_last_gc, full_collections, sizing, images, thread_names }
+            let (full_collections, unloadable) = (None, None);
+            Said { info, nodes, unloadable, heap, nmt, left_by_last_gc, full_collections, sizing, images, thread_names }
         },
     )
 }

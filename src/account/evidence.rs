@@ -19,6 +19,8 @@ pub struct Said {
     pub info: Option<VmInfo>,
     /// Where class metadata lies.
     pub nodes: Vec<MetaspaceNode>,
+    /// Metaspace of classes whose loaders may be garbage, in bytes.
+    pub unloadable: Option<u64>,
     /// The Java heap.
     pub heap: Option<HeapInfo>,
     /// Native memory by category, where it is tracked.

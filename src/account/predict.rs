@@ -54,6 +54,8 @@ pub enum Reason {
     NotCollected,
     /// Unknown: what the last collection left may be garbage by now, and the answer depends on it.
     LiveSetOpen,
+    /// Unknown: classes may be unloaded, and whether is not told.
+    ClassesOpen,
     /// Unknown: the heap shrinks in steps, and how many were taken is not told.
     StepsOpen,
     /// Unknown: the collection would be a concurrent one (`ExplicitGCInvokesConcurrent`).
@@ -73,6 +75,7 @@ impl Reason {
             Self::NoAddresses => "no_addresses",
             Self::NotCollected => "not_collected",
             Self::LiveSetOpen => "live_set_open",
+            Self::ClassesOpen => "classes_open",
             Self::StepsOpen => "steps_open",
             Self::Concurrent => "concurrent",
         }
@@ -123,7 +126,7 @@ pub fn trim(seen: &Seen) -> Prediction {
 }
 
 /// What `GC.run` gives back. `smaps` tells where the Java heap is committed, `runs` are its resident pages, `tables` the
-/// resident bytes of the collector's tables. Classes that it unloads are not in it.
+/// resident bytes of the collector's tables.
 ///
 /// G1 shrinks the heap at once so that at most `MaxHeapFreeRatio` of it is free
 /// (`G1HeapSizingPolicy::full_collection_resize_amount`, JDK 11–25); Shenandoah uncommits all free regions when it is
@@ -145,6 +148,11 @@ pub fn gc(said: &Said, smaps: &Smaps, runs: &[Run], tables: u64) -> Prediction {
             let why =
                 "`-XX:+ExplicitGCInvokesConcurrent` makes it a concurrent cycle, which compacts some regions only";
             Prediction::unknown(Reason::Concurrent, why)
+        }
+        _ if said.unloadable.is_some_and(|bytes| bytes > UNSURE_BYTES_MAX) => {
+            let bytes = mib(said.unloadable.unwrap_or(0));
+            let why = format!("how many of the {bytes} of classes go whose loaders may be garbage is not told");
+            Prediction::unknown(Reason::ClassesOpen, why)
         }
         _ => match Layout::of(said, &heap, smaps, runs, tables) {
             Some(layout) if !runs.is_empty() => layout.predict(said),
@@ -210,20 +218,15 @@ impl<'a> Layout<'a> {
         Some(Self { heap, runs, start, end, region, tables, committed, archived })
     }
 
-    /// The parts of what is committed up to so many bytes of it, and those above.
-    fn split(&self, bytes: u64) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
-        let (mut below, mut above, mut left) = (Vec::new(), Vec::new(), bytes);
-        for (from, to) in &self.committed {
-            let at = from + left.min(to - from);
-            left -= at - from;
-            below.extend((*from < at).then_some((*from, at)));
-            above.extend((at < *to).then_some((at, *to)));
-        }
-        (below, above)
-    }
-
-    fn resident_in(&self, parts: &[(u64, u64)]) -> u64 {
-        parts.iter().map(|(from, to)| self.resident(*from, *to)).sum()
+    /// Resident bytes in the lowest so many bytes of what is committed.
+    fn resident_below(&self, bytes: u64) -> u64 {
+        let mut left = bytes;
+        let parts = self.committed.iter().map(|(from, to)| {
+            let taken = left.min(to - from);
+            left -= taken;
+            self.resident(*from, from + taken)
+        });
+        parts.sum()
     }
 
     fn resident(&self, from: u64, to: u64) -> u64 {
@@ -290,8 +293,8 @@ impl<'a> Layout<'a> {
                 let capacity = self.capacity(said, live).saturating_sub(self.regions(self.archived));
                 let bottom = live.saturating_sub(self.archived).min(capacity);
                 let shrinks = self.capacity(said, live) < self.heap.committed.0;
-                let above = if shrinks { self.resident_in(&self.split(capacity).1) } else { 0 };
-                let touched = bottom.saturating_sub(self.resident_in(&self.split(bottom).0));
+                let above = if shrinks { self.resident_below(u64::MAX) - self.resident_below(capacity) } else { 0 };
+                let touched = bottom.saturating_sub(self.resident_below(bottom));
                 if collector != Collector::G1 {
                     return signed(above) - signed(touched);
                 }

@@ -133,6 +133,15 @@ fn steps_of_serial_count_after_the_first_collection_only() {
 }
 
 #[test]
+fn classes_that_may_be_unloaded_leave_it_open() {
+    let mut said = jvm(Collector::Serial, 64, 20, Some(9));
+    said.unloadable = Some(5 * MIB);
+    assert!(predicted(&said, &[(0, 64), (341, 405)]).is_ok());
+    said.unloadable = Some(5 * MIB + 1);
+    assert_eq!(predicted(&said, &[(0, 64), (341, 405)]), Err(Reason::ClassesOpen));
+}
+
+#[test]
 fn what_is_no_full_collection_says_so() {
     let mut said = jvm(Collector::G1, 400, 60, Some(6));
     said.sizing.explicit = Explicit::Concurrent;

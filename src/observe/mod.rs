@@ -14,6 +14,7 @@ mod attach_reply;
 mod attach_trigger;
 pub mod cgroup;
 pub mod cgroup_files;
+pub mod class_loaders;
 pub mod classes;
 pub mod elf;
 pub mod glibc;

@@ -18,12 +18,15 @@ use crate::observe::procfs::Process;
 use crate::observe::smaps::{self, Smaps};
 use crate::observe::stacks::ThreadStack;
 use crate::observe::vm_info::VmInfo;
-use crate::observe::{Unavailable, elf, metaspace_nodes, stacks};
+use crate::observe::{Unavailable, class_loaders, elf, metaspace_nodes, stacks};
+use crate::units::Bytes;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The only question whose answer the JVM works out in a safepoint, of about a millisecond.
-pub(super) const IN_SAFEPOINT: &str = "VM.metaspace vslist";
+/// The only questions whose answers the JVM works out in a safepoint, of about a millisecond.
+pub(super) const IN_SAFEPOINT: [&str; 2] = [METASPACE, CLASS_LOADERS];
+const METASPACE: &str = "VM.metaspace vslist";
+const CLASS_LOADERS: &str = "VM.classloader_stats";
 
 /// What is wanted of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,12 +68,17 @@ pub(super) fn hear(
         reply.map_err(|why| failed.push(why)).ok()
     };
     let code = reply("Compiler.codecache").unwrap_or_default();
-    let nodes = reply(IN_SAFEPOINT).map(|text| metaspace_nodes::parse(&text));
+    let nodes = reply(METASPACE).map(|text| metaspace_nodes::parse(&text));
+    let loaders = reply(CLASS_LOADERS);
     let mut note = |why: Unavailable| failed.push(why.to_string());
     let (heap_text, heap) = heap.unzip();
+    let nodes = nodes.and_then(|nodes| nodes.map_err(&mut note).ok()).unwrap_or_default();
+    let committed = Bytes(nodes.iter().map(|node| node.committed.0).fold(0, u64::saturating_add));
+    let unloadable = loaders.map(|text| class_loaders::may_be_garbage(&class_loaders::parse(&text), committed).0);
     Said {
         info: VmInfo::parse(&format!("{}\n{code}", heap_text.unwrap_or_default())).map_err(&mut note).ok(),
-        nodes: nodes.and_then(|nodes| nodes.map_err(&mut note).ok()).unwrap_or_default(),
+        nodes,
+        unloadable,
         heap,
         nmt,
         ..Said::default()

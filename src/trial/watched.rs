@@ -97,7 +97,7 @@ impl Watched {
     pub(super) fn ask(&self, command: &str) -> Option<std::result::Result<String, String>> {
         let attach = self.attach.as_ref()?;
         let reply = match &self.answering {
-            Some(answering) if command == IN_SAFEPOINT => {
+            Some(answering) if IN_SAFEPOINT.contains(&command) => {
                 answering.in_safepoint(&self.process, || attach.jcmd(command))
             }
             _ => attach.jcmd(command),

@@ -134,7 +134,7 @@ fn a_small_server_is_explained_under_every_collector() {
                 let subject =
                     Plan::on(release, &format!("-Xmx128m -XX:+Use{gc}GC {nmt}")).start("DemoServer", "{port}");
                 subject.answers();
-                let account = closed(&subject, "", 5);
+                let account = closed(&subject, "", 1);
                 let share = 100.0 * account.unexplained_bytes as f64 / account.total_bytes as f64;
                 println!("JDK {release}, {gc} {nmt}: {} B, {share:.3} % unexplained", account.total_bytes);
                 for owner in ["cds", "metaspace", "code_cache", "thread_stacks", "libjvm", "libraries"] {

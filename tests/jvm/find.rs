@@ -131,7 +131,7 @@ fn a_search_that_was_interrupted_goes_on() {
         return;
     }
     for release in newest() {
-        let mut started = find(release, "live=4").with("--heap 16m").start();
+        let mut started = find(release, "live=4").with("--heap 16m").with("--step 20%").start();
         started.until_said("trial 3, ");
         started.signal("INT");
         let ran = started.wait().expect(130).says(&["find --resume"]);
