@@ -1,6 +1,6 @@
 //! `loadline account`: what a subject is known to hold must stand with its owner, and the sum must close.
 
-use crate::invocation::{Call, all_releases, mark, newest, release};
+use crate::invocation::{Call, all_releases, mark, newest, release, releases};
 use crate::skipping::skip;
 use crate::standing::{Figures, Plan, Standing, account_of};
 use crate::truth::truth;
@@ -284,7 +284,7 @@ fn a_mapped_file_is_named() {
 #[test]
 fn compiled_methods_are_code_cache() {
     let least = truth("CodeFiller", "code_bytes_min");
-    for release in all_releases() {
+    for release in releases() {
         let mut subject = Plan::on(release, CALM).start("CodeFiller", "");
         let first = subject.says("BEFORE");
         let (before, after, last) = before_and_after(&mut subject, Some((least, 12)));

@@ -11,7 +11,8 @@ const MIB: u64 = 1 << 20;
 
 /// A search with little load, on a server that holds what it is told to.
 fn find(release: u32, appetite: &str) -> Call {
-    let call = Call::verb("find --json --rate 50 -d 1s --warmup 300ms -c 4 --gc serial --no-warm --proofs 2 --step 5%");
+    let call =
+        Call::verb("find --json --rate 50 -d 1s --warmup 300ms -c 4 --gc serial --no-warm --proofs 2 --step 10%");
     let out = format!("--out {}", call.archive().display());
     let call = call.with("--url http://127.0.0.1:{port}/").with(&out).with(&format!("--jdk {release}"));
     let call = call.with("--target failed==0").with("--jvm -XX:TieredStopAtLevel=1").with("--limit-max 512m");
@@ -44,7 +45,7 @@ fn heap_and_limit_of_a_known_appetite_are_found() {
         assert!(line.limit_bytes > heap + 16 * MIB && line.limit_bytes < heap + 120 * MIB, "{line:?}");
         assert_eq!((line.held, find.options.first()), (2, Some(&format!("-Xmx{}m", heap / MIB))));
         let below = line.below_bytes.unwrap();
-        assert!(below < line.limit_bytes && line.limit_bytes as f64 / below as f64 <= 1.051, "{line:?}");
+        assert!(below < line.limit_bytes && line.limit_bytes as f64 / below as f64 <= 1.101, "{line:?}");
         assert!(line.broke.is_some() && !line.broke_text.is_empty(), "{line:?}");
         // The heap is no more than a step above one that was tried and failed, and too small a heap breaks by itself.
         let small = document.trials.iter().filter(|trial| sought(trial) == (SoughtStage::Heap, SoughtVerdict::Fails));
@@ -52,7 +53,7 @@ fn heap_and_limit_of_a_known_appetite_are_found() {
         let broke: Vec<_> = tried.iter().map(|sought| (sought.heap_bytes.unwrap() / MIB, sought.broke)).collect();
         println!("JDK {release}: {} MiB of heap in {}; failed: {broke:?}", heap / MIB, line.limit_bytes);
         let below = tried.iter().filter_map(|sought| sought.heap_bytes).filter(|tried| *tried < heap).max().unwrap();
-        assert!(heap - below <= line.limit_bytes / 20 + MIB, "{heap}, and {below} failed");
+        assert!(heap - below <= line.limit_bytes / 10 + MIB, "{heap}, and {below} failed");
         let by_itself =
             |of: &Option<Broke>| matches!(of, Some(Broke::OutOfMemoryError | Broke::Start | Broke::Collections));
         assert!(broke.iter().all(|(_, of)| by_itself(of)), "{broke:?}");
@@ -131,7 +132,7 @@ fn a_search_that_was_interrupted_goes_on() {
         return;
     }
     for release in newest() {
-        let mut started = find(release, "live=4").with("--heap 16m").with("--step 20%").start();
+        let mut started = find(release, "live=4").with("--heap 16m").start();
         started.until_said("trial 3, ");
         started.signal("INT");
         let ran = started.wait().expect(130).says(&["find --resume"]);
