@@ -125,8 +125,8 @@ pub fn trim(seen: &Seen) -> Prediction {
     }
 }
 
-/// What `GC.run` gives back. `smaps` tells where the Java heap is committed, `runs` are its resident pages, `tables` the
-/// resident bytes of the collector's tables.
+/// What `GC.run` gives back. `smaps` tells where the Java heap is committed, `runs` are its resident pages, `tables`
+/// the resident bytes of the collector's tables.
 ///
 /// G1 shrinks the heap at once so that at most `MaxHeapFreeRatio` of it is free
 /// (`G1HeapSizingPolicy::full_collection_resize_amount`, JDK 11–25); Shenandoah uncommits all free regions when it is

@@ -111,7 +111,7 @@ fn closed(subject: &Standing, options: &str, per_mille: u64) -> AccountRecord {
 type Claim = (u64, u64);
 
 /// The account before the subject does its work and after, with what it then says. The very first brings its own
-/// costs and does not count. What the subject claims must be true before it can judge anybody: the kernel says so first.
+/// costs and does not count. What it claims must be true before it can judge anybody: the kernel says so first.
 fn before_and_after(subject: &mut Standing, claim: Option<Claim>) -> (AccountRecord, AccountRecord, Figures) {
     let _ = subject.account();
     let before = closed(subject, "", 5);
