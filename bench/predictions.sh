@@ -89,7 +89,8 @@ gallery() {
     weigh class-churn "$scenarios/class-churn" "  build: javac --release 11 -d target src/ClassChurn.java src/ClassBytes.java
   command: [java, \"{jvm}\", -cp, target, ClassChurn, \"5\", \"8\", \"100\", \"10\"]" \
         '  - churn: {phases: [empty, spike, valley, again, end], within: 120s}' 32m
-    weigh stateful-services "$scenarios/stateful-services" "  build: mvn -q -B compile
+    # Its Kryo does not run on JDK 25.
+    jdks=17 weigh stateful-services "$scenarios/stateful-services" "  build: mvn -q -B compile
   command: [java, \"{jvm}\", -cp, \"target/classes:target/lib/*\", stateful.Server, \"{port}\", \"{work}\", memory]" \
         '  - create: {closed: {connections: 8, requests: 64}, post: /documents, headers: {Content-Type: application/json},
              body: {text: "{\"documentSelfLink\":\"/documents/{seq}\"}"}}
