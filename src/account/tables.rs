@@ -21,6 +21,8 @@ const BESIDE_MAX: u64 = 1 << 20;
 const SAME_MAX: u64 = 3;
 /// What ZGC without generations reserves for its mark stacks (`ZMarkStackSpaceLimit`, JDK 15–23).
 const Z_MARK_STACKS: u64 = 8 << 30;
+/// Where they are on JDK 11.
+const Z_MARK_STACKS_11: u64 = 0x1500_0000_0000;
 
 /// A code heap.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,9 +111,15 @@ pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<C
     let anonymous = || maps.iter().enumerate().filter(|(_, mapping)| is_anonymous(mapping));
     for (n, mapping) in anonymous() {
         let hole = maps.get(n + 1).filter(|next| next.start == mapping.end && is_inaccessible(next));
-        let marks = hole.is_some_and(|hole| mapping.size().0.checked_add(hole.size().0) == Some(Z_MARK_STACKS));
-        if sizes.z && (marks || mapping.start == 0x1500_0000_0000) {
-            found.push(claim(mapping.start, mapping.end, Owner::Gc, "table", "mark stacks"));
+        let marks = match hole.and_then(|hole| hole.end.checked_sub(Z_MARK_STACKS)) {
+            // The stack of a thread right before them, which the kernel shows as one with them, is claimed already.
+            Some(start) if (mapping.start..mapping.end).contains(&start) && is_free(&claims, start, mapping.end) => {
+                Some(start)
+            }
+            _ => Some(mapping.start).filter(|start| *start == Z_MARK_STACKS_11),
+        };
+        if let Some(start) = marks.filter(|_| sizes.z) {
+            found.push(claim(start, mapping.end, Owner::Gc, "table", "mark stacks"));
         }
         if let Some(hole) = hole {
             found.extend(segment_map(mapping, hole, &claims, sizes));
@@ -382,6 +390,21 @@ mod tests {
         let shenandoah = Sizes { shenandoah_regions: Some(1024), ..heap(256) };
         let maps = "40000000-50000000 rw-p 0 00:00 0\n7f0000000000-7f0000020000 rw-p 0 00:00 0\n";
         assert_eq!(found(maps, &shenandoah), 128 << 10);
+    }
+
+    #[test]
+    fn mark_stacks_begin_so_far_before_the_end_of_their_hole() {
+        // A stack of 1 MiB lies right before them, in a mapping of its own or in theirs.
+        let apart =
+            "7f71e2f00000-7f71e3000000 rw-p 00000000 00:00 0 \n7f71e3000000-7f71e5000000 rw-p 00000000 00:00 0 \n";
+        let joined = "7f71e2f00000-7f71e5000000 rw-p 00000000 00:00 0 \n";
+        for before in [apart, joined] {
+            let maps = parse(&format!("{before}7f71e5000000-7f73e3000000 ---p 00000000 00:00 0 \n"));
+            let stack = claim(0x7f71_e2f0_0000, 0x7f71_e300_0000, Owner::ThreadStacks, "thread", "main");
+            let of = |z| by_size(&maps, std::slice::from_ref(&stack), &Sizes { z, ..Sizes::default() });
+            assert_eq!(of(true), [claim(0x7f71_e300_0000, 0x7f71_e500_0000, Owner::Gc, "table", "mark stacks")]);
+            assert_eq!(of(false), []);
+        }
     }
 
     #[test]
