@@ -22,8 +22,8 @@ const NEW_RATIO: u64 = 2;
 const UNSURE_BYTES_MAX: u64 = 5 * MIB;
 const UNSURE_SHARE_MAX: f64 = 0.15;
 
-/// What starting a small server leaves alive, beside a tenth of what was allocated since: 0.8 to 2.4 MiB in all were seen
-/// on JDK 17 and 25.
+/// What starting a small server leaves alive, beside a tenth of what was allocated since: 0.8 to 2.4 MiB in all were
+/// seen on JDK 17 and 25.
 const START_LIVE_MAX: u64 = 2 * MIB;
 
 /// A heap that was never collected and holds no more than this holds little but garbage, 97 to 99 % of 20 to 76 MiB in
