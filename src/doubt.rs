@@ -10,6 +10,25 @@ use crate::units::{Bytes, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
 use std::mem::discriminant;
 
+/// What a JVM can run out of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryPool {
+    /// Buffers outside of the heap.
+    DirectMemory,
+    /// Any other: the heap, metaspace, threads.
+    #[default]
+    Other,
+}
+
+impl MemoryPool {
+    /// The pool that a `java.lang.OutOfMemoryError` names: `Direct buffer memory` (JDK 11), `Cannot reserve … bytes of
+    /// direct buffer memory` (17 and newer).
+    pub fn named_in(error: &str) -> Self {
+        if error.to_ascii_lowercase().contains("direct") { Self::DirectMemory } else { Self::Other }
+    }
+}
+
 /// A reason to distrust a number of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -193,6 +212,9 @@ pub enum Doubt {
     OutOfMemoryError {
         /// As the JVM printed it.
         error: String,
+        /// The pool that it names.
+        #[serde(default)]
+        pool: MemoryPool,
     },
     /// Several JVMs run below the command; only one was weighed.
     SeveralJvms {
@@ -322,7 +344,7 @@ impl Doubt {
             Self::HugePagesInUse { huge_bytes } => {
                 format!("{} are in transparent huge pages, which are resident as a whole", Bytes(*huge_bytes))
             }
-            Self::OutOfMemoryError { error } => format!("the subject printed `{error}`"),
+            Self::OutOfMemoryError { error, .. } => format!("the subject printed `{error}`"),
             Self::SeveralJvms { pid, others } => several("JVMs", *pid, others),
             Self::SeveralProcesses { pid, others } => several("processes", *pid, others),
             Self::SharedCountedOften { processes, rss_bytes, pss_bytes } => shared(*processes, *rss_bytes, *pss_bytes),

@@ -21,7 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("load", &["clock", "error", "numbers", "units", "doubt", "scenario"]),
     ("observe", &["clock", "error", "units", "doubt"]),
     ("account", &["units", "doubt", "observe"]),
-    ("record", &["units", "doubt", "scenario", "account", "observe", "load"]),
+    ("record", &["units", "doubt", "scenario", "subject", "account", "observe", "load"]),
     ("trial", &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "account", "record"]),
     ("archive", &["clock", "error", "units", "doubt", "scenario", "record"]),
     ("comparison", &["error", "numbers", "units", "doubt", "scenario", "record"]),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::archive::write::TrialFiles;
 use crate::archive::{IntervalTimes, requests as read_again};
-use crate::record::{Failures, Row};
+use crate::record::{Failures, Model, Row};
 use hdrhistogram::Histogram;
 use proptest::prelude::*;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ const EPOCH_S: f64 = 1_700_000_000.0;
 struct Made {
     samples: u64,
     /// Name, model, seconds.
-    phases: Vec<(&'static str, &'static str, u64)>,
+    phases: Vec<(&'static str, Model, u64)>,
     per_second: u64,
 }
 
@@ -53,7 +53,7 @@ fn made(made: &Made) -> (TempDir, Trial) {
     }
     let mut begin_ns = ORIGIN_NS + SECOND;
     for (name, model, seconds) in &made.phases {
-        let mut phase = PhaseRecord { name: (*name).to_owned(), model: (*model).to_owned(), ..PhaseRecord::default() };
+        let mut phase = PhaseRecord { name: (*name).to_owned(), model: *model, ..PhaseRecord::default() };
         phase.at_s = (begin_ns - ORIGIN_NS) as f64 / 1e9;
         let mut rows = Vec::new();
         for second in 0..*seconds {
@@ -69,7 +69,7 @@ fn made(made: &Made) -> (TempDir, Trial) {
             }
             phase.ok += service.len();
             let start = Duration::from_secs_f64(EPOCH_S) + Duration::from_nanos(begin_ns - ORIGIN_NS + second * SECOND);
-            let response = (*model == "open").then_some(&response);
+            let response = (*model == Model::Open).then_some(&response);
             let times = IntervalTimes { service: &service, response, start, length: Duration::from_secs(1) };
             files.interval(name, &times).unwrap();
         }
@@ -84,7 +84,7 @@ fn made(made: &Made) -> (TempDir, Trial) {
 }
 
 fn small() -> Made {
-    Made { samples: 6, phases: vec![("warm, up", "closed", 2), ("steady", "open", 3)], per_second: 10 }
+    Made { samples: 6, phases: vec![("warm, up", Model::Closed, 2), ("steady", Model::Open, 3)], per_second: 10 }
 }
 
 fn only(place: &TempDir, trial: &Trial) -> Evidence {
@@ -134,7 +134,7 @@ fn what_is_written_is_the_evidence() {
 
 #[test]
 fn a_long_trial_is_thinned_and_loses_no_peak_and_no_answer() {
-    let phases = vec![("warmup", "closed", 150), ("steady", "open", 450)];
+    let phases = vec![("warmup", Model::Closed, 150), ("steady", Model::Open, 450)];
     let (place, trial) = made(&Made { samples: 6001, phases, per_second: 40 });
     let found = only(&place, &trial);
     assert_eq!(found.missing, [] as [&str; 0]);

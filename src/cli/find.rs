@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::observe::machine;
 use crate::record::{Conditions, FindOutcome, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns};
 use crate::report::Progress;
-use crate::scenario::{Budget, Configuration, MarkPoint, PhaseKind, Scenario};
+use crate::scenario::{Budget, Configuration, MarkPoint, Model, PhaseKind, Scenario};
 use crate::search::{self, Attempt, Course, Move, Stage};
 use crate::subject::{Spawner, jdk};
 use crate::trial::{self, Look, Seal, Setup};
@@ -106,7 +106,7 @@ fn settle(scenario: &mut Scenario, typed: &Searching) -> Result<()> {
 
 /// What is usual for the load: nearly all that is offered, and nothing wrong. A closed model varies by itself.
 fn usual_target(scenario: &Scenario) -> Result<Vec<Budget>> {
-    let open = |kind: &PhaseKind| matches!(kind, PhaseKind::Work(work) if work.schedule.model() == "open");
+    let open = |kind: &PhaseKind| matches!(kind, PhaseKind::Work(work) if work.schedule.model() == Model::Open);
     let rate = if scenario.load.iter().any(|phase| open(&phase.kind)) { "rate>=98%" } else { "rate>=90%" };
     [rate, "failed==0"].into_iter().map(|text| text.parse().map_err(Error::bug)).collect()
 }
@@ -400,7 +400,7 @@ impl<'a> Search<'a> {
         let foreign = Some(foreign(trial)).filter(|foreign| *foreign > FOREIGN_MAX);
         let shared = foreign.filter(|_| attempt.pages == Pages::Cold && self.paging.can_go_private());
         let judged = comparison::judge_target(&self.scenario.find.target, trial, reference);
-        let Ruling { verdict, why, broke } = Ruling::of(judged, trial, ruling::discarded(&self.trials), shared);
+        let Ruling { verdict, why, missed, broke } = Ruling::of(judged, trial, ruling::discarded(&self.trials), shared);
         SoughtRecord {
             stage: attempt.stage,
             heap_bytes: attempt.heap,
@@ -409,6 +409,7 @@ impl<'a> Search<'a> {
             pages: attempt.pages,
             verdict,
             why,
+            missed,
             broke,
             classes: asks.then(|| self.paging.classes(trial)).flatten(),
             read_ahead_bytes: asks.then(|| self.paging.read_ahead_bytes(trial)).flatten(),
@@ -425,7 +426,7 @@ impl<'a> Search<'a> {
             Judged::Unmeasured(why) => Err(Error::subject(format!("the target cannot be judged: {why}"))
                 .at(format!("discarded: {} trials in a row", ruling::discarded(&self.trials)))
                 .hint("search with another target (`--target`)")),
-            Judged::Held | Judged::Missed(_) => Ok(()),
+            Judged::Held | Judged::Missed(_) | Judged::Ended(_) => Ok(()),
         }
     }
 }

@@ -11,7 +11,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::load::Address;
 use crate::record::{DoubtRecord, LOAD_SCHEMA, LoadConditions, LoadDocument, Second, Verdict};
 use crate::report::{self, Progress};
-use crate::scenario::{Cpus, Method, Phase, PhaseKind, Request, Until, Url, Work, defaults, parse_load, validate_load};
+use crate::scenario::{
+    Cpus, Method, Model, Phase, PhaseKind, Request, Until, Url, Work, defaults, parse_load, validate_load,
+};
 use crate::subject::{CpuPlan, cpus};
 use crate::trial::{self, LoadEvent, Loaded, Loading, Reached, is_measured};
 use crate::units::{Span, grouped, milliseconds, per_second};
@@ -118,7 +120,7 @@ impl Asked {
 
     /// The phases whose distribution and requests are kept.
     fn measured(&self) -> Vec<MeasuredPhase> {
-        let open = |phase: &Phase| matches!(&phase.kind, PhaseKind::Work(work) if work.schedule.model() == "open");
+        let open = |phase: &Phase| matches!(&phase.kind, PhaseKind::Work(work) if work.schedule.model() == Model::Open);
         let kept = self.load.iter().filter(|phase| is_measured(phase));
         kept.map(|phase| MeasuredPhase { name: phase.name.clone(), open: open(phase) }).collect()
     }

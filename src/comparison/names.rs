@@ -133,6 +133,7 @@ mod tests {
     use super::*;
     use crate::comparison::metrics;
     use crate::comparison::simulated;
+    use crate::record::Model;
 
     fn check(word: &str, expect: Result<&str, &[&str]>) {
         let metrics = metrics(&simulated::trials(3, &["a", "b"], 1));
@@ -187,7 +188,7 @@ mod tests {
     fn a_phase_in_which_nothing_was_counted_is_passed_over() {
         let mut trials = simulated::trials(1, &["a"], 1);
         let mut own = trials[0].phases.last().unwrap().clone();
-        (own.name, own.model, own.requests) = ("own".to_owned(), "subject".to_owned(), 0);
+        (own.name, own.model, own.requests) = ("own".to_owned(), Model::Subject, 0);
         trials[0].phases.push(own);
         assert_eq!(resolve("rate", &metrics(&trials)), Ok("rate.steady".to_owned()));
         assert!(resolve("rate.own", &metrics(&trials)).is_err());

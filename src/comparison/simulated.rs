@@ -1,7 +1,7 @@
 //! Trials for tests: made up, with noise of a known spread.
 
 use super::random::Random;
-use crate::record::{AccountRecord, Mark, Outcome, OwnerRecord, PhaseRecord, Quantiles, SubjectWork, Trial};
+use crate::record::{AccountRecord, Mark, Model, Outcome, OwnerRecord, PhaseRecord, Quantiles, SubjectWork, Trial};
 
 /// Standard deviations from trial to trial, normal.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +97,7 @@ fn trial(mut trial: Trial, [rss, retained, peak, cpu, rate, p99, start_up]: [f64
     };
     let phase = |name: &str| PhaseRecord {
         name: name.to_owned(),
-        model: "closed".to_owned(),
+        model: Model::Closed,
         seconds: 10.0,
         requests: 50_000,
         ok: 50_000,

@@ -6,7 +6,7 @@
 
 use super::amounts::absolute;
 use super::catalogue::{FAMILIES, Family, Place, split};
-use crate::record::{Outcome, PhaseRecord, Trial, Unit};
+use crate::record::{Missed, Outcome, PhaseRecord, Trial, Unit};
 use crate::scenario::{Amount, Budget, Limit};
 use crate::units::{Bytes, milliseconds};
 
@@ -20,8 +20,10 @@ const FAILED: &str = "failed";
 pub enum Judged {
     /// It did.
     Held,
-    /// It did not: what was missed, with the numbers.
-    Missed(Vec<String>),
+    /// It did not: these numbers were missed.
+    Missed(Vec<Missed>),
+    /// It did not come to its end, for this reason.
+    Ended(String),
     /// What the target is about was not measured: nothing can be said.
     Unmeasured(String),
 }
@@ -68,7 +70,7 @@ pub fn check_target(target: &Budget, phases: &[&str]) -> Result<(), String> {
 /// Whether a trial held its target. `reference` is the trial in which memory was no concern; that one itself has none.
 pub fn judge(target: &[Budget], trial: &Trial, reference: Option<&Trial>) -> Judged {
     if trial.outcome != Outcome::Completed {
-        return Judged::Missed(vec![trial.why.clone().unwrap_or_else(|| "it did not come to its end".to_owned())]);
+        return Judged::Ended(trial.why.clone().unwrap_or_else(|| "it did not come to its end".to_owned()));
     }
     let (mut missed, mut unmeasured) = (Vec::new(), None);
     for budget in target {
@@ -87,7 +89,8 @@ pub fn judge(target: &[Budget], trial: &Trial, reference: Option<&Trial>) -> Jud
                 _ => absolute(amount, unit).unwrap_or(f64::NAN),
             };
             if !budget.relation.holds(value, bound) {
-                missed.push(format!("{metric} was {}, and {budget} is asked", shown(unit, value)));
+                let text = format!("{metric} was {}, and {budget} is asked", shown(unit, value));
+                missed.push(Missed { metric, unit, value, bound, text });
             }
         }
     }
@@ -158,11 +161,11 @@ fn shown(unit: Unit, value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Failures, Quantiles};
+    use crate::record::{Failures, Model, Quantiles};
 
     fn phase(name: &str, p99: f64, achieved_per_s: f64, offered_per_s: Option<f64>) -> PhaseRecord {
         let times = Quantiles { p99, ..Quantiles::default() };
-        let model = if offered_per_s.is_some() { "open" } else { "closed" }.to_owned();
+        let model = if offered_per_s.is_some() { Model::Open } else { Model::Closed };
         let response_ms = offered_per_s.is_some().then_some(times);
         PhaseRecord {
             name: name.to_owned(),
@@ -188,10 +191,11 @@ mod tests {
             (Judged::Held, Ok(())) => {}
             (Judged::Missed(missed), Err(pieces)) => {
                 assert_eq!(missed.len(), pieces.len(), "{missed:?}");
-                for (text, piece) in missed.iter().zip(pieces) {
-                    assert!(text.contains(piece), "{text}");
+                for (missed, piece) in missed.iter().zip(pieces) {
+                    assert!(missed.text.contains(piece), "{missed:?}");
                 }
             }
+            (Judged::Ended(why), Err([piece])) => assert!(why.contains(piece), "{why}"),
             (judged, _) => panic!("{judged:?}"),
         }
     }

@@ -54,7 +54,7 @@ pub(super) fn may_signal(process: &Process, status: &Status, clock: &Clock) -> R
             let identity = counters.identity();
             [identity.vm_args, identity.vm_flags].into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
-        Err(why) if why.why.contains("still starting") => return Err(Refusal::NotYet(why.why)),
+        Err(why) if why.is_early => return Err(Refusal::NotYet(why.why)),
         Err(_) => options_from_outside(process)?,
     };
     judge_options(&options)?;

@@ -143,13 +143,10 @@ impl HsPerf {
 }
 
 fn malformed(why: Malformed) -> Unavailable {
-    Unavailable::new(
-        SOURCE,
-        match why {
-            Malformed::NotHsPerf => "not in a known form",
-            Malformed::NotYet => "the JVM is still starting",
-        },
-    )
+    match why {
+        Malformed::NotHsPerf => Unavailable::new(SOURCE, "not in a known form"),
+        Malformed::NotYet => Unavailable { is_early: true, ..Unavailable::new(SOURCE, "the JVM is still starting") },
+    }
 }
 
 impl Counters {

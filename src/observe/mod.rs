@@ -88,12 +88,14 @@ pub struct Unavailable {
     pub source: &'static str,
     /// One lower-case sentence without a full stop.
     pub why: String,
+    /// Whether it may be there in a moment: the JVM is still starting.
+    pub is_early: bool,
 }
 
 impl Unavailable {
     /// A source and the reason why it cannot be read.
     pub fn new(source: &'static str, why: impl Into<String>) -> Self {
-        Self { source, why: why.into() }
+        Self { source, why: why.into(), is_early: false }
     }
 
     /// An input error, in words a user understands.

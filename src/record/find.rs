@@ -1,9 +1,32 @@
 //! What a search for the load line leaves behind: what each trial was for, and what all of them together say.
 
+pub use crate::scenario::Pages;
+
+use super::Unit;
 use serde::{Deserialize, Serialize};
 
-/// How the reason of a trial begins that was given up because it was hopeless; what follows names a metric.
-pub const ENDED_EARLY: &str = "the trial was ended early: ";
+/// A number that a target asks for and a trial did not reach.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Missed {
+    /// The metric with its phase, such as `p99.steady`; of a trial that was given up, `response`, `service`, `rate` or
+    /// `failed` with its phase.
+    pub metric: String,
+    /// What both numbers count.
+    pub unit: Unit,
+    /// What was measured.
+    pub value: f64,
+    /// What was to be reached, or not to be exceeded.
+    pub bound: f64,
+    /// The same in words.
+    pub text: String,
+}
+
+impl Missed {
+    /// The metric without its phase.
+    pub fn family(&self) -> &str {
+        self.metric.split_once('.').map_or(&self.metric, |(family, _)| family)
+    }
+}
 
 /// What a trial of a search was for, and what it said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +49,9 @@ pub struct SoughtRecord {
     /// What was missed, with the numbers; or why the trial does not count.
     #[serde(default)]
     pub why: Vec<String>,
+    /// The numbers behind `why`, where it is about numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missed: Vec<Missed>,
     /// What broke, where something did.
     #[serde(default)]
     pub broke: Option<Broke>,
@@ -63,16 +89,6 @@ pub enum SoughtStage {
     Warm,
     /// For the highest rate.
     Rate,
-}
-
-/// Who pays for file pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pages {
-    /// Nobody had them in memory: all that the subject touches is charged to it.
-    Cold,
-    /// They were in memory and are charged to somebody else.
-    Warm,
 }
 
 /// Whether a trial held its target.

@@ -20,14 +20,17 @@ pub use comparison::{
 pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRecord};
 pub use figure::{FigureKind, FigureRecord};
 pub use find::{
-    Broke, CgroupRecord, ClassesRecord, ENDED_EARLY, FindOutcome, FindRecord, KneeRecord, LineRecord, Pages,
-    RateRecord, RuleRecord, SoughtRecord, SoughtStage, SoughtVerdict, Unknowns,
+    Broke, CgroupRecord, ClassesRecord, FindOutcome, FindRecord, KneeRecord, LineRecord, Missed, Pages, RateRecord,
+    RuleRecord, SoughtRecord, SoughtStage, SoughtVerdict, Unknowns,
 };
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use phase::{
     Ages, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord, Reported,
     RequestRecord, SubjectWork, Times, Timing, Tool,
 };
+
+pub use crate::scenario::Model;
+pub use crate::subject::EndCause;
 
 pub use crate::observe::netty::{
     AgentCost, JdkDirect, NettyAllocated, NettyAllocations, NettyAllocator, NettyArena, NettyCache, NettyChunk,
@@ -172,6 +175,9 @@ pub struct Trial {
     pub outcome: Outcome,
     /// Why, where it did not complete.
     pub why: Option<String>,
+    /// What made going on hopeless, where it was given up for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hopeless: Option<Missed>,
     /// The command as started.
     pub command: Vec<String>,
     /// The container image it ran in; absent where it ran in none.
@@ -368,9 +374,8 @@ pub struct Observer {
 /// How the subject ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct End {
-    /// `as_asked`, `killed_after_term`, `by_itself`, `oom_kill`, `out_of_memory_error`,
-    /// `guardian_lost`.
-    pub cause: String,
+    /// Why.
+    pub cause: EndCause,
     /// Exit code, where it exited.
     pub exit_code: Option<i32>,
     /// Signal, where one ended it.
@@ -463,6 +468,7 @@ impl Trial {
             repeats: None,
             outcome: Outcome::Aborted,
             why: None,
+            hopeless: None,
             command: Vec::new(),
             image: None,
             env: None,

@@ -2,6 +2,8 @@
 
 pub use crate::load::Failures;
 pub use crate::load::external::{Reported, Times, Timing, Tool};
+
+use crate::scenario::Model;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -11,9 +13,8 @@ use std::collections::BTreeMap;
 pub struct PhaseRecord {
     /// As the scenario names it.
     pub name: String,
-    /// `closed` or `open`; `driver` where another program drove, `subject` where the subject worked by itself, `idle`
-    /// where nothing is done.
-    pub model: String,
+    /// Who asks for requests, and when.
+    pub model: Model,
     /// Seconds from the command's start to the phase's.
     pub at_s: f64,
     /// How long it took, to the last answer.
@@ -78,7 +79,7 @@ impl PhaseRecord {
 
     /// Whether anything was done in it.
     pub fn works(&self) -> bool {
-        self.model != "idle"
+        self.model != Model::Idle
     }
 
     /// Whether the load engine sent something in it.
@@ -88,7 +89,7 @@ impl PhaseRecord {
 
     /// Whether the subject worked by itself in it.
     pub fn is_own(&self) -> bool {
-        self.model == "subject"
+        self.model == Model::Subject
     }
 
     /// Whether 0 requests would mean that there were none: a driver that was not read, or a subject that told no

@@ -2,8 +2,8 @@
 
 use crate::record::{
     AccountRecord, Broke, CgroupRecord, ClassesRecord, Conditions, Document, FindOutcome, Heap, KneeRecord, Machine,
-    Mark, Outcome, OwnerRecord, Pages, PhaseRecord, Quantiles, RESULT_SCHEMA, SoughtRecord, SoughtVerdict, SubjectWork,
-    Trial, Unknowns,
+    Mark, Model, Outcome, OwnerRecord, Pages, PhaseRecord, Quantiles, RESULT_SCHEMA, SoughtRecord, SoughtVerdict,
+    SubjectWork, Trial, Unknowns,
 };
 use crate::scenario::Find;
 use crate::search::{Attempt, Course, Move, conclude, next, rules};
@@ -204,6 +204,7 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
             pages,
             verdict,
             why,
+            missed: Vec::new(),
             broke,
             classes: None,
             direct_bytes: None,
@@ -227,7 +228,7 @@ fn phases(outcome: Outcome, broke: Option<Broke>, heap: u64, asked: f64) -> Vec<
         let times = Quantiles { p50: p99 / 10.0, p99, max: p99 * 2.0, ..Quantiles::default() };
         PhaseRecord {
             name: name.to_owned(),
-            model: "open".to_owned(),
+            model: Model::Open,
             at_s,
             seconds: 10.0,
             requests: ok,

@@ -24,7 +24,7 @@ pub(super) use netty::{direct_bytes, explanations, shade};
 pub(super) use numbers::{by_category, load, weights};
 
 use crate::doubt::{Comparing, Doubt};
-use crate::record::{Conditions, Document, DoubtRecord, Jvm, Machine, Mark, Outcome, Trial};
+use crate::record::{Conditions, Document, DoubtRecord, EndCause, Jvm, Machine, Mark, Outcome, Trial};
 use crate::units::Bytes;
 use numbers::side_by_side;
 
@@ -280,7 +280,7 @@ pub(super) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
     if trial.outcome != Outcome::Completed {
         fact("outcome", format!("{}: {}", outcome_text(trial.outcome), trial.why.as_deref().unwrap_or("unknown")));
     }
-    if let Some(end) = trial.end.as_ref().filter(|end| end.cause != "as_asked") {
+    if let Some(end) = trial.end.as_ref().filter(|end| end.cause != EndCause::AsAsked) {
         fact("end", end.text.clone());
     }
     facts

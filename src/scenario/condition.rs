@@ -29,7 +29,8 @@ pub enum Figure {
 }
 
 /// Which time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Time {
     /// Response time in an open model, service time in a closed one.
     Usual,

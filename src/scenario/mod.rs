@@ -12,12 +12,14 @@ mod file;
 mod find;
 mod image;
 mod load_file;
+mod load_plan;
 mod matrix;
 mod own;
 mod phase;
 mod request;
 mod schedule;
 mod short_name;
+mod trial_plan;
 mod url;
 mod validate;
 
@@ -31,11 +33,13 @@ pub use file::{parse, parse_confidence, parse_marks};
 pub use find::Find;
 pub use image::Image;
 pub use load_file::parse_load;
+pub use load_plan::LoadPlan;
 pub use matrix::vary;
 pub use own::{Collect, OwnWork, PhaseMark};
-pub use phase::{Driver, Pace, Phase, PhaseKind, Protocol, WARMUP, Work};
+pub use phase::{Driver, Model, Pace, Phase, PhaseKind, Protocol, WARMUP, Work};
 pub use request::{Body, Checks, ExpectStatus, Method, Request};
 pub use schedule::{Arrivals, Pool, Rate, Schedule, Spacing, Until};
+pub use trial_plan::{Guard, Late, Look, Pages, PhaseGuard, TrialPlan};
 pub use url::Url;
 pub use validate::validate_load;
 
@@ -55,7 +59,7 @@ pub struct Scenario {
     /// The ways to run it; at least one, names unique, in the order they run.
     pub configurations: Vec<Configuration>,
     /// What is done to it, in order; at least one phase.
-    pub load: Vec<Phase>,
+    pub load: LoadPlan,
     /// The moments at which it is weighed, in the order of [`MarkPoint`].
     pub marks: Vec<MarkPoint>,
     /// What is done before the mark `collected`, and before a phase's own mark of that kind.
@@ -84,38 +88,11 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Index of the last phase of work; the mark `loaded` follows it.
-    pub fn last_work(&self) -> Option<usize> {
-        self.load.iter().rposition(|phase| phase.kind.works())
-    }
-
-    /// Whether the subject rests after the last work, so that the mark `rested` has a moment.
-    pub fn rests(&self) -> bool {
-        self.last_work().is_some_and(|last| last + 1 < self.load.len())
-    }
-
-    /// The status that the load expects of the path that is asked for readiness, where it names one.
-    pub fn ready_status(&self) -> Option<u16> {
-        let Ready::Http(path) = &self.subject.ready else { return None };
-        let works = self.load.iter().filter_map(|phase| match &phase.kind {
-            PhaseKind::Work(work) => Some(work),
-            _ => None,
-        });
-        let asked = works
-            .flat_map(|work| std::iter::once(&work.request).chain(&work.others).map(|request| (request, work.expect)));
-        let mut same = asked.filter(|(request, _)| request.method == Method::Get && request.path == *path);
-        let (request, of_phase) = same.next()?;
-        match request.checks.status.unwrap_or(of_phase) {
-            ExpectStatus::Exactly(status) => Some(status),
-            ExpectStatus::Success => None,
-        }
-    }
-
     /// The marks that have a moment in this load plan.
     pub fn marks_possible(&self) -> Vec<MarkPoint> {
         let has_moment = |mark: &MarkPoint| match mark {
             MarkPoint::Warm => self.load.iter().any(Phase::is_warmup),
-            MarkPoint::Rested => self.rests(),
+            MarkPoint::Rested => self.load.rests(),
             MarkPoint::Collected | MarkPoint::Trimmed => self.subject.kind == Kind::Jvm,
             MarkPoint::Start | MarkPoint::Loaded => true,
         };
@@ -124,7 +101,7 @@ impl Scenario {
 
     /// Names of the marks of a trial: those of the six first, then those of phases.
     pub fn mark_names(&self) -> Vec<&str> {
-        self.marks.iter().map(|mark| mark.word()).chain(self.marks_of_phases()).collect()
+        self.marks.iter().map(|mark| mark.word()).chain(self.load.marks()).collect()
     }
 
     /// The marks where none are named: all that have a moment, without the trim, which only some JVMs can be asked for.
@@ -336,7 +313,7 @@ mod tests {
             );
             let scenario =
                 parse(&text, std::path::Path::new("."), &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
-            assert_eq!(scenario.ready_status(), expect, "{text}");
+            assert_eq!(scenario.load.ready_status(&scenario.subject.ready), expect, "{text}");
         };
         check("", "get: /x, expect: 404", Some(404));
         check("", "get: /x", None);

@@ -1,7 +1,7 @@
 //! What a subject does by itself: the phases it goes through and marks on its output, and the marks that other phases
 //! end in; with what is asked of the JVM before such a mark.
 
-use super::{MarkPoint, Phase, PhaseKind, Scenario};
+use super::{MarkPoint, Phase, PhaseKind, load_plan};
 use crate::error::{Error, Result};
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
@@ -123,49 +123,6 @@ impl PhaseMark {
     }
 }
 
-impl Scenario {
-    /// Whether a subject is told when to go on, and so gets something to read.
-    pub fn has_own_work(&self) -> bool {
-        self.own_works().next().is_some()
-    }
-
-    /// Whether the load engine, or another driver, works beside the subject in any phase.
-    pub fn is_driven(&self) -> bool {
-        self.load.iter().any(|phase| matches!(phase.kind, PhaseKind::Work(_) | PhaseKind::Driver(_)))
-    }
-
-    /// The phases in which the subject works by itself.
-    pub fn own_works(&self) -> impl Iterator<Item = &OwnWork> {
-        self.load.iter().filter_map(|phase| match &phase.kind {
-            PhaseKind::Own(own) => Some(own),
-            _ => None,
-        })
-    }
-
-    /// Names of the marks that phases bring, in their order.
-    pub fn marks_of_phases(&self) -> Vec<&str> {
-        marks_of_phases(&self.load)
-    }
-
-    /// Names of the phases a trial has in which something is done, in their order.
-    pub fn phases_of_work(&self) -> Vec<&str> {
-        let names = self.load.iter().filter(|phase| phase.kind.works()).flat_map(|phase| match &phase.kind {
-            PhaseKind::Own(own) => own.begun().iter().map(String::as_str).collect(),
-            _ => vec![phase.name.as_str()],
-        });
-        names.collect()
-    }
-}
-
-fn marks_of_phases(load: &[Phase]) -> Vec<&str> {
-    let names = load.iter().flat_map(|phase| match &phase.kind {
-        PhaseKind::Own(own) => own.phases.iter().map(String::as_str).collect(),
-        _ if phase.mark.is_none() => Vec::new(),
-        _ => vec![phase.name.as_str()],
-    });
-    names.collect()
-}
-
 /// No phase of the subject's own has the name of another, and none that becomes a mark that of one of the six.
 pub(super) fn validate_names(load: &[Phase]) -> Result<()> {
     let own = load.iter().filter_map(|phase| match &phase.kind {
@@ -175,7 +132,7 @@ pub(super) fn validate_names(load: &[Phase]) -> Result<()> {
     let names = load.iter().map(|phase| phase.name.as_str()).chain(own.flatten());
     super::validate::unique("phase", names)?;
     let taken = |name: &&str| MarkPoint::ALL.iter().any(|point| point.word() == *name);
-    match marks_of_phases(load).into_iter().find(taken) {
+    match load_plan::marks(load).into_iter().find(taken) {
         Some(name) => {
             Err(Error::request(format!("a phase named `{name}` cannot be a mark: there is one of that name"))
                 .hint("give the phase another name"))

@@ -47,6 +47,23 @@ pub enum PhaseKind {
     Idle(Span),
 }
 
+/// Who decides when a request of a phase starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Model {
+    /// The last answer on the same connection.
+    #[default]
+    Closed,
+    /// A plan, whether or not the server keeps up.
+    Open,
+    /// A program that drives the load instead of the engine.
+    Driver,
+    /// The subject, which works by itself.
+    Subject,
+    /// Nobody: nothing is done.
+    Idle,
+}
+
 impl PhaseKind {
     /// Whether anything is done in it.
     pub fn works(&self) -> bool {

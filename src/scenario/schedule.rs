@@ -1,5 +1,6 @@
 //! When requests are meant to start, as values: closed by connections, open by arrivals.
 
+use super::Model;
 use crate::units::{Span, grouped};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -30,11 +31,11 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// The model's name in results.
-    pub fn model(&self) -> &'static str {
+    /// Its model.
+    pub fn model(&self) -> Model {
         match self {
-            Self::Closed { .. } => "closed",
-            Self::Open { .. } => "open",
+            Self::Closed { .. } => Model::Closed,
+            Self::Open { .. } => Model::Open,
         }
     }
 

@@ -13,6 +13,7 @@ use super::stdin::Stdin;
 use crate::clock::Clock;
 use crate::error::Result;
 use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -61,18 +62,19 @@ pub struct Ended {
 }
 
 /// Why a subject ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EndCause {
     /// It ended when asked to.
     AsAsked,
     /// It was killed because it did not end within its time.
-    AskedThenKilled,
+    KilledAfterTerm,
     /// It had ended before it was asked.
     ByItself,
     /// The kernel killed a process of it because its cgroup was full.
     OomKill,
-    /// It ended by itself after this `java.lang.OutOfMemoryError`.
-    OutOfMemoryError(String),
+    /// It ended by itself after a `java.lang.OutOfMemoryError`.
+    OutOfMemoryError,
     /// Its guardian was killed, and so was it.
     GuardianLost,
 }
@@ -224,10 +226,10 @@ impl Running {
         let cause = match self.output.out_of_memory_error() {
             _ if oom_kills > 0 => EndCause::OomKill,
             _ if lost => EndCause::GuardianLost,
-            Some(error) if ended_before => EndCause::OutOfMemoryError(error),
+            Some(_) if ended_before => EndCause::OutOfMemoryError,
             _ if ended_before => EndCause::ByItself,
             _ if obeyed => EndCause::AsAsked,
-            _ => EndCause::AskedThenKilled,
+            _ => EndCause::KilledAfterTerm,
         };
         let (exit, tail) = (self.guarded.exit(), self.output.tail_texts(TAIL_LINES));
         Ended { exit, cause, oom_kills, tail, took: self.clock.now() - asked_at, left }

@@ -2,21 +2,21 @@
 
 use super::direct::DirectMemory;
 use super::driving::Told;
-use super::event::Event;
+use super::event::{Event, Sink};
 use super::guard::Watch;
 use super::loading::since_epoch;
 use super::others::Others;
 use super::sampler::{Sampler, Sources};
-use super::setup::{Look, Setup};
+use super::tools::Tools;
 use super::watched::Watched;
 use super::{cgroup_record, doubts, ending, files, seconds_since};
 use crate::clock::Clock;
-use crate::doubt::Doubt;
+use crate::doubt::{Doubt, MemoryPool};
 use crate::error::{Error, Result};
 use crate::load::Outcome;
 use crate::observe::agent::Standing;
-use crate::record::{ImageRecord, Sample, Trial};
-use crate::scenario::{Kind, MarkPoint, Netty, Nmt, Processes};
+use crate::record::{ImageRecord, Missed, Sample, Trial};
+use crate::scenario::{Kind, Look, MarkPoint, Netty, Nmt, Processes, TrialPlan};
 use crate::subject::{Container, CpuPlan, Launch, OptionsPassed, Place, ReadyInfo, Running, WorkFolder};
 use crate::subject::{check_port_free, cpus, free_ports, image, jdk, launch};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -33,54 +33,54 @@ pub struct Conducted {
     pub error: Option<Error>,
 }
 
-/// Runs one trial from the start of the subject to its end. The subject has ended when this returns.
-pub fn conduct(setup: &Setup<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Conducted {
-    let mut trial = Trial::new(&setup.configuration.name, setup.block, setup.index);
-    trial.folder.clone_from(&setup.folder);
-    trial.repeats = setup.repeats;
-    trial.env = Some(setup.configuration.env_shown());
-    trial.limit_bytes = setup.configuration.limit.map(|limit| limit.0);
-    let error = run(setup, &mut trial, emit).err().map(|error| {
-        let number = setup.index + 1;
-        error.at(format!("configuration: {}, trial {number}", setup.configuration.name))
+/// Runs one trial from the start of the subject to its end. The subject has ended when this returns. What the trial was
+/// for, and that it is finished, is said by whoever asked for it.
+pub fn conduct(plan: &TrialPlan, tools: &Tools<'_>, sink: &mut dyn Sink) -> Conducted {
+    let mut trial = Trial::new(&plan.configuration.name, plan.block, plan.index);
+    trial.repeats = plan.repeats;
+    trial.env = Some(plan.configuration.env_shown());
+    trial.limit_bytes = plan.configuration.limit.map(|limit| limit.0);
+    let error = run(plan, tools, &mut trial, sink).err().map(|error| {
+        let number = plan.index + 1;
+        error.at(format!("configuration: {}, trial {number}", plan.configuration.name))
     });
     ending::classify(&mut trial, error.as_ref());
-    if let Some(seal) = setup.seal {
-        (seal.0)(&mut trial);
-    }
-    emit(Event::Ended(&trial));
     Conducted { trial, error }
 }
 
-fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) -> Result<()> {
-    let plan = CpuPlan::new(&setup.configuration.cpus, &setup.scenario.load_cpus, &setup.spawner.cpus)?;
-    let needs_work = launch::needs_work(&setup.scenario.subject, setup.configuration);
+fn run(plan: &TrialPlan, tools: &Tools<'_>, trial: &mut Trial, sink: &mut dyn Sink) -> Result<()> {
+    let cpu_plan = CpuPlan::new(&plan.configuration.cpus, &plan.load_cpus, &tools.spawner.cpus)?;
+    let needs_work = launch::needs_work(&plan.subject, &plan.configuration);
     // Whatever ends this function, what is left of it is removed; after the subject, which is younger.
     let work = needs_work.then(WorkFolder::create).transpose()?;
     // A folder apart: what the subject finds in its own is its own.
-    let wants_agent = setup.configuration.netty == Netty::Listed && setup.look == Look::Full;
+    let wants_agent = plan.configuration.netty == Netty::Listed && plan.look == Look::Full;
     let agent_folder = wants_agent.then(WorkFolder::create).transpose()?;
     let agent = agent_folder.as_ref().map(agent_in).transpose()?;
-    let launch = prepare(setup, &plan, work.as_ref().map(WorkFolder::path), agent.as_ref())?;
+    let launch = prepare(plan, tools, &Given { cpus: &cpu_plan, work: work.as_ref().map(WorkFolder::path), agent: agent.as_ref() })?;
     launch.ports.from(launch.port).try_for_each(|port| check_port_free(&launch.host, port))?;
-    cpus::pin_this_thread(plan.load.as_deref().unwrap_or(&setup.spawner.cpus))?;
+    cpus::pin_this_thread(cpu_plan.load.as_deref().unwrap_or(&tools.spawner.cpus))?;
     trial.command.clone_from(&launch.argv);
-    trial.image = launch.container.as_ref().map(|container| image_record(container, setup));
-    (trial.subject_cpus, trial.load_cpus) = (plan.subject.clone(), plan.load.clone());
-    emit(Event::Starting { configuration: &setup.configuration.name, command: &launch.argv });
-    let mut running = setup.spawner.start(&launch, setup.log.as_deref())?;
-    let mut found = doubts::of_machine(setup.machine, plan.shared() && setup.scenario.is_driven());
-    let done = weigh(setup, trial, &mut running, agent, &mut found, emit);
-    cgroup_record::complete(trial, &running, &setup.clock);
-    found.extend(running.output().out_of_memory_error().map(|error| Doubt::OutOfMemoryError { error }));
+    trial.image = launch.container.as_ref().map(|container| image_record(container, plan));
+    (trial.subject_cpus, trial.load_cpus) = (cpu_plan.subject.clone(), cpu_plan.load.clone());
+    sink.take(&Event::Starting { configuration: &plan.configuration.name, command: &launch.argv });
+    let log = sink.log();
+    let mut running = tools.spawner.start(&launch, log.as_deref())?;
+    let mut found = doubts::of_machine(tools.machine, cpu_plan.shared() && plan.load.is_driven());
+    let done = weigh(Parts { plan, tools, trial, running: &mut running, doubts: &mut found, sink }, agent);
+    cgroup_record::complete(trial, &running, &tools.clock);
+    found.extend(running.output().out_of_memory_error().map(|error| {
+        let pool = MemoryPool::named_in(&error);
+        Doubt::OutOfMemoryError { error, pool }
+    }));
     found.extend(running.output().log_trouble().map(|trouble| Doubt::LogIncomplete { why: trouble.what }));
-    let ended = running.end(setup.scenario.subject.end_within.0);
+    let ended = running.end(plan.subject.end_within.0);
     if let Some(work) = work {
         let folder = work.path().display().to_string();
         found.extend(work.remove().map(|why| Doubt::WorkFolderLeft { folder, why }));
     }
     found.extend(doubts::of_trial(trial));
-    found.iter().for_each(|doubt| emit(Event::Doubted(doubt)));
+    found.iter().for_each(|doubt| sink.take(&Event::Doubted(doubt)));
     trial.doubts = found.into_iter().map(Into::into).collect();
     let left = ended.left;
     trial.end = Some(ending::record(ended));
@@ -91,9 +91,9 @@ fn run(setup: &Setup<'_>, trial: &mut Trial, emit: &mut dyn FnMut(Event<'_>)) ->
 }
 
 /// The image of a trial, and what of it wins over the options it is given.
-fn image_record(container: &Container, setup: &Setup<'_>) -> ImageRecord {
+fn image_record(container: &Container, plan: &TrialPlan) -> ImageRecord {
     let image = &container.image;
-    let arguments = [&setup.scenario.subject.command[..], &setup.configuration.args[..]].concat();
+    let arguments = [&plan.subject.command[..], &plan.configuration.args[..]].concat();
     ImageRecord {
         name: image.name.clone(),
         id: image.id.clone(),
@@ -109,39 +109,50 @@ fn agent_in(folder: &WorkFolder) -> Result<Standing> {
     prepared.map_err(|cause| Error::machine(cause.to_string()).hint("leave `netty: true` out of the scenario"))
 }
 
+/// What a command line is made of beside its plan.
+struct Given<'a> {
+    cpus: &'a CpuPlan,
+    work: Option<&'a Path>,
+    agent: Option<&'a Standing>,
+}
+
 /// The command line of this trial.
-fn prepare(setup: &Setup<'_>, plan: &CpuPlan, work: Option<&Path>, agent: Option<&Standing>) -> Result<Launch> {
-    let (subject, mut configuration) = (&setup.scenario.subject, setup.configuration.clone());
-    configuration.jvm.extend(agent.map(Standing::option));
-    let chosen = jdk::choose_for(subject, configuration.jdk.as_ref(), setup.jdks, setup.clock)?;
+fn prepare(plan: &TrialPlan, tools: &Tools<'_>, given: &Given<'_>) -> Result<Launch> {
+    let (subject, mut configuration) = (&plan.subject, plan.configuration.clone());
+    configuration.jvm.extend(given.agent.map(Standing::option));
+    let chosen = jdk::choose_for(subject, configuration.jdk.as_ref(), tools.jdks, tools.clock)?;
     let port = match subject.port {
         Some(port) => port,
         None => free_ports(&subject.host, subject.ports.count)?,
     };
-    let image = subject.image.as_ref().map(|image| image::find(&image.name, setup.clock)).transpose()?;
-    let place = Place { port, work, cpus: plan, jdk: chosen.as_ref(), image: image.as_ref() };
+    let image = subject.image.as_ref().map(|image| image::find(&image.name, tools.clock)).transpose()?;
+    let place = Place { port, work: given.work, cpus: given.cpus, jdk: chosen.as_ref(), image: image.as_ref() };
     let mut launch = Launch::new(subject, &configuration, &place)?;
     // Loadline pins itself; a subject that is not pinned must not inherit that.
-    launch.cpus.get_or_insert_with(|| setup.spawner.cpus.clone());
-    launch.ready_status = setup.scenario.ready_status();
-    launch.reads = setup.scenario.has_own_work();
-    launch.phases = setup.scenario.own_works().filter_map(|own| own.pattern.clone()).collect();
+    launch.cpus.get_or_insert_with(|| tools.spawner.cpus.clone());
+    launch.ready_status = plan.load.ready_status(&subject.ready);
+    launch.reads = plan.load.has_own_work();
+    launch.phases = plan.load.own_works().filter_map(|own| own.pattern.clone()).collect();
     Ok(launch)
 }
 
+/// What a trial under way is made of.
+struct Parts<'a> {
+    plan: &'a TrialPlan,
+    tools: &'a Tools<'a>,
+    trial: &'a mut Trial,
+    running: &'a mut Running,
+    doubts: &'a mut Vec<Doubt>,
+    sink: &'a mut dyn Sink,
+}
+
 /// All that happens between the start of the command and its end.
-fn weigh(
-    setup: &Setup<'_>,
-    trial: &mut Trial,
-    running: &mut Running,
-    agent: Option<Standing>,
-    found: &mut Vec<Doubt>,
-    emit: &mut dyn FnMut(Event<'_>),
-) -> Result<()> {
-    let ready = running.wait_ready(setup.scenario.subject.ready_within.0, &|| setup.interrupted())?;
-    trial.ready_s = Some(ready.took.as_secs_f64());
-    emit(Event::Ready { pid: ready.pid, after: ready.took });
-    let mut trialling = Trialling::begin(setup, trial, running, found, emit, &ready)?;
+fn weigh(parts: Parts<'_>, agent: Option<Standing>) -> Result<()> {
+    let tools = parts.tools;
+    let ready = parts.running.wait_ready(parts.plan.subject.ready_within.0, &|| tools.interrupted())?;
+    parts.trial.ready_s = Some(ready.took.as_secs_f64());
+    parts.sink.take(&Event::Ready { pid: ready.pid, after: ready.took });
+    let mut trialling = Trialling::begin(parts, &ready)?;
     trialling.watched.agent = agent;
     let done = trialling.go_through();
     trialling.finish();
@@ -158,11 +169,12 @@ pub(super) enum Message {
 
 /// A trial under way.
 pub(super) struct Trialling<'a> {
-    pub(super) setup: &'a Setup<'a>,
+    pub(super) plan: &'a TrialPlan,
+    pub(super) tools: &'a Tools<'a>,
     pub(super) trial: &'a mut Trial,
     pub(super) running: &'a mut Running,
     pub(super) doubts: &'a mut Vec<Doubt>,
-    pub(super) emit: &'a mut dyn FnMut(Event<'_>),
+    pub(super) sink: &'a mut dyn Sink,
     pub(super) watched: Watched,
     /// The other processes of the subject, where all are weighed.
     pub(super) others: Option<Others>,
@@ -181,8 +193,8 @@ pub(super) struct Trialling<'a> {
     anon_bytes_max: Option<u64>,
     /// The phase under way, where it is guarded.
     pub(super) watch: Option<Watch>,
-    /// Why going on became hopeless, once it has.
-    pub(super) hopeless: Option<String>,
+    /// What made going on hopeless, once something has.
+    pub(super) hopeless: Option<Missed>,
     /// The C allocator as the last mark saw it.
     pub(super) allocator: Option<String>,
     /// Markers of the subject that were looked at.
@@ -190,17 +202,11 @@ pub(super) struct Trialling<'a> {
 }
 
 impl<'a> Trialling<'a> {
-    fn begin(
-        setup: &'a Setup<'a>,
-        trial: &'a mut Trial,
-        running: &'a mut Running,
-        doubts: &'a mut Vec<Doubt>,
-        emit: &'a mut dyn FnMut(Event<'_>),
-        ready: &ReadyInfo,
-    ) -> Result<Self> {
+    fn begin(parts: Parts<'a>, ready: &ReadyInfo) -> Result<Self> {
+        let Parts { plan, tools, trial, running, doubts, sink } = parts;
         let own_cgroup = running.cgroup().is_some();
-        let subject = &setup.scenario.subject;
-        let watched = Watched::open(ready.pid, own_cgroup, subject.kind, setup.clock, doubts)?;
+        let subject = &plan.subject;
+        let watched = Watched::open(ready.pid, own_cgroup, subject.kind, tools.clock, doubts)?;
         let all = subject.processes == Processes::All;
         if !all && !ready.other_pids.is_empty() {
             let (pid, others) = (ready.pid, ready.other_pids.clone());
@@ -221,18 +227,19 @@ impl<'a> Trialling<'a> {
             guardian: all.then(|| running.guardian_pid()),
             own_cgroup,
             origin_ns,
-            hz: setup.scenario.sample_hz,
-            clock: setup.clock,
+            hz: plan.sample_hz,
+            clock: tools.clock,
         };
         let sampler = Some(Sampler::start(sources, sender.clone(), Message::Sample));
         Ok(Self {
-            setup,
+            plan,
+            tools,
             trial,
             running,
             doubts,
-            emit,
+            sink,
             watched,
-            others: all.then(|| Others::new(ready.pid, subject.kind, setup.clock)),
+            others: all.then(|| Others::new(ready.pid, subject.kind, tools.clock)),
             sampler,
             direct: None,
             sender,
@@ -250,10 +257,10 @@ impl<'a> Trialling<'a> {
 
     /// Marks and phases in their order.
     fn go_through(&mut self) -> Result<()> {
-        let scenario = self.setup.scenario;
-        let last_work = scenario.last_work();
+        let plan = self.plan;
+        let last_work = plan.load.last_work();
         self.mark(MarkPoint::Start);
-        match (scenario.subject.kind, self.setup.look) {
+        match (plan.subject.kind, self.plan.look) {
             (Kind::Jvm, Look::Full) => {
                 self.identify();
                 self.watch_direct();
@@ -262,7 +269,7 @@ impl<'a> Trialling<'a> {
             (Kind::Native, _) => {}
         }
         self.pass_ready_marker();
-        for (index, phase) in scenario.load.iter().enumerate() {
+        for (index, phase) in plan.load.iter().enumerate() {
             self.phase(phase)?;
             if last_work == Some(index) {
                 // Before a mark, which may add to it.
@@ -276,7 +283,7 @@ impl<'a> Trialling<'a> {
                 self.mark(MarkPoint::Loaded);
             }
         }
-        if scenario.rests() {
+        if plan.load.rests() {
             self.mark(MarkPoint::Rested);
         }
         self.mark(MarkPoint::Collected);
@@ -287,24 +294,24 @@ impl<'a> Trialling<'a> {
     /// What the JVM is and whether it does as it was told. After the first mark, so that asking is not in it.
     fn identify(&mut self) {
         self.watched.attach(&mut self.trial.observer, self.doubts);
-        let options = self.setup.configuration.jvm_options();
+        let options = self.plan.configuration.jvm_options();
         let complaints = self.running.output().complaints();
         let identity = self.watched.identify(&options, &complaints, self.doubts);
         if let Some(flags) = &identity.flags {
-            self.doubts.extend(doubts::of_limit(self.setup.configuration.limit, &self.trial.command, flags));
+            self.doubts.extend(doubts::of_limit(self.plan.configuration.limit, &self.trial.command, flags));
         }
         let mut jvm = identity.jvm;
         jvm.options_through = through(&self.running.launch().options_passed);
         jvm.allocator.clone_from(&self.allocator);
         let cpus = self.subject_cpus();
         let asked = [&options[..], &self.trial.command[..]].concat();
-        self.doubts.extend(doubts::of_collector(&jvm, &asked, cpus, self.setup.machine.cores));
+        self.doubts.extend(doubts::of_collector(&jvm, &asked, cpus, self.tools.machine.cores));
         self.trial.jvm = Some(jvm);
     }
 
     /// What can be told of the JVM without a word to it.
     fn describe(&mut self) {
-        let options = self.setup.configuration.jvm_options();
+        let options = self.plan.configuration.jvm_options();
         let complaints = self.running.output().complaints();
         let mut jvm = self.watched.describe_unasked(&options, &complaints, self.doubts);
         jvm.options_through = through(&self.running.launch().options_passed);
@@ -314,41 +321,46 @@ impl<'a> Trialling<'a> {
     /// What the load has left in the cgroup and in the hands of the subject; noted once.
     fn note_load(&mut self) {
         if self.trial.cgroup.is_none() {
-            self.trial.cgroup = cgroup_record::take(self.running, self.anon_bytes_max, &self.setup.clock);
+            self.trial.cgroup = cgroup_record::take(self.running, self.anon_bytes_max, &self.tools.clock);
         }
-        if self.setup.list_files && self.trial.files.is_empty() {
+        if self.plan.list_files && self.trial.files.is_empty() {
             let pids: Vec<u32> = self.running.processes().iter().map(|process| process.pid).collect();
             let layers = self.running.layers();
             self.trial.files = match &layers {
-                None => files::held(&pids, &self.setup.clock),
-                Some(layers) => files::held_in(&pids, layers, &self.setup.clock),
+                None => files::held(&pids, &self.tools.clock),
+                Some(layers) => files::held_in(&pids, layers, &self.tools.clock),
             };
         }
     }
 
     /// Whether the phase under way has become hopeless.
     pub(super) fn is_hopeless(&mut self) -> bool {
-        if let (None, Some(watch)) = (&self.hopeless, &self.watch) {
-            self.hopeless = watch.hopeless(self.setup.clock.now_ns());
-        }
+        self.look_for_hope();
         self.hopeless.is_some()
+    }
+
+    /// Notes what makes going on hopeless, the first time that anything does.
+    pub(super) fn look_for_hope(&mut self) {
+        if let (None, Some(watch)) = (&self.hopeless, &self.watch) {
+            self.hopeless = watch.hopeless(self.tools.clock.now_ns());
+        }
     }
 
     /// Why a phase was cut short: the reason behind it, where there is one.
     pub(super) fn why_cut_short(&self, told: String) -> String {
         match &self.hopeless {
-            _ if self.setup.interrupted() => "it was interrupted".to_owned(),
+            _ if self.tools.interrupted() => "it was interrupted".to_owned(),
             _ if self.has_died() => "the subject died".to_owned(),
-            Some(why) => format!("hopeless: {why}"),
+            Some(missed) => format!("hopeless: {}", missed.text),
             None => told,
         }
     }
 
     /// Puts direct memory on the timeline, where Native Memory Tracking knows it.
     fn watch_direct(&mut self) {
-        let attached = self.watched.attached().filter(|_| self.setup.configuration.nmt == Nmt::Summary);
+        let attached = self.watched.attached().filter(|_| self.plan.configuration.nmt == Nmt::Summary);
         if let (Some(attach), Some(sampler)) = (attached, &self.sampler) {
-            self.direct = Some(DirectMemory::start(attach, self.setup.clock, sampler.direct()));
+            self.direct = Some(DirectMemory::start(attach, self.tools.clock, sampler.direct()));
         }
     }
 
@@ -368,12 +380,12 @@ impl<'a> Trialling<'a> {
     }
 
     fn alive_at_the_end(&mut self) -> Result<()> {
-        let place = match self.setup.look {
+        let place = match self.plan.look {
             Look::Full => "at the last mark",
             Look::Outside => "after the last phase",
         };
         match self.death() {
-            Some(error) if error.hint.is_none() && self.setup.scenario.has_own_work() => {
+            Some(error) if error.hint.is_none() && self.plan.load.has_own_work() => {
                 Err(error.at(place).hint(super::own::LET_IT_WAIT))
             }
             Some(error) => Err(error.at(place)),
@@ -387,11 +399,11 @@ impl<'a> Trialling<'a> {
             Message::Sample(sample) => self.pass_on(phase, &sample),
             Message::Load(Told::Interval(interval)) => {
                 self.watch.iter_mut().for_each(|watch| watch.see(&interval));
-                (self.emit)(Event::Interval {
+                self.sink.take(&Event::Interval {
                     phase: phase.unwrap_or("load"),
                     service: &interval.service,
                     response: interval.response.as_ref(),
-                    start: since_epoch(self.setup.clock, interval.start_ns),
+                    start: since_epoch(self.tools.clock, interval.start_ns),
                     length: Duration::from_nanos(interval.end_ns.saturating_sub(interval.start_ns)),
                 });
             }
@@ -413,11 +425,12 @@ impl<'a> Trialling<'a> {
         self.rss_bytes_max = self.rss_bytes_max.max(sample.rss_bytes);
         self.trial.rss_bytes_peak = self.trial.rss_bytes_peak.max(Some(sample.rss_bytes));
         self.anon_bytes_max = self.anon_bytes_max.max(sample.anon_bytes);
-        (self.emit)(Event::Sample { phase, sample });
+        self.sink.take(&Event::Sample { phase, sample });
     }
 
     /// Ends the sampling, passes on what is left, and notes what weighing cost.
     fn finish(&mut self) {
+        self.trial.hopeless = self.hopeless.take();
         self.direct = None;
         let cost = self.sampler.take().map(Sampler::stop).unwrap_or_default();
         self.pass_on_all(None);
@@ -425,7 +438,7 @@ impl<'a> Trialling<'a> {
         let observer = &mut self.trial.observer;
         observer.samples = cost.samples;
         observer.sample_us_mean = (cost.samples > 0).then(|| cost.ns as f64 / 1e3 / cost.samples as f64);
-        observer.own_rss_bytes_peak = own_rss_peak(&self.setup.clock);
+        observer.own_rss_bytes_peak = own_rss_peak(&self.tools.clock);
     }
 
     /// Seconds since the start of the command.

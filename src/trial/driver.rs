@@ -7,7 +7,7 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::external;
 use crate::observe::procfs::Process;
-use crate::record::{DriverRecord, PhaseRecord, Quantiles, Reported, Times, Timing, Tool};
+use crate::record::{DriverRecord, Model, PhaseRecord, Quantiles, Reported, Times, Timing, Tool};
 use crate::scenario::Driver;
 use crate::subject::{DriverEnd, DriverLaunch, DriverRunning, Exit};
 use std::time::Duration;
@@ -33,15 +33,15 @@ impl Trialling<'_> {
     /// # Errors
     /// Where it cannot be started at all.
     pub(super) fn driver(&mut self, name: &str, driver: &Driver) -> Result<Ran> {
-        let line = driver.line(&self.url(), &self.setup.scenario.subject.host, self.address.port());
-        let log = self.setup.log.as_ref().map(|log| log.with_file_name(format!("driver-{name}.log")));
-        let cpus = self.trial.load_cpus.clone().unwrap_or_else(|| self.setup.spawner.cpus.clone());
+        let line = driver.line(&self.url(), &self.plan.subject.host, self.address.port());
+        let log = self.sink.log().map(|log| log.with_file_name(format!("driver-{name}.log")));
+        let cpus = self.trial.load_cpus.clone().unwrap_or_else(|| self.tools.spawner.cpus.clone());
         let launch = DriverLaunch { line, dir: driver.dir.clone(), cpus, log };
-        let began = self.setup.clock.now();
-        let running = self.setup.spawner.start_driver(&launch).map_err(|error| error.at(format!("in phase {name}")))?;
+        let began = self.tools.clock.now();
+        let running = self.tools.spawner.start_driver(&launch).map_err(|error| error.at(format!("in phase {name}")))?;
         let waited = self.await_driver(name, driver, &running);
         let cpu = self.driver_cpu(&running);
-        let took = self.setup.clock.now().saturating_sub(began);
+        let took = self.tools.clock.now().saturating_sub(began);
         let end = running.end();
         let reported = match waited {
             Waited::Ended => external::read(&launch.line, &end.text),
@@ -82,21 +82,21 @@ impl Trialling<'_> {
 
     /// Where the subject listens, without a path.
     fn url(&self) -> String {
-        let subject = &self.setup.scenario.subject;
+        let subject = &self.plan.subject;
         let scheme = if subject.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}:{}", bracketed(&subject.host), self.address.port())
     }
 
     fn await_driver(&mut self, name: &str, driver: &Driver, running: &DriverRunning) -> Waited {
-        let until = self.setup.clock.now() + driver.within.0;
+        let until = self.tools.clock.now() + driver.within.0;
         loop {
             if running.exit().is_some() || running.lost() {
                 return Waited::Ended;
             }
-            if self.setup.interrupted() || self.has_died() || self.is_hopeless() {
+            if self.tools.interrupted() || self.has_died() || self.is_hopeless() {
                 return Waited::Stopped;
             }
-            if self.setup.clock.now() >= until {
+            if self.tools.clock.now() >= until {
                 return Waited::TooLong;
             }
             self.next_message(Some(name), LOOK_EVERY);
@@ -106,7 +106,7 @@ impl Trialling<'_> {
     /// CPU time of all that the driver's guardian has collected.
     fn driver_cpu(&self, running: &DriverRunning) -> Option<Duration> {
         let guardian = Process::open(running.guardian_pid()).ok()?;
-        guardian.stat(&self.setup.clock).ok().map(|stat| stat.value.children)
+        guardian.stat(&self.tools.clock).ok().map(|stat| stat.value.children)
     }
 }
 
@@ -144,7 +144,7 @@ impl Ran {
 
 /// The figures of a phase as far as its driver told them.
 fn record(reported: Option<&Reported>, took: Duration) -> PhaseRecord {
-    let mut record = PhaseRecord { model: "driver".to_owned(), ..PhaseRecord::default() };
+    let mut record = PhaseRecord { model: Model::Driver, ..PhaseRecord::default() };
     let Some(reported) = reported else { return record };
     record.requests = reported.requests;
     record.failed = reported.failed.unwrap_or_default();

@@ -1,9 +1,9 @@
 //! How a trial ended: the end of the subject in words, and which outcome that is.
 
 use crate::error::{Error, ErrorKind};
-use crate::record::{End, Outcome, PhaseRecord, Trial};
+use crate::record::{End, EndCause, Outcome, PhaseRecord, Trial};
 use crate::scenario::Kind;
-use crate::subject::{EndCause, Ended, Exit, Running};
+use crate::subject::{Ended, Exit, Running};
 use std::time::Duration;
 
 /// Lines of the subject's output shown with an error.
@@ -17,10 +17,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// The outcome of a trial that was stopped by this error, or by none.
 pub(super) fn classify(trial: &mut Trial, error: Option<&Error>) {
-    let cause = trial.end.as_ref().map(|end| end.cause.as_str());
+    let cause = trial.end.as_ref().map(|end| end.cause);
     trial.outcome = match error.map(|error| error.kind) {
         None => Outcome::Completed,
-        Some(ErrorKind::Subject) if cause == Some("oom_kill") => Outcome::Killed,
+        Some(ErrorKind::Subject) if cause == Some(EndCause::OomKill) => Outcome::Killed,
         Some(ErrorKind::Subject) => Outcome::SubjectFailed,
         Some(_) => Outcome::Aborted,
     };
@@ -29,22 +29,22 @@ pub(super) fn classify(trial: &mut Trial, error: Option<&Error>) {
 
 /// The end of the subject as it is recorded.
 pub(super) fn record(mut ended: Ended) -> End {
-    let (cause, why) = match &ended.cause {
-        EndCause::AsAsked => ("as_asked", "it ended when asked to".to_owned()),
-        EndCause::AskedThenKilled => ("killed_after_term", "it did not end when asked to and was killed".to_owned()),
-        EndCause::ByItself => ("by_itself", "it ended by itself".to_owned()),
-        EndCause::OomKill => ("oom_kill", "the kernel killed it because its memory limit was reached".to_owned()),
-        EndCause::OutOfMemoryError(error) => ("out_of_memory_error", format!("it ended by itself after `{error}`")),
-        EndCause::GuardianLost => ("guardian_lost", "its guardian was killed, and so was it".to_owned()),
+    let why = match ended.cause {
+        EndCause::AsAsked => "it ended when asked to",
+        EndCause::KilledAfterTerm => "it did not end when asked to and was killed",
+        EndCause::ByItself => "it ended by itself",
+        EndCause::OomKill => "the kernel killed it because its memory limit was reached",
+        EndCause::OutOfMemoryError => "it ended by itself after an OutOfMemoryError",
+        EndCause::GuardianLost => "its guardian was killed, and so was it",
     };
     let text = match ended.exit {
         Some(exit) => format!("{why} ({exit})"),
-        None => why,
+        None => why.to_owned(),
     };
     let surplus = ended.tail.len().saturating_sub(KEPT_LINES);
     ended.tail.drain(..surplus);
     End {
-        cause: cause.to_owned(),
+        cause: ended.cause,
         exit_code: match ended.exit {
             Some(Exit::Code(code)) => Some(code),
             _ => None,

@@ -1,13 +1,37 @@
-//! What happens in a trial, as it happens. Progress, log and archive are sinks of this one stream.
+//! What happens in a series of trials, as it happens. Progress, log and archive are sinks of this one stream.
 
 use crate::doubt::Doubt;
 use crate::record::{Mark, PhaseRecord, Row, Sample, Trial};
+use crate::scenario::TrialPlan;
 use hdrhistogram::Histogram;
+use std::path::PathBuf;
 use std::time::Duration;
+
+/// Whoever is told what happens.
+pub trait Sink {
+    /// Takes in what has happened.
+    fn take(&mut self, event: &Event<'_>);
+
+    /// Where the output of the subject of the trial under way is kept; `None` where it is not.
+    fn log(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// The name of the folder of the trial under way; `None` where nothing is kept.
+    fn folder(&self) -> Option<String> {
+        None
+    }
+}
 
 /// Something that happened.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// Something that is done between trials, in words.
+    Note(&'a str),
+    /// Something between trials that a user should look at.
+    Warning(&'a str),
+    /// A trial is about to be made.
+    TrialStarted(&'a TrialPlan),
     /// The command is about to be started.
     Starting {
         /// Name of the configuration.
@@ -64,6 +88,6 @@ pub enum Event<'a> {
     Marked(&'a Mark),
     /// Something makes a number doubtful.
     Doubted(&'a Doubt),
-    /// The trial is over, however it ended.
-    Ended(&'a Trial),
+    /// A trial is over, however it ended, and its record complete.
+    TrialFinished(&'a Trial),
 }

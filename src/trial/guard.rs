@@ -4,8 +4,8 @@
 use super::driving::Interval;
 use super::seconds_since;
 use crate::error::Error;
-use crate::record::ENDED_EARLY;
-use crate::scenario::{Time, Until, Work};
+use crate::record::{Missed, Unit};
+use crate::scenario::{Guard, Model, PhaseGuard, Time, Until, Work};
 use crate::units::{grouped, milliseconds, per_second};
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
@@ -14,42 +14,9 @@ use std::collections::VecDeque;
 /// second are a little too long or too short.
 const RATE_OVER_S: f64 = 2.9;
 
-/// Bounds beyond which a trial is ended early.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Guard {
-    /// Those of each phase; a phase without bounds is not named.
-    pub phases: Vec<PhaseGuard>,
-}
-
-/// The bounds of a phase.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct PhaseGuard {
-    /// Name of the phase; of a phase in which the subject works by itself, the marker that begins it.
-    pub name: String,
-    /// The longest that it may last.
-    pub seconds_max: Option<f64>,
-    /// How many answers may be how late.
-    pub late: Vec<Late>,
-    /// Requests that may fail.
-    pub failed_max: Option<u64>,
-    /// The fewest correct answers per second over about 3 s, as long as the plan sends requests.
-    pub rate_min_per_s: Option<f64>,
-}
-
-/// How many answers may be late.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Late {
-    /// An answer that took longer is late.
-    pub bound_ms: f64,
-    /// Which time is meant; service time stands in where there is no response time.
-    pub time: Time,
-    /// As many may be.
-    pub requests_max: u64,
-}
-
 /// The error that ends a trial for this reason.
-pub(super) fn ended_early(why: &str) -> Error {
-    Error::subject(format!("{ENDED_EARLY}{why}"))
+pub(super) fn ended_early(hopeless: &Missed) -> Error {
+    Error::subject(format!("the trial was ended early: {}", hopeless.text))
 }
 
 /// A phase under guard.
@@ -88,8 +55,8 @@ struct Second {
 impl Watch {
     /// Of a phase that begins at this moment of the clock; `None` where it has no bounds. Without `work`, nothing will
     /// be told of its requests, and its length is all that is judged.
-    pub(super) fn begin(guard: Option<&Guard>, phase: &str, work: Option<&Work>, began_ns: u64) -> Option<Self> {
-        let guard = guard?.phases.iter().find(|guard| guard.name == phase)?.clone();
+    pub(super) fn begin(guard: &Guard, phase: &str, work: Option<&Work>, began_ns: u64) -> Option<Self> {
+        let guard = guard.phases.iter().find(|guard| guard.name == phase)?.clone();
         let (late, plan) = (vec![0; guard.late.len()], work.map(Plan::of).unwrap_or_default());
         Some(Self { guard, plan, began_ns, late, ok: 0, failed: 0, open: false, recent: VecDeque::new() })
     }
@@ -113,41 +80,48 @@ impl Watch {
         }
     }
 
-    /// Why going on is hopeless, if it is: the metric, what was seen, and what may be.
-    pub(super) fn hopeless(&self, now_ns: u64) -> Option<String> {
+    /// What makes going on hopeless, if anything does.
+    pub(super) fn hopeless(&self, now_ns: u64) -> Option<Missed> {
         self.too_many_failed().or_else(|| self.too_late()).or_else(|| self.too_slow()).or_else(|| self.too_long(now_ns))
     }
 
-    fn too_many_failed(&self) -> Option<String> {
-        let max = self.guard.failed_max.filter(|max| self.failed > *max)?;
-        let (name, failed) = (&self.guard.name, grouped(self.failed));
-        Some(format!("failed.{name}: {failed} requests failed, and {} may", grouped(max)))
+    /// The text names the metric, as all that is said of a target does.
+    fn missed(&self, family: &str, unit: Unit, (value, bound): (f64, f64), text: &str) -> Missed {
+        let metric = format!("{family}.{}", self.guard.name);
+        Missed { text: format!("{metric}: {text}"), metric, unit, value, bound }
     }
 
-    fn too_late(&self) -> Option<String> {
+    fn too_many_failed(&self) -> Option<Missed> {
+        let max = self.guard.failed_max.filter(|max| self.failed > *max)?;
+        let text = format!("{} requests failed, and {} may", grouped(self.failed), grouped(max));
+        Some(self.missed("failed", Unit::Count, (self.failed as f64, max as f64), &text))
+    }
+
+    fn too_late(&self) -> Option<Missed> {
         let (count, late) = self.late.iter().zip(&self.guard.late).find(|(count, late)| **count > late.requests_max)?;
         let time = if self.open && late.time != Time::Service { "response" } else { "service" };
-        let (name, count, bound) = (&self.guard.name, grouped(*count), milliseconds(late.bound_ms));
-        let may = grouped(late.requests_max);
-        Some(format!("{time}.{name}: {count} answers took longer than {bound} ms, and {may} may"))
+        let (bound, may) = (milliseconds(late.bound_ms), grouped(late.requests_max));
+        let text = format!("{} answers took longer than {bound} ms, and {may} may", grouped(*count));
+        Some(self.missed(time, Unit::Count, (*count as f64, late.requests_max as f64), &text))
     }
 
-    fn too_slow(&self) -> Option<String> {
+    fn too_slow(&self) -> Option<Missed> {
         let (first, last) = (self.recent.front()?, self.recent.back()?);
         let seconds = seconds_since(first.start_ns, last.end_ns);
         let min = self.guard.rate_min_per_s.filter(|_| seconds >= RATE_OVER_S)?;
         let rate = self.recent.iter().map(|second| second.ok).sum::<u64>() as f64 / seconds;
-        let (name, shown) = (&self.guard.name, per_second(rate));
         (rate < min).then(|| {
-            let min = per_second(min);
-            format!("rate.{name}: {shown} correct answers per second in the last {seconds:.1} s, and {min} are asked")
+            let (shown, asked) = (per_second(rate), per_second(min));
+            let text = format!("{shown} correct answers per second in the last {seconds:.1} s, and {asked} are asked");
+            self.missed("rate", Unit::PerSecond, (rate, min), &text)
         })
     }
 
-    fn too_long(&self, now_ns: u64) -> Option<String> {
-        let max = self.guard.seconds_max.filter(|max| seconds_since(self.began_ns, now_ns) > *max)?;
-        let (name, ok) = (&self.guard.name, grouped(self.ok));
-        Some(format!("rate.{name}: {ok} correct answers in {max:.1} s, and it may not last longer"))
+    fn too_long(&self, now_ns: u64) -> Option<Missed> {
+        let lasted = seconds_since(self.began_ns, now_ns);
+        let max = self.guard.seconds_max.filter(|max| lasted > *max)?;
+        let text = format!("{} correct answers in {max:.1} s, and it may not last longer", grouped(self.ok));
+        Some(self.missed("rate", Unit::Seconds, (lasted, max), &text))
     }
 }
 
@@ -159,7 +133,7 @@ impl Plan {
             Some(Until::Requests(requests)) => Some(requests.saturating_sub(carried)),
             _ => None,
         };
-        Self { seconds: schedule.seconds(), requests: requests.filter(|_| schedule.model() == "closed") }
+        Self { seconds: schedule.seconds(), requests: requests.filter(|_| schedule.model() == Model::Closed) }
     }
 
     /// Whether requests were sent throughout an interval, after which so many had ended. In an open model one without

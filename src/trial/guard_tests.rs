@@ -1,7 +1,8 @@
 //! The guard on made-up seconds: each bound by itself, and that nothing is given up that may hold.
 
 use super::*;
-use crate::scenario::{Arrivals, Method, Pool, Rate, Request, Schedule, Spacing};
+use crate::record::Unit;
+use crate::scenario::{Arrivals, Late, Method, Pool, Rate, Request, Schedule, Spacing};
 use crate::units::Span;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -32,8 +33,8 @@ fn histogram(times_ms: &[f64]) -> Histogram<u64> {
 
 fn watch(guard: PhaseGuard, work: Option<&Work>) -> Watch {
     let guard = Guard { phases: vec![PhaseGuard { name: "steady".to_owned(), ..guard }] };
-    assert!(Watch::begin(Some(&guard), "warmup", work, 0).is_none());
-    Watch::begin(Some(&guard), "steady", work, 0).unwrap()
+    assert!(Watch::begin(&guard, "warmup", work, 0).is_none());
+    Watch::begin(&guard, "steady", work, 0).unwrap()
 }
 
 fn late(bound_ms: f64, requests_max: u64, time: Time) -> PhaseGuard {
@@ -60,12 +61,12 @@ fn after(watch: &mut Watch, seconds: impl IntoIterator<Item = Interval>) -> Opti
         watch.see(&second);
         end_ns = second.end_ns;
     }
-    watch.hopeless(end_ns)
+    watch.hopeless(end_ns).map(|missed| missed.text)
 }
 
 #[test]
 fn without_bounds_nothing_is_watched() {
-    assert!(Watch::begin(None, "steady", None, 0).is_none());
+    assert!(Watch::begin(&Guard::default(), "steady", None, 0).is_none());
     let mut free = watch(PhaseGuard::default(), None);
     let slow = (0..100).map(|nth| Interval { failed: 1000, ..second(nth, &[9000.0]) });
     assert_eq!(after(&mut free, slow), None);
@@ -153,9 +154,11 @@ fn a_phase_may_last_no_longer_than_it_is_given() {
     let mut watch = watch(guard, None);
     watch.see(&second(0, &[1.0, 2.0]));
     assert_eq!(watch.hopeless(5 * SECOND_NS / 2), None);
-    let why = watch.hopeless(5 * SECOND_NS / 2 + 1).unwrap();
+    let missed = watch.hopeless(5 * SECOND_NS / 2 + 1).unwrap();
+    assert_eq!((missed.metric.as_str(), missed.unit, missed.bound), ("rate.steady", Unit::Seconds, 2.5));
+    let why = &missed.text;
     assert_eq!(why, "rate.steady: 2 correct answers in 2.5 s, and it may not last longer");
-    assert_eq!(ended_early(&why).what, format!("the trial was ended early: {why}"));
+    assert_eq!(ended_early(&missed).what, format!("the trial was ended early: {why}"));
 }
 
 proptest! {

@@ -13,7 +13,7 @@ use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
 use crate::observe::machine;
 use crate::observe::ports::Ports;
 use crate::record::{PhaseRecord, Second, ThresholdRecord};
-use crate::scenario::{Condition, Phase, PhaseKind, Tls, Work};
+use crate::scenario::{Condition, Model, Phase, PhaseKind, Tls, Work};
 use crate::units::Span;
 use hdrhistogram::Histogram;
 use std::sync::Arc;
@@ -163,7 +163,7 @@ impl Course<'_> {
         }
         self.loaded.phases.push(PhaseRecord {
             name: phase.name.clone(),
-            model: "idle".to_owned(),
+            model: Model::Idle,
             at_s: seconds_since(self.origin_ns, start_ns),
             seconds: seconds_since(start_ns, clock.now_ns()),
             ..PhaseRecord::default()
@@ -217,7 +217,7 @@ impl Course<'_> {
         let (sender, receiver) = channel();
         // If the receiver is gone, nobody wants what is told.
         let thread = driving.start(move |told| drop(sender.send(told)));
-        let outcome = self.attend(phase, work.schedule.model() == "open", &receiver);
+        let outcome = self.attend(phase, work.schedule.model() == Model::Open, &receiver);
         if thread.join().is_err() {
             return Err(Error::bug("the load engine panicked"));
         }

@@ -3,12 +3,11 @@
 use super::conductor::Trialling;
 use super::direct::{DirectMemory, Gate};
 use super::event::Event;
-use super::setup::Look;
 use super::watched::Watched;
 use super::weigh::{AskNmt, Moment, Weigh};
 use crate::doubt::Doubt;
 use crate::observe::heap_info::HeapInfo;
-use crate::scenario::{Collect, MarkPoint, Nmt, Phase, PhaseMark};
+use crate::scenario::{Collect, Look, MarkPoint, Nmt, Phase, PhaseMark};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -47,11 +46,11 @@ enum Before {
 impl Trialling<'_> {
     /// Weighs the subject if this mark was asked for.
     pub(super) fn mark(&mut self, point: MarkPoint) {
-        if self.setup.look == Look::Outside || !self.setup.scenario.marks.contains(&point) {
+        if self.plan.look == Look::Outside || !self.plan.marks.contains(&point) {
             return;
         }
         let before = match point {
-            MarkPoint::Collected => Before::Collect(self.setup.scenario.collect),
+            MarkPoint::Collected => Before::Collect(self.plan.collect),
             MarkPoint::Trimmed => Before::Trim,
             MarkPoint::Start | MarkPoint::Warm | MarkPoint::Loaded | MarkPoint::Rested => Before::Nothing,
         };
@@ -61,16 +60,16 @@ impl Trialling<'_> {
     /// Weighs the subject if this phase, which has ended, ends in a mark of its name.
     pub(super) fn mark_of(&mut self, phase: &Phase) {
         match phase.mark {
-            _ if self.setup.look == Look::Outside => {}
+            _ if self.plan.look == Look::Outside => {}
             PhaseMark::None => {}
             PhaseMark::AsItIs => self.mark_after(&phase.name, Before::Nothing),
-            PhaseMark::Collected => self.mark_after(&phase.name, Before::Collect(self.setup.scenario.collect)),
+            PhaseMark::Collected => self.mark_after(&phase.name, Before::Collect(self.plan.collect)),
         }
     }
 
     /// Weighs the subject at a marker of its own. Where it cannot be collected, it is weighed as it is.
     pub(super) fn mark_at(&mut self, name: &str, collect: Option<Collect>, counters: BTreeMap<String, f64>) {
-        if self.setup.look == Look::Outside {
+        if self.plan.look == Look::Outside {
             return;
         }
         let gate = self.direct.as_ref().map(DirectMemory::gate);
@@ -100,11 +99,11 @@ impl Trialling<'_> {
         };
         let weigh = Weigh {
             moment: if live { Moment::Collected } else { Moment::Running },
-            nmt: if self.setup.configuration.nmt == Nmt::Summary { AskNmt::WithGrowth } else { AskNmt::No },
+            nmt: if self.plan.configuration.nmt == Nmt::Summary { AskNmt::WithGrowth } else { AskNmt::No },
             stop: true,
             regions: false,
         };
-        let at_s = self.seconds(self.setup.clock.now_ns());
+        let at_s = self.seconds(self.tools.clock.now_ns());
         let weighed = self.weigh(weigh, name);
         failed.extend(weighed.failed);
         self.allocator = weighed.allocator.or(self.allocator.take());
@@ -120,7 +119,7 @@ impl Trialling<'_> {
             mark.netty = self.watched.survey().map_err(|why| failed.push(why)).ok();
         }
         if mark.rss_bytes > 0 {
-            (self.emit)(Event::Marked(&mark));
+            self.sink.take(&Event::Marked(&mark));
             self.trial.marks.push(mark);
         }
         self.doubt_reads(name, failed);
@@ -175,10 +174,10 @@ impl Trialling<'_> {
 
     /// Lets time pass, unless the user or the subject's death ends it.
     fn wait(&self, span: Duration) {
-        let end = self.setup.clock.now() + span;
+        let end = self.tools.clock.now() + span;
         loop {
-            let left = end.saturating_sub(self.setup.clock.now());
-            if left.is_zero() || self.setup.interrupted() || !self.watched.lives() {
+            let left = end.saturating_sub(self.tools.clock.now());
+            if left.is_zero() || self.tools.interrupted() || !self.watched.lives() {
                 return;
             }
             std::thread::sleep(left.min(LOOK_EVERY));
@@ -187,11 +186,11 @@ impl Trialling<'_> {
 
     /// Waits until RSS stands still, within bounds.
     fn settle(&self) {
-        let clock = self.setup.clock;
+        let clock = self.tools.clock;
         let end_ns = clock.now_ns() + SETTLES_WITHIN.as_nanos() as u64;
         let mut still_since_ns = clock.now_ns();
         let mut last = None;
-        while clock.now_ns() < end_ns && !self.setup.interrupted() {
+        while clock.now_ns() < end_ns && !self.tools.interrupted() {
             let Ok(statm) = self.watched.process.statm(&clock) else { return };
             let rss = statm.value.resident.0;
             if last.is_none_or(|last: u64| last.abs_diff(rss) > STILL_BYTES) {

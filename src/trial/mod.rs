@@ -22,9 +22,9 @@ mod own;
 mod phase;
 mod reach;
 mod sampler;
-mod setup;
 mod sum;
 mod tally;
+mod tools;
 mod unweighable;
 mod watched;
 mod weigh;
@@ -32,12 +32,11 @@ mod weighing;
 mod work_record;
 
 pub use conductor::{Conducted, conduct};
-pub use event::Event;
-pub use guard::{Guard, Late, PhaseGuard};
+pub use event::{Event, Sink};
 pub use loading::{LoadEvent, Loaded, Loading, is_measured};
 pub use phase::describe;
 pub use reach::{Reached, reach};
-pub use setup::{Look, Seal, Setup};
+pub use tools::Tools;
 pub use weighing::{Weighed, Weighing};
 
 /// Seconds from one reading of the clock to another.

@@ -5,13 +5,13 @@ use super::conductor::Trialling;
 use super::doubts::{self, Beside};
 use super::ending;
 use super::event::Event;
+use super::guard;
 use super::phase::{LOOK_EVERY, Snapshot};
-use super::setup::Look;
 use super::tally::Tally;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::record::PhaseRecord;
-use crate::scenario::{OwnWork, Phase, Ready};
+use crate::scenario::{Look, OwnWork, Phase, Ready};
 use crate::subject::{Exit, Marker};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -56,9 +56,9 @@ impl Trialling<'_> {
     /// A marker that showed readiness and begins no phase is not one of those awaited; who waits at it is told to go
     /// on.
     pub(super) fn pass_ready_marker(&mut self) {
-        let scenario = self.setup.scenario;
-        let Ready::Phase(name) = &scenario.subject.ready else { return };
-        if !scenario.has_own_work() || scenario.own_works().any(|own| own.phases.contains(name)) {
+        let Ready::Phase(name) = &self.plan.subject.ready else { return };
+        let load = &self.plan.load;
+        if !load.has_own_work() || load.own_works().any(|own| own.phases.contains(name)) {
             return;
         }
         while let Some(marker) = self.running.output().marker(self.markers_taken) {
@@ -79,7 +79,7 @@ impl Trialling<'_> {
     /// measured until then is recorded.
     pub(super) fn own_work(&mut self, phase: &Phase, own: &OwnWork) -> Result<()> {
         let description = super::phase::describe(phase);
-        (self.emit)(Event::PhaseStarted { name: &phase.name, description });
+        self.sink.take(&Event::PhaseStarted { name: &phase.name, description });
         let mut begun: Option<Begun> = None;
         let mut unawaited = Unawaited::default();
         let mut done = Ok(());
@@ -105,7 +105,7 @@ impl Trialling<'_> {
         }
         self.watch = None;
         // Who is not weighed need not wait.
-        if !unawaited.names.is_empty() && self.setup.look == Look::Full {
+        if !unawaited.names.is_empty() && self.plan.look == Look::Full {
             let late_ms = unawaited.late.as_secs_f64() * 1e3;
             self.doubts.push(Doubt::MarkersNotAwaited { marks: unawaited.names, late_ms });
         }
@@ -115,7 +115,7 @@ impl Trialling<'_> {
     /// Whether something is left to be done by or with the subject after this marker. At the last one it stays as it
     /// is, so that all that follows weighs the same state.
     fn goes_on(&self, phase: &Phase, own: &OwnWork, index: usize) -> bool {
-        let load = &self.setup.scenario.load;
+        let load = &self.plan.load;
         let later = load.iter().skip_while(|other| other.name != phase.name).skip(1);
         index + 1 < own.phases.len() || later.into_iter().any(|other| other.kind.works())
     }
@@ -135,11 +135,11 @@ impl Trialling<'_> {
         let waits = waits(marker);
         // Who does not wait works while it is weighed: that is part of its phase.
         let early = (begins && !waits).then(|| self.snapshot());
-        let lay = self.setup.clock.now().saturating_sub(marker.at);
+        let lay = self.tools.clock.now().saturating_sub(marker.at);
         self.mark_at(name, own.collect(), counters.clone());
         self.pass_on_all(None);
         if !waits && (begins || lay > LATE_MAX) {
-            unawaited.add(name, self.setup.clock.now().saturating_sub(marker.at));
+            unawaited.add(name, self.tools.clock.now().saturating_sub(marker.at));
         }
         if !begins {
             if goes_on && waits {
@@ -148,10 +148,10 @@ impl Trialling<'_> {
             return None;
         }
         let description = format!("the subject works until its marker `{}`", own.phases[index + 1]);
-        (self.emit)(Event::PhaseStarted { name, description });
+        self.sink.take(&Event::PhaseStarted { name, description });
         self.rss_bytes_max = 0;
         let before = early.unwrap_or_else(|| self.snapshot());
-        let since = if waits { self.setup.clock.now() } else { marker.at };
+        let since = if waits { self.tools.clock.now() } else { marker.at };
         self.begin_watch(name, None, since.as_nanos() as u64);
         if waits {
             self.running.go();
@@ -175,7 +175,7 @@ impl Trialling<'_> {
         index: usize,
         mut begun: Option<&mut Begun>,
     ) -> Result<Marker> {
-        let until = self.setup.clock.now() + own.within.0;
+        let until = self.tools.clock.now() + own.within.0;
         let name = begun.as_ref().map_or(phase.name.as_str(), |begun| begun.name.as_str()).to_owned();
         let place = |error: Error| match index.checked_sub(1).and_then(|before| own.phases.get(before)) {
             Some(before) => error.at(format!("in phase {}, after the marker `{before}`", phase.name)),
@@ -185,7 +185,7 @@ impl Trialling<'_> {
             if let Some(marker) = self.next_marker(begun.as_deref_mut()) {
                 return self.judge_marker(own, index, marker).map_err(place);
             }
-            if self.setup.interrupted() {
+            if self.tools.interrupted() {
                 return Err(place(Error::interrupted()));
             }
             if self.has_died() {
@@ -194,10 +194,11 @@ impl Trialling<'_> {
                 self.next_marker(begun.as_deref_mut());
                 return Err(place(error));
             }
-            if self.is_hopeless() {
-                return Err(place(self.ended_early()));
+            self.look_for_hope();
+            if let Some(missed) = &self.hopeless {
+                return Err(place(guard::ended_early(missed)));
             }
-            if self.setup.clock.now() >= until {
+            if self.tools.clock.now() >= until {
                 return Err(place(self.no_marker(own, index)));
             }
             self.next_message(Some(&name), LOOK_EVERY);
@@ -230,7 +231,7 @@ impl Trialling<'_> {
             return Ok(marker);
         }
         let order = || format!("`phases` names, in this order: {}", own.phases.join(", "));
-        let named = self.setup.scenario.own_works().any(|own| own.phases.contains(&name));
+        let named = self.plan.load.own_works().any(|own| own.phases.contains(&name));
         let error = if named && (own.phases[..index].contains(&name) || self.trial.mark(&name).is_some()) {
             Error::subject(format!("the subject printed the marker `{name}` twice")).hint(order())
         } else if named {
@@ -277,7 +278,7 @@ impl Trialling<'_> {
     fn end_begun(&mut self, begun: Begun, came: &Result<Marker>) -> Result<()> {
         self.pass_on_all(Some(&begun.name));
         let after = self.snapshot();
-        let until = came.as_ref().map_or_else(|_| self.setup.clock.now(), |marker| marker.at);
+        let until = came.as_ref().map_or_else(|_| self.tools.clock.now(), |marker| marker.at);
         let seconds = until.saturating_sub(begun.since).as_secs_f64();
         let mut record = PhaseRecord {
             name: begun.name,
@@ -289,9 +290,9 @@ impl Trialling<'_> {
         record.subject = after.subject_since(&begun.before);
         record.subject.rss_bytes_max = (self.rss_bytes_max > 0).then_some(self.rss_bytes_max);
         record.cut_short = came.as_ref().err().map(|error| self.why_cut_short(error.what.clone()));
-        (self.emit)(Event::PhaseEnded(&record));
+        self.sink.take(&Event::PhaseEnded(&record));
         let mut usage = after.usage_since(&begun.before);
-        usage.memory_stalled = usage.memory_stalled.filter(|_| self.setup.configuration.limit.is_none());
+        usage.memory_stalled = usage.memory_stalled.filter(|_| self.plan.configuration.limit.is_none());
         self.doubts.extend(doubts::of_phase(&record, &usage, Beside::Subject { cpus: self.subject_cpus() }));
         let nothing = record.requests > 0 && record.ok == 0;
         let verdict = match nothing {

@@ -14,7 +14,7 @@ use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
 use crate::observe::hsperfdata::GcTotal;
 use crate::observe::machine::{self, CpuTimes, Pressure};
 use crate::observe::ports::Ports;
-use crate::record::{PhaseRecord, Row, SubjectWork};
+use crate::record::{Model, PhaseRecord, Row, SubjectWork};
 use crate::scenario::{OwnWork, Phase, PhaseKind, PhaseMark, Protocol, Work};
 use crate::units::Span;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl Trialling<'_> {
             return self.own_work(phase, own);
         }
         let description = describe(phase);
-        (self.emit)(Event::PhaseStarted { name: &phase.name, description });
+        self.sink.take(&Event::PhaseStarted { name: &phase.name, description });
         self.rss_bytes_max = 0;
         let before = self.snapshot();
         let work = if let PhaseKind::Work(work) = &phase.kind { Some(work) } else { None };
@@ -97,19 +97,19 @@ impl Trialling<'_> {
         }
         record.subject = after.subject_since(&before);
         record.subject.rss_bytes_max = (self.rss_bytes_max > 0).then_some(self.rss_bytes_max);
-        let interrupted = self.setup.interrupted();
+        let interrupted = self.tools.interrupted();
         record.cut_short = record.cut_short.map(|told| self.why_cut_short(told));
-        (self.emit)(Event::PhaseEnded(&record));
+        self.sink.take(&Event::PhaseEnded(&record));
         // After the last reading of the phase, so that writing them is in none of its figures.
         if !ran.rows.is_empty() {
-            (self.emit)(Event::Requests { phase: &record, rows: &ran.rows, origin_ns: self.origin_ns });
+            self.sink.take(&Event::Requests { phase: &record, rows: &ran.rows, origin_ns: self.origin_ns });
         }
         if phase.kind.works() {
             let mut usage = after.usage_since(&before);
             usage.ours += ran.outside_cpu;
-            usage.memory_stalled = usage.memory_stalled.filter(|_| self.setup.configuration.limit.is_none());
+            usage.memory_stalled = usage.memory_stalled.filter(|_| self.plan.configuration.limit.is_none());
             self.doubts.extend(doubts::of_phase(&record, &usage, Beside::Subject { cpus: self.subject_cpus() }));
-            let ports = if self.setup.scenario.subject.socket.is_none() { Ports::read() } else { None };
+            let ports = if self.plan.subject.socket.is_none() { Ports::read() } else { None };
             let loopback = self.address.ip().is_loopback();
             self.doubts.extend(ports.and_then(|ports| doubts::of_ports(&record, &ports, loopback)));
         }
@@ -119,11 +119,13 @@ impl Trialling<'_> {
             _ if interrupted => Err(in_phase(Error::interrupted())),
             (Some(error), _) => Err(in_phase(error)),
             (None, Some(error)) => Err(in_phase(error)),
-            (None, None) if self.hopeless.is_some() => Err(in_phase(self.ended_early())),
-            (None, None) if record.is_counted() && record.ok == 0 => {
-                Err(ending::no_answer_of_subject(&record, self.running))
-            }
-            (None, None) => Ok(()),
+            (None, None) => match &self.hopeless {
+                Some(missed) => Err(in_phase(guard::ended_early(missed))),
+                None if record.is_counted() && record.ok == 0 => {
+                    Err(ending::no_answer_of_subject(&record, self.running))
+                }
+                None => Ok(()),
+            },
         };
         self.trial.phases.push(record);
         verdict
@@ -131,7 +133,7 @@ impl Trialling<'_> {
 
     /// Drives the load on a thread and looks after everything else meanwhile.
     fn work(&mut self, name: &str, work: &Work) -> Result<Outcome> {
-        let subject = &self.setup.scenario.subject;
+        let subject = &self.plan.subject;
         let plan = Plan {
             target: Target {
                 address: subject.socket.clone().map_or(Address::Tcp(self.address), Address::Unix),
@@ -139,14 +141,14 @@ impl Trialling<'_> {
                 tls: subject.tls.clone(),
             },
             work: work.clone(),
-            seed: self.setup.scenario.seed,
+            seed: self.plan.seed,
             give_up: GiveUp::for_work(work),
             rows_max: ROWS_MAX,
             rows_failed_max: ROWS_FAILED_MAX,
         };
         let control = Arc::new(Control::default());
         self.watch_load(Some(Arc::clone(&control)));
-        let driving = Driving { plan, clock: self.setup.clock, control: Arc::clone(&control), threads: 1, cpus: None };
+        let driving = Driving { plan, clock: self.tools.clock, control: Arc::clone(&control), threads: 1, cpus: None };
         let sender = self.sender.clone();
         // The conductor waits for this thread; if it is gone, nobody wants what is told.
         let thread = driving.start(move |told| drop(sender.send(Message::Load(told))));
@@ -166,12 +168,7 @@ impl Trialling<'_> {
 
     /// Watches a phase from now on, where it is guarded.
     pub(super) fn begin_watch(&mut self, phase: &str, work: Option<&Work>, began_ns: u64) {
-        self.watch = Watch::begin(self.setup.guard, phase, work, began_ns);
-    }
-
-    /// The error of a trial that has become hopeless.
-    pub(super) fn ended_early(&self) -> Error {
-        guard::ended_early(self.hopeless.as_deref().unwrap_or_default())
+        self.watch = Watch::begin(&self.plan.guard, phase, work, began_ns);
     }
 
     /// Waits for the load; stops it when the user, the subject's death or the guard says so.
@@ -181,8 +178,8 @@ impl Trialling<'_> {
             if let Some(outcome) = self.next_message(Some(name), LOOK_EVERY) {
                 return outcome.map_err(|error| error.at(format!("in phase {name}")));
             }
-            let now_ns = self.setup.clock.now_ns();
-            if !control.is_stopped() && (self.setup.interrupted() || self.has_died() || self.is_hopeless()) {
+            let now_ns = self.tools.clock.now_ns();
+            if !control.is_stopped() && (self.tools.interrupted() || self.has_died() || self.is_hopeless()) {
                 control.stop();
                 give_up_ns = now_ns + STOPPED_WITHIN.as_nanos() as u64;
             }
@@ -194,18 +191,18 @@ impl Trialling<'_> {
 
     /// Waits for the end of the span, or until the user or the subject's death ends it.
     fn rest(&mut self, name: &str, span: Span) -> Ran {
-        let end_ns = self.setup.clock.now_ns() + span.0.as_nanos() as u64;
+        let end_ns = self.tools.clock.now_ns() + span.0.as_nanos() as u64;
         loop {
-            let left_ns = end_ns.saturating_sub(self.setup.clock.now_ns());
-            if left_ns == 0 || self.has_died() || self.setup.interrupted() {
-                return Ran::new(PhaseRecord { model: "idle".to_owned(), ..PhaseRecord::default() });
+            let left_ns = end_ns.saturating_sub(self.tools.clock.now_ns());
+            if left_ns == 0 || self.has_died() || self.tools.interrupted() {
+                return Ran::new(PhaseRecord { model: Model::Idle, ..PhaseRecord::default() });
             }
             self.next_message(Some(name), LOOK_EVERY.min(Duration::from_nanos(left_ns)));
         }
     }
 
     pub(super) fn snapshot(&mut self) -> Snapshot {
-        let clock = self.setup.clock;
+        let clock = self.tools.clock;
         let watched = &mut self.watched;
         let jvm = watched.counters.as_mut().and_then(|counters| counters.sample(&clock).ok()).map(|r| r.value);
         Snapshot {

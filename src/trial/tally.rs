@@ -1,6 +1,6 @@
 //! What a subject counts of its own work: `loadline: ops=1200 s=1.5 fail=0 name=put`. Several lines add up.
 
-use crate::record::{Failures, PhaseRecord, RequestRecord};
+use crate::record::{Failures, Model, PhaseRecord, RequestRecord};
 use crate::subject::Marker;
 
 /// Kinds of operations told apart; the counts of further ones are in the totals only.
@@ -44,7 +44,7 @@ impl Tally {
             if self.seconds > 0.0 && (self.seconds < seconds || seconds <= 0.0) { self.seconds } else { seconds };
         let request = |(request, ok, failed): (String, u64, u64)| RequestRecord { request, weight: 1, ok, failed };
         PhaseRecord {
-            model: "subject".to_owned(),
+            model: Model::Subject,
             requests: self.ok.saturating_add(self.failed),
             ok: self.ok,
             failed: Failures { other: self.failed, ..Failures::default() },
@@ -89,7 +89,7 @@ mod tests {
     fn nonsense_counts_nothing() {
         for line in ["loadline: ops=-5", "loadline: ops=NaN s=1", "loadline: s=3", "loadline: ops= fail=x"] {
             let record = told(&[line], 1.0);
-            assert_eq!((record.requests, record.ok, record.model.as_str()), (0, 0, "subject"), "{line}");
+            assert_eq!((record.requests, record.ok, record.model), (0, 0, Model::Subject), "{line}");
         }
         let more_failed = told(&["loadline: ops=3 fail=5"], 1.0);
         assert_eq!((more_failed.requests, more_failed.ok), (5, 0));

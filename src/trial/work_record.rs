@@ -15,7 +15,7 @@ pub(super) fn record_work(outcome: &Outcome, work: &Work) -> PhaseRecord {
     let elapsed_s = outcome.elapsed_ns as f64 / 1e9;
     let open = outcome.response.is_some();
     PhaseRecord {
-        model: work.schedule.model().to_owned(),
+        model: work.schedule.model(),
         seconds: elapsed_s,
         requests: outcome.requests,
         ok: outcome.ok,

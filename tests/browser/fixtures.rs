@@ -3,9 +3,9 @@
 use loadline::doubt::Doubt;
 use loadline::record::{
     AccountRecord, Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict,
-    Document, DoubtRecord, End, Evidence, Heap, IntervalRecord, Jvm, LeastRecord, Machine, Mark, MetricRecord,
-    NmtCategory, NmtRecord, Outcome, OwnerRecord, ParetoPoint, ParetoRecord, PhaseRecord, Quantiles, RequestDot,
-    Sample, SpectrumRecord, Trial, Unit, ValueRecord,
+    Document, DoubtRecord, End, EndCause, Evidence, Heap, IntervalRecord, Jvm, LeastRecord, Machine, Mark,
+    MetricRecord, Model, NmtCategory, NmtRecord, Outcome, OwnerRecord, ParetoPoint, ParetoRecord, PhaseRecord,
+    Quantiles, RequestDot, Sample, SpectrumRecord, Trial, Unit, ValueRecord,
 };
 
 const MIB: f64 = 1_048_576.0;
@@ -129,7 +129,7 @@ fn trial(name: &str, place: usize, block: u32, index: u32, size: Size, noise: &m
         let p50 = 0.9 + 0.2 * place as f64;
         PhaseRecord {
             name: name.to_owned(),
-            model: if answers > 0 { "closed" } else { "idle" }.to_owned(),
+            model: if answers > 0 { Model::Closed } else { Model::Idle },
             at_s: from,
             seconds,
             requests: answers,
@@ -564,7 +564,7 @@ pub(crate) fn hostile() -> (Document, Vec<Evidence>, Vec<String>) {
         trial.phases.iter_mut().for_each(|phase| phase.name = next());
         trial.doubts = vec![DoubtRecord { doubt: Doubt::SharedCpus, text: next(), next: next() }];
         let last_lines = (0..20).map(|_| next()).collect();
-        trial.end = Some(End { cause: next(), exit_code: None, signal: None, text: next(), last_lines });
+        trial.end = Some(End { cause: EndCause::ByItself, exit_code: None, signal: None, text: next(), last_lines });
     }
     for one in &mut evidence {
         one.spectra.iter_mut().for_each(|spectrum| (spectrum.phase, spectrum.time) = (next(), next()));

@@ -4,8 +4,8 @@ use super::browser::{Browser, Screenshot};
 use super::fixtures;
 use super::page::complaints;
 use loadline::record::{
-    Broke, CgroupRecord, ClassesRecord, Document, KneeRecord, Outcome, Pages, PhaseRecord, Quantiles, SoughtRecord,
-    SoughtVerdict, SubjectWork, Trial, Unknowns,
+    Broke, CgroupRecord, ClassesRecord, Document, KneeRecord, Model, Outcome, Pages, PhaseRecord, Quantiles,
+    SoughtRecord, SoughtVerdict, SubjectWork, Trial, Unknowns,
 };
 use loadline::report;
 use loadline::scenario::Find;
@@ -56,7 +56,7 @@ fn trial(attempt: &Attempt, index: u32, noise: &mut fixtures::Noise) -> Trial {
     let cpu_us = 400.0 * (1.0 + 0.05 * noise.next() + 3.0 * MIB as f64 / heap as f64);
     let phase = PhaseRecord {
         name: "steady".to_owned(),
-        model: "open".to_owned(),
+        model: Model::Open,
         seconds: 10.0,
         requests: 2000,
         ok: 2000,
@@ -78,6 +78,7 @@ fn trial(attempt: &Attempt, index: u32, noise: &mut fixtures::Noise) -> Trial {
         heap_bytes: attempt.heap,
         rate_per_s: attempt.rate_per_s,
         pages: attempt.pages,
+        missed: Vec::new(),
         verdict: if broke.is_none() { SoughtVerdict::Holds } else { SoughtVerdict::Fails },
         why: broke.map(|_| format!("p99.steady was {p99:.0} ms, and p99<50ms is asked")).into_iter().collect(),
         broke,

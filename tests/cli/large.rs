@@ -3,7 +3,7 @@
 
 use crate::called::folder;
 use loadline::archive::{self, IntervalTimes, Writer};
-use loadline::record::{Evidence, PhaseRecord, Quantiles, Row, Sample, Trial};
+use loadline::record::{Evidence, Model, PhaseRecord, Quantiles, Row, Sample, Trial};
 use std::path::Path;
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn make(place: &Path, size: Size) {
         let mut numbers = Numbers(u64::from(index));
         let warm_s = size.seconds / 10;
         for (name, model, at_s, seconds) in
-            [("warmup", "closed", 0, warm_s), ("steady", "open", warm_s, size.seconds - warm_s)]
+            [("warmup", Model::Closed, 0, warm_s), ("steady", Model::Open, warm_s, size.seconds - warm_s)]
         {
             let mut phase = PhaseRecord { name: name.into(), model: model.into(), ..PhaseRecord::default() };
             (phase.at_s, phase.seconds) = (at_s as f64, seconds as f64);
@@ -69,7 +69,7 @@ fn make(place: &Path, size: Size) {
 fn write_phase(files: &mut archive::TrialFiles, phase: &mut PhaseRecord, per_second: u64, numbers: &mut Numbers) {
     let mut rows = Vec::new();
     let mut total = hdrhistogram::Histogram::<u64>::new(3).unwrap();
-    let open = phase.model == "open";
+    let open = phase.model == Model::Open;
     let all = phase.seconds as u64 * per_second;
     let every = (all as usize).div_ceil(ROWS_MAX) as u64;
     for second in 0..phase.seconds as u64 {

@@ -4,7 +4,7 @@ use crate::schema::Schema;
 use crate::schemas::doubts;
 use loadline::record::{
     Ages, ConnectionsRecord, DoubtRecord, Failures, Generator, LOAD_SCHEMA, LoadConditions, LoadDocument, Machine,
-    PhaseRecord, Quantiles, QueueRecord, RequestRecord, Second, ThresholdRecord, Verdict,
+    Model, PhaseRecord, Quantiles, QueueRecord, RequestRecord, Second, ThresholdRecord, Verdict,
 };
 use loadline::report::load_document;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub(crate) fn phase() -> PhaseRecord {
     let request = |request: &str, weight, ok, failed| RequestRecord { request: request.to_owned(), weight, ok, failed };
     PhaseRecord {
         name: "steady".to_owned(),
-        model: "open".to_owned(),
+        model: Model::Open,
         seconds: 10.2,
         requests: 50_000,
         ok: 43_120,

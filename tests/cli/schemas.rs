@@ -4,12 +4,12 @@ use crate::accounts::{ACCOUNT, made_up, netty};
 use crate::called::{ARCHIVES, folder, loadline, read, root};
 use crate::loads::LOAD;
 use crate::schema::Schema;
-use loadline::doubt::{Comparing, Doubt};
+use loadline::doubt::{Comparing, Doubt, MemoryPool};
 use loadline::error::Result;
 use loadline::record::{
     Broke, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, Failures, FindOutcome, FindRecord, ImageRecord,
-    KneeRecord, LeftOutRecord, LineRecord, Pages, ProcessRecord, RateRecord, Reported, RuleRecord, SoughtRecord,
-    SoughtStage, SoughtVerdict, Times, Timing, Tool, Unknowns,
+    KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, ProcessRecord, RateRecord, Reported, RuleRecord,
+    SoughtRecord, SoughtStage, SoughtVerdict, Times, Timing, Tool, Unit, Unknowns,
 };
 use loadline::scenario::{Scenario, parse};
 use serde_json::{Value, json};
@@ -112,6 +112,13 @@ fn searched() -> Value {
         trials: 14,
         seconds: 190.5,
     };
+    let missed = Missed {
+        metric: "p99.steady".to_owned(),
+        unit: Unit::Milliseconds,
+        value: 812.0,
+        bound: 50.0,
+        text: "p99.steady was 812 ms, and p99<50ms is asked".to_owned(),
+    };
     let sought = SoughtRecord {
         stage: SoughtStage::Limit,
         heap_bytes: Some(8 << 20),
@@ -119,6 +126,7 @@ fn searched() -> Value {
         pages: Pages::Cold,
         verdict: SoughtVerdict::Fails,
         why: vec!["p99.steady was 812 ms".to_owned()],
+        missed: vec![missed.clone()],
         broke: Some(Broke::Times),
         classes: Some(ClassesRecord { jdk: 29_000, application: 900 }),
         direct_bytes: Some(50 << 20),
@@ -128,6 +136,7 @@ fn searched() -> Value {
     let mut document = document("archives/two");
     document["find"] = json!(find);
     document["trials"][0]["sought"] = json!(sought);
+    document["trials"][0]["hopeless"] = json!(missed);
     document["trials"][0]["cgroup"] = json!(CgroupRecord::default());
     document["trials"][0]["files"] = json!(["/usr/lib/jvm/java-17-openjdk-amd64/lib/modules"]);
     document
@@ -286,7 +295,10 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::AccountMoved { mark: "warm".to_owned(), moved_bytes: 1 },
         Doubt::HeapMultiMapped { rss_bytes: 3, pss_bytes: 1 },
         Doubt::HugePagesInUse { huge_bytes: 1 },
-        Doubt::OutOfMemoryError { error: "java.lang.OutOfMemoryError: Java heap space".to_owned() },
+        Doubt::OutOfMemoryError {
+            error: "java.lang.OutOfMemoryError: Java heap space".to_owned(),
+            pool: MemoryPool::Other,
+        },
         Doubt::SeveralJvms { pid: 1, others: vec![2] },
         Doubt::LogIncomplete { why: why() },
         Doubt::AchievedBelowOffered { phase: phase(), offered_per_s: 5000.0, achieved_per_s: 4312.0 },

@@ -3,7 +3,7 @@
 use crate::invocation::{Call, Ran, doubts, mark, mark_names, newest, phase, releases};
 use crate::skipping::skip;
 use loadline::doubt::Doubt;
-use loadline::record::{Outcome, Trial};
+use loadline::record::{EndCause, Outcome, Trial};
 
 /// Of the archive, which must say the same as the document.
 fn failed(ran: &Ran) -> Trial {
@@ -27,7 +27,7 @@ fn a_death_under_load_costs_nothing_that_was_measured() {
         let trial = failed(&ran);
         assert_eq!((trial.outcome, mark_names(&trial)), (Outcome::SubjectFailed, vec!["start", "warm"]));
         let end = trial.end.as_ref().unwrap();
-        assert_eq!((end.cause.as_str(), end.exit_code, end.signal), ("by_itself", Some(7), None));
+        assert_eq!((end.cause, end.exit_code, end.signal), (EndCause::ByItself, Some(7), None));
         assert_eq!(end.last_lines, ["dying with code 7"]);
         assert_eq!(phase(&trial, "warmup").ok, 100);
         let steady = phase(&trial, "steady");
@@ -90,7 +90,7 @@ fn an_out_of_memory_error_is_told_even_where_the_jvm_lives_on() {
         let ran = call.subject("OutOfMemory", "{port} 120").run().expect(3);
         let ran = ran.says(&["the subject died after", "java.lang.OutOfMemoryError", "exit code 3", "in phase steady"]);
         let end = failed(&ran).end.unwrap();
-        assert_eq!((end.cause.as_str(), end.exit_code), ("out_of_memory_error", Some(3)));
+        assert_eq!((end.cause, end.exit_code), (EndCause::OutOfMemoryError, Some(3)));
     }
 }
 
@@ -123,7 +123,7 @@ fn a_limit_that_is_too_small_is_told() {
         let call = Call::on(release).with("--limit 16m").subject("DemoServer", "{port}");
         let ran = call.run().expect(3).says(&["limit", "16.0 MiB", "hint: raise the limit"]);
         let trial = failed(&ran);
-        assert_eq!((trial.outcome, trial.end.as_ref().unwrap().cause.as_str()), (Outcome::Killed, "oom_kill"));
+        assert_eq!((trial.outcome, trial.end.as_ref().unwrap().cause), (Outcome::Killed, EndCause::OomKill));
         assert_no_cgroup(&ran);
     }
 }

@@ -4,7 +4,7 @@ use crate::invocation::{Call, Started, doubts, mark, mark_names, marked, newest,
 use crate::skipping::skip;
 use crate::waiting::{LONG, wait_until};
 use loadline::doubt::Doubt;
-use loadline::record::{Outcome, Timing, Tool, Trial};
+use loadline::record::{EndCause, Model, Outcome, Timing, Tool, Trial};
 use std::path::Path;
 
 /// A subject that answers `/hello`, and one phase: its driver.
@@ -80,7 +80,7 @@ fn a_script_drives_and_its_words_are_the_figures() {
             (Outcome::Completed, vec!["start", "loaded", "rested", "collected"])
         );
         let steady = phase(&trial, "steady");
-        assert_eq!((steady.model.as_str(), steady.requests, steady.ok), ("driver", 200, 200));
+        assert_eq!((steady.model, steady.requests, steady.ok), (Model::Driver, 200, 200));
         assert!((steady.achieved_per_s - 100.0).abs() < 1e-9, "{steady:?}");
         assert_eq!((steady.service_ms, steady.generator), (None, None));
         // The subject was weighed all the while.
@@ -121,8 +121,8 @@ fn failed(release: u32, driver: &str, says: &[&str]) -> Trial {
     let ran = run(release, driver, "").run().expect(2).says(says);
     let trial = ran.trial();
     assert_eq!((trial.outcome, mark_names(&trial)), (Outcome::Aborted, vec!["start"]));
-    assert_eq!(phase(&trial, "steady").model, "driver");
-    assert_eq!(trial.end.as_ref().unwrap().cause, "as_asked");
+    assert_eq!(phase(&trial, "steady").model, Model::Driver);
+    assert_eq!(trial.end.as_ref().unwrap().cause, EndCause::AsAsked);
     trial
 }
 

@@ -2,7 +2,7 @@
 
 use crate::invocation::{Call, newest, releases};
 use crate::skipping::skip;
-use loadline::record::Outcome;
+use loadline::record::{EndCause, Outcome};
 use std::net::TcpListener;
 
 #[test]
@@ -12,7 +12,7 @@ fn who_ignores_term_is_killed_after_the_bound() {
         let trial = call.run().expect(0).trial();
         let end = trial.end.unwrap();
         assert_eq!(trial.outcome, Outcome::Completed);
-        assert_eq!((end.cause.as_str(), end.signal), ("killed_after_term", Some(9)));
+        assert_eq!((end.cause, end.signal), (EndCause::KilledAfterTerm, Some(9)));
         assert_eq!(end.last_lines, ["told to end, and will not"]);
     }
 }
@@ -23,7 +23,7 @@ fn an_ordinary_end_is_told_too() {
         let trial = Call::on(release).subject("DemoServer", "{port}").run().expect(0).trial();
         let end = trial.end.unwrap();
         // 128 + TERM is how a JVM says that it was asked to end.
-        assert_eq!((end.cause.as_str(), end.exit_code, end.signal), ("as_asked", Some(143), None));
+        assert_eq!((end.cause, end.exit_code, end.signal), (EndCause::AsAsked, Some(143), None));
         assert_eq!((trial.why, trial.outcome), (None, Outcome::Completed));
     }
 }

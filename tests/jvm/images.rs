@@ -5,7 +5,7 @@ use crate::deaths::limits_work;
 use crate::invocation::{Call, jdk, newest};
 use crate::skipping::skip;
 use loadline::clock::Clock;
-use loadline::record::{FindOutcome, Unknowns};
+use loadline::record::{EndCause, FindOutcome, Unknowns};
 use loadline::subject::FoundTool;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -137,7 +137,7 @@ fn an_image_is_searched_weighed_killed_and_removed() {
     let call =
         image.call("weigh -d 1s --rest 200ms --json", "loadline.subjects.Appetite {port} live=150").with("--heap 200m");
     let ran = call.with("--limit 60m").run().expect(3).says(&["at the limit of 60.0 MiB"]);
-    assert_eq!(ran.trial().end.unwrap().cause, "oom_kill");
+    assert_eq!(ran.trial().end.unwrap().cause, EndCause::OomKill);
     assert_eq!(image.containers(ran.pid), Vec::<String>::new());
 
     for signal in ["KILL", "INT"] {

@@ -4,7 +4,7 @@ use crate::invocation::{Call, GONE_WITHIN, Ran, Started, mark_names, newest, pha
 use crate::skipping::skip;
 use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
-use loadline::record::{Outcome, Trial};
+use loadline::record::{EndCause, Outcome, Trial};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn interrupted(ran: Ran, context: &str) -> Trial {
     assert_eq!(archived.missing, ["the run was interrupted"]);
     let trial = archived.trials.last().unwrap().clone();
     assert_eq!((trial.outcome, trial.why.as_deref()), (Outcome::Aborted, Some("interrupted")));
-    assert_eq!(trial.end.as_ref().unwrap().cause, "as_asked");
+    assert_eq!(trial.end.as_ref().unwrap().cause, EndCause::AsAsked);
     assert_eq!(ran.document().trials, archived.trials);
     trial
 }

@@ -6,7 +6,7 @@ use crate::invocation::{Permit, newest, releases};
 use loadline::clock::Clock;
 use loadline::doubt::Doubt;
 use loadline::error::ErrorKind;
-use loadline::record::{Broke, CgroupRecord, ENDED_EARLY, Machine, Outcome, PhaseRecord, Trial};
+use loadline::record::{Broke, CgroupRecord, EndCause, Machine, Outcome, PhaseRecord, Trial};
 use loadline::scenario::{Cpus, Scenario, Time, parse};
 use loadline::search::broke;
 use loadline::subject::Spawner;
@@ -131,7 +131,7 @@ fn cgroup(trial: &Trial) -> CgroupRecord {
 
 /// What broke, as a search judges it.
 fn broken(trial: &Trial) -> Broke {
-    broke(trial, &[trial.why.clone().unwrap()])
+    broke(trial, trial.hopeless.as_slice())
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn own_work_is_followed_and_not_weighed() {
         let asked = Asked { guard: Some(guard), ..asked };
         let Conducted { trial, error } = asked.conduct_scenario(&scenario, None);
         let error = error.unwrap();
-        assert!(error.what.starts_with(&format!("{ENDED_EARLY}rate.full: ")), "{error}");
+        assert!(error.what.starts_with("the trial was ended early: rate.full: "), "{error}");
         assert!(trial.phases[1].cut_short.as_ref().is_some_and(|why| why.starts_with("hopeless: rate.full")));
     }
 }
@@ -220,10 +220,10 @@ fn a_hopeless_trial_is_ended_early() {
             let Conducted { trial, error } = asked.conduct();
             let error = error.unwrap();
             assert_eq!(error.kind, ErrorKind::Subject);
-            assert!(error.what.starts_with(&format!("{ENDED_EARLY}{metric}")), "{error}");
+            assert!(error.what.starts_with(&format!("the trial was ended early: {metric}")), "{error}");
             assert_eq!(error.context.first().map(String::as_str), Some("in phase steady"));
             assert_eq!((trial.outcome, trial.why.as_ref()), (Outcome::SubjectFailed, Some(&error.what)));
-            assert_eq!(trial.end.as_ref().unwrap().cause, "as_asked");
+            assert_eq!(trial.end.as_ref().unwrap().cause, EndCause::AsAsked);
             assert_eq!(broken(&trial), expect);
             // What was done until then is kept, and the rest is not begun.
             let steady = trial.phases.last().unwrap();
@@ -259,7 +259,7 @@ fn a_driver_that_lasts_too_long_is_ended() {
         let load = "\n  - client: {driver: 'sleep 60'}";
         let asked = Asked { load, guard: Some(guard.clone()), ..Asked::of(release, "DemoServer {port}") };
         let Conducted { trial, error } = asked.conduct();
-        assert!(error.unwrap().what.starts_with(&format!("{ENDED_EARLY}rate.client: ")));
+        assert!(error.unwrap().what.starts_with("the trial was ended early: rate.client: "));
         assert!(trial.phases[0].cut_short.as_ref().is_some_and(|why| why.starts_with("hopeless: ")));
         assert!(trial.phases[0].seconds < 30.0);
     }
@@ -340,7 +340,7 @@ fn a_kill_for_memory_is_recognised_through_a_shell_too() {
             let Conducted { trial, error } = asked.conduct_scenario(&scenario, None);
             assert!(error.unwrap().what.contains("its memory limit was reached"));
             let end = trial.end.as_ref().unwrap();
-            assert_eq!((trial.outcome, end.cause.as_str()), (Outcome::Killed, "oom_kill"));
+            assert_eq!((trial.outcome, end.cause), (Outcome::Killed, EndCause::OomKill));
             assert_eq!((end.exit_code, end.signal), (code, signal), "{end:?}");
             let seen = cgroup(&trial);
             assert!(seen.oom_kills > 0 && seen.limit_hits > 0, "{seen:?}");
@@ -378,7 +378,7 @@ fn the_own_error_of_a_jvm_is_told_from_a_kill() {
         let Conducted { trial, error } = asked.conduct();
         assert!(error.unwrap().what.contains("java.lang.OutOfMemoryError"));
         let end = trial.end.as_ref().unwrap();
-        assert_eq!((end.cause.as_str(), end.exit_code), ("out_of_memory_error", Some(3)));
+        assert_eq!((end.cause, end.exit_code), (EndCause::OutOfMemoryError, Some(3)));
         assert_eq!(trial.cgroup.map_or(0, |cgroup| cgroup.oom_kills), 0);
         assert_eq!(broken(&trial), Broke::OutOfMemoryError);
     }

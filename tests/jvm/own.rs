@@ -4,7 +4,7 @@
 use crate::invocation::{Call, Ran, doubts, mark, mark_names, newest, phase};
 use crate::truth::truth;
 use loadline::doubt::Doubt;
-use loadline::record::{Outcome, Trial};
+use loadline::record::{EndCause, Model, Outcome, Trial};
 use std::collections::BTreeMap;
 
 /// Three markers, then a rest that ends in a mark of its own.
@@ -45,8 +45,8 @@ fn the_subject_is_weighed_at_its_markers_and_told_to_go_on() {
         let names = ["start", "empty", "full", "gone", "loaded", "calm", "rested", "collected"];
         assert_eq!(mark_names(&trial), names);
         // The last marker ends the work: it is a mark and no phase.
-        let phases: Vec<_> = trial.phases.iter().map(|phase| (phase.name.as_str(), phase.model.as_str())).collect();
-        assert_eq!(phases, [("empty", "subject"), ("full", "subject"), ("calm", "idle")]);
+        let phases: Vec<_> = trial.phases.iter().map(|phase| (phase.name.as_str(), phase.model)).collect();
+        assert_eq!(phases, [("empty", Model::Subject), ("full", Model::Subject), ("calm", Model::Idle)]);
 
         // Weighed at the very state: after the collections that were asked for, before the subject went on.
         let live = |name| mark(&trial, name).heap.live_bytes.unwrap();
@@ -184,7 +184,7 @@ fn at_its_last_marker_the_subject_stays_until_all_is_weighed() {
         // It would end at once if it were told to go on.
         let trial = run(release, "ends", SAME).run().expect(0).trial();
         assert_eq!(mark_names(&trial).last(), Some(&"collected"));
-        assert_eq!(trial.end.unwrap().cause, "as_asked");
+        assert_eq!(trial.end.unwrap().cause, EndCause::AsAsked);
     }
 }
 

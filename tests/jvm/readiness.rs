@@ -2,7 +2,7 @@
 
 use crate::invocation::{Call, doubts, mark_names, newest, phase, releases};
 use loadline::doubt::Doubt;
-use loadline::record::Outcome;
+use loadline::record::{EndCause, Outcome};
 
 #[test]
 fn never_ready_is_told_with_what_was_seen() {
@@ -20,7 +20,7 @@ fn never_ready_is_told_with_what_was_seen() {
         ]);
         let trial = ran.trial();
         assert_eq!((trial.outcome, trial.marks.len(), trial.phases.len()), (Outcome::SubjectFailed, 0, 0));
-        assert_eq!(trial.end.unwrap().cause, "as_asked");
+        assert_eq!(trial.end.unwrap().cause, EndCause::AsAsked);
     }
 }
 

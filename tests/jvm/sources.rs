@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use loadline::record::Model;
 use std::process::Command;
 
 /// The JVM takes its baseline a moment after it was asked for its summary; a compilation may begin or end in between.
@@ -55,7 +56,7 @@ fn collections_are_counted_by_phase() {
             assert!(count > 0 && ms > 0.0 && work.cpu_s.unwrap() > 0.0, "JDK {release}, {name}: {work:?}");
             assert!(ms / 1000.0 <= phase(&trial, name).seconds, "JDK {release}, {name}: {work:?}");
         }
-        assert_eq!(phase(&trial, "rest").model, "idle");
+        assert_eq!(phase(&trial, "rest").model, Model::Idle);
         let timeline = ran.timeline();
         let counts: Vec<u64> = timeline.iter().map(|sample| sample.gc_count.unwrap()).collect();
         assert!(counts.is_sorted() && counts.last() > counts.first(), "{counts:?}");

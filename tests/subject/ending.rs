@@ -40,7 +40,7 @@ fn who_ignores_term_is_killed_after_the_bound() {
     let running = start("trap '' TERM; echo pid $$; sh -c 'echo pid $$; while :; do sleep 0.1; done'");
     let processes = told(&running, 2);
     let ended = running.end(Duration::from_millis(300));
-    assert_eq!((ended.exit, ended.cause), (Some(Exit::Signal(9)), EndCause::AskedThenKilled));
+    assert_eq!((ended.exit, ended.cause), (Some(Exit::Signal(9)), EndCause::KilledAfterTerm));
     assert!(ended.took >= Duration::from_millis(300));
     assert_gone(&processes);
 }

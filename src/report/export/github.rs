@@ -127,7 +127,7 @@ fn property(text: &str) -> String {
 mod tests {
     use super::super::{consumers, samples};
     use super::*;
-    use crate::doubt::Doubt;
+    use crate::doubt::{Doubt, MemoryPool};
     use crate::record::DoubtRecord;
     use crate::report::find_sample;
 
@@ -163,7 +163,9 @@ mod tests {
         let mut document = samples::empty();
         let doubts = (0..9).map(|n| DoubtRecord::from(Doubt::LogIncomplete { why: n.to_string() }));
         document.doubts.extend(doubts);
-        document.doubts.push(Doubt::OutOfMemoryError { error: "Java heap space".to_owned() }.into());
+        document
+            .doubts
+            .push(Doubt::OutOfMemoryError { error: "Java heap space".to_owned(), pool: MemoryPool::Other }.into());
         let text = github_annotations(&document);
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(text.contains(" (8 more like it). Next: "), "{text}");

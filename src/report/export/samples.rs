@@ -1,10 +1,11 @@
 //! Documents made by hand for the tests of the exports: compared, failing, hostile, empty; numbers are invented.
 
-use crate::doubt::Doubt;
+use crate::doubt::{Doubt, MemoryPool};
 use crate::record::{
     Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict, Document,
-    DoubtRecord, End, Evidence, IntervalRecord, Jvm, LeastRecord, Machine, Mark, MetricRecord, Outcome, ParetoPoint,
-    ParetoRecord, PhaseRecord, RESULT_SCHEMA, RequestDot, Sample, SpectrumRecord, Trial, Unit, ValueRecord,
+    DoubtRecord, End, EndCause, Evidence, IntervalRecord, Jvm, LeastRecord, Machine, Mark, MetricRecord, Model,
+    Outcome, ParetoPoint, ParetoRecord, PhaseRecord, RESULT_SCHEMA, RequestDot, Sample, SpectrumRecord, Trial, Unit,
+    ValueRecord,
 };
 
 pub(super) const MIB: f64 = crate::units::MIB as f64;
@@ -141,7 +142,7 @@ pub(super) fn failing() -> Document {
     document.trials[1].outcome = Outcome::SubjectFailed;
     document.trials[1].why = Some("the subject did not answer GET /hello within 30s".to_owned());
     document.trials[1].end = Some(End {
-        cause: "by_itself".to_owned(),
+        cause: EndCause::ByItself,
         exit_code: Some(1),
         signal: None,
         text: "the subject ended with exit code 1".to_owned(),
@@ -170,8 +171,10 @@ pub(super) fn hostile() -> Document {
         trial.why = Some(all.clone());
         trial.jvm = Some(Jvm { options: texts.clone(), version: Some(text.clone()), ..Jvm::default() });
         let last_lines = texts.clone();
-        trial.end = Some(End { cause: text.clone(), exit_code: None, signal: Some(9), text: text.clone(), last_lines });
-        trial.doubts = vec![DoubtRecord::from(Doubt::OutOfMemoryError { error: text.clone() })];
+        trial.end =
+            Some(End { cause: EndCause::OomKill, exit_code: None, signal: Some(9), text: text.clone(), last_lines });
+        trial.doubts =
+            vec![DoubtRecord::from(Doubt::OutOfMemoryError { error: text.clone(), pool: MemoryPool::Other })];
         document.trials.push(trial);
         for name in [format!("{text}.loaded"), "rate.steady".to_owned(), text.clone()] {
             let unit = if name == "rate.steady" { Unit::PerSecond } else { Unit::Bytes };
@@ -262,7 +265,7 @@ fn trial(configuration: &str, index: u32) -> Trial {
     let mark = Mark { name: "loaded".to_owned(), at_s: 8.0, rss_bytes: 50 << 20, ..Mark::default() };
     let phase = |name: &str, seconds| PhaseRecord {
         name: name.to_owned(),
-        model: "closed".to_owned(),
+        model: Model::Closed,
         seconds,
         requests: 150_000,
         ok: 150_000,

@@ -3,7 +3,7 @@
 use super::numbers::{NONE, cells};
 use super::{Block, Summary, Table, cpus_text, doubts, machine_text};
 use crate::doubt::Doubt;
-use crate::record::{Generator, LoadDocument, PhaseRecord, Quantiles, ThresholdRecord, Verdict};
+use crate::record::{Generator, LoadDocument, Model, PhaseRecord, Quantiles, ThresholdRecord, Verdict};
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 
 /// What to say of a load.
@@ -182,8 +182,8 @@ fn times(phase: &PhaseRecord) -> Option<Table> {
     if rows.is_empty() {
         return None;
     }
-    let note = match phase.model.as_str() {
-        "open" => "Response time is from the intended start, service time from the actual one.",
+    let note = match phase.model {
+        Model::Open => "Response time is from the intended start, service time from the actual one.",
         _ => "Closed model: from the actual start; a server that stalls is asked less, which flatters it.",
     };
     Some(Table {

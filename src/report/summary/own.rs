@@ -59,6 +59,7 @@ pub(super) fn work(phases: &[PhaseRecord]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Model;
     use std::collections::BTreeMap;
 
     fn trial(marks: &[&str]) -> Trial {
@@ -93,14 +94,13 @@ mod tests {
 
     #[test]
     fn whose_words_figures_are_is_said() {
-        let phase = |model: &str, requests| PhaseRecord {
-            name: "p".to_owned(),
-            model: model.to_owned(),
-            requests,
-            ..PhaseRecord::default()
-        };
-        assert_eq!(work(&[phase("closed", 1), phase("idle", 0)]), None);
-        assert!(work(&[phase("subject", 0)]).unwrap().ends_with("it counted no operations."));
-        assert!(work(&[phase("subject", 0), phase("subject", 2)]).unwrap().starts_with("p, p: the subject worked"));
+        let phase = |model, requests| PhaseRecord { name: "p".to_owned(), model, requests, ..PhaseRecord::default() };
+        assert_eq!(work(&[phase(Model::Closed, 1), phase(Model::Idle, 0)]), None);
+        assert!(work(&[phase(Model::Subject, 0)]).unwrap().ends_with("it counted no operations."));
+        assert!(
+            work(&[phase(Model::Subject, 0), phase(Model::Subject, 2)])
+                .unwrap()
+                .starts_with("p, p: the subject worked")
+        );
     }
 }

@@ -3,10 +3,10 @@
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::observe::{classes, read_ahead};
-use crate::record::{ClassesRecord, Pages, Trial};
-use crate::report::Progress;
-use crate::scenario::{Configuration, Jdk, Scenario};
+use crate::record::{ClassesRecord, Trial};
+use crate::scenario::{Configuration, Jdk, Pages, Scenario};
 use crate::subject::{FoundJdk, PrivateJdk, file_pages, jdk, private_jdk};
+use crate::trial::{Event, Sink};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -60,18 +60,18 @@ impl Paging {
     }
 
     /// Makes the pages what they are to be. What cannot be dropped is said; the charge of the trial shows it, too.
-    pub(super) fn prepare(&self, pages: Pages, progress: &mut Progress) {
+    pub(super) fn prepare(&self, pages: Pages, sink: &mut dyn Sink) {
         let files: Vec<PathBuf> = self.files.iter().cloned().collect();
         if let Some(image) = self.image.as_ref().filter(|_| self.learned && files.is_empty()) {
-            progress.warn(&format!(
+            sink.take(&Event::Warning(&format!(
                 "where the files of {image} lie is not known (it is no overlay): their pages stay as they are"
-            ));
+            )));
         }
         match pages {
             Pages::Cold => {
                 let evicted = file_pages::evict(&files, self.clock);
                 if let Some((file, why)) = evicted.refused.first() {
-                    progress.warn(&format!("pages of {} may stay in memory: {why}", file.display()));
+                    sink.take(&Event::Warning(&format!("pages of {} may stay in memory: {why}", file.display())));
                 }
             }
             Pages::Warm => drop(file_pages::read_in(&files)),
@@ -128,10 +128,10 @@ impl Paging {
         &mut self,
         archive: &Path,
         interrupted: &dyn Fn() -> bool,
-        progress: &mut Progress,
+        sink: &mut dyn Sink,
     ) -> Result<()> {
         let Some(jdk) = self.jdk.as_ref().filter(|_| self.private.is_none()) else { return Ok(()) };
-        progress.step("  others hold file pages of the JDK: the next trials run on a copy of it");
+        sink.take(&Event::Note("  others hold file pages of the JDK: the next trials run on a copy of it"));
         let copy = PrivateJdk::copy(jdk, &private_jdk::places(Some(archive)), self.clock, interrupted)?;
         self.files.extend(file_pages::of_jdk(copy.home()));
         self.private = Some(copy);

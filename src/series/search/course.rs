@@ -6,7 +6,7 @@ use super::broke::is_strained;
 use super::edge::{self, Answer, Patience, Stage, Step};
 use super::grid::Grid;
 use super::needs::Needs;
-use crate::doubt::Doubt;
+use crate::doubt::{Doubt, MemoryPool};
 use crate::record::{Broke, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns};
 use crate::units::MIB;
 
@@ -232,14 +232,9 @@ fn too_small(trials: &[Trial]) -> u64 {
 /// small heap takes away direct memory, too; once a heap failed for want of it, it is given as it was where memory was
 /// no concern.
 fn direct(trials: &[Trial], needs: &Needs) -> Option<u64> {
-    let of_direct = |doubt: &Doubt| match doubt {
-        Doubt::OutOfMemoryError { error, .. } => error.to_lowercase().contains("direct"),
-        _ => false,
-    };
     let ran_out = |trial: &Trial| {
-        let end = trial.end.as_ref().filter(|end| end.cause == "out_of_memory_error");
-        trial.doubts.iter().any(|of| of_direct(&of.doubt))
-            || end.is_some_and(|end| end.text.to_lowercase().contains("direct"))
+        let is_direct = |doubt: &Doubt| matches!(doubt, Doubt::OutOfMemoryError { pool: MemoryPool::DirectMemory, .. });
+        trial.doubts.iter().any(|of| is_direct(&of.doubt))
     };
     let mut failed = counted(trials, SoughtStage::Heap).filter(|(_, sought)| sought.verdict == SoughtVerdict::Fails);
     failed.any(|(trial, _)| ran_out(trial)).then(|| needs.direct_max())

@@ -1,6 +1,7 @@
 //! Whole searches on made-up servers: what they hold is known, so what the search says can be checked.
 
 use super::*;
+use crate::doubt::MemoryPool;
 use crate::record::{AccountRecord, CgroupRecord, Heap, Mark, Outcome, OwnerRecord};
 use crate::scenario::Find;
 use crate::search::conclude;
@@ -53,6 +54,7 @@ impl Server {
             pages: attempt.pages,
             verdict: if holds { SoughtVerdict::Holds } else { SoughtVerdict::Fails },
             why: Vec::new(),
+            missed: Vec::new(),
             broke,
             direct_bytes: attempt.direct,
             classes: None,
@@ -70,7 +72,10 @@ impl Server {
         let account = Some(AccountRecord { owners: vec![owner], ..AccountRecord::default() });
         let lacks_direct = attempt.direct.unwrap_or(heap_max) < self.direct;
         let error = "java.lang.OutOfMemoryError: Cannot reserve 1048576 bytes of direct buffer memory".to_owned();
-        let doubts = lacks_direct.then(|| Doubt::OutOfMemoryError { error }.into()).into_iter().collect();
+        let doubts = lacks_direct
+            .then(|| Doubt::OutOfMemoryError { error, pool: MemoryPool::DirectMemory }.into())
+            .into_iter()
+            .collect();
         Trial {
             doubts,
             outcome: Outcome::Completed,

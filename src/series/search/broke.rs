@@ -1,7 +1,7 @@
 //! What gave way in a trial that did not hold: from the traces it left, the surest first.
 
 use crate::doubt::{Doubt, noise};
-use crate::record::{Broke, ENDED_EARLY, PhaseRecord, Trial};
+use crate::record::{Broke, EndCause, Missed, PhaseRecord, Trial};
 
 /// A collector that takes this share of a phase leaves the server too little.
 const GC_SHARE: f64 = 0.25;
@@ -11,14 +11,15 @@ const REFAULTS_PER_S: f64 = 500.0;
 const REFAULTS_NEAR_PER_S: f64 = 150.0;
 /// No start is given less time, in seconds; how long one took that never became ready is not recorded.
 const START_MIN_S: f64 = 10.0;
-/// What gave way in a trial that missed its target in these words.
-pub fn broke(trial: &Trial, missed: &[String]) -> Broke {
-    let cause = trial.end.as_ref().map_or("", |end| end.cause.as_str());
+
+/// What gave way in a trial that missed these numbers of its target; none where it did not come to its end.
+pub fn broke(trial: &Trial, missed: &[Missed]) -> Broke {
+    let cause = trial.end.as_ref().map(|end| end.cause);
     let ran_out = trial.doubts.iter().any(|of| matches!(of.doubt, Doubt::OutOfMemoryError { .. }));
-    if cause == "oom_kill" || trial.cgroup.is_some_and(|cgroup| cgroup.oom_kills > 0) {
+    if cause == Some(EndCause::OomKill) || trial.cgroup.is_some_and(|cgroup| cgroup.oom_kills > 0) {
         return Broke::OomKill;
     }
-    if ran_out || cause == "out_of_memory_error" {
+    if ran_out || cause == Some(EndCause::OutOfMemoryError) {
         return Broke::OutOfMemoryError;
     }
     // A collector or a start whose code has to be read again and again is slow for want of file pages.
@@ -28,14 +29,13 @@ pub fn broke(trial: &Trial, missed: &[String]) -> Broke {
     if trial.ready_s.is_none() {
         return Broke::Start;
     }
-    if cause == "by_itself" {
+    if cause == Some(EndCause::ByItself) {
         return Broke::Died;
     }
     if trial.phases.iter().filter_map(gc_share).any(|share| share > GC_SHARE) {
         return Broke::Collections;
     }
-    let metrics = missed.iter().map(|text| text.strip_prefix(ENDED_EARLY).unwrap_or(text));
-    let about = |words: &[&str]| metrics.clone().any(|text| words.iter().any(|word| text.starts_with(word)));
+    let about = |families: &[&str]| missed.iter().any(|of| families.contains(&of.family()));
     match () {
         () if about(&["failed"]) => Broke::Failures,
         () if about(&["rate"]) => Broke::Rate,
@@ -79,7 +79,7 @@ fn gc_share(phase: &PhaseRecord) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CgroupRecord, End, Outcome, SubjectWork};
+    use crate::record::{CgroupRecord, End, Outcome, SubjectWork, Unit};
 
     fn trial() -> Trial {
         let phase = PhaseRecord { name: "steady".to_owned(), seconds: 10.0, ..PhaseRecord::default() };
@@ -87,25 +87,28 @@ mod tests {
         Trial { outcome, ready_s: Some(1.0), phases: vec![phase], ..Trial::new("a", 0, 0) }
     }
 
-    fn ended(cause: &str) -> Trial {
-        let (cause, text) = (cause.to_owned(), String::new());
-        let end = End { cause, exit_code: None, signal: None, text, last_lines: Vec::new() };
+    fn ended(cause: EndCause) -> Trial {
+        let end = End { cause, exit_code: None, signal: None, text: String::new(), last_lines: Vec::new() };
         Trial { end: Some(end), ..trial() }
     }
 
     #[test]
     fn the_surest_trace_names_what_broke() {
-        let slow = ["p99.steady was 812 ms".to_owned()];
-        assert_eq!(broke(&ended("oom_kill"), &slow), Broke::OomKill);
-        assert_eq!(broke(&ended("out_of_memory_error"), &slow), Broke::OutOfMemoryError);
-        assert_eq!(broke(&ended("by_itself"), &slow), Broke::Died);
+        let missed = |metric: &str| {
+            let (unit, text) = (Unit::Count, String::new());
+            [Missed { metric: format!("{metric}.steady"), unit, value: 9.0, bound: 3.0, text }]
+        };
+        let slow = missed("p99");
+        assert_eq!(broke(&ended(EndCause::OomKill), &slow), Broke::OomKill);
+        assert_eq!(broke(&ended(EndCause::OutOfMemoryError), &slow), Broke::OutOfMemoryError);
+        assert_eq!(broke(&ended(EndCause::ByItself), &slow), Broke::Died);
         assert_eq!(broke(&Trial { ready_s: None, ..trial() }, &slow), Broke::Start);
         assert_eq!(broke(&trial(), &slow), Broke::Times);
-        assert_eq!(broke(&trial(), &["rate.steady was 40.00 %".to_owned()]), Broke::Rate);
-        let early = |metric: &str| [format!("{ENDED_EARLY}{metric}.steady: 9 of 3")];
-        assert_eq!(broke(&trial(), &early("rate")), Broke::Rate);
-        assert_eq!(broke(&trial(), &early("response")), Broke::Times);
-        assert_eq!(broke(&trial(), &early("failed")), Broke::Failures);
+        assert_eq!(broke(&trial(), &missed("rate")), Broke::Rate);
+        assert_eq!(broke(&trial(), &missed("response")), Broke::Times);
+        assert_eq!(broke(&trial(), &missed("failed")), Broke::Failures);
+        assert_eq!(broke(&trial(), &missed("gc_share")), Broke::Other);
+        assert_eq!(broke(&trial(), &[]), Broke::Other);
         let mut collecting = trial();
         collecting.phases[0].subject = SubjectWork { gc_ms: Some(4000.0), ..SubjectWork::default() };
         assert_eq!(broke(&collecting, &slow), Broke::Collections);

@@ -1,7 +1,7 @@
 //! What a trial of a search counts for: that its target held, that it failed, or nothing. Pure.
 
 use crate::comparison::Judged;
-use crate::record::{Broke, Outcome, SoughtVerdict, Trial};
+use crate::record::{Broke, Missed, Outcome, SoughtVerdict, Trial};
 use crate::search;
 use crate::units::Bytes;
 
@@ -18,6 +18,8 @@ pub(super) struct Ruling {
     pub(super) verdict: SoughtVerdict,
     /// What was missed, with the numbers; or why the trial is discarded.
     pub(super) why: Vec<String>,
+    /// The numbers that were missed.
+    pub(super) missed: Vec<Missed>,
     /// The cause of failure.
     pub(super) broke: Option<Broke>,
 }
@@ -30,26 +32,28 @@ impl Ruling {
             // Nobody knows what would have become of it: a search that goes on makes it again.
             return Self::discard(trial.why.clone().into_iter().collect());
         }
-        match (judged, shared) {
+        let (why, missed) = match (judged, shared) {
             (Judged::Held, Some(shared)) => {
-                Self::discard(vec![format!("{} of its file pages were charged to others", Bytes(shared))])
+                return Self::discard(vec![format!("{} of its file pages were charged to others", Bytes(shared))]);
             }
-            (Judged::Held, None) => Self { verdict: SoughtVerdict::Holds, why: Vec::new(), broke: None },
+            (Judged::Held, None) => {
+                return Self { verdict: SoughtVerdict::Holds, why: Vec::new(), missed: Vec::new(), broke: None };
+            }
             // What was not measured says nothing of the limit.
-            (Judged::Unmeasured(why), _) => Self::discard(vec![why]),
-            (Judged::Missed(missed), _) => {
-                let broke = search::broke(trial, &missed);
-                if search::is_disturbed(trial, broke) && discarded < DISCARDED_MAX {
-                    return Self::discard(missed);
-                }
-                let why = with_refaults(missed, broke, trial);
-                Self { verdict: SoughtVerdict::Fails, why, broke: Some(broke) }
-            }
+            (Judged::Unmeasured(why), _) => return Self::discard(vec![why]),
+            (Judged::Ended(why), _) => (vec![why], trial.hopeless.clone().into_iter().collect()),
+            (Judged::Missed(missed), _) => (missed.iter().map(|of| of.text.clone()).collect(), missed),
+        };
+        let broke = search::broke(trial, &missed);
+        if search::is_disturbed(trial, broke) && discarded < DISCARDED_MAX {
+            return Self { missed, ..Self::discard(why) };
         }
+        let why = with_refaults(why, broke, trial);
+        Self { verdict: SoughtVerdict::Fails, why, missed, broke: Some(broke) }
     }
 
     fn discard(why: Vec<String>) -> Self {
-        Self { verdict: SoughtVerdict::Void, why, broke: None }
+        Self { verdict: SoughtVerdict::Void, why, missed: Vec::new(), broke: None }
     }
 }
 
@@ -72,19 +76,19 @@ pub(super) fn discarded(trials: &[Trial]) -> usize {
 }
 
 /// What was missed, and how many pages had to be read again where that is why.
-fn with_refaults(mut missed: Vec<String>, broke: Broke, trial: &Trial) -> Vec<String> {
+fn with_refaults(mut why: Vec<String>, broke: Broke, trial: &Trial) -> Vec<String> {
     let pages = trial.cgroup.map_or(0, |cgroup| cgroup.file_refaults).max(1);
     if broke == Broke::FilePages {
-        missed.push(format!("{pages} file pages were dropped and read again"));
+        why.push(format!("{pages} file pages were dropped and read again"));
     }
-    missed
+    why
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doubt::Doubt;
-    use crate::record::{CgroupRecord, PhaseRecord};
+    use crate::record::{CgroupRecord, PhaseRecord, Unit};
 
     fn trial() -> Trial {
         let phases = vec![PhaseRecord { name: "steady".to_owned(), seconds: 10.0, ..PhaseRecord::default() }];
@@ -107,7 +111,15 @@ mod tests {
     #[test]
     fn only_what_was_measured_and_undisturbed_counts() {
         let unmeasured = || Judged::Unmeasured("`gc_share` was not measured".to_owned());
-        let slow = || Judged::Missed(vec!["p99.steady was 812 ms".to_owned()]);
+        let text = "p99.steady was 812 ms, and p99<50ms is asked";
+        let of = Missed {
+            metric: "p99.steady".to_owned(),
+            unit: Unit::Milliseconds,
+            value: 812.0,
+            bound: 50.0,
+            text: text.to_owned(),
+        };
+        let slow = || Judged::Missed(vec![of.clone()]);
         check(Judged::Held, &trial(), 0, None, SoughtVerdict::Holds);
         check(Judged::Held, &trial(), 0, Some(9 << 20), SoughtVerdict::Void);
         check(slow(), &trial(), 0, Some(9 << 20), SoughtVerdict::Fails);

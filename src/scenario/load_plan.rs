@@ -1,0 +1,132 @@
+//! The load plan: the phases of a trial in their order, and what follows from them.
+
+use super::{ExpectStatus, Method, Model, OwnWork, Phase, PhaseKind, Ready};
+use serde::{Deserialize, Serialize};
+use std::ops::{Deref, DerefMut};
+
+/// What is done to a subject, in order; at least one phase in a plan that was validated.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LoadPlan(pub Vec<Phase>);
+
+impl LoadPlan {
+    /// Index of the last phase of work; the mark `loaded` follows it.
+    pub fn last_work(&self) -> Option<usize> {
+        self.iter().rposition(|phase| phase.kind.works())
+    }
+
+    /// Whether the subject rests after the last work, so that the mark `rested` has a moment.
+    pub fn rests(&self) -> bool {
+        self.last_work().is_some_and(|last| last + 1 < self.len())
+    }
+
+    /// Leaves out the rest after the last work.
+    pub fn drop_last_rest(&mut self) {
+        let works = self.last_work().map_or(0, |last| last + 1);
+        self.truncate(works);
+    }
+
+    /// Whether a subject is told when to go on, and so gets something to read.
+    pub fn has_own_work(&self) -> bool {
+        self.own_works().next().is_some()
+    }
+
+    /// Whether the load engine, or another driver, works beside the subject in any phase.
+    pub fn is_driven(&self) -> bool {
+        self.iter().any(|phase| matches!(phase.kind, PhaseKind::Work(_) | PhaseKind::Driver(_)))
+    }
+
+    /// The phases in which the subject works by itself.
+    pub fn own_works(&self) -> impl Iterator<Item = &OwnWork> {
+        self.iter().filter_map(|phase| match &phase.kind {
+            PhaseKind::Own(own) => Some(own),
+            _ => None,
+        })
+    }
+
+    /// Names of the marks that phases bring, in their order.
+    pub fn marks(&self) -> Vec<&str> {
+        marks(self)
+    }
+
+    /// Names of the phases a trial has in which something is done, in their order.
+    pub fn works(&self) -> Vec<&str> {
+        let names = self.iter().filter(|phase| phase.kind.works()).flat_map(|phase| match &phase.kind {
+            PhaseKind::Own(own) => own.begun().iter().map(String::as_str).collect(),
+            _ => vec![phase.name.as_str()],
+        });
+        names.collect()
+    }
+
+    /// The status that the load expects of the path that is asked for readiness, where it names one.
+    pub fn ready_status(&self, ready: &Ready) -> Option<u16> {
+        let Ready::Http(path) = ready else { return None };
+        let works = self.iter().filter_map(|phase| match &phase.kind {
+            PhaseKind::Work(work) => Some(work),
+            _ => None,
+        });
+        let asked = works
+            .flat_map(|work| std::iter::once(&work.request).chain(&work.others).map(|request| (request, work.expect)));
+        let mut same = asked.filter(|(request, _)| request.method == Method::Get && request.path == *path);
+        let (request, of_phase) = same.next()?;
+        match request.checks.status.unwrap_or(of_phase) {
+            ExpectStatus::Exactly(status) => Some(status),
+            ExpectStatus::Success => None,
+        }
+    }
+
+    /// The rate of the last measured phase with an open model, per second.
+    pub fn rate_per_s(&self) -> Option<f64> {
+        self.iter().rev().filter(|phase| !phase.is_warmup()).find_map(|phase| match &phase.kind {
+            PhaseKind::Work(work) => work.schedule.rate().map(|rate| rate.max()),
+            _ => None,
+        })
+    }
+
+    /// Whether any phase has an open model.
+    pub fn is_open(&self) -> bool {
+        self.iter().any(|phase| matches!(&phase.kind, PhaseKind::Work(work) if work.schedule.model() == Model::Open))
+    }
+
+    /// Multiplies the rate of every phase with an open model.
+    pub fn scale(&mut self, factor: f64) {
+        for phase in self.iter_mut() {
+            if let PhaseKind::Work(work) = &mut phase.kind {
+                work.schedule.scale(factor);
+            }
+        }
+    }
+}
+
+/// Names of the marks that these phases bring.
+pub(super) fn marks(load: &[Phase]) -> Vec<&str> {
+    let names = load.iter().flat_map(|phase| match &phase.kind {
+        PhaseKind::Own(own) => own.phases.iter().map(String::as_str).collect(),
+        _ if phase.mark.is_none() => Vec::new(),
+        _ => vec![phase.name.as_str()],
+    });
+    names.collect()
+}
+
+impl Deref for LoadPlan {
+    type Target = Vec<Phase>;
+
+    fn deref(&self) -> &Vec<Phase> {
+        &self.0
+    }
+}
+
+impl DerefMut for LoadPlan {
+    fn deref_mut(&mut self) -> &mut Vec<Phase> {
+        &mut self.0
+    }
+}
+
+impl<'a> IntoIterator for &'a LoadPlan {
+    type Item = &'a Phase;
+    type IntoIter = std::slice::Iter<'a, Phase>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}

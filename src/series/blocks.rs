@@ -1,0 +1,274 @@
+//! Blocks: one fresh trial of each configuration, in an order drawn at random, again and again. What is planned runs
+//! first, then what decides what is undecided, then what the machine disturbed; the scenario bounds each.
+
+use super::{Made, Strategy};
+use crate::comparison;
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{BlockRecord, ComparisonRecord, DifferenceVerdict, LeastRecord, Trial};
+use crate::scenario::{Compare, Scenario, TrialPlan};
+
+/// Runs all configurations of a scenario in blocks.
+#[derive(Debug)]
+pub struct Blocks<'a> {
+    scenario: &'a Scenario,
+    /// How they are compared, which may be more than the scenario says.
+    compare: &'a Compare,
+}
+
+/// Why a block runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Turn {
+    /// The scenario asks for it.
+    Planned,
+    /// A judged metric is not decided yet.
+    Unsure,
+    /// The machine disturbed this block, in these words.
+    Repeats(u32, String),
+}
+
+impl Turn {
+    /// Where in the run a trial stands, in words; `block` and `index` count from 0.
+    fn place(&self, block: u32, index: u32, bounds: &Bounds) -> String {
+        match self {
+            Self::Planned => format!("{} of {}", index + 1, bounds.configurations * bounds.planned as usize),
+            Self::Unsure => format!("block {}, until it is decided", block + 1),
+            Self::Repeats(disturbed, how) => {
+                format!("block {}, repeats block {}, which was disturbed: {how}", block + 1, disturbed + 1)
+            }
+        }
+    }
+}
+
+/// How much may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Bounds {
+    configurations: usize,
+    /// Blocks that run in any case.
+    planned: u32,
+    /// Blocks at most, without repetitions, where undecided metrics are to be decided.
+    until_sure: Option<u32>,
+    /// Repetitions of disturbed blocks at most.
+    repeats: u32,
+}
+
+/// What was run so far.
+struct Done<'a> {
+    /// Blocks run.
+    count: u32,
+    /// Whether no trial failed.
+    whole: bool,
+    blocks: &'a [BlockRecord],
+}
+
+impl<'a> Blocks<'a> {
+    /// Runs these configurations; `compare` says what has to be decided and what may be repeated.
+    pub fn new(scenario: &'a Scenario, compare: &'a Compare) -> Self {
+        Self { scenario, compare }
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            configurations: self.scenario.configurations.len(),
+            planned: self.scenario.trials,
+            until_sure: self.compare.until_sure,
+            repeats: self.compare.repeats,
+        }
+    }
+
+    /// Why the block runs that the next trial is of, if one runs: each block is as long as there are configurations.
+    fn turn(&self, trials: &[Trial]) -> Option<Turn> {
+        let bounds = self.bounds();
+        let count = (trials.len() / bounds.configurations.max(1)) as u32;
+        let before = &trials[..count as usize * bounds.configurations];
+        let blocks = comparison::blocks(before);
+        let done = Done { count, whole: !before.iter().any(Trial::is_failed), blocks: &blocks };
+        let of_begun = || {
+            let repeats = trials.last().and_then(|trial| trial.repeats);
+            repeats.map_or(Turn::Unsure, |block| repeat(block, &blocks))
+        };
+        match before.len() < trials.len() && count >= bounds.planned {
+            // What a block was begun for does not change while it runs.
+            true => Some(of_begun()),
+            false => next_block(&bounds, &done, || self.is_sure(before)),
+        }
+    }
+
+    /// The order in which a block runs its configurations.
+    fn order(&self, block: u32) -> Vec<usize> {
+        let count = self.scenario.configurations.len();
+        match count > 1 && self.compare.blocks(self.scenario.trials) > 1 {
+            true => comparison::order(self.scenario.seed, block, count),
+            false => (0..count).collect(),
+        }
+    }
+
+    /// Whether every judged metric is decided, or its interval is as narrow as what matters. Asked at few numbers of
+    /// blocks only, and the intervals allow for as many looks.
+    fn is_sure(&self, trials: &[Trial]) -> bool {
+        let used = comparison::blocks(trials).iter().filter(|block| block.used).count() as u32;
+        if !self.compare.looks().contains(&used) {
+            return false;
+        }
+        let names: Vec<String> = self.scenario.configurations.iter().map(|of| of.name.clone()).collect();
+        let metrics = comparison::metrics_in_order(trials, &names);
+        let comparisons = comparison::compare(&metrics, self.compare, self.scenario.seed);
+        let mut judged = comparisons.iter().filter(|row| row.primary).peekable();
+        judged.peek().is_some() && judged.all(|row| row.verdict != DifferenceVerdict::CannotTell || is_narrow(row))
+    }
+}
+
+impl Strategy for Blocks<'_> {
+    fn next(&self, trials: &[Trial]) -> Option<TrialPlan> {
+        let bounds = self.bounds();
+        let turn = self.turn(trials)?;
+        let (block, within) = (trials.len() / bounds.configurations, trials.len() % bounds.configurations);
+        let (block, index) = (block as u32, trials.len() as u32);
+        let configuration = &self.scenario.configurations[*self.order(block).get(within)?];
+        let repeats = match turn {
+            Turn::Repeats(block, _) => Some(block),
+            Turn::Planned | Turn::Unsure => None,
+        };
+        Some(TrialPlan {
+            title: format!("{} ({})", configuration.name, turn.place(block, index, &bounds)),
+            index,
+            block,
+            repeats,
+            ..TrialPlan::of(self.scenario, configuration)
+        })
+    }
+
+    fn judge(&self, _before: &[Trial], made: &mut Made) {
+        if !self.scenario.figures.is_empty() {
+            made.trial.figures = comparison::figures(&self.scenario.figures, &made.trial);
+        }
+    }
+
+    /// A trial that fails does not keep the others from running.
+    fn after(&self, _trials: &[Trial], error: Option<Error>) -> Result<Option<Error>> {
+        match error {
+            Some(error) if error.kind != ErrorKind::Subject => Err(error),
+            survived => Ok(survived),
+        }
+    }
+}
+
+/// Why one more block runs, if one does. `sure` is asked only where the answer matters: it takes a comparison.
+fn next_block(bounds: &Bounds, done: &Done<'_>, sure: impl FnOnce() -> bool) -> Option<Turn> {
+    if done.count < bounds.planned {
+        return Some(Turn::Planned);
+    }
+    // A configuration that fails decides nothing by failing again.
+    if !done.whole || bounds.configurations < 2 {
+        return None;
+    }
+    let repeated = done.blocks.iter().filter(|block| block.repeats.is_some()).count() as u32;
+    if bounds.until_sure.is_some_and(|most| done.count - repeated < most) && !sure() {
+        return Some(Turn::Unsure);
+    }
+    if repeated >= bounds.repeats {
+        return None;
+    }
+    let disturbed = done.blocks.iter().find(|block| block.disturbed.is_some() && block.used)?;
+    Some(repeat(disturbed.block, done.blocks))
+}
+
+fn repeat(block: u32, blocks: &[BlockRecord]) -> Turn {
+    let how = blocks.iter().find(|of| of.block == block).and_then(|of| of.disturbed.clone());
+    Turn::Repeats(block, how.unwrap_or_default())
+}
+
+/// Whether half of the interval is no wider than the least difference that matters.
+fn is_narrow(row: &ComparisonRecord) -> bool {
+    let half = |low: Option<f64>, high: Option<f64>| Some((high? - low?) / 2.0);
+    match row.least {
+        LeastRecord::Absolute(least) => half(row.low, row.high).is_some_and(|half| half <= least),
+        LeastRecord::Relative(least) => half(row.ratio_low, row.ratio_high).is_some_and(|half| half <= least),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { configurations: 2, planned: 3, until_sure: None, repeats: 0 };
+
+    fn block(block: u32) -> BlockRecord {
+        BlockRecord { block, order: Vec::new(), disturbed: None, repeats: None, used: true }
+    }
+
+    fn disturbed(number: u32) -> BlockRecord {
+        BlockRecord { disturbed: Some("steal 4 %".to_owned()), ..block(number) }
+    }
+
+    /// Blocks 0, 1, … with what is said of each.
+    fn done(blocks: &[BlockRecord]) -> Done<'_> {
+        Done { count: blocks.len() as u32, whole: true, blocks }
+    }
+
+    fn never() -> bool {
+        panic!("nothing is to be decided")
+    }
+
+    #[test]
+    fn what_is_planned_runs_first() {
+        for count in 0..3 {
+            let blocks: Vec<BlockRecord> = (0..count).map(disturbed).collect();
+            assert_eq!(next_block(&BOUNDS, &done(&blocks), never), Some(Turn::Planned));
+            // A trial that failed does not keep the others from running.
+            assert_eq!(next_block(&BOUNDS, &Done { whole: false, ..done(&blocks) }, never), Some(Turn::Planned));
+        }
+        assert_eq!(next_block(&BOUNDS, &done(&[block(0), block(1), block(2)]), never), None);
+    }
+
+    #[test]
+    fn until_sure_goes_on_to_its_bound() {
+        let mut bounds = BOUNDS;
+        bounds.until_sure = Some(5);
+        let blocks: Vec<BlockRecord> = (0..5).map(block).collect();
+        assert_eq!(next_block(&bounds, &done(&blocks[..3]), || false), Some(Turn::Unsure));
+        assert_eq!(next_block(&bounds, &done(&blocks[..3]), || true), None);
+        assert_eq!(next_block(&bounds, &done(&blocks[..4]), || false), Some(Turn::Unsure));
+        assert_eq!(next_block(&bounds, &done(&blocks), never), None);
+        assert_eq!(next_block(&bounds, &Done { whole: false, ..done(&blocks[..3]) }, never), None);
+        bounds.configurations = 1;
+        assert_eq!(next_block(&bounds, &done(&blocks[..3]), never), None, "nothing to compare with");
+    }
+
+    #[test]
+    fn what_was_disturbed_is_repeated_as_often_as_allowed() {
+        let mut bounds = BOUNDS;
+        let first = [block(0), disturbed(1), disturbed(2)];
+        assert_eq!(next_block(&bounds, &done(&first), never), None, "repetitions are to be asked for");
+        bounds.repeats = 2;
+        assert_eq!(next_block(&bounds, &done(&first), never), Some(Turn::Repeats(1, "steal 4 %".to_owned())));
+        // The repetition is whole, so it counts in place of what it repeats.
+        let again = BlockRecord { repeats: Some(1), ..block(3) };
+        let second = [block(0), BlockRecord { used: false, ..disturbed(1) }, disturbed(2), again.clone()];
+        assert_eq!(next_block(&bounds, &done(&second), never), Some(Turn::Repeats(2, "steal 4 %".to_owned())));
+        // A repetition that was disturbed too is repeated itself, while the bound allows it.
+        let noisy = BlockRecord { repeats: Some(1), ..disturbed(3) };
+        let third = [block(0), BlockRecord { used: false, ..disturbed(1) }, block(2), noisy.clone()];
+        assert_eq!(next_block(&bounds, &done(&third), never), Some(Turn::Repeats(3, "steal 4 %".to_owned())));
+        bounds.repeats = 1;
+        assert_eq!(next_block(&bounds, &done(&second), never), None);
+    }
+
+    /// A repetition takes nothing from the bound of `until_sure`.
+    #[test]
+    fn repetitions_are_counted_apart() {
+        let mut bounds = BOUNDS;
+        bounds.until_sure = Some(4);
+        bounds.repeats = 1;
+        let again = BlockRecord { repeats: Some(0), ..block(3) };
+        let blocks = [BlockRecord { used: false, ..disturbed(0) }, block(1), block(2), again];
+        assert_eq!(next_block(&bounds, &done(&blocks), || false), Some(Turn::Unsure));
+        assert_eq!(next_block(&bounds, &done(&blocks), || true), None);
+    }
+
+    #[test]
+    fn a_block_says_where_it_stands() {
+        assert_eq!(Turn::Planned.place(1, 2, &BOUNDS), "3 of 6");
+        assert_eq!(Turn::Unsure.place(4, 8, &BOUNDS), "block 5, until it is decided");
+        assert_eq!(Turn::Repeats(1, "steal 4 %".to_owned()).place(4, 8, &BOUNDS), "block 5, repeats block 2, which was disturbed: steal 4 %");
+    }
+}

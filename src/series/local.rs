@@ -1,0 +1,116 @@
+//! Trials made on this machine.
+
+use super::paging::Paging;
+use super::{Executor, Made};
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::observe::machine;
+use crate::record::Trial;
+use crate::scenario::{Configuration, Pages, Scenario, TrialPlan};
+use crate::subject::{jdk, limit};
+use crate::trial::{self, Event, Sink, Tools};
+use std::path::PathBuf;
+
+/// Of the memory that is free, what a trial without a concern for memory may have.
+const ROOM_SHARE: f64 = 0.75;
+/// File pages charged to others, beyond what every program shares (the C library, locales): such a trial did not pay
+/// for its JDK.
+const FOREIGN_MAX: u64 = 8 << 20;
+
+/// Makes trials here, one after the other.
+pub struct Local<'a> {
+    tools: Tools<'a>,
+    /// Where plans say who pays for file pages.
+    paging: Option<Paging>,
+    /// Where a private copy of a JDK may lie.
+    archive: PathBuf,
+    /// Whether the next trial is to run on a JDK of its own, because others hold pages of the usual one.
+    goes_private: bool,
+}
+
+impl<'a> Local<'a> {
+    /// Makes trials that leave file pages as they are.
+    pub fn new(tools: Tools<'a>) -> Self {
+        Self { tools, paging: None, archive: PathBuf::new(), goes_private: false }
+    }
+
+    /// Makes trials of this configuration that say who pays for file pages, after these trials.
+    ///
+    /// # Errors
+    /// `Request` or `Machine` where its JDK is not found.
+    pub fn paging(
+        tools: Tools<'a>,
+        scenario: &Scenario,
+        configuration: &Configuration,
+        before: &[Trial],
+        archive: PathBuf,
+    ) -> Result<Self> {
+        let mut paging = Paging::of(scenario, configuration, tools.jdks, tools.clock)?;
+        before.iter().for_each(|trial| paging.learn(trial));
+        let goes_private = paging.jdk_is_held();
+        Ok(Self { tools, paging: Some(paging), archive, goes_private })
+    }
+
+    fn try_conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Result<Made> {
+        let began_ns = self.tools.clock.now_ns();
+        let Some(pages) = plan.pages else { return Ok(self.made(plan, began_ns, sink)) };
+        let tools = self.tools;
+        let paging = self.paging.as_mut().ok_or_else(|| Error::bug("a plan about file pages, and nobody to see to it"))?;
+        if std::mem::take(&mut self.goes_private) {
+            paging.go_private(&self.archive, &|| tools.interrupted(), sink)?;
+        }
+        paging.prepare(pages, sink);
+        let jdk = paging.private_jdk();
+        let mut plan = plan.clone();
+        if jdk.is_some() && jdk::java_by_path(&plan.subject).is_some() {
+            // The path that was typed leads to the JDK whose pages others hold.
+            plan.subject.command[0] = "{jdk}".to_owned();
+        }
+        plan.configuration.jdk = jdk.or(plan.configuration.jdk);
+        let mut made = self.made(&plan, began_ns, sink);
+        let Some(paging) = &mut self.paging else { return Ok(made) };
+        paging.learn(&made.trial);
+        if plan.list_files {
+            made.classes = paging.classes(&made.trial);
+            made.read_ahead_bytes = paging.read_ahead_bytes(&made.trial);
+        }
+        let foreign = made.trial.cgroup.and_then(|cgroup| cgroup.foreign_file_bytes).unwrap_or(0);
+        self.goes_private = foreign > FOREIGN_MAX && pages == Pages::Cold && paging.can_go_private();
+        made.shared_bytes = Some(foreign).filter(|_| self.goes_private);
+        Ok(made)
+    }
+
+    fn made(&self, plan: &TrialPlan, began_ns: u64, sink: &mut dyn Sink) -> Made {
+        let conducted = trial::conduct(plan, &self.tools, sink);
+        let seconds = self.tools.clock.now_ns().saturating_sub(began_ns) as f64 / 1e9;
+        Made { error: conducted.error, seconds, ..Made::new(conducted.trial) }
+    }
+}
+
+impl Executor for Local<'_> {
+    fn conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Made {
+        self.try_conduct(plan, sink).unwrap_or_else(|error| {
+            let mut trial = Trial::new(&plan.configuration.name, plan.block, plan.index);
+            trial.why = Some(error.what.clone());
+            Made { error: Some(error), ..Made::new(trial) }
+        })
+    }
+
+    fn interrupted(&self) -> bool {
+        self.tools.interrupted()
+    }
+}
+
+/// The limit at which memory is no concern, in bytes: what was given, or most of what is free.
+///
+/// # Errors
+/// `Machine` where that cannot be read.
+pub fn room(scenario: &Scenario, configuration: &Configuration, clock: Clock) -> Result<u64> {
+    let asked = scenario.find.limit_max.or(configuration.limit);
+    if let Some(asked) = asked {
+        return Ok(asked.0);
+    }
+    let activity = machine::Activity::read(&clock).map_err(|cause| Error::machine(cause.to_string()))?;
+    let free = (activity.value.memory.available.0 as f64 * ROOM_SHARE) as u64;
+    Ok(free.min(limit::outer().map_or(u64::MAX, |outer| outer.0)))
+}

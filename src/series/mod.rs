@@ -1,0 +1,101 @@
+//! Many trials: a strategy says which one comes next and what each says, an executor makes them, and a sink is told.
+//!
+//! What comes next follows from the trials so far and from nothing else: so a series that was cut off goes on from its
+//! archive, and can be tested on servers that are made up. To add a way of trying things is to add a strategy.
+
+mod blocks;
+mod local;
+mod paging;
+pub mod search;
+
+pub use blocks::Blocks;
+pub use local::{Local, room};
+
+use crate::error::{Error, Result};
+use crate::record::{ClassesRecord, Trial};
+use crate::scenario::TrialPlan;
+use crate::trial::{Event, Sink};
+
+/// What to find out by trials.
+pub trait Strategy {
+    /// The next trial, after these in the order in which they ran; `None` where all is known that can be.
+    fn next(&self, trials: &[Trial]) -> Option<TrialPlan>;
+
+    /// Completes the record of a trial, made after these, with what it says.
+    fn judge(&self, before: &[Trial], made: &mut Made);
+
+    /// Whether the series goes on after the last of these trials, which this error stopped, if any did. An error that is
+    /// not an answer in itself is handed back, to be told at the end.
+    ///
+    /// # Errors
+    /// What ends the series.
+    fn after(&self, trials: &[Trial], error: Option<Error>) -> Result<Option<Error>>;
+}
+
+/// Whoever makes trials.
+pub trait Executor {
+    /// Makes a trial from its start to its end.
+    fn conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Made;
+
+    /// Whether no further trial is wanted.
+    fn interrupted(&self) -> bool {
+        false
+    }
+}
+
+/// A trial that was made, and what is known of how.
+#[derive(Debug)]
+pub struct Made {
+    /// All that was measured.
+    pub trial: Trial,
+    /// What stopped it before its plan was done.
+    pub error: Option<Error>,
+    /// From the preparation of its file pages to the end of its subject.
+    pub seconds: f64,
+    /// File pages that were charged to others although the plan wanted them cold, in bytes; `None` where the next trial
+    /// could not do better.
+    pub shared_bytes: Option<u64>,
+    /// Classes of the JDK and the application, where the plan lists files.
+    pub classes: Option<ClassesRecord>,
+    /// How far the kernel reads ahead on the disk of the JDK, where the plan lists files.
+    pub read_ahead_bytes: Option<u64>,
+}
+
+impl Made {
+    /// A trial of which nothing but its record is known.
+    pub fn new(trial: Trial) -> Self {
+        Self { trial, error: None, seconds: 0.0, shared_bytes: None, classes: None, read_ahead_bytes: None }
+    }
+}
+
+/// Makes the trials that a strategy asks for, after those that are there already. Errors that the series survived, in
+/// the order of their trials.
+///
+/// # Errors
+/// What ended the series early; the trials made until then are in `trials`.
+pub fn run(
+    strategy: &dyn Strategy,
+    executor: &mut dyn Executor,
+    sink: &mut dyn Sink,
+    trials: &mut Vec<Trial>,
+) -> Result<Vec<Error>> {
+    let mut survived = Vec::new();
+    while let Some(plan) = strategy.next(trials) {
+        if executor.interrupted() {
+            return Err(Error::interrupted());
+        }
+        sink.take(&Event::TrialStarted(&plan));
+        let mut made = executor.conduct(&plan, sink);
+        made.trial.folder = sink.folder();
+        strategy.judge(trials, &mut made);
+        sink.take(&Event::TrialFinished(&made.trial));
+        trials.push(made.trial);
+        survived.extend(strategy.after(trials, made.error)?);
+    }
+    Ok(survived)
+}
+
+#[cfg(test)]
+mod made_up;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! A search as a strategy: from what comes next to the plan of a trial, and from a trial to what it says.
+
+use super::guarding;
+use super::question::{course, max_direct, max_heap};
+use super::ruling::{self, DISCARDED_MAX, Ruling};
+use super::{Attempt, Course, Move, Stage, next};
+use crate::comparison::{self, Judged};
+use crate::doubt::Doubt;
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{SoughtRecord, SoughtStage, SoughtVerdict, Trial};
+use crate::scenario::{Configuration, Look, Pages, Scenario, TrialPlan};
+use crate::series::{Made, Strategy};
+use crate::units::{Bytes, Span};
+use std::time::Duration;
+
+/// A subject that thrashes does not come to its end; it is killed after this.
+const END_WITHIN: Duration = Duration::from_secs(2);
+
+/// Searches the load line of the one configuration of a scenario.
+#[derive(Debug)]
+pub struct Search<'a> {
+    scenario: &'a Scenario,
+    configuration: &'a Configuration,
+    course: Course,
+}
+
+impl<'a> Search<'a> {
+    /// A search in which memory is no concern at `limit_max` bytes.
+    ///
+    /// # Errors
+    /// `Bug` where the scenario has no configuration.
+    pub fn new(scenario: &'a Scenario, limit_max: u64) -> Result<Self> {
+        let configuration = scenario.configurations.first().ok_or_else(|| Error::bug("no configuration"))?;
+        Ok(Self { scenario, configuration, course: course(scenario, configuration, limit_max) })
+    }
+
+    /// The limit at which memory was no concern in a search that is gone on with.
+    pub fn limit_max_of(trials: &[Trial]) -> Option<u64> {
+        trials.iter().find_map(|trial| trial.limit_bytes.filter(|_| is_ask(trial)))
+    }
+
+    fn plan(&self, attempt: &Attempt, trials: &[Trial]) -> TrialPlan {
+        let ask = attempt.stage == SoughtStage::Ask;
+        let mut plan = TrialPlan {
+            title: title(attempt, trials.len()),
+            index: trials.len() as u32,
+            // Asking a JVM takes memory inside of its limit.
+            look: if ask { Look::Full } else { Look::Outside },
+            pages: Some(attempt.pages),
+            list_files: ask,
+            ..TrialPlan::of(self.scenario, self.configuration)
+        };
+        plan.configuration.limit = Some(Bytes(attempt.limit));
+        // Last, so that they win.
+        let given = attempt.heap.map(max_heap).into_iter().chain(attempt.direct.map(max_direct));
+        plan.configuration.jvm.extend(given);
+        if let Some(reference) = reference(trials).filter(|_| !ask) {
+            plan.load.drop_last_rest();
+            plan.subject.end_within = Span(plan.subject.end_within.0.min(END_WITHIN));
+            plan.subject.ready_within = Span(guarding::ready_within(plan.subject.ready_within.0, reference));
+        }
+        if let Some((rate, base)) = attempt.rate_per_s.zip(self.course.rate_per_s) {
+            plan.load.scale(rate / base);
+        }
+        if let Some(reference) = reference(trials) {
+            plan.guard = guarding::guard(&plan.load, &self.scenario.find.target, reference);
+        }
+        plan
+    }
+
+    /// An error of the first trial: where its limit was too little, that comes before all other advice.
+    fn of_first_trial(&self, error: Error, trial: &Trial) -> Error {
+        if !ruling::is_short_of_memory(trial) {
+            return error;
+        }
+        let raise = match (self.scenario.find.limit_max, self.configuration.limit) {
+            (None, Some(_)) => "raise `--limit`",
+            (None, None) => "free some memory of this machine",
+            (Some(_), _) => "raise `--limit-max`",
+        };
+        let limit = Bytes(trial.limit_bytes.unwrap_or_default());
+        let hint = format!("memory was to be no concern in the first trial, and {limit} is too little: {raise}");
+        Error { hint: Some(hint), ..error }
+    }
+
+    /// Repeating a trial is of no use where its target cannot be measured.
+    fn check_measured(&self, trials: &[Trial]) -> Result<()> {
+        let discarded = ruling::discarded(trials);
+        let Some(trial) = trials.last().filter(|_| discarded > DISCARDED_MAX) else { return Ok(()) };
+        match comparison::judge_target(&self.scenario.find.target, trial, reference(trials)) {
+            Judged::Unmeasured(why) => Err(Error::subject(format!("the target cannot be judged: {why}"))
+                .at(format!("discarded: {discarded} trials in a row"))
+                .hint("search with another target (`--target`)")),
+            Judged::Held | Judged::Missed(_) | Judged::Ended(_) => Ok(()),
+        }
+    }
+}
+
+impl Strategy for Search<'_> {
+    fn next(&self, trials: &[Trial]) -> Option<TrialPlan> {
+        match next(&self.course, trials) {
+            Move::Try(attempt) => Some(self.plan(&attempt, trials)),
+            Move::End => None,
+        }
+    }
+
+    fn judge(&self, before: &[Trial], made: &mut Made) {
+        let Move::Try(attempt) = next(&self.course, before) else { return };
+        let judged = comparison::judge_target(&self.scenario.find.target, &made.trial, reference(before));
+        let Ruling { verdict, why, missed, broke } =
+            Ruling::of(judged, &made.trial, ruling::discarded(before), made.shared_bytes);
+        made.trial.sought = Some(SoughtRecord {
+            stage: attempt.stage,
+            heap_bytes: attempt.heap,
+            direct_bytes: attempt.direct,
+            rate_per_s: attempt.rate_per_s,
+            pages: attempt.pages,
+            verdict,
+            why,
+            missed,
+            broke,
+            classes: made.classes,
+            read_ahead_bytes: made.read_ahead_bytes,
+            seconds: made.seconds,
+        });
+    }
+
+    fn after(&self, trials: &[Trial], error: Option<Error>) -> Result<Option<Error>> {
+        let Some((trial, sought)) = trials.last().and_then(|trial| Some((trial, trial.sought.as_ref()?))) else {
+            return error.map_or(Ok(None), Err);
+        };
+        if sought.heap_bytes.is_some() {
+            check_heap(trial)?;
+        }
+        self.check_measured(trials)?;
+        match error {
+            Some(error) if error.kind != ErrorKind::Subject => Err(error),
+            // Not even without a concern for memory: what the subject says is the answer.
+            Some(error) if sought.stage == SoughtStage::Ask => Err(self.of_first_trial(error, trial)),
+            // A trial that fails is an answer.
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The trial in which memory was no concern.
+fn reference(trials: &[Trial]) -> Option<&Trial> {
+    let holds = |trial: &Trial| trial.sought.as_ref().is_some_and(|sought| sought.verdict == SoughtVerdict::Holds);
+    trials.iter().find(|trial| is_ask(trial) && holds(trial))
+}
+
+fn is_ask(trial: &Trial) -> bool {
+    trial.sought.as_ref().is_some_and(|sought| sought.stage == SoughtStage::Ask)
+}
+
+/// A heap that the command itself sets cannot be searched: each trial would have the same.
+fn check_heap(trial: &Trial) -> Result<()> {
+    let changed = trial.doubts.iter().find_map(|of| match &of.doubt {
+        Doubt::FlagChanged { asked, in_force } if asked.contains("-Xmx") => Some((asked, in_force)),
+        _ => None,
+    });
+    match changed {
+        Some((asked, in_force)) => Err(Error::request(format!(
+            "the subject sets its heap itself, so it cannot be searched: asked {asked}, in force is {in_force}"
+        ))
+        .hint("leave the heap as it is (`--as-is`), or take the option out of its command")),
+        None => Ok(()),
+    }
+}
+
+/// `trial 5, to bisect: limit 96.2 MiB with a heap of 8.0 MiB`.
+fn title(attempt: &Attempt, before: usize) -> String {
+    let heap = attempt.heap.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
+    let what = match (attempt.stage, attempt.purpose) {
+        (SoughtStage::Ask, _) => "what it needs where memory is no concern",
+        (_, Some(Stage::Bracket)) => "to bracket",
+        (_, Some(Stage::Bisect)) => "to bisect",
+        (_, Some(Stage::Prove)) => "to prove",
+        (_, Some(Stage::Recheck)) => "once more",
+        (_, None) => "",
+    };
+    let pages = if attempt.pages == Pages::Warm { ", file pages in memory already" } else { "" };
+    if let Some(rate) = attempt.rate_per_s {
+        return format!("trial {}, {what}: {rate:.1}/s", before + 1);
+    }
+    format!("trial {}, {what}: limit {}{heap}{pages}", before + 1, Bytes(attempt.limit))
+}
