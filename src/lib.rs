@@ -19,11 +19,12 @@ pub mod record;
 
 pub mod archive;
 pub mod comparison;
-pub mod search;
-
-pub mod report;
 
 pub mod trial;
+
+pub mod series;
+
+pub mod report;
 
 pub mod cli;
 

@@ -8,8 +8,8 @@ use crate::comparison;
 use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
 use crate::record::{
-    BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict, Document, DoubtRecord,
-    LeastRecord, MetricRecord, RESULT_SCHEMA, Trial, each_once,
+    BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, Document, DoubtRecord, MetricRecord,
+    RESULT_SCHEMA, Trial, each_once,
 };
 use crate::report::Progress;
 use crate::scenario::{Budget, Compare, Limit, MarkPoint, Scenario};
@@ -117,8 +117,8 @@ impl Judgement {
     /// # Errors
     /// `Request`, naming the nearest metric, or how a bound of its unit is written.
     pub(super) fn check_metrics(&self, scenario: &Scenario, marks: &[MarkPoint]) -> Result<()> {
-        let marks: Vec<&str> = marks.iter().map(|mark| mark.word()).chain(scenario.marks_of_phases()).collect();
-        let possible = &comparison::possible(&marks, &scenario.phases_of_work(), &scenario.figures);
+        let marks: Vec<&str> = marks.iter().map(|mark| mark.word()).chain(scenario.load.marks()).collect();
+        let possible = &comparison::possible(&marks, &scenario.load.works(), &scenario.figures);
         for word in &self.compare.metrics {
             comparison::foresee(word, possible).map_err(Error::request)?;
         }
@@ -202,18 +202,6 @@ impl Judgement {
             .then_some(Doubt::Comparing(doubt::Comparing::NotJudged { reasons }))
     }
 
-    /// Whether every judged metric is decided, or its interval is as narrow as what matters. Asked at few numbers of
-    /// blocks only, and the intervals allow for as many looks.
-    pub(super) fn is_sure(&self, trials: &[Trial]) -> bool {
-        let used = comparison::blocks(trials).iter().filter(|block| block.used).count() as u32;
-        if !self.compare.looks().contains(&used) {
-            return false;
-        }
-        let comparisons = comparison::compare(&self.metrics(trials), &self.compare, self.seed);
-        let mut judged = comparisons.iter().filter(|row| row.primary).peekable();
-        judged.peek().is_some() && judged.all(|row| row.verdict != DifferenceVerdict::CannotTell || is_narrow(row))
-    }
-
     /// The configurations of these trials, those of which nothing was measured too, in the order of the scenario.
     fn ran(&self, trials: &[Trial]) -> Vec<String> {
         let ran = each_once(trials.iter().map(|trial| trial.configuration.as_str()));
@@ -288,14 +276,5 @@ fn result(conditions: &Conditions, trials: &[Trial], together: Together) -> Docu
         find: None,
         findings: Vec::new(),
         budgets: together.budgets,
-    }
-}
-
-/// Whether half of the interval is no wider than the least difference that matters.
-fn is_narrow(row: &ComparisonRecord) -> bool {
-    let half = |low: Option<f64>, high: Option<f64>| Some((high? - low?) / 2.0);
-    match row.least {
-        LeastRecord::Absolute(least) => half(row.low, row.high).is_some_and(|half| half <= least),
-        LeastRecord::Relative(least) => half(row.ratio_low, row.ratio_high).is_some_and(|half| half <= least),
     }
 }

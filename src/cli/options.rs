@@ -3,10 +3,7 @@
 use super::args::{Marking, Options, SubjectOptions, TrialOptions};
 use super::options_load::{Server, change_paths, change_phases};
 use crate::error::{Error, Result};
-use crate::scenario::{
-    Collect, Compare, Configuration, Cpus, Image, Kind, MarkPoint, Method, Phase, PhaseKind, Ports, Processes, Ready,
-    Request, Scenario, Subject, Tls, Until, Url, WARMUP, Work, defaults, parse_marks,
-};
+use crate::scenario::{Collect, Compare, Configuration, Cpus, Image, Kind, LoadPlan, MarkPoint, Method, Phase, PhaseKind, Ports, Processes, Ready, Request, Scenario, Subject, Tls, Until, Url, WARMUP, Work, defaults, parse_marks};
 use std::path::Path;
 
 /// The scenario of `weigh`: one configuration, the same work as warm-up and as measured phase, then rest.
@@ -40,11 +37,11 @@ pub(super) fn scenario_of(command: &[String], options: &Options) -> Result<Scena
     };
     let request = Request::new(Method::Get, url.path);
     let work = Work::closed(request, defaults::CONNECTIONS, Until::Elapsed(defaults::DURATION));
-    let load = vec![
+    let load = LoadPlan(vec![
         Phase::new(WARMUP, PhaseKind::Work(work.clone())),
         Phase::new("steady", PhaseKind::Work(work)),
         Phase::new("rest", PhaseKind::Idle(defaults::REST)),
-    ];
+    ]);
     let mut scenario = Scenario {
         name: image.as_ref().map_or_else(|| name_of(command), |image| plain_name(image.short_name())),
         subject,
@@ -184,7 +181,7 @@ fn change_load(scenario: &mut Scenario, options: &Options) -> Result<()> {
 
 fn change_trial(scenario: &mut Scenario, typed: &TrialOptions) {
     if let Some(rest) = typed.rest {
-        let last = scenario.last_work().map_or(0, |last| last + 1);
+        let last = scenario.load.last_work().map_or(0, |last| last + 1);
         scenario.load.truncate(last);
         if rest.0.is_zero() {
             scenario.marks.retain(|mark| *mark != MarkPoint::Rested);

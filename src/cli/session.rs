@@ -1,25 +1,22 @@
-//! What `weigh`, `run` and `demo` share: the conditions, the trials one after another, the archive and the progress as
-//! sinks of their events, the summary at the end.
+//! What all verbs share that make trials: the conditions before them, the summary at their end; and for those that run
+//! blocks of them, the run itself.
 
 use super::args::Output;
 use super::exit::Code;
 use super::exports::{Folder, Shown};
 use super::judgement::Judgement;
-use super::next::{Bounds, Done, next_block};
-use super::preparing::{Preparing, Rebuild};
-use super::recorded::add_figures;
+use super::preparing::{Prepared, Preparing, Rebuild};
 use super::store::Store;
 use crate::clock::Clock;
-use crate::comparison;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::machine;
 use crate::record::{Conditions, Document, Machine, Trial, Unknowns};
 use crate::report::Progress;
-use crate::scenario::{Configuration, Scenario};
+use crate::scenario::Scenario;
+use crate::series::{self, Blocks, Local};
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
-use crate::trial::{self, Event, Look, Setup};
-use crate::units::Bytes;
+use crate::trial::{self, Tools};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,18 +53,19 @@ impl Interrupt {
 /// What a run needs besides its scenario.
 pub(super) struct Session {
     pub(super) clock: Clock,
-    pub(super) interrupt: Interrupt,
+    interrupt: Interrupt,
     pub(super) output: Output,
     typed: String,
-    pub(super) jdks: Vec<FoundJdk>,
-    pub(super) rebuild: Rebuild,
+    jdks: Vec<FoundJdk>,
+    spawner: Spawner,
+    rebuild: Rebuild,
 }
 
 impl Session {
     /// `typed` is the command line that repeats the run.
     pub(super) fn new(output: Output, typed: String, clock: Clock, interrupt: Interrupt) -> Self {
-        let jdks = jdk::discover(&Places::usual(), clock);
-        Self { clock, interrupt, output, typed, jdks, rebuild: Rebuild::IfChanged }
+        let (jdks, spawner) = (jdk::discover(&Places::usual(), clock), Spawner::new(clock));
+        Self { clock, interrupt, output, typed, jdks, spawner, rebuild: Rebuild::IfChanged }
     }
 
     /// The same, but build steps run as said.
@@ -83,6 +81,12 @@ impl Session {
         releases
     }
 
+    /// What trials are made with.
+    pub(super) fn tools<'a>(&'a self, machine: &'a Machine) -> Tools<'a> {
+        let interrupt = self.interrupt.flag();
+        Tools { clock: self.clock, spawner: &self.spawner, jdks: &self.jdks, machine, interrupt }
+    }
+
     /// Runs every configuration as often as asked, and reports.
     ///
     /// # Errors
@@ -91,126 +95,73 @@ impl Session {
         scenario.validate()?;
         judgement.check_metrics(scenario, &scenario.marks)?;
         Judgement::check_figures(scenario)?;
-        self.output.exports.check(self.output.json)?;
-        let mut progress = Progress::new(self.output.quiet);
-        let spawner = Spawner::new(self.clock);
-        let interrupted = || self.interrupt.seen();
-        let preparing = Preparing {
-            spawner: &spawner,
-            jdks: &self.jdks,
-            clock: self.clock,
-            rebuild: self.rebuild,
-            interrupted: &interrupted,
-        };
-        let prepared = preparing.prepare(scenario, &mut progress)?;
+        let mut progress = self.progress();
+        let prepared = self.prepare(scenario, &mut progress)?;
         let scenario = &prepared.scenario;
         let judgement = &judgement.of_those_left(scenario, &mut progress);
-        let machine = machine_now(self.clock);
-        let conditions = Conditions { left_out: prepared.left_out, ..self.conditions(scenario, machine) };
-        let mut store = Store::create(&self.folder(scenario), &conditions, scenario)?;
+        let conditions = Conditions { left_out: prepared.left_out, ..self.conditions(scenario) };
+        let mut store = Store::create(&self.folder(scenario), &conditions, scenario, progress)?;
         let mut trials = Vec::new();
-        let asked = Asked { scenario, judgement, machine: &conditions.machine, spawner: &spawner };
-        let done = self.all(&asked, &mut store, &mut progress, &mut trials);
-        let interrupted = matches!(&done, Err(error) if error.kind == ErrorKind::Interrupted);
+        let blocks = Blocks::new(scenario, judgement.compare());
+        let mut local = Local::new(self.tools(&conditions.machine));
+        let done = series::run(&blocks, &mut local, &mut store, &mut trials);
         if let Err(error) = &done
             && error.kind == ErrorKind::Request
             && !weighed(&trials)
         {
             // A request that could not be carried out leaves nothing worth keeping.
             store.discard();
-            return done.map(|()| Code::Yes);
+            return done.map(|_| Code::Yes);
         }
-        let folder = store.folder().to_owned();
-        let kept = store.close(interrupted);
         let result = judgement.document(&conditions, &trials);
-        self.show(&result, &folder, &mut progress)?;
-        progress.step(&format!("archive: {}", folder.display()));
-        done?;
-        kept?;
+        let mut finished = self.finish(store, is_interrupted(&done), &result)?;
+        summed_up(done?, trials.len(), &mut finished.progress)?;
+        finished.kept?;
         judgement.code(&result)
     }
 
-    /// Runs all blocks. A trial that fails does not keep the others from running.
-    fn all(
-        &self,
-        asked: &Asked<'_>,
-        store: &mut Store,
-        progress: &mut Progress,
-        trials: &mut Vec<Trial>,
-    ) -> Result<()> {
-        let scenario = asked.scenario;
-        let mut failed: Vec<Error> = Vec::new();
-        let bounds = bounds(asked);
-        let mut block = 0;
-        loop {
-            let blocks = comparison::blocks(trials);
-            let done = Done { count: block, whole: failed.is_empty(), blocks: &blocks };
-            let Some(turn) = next_block(&bounds, &done, || asked.judgement.is_sure(trials)) else { break };
-            if let Some(disturbed) = turn.repeats().and_then(|at| blocks.get(at as usize)) {
-                let words = disturbed.disturbed.as_deref().unwrap_or_default();
-                progress.step(&format!("block {} was disturbed: {words}", disturbed.block + 1));
-            }
-            let order = match scenario.configurations.len() > 1 && asked.judgement.compare().blocks(scenario.trials) > 1
-            {
-                true => comparison::order(scenario.seed, block, scenario.configurations.len()),
-                false => (0..scenario.configurations.len()).collect(),
-            };
-            for at in order {
-                let configuration = &scenario.configurations[at];
-                let index = trials.len() as u32;
-                progress.step(&format!("{} ({})", configuration.name, turn.place(block, index, &bounds)));
-                let place = Place { asked, configuration, block, index, repeats: turn.repeats() };
-                let mut conducted = self.one(&place, store, progress);
-                add_figures(&mut conducted.trial, &scenario.figures);
-                trials.push(conducted.trial);
-                match conducted.error {
-                    Some(error) if error.kind == ErrorKind::Subject => failed.push(error),
-                    Some(error) => return Err(error),
-                    None => {}
-                }
-            }
-            block += 1;
-        }
-        summed_up(failed, trials.len(), progress)
-    }
-
-    fn one(&self, place: &Place<'_>, store: &mut Store, progress: &mut Progress) -> trial::Conducted {
-        let (log, folder) = store.begin(place.index, &place.configuration.name);
-        let setup = Setup {
-            scenario: place.asked.scenario,
-            configuration: place.configuration,
-            block: place.block,
-            repeats: place.repeats,
-            index: place.index,
-            clock: self.clock,
-            spawner: place.asked.spawner,
+    /// Runs the build steps, and starts nothing else.
+    ///
+    /// # Errors
+    /// Where an export is asked for that cannot be made, and as [`Preparing::prepare`].
+    pub(super) fn prepare(&self, scenario: &Scenario, progress: &mut Progress) -> Result<Prepared> {
+        self.output.exports.check(self.output.json)?;
+        let interrupted = || self.interrupt.seen();
+        let preparing = Preparing {
+            spawner: &self.spawner,
             jdks: &self.jdks,
-            machine: place.asked.machine,
-            log,
-            folder,
-            interrupt: self.interrupt.flag(),
-            look: Look::Full,
-            guard: None,
-            seal: None,
-            list_files: false,
+            clock: self.clock,
+            rebuild: self.rebuild,
+            interrupted: &interrupted,
         };
-        let mut live = Live::default();
-        trial::conduct(&setup, &mut |event| {
-            live.show(&event, progress);
-            if let Some(trouble) = store.take(&event) {
-                progress.warn(&format!("the archive is incomplete from here on: {}", trouble.what));
-            }
-        })
+        preparing.prepare(scenario, progress)
     }
 
-    /// What holds for every trial of a run.
-    pub(super) fn conditions(&self, scenario: &Scenario, machine: Machine) -> Conditions {
+    /// Closes the archive, and shows what was found.
+    ///
+    /// # Errors
+    /// Where it cannot be shown.
+    pub(super) fn finish(&self, store: Store, interrupted: bool, result: &Document) -> Result<Finished> {
+        let folder = store.folder().to_owned();
+        let (kept, mut progress) = store.close(interrupted);
+        self.show(result, &folder, &mut progress)?;
+        progress.step(&format!("archive: {}", folder.display()));
+        Ok(Finished { folder, kept, progress })
+    }
+
+    /// What is told while it runs.
+    pub(super) fn progress(&self) -> Progress {
+        Progress::new(self.output.quiet)
+    }
+
+    /// What holds for every trial of a run that begins now.
+    pub(super) fn conditions(&self, scenario: &Scenario) -> Conditions {
         let load = scenario.load.iter().map(|phase| format!("{}: {}", phase.name, trial::describe(phase)));
         Conditions {
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
             scenario: scenario.name.clone(),
             started: utc(self.clock, ISO_8601),
-            machine,
+            machine: machine_now(self.clock),
             seed: scenario.seed,
             command: self.typed.clone(),
             load: load.collect(),
@@ -242,6 +193,19 @@ impl Session {
     }
 }
 
+/// A run whose archive is closed and whose result was shown.
+pub(super) struct Finished {
+    pub(super) folder: PathBuf,
+    /// The first write of the archive that failed, if one did.
+    pub(super) kept: Result<()>,
+    pub(super) progress: Progress,
+}
+
+/// Whether the user ended a run.
+pub(super) fn is_interrupted<T>(done: &Result<T>) -> bool {
+    matches!(done, Err(error) if error.kind == ErrorKind::Interrupted)
+}
+
 /// How documents write a moment.
 pub(super) const ISO_8601: &str = "%Y-%m-%dT%H:%M:%SZ";
 
@@ -249,34 +213,6 @@ pub(super) const ISO_8601: &str = "%Y-%m-%dT%H:%M:%SZ";
 pub(super) fn utc(clock: Clock, format: &str) -> String {
     let now = jiff::Timestamp::from_second(clock.origin_unix_s() as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     now.strftime(format).to_string()
-}
-
-/// What a run is asked to do, and with what.
-struct Asked<'a> {
-    scenario: &'a Scenario,
-    judgement: &'a Judgement,
-    machine: &'a Machine,
-    spawner: &'a Spawner,
-}
-
-/// Which trial of which run.
-struct Place<'a> {
-    asked: &'a Asked<'a>,
-    configuration: &'a Configuration,
-    block: u32,
-    index: u32,
-    repeats: Option<u32>,
-}
-
-/// How much may run.
-fn bounds(asked: &Asked<'_>) -> Bounds {
-    let compare = asked.judgement.compare();
-    Bounds {
-        configurations: asked.scenario.configurations.len(),
-        planned: asked.scenario.trials,
-        until_sure: compare.until_sure,
-        repeats: compare.repeats,
-    }
 }
 
 /// Whether anything was measured.
@@ -307,49 +243,5 @@ pub(super) fn machine_now(clock: Clock) -> Machine {
         load_average_1m: activity.as_ref().map(|activity| activity.load[0]),
         transparent_huge_pages: fixed.thp,
         swap_used_bytes: activity.map(|activity| activity.memory.swap_used.0),
-    }
-}
-
-/// Events as progress on the terminal.
-#[derive(Default)]
-pub(super) struct Live {
-    /// Seconds and correct answers at the last sample shown.
-    last: Option<(f64, u64)>,
-}
-
-impl Live {
-    pub(super) fn show(&mut self, event: &Event<'_>, progress: &mut Progress) {
-        match event {
-            Event::Starting { command, .. } => {
-                progress.step(&format!("  start: {}", crate::scenario::shell_words(command)));
-            }
-            Event::Ready { pid, after } => {
-                progress.step(&format!("  ready: pid {pid} after {:.2} s", after.as_secs_f64()))
-            }
-            Event::PhaseStarted { name, description } => {
-                self.last = None;
-                progress.step(&format!("  {name}: {description}"));
-            }
-            Event::Sample { phase: Some(phase), sample } => {
-                let (before_s, before) = self.last.unwrap_or((sample.at_s, sample.ok));
-                let span_s = sample.at_s - before_s;
-                let rate = if span_s > 0.0 { sample.ok.saturating_sub(before) as f64 / span_s } else { 0.0 };
-                progress.live(phase, sample.ok, sample.failed, rate, sample.rss_bytes);
-                // A rate over a second; each sample would flicker.
-                if self.last.is_none() || span_s >= 1.0 {
-                    self.last = Some((sample.at_s, sample.ok));
-                }
-            }
-            Event::Marked(mark) => {
-                let (word, bytes) = mark.weight();
-                progress.step(&format!("  mark {}: {word} {}", mark.name, Bytes(bytes)));
-            }
-            Event::Sample { .. }
-            | Event::Interval { .. }
-            | Event::PhaseEnded(_)
-            | Event::Requests { .. }
-            | Event::Doubted(_)
-            | Event::Ended(_) => {}
-        }
     }
 }

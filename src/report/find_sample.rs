@@ -6,7 +6,7 @@ use crate::record::{
     SubjectWork, Trial, Unknowns,
 };
 use crate::scenario::Find;
-use crate::search::{Attempt, Course, Move, conclude, next, rules};
+use crate::series::search::{Attempt, Course, Move, conclude, next, rules};
 use crate::units::MIB;
 
 /// All but heap and files.

@@ -4,6 +4,7 @@ use super::derived::FigureFile;
 use super::load_file::{PhaseFile, resolve_load};
 use super::matrix::{Matrix, preload};
 use super::*;
+use super::LoadPlan;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span};
 use serde::Deserialize;
@@ -200,7 +201,7 @@ impl File {
             name: self.name,
             subject,
             configurations,
-            load,
+            load: LoadPlan(load),
             marks: Vec::new(),
             collect: Collect { times: self.collect.times.unwrap_or(1), settle: self.collect.settle },
             trials: self.compare.trials.or(self.trials).unwrap_or(1),

@@ -194,7 +194,7 @@ mod tests {
             (scenario.marks_of_phases(), scenario.phases_of_work()),
             (vec!["x", "y", "z", "calm"], vec!["x", "y"])
         );
-        assert!(scenario.rests() && scenario.has_own_work());
+        assert!(scenario.load.rests() && scenario.load.has_own_work());
         // Nothing of it listens: the first marker is what shows that it is ready.
         assert_eq!(scenario.subject.ready, super::super::Ready::Phase("x".to_owned()));
         let kept = serde_json::to_string(&scenario).unwrap();

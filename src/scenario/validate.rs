@@ -35,7 +35,7 @@ impl Scenario {
         self.validate_native()?;
         self.validate_jvm()?;
         self.compare.validate(&self.configurations)?;
-        if self.last_work().is_none() {
+        if self.load.last_work().is_none() {
             return Err(Error::request("the load has no phase that works")
                 .hint("add one such as `- steady: {closed: {connections: 25, requests: 50000}, get: /}`"));
         }

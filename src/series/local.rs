@@ -8,7 +8,7 @@ use crate::observe::machine;
 use crate::record::Trial;
 use crate::scenario::{Configuration, Pages, Scenario, TrialPlan};
 use crate::subject::{jdk, limit};
-use crate::trial::{self, Event, Sink, Tools};
+use crate::trial::{self, Sink, Tools};
 use std::path::PathBuf;
 
 /// Of the memory that is free, what a trial without a concern for memory may have.

@@ -94,8 +94,3 @@ pub fn run(
     }
     Ok(survived)
 }
-
-#[cfg(test)]
-mod made_up;
-#[cfg(test)]
-mod tests;

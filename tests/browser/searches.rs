@@ -9,7 +9,7 @@ use loadline::record::{
 };
 use loadline::report;
 use loadline::scenario::Find;
-use loadline::search::{Attempt, Course, Move, conclude, next, rules};
+use loadline::series::search::{Attempt, Course, Move, conclude, next, rules};
 
 const MIB: u64 = 1 << 20;
 const COURSE: Course = Course {

@@ -8,7 +8,7 @@ use loadline::doubt::Doubt;
 use loadline::error::ErrorKind;
 use loadline::record::{Broke, CgroupRecord, EndCause, Machine, Outcome, PhaseRecord, Trial};
 use loadline::scenario::{Cpus, Scenario, Time, parse};
-use loadline::search::broke;
+use loadline::series::search::broke;
 use loadline::subject::Spawner;
 use loadline::subject::jdk::{FoundJdk, Places, discover};
 use loadline::trial::{Conducted, Event, Guard, Late, Look, PhaseGuard, Seal, Setup, conduct};

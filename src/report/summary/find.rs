@@ -10,7 +10,7 @@ use crate::record::{
     Unknowns,
 };
 use crate::report::snippets::{self, Snippet};
-use crate::search::{PROOF_CONFIDENCE, failing_share_max};
+use crate::series::search::{PROOF_CONFIDENCE, failing_share_max};
 use crate::units::{Bytes, per_second};
 
 /// File pages charged to somebody else that are worth a word. The C library and locales, which every process of a host

@@ -5,7 +5,7 @@ use super::numbers::{NONE, cells, mib};
 use super::{Table, drivers};
 use crate::doubt::Doubt;
 use crate::record::{Broke, CgroupRecord, PhaseRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial};
-use crate::search::cpu_per_request;
+use crate::series::search::cpu_per_request;
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 
 /// What a trial of a search reached in all its measured phases together.

@@ -4,7 +4,7 @@ use super::*;
 use crate::doubt::MemoryPool;
 use crate::record::{AccountRecord, CgroupRecord, Heap, Mark, Outcome, OwnerRecord};
 use crate::scenario::Find;
-use crate::search::conclude;
+use crate::series::search::conclude;
 use proptest::prelude::*;
 
 /// No server answers more often, per second.

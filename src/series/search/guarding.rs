@@ -2,8 +2,7 @@
 
 use crate::comparison::split;
 use crate::record::{PhaseRecord, Trial};
-use crate::scenario::{Amount, Budget, Limit, Relation, Scenario, Time};
-use crate::trial::{Guard, Late, PhaseGuard};
+use crate::scenario::{Amount, Budget, Guard, Late, Limit, LoadPlan, PhaseGuard, Relation, Time};
 use std::time::Duration;
 
 /// So many times as long as where memory was no concern: no target is met after that.
@@ -22,9 +21,9 @@ const START_LONGER: f64 = 5.0;
 /// No start is given less.
 const START_MIN: Duration = Duration::from_secs(10);
 
-/// What ends a trial of this scenario early.
-pub(super) fn guard(scenario: &Scenario, target: &[Budget], reference: &Trial) -> Guard {
-    let phases = scenario.load.iter().filter(|phase| phase.kind.works());
+/// What ends a trial with this load early.
+pub(super) fn guard(load: &LoadPlan, target: &[Budget], reference: &Trial) -> Guard {
+    let phases = load.iter().filter(|phase| phase.kind.works());
     let same = |name: &str| reference.phases.iter().find(|phase| phase.name == name);
     let of = |name: &str, before: &PhaseRecord| PhaseGuard {
         name: name.to_owned(),
@@ -36,9 +35,8 @@ pub(super) fn guard(scenario: &Scenario, target: &[Budget], reference: &Trial) -
     Guard { phases: phases.filter_map(|phase| Some(of(&phase.name, same(&phase.name)?))).collect() }
 }
 
-/// How long a start may take.
-pub(super) fn ready_within(scenario: &Scenario, reference: &Trial) -> Duration {
-    let usual = scenario.subject.ready_within.0;
+/// How long a start may take that may usually take so long.
+pub(super) fn ready_within(usual: Duration, reference: &Trial) -> Duration {
     let ready_s = reference.ready_s.unwrap_or(usual.as_secs_f64());
     Duration::from_secs_f64(ready_s * START_LONGER).max(START_MIN).min(usual)
 }

@@ -1,8 +1,8 @@
 //! What a trial of a search counts for: that its target held, that it failed, or nothing. Pure.
 
+use super::broke::{broke as broke_of, is_disturbed};
 use crate::comparison::Judged;
 use crate::record::{Broke, Missed, Outcome, SoughtVerdict, Trial};
-use crate::search;
 use crate::units::Bytes;
 
 /// Trials in a row that may be discarded; one more that the machine disturbed counts all the same, and one more whose
@@ -44,8 +44,8 @@ impl Ruling {
             (Judged::Ended(why), _) => (vec![why], trial.hopeless.clone().into_iter().collect()),
             (Judged::Missed(missed), _) => (missed.iter().map(|of| of.text.clone()).collect(), missed),
         };
-        let broke = search::broke(trial, &missed);
-        if search::is_disturbed(trial, broke) && discarded < DISCARDED_MAX {
+        let broke = broke_of(trial, &missed);
+        if is_disturbed(trial, broke) && discarded < DISCARDED_MAX {
             return Self { missed, ..Self::discard(why) };
         }
         let why = with_refaults(why, broke, trial);
@@ -61,7 +61,7 @@ impl Ruling {
 pub(super) fn is_short_of_memory(trial: &Trial) -> bool {
     let is_full = |peak: u64, limit: u64| peak as f64 >= limit as f64 * FULL_SHARE;
     let filled = trial.cgroup.is_some_and(|of| of.peak_bytes.is_some_and(|peak| is_full(peak, of.limit_bytes)));
-    match search::broke(trial, &[]) {
+    match broke_of(trial, &[]) {
         Broke::OomKill | Broke::OutOfMemoryError | Broke::FilePages | Broke::Collections => true,
         Broke::Start => filled,
         Broke::Died | Broke::Failures | Broke::Rate | Broke::Times | Broke::Other => false,

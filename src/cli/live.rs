@@ -1,0 +1,65 @@
+//! What happens in a run, as lines on the terminal.
+
+use crate::record::{SoughtRecord, SoughtVerdict, Trial};
+use crate::report::Progress;
+use crate::scenario::shell_words;
+use crate::trial::Event;
+use crate::units::Bytes;
+
+/// Events as progress on the terminal.
+#[derive(Default)]
+pub(super) struct Live {
+    /// Seconds and correct answers at the last sample shown.
+    last: Option<(f64, u64)>,
+}
+
+impl Live {
+    pub(super) fn show(&mut self, event: &Event<'_>, progress: &mut Progress) {
+        match event {
+            Event::Note(words) => progress.step(words),
+            Event::Warning(words) => progress.warn(words),
+            Event::TrialStarted(plan) => progress.step(&plan.title),
+            Event::TrialFinished(Trial { sought: Some(sought), .. }) => progress.step(&verdict(sought)),
+            Event::Starting { command, .. } => {
+                progress.step(&format!("  start: {}", shell_words(command)));
+            }
+            Event::Ready { pid, after } => {
+                progress.step(&format!("  ready: pid {pid} after {:.2} s", after.as_secs_f64()))
+            }
+            Event::PhaseStarted { name, description } => {
+                self.last = None;
+                progress.step(&format!("  {name}: {description}"));
+            }
+            Event::Sample { phase: Some(phase), sample } => {
+                let (before_s, before) = self.last.unwrap_or((sample.at_s, sample.ok));
+                let span_s = sample.at_s - before_s;
+                let rate = if span_s > 0.0 { sample.ok.saturating_sub(before) as f64 / span_s } else { 0.0 };
+                progress.live(phase, sample.ok, sample.failed, rate, sample.rss_bytes);
+                // A rate over a second; each sample would flicker.
+                if self.last.is_none() || span_s >= 1.0 {
+                    self.last = Some((sample.at_s, sample.ok));
+                }
+            }
+            Event::Marked(mark) => {
+                let (word, bytes) = mark.weight();
+                progress.step(&format!("  mark {}: {word} {}", mark.name, Bytes(bytes)));
+            }
+            Event::Sample { .. }
+            | Event::Interval { .. }
+            | Event::PhaseEnded(_)
+            | Event::Requests { .. }
+            | Event::Doubted(_)
+            | Event::TrialFinished(_) => {}
+        }
+    }
+}
+
+/// `  fails: p99.steady was 812 ms, and p99<50ms is asked`.
+fn verdict(sought: &SoughtRecord) -> String {
+    let why = if sought.why.is_empty() { String::new() } else { format!(": {}", sought.why.join("; ")) };
+    match sought.verdict {
+        SoughtVerdict::Holds => "  holds".to_owned(),
+        SoughtVerdict::Fails => format!("  fails{why}"),
+        SoughtVerdict::Void => format!("  does not count{why}"),
+    }
+}

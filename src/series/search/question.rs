@@ -1,0 +1,146 @@
+//! What a search is asked: what varies, within which bounds, to which target; and what it has found.
+
+use super::{Course, conclude, rules};
+use crate::comparison;
+use crate::error::{Error, Result};
+use crate::record::{FindRecord, SoughtRecord, SoughtStage, Trial, Unknowns};
+use crate::scenario::{Budget, Configuration, LoadPlan, Scenario};
+use crate::units::Bytes;
+
+/// Options by which a user has chosen the heap.
+const HEAP_GIVEN: [&str; 2] = ["-Xmx", "-XX:MaxHeapSize="];
+/// Options by which a user lets the JVM choose it by the limit.
+const HEAP_BY_LIMIT: [&str; 3] = ["-XX:MaxRAMPercentage=", "-XX:MaxRAMFraction=", "-XX:MaxRAM="];
+
+/// What is usual for the load: nearly all that is offered, and nothing wrong. A closed model varies by itself.
+///
+/// # Errors
+/// `Bug` where it cannot be parsed.
+pub fn usual_target(load: &LoadPlan) -> Result<Vec<Budget>> {
+    let rate = if load.is_open() { "rate>=98%" } else { "rate>=90%" };
+    [rate, "failed==0"].into_iter().map(|text| text.parse().map_err(Error::bug)).collect()
+}
+
+/// Whether a scenario can be searched.
+///
+/// # Errors
+/// `Request`, saying what is wrong with its configurations, its target or its bounds.
+pub fn check(scenario: &Scenario) -> Result<()> {
+    let [configuration] = scenario.configurations.as_slice() else {
+        let names: Vec<&str> = scenario.configurations.iter().map(|of| of.name.as_str()).collect();
+        return Err(Error::request("a search is of one configuration")
+            .hint(format!("choose one of them with `--only`: {}", names.join(", "))));
+    };
+    let phases = scenario.load.works();
+    for target in &scenario.find.target {
+        comparison::check_target(target, &phases).map_err(Error::request)?;
+    }
+    let find = &scenario.find;
+    if find.max_rate && (configuration.limit.is_none() || scenario.load.rate_per_s().is_none()) {
+        return Err(Error::request("the highest rate is that of a limit, beginning with a rate")
+            .hint("give both: `--limit 128m --rate 200`, or `limit` and an open model in the scenario"));
+    }
+    let limits = [configuration.limit, find.limit_max].into_iter().flatten();
+    if let (Some(heap), Some(limit)) = (configuration.heap, limits.min())
+        && heap >= limit
+    {
+        return Err(Error::request(format!("the heap of {heap} does not fit into the limit of {limit}"))
+            .hint("leave `heap` out to have it searched, or raise the limit"));
+    }
+    if find.as_is && unknowns(scenario, configuration) == Unknowns::Limit {
+        return Err(Error::request("the heap is given, and was to be left to the JVM")
+            .hint("leave out either `--as-is` or the heap (`--heap`, `-Xmx`)"));
+    }
+    Ok(())
+}
+
+/// What a search has found, by its scenario and its trials alone.
+pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
+    let configuration = scenario.configurations.first()?;
+    let first = |of: &SoughtRecord| matches!(of.stage, SoughtStage::Ask | SoughtStage::Rate);
+    let asked = trials.iter().find(|trial| trial.sought.as_ref().is_some_and(first))?;
+    let course = course(scenario, configuration, asked.limit_bytes?);
+    let mut record = conclude(&course, &scenario.find, trials);
+    let heap = record.line.as_ref().and_then(|line| line.heap_bytes);
+    let direct = record.line.as_ref().and_then(|line| line.direct_bytes);
+    let given = heap.map(max_heap).into_iter().chain(direct.map(max_direct));
+    record.options = given.chain(configuration.jvm_options()).collect();
+    if let Some(line) = &record.line {
+        let classes = asked.sought.as_ref().and_then(|sought| sought.classes);
+        let live = asked.marks.iter().rev().find_map(|mark| mark.heap.live_bytes);
+        let needed = heap.or(configuration.heap.map(|heap| heap.0)).or(live);
+        record.others = needed.map(|heap| rules(heap, line.limit_bytes, classes)).unwrap_or_default();
+    }
+    Some(record)
+}
+
+/// The course of a search of this configuration, where memory is no concern at `limit_max` bytes.
+pub(super) fn course(scenario: &Scenario, configuration: &Configuration, limit_max: u64) -> Course {
+    let find = &scenario.find;
+    Course {
+        unknowns: unknowns(scenario, configuration),
+        step: find.step,
+        proofs: find.proofs,
+        limit_min: find.limit_min.map(|limit| limit.0),
+        limit_max,
+        rate_per_s: scenario.load.rate_per_s().filter(|_| find.max_rate),
+        prove: find.prove.map(|limit| limit.0),
+        trials_max: find.trials_max,
+        warm: find.warm,
+    }
+}
+
+/// What varies: the heap only where nobody has chosen it.
+pub(super) fn unknowns(scenario: &Scenario, configuration: &Configuration) -> Unknowns {
+    let begins = |beginnings: &[&str]| {
+        let of_image = scenario.subject.image.iter().flat_map(|image| &image.heap_options);
+        let words = configuration.jvm.iter().chain(&scenario.subject.command).chain(of_image).map(String::as_str);
+        let values = scenario.subject.env.iter().chain(&configuration.env).flat_map(|(_, value)| value.split(' '));
+        words.chain(values).any(|word| beginnings.iter().any(|beginning| word.starts_with(beginning)))
+    };
+    match () {
+        () if scenario.find.max_rate => Unknowns::Rate,
+        () if configuration.heap.is_some() || begins(&HEAP_GIVEN) => Unknowns::Limit,
+        () if scenario.find.as_is || begins(&HEAP_BY_LIMIT) => Unknowns::AsIs,
+        () => Unknowns::HeapAndLimit,
+    }
+}
+
+/// The option that bounds direct memory.
+pub(super) fn max_direct(bytes: u64) -> String {
+    format!("-XX:MaxDirectMemorySize={}", Bytes(bytes).java())
+}
+
+/// The option that bounds the heap.
+pub(super) fn max_heap(bytes: u64) -> String {
+    format!("-Xmx{}", Bytes(bytes).java())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::parse;
+    use std::path::Path;
+
+    fn check(subject: &str, configuration: &str, find: &str, expect: Unknowns) {
+        let text = format!(
+            "name: x\nsubject: {{command: [java, \"{{jvm}}\"{subject}, -jar, x.jar]}}\n\
+             configurations: {{a: {{{configuration}}}}}\n{find}\n\
+             load: [steady: {{closed: {{connections: 1, requests: 1}}, get: /}}]\n"
+        );
+        let scenario = parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(unknowns(&scenario, &scenario.configurations[0]), expect, "{text}");
+    }
+
+    #[test]
+    fn the_heap_is_searched_only_where_nobody_chose_it() {
+        check("", "", "", Unknowns::HeapAndLimit);
+        check("", "heap: 64m", "", Unknowns::Limit);
+        check(", -Xmx64m", "", "", Unknowns::Limit);
+        check("", "jvm: [\"-XX:MaxHeapSize=64m\"]", "", Unknowns::Limit);
+        check("", "env: {JAVA_TOOL_OPTIONS: \"-Dx=y -Xmx1g\"}", "", Unknowns::Limit);
+        check("", "jvm: [\"-XX:MaxRAMPercentage=75\"]", "", Unknowns::AsIs);
+        check("", "", "find: {as_is: true}", Unknowns::AsIs);
+        assert_eq!(max_heap(Bytes::mib(8).0), "-Xmx8m");
+    }
+}
