@@ -3,7 +3,10 @@
 use super::args::{Marking, Options, SubjectOptions, TrialOptions};
 use super::options_load::{Server, change_paths, change_phases};
 use crate::error::{Error, Result};
-use crate::scenario::{Collect, Compare, Configuration, Cpus, Image, Kind, LoadPlan, MarkPoint, Method, Phase, PhaseKind, Ports, Processes, Ready, Request, Scenario, Subject, Tls, Until, Url, WARMUP, Work, defaults, parse_marks};
+use crate::scenario::{
+    Collect, Compare, Configuration, Cpus, Image, Kind, LoadPlan, MarkPoint, Method, Phase, PhaseKind, Ports,
+    Processes, Ready, Request, Scenario, Subject, Tls, Until, Url, WARMUP, Work, defaults, parse_marks,
+};
 use std::path::Path;
 
 /// The scenario of `weigh`: one configuration, the same work as warm-up and as measured phase, then rest.

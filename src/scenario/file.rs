@@ -4,7 +4,6 @@ use super::derived::FigureFile;
 use super::load_file::{PhaseFile, resolve_load};
 use super::matrix::{Matrix, preload};
 use super::*;
-use super::LoadPlan;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span};
 use serde::Deserialize;
@@ -508,7 +507,7 @@ load:
         assert_eq!(names, ["g1-jdk25", "serial-jdk17", "serial-jdk25"]);
         assert_eq!(scenario.configurations[0].heap, Some(Bytes::mib(6)));
         assert_eq!(scenario.load[0].kind, scenario.load[1].kind);
-        assert!(scenario.load[0].is_warmup() && scenario.rests());
+        assert!(scenario.load[0].is_warmup() && scenario.load.rests());
         assert_eq!(scenario.marks, MarkPoint::ALL[..5]);
         assert_eq!(scenario.subject.ready_within, Span::seconds(30));
         assert_eq!(scenario.subject.env[1], ("N".to_owned(), "1".to_owned()));

@@ -143,7 +143,7 @@ pub(super) fn validate_names(load: &[Phase]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{parse, parse_load};
+    use super::super::{Scenario, parse, parse_load};
     use super::*;
     use std::path::Path;
 
@@ -181,7 +181,7 @@ mod tests {
         let marks: Vec<_> = load.iter().map(|phase| phase.mark).collect();
         use PhaseMark::{AsItIs, Collected, None};
         assert_eq!(marks, [AsItIs, Collected, None, None, AsItIs]);
-        assert_eq!(marks_of_phases(&load), ["a", "b", "x", "y", "d"]);
+        assert_eq!(load_plan::marks(&load), ["a", "b", "x", "y", "d"]);
     }
 
     #[test]
@@ -190,10 +190,7 @@ mod tests {
                     load: [{w: {phases: [x, y, z]}}, {calm: {idle: 1s, mark: collected}}]\n";
         let scenario = parse(text, Path::new("/base"), &[]).unwrap();
         assert_eq!(scenario.collect, Collect { times: 3, settle: Some(Span::seconds(1)) });
-        assert_eq!(
-            (scenario.marks_of_phases(), scenario.phases_of_work()),
-            (vec!["x", "y", "z", "calm"], vec!["x", "y"])
-        );
+        assert_eq!((scenario.load.marks(), scenario.load.works()), (vec!["x", "y", "z", "calm"], vec!["x", "y"]));
         assert!(scenario.load.rests() && scenario.load.has_own_work());
         // Nothing of it listens: the first marker is what shows that it is ready.
         assert_eq!(scenario.subject.ready, super::super::Ready::Phase("x".to_owned()));

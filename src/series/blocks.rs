@@ -269,6 +269,9 @@ mod tests {
     fn a_block_says_where_it_stands() {
         assert_eq!(Turn::Planned.place(1, 2, &BOUNDS), "3 of 6");
         assert_eq!(Turn::Unsure.place(4, 8, &BOUNDS), "block 5, until it is decided");
-        assert_eq!(Turn::Repeats(1, "steal 4 %".to_owned()).place(4, 8, &BOUNDS), "block 5, repeats block 2, which was disturbed: steal 4 %");
+        assert_eq!(
+            Turn::Repeats(1, "steal 4 %".to_owned()).place(4, 8, &BOUNDS),
+            "block 5, repeats block 2, which was disturbed: steal 4 %"
+        );
     }
 }

@@ -94,3 +94,8 @@ pub fn run(
     }
     Ok(survived)
 }
+
+#[cfg(test)]
+pub(crate) mod made_up;
+#[cfg(test)]
+mod tests;

@@ -57,7 +57,11 @@ fn run(plan: &TrialPlan, tools: &Tools<'_>, trial: &mut Trial, sink: &mut dyn Si
     let wants_agent = plan.configuration.netty == Netty::Listed && plan.look == Look::Full;
     let agent_folder = wants_agent.then(WorkFolder::create).transpose()?;
     let agent = agent_folder.as_ref().map(agent_in).transpose()?;
-    let launch = prepare(plan, tools, &Given { cpus: &cpu_plan, work: work.as_ref().map(WorkFolder::path), agent: agent.as_ref() })?;
+    let launch = prepare(
+        plan,
+        tools,
+        &Given { cpus: &cpu_plan, work: work.as_ref().map(WorkFolder::path), agent: agent.as_ref() },
+    )?;
     launch.ports.from(launch.port).try_for_each(|port| check_port_free(&launch.host, port))?;
     cpus::pin_this_thread(cpu_plan.load.as_deref().unwrap_or(&tools.spawner.cpus))?;
     trial.command.clone_from(&launch.argv);

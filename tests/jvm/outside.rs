@@ -7,12 +7,11 @@ use loadline::clock::Clock;
 use loadline::doubt::Doubt;
 use loadline::error::ErrorKind;
 use loadline::record::{Broke, CgroupRecord, EndCause, Machine, Outcome, PhaseRecord, Trial};
-use loadline::scenario::{Cpus, Scenario, Time, parse};
+use loadline::scenario::{Cpus, Guard, Late, Look, PhaseGuard, Scenario, Time, TrialPlan, parse};
 use loadline::series::search::broke;
 use loadline::subject::Spawner;
 use loadline::subject::jdk::{FoundJdk, Places, discover};
-use loadline::trial::{Conducted, Event, Guard, Late, Look, PhaseGuard, Seal, Setup, conduct};
-use std::cell::Cell;
+use loadline::trial::{Conducted, Event, Sink, Tools, conduct};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -71,41 +70,37 @@ impl<'a> Asked<'a> {
     }
 
     fn conduct(&self) -> Conducted {
-        self.conduct_scenario(&self.scenario(), None)
+        self.conduct_scenario(&self.scenario())
     }
 
-    fn conduct_scenario(&self, scenario: &Scenario, seal: Option<Seal<'_>>) -> Conducted {
+    fn conduct_scenario(&self, scenario: &Scenario) -> Conducted {
         let _permit = Permit::one();
         let clock = Clock::start();
         let jdks: Vec<FoundJdk> = discover(&Places::usual(), clock);
-        let guard = self.guard.clone().map(|guard| Guard { phases: vec![guard] });
-        let setup = Setup {
-            scenario,
-            configuration: &scenario.configurations[0],
-            block: 0,
-            repeats: None,
-            index: 0,
+        let plan = TrialPlan {
+            look: self.look,
+            guard: Guard { phases: self.guard.clone().into_iter().collect() },
+            list_files: true,
+            ..TrialPlan::of(scenario, &scenario.configurations[0])
+        };
+        // What is made elsewhere is made from what was written down.
+        let plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
+        let tools = Tools {
             clock,
             spawner: &Spawner::with_program(env!("CARGO_BIN_EXE_loadline"), clock),
             jdks: &jdks,
             machine: &machine(),
-            log: None,
-            folder: None,
             interrupt: &AtomicBool::new(false),
-            look: self.look,
-            guard: guard.as_ref(),
-            seal,
-            list_files: true,
         };
-        let told = Cell::new(None);
-        let conducted = conduct(&setup, &mut |event| {
-            if let Event::Ended(trial) = event {
-                told.set(Some(trial.clone()));
-            }
-        });
-        assert_eq!(told.take().as_ref(), Some(&conducted.trial), "the archive has what the caller has");
-        conducted
+        conduct(&plan, &tools, &mut Nobody)
     }
+}
+
+/// Who listens to none of it.
+struct Nobody;
+
+impl Sink for Nobody {
+    fn take(&mut self, _event: &Event<'_>) {}
 }
 
 /// Nothing here depends on it.
@@ -188,7 +183,7 @@ fn own_work_is_followed_and_not_weighed() {
     for release in newest() {
         let asked = Asked { configuration: "heap: 96m", load: WORK, ..Asked::of(release, "OwnPhases late") };
         let scenario = asked.scenario_ready("{phase: empty}");
-        let Conducted { trial, error } = asked.conduct_scenario(&scenario, None);
+        let Conducted { trial, error } = asked.conduct_scenario(&scenario);
         assert!(error.is_none(), "{error:?}");
         let phases: Vec<_> = trial.phases.iter().map(|phase| (phase.name.as_str(), phase.requests)).collect();
         assert_eq!((phases, trial.marks.len()), (vec![("empty", 300), ("full", 0)], 0));
@@ -197,7 +192,7 @@ fn own_work_is_followed_and_not_weighed() {
 
         let guard = PhaseGuard { name: "full".to_owned(), seconds_max: Some(0.3), ..PhaseGuard::default() };
         let asked = Asked { guard: Some(guard), ..asked };
-        let Conducted { trial, error } = asked.conduct_scenario(&scenario, None);
+        let Conducted { trial, error } = asked.conduct_scenario(&scenario);
         let error = error.unwrap();
         assert!(error.what.starts_with("the trial was ended early: rate.full: "), "{error}");
         assert!(trial.phases[1].cut_short.as_ref().is_some_and(|why| why.starts_with("hopeless: rate.full")));
@@ -266,19 +261,6 @@ fn a_driver_that_lasts_too_long_is_ended() {
 }
 
 #[test]
-fn the_seal_sees_the_outcome_and_what_it_adds_is_told() {
-    for release in newest() {
-        let asked = Asked::of(release, "DemoServer {port}");
-        let seal = |trial: &mut Trial| {
-            assert_eq!(trial.outcome, Outcome::Completed);
-            trial.repeats = Some(7);
-        };
-        let trial = asked.conduct_scenario(&asked.scenario(), Some(Seal(&seal))).trial;
-        assert_eq!(trial.repeats, Some(7));
-    }
-}
-
-#[test]
 fn the_cgroup_of_a_limited_trial_is_kept() {
     if !limits_work() {
         return;
@@ -314,7 +296,7 @@ fn every_process_of_a_cgroup_counts() {
             "sleep 100 & java -XX:+UseSerialGC -Xmx16m -cp {jar} loadline.subjects.DemoServer {{port}}; exit $?"
         );
         let scenario = asked.parse(&format!("[sh, -c, '{script}']"), "{http: /hello}");
-        let Conducted { trial, error } = asked.conduct_scenario(&scenario, None);
+        let Conducted { trial, error } = asked.conduct_scenario(&scenario);
         assert!(error.is_none(), "{error:?}");
         let seen = cgroup(&trial);
         assert!(seen.foreign_file_bytes.is_some() && seen.anon_peak_bytes.unwrap() > 16 * MIB, "{seen:?}");
@@ -337,7 +319,7 @@ fn a_kill_for_memory_is_recognised_through_a_shell_too() {
         let ways = [(format!("exec {java}"), None, Some(9)), (format!("{java}; exit $?"), Some(137), None)];
         for (script, code, signal) in ways {
             let scenario = asked.parse(&format!("[sh, -c, '{script}']"), "{http: /hello}");
-            let Conducted { trial, error } = asked.conduct_scenario(&scenario, None);
+            let Conducted { trial, error } = asked.conduct_scenario(&scenario);
             assert!(error.unwrap().what.contains("its memory limit was reached"));
             let end = trial.end.as_ref().unwrap();
             assert_eq!((trial.outcome, end.cause), (Outcome::Killed, EndCause::OomKill));

@@ -1,0 +1,302 @@
+//! A server that is a function, for tests: what a trial of it yields follows from heap, limit, rate and chance, without
+//! a process and without a clock.
+
+use super::{Executor, Made};
+use crate::doubt::{Doubt, MemoryPool};
+use crate::error::Error;
+use crate::numbers::SplitMix64;
+use crate::record::{
+    AccountRecord, CgroupRecord, End, EndCause, Heap, Mark, Missed, Model, Outcome, OwnerRecord, PhaseRecord,
+    Quantiles, SubjectWork, Trial, Unit,
+};
+use crate::scenario::{Look, Pages, PhaseKind, TrialPlan};
+use crate::trial::Sink;
+use crate::units::{Bytes, MIB};
+use std::collections::BTreeMap;
+
+/// Times of a server that is well, and of one that is not, in ms.
+const P99_WELL: f64 = 8.0;
+const P99_ILL: f64 = 812.0;
+/// How long a phase lasts.
+const PHASE_S: f64 = 10.0;
+
+/// What a server holds and how much it can carry.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    pub(crate) live: u64,
+    /// All but heap and files.
+    pub(crate) native: u64,
+    /// Files it touches.
+    pub(crate) file: u64,
+    /// The part of them that it cannot do without.
+    pub(crate) hot: f64,
+    /// What its heap grows to where nothing bounds it.
+    pub(crate) greed: u64,
+    /// No server answers more often, per second.
+    pub(crate) rate_max: f64,
+    /// Relative standard deviation of what fresh processes of it hold and cost.
+    pub(crate) noise: f64,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            live: 20 * MIB,
+            native: 60 * MIB,
+            file: 50 * MIB,
+            hot: 0.55,
+            greed: 200 * MIB,
+            rate_max: 4321.0,
+            noise: 0.0,
+        }
+    }
+}
+
+impl Server {
+    /// The smallest heap, in whole MiB.
+    pub(crate) fn heap_min(&self) -> u64 {
+        (self.live * 5 / 4).div_ceil(MIB) * MIB
+    }
+
+    /// The smallest limit with this heap.
+    pub(crate) fn limit_min(&self, heap: u64) -> u64 {
+        self.native + heap.min(self.greed) + (self.file as f64 * self.hot) as u64
+    }
+}
+
+/// What befalls a single trial.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Mishap {
+    /// Other programs take the CPU, and answers are late.
+    NoisyMachine,
+    /// Answers are late for no reason that is seen.
+    Late,
+    /// The figures of the load are missing.
+    Unmeasured,
+    /// The subject dies.
+    Dies,
+    /// The machine fails: nothing of the trial is known.
+    MachineFails,
+    /// The user ends it.
+    Interrupted,
+    /// So many bytes of its file pages are charged to others.
+    SharedPages(u64),
+    /// It is given up for late answers.
+    Hopeless,
+}
+
+/// Makes trials of a server that is a function.
+#[derive(Debug, Default)]
+pub(crate) struct MadeUp {
+    /// The server of each configuration; of the others, the one named "".
+    pub(crate) servers: BTreeMap<String, Server>,
+    /// What befalls which trial, by index.
+    pub(crate) mishaps: BTreeMap<u32, Mishap>,
+    pub(crate) seed: u64,
+    /// All that was asked.
+    pub(crate) plans: Vec<TrialPlan>,
+}
+
+impl MadeUp {
+    pub(crate) fn of(server: Server) -> Self {
+        Self { servers: [(String::new(), server)].into(), ..Self::default() }
+    }
+
+    pub(crate) fn with(mut self, index: u32, mishap: Mishap) -> Self {
+        self.mishaps.insert(index, mishap);
+        self
+    }
+
+    fn server(&self, name: &str) -> Server {
+        self.servers.get(name).or(self.servers.get("")).cloned().unwrap_or_default()
+    }
+
+    /// 1, with the noise of one fresh process; the same for the same trial of the same seed.
+    fn wobble(&self, plan: &TrialPlan, server: &Server) -> f64 {
+        let mut random = SplitMix64::new(self.seed ^ (u64::from(plan.index) << 20));
+        let unit = |random: &mut SplitMix64| (random.next() >> 11) as f64 / (1u64 << 53) as f64;
+        // Twelve uniform values add up to something near a normal one.
+        let sum: f64 = (0..12).map(|_| unit(&mut random)).sum();
+        1.0 + server.noise * (sum - 6.0)
+    }
+}
+
+impl Executor for MadeUp {
+    fn conduct(&mut self, plan: &TrialPlan, _sink: &mut dyn Sink) -> Made {
+        self.plans.push(plan.clone());
+        let server = self.server(&plan.configuration.name);
+        let mishap = self.mishaps.get(&plan.index);
+        if let Some(error) = match mishap {
+            Some(Mishap::MachineFails) => Some(Error::machine("no room for a trial")),
+            Some(Mishap::Interrupted) => Some(Error::interrupted()),
+            _ => None,
+        } {
+            let trial = Trial { why: Some(error.what.clone()), ..fresh(plan) };
+            return Made { error: Some(error), ..Made::new(trial) };
+        }
+        let mut made = Making { plan, server: &server, wobble: self.wobble(plan, &server) }.make();
+        befall(mishap, &mut made);
+        made
+    }
+}
+
+/// A trial in the making.
+struct Making<'a> {
+    plan: &'a TrialPlan,
+    server: &'a Server,
+    wobble: f64,
+}
+
+impl Making<'_> {
+    fn heap(&self) -> u64 {
+        let options = self.plan.configuration.jvm_options();
+        let given = options.iter().rev().find_map(|option| option.strip_prefix("-Xmx")?.parse::<Bytes>().ok());
+        given.map_or(self.server.greed, |bytes| bytes.0)
+    }
+
+    fn make(&self) -> Made {
+        let (server, heap) = (self.server, self.heap());
+        let resident = heap.min(server.greed);
+        let anon = ((server.native + resident) as f64 * self.wobble) as u64;
+        let files = if self.plan.pages == Some(Pages::Warm) { 0 } else { server.file };
+        let limit = self.plan.configuration.limit.map_or(u64::MAX, |limit| limit.0);
+        let mut made = Made { seconds: 20.0, ..Made::new(fresh(self.plan)) };
+        let trial = &mut made.trial;
+        trial.ready_s = Some(0.4);
+        trial.cgroup = self.plan.configuration.limit.map(|limit| CgroupRecord {
+            limit_bytes: limit.0,
+            peak_bytes: Some((anon + files).min(limit.0)),
+            anon_peak_bytes: Some(anon.min(limit.0)),
+            file_bytes: Some(files.min(limit.0.saturating_sub(anon))),
+            ..CgroupRecord::default()
+        });
+        trial.rss_bytes_peak = Some(anon + files);
+        if heap < server.heap_min() {
+            let error = "java.lang.OutOfMemoryError: Java heap space".to_owned();
+            trial.doubts.push(Doubt::OutOfMemoryError { error, pool: MemoryPool::Other }.into());
+            return ended(made, EndCause::OutOfMemoryError, "the subject died after an OutOfMemoryError");
+        }
+        if limit < anon {
+            if let Some(cgroup) = &mut trial.cgroup {
+                cgroup.oom_kills = 1;
+            }
+            return ended(made, EndCause::OomKill, "the subject was killed because its memory limit was reached");
+        }
+        let thrashes = limit < anon + (files as f64 * server.hot) as u64;
+        if let Some(cgroup) = trial.cgroup.as_mut().filter(|_| thrashes) {
+            cgroup.file_refaults = 100_000;
+        }
+        trial.phases = self.phases(if thrashes { P99_ILL } else { P99_WELL });
+        if self.plan.look == Look::Full {
+            trial.marks = self.plan.marks.iter().map(|mark| self.mark(mark.word(), anon + files, resident)).collect();
+        }
+        trial.outcome = Outcome::Completed;
+        made
+    }
+
+    fn phases(&self, p99: f64) -> Vec<PhaseRecord> {
+        let works = self.plan.load.iter().filter_map(|phase| match &phase.kind {
+            PhaseKind::Work(work) => Some((phase, work)),
+            _ => None,
+        });
+        let of = |rate: Option<f64>| {
+            let achieved_per_s = rate.map_or(self.server.rate_max, |rate| rate.min(self.server.rate_max)) / self.wobble;
+            let times = Quantiles { p50: p99 / 8.0, p99: p99 * self.wobble, max: p99 * 2.0, ..Quantiles::default() };
+            let ok = (achieved_per_s * PHASE_S) as u64;
+            PhaseRecord {
+                model: if rate.is_some() { Model::Open } else { Model::Closed },
+                seconds: PHASE_S,
+                requests: ok,
+                ok,
+                offered_per_s: rate,
+                achieved_per_s: if rate.is_some() { achieved_per_s.min(rate.unwrap_or(0.0)) } else { achieved_per_s },
+                response_ms: rate.map(|_| times),
+                service_ms: Some(times),
+                subject: SubjectWork {
+                    cpu_s: Some(ok as f64 * 200e-6 * self.wobble),
+                    gc_count: Some(3),
+                    gc_ms: Some(20.0),
+                    rss_bytes_max: None,
+                },
+                ..PhaseRecord::default()
+            }
+        };
+        let named = |(phase, work): (&crate::scenario::Phase, &crate::scenario::Work)| PhaseRecord {
+            name: phase.name.clone(),
+            ..of(work.schedule.rate().map(|rate| rate.max()))
+        };
+        works.map(named).collect()
+    }
+
+    fn mark(&self, name: &str, rss_bytes: u64, resident: u64) -> Mark {
+        let owner = OwnerRecord { name: "java_heap.used".to_owned(), rss_bytes: resident, ..OwnerRecord::default() };
+        Mark {
+            name: name.to_owned(),
+            rss_bytes,
+            file_bytes: Some(self.server.file),
+            heap: Heap { live_bytes: Some(self.server.live), ..Heap::default() },
+            account: Some(AccountRecord { owners: vec![owner], ..AccountRecord::default() }),
+            ..Mark::default()
+        }
+    }
+}
+
+fn fresh(plan: &TrialPlan) -> Trial {
+    let limit_bytes = plan.configuration.limit.map(|limit| limit.0);
+    Trial { repeats: plan.repeats, limit_bytes, ..Trial::new(&plan.configuration.name, plan.block, plan.index) }
+}
+
+/// A trial that ends by the end of its subject, before anything was measured.
+fn ended(made: Made, cause: EndCause, what: &str) -> Made {
+    let outcome = if cause == EndCause::OomKill { Outcome::Killed } else { Outcome::SubjectFailed };
+    let end = End { cause, exit_code: None, signal: None, text: what.to_owned(), last_lines: Vec::new() };
+    let trial = Trial {
+        outcome,
+        why: Some(what.to_owned()),
+        end: Some(end),
+        phases: Vec::new(),
+        marks: Vec::new(),
+        ..made.trial
+    };
+    Made { error: Some(Error::subject(what)), trial, ..made }
+}
+
+fn befall(mishap: Option<&Mishap>, made: &mut Made) {
+    let late = |made: &mut Made| {
+        for phase in &mut made.trial.phases {
+            for times in [&mut phase.response_ms, &mut phase.service_ms].into_iter().flatten() {
+                times.p99 = P99_ILL;
+            }
+        }
+    };
+    match mishap {
+        None | Some(Mishap::MachineFails | Mishap::Interrupted) => {}
+        Some(Mishap::Late) => late(made),
+        Some(Mishap::NoisyMachine) => {
+            late(made);
+            let phase = "steady".to_owned();
+            let noisy =
+                Doubt::NoisyMachine { phase, foreign_cores: Some(0.8), steal_share: 0.0, memory_stall_share: None };
+            made.trial.doubts.push(noisy.into());
+        }
+        Some(Mishap::Unmeasured) => {
+            for phase in &mut made.trial.phases {
+                (phase.response_ms, phase.service_ms) = (None, None);
+            }
+        }
+        Some(Mishap::Dies) => {
+            let gone = std::mem::replace(made, Made::new(Trial::new("", 0, 0)));
+            *made = ended(gone, EndCause::ByItself, "the subject died: exit code 7");
+        }
+        Some(Mishap::SharedPages(bytes)) => made.shared_bytes = Some(*bytes),
+        Some(Mishap::Hopeless) => {
+            let text = "response.steady: 22 answers took longer than 50 ms, and 13 may".to_owned();
+            let metric = "response.steady".to_owned();
+            let missed = Missed { metric, unit: Unit::Count, value: 22.0, bound: 13.0, text };
+            let what = format!("the trial was ended early: {}", missed.text);
+            (made.trial.outcome, made.trial.why) = (Outcome::SubjectFailed, Some(what.clone()));
+            made.trial.hopeless = Some(missed);
+            made.error = Some(Error::subject(what));
+        }
+    }
+}

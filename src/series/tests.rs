@@ -1,0 +1,360 @@
+//! Whole series on made-up servers: from the first trial to the last, with everything that may befall one.
+
+use super::made_up::{MadeUp, Mishap, Server};
+use super::search::{Search, found};
+use super::{Blocks, Executor, Made, Strategy, run};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{Broke, FindOutcome, FindRecord, Outcome, SoughtStage, SoughtVerdict, Trial};
+use crate::scenario::{Look, Pages, Scenario, TrialPlan, parse};
+use crate::trial::{Event, Sink};
+use crate::units::MIB;
+use std::path::Path;
+
+const LIMIT_MAX: u64 = 2048 * MIB;
+
+/// Notes what it is told.
+#[derive(Default)]
+struct Notes {
+    started: Vec<String>,
+    finished: Vec<Trial>,
+}
+
+impl Sink for Notes {
+    fn take(&mut self, event: &Event<'_>) {
+        match event {
+            Event::TrialStarted(plan) => self.started.push(plan.title.clone()),
+            Event::TrialFinished(trial) => self.finished.push((*trial).clone()),
+            _ => {}
+        }
+    }
+
+    fn folder(&self) -> Option<String> {
+        Some(format!("trial-{:03}", self.finished.len() + 1))
+    }
+}
+
+fn scenario(more: &str) -> Scenario {
+    let text = format!(
+        "name: x\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}'], ready_within: 60s}}\n{more}\n\
+         load:\n  - warmup: {{same: steady}}\n  - steady: {{constant: {{rate: 200, duration: 10s}}, get: /}}\n  \
+         - rest: {{idle: 5s}}\n"
+    );
+    parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn searched(find: &str) -> Scenario {
+    scenario(&format!("configurations: {{only: {{gc: serial}}}}\ntarget: ['p99<50ms', 'failed==0']\nfind: {{{find}}}"))
+}
+
+/// A whole series: its trials, what was noted, and how it ended.
+fn series(strategy: &dyn Strategy, executor: &mut dyn Executor) -> (Vec<Trial>, Notes, Result<Vec<Error>>) {
+    let (mut trials, mut notes) = (Vec::new(), Notes::default());
+    let ended = run(strategy, executor, &mut notes, &mut trials);
+    assert_eq!(notes.finished, trials, "a sink has what the caller has");
+    assert_eq!(notes.started.len(), trials.len());
+    (trials, notes, ended)
+}
+
+fn search(scenario: &Scenario, made_up: &mut MadeUp) -> (Vec<Trial>, FindRecord) {
+    let (trials, _, ended) = series(&Search::new(scenario, LIMIT_MAX).unwrap(), made_up);
+    assert!(ended.unwrap().is_empty());
+    let record = found(scenario, &trials).unwrap();
+    (trials, record)
+}
+
+fn verdicts(trials: &[Trial]) -> Vec<SoughtVerdict> {
+    trials.iter().map(|trial| trial.sought.as_ref().unwrap().verdict).collect()
+}
+
+#[test]
+fn a_search_finds_what_the_server_needs() {
+    let (of, scenario) = (Server::default(), searched("warm: true"));
+    let mut made_up = MadeUp::of(of.clone());
+    let (trials, record) = search(&scenario, &mut made_up);
+    let line = record.line.unwrap();
+    let heap = line.heap_bytes.unwrap();
+    assert!((of.heap_min()..of.heap_min() + 2 * MIB).contains(&heap), "{line:?}");
+    let truth = of.limit_min(heap);
+    assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?} {truth}");
+    assert_eq!((line.held, line.broke, record.outcome), (5, Some(Broke::FilePages), FindOutcome::Found));
+    assert!(record.warm.unwrap().limit_bytes < line.limit_bytes);
+    assert!(record.text.starts_with("5 of 5 trials in a row held at"), "{}", record.text);
+    assert_eq!(
+        trials.iter().map(|trial| trial.index).collect::<Vec<_>>(),
+        (0..trials.len() as u32).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn only_the_first_trial_is_asked_and_the_others_are_guarded() {
+    let scenario = searched("");
+    let mut made_up = MadeUp::of(Server::default());
+    search(&scenario, &mut made_up);
+    let (first, others) = made_up.plans.split_first().unwrap();
+    assert_eq!((first.look, first.list_files, first.guard.phases.len()), (Look::Full, true, 0));
+    assert_eq!((first.load.len(), first.subject.ready_within.as_s()), (3, 60.0));
+    for plan in others {
+        assert_eq!((plan.look, plan.list_files, plan.load.len()), (Look::Outside, false, 2), "no rest: {}", plan.title);
+        assert_eq!(plan.pages, Some(Pages::Cold));
+        let names: Vec<&str> = plan.guard.phases.iter().map(|of| of.name.as_str()).collect();
+        assert_eq!(names, ["warmup", "steady"]);
+        assert!(plan.guard.phases[1].late[0].bound_ms == 50.0 && plan.subject.ready_within.as_s() < 60.0);
+        assert!(plan.configuration.jvm.last().unwrap().starts_with("-Xmx"), "{:?}", plan.configuration.jvm);
+    }
+}
+
+/// The machine disturbs a trial that would have held: it is made again, and the line stays where it is.
+#[test]
+fn a_noisy_machine_costs_trials_and_moves_nothing() {
+    let scenario = searched("");
+    let (quiet, expect) = search(&scenario, &mut MadeUp::of(Server::default()));
+    for at in 0..quiet.len() as u32 {
+        let mut made_up = MadeUp::of(Server::default()).with(at, Mishap::NoisyMachine);
+        let (trials, record) = search(&scenario, &mut made_up);
+        let limits = |record: &FindRecord| record.line.as_ref().map(|line| (line.limit_bytes, line.heap_bytes));
+        assert_eq!(limits(&record), limits(&expect), "disturbed: {at}");
+        // A trial that failed for want of memory is no matter of noise.
+        let failed = verdicts(&quiet)[at as usize] == SoughtVerdict::Fails;
+        assert_eq!(trials.len(), quiet.len() + usize::from(!failed), "disturbed: {at}");
+    }
+}
+
+#[test]
+fn a_machine_that_stays_noisy_ends_in_failures_and_not_in_a_loop() {
+    let mut made_up = MadeUp::of(Server::default());
+    (0..100).for_each(|index| drop(made_up.mishaps.insert(index, Mishap::NoisyMachine)));
+    let (trials, record) = search(&searched(""), &mut made_up);
+    assert_eq!(verdicts(&trials), [vec![SoughtVerdict::Void; 3], vec![SoughtVerdict::Fails]].concat());
+    assert_eq!((record.outcome, record.line), (FindOutcome::NotHeld, None));
+    assert!(record.text.contains("p99.steady was 812 ms, and p99<50ms is asked"), "{}", record.text);
+}
+
+/// A single late trial near the edge is asked about once more.
+#[test]
+fn one_slip_is_no_edge() {
+    let scenario = searched("");
+    let (quiet, expect) = search(&scenario, &mut MadeUp::of(Server::default()));
+    let last = quiet.len() as u32 - 1;
+    let (trials, record) = search(&scenario, &mut MadeUp::of(Server::default()).with(last, Mishap::Late));
+    assert!(trials.len() > quiet.len());
+    let (line, without) = (record.line.unwrap(), expect.line.unwrap());
+    assert!(line.limit_bytes >= without.limit_bytes, "{line:?} {without:?}");
+    assert!(line.limit_bytes as f64 <= without.limit_bytes as f64 * 1.1, "{line:?} {without:?}");
+}
+
+#[test]
+fn a_target_that_cannot_be_measured_ends_the_search() {
+    let mut made_up = MadeUp::of(Server::default());
+    (0..100).for_each(|index| drop(made_up.mishaps.insert(index, Mishap::Unmeasured)));
+    let (trials, _, ended) = series(&Search::new(&searched(""), LIMIT_MAX).unwrap(), &mut made_up);
+    let error = ended.unwrap_err();
+    assert_eq!((error.kind, trials.len()), (ErrorKind::Subject, 4), "{error}");
+    assert!(error.what.contains("`p99.warmup` was not measured") || error.what.contains("was not measured"), "{error}");
+}
+
+#[test]
+fn what_was_not_measured_once_is_measured_again() {
+    let scenario = searched("");
+    let (quiet, expect) = search(&scenario, &mut MadeUp::of(Server::default()));
+    let (trials, record) = search(&scenario, &mut MadeUp::of(Server::default()).with(4, Mishap::Unmeasured));
+    assert_eq!((trials.len(), verdicts(&trials)[4]), (quiet.len() + 1, SoughtVerdict::Void));
+    assert_eq!(record.line.unwrap().limit_bytes, expect.line.unwrap().limit_bytes);
+}
+
+#[test]
+fn pages_that_others_paid_for_make_a_trial_that_held_count_for_nothing() {
+    let scenario = searched("");
+    let (quiet, _) = search(&scenario, &mut MadeUp::of(Server::default()));
+    let (trials, _) = search(&scenario, &mut MadeUp::of(Server::default()).with(0, Mishap::SharedPages(40 * MIB)));
+    assert_eq!((trials.len(), verdicts(&trials)[0]), (quiet.len() + 1, SoughtVerdict::Void));
+    assert_eq!(trials[0].sought.as_ref().unwrap().why, ["40.0 MiB of its file pages were charged to others"]);
+}
+
+#[test]
+fn a_trial_that_was_given_up_is_an_answer_with_its_number() {
+    let scenario = searched("");
+    let (trials, _) = search(&scenario, &mut MadeUp::of(Server::default()).with(5, Mishap::Hopeless));
+    let sought = trials[5].sought.as_ref().unwrap();
+    assert_eq!((sought.verdict, sought.broke), (SoughtVerdict::Fails, Some(Broke::Times)));
+    assert_eq!((sought.missed.len(), sought.missed[0].value), (1, 22.0));
+    assert!(sought.why[0].starts_with("the trial was ended early: response.steady: 22 answers"), "{:?}", sought.why);
+}
+
+#[test]
+fn a_first_trial_that_dies_is_the_error_and_names_memory_where_that_was_short() {
+    let scenario = searched("limit_max: 64m");
+    let (trials, _, ended) = series(&Search::new(&scenario, 64 * MIB).unwrap(), &mut MadeUp::of(Server::default()));
+    let error = ended.unwrap_err();
+    assert_eq!((trials.len(), trials[0].outcome, error.kind), (1, Outcome::Killed, ErrorKind::Subject));
+    assert!(error.hint.as_ref().unwrap().contains("64.0 MiB is too little: raise `--limit-max`"), "{error}");
+    let mut made_up = MadeUp::of(Server::default()).with(0, Mishap::Dies);
+    let (_, _, ended) = series(&Search::new(&searched(""), LIMIT_MAX).unwrap(), &mut made_up);
+    assert_eq!(ended.unwrap_err().hint, None);
+}
+
+/// Whatever trial a search is cut off at, it goes on to the same end.
+#[test]
+fn a_search_goes_on_after_any_cut() {
+    let scenario = searched("warm: true");
+    let of = Server { noise: 0.004, ..Server::default() };
+    let (whole, expect) = search(&scenario, &mut MadeUp::of(of.clone()));
+    for cut in 0..whole.len() as u32 {
+        let strategy = Search::new(&scenario, LIMIT_MAX).unwrap();
+        let (mut trials, _, ended) = series(&strategy, &mut MadeUp::of(of.clone()).with(cut, Mishap::Interrupted));
+        assert_eq!((ended.unwrap_err().kind, trials.len()), (ErrorKind::Interrupted, cut as usize + 1));
+        assert_eq!(trials.last().unwrap().sought.as_ref().unwrap().verdict, SoughtVerdict::Void);
+        let again = Search::new(&scenario, Search::limit_max_of(&trials).unwrap_or(LIMIT_MAX)).unwrap();
+        run(&again, &mut MadeUp::of(of.clone()), &mut Notes::default(), &mut trials).unwrap();
+        let record = found(&scenario, &trials).unwrap();
+        assert_eq!(record.outcome, expect.outcome, "cut: {cut}");
+        let (line, same) = (record.line.unwrap(), expect.line.clone().unwrap());
+        let ratio = line.limit_bytes as f64 / same.limit_bytes as f64;
+        assert!((ratio - 1.0).abs() < 0.05 && line.held == same.held, "cut: {cut}: {line:?} {same:?}");
+    }
+}
+
+#[test]
+fn a_rate_is_searched_with_the_limit_as_it_is() {
+    let more = "configurations: {only: {gc: serial, limit: 400m}}\ntarget: ['rate>=98%']\nfind: {max_rate: true}";
+    let scenario = scenario(more);
+    let of = Server { rate_max: 3000.0, ..Server::default() };
+    let (trials, _, ended) = series(&Search::new(&scenario, 400 * MIB).unwrap(), &mut MadeUp::of(of));
+    ended.unwrap();
+    let rate = found(&scenario, &trials).unwrap().rate.unwrap();
+    // 98 % of what is offered must be reached.
+    assert!((3000.0 / 1.021..=3000.0 / 0.98 + 1.0).contains(&rate.rate_per_s), "{rate:?}");
+    assert!(trials.iter().all(|trial| trial.limit_bytes == Some(400 * MIB)));
+    assert!(trials.iter().all(|trial| trial.sought.as_ref().unwrap().stage == SoughtStage::Rate));
+}
+
+#[test]
+fn one_limit_is_proved_or_refuted() {
+    let of = Server { greed: 64 * MIB, ..Server::default() };
+    let truth = of.limit_min(64 * MIB);
+    let outcome = |limit: u64| {
+        let more = format!("configurations: {{only: {{heap: 64m}}}}\ntarget: ['p99<50ms']\nfind: {{prove: {limit}}}");
+        let (trials, record) = search(&scenario(&more), &mut MadeUp::of(of.clone()));
+        (trials.len(), record.outcome)
+    };
+    assert_eq!(outcome(truth + MIB), (6, FindOutcome::AtLowerBound));
+    assert_eq!(outcome(truth - MIB), (2, FindOutcome::Never));
+}
+
+#[test]
+fn a_heap_that_the_command_sets_cannot_be_searched() {
+    struct Stubborn(MadeUp);
+    impl Executor for Stubborn {
+        fn conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Made {
+            let mut made = self.0.conduct(plan, sink);
+            let (asked, in_force) = ("-Xmx26m".to_owned(), "-Xmx1g".to_owned());
+            made.trial.doubts.push(crate::doubt::Doubt::FlagChanged { asked, in_force }.into());
+            made
+        }
+    }
+    let mut executor = Stubborn(MadeUp::of(Server::default()));
+    let (trials, _, ended) = series(&Search::new(&searched(""), LIMIT_MAX).unwrap(), &mut executor);
+    let error = ended.unwrap_err();
+    assert_eq!((trials.len(), error.kind), (2, ErrorKind::Request), "{error}");
+    assert!(error.hint.unwrap().contains("--as-is"));
+}
+
+// ---- Blocks ----
+
+fn two(more: &str) -> Scenario {
+    scenario(&format!("configurations: {{a: {{heap: 64m}}, b: {{heap: 96m}}}}\n{more}"))
+}
+
+fn blocks(scenario: &Scenario, made_up: &mut MadeUp) -> (Vec<Trial>, Notes, Result<Vec<Error>>) {
+    series(&Blocks::new(scenario, &scenario.compare), made_up)
+}
+
+#[test]
+fn every_block_runs_each_configuration_once_in_an_order_of_its_own() {
+    let scenario = two("trials: 20\nseed: 3");
+    let (trials, notes, ended) = blocks(&scenario, &mut MadeUp::of(Server::default()));
+    assert!(ended.unwrap().is_empty());
+    assert_eq!(trials.len(), 40);
+    let mut firsts = Vec::new();
+    for (block, of) in trials.chunks(2).enumerate() {
+        assert!(of.iter().all(|trial| trial.block == block as u32 && trial.outcome == Outcome::Completed));
+        assert_ne!(of[0].configuration, of[1].configuration);
+        firsts.push(of[0].configuration.as_str());
+    }
+    assert!(firsts.contains(&"a") && firsts.contains(&"b"));
+    assert_eq!(notes.started[2].split_once(" (").unwrap().1, "3 of 40)");
+    let again = blocks(&scenario, &mut MadeUp::of(Server::default())).0;
+    assert_eq!(trials, again, "the same seed, the same trials");
+}
+
+#[test]
+fn one_trial_of_each_runs_in_the_order_of_the_scenario() {
+    let (trials, ..) = blocks(&two("trials: 1"), &mut MadeUp::of(Server::default()));
+    assert_eq!(trials.iter().map(|trial| trial.configuration.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+}
+
+#[test]
+fn a_subject_that_fails_keeps_no_other_from_running_and_a_machine_that_fails_does() {
+    let scenario = two("trials: 3");
+    let (trials, _, ended) = blocks(&scenario, &mut MadeUp::of(Server::default()).with(1, Mishap::Dies));
+    let survived = ended.unwrap();
+    assert_eq!((trials.len(), survived.len()), (6, 1));
+    assert_eq!(trials[1].outcome, Outcome::SubjectFailed);
+    for (mishap, kind) in [(Mishap::MachineFails, ErrorKind::Machine), (Mishap::Interrupted, ErrorKind::Interrupted)] {
+        let (trials, _, ended) = blocks(&scenario, &mut MadeUp::of(Server::default()).with(2, mishap));
+        assert_eq!((ended.unwrap_err().kind, trials.len(), trials[2].outcome), (kind, 3, Outcome::Aborted));
+    }
+}
+
+#[test]
+fn a_disturbed_block_is_repeated_once_all_others_ran() {
+    let mut scenario = two("trials: 3");
+    scenario.compare.repeats = 2;
+    let (trials, notes, _) = blocks(&scenario, &mut MadeUp::of(Server::default()).with(2, Mishap::NoisyMachine));
+    assert_eq!(trials.len(), 8);
+    assert!(trials[6..].iter().all(|trial| (trial.block, trial.repeats) == (3, Some(1))), "{:?}", trials[7].repeats);
+    for title in &notes.started[6..] {
+        assert!(title.contains("(block 4, repeats block 2, which was disturbed: "), "{title}");
+    }
+}
+
+/// Two configurations that differ by little are told apart with more blocks, and never more than allowed.
+#[test]
+fn blocks_run_until_it_is_decided_and_no_longer() {
+    let mut scenario = two("trials: 3");
+    scenario.compare.until_sure = Some(14);
+    scenario.compare.metrics = vec!["rss.loaded".to_owned()];
+    let ended = |noise: f64| {
+        let mut made_up = MadeUp::of(Server { noise, ..Server::default() });
+        made_up.seed = 5;
+        (blocks(&scenario, &mut made_up).0.len() / 2) as u32
+    };
+    assert_eq!(ended(0.002), 5, "as soon as it is asked");
+    assert_eq!(ended(0.5), 14, "as long as it may");
+}
+
+/// A new way of trying things is a strategy, and nothing else: here, the smallest of some heaps with which a server runs.
+#[test]
+fn a_strategy_is_a_few_lines() {
+    struct Smallest<'a>(&'a Scenario, Vec<u64>);
+    impl Strategy for Smallest<'_> {
+        fn next(&self, trials: &[Trial]) -> Option<TrialPlan> {
+            let worked = trials.last().is_some_and(|trial| trial.outcome == Outcome::Completed);
+            let heap = self.1.get(trials.len()).filter(|_| !worked)?;
+            let mut configuration = self.0.configurations[0].clone();
+            configuration.jvm.push(format!("-Xmx{}m", heap / MIB));
+            Some(TrialPlan { index: trials.len() as u32, ..TrialPlan::of(self.0, &configuration) })
+        }
+
+        fn judge(&self, _before: &[Trial], _made: &mut Made) {}
+
+        fn after(&self, _trials: &[Trial], _error: Option<Error>) -> Result<Option<Error>> {
+            Ok(None)
+        }
+    }
+    let scenario = searched("");
+    let smallest = Smallest(&scenario, [8, 16, 24, 32, 64].map(|mib| mib * MIB).to_vec());
+    let (trials, _, ended) = series(&smallest, &mut MadeUp::of(Server::default()));
+    assert!(ended.is_ok());
+    let outcomes: Vec<Outcome> = trials.iter().map(|trial| trial.outcome).collect();
+    assert_eq!(outcomes, [vec![Outcome::SubjectFailed; 3], vec![Outcome::Completed]].concat(), "25 MiB are needed");
+}
