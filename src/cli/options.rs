@@ -4,7 +4,7 @@ use super::args::{Marking, Options, SubjectOptions, TrialOptions};
 use super::options_load::{Server, change_paths, change_phases};
 use crate::error::{Error, Result};
 use crate::scenario::{
-    Collect, Compare, Configuration, Cpus, Image, Kind, LoadPlan, MarkPoint, Method, Phase, PhaseKind, Ports,
+    Change, Collect, Compare, Configuration, Cpus, Image, Kind, LoadPlan, MarkPoint, Method, Phase, PhaseKind, Ports,
     Processes, Ready, Request, Scenario, Subject, Tls, Until, Url, WARMUP, Work, defaults, parse_marks,
 };
 use std::path::Path;
@@ -128,14 +128,7 @@ pub(super) fn change(scenario: &mut Scenario, options: &Options) -> Result<()> {
 
 fn change_subject(scenario: &mut Scenario, typed: &SubjectOptions) -> Result<()> {
     for configuration in &mut scenario.configurations {
-        configuration.heap = typed.heap.or(configuration.heap);
-        configuration.gc = typed.gc.or(configuration.gc);
-        configuration.jvm.extend(typed.jvm.iter().cloned());
-        configuration.jdk = typed.jdk.clone().or(configuration.jdk.take());
-        configuration.env.extend(typed.env.iter().cloned());
-        configuration.limit = typed.limit.or(configuration.limit);
-        configuration.cpus = typed.cpus.clone().unwrap_or(configuration.cpus.clone());
-        configuration.nmt = typed.nmt.unwrap_or(configuration.nmt);
+        changes(typed).into_iter().for_each(|change| change.apply(configuration));
     }
     let subject = &mut scenario.subject;
     change_image(subject, typed)?;
@@ -144,6 +137,20 @@ fn change_subject(scenario: &mut Scenario, typed: &SubjectOptions) -> Result<()>
     subject.ready_within = typed.ready_within.unwrap_or(subject.ready_within);
     subject.end_within = typed.end_within.unwrap_or(subject.end_within);
     Ok(())
+}
+
+/// What was typed about every configuration.
+fn changes(typed: &SubjectOptions) -> Vec<Change> {
+    let only = [
+        typed.heap.map(Change::Heap),
+        typed.gc.map(Change::Gc),
+        typed.jdk.clone().map(Change::Jdk),
+        typed.limit.map(Change::Limit),
+        typed.cpus.clone().map(Change::Cpus),
+        typed.nmt.map(Change::Nmt),
+    ];
+    let more = [Change::Jvm(typed.jvm.clone()), Change::Env(typed.env.clone())];
+    only.into_iter().flatten().chain(more).collect()
 }
 
 /// Another image, where the subject is one: its arguments are not those of another program.

@@ -2,7 +2,7 @@
 
 use super::file::{Named, Scalar, nearest, pairs};
 use super::short_name::short_names;
-use super::{Configuration, Gc, Jdk, Nmt};
+use super::{Change, Configuration, Gc, Jdk};
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 use serde::Deserialize;
@@ -38,26 +38,11 @@ const NO_PRELOAD: &str = "none";
 /// The axes, in the order in which they name a configuration.
 const AXES: [&str; 10] = ["gc", "heap", "jdk", "limit", "nmt", "jvm", "env", "preload", "args", "code"];
 
-/// A value of an axis.
-#[derive(Debug, Clone, PartialEq)]
-enum Value {
-    Gc(Gc),
-    Heap(Bytes),
-    Jdk(Jdk),
-    Limit(Bytes),
-    Nmt(Nmt),
-    Jvm(Vec<String>),
-    Env(Vec<(String, String)>),
-    Preload(Option<String>),
-    Args(Vec<String>),
-    Code(PathBuf),
-}
-
 /// An axis: its values with the names they go by.
 #[derive(Debug, Clone, PartialEq)]
 struct Axis {
     word: &'static str,
-    values: Vec<(String, Value)>,
+    values: Vec<(String, Change)>,
 }
 
 impl Matrix {
@@ -72,11 +57,11 @@ impl Matrix {
         {
             axes.push(axis(word, &texts(scalars), base, found)?);
         }
-        axes.push(named_axis("jvm", self.jvm, Value::Jvm));
-        axes.push(named_axis("env", self.env, |env| Value::Env(pairs(env))));
-        axes.push(named_axis("preload", self.preload, |library| Value::Preload(preload(&library, base))));
-        axes.push(named_axis("args", self.args, |args| Value::Args(texts(args))));
-        axes.push(named_axis("code", self.code, |path| Value::Code(base.join(path))));
+        axes.push(named_axis("jvm", self.jvm, Change::Jvm));
+        axes.push(named_axis("env", self.env, |env| Change::Env(pairs(env))));
+        axes.push(named_axis("preload", self.preload, |library| Change::Preload(preload(&library, base))));
+        axes.push(named_axis("args", self.args, |args| Change::Args(texts(args))));
+        axes.push(named_axis("code", self.code, |path| Change::Code(base.join(path))));
         axes.retain(|axis| !axis.values.is_empty());
         let cells = self.exclude.into_iter().map(|cell| cell_of(cell, &axes)).collect::<Result<Vec<_>>>()?;
         let base = Configuration { optional: self.optional, ..Configuration::default() };
@@ -84,7 +69,7 @@ impl Matrix {
     }
 }
 
-fn named_axis<T>(word: &'static str, named: Option<Named<T>>, value: impl Fn(T) -> Value) -> Axis {
+fn named_axis<T>(word: &'static str, named: Option<Named<T>>, value: impl Fn(T) -> Change) -> Axis {
     let values = named.map_or_else(Vec::new, |named| named.0);
     Axis { word, values: values.into_iter().map(|(name, written)| (name, value(written))).collect() }
 }
@@ -100,12 +85,12 @@ fn axis(word: &str, texts: &[String], base: &Path, found: &[u32]) -> Result<Axis
     let variable = word.strip_prefix("env.").filter(|name| !name.is_empty());
     let known = AXES.into_iter().find(|axis| *axis == word && word != "env").or(variable.map(|_| "env"));
     let known = known.ok_or_else(unknown)?;
-    let mut values: Vec<(String, Value)> = Vec::new();
+    let mut values: Vec<(String, Change)> = Vec::new();
     let short = short_names(known, variable, &texts.iter().map(String::as_str).collect::<Vec<_>>());
     for (text, short) in texts.iter().zip(short) {
         if known == "jdk" && text == "found" {
             let releases = releases(found)?;
-            values.extend(releases.map(|release| (format!("jdk{release}"), Value::Jdk(Jdk::Release(release)))));
+            values.extend(releases.map(|release| (format!("jdk{release}"), Change::Jdk(Jdk::Release(release)))));
         } else {
             values.push(value(known, variable, (text, short), base)?);
         }
@@ -124,25 +109,25 @@ fn releases(found: &[u32]) -> Result<impl Iterator<Item = u32> + '_> {
 }
 
 /// A value written as one word, and its name: the one that is given, where the axis has no names of its own.
-fn value(axis: &str, variable: Option<&str>, (text, short): (&str, String), base: &Path) -> Result<(String, Value)> {
+fn value(axis: &str, variable: Option<&str>, (text, short): (&str, String), base: &Path) -> Result<(String, Change)> {
     let read = |why: String| Error::request(why);
     let last = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     Ok(match axis {
-        "gc" => text.parse().map(|gc: Gc| (gc.word().to_owned(), Value::Gc(gc))).map_err(read)?,
-        "heap" => size(text).map(|heap| (heap.java(), Value::Heap(heap)))?,
-        "limit" => size(text).map(|limit| (format!("limit-{}", limit.java()), Value::Limit(limit)))?,
+        "gc" => text.parse().map(|gc: Gc| (gc.word().to_owned(), Change::Gc(gc))).map_err(read)?,
+        "heap" => size(text).map(|heap| (heap.java(), Change::Heap(heap)))?,
+        "limit" => size(text).map(|limit| (format!("limit-{}", limit.java()), Change::Limit(limit)))?,
         "jdk" => match text.parse().map_err(read)? {
-            Jdk::Release(release) => (format!("jdk{release}"), Value::Jdk(Jdk::Release(release))),
-            Jdk::Home(home) => (last(&home), Value::Jdk(Jdk::Home(home))),
+            Jdk::Release(release) => (format!("jdk{release}"), Change::Jdk(Jdk::Release(release))),
+            Jdk::Home(home) => (last(&home), Change::Jdk(Jdk::Home(home))),
         },
-        "nmt" => text.parse().map(|nmt| (format!("nmt-{text}"), Value::Nmt(nmt))).map_err(read)?,
-        "jvm" => (short, Value::Jvm(text.split_whitespace().map(str::to_owned).collect())),
-        "args" => (short, Value::Args(text.split_whitespace().map(str::to_owned).collect())),
-        "preload" => (short, Value::Preload(preload(text, base))),
-        "code" => (short, Value::Code(base.join(text))),
+        "nmt" => text.parse().map(|nmt| (format!("nmt-{text}"), Change::Nmt(nmt))).map_err(read)?,
+        "jvm" => (short, Change::Jvm(text.split_whitespace().map(str::to_owned).collect())),
+        "args" => (short, Change::Args(text.split_whitespace().map(str::to_owned).collect())),
+        "preload" => (short, Change::Preload(preload(text, base))),
+        "code" => (short, Change::Code(base.join(text))),
         _ => {
             let variable = variable.unwrap_or_default();
-            (short, Value::Env(vec![(variable.to_owned(), text.to_owned())]))
+            (short, Change::Env(vec![(variable.to_owned(), text.to_owned())]))
         }
     })
 }
@@ -157,23 +142,6 @@ pub(super) fn preload(library: &str, base: &Path) -> Option<String> {
         NO_PRELOAD => None,
         path if path.contains('/') => Some(base.join(path).to_string_lossy().into_owned()),
         name => Some(name.to_owned()),
-    }
-}
-
-impl Value {
-    fn set(&self, configuration: &mut Configuration) {
-        match self.clone() {
-            Self::Gc(gc) => configuration.gc = Some(gc),
-            Self::Heap(heap) => configuration.heap = Some(heap),
-            Self::Jdk(jdk) => configuration.jdk = Some(jdk),
-            Self::Limit(limit) => configuration.limit = Some(limit),
-            Self::Nmt(nmt) => configuration.nmt = nmt,
-            Self::Jvm(options) => configuration.jvm.extend(options),
-            Self::Env(env) => configuration.env.extend(env),
-            Self::Preload(library) => configuration.preload = library,
-            Self::Args(args) => configuration.args.extend(args),
-            Self::Code(path) => configuration.code = Some(path),
-        }
     }
 }
 
@@ -229,7 +197,7 @@ fn cell_of(cell: Named<Scalar>, axes: &[Axis]) -> Result<Option<Cell>> {
         let names = || axis.values.iter().map(|(name, _)| name.as_str()).collect();
         match found {
             Some(found) => places.push((at, found)),
-            None if matches!(same, Some(Value::Jdk(_))) => return Ok(None),
+            None if matches!(same, Some(Change::Jdk(_))) => return Ok(None),
             None => return Err(unknown(format!("`{word}` never is `{text}`"), names())),
         }
     }
@@ -253,7 +221,7 @@ fn expand(axes: &[Axis], base: &Configuration, excluded: &[Cell]) -> Result<Vec<
         let mut parts = Vec::new();
         for (axis, place) in axes.iter().zip(&places) {
             let (name, value) = &axis.values[*place];
-            value.set(&mut configuration);
+            value.clone().apply(&mut configuration);
             // Only an axis with a choice shows in the names.
             parts.extend((axis.values.len() > 1).then_some(name.as_str()));
         }

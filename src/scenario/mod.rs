@@ -2,6 +2,7 @@
 //! Made from a scenario file (`file`) or from the options of a verb; everything after this works on these values only.
 
 mod budget;
+mod change;
 mod compare;
 mod composition;
 mod condition;
@@ -24,6 +25,7 @@ mod url;
 mod validate;
 
 pub use budget::{Budget, Limit};
+pub use change::Change;
 pub use compare::{Amount, Compare};
 pub use composition::{Answers, Kind, Ports, Processes};
 pub use condition::{Bound, Condition, Figure, Measured, Relation, Statistic, Time};

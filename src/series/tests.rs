@@ -35,7 +35,7 @@ impl Sink for Notes {
 
 fn scenario(more: &str) -> Scenario {
     let text = format!(
-        "name: x\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}'], ready_within: 60s}}\n{more}\n\
+        "name: x\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}'], ready: {{http: /, within: 60s}}}}\n{more}\n\
          load:\n  - warmup: {{same: steady}}\n  - steady: {{constant: {{rate: 200, duration: 10s}}, get: /}}\n  \
          - rest: {{idle: 5s}}\n"
     );
@@ -87,7 +87,7 @@ fn a_search_finds_what_the_server_needs() {
 
 #[test]
 fn only_the_first_trial_is_asked_and_the_others_are_guarded() {
-    let scenario = searched("");
+    let scenario = searched("warm: false");
     let mut made_up = MadeUp::of(Server::default());
     search(&scenario, &mut made_up);
     let (first, others) = made_up.plans.split_first().unwrap();
@@ -106,7 +106,7 @@ fn only_the_first_trial_is_asked_and_the_others_are_guarded() {
 /// The machine disturbs a trial that would have held: it is made again, and the line stays where it is.
 #[test]
 fn a_noisy_machine_costs_trials_and_moves_nothing() {
-    let scenario = searched("");
+    let scenario = searched("warm: false");
     let (quiet, expect) = search(&scenario, &mut MadeUp::of(Server::default()));
     for at in 0..quiet.len() as u32 {
         let mut made_up = MadeUp::of(Server::default()).with(at, Mishap::NoisyMachine);
@@ -123,7 +123,7 @@ fn a_noisy_machine_costs_trials_and_moves_nothing() {
 fn a_machine_that_stays_noisy_ends_in_failures_and_not_in_a_loop() {
     let mut made_up = MadeUp::of(Server::default());
     (0..100).for_each(|index| drop(made_up.mishaps.insert(index, Mishap::NoisyMachine)));
-    let (trials, record) = search(&searched(""), &mut made_up);
+    let (trials, record) = search(&searched("warm: false"), &mut made_up);
     assert_eq!(verdicts(&trials), [vec![SoughtVerdict::Void; 3], vec![SoughtVerdict::Fails]].concat());
     assert_eq!((record.outcome, record.line), (FindOutcome::NotHeld, None));
     assert!(record.text.contains("p99.steady was 812 ms, and p99<50ms is asked"), "{}", record.text);
@@ -132,7 +132,7 @@ fn a_machine_that_stays_noisy_ends_in_failures_and_not_in_a_loop() {
 /// A single late trial near the edge is asked about once more.
 #[test]
 fn one_slip_is_no_edge() {
-    let scenario = searched("");
+    let scenario = searched("warm: false");
     let (quiet, expect) = search(&scenario, &mut MadeUp::of(Server::default()));
     let last = quiet.len() as u32 - 1;
     let (trials, record) = search(&scenario, &mut MadeUp::of(Server::default()).with(last, Mishap::Late));
@@ -146,7 +146,7 @@ fn one_slip_is_no_edge() {
 fn a_target_that_cannot_be_measured_ends_the_search() {
     let mut made_up = MadeUp::of(Server::default());
     (0..100).for_each(|index| drop(made_up.mishaps.insert(index, Mishap::Unmeasured)));
-    let (trials, _, ended) = series(&Search::new(&searched(""), LIMIT_MAX).unwrap(), &mut made_up);
+    let (trials, _, ended) = series(&Search::new(&searched("warm: false"), LIMIT_MAX).unwrap(), &mut made_up);
     let error = ended.unwrap_err();
     assert_eq!((error.kind, trials.len()), (ErrorKind::Subject, 4), "{error}");
     assert!(error.what.contains("`p99.warmup` was not measured") || error.what.contains("was not measured"), "{error}");
@@ -154,7 +154,7 @@ fn a_target_that_cannot_be_measured_ends_the_search() {
 
 #[test]
 fn what_was_not_measured_once_is_measured_again() {
-    let scenario = searched("");
+    let scenario = searched("warm: false");
     let (quiet, expect) = search(&scenario, &mut MadeUp::of(Server::default()));
     let (trials, record) = search(&scenario, &mut MadeUp::of(Server::default()).with(4, Mishap::Unmeasured));
     assert_eq!((trials.len(), verdicts(&trials)[4]), (quiet.len() + 1, SoughtVerdict::Void));
@@ -163,7 +163,7 @@ fn what_was_not_measured_once_is_measured_again() {
 
 #[test]
 fn pages_that_others_paid_for_make_a_trial_that_held_count_for_nothing() {
-    let scenario = searched("");
+    let scenario = searched("warm: false");
     let (quiet, _) = search(&scenario, &mut MadeUp::of(Server::default()));
     let (trials, _) = search(&scenario, &mut MadeUp::of(Server::default()).with(0, Mishap::SharedPages(40 * MIB)));
     assert_eq!((trials.len(), verdicts(&trials)[0]), (quiet.len() + 1, SoughtVerdict::Void));
@@ -172,7 +172,7 @@ fn pages_that_others_paid_for_make_a_trial_that_held_count_for_nothing() {
 
 #[test]
 fn a_trial_that_was_given_up_is_an_answer_with_its_number() {
-    let scenario = searched("");
+    let scenario = searched("warm: false");
     let (trials, _) = search(&scenario, &mut MadeUp::of(Server::default()).with(5, Mishap::Hopeless));
     let sought = trials[5].sought.as_ref().unwrap();
     assert_eq!((sought.verdict, sought.broke), (SoughtVerdict::Fails, Some(Broke::Times)));
@@ -182,13 +182,13 @@ fn a_trial_that_was_given_up_is_an_answer_with_its_number() {
 
 #[test]
 fn a_first_trial_that_dies_is_the_error_and_names_memory_where_that_was_short() {
-    let scenario = searched("limit_max: 64m");
+    let scenario = searched("warm: false, limit_max: 64m");
     let (trials, _, ended) = series(&Search::new(&scenario, 64 * MIB).unwrap(), &mut MadeUp::of(Server::default()));
     let error = ended.unwrap_err();
     assert_eq!((trials.len(), trials[0].outcome, error.kind), (1, Outcome::Killed, ErrorKind::Subject));
     assert!(error.hint.as_ref().unwrap().contains("64.0 MiB is too little: raise `--limit-max`"), "{error}");
     let mut made_up = MadeUp::of(Server::default()).with(0, Mishap::Dies);
-    let (_, _, ended) = series(&Search::new(&searched(""), LIMIT_MAX).unwrap(), &mut made_up);
+    let (_, _, ended) = series(&Search::new(&searched("warm: false"), LIMIT_MAX).unwrap(), &mut made_up);
     assert_eq!(ended.unwrap_err().hint, None);
 }
 
@@ -252,7 +252,7 @@ fn a_heap_that_the_command_sets_cannot_be_searched() {
         }
     }
     let mut executor = Stubborn(MadeUp::of(Server::default()));
-    let (trials, _, ended) = series(&Search::new(&searched(""), LIMIT_MAX).unwrap(), &mut executor);
+    let (trials, _, ended) = series(&Search::new(&searched("warm: false"), LIMIT_MAX).unwrap(), &mut executor);
     let error = ended.unwrap_err();
     assert_eq!((trials.len(), error.kind), (2, ErrorKind::Request), "{error}");
     assert!(error.hint.unwrap().contains("--as-is"));
@@ -351,7 +351,7 @@ fn a_strategy_is_a_few_lines() {
             Ok(None)
         }
     }
-    let scenario = searched("");
+    let scenario = searched("warm: false");
     let smallest = Smallest(&scenario, [8, 16, 24, 32, 64].map(|mib| mib * MIB).to_vec());
     let (trials, _, ended) = series(&smallest, &mut MadeUp::of(Server::default()));
     assert!(ended.is_ok());

@@ -4,7 +4,7 @@ use super::{Course, conclude, rules};
 use crate::comparison;
 use crate::error::{Error, Result};
 use crate::record::{FindRecord, SoughtRecord, SoughtStage, Trial, Unknowns};
-use crate::scenario::{Budget, Configuration, LoadPlan, Scenario};
+use crate::scenario::{Budget, Change, Configuration, LoadPlan, Scenario};
 use crate::units::Bytes;
 
 /// Options by which a user has chosen the heap.
@@ -63,7 +63,7 @@ pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     let mut record = conclude(&course, &scenario.find, trials);
     let heap = record.line.as_ref().and_then(|line| line.heap_bytes);
     let direct = record.line.as_ref().and_then(|line| line.direct_bytes);
-    let given = heap.map(max_heap).into_iter().chain(direct.map(max_direct));
+    let given = given(heap, direct).filter_map(|change| change.option());
     record.options = given.chain(configuration.jvm_options()).collect();
     if let Some(line) = &record.line {
         let classes = asked.sought.as_ref().and_then(|sought| sought.classes);
@@ -106,14 +106,10 @@ pub(super) fn unknowns(scenario: &Scenario, configuration: &Configuration) -> Un
     }
 }
 
-/// The option that bounds direct memory.
-pub(super) fn max_direct(bytes: u64) -> String {
-    format!("-XX:MaxDirectMemorySize={}", Bytes(bytes).java())
-}
-
-/// The option that bounds the heap.
-pub(super) fn max_heap(bytes: u64) -> String {
-    format!("-Xmx{}", Bytes(bytes).java())
+/// What the search itself gives a configuration.
+pub(super) fn given(heap: Option<u64>, direct: Option<u64>) -> impl Iterator<Item = Change> {
+    let heap = heap.map(|heap| Change::HeapMax(Bytes(heap)));
+    heap.into_iter().chain(direct.map(|direct| Change::DirectMax(Bytes(direct))))
 }
 
 #[cfg(test)]
@@ -141,6 +137,5 @@ mod tests {
         check("", "env: {JAVA_TOOL_OPTIONS: \"-Dx=y -Xmx1g\"}", "", Unknowns::Limit);
         check("", "jvm: [\"-XX:MaxRAMPercentage=75\"]", "", Unknowns::AsIs);
         check("", "", "find: {as_is: true}", Unknowns::AsIs);
-        assert_eq!(max_heap(Bytes::mib(8).0), "-Xmx8m");
     }
 }

@@ -1,14 +1,14 @@
 //! A search as a strategy: from what comes next to the plan of a trial, and from a trial to what it says.
 
 use super::guarding;
-use super::question::{course, max_direct, max_heap};
+use super::question::{course, given};
 use super::ruling::{self, DISCARDED_MAX, Ruling};
 use super::{Attempt, Course, Move, Stage, next};
 use crate::comparison::{self, Judged};
 use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{SoughtRecord, SoughtStage, SoughtVerdict, Trial};
-use crate::scenario::{Configuration, Look, Pages, Scenario, TrialPlan};
+use crate::scenario::{Change, Configuration, Look, Pages, Scenario, TrialPlan};
 use crate::series::{Made, Strategy};
 use crate::units::{Bytes, Span};
 use std::time::Duration;
@@ -50,10 +50,9 @@ impl<'a> Search<'a> {
             list_files: ask,
             ..TrialPlan::of(self.scenario, self.configuration)
         };
-        plan.configuration.limit = Some(Bytes(attempt.limit));
-        // Last, so that they win.
-        let given = attempt.heap.map(max_heap).into_iter().chain(attempt.direct.map(max_direct));
-        plan.configuration.jvm.extend(given);
+        let limit = Change::Limit(Bytes(attempt.limit));
+        let changes = given(attempt.heap, attempt.direct).chain([limit]);
+        changes.for_each(|change| change.apply(&mut plan.configuration));
         if let Some(reference) = reference(trials).filter(|_| !ask) {
             plan.load.drop_last_rest();
             plan.subject.end_within = Span(plan.subject.end_within.0.min(END_WITHIN));

@@ -1,0 +1,91 @@
+//! One change of a configuration. Axes of a matrix, options that were typed and what a search tries are all made of
+//! these.
+
+use super::{Configuration, Cpus, Gc, Jdk, Nmt};
+use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// One change of a configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Another collector.
+    Gc(Gc),
+    /// Minimum and maximum of the heap.
+    Heap(Bytes),
+    /// The maximum of the heap alone, which wins over what was set before.
+    HeapMax(Bytes),
+    /// The maximum of direct memory, which wins over what was set before.
+    DirectMax(Bytes),
+    /// Another JDK.
+    Jdk(Jdk),
+    /// Another memory limit.
+    Limit(Bytes),
+    /// Native Memory Tracking on or off.
+    Nmt(Nmt),
+    /// Further JVM options; they win over those before.
+    Jvm(Vec<String>),
+    /// Further variables of the environment; they win over those before.
+    Env(Vec<(String, String)>),
+    /// Another library to be loaded before all others, or none.
+    Preload(Option<String>),
+    /// Further arguments.
+    Args(Vec<String>),
+    /// Other code.
+    Code(PathBuf),
+    /// Other CPUs.
+    Cpus(Cpus),
+}
+
+impl Change {
+    /// Makes the change.
+    pub fn apply(self, configuration: &mut Configuration) {
+        match self {
+            Self::Gc(gc) => configuration.gc = Some(gc),
+            Self::Heap(heap) => configuration.heap = Some(heap),
+            Self::HeapMax(_) | Self::DirectMax(_) => configuration.jvm.extend(self.option()),
+            Self::Jdk(jdk) => configuration.jdk = Some(jdk),
+            Self::Limit(limit) => configuration.limit = Some(limit),
+            Self::Nmt(nmt) => configuration.nmt = nmt,
+            Self::Jvm(options) => configuration.jvm.extend(options),
+            Self::Env(env) => configuration.env.extend(env),
+            Self::Preload(library) => configuration.preload = library,
+            Self::Args(args) => configuration.args.extend(args),
+            Self::Code(path) => configuration.code = Some(path),
+            Self::Cpus(cpus) => configuration.cpus = cpus,
+        }
+    }
+
+    /// The one JVM option that it stands for, where it stands for one.
+    pub fn option(&self) -> Option<String> {
+        match self {
+            Self::HeapMax(heap) => Some(format!("-Xmx{}", heap.java())),
+            Self::DirectMax(direct) => Some(format!("-XX:MaxDirectMemorySize={}", direct.java())),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_bound_of_the_heap_wins() {
+        let mut configuration = Configuration { heap: Some(Bytes::mib(64)), ..Configuration::default() };
+        let changes = [
+            Change::HeapMax(Bytes::mib(8)),
+            Change::DirectMax(Bytes::mib(2)),
+            Change::Limit(Bytes::mib(90)),
+            Change::Env(vec![("A".to_owned(), "b".to_owned())]),
+        ];
+        for change in changes {
+            let written = serde_json::to_string(&change).unwrap();
+            assert_eq!(serde_json::from_str::<Change>(&written).unwrap(), change);
+            change.apply(&mut configuration);
+        }
+        assert_eq!(configuration.jvm_options(), ["-Xms64m", "-Xmx64m", "-Xmx8m", "-XX:MaxDirectMemorySize=2m"]);
+        assert_eq!((configuration.limit, configuration.env.len()), (Some(Bytes::mib(90)), 1));
+    }
+}
