@@ -24,6 +24,8 @@ pub mod trial;
 
 pub mod series;
 
+pub mod result;
+
 pub mod report;
 
 pub mod cli;

@@ -4,16 +4,15 @@ use super::args::{Marking, Options};
 use super::args_compare::{Compare as Verb, Running};
 use super::exit::Code;
 use super::exports::Shown;
-use super::joined::Pair;
-use super::judgement::Judgement;
+use super::judging::judgement;
 use super::options::{change, mark, scenario_of};
 use super::preparing::Rebuild;
-use super::recorded;
 use super::run;
 use super::session::{Interrupt, Session};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::report::Progress;
+use crate::result::{self, Merged, Part};
 use crate::scenario::{MarkPoint, PhaseKind, Scenario, vary};
 use crate::units::grouped;
 use clap::Parser;
@@ -68,7 +67,7 @@ fn side_by_side(verb: &Verb, mut scenario: Scenario, session: &Session) -> Resul
         return Err(Error::request("there is one configuration, and nothing to compare it with")
             .hint("add `--vary gc=serial,g1`, or a second one to the scenario"));
     }
-    let judgement = Judgement::of(&scenario, Some(&verb.comparing), &verb.judging)?;
+    let judgement = judgement(&scenario, Some(&verb.comparing), &verb.judging)?;
     announce(&scenario, verb)?;
     session.run(&scenario, &judgement)
 }
@@ -146,12 +145,13 @@ fn archives(verb: &Verb, first: &Path, second: &Path, typed: String) -> Result<C
     let output = &verb.options.output;
     output.exports.check(output.json)?;
     refuse_options(verb)?;
-    let pair = Pair { paths: [first, second], archives: [recorded::read(first)?, recorded::read(second)?] };
-    let joined = pair.join(typed)?;
-    let judgement = Judgement::of(&joined.scenario, Some(&verb.comparing), &verb.judging)?;
-    judgement.check_metrics(&joined.scenario, &MarkPoint::ALL)?;
-    let result = judgement.of_archives(&joined);
-    let shown = Shown { document: &result, folders: &joined.folders, missing: &joined.missing };
+    let part = |path: &Path| Ok(Part { path: path.to_owned(), archive: result::read(path)? });
+    let merged = Merged::of(vec![part(first)?, part(second)?], typed)?;
+    let judgement = judgement(&merged.scenario, Some(&verb.comparing), &verb.judging)?;
+    judgement.check_metrics(&merged.scenario, &MarkPoint::ALL)?;
+    let document = judgement.of_archives(&merged);
+    let folders = [first.to_owned(), second.to_owned()];
+    let shown = Shown { document: &document, folders: &folders, missing: &merged.missing };
     shown.show(output.json, output.view, &output.exports, &mut Progress::new(output.quiet))?;
-    judgement.code(&result)
+    judgement.passes(&document).map(Code::of)
 }

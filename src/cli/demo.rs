@@ -3,7 +3,7 @@
 use super::args::Demo;
 use super::args_compare::Judging;
 use super::exit::Code;
-use super::judgement::Judgement;
+use super::judging::judgement;
 use super::session::{Interrupt, Session};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -29,7 +29,7 @@ pub(super) fn demo(verb: Demo, typed: String, clock: Clock, interrupt: Interrupt
     let folder = Folder::create()?;
     let session = Session::new(verb.output, typed, clock, interrupt);
     let scenario = scenario(&folder.0, &session.releases())?;
-    let code = session.run(&scenario, &Judgement::of(&scenario, None, &Judging::default())?)?;
+    let code = session.run(&scenario, &judgement(&scenario, None, &Judging::default())?)?;
     if !quiet {
         Progress::new(false).step(NEXT.trim_end());
     }

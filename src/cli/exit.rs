@@ -33,6 +33,13 @@ Exit codes:
    70  a bug in Loadline, with what to send
   130  interrupted; what was measured is printed, finished trials are in the archive";
 
+impl Code {
+    /// Of a question with this answer.
+    pub(super) fn of(yes: bool) -> Self {
+        if yes { Self::Yes } else { Self::No }
+    }
+}
+
 impl From<ErrorKind> for Code {
     fn from(kind: ErrorKind) -> Self {
         match kind {

@@ -82,7 +82,8 @@ impl Exports {
 /// A result and where the folders of its trials lie.
 pub(super) struct Shown<'a> {
     pub(super) document: &'a Document,
-    pub(super) folders: &'a [Folder],
+    /// The archives, in their order.
+    pub(super) folders: &'a [PathBuf],
     pub(super) missing: &'a [String],
 }
 
@@ -106,27 +107,15 @@ impl Shown<'_> {
 
     /// What pictures are drawn from; nothing where no archive is at hand.
     pub(super) fn evidence(&self) -> Vec<Evidence> {
-        let mut evidence = Vec::new();
-        for (at, folder) in self.folders.iter().enumerate() {
-            let until = self.folders.get(at + 1).map_or(u32::MAX, |next| next.index_from);
-            let within = |trial: &&Trial| (folder.index_from..until).contains(&trial.index);
-            let trials: Vec<Trial> = self.document.trials.iter().filter(within).cloned().collect();
-            evidence.extend(archive::evidence(&folder.path, &trials));
-        }
-        evidence
-    }
-}
-
-/// An archive, and the index of its first trial in the result.
-pub(super) struct Folder {
-    pub(super) path: PathBuf,
-    pub(super) index_from: u32,
-}
-
-impl Folder {
-    /// The only archive of a result.
-    pub(super) fn only(path: &Path) -> Self {
-        Self { path: path.to_owned(), index_from: 0 }
+        // With one archive, all trials are its own.
+        let from = |at: usize| self.document.archives.get(at).map(|archive| archive.index_from);
+        let of = |(at, folder): (usize, &PathBuf)| {
+            let own = from(at).unwrap_or(0)..from(at + 1).unwrap_or(u32::MAX);
+            let trials: Vec<Trial> =
+                self.document.trials.iter().filter(|trial| own.contains(&trial.index)).cloned().collect();
+            archive::evidence(folder, &trials)
+        };
+        self.folders.iter().enumerate().flat_map(of).collect()
     }
 }
 

@@ -2,10 +2,8 @@
 
 use super::args_find::{Find as Verb, Searching};
 use super::exit::Code;
-use super::found;
 use super::options::{change, scenario_of};
 use super::preparing::Rebuild;
-use super::recorded;
 use super::run;
 use super::session::{Interrupt, Session, is_interrupted};
 use super::store::Store;
@@ -13,6 +11,7 @@ use crate::archive::Archive;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::{Conditions, FindOutcome, Trial};
+use crate::result;
 use crate::scenario::{MarkPoint, Scenario};
 use crate::series::search::{self, Search};
 use crate::series::{self, Local};
@@ -52,8 +51,8 @@ pub(super) fn find(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
 
 /// Goes on with the search of an archive, in the same archive.
 fn resume(session: &Session, path: &Path) -> Result<Code> {
-    let archive = recorded::read(path)?;
-    if !found::is_search(&archive.trials) {
+    let archive = result::read(path)?;
+    if !result::is_search(&archive.trials) {
         return Err(Error::request(format!("{} holds no search", path.display()))
             .hint("`loadline find` makes one; `loadline report ARCHIVE` shows what is there"));
     }
@@ -120,15 +119,15 @@ struct Searched {
 fn search(session: &Session, searched: &Searched, mut trials: Vec<Trial>, mut store: Store) -> Result<Code> {
     let Searched { conditions, scenario } = searched;
     let done = make(session, searched, &mut trials, &mut store);
-    let result = found::document(conditions, scenario, &trials);
+    let found = result::of_search(conditions, scenario, &trials);
     let interrupted = is_interrupted(&done);
-    let mut ended = session.finish(store, interrupted, &result)?;
+    let mut ended = session.finish(store, interrupted, &found)?;
     if interrupted {
         ended.progress.step(&format!("`loadline find --resume {}` goes on", ended.folder.display()));
     }
     done?;
     ended.kept?;
-    let outcome = result.find.as_ref().map(|find| find.outcome);
+    let outcome = found.find.as_ref().map(|find| find.outcome);
     Ok(match outcome {
         Some(FindOutcome::Found | FindOutcome::AtLowerBound) => Code::Yes,
         _ => Code::No,

@@ -2,35 +2,34 @@
 
 use super::args::Report;
 use super::exit::Code;
-use super::exports::{Folder, Shown};
-use super::found;
-use super::judgement::Judgement;
-use super::recorded;
+use super::exports::Shown;
+use super::judging::judgement;
 use crate::archive::{self, Archive};
 use crate::error::{Error, Result};
 use crate::record::Document;
 use crate::report::{self, Progress};
+use crate::result;
 use crate::scenario::MarkPoint;
 use std::path::Path;
 
 pub(super) fn report(verb: &Report) -> Result<Code> {
     verb.exports.check(verb.json)?;
-    let archive = recorded::read(&verb.archive)?;
-    if found::is_search(&archive.trials) {
-        let result = found::document(&archive.conditions, &archive.scenario, &archive.trials);
-        return show(verb, &archive, &result).map(|()| Code::Yes);
+    let archive = result::read(&verb.archive)?;
+    if result::is_search(&archive.trials) {
+        let found = result::of_search(&archive.conditions, &archive.scenario, &archive.trials);
+        return show(verb, &archive, &found).map(|()| Code::Yes);
     }
-    let judgement = Judgement::of(&archive.scenario, Some(&verb.comparing), &verb.judging)?;
+    let judgement = judgement(&archive.scenario, Some(&verb.comparing), &verb.judging)?;
     // A metric that only these trials lack leaves its budget undecided.
     judgement.check_metrics(&archive.scenario, &MarkPoint::ALL)?;
     let result = judgement.document(&archive.conditions, &archive.trials);
     show(verb, &archive, &result)?;
-    judgement.code(&result)
+    judgement.passes(&result).map(Code::of)
 }
 
 fn show(verb: &Report, archive: &Archive, result: &Document) -> Result<()> {
     let mut progress = Progress::new(false);
-    let shown = Shown { document: result, folders: &[Folder::only(&verb.archive)], missing: &archive.missing };
+    let shown = Shown { document: result, folders: &[verb.archive.clone()], missing: &archive.missing };
     shown.show(verb.json, verb.view, &verb.exports, &mut progress)?;
     if verb.json || verb.exports.on_stdout() {
         archive.missing.iter().for_each(|what| progress.warn(&format!("warning: {what}")));

@@ -2,7 +2,7 @@
 
 use super::args::Run;
 use super::exit::Code;
-use super::judgement::Judgement;
+use super::judging::judgement;
 use super::options::{change, mark};
 use super::preparing::Rebuild;
 use super::session::{Interrupt, Session};
@@ -22,7 +22,7 @@ pub(super) fn run(verb: Run, typed: String, clock: Clock, interrupt: Interrupt) 
     select(&mut scenario, &verb.only)?;
     change(&mut scenario, &verb.options)?;
     mark(&mut scenario, &verb.marking)?;
-    let judgement = Judgement::of(&scenario, None, &verb.judging)?;
+    let judgement = judgement(&scenario, None, &verb.judging)?;
     session.run(&scenario, &judgement)
 }
 

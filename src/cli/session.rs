@@ -3,8 +3,7 @@
 
 use super::args::Output;
 use super::exit::Code;
-use super::exports::{Folder, Shown};
-use super::judgement::Judgement;
+use super::exports::Shown;
 use super::preparing::{Prepared, Preparing, Rebuild};
 use super::store::Store;
 use crate::clock::Clock;
@@ -12,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::observe::machine;
 use crate::record::{Conditions, Document, Machine, Trial, Unknowns};
 use crate::report::Progress;
+use crate::result::Judgement;
 use crate::scenario::Scenario;
 use crate::series::{self, Blocks, Local};
 use crate::subject::jdk::{self, Places};
@@ -98,7 +98,8 @@ impl Session {
         let mut progress = self.progress();
         let prepared = self.prepare(scenario, &mut progress)?;
         let scenario = &prepared.scenario;
-        let judgement = &judgement.of_those_left(scenario, &mut progress);
+        let (judgement, said) = judgement.of_those_left(scenario);
+        said.iter().for_each(|said| progress.step(said));
         let conditions = Conditions { left_out: prepared.left_out, ..self.conditions(scenario) };
         let mut store = Store::create(&self.folder(scenario), &conditions, scenario, progress)?;
         let mut trials = Vec::new();
@@ -117,7 +118,7 @@ impl Session {
         let mut finished = self.finish(store, is_interrupted(&done), &result)?;
         summed_up(done?, trials.len(), &mut finished.progress)?;
         finished.kept?;
-        judgement.code(&result)
+        judgement.passes(&result).map(Code::of)
     }
 
     /// Runs the build steps, and starts nothing else.
@@ -183,7 +184,7 @@ impl Session {
     /// Prints what was measured; nothing where nothing was weighed and no document was asked for.
     pub(super) fn show(&self, result: &Document, folder: &Path, progress: &mut Progress) -> Result<()> {
         let Output { json, view, exports, .. } = &self.output;
-        let shown = Shown { document: result, folders: &[Folder::only(folder)], missing: &[] };
+        let shown = Shown { document: result, folders: &[folder.to_owned()], missing: &[] };
         // None of its trials is asked anything: what it found is in the target alone.
         let of_rates = result.find.as_ref().is_some_and(|find| find.unknowns == Unknowns::Rate);
         match *json || of_rates || weighed(&result.trials) {

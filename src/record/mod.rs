@@ -49,8 +49,11 @@ pub const RESULT_SCHEMA: &str = "loadline.result/1";
 pub struct Document {
     /// [`RESULT_SCHEMA`].
     pub schema: String,
-    /// What held for every trial.
+    /// What held for every trial; where archives are compared, for those of the first.
     pub conditions: Conditions,
+    /// The archives that are compared, the baseline first; empty where the trials are of one run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub archives: Vec<ArchiveRecord>,
     /// In the order they ran.
     pub trials: Vec<Trial>,
     /// Every metric of every configuration, in the order of configurations.
@@ -115,6 +118,17 @@ pub struct Conditions {
     /// Optional configurations that could not run here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutRecord>,
+}
+
+/// One of several archives in a result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArchiveRecord {
+    /// What its configurations are named after.
+    pub name: String,
+    /// Index of its first trial in the result; those up to the first of the next one are its own.
+    pub index_from: u32,
+    /// What held for each of its trials.
+    pub conditions: Conditions,
 }
 
 /// A configuration that was not run.

@@ -1,21 +1,18 @@
 //! The search on made-up functions: steps, noise, cliffs, dents, nothing and everything; and how it does on average.
 
 use super::*;
+use crate::numbers::SplitMix64;
 use proptest::prelude::*;
 
 const MIB: f64 = crate::units::MIB as f64;
 const PATIENCE: Patience = Patience { proofs: 5, answers_max: 60, first_stride: 2 };
 
-/// A source of chances, 0–1: splitmix64, so that a seed is a seed on every machine.
-struct Chances(u64);
+/// A source of chances, 0–1.
+struct Chances(SplitMix64);
 
 impl Chances {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        (self.0.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
@@ -86,7 +83,7 @@ fn what_never_holds_and_what_always_holds_ends_at_a_bound() {
 #[test]
 fn a_thrashing_zone_above_the_cliff_fails_as_the_cliff_does() {
     // Killed below 80, alive and thrashing up to 97, of which a few pass by luck.
-    let mut chances = Chances(1);
+    let mut chances = Chances(SplitMix64::new(1));
     let (step, _) = search(&grid(90.0), |mib, _| mib >= 97.0 || mib >= 80.0 && chances.next() < 0.1);
     let found = found_mib(step);
     assert!((97.0..=101.0).contains(&found), "{found}");
@@ -133,7 +130,7 @@ fn a_random_edge_is_found_with_few_trials_and_seldom_below_it() {
     let (edge, width) = (97.0, 0.03);
     let (mut trials, mut chance_to_fail, mut above) = (0, 0.0, Vec::new());
     for seed in 0..RUNS {
-        let mut chances = Chances(seed);
+        let mut chances = Chances(SplitMix64::new(seed));
         let guess = edge * (0.92 + 0.16 * chances.next());
         let (step, answers) = search(&grid(guess), |mib, _| random_edge(mib, edge, width, &mut chances));
         let found = found_mib(step);
@@ -185,7 +182,7 @@ proptest! {
     #[test]
     fn no_function_makes_it_run_for_ever_or_ask_outside(seed: u64, guess in 10.0f64..2000.0, chance in 0.0f64..1.0) {
         let grid = grid(guess);
-        let mut chances = Chances(seed);
+        let mut chances = Chances(SplitMix64::new(seed));
         let (step, answers) = search(&grid, |_, _| chances.next() < chance);
         let bounds = grid.value(grid.low())..=grid.value(grid.high());
         prop_assert!(answers.iter().all(|answer| bounds.contains(&answer.value)));

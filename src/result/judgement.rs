@@ -1,23 +1,35 @@
 //! From trials to a result: what they say together, judged as the scenario and the options ask.
 
-use super::args_compare::{Comparing, Judging, Undecided};
-use super::exit::Code;
-use super::joined::Joined;
-use super::recorded;
+use super::{Merged, Together};
 use crate::comparison;
 use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
-use crate::record::{
-    BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, Document, DoubtRecord, MetricRecord,
-    RESULT_SCHEMA, Trial, each_once,
-};
-use crate::report::Progress;
-use crate::scenario::{Budget, Compare, Limit, MarkPoint, Scenario};
+use crate::record::{BudgetRecord, BudgetVerdict, Conditions, Document, MetricRecord, Trial, each_once};
+use crate::scenario::{Amount, Budget, Compare, Limit, MarkPoint, Scenario};
 use std::path::Path;
+
+/// What is asked beyond what a scenario says.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// Metrics to judge instead of those of the scenario; those where it names none.
+    pub metrics: Vec<String>,
+    /// Least differences that matter, before those of the scenario.
+    pub least: Vec<(String, Amount)>,
+    /// Of all intervals of the judged metrics together, 0–1.
+    pub confidence: Option<f64>,
+    /// Budgets beside those of the scenario.
+    pub budgets: Vec<Budget>,
+    /// A configuration, or the folder of an archive.
+    pub baseline: Option<String>,
+    /// Whether a budget that is undecided counts as broken.
+    pub undecided_breaks: bool,
+    /// Whether a budget on what was not measured is an error.
+    pub strict: bool,
+}
 
 /// How a result is judged.
 #[derive(Debug, Clone)]
-pub(super) struct Judgement {
+pub struct Judgement {
     compare: Compare,
     budgets: Vec<Budget>,
     seed: u64,
@@ -25,73 +37,69 @@ pub(super) struct Judgement {
     names: Vec<String>,
     /// Metrics of the archive that budgets are judged against.
     baseline: Option<Vec<MetricRecord>>,
-    undecided: Undecided,
+    undecided_breaks: bool,
     strict: bool,
 }
 
 impl Judgement {
-    /// What the scenario asks, changed by the options.
+    /// What the scenario asks, changed by what is asked beyond it.
     ///
     /// # Errors
     /// `Request` where the baseline is neither a configuration nor an archive, or a budget needs one and there is none.
-    pub(super) fn of(scenario: &Scenario, comparing: Option<&Comparing>, judging: &Judging) -> Result<Self> {
+    pub fn of(scenario: &Scenario, asked: Asked) -> Result<Self> {
         let mut compare = scenario.compare.clone();
-        if let Some(typed) = comparing {
-            if !typed.metric.is_empty() {
-                compare.metrics = typed.metric.clone();
-            }
-            // The first that fits counts.
-            compare.least = typed.least.iter().chain(&compare.least).cloned().collect();
-            compare.confidence = typed.confidence.unwrap_or(compare.confidence);
+        if !asked.metrics.is_empty() {
+            compare.metrics = asked.metrics;
         }
-        let mut budgets = scenario.budgets.clone();
-        budgets.extend(judging.budget.iter().cloned());
+        // The first that fits counts.
+        compare.least = asked.least.into_iter().chain(compare.least).collect();
+        compare.confidence = asked.confidence.unwrap_or(compare.confidence);
         let mut judgement = Self {
             compare,
-            budgets,
+            budgets: scenario.budgets.iter().cloned().chain(asked.budgets).collect(),
             seed: scenario.seed,
             names: scenario.configurations.iter().map(|configuration| configuration.name.clone()).collect(),
             baseline: None,
-            undecided: judging.undecided,
-            strict: judging.strict,
+            undecided_breaks: asked.undecided_breaks,
+            strict: asked.strict,
         };
-        let names: Vec<&str> =
-            scenario.configurations.iter().map(|configuration| configuration.name.as_str()).collect();
-        if let Some(baseline) = &judging.baseline {
-            judgement.set_baseline(baseline, &names)?;
+        if let Some(baseline) = &asked.baseline {
+            judgement.set_baseline(baseline)?;
         }
         if judgement.compare.baseline.is_none() {
-            judgement.compare.baseline = names.first().map(|name| (*name).to_owned());
+            judgement.compare.baseline = judgement.names.first().cloned();
         }
-        judgement.check(names.len())?;
+        judgement.check()?;
         Ok(judgement)
     }
 
     /// The same for the configurations that can run here. Where the baseline cannot, the first that can takes its
-    /// place, and that is said.
-    pub(super) fn of_those_left(&self, scenario: &Scenario, progress: &mut Progress) -> Self {
+    /// place, and the second value says so.
+    pub fn of_those_left(&self, scenario: &Scenario) -> (Self, Option<String>) {
         let names: Vec<String> = scenario.configurations.iter().map(|left| left.name.clone()).collect();
         let mut judgement = Self { names, ..self.clone() };
+        let mut said = None;
         let compare = &mut judgement.compare;
         if let (Some(baseline), Some(first)) = (&compare.baseline, judgement.names.first())
             && !judgement.names.contains(baseline)
         {
             if judgement.names.len() > 1 {
-                progress.step(&format!("the baseline is {first} instead of {baseline}, which is left out"));
+                said = Some(format!("the baseline is {first} instead of {baseline}, which is left out"));
             }
             compare.baseline = Some(first.clone());
         }
-        judgement
+        (judgement, said)
     }
 
     /// A configuration of this run, or an archive.
-    fn set_baseline(&mut self, baseline: &str, names: &[&str]) -> Result<()> {
-        if names.contains(&baseline) {
+    fn set_baseline(&mut self, baseline: &str) -> Result<()> {
+        if self.names.iter().any(|name| name == baseline) {
             self.compare.baseline = Some(baseline.to_owned());
             return Ok(());
         }
-        let archive = recorded::read(Path::new(baseline)).map_err(|error| {
-            let hint = format!("the configurations are {}; an archive is a folder that a run named", names.join(", "));
+        let archive = super::read(Path::new(baseline)).map_err(|error| {
+            let hint =
+                format!("the configurations are {}; an archive is a folder that a run named", self.names.join(", "));
             Error::request(format!("the baseline `{baseline}` is neither a configuration nor an archive"))
                 .at(error.what)
                 .hint(hint)
@@ -101,10 +109,10 @@ impl Judgement {
     }
 
     /// A change is a change from something.
-    fn check(&self, configurations: usize) -> Result<()> {
+    fn check(&self) -> Result<()> {
         let change = self.budgets.iter().find(|budget| matches!(budget.limit, Limit::Change(..)));
         match change {
-            Some(budget) if self.baseline.is_none() && configurations < 2 => Err(Error::request(format!(
+            Some(budget) if self.baseline.is_none() && self.names.len() < 2 => Err(Error::request(format!(
                 "the budget `{budget}` is against a baseline, and there is none"
             ))
             .hint("give an archive with `--baseline ARCHIVE`, or an absolute bound such as `rss.loaded<=60MiB`")),
@@ -116,7 +124,7 @@ impl Judgement {
     ///
     /// # Errors
     /// `Request`, naming the nearest metric, or how a bound of its unit is written.
-    pub(super) fn check_metrics(&self, scenario: &Scenario, marks: &[MarkPoint]) -> Result<()> {
+    pub fn check_metrics(&self, scenario: &Scenario, marks: &[MarkPoint]) -> Result<()> {
         let marks: Vec<&str> = marks.iter().map(|mark| mark.word()).chain(scenario.load.marks()).collect();
         let possible = &comparison::possible(&marks, &scenario.load.works(), &scenario.figures);
         for word in &self.compare.metrics {
@@ -134,12 +142,12 @@ impl Judgement {
     ///
     /// # Errors
     /// `Request`, naming the figure and what there is.
-    pub(super) fn check_figures(scenario: &Scenario) -> Result<()> {
+    pub fn check_figures(scenario: &Scenario) -> Result<()> {
         comparison::check_figures(&scenario.figures, &scenario.mark_names()).map_err(Error::request)
     }
 
     /// How configurations are compared.
-    pub(super) fn compare(&self) -> &Compare {
+    pub fn compare(&self) -> &Compare {
         &self.compare
     }
 
@@ -149,7 +157,7 @@ impl Judgement {
     }
 
     /// What these trials come to.
-    pub(super) fn document(&self, conditions: &Conditions, trials: &[Trial]) -> Document {
+    pub fn document(&self, conditions: &Conditions, trials: &[Trial]) -> Document {
         let metrics = self.metrics(trials);
         let blocks = comparison::blocks(trials);
         let comparisons = comparison::compare(&metrics, &self.compare, self.seed);
@@ -162,13 +170,17 @@ impl Judgement {
         let ran = self.ran(trials);
         let mut budgets = self.judge_budgets(&ran, &metrics);
         self.say_refusals(&mut budgets, trials);
-        result(conditions, trials, Together { metrics, blocks, comparisons, doubts, budgets })
+        super::document(
+            conditions,
+            trials,
+            Together { metrics, blocks, comparisons, doubts, budgets, ..Together::default() },
+        )
     }
 
-    /// What two archives come to, the second against the first.
-    pub(super) fn of_archives(&self, joined: &Joined) -> Document {
-        let metrics = self.metrics(&joined.trials);
-        let comparisons = comparison::compare_apart(&metrics, &joined.pairs, &self.compare, self.seed);
+    /// What several archives come to, each against the first.
+    pub fn of_archives(&self, merged: &Merged) -> Document {
+        let metrics = self.metrics(&merged.trials);
+        let comparisons = comparison::compare_apart(&metrics, &merged.pairs, &self.compare, self.seed);
         let of = |name: &str| -> Vec<MetricRecord> {
             metrics.iter().filter(|record| record.configuration == name).cloned().collect()
         };
@@ -178,12 +190,13 @@ impl Judgement {
             let name = std::slice::from_ref(second);
             comparison::judge_budgets(&self.budgets, name, &after, Some(baseline), &self.compare, self.seed)
         };
-        let mut budgets: Vec<BudgetRecord> = joined.pairs.iter().flat_map(judge).collect();
-        self.say_refusals(&mut budgets, &joined.trials);
-        let mut doubts = joined.doubts.clone();
-        doubts.extend(comparison::doubts(&joined.trials, &[], &comparisons));
-        let together = Together { metrics, blocks: Vec::new(), comparisons, doubts, budgets };
-        result(&joined.conditions, &joined.trials, together)
+        let mut budgets: Vec<BudgetRecord> = merged.pairs.iter().flat_map(judge).collect();
+        self.say_refusals(&mut budgets, &merged.trials);
+        let mut doubts = merged.doubts.clone();
+        doubts.extend(comparison::doubts(&merged.trials, &[], &comparisons));
+        let archives = merged.archives.clone();
+        let together = Together { archives, metrics, comparisons, doubts, budgets, ..Together::default() };
+        super::document(&merged.conditions, &merged.trials, together)
     }
 
     /// What was asked and cannot be told from these trials; said only where something was asked.
@@ -236,11 +249,11 @@ impl Judgement {
         }
     }
 
-    /// What the budgets say of the exit code.
+    /// Whether no budget is broken.
     ///
     /// # Errors
     /// `Request` where a budget is on what was not measured, and that was to be an error.
-    pub(super) fn code(&self, document: &Document) -> Result<Code> {
+    pub fn passes(&self, document: &Document) -> Result<bool> {
         let unmeasured = document.budgets.iter().find(|budget| budget.value.is_none());
         if let Some(budget) = unmeasured.filter(|_| self.strict) {
             return Err(Error::request(format!(
@@ -249,32 +262,6 @@ impl Judgement {
             )));
         }
         let any = |verdict: BudgetVerdict| document.budgets.iter().any(|budget| budget.verdict == verdict);
-        let undecided_fails = self.undecided == Undecided::Fail && any(BudgetVerdict::Undecided);
-        Ok(if any(BudgetVerdict::Fail) || undecided_fails { Code::No } else { Code::Yes })
-    }
-}
-
-/// What trials say together.
-struct Together {
-    metrics: Vec<MetricRecord>,
-    blocks: Vec<BlockRecord>,
-    comparisons: Vec<ComparisonRecord>,
-    doubts: Vec<Doubt>,
-    budgets: Vec<BudgetRecord>,
-}
-
-fn result(conditions: &Conditions, trials: &[Trial], together: Together) -> Document {
-    Document {
-        schema: RESULT_SCHEMA.to_owned(),
-        conditions: conditions.clone(),
-        trials: trials.to_vec(),
-        pareto: comparison::pareto(&together.metrics),
-        metrics: together.metrics,
-        blocks: together.blocks,
-        comparisons: together.comparisons,
-        doubts: together.doubts.into_iter().map(DoubtRecord::from).collect(),
-        find: None,
-        findings: Vec::new(),
-        budgets: together.budgets,
+        Ok(!any(BudgetVerdict::Fail) && !(self.undecided_breaks && any(BudgetVerdict::Undecided)))
     }
 }

@@ -1,0 +1,169 @@
+//! Several archives as one result: their configurations under names that tell them apart, and what makes them differ.
+
+use crate::archive::Archive;
+use crate::doubt::{Comparing, Doubt};
+use crate::error::{Error, Result};
+use crate::record::{ArchiveRecord, Conditions, Trial, each_once};
+use crate::scenario::Scenario;
+use std::path::{Path, PathBuf};
+
+/// One of the archives, with the folder it lies in.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Its folder.
+    pub path: PathBuf,
+    /// What it holds.
+    pub archive: Archive,
+}
+
+/// Several archives as one.
+#[derive(Debug, Clone)]
+pub struct Merged {
+    /// Of the first archive, with the configurations of all.
+    pub scenario: Scenario,
+    /// Of the first archive, with the command that compares them.
+    pub conditions: Conditions,
+    /// The archives, the baseline first.
+    pub archives: Vec<ArchiveRecord>,
+    /// Of all, numbered on.
+    pub trials: Vec<Trial>,
+    /// Which configurations are compared: baseline and candidate.
+    pub pairs: Vec<(String, String)>,
+    /// What makes a difference of the archives something else than one of the configurations.
+    pub doubts: Vec<Doubt>,
+    /// What the archives lack.
+    pub missing: Vec<String>,
+}
+
+impl Merged {
+    /// Puts archives side by side, the baseline first; `command` is what compares them.
+    ///
+    /// # Errors
+    /// `Request` where there are fewer than two, or where no configuration of the first can be compared with one of
+    /// another.
+    pub fn of(parts: Vec<Part>, command: String) -> Result<Self> {
+        let [first, others @ ..] = parts.as_slice() else { return Err(too_few()) };
+        if others.is_empty() {
+            return Err(too_few());
+        }
+        let names = names(&parts);
+        let mut pairs = Vec::new();
+        for (name, other) in names[1..].iter().zip(others) {
+            let alike = alike(first, other)?;
+            pairs.extend(alike.into_iter().map(|(one, same)| (named(&names[0], &one), named(name, &same))));
+        }
+        let missing = parts
+            .iter()
+            .zip(&names)
+            .flat_map(|(part, name)| part.archive.missing.iter().map(move |what| format!("{name}: {what}")));
+        let mut merged = Self {
+            scenario: Scenario { configurations: Vec::new(), ..first.archive.scenario.clone() },
+            conditions: Conditions { command, ..first.archive.conditions.clone() },
+            archives: Vec::new(),
+            trials: Vec::new(),
+            pairs,
+            doubts: others.iter().flat_map(|other| differences(&first.archive, &other.archive)).collect(),
+            missing: missing.collect(),
+        };
+        // The archives' own baselines name configurations by their old names.
+        merged.scenario.compare.baseline = None;
+        parts.into_iter().zip(names).for_each(|(part, name)| merged.add(part, name));
+        Ok(merged)
+    }
+
+    /// Adds the trials and configurations of an archive, under its name.
+    fn add(&mut self, part: Part, name: String) {
+        let Part { archive, .. } = part;
+        let index_from = next(&self.trials, |trial| trial.index);
+        let block_from = next(&self.trials, |trial| trial.block);
+        for mut configuration in archive.scenario.configurations {
+            configuration.name = named(&name, &configuration.name);
+            self.scenario.configurations.push(configuration);
+        }
+        for mut trial in archive.trials {
+            trial.configuration = named(&name, &trial.configuration);
+            trial.index += index_from;
+            trial.block += block_from;
+            trial.repeats = trial.repeats.map(|repeated| repeated + block_from);
+            self.trials.push(trial);
+        }
+        self.archives.push(ArchiveRecord { name, index_from, conditions: archive.conditions });
+    }
+}
+
+fn too_few() -> Error {
+    Error::request("one archive alone is compared with nothing").hint("`loadline report ARCHIVE` shows one alone")
+}
+
+/// Configurations of the same name; where each archive has one only, those.
+fn alike(first: &Part, other: &Part) -> Result<Vec<(String, String)>> {
+    let [before, after] = [first, other].map(|part| configurations(&part.archive.trials));
+    if let ([one], [same]) = (before.as_slice(), after.as_slice()) {
+        return Ok(vec![(one.clone(), same.clone())]);
+    }
+    let same: Vec<_> = before.iter().filter(|name| after.contains(name)).cloned().collect();
+    if same.is_empty() {
+        return Err(Error::request("the archives have no configuration in common")
+            .at(format!("{}: {}", first.path.display(), before.join(", ")))
+            .at(format!("{}: {}", other.path.display(), after.join(", ")))
+            .hint("compare archives of one scenario, or of one configuration each"));
+    }
+    Ok(same.into_iter().map(|name| (name.clone(), name)).collect())
+}
+
+/// The names of the folders; where two are the same, `before` and `after`, or numbers.
+fn names(parts: &[Part]) -> Vec<String> {
+    let name = |path: &Path| {
+        let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        whole.file_name().map(|name| name.to_string_lossy().into_owned())
+    };
+    let names: Vec<Option<String>> = parts.iter().map(|part| name(&part.path)).collect();
+    let is_single = |name: &Option<String>| name.is_some() && names.iter().filter(|other| *other == name).count() == 1;
+    match (names.iter().all(is_single), parts.len()) {
+        (true, _) => names.into_iter().flatten().collect(),
+        (false, 2) => vec!["before".to_owned(), "after".to_owned()],
+        (false, count) => (1..=count).map(|number| number.to_string()).collect(),
+    }
+}
+
+/// What else differs between two archives than what is compared.
+fn differences(before: &Archive, after: &Archive) -> Vec<Doubt> {
+    let (old, new) = (&before.conditions, &after.conditions);
+    let mut differences = Vec::new();
+    let mut differ = |what: &str, first: String, second: String| {
+        if first != second {
+            differences.push(format!("{what}: {first} | {second}"));
+        }
+    };
+    let machine = |conditions: &Conditions| {
+        let machine = &conditions.machine;
+        format!("{} cores, {} bytes, Linux {}", machine.cores, machine.memory_bytes, machine.kernel)
+    };
+    differ("scenario", old.scenario.clone(), new.scenario.clone());
+    differ("load", old.load.join("; "), new.load.join("; "));
+    differ("machine", machine(old), machine(new));
+    differ("loadline", old.loadline.clone(), new.loadline.clone());
+    let marks = |archive: &Archive| archive.scenario.marks.iter().map(|mark| mark.word()).collect::<Vec<_>>().join(",");
+    differ("marks", marks(before), marks(after));
+    let (first, second) = (old.started.clone(), new.started.clone());
+    let mut doubts = vec![Doubt::Comparing(Comparing::NotInterleaved { first, second })];
+    if !differences.is_empty() {
+        doubts.push(Doubt::Comparing(Comparing::ArchivesDiffer { differences }));
+    }
+    doubts
+}
+
+fn named(archive: &str, configuration: &str) -> String {
+    format!("{archive}/{configuration}")
+}
+
+/// Each configuration once, in the order they ran.
+fn configurations(trials: &[Trial]) -> Vec<String> {
+    let names = each_once(trials.iter().map(|trial| trial.configuration.as_str()));
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// The first number that none of them has.
+fn next(trials: &[Trial], number: impl Fn(&Trial) -> u32) -> u32 {
+    trials.iter().map(number).max().map_or(0, |most| most + 1)
+}
