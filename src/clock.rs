@@ -11,6 +11,11 @@ pub struct Clock {
     origin_wall: SystemTime,
 }
 
+/// Seconds from one reading of a clock, in nanoseconds, to a later one; 0 where it is none.
+pub fn seconds_since(origin_ns: u64, now_ns: u64) -> f64 {
+    now_ns.saturating_sub(origin_ns) as f64 / 1e9
+}
+
 impl Clock {
     /// A clock whose origin is now.
     #[expect(clippy::disallowed_methods, reason = "this is the module that may read time")]
@@ -22,6 +27,11 @@ impl Clock {
     #[inline]
     pub fn now_ns(&self) -> u64 {
         self.origin.elapsed().as_nanos() as u64
+    }
+
+    /// Lets this much time pass.
+    pub fn sleep(&self, span: Duration) {
+        std::thread::sleep(span);
     }
 
     /// Time since the origin.

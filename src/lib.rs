@@ -20,6 +20,8 @@ pub mod record;
 pub mod archive;
 pub mod comparison;
 
+pub mod weigh;
+
 pub mod trial;
 
 pub mod series;

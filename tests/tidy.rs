@@ -9,25 +9,40 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Who may use whom: a module of `lib.rs` and all that it may name. The order is that of the data.
+/// Who may use whom: a module of `lib.rs` and all that it names. The order is that of the data.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("error", &[]),
     ("numbers", &[]),
     ("units", &[]),
     ("doubt", &["units"]),
-    ("scenario", &["units", "error", "doubt"]),
-    ("subject", &["clock", "error", "units", "doubt", "scenario"]),
-    ("load", &["clock", "error", "numbers", "units", "doubt", "scenario"]),
-    ("observe", &["clock", "error", "units", "doubt"]),
-    ("account", &["units", "doubt", "observe"]),
-    ("record", &["units", "doubt", "scenario", "subject", "account", "observe", "load"]),
-    ("trial", &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "account", "record"]),
+    ("scenario", &["units", "error"]),
+    ("subject", &["clock", "error", "units", "scenario"]),
+    ("load", &["clock", "error", "numbers", "units", "scenario"]),
+    ("observe", &["clock", "error", "units"]),
+    ("account", &["units", "observe"]),
+    ("record", &["doubt", "scenario", "subject", "observe", "load"]),
     ("archive", &["clock", "error", "units", "doubt", "scenario", "record"]),
-    ("comparison", &["error", "numbers", "units", "doubt", "scenario", "record"]),
-    ("findings", &["clock", "error", "units", "doubt", "record"]),
-    ("search", &["clock", "error", "numbers", "units", "doubt", "scenario", "record"]),
-    ("report", &["error", "units", "doubt", "scenario", "record", "comparison", "findings", "search"]),
+    ("comparison", &["numbers", "units", "doubt", "scenario", "record"]),
+    ("trial", &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "account", "record"]),
+    (
+        "series",
+        &[
+            "clock",
+            "error",
+            "numbers",
+            "units",
+            "doubt",
+            "scenario",
+            "subject",
+            "observe",
+            "record",
+            "comparison",
+            "trial",
+        ],
+    ),
+    ("result", &["error", "doubt", "scenario", "record", "archive", "comparison", "series"]),
+    ("report", &["error", "units", "doubt", "scenario", "record", "comparison", "series"]),
     (
         "cli",
         &[
@@ -39,25 +54,26 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "subject",
             "load",
             "observe",
-            "account",
             "record",
-            "trial",
             "archive",
             "comparison",
-            "findings",
-            "search",
+            "trial",
+            "series",
+            "result",
             "report",
         ],
     ),
     // `subject` re-enters the binary as the guardian of what it started.
-    ("main", &["cli", "error", "subject"]),
+    ("main", &["cli", "subject"]),
     // `metaspace-replay`: of `subject` it takes the reader of markers.
     ("bin", &["clock", "error", "subject"]),
 ];
 
 /// Modules that only compute: they do no input or output and cannot hang.
-const PURE: &[&str] =
-    &["numbers", "units", "doubt", "scenario", "account", "record", "comparison", "search", "findings"];
+const PURE: &[&str] = &["numbers", "units", "doubt", "scenario", "account", "record", "comparison", "series/search"];
+
+/// Folders whose files use each other in one direction: none uses another that uses it, over however many others.
+const WITHOUT_CIRCLES: &[&str] = &["src/result", "src/series", "src/series/search"];
 
 /// What a pure module must not name.
 const IMPURE: &[&str] = &["std::fs", "std::net", "std::process", "std::thread", "rustix", "nix"];
@@ -109,6 +125,8 @@ fn check(files: &[Source], long_functions: &[(&str, &str, usize)]) -> Vec<String
         }
     }
     complaints.extend(unlisted_modules(files));
+    complaints.extend(idle_permissions(files));
+    complaints.extend(WITHOUT_CIRCLES.iter().flat_map(|folder| circles(files, folder)));
     complaints.extend(function_lengths(files, long_functions));
     complaints
 }
@@ -392,6 +410,63 @@ fn forbidden_uses(file: &Source) -> Vec<Complaint> {
     found
 }
 
+/// Modules of the table that do not exist, and permissions that nobody uses. Only where all files are at hand.
+fn idle_permissions(files: &[Source]) -> Vec<String> {
+    let Some(lib) = files.iter().find(|file| file.path == "src/lib.rs") else { return Vec::new() };
+    if !files.iter().any(|file| file.path == "src/main.rs") {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (module, allowed) in MAY_USE {
+        let is_there = words(&lib.code, "mod ").any(|at| name_at(&lib.code[at + 4..]) == Some(module));
+        if !is_there && !["main", "bin"].contains(module) {
+            found.push(format!("tests/tidy.rs: there is no module `{module}`"));
+            continue;
+        }
+        let own = files.iter().filter(|file| file.module() == Some(module));
+        let used: Vec<&str> = own
+            .flat_map(|file| {
+                let of_root = |root: &'static str| words(&file.code, root).map(move |at| at + root.len());
+                let places = of_root("crate::").chain(of_root("loadline::"));
+                places.flat_map(|at| first_names(&file.code[at..])).collect::<Vec<_>>()
+            })
+            .collect();
+        for idle in allowed.iter().filter(|name| !used.contains(name)) {
+            found.push(format!("tests/tidy.rs: `{module}` may use `{idle}`, and does not"));
+        }
+    }
+    found
+}
+
+/// Files of a folder that use each other in a circle, by the names they go by.
+fn circles(files: &[Source], folder: &str) -> Vec<String> {
+    let name = |file: &Source| {
+        let own = file.path.strip_prefix(folder)?.strip_prefix('/')?.strip_suffix(".rs")?;
+        (!own.contains('/') && own != "mod").then(|| own.to_owned())
+    };
+    let named: Vec<(String, &Source)> = files.iter().filter_map(|file| Some((name(file)?, file))).collect();
+    let uses = |file: &Source| -> Vec<usize> {
+        let work = file.without_tests();
+        let places: Vec<usize> = words(&work, "super::").map(|at| at + "super::".len()).collect();
+        let names: Vec<&str> = places.iter().flat_map(|at| first_names(&work[*at..])).collect();
+        (0..named.len()).filter(|at| names.contains(&named[*at].0.as_str())).collect()
+    };
+    let uses: Vec<Vec<usize>> = named.iter().map(|(_, file)| uses(file)).collect();
+    let mut found = Vec::new();
+    for start in 0..named.len() {
+        let (mut seen, mut open) = (vec![false; named.len()], uses[start].clone());
+        while let Some(at) = open.pop() {
+            if !std::mem::replace(&mut seen[at], true) {
+                open.extend(&uses[at]);
+            }
+        }
+        if seen[start] {
+            found.push(format!("{}: uses itself over other files of {folder}", named[start].1.path));
+        }
+    }
+    found
+}
+
 /// The first names after `crate::`: one, or one per member of a group in braces.
 fn first_names(path: &str) -> Vec<&str> {
     let Some(group) = path.trim_start().strip_prefix('{') else { return name_at(path).into_iter().collect() };
@@ -609,6 +684,37 @@ fn a_new_module_needs_a_place_in_the_table() {
         &[("src/lib.rs", "//! L.\npub mod units;\nmod gadget;\n")],
         &["src/lib.rs:3: `gadget` is not in the table MAY_USE"],
     );
+}
+
+#[test]
+fn a_permission_that_nobody_uses_is_found() {
+    let lib: String = MAY_USE.iter().map(|(module, _)| format!("pub mod {module};\n")).collect();
+    let lib = format!("//! L.\n{}", lib.replace("pub mod doubt;\n", ""));
+    let files = [
+        ("src/lib.rs", lib.as_str()),
+        ("src/main.rs", "//! M.\n"),
+        ("src/account/a.rs", "//! A.\nuse crate::units::Bytes;\n"),
+    ];
+    let files: Vec<Source> = files.iter().map(|(path, raw)| Source::new(path, raw)).collect();
+    let found = idle_permissions(&files);
+    assert!(found.contains(&"tests/tidy.rs: there is no module `doubt`".to_owned()), "{found:?}");
+    assert!(found.contains(&"tests/tidy.rs: `account` may use `observe`, and does not".to_owned()), "{found:?}");
+    assert!(!found.iter().any(|complaint| complaint.contains("`account` may use `units`")), "{found:?}");
+}
+
+#[test]
+fn circles_of_files_are_found() {
+    let of = |files: &[(&str, &str)]| {
+        let files: Vec<Source> = files.iter().map(|(path, raw)| Source::new(path, raw)).collect();
+        circles(&files, "src/room")
+    };
+    let (one, two) = (("src/room/a.rs", "use super::b::B;\n"), ("src/room/b.rs", "use super::{c::C, d};\n"));
+    assert_eq!(of(&[one, two, ("src/room/c.rs", "")]), [""; 0]);
+    let back = ("src/room/c.rs", "fn f() { super::a::g(); }\n");
+    let whole = of(&[one, two, back]);
+    assert_eq!(whole.len(), 3, "{whole:?}");
+    let only_in_tests = ("src/room/c.rs", "#[cfg(test)]\nmod tests { use super::a; }\n");
+    assert_eq!(of(&[one, two, only_in_tests]), [""; 0]);
 }
 
 #[test]

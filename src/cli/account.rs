@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::{ACCOUNT_SCHEMA, AccountDocument, DoubtRecord};
 use crate::report::{Detail, Progress, account_document, print, render, summarize_account};
-use crate::trial::Weighing;
+use crate::weigh::Weighing;
 
 /// Listens to signals, so that a Ctrl-C waits until the JVM's threads run again.
 pub(super) fn account(verb: &Account, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {

@@ -148,6 +148,7 @@ fn empty() -> Document {
     };
     Document {
         schema: RESULT_SCHEMA.to_owned(),
+        archives: Vec::new(),
         conditions,
         trials: Vec::new(),
         metrics: Vec::new(),

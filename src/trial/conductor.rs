@@ -1,16 +1,12 @@
 //! The order of a trial: start, ready, mark, warm-up, mark, load, mark, rest, mark, collect, mark, end.
 
-use super::direct::DirectMemory;
 use super::driving::Told;
 use super::event::{Event, Sink};
 use super::guard::Watch;
 use super::loading::since_epoch;
-use super::others::Others;
-use super::sampler::{Sampler, Sources};
 use super::tools::Tools;
-use super::watched::Watched;
-use super::{cgroup_record, doubts, ending, files, seconds_since};
-use crate::clock::Clock;
+use super::{cgroup_record, doubts, ending, files};
+use crate::clock::{Clock, seconds_since};
 use crate::doubt::{Doubt, MemoryPool};
 use crate::error::{Error, Result};
 use crate::load::Outcome;
@@ -19,6 +15,7 @@ use crate::record::{ImageRecord, Missed, Sample, Trial};
 use crate::scenario::{Kind, Look, MarkPoint, Netty, Nmt, Processes, TrialPlan};
 use crate::subject::{Container, CpuPlan, Launch, OptionsPassed, Place, ReadyInfo, Running, WorkFolder};
 use crate::subject::{check_port_free, cpus, free_ports, image, jdk, launch};
+use crate::weigh::{DirectMemory, ProcessTree, Sampler, Sources, Watched};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -181,7 +178,7 @@ pub(super) struct Trialling<'a> {
     pub(super) sink: &'a mut dyn Sink,
     pub(super) watched: Watched,
     /// The other processes of the subject, where all are weighed.
-    pub(super) others: Option<Others>,
+    pub(super) others: Option<ProcessTree>,
     /// `None` once it was stopped.
     pub(super) sampler: Option<Sampler>,
     /// `None` before the JVM was attached to, and where it has nothing to say.
@@ -243,7 +240,7 @@ impl<'a> Trialling<'a> {
             doubts,
             sink,
             watched,
-            others: all.then(|| Others::new(ready.pid, subject.kind, tools.clock)),
+            others: all.then(|| ProcessTree::new(ready.pid, subject.kind, tools.clock)),
             sampler,
             direct: None,
             sender,

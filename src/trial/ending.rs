@@ -62,7 +62,7 @@ pub(super) fn record(mut ended: Ended) -> End {
 pub(super) fn died(running: &Running) -> Error {
     let until = running.clock().now() + EXIT_TOLD_WITHIN;
     while running.ended().is_none() && !running.lost() && running.clock().now() < until {
-        std::thread::sleep(LOOK_EVERY);
+        running.clock().sleep(LOOK_EVERY);
     }
     let gone = if running.launch().kind == Kind::Jvm { "its JVM is gone" } else { "its process is gone" };
     let how = running.ended().map_or_else(|| gone.to_owned(), |exit| exit.to_string());

@@ -2,7 +2,7 @@
 //! conductor tells of each second of the load, and asks.
 
 use super::driving::Interval;
-use super::seconds_since;
+use crate::clock::seconds_since;
 use crate::error::Error;
 use crate::record::{Missed, Unit};
 use crate::scenario::{Guard, Model, PhaseGuard, Time, Until, Work};

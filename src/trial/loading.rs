@@ -2,11 +2,11 @@
 
 use super::doubts::{self, Beside};
 use super::driving::{Driving, Told};
+use super::ending;
 use super::phase::{LOOK_EVERY, STOPPED_WITHIN, Usage, describe, own_cpu};
 use super::reach::Reached;
 use super::work_record::{judge, record_second, record_work};
-use super::{ending, seconds_since};
-use crate::clock::Clock;
+use crate::clock::{Clock, seconds_since};
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
@@ -159,7 +159,7 @@ impl Course<'_> {
             if left_ns == 0 || self.loading.interrupted() {
                 break;
             }
-            std::thread::sleep(LOOK_EVERY.min(Duration::from_nanos(left_ns)));
+            self.loading.clock.sleep(LOOK_EVERY.min(Duration::from_nanos(left_ns)));
         }
         self.loaded.phases.push(PhaseRecord {
             name: phase.name.clone(),

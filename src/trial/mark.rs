@@ -1,13 +1,11 @@
 //! A mark of a trial: one full weighing at a moment. Before the last ones, the JVM is asked to change what is weighed.
 
 use super::conductor::Trialling;
-use super::direct::{DirectMemory, Gate};
 use super::event::Event;
-use super::watched::Watched;
-use super::weigh::{AskNmt, Moment, Weigh};
 use crate::doubt::Doubt;
 use crate::observe::heap_info::HeapInfo;
 use crate::scenario::{Collect, Look, MarkPoint, Nmt, Phase, PhaseMark};
+use crate::weigh::{AskNmt, DirectMemory, Gate, Moment, Watched, Weigh};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -180,7 +178,7 @@ impl Trialling<'_> {
             if left.is_zero() || self.tools.interrupted() || !self.watched.lives() {
                 return;
             }
-            std::thread::sleep(left.min(LOOK_EVERY));
+            self.tools.clock.sleep(left.min(LOOK_EVERY));
         }
     }
 
@@ -199,7 +197,7 @@ impl Trialling<'_> {
             if clock.now_ns() - still_since_ns >= SETTLED_FOR.as_nanos() as u64 {
                 return;
             }
-            std::thread::sleep(LOOK_EVERY);
+            clock.sleep(LOOK_EVERY);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! From what the load engine saw to what is recorded of it: figures of a phase, of about a second, and verdicts.
 
 use super::driving::Interval;
-use super::seconds_since;
+use crate::clock::seconds_since;
 use crate::load::{End, Outcome};
 use crate::record::{
     Ages, ConnectionsRecord, Generator, PhaseRecord, Quantiles, QueueRecord, RequestRecord, Second, ThresholdRecord,

@@ -78,6 +78,7 @@ pub(crate) fn document(trials: Vec<Trial>) -> Document {
     };
     Document {
         schema: loadline::record::RESULT_SCHEMA.to_owned(),
+        archives: Vec::new(),
         conditions: Conditions {
             loadline: "0.1.0".to_owned(),
             scenario: "tiny-http".to_owned(),

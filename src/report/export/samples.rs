@@ -63,6 +63,7 @@ pub(super) fn empty() -> Document {
     };
     Document {
         schema: RESULT_SCHEMA.to_owned(),
+        archives: Vec::new(),
         conditions,
         trials: Vec::new(),
         metrics: Vec::new(),

@@ -157,6 +157,7 @@ mod tests {
         };
         Document {
             schema: RESULT_SCHEMA.to_owned(),
+            archives: Vec::new(),
             conditions: Conditions {
                 loadline: String::new(),
                 scenario: String::new(),

@@ -10,12 +10,12 @@ use crate::observe::heap_info::HeapInfo;
 use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::smaps;
-use crate::record::{AccountRecord, ChargeRecord, Heap, Mark, NmtCategory, NmtRecord, Observer};
+use crate::record::{AccountRecord, Heap, Mark, NmtCategory, NmtRecord, Observer};
 use crate::scenario::Kind;
 use crate::units::Growth;
 
 /// Why a full collection of another program returns nothing.
-pub(super) const NO_JVM: &str = "the process is no JVM";
+pub(crate) const NO_JVM: &str = "the process is no JVM";
 
 /// Shares of RSS above which an account is in doubt.
 const UNEXPLAINED_MAX: f64 = 0.005;
@@ -23,7 +23,7 @@ const MOVED_MAX: f64 = 0.005;
 
 /// What state the heap is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Moment {
+pub(crate) enum Moment {
     /// Live objects and garbage.
     Running,
     /// Right after a full collection: what is used is live.
@@ -32,7 +32,7 @@ pub(super) enum Moment {
 
 /// How Native Memory Tracking is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AskNmt {
+pub(crate) enum AskNmt {
     /// Not at all: it is known to be off.
     No,
     /// It is on; growth is counted from the first weighing on, which sets the JVM's own baseline.
@@ -43,31 +43,31 @@ pub(super) enum AskNmt {
 
 /// How a JVM is weighed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Weigh {
-    pub(super) moment: Moment,
+pub(crate) struct Weigh {
+    pub(crate) moment: Moment,
     /// Whether Native Memory Tracking is asked, and how.
-    pub(super) nmt: AskNmt,
+    pub(crate) nmt: AskNmt,
     /// Whether threads may be held.
-    pub(super) stop: bool,
+    pub(crate) stop: bool,
     /// Whether the account lists every mapping.
-    pub(super) regions: bool,
+    pub(crate) regions: bool,
 }
 
 /// What a weighing yields.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
-    pub(super) mark: Mark,
-    pub(super) allocator: Option<String>,
+pub(crate) struct Taken {
+    pub(crate) mark: Mark,
+    pub(crate) allocator: Option<String>,
     /// By its own account of its heap.
-    pub(super) collector: Option<String>,
-    pub(super) rss_bytes_peak: Option<u64>,
+    pub(crate) collector: Option<String>,
+    pub(crate) rss_bytes_peak: Option<u64>,
     /// Reads that failed, in words.
-    pub(super) failed: Vec<String>,
+    pub(crate) failed: Vec<String>,
 }
 
 impl Weigh {
     /// Weighs; what cannot be read is missing and said.
-    pub(super) fn take(
+    pub(crate) fn take(
         self,
         watched: &mut Watched,
         name: &str,
@@ -269,23 +269,5 @@ fn record(memory: &NativeMemory, since_baseline: bool) -> NmtRecord {
         total_reserved_bytes: memory.total.reserved.0,
         total_growth_bytes: growth(memory.total.committed_growth),
         categories: memory.categories.iter().map(category).collect(),
-    }
-}
-
-/// What a cgroup counts, by kind.
-pub(super) fn charge_record(
-    memory: &crate::observe::cgroup::CgroupMemory,
-    cgroup: &crate::observe::cgroup::MemoryCgroup,
-) -> ChargeRecord {
-    ChargeRecord {
-        usage_bytes: memory.usage.0,
-        anon_bytes: memory.charge.anon.0,
-        file_bytes: memory.charge.file.0,
-        shmem_bytes: memory.charge.shmem.0,
-        kernel_bytes: memory.charge.kernel.map(|bytes| bytes.0),
-        limit_bytes: memory.limit.as_ref().map(|limit| limit.bytes.0),
-        version: cgroup.version().name().to_owned(),
-        cgroup: cgroup.name(),
-        processes: cgroup.processes(),
     }
 }

@@ -23,7 +23,7 @@ const LIBRARIES: [&str; 4] = ["libjvm.so", "libc.so", "libc-2.", "ld-musl-"];
 
 /// Counts from before the first question on.
 #[derive(Debug)]
-pub(super) struct Answering {
+pub(crate) struct Answering {
     /// The threads that answer, with their faults before; of one that did not live yet, none.
     threads: Vec<ThreadFaults>,
     vm_thread: Option<u32>,
@@ -43,7 +43,7 @@ enum Libraries {
 
 impl Answering {
     /// Begins to count; `None` where threads cannot be read.
-    pub(super) fn begin(process: &Process, clock: &Clock) -> Option<Self> {
+    pub(crate) fn begin(process: &Process, clock: &Clock) -> Option<Self> {
         let mut threads = thread_faults::all(process).ok()?;
         let vm_thread = threads.iter().find(|thread| thread.name == VM_THREAD).map(|thread| thread.tid);
         threads.retain(answers);
@@ -52,7 +52,7 @@ impl Answering {
     }
 
     /// Adds the threads that were started to answer.
-    pub(super) fn attached(&mut self, process: &Process) {
+    pub(crate) fn attached(&mut self, process: &Process) {
         for thread in thread_faults::all(process).unwrap_or_default() {
             if answers(&thread) && self.threads.iter().all(|known| known.tid != thread.tid) {
                 self.threads.push(ThreadFaults { faults: 0, ..thread });
@@ -61,7 +61,7 @@ impl Answering {
     }
 
     /// Asks what the VM thread answers.
-    pub(super) fn in_safepoint<T>(&self, process: &Process, ask: impl FnOnce() -> T) -> T {
+    pub(crate) fn in_safepoint<T>(&self, process: &Process, ask: impl FnOnce() -> T) -> T {
         let faults = || thread_faults::of(process, self.vm_thread?).map(|thread| thread.faults);
         let before = faults();
         let answer = ask();
@@ -71,7 +71,7 @@ impl Answering {
     }
 
     /// What was added so far at most, in bytes.
-    pub(super) fn bytes(&mut self, process: &Process, clock: &Clock) -> u64 {
+    pub(crate) fn bytes(&mut self, process: &Process, clock: &Clock) -> u64 {
         let grown = match self.libraries {
             Libraries::Grown(bytes) => bytes,
             Libraries::Before(before) => {

@@ -4,7 +4,7 @@ use crate::error::Error;
 
 /// Why a process cannot be weighed at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unweighable {
+pub(crate) enum Unweighable {
     /// No process has this id, or it ended meanwhile.
     Gone,
     /// It is another program; its name as the kernel has it.
@@ -19,7 +19,7 @@ pub(super) enum Unweighable {
 
 impl Unweighable {
     /// The error for the process `pid`.
-    pub(super) fn error(&self, pid: u32) -> Error {
+    pub(crate) fn error(&self, pid: u32) -> Error {
         match self {
             Self::Gone => Error::request(format!("there is no process with pid {pid}")),
             Self::NoJvm(name) => Error::request(format!("the process with pid {pid} ({name}) is no HotSpot JVM")),

@@ -16,17 +16,17 @@ const MEMBERS_MAX: usize = 200;
 
 /// Where they are and what they may be asked.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Below {
+pub(crate) struct Below {
     /// All its descendants form the subject.
-    pub(super) guardian: u32,
+    pub(crate) guardian: u32,
     /// The one that serves, which is read apart.
-    pub(super) main: u32,
+    pub(crate) main: u32,
     /// Of the subject.
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
 }
 
 /// The processes as last looked for.
-pub(super) struct Crowd {
+pub(crate) struct TreeSamples {
     below: Below,
     clock: Clock,
     members: Vec<Member>,
@@ -41,14 +41,14 @@ struct Member {
     gc: Option<GcTotal>,
 }
 
-impl Crowd {
+impl TreeSamples {
     /// Nobody is looked for yet.
-    pub(super) fn new(below: Below, clock: Clock) -> Self {
+    pub(crate) fn new(below: Below, clock: Clock) -> Self {
         Self { below, clock, members: Vec::new(), look_due_ns: 0, gc_ended: GcTotal::default() }
     }
 
     /// Adds all of them to a sample of the one that serves; once a second with PSS.
-    pub(super) fn add_to(&mut self, sample: &mut Sample, main: &Process) {
+    pub(crate) fn add_to(&mut self, sample: &mut Sample, main: &Process) {
         let now_ns = self.clock.now_ns();
         let looks = now_ns >= self.look_due_ns;
         if looks {

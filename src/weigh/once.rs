@@ -2,7 +2,7 @@
 
 use super::unweighable::Unweighable;
 use super::watched::Watched;
-use super::weigh::{AskNmt, Moment, Weigh};
+use super::weighing::{AskNmt, Moment, Weigh};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};

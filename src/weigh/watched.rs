@@ -2,6 +2,7 @@
 
 use super::accounting::IN_SAFEPOINT;
 use super::answering::Answering;
+use super::charge::charge_record;
 use crate::account::{Explicit, Shrinks, Sizing};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
@@ -21,26 +22,26 @@ use crate::units::Bytes;
 use std::sync::Arc;
 
 /// A process and the sources it can be read from. One that is no JVM is only read, never asked.
-pub(super) struct Watched {
-    pub(super) kind: Kind,
-    pub(super) clock: Clock,
-    pub(super) process: Process,
-    pub(super) counters: Option<HsPerf>,
+pub(crate) struct Watched {
+    pub(crate) kind: Kind,
+    pub(crate) clock: Clock,
+    pub(crate) process: Process,
+    pub(crate) counters: Option<HsPerf>,
     /// Only where the subject has a cgroup of its own.
-    pub(super) cgroup: Option<MemoryCgroup>,
+    pub(crate) cgroup: Option<MemoryCgroup>,
     /// `None` before the first mark and where the JVM cannot be asked.
     attach: Option<Arc<Attach>>,
     attach_tried: bool,
     /// What being asked has cost it; `None` as for `attach`.
     answering: Option<Answering>,
     /// The agent that the JVM was started with, if it was.
-    pub(super) agent: Option<Standing>,
+    pub(crate) agent: Option<Standing>,
     /// Whether NMT has a baseline to compare with.
-    pub(super) baseline: bool,
+    pub(crate) baseline: bool,
     /// Why a full collection is more than this JVM does when asked for one, once that is known.
-    pub(super) collects_not: Option<&'static str>,
+    pub(crate) collects_not: Option<&'static str>,
     /// What bounds the heap when it shrinks, once that is known.
-    pub(super) sizing: Sizing,
+    pub(crate) sizing: Sizing,
 }
 
 impl Watched {
@@ -48,7 +49,7 @@ impl Watched {
     ///
     /// # Errors
     /// `Subject` where the process has gone.
-    pub(super) fn open(pid: u32, own_cgroup: bool, kind: Kind, clock: Clock, doubts: &mut Vec<Doubt>) -> Result<Self> {
+    pub(crate) fn open(pid: u32, own_cgroup: bool, kind: Kind, clock: Clock, doubts: &mut Vec<Doubt>) -> Result<Self> {
         let process = Process::open(pid).map_err(|cause| {
             let what = if kind == Kind::Jvm { "JVM" } else { "process" };
             Error::subject(format!("the {what} with pid {pid} went away before it was weighed: {cause}"))
@@ -77,7 +78,7 @@ impl Watched {
     }
 
     /// Attaches once, and counts from then on what being asked adds to the JVM, the only part of weighing that does.
-    pub(super) fn attach(&mut self, observer: &mut Observer, doubts: &mut Vec<Doubt>) {
+    pub(crate) fn attach(&mut self, observer: &mut Observer, doubts: &mut Vec<Doubt>) {
         if std::mem::replace(&mut self.attach_tried, true) {
             return;
         }
@@ -94,7 +95,7 @@ impl Watched {
     }
 
     /// Sends a diagnostic command. `None` where the JVM cannot be asked at all; that doubt is raised once, by `attach`.
-    pub(super) fn ask(&self, command: &str) -> Option<std::result::Result<String, String>> {
+    pub(crate) fn ask(&self, command: &str) -> Option<std::result::Result<String, String>> {
         let attach = self.attach.as_ref()?;
         let reply = match &self.answering {
             Some(answering) if IN_SAFEPOINT.contains(&command) => {
@@ -106,7 +107,7 @@ impl Watched {
     }
 
     /// Lists Netty's pools by the agent that the JVM was started with, or by one that is loaded into it.
-    pub(super) fn survey(&self) -> std::result::Result<NettyPools, String> {
+    pub(crate) fn survey(&self) -> std::result::Result<NettyPools, String> {
         let pools = match (&self.agent, &self.attach) {
             (Some(agent), _) => agent.ask(&self.process, &self.clock),
             (None, Some(attach)) => agent::survey(&self.process, attach, &self.clock),
@@ -116,29 +117,29 @@ impl Watched {
     }
 
     /// For another thread to ask through; `None` where [`Watched::ask`] is.
-    pub(super) fn attached(&self) -> Option<Arc<Attach>> {
+    pub(crate) fn attached(&self) -> Option<Arc<Attach>> {
         self.attach.clone()
     }
 
     /// What being asked has added to its RSS so far, at most.
-    pub(super) fn added_by_asking(&mut self) -> Option<i64> {
+    pub(crate) fn added_by_asking(&mut self) -> Option<i64> {
         let bytes = self.answering.as_mut()?.bytes(&self.process, &self.clock);
         i64::try_from(bytes).ok()
     }
 
     /// What its cgroup counts, by kind.
-    pub(super) fn charge(&self) -> Option<ChargeRecord> {
+    pub(crate) fn charge(&self) -> Option<ChargeRecord> {
         let cgroup = self.cgroup.as_ref()?;
-        Some(super::weigh::charge_record(&cgroup.read(&self.clock).ok()?.value, cgroup))
+        Some(charge_record(&cgroup.read(&self.clock).ok()?.value, cgroup))
     }
 
     /// Whether the process is still the same and alive.
-    pub(super) fn lives(&self) -> bool {
+    pub(crate) fn lives(&self) -> bool {
         self.process.is_alive()
     }
 
     /// What its counters say of it, without asking it.
-    pub(super) fn describe_from_outside(&mut self) -> Jvm {
+    pub(crate) fn describe_from_outside(&mut self) -> Jvm {
         let own = self.counters.as_mut().and_then(|counters| counters.counters(&self.clock).ok());
         let own = own.map(|reading| reading.value.identity()).unwrap_or_default();
         self.sizing = sizing_of_arguments(own.vm_args.as_deref().unwrap_or_default());
@@ -148,7 +149,7 @@ impl Watched {
     }
 
     /// The same for a JVM that was started with these options, with its allocator, and doubts by its own complaints.
-    pub(super) fn describe_unasked(
+    pub(crate) fn describe_unasked(
         &mut self,
         options: &[String],
         complaints: &[Complaint],
@@ -169,7 +170,7 @@ impl Watched {
     }
 
     /// What the JVM says of itself, and doubts about options that are not in force as asked.
-    pub(super) fn identify(
+    pub(crate) fn identify(
         &mut self,
         options: &[String],
         complaints: &[Complaint],
@@ -220,9 +221,9 @@ fn sizing_of_arguments(arguments: &str) -> Sizing {
 }
 
 /// What the JVM says of itself.
-pub(super) struct Identity {
-    pub(super) jvm: Jvm,
-    pub(super) flags: Option<Flags>,
+pub(crate) struct Identity {
+    pub(crate) jvm: Jvm,
+    pub(crate) flags: Option<Flags>,
 }
 
 /// Options the JVM does not follow: by what is in force where it can be asked, and by its own words.

@@ -1,6 +1,6 @@
 //! Several processes as one subject: their weighings summed, their accounts merged owner by owner. Pure.
 
-use super::weigh::Taken;
+use super::weighing::Taken;
 use crate::account::{Owner, Reason};
 use crate::doubt::Doubt;
 use crate::record::{
@@ -13,16 +13,16 @@ const REMAINDERS_MAX: usize = 20;
 
 /// One process of a subject, weighed.
 #[derive(Debug)]
-pub(super) struct Part {
-    pub(super) pid: u32,
-    pub(super) name: String,
-    pub(super) is_jvm: bool,
-    pub(super) taken: Taken,
+pub(crate) struct Part {
+    pub(crate) pid: u32,
+    pub(crate) name: String,
+    pub(crate) is_jvm: bool,
+    pub(crate) taken: Taken,
 }
 
 /// The weighing of all together; the first is the one that serves. RSS is the sum too, and counts a page they share
 /// once for each; PSS does not.
-pub(super) fn sum(mut parts: Vec<Part>) -> Taken {
+pub(crate) fn sum(mut parts: Vec<Part>) -> Taken {
     let processes = parts.iter().map(Part::record).collect();
     let failed = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.taken.failed)).collect();
     let accounts: Option<Vec<(u32, AccountRecord)>> =
@@ -67,7 +67,7 @@ pub(super) fn sum(mut parts: Vec<Part>) -> Taken {
 }
 
 /// That RSS and PSS are sums, wherever they differ.
-pub(super) fn doubt(mark: &Mark) -> Option<Doubt> {
+pub(crate) fn doubt(mark: &Mark) -> Option<Doubt> {
     let (processes, rss_bytes, pss_bytes) = (mark.processes.len() as u64, mark.rss_bytes, mark.pss_bytes?);
     (processes > 1 && pss_bytes < rss_bytes).then_some(Doubt::SharedCountedOften { processes, rss_bytes, pss_bytes })
 }
@@ -171,7 +171,7 @@ fn add_detail(to: &mut DetailRecord, more: &DetailRecord) {
 fn would_return<'a>(parts: impl Iterator<Item = &'a WouldReturn> + Clone) -> WouldReturn {
     let with_heap = parts.clone().filter(|part| part.gc_reason != Reason::NoJvm.name());
     let (gc_bytes, gc_why) = match with_heap.clone().count() {
-        0 => (None, super::weigh::NO_JVM.to_owned()),
+        0 => (None, super::weighing::NO_JVM.to_owned()),
         _ => total(with_heap.clone().map(|part| (part.gc_bytes, part.gc_why.as_str()))),
     };
     let (gc_grown_bytes, gc_reason) = match with_heap.clone().count() {

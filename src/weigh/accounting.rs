@@ -24,32 +24,32 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The only questions whose answers the JVM works out in a safepoint, of about a millisecond.
-pub(super) const IN_SAFEPOINT: [&str; 2] = [METASPACE, CLASS_LOADERS];
+pub(crate) const IN_SAFEPOINT: [&str; 2] = [METASPACE, CLASS_LOADERS];
 const METASPACE: &str = "VM.metaspace vslist";
 const CLASS_LOADERS: &str = "VM.classloader_stats";
 
 /// What is wanted of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     /// Whether threads may be held.
-    pub(super) stop: bool,
+    pub(crate) stop: bool,
     /// Whether a full collection has just happened, so that what is used is live.
-    pub(super) live: bool,
+    pub(crate) live: bool,
 }
 
 /// An account with all that goes with it.
 #[derive(Debug)]
-pub(super) struct Accounted {
-    pub(super) account: Account,
-    pub(super) seen: Seen,
-    pub(super) gc: Prediction,
-    pub(super) trim: Prediction,
+pub(crate) struct Accounted {
+    pub(crate) account: Account,
+    pub(crate) seen: Seen,
+    pub(crate) gc: Prediction,
+    pub(crate) trim: Prediction,
     /// For how long the threads stood still; `None` where they were not held.
-    pub(super) pause: Option<Duration>,
+    pub(crate) pause: Option<Duration>,
     /// From the first question to the last.
-    pub(super) took: Duration,
+    pub(crate) took: Duration,
     /// What could not be read, and what that means.
-    pub(super) failed: Vec<Unavailable>,
+    pub(crate) failed: Vec<Unavailable>,
 }
 
 /// Asks by `ask`, which sends a diagnostic command and is `None` where the JVM cannot be asked; what fails is added to
@@ -57,7 +57,7 @@ pub(super) struct Accounted {
 ///
 /// Not `VM.info`, which would name more ranges: it makes HotSpot load its own symbols, which adds 4.1 MB (JDK 17) to
 /// 5.0 MB (25) to the subject for good.
-pub(super) fn hear(
+pub(crate) fn hear(
     ask: impl Fn(&str) -> Option<Result<String, String>>,
     heap: Option<(String, HeapInfo)>,
     nmt: Option<NativeMemory>,
@@ -87,7 +87,7 @@ pub(super) fn hear(
 
 /// What the last collection left in the heap, from the counters: the old generation and the survivors. `None` before
 /// the first. (Eden's counter moves between collections too, with G1.)
-pub(super) fn left_by_last_gc(counters: Option<&mut HsPerf>, clock: &Clock) -> Option<u64> {
+pub(crate) fn left_by_last_gc(counters: Option<&mut HsPerf>, clock: &Clock) -> Option<u64> {
     let counters = counters?.counters(clock).ok()?.value;
     counters.sample().gc.filter(|gc| gc.count > 0)?;
     let used = |generation: u32, space: u32| {
@@ -99,7 +99,7 @@ pub(super) fn left_by_last_gc(counters: Option<&mut HsPerf>, clock: &Clock) -> O
 }
 
 /// Full collections so far: the second kind of those collectors that have two (Serial, Parallel, G1).
-pub(super) fn full_collections(counters: Option<&mut HsPerf>, clock: &Clock) -> Option<u64> {
+pub(crate) fn full_collections(counters: Option<&mut HsPerf>, clock: &Clock) -> Option<u64> {
     let counters = counters?.counters(clock).ok()?.value;
     counters.collections().get(1).map(|kind| kind.count)
 }
@@ -108,7 +108,7 @@ pub(super) fn full_collections(counters: Option<&mut HsPerf>, clock: &Clock) -> 
 ///
 /// # Errors
 /// Where not even the mappings can be read.
-pub(super) fn account(
+pub(crate) fn account(
     process: &Process,
     mut said: Said,
     wanted: Wanted,
@@ -240,7 +240,7 @@ impl Heaps {
                 return (stacks.unwrap_or_default(), pause);
             }
             if let Some(lasted) = lasted {
-                std::thread::sleep(lasted * RUN_TIMES);
+                clock.sleep(lasted * RUN_TIMES);
             }
         }
     }

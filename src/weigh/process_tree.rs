@@ -1,9 +1,8 @@
 //! The processes of a subject beside the one that serves, where all form it: found, weighed and counted with it.
 
-use super::conductor::Trialling;
-use super::sum::{self, Part};
+use super::sum::Part;
 use super::watched::Watched;
-use super::weigh::{Moment, Taken, Weigh};
+use super::weighing::{Moment, Weigh};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::observe::hsperfdata::GcTotal;
@@ -18,7 +17,7 @@ use std::time::Duration;
 const MEMBERS_MAX: usize = 200;
 
 /// The processes beside the one that serves.
-pub(super) struct Others {
+pub(crate) struct ProcessTree {
     /// The one that serves.
     main: u32,
     /// What it may be asked.
@@ -39,14 +38,14 @@ struct Member {
     weighed: bool,
 }
 
-impl Others {
+impl ProcessTree {
     /// None are known yet. Where `kind` says that the subject is no JVM, none of them is asked anything.
-    pub(super) fn new(main: u32, kind: Kind, clock: Clock) -> Self {
+    pub(crate) fn new(main: u32, kind: Kind, clock: Clock) -> Self {
         Self { main, kind, clock, members: Vec::new() }
     }
 
     /// Looks who is there now. Who was weighed before and has ended is told, with the moment at which that was seen.
-    pub(super) fn find(&mut self, living: &[Process], at: &str, doubts: &mut Vec<Doubt>) {
+    pub(crate) fn find(&mut self, living: &[Process], at: &str, doubts: &mut Vec<Doubt>) {
         let lives = |member: &Member| living.iter().any(|process| member.is(process)) && member.watched.lives();
         for member in self.members.iter().filter(|member| !lives(member)) {
             doubts.extend(member.ended(at));
@@ -75,7 +74,7 @@ impl Others {
     }
 
     /// Weighs each. Who ends meanwhile is in no sum.
-    fn weigh(&mut self, weigh: Weigh, mark: &str, doubts: &mut Vec<Doubt>) -> Vec<Part> {
+    pub(crate) fn weigh(&mut self, weigh: Weigh, mark: &str, doubts: &mut Vec<Doubt>) -> Vec<Part> {
         let mut parts = Vec::new();
         for member in &mut self.members {
             let moment = if member.collected { weigh.moment } else { Moment::Running };
@@ -97,7 +96,7 @@ impl Others {
     }
 
     /// Sends a diagnostic command to every JVM among them.
-    pub(super) fn tell(&mut self, command: &str, doubts: &mut Vec<Doubt>, failed: &mut Vec<String>) {
+    pub(crate) fn tell(&mut self, command: &str, doubts: &mut Vec<Doubt>, failed: &mut Vec<String>) {
         for member in self.members.iter_mut().filter(|member| member.watched.kind == Kind::Jvm) {
             member.watched.attach(&mut member.observer, doubts);
             if member.watched.collects_not.is_none() && !member.collected {
@@ -120,7 +119,7 @@ impl Others {
     }
 
     /// What they have used up so far.
-    pub(super) fn used(&mut self) -> Used {
+    pub(crate) fn used(&mut self) -> Used {
         let clock = self.clock;
         let of = |member: &mut Member| {
             let counters = member.watched.counters.as_mut();
@@ -132,7 +131,7 @@ impl Others {
     }
 
     /// What asking them has added to them.
-    fn observer_bytes(&self) -> Option<i64> {
+    pub(crate) fn observer_bytes(&self) -> Option<i64> {
         let added: Vec<i64> = self.members.iter().filter_map(|member| member.observer.attach_rss_bytes).collect();
         (!added.is_empty()).then(|| added.iter().sum())
     }
@@ -165,49 +164,18 @@ impl Member {
     }
 }
 
-fn same_kind(one: &Doubt, other: &Doubt) -> bool {
+pub(crate) fn same_kind(one: &Doubt, other: &Doubt) -> bool {
     std::mem::discriminant(one) == std::mem::discriminant(other)
-}
-
-impl Trialling<'_> {
-    /// Weighs the subject: the process that serves and, where all form it, the others with it.
-    pub(super) fn weigh(&mut self, weigh: Weigh, mark: &str) -> Taken {
-        let taken = weigh.take(&mut self.watched, mark, &mut self.trial.observer, self.doubts);
-        let Some(others) = &mut self.others else { return taken };
-        let pid = self.watched.process.pid();
-        let living = self.running.processes();
-        others.find(&living, &format!("mark {mark}"), self.doubts);
-        let name = living.iter().find(|process| process.pid == pid).map(|process| process.name.clone());
-        let main = Part { pid, name: name.unwrap_or_default(), is_jvm: self.watched.kind == Kind::Jvm, taken };
-        let mut parts = vec![main];
-        parts.extend(others.weigh(weigh, mark, self.doubts));
-        let mut taken = sum::sum(parts);
-        if let (Some(account), Some(bytes)) = (&mut taken.mark.account, others.observer_bytes()) {
-            account.observer_bytes = Some(account.observer_bytes.unwrap_or(0).saturating_add(bytes));
-        }
-        let shared = sum::doubt(&taken.mark);
-        let is_news = |doubt: &Doubt| self.doubts.iter().all(|known| !same_kind(known, doubt));
-        let news = shared.filter(is_news);
-        self.doubts.extend(news);
-        taken
-    }
-
-    /// What the others have used up so far; nothing where only one process is weighed.
-    pub(super) fn used_by_others(&mut self) -> Used {
-        let Some(others) = &mut self.others else { return Used::default() };
-        others.find(&self.running.processes(), "the end of a phase", self.doubts);
-        others.used()
-    }
 }
 
 /// CPU time and collections of each of the others.
 #[derive(Debug, Default)]
-pub(super) struct Used(BTreeMap<(u32, u64), (Duration, Option<GcTotal>)>);
+pub(crate) struct Used(BTreeMap<(u32, u64), (Duration, Option<GcTotal>)>);
 
 impl Used {
     /// CPU time, and collections where any of them is a JVM, since an earlier moment. Who came later counts from its
     /// start; what one used that has ended since is not known.
-    pub(super) fn since(&self, before: &Self) -> (Duration, Option<GcTotal>) {
+    pub(crate) fn since(&self, before: &Self) -> (Duration, Option<GcTotal>) {
         let mut cpu = Duration::ZERO;
         let mut gc: Option<GcTotal> = None;
         for (process, (now_cpu, now_gc)) in &self.0 {

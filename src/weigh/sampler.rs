@@ -1,9 +1,8 @@
 //! The timeline: a thread that samples the cheap sources at 10–100 Hz while the trial goes on.
 
-use super::crowd::{Below, Crowd};
 use super::direct::Latest;
-use super::seconds_since;
-use crate::clock::Clock;
+use super::tree_samples::{Below, TreeSamples};
+use crate::clock::{Clock, seconds_since};
 use crate::load::Control;
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::hsperfdata::HsPerf;
@@ -17,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A running sampler; ends when dropped.
-pub(super) struct Sampler {
+pub(crate) struct Sampler {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Cost>>,
 }
@@ -32,26 +31,26 @@ struct Shared {
 
 /// What sampling cost Loadline.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Cost {
-    pub(super) samples: u64,
-    pub(super) ns: u64,
+pub(crate) struct Cost {
+    pub(crate) samples: u64,
+    pub(crate) ns: u64,
 }
 
 /// What the sampler reads; its own handles, so that it shares nothing with the marks.
-pub(super) struct Sources {
-    pub(super) pid: u32,
-    pub(super) kind: Kind,
+pub(crate) struct Sources {
+    pub(crate) pid: u32,
+    pub(crate) kind: Kind,
     /// The guardian of the subject, where all processes below it are read.
-    pub(super) guardian: Option<u32>,
-    pub(super) own_cgroup: bool,
-    pub(super) origin_ns: u64,
-    pub(super) hz: u32,
-    pub(super) clock: Clock,
+    pub(crate) guardian: Option<u32>,
+    pub(crate) own_cgroup: bool,
+    pub(crate) origin_ns: u64,
+    pub(crate) hz: u32,
+    pub(crate) clock: Clock,
 }
 
 impl Sampler {
     /// Starts sampling; samples arrive as `wrap(sample)` on the channel until the process is gone or this is dropped.
-    pub(super) fn start<M: Send + 'static>(
+    pub(crate) fn start<M: Send + 'static>(
         sources: Sources,
         to: Sender<M>,
         wrap: impl Fn(Sample) -> M + Send + 'static,
@@ -63,17 +62,17 @@ impl Sampler {
     }
 
     /// Says whose counts go into the samples from now on.
-    pub(super) fn watch(&self, load: Option<Arc<Control>>) {
+    pub(crate) fn watch(&self, load: Option<Arc<Control>>) {
         *self.shared.load.lock().unwrap_or_else(PoisonError::into_inner) = load;
     }
 
     /// Where answers about direct memory go.
-    pub(super) fn direct(&self) -> Arc<Latest> {
+    pub(crate) fn direct(&self) -> Arc<Latest> {
         Arc::clone(&self.shared.direct)
     }
 
     /// Stops and says what it cost.
-    pub(super) fn stop(mut self) -> Cost {
+    pub(crate) fn stop(mut self) -> Cost {
         self.halt()
     }
 
@@ -97,7 +96,7 @@ fn run(sources: &Sources, shared: &Shared, send: impl Fn(Sample) -> bool) -> Cos
     let Ok(process) = Process::open(sources.pid) else { return cost };
     let mut counters = if sources.kind == Kind::Jvm { HsPerf::open(&process, &clock).ok() } else { None };
     let below = sources.guardian.map(|guardian| Below { guardian, main: sources.pid, kind: sources.kind });
-    let mut crowd = below.map(|below| Crowd::new(below, clock));
+    let mut tree_samples = below.map(|below| TreeSamples::new(below, clock));
     let cgroup = sources.own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
     let period_ns = 1_000_000_000 / u64::from(sources.hz.max(1));
     let mut due_ns = clock.now_ns();
@@ -105,8 +104,8 @@ fn run(sources: &Sources, shared: &Shared, send: impl Fn(Sample) -> bool) -> Cos
         let begin_ns = clock.now_ns();
         let Some(mut sample) = read(&process, counters.as_mut(), cgroup.as_ref(), &clock) else { break };
         sample.at_s = seconds_since(sources.origin_ns, begin_ns);
-        if let Some(crowd) = &mut crowd {
-            crowd.add_to(&mut sample, &process);
+        if let Some(tree_samples) = &mut tree_samples {
+            tree_samples.add_to(&mut sample, &process);
         }
         if let Some(load) = shared.load.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             (sample.ok, sample.failed) = (load.ok(), load.failed());

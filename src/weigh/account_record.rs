@@ -13,7 +13,7 @@ use crate::record::{
 const REMAINDERS_MAX: usize = 20;
 
 /// The account with what goes with it; `regions` asks for every mapping.
-pub(super) fn record(accounted: &Accounted, regions: bool) -> AccountRecord {
+pub(crate) fn record(accounted: &Accounted, regions: bool) -> AccountRecord {
     let (account, seen) = (&accounted.account, &accounted.seen);
     let remainders = account.remainders.iter().take(REMAINDERS_MAX);
     AccountRecord {

@@ -20,7 +20,7 @@ const NOTHING: u64 = u64::MAX;
 
 /// The last answer, taken once: a sample says what was measured for it, not what was known before.
 #[derive(Debug)]
-pub(super) struct Latest(AtomicU64);
+pub(crate) struct Latest(AtomicU64);
 
 impl Default for Latest {
     fn default() -> Self {
@@ -34,13 +34,13 @@ impl Latest {
     }
 
     /// The answer since this was last called.
-    pub(super) fn take(&self) -> Option<u64> {
+    pub(crate) fn take(&self) -> Option<u64> {
         Some(self.0.swap(NOTHING, Ordering::Relaxed)).filter(|bytes| *bytes != NOTHING)
     }
 }
 
 /// A thread that asks; ends when dropped.
-pub(super) struct DirectMemory {
+pub(crate) struct DirectMemory {
     stop: Arc<AtomicBool>,
     gate: Gate,
     thread: Option<JoinHandle<()>>,
@@ -48,18 +48,18 @@ pub(super) struct DirectMemory {
 
 /// Held while the JVM is asked, and by a mark, which nothing shall disturb.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Gate(Arc<Mutex<()>>);
+pub(crate) struct Gate(Arc<Mutex<()>>);
 
 impl Gate {
     /// Waits for a question under way; none is asked while this is held.
-    pub(super) fn close(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn close(&self) -> MutexGuard<'_, ()> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl DirectMemory {
     /// Asks until the JVM no longer answers or this is dropped.
-    pub(super) fn start(attach: Arc<Attach>, clock: Clock, to: Arc<Latest>) -> Self {
+    pub(crate) fn start(attach: Arc<Attach>, clock: Clock, to: Arc<Latest>) -> Self {
         let ask = move || ask(&attach);
         Self::start_with(ask, ASK_EVERY, clock, to)
     }
@@ -97,7 +97,7 @@ impl DirectMemory {
     }
 
     /// What keeps it quiet.
-    pub(super) fn gate(&self) -> Gate {
+    pub(crate) fn gate(&self) -> Gate {
         self.gate.clone()
     }
 }
