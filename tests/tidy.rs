@@ -24,7 +24,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("record", &["doubt", "scenario", "subject", "observe", "load"]),
     ("archive", &["clock", "error", "units", "doubt", "scenario", "record"]),
     ("comparison", &["numbers", "units", "doubt", "scenario", "record"]),
-    ("trial", &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "account", "record"]),
+    ("weigh", &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "account", "record"]),
+    ("trial", &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "record", "weigh"]),
     (
         "series",
         &[
@@ -57,6 +58,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "record",
             "archive",
             "comparison",
+            "weigh",
             "trial",
             "series",
             "result",
@@ -73,7 +75,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &["numbers", "units", "doubt", "scenario", "account", "record", "comparison", "series/search"];
 
 /// Folders whose files use each other in one direction: none uses another that uses it, over however many others.
-const WITHOUT_CIRCLES: &[&str] = &["src/result", "src/series", "src/series/search"];
+const WITHOUT_CIRCLES: &[&str] = &["src/result", "src/series", "src/series/search", "src/weigh"];
 
 /// What a pure module must not name.
 const IMPURE: &[&str] = &["std::fs", "std::net", "std::process", "std::thread", "rustix", "nix"];

@@ -23,6 +23,8 @@ mod run;
 mod session;
 mod store;
 mod weigh;
+#[cfg(test)]
+mod whole_runs;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::account::Reason;
-use crate::trial::weigh::NO_JVM;
+use crate::weigh::weighing::NO_JVM;
 
 fn owner(name: &str, rss: u64, detail: &[(&str, u64)]) -> OwnerRecord {
     let detail = detail.iter().map(|(name, rss)| DetailRecord {
