@@ -73,6 +73,9 @@ const UNSAFE: &[&str] = &[
 /// A program of its own beside Loadline: it prints what a subject prints, and uses no more of the library than this.
 const REPLAY: &str = "src/bin/metaspace-replay/";
 
+/// Folders whose files form no circle: each can be read after those it uses.
+const WITHOUT_CIRCLES: &[&str] = &["src/report/summary"];
+
 const COLUMNS_MAX: usize = 120;
 /// What fits on a screen.
 const FUNCTION_LINES_MAX: usize = 70;
@@ -109,6 +112,7 @@ fn check(files: &[Source], long_functions: &[(&str, &str, usize)]) -> Vec<String
         }
     }
     complaints.extend(unlisted_modules(files));
+    complaints.extend(WITHOUT_CIRCLES.iter().flat_map(|folder| circles(files, &test_files, folder)));
     complaints.extend(function_lengths(files, long_functions));
     complaints
 }
@@ -531,6 +535,38 @@ fn unlisted_modules(files: &[Source]) -> Vec<String> {
         .collect()
 }
 
+/// Files of a folder that use one another, directly or through others. The folder's own file declares all of them, so
+/// whatever they take of it (`super::Item`) closes a circle.
+fn circles(files: &[Source], test_files: &[String], folder: &str) -> Vec<String> {
+    let name = |file: &Source| Some(file.path.strip_prefix(folder)?.strip_prefix('/')?.strip_suffix(".rs")?.to_owned());
+    let works = |file: &&Source| !test_files.contains(&file.path);
+    let inside: Vec<(String, &Source)> =
+        files.iter().filter(works).filter_map(|file| Some((name(file)?, file))).collect();
+    let uses = |file: &Source| -> Vec<String> {
+        let code = file.without_tests();
+        let own = words(&code, "super::").filter(|at| !code[..*at].ends_with("super::"));
+        let names: Vec<String> =
+            own.flat_map(|at| first_names(&code[at + "super::".len()..])).map(str::to_owned).collect();
+        names.into_iter().filter(|used| used != "super").collect()
+    };
+    let mut open: Vec<(&str, &str, Vec<String>)> =
+        inside.iter().map(|(name, file)| (name.as_str(), file.path.as_str(), uses(file))).collect();
+    // Whoever uses only what is settled is settled too; what stays uses one another.
+    loop {
+        let known: Vec<&str> = open.iter().map(|(name, ..)| *name).collect();
+        let is_file = |used: &str| inside.iter().any(|(name, _)| name == used);
+        let left: Vec<_> = open
+            .iter()
+            .filter(|(.., uses)| uses.iter().any(|used| known.contains(&used.as_str()) || !is_file(used)))
+            .cloned()
+            .collect();
+        if left.len() == open.len() {
+            return left.into_iter().map(|(_, path, _)| format!("{path}: stands in a circle of {folder}")).collect();
+        }
+        open = left;
+    }
+}
+
 /// Functions over the limit, unless listed; and list entries that have become too generous.
 fn function_lengths(files: &[Source], listed: &[(&str, &str, usize)]) -> Vec<String> {
     let mut found = Vec::new();
@@ -622,6 +658,24 @@ fn every_module_in_the_table_uses_only_what_stands_before_it() {
             );
         }
     }
+}
+
+#[test]
+fn circles_of_files_are_found() {
+    let folder = WITHOUT_CIRCLES[0];
+    let file = |name: &str, uses: &str| (format!("{folder}/{name}.rs"), format!("//! F.\n{uses}"));
+    let said = |files: &[(String, String)]| {
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, raw)| (path.as_str(), raw.as_str())).collect();
+        let files: Vec<Source> = files.iter().map(|(path, raw)| Source::new(path, raw)).collect();
+        check(&files, &[])
+    };
+    let leaf = file("cells", "use super::super::quantity;\n");
+    let line = [leaf.clone(), file("owners", "use super::cells::mib;\nuse super::{cells};\n")];
+    assert_eq!(said(&line), [""; 0]);
+    let around = [leaf.clone(), file("a", "use super::{b, cells::x};\n"), file("b", "fn f() { super::a::g() }\n")];
+    let complaint = |name: &str| format!("{folder}/{name}.rs: stands in a circle of {folder}");
+    assert_eq!(said(&around), [complaint("a"), complaint("b")]);
+    assert_eq!(said(&[leaf, file("c", "use super::Table;\n")]), [complaint("c")]);
 }
 
 #[test]

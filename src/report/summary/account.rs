@@ -1,10 +1,12 @@
 //! What to say of one account: why RSS is more than the heap, who holds it, what could come back, what is charged.
 
+use super::block::{Block, Summary, Table};
+use super::cells::{cells, mib, rounds_to_none, sum};
 use super::details::{Detail, details, remainders};
+use super::doubts::doubts;
+use super::facts::jvm_text;
 use super::netty::pools;
-use super::numbers::{cells, mib};
 use super::owners::{UNEXPLAINED, is_heap, screen_name, what_it_is};
-use super::{Block, Summary, Table, doubts, jvm_text};
 use crate::record::{AccountDocument, AccountRecord, ChargeRecord, MallocRecord, Mark, OwnerRecord};
 use crate::units::{Bytes, milliseconds};
 
@@ -317,19 +319,9 @@ fn why_charge_differs(mark: &Mark, charge: &ChargeRecord) -> String {
 
 // ---- Numbers ----
 
-/// Whether a size prints as 0.0.
-pub(super) fn rounds_to_none(bytes: u64) -> bool {
-    mib(Some(bytes)) == "0.0"
-}
-
 /// Percent with one decimal; `None` of nothing.
 fn share(part: u64, of: u64) -> Option<String> {
     (of > 0).then(|| format!("{:.1}", part as f64 / of as f64 * 100.0))
-}
-
-/// A damaged archive may hold numbers whose sum is none.
-pub(super) fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
-    bytes.fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

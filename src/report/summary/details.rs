@@ -1,9 +1,8 @@
 //! The details of an account, on demand: threads, files, NMT tags, mappings.
 
-use super::account::sum;
-use super::numbers::{NONE, kib};
+use super::block::{Block, Table};
+use super::cells::{NONE, kib, sum};
 use super::owners::{is_heap, screen_name};
-use super::{Block, Table};
 use crate::record::{AccountRecord, DetailRecord, OwnerRecord, RegionRecord, RemainderRecord};
 use crate::units::grouped;
 

@@ -1,9 +1,9 @@
 //! How the account changes from mark to mark: a table, a picture, what grew, what came back, predictions checked.
 
-use super::account::{rounds_to_none, sum};
-use super::numbers::mib;
+use super::block::{Bar, Bars, Block, Table};
+use super::cells::{mib, rounds_to_none, sum, weight_word};
+use super::own;
 use super::owners::{GROUPS, UNEXPLAINED, group, is_heap, place, screen_name};
-use super::{Bar, Bars, Block, Table, own};
 use crate::record::{AccountRecord, Trial, WouldReturn};
 use crate::units::{Bytes, Growth};
 use std::borrow::Cow;
@@ -67,7 +67,7 @@ impl<'a> Journey<'a> {
             let several = trial.mark(name).is_some_and(|mark| !mark.processes.is_empty());
             Some((name, if several { Cow::Owned(divided(account)) } else { Cow::Borrowed(account) }))
         };
-        Self(named.into_iter().filter_map(found).collect(), super::weight_word(trial))
+        Self(named.into_iter().filter_map(found).collect(), weight_word(trial))
     }
 
     /// Owners of any mark, in the order of the account, `unexplained` at the end.
@@ -136,15 +136,17 @@ impl<'a> Journey<'a> {
         let at = |name: &str| self.0.iter().find(|(mark, _)| *mark == name).map(|(_, account)| account.as_ref());
         let (start, loaded) = (at("start")?, at("loaded")?);
         let total = Growth::between(Bytes(start.total_bytes), Bytes(loaded.total_bytes));
-        let mut text = match total.to_string().as_str() {
-            "0.0" => format!("From start to loaded {} did not change: ", self.1),
-            _ if total.0 > 0 => format!("From start to loaded {} grew by {}: ", self.1, Bytes(total.0.unsigned_abs())),
-            _ => format!("From start to loaded {} shrank by {}: ", self.1, Bytes(total.0.unsigned_abs())),
+        let mut text = match is_shown(total) {
+            false => format!("From start to loaded {} did not change: ", self.1),
+            true if total.0 > 0 => {
+                format!("From start to loaded {} grew by {}: ", self.1, Bytes(total.0.unsigned_abs()))
+            }
+            true => format!("From start to loaded {} shrank by {}: ", self.1, Bytes(total.0.unsigned_abs())),
         };
         let grown: Vec<(&str, Growth)> = changes(start, loaded).into_iter().take(GROWN).collect();
         let rest = Growth(grown.iter().fold(total.0, |rest, (_, growth)| rest.saturating_sub(growth.0)));
         let mut parts: Vec<String> = grown.iter().map(|(name, growth)| format!("{name} {growth}")).collect();
-        if parts.is_empty() || rest.to_string() != "0.0" {
+        if parts.is_empty() || is_shown(rest) {
             parts.push(format!("everything else {rest}"));
         }
         text.push_str(&format!("{}.", parts.join(", ")));
@@ -154,7 +156,7 @@ impl<'a> Journey<'a> {
             if let Some(after) = at(name) {
                 let growth = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
                 let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
-                let most = most.filter(|_| growth.to_string() != "0.0");
+                let most = most.filter(|_| is_shown(growth));
                 let who = most.map_or(String::new(), |(name, change)| format!(" ({name} {change})"));
                 later.push((what, format!("by {growth}{who}")));
                 before = after;
@@ -178,7 +180,7 @@ impl Journey<'_> {
             let [(_, before), (name, after)] = pair else { return None };
             let growth = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
             let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
-            let most = most.filter(|_| growth.to_string() != "0.0");
+            let most = most.filter(|_| is_shown(growth));
             let who = most.map_or(String::new(), |(owner, change)| format!(" ({owner} {change})"));
             Some(format!("{growth} until {name}{who}"))
         };
@@ -217,6 +219,11 @@ fn held(account: &AccountRecord, name: &str) -> Option<u64> {
     }
 }
 
+/// Whether a growth prints as more or less than 0.0.
+fn is_shown(growth: Growth) -> bool {
+    !rounds_to_none(growth.0.unsigned_abs())
+}
+
 /// Who holds more or less, the largest change first; the Java heap as a whole, since marks split it differently.
 fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a str, Growth)> {
     let name_of = |name: &'a str| if is_heap(name) { "Java heap" } else { screen_name(name) };
@@ -228,7 +235,7 @@ fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a 
     };
     let mut found: Vec<(&str, Growth)> =
         names.into_iter().map(|name| (name, Growth::between(holds(before, name), holds(after, name)))).collect();
-    found.retain(|(_, growth)| growth.to_string() != "0.0");
+    found.retain(|(_, growth)| is_shown(*growth));
     found.sort_by_key(|(_, growth)| std::cmp::Reverse(growth.0.unsigned_abs()));
     found
 }

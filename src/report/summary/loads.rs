@@ -1,7 +1,9 @@
 //! What there is to say about a load without a trial: what does not hold, the conditions, each phase, the thresholds.
 
-use super::numbers::{NONE, cells};
-use super::{Block, Summary, Table, cpus_text, doubts, machine_text};
+use super::block::{Block, Summary, Table};
+use super::cells::{NONE, cells};
+use super::doubts::doubts;
+use super::facts::{cpus_text, machine_text};
 use crate::doubt::Doubt;
 use crate::record::{Generator, LoadDocument, PhaseRecord, Quantiles, ThresholdRecord, Verdict};
 use crate::units::{Bytes, grouped, milliseconds, per_second};

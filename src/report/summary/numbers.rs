@@ -1,20 +1,11 @@
 //! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
 
+use super::block::Table;
+use super::cells::{NONE, cells, kib, mib, weight, weight_word};
 use super::journey::tells_growth;
-use super::{Table, drivers, own, weight, weight_word};
+use super::{drivers, own};
 use crate::record::{Heap, Mark, NmtRecord, Observer, PhaseRecord, Quantiles, Trial};
 use crate::units::{Bytes, Growth, grouped, milliseconds};
-
-/// An absent number.
-pub(super) const NONE: &str = "-";
-
-pub(super) fn mib(bytes: Option<u64>) -> String {
-    bytes.map_or_else(|| NONE.to_owned(), |bytes| format!("{:.1}", Bytes(bytes).as_mib()))
-}
-
-pub(super) fn cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
-    texts.map(str::to_owned).to_vec()
-}
 
 /// A row for each mark; columns that no mark fills are left out.
 pub(in crate::report) fn weights(trial: &Trial) -> Table {
@@ -192,10 +183,6 @@ pub(in crate::report) fn by_category(trial: &Trial) -> Option<Table> {
         rows,
         ..Table::default()
     })
-}
-
-pub(super) fn kib(bytes: u64) -> String {
-    grouped(bytes / 1024)
 }
 
 fn kib_signed(bytes: i64) -> String {
