@@ -123,7 +123,7 @@ impl<'a> Phase<'a> {
         is_logged(record).then(|| Self {
             record,
             tags: tags(record),
-            usual: if record.model == "open" { Time::Response } else { Time::Service },
+            usual: if record.is_open() { Time::Response } else { Time::Service },
             start_s: None,
             intervals: Thinned::new(2 * INTERVALS_MAX, join),
             service,

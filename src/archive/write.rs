@@ -204,7 +204,7 @@ impl TrialFiles {
             Some(file) => file,
             None => RequestFile::create(self.folder.join(requests::FILE))?,
         };
-        let written = file.append(&Common { phase: &phase.name, open: phase.model == "open", origin_ns }, rows);
+        let written = file.append(&Common { phase: &phase.name, open: phase.is_open(), origin_ns }, rows);
         self.requests = Some(file);
         written
     }

@@ -81,6 +81,16 @@ impl PhaseRecord {
         self.model != "idle"
     }
 
+    /// Whether requests followed a schedule, so that they have an intended start.
+    pub fn is_open(&self) -> bool {
+        self.model == "open"
+    }
+
+    /// Whether each request followed the answer to the one before.
+    pub fn is_closed(&self) -> bool {
+        self.model == "closed"
+    }
+
     /// Whether the load engine sent something in it.
     pub fn is_sent(&self) -> bool {
         self.works() && self.driver.is_none() && !self.is_own()

@@ -23,7 +23,7 @@ pub(super) mod tried;
 pub use account::summarize_account;
 pub use block::{Bar, Bars, Block, Depth, Summary, Table};
 pub use details::Detail;
-pub(super) use facts::{shared_facts, trial_facts};
+pub(super) use facts::{configurations, shared_facts, trial_facts};
 pub(super) use figures::figures;
 pub(super) use journey::growth_notes;
 pub use loads::summarize_load;
@@ -33,6 +33,7 @@ pub(super) use numbers::{by_category, load, weights};
 use crate::doubt::{Comparing, Doubt};
 use crate::record::{Document, DoubtRecord};
 use doubts::{doubts, doubts_of_trials};
+use facts::repeatable_facts;
 use numbers::side_by_side;
 use trial::of_trial;
 
@@ -53,7 +54,7 @@ pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Summa
     if compares {
         blocks.extend(comparison::sentences(document).into_iter().map(Block::Text));
     }
-    blocks.push(Block::Facts(shared_facts(conditions)));
+    blocks.push(Block::Facts(repeatable_facts(conditions)));
     if compares {
         blocks.extend(together(document, depth));
     }

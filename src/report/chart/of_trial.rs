@@ -5,7 +5,7 @@ use super::palette::owner_style;
 use super::scale::Scale;
 use super::thin::{self, Density, Point, WIDTH};
 use super::values::MIB;
-use crate::record::{AccountRecord, Evidence, IntervalRecord, Sample, Trial};
+use crate::record::{AccountRecord, Evidence, IntervalRecord, PhaseRecord, Sample, Trial};
 use crate::report::summary::Table;
 use crate::report::summary::owners::{place, screen_name};
 use crate::units::{grouped, milliseconds};
@@ -287,7 +287,7 @@ impl Course<'_> {
             legend.push((Sign::Cross, "a failed request".to_owned()));
             items.push(Item::Crosses(thin::evenly(&thin::dots(failures.into_iter()), CROSSES_MAX)));
         }
-        let open = self.trial.phases.iter().any(|phase| phase.model == "open");
+        let open = self.trial.phases.iter().any(PhaseRecord::is_open);
         let what = if open { "Response times" } else { "Service times" };
         let shown = if dense { "a picture of how many answers took how long" } else { "a dot for each request" };
         let mut chart = self.chart(

@@ -50,6 +50,13 @@ pub struct Table {
     pub notes: Vec<String>,
 }
 
+impl Table {
+    /// Whether a column holds numbers: it stands behind those that lead and before those of words.
+    pub(in crate::report) fn has_numbers(&self, column: usize) -> bool {
+        (self.lead.max(1)..self.head.len().saturating_sub(self.words)).contains(&column)
+    }
+}
+
 /// Bars of one scale, each divided into the same parts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bars {

@@ -4,6 +4,7 @@ use super::block::Block;
 use super::tried;
 use crate::record::{DoubtRecord, Trial};
 
+/// The section of doubts; nothing where there are none.
 pub(super) fn doubts(doubts: &[DoubtRecord]) -> Vec<Block> {
     if doubts.is_empty() {
         return Vec::new();

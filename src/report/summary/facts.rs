@@ -1,13 +1,17 @@
 //! What is told before any number, each under its label: machine, load, JVM, flags, limit.
 
-use crate::record::{Conditions, Jvm, Machine, Outcome, Trial};
+use super::block::Table;
+use super::cells::NONE;
+use crate::record::{Conditions, Document, Jvm, Machine, Outcome, Trial};
 use crate::units::Bytes;
 
+/// Cores, memory and kernel of a machine.
 pub(super) fn machine_text(machine: &Machine) -> String {
     let memory_gib = machine.memory_bytes as f64 / (1u64 << 30) as f64;
     format!("{} cores, {memory_gib:.1} GiB, Linux {}", machine.cores, machine.kernel)
 }
 
+/// CPUs by number, or that any may be used.
 pub(super) fn cpus_text(cpus: Option<&[u32]>) -> String {
     match cpus {
         Some(cpus) => cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
@@ -15,6 +19,7 @@ pub(super) fn cpus_text(cpus: Option<&[u32]>) -> String {
     }
 }
 
+/// The conditions that all trials share, but for the command that repeats them.
 pub(in crate::report) fn shared_facts(conditions: &Conditions) -> Vec<(String, String)> {
     let machine = &conditions.machine;
     let text = format!("{}, memory cgroup {}", machine_text(machine), machine.cgroup);
@@ -26,8 +31,32 @@ pub(in crate::report) fn shared_facts(conditions: &Conditions) -> Vec<(String, S
         facts.push((if index == 0 { "load" } else { "" }.to_owned(), line.clone()));
     }
     facts.push(("seed".to_owned(), conditions.seed.to_string()));
-    facts.push(("repeat".to_owned(), conditions.command.clone()));
     facts
+}
+
+/// The shared conditions with the command that repeats the trials at their end.
+pub(super) fn repeatable_facts(conditions: &Conditions) -> Vec<(String, String)> {
+    let repeat = ("repeat".to_owned(), conditions.command.clone());
+    shared_facts(conditions).into_iter().chain([repeat]).collect()
+}
+
+/// What each of these configurations is, by its first trial; `None` without any trial of them. In a search the limit is
+/// left out, since it varies from trial to trial.
+pub(in crate::report) fn configurations(document: &Document, names: &[&str]) -> Option<Table> {
+    let searched = document.find.is_some();
+    let first = |name: &&str| document.trials.iter().find(|trial| trial.configuration == **name);
+    let row = |trial: &Trial| {
+        let jvm = trial.jvm.as_ref();
+        let told = [jvm.map(jvm_text), jvm.map(options_text), jvm.and_then(|jvm| jvm.allocator.clone())];
+        let told = told.into_iter().map(|text| text.unwrap_or_else(|| NONE.to_owned()));
+        let limit = (!searched).then(|| limit_text(trial));
+        std::iter::once(trial.configuration.clone()).chain(told).chain(limit).collect()
+    };
+    let rows: Vec<Vec<String>> = names.iter().filter_map(first).map(row).collect();
+    let columns = ["configuration", "jvm", "options", "malloc", "limit"];
+    let head: Vec<String> = columns.iter().take(5 - usize::from(searched)).map(|&column| column.to_owned()).collect();
+    let (title, words) = ("Configurations".to_owned(), head.len() - 1);
+    (!rows.is_empty()).then(|| Table { title, head, rows, words, ..Table::default() })
 }
 
 fn cpus(trial: &Trial) -> String {
@@ -35,6 +64,7 @@ fn cpus(trial: &Trial) -> String {
     format!("subject on {subject}, load on {load}")
 }
 
+/// What a trial ran and how it ended; what is not known is left out.
 pub(in crate::report) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
@@ -51,7 +81,7 @@ pub(in crate::report) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
     }
     fact("command", crate::scenario::shell_words(&trial.command));
     fact("cpus", cpus(trial));
-    fact("limit", trial.limit_bytes.map_or("none".to_owned(), |limit| Bytes(limit).to_string()));
+    fact("limit", limit_text(trial));
     if let Some(ready) = trial.ready_s {
         fact("ready", format!("after {ready:.2} s"));
     }
@@ -64,6 +94,11 @@ pub(in crate::report) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
     facts
 }
 
+fn limit_text(trial: &Trial) -> String {
+    trial.limit_bytes.map_or("none".to_owned(), |limit| Bytes(limit).to_string())
+}
+
+/// How a trial ended, in a phrase.
 pub(super) fn outcome_text(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Completed => "completed",
@@ -73,6 +108,7 @@ pub(super) fn outcome_text(outcome: Outcome) -> &'static str {
     }
 }
 
+/// Name, version, collector and command of a JVM, as far as they are known.
 pub(super) fn jvm_text(jvm: &Jvm) -> String {
     let parts = [jvm.name.clone(), jvm.version.clone(), jvm.collector.as_ref().map(|gc| format!("{gc} GC"))];
     let java = jvm.java.as_ref().map(|java| format!(" ({java})"));

@@ -6,7 +6,7 @@ use super::block::{Block, Depth, Table};
 use super::cells::{cells, mib};
 use super::comparison;
 use super::doubts::{doubts, doubts_of_trials};
-use super::facts::{shared_facts, trial_facts};
+use super::facts::{repeatable_facts, trial_facts};
 use super::trial::of_trial;
 use super::tried::{tried, what_broke};
 use crate::record::{
@@ -35,7 +35,7 @@ pub(super) fn blocks(document: &Document, find: &FindRecord, depth: Depth) -> Ve
     if !is_unanswered(find.outcome) {
         blocks.push(Block::Text(told(find, trials)));
     }
-    blocks.push(Block::Facts(shared_facts(conditions)));
+    blocks.push(Block::Facts(repeatable_facts(conditions)));
     if let Some(reference) = trials.iter().find(|trial| is_reference(trial)) {
         blocks.extend(unconcerned(reference));
     }

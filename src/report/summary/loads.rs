@@ -184,9 +184,9 @@ fn times(phase: &PhaseRecord) -> Option<Table> {
     if rows.is_empty() {
         return None;
     }
-    let note = match phase.model.as_str() {
-        "open" => "Response time is from the intended start, service time from the actual one.",
-        _ => "Closed model: from the actual start; a server that stalls is asked less, which flatters it.",
+    let note = match phase.is_open() {
+        true => "Response time is from the intended start, service time from the actual one.",
+        false => "Closed model: from the actual start; a server that stalls is asked less, which flatters it.",
     };
     Some(Table {
         title: format!("times in ms, of {} correct answers", grouped(phase.ok)),

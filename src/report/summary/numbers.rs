@@ -90,7 +90,7 @@ pub(in crate::report) fn load(trial: &Trial) -> Table {
     let head = cells(["phase", "requests", "failed", "req/s", "p50", "p90", "p99", "p99.9", "max", "GC", "GC ms"]);
     let row = |phase: &PhaseRecord| {
         let mut row = vec![phase.name.clone()];
-        if phase.model == "idle" || phase.is_own() && !phase.is_counted() {
+        if !phase.works() || phase.is_own() && !phase.is_counted() {
             row.extend(vec![NONE.to_owned(); 8]);
         } else if let Some(driver) = &phase.driver {
             row.extend(drivers::cells(phase, driver));
@@ -107,10 +107,10 @@ pub(in crate::report) fn load(trial: &Trial) -> Table {
         row
     };
     let mut notes = Vec::new();
-    if trial.phases.iter().any(|phase| phase.model == "closed") {
+    if trial.phases.iter().any(PhaseRecord::is_closed) {
         notes.push("Closed model: the times are service times, from the actual start to the last byte.".to_owned());
     }
-    if trial.phases.iter().any(|phase| phase.model == "open") {
+    if trial.phases.iter().any(PhaseRecord::is_open) {
         notes.push("Open model: the times are response times, from the intended start to the last byte.".to_owned());
     }
     notes.extend(drivers::notes(&trial.phases));
@@ -224,9 +224,8 @@ pub(super) fn side_by_side(trials: &[Trial]) -> Table {
         row
     };
     let doubts = trials.iter().filter(|trial| !trial.doubts.is_empty()).count();
-    let open = furthest.is_some_and(|trial| {
-        trial.phases.iter().any(|phase| Some(phase.name.as_str()) == last && phase.model == "open")
-    });
+    let open = furthest
+        .is_some_and(|trial| trial.phases.iter().any(|phase| Some(phase.name.as_str()) == last && phase.is_open()));
     let times = if open { "response" } else { "service" };
     let of = last.unwrap_or("no phase");
     let word = trials.first().map_or("RSS", weight_word);
