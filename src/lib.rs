@@ -6,6 +6,7 @@ pub mod clock;
 pub mod doubt;
 pub mod error;
 pub mod numbers;
+pub mod owner;
 pub mod units;
 
 pub mod scenario;

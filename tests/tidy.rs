@@ -14,20 +14,21 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("error", &[]),
     ("numbers", &[]),
+    ("owner", &[]),
     ("units", &[]),
     ("doubt", &["units"]),
     ("scenario", &["units", "error", "doubt"]),
     ("subject", &["clock", "error", "units", "doubt", "scenario"]),
     ("load", &["clock", "error", "numbers", "units", "doubt", "scenario"]),
     ("observe", &["clock", "error", "units", "doubt"]),
-    ("account", &["units", "doubt", "observe"]),
+    ("account", &["owner", "units", "doubt", "observe"]),
     ("record", &["units", "doubt", "scenario", "account", "observe", "load"]),
     ("trial", &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "account", "record"]),
     ("archive", &["clock", "error", "units", "doubt", "scenario", "record"]),
-    ("comparison", &["error", "numbers", "units", "doubt", "scenario", "record"]),
+    ("comparison", &["error", "numbers", "owner", "units", "doubt", "scenario", "record"]),
     ("findings", &["clock", "error", "units", "doubt", "record"]),
-    ("search", &["clock", "error", "numbers", "units", "doubt", "scenario", "record"]),
-    ("report", &["error", "units", "doubt", "scenario", "record", "comparison", "findings", "search"]),
+    ("search", &["clock", "error", "numbers", "owner", "units", "doubt", "scenario", "record"]),
+    ("report", &["error", "owner", "units", "doubt", "scenario", "record", "comparison", "findings", "search"]),
     (
         "cli",
         &[
@@ -57,7 +58,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 /// Modules that only compute: they do no input or output and cannot hang.
 const PURE: &[&str] =
-    &["numbers", "units", "doubt", "scenario", "account", "record", "comparison", "search", "findings"];
+    &["numbers", "owner", "units", "doubt", "scenario", "account", "record", "comparison", "search", "findings"];
 
 /// What a pure module must not name.
 const IMPURE: &[&str] = &["std::fs", "std::net", "std::process", "std::thread", "rustix", "nix"];

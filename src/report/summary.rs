@@ -16,7 +16,6 @@ mod loads;
 mod netty;
 mod numbers;
 mod own;
-pub(super) mod owners;
 mod trial;
 pub(super) mod tried;
 

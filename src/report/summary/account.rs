@@ -6,7 +6,7 @@ use super::details::{Detail, details, remainders};
 use super::doubts::doubts;
 use super::facts::jvm_text;
 use super::netty::pools;
-use super::owners::{UNEXPLAINED, is_heap, screen_name, what_it_is};
+use crate::owner::{self, Owner, is_heap, label};
 use crate::record::{AccountDocument, AccountRecord, ChargeRecord, MallocRecord, Mark, OwnerRecord};
 use crate::units::{Bytes, milliseconds};
 
@@ -130,8 +130,8 @@ pub(super) fn answer(account: &AccountRecord) -> String {
     outside.truncate(LARGEST);
     let named = |(index, owner): (usize, &&OwnerRecord)| {
         let unit = if index == 0 { " MiB" } else { "" };
-        let why = if owner.name == "malloc.retained" { why_retained(account) } else { String::new() };
-        format!("{} {}{unit}{why}", screen_name(&owner.name), mib(Some(owner.rss_bytes)))
+        let why = if owner.name == Owner::MallocRetained.name() { why_retained(account) } else { String::new() };
+        format!("{} {}{unit}{why}", label(&owner.name), mib(Some(owner.rss_bytes)))
     };
     if !outside.is_empty() {
         let list: Vec<String> = outside.iter().enumerate().map(named).collect();
@@ -161,13 +161,14 @@ pub(super) struct Row {
 /// the rows adds up to that of the owners; `unexplained` always has its own.
 pub(super) fn rows(account: &AccountRecord) -> Vec<Row> {
     let row = |owner: &OwnerRecord| Row {
-        name: screen_name(&owner.name).to_owned(),
-        what: what_it_is(&owner.name),
+        name: label(&owner.name).to_owned(),
+        what: owner::what(&owner.name),
         rss_bytes: owner.rss_bytes,
         pss_bytes: owner.pss_bytes,
         swap_bytes: owner.swap_bytes,
     };
-    let (last, owned): (Vec<_>, Vec<_>) = account.owners.iter().partition(|owner| owner.name == UNEXPLAINED);
+    let (last, owned): (Vec<_>, Vec<_>) =
+        account.owners.iter().partition(|owner| owner.name == Owner::Unexplained.name());
     let small = |owner: &&OwnerRecord| rounds_to_none(owner.rss_bytes) && rounds_to_none(owner.swap_bytes);
     let (small, shown): (Vec<_>, Vec<_>) = owned.into_iter().partition(small);
     let mut rows: Vec<Row> = shown.into_iter().map(row).collect();
@@ -184,7 +185,7 @@ pub(super) fn rows(account: &AccountRecord) -> Vec<Row> {
         }),
     }
     let none = OwnerRecord {
-        name: UNEXPLAINED.to_owned(),
+        name: Owner::Unexplained.name().to_owned(),
         rss_bytes: account.unexplained_bytes,
         pss_bytes: account.unexplained_bytes,
         ..OwnerRecord::default()

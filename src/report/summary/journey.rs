@@ -3,7 +3,7 @@
 use super::block::{Bar, Bars, Block, Table};
 use super::cells::{mib, rounds_to_none, sum, weight_word};
 use super::own;
-use super::owners::{GROUPS, UNEXPLAINED, group, is_heap, place, screen_name};
+use crate::owner::{Group, Owner, family, is_heap, label, place};
 use crate::record::{AccountRecord, Trial, WouldReturn};
 use crate::units::{Bytes, Growth};
 use std::borrow::Cow;
@@ -74,12 +74,12 @@ impl<'a> Journey<'a> {
     fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for owner in self.0.iter().flat_map(|(_, account)| &account.owners) {
-            if owner.name != UNEXPLAINED && !names.contains(&owner.name.as_str()) {
+            if owner.name != Owner::Unexplained.name() && !names.contains(&owner.name.as_str()) {
                 names.push(&owner.name);
             }
         }
         names.sort_by_key(|name| place(name));
-        names.push(UNEXPLAINED);
+        names.push(Owner::Unexplained.name());
         names
     }
 
@@ -90,17 +90,15 @@ impl<'a> Journey<'a> {
             row
         };
         let is_small = |name: &&str| {
-            *name != UNEXPLAINED && self.0.iter().all(|(_, account)| rounds_to_none(held(account, name).unwrap_or(0)))
+            *name != Owner::Unexplained.name()
+                && self.0.iter().all(|(_, account)| rounds_to_none(held(account, name).unwrap_or(0)))
         };
         let (small, shown): (Vec<&str>, Vec<&str>) = self.names().into_iter().partition(is_small);
         let mut rows: Vec<Vec<String>> =
-            shown.iter().map(|name| line(screen_name(name).to_owned(), &|account| mib(held(account, name)))).collect();
+            shown.iter().map(|name| line(label(name).to_owned(), &|account| mib(held(account, name)))).collect();
         if !small.is_empty() {
-            let label = if small.len() == 1 {
-                screen_name(small[0]).to_owned()
-            } else {
-                format!("{} smaller owners", small.len())
-            };
+            let label =
+                if small.len() == 1 { label(small[0]).to_owned() } else { format!("{} smaller owners", small.len()) };
             let together =
                 |account: &AccountRecord| mib(Some(sum(small.iter().filter_map(|name| held(account, name)))));
             rows.insert(rows.len() - 1, line(label, &together));
@@ -116,15 +114,15 @@ impl<'a> Journey<'a> {
 
     fn bars(&self) -> Bars {
         let parts = |account: &AccountRecord| {
-            let of = |wanted| account.owners.iter().filter(move |owner| group(&owner.name) == wanted);
-            GROUPS.iter().map(|(wanted, ..)| sum(of(*wanted).map(|owner| owner.rss_bytes))).collect()
+            let of = |wanted| account.owners.iter().filter(move |owner| Group::of(&owner.name) == wanted);
+            Group::ALL.iter().map(|(wanted, ..)| sum(of(*wanted).map(|owner| owner.rss_bytes))).collect()
         };
         let bar =
             |(name, account): &(&str, Cow<'_, AccountRecord>)| Bar { label: (*name).to_owned(), parts: parts(account) };
         Bars {
             title: format!("the same drawn, {} MiB", self.1),
             bars: self.0.iter().map(bar).collect(),
-            legend: GROUPS.iter().map(|(_, letter, words)| (*letter, (*words).to_owned())).collect(),
+            legend: Group::ALL.iter().map(|(_, letter, words)| (*letter, (*words).to_owned())).collect(),
         }
     }
 
@@ -200,7 +198,7 @@ fn divided(account: &AccountRecord) -> AccountRecord {
     account.total_bytes = account.pss_bytes;
     for owner in &mut account.owners {
         owner.rss_bytes = owner.pss_bytes;
-        if owner.name == UNEXPLAINED {
+        if owner.name == Owner::Unexplained.name() {
             account.unexplained_bytes = owner.pss_bytes;
         }
     }
@@ -210,10 +208,12 @@ fn divided(account: &AccountRecord) -> AccountRecord {
 /// What an owner holds: nothing where it is missing, `None` where the account splits its kind in another way.
 fn held(account: &AccountRecord, name: &str) -> Option<u64> {
     let found = account.owners.iter().find(|owner| owner.name == name).map(|owner| owner.rss_bytes);
-    let unsplit = name.starts_with("malloc.") && account.owners.iter().any(|owner| owner.name == "malloc.unsplit");
+    let malloc_unsplit = Owner::MallocUnsplit.name();
+    let unsplit =
+        family(name) == family(malloc_unsplit) && account.owners.iter().any(|owner| owner.name == malloc_unsplit);
     match found {
         Some(bytes) => Some(bytes),
-        None if name == UNEXPLAINED => Some(account.unexplained_bytes),
+        None if name == Owner::Unexplained.name() => Some(account.unexplained_bytes),
         None if is_heap(name) || unsplit => None,
         None => Some(0),
     }
@@ -226,7 +226,7 @@ fn is_shown(growth: Growth) -> bool {
 
 /// Who holds more or less, the largest change first; the Java heap as a whole, since marks split it differently.
 fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a str, Growth)> {
-    let name_of = |name: &'a str| if is_heap(name) { "Java heap" } else { screen_name(name) };
+    let name_of = |name: &'a str| label(if is_heap(name) { Owner::JavaHeap.name() } else { name });
     let mut names: Vec<&str> = before.owners.iter().chain(&after.owners).map(|owner| name_of(&owner.name)).collect();
     names.sort_unstable();
     names.dedup();
