@@ -29,5 +29,7 @@ pub mod trial;
 pub mod cli;
 
 #[cfg(test)]
+mod schemas;
+#[cfg(test)]
 #[path = "../tests/shared/skipping.rs"]
 mod skipping;

@@ -7,6 +7,7 @@ pub const ENDED_EARLY: &str = "the trial was ended early: ";
 
 /// What a trial of a search was for, and what it said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SoughtRecord {
     /// Which part of the search.
     pub stage: SoughtStage,
@@ -16,7 +17,7 @@ pub struct SoughtRecord {
     /// it from the heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct_bytes: Option<u64>,
-    /// The rate of the measured phase, where that was searched.
+    /// The rate of the measured phase, requests per second; absent where it is as planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
     /// Whether file pages of the JDK and the application were charged to this trial, or held by somebody else before.
@@ -42,6 +43,7 @@ pub struct SoughtRecord {
 
 /// Classes that rules of thumb count, whether they are loaded or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClassesRecord {
     /// In the runtime image of the JDK.
     pub jdk: u64,
@@ -51,6 +53,7 @@ pub struct ClassesRecord {
 
 /// A part of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SoughtStage {
     /// The one trial in which memory is no concern.
@@ -67,6 +70,7 @@ pub enum SoughtStage {
 
 /// Who pays for file pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Pages {
     /// Nobody had them in memory: all that the subject touches is charged to it.
@@ -77,6 +81,7 @@ pub enum Pages {
 
 /// Whether a trial held its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SoughtVerdict {
     /// It did.
@@ -89,6 +94,7 @@ pub enum SoughtVerdict {
 
 /// What gives way first when memory is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Broke {
     /// The kernel killed a process of the subject.
@@ -115,6 +121,7 @@ pub enum Broke {
 
 /// What the memory cgroup of a trial counted, at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CgroupRecord {
     /// The limit.
     pub limit_bytes: u64,
@@ -138,14 +145,16 @@ pub struct CgroupRecord {
 
 /// What a search says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FindRecord {
     /// The configuration searched.
     pub configuration: String,
     /// What had to hold, in their plainest form.
     pub target: Vec<String>,
-    /// What was searched for.
+    /// What was varied.
     pub unknowns: Unknowns,
     /// The relative step at which the search stopped, such as 0.02.
+    #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub step: f64,
     /// Trials in a row that had to hold.
     pub proofs: u32,
@@ -153,17 +162,18 @@ pub struct FindRecord {
     pub outcome: FindOutcome,
     /// In one sentence, with the numbers.
     pub text: String,
-    /// Index of the trial in which memory was no concern.
+    /// Index of the trial in which memory was no concern; `null` where there is none that held.
     pub reference: Option<u32>,
-    /// The load line on a host where nobody else holds the file pages.
+    /// The load line on a host where nobody else holds the file pages; `null` where none was found.
     pub line: Option<LineRecord>,
-    /// The same on a host where they are in memory already.
+    /// The same on a host where they are in memory already; `null` where it was not found or not searched.
     pub warm: Option<LineRecord>,
     /// Where more memory buys no more CPU, where that is not the line itself.
     pub knee: Option<KneeRecord>,
     /// What is added to the line, such as 0.1, by choice and not by measurement.
+    #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub headroom: f64,
-    /// The line with its headroom: the limit to set.
+    /// The limit to set: the line with its headroom, in whole MiB; `null` where there is no line.
     pub limit_bytes: Option<u64>,
     /// JVM options to set with it.
     pub options: Vec<String>,
@@ -182,6 +192,7 @@ pub struct FindRecord {
 
 /// What a search varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unknowns {
     /// The largest heap, then the limit.
@@ -196,6 +207,7 @@ pub enum Unknowns {
 
 /// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FindOutcome {
     /// A line was found, and the step below it failed.
@@ -212,10 +224,11 @@ pub enum FindOutcome {
 
 /// The smallest limit at which the target held every time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LineRecord {
     /// The limit.
     pub limit_bytes: u64,
-    /// The largest heap that goes with it; `null` where the JVM chose.
+    /// The largest heap that goes with it; `null` where the configuration gave it or the JVM chose.
     pub heap_bytes: Option<u64>,
     /// The direct memory that goes with it; `null` where the JVM derives it from the heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -223,30 +236,35 @@ pub struct LineRecord {
     /// Trials in a row that held.
     pub held: u32,
     /// With 95 % confidence a start fails no more often than this.
+    #[cfg_attr(test, schemars(range(min = 0.0, max = 1.0)))]
     pub failing_share_max: f64,
     /// The next smaller limit, which failed; `null` where none was asked.
     pub below_bytes: Option<u64>,
-    /// What broke there.
+    /// What gave way there; `null` where nothing was asked.
     pub broke: Option<Broke>,
     /// The same in words, with the numbers.
     pub broke_text: Vec<String>,
     /// How far the limits were apart at which trials held once and failed once: the width of the edge, as a share.
+    #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub edge_width: f64,
 }
 
 /// Where more memory buys no more CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KneeRecord {
     /// The largest heap.
     pub heap_bytes: u64,
     /// The line, with what this heap is larger. Not proved by trials at this limit.
     pub limit_bytes: u64,
     /// CPU per request there, over that at the line.
+    #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub cpu_ratio: f64,
 }
 
 /// What a rule of thumb would have asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RuleRecord {
     /// Which rule.
     pub name: String,
@@ -258,6 +276,7 @@ pub struct RuleRecord {
 
 /// The highest rate that a limit carries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RateRecord {
     /// Requests per second.
     pub rate_per_s: f64,

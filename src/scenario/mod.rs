@@ -17,6 +17,8 @@ mod own;
 mod phase;
 mod request;
 mod schedule;
+#[cfg(test)]
+pub(crate) mod schema;
 mod short_name;
 mod url;
 mod validate;
