@@ -12,6 +12,7 @@ use std::mem::discriminant;
 
 /// What a JVM can run out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryPool {
     /// Buffers outside of the heap.
@@ -31,6 +32,7 @@ impl MemoryPool {
 
 /// A reason to distrust a number of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Doubt {
     /// Other programs used CPU, the hypervisor stole it, or memory was short, while the load ran.
@@ -62,13 +64,14 @@ pub enum Doubt {
         /// CPUs the subject may use.
         cpus: usize,
         /// CPUs of the machine.
+        #[cfg_attr(test, schemars(range(min = 1)))]
         cores: u32,
         /// The collector in force.
         collector: String,
     },
     /// Options that were asked for and are not in force.
     FlagsIgnored {
-        /// As typed.
+        /// The options as typed, or the JVM's own line in backticks.
         flags: Vec<String>,
     },
     /// Options in force with another value than asked.
@@ -184,9 +187,9 @@ pub enum Doubt {
     Unexplained {
         /// The first mark affected.
         mark: String,
-        /// How much.
+        /// Resident pages without an owner.
         unexplained_bytes: u64,
-        /// Of RSS, 0–1.
+        /// The same as a share of RSS, 0–1.
         share: f64,
     },
     /// The process changed while its account was taken.

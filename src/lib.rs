@@ -6,6 +6,7 @@ pub mod clock;
 pub mod doubt;
 pub mod error;
 pub mod numbers;
+pub mod owner;
 pub mod units;
 
 pub mod scenario;
@@ -32,6 +33,8 @@ pub mod report;
 
 pub mod cli;
 
+#[cfg(test)]
+mod schemas;
 #[cfg(test)]
 #[path = "../tests/shared/skipping.rs"]
 mod skipping;

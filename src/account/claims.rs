@@ -1,6 +1,6 @@
 //! Claims on ranges of addresses, made disjoint: where two overlap, the owner that comes first in the account wins.
 
-use super::owner::Owner;
+use crate::owner::Owner;
 use std::collections::BTreeMap;
 
 /// A range of addresses and who says it is theirs.

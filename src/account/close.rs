@@ -4,7 +4,6 @@ use super::claims::{Claim, Claims};
 use super::evidence::{Said, Seen};
 use super::ledger::{Account, Ledger, Part};
 use super::malloc::{heap_parts, mmapped_parts};
-use super::owner::Owner;
 use super::plan::{Plan, Planned, Question, Segment};
 use super::tables::{CodeHeap, Sizes, by_size, ended_stacks};
 use super::tags::{TagNames, TagSum};
@@ -14,6 +13,7 @@ use crate::observe::maps::{Allocator, Mapping};
 use crate::observe::pagemap::Run;
 use crate::observe::stacks::ThreadStack;
 use crate::observe::vm_info::Purpose;
+use crate::owner::Owner;
 use std::collections::BTreeMap;
 
 /// What is known of ranges of addresses before memory is read: what the JVM says, where libraries and stacks are.

@@ -3,10 +3,10 @@
 use super::close::backed;
 use super::evidence::Said;
 use super::ledger::{Account, Holding};
-use super::owner::Owner;
 use super::tables::is_inaccessible;
 use crate::observe::maps::Mapping;
 use crate::observe::pagemap::Run;
+use crate::owner::Owner;
 
 /// Where the heap that is reserved from `start` to `end` is committed, as offsets from its start.
 pub(super) fn committed<'a>(maps: impl Iterator<Item = &'a Mapping>, start: u64, end: u64) -> Vec<(u64, u64)> {

@@ -1,8 +1,8 @@
 //! Enters what was read of each mapping and closes the account: the kernel's weight of a mapping is divided among its
 //! parts exactly, whatever was read.
 
-use super::owner::Owner;
 use crate::observe::smaps::{Smaps, Weighed};
+use crate::owner::Owner;
 use std::collections::BTreeMap;
 
 /// What was found in a mapping, or in a stretch of it.

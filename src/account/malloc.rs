@@ -1,9 +1,9 @@
 //! Turns what a walk through malloc's heaps found into parts of the account.
 
 use super::ledger::Part;
-use super::owner::Owner;
 use super::tags::TagNames;
 use crate::observe::glibc::{Chunks, HeapWalk, MmappedChunk};
+use crate::owner::Owner;
 
 /// The parts of a heap in `range`. Without tags all live chunks are alike; with them, those that carry none were not
 /// asked for by HotSpot.

@@ -1,10 +1,10 @@
 //! Cuts the mappings by the claims, and says what has to be read to know who owns the rest.
 
 use super::claims::{Claim, Claims};
-use super::owner::Owner;
 use crate::observe::glibc::HEAP_MAX;
 use crate::observe::maps::Mapping;
 use crate::observe::smaps::Smaps;
+use crate::owner::Owner;
 
 /// A stretch of one mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -64,6 +64,22 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Keeps,
+        Self::Shrinks,
+        Self::Later,
+        Self::CollectsNothing,
+        Self::NoJvm,
+        Self::NotAsked,
+        Self::NoAddresses,
+        Self::NotCollected,
+        Self::LiveSetOpen,
+        Self::ClassesOpen,
+        Self::StepsOpen,
+        Self::Concurrent,
+    ];
+
     /// The name in documents.
     pub fn name(self) -> &'static str {
         match self {

@@ -7,8 +7,8 @@
 
 use super::claims::{Claim, Claims};
 use super::heap::committed;
-use super::owner::Owner;
 use crate::observe::maps::Mapping;
+use crate::owner::Owner;
 use std::collections::BTreeSet;
 
 const PAGE: u64 = 4096;

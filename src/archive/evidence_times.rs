@@ -4,7 +4,7 @@ use super::histogram_counts::Decoder;
 use super::histograms::tagged;
 use super::lines::Gaps;
 use super::thinned::Thinned;
-use crate::record::{IntervalRecord, Model, PhaseRecord, SpectrumRecord, Trial};
+use crate::record::{IntervalRecord, PhaseRecord, SpectrumRecord, Trial};
 use crate::units::grouped;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
@@ -123,7 +123,7 @@ impl<'a> Phase<'a> {
         is_logged(record).then(|| Self {
             record,
             tags: tags(record),
-            usual: if record.model == Model::Open { Time::Response } else { Time::Service },
+            usual: if record.is_open() { Time::Response } else { Time::Service },
             start_s: None,
             intervals: Thinned::new(2 * INTERVALS_MAX, join),
             service,

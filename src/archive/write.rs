@@ -4,7 +4,7 @@ use super::histograms::{HistogramLog, IntervalTimes};
 use super::requests::{self, Common, RequestFile};
 use super::{INDEX, Line, SCHEMA_NAME, SCHEMA_VERSION};
 use crate::error::{Error, Result};
-use crate::record::{Conditions, Model, PhaseRecord, Row, Sample, Trial};
+use crate::record::{Conditions, PhaseRecord, Row, Sample, Trial};
 use crate::scenario::Scenario;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
@@ -204,7 +204,7 @@ impl TrialFiles {
             Some(file) => file,
             None => RequestFile::create(self.folder.join(requests::FILE))?,
         };
-        let written = file.append(&Common { phase: &phase.name, open: phase.model == Model::Open, origin_ns }, rows);
+        let written = file.append(&Common { phase: &phase.name, open: phase.is_open(), origin_ns }, rows);
         self.requests = Some(file);
         written
     }

@@ -1,20 +1,21 @@
 //! What an owner of an account holds, where the account may be unable to tell it from others.
 
+use crate::owner::Owner::{
+    self, JavaHeap, JavaHeapFree, JavaHeapGarbage, JavaHeapLive, JavaHeapUsed, MallocLive, MallocNonHotspot,
+    MallocRetained, MallocUnsplit,
+};
 use crate::record::{AccountRecord, Mark};
 
-/// The owner of free chunks whose pages are still resident.
-const RETAINED: &str = "malloc.retained";
-
 /// Owners that cannot be told where another one is listed in their place.
-const IN_THEIR_PLACE: &[(&str, &[&str])] = &[
-    ("java_heap", &["java_heap.used", "java_heap.live"]),
-    ("java_heap.used", &["java_heap", "java_heap.live"]),
-    ("java_heap.live", &["java_heap", "java_heap.used"]),
-    ("java_heap.garbage", &["java_heap", "java_heap.used"]),
-    ("java_heap.free", &["java_heap"]),
-    ("malloc.live", &["malloc.unsplit"]),
-    ("malloc.non_hotspot", &["malloc.unsplit"]),
-    ("malloc.retained", &["malloc.unsplit"]),
+const IN_THEIR_PLACE: &[(Owner, &[Owner])] = &[
+    (JavaHeap, &[JavaHeapUsed, JavaHeapLive]),
+    (JavaHeapUsed, &[JavaHeap, JavaHeapLive]),
+    (JavaHeapLive, &[JavaHeap, JavaHeapUsed]),
+    (JavaHeapGarbage, &[JavaHeap, JavaHeapUsed]),
+    (JavaHeapFree, &[JavaHeap]),
+    (MallocLive, &[MallocUnsplit]),
+    (MallocNonHotspot, &[MallocUnsplit]),
+    (MallocRetained, &[MallocUnsplit]),
 ];
 
 /// What an owner holds. An account lists only owners that hold something, so one that it lacks holds nothing, unless
@@ -24,14 +25,14 @@ pub(super) fn held(account: &AccountRecord, owner: &str) -> Option<f64> {
     if let Some(held) = named(owner) {
         return Some(held.rss_bytes as f64);
     }
-    let others = IN_THEIR_PLACE.iter().filter(|(name, _)| *name == owner).flat_map(|(_, others)| *others);
-    others.copied().all(|other| named(other).is_none()).then_some(0.0)
+    let others = IN_THEIR_PLACE.iter().filter(|(of, _)| of.name() == owner).flat_map(|(_, others)| *others);
+    others.copied().all(|other| named(other.name()).is_none()).then_some(0.0)
 }
 
 /// RSS without what malloc retains: fresh JVMs of one configuration differ far less in it than in RSS. `None` where the
 /// account cannot tell what is retained.
 pub(super) fn in_use(mark: &Mark) -> Option<f64> {
-    let retained = held(mark.account.as_ref()?, RETAINED)?;
+    let retained = held(mark.account.as_ref()?, MallocRetained.name())?;
     Some((mark.rss_bytes as f64 - retained).max(0.0))
 }
 

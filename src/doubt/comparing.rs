@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A reason to distrust a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Comparing {
     /// Configurations that were asked for differently are the same JVM in force.

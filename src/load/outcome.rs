@@ -109,6 +109,7 @@ impl fmt::Debug for Outcome {
 
 /// Failed requests by kind; a request fails in one way only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Failures {
     /// Complete answers with another status than the expected one.
     pub status: u64,

@@ -20,11 +20,12 @@ const ROWS_MAX: usize = 100_000;
 
 /// The pools of every Netty in a JVM at a moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct NettyPools {
     /// Each Netty that is loaded: several where it is shaded or loaded more than once.
     pub libraries: Vec<NettyLibrary>,
-    /// What the JDK counts against `-XX:MaxDirectMemorySize`.
+    /// What the JDK counts against `-XX:MaxDirectMemorySize`; Netty may allocate past it.
     pub jdk_direct: JdkDirect,
     /// What the agent cost.
     pub agent: AgentCost,
@@ -34,6 +35,7 @@ pub struct NettyPools {
 
 /// Direct memory as the JDK counts it; Netty may allocate past it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct JdkDirect {
     /// Reserved by direct buffers; `null` where it could not be read.
@@ -46,6 +48,7 @@ pub struct JdkDirect {
 
 /// What reading the pools cost the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AgentCost {
     /// Of the agent's report.
@@ -64,6 +67,7 @@ pub struct AgentCost {
 
 /// One Netty.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct NettyLibrary {
     /// `io.netty`, or what it was shaded to.
@@ -86,13 +90,15 @@ pub struct NettyLibrary {
 
 /// One allocator.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct NettyAllocator {
     /// Its class.
     pub class: String,
     /// Tells allocators of one class apart, within one JVM.
     pub id: String,
-    /// `pooled`, `adaptive`, `unpooled` or `other`.
+    /// What it does with chunks; `other` is an allocator that is none of Netty's own.
+    #[cfg_attr(test, schemars(extend("enum" = ["pooled", "adaptive", "unpooled", "other"])))]
     pub kind: String,
     /// `event loops` (their channels or caches use it), `default`, `static`.
     pub found_by: Vec<String>,
@@ -118,9 +124,11 @@ pub struct NettyAllocator {
 
 /// An arena.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct NettyArena {
     /// `direct` or `heap`.
+    #[cfg_attr(test, schemars(extend("enum" = ["direct", "heap"])))]
     pub memory: String,
     /// Among those of its memory.
     pub index: u64,
@@ -130,7 +138,7 @@ pub struct NettyArena {
     pub active_bytes: Option<u64>,
     /// Buffers larger than a chunk, which are not pooled.
     pub huge_bytes: Option<u64>,
-    /// Allocations by size.
+    /// Allocations by size; a cached buffer counts as active.
     pub allocations: NettyAllocations,
     /// Every chunk, list by list.
     pub chunks: Vec<NettyChunk>,
@@ -140,6 +148,7 @@ pub struct NettyArena {
 
 /// Allocations by size; a cached buffer counts as active.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct NettyAllocations {
     /// Below a page.
@@ -152,6 +161,7 @@ pub struct NettyAllocations {
 
 /// Allocations of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct NettyAllocated {
     /// So far.
@@ -162,6 +172,7 @@ pub struct NettyAllocated {
 
 /// A chunk.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct NettyChunk {
     /// The list it is in: `qInit`, `q000` … `q100`; of an adaptive allocator `current`, `next` or `reuse`.
@@ -191,6 +202,7 @@ impl NettyChunk {
 
 /// Freed buffers of one size in the cache of one thread.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct NettyCache {
     /// Name of the thread.
@@ -198,6 +210,7 @@ pub struct NettyCache {
     /// Position of their arena in the list of arenas.
     pub arena: u64,
     /// `tiny`, `small` or `normal`.
+    #[cfg_attr(test, schemars(extend("enum" = ["tiny", "small", "normal"])))]
     pub kind: String,
     /// Size of one.
     pub buffer_bytes: u64,

@@ -7,6 +7,7 @@ pub const ACCOUNT_SCHEMA: &str = "loadline.account/1";
 
 /// Who holds the resident pages of a process. The owners' RSS, with `unexplained` among them, adds up to `total_bytes`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AccountRecord {
     /// RSS of the process as the kernel weighs its mappings; the exact sum of the owners.
@@ -29,15 +30,17 @@ pub struct AccountRecord {
     pub pause_ms: Option<f64>,
     /// From the first question to the last.
     pub took_ms: f64,
-    /// RSS that weighing itself added so far at most, contained in the owners; `null` where unknown.
+    /// RSS that weighing itself added so far at most, contained in the owners: the pages that the threads of the JVM
+    /// which answer touched for the first time; `null` where it is not known.
     pub observer_bytes: Option<i64>,
 }
 
 /// One owner.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct OwnerRecord {
-    /// `java_heap.used`, `cds`, `malloc.retained`, `unexplained` …
+    /// Its name, as in `docs/memory.md`: `java_heap.used`, `cds`, `malloc.retained`, `unexplained`; there may be more.
     pub name: String,
     /// Resident.
     pub rss_bytes: u64,
@@ -51,9 +54,10 @@ pub struct OwnerRecord {
 
 /// A part of an owner.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DetailRecord {
-    /// What kind of part: `thread`, `file`, `tag`, `code_heap`, `table`, `node`.
+    /// What kind of part: `thread`, `file`, `tag`, `code_heap`, `table` or `node`; there may be more.
     pub kind: String,
     /// Name of the thread, path of the file, NMT's name of the tag.
     pub name: String,
@@ -67,6 +71,7 @@ pub struct DetailRecord {
 
 /// A stretch of resident memory without an owner.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct RemainderRecord {
     /// First address, `0x…`.
@@ -82,23 +87,25 @@ pub struct RemainderRecord {
     pub pid: Option<u32>,
     /// Owner or name of what lies directly before it in the address space.
     pub before: String,
-    /// … and behind it.
+    /// Owner or name of what lies directly behind it.
     pub behind: String,
 }
 
 /// What could come back to the system, as predicted; `null` where it cannot be predicted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WouldReturn {
-    /// By a full collection.
+    /// By a full collection; `null` where it cannot be predicted.
     pub gc_bytes: Option<u64>,
     /// By how much RSS grows instead, since objects move to pages that hold nothing yet; `null` where `gc_bytes` is.
     pub gc_grown_bytes: Option<u64>,
     /// Why it is so much, or why it is unknown: `keeps`, `shrinks`, `not_collected` …; empty in older records.
+    #[cfg_attr(test, schemars(extend("enum" = crate::schemas::reasons())))]
     pub gc_reason: String,
     /// The same in words.
     pub gc_why: String,
-    /// By `System.trim_native_heap` (JDK 17 and newer), or `malloc_trim`.
+    /// By `System.trim_native_heap` (JDK 17 and newer) or `malloc_trim`; `null` where it cannot be predicted.
     pub trim_bytes: Option<u64>,
     /// Why `trim_bytes` is unknown; empty where it is known.
     pub trim_why: String,
@@ -106,9 +113,10 @@ pub struct WouldReturn {
 
 /// The heaps of the C allocator.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MallocRecord {
-    /// `glibc`, `jemalloc` …
+    /// Its name: `glibc`, `jemalloc`, `mimalloc`, `tcmalloc` or `musl`.
     pub allocator: String,
     /// Arenas walked.
     pub arenas: u64,
@@ -130,6 +138,7 @@ pub struct MallocRecord {
 
 /// One mapping that holds something.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct RegionRecord {
     /// First address, `0x…`.
@@ -152,6 +161,7 @@ pub struct RegionRecord {
 
 /// An owner's part of a mapping.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ShareRecord {
     /// The owner's name.
@@ -162,6 +172,7 @@ pub struct ShareRecord {
 
 /// What a memory cgroup counts, by kind.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ChargeRecord {
     /// All of it; what the limit is compared with.
@@ -174,9 +185,10 @@ pub struct ChargeRecord {
     pub shmem_bytes: u64,
     /// The kernel's own: page tables, stacks, slab; `null` where the cgroup does not say.
     pub kernel_bytes: Option<u64>,
-    /// The smallest limit of this cgroup and those above it.
+    /// The smallest limit of this cgroup and those above it; `null` where there is none.
     pub limit_bytes: Option<u64>,
     /// `v1` or `v2`.
+    #[cfg_attr(test, schemars(extend("enum" = ["v1", "v2"])))]
     pub version: String,
     /// The cgroup's folder below its mount, such as `/system.slice/app.service`.
     pub cgroup: String,
@@ -186,16 +198,19 @@ pub struct ChargeRecord {
 
 /// The document that `loadline account --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountDocument {
-    /// [`ACCOUNT_SCHEMA`].
+    /// Which document this is, and the version of its form.
+    #[cfg_attr(test, schemars(extend("const" = ACCOUNT_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline.
     pub loadline: String,
-    /// UTC, ISO 8601.
+    /// When it was taken: UTC, ISO 8601.
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub taken: String,
     /// The command that repeats it.
     pub command: String,
-    /// The machine.
+    /// The machine and how busy it was.
     pub machine: super::Machine,
     /// What was found out about the JVM.
     pub jvm: super::Jvm,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Which way a metric is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     /// Less is better: sizes, times, CPU, failures.
@@ -15,6 +16,7 @@ pub enum Better {
 
 /// What a metric counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Bytes.
@@ -44,6 +46,7 @@ impl Unit {
 
 /// A metric of one configuration: its value in every trial that measured it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MetricRecord {
     /// Such as `rss.loaded`, `malloc.retained.loaded`, `p99.steady`, `cpu_per_1000.steady`, `start_up`.
     pub metric: String,
@@ -65,6 +68,7 @@ pub struct MetricRecord {
 
 /// A metric in one trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ValueRecord {
     /// Index of the trial.
     pub trial: u32,
@@ -78,6 +82,7 @@ pub struct ValueRecord {
 
 /// The verdict on a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceVerdict {
     /// The candidate is better than the baseline.
@@ -92,6 +97,7 @@ pub enum DifferenceVerdict {
 
 /// A metric of a candidate against that of the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparisonRecord {
     /// As in [`MetricRecord`].
     pub metric: String,
@@ -138,6 +144,7 @@ pub struct ComparisonRecord {
 
 /// The least difference that matters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LeastRecord {
     /// In the metric's unit.
@@ -148,6 +155,7 @@ pub enum LeastRecord {
 
 /// A block: one trial of each configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BlockRecord {
     /// From 0.
     pub block: u32,
@@ -163,6 +171,7 @@ pub struct BlockRecord {
 
 /// Two metrics against each other, a point for each configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ParetoRecord {
     /// Name of the first metric.
     pub x: String,
@@ -174,6 +183,7 @@ pub struct ParetoRecord {
 
 /// A configuration between two metrics.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ParetoPoint {
     /// Its name.
     pub configuration: String,
@@ -181,12 +191,13 @@ pub struct ParetoPoint {
     pub x: f64,
     /// Median of the second metric.
     pub y: f64,
-    /// A configuration that is at least as good in both and better in one.
+    /// A configuration that is at least as good in both and better in one; `null` where there is none.
     pub dominated_by: Option<String>,
 }
 
 /// The verdict on a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetVerdict {
     /// Kept.
@@ -199,6 +210,7 @@ pub enum BudgetVerdict {
 
 /// A budget of one configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BudgetRecord {
     /// As written, such as `rss.loaded<=60MiB`.
     pub expression: String,

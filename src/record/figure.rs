@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a figure follows from the marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FigureKind {
     /// (spike − valley) / (spike − base).
@@ -15,6 +16,7 @@ pub enum FigureKind {
 
 /// A figure of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FigureRecord {
     /// As the scenario names it, and as a metric is called.
     pub name: String,
@@ -22,13 +24,14 @@ pub struct FigureRecord {
     pub kind: FigureKind,
     /// What is looked at, such as `rss`.
     pub of: String,
-    /// The counter of a slope.
+    /// The counter of a slope; `null` for an elasticity.
     pub per: Option<String>,
     /// In `unit`; `null` where it was refused.
     pub value: Option<f64>,
     /// Of `value` and `standard_error`.
+    #[cfg_attr(test, schemars(extend("enum" = ["bytes_per", "ratio"])))]
     pub unit: Unit,
-    /// The share that could come back, where the scenario says it.
+    /// The share that could come back, as the scenario says; `null` where it does not.
     pub ideal: Option<f64>,
     /// Of a slope within this trial; `null` below three points.
     pub standard_error: Option<f64>,
@@ -37,6 +40,6 @@ pub struct FigureRecord {
     /// What it rests on: for a slope the count and what it is the slope of, for an elasticity seconds since the
     /// command was started and what it looks at, at base, spike and valley.
     pub points: Vec<(f64, f64)>,
-    /// Why there is no value.
+    /// Why there is no value; `null` where there is one.
     pub why: Option<String>,
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A number that a target asks for and a trial did not reach.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Missed {
     /// The metric with its phase, such as `p99.steady`; of a trial that was given up, `response`, `service`, `rate` or
     /// `failed` with its phase.
@@ -30,6 +31,7 @@ impl Missed {
 
 /// What a trial of a search was for, and what it said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SoughtRecord {
     /// Which part of the search.
     pub stage: SoughtStage,
@@ -39,7 +41,7 @@ pub struct SoughtRecord {
     /// it from the heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct_bytes: Option<u64>,
-    /// The rate of the measured phase, where that was searched.
+    /// The rate of the measured phase, requests per second; absent where it is as planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
     /// Whether file pages of the JDK and the application were charged to this trial, or held by somebody else before.
@@ -68,6 +70,7 @@ pub struct SoughtRecord {
 
 /// Classes that rules of thumb count, whether they are loaded or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClassesRecord {
     /// In the runtime image of the JDK.
     pub jdk: u64,
@@ -77,6 +80,7 @@ pub struct ClassesRecord {
 
 /// A part of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SoughtStage {
     /// The one trial in which memory is no concern.
@@ -93,6 +97,7 @@ pub enum SoughtStage {
 
 /// Whether a trial held its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SoughtVerdict {
     /// It did.
@@ -105,6 +110,7 @@ pub enum SoughtVerdict {
 
 /// What gives way first when memory is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Broke {
     /// The kernel killed a process of the subject.
@@ -131,6 +137,7 @@ pub enum Broke {
 
 /// What the memory cgroup of a trial counted, at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CgroupRecord {
     /// The limit.
     pub limit_bytes: u64,
@@ -154,14 +161,16 @@ pub struct CgroupRecord {
 
 /// What a search says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FindRecord {
     /// The configuration searched.
     pub configuration: String,
     /// What had to hold, in their plainest form.
     pub target: Vec<String>,
-    /// What was searched for.
+    /// What was varied.
     pub unknowns: Unknowns,
     /// The relative step at which the search stopped, such as 0.02.
+    #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub step: f64,
     /// Trials in a row that had to hold.
     pub proofs: u32,
@@ -169,17 +178,18 @@ pub struct FindRecord {
     pub outcome: FindOutcome,
     /// In one sentence, with the numbers.
     pub text: String,
-    /// Index of the trial in which memory was no concern.
+    /// Index of the trial in which memory was no concern; `null` where there is none that held.
     pub reference: Option<u32>,
-    /// The load line on a host where nobody else holds the file pages.
+    /// The load line on a host where nobody else holds the file pages; `null` where none was found.
     pub line: Option<LineRecord>,
-    /// The same on a host where they are in memory already.
+    /// The same on a host where they are in memory already; `null` where it was not found or not searched.
     pub warm: Option<LineRecord>,
     /// Where more memory buys no more CPU, where that is not the line itself.
     pub knee: Option<KneeRecord>,
     /// What is added to the line, such as 0.1, by choice and not by measurement.
+    #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub headroom: f64,
-    /// The line with its headroom: the limit to set.
+    /// The limit to set: the line with its headroom, in whole MiB; `null` where there is no line.
     pub limit_bytes: Option<u64>,
     /// JVM options to set with it.
     pub options: Vec<String>,
@@ -198,6 +208,7 @@ pub struct FindRecord {
 
 /// What a search varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unknowns {
     /// The largest heap, then the limit.
@@ -212,6 +223,7 @@ pub enum Unknowns {
 
 /// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FindOutcome {
     /// A line was found, and the step below it failed.
@@ -228,10 +240,11 @@ pub enum FindOutcome {
 
 /// The smallest limit at which the target held every time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LineRecord {
     /// The limit.
     pub limit_bytes: u64,
-    /// The largest heap that goes with it; `null` where the JVM chose.
+    /// The largest heap that goes with it; `null` where the configuration gave it or the JVM chose.
     pub heap_bytes: Option<u64>,
     /// The direct memory that goes with it; `null` where the JVM derives it from the heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -239,30 +252,35 @@ pub struct LineRecord {
     /// Trials in a row that held.
     pub held: u32,
     /// With 95 % confidence a start fails no more often than this.
+    #[cfg_attr(test, schemars(range(min = 0.0, max = 1.0)))]
     pub failing_share_max: f64,
     /// The next smaller limit, which failed; `null` where none was asked.
     pub below_bytes: Option<u64>,
-    /// What broke there.
+    /// What gave way there; `null` where nothing was asked.
     pub broke: Option<Broke>,
     /// The same in words, with the numbers.
     pub broke_text: Vec<String>,
     /// How far the limits were apart at which trials held once and failed once: the width of the edge, as a share.
+    #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub edge_width: f64,
 }
 
 /// Where more memory buys no more CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KneeRecord {
     /// The largest heap.
     pub heap_bytes: u64,
     /// The line, with what this heap is larger. Not proved by trials at this limit.
     pub limit_bytes: u64,
     /// CPU per request there, over that at the line.
+    #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub cpu_ratio: f64,
 }
 
 /// What a rule of thumb would have asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RuleRecord {
     /// Which rule.
     pub name: String,
@@ -274,6 +292,7 @@ pub struct RuleRecord {
 
 /// The highest rate that a limit carries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RateRecord {
     /// Requests per second.
     pub rate_per_s: f64,

@@ -10,12 +10,15 @@ pub const LOAD_SCHEMA: &str = "loadline.load/1";
 
 /// The document of `loadline load --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadDocument {
-    /// [`LOAD_SCHEMA`].
+    /// Which document this is, and the version of its form.
+    #[cfg_attr(test, schemars(extend("const" = LOAD_SCHEMA)))]
     pub schema: String,
     /// What held for every phase.
     pub conditions: LoadConditions,
-    /// In the order they ran; one that was interrupted is the last.
+    /// In the order they ran; one that was interrupted is the last. `subject` has no figures: the server is not
+    /// weighed.
     pub phases: Vec<PhaseRecord>,
     /// About a second each, in time order.
     pub timeline: Vec<Second>,
@@ -31,6 +34,7 @@ pub struct LoadDocument {
 
 /// What held for every phase of `loadline load`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadConditions {
     /// Version of Loadline.
     pub loadline: String,
@@ -38,13 +42,15 @@ pub struct LoadConditions {
     pub url: String,
     /// The address that took it: `127.0.0.1:8080` or `unix:PATH`.
     pub address: String,
-    /// UTC, ISO 8601.
+    /// When it began: UTC, ISO 8601.
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub started: String,
-    /// The machine that loaded.
+    /// The machine that loaded, and how busy it was before.
     pub machine: Machine,
     /// CPUs of the generator's threads; `null` where not pinned.
     pub load_cpus: Option<Vec<u32>>,
     /// Threads of the generator.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub threads: u32,
     /// Seeds everything drawn at random.
     pub seed: u64,
@@ -56,6 +62,7 @@ pub struct LoadConditions {
 
 /// About a second of a phase of work.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Second {
     /// Name of the phase.
     pub phase: String,
@@ -75,7 +82,7 @@ pub struct Second {
     pub open_connections: u64,
     /// Requests that waited for a connection at its end; `null` in a closed model.
     pub queue: Option<u64>,
-    /// Service times of the answers that came in it.
+    /// Service times of the answers that came in it; `null` where none came.
     pub service_ms: Option<Quantiles>,
     /// Response times of the same answers; `null` in a closed model.
     pub response_ms: Option<Quantiles>,
@@ -83,6 +90,7 @@ pub struct Second {
 
 /// A condition judged on a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ThresholdRecord {
     /// As typed, in its plainest form: `p99<50ms`.
     pub condition: String,
@@ -98,6 +106,7 @@ pub struct ThresholdRecord {
 
 /// Whether a threshold holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It does.

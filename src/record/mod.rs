@@ -46,8 +46,10 @@ pub const RESULT_SCHEMA: &str = "loadline.result/1";
 
 /// The result document: what `--json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Document {
-    /// [`RESULT_SCHEMA`].
+    /// Which document this is, and the version of its form.
+    #[cfg_attr(test, schemars(extend("const" = RESULT_SCHEMA)))]
     pub schema: String,
     /// What held for every trial; where archives are compared, for those of the first.
     pub conditions: Conditions,
@@ -70,12 +72,12 @@ pub struct Document {
     /// What makes the comparisons doubtful.
     #[serde(default)]
     pub doubts: Vec<DoubtRecord>,
-    /// What a search for the load line says.
+    /// What a search for the load line says; `null` unless there was one.
     #[serde(default)]
     pub find: Option<FindRecord>,
-    /// Filled by the rules of `findings`.
+    /// Diagnoses with their evidence; empty unless they were asked for.
     pub findings: Vec<serde_json::Value>,
-    /// Filled where budgets are given.
+    /// Budgets with their verdicts; empty unless some were given.
     pub budgets: Vec<BudgetRecord>,
 }
 
@@ -100,14 +102,16 @@ pub fn each_once<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 
 /// What held for every trial of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Conditions {
     /// Version of Loadline.
     pub loadline: String,
     /// Name of the scenario.
     pub scenario: String,
-    /// UTC, ISO 8601.
+    /// When the run began: UTC, ISO 8601.
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub started: String,
-    /// The machine.
+    /// The machine and how busy it was before the first trial.
     pub machine: Machine,
     /// Seeds everything drawn at random.
     pub seed: u64,
@@ -122,6 +126,7 @@ pub struct Conditions {
 
 /// One of several archives in a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ArchiveRecord {
     /// What its configurations are named after.
     pub name: String,
@@ -133,6 +138,7 @@ pub struct ArchiveRecord {
 
 /// A configuration that was not run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeftOutRecord {
     /// Its name.
     pub configuration: String,
@@ -142,6 +148,7 @@ pub struct LeftOutRecord {
 
 /// The machine and how busy it was before the first trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Machine {
     /// CPUs online.
     pub cores: u32,
@@ -150,10 +157,12 @@ pub struct Machine {
     /// Kernel release.
     pub kernel: String,
     /// `v1`, `v2` or `none`: where the memory controller is.
+    #[cfg_attr(test, schemars(extend("enum" = ["v1", "v2", "none"])))]
     pub cgroup: String,
     /// Load average over the last minute when the run began.
     pub load_average_1m: Option<f64>,
     /// `always`, `madvise` or `never`.
+    #[cfg_attr(test, schemars(extend("enum" = ["always", "madvise", "never", null])))]
     pub transparent_huge_pages: Option<String>,
     /// Swap in use on the machine.
     pub swap_used_bytes: Option<u64>,
@@ -161,6 +170,7 @@ pub struct Machine {
 
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// All phases and marks were done.
@@ -175,6 +185,7 @@ pub enum Outcome {
 
 /// One fresh JVM from start to end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Trial {
     /// Name of the configuration.
     pub configuration: String,
@@ -182,7 +193,7 @@ pub struct Trial {
     pub block: u32,
     /// Position in the run, from 0.
     pub index: u32,
-    /// The block, disturbed by the machine, that this trial's block repeats.
+    /// The block, disturbed by the machine, that this trial's block repeats; absent where it repeats none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u32>,
     /// How it ended.
@@ -200,7 +211,7 @@ pub struct Trial {
     /// Environment that the configuration adds; `null` where it was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, String>>,
-    /// What was found out about the JVM.
+    /// What was found out about the JVM; `null` where none was found.
     pub jvm: Option<Jvm>,
     /// The memory limit, if one was set.
     pub limit_bytes: Option<u64>,
@@ -223,12 +234,12 @@ pub struct Trial {
     /// What it was for, in a search for the load line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sought: Option<SoughtRecord>,
-    /// Files that the subject had mapped or open, in a search for the load line.
+    /// Files that the subject had mapped or open, absolute paths, in a search for the load line; absent elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// Highest RSS seen: the kernel's own mark (VmHWM) at the last weighing, or a later sample above it.
     pub rss_bytes_peak: Option<u64>,
-    /// How the subject ended.
+    /// How the subject ended; `null` where it was never started.
     pub end: Option<End>,
     /// What weighing itself cost the subject.
     pub observer: Observer,
@@ -240,6 +251,7 @@ pub struct Trial {
 
 /// What was found out about the JVM.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Jvm {
     /// Process id, in Loadline's pid namespace.
     pub pid: u32,
@@ -249,11 +261,12 @@ pub struct Jvm {
     pub name: Option<String>,
     /// The executable.
     pub java: Option<String>,
-    /// The collector in force.
+    /// The collector in force: Serial, G1, Parallel, Z, Shenandoah, Epsilon or CMS.
     pub collector: Option<String>,
     /// Options asked for by the configuration.
     pub options: Vec<String>,
-    /// How they reached the JVM: `command_line`, `placeholder`, `none_needed`, or the name of an environment variable.
+    /// How they reached the JVM: `none_needed`, `command_line`, `placeholder`, or the name of an environment variable,
+    /// `JDK_JAVA_OPTIONS`.
     pub options_through: String,
     /// Flags in force that differ from their defaults, `-XX:` form; `null` where the JVM was not asked (`loadline
     /// account`) or could not be.
@@ -264,6 +277,7 @@ pub struct Jvm {
 
 /// A weighing at a moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Mark {
     /// `start`, `warm`, `loaded`, `rested`, `collected`, `trimmed` or a phase marker; `now` in `loadline account`.
     pub name: String,
@@ -275,11 +289,11 @@ pub struct Mark {
     pub pss_bytes: Option<u64>,
     /// Anonymous part of RSS.
     pub anon_bytes: Option<u64>,
-    /// File-backed part of RSS.
+    /// File-backed part of RSS, shared memory included.
     pub file_bytes: Option<u64>,
     /// What the memory cgroup counts for the subject; only where it has a cgroup of its own.
     pub charge_bytes: Option<u64>,
-    /// The same by kind; in `loadline account` also for a cgroup shared with others.
+    /// The charge by kind; `null` where it was not read. A cgroup shared with others is charged for all of them.
     #[serde(default)]
     pub charge: Option<ChargeRecord>,
     /// Swapped out.
@@ -319,6 +333,7 @@ impl Mark {
 
 /// One of the processes that form a subject.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProcessRecord {
     /// Process id, in Loadline's pid namespace.
     pub pid: u32,
@@ -332,12 +347,13 @@ pub struct ProcessRecord {
 
 /// The Java heap at a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Heap {
     /// Live objects and garbage.
     pub used_bytes: Option<u64>,
     /// Promised by the kernel, not necessarily resident.
     pub committed_bytes: Option<u64>,
-    /// Reachable; known only after a full collection.
+    /// Reachable; known only after a full collection, so only at the mark `collected`.
     pub live_bytes: Option<u64>,
     /// The most it may become.
     #[serde(default)]
@@ -346,12 +362,13 @@ pub struct Heap {
 
 /// Native Memory Tracking at a mark.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NmtRecord {
     /// All categories; committed, not resident.
     pub total_committed_bytes: u64,
     /// Reserved address space.
     pub total_reserved_bytes: u64,
-    /// Growth of committed since the mark `start`.
+    /// Growth of committed since the first mark; `null` at the first mark and where the JVM shows no change.
     pub total_growth_bytes: Option<i64>,
     /// In the JVM's own order and spelling.
     pub categories: Vec<NmtCategory>,
@@ -359,6 +376,7 @@ pub struct NmtRecord {
 
 /// One category of Native Memory Tracking.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NmtCategory {
     /// As the JVM spells it.
     pub name: String,
@@ -366,14 +384,16 @@ pub struct NmtCategory {
     pub committed_bytes: u64,
     /// Reserved.
     pub reserved_bytes: u64,
-    /// Growth of committed since the mark `start`.
+    /// Growth of committed since the first mark; `null` at the first mark and where the JVM shows no change.
     pub growth_bytes: Option<i64>,
 }
 
 /// What weighing cost the subject.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Observer {
-    /// RSS that attaching and asking, the only part of weighing that adds to the subject, has added so far, at most.
+    /// RSS that attaching and asking, the only part of weighing that adds to the subject, has added so far at most: the
+    /// pages that the threads of the JVM which answer touched for the first time.
     pub attach_rss_bytes: Option<i64>,
     /// How long the attach handshake took.
     pub attach_ms: Option<f64>,
@@ -387,12 +407,14 @@ pub struct Observer {
 
 /// How the subject ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct End {
     /// Why.
     pub cause: EndCause,
     /// Exit code, where it exited.
     pub exit_code: Option<i32>,
     /// Signal, where one ended it.
+    #[cfg_attr(test, schemars(range(min = 0)))]
     pub signal: Option<i32>,
     /// In words.
     pub text: String,
@@ -402,6 +424,7 @@ pub struct End {
 
 /// A doubt with its words, so that readers need not know every kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DoubtRecord {
     /// The doubt with its values.
     #[serde(flatten)]
@@ -457,17 +480,19 @@ pub struct Sample {
 
 /// A container image that a subject ran in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ImageRecord {
     /// Its name, as asked for.
     pub name: String,
     /// The digest of what it consists of, as its tool prints it.
     pub id: String,
     /// Who ran it: `podman` or `docker`.
+    #[cfg_attr(test, schemars(extend("enum" = ["podman", "docker"])))]
     pub tool: String,
-    /// What it sets `JAVA_TOOL_OPTIONS` to itself; options of a trial follow it.
+    /// What it sets `JAVA_TOOL_OPTIONS` to itself, which options of a trial follow; absent where it does not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tool_options: String,
-    /// Heap options in its own words that win over `JAVA_TOOL_OPTIONS`.
+    /// Heap options in its own words that win over `JAVA_TOOL_OPTIONS`; absent where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heap_options: Vec<String>,
 }

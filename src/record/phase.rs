@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 /// One phase of a trial.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PhaseRecord {
     /// As the scenario names it.
     pub name: String,
@@ -25,15 +26,15 @@ pub struct PhaseRecord {
     pub ok: u64,
     /// The others, by kind.
     pub failed: Failures,
-    /// What the plan asked; `null` in a closed model.
+    /// What the plan asked, requests per second; `null` in a closed model.
     pub offered_per_s: Option<f64>,
     /// Correct answers over `seconds`; what a driver or the subject told, over the time that it told.
     pub achieved_per_s: f64,
     /// From the intended start to the last byte; `null` in a closed model, where there is none.
     pub response_ms: Option<Quantiles>,
-    /// From the actual start to the last byte.
+    /// From the actual start to the last byte; `null` where nothing was answered correctly.
     pub service_ms: Option<Quantiles>,
-    /// The load generator itself.
+    /// The load generator's view of itself; `null` in an idle phase and where another program drove.
     pub generator: Option<Generator>,
     /// The program that drove the load instead of the engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +43,7 @@ pub struct PhaseRecord {
     pub subject: SubjectWork,
     /// Why it ended early, if it did.
     pub cut_short: Option<String>,
-    /// The statuses behind `failed.status`, with how often each came.
+    /// The statuses behind `failed.status`, with how often each came; absent where there were none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wrong_statuses: BTreeMap<u16, u64>,
     /// What TLS first said about a failure behind `failed.tls`, if it did.
@@ -82,6 +83,16 @@ impl PhaseRecord {
         self.model != Model::Idle
     }
 
+    /// Whether requests followed a schedule, so that they have an intended start.
+    pub fn is_open(&self) -> bool {
+        self.model == Model::Open
+    }
+
+    /// Whether each request followed the answer to the one before.
+    pub fn is_closed(&self) -> bool {
+        self.model == Model::Closed
+    }
+
     /// Whether the load engine sent something in it.
     pub fn is_sent(&self) -> bool {
         self.works() && self.driver.is_none() && !self.is_own()
@@ -116,6 +127,7 @@ impl PhaseRecord {
 
 /// Connections of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConnectionsRecord {
     /// Connections that the plan has, those a growing pool came to included.
     pub asked: u64,
@@ -127,6 +139,7 @@ pub struct ConnectionsRecord {
 
 /// Requests of an open model that waited for a free connection.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct QueueRecord {
     /// Requests that waited, however shortly.
     pub requests: u64,
@@ -136,6 +149,7 @@ pub struct QueueRecord {
 
 /// Ages in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ages {
     /// The youngest.
     pub min: f64,
@@ -147,10 +161,12 @@ pub struct Ages {
 
 /// One request of a mix.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RequestRecord {
     /// Method and path.
     pub request: String,
     /// How often it is drawn, relative to the others.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub weight: u32,
     /// Answered correctly.
     pub ok: u64,
@@ -160,6 +176,7 @@ pub struct RequestRecord {
 
 /// Quantiles in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Quantiles {
     /// Median.
     pub p50: f64,
@@ -173,10 +190,10 @@ pub struct Quantiles {
     pub max: f64,
     /// Arithmetic mean.
     pub mean: f64,
-    /// 75 %.
+    /// 75 %; `null` in archives of older versions.
     #[serde(default)]
     pub p75: Option<f64>,
-    /// 99.99 %.
+    /// 99.99 %; `null` in archives of older versions.
     #[serde(default)]
     pub p9999: Option<f64>,
 }
@@ -203,6 +220,7 @@ impl Quantiles {
 
 /// The load generator's view of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Generator {
     /// CPU time of the generator's threads per request.
     pub cpu_us_per_request: f64,
@@ -211,26 +229,27 @@ pub struct Generator {
     /// From the moment at which a request was due and a connection free for it, to its actual start: 99th percentile;
     /// `null` in a closed model.
     pub lag_ms_p99: Option<f64>,
-    /// The median of the same.
+    /// The median of the same; `null` in a closed model.
     #[serde(default)]
     pub lag_ms_p50: Option<f64>,
-    /// The longest of the same.
+    /// The longest of the same; `null` in a closed model.
     #[serde(default)]
     pub lag_ms_max: Option<f64>,
     /// Connections opened, reconnections included.
     pub connections_opened: u64,
-    /// Bytes received.
+    /// Received.
     pub received_bytes: u64,
-    /// Bytes sent.
+    /// Sent; `null` in archives of older versions.
     #[serde(default)]
     pub sent_bytes: Option<u64>,
-    /// Threads that drove.
+    /// Threads that drove; `null` in archives of older versions.
     #[serde(default)]
     pub threads: Option<u32>,
 }
 
 /// An outside program that drove a phase. The counts of the phase are those it told.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DriverRecord {
     /// The line `sh -c` was given.
     pub command: String,
@@ -238,7 +257,7 @@ pub struct DriverRecord {
     pub exit_code: Option<i32>,
     /// CPU time it used, all processes that ended.
     pub cpu_s: Option<f64>,
-    /// The file in the trial's folder with all it printed.
+    /// The file in the trial's folder with all it printed; `null` without an archive.
     pub log: Option<String>,
     /// What it told; `None` where it could not be read, and then the counts of the phase are 0 for want of any.
     pub reported: Option<Reported>,
@@ -246,6 +265,7 @@ pub struct DriverRecord {
 
 /// The subject in one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SubjectWork {
     /// CPU time used, all threads.
     pub cpu_s: Option<f64>,

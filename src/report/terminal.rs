@@ -101,11 +101,10 @@ fn grid(out: &mut String, table: &Table) {
     for row in &table.rows {
         grid.add_row(row);
     }
-    let words_from = table.head.len() - table.words.min(table.head.len());
     for (index, column) in grid.column_iter_mut().enumerate() {
-        let (first, words) = (index < table.lead.max(1), index >= words_from);
-        column.set_padding((if first || words { 2 } else { 1 }, 0));
-        column.set_cell_alignment(if first || words { CellAlignment::Left } else { CellAlignment::Right });
+        let (room, alignment) =
+            if table.has_numbers(index) { (1, CellAlignment::Right) } else { (2, CellAlignment::Left) };
+        column.set_padding((room, 0)).set_cell_alignment(alignment);
     }
     for line in grid.to_string().lines() {
         push_line(out, line);

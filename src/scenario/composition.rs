@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A HotSpot JVM, which can be asked.
@@ -15,6 +16,7 @@ pub enum Kind {
 
 /// Which of its processes are weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Processes {
     /// The one that serves.

@@ -218,6 +218,7 @@ impl FromStr for Cpus {
 
 /// Native Memory Tracking in the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Nmt {
     /// Not asked for: it costs memory, so speed and RSS are weighed without it.

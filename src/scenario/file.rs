@@ -23,30 +23,63 @@ pub fn parse(text: &str, base: &Path, found: &[u32]) -> Result<Scenario> {
     Ok(scenario)
 }
 
+/// A scenario as it is written.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("not" = schema::both(&["configurations", "matrix"]))))]
 #[serde(deny_unknown_fields)]
-struct File {
+pub(super) struct File {
+    /// Names the archive.
+    #[cfg_attr(test, schemars(with = "Scalar"))]
     name: String,
+    /// The program weighed, and how it is started, found ready and ended.
     subject: SubjectFile,
+    /// The ways to run it, by name, in the order they run.
+    #[cfg_attr(test, schemars(extend("minProperties" = 1, "propertyNames" = schema::file_names())))]
     configurations: Option<Named<ConfigurationFile>>,
+    /// Every combination of the values given; an alternative to `configurations`.
     matrix: Option<Matrix>,
+    /// What is done to the subject, in order; at least one phase of work. A phase named `warmup` comes before the mark
+    /// `warm`.
+    #[cfg_attr(test, schemars(with = "Vec<schema::OnePhase>", extend("minItems" = 1)))]
     load: Vec<Named<PhaseFile>>,
+    /// When to weigh; where left out, all moments that the load plan has, without `trimmed`, which needs JDK 17 or
+    /// newer with glibc.
+    #[cfg_attr(test, schemars(with = "Option<Vec<schema::MarkWord>>"))]
     marks: Option<Vec<String>>,
+    /// What is done before the mark `collected`, and before a phase's own mark of that kind.
     #[serde(default)]
     collect: CollectFile,
+    /// Trials of each configuration, a fresh JVM each.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 1)))]
     trials: Option<u32>,
+    /// How the configurations are compared.
     #[serde(default)]
     compare: CompareFile,
+    /// What must not be exceeded, such as `rss.loaded<=60MiB`, `p99<=20ms`, or against a baseline `rss.loaded<=+2%`.
     #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Vec<schema::BudgetText>"))]
     budgets: Vec<String>,
+    /// What must hold in every trial of a search for the load line, such as `p99<50ms`, `rate>=98%`, `failed==0`,
+    /// `gc_share<10%`, `start_up<5s`; what is usual for the load where left out.
     #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Vec<schema::BudgetText>"))]
     target: Vec<String>,
+    /// How the load line is searched.
     #[serde(default)]
     find: FindFile,
+    /// What is derived from the marks of each trial: metrics like all others.
     #[serde(default)]
+    #[cfg_attr(test, schemars(extend("maxItems" = 32)))]
     figures: Vec<FigureFile>,
+    /// Seeds everything drawn at random.
+    #[cfg_attr(test, schemars(extend("default" = 1)))]
     seed: Option<u64>,
+    /// Timeline samples per second.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100, "default" = 10)))]
     sample_hz: Option<u32>,
+    /// CPUs of the load engine and the rest of Loadline.
+    #[cfg_attr(test, schemars(with = "Option<schema::Cpus>"))]
     load_cpus: Option<Scalar>,
 }
 
@@ -94,44 +127,82 @@ impl Scalar {
     }
 }
 
+/// The program weighed.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("anyOf" = schema::started())))]
 #[serde(deny_unknown_fields)]
 struct SubjectFile {
+    /// Run once by `sh -c` in the subject's folder before the first trial; skipped where nothing it reads has changed
+    /// since it ran.
     build: Option<String>,
+    /// What the program is. A `native` one is no JVM: it is weighed by what the kernel says of it and what glibc's
+    /// heaps hold, and asked nothing.
     #[serde(default)]
+    #[cfg_attr(test, schemars(extend("default" = "jvm")))]
     kind: Kind,
+    /// Which of its processes are weighed: the `one` that serves, or `all` below the command as one subject, whose
+    /// weight is PSS.
     #[serde(default)]
+    #[cfg_attr(test, schemars(extend("default" = "one")))]
     processes: Processes,
+    /// The container image that starts the server, run by podman or docker and never fetched. `command` is then what
+    /// follows its entrypoint, instead of its own command; `dir` is only where `build` runs.
+    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
     image: Option<String>,
+    /// Program and arguments; of an image, its arguments, and none where it has a command of its own. `{port}` stands
+    /// for the port, `{jvm}` for the configuration's JVM options, `{jdk}` for its JDK's java, `{args}` for its
+    /// arguments, `{code}` for its code, `{work}` for an empty folder of this trial alone.
     #[serde(default)]
     command: Vec<Scalar>,
+    /// Working directory, relative to the scenario file.
     dir: Option<std::path::PathBuf>,
+    /// Environment for all configurations.
     env: Option<Named<Scalar>>,
+    /// Where it listens.
+    #[cfg_attr(test, schemars(extend("default" = "127.0.0.1")))]
     host: Option<String>,
+    /// A fixed port; a free one is chosen where left out.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 65535)))]
     port: Option<u16>,
+    /// How it is spoken to over TLS: `true`, or how its certificate is checked.
     tls: Option<TlsFile>,
+    /// The Unix socket it listens on, where the load does not go over TCP; relative to the scenario file.
     socket: Option<std::path::PathBuf>,
+    /// What shows that it is ready; an HTTP answer to the first GET of the load, else its port, where left out.
     ready: Option<ReadyFile>,
+    /// How long it may take to end after TERM before it is killed.
+    #[cfg_attr(test, schemars(extend("default" = "10s")))]
     end_within: Option<Span>,
+    /// Whether the buffer pools of Netty are listed at each mark, by an agent that the JVM is started with
+    /// (`-javaagent`); for all configurations that do not say otherwise.
     #[serde(default)]
     netty: bool,
 }
 
-/// `true`, or how.
+/// `true`, or how the certificate is checked.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "`true`, or a map such as `{ca: ca.pem}` or `{insecure: true}`")]
 enum TlsFile {
     Switch(bool),
     How(TlsHow),
 }
 
+/// How the certificate of a server is checked, and what is shown to it.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("dependentRequired" = schema::needs("key", "cert"))))]
 #[serde(deny_unknown_fields)]
 struct TlsHow {
+    /// Certificates (PEM) that are trusted beside those of the machine; relative to the scenario file.
     ca: Option<std::path::PathBuf>,
+    /// Whether any certificate is good enough.
     #[serde(default)]
     insecure: bool,
+    /// The certificate (PEM) shown to a server that asks for one; relative to the scenario file.
     cert: Option<std::path::PathBuf>,
+    /// Its key (PEM); where left out, the key stands in the file of the certificate.
     key: Option<std::path::PathBuf>,
 }
 
@@ -150,34 +221,72 @@ impl TlsFile {
     }
 }
 
+/// At most one sign of readiness.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("not" = schema::two_of(&["http", "tcp", "log", "phase"]))))]
 #[serde(deny_unknown_fields)]
 struct ReadyFile {
+    /// GET of this path is answered with a status below 400.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^ \\r\\n]*$")))]
     http: Option<String>,
+    /// The port accepts a connection.
     tcp: Option<bool>,
+    /// A line of its output matches this regular expression.
+    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
     log: Option<String>,
+    /// It prints the marker `loadline: phase=NAME`.
+    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
     phase: Option<String>,
+    /// How many consecutive ports the subject has, `{port}` being the first; each must answer.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100, "default" = 1)))]
     ports: Option<u16>,
+    /// Whether one of these ports suffices; the load goes to the one that answered.
+    #[cfg_attr(test, schemars(extend("default" = false)))]
     any: Option<bool>,
+    /// How long that may take.
+    #[cfg_attr(test, schemars(extend("default" = "60s")))]
     within: Option<Span>,
 }
 
+/// One way to run the subject.
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 struct ConfigurationFile {
+    /// Minimum and maximum of the heap, `-Xms` and `-Xmx`.
     heap: Option<Bytes>,
+    /// The collector.
+    #[cfg_attr(test, schemars(with = "Option<schema::Collector>"))]
     gc: Option<String>,
+    /// Further JVM options, as typed.
     jvm: Vec<String>,
+    /// The JDK; the one the command itself finds, where left out.
+    #[cfg_attr(test, schemars(with = "Option<schema::Jdk>"))]
     jdk: Option<Scalar>,
+    /// Environment on top of the subject's.
     env: Option<Named<Scalar>>,
+    /// A library that the loader puts before all others (`LD_PRELOAD`): a path from the folder of this file, or a name
+    /// that the loader finds; `none` for none.
     preload: Option<String>,
+    /// What `{code}` in the command stands for: the jar or folder with the code that runs, from the folder of this
+    /// file.
     code: Option<std::path::PathBuf>,
+    /// Memory limit, enforced by a cgroup.
     limit: Option<Bytes>,
+    /// Arguments appended to the command, or put at `{args}`.
     args: Vec<Scalar>,
+    /// CPUs of the subject.
+    #[cfg_attr(test, schemars(with = "Option<schema::Cpus>"))]
     cpus: Option<Scalar>,
+    /// Native Memory Tracking; it costs memory, so RSS and speed are weighed without it.
+    #[cfg_attr(test, schemars(with = "Option<Nmt>", extend("default" = "off")))]
     nmt: Option<String>,
+    /// Whether it is left out, and that said, where its JDK, its build or its code is missing; else that ends the run.
     optional: bool,
+    /// Run once by `sh -c` in the subject's folder, after the subject's own build step.
     build: Option<String>,
+    /// Whether the buffer pools of Netty are listed at each mark; as the subject says where left out.
     netty: Option<bool>,
 }
 
@@ -222,9 +331,13 @@ impl File {
 
 /// What is done before a collected mark, as written.
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 struct CollectFile {
+    /// Full collections, one after the other.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 10, "default" = 1)))]
     times: Option<u32>,
+    /// How long the weighing waits after the last; where left out, until RSS stands still.
     settle: Option<Span>,
 }
 
@@ -239,14 +352,26 @@ fn netty_of(listed: bool) -> Netty {
 
 /// How configurations are compared, as written.
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 struct CompareFile {
+    /// The configuration that the others are compared with; the first one where left out.
     baseline: Option<String>,
+    /// Trials of each configuration, one in each block; the same as `trials`.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000)))]
     trials: Option<u32>,
+    /// The metrics to judge, such as `rss.loaded` or `p99`; the usual ones where left out.
     metrics: Vec<String>,
+    /// The least difference that matters, by metric or family: `{rss: 1MiB, rate: 2%}`.
     least: Option<Named<Amount>>,
+    /// Of all intervals of the judged metrics together: `95%` or `0.95`.
+    #[cfg_attr(test, schemars(with = "Option<schema::Confidence>", extend("default" = "95%")))]
     confidence: Option<Scalar>,
+    /// How many blocks may be repeated because the machine disturbed them.
+    #[cfg_attr(test, schemars(extend("maximum" = 1000, "default" = 0)))]
     repeats: Option<u32>,
+    /// Run blocks until every judged metric is decided, at most this many.
+    #[cfg_attr(test, schemars(extend("minimum" = 5, "maximum" = 1000)))]
     until_sure: Option<u32>,
 }
 
@@ -266,17 +391,34 @@ impl CompareFile {
 
 /// How the load line is searched, as written.
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("not" = schema::rate_and_proof())))]
 #[serde(deny_unknown_fields, default)]
 struct FindFile {
+    /// The relative step at which the search stops, from 0.1 % to 50 %.
+    #[cfg_attr(test, schemars(with = "Option<schema::Step>", extend("default" = "2%")))]
     step: Option<Amount>,
+    /// Trials in a row that must hold at the line.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 5)))]
     proofs: Option<u32>,
+    /// What is added to the line in the answer, by choice and not by measurement; at most ten times the line.
+    #[cfg_attr(test, schemars(with = "Option<schema::Headroom>", extend("default" = "10%")))]
     headroom: Option<Amount>,
+    /// Leaves the heap to the JVM, which chooses it by the limit; only the limit is searched.
     as_is: bool,
+    /// The smallest limit to ask.
     limit_min: Option<Bytes>,
+    /// The largest limit to ask, and the one at which memory is to be no concern; what the machine has where left out.
     limit_max: Option<Bytes>,
+    /// The one limit to prove, instead of a search for the smallest.
     prove: Option<Bytes>,
+    /// Searches the highest rate that the configuration's limit carries, instead of a limit.
     max_rate: bool,
+    /// Trials after which the search ends, whatever is known by then.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 60)))]
     trials_max: Option<u32>,
+    /// Whether the line of a host that has the file pages in memory already is searched, too.
+    #[cfg_attr(test, schemars(extend("default" = true)))]
     warm: Option<bool>,
 }
 

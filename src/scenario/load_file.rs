@@ -28,143 +28,301 @@ pub fn parse_load(text: &str, base: &Path) -> Result<(Vec<Phase>, Option<u64>)> 
     Ok((load, file.seed))
 }
 
+/// Exactly one of the models (`closed`, `constant`, `poisson`, `ramp`, `staircase`, `schedule`), `idle` (rest),
+/// `driver` (another program), `phases` (the subject itself), `same` (the work of another phase).
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("oneOf" = schema::kinds_of_phases())))]
 #[serde(deny_unknown_fields)]
 pub(super) struct PhaseFile {
+    /// Repeats the work of the phase of this name, so that a warm-up is equal work.
     same: Option<String>,
+    /// Nothing is sent for so long.
     idle: Option<Span>,
+    /// A line for `sh -c` that drives the load instead of the engine, run in the folder of the scenario file on the
+    /// CPUs of the load. `{url}` (such as `http://127.0.0.1:8080`, without a path), `{host}` and `{port}` are where the
+    /// subject listens.
+    #[cfg_attr(test, schemars(extend("pattern" = "\\S")))]
     driver: Option<String>,
+    /// How long the driver may take (10m where it is not given), or the subject to its next marker (5m).
     within: Option<Span>,
+    /// The subject works by itself. It prints the marker `loadline: phase=NAME` for each of these names, in this order;
+    /// it is weighed at each, and each but the last begins a phase of the trial.
+    #[cfg_attr(test, schemars(extend("minItems" = 1, "uniqueItems" = true)))]
     phases: Option<Vec<Scalar>>,
+    /// A further form of marker: a regular expression whose first group is the name.
     pattern: Option<String>,
+    /// Full collections at each marker, before the subject is weighed.
+    #[cfg_attr(test, schemars(extend("maximum" = 10, "default" = 0)))]
     collect: Option<u32>,
+    /// How long the weighing waits after them; where left out, until RSS stands still.
     settle: Option<Span>,
+    /// Whether the phase ends in a mark of its name: `true`, or `collected` for one after full collections.
+    #[cfg_attr(test, schemars(with = "Option<schema::MarkOfPhase>", extend("default" = false)))]
     mark: Option<MarkFile>,
+    /// Closed model: each connection sends its next request after the answer to the last.
     closed: Option<ClosedFile>,
+    /// Open model: requests start at equal distances, whether or not the server keeps up.
     constant: Option<ConstantFile>,
+    /// Open model: requests start at random and independently of each other, at this mean rate.
     poisson: Option<ConstantFile>,
+    /// Open model: the rate rises or falls evenly.
     ramp: Option<RampFile>,
+    /// Open model: the rate rises or falls in steps.
     staircase: Option<StaircaseFile>,
+    /// Open model: requests start when a file says.
     schedule: Option<ScheduleFile>,
+    /// Path of a GET. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
     get: Option<String>,
+    /// Path of a HEAD. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
     head: Option<String>,
+    /// Path of a PUT. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
     put: Option<String>,
+    /// Path of a POST. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
     post: Option<String>,
+    /// Path of a PATCH. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
     patch: Option<String>,
+    /// Path of a DELETE. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
     delete: Option<String>,
+    /// Path of an OPTIONS. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
     options: Option<String>,
+    /// Further header fields.
+    #[cfg_attr(test, schemars(extend("propertyNames" = serde_json::json!({"minLength": 1}))))]
     headers: Option<Named<Scalar>>,
+    /// What is sent after the head; neither with GET nor with HEAD.
     body: Option<BodyFile>,
+    /// Whether the body waits for `100 Continue`, for a second at most.
+    #[cfg_attr(test, schemars(extend("default" = false)))]
     expect_continue: Option<bool>,
+    /// Several requests, drawn at random by weight; `headers` and `expect` of the phase hold for those without their
+    /// own.
+    #[cfg_attr(test, schemars(extend("minItems" = 1)))]
     requests: Option<Vec<RequestFile>>,
+    /// The one status that is a correct answer, or more that must hold; any status of 200 to 299 where left out.
     expect: Option<ExpectFile>,
+    /// Whether a connection carries more than one request.
+    #[cfg_attr(test, schemars(extend("default" = true)))]
     keep_alive: Option<bool>,
+    /// How long one request may take.
+    #[cfg_attr(test, schemars(extend("default" = "10s")))]
     timeout: Option<Span>,
+    /// How long after the planned end answers are waited for; as long as `timeout` where left out.
     drain: Option<Span>,
+    /// HTTP/2 instead of HTTP/1.1: over TLS by ALPN, in clear with prior knowledge.
     http2: Option<Http2File>,
+    /// Slow senders: bytes per second sent on each connection.
     send_rate: Option<Bytes>,
+    /// Slow readers: bytes per second read from each connection.
     receive_rate: Option<Bytes>,
+    /// The phase ends early when one of these holds over about a second.
     stop: Option<Vec<Condition>>,
 }
 
+/// How many connections, and exactly one end.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("oneOf" = schema::each(&["requests", "duration"]))))]
 #[serde(deny_unknown_fields)]
 struct ClosedFile {
+    /// Connections kept busy.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
     connections: Option<u32>,
+    /// Ends after so many requests: `50000`, `50k`, `1.5M`.
     requests: Option<Count>,
+    /// Ends after so long.
     duration: Option<Span>,
+    /// How long a connection waits between an answer and its next request.
+    #[cfg_attr(test, schemars(extend("default" = "0s")))]
     think: Option<Span>,
 }
 
+/// A rate, and exactly one end.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("oneOf" = schema::each(&["requests", "duration"]))))]
 #[serde(deny_unknown_fields)]
 struct ConstantFile {
+    /// Requests per second.
+    #[cfg_attr(test, schemars(with = "schema::Rate"))]
     rate: Scalar,
+    /// Ends after so many requests: `50000`, `50k`, `1.5M`.
     requests: Option<Count>,
+    /// Ends after so long.
     duration: Option<Span>,
+    /// Connections that carry the requests, to begin with.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
     connections: Option<u32>,
+    /// As many may be opened while requests wait; the pool does not grow where left out.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000)))]
     connections_max: Option<u32>,
 }
 
+/// A rate that rises or falls evenly.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct RampFile {
+    /// Rate at the beginning.
+    #[cfg_attr(test, schemars(with = "schema::Rate"))]
     from: Scalar,
+    /// Rate at the end.
+    #[cfg_attr(test, schemars(with = "schema::Rate"))]
     to: Scalar,
+    /// How long it takes.
     duration: Span,
+    /// Whether requests start at random within the rate.
+    #[cfg_attr(test, schemars(extend("default" = false)))]
     poisson: Option<bool>,
+    /// Connections that carry the requests, to begin with.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
     connections: Option<u32>,
+    /// As many may be opened while requests wait; the pool does not grow where left out.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000)))]
     connections_max: Option<u32>,
 }
 
+/// A rate that rises or falls in steps of equal length and height.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct StaircaseFile {
+    /// Rate at the beginning.
+    #[cfg_attr(test, schemars(with = "schema::Rate"))]
     from: Scalar,
+    /// Rate at the end.
+    #[cfg_attr(test, schemars(with = "schema::Rate"))]
     to: Scalar,
+    /// Number of steps, the first and the last included.
+    #[cfg_attr(test, schemars(extend("minimum" = 2, "maximum" = 10000)))]
     steps: u32,
+    /// How long it takes.
     duration: Span,
+    /// Whether requests start at random within the rate.
+    #[cfg_attr(test, schemars(extend("default" = false)))]
     poisson: Option<bool>,
+    /// Connections that carry the requests, to begin with.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
     connections: Option<u32>,
+    /// As many may be opened while requests wait; the pool does not grow where left out.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000)))]
     connections_max: Option<u32>,
 }
 
+/// Starts that stand in a file.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ScheduleFile {
+    /// A start on each line, in seconds since the beginning of the phase, ascending; relative to the scenario file.
     file: PathBuf,
+    /// Connections that carry the requests, to begin with.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
     connections: Option<u32>,
+    /// As many may be opened while requests wait; the pool does not grow where left out.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000)))]
     connections_max: Option<u32>,
 }
 
 /// One of several requests.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("oneOf" = schema::each(&schema::METHODS), "not" = schema::bodiless())))]
 #[serde(deny_unknown_fields)]
 struct RequestFile {
+    /// How often it is drawn, relative to the others.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000000, "default" = 1)))]
     weight: Option<u32>,
+    /// Path of a GET. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
     get: Option<String>,
+    /// Path of a HEAD. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
     head: Option<String>,
+    /// Path of a PUT. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
     put: Option<String>,
+    /// Path of a POST. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
     post: Option<String>,
+    /// Path of a PATCH. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
     patch: Option<String>,
+    /// Path of a DELETE. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
     delete: Option<String>,
+    /// Path of an OPTIONS. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
     options: Option<String>,
+    /// Further header fields, after those of the phase.
+    #[cfg_attr(test, schemars(extend("propertyNames" = serde_json::json!({"minLength": 1}))))]
     headers: Option<Named<Scalar>>,
+    /// What is sent after the head; neither with GET nor with HEAD.
     body: Option<BodyFile>,
+    /// Whether the body waits for `100 Continue`, for a second at most.
+    #[cfg_attr(test, schemars(extend("default" = false)))]
     expect_continue: Option<bool>,
+    /// The one status that is a correct answer, or more that must hold; any status of 200 to 299 where left out.
     expect: Option<ExpectFile>,
 }
 
+/// Exactly one of `size`, `file`, `text`.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("oneOf" = schema::each(&["size", "file", "text"]))))]
+#[cfg_attr(test, schemars(extend("dependentRequired" = schema::needs("fill", "size"))))]
 #[serde(deny_unknown_fields)]
 struct BodyFile {
+    /// So many bytes of printable pseudo-random text, the same for every request.
     size: Option<Bytes>,
+    /// What a body of a `size` consists of.
+    #[cfg_attr(test, schemars(extend("default" = "random")))]
     fill: Option<Fill>,
+    /// The contents of this file, relative to the scenario file.
     file: Option<PathBuf>,
+    /// This text. `{seq}` and `{rand LOW HIGH}` stand for numbers.
     text: Option<Scalar>,
 }
 
+/// What a body of a size consists of.
 #[derive(Deserialize, PartialEq)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum Fill {
+    /// Printable pseudo-random text.
     Random,
+    /// Bytes of zero.
     Zero,
 }
 
 /// A status, or more than that.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a status, or a map such as `{status: 200, length: 12, body: text}`")]
-enum ExpectFile {
+pub(super) enum ExpectFile {
     Status(u16),
     More(ExpectMore),
 }
 
+/// What a correct answer has; all that are given must hold.
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
-struct ExpectMore {
+pub(super) struct ExpectMore {
+    /// The one status; any of 200 to 299 where left out.
+    #[cfg_attr(test, schemars(extend("minimum" = 100, "maximum" = 999)))]
     status: Option<u16>,
+    /// Exactly so much body.
     length: Option<Bytes>,
+    /// Headers that are there; with a value, exactly that value.
     headers: Option<Named<Option<Scalar>>>,
+    /// Text that the body contains.
+    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
     body: Option<String>,
 }
 
@@ -187,12 +345,17 @@ impl MarkFile {
     }
 }
 
-/// `true`, or with streams.
+/// `true`, or with the number of streams.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "`true`, or a map such as `{streams: 10}`")]
 enum Http2File {
     Switch(bool),
-    Streams { streams: u32 },
+    Streams {
+        /// Requests at a time on a connection.
+        #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000)))]
+        streams: u32,
+    },
 }
 
 /// Resolves the phases; `same: NAME` repeats the work of another phase, so that a warm-up is equal work.

@@ -1,6 +1,8 @@
 //! A matrix of configurations: every combination of its axes, less what is excluded.
 
 use super::file::{Named, Scalar, nearest, pairs};
+#[cfg(test)]
+use super::schema;
 use super::short_name::short_names;
 use super::{Change, Configuration, Gc, Jdk};
 use crate::error::{Error, Result};
@@ -10,21 +12,38 @@ use std::path::{Path, PathBuf};
 
 /// The axes as written; an empty axis leaves its value to the JVM.
 #[derive(Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Matrix {
+    /// Collectors.
+    #[cfg_attr(test, schemars(with = "Vec<schema::Collector>"))]
     gc: Vec<Scalar>,
+    /// Heap sizes.
+    #[cfg_attr(test, schemars(with = "Vec<Bytes>"))]
     heap: Vec<Scalar>,
-    /// Releases, folders, or `found`: every JDK of release 17 or newer that is on the machine.
+    /// JDKs; `found` stands for every one of release 17 or newer on this machine.
+    #[cfg_attr(test, schemars(with = "Vec<schema::JdkOrFound>"))]
     jdk: Vec<Scalar>,
+    /// Memory limits.
+    #[cfg_attr(test, schemars(with = "Vec<Bytes>"))]
     limit: Vec<Scalar>,
+    /// Levels of Native Memory Tracking.
+    #[cfg_attr(test, schemars(with = "Vec<Nmt>"))]
     nmt: Vec<Scalar>,
+    /// Sets of JVM options, by name.
     jvm: Option<Named<Vec<String>>>,
+    /// Sets of environment variables, by name.
     env: Option<Named<Option<Named<Scalar>>>>,
+    /// Libraries to preload, by name; `none` for none.
     preload: Option<Named<String>>,
+    /// Sets of arguments, by name.
     args: Option<Named<Vec<Scalar>>>,
+    /// What `{code}` stands for, by name.
     code: Option<Named<PathBuf>>,
+    /// Combinations to leave out: all that match every value given.
+    #[cfg_attr(test, schemars(with = "Vec<schema::Combination>"))]
     exclude: Vec<Named<Scalar>>,
-    /// Whether what cannot run here is left out.
+    /// Whether configurations whose JDK or code is missing are left out, and that said.
     optional: bool,
 }
 

@@ -19,6 +19,8 @@ mod own;
 mod phase;
 mod request;
 mod schedule;
+#[cfg(test)]
+pub(crate) mod schema;
 mod short_name;
 mod trial_plan;
 mod url;

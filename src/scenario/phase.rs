@@ -49,6 +49,7 @@ pub enum PhaseKind {
 
 /// Who decides when a request of a phase starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
     /// The last answer on the same connection.

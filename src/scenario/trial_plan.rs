@@ -84,6 +84,7 @@ pub enum Look {
 
 /// Who pays for file pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Pages {
     /// Nobody has them in memory: all that the subject touches is charged to it.

@@ -63,6 +63,7 @@ pub struct Ended {
 
 /// Why a subject ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EndCause {
     /// It ended when asked to.

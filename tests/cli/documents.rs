@@ -2,6 +2,8 @@
 
 use crate::called::{read, root};
 use crate::schemas::doubts;
+use loadline::doubt::Doubt;
+use loadline::owner::{Group, Owner};
 use std::path::{Path, PathBuf};
 
 /// Headings of the troubleshooting document that quote a message.
@@ -64,24 +66,56 @@ fn every_message_explained_is_still_said() {
     assert!(!said("the subject did not feel well", &sources), "this check must be able to fail");
 }
 
-#[test]
-fn every_kind_of_doubt_is_explained() {
-    let messages = messages();
-    let explains = |message: &str, text: &str| {
-        let pieces = fixed(message);
-        let mut rest = text;
-        let mut in_order = |piece: &&str| match rest.find(*piece) {
-            Some(at) => {
-                rest = &rest[at + piece.len()..];
-                true
-            }
-            None => false,
-        };
-        pieces.iter().map(|piece| piece.len()).sum::<usize>() >= "at mark".len() && pieces.iter().all(&mut in_order)
+/// Whether a text says all that stays of a message, in its order.
+fn says(text: &str, message: &str) -> bool {
+    let pieces = fixed(message);
+    let mut rest = text;
+    let mut in_order = |piece: &&str| match rest.find(*piece) {
+        Some(at) => {
+            rest = &rest[at + piece.len()..];
+            true
+        }
+        None => false,
     };
+    pieces.iter().map(|piece| piece.len()).sum::<usize>() >= "at mark".len() && pieces.iter().all(&mut in_order)
+}
+
+/// The entries of troubleshooting that are about doubts: the message and all that stands below it.
+fn entries_of_doubts() -> Vec<(String, String)> {
+    let text = read(root().join("docs/troubleshooting.md"));
+    let section = text.split("\n## Doubts\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let entry = |entry: &str| entry.split_once('\n').map(|(message, below)| (message.to_owned(), below.to_owned()));
+    section.split("\n### ").skip(1).filter_map(entry).collect()
+}
+
+/// The sentence of a doubt is a heading, and what its next step names literally stands below that heading.
+#[test]
+fn every_kind_of_doubt_is_explained_with_its_next_step() {
+    let entries = entries_of_doubts();
     for doubt in doubts() {
-        let text = doubt.text();
-        assert!(messages.iter().any(|message| explains(message, &text)), "not explained: {text}");
+        let (text, next) = (doubt.text(), doubt.next());
+        let below: Vec<&str> =
+            entries.iter().filter(|(message, _)| says(&text, message)).map(|(_, below)| below.as_str()).collect();
+        assert!(!below.is_empty(), "not explained: {text}");
+        let missing: Vec<&str> = next
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|named| !below.iter().any(|below| below.contains(named)))
+            .collect();
+        assert!(missing.is_empty(), "the entry does not name {missing:?} of the next step: {text}");
+    }
+}
+
+/// Sentences that a kind of doubt says in some cases only, and `doubts` does not.
+const OTHER_SENTENCES: [&str; 2] = ["Netty's pools", "connections per second"];
+
+#[test]
+fn every_entry_of_a_doubt_has_its_doubt() {
+    let said: Vec<String> = doubts().iter().map(Doubt::text).collect();
+    for (message, _) in entries_of_doubts() {
+        let other = OTHER_SENTENCES.iter().any(|sentence| message.contains(sentence));
+        assert!(other || said.iter().any(|text| says(text, &message)), "no doubt says: {message}");
     }
 }
 
@@ -133,6 +167,33 @@ fn documents_have_a_sentence_a_line_and_whole_links() {
                 let exists = target.contains("://") || path.parent().unwrap().join(file).exists();
                 assert!(exists, "{name}: `{target}` is not there");
             }
+        }
+    }
+}
+
+/// The table of owners in the document is that of the code, and each section names what moves its owners.
+#[test]
+fn the_owners_are_those_of_the_code() {
+    let text = read(root().join("docs/memory.md"));
+    let section = text.split("\n## The owners\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let shown: Vec<&str> = section.lines().filter(|line| line.starts_with('|')).take(Owner::ALL.len() + 2).collect();
+    let letter = |wanted: Group| Group::ALL.iter().find(|(group, ..)| *group == wanted).unwrap().1;
+    let row = |owner: Owner| {
+        let of = owner.entry();
+        let moved_by: Vec<String> = of.moved_by.iter().map(|option| format!("`{option}`")).collect();
+        let moved_by = if moved_by.is_empty() { "-".to_owned() } else { moved_by.join(", ") };
+        format!("| {} | `{}` | `{}` | {} | {moved_by} |", of.label, of.name, letter(of.group), of.what)
+    };
+    let head = ["| owner | in JSON | drawn as | what it is | moved by |", "|---|---|---|---|---|"];
+    let rows: Vec<String> = head.into_iter().map(str::to_owned).chain(Owner::ALL.map(row)).collect();
+    assert_eq!(shown, rows, "docs/memory.md should have:\n{}\n", rows.join("\n"));
+    let parts: Vec<&str> = section.split("\n### ").skip(1).collect();
+    for of in Owner::ALL.map(Owner::entry) {
+        let family = of.name.split('.').next().unwrap();
+        let about = |name: &str| parts.iter().find(|part| part.lines().next().unwrap().contains(&format!("`{name}")));
+        let part = about(of.name).or_else(|| about(family)).unwrap_or_else(|| panic!("no section: {}", of.name));
+        for option in of.moved_by {
+            assert!(part.contains(option), "the section of {} does not name {option}", of.name);
         }
     }
 }

@@ -127,14 +127,21 @@ fn the_document_is_as_described_and_nothing_else_is() {
     let schema = Schema::published(LOAD);
     assert_eq!(schema.complaints(&printed()), [] as [&str; 0]);
     assert_eq!(schema.undescribed(&printed()), [] as [&str; 0]);
-    assert_eq!(schema.unused(&[printed()]), [] as [&str; 0]);
+    // Only in a trial another program or the subject itself drives.
+    let of_trials = |place: &String| {
+        let whole = ["DriverRecord.", "Reported.", "Times."];
+        let single = ["PhaseRecord.driver", "PhaseRecord.counters"];
+        whole.iter().any(|start| place.starts_with(start)) || single.contains(&place.as_str())
+    };
+    let unused = schema.unused(&[printed()]);
+    assert_eq!(unused.into_iter().filter(|place| !of_trials(place)).collect::<Vec<_>>(), [] as [&str; 0]);
 }
 
 #[test]
 fn both_documents_describe_what_they_share_alike() {
     let (load, results) = (Schema::published(LOAD), Schema::published("results.schema.json"));
     let shared = results.described();
-    let own = ["", "conditions", "second", "threshold"];
+    let own = ["", "LoadConditions", "Second", "ThresholdRecord"];
     for (place, described) in load.described() {
         if !own.contains(&place.split('.').next().unwrap()) {
             assert!(shared.contains(&(place.clone(), described)), "{place}");

@@ -787,30 +787,30 @@ fn both_know_the_same_keys() {
     };
     let unknown = "zzzzzzzzzzzz: 1";
     check("", "name: plain", unknown);
-    check("subject", "end_within: 5s", unknown);
-    check("ready", "within: 30s", unknown);
-    check("configuration", "heap: 6m", unknown);
-    check("phase", "same: steady", unknown);
-    check("closed", "requests: 5000", unknown);
-    check("body", "size: 1k", unknown);
+    check("SubjectFile", "end_within: 5s", unknown);
+    check("ReadyFile", "within: 30s", unknown);
+    check("ConfigurationFile", "heap: 6m", unknown);
+    check("PhaseFile", "same: steady", unknown);
+    check("ClosedFile", "requests: 5000", unknown);
+    check("BodyFile", "size: 1k", unknown);
     let closed = "closed: {connections: 25, requests: 5000}";
     for (model, definition) in [
-        ("constant", "constant"),
-        ("poisson", "constant"),
-        ("ramp", "ramp"),
-        ("staircase", "staircase"),
-        ("schedule", "schedule"),
+        ("constant", "ConstantFile"),
+        ("poisson", "ConstantFile"),
+        ("ramp", "RampFile"),
+        ("staircase", "StaircaseFile"),
+        ("schedule", "ScheduleFile"),
     ] {
         check(definition, closed, &format!("{model}: {{{unknown}}}"));
     }
     let request = "put: /x, headers: {A: b}, body: {size: 1k}";
-    check("request", request, &format!("requests: [{{{unknown}}}]"));
-    check("matrix", "configurations:\n", &format!("matrix: {{{unknown}}}\nconfigurations:\n"));
-    for (kind, definition) in [("elasticity", "elasticity"), ("slope", "slope")] {
+    check("RequestFile", request, &format!("requests: [{{{unknown}}}]"));
+    check("Matrix", "configurations:\n", &format!("matrix: {{{unknown}}}\nconfigurations:\n"));
+    for (kind, definition) in [("elasticity", "ElasticityFile"), ("slope", "SlopeFile")] {
         check(definition, "name: plain", &format!("name: plain\nfigures: [{{{kind}: {{{unknown}}}}}]"));
     }
-    check("figure", "name: plain", &format!("name: plain\nfigures: [{{{unknown}}}]"));
-    check("collect", "name: plain", &format!("name: plain\ncollect: {{{unknown}}}"));
-    check("find", "name: plain", &format!("name: plain\nfind: {{{unknown}}}"));
-    check("compare", "name: plain", &format!("name: plain\ncompare: {{{unknown}}}"));
+    check("FigureFile", "name: plain", &format!("name: plain\nfigures: [{{{unknown}}}]"));
+    check("CollectFile", "name: plain", &format!("name: plain\ncollect: {{{unknown}}}"));
+    check("FindFile", "name: plain", &format!("name: plain\nfind: {{{unknown}}}"));
+    check("CompareFile", "name: plain", &format!("name: plain\ncompare: {{{unknown}}}"));
 }

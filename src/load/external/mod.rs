@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 /// A tool whose output is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Tool {
     /// wrk.
@@ -56,6 +57,7 @@ impl Tool {
 
 /// From where to where a tool's times reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Timing {
     /// From the actual start of a request: service time, which a server that stalls flatters.
@@ -66,6 +68,7 @@ pub enum Timing {
 
 /// Times in milliseconds, as far as a tool tells them, rounded as it rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Times {
     /// Median.
     pub p50: Option<f64>,
@@ -98,6 +101,7 @@ impl Times {
 
 /// What a tool said of its run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Reported {
     /// Whose words they are.
     pub tool: Tool,
@@ -109,9 +113,9 @@ pub struct Reported {
     pub seconds: Option<f64>,
     /// Requests per second, in its own words: with most tools failed ones count too.
     pub requests_per_s: Option<f64>,
-    /// Times of the answers.
+    /// Times of the answers in ms, rounded as it rounds them.
     pub times_ms: Times,
-    /// What these times are.
+    /// Where its times begin: at the actual start of a request, or at the intended one.
     pub timing: Timing,
     /// Bytes received, or body bytes where it counts only those.
     pub received_bytes: Option<u64>,

@@ -239,7 +239,8 @@ pub(crate) fn forest_table(rows: &[&ComparisonRecord], title: &str) -> Table {
         ));
         notes.push("The medians are of all trials; the difference is estimated within blocks.".to_owned());
     }
-    Table { title: title.to_owned(), head, rows: rows.iter().map(row).collect(), notes, ..Table::default() }
+    let rows = rows.iter().map(row).collect();
+    Table { title: title.to_owned(), head, rows, lead: 3, notes, ..Table::default() }
 }
 
 fn percent(share: f64) -> String {
@@ -290,7 +291,7 @@ fn dot_figure(document: &Document, index: usize, metric: &str) -> Option<Figure>
         .map(|value| value / factor)
         .collect();
     let direction = if better == Better::Lower { "\u{2190} better" } else { "better \u{2192}" };
-    let unit_title = if unit_words == "/s" { "per second" } else { unit_words.trim() };
+    let unit_title = if unit == Unit::PerSecond { "per second" } else { unit_words.trim() };
     let title = format!("{unit_title} {direction}");
     let x = Axis::new(Scale::around(all.into_iter()), title.trim(), unit_words, 6);
     let mut items = Vec::new();
@@ -385,8 +386,10 @@ fn pareto_figure(document: &Document, index: usize, pareto: &ParetoRecord) -> Fi
     let axis = |metric: &str, unit: Unit, better: Better, values: Vec<f64>, directions: [&str; 2]| {
         let (factor, words) = axis_unit(unit, values.iter().copied().fold(0.0, f64::max));
         let direction = directions[usize::from(better == Better::Higher)];
-        let title = format!("{}, {}  {direction}", metric_words(metric), words.trim().trim_start_matches('/'));
-        let title = if words == "/s" { format!("{}  {direction}", metric_words(metric)) } else { title };
+        let title = match unit {
+            Unit::PerSecond => format!("{}  {direction}", metric_words(metric)),
+            _ => format!("{}, {}  {direction}", metric_words(metric), words.trim()),
+        };
         (Axis::new(Scale::around(values.into_iter().map(|value| value / factor)), &title, words, 6), factor)
     };
     let xs = pareto.points.iter().map(|point| point.x).collect();

@@ -5,9 +5,9 @@ use super::palette::owner_style;
 use super::scale::Scale;
 use super::thin::{self, Density, Point, WIDTH};
 use super::values::MIB;
-use crate::record::{AccountRecord, Evidence, IntervalRecord, Model, Sample, Trial};
+use crate::owner::{label, place};
+use crate::record::{AccountRecord, Evidence, IntervalRecord, PhaseRecord, Sample, Trial};
 use crate::report::summary::Table;
-use crate::report::summary::owners::{place, screen_name};
 use crate::units::{grouped, milliseconds};
 
 /// Where more requests are known than this, they are drawn as a density.
@@ -287,7 +287,7 @@ impl Course<'_> {
             legend.push((Sign::Cross, "a failed request".to_owned()));
             items.push(Item::Crosses(thin::evenly(&thin::dots(failures.into_iter()), CROSSES_MAX)));
         }
-        let open = self.trial.phases.iter().any(|phase| phase.model == Model::Open);
+        let open = self.trial.phases.iter().any(PhaseRecord::is_open);
         let what = if open { "Response times" } else { "Service times" };
         let shown = if dense { "a picture of how many answers took how long" } else { "a dot for each request" };
         let mut chart = self.chart(
@@ -446,8 +446,7 @@ fn accounts(trial: &Trial) -> Option<Figure> {
         let style = owner_style(name);
         let held = shown.1.owners.iter().filter(|owner| owner.name == **name);
         let bytes = held.fold(0u64, |sum, owner| sum.saturating_add(owner.rss_bytes));
-        let words =
-            if bytes > 0 { format!("{} {}", screen_name(name), mib(bytes)) } else { screen_name(name).to_owned() };
+        let words = if bytes > 0 { format!("{} {}", label(name), mib(bytes)) } else { label(name).to_owned() };
         (Sign::Area(style.class, style.hatched), words)
     });
     let chart = Chart {
@@ -479,7 +478,7 @@ fn bar(account: &AccountRecord, names: &[&str], x: &Axis, top: u32) -> Vec<Item>
             continue;
         }
         let style = owner_style(name);
-        let screen = screen_name(name);
+        let screen = label(name);
         let room = f64::from(across.1 - across.0) / f64::from(WIDTH) * 860.0;
         let label = if screen.chars().count() as f64 * 6.6 + 8.0 < room { screen.to_owned() } else { String::new() };
         items.push(Item::Area {
@@ -502,7 +501,7 @@ fn accounts_table(marks: &[(&str, &AccountRecord)], names: &[&str]) -> Table {
             if found.is_empty() { "-".to_owned() } else { mib(found.iter().sum()) }
         };
         let cells = marks.iter().map(|(_, account)| held(account));
-        std::iter::once(screen_name(name).to_owned()).chain(cells).collect()
+        std::iter::once(label(name).to_owned()).chain(cells).collect()
     };
     let mut rows: Vec<Vec<String>> = names.iter().map(row).collect();
     let totals = marks.iter().map(|(_, account)| mib(account.total_bytes));

@@ -1,5 +1,7 @@
 //! The same colour for the same thing everywhere, and beside each colour a dash, a shape or hatching.
 
+use crate::owner::Owner;
+
 /// Styles of configurations before they repeat.
 pub(crate) const SERIES: usize = 8;
 
@@ -14,28 +16,9 @@ pub(crate) struct OwnerStyle {
 
 /// How an owner is drawn; families share a hue. One that is not known is grey.
 pub(crate) fn owner_style(name: &str) -> OwnerStyle {
-    let (class, hatched) = match name {
-        "java_heap" | "java_heap.used" => ("o-heap", false),
-        "java_heap.live" => ("o-live", false),
-        "java_heap.garbage" => ("o-heap2", true),
-        "java_heap.free" => ("o-heap3", true),
-        "cds" => ("o-file", false),
-        "metaspace" => ("o-class", false),
-        "class_space" => ("o-class2", false),
-        "code_cache" => ("o-class3", false),
-        "thread_stacks" => ("o-rest", false),
-        "gc" => ("o-rest2", false),
-        "libjvm" => ("o-file2", false),
-        "libraries" => ("o-file3", false),
-        "mapped_files" => ("o-file4", false),
-        "malloc.live" => ("o-malloc", false),
-        "malloc.non_hotspot" | "malloc.unsplit" => ("o-malloc2", false),
-        "malloc.mmapped" => ("o-malloc3", false),
-        "malloc.retained" => ("o-malloc4", true),
-        "unexplained" => ("o-none", true),
-        _ => ("o-other", false),
-    };
-    OwnerStyle { class: class.to_owned(), hatched }
+    let entry = Owner::named(name).map(Owner::entry);
+    let (colour, hatched) = entry.map_or(("other", false), |entry| (entry.colour, entry.hatched));
+    OwnerStyle { class: format!("o-{colour}"), hatched }
 }
 
 /// The class of a configuration, by its place.
@@ -77,7 +60,7 @@ mod tests {
 
     #[test]
     fn every_class_of_an_owner_has_a_rule() {
-        for name in ["java_heap.live", "java_heap.garbage", "java_heap.free", "cds", "malloc.retained", "new"] {
+        for name in Owner::ALL.map(Owner::name).into_iter().chain(["new"]) {
             let class = owner_style(name).class;
             assert!(super::super::RULES.contains(&format!(".{class} ")), "{class}");
         }

@@ -1,8 +1,8 @@
 //! Numbers and names as the report prints them: a metric's words, a value with its unit, a difference with its sign.
 
+use crate::owner::label;
 use crate::record::{Better, ComparisonRecord, Document, LeastRecord, Unit, each_once};
 use crate::report::quantity;
-use crate::report::summary::owners::screen_name;
 use crate::units::milliseconds;
 
 /// Names of files and ids are no longer than this.
@@ -20,7 +20,7 @@ pub(crate) fn metric_words(metric: &str) -> String {
     let words = match head.split_once('.') {
         Some(("response", quantile)) => format!("response time, {}", known_words(quantile).unwrap_or(quantile)),
         Some(("service", quantile)) => format!("service time, {}", known_words(quantile).unwrap_or(quantile)),
-        _ => known_words(head).unwrap_or_else(|| screen_name(head)).to_owned(),
+        _ => known_words(head).unwrap_or_else(|| label(head)).to_owned(),
     };
     if place.is_empty() { words } else { format!("{words} {place}") }
 }

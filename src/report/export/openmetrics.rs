@@ -7,24 +7,10 @@
 use super::csv::{outcome_name, verdict_name};
 use super::inert::visible;
 use super::metric_name::parts;
+use crate::owner::{Owner, family};
 use crate::record::{BudgetVerdict, DifferenceVerdict, Document, MetricRecord, Outcome, Unit};
 use std::collections::BTreeSet;
 
-/// Owners of resident pages; a name with a dot belongs to the owner before it.
-const OWNERS: [&str; 12] = [
-    "java_heap",
-    "cds",
-    "metaspace",
-    "class_space",
-    "code_cache",
-    "thread_stacks",
-    "gc",
-    "libjvm",
-    "libraries",
-    "mapped_files",
-    "malloc",
-    "unexplained",
-];
 const STATISTICS: [&str; 9] = ["p50", "p75", "p90", "p99", "p999", "p99_9", "p9999", "max", "mean"];
 
 /// A family of samples: its name without `loadline_`, its unit (the end of its name), its help.
@@ -223,7 +209,7 @@ fn other(unit: Unit) -> Family {
 }
 
 fn is_owner(what: &str) -> bool {
-    OWNERS.contains(&what.split('.').next().unwrap_or_default())
+    Owner::ALL.iter().any(|owner| family(owner.name()) == family(what))
 }
 
 /// `p99`, and `response.p99` or `service.p99` where both times are told.

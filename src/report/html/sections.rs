@@ -6,7 +6,9 @@ use crate::record::{BudgetRecord, Document, DoubtRecord, Evidence, Outcome, Tria
 use crate::report::chart::{self, Figure};
 use crate::report::markup::{Markup, shortened};
 use crate::report::summary::tried::{is_answer, trial_text};
-use crate::report::summary::{Table, by_category, figures, growth_notes, load, shared_facts, trial_facts, weights};
+use crate::report::summary::{
+    Table, by_category, configurations, figures, growth_notes, load, shared_facts, trial_facts, weights,
+};
 
 /// Names in headings.
 const NAME_CHARS: usize = 80;
@@ -42,40 +44,18 @@ impl Sections<'_> {
 
     pub(super) fn conditions(&self) -> Markup {
         let mut out = Markup::new();
-        let (repeat, others): (Vec<_>, Vec<_>) =
-            shared_facts(&self.document.conditions).into_iter().partition(|(label, _)| label == "repeat");
-        facts(&mut out, &others);
+        let conditions = &self.document.conditions;
+        facts(&mut out, &shared_facts(conditions));
         out.words("p", &[("class", &"soft")], "This repeats it:");
-        lines(&mut out, repeat.iter().map(|(_, command)| command));
-        self.configurations(&mut out);
+        lines(&mut out, std::iter::once(&conditions.command));
+        if let Some(what) = configurations(self.document, &chart::configurations(self.document)) {
+            out.words("h3", &[], &what.title);
+            table(&mut out, &what);
+        }
         for what in self.missing {
             out.words("p", &[], format!("Missing: {}", shortened(what, DOUBT_CHARS)));
         }
         out
-    }
-
-    /// What each configuration is, by the first trial of it; a row where there are several.
-    fn configurations(&self, out: &mut Markup) {
-        const COLUMNS: [&str; 4] = ["jvm", "options", "malloc", "limit"];
-        // In a search the limit is what varies.
-        let columns = &COLUMNS[..COLUMNS.len() - usize::from(self.document.find.is_some())];
-        let first = |name: &&str| self.document.trials.iter().find(|trial| trial.configuration == **name);
-        let names = chart::configurations(self.document);
-        let row = |trial: &Trial| {
-            let known = trial_facts(trial);
-            let told = |column: &&str| {
-                let found = known.iter().find(|(label, _)| label == *column);
-                found.map_or("-".to_owned(), |(_, text)| text.clone())
-            };
-            std::iter::once(trial.configuration.clone()).chain(columns.iter().map(told)).collect()
-        };
-        let rows: Vec<Vec<String>> = names.iter().filter_map(first).map(row).collect();
-        if rows.is_empty() {
-            return;
-        }
-        let head = std::iter::once("configuration").chain(columns.iter().copied()).map(str::to_owned).collect();
-        out.words("h3", &[], "Configurations");
-        table(out, &Table { title: "Configurations".to_owned(), head, rows, words: columns.len(), ..Table::default() });
     }
 
     pub(super) fn find(&self) -> Markup {
@@ -173,7 +153,7 @@ impl Sections<'_> {
         out.element("section", &[("id", &"budgets")], |out| {
             out.words("h2", &[], "Budgets");
             let rows = budgets.iter().map(row).collect();
-            table(out, &Table { title: "Budgets".to_owned(), head, rows, words: 1, ..Table::default() });
+            table(out, &Table { title: "Budgets".to_owned(), head, rows, lead: 3, words: 1, ..Table::default() });
         });
         out
     }

@@ -1,10 +1,12 @@
 //! What to say of one account: why RSS is more than the heap, who holds it, what could come back, what is charged.
 
+use super::block::{Block, Summary, Table};
+use super::cells::{cells, mib, rounds_to_none, sum};
 use super::details::{Detail, details, remainders};
+use super::doubts::doubts;
+use super::facts::jvm_text;
 use super::netty::pools;
-use super::numbers::{cells, mib};
-use super::owners::{UNEXPLAINED, is_heap, screen_name, what_it_is};
-use super::{Block, Summary, Table, doubts, jvm_text};
+use crate::owner::{self, Owner, is_heap, label};
 use crate::record::{AccountDocument, AccountRecord, ChargeRecord, MallocRecord, Mark, OwnerRecord};
 use crate::units::{Bytes, milliseconds};
 
@@ -128,8 +130,8 @@ pub(super) fn answer(account: &AccountRecord) -> String {
     outside.truncate(LARGEST);
     let named = |(index, owner): (usize, &&OwnerRecord)| {
         let unit = if index == 0 { " MiB" } else { "" };
-        let why = if owner.name == "malloc.retained" { why_retained(account) } else { String::new() };
-        format!("{} {}{unit}{why}", screen_name(&owner.name), mib(Some(owner.rss_bytes)))
+        let why = if owner.name == Owner::MallocRetained.name() { why_retained(account) } else { String::new() };
+        format!("{} {}{unit}{why}", label(&owner.name), mib(Some(owner.rss_bytes)))
     };
     if !outside.is_empty() {
         let list: Vec<String> = outside.iter().enumerate().map(named).collect();
@@ -159,13 +161,14 @@ pub(super) struct Row {
 /// the rows adds up to that of the owners; `unexplained` always has its own.
 pub(super) fn rows(account: &AccountRecord) -> Vec<Row> {
     let row = |owner: &OwnerRecord| Row {
-        name: screen_name(&owner.name).to_owned(),
-        what: what_it_is(&owner.name),
+        name: label(&owner.name).to_owned(),
+        what: owner::what(&owner.name),
         rss_bytes: owner.rss_bytes,
         pss_bytes: owner.pss_bytes,
         swap_bytes: owner.swap_bytes,
     };
-    let (last, owned): (Vec<_>, Vec<_>) = account.owners.iter().partition(|owner| owner.name == UNEXPLAINED);
+    let (last, owned): (Vec<_>, Vec<_>) =
+        account.owners.iter().partition(|owner| owner.name == Owner::Unexplained.name());
     let small = |owner: &&OwnerRecord| rounds_to_none(owner.rss_bytes) && rounds_to_none(owner.swap_bytes);
     let (small, shown): (Vec<_>, Vec<_>) = owned.into_iter().partition(small);
     let mut rows: Vec<Row> = shown.into_iter().map(row).collect();
@@ -182,7 +185,7 @@ pub(super) fn rows(account: &AccountRecord) -> Vec<Row> {
         }),
     }
     let none = OwnerRecord {
-        name: UNEXPLAINED.to_owned(),
+        name: Owner::Unexplained.name().to_owned(),
         rss_bytes: account.unexplained_bytes,
         pss_bytes: account.unexplained_bytes,
         ..OwnerRecord::default()
@@ -317,19 +320,9 @@ fn why_charge_differs(mark: &Mark, charge: &ChargeRecord) -> String {
 
 // ---- Numbers ----
 
-/// Whether a size prints as 0.0.
-pub(super) fn rounds_to_none(bytes: u64) -> bool {
-    mib(Some(bytes)) == "0.0"
-}
-
 /// Percent with one decimal; `None` of nothing.
 fn share(part: u64, of: u64) -> Option<String> {
     (of > 0).then(|| format!("{:.1}", part as f64 / of as f64 * 100.0))
-}
-
-/// A damaged archive may hold numbers whose sum is none.
-pub(super) fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
-    bytes.fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ fn owner(name: &str, rss_bytes: u64) -> OwnerRecord {
 
 fn account(owners: Vec<OwnerRecord>) -> AccountRecord {
     let total_bytes = owners.iter().map(|owner| owner.rss_bytes).sum();
-    let unexplained = owners.iter().find(|owner| owner.name == UNEXPLAINED);
+    let unexplained = owners.iter().find(|owner| owner.name == Owner::Unexplained.name());
     let unexplained_bytes = unexplained.map_or(0, |owner| owner.rss_bytes);
     AccountRecord { total_bytes, pss_bytes: total_bytes, unexplained_bytes, owners, ..AccountRecord::default() }
 }
@@ -154,7 +154,7 @@ proptest! {
     fn the_rows_add_up_to_the_rss(record in records()) {
         let shown = rows(&record);
         prop_assert_eq!(shown.iter().map(|row| row.rss_bytes).sum::<u64>(), record.total_bytes);
-        prop_assert_eq!(shown.iter().filter(|row| row.name == UNEXPLAINED).count(), 1);
+        prop_assert_eq!(shown.iter().filter(|row| row.name == Owner::Unexplained.name()).count(), 1);
         prop_assert!(owners(&record).rows.len() <= 21);
     }
 

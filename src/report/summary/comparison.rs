@@ -2,8 +2,9 @@
 //! what disturbed the blocks.
 
 use super::super::quantity::{change, shown, signed, signed_percent};
-use super::numbers::{NONE, cells};
-use super::{Block, Table};
+use super::block::{Block, Table};
+use super::cells::{NONE, cells};
+use super::facts::outcome_text;
 use crate::record::{
     BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord,
     ParetoPoint, ParetoRecord, Trial, Unit, tells_nothing,
@@ -360,7 +361,7 @@ pub(super) fn incomplete(trials: &[Trial]) -> Vec<Block> {
             let why = trial.why.as_deref().unwrap_or("unknown");
             (
                 format!("trial {}", trial.index + 1),
-                format!("{}: {}: {why}", trial.configuration, super::outcome_text(trial.outcome)),
+                format!("{}: {}: {why}", trial.configuration, outcome_text(trial.outcome)),
             )
         })
         .collect();

@@ -1,9 +1,8 @@
 //! The details of an account, on demand: threads, files, NMT tags, mappings.
 
-use super::account::sum;
-use super::numbers::{NONE, kib};
-use super::owners::{is_heap, screen_name};
-use super::{Block, Table};
+use super::block::{Block, Table};
+use super::cells::{NONE, kib, sum};
+use crate::owner::{Owner, is_heap, label};
 use crate::record::{AccountRecord, DetailRecord, OwnerRecord, RegionRecord, RemainderRecord};
 use crate::units::grouped;
 
@@ -92,7 +91,7 @@ fn threads(account: &AccountRecord) -> Table {
 
 fn files(account: &AccountRecord) -> Table {
     let row = |owner: &OwnerRecord, detail: &DetailRecord| {
-        vec![end(&detail.name, NAME_MAX), kib(detail.rss_bytes), screen_name(&owner.name).to_owned()]
+        vec![end(&detail.name, NAME_MAX), kib(detail.rss_bytes), label(&owner.name).to_owned()]
     };
     let table = listing("files, resident KiB", &["file", "RSS", "owner"], &of_kind(account, "file"), row);
     Table { words: 1, ..table }
@@ -110,7 +109,7 @@ fn tags(account: &AccountRecord) -> Table {
 /// All of them: who asks for addresses looks for one.
 fn regions(regions: &[RegionRecord]) -> Table {
     let row = |region: &RegionRecord| {
-        let name = |name: &'_ str| if is_heap(name) { "Java heap".to_owned() } else { screen_name(name).to_owned() };
+        let name = |name: &'_ str| label(if is_heap(name) { Owner::JavaHeap.name() } else { name }).to_owned();
         let mut owners: Vec<String> = region.owners.iter().map(|share| name(&share.name)).collect();
         owners.dedup();
         let file = region.path.rsplit('/').next().filter(|file| !file.is_empty());
@@ -135,7 +134,7 @@ pub(super) fn remainders(account: &AccountRecord) -> Option<Table> {
         return None;
     }
     let row = |found: &RemainderRecord| {
-        let neighbours = format!("{} and {}", screen_name(&found.before), screen_name(&found.behind));
+        let neighbours = format!("{} and {}", label(&found.before), label(&found.behind));
         let neighbours = beginning(&neighbours, WORDS_MAX);
         vec![range(&found.start, &found.end), found.perms.clone(), kib(found.rss_bytes), neighbours]
     };

@@ -1,6 +1,6 @@
 //! Phases that an outside program drove, in the table of the load: what it told, and whose words that are.
 
-use super::numbers::NONE;
+use super::cells::NONE;
 use crate::record::{DriverRecord, PhaseRecord, Times, Timing};
 use crate::units::{grouped, milliseconds};
 

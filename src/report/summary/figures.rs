@@ -2,8 +2,8 @@
 //! why it was refused.
 
 use super::super::quantity::shown;
-use super::Table;
-use super::numbers::{NONE, cells};
+use super::block::Table;
+use super::cells::{NONE, cells};
 use crate::record::{Document, FigureKind, FigureRecord, MetricRecord, Trial, Unit, each_once};
 use crate::units::grouped;
 

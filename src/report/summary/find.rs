@@ -2,12 +2,15 @@
 //! that proves, every trial, what other ways to size would have needed.
 
 use super::account::{answer as account_answer, owners};
-use super::numbers::{cells, mib};
-use super::tried::tried;
-use super::{Block, Depth, Table, comparison, doubts, doubts_of_trials, of_trial, shared_facts, trial_facts};
+use super::block::{Block, Depth, Table};
+use super::cells::{cells, mib};
+use super::comparison;
+use super::doubts::{doubts, doubts_of_trials};
+use super::facts::{repeatable_facts, trial_facts};
+use super::trial::of_trial;
+use super::tried::{tried, what_broke};
 use crate::record::{
-    Broke, Document, FindOutcome, FindRecord, ImageRecord, LineRecord, RuleRecord, SoughtStage, SoughtVerdict, Trial,
-    Unknowns,
+    Document, FindOutcome, FindRecord, ImageRecord, LineRecord, RuleRecord, SoughtStage, SoughtVerdict, Trial, Unknowns,
 };
 use crate::report::snippets::{self, Snippet};
 use crate::series::search::{PROOF_CONFIDENCE, failing_share_max};
@@ -32,7 +35,7 @@ pub(super) fn blocks(document: &Document, find: &FindRecord, depth: Depth) -> Ve
     if !is_unanswered(find.outcome) {
         blocks.push(Block::Text(told(find, trials)));
     }
-    blocks.push(Block::Facts(shared_facts(conditions)));
+    blocks.push(Block::Facts(repeatable_facts(conditions)));
     if let Some(reference) = trials.iter().find(|trial| is_reference(trial)) {
         blocks.extend(unconcerned(reference));
     }
@@ -359,22 +362,6 @@ fn knee(find: &FindRecord) -> Option<String> {
         Bytes(knee.limit_bytes),
         percent(1.0 - knee.cpu_ratio)
     ))
-}
-
-/// What broke, as part of a sentence.
-pub(in crate::report) fn what_broke(broke: Broke) -> &'static str {
-    match broke {
-        Broke::OomKill => "the kernel killed it for memory",
-        Broke::OutOfMemoryError => "the JVM ran out of memory of its own (OutOfMemoryError)",
-        Broke::Start => "it did not start, or was not ready in time",
-        Broke::Died => "it ended by itself",
-        Broke::Collections => "the collector took the time",
-        Broke::FilePages => "file pages were dropped and read again, over and over",
-        Broke::Times => "times grew beyond the target",
-        Broke::Rate => "too few answers came",
-        Broke::Failures => "requests failed",
-        Broke::Other => "the target did not hold",
-    }
 }
 
 /// `2 %`, `0.5 %`.

@@ -1,9 +1,9 @@
 //! How the account changes from mark to mark: a table, a picture, what grew, what came back, predictions checked.
 
-use super::account::{rounds_to_none, sum};
-use super::numbers::mib;
-use super::owners::{GROUPS, UNEXPLAINED, group, is_heap, place, screen_name};
-use super::{Bar, Bars, Block, Table, own};
+use super::block::{Bar, Bars, Block, Table};
+use super::cells::{mib, rounds_to_none, sum, weight_word};
+use super::own;
+use crate::owner::{Group, Owner, family, is_heap, label, place};
 use crate::record::{AccountRecord, Trial, WouldReturn};
 use crate::units::{Bytes, Growth};
 use std::borrow::Cow;
@@ -67,19 +67,19 @@ impl<'a> Journey<'a> {
             let several = trial.mark(name).is_some_and(|mark| !mark.processes.is_empty());
             Some((name, if several { Cow::Owned(divided(account)) } else { Cow::Borrowed(account) }))
         };
-        Self(named.into_iter().filter_map(found).collect(), super::weight_word(trial))
+        Self(named.into_iter().filter_map(found).collect(), weight_word(trial))
     }
 
     /// Owners of any mark, in the order of the account, `unexplained` at the end.
     fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for owner in self.0.iter().flat_map(|(_, account)| &account.owners) {
-            if owner.name != UNEXPLAINED && !names.contains(&owner.name.as_str()) {
+            if owner.name != Owner::Unexplained.name() && !names.contains(&owner.name.as_str()) {
                 names.push(&owner.name);
             }
         }
         names.sort_by_key(|name| place(name));
-        names.push(UNEXPLAINED);
+        names.push(Owner::Unexplained.name());
         names
     }
 
@@ -90,17 +90,15 @@ impl<'a> Journey<'a> {
             row
         };
         let is_small = |name: &&str| {
-            *name != UNEXPLAINED && self.0.iter().all(|(_, account)| rounds_to_none(held(account, name).unwrap_or(0)))
+            *name != Owner::Unexplained.name()
+                && self.0.iter().all(|(_, account)| rounds_to_none(held(account, name).unwrap_or(0)))
         };
         let (small, shown): (Vec<&str>, Vec<&str>) = self.names().into_iter().partition(is_small);
         let mut rows: Vec<Vec<String>> =
-            shown.iter().map(|name| line(screen_name(name).to_owned(), &|account| mib(held(account, name)))).collect();
+            shown.iter().map(|name| line(label(name).to_owned(), &|account| mib(held(account, name)))).collect();
         if !small.is_empty() {
-            let label = if small.len() == 1 {
-                screen_name(small[0]).to_owned()
-            } else {
-                format!("{} smaller owners", small.len())
-            };
+            let label =
+                if small.len() == 1 { label(small[0]).to_owned() } else { format!("{} smaller owners", small.len()) };
             let together =
                 |account: &AccountRecord| mib(Some(sum(small.iter().filter_map(|name| held(account, name)))));
             rows.insert(rows.len() - 1, line(label, &together));
@@ -116,15 +114,15 @@ impl<'a> Journey<'a> {
 
     fn bars(&self) -> Bars {
         let parts = |account: &AccountRecord| {
-            let of = |wanted| account.owners.iter().filter(move |owner| group(&owner.name) == wanted);
-            GROUPS.iter().map(|(wanted, ..)| sum(of(*wanted).map(|owner| owner.rss_bytes))).collect()
+            let of = |wanted| account.owners.iter().filter(move |owner| Group::of(&owner.name) == wanted);
+            Group::ALL.iter().map(|(wanted, ..)| sum(of(*wanted).map(|owner| owner.rss_bytes))).collect()
         };
         let bar =
             |(name, account): &(&str, Cow<'_, AccountRecord>)| Bar { label: (*name).to_owned(), parts: parts(account) };
         Bars {
             title: format!("the same drawn, {} MiB", self.1),
             bars: self.0.iter().map(bar).collect(),
-            legend: GROUPS.iter().map(|(_, letter, words)| (*letter, (*words).to_owned())).collect(),
+            legend: Group::ALL.iter().map(|(_, letter, words)| (*letter, (*words).to_owned())).collect(),
         }
     }
 
@@ -136,15 +134,17 @@ impl<'a> Journey<'a> {
         let at = |name: &str| self.0.iter().find(|(mark, _)| *mark == name).map(|(_, account)| account.as_ref());
         let (start, loaded) = (at("start")?, at("loaded")?);
         let total = Growth::between(Bytes(start.total_bytes), Bytes(loaded.total_bytes));
-        let mut text = match total.to_string().as_str() {
-            "0.0" => format!("From start to loaded {} did not change: ", self.1),
-            _ if total.0 > 0 => format!("From start to loaded {} grew by {}: ", self.1, Bytes(total.0.unsigned_abs())),
-            _ => format!("From start to loaded {} shrank by {}: ", self.1, Bytes(total.0.unsigned_abs())),
+        let mut text = match is_shown(total) {
+            false => format!("From start to loaded {} did not change: ", self.1),
+            true if total.0 > 0 => {
+                format!("From start to loaded {} grew by {}: ", self.1, Bytes(total.0.unsigned_abs()))
+            }
+            true => format!("From start to loaded {} shrank by {}: ", self.1, Bytes(total.0.unsigned_abs())),
         };
         let grown: Vec<(&str, Growth)> = changes(start, loaded).into_iter().take(GROWN).collect();
         let rest = Growth(grown.iter().fold(total.0, |rest, (_, growth)| rest.saturating_sub(growth.0)));
         let mut parts: Vec<String> = grown.iter().map(|(name, growth)| format!("{name} {growth}")).collect();
-        if parts.is_empty() || rest.to_string() != "0.0" {
+        if parts.is_empty() || is_shown(rest) {
             parts.push(format!("everything else {rest}"));
         }
         text.push_str(&format!("{}.", parts.join(", ")));
@@ -154,7 +154,7 @@ impl<'a> Journey<'a> {
             if let Some(after) = at(name) {
                 let growth = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
                 let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
-                let most = most.filter(|_| growth.to_string() != "0.0");
+                let most = most.filter(|_| is_shown(growth));
                 let who = most.map_or(String::new(), |(name, change)| format!(" ({name} {change})"));
                 later.push((what, format!("by {growth}{who}")));
                 before = after;
@@ -178,7 +178,7 @@ impl Journey<'_> {
             let [(_, before), (name, after)] = pair else { return None };
             let growth = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
             let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
-            let most = most.filter(|_| growth.to_string() != "0.0");
+            let most = most.filter(|_| is_shown(growth));
             let who = most.map_or(String::new(), |(owner, change)| format!(" ({owner} {change})"));
             Some(format!("{growth} until {name}{who}"))
         };
@@ -198,7 +198,7 @@ fn divided(account: &AccountRecord) -> AccountRecord {
     account.total_bytes = account.pss_bytes;
     for owner in &mut account.owners {
         owner.rss_bytes = owner.pss_bytes;
-        if owner.name == UNEXPLAINED {
+        if owner.name == Owner::Unexplained.name() {
             account.unexplained_bytes = owner.pss_bytes;
         }
     }
@@ -208,18 +208,25 @@ fn divided(account: &AccountRecord) -> AccountRecord {
 /// What an owner holds: nothing where it is missing, `None` where the account splits its kind in another way.
 fn held(account: &AccountRecord, name: &str) -> Option<u64> {
     let found = account.owners.iter().find(|owner| owner.name == name).map(|owner| owner.rss_bytes);
-    let unsplit = name.starts_with("malloc.") && account.owners.iter().any(|owner| owner.name == "malloc.unsplit");
+    let malloc_unsplit = Owner::MallocUnsplit.name();
+    let unsplit =
+        family(name) == family(malloc_unsplit) && account.owners.iter().any(|owner| owner.name == malloc_unsplit);
     match found {
         Some(bytes) => Some(bytes),
-        None if name == UNEXPLAINED => Some(account.unexplained_bytes),
+        None if name == Owner::Unexplained.name() => Some(account.unexplained_bytes),
         None if is_heap(name) || unsplit => None,
         None => Some(0),
     }
 }
 
+/// Whether a growth prints as more or less than 0.0.
+fn is_shown(growth: Growth) -> bool {
+    !rounds_to_none(growth.0.unsigned_abs())
+}
+
 /// Who holds more or less, the largest change first; the Java heap as a whole, since marks split it differently.
 fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a str, Growth)> {
-    let name_of = |name: &'a str| if is_heap(name) { "Java heap" } else { screen_name(name) };
+    let name_of = |name: &'a str| label(if is_heap(name) { Owner::JavaHeap.name() } else { name });
     let mut names: Vec<&str> = before.owners.iter().chain(&after.owners).map(|owner| name_of(&owner.name)).collect();
     names.sort_unstable();
     names.dedup();
@@ -228,7 +235,7 @@ fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a 
     };
     let mut found: Vec<(&str, Growth)> =
         names.into_iter().map(|name| (name, Growth::between(holds(before, name), holds(after, name)))).collect();
-    found.retain(|(_, growth)| growth.to_string() != "0.0");
+    found.retain(|(_, growth)| is_shown(*growth));
     found.sort_by_key(|(_, growth)| std::cmp::Reverse(growth.0.unsigned_abs()));
     found
 }

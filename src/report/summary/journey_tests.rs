@@ -100,7 +100,7 @@ fn parts_that_a_mark_splits_otherwise_are_dashes() {
 fn a_bar_holds_all_of_its_account() {
     for (bar, (_, account)) in Journey::of(&five()).bars().bars.iter().zip(Journey::of(&five()).0) {
         assert_eq!(bar.parts.iter().sum::<u64>(), account.total_bytes, "{}", bar.label);
-        assert_eq!(bar.parts.len(), GROUPS.len());
+        assert_eq!(bar.parts.len(), Group::ALL.len());
     }
 }
 

@@ -1,9 +1,11 @@
 //! What there is to say about a load without a trial: what does not hold, the conditions, each phase, the thresholds.
 
-use super::numbers::{NONE, cells};
-use super::{Block, Summary, Table, cpus_text, doubts, machine_text};
+use super::block::{Block, Summary, Table};
+use super::cells::{NONE, cells};
+use super::doubts::doubts;
+use super::facts::{cpus_text, machine_text};
 use crate::doubt::Doubt;
-use crate::record::{Generator, LoadDocument, Model, PhaseRecord, Quantiles, ThresholdRecord, Verdict};
+use crate::record::{Generator, LoadDocument, PhaseRecord, Quantiles, ThresholdRecord, Verdict};
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 
 /// What to say of a load.
@@ -182,9 +184,9 @@ fn times(phase: &PhaseRecord) -> Option<Table> {
     if rows.is_empty() {
         return None;
     }
-    let note = match phase.model {
-        Model::Open => "Response time is from the intended start, service time from the actual one.",
-        _ => "Closed model: from the actual start; a server that stalls is asked less, which flatters it.",
+    let note = match phase.is_open() {
+        true => "Response time is from the intended start, service time from the actual one.",
+        false => "Closed model: from the actual start; a server that stalls is asked less, which flatters it.",
     };
     Some(Table {
         title: format!("times in ms, of {} correct answers", grouped(phase.ok)),

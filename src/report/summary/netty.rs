@@ -1,8 +1,7 @@
 //! Netty's pools in words: every chunk a cell, what thread caches keep, what is handed out, and why chunks linger.
 
-use super::account::sum;
-use super::numbers::{NONE, cells, mib};
-use super::{Block, Table};
+use super::block::{Block, Table};
+use super::cells::{NONE, cells, mib, sum};
 use crate::record::{
     Mark, NettyAllocator, NettyArena, NettyCache, NettyChunk, NettyLibrary, NettyPools, Trial, each_once,
 };

@@ -1,20 +1,11 @@
 //! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
 
+use super::block::Table;
+use super::cells::{NONE, cells, kib, mib, weight, weight_word};
 use super::journey::tells_growth;
-use super::{Table, drivers, own, weight, weight_word};
-use crate::record::{Heap, Mark, Model, NmtRecord, Observer, PhaseRecord, Quantiles, Trial};
+use super::{drivers, own};
+use crate::record::{Heap, Mark, NmtRecord, Observer, PhaseRecord, Quantiles, Trial};
 use crate::units::{Bytes, Growth, grouped, milliseconds};
-
-/// An absent number.
-pub(super) const NONE: &str = "-";
-
-pub(super) fn mib(bytes: Option<u64>) -> String {
-    bytes.map_or_else(|| NONE.to_owned(), |bytes| format!("{:.1}", Bytes(bytes).as_mib()))
-}
-
-pub(super) fn cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
-    texts.map(str::to_owned).to_vec()
-}
 
 /// A row for each mark; columns that no mark fills are left out.
 pub(in crate::report) fn weights(trial: &Trial) -> Table {
@@ -99,7 +90,7 @@ pub(in crate::report) fn load(trial: &Trial) -> Table {
     let head = cells(["phase", "requests", "failed", "req/s", "p50", "p90", "p99", "p99.9", "max", "GC", "GC ms"]);
     let row = |phase: &PhaseRecord| {
         let mut row = vec![phase.name.clone()];
-        if phase.model == Model::Idle || phase.is_own() && !phase.is_counted() {
+        if !phase.works() || phase.is_own() && !phase.is_counted() {
             row.extend(vec![NONE.to_owned(); 8]);
         } else if let Some(driver) = &phase.driver {
             row.extend(drivers::cells(phase, driver));
@@ -116,10 +107,10 @@ pub(in crate::report) fn load(trial: &Trial) -> Table {
         row
     };
     let mut notes = Vec::new();
-    if trial.phases.iter().any(|phase| phase.model == Model::Closed) {
+    if trial.phases.iter().any(PhaseRecord::is_closed) {
         notes.push("Closed model: the times are service times, from the actual start to the last byte.".to_owned());
     }
-    if trial.phases.iter().any(|phase| phase.model == Model::Open) {
+    if trial.phases.iter().any(PhaseRecord::is_open) {
         notes.push("Open model: the times are response times, from the intended start to the last byte.".to_owned());
     }
     notes.extend(drivers::notes(&trial.phases));
@@ -194,10 +185,6 @@ pub(in crate::report) fn by_category(trial: &Trial) -> Option<Table> {
     })
 }
 
-pub(super) fn kib(bytes: u64) -> String {
-    grouped(bytes / 1024)
-}
-
 fn kib_signed(bytes: i64) -> String {
     let sign = match bytes / 1024 {
         0 => "",
@@ -237,9 +224,8 @@ pub(super) fn side_by_side(trials: &[Trial]) -> Table {
         row
     };
     let doubts = trials.iter().filter(|trial| !trial.doubts.is_empty()).count();
-    let open = furthest.is_some_and(|trial| {
-        trial.phases.iter().any(|phase| Some(phase.name.as_str()) == last && phase.model == Model::Open)
-    });
+    let open = furthest
+        .is_some_and(|trial| trial.phases.iter().any(|phase| Some(phase.name.as_str()) == last && phase.is_open()));
     let times = if open { "response" } else { "service" };
     let of = last.unwrap_or("no phase");
     let word = trials.first().map_or("RSS", weight_word);

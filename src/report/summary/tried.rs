@@ -1,8 +1,8 @@
 //! The trials of a search as rows of a table: what each was for, what it reached, whether it held.
 
-use super::find::what_broke;
-use super::numbers::{NONE, cells, mib};
-use super::{Table, drivers};
+use super::block::Table;
+use super::cells::{NONE, cells, mib};
+use super::drivers;
 use crate::doubt::Doubt;
 use crate::record::{Broke, CgroupRecord, PhaseRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial};
 use crate::series::search::cpu_per_request;
@@ -147,6 +147,22 @@ fn broke_word(broke: Broke) -> &'static str {
         Broke::Rate => "rate",
         Broke::Failures => "failures",
         Broke::Other => "target",
+    }
+}
+
+/// What broke, as part of a sentence.
+pub(in crate::report) fn what_broke(broke: Broke) -> &'static str {
+    match broke {
+        Broke::OomKill => "the kernel killed it for memory",
+        Broke::OutOfMemoryError => "the JVM ran out of memory of its own (OutOfMemoryError)",
+        Broke::Start => "it did not start, or was not ready in time",
+        Broke::Died => "it ended by itself",
+        Broke::Collections => "the collector took the time",
+        Broke::FilePages => "file pages were dropped and read again, over and over",
+        Broke::Times => "times grew beyond the target",
+        Broke::Rate => "too few answers came",
+        Broke::Failures => "requests failed",
+        Broke::Other => "the target did not hold",
     }
 }
 

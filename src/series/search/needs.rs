@@ -1,5 +1,6 @@
 //! What a trial needed, by what it held: from it, the first guess of heap and limit.
 
+use crate::owner::is_heap;
 use crate::record::Trial;
 use crate::units::MIB;
 
@@ -35,9 +36,8 @@ impl Needs {
         let last = trial.marks.iter().rev().find(|mark| mark.name == "loaded").or(trial.marks.last());
         let live = trial.marks.iter().rev().find_map(|mark| mark.heap.live_bytes);
         let owners = last.and_then(|mark| mark.account.as_ref()).map(|account| &account.owners);
-        let of_heap = |name: &str| name.starts_with("java_heap");
         let heap = owners
-            .map_or(0, |owners| owners.iter().filter(|owner| of_heap(&owner.name)).map(|owner| owner.rss_bytes).sum());
+            .map_or(0, |owners| owners.iter().filter(|owner| is_heap(&owner.name)).map(|owner| owner.rss_bytes).sum());
         let anon = cgroup.anon_peak_bytes.or(trial.rss_bytes_peak)?;
         let (charged, mapped) = (cgroup.file_bytes.unwrap_or(0), last.and_then(|mark| mark.file_bytes));
         let file = mapped.map_or(charged, |mapped| mapped.min(charged));

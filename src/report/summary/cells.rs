@@ -1,0 +1,42 @@
+//! How numbers stand in a cell, the sums behind them, and what a subject weighs.
+
+use crate::record::{Mark, Trial};
+use crate::units::{Bytes, grouped};
+
+/// An absent number.
+pub(super) const NONE: &str = "-";
+
+/// A size in MiB with one decimal.
+pub(super) fn mib(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| NONE.to_owned(), |bytes| format!("{:.1}", Bytes(bytes).as_mib()))
+}
+
+/// A head or a row of fixed texts.
+pub(super) fn cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
+    texts.map(str::to_owned).to_vec()
+}
+
+/// A size in whole KiB.
+pub(super) fn kib(bytes: u64) -> String {
+    grouped(bytes / 1024)
+}
+
+/// Whether a size prints as 0.0.
+pub(super) fn rounds_to_none(bytes: u64) -> bool {
+    Bytes(bytes).as_mib() < 0.05
+}
+
+/// A damaged archive may hold numbers whose sum is none.
+pub(super) fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
+}
+
+/// What the subject weighs at a mark: RSS, or PSS where several processes form it.
+pub(super) fn weight(mark: Option<&Mark>) -> Option<u64> {
+    mark.map(|mark| mark.weight().1)
+}
+
+/// The word for what a subject weighs in this trial.
+pub(super) fn weight_word(trial: &Trial) -> &'static str {
+    trial.marks.first().map_or("RSS", |mark| mark.weight().0)
+}

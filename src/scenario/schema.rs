@@ -1,0 +1,277 @@
+//! What the types of a scenario file do not tell of what may be written: several spellings of one value, and keys that
+//! belong together. For `docs/scenario.schema.json`, which editors read; only the tests know this file.
+
+use super::compare::Amount;
+use super::file::{File, Named, Scalar};
+use super::load_file::{ExpectFile, ExpectMore, PhaseFile};
+use super::{Condition, Gc, MarkPoint};
+use crate::units::{Bytes, Count, Span};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
+use std::borrow::Cow;
+
+/// The schema of a whole scenario.
+pub(crate) fn scenario() -> Schema {
+    schemars::generate::SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<File>()
+}
+
+/// The methods of requests, as keys.
+pub(super) const METHODS: [&str; 7] = ["get", "head", "put", "post", "patch", "delete", "options"];
+/// The models of load, as keys.
+const MODELS: [&str; 6] = ["closed", "constant", "poisson", "ramp", "staircase", "schedule"];
+const TEXT: [&str; 3] = ["string", "number", "boolean"];
+
+// ---- Values that are written in several ways ----
+
+/// Gives a type its schema, under a name of its own where editors are to show one description of it.
+macro_rules! written {
+    ($($type:ty, $name:literal, |$generator:ident| $schema:tt;)*) => {$(
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema($generator: &mut SchemaGenerator) -> Schema {
+                let _ = &$generator;
+                json_schema!($schema)
+            }
+        }
+    )*};
+}
+
+/// A collector by its word, or as others call it.
+pub(super) struct Collector;
+/// A JDK.
+pub(super) struct Jdk;
+/// A JDK, or all there are.
+pub(super) struct JdkOrFound;
+/// CPUs.
+pub(super) struct Cpus;
+/// A rate.
+pub(super) struct Rate;
+/// The relative step of a search.
+pub(super) struct Step;
+/// What is added to the line.
+pub(super) struct Headroom;
+/// A share of trials in which all intervals hold.
+pub(super) struct Confidence;
+/// The word of a usual mark.
+pub(super) struct MarkWord;
+/// The name of any mark.
+pub(super) struct MarkName;
+/// Whether a phase ends in a mark.
+pub(super) struct MarkOfPhase;
+/// A comparison of a metric with a bound.
+pub(super) struct BudgetText;
+/// A phase with its name.
+pub(super) struct OnePhase;
+/// Values of axes.
+pub(super) struct Combination;
+
+written! {
+    Scalar, "text", |of| {"description": "A text or a number.", "type": TEXT};
+    Bytes, "size", |of| {
+        "description": "A size, binary as Java's flags are: `512k`, `64m`, `1g`; a bare number is bytes.",
+        "anyOf": [
+            {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+) *([bB]|[kKmMgGtT]([iI]?[bB])?)? *$"},
+            {"type": "number", "minimum": 0}
+        ],
+        "examples": ["6m", "64m", "1g"]
+    };
+    Span, "span", |of| {
+        "description": "A span of time: `500ms`, `30s`, `2m`, `1h`; a bare number is seconds.",
+        "anyOf": [
+            {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+) *(us|ms|s|m|min|h)? *$"},
+            {"type": "number", "minimum": 0, "maximum": 31_536_000}
+        ],
+        "examples": ["500ms", "30s", "2m"]
+    };
+    Count, "count", |of| {
+        "description": "A count: `50000`, `50k`, `1.5M`.",
+        "anyOf": [
+            {"type": "integer", "minimum": 1, "maximum": 1_000_000_000_000_u64},
+            {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?[kKmM]?$"}
+        ]
+    };
+    Rate, "rate", |of| {
+        "description": "Requests per second: `500`, `1.5k`, `500/s`, `30/m`, `100/h`.",
+        "anyOf": [
+            {"type": "number", "minimum": 0, "maximum": 10_000_000},
+            {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+)[kK]?(/(s|m|min|h))? *$"}
+        ],
+        "examples": [500, "1.5k", "30/m"]
+    };
+    Condition, "condition", |of| {
+        "description": "A figure compared with a bound: `p99<50ms`, `response.p99.9<=1s`, `service.max<2s`, \
+            `failed<0.1%`, `failed==0`, `rate>=99%` (of the offered rate), `rate>=1000`.",
+        "type": "string",
+        "pattern": concat!(
+            r"^ *((response\.|service\.)?(p[0-9.]+|max|mean) *(<|<=|==|>=|>) *[0-9.]+ *(us|ms|s|m|min|h)",
+            r"|(failed|rate) *(<|<=|==|>=|>) *[0-9.]+(%|/s)?) *$"
+        )
+    };
+    Amount, "amount", |of| {
+        "description": "An amount with its unit: `1MiB`, `2%`, `5ms`; a number is a count or a rate per second.",
+        "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": "^[0-9]"}]
+    };
+    Collector, "gc", |of| {
+        "description": "A collector.",
+        "anyOf": [
+            {"enum": Gc::ALL.map(Gc::word)},
+            {"type": "string", "pattern": "^([Ss]erial|[Gg]1|[Pp]arallel|[Zz]|[Ss]henandoah|[Ee]psilon)(GC|gc)?$"}
+        ]
+    };
+    Jdk, "jdk", |of| {
+        "description": "A JDK by its release, such as 17, or the folder that has `bin/java` in it.",
+        "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^([0-9]+|.*/.*)$"}]
+    };
+    JdkOrFound, "jdk_or_found", |of| {"anyOf": [{"const": "found"}, (of.subschema_for::<Jdk>())]};
+    Cpus, "cpus", |of| {
+        "description": "A list such as `0-2,5`; `all` for no pinning; `apart` to keep subject and load on different CPUs \
+            where there are two.",
+        "default": "apart",
+        "anyOf": [
+            {"enum": ["apart", "all"]},
+            {"type": "integer", "minimum": 0, "maximum": 4095},
+            {"type": "string", "pattern": "^ *[0-9]+ *(- *[0-9]+ *)?(, *[0-9]+ *(- *[0-9]+ *)?)*$"}
+        ]
+    };
+    Step, "step", |of| {
+        "description": "A share from 0.1 % to 50 %: `2%` or `0.02`.",
+        "anyOf": [
+            {"type": "number", "minimum": 0.001, "maximum": 0.5},
+            {"type": "string", "pattern": r"^ *[0-9]+\.?[0-9]* *%? *$"}
+        ]
+    };
+    Headroom, "headroom", |of| {
+        "description": "A share up to ten times the line: `10%` or `0.1`.",
+        "anyOf": [
+            {"type": "number", "minimum": 0, "maximum": 10},
+            {"type": "string", "pattern": r"^ *[0-9]+\.?[0-9]* *%? *$"}
+        ]
+    };
+    Confidence, "confidence", |of| {
+        "description": "`95%` or `0.95`.",
+        "anyOf": [{"type": "string"}, {"type": "number", "minimum": 0.5, "maximum": 0.9999}]
+    };
+    MarkWord, "mark", |of| {"enum": MarkPoint::ALL.map(MarkPoint::word)};
+    MarkName, "mark_name", |of| {"type": "string", "pattern": r"\S"};
+    MarkOfPhase, "mark_of_phase", |of| {"enum": [true, false, "collected"]};
+    BudgetText, "budget", |of| {"type": "string", "pattern": r"^[^<>=\s]+\s*(<=|>=|==|<|>).+$"};
+    ExpectFile, "expect", |of| {
+        "anyOf": [{"type": "integer", "minimum": 100, "maximum": 999}, (of.subschema_for::<ExpectMore>())]
+    };
+    OnePhase, "one_phase", |of| {
+        "description": "One phase: its name and what happens in it.",
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "propertyNames": (file_names()),
+        "additionalProperties": (of.subschema_for::<PhaseFile>())
+    };
+    Combination, "combination", |of| {
+        "description": "Values that together are left out.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "gc": (described("This collector.", of.subschema_for::<Collector>())),
+            "heap": (described("This heap.", of.subschema_for::<Bytes>())),
+            "jdk": (described("This JDK.", of.subschema_for::<Jdk>())),
+            "limit": (described("This limit.", of.subschema_for::<Bytes>())),
+            "nmt": (described("This level.", of.subschema_for::<super::Nmt>())),
+            "jvm": (described("The set of JVM options of this name.", of.subschema_for::<Scalar>())),
+            "env": (described("The environment of this name.", of.subschema_for::<Scalar>())),
+            "preload": (described("The library of this name.", of.subschema_for::<Scalar>())),
+            "args": (described("The arguments of this name.", of.subschema_for::<Scalar>())),
+            "code": (described("The code of this name.", of.subschema_for::<Scalar>()))
+        }
+    };
+}
+
+fn described(text: &str, mut schema: Schema) -> Schema {
+    schema.insert("description".to_owned(), json!(text));
+    schema
+}
+
+impl<T: JsonSchema> JsonSchema for Named<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("named_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object", "additionalProperties": (generator.subschema_for::<T>())})
+    }
+}
+
+// ---- Keys that belong together ----
+
+/// Names that become names of files.
+pub(super) fn file_names() -> Value {
+    json!({"pattern": r"^[^/\n]+$"})
+}
+
+/// All of these keys are there.
+pub(super) fn both(keys: &[&str]) -> Value {
+    json!({"required": keys})
+}
+
+/// A schema for each key, which demands it: of `oneOf` exactly one is there, of `anyOf` at least one.
+pub(super) fn each(keys: &[&str]) -> Value {
+    keys.iter().map(|key| json!({"required": [key]})).collect()
+}
+
+/// Two or more of these keys are there.
+pub(super) fn two_of(keys: &[&str]) -> Value {
+    let pairs =
+        keys.iter().enumerate().flat_map(|(at, one)| keys[at + 1..].iter().map(move |other| both(&[one, other])));
+    json!({"anyOf": pairs.collect::<Value>()})
+}
+
+/// A key that has no effect without the other.
+pub(super) fn needs(key: &str, other: &str) -> Value {
+    json!({key: [other]})
+}
+
+/// An image starts by itself, anything else needs a command.
+pub(super) fn started() -> Value {
+    json!([both(&["image"]), {"required": ["command"], "properties": {"command": {"minItems": 1}}}])
+}
+
+/// A limit to prove, and a search for the highest rate that would have another one.
+pub(super) fn rate_and_proof() -> Value {
+    json!({"required": ["prove", "max_rate"], "properties": {"max_rate": {"const": true}}})
+}
+
+/// A body where the method takes none.
+pub(super) fn bodiless() -> Value {
+    json!({"anyOf": [both(&["get", "body"]), both(&["head", "body"])]})
+}
+
+/// What stands alone, each with the keys that fit it, or a model of load with one request or several.
+pub(super) fn kinds_of_phases() -> Value {
+    let alone = |key: &str, fitting: &[&str]| {
+        let names = [&[key][..], fitting].concat();
+        json!({"required": [key], "propertyNames": {"enum": names}})
+    };
+    let mut own = alone("phases", &["within", "pattern", "collect", "settle"]);
+    own["dependentRequired"] = needs("settle", "collect");
+    let foreign = ["same", "idle", "driver", "within", "phases", "pattern", "collect", "settle"];
+    let asked = [&METHODS[..], &["requests"][..]].concat();
+    json!([
+        alone("same", &["mark"]),
+        alone("idle", &["mark"]),
+        alone("driver", &["within", "mark"]),
+        own,
+        {"allOf": [
+            {"oneOf": each(&MODELS)},
+            {"not": {"anyOf": each(&foreign)}},
+            {"not": bodiless()},
+            {"oneOf": each(&asked)},
+            {"not": {"anyOf": [both(&["requests", "body"]), both(&["requests", "expect_continue"])]}}
+        ]}
+    ])
+}
