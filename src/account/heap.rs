@@ -5,7 +5,7 @@ use super::evidence::Said;
 use super::ledger::{Account, Holding};
 use super::owner::Owner;
 use super::tables::is_inaccessible;
-use crate::observe::maps::Mapping;
+use crate::kernel::mapping::Mapping;
 use crate::observe::pagemap::Run;
 
 /// Where the heap that is reserved from `start` to `end` is committed, as offsets from its start.

@@ -2,8 +2,8 @@
 
 use super::claims::{Claim, Claims};
 use super::owner::Owner;
+use crate::kernel::mapping::Mapping;
 use crate::observe::glibc::HEAP_MAX;
-use crate::observe::maps::Mapping;
 use crate::observe::smaps::Smaps;
 
 /// A stretch of one mapping.

@@ -3,11 +3,11 @@
 use super::exit::Code;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::kernel::read_ahead;
 use crate::observe::Unavailable;
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::machine::{Access, Machine, Version};
 use crate::observe::procfs::Process;
-use crate::observe::read_ahead;
 use crate::observe::smaps;
 use crate::report::{Block, Summary, print, render};
 use crate::subject::jdk::{self, Places};

@@ -2,7 +2,8 @@
 
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::observe::{classes, read_ahead};
+use crate::kernel::read_ahead;
+use crate::observe::classes;
 use crate::record::{ClassesRecord, Pages, Trial};
 use crate::report::Progress;
 use crate::scenario::{Configuration, Jdk, Scenario};

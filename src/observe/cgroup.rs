@@ -3,11 +3,11 @@
 
 pub use super::cgroup_files::{Charge, Version};
 use super::cgroup_files::{Mount, parse_limit, parse_membership};
-use super::machine_files::Pressure;
 use super::procfs::{Process, read_again};
-use super::text::{keyed_number, size};
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
+use crate::kernel::machine::Pressure;
+use crate::kernel::text::{keyed_number, size};
 use crate::units::Bytes;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Parsers of the files of memory cgroups, v1 (kernel `Documentation/admin-guide/cgroup-v1/memory.rst`) and v2
 //! (`cgroup-v2.rst`), of `/proc/PID/cgroup` (man 7 cgroups) and of `/proc/self/mountinfo` (man proc_pid_mountinfo).
 
-use super::text::{keyed_number, size};
+use crate::kernel::text::{keyed_number, size};
 use crate::units::Bytes;
 use std::path::{Path, PathBuf};
 

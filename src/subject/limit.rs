@@ -4,6 +4,7 @@ use super::hierarchy::{CgroupVersion, Hierarchy, home_name};
 use super::{limit_ways, processes};
 use crate::clock::Clock;
 use crate::error::{Error, Result, plain};
+use crate::kernel::machine::MemInfo;
 use crate::units::Bytes;
 use rustix::fs::{Access, access};
 use std::collections::HashSet;
@@ -165,9 +166,9 @@ fn set_v1(cgroup: &Path, limit: Bytes) -> Attempt<Bytes> {
     Ok(set)
 }
 
-/// Whether the machine has any: `/proc/swaps` has a line of titles and one for each. Unreadable, it may.
+/// Whether the machine has any; where it does not say, it may.
 pub(super) fn has_swap() -> bool {
-    fs::read_to_string("/proc/swaps").map_or(true, |swaps| swaps.lines().count() > 1)
+    MemInfo::read().is_none_or(|memory| memory.swap_total > Bytes(0))
 }
 
 fn set_v2(cgroup: &Path, limit: Bytes) -> Attempt<Bytes> {

@@ -6,12 +6,12 @@ mod drivers;
 mod mangled;
 mod ranges;
 
+use loadline::kernel::process::{Stat, Statm, Status};
 use loadline::observe::cgroup::{MemoryCgroup, Version};
 use loadline::observe::heap_info::{Collector, HeapInfo};
 use loadline::observe::hsperfdata::Counters;
 use loadline::observe::maps::{self, Allocator};
 use loadline::observe::nmt::NativeMemory;
-use loadline::observe::procfs::{Stat, Statm, Status};
 use loadline::observe::smaps::{self, Smaps};
 use loadline::observe::vm_flags::{FlagDifference, Flags, differences};
 use loadline::observe::vm_version::VmVersion;
@@ -205,7 +205,7 @@ fn processes() {
         assert_eq!(status.rss.0, status.rss_anon.0 + status.rss_file.0 + status.rss_shmem.0);
         assert!(status.threads > 10 && status.swap == Bytes(0) && status.catches(3) && !status.catches(9));
         let stat = Stat::parse(&text(&format!("{jdk}/stat.txt")), 100).unwrap();
-        assert_eq!((stat.comm.as_str(), stat.is_alive()), ("java", true));
+        assert_eq!((stat.comm.as_str(), stat.has_ended()), ("java", false));
         assert!(stat.start_ticks > 0 && stat.cpu().as_millis() > 0);
         let statm = Statm::parse(&text(&format!("{jdk}/statm.txt")), Bytes::kib(4)).unwrap();
         assert!(statm.resident.0.abs_diff(status.rss.0) < 4 << 20 && statm.shared < statm.resident);

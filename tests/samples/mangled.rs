@@ -1,11 +1,11 @@
 //! Cut at every byte, or with bytes changed at random, a foreign text gives wrong values or none, never a panic.
 
 use super::{JDKS, bytes, drivers, folder};
+use loadline::kernel::machine::{CpuTimes, MemInfo, Pressure, parse_choice, parse_loadavg};
+use loadline::kernel::process::{Stat, Statm, Status};
 use loadline::observe::cgroup_files::{Charge, Mount, Version, parse_limit, parse_membership};
 use loadline::observe::heap_info::HeapInfo;
 use loadline::observe::hsperfdata::Counters;
-use loadline::observe::machine_files::{CpuTimes, MemInfo, Pressure, parse_choice, parse_loadavg};
-use loadline::observe::procfs::{Stat, Statm, Status};
 use loadline::observe::vm_flags::{Flags, differences};
 use loadline::observe::vm_info::VmInfo;
 use loadline::observe::{attach, maps, metaspace_nodes, nmt, nmt_detail, smaps, vm_version};

@@ -69,7 +69,7 @@ fn nothing_is_left_whenever_loadline_is_killed() {
         loadline.kill().unwrap();
         loadline.wait().unwrap();
         let marked =
-            || processes::all().into_iter().filter(|process| process.lives() && process.command().contains(&mark));
+            || processes::all().into_iter().filter(|process| process.lives && process.command().contains(&mark));
         wait_until("the subject is gone", GONE_WITHIN, || marked().count() == 0);
     }
 }
