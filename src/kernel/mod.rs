@@ -4,8 +4,11 @@
 //! read, at what cost, and what it means is left to those who ask. The memory of a process (`smaps`, `pagemap`, stacks)
 //! is read by `observe`.
 
+pub mod cgroup;
+pub mod charge;
 pub mod machine;
 pub mod mapping;
+pub mod mounts;
 pub mod ports;
 pub mod process;
 pub mod read_ahead;

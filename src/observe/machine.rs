@@ -1,16 +1,14 @@
 //! The machine Loadline runs on: what it has, how busy it is, and what it lets us see of a process.
 //! The hostname is left out on purpose: archives are shared.
 
-use super::cgroup_files::Mount;
-pub use super::cgroup_files::Version;
 use super::procfs::{Process, open_below};
 use super::{Read, Reading, Unavailable, maps};
 use crate::clock::Clock;
+use crate::kernel::cgroup::{CgroupVersion, Hierarchy};
 use crate::kernel::machine::{CpuTimes, MemInfo, Pressure, cpus_online, parse_choice, parse_loadavg};
 use crate::kernel::process::{Status, page_size};
 use crate::kernel::text;
 use crate::units::Bytes;
-use std::fs;
 use std::os::unix::fs::FileExt;
 
 /// What does not change during a run.
@@ -33,7 +31,7 @@ pub struct Machine {
     /// Transparent huge pages: `always`, `madvise` or `never`; `None` on a kernel without.
     pub thp: Option<String>,
     /// Where the memory controller is; `None`: nowhere, so nothing can be limited.
-    pub memory_cgroup: Option<Version>,
+    pub memory_cgroup: Option<CgroupVersion>,
 }
 
 impl Machine {
@@ -51,7 +49,7 @@ impl Machine {
             architecture: uname.machine().to_string_lossy().into_owned(),
             page: page_size(),
             thp: file("/sys/kernel/mm/transparent_hugepage/enabled").and_then(|t| parse_choice(&t).map(str::to_owned)),
-            memory_cgroup: memory_cgroup(),
+            memory_cgroup: Hierarchy::find().ok().flatten().map(|hierarchy| hierarchy.version),
         }
     }
 }
@@ -127,17 +125,6 @@ const CAP_SYS_PTRACE: u32 = 19;
 fn can_read(process: &Process, name: &'static str, at: u64) -> Result<(), Unavailable> {
     let read = || open_below(process.folder(), name)?.read_exact_at(&mut [0; 8], at);
     read().map_err(|e| Unavailable::io(name, &e))
-}
-
-/// Which version of cgroups has the memory controller here.
-pub fn memory_cgroup() -> Option<Version> {
-    let mounts = file("/proc/self/mountinfo")?;
-    if Mount::parse(&mounts, Version::V1).is_some() {
-        return Some(Version::V1);
-    }
-    let mount = Mount::parse(&mounts, Version::V2)?;
-    let controllers = fs::read_to_string(mount.point.join("cgroup.controllers")).ok()?;
-    controllers.split_ascii_whitespace().any(|name| name == "memory").then_some(Version::V2)
 }
 
 fn file(path: &str) -> Option<String> {

@@ -14,7 +14,6 @@ mod attach_guard;
 mod attach_reply;
 mod attach_trigger;
 pub mod cgroup;
-pub mod cgroup_files;
 pub mod class_loaders;
 pub mod classes;
 pub mod elf;
