@@ -12,4 +12,5 @@ pub mod mounts;
 pub mod ports;
 pub mod process;
 pub mod read_ahead;
+pub mod sockets;
 pub(crate) mod text;
