@@ -6,7 +6,6 @@ use crate::error::{Error, Result};
 use crate::kernel::cgroup::CgroupVersion;
 use crate::kernel::read_ahead;
 use crate::observe::Unavailable;
-use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::machine::{Access, Machine};
 use crate::observe::procfs::Process;
 use crate::observe::smaps;
@@ -71,8 +70,7 @@ fn abilities(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)> {
         Err(cause) => facts.push(fact("procfs", format!("no: {cause}"))),
     }
     facts.extend(limit_facts(clock, newest));
-    let outer = own.as_ref().ok().and_then(|own| MemoryCgroup::of(own).ok()?.limit());
-    facts.extend(outer.map(|outer| {
+    facts.extend(limit::outer().map(|outer| {
         let text = format!("{} at {}: no larger one has an effect", outer.bytes, outer.folder.display());
         fact("outer limit", text)
     }));

@@ -10,7 +10,6 @@ use crate::kernel::machine::Pressure;
 use crate::kernel::text::size;
 use crate::units::Bytes;
 use std::fs::File;
-use std::path::Path;
 
 const SOURCE: &str = "cgroup";
 /// Refused charges, v1. A limit on memory with swap is asked first: where it is no larger than the one on memory, all
@@ -84,19 +83,15 @@ impl MemoryCgroup {
         Ok(Self { cgroup, usage })
     }
 
-    /// v1 or v2.
-    pub fn version(&self) -> CgroupVersion {
-        self.cgroup.version
-    }
-
-    /// Where its files are.
-    pub fn folder(&self) -> &Path {
-        &self.cgroup.folder
+    /// Where it is.
+    pub fn cgroup(&self) -> &Cgroup {
+        &self.cgroup
     }
 
     /// Its name: the folder below the mount point, `/` for the mount point itself.
     pub fn name(&self) -> String {
-        let below = self.folder().strip_prefix(&self.cgroup.mount).unwrap_or(self.folder());
+        let Cgroup { folder, mount, .. } = &self.cgroup;
+        let below = folder.strip_prefix(mount).unwrap_or(folder);
         format!("/{}", below.display())
     }
 
@@ -119,7 +114,7 @@ impl MemoryCgroup {
     pub fn read(&self, clock: &Clock) -> Read<CgroupMemory> {
         let usage = self.usage(clock)?.value;
         Reading::take(clock, || {
-            let limit = self.limit();
+            let limit = self.cgroup.limit();
             let size = |file| self.cgroup.size(file);
             let (peak, swap, high) = match self.cgroup.version {
                 CgroupVersion::V1 => ("memory.max_usage_in_bytes", None, None),
@@ -137,14 +132,9 @@ impl MemoryCgroup {
         })
     }
 
-    /// The smallest limit of this cgroup and those around it.
-    pub fn limit(&self) -> Option<Limit> {
-        self.cgroup.limit()
-    }
-
     fn events(&self, limit: Option<&Limit>) -> Events {
-        let folder = limit.map_or(self.folder(), |limit| &limit.folder);
-        let limited = Cgroup { folder: folder.to_path_buf(), ..self.cgroup.clone() };
+        let folder = limit.map_or(&self.cgroup.folder, |limit| &limit.folder);
+        let limited = Cgroup { folder: folder.clone(), ..self.cgroup.clone() };
         let at_limit = match self.cgroup.version {
             CgroupVersion::V1 => {
                 REFUSALS_V1.iter().filter_map(|file| limited.text(file)?.trim().parse::<u64>().ok()).sum()
@@ -159,7 +149,7 @@ impl MemoryCgroup {
 mod tests {
     use super::*;
     use std::fs;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     fn open(version: CgroupVersion, folder: PathBuf, mount: &Path) -> MemoryCgroup {
         MemoryCgroup::open(Cgroup { version, folder, mount: mount.to_path_buf() }).unwrap()

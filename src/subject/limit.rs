@@ -4,7 +4,7 @@ use super::own_cgroup::{self, home_name};
 use super::{limit_ways, processes};
 use crate::clock::Clock;
 use crate::error::{Error, Result, plain};
-use crate::kernel::cgroup::{Cgroup, CgroupVersion, names_memory};
+use crate::kernel::cgroup::{Cgroup, CgroupVersion, Limit, names_memory};
 use crate::kernel::machine::MemInfo;
 use crate::kernel::process::page_size;
 use crate::units::Bytes;
@@ -83,7 +83,7 @@ impl MemoryCgroup {
 
     /// A limit above that of an outer cgroup would never be the one that counts.
     fn checked_against_outer(self, asked: Bytes) -> Result<Self> {
-        match self.cgroup.parent().and_then(|parent| parent.limit()).map(|limit| limit.bytes) {
+        match self.cgroup.parent().and_then(|parent| parent.limit()).map(|outer| outer.bytes) {
             Some(outer) if outer < self.limit => Err(Error::machine(format!(
                 "the limit {asked} would have no effect: an outer cgroup allows only {outer}"
             ))
@@ -231,8 +231,8 @@ fn move_ourselves_down(parent: &Cgroup) -> bool {
 }
 
 /// The smallest limit among the cgroups in which that of a subject is made: none above it has an effect.
-pub fn outer() -> Option<Bytes> {
-    own_cgroup::find().ok()?.limit().map(|limit| limit.bytes)
+pub fn outer() -> Option<Limit> {
+    own_cgroup::find().ok()?.limit()
 }
 
 /// Removes a cgroup and those below it, waiting for the kernel to let go of them.
