@@ -7,7 +7,7 @@ use crate::units::Bytes;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// What v1 has for no limit is the largest signed number rounded down to a page; no machine has as much as this.
+/// A limit of this many bytes or more is none: for none v1 writes the largest signed number rounded down to a page.
 pub const NO_LIMIT_MIN: u64 = 1 << 60;
 
 /// Which interface the memory controller has.
@@ -187,7 +187,7 @@ impl Cgroup {
     }
 }
 
-/// A limit: `max` on v2 and [`NO_LIMIT_MIN`] or more on v1 mean none.
+/// A limit in bytes, or `max` on v2; `None` where there is none.
 pub fn parse_limit(text: &str) -> Option<Bytes> {
     size(text).filter(|limit| limit.0 < NO_LIMIT_MIN)
 }

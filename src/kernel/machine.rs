@@ -18,7 +18,7 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Reads them. For a sampler.
+    /// Reads `/proc/stat`. For a sampler.
     pub fn read() -> Option<Self> {
         Self::parse(&read("/proc/stat").ok()?, ticks_per_s())
     }
@@ -105,7 +105,7 @@ pub struct MemInfo {
 }
 
 impl MemInfo {
-    /// Reads it.
+    /// Reads `/proc/meminfo`.
     pub fn read() -> Option<Self> {
         Self::parse(&read("/proc/meminfo").ok()?)
     }

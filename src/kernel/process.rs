@@ -54,7 +54,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Reads that of this process.
+    /// Reads the status of this process.
     pub fn own() -> Option<Self> {
         Self::parse(&read("/proc/self/status").ok()?)
     }
@@ -166,7 +166,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Reads that of a process; `None` when it is gone.
+    /// Reads the `stat` of a process; `None` when the process is gone.
     pub fn of(pid: u32) -> Option<Self> {
         Self::parse(&read(format!("/proc/{pid}/stat")).ok()?, ticks_per_s())
     }
@@ -200,8 +200,8 @@ impl Stat {
         self.user + self.system
     }
 
-    /// Whether it is a zombie or dead. Of a process that goes for its first thread, without which its memory cannot be
-    /// read even where others run.
+    /// Whether it is a zombie or dead. A process counts as ended with its first thread: from then on its memory cannot
+    /// be read, even where other threads run.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }

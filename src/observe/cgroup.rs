@@ -83,7 +83,7 @@ impl MemoryCgroup {
         Ok(Self { cgroup, usage })
     }
 
-    /// Where it is.
+    /// The cgroup by its folder.
     pub fn cgroup(&self) -> &Cgroup {
         &self.cgroup
     }

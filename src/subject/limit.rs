@@ -31,7 +31,7 @@ type Attempt<T> = std::result::Result<T, String>;
 /// The memory cgroup of one subject. Removed when dropped, if it was made here.
 #[derive(Debug)]
 pub struct MemoryCgroup {
-    /// Where it is.
+    /// The cgroup by its folder.
     pub cgroup: Cgroup,
     /// What the kernel enforces: the limit asked for, rounded down to pages.
     pub limit: Bytes,

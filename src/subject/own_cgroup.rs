@@ -30,8 +30,8 @@ pub(super) fn of(pid: u32) -> Result<Cgroup> {
     Ok(seen_from_above(found.unwrap_or_else(|| hierarchy.cgroup(hierarchy.mount.clone())), &home_name()))
 }
 
-/// Once we moved into a child of our cgroup to make room for others, our cgroup is still the one above: they are
-/// made there, beside the child, and not ever deeper below it.
+/// The cgroup above, where this one is the child into which Loadline moved to make room for those of subjects: they are
+/// made beside that child, and not ever deeper below it.
 fn seen_from_above(mut cgroup: Cgroup, home: &str) -> Cgroup {
     if cgroup.folder.file_name().is_some_and(|name| name == home) {
         cgroup.folder.pop();
@@ -39,7 +39,7 @@ fn seen_from_above(mut cgroup: Cgroup, home: &str) -> Cgroup {
     cgroup
 }
 
-/// Cgroups in which a child may be made, the nearest to this one first.
+/// Cgroups in which that of a subject may be made: our own, the one above, the one at the mount point.
 pub(super) fn candidates(own: &Cgroup) -> Vec<Cgroup> {
     let top = Cgroup { folder: own.mount.clone(), ..own.clone() };
     let mut candidates: Vec<Cgroup> = [own.clone()].into_iter().chain(own.parent()).chain([top]).collect();
