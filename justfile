@@ -10,7 +10,7 @@ ci:
 
 # Format, lints, the codebase's own rules, documents. No JVM is started.
 check:
-    cargo fmt --check
+    cargo fmt --all --check
     cargo clippy --all-targets --release -- -D warnings
     cargo test --release --test tidy
     RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps

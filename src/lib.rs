@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod doubt;
 pub mod error;
+pub mod kernel;
 pub mod numbers;
 pub mod owner;
 pub mod units;

@@ -2,7 +2,7 @@
 //! at work maps and unmaps within milliseconds. Nothing can be read of them, so they seem to be nobody's.
 
 use super::ledger::Account;
-use crate::observe::maps::Mapping;
+use crate::kernel::mapping::Mapping;
 use crate::observe::smaps::Smaps;
 
 /// Unexplained bytes in mappings that are no longer as they were weighed; `now` are the mappings after the look.
@@ -22,7 +22,7 @@ pub fn gone(account: &Account, weighed: &Smaps, now: &[Mapping]) -> u64 {
 mod tests {
     use super::*;
     use crate::account::Remainder;
-    use crate::observe::maps::parse;
+    use crate::kernel::mapping::parse;
 
     const MAPS: &str = "1000-3000 rw-p 0 00:00 0\n5000-9000 rw-p 0 00:00 0\n";
 

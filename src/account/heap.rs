@@ -4,7 +4,7 @@ use super::close::backed;
 use super::evidence::Said;
 use super::ledger::{Account, Holding};
 use super::tables::is_inaccessible;
-use crate::observe::maps::Mapping;
+use crate::kernel::mapping::Mapping;
 use crate::observe::pagemap::Run;
 use crate::owner::Owner;
 

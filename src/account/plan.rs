@@ -1,8 +1,8 @@
 //! Cuts the mappings by the claims, and says what has to be read to know who owns the rest.
 
 use super::claims::{Claim, Claims};
+use crate::kernel::mapping::Mapping;
 use crate::observe::glibc::HEAP_MAX;
-use crate::observe::maps::Mapping;
 use crate::observe::smaps::Smaps;
 use crate::owner::Owner;
 

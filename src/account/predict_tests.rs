@@ -2,7 +2,7 @@
 
 use super::super::evidence::Sizing;
 use super::*;
-use crate::observe::maps::Mapping;
+use crate::kernel::mapping::Mapping;
 use crate::observe::smaps::Weighed;
 use crate::observe::vm_info::{Geometry, VmInfo};
 use crate::units::Bytes;

@@ -7,7 +7,7 @@
 
 use super::claims::{Claim, Claims};
 use super::heap::committed;
-use crate::observe::maps::Mapping;
+use crate::kernel::mapping::Mapping;
 use crate::owner::Owner;
 use std::collections::BTreeSet;
 
@@ -334,7 +334,7 @@ pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims) -> Vec<Claim> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::maps::parse;
+    use crate::kernel::mapping::parse;
 
     #[test]
     fn a_heap_that_ends_before_it_begins_is_committed_nowhere() {

@@ -3,11 +3,11 @@
 use super::exit::Code;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::kernel::cgroup::CgroupVersion;
+use crate::kernel::read_ahead;
 use crate::observe::Unavailable;
-use crate::observe::cgroup::MemoryCgroup;
-use crate::observe::machine::{Access, Machine, Version};
+use crate::observe::machine::{Access, Machine};
 use crate::observe::procfs::Process;
-use crate::observe::read_ahead;
 use crate::observe::smaps;
 use crate::report::{Block, Summary, print, render};
 use crate::subject::jdk::{self, Places};
@@ -50,7 +50,7 @@ fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
         fact("memory", format!("{}, swap {}", machine.memory, machine.swap)),
         fact("cpus", format!("{} online, {apart}", machine.cores_online)),
         fact("huge pages", thp),
-        fact("cgroup", machine.memory_cgroup.map_or("no memory controller", Version::name)),
+        fact("cgroup", machine.memory_cgroup.map_or("no memory controller", CgroupVersion::name)),
     ]
 }
 
@@ -70,8 +70,7 @@ fn abilities(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)> {
         Err(cause) => facts.push(fact("procfs", format!("no: {cause}"))),
     }
     facts.extend(limit_facts(clock, newest));
-    let outer = own.as_ref().ok().and_then(|own| MemoryCgroup::of(own).ok()?.limit());
-    facts.extend(outer.map(|outer| {
+    facts.extend(limit::outer().map(|outer| {
         let text = format!("{} at {}: no larger one has an effect", outer.bytes, outer.folder.display());
         fact("outer limit", text)
     }));
@@ -90,8 +89,8 @@ fn weigh_fact(own: &Process, clock: Clock) -> String {
 
 /// Whether limits work here, or how to get one; and whether a JVM heeds it.
 fn limit_facts(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)> {
-    let spot = match limit::probe(clock) {
-        Ok(spot) => spot,
+    let parent = match limit::probe(clock) {
+        Ok(parent) => parent,
         Err(error) => {
             // The ways below say what to do; without any the error does.
             let ways = limit_ways::ways();
@@ -101,7 +100,8 @@ fn limit_facts(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)>
             return std::iter::once(no).chain(ways.into_iter().map(|way| fact("a way", way.text()))).collect();
         }
     };
-    let mut facts = vec![fact("limit", format!("yes: cgroup {} below {}", spot.version, spot.parent.display()))];
+    let mut facts =
+        vec![fact("limit", format!("yes: cgroup {} below {}", parent.version.name(), parent.folder.display()))];
     facts.extend(newest.map(|jdk| fact("limit seen", limit_seen(jdk, clock))));
     facts
 }

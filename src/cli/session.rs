@@ -8,6 +8,7 @@ use super::preparing::{Prepared, Preparing, Rebuild};
 use super::store::Store;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::cgroup::CgroupVersion;
 use crate::observe::machine;
 use crate::record::{Conditions, Document, Machine, Trial, Unknowns};
 use crate::report::Progress;
@@ -240,7 +241,7 @@ pub(super) fn machine_now(clock: Clock) -> Machine {
         cores: fixed.cores_online as u32,
         memory_bytes: fixed.memory.0,
         kernel: fixed.kernel,
-        cgroup: fixed.memory_cgroup.map_or("none", machine::Version::name).to_owned(),
+        cgroup: fixed.memory_cgroup.map_or("none", CgroupVersion::name).to_owned(),
         load_average_1m: activity.as_ref().map(|activity| activity.load[0]),
         transparent_huge_pages: fixed.thp,
         swap_used_bytes: activity.map(|activity| activity.memory.swap_used.0),

@@ -18,9 +18,10 @@
 use super::attach_guard::{Refusal, may_signal};
 use super::attach_reply::{self, Answer};
 use super::attach_trigger::{Acting, Trigger, signal};
-use super::procfs::{Process, Status};
+use super::procfs::Process;
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
+use crate::kernel::process::Status;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};

@@ -9,9 +9,10 @@
 //! `-XX:VMOptionsFile=FILE`). In doubt the answer is no.
 
 use super::hsperfdata::HsPerf;
-use super::procfs::{Process, Status};
+use super::procfs::Process;
 use super::{Unavailable, maps};
 use crate::clock::Clock;
+use crate::kernel::process::Status;
 use std::fs::File;
 use std::io::Read as _;
 

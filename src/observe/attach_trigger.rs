@@ -2,8 +2,9 @@
 //! `attachListener_posix.cpp: is_init_trigger`), such as `/tmp/.attach_pid13412`, and the signal itself.
 
 use super::attach::POLL;
-use super::procfs::{Process, Status};
+use super::procfs::Process;
 use crate::clock::Clock;
+use crate::kernel::process::Status;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};

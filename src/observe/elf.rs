@@ -1,8 +1,8 @@
 //! How much address space a library takes, from its program headers (man 5 elf): behind what is mapped from its file
 //! lies its zero-initialised data, which no name in `maps` gives away.
 
-use super::maps::Mapping;
 use super::procfs::{Process, open_below, read_from_start};
+use crate::kernel::mapping::{DELETED, Mapping};
 use std::collections::BTreeMap;
 
 /// Header and program headers; the largest seen have 13 of 56 bytes.
@@ -47,7 +47,7 @@ pub fn images(process: &Process, maps: &[Mapping]) -> Vec<Image> {
     let mut spans: BTreeMap<&str, Option<u64>> = BTreeMap::new();
     let mut images = Vec::new();
     for first in maps.iter().filter(|mapping| mapping.offset == 0 && mapping.inode != 0) {
-        let Some(path) = first.file().filter(|_| !first.path.ends_with("(deleted)")) else { continue };
+        let Some(path) = first.file().filter(|_| !first.path.ends_with(DELETED)) else { continue };
         let executable = |mapping: &Mapping| mapping.path == first.path && mapping.perms.contains('x');
         if !maps.iter().any(executable) {
             continue;
@@ -75,7 +75,7 @@ mod tests {
         let exe = process.exe().unwrap();
         let image = images(&process, &maps).into_iter().find(|image| image.path == exe.to_str().unwrap()).unwrap();
         // A backtrace of another test maps the file once more, elsewhere.
-        let near = |mapping: &&super::super::maps::Mapping| mapping.start.abs_diff(image.start) < 1 << 30;
+        let near = |mapping: &&Mapping| mapping.start.abs_diff(image.start) < 1 << 30;
         let own = maps.iter().filter(|mapping| mapping.path == image.path).filter(near);
         let last = own.map(|mapping| mapping.end).max().unwrap();
         assert!(image.end >= last && image.end - last < 64 << 20, "{image:?} {last:x}");

@@ -4,8 +4,9 @@
 //! between would leave the process stopped for good. A tracer that dies lets its threads go.
 
 use super::Unavailable;
-use super::procfs::{Process, Stat};
+use super::procfs::Process;
 use crate::clock::Clock;
+use crate::kernel::process::Stat;
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
@@ -147,7 +148,7 @@ impl Drop for Held {
 fn has_ended(process: &Process, id: Pid) -> bool {
     let text = process.read_below(&format!("task/{id}/stat"), 2048).unwrap_or_default();
     let stat = Stat::parse(&String::from_utf8_lossy(&text), 1);
-    !stat.is_some_and(|stat| stat.is_alive())
+    stat.is_none_or(|stat| stat.has_ended())
 }
 
 fn refused(why: Errno) -> Unavailable {

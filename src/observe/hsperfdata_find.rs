@@ -7,10 +7,11 @@
 //! 7f2f800ac000-7f2f800b4000 rw-s 00000000 fe:00 9986049                    /tmp/hsperfdata_app/13412
 //! ```
 
-use super::maps::Mapping;
-use super::procfs::{Process, Status, open_below};
+use super::procfs::{Process, open_below};
 use super::{Unavailable, maps};
 use crate::clock::Clock;
+use crate::kernel::mapping::Mapping;
+use crate::kernel::process::Status;
 use std::fs::{File, read_dir};
 use std::os::unix::fs::MetadataExt;
 

@@ -1,16 +1,14 @@
 //! The machine Loadline runs on: what it has, how busy it is, and what it lets us see of a process.
 //! The hostname is left out on purpose: archives are shared.
 
-use super::cgroup_files::Mount;
-pub use super::cgroup_files::Version;
-pub use super::machine_files::{CpuTimes, MemInfo, Pressure};
-use super::machine_files::{parse_choice, parse_loadavg};
-use super::procfs::{Process, open_below, page_size};
-use super::text::keyed;
+use super::procfs::{Process, open_below};
 use super::{Read, Reading, Unavailable, maps};
 use crate::clock::Clock;
+use crate::kernel::cgroup::{CgroupVersion, Hierarchy};
+use crate::kernel::machine::{CpuTimes, MemInfo, Pressure, cpus_online, parse_choice, parse_loadavg};
+use crate::kernel::process::{Status, page_size};
+use crate::kernel::text;
 use crate::units::Bytes;
-use std::fs;
 use std::os::unix::fs::FileExt;
 
 /// What does not change during a run.
@@ -33,18 +31,17 @@ pub struct Machine {
     /// Transparent huge pages: `always`, `madvise` or `never`; `None` on a kernel without.
     pub thp: Option<String>,
     /// Where the memory controller is; `None`: nowhere, so nothing can be limited.
-    pub memory_cgroup: Option<Version>,
+    pub memory_cgroup: Option<CgroupVersion>,
 }
 
 impl Machine {
     /// Asks the kernel. What it does not say is zero or `None`.
     pub fn read() -> Self {
         let uname = rustix::system::uname();
-        let memory = meminfo().unwrap_or_default();
+        let memory = MemInfo::read().unwrap_or_default();
         let allowed = rustix::thread::sched_getaffinity(None).map_or(0, |set| set.count() as usize);
-        let online = fs::read_to_string("/sys/devices/system/cpu/online").ok().map_or(0, |text| count_list(&text));
         Self {
-            cores_online: online.max(allowed),
+            cores_online: cpus_online().max(allowed),
             cores_allowed: allowed,
             memory: memory.total,
             swap: memory.swap_total,
@@ -52,7 +49,7 @@ impl Machine {
             architecture: uname.machine().to_string_lossy().into_owned(),
             page: page_size(),
             thp: file("/sys/kernel/mm/transparent_hugepage/enabled").and_then(|t| parse_choice(&t).map(str::to_owned)),
-            memory_cgroup: memory_cgroup(),
+            memory_cgroup: Hierarchy::find().ok().flatten().map(|hierarchy| hierarchy.version),
         }
     }
 }
@@ -76,14 +73,13 @@ impl Activity {
     /// Reads all of it.
     pub fn read(clock: &Clock) -> Read<Self> {
         let missing = |name| move || Unavailable::new("machine", format!("cannot read /proc/{name}"));
-        let pressure = |path| Pressure::parse(&file(path)?);
         Reading::take(clock, || {
             Ok(Self {
-                cpu: cpu_times().ok_or_else(missing("stat"))?,
+                cpu: CpuTimes::read().ok_or_else(missing("stat"))?,
                 load: file("/proc/loadavg").and_then(|t| parse_loadavg(&t)).ok_or_else(missing("loadavg"))?,
-                memory: meminfo().ok_or_else(missing("meminfo"))?,
-                cpu_pressure: pressure("/proc/pressure/cpu"),
-                memory_pressure: memory_pressure(),
+                memory: MemInfo::read().ok_or_else(missing("meminfo"))?,
+                cpu_pressure: Pressure::read("cpu"),
+                memory_pressure: Pressure::read("memory"),
             })
         })
     }
@@ -117,7 +113,7 @@ impl Access {
             pagemap: can_read(process, "pagemap", at / page_size().0 * 8),
             memory: can_read(process, "mem", at),
             ptrace_scope: number("/proc/sys/kernel/yama/ptrace_scope").and_then(|scope| scope.try_into().ok()),
-            cap_sys_ptrace: has_capability(CAP_SYS_PTRACE),
+            cap_sys_ptrace: Status::own().is_some_and(|own| own.is_capable(CAP_SYS_PTRACE)),
             perf_event_paranoid: number("/proc/sys/kernel/perf_event_paranoid"),
         }
     }
@@ -126,55 +122,13 @@ impl Access {
 /// `linux/capability.h`.
 const CAP_SYS_PTRACE: u32 = 19;
 
-/// Whether this process has a capability in force (`CapEff: 000001fffeffffff`).
-fn has_capability(number: u32) -> bool {
-    let mask = file("/proc/self/status").and_then(|text| u64::from_str_radix(keyed(&text, "CapEff")?, 16).ok());
-    mask.is_some_and(|mask| mask >> number & 1 == 1)
-}
-
 fn can_read(process: &Process, name: &'static str, at: u64) -> Result<(), Unavailable> {
     let read = || open_below(process.folder(), name)?.read_exact_at(&mut [0; 8], at);
     read().map_err(|e| Unavailable::io(name, &e))
 }
 
-/// Time of all CPUs since boot. For a sampler.
-pub fn cpu_times() -> Option<CpuTimes> {
-    CpuTimes::parse(&file("/proc/stat")?, rustix::param::clock_ticks_per_second())
-}
-
-/// Stalls on memory of all programs since boot; `None` on a kernel without PSI. For a phase.
-pub fn memory_pressure() -> Option<Pressure> {
-    Pressure::parse(&file("/proc/pressure/memory")?)
-}
-
-/// Memory of the machine now.
-pub fn meminfo() -> Option<MemInfo> {
-    MemInfo::parse(&file("/proc/meminfo")?)
-}
-
-/// Which version of cgroups has the memory controller here.
-pub fn memory_cgroup() -> Option<Version> {
-    let mounts = file("/proc/self/mountinfo")?;
-    if Mount::parse(&mounts, Version::V1).is_some() {
-        return Some(Version::V1);
-    }
-    let mount = Mount::parse(&mounts, Version::V2)?;
-    let controllers = fs::read_to_string(mount.point.join("cgroup.controllers")).ok()?;
-    controllers.split_ascii_whitespace().any(|name| name == "memory").then_some(Version::V2)
-}
-
-/// How many numbers a list such as `0-3,8` has.
-fn count_list(text: &str) -> usize {
-    let span = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        (last.checked_sub(first)?).checked_add(1)
-    };
-    text.trim().split(',').filter_map(span).fold(0, usize::saturating_add)
-}
-
 fn file(path: &str) -> Option<String> {
-    fs::read_to_string(path).ok()
+    text::read(path).ok()
 }
 
 #[cfg(test)]
@@ -194,12 +148,5 @@ mod tests {
     fn own_memory_is_readable() {
         let access = Access::to(&Process::open(std::process::id()).unwrap(), &Clock::start());
         assert_eq!((access.pagemap, access.memory), (Ok(()), Ok(())));
-    }
-
-    #[test]
-    fn lists_of_cpus() {
-        for (text, count) in [("0-3,8\n", 5), ("0\n", 1), ("", 0), ("3-1", 0)] {
-            assert_eq!(count_list(text), count, "{text}");
-        }
     }
 }

@@ -1,78 +1,15 @@
-//! `/proc/PID/maps` (man proc_pid_maps): the mappings without their weights, and what their paths tell: JDK, allocator.
+//! The mappings of a process without their weights, and what their paths tell: JDK, allocator.
 
 use super::procfs::Process;
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
-use crate::units::Bytes;
+use crate::kernel::mapping::{MAPS_BYTES_MAX, Mapping, parse};
 use std::path::{Path, PathBuf};
-
-/// 65,530 mappings (the default `vm.max_map_count`) of 250 bytes.
-const MAPS_MAX: u64 = 32 << 20;
-
-/// One mapping: a range of addresses with one origin and one set of permissions.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Mapping {
-    /// First address.
-    pub start: u64,
-    /// First address behind.
-    pub end: u64,
-    /// As the kernel writes them: `rw-p`, `r-xp`, `rw-s`.
-    pub perms: String,
-    /// Position in the file, in bytes.
-    pub offset: u64,
-    /// Inode of the file, 0 for none.
-    pub inode: u64,
-    /// The file, a name in brackets such as `[heap]`, or nothing.
-    pub path: String,
-}
-
-impl Mapping {
-    /// `7f2f7e800000-7f2f7eae3000 r--p 00000000 fe:00 315638                     /opt/jdk-25/lib/server/libjvm.so`
-    pub fn parse(line: &str) -> Option<Self> {
-        let (range, rest) = line.split_once(' ')?;
-        let (start, end) = range.split_once('-')?;
-        let (perms, rest) = rest.split_once(' ')?;
-        let (offset, rest) = rest.split_once(' ')?;
-        let (_device, rest) = rest.split_once(' ')?;
-        let (inode, path) = rest.split_once(' ').unwrap_or((rest, ""));
-        let hex = |text| u64::from_str_radix(text, 16).ok();
-        let (start, end) = (hex(start)?, hex(end)?);
-        (perms.len() == 4 && start < end).then_some(())?;
-        Some(Self {
-            start,
-            end,
-            perms: perms.to_owned(),
-            offset: hex(offset)?,
-            inode: inode.parse().ok()?,
-            path: path.trim_start().to_owned(),
-        })
-    }
-
-    /// Address space it takes.
-    pub fn size(&self) -> Bytes {
-        Bytes(self.end - self.start)
-    }
-
-    /// The path of its file without ` (deleted)`, unless it has none.
-    pub fn file(&self) -> Option<&str> {
-        self.path.starts_with('/').then(|| self.path.strip_suffix(" (deleted)").unwrap_or(&self.path))
-    }
-
-    /// Name of its file without folders; empty when it has none.
-    pub fn file_name(&self) -> &str {
-        self.file().and_then(|path| path.rsplit('/').next()).unwrap_or("")
-    }
-}
-
-/// Parses `maps`, in address order; lines in another form are left out.
-pub fn parse(text: &str) -> Vec<Mapping> {
-    text.lines().filter_map(Mapping::parse).collect()
-}
 
 /// Reads the mappings of a process.
 pub fn read(process: &Process, clock: &Clock) -> Read<Vec<Mapping>> {
     Reading::take(clock, || {
-        let bytes = process.read_below("maps", MAPS_MAX).map_err(|e| Unavailable::io("maps", &e))?;
+        let bytes = process.read_below("maps", MAPS_BYTES_MAX).map_err(|e| Unavailable::io("maps", &e))?;
         Ok(parse(&String::from_utf8_lossy(&bytes)))
     })
 }
@@ -174,10 +111,5 @@ mod tests {
         }
         assert_eq!(java_home("libjvm.so"), None);
         assert_eq!(libjvm(&[mapped("/x y/libjvm.so")]), Some("/x y/libjvm.so"));
-    }
-
-    #[test]
-    fn lines_in_another_form_are_left_out() {
-        assert_eq!(parse("x\n1-2\n2000-1000 rw-p 0 0:0 0\n1000-2000 rw-p 0 0:0 0\n").len(), 1);
     }
 }

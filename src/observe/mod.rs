@@ -1,4 +1,5 @@
-//! One file per source of truth: text → values; never adds two sources.
+//! One file per source of truth about a process: text → values; never adds two sources. The formats of Linux are those
+//! of [`crate::kernel`].
 //!
 //! Every read says when it happened and what it cost ([`Reading`]). A source that is not there is data, not a crash
 //! ([`Unavailable`]): an account of a JVM without hsperfdata is still an account.
@@ -13,7 +14,6 @@ mod attach_guard;
 mod attach_reply;
 mod attach_trigger;
 pub mod cgroup;
-pub mod cgroup_files;
 pub mod class_loaders;
 pub mod classes;
 pub mod elf;
@@ -24,7 +24,6 @@ pub mod hsperfdata;
 mod hsperfdata_find;
 mod hsperfdata_format;
 pub mod machine;
-pub mod machine_files;
 pub mod maps;
 pub mod memory;
 pub mod metaspace_nodes;
@@ -36,10 +35,7 @@ pub mod open_files;
 pub mod pagemap;
 mod pagemap_scan;
 mod pages;
-pub mod ports;
 pub mod procfs;
-mod procfs_text;
-pub mod read_ahead;
 pub mod smaps;
 pub mod stacks;
 mod text;

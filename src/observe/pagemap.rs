@@ -3,7 +3,8 @@
 
 use super::Unavailable;
 use super::pagemap_scan::{self, PRESENT, PageRegion, SWAPPED, ZERO};
-use super::procfs::{Process, open_below, page_size};
+use super::procfs::{Process, open_below};
+use crate::kernel::process::page_size;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -3,10 +3,9 @@
 //!
 //! The three small files stay open and are read again from their beginning: 4–15 µs a read, nothing allocated.
 
-pub use super::procfs_text::{Stat, Statm, Status};
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
-use crate::units::Bytes;
+use crate::kernel::process::{Stat, Statm, Status, page_size, strings, ticks_per_s};
 use nix::time::ClockId;
 use nix::unistd::Pid;
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
@@ -21,11 +20,6 @@ use std::time::Duration;
 const ARGUMENTS_MAX: u64 = 8 << 20;
 /// `status` has about 1.5 KiB, more with many CPUs, NUMA nodes and groups.
 const STATUS_MAX: usize = 8 << 10;
-
-/// Size of a page on this machine.
-pub fn page_size() -> Bytes {
-    Bytes(rustix::param::page_size() as u64)
-}
 
 /// A running process.
 #[derive(Debug)]
@@ -69,7 +63,7 @@ impl Process {
 
     /// Whether this very process still runs. A zombie does not.
     pub fn is_alive(&self) -> bool {
-        self.stat_now().is_ok_and(|stat| stat.is_alive() && stat.start_ticks == self.start_ticks)
+        self.stat_now().is_ok_and(|stat| !stat.has_ended() && stat.start_ticks == self.start_ticks)
     }
 
     /// RSS at its cheapest.
@@ -101,24 +95,22 @@ impl Process {
     fn stat_now(&self) -> io::Result<Stat> {
         let mut buffer = [0; 2048];
         let text = read_from_start(&self.stat, &mut buffer)?;
-        Stat::parse(&String::from_utf8_lossy(text), rustix::param::clock_ticks_per_second())
+        Stat::parse(&String::from_utf8_lossy(text), ticks_per_s())
             .ok_or_else(|| io::Error::other("not in a known form"))
     }
 
     /// The arguments it was started with, as it sees them now. Empty for a zombie.
     pub fn cmdline(&self) -> Result<Vec<String>, Unavailable> {
-        self.zero_separated("cmdline")
+        self.strings("cmdline")
     }
 
     /// The environment it was started with, `NAME=value` each.
     pub fn environ(&self) -> Result<Vec<String>, Unavailable> {
-        self.zero_separated("environ")
+        self.strings("environ")
     }
 
-    fn zero_separated(&self, name: &'static str) -> Result<Vec<String>, Unavailable> {
-        let bytes = self.read_below(name, ARGUMENTS_MAX).map_err(|e| Unavailable::io(name, &e))?;
-        let text = String::from_utf8_lossy(&bytes);
-        Ok(text.strip_suffix('\0').unwrap_or(&text).split('\0').map(str::to_owned).filter(|s| !s.is_empty()).collect())
+    fn strings(&self, name: &'static str) -> Result<Vec<String>, Unavailable> {
+        self.read_below(name, ARGUMENTS_MAX).map(|bytes| strings(&bytes)).map_err(|e| Unavailable::io(name, &e))
     }
 
     /// The program file, as named in the process's own mount namespace.
@@ -199,6 +191,7 @@ pub(super) fn read_again<const SIZE: usize, T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Bytes;
 
     #[test]
     fn reads_itself() {

@@ -2,11 +2,11 @@
 //! The kernel walks every page table for it: 1–7 ms, growing with RSS, while the process's mmap lock is held for
 //! reading. For marks, not for a sampler.
 
-use super::maps::{self, Mapping};
 use super::procfs::Process;
 use super::text::size;
-use super::{Read, Reading, Unavailable};
+use super::{Read, Reading, Unavailable, maps};
 use crate::clock::Clock;
+use crate::kernel::mapping::Mapping;
 use crate::units::Bytes;
 use std::ops::AddAssign;
 

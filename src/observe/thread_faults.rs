@@ -2,7 +2,8 @@
 //! Some 15 µs a thread, nothing in the process; open to every user.
 
 use super::Unavailable;
-use super::procfs::{Process, Stat};
+use super::procfs::Process;
+use crate::kernel::process::Stat;
 
 /// A thread and its faults so far.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -113,5 +113,5 @@ pub fn room(scenario: &Scenario, configuration: &Configuration, clock: Clock) ->
     }
     let activity = machine::Activity::read(&clock).map_err(|cause| Error::machine(cause.to_string()))?;
     let free = (activity.value.memory.available.0 as f64 * ROOM_SHARE) as u64;
-    Ok(free.min(limit::outer().map_or(u64::MAX, |outer| outer.0)))
+    Ok(free.min(limit::outer().map_or(u64::MAX, |outer| outer.bytes.0)))
 }

@@ -1,7 +1,6 @@
 //! The scenario's build step: a shell command under the same guard as the subject.
 
 use super::guarded::Spawner;
-use super::launch::own_folder;
 use super::output::{Output, Watch};
 use super::protocol::{Exit, Order};
 use crate::error::{Error, Result};
@@ -18,12 +17,6 @@ const SAID_LINES: usize = 20;
 /// What a shell says of a command it did not find.
 const NOT_FOUND: i32 = 127;
 
-/// `PATH`, and at its end where the programs lie that come with Loadline.
-fn path_with_own() -> Option<String> {
-    let path = std::env::var("PATH").ok().filter(|path| !path.is_empty())?;
-    Some(format!("{path}:{}", own_folder()?.display()))
-}
-
 impl Spawner {
     /// Runs the command by `sh -c` and waits for its end. What it leaves running is ended.
     ///
@@ -33,7 +26,7 @@ impl Spawner {
     pub fn build(&self, command: &str, dir: Option<&Path>, interrupted: &dyn Fn() -> bool) -> Result<()> {
         let order = Order {
             argv: ["sh", "-c", command].map(str::to_owned).to_vec(),
-            env: path_with_own().map(|path| ("PATH".to_owned(), path)).into_iter().collect(),
+            env: Vec::new(),
             dir: dir.map(Path::to_path_buf),
             cpus: None,
             cgroup: None,

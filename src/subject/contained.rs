@@ -7,6 +7,7 @@ use super::processes::{self, Process};
 use super::protocol::Exit;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::kernel::machine;
 use std::time::Duration;
 
 /// From `run` to the first process: half a second, but for an image whose files have to be copied first.
@@ -15,9 +16,6 @@ const START_WITHIN: Duration = Duration::from_secs(60);
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 /// The exit code of who was killed by KILL, as shells and container tools tell it.
 const KILLED: i32 = 128 + 9;
-/// Where the kernel counts the processes killed for want of memory, of all cgroups (Linux 4.13 and later):
-/// `oom_kill 3`.
-const COUNTERS: &str = "/proc/vmstat";
 
 /// The processes in a container of ours.
 #[derive(Debug)]
@@ -32,7 +30,7 @@ pub(super) struct Contained {
 impl Contained {
     /// Before it is started.
     pub(super) fn begin(container: &Container) -> Self {
-        Self { container: container.clone(), first: None, kills_before: kills_of_machine() }
+        Self { container: container.clone(), first: None, kills_before: machine::oom_kills() }
     }
 
     /// Waits for its first process.
@@ -68,19 +66,18 @@ impl Contained {
 
     /// All that live: the first one and what descends from it, since orphans in a container are its children.
     pub(super) fn processes(&self) -> Vec<Process> {
-        let Some(first) = self.living_first() else { return Vec::new() };
+        let Some(first) = self.first_now() else { return Vec::new() };
         let below = processes::descendants(first.pid);
-        std::iter::once(first).filter(Process::lives).chain(below).collect()
+        std::iter::once(first).filter(|first| first.lives).chain(below).collect()
     }
 
     /// The process outside that started the first one, and whose descendants are those of the container.
     pub(super) fn parent(&self) -> Option<u32> {
-        Some(self.living_first()?.parent)
+        Some(self.first_now()?.parent)
     }
 
-    fn living_first(&self) -> Option<Process> {
-        let known = self.first.as_ref()?;
-        Process::read(known.pid).filter(|now| now.started_ticks == known.started_ticks)
+    fn first_now(&self) -> Option<Process> {
+        self.first.as_ref()?.now()
     }
 
     /// Whether a container that ended so, unasked, was killed because its memory limit was reached. Its cgroup is gone
@@ -92,7 +89,7 @@ impl Contained {
         }
         let said =
             self.container.image.tool.ask(&["inspect", "--format", "{{.State.OOMKilled}}", &self.container.name]);
-        let counted = self.kills_before.zip(kills_of_machine()).is_some_and(|(before, now)| now > before);
+        let counted = self.kills_before.zip(machine::oom_kills()).is_some_and(|(before, now)| now > before);
         said.out.trim() == "true" || counted
     }
 }
@@ -114,14 +111,6 @@ fn parse_pid(text: &str) -> Option<u32> {
     text.trim().parse().ok().filter(|pid| *pid > 0)
 }
 
-fn kills_of_machine() -> Option<u64> {
-    parse_kills(&std::fs::read_to_string(COUNTERS).ok()?)
-}
-
-fn parse_kills(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,10 +120,8 @@ mod tests {
     }
 
     #[test]
-    fn pids_and_kills_are_read() {
+    fn pids_are_read() {
         assert_eq!(["2910\n", "0\n", "", "<no value>", "-1"].map(parse_pid), [Some(2910), None, None, None, None]);
-        assert_eq!(parse_kills("pgfault 5\noom_kill 3\noom_kill_x 9\n"), Some(3));
-        assert_eq!(parse_kills("drop_pagecache 0\n"), None);
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! Where the files of a container lie outside of it: below the layers that its root is stacked of.
 //!
-//! `/proc/PID/mountinfo` (proc(5)) has, for a root by overlayfs as podman 4.3 and docker 20.10 make it:
-//! `73 48 0:40 / / rw,relatime - overlay overlay rw,lowerdir=/a/l/HF3Q:/a/l/57BY,upperdir=/a/909/diff,workdir=/a/909/w`
+//! Options of a root by overlayfs (kernel `Documentation/filesystems/overlayfs.rst`), as podman 4.3 and docker 20.10
+//! make it: `rw,lowerdir=/a/l/HF3Q:/a/l/57BY,upperdir=/a/909/diff,workdir=/a/909/w`
 
-use std::path::PathBuf;
+use crate::kernel::{mounts, text};
+use std::path::{Path, PathBuf};
 
 /// The read-only layers of the root of this process, the uppermost first, as folders outside of its container; none
 /// where its root is no overlay, or of another kind than is known here.
 pub fn layers(pid: u32) -> Vec<PathBuf> {
-    let text = std::fs::read(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
-    let named = parse(&String::from_utf8_lossy(&text));
+    let named = parse(&text::read(format!("/proc/{pid}/mountinfo")).unwrap_or_default());
     // Short links stand for long names; a file is known by its real one.
     named.into_iter().filter(|layer| layer.is_absolute()).filter_map(|layer| layer.canonicalize().ok()).collect()
 }
@@ -22,39 +22,13 @@ pub fn outside(inside: &str, layers: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 fn parse(mountinfo: &str) -> Vec<PathBuf> {
-    // What is mounted last hides what was there before.
-    let of_root = mountinfo.lines().rev().find(|line| line.split(' ').nth(4) == Some("/"));
-    let Some((_, system)) = of_root.and_then(|line| line.split_once(" - ")) else { return Vec::new() };
-    let mut words = system.split(' ');
-    if words.next() != Some("overlay") {
-        return Vec::new();
-    }
-    // The second word is the source, which may be anything.
-    let options = words.nth(1).unwrap_or_default();
-    let lower = options.split(',').filter_map(|option| {
-        option.strip_prefix("lowerdir=").or(option.strip_prefix("lowerdir+=")).or(option.strip_prefix("datadir+="))
+    let root = mounts::parse(mountinfo).rev().find(|mount| mount.point == Path::new("/"));
+    let options = root.iter().filter(|root| root.kind == "overlay").flat_map(mounts::Mount::options);
+    let lists = options.filter_map(|option| {
+        let keys = ["lowerdir=", "lowerdir+=", "datadir+="];
+        keys.iter().find_map(|key| option.strip_prefix(key)).map(split)
     });
-    lower.flat_map(|list| split(&octal(list))).filter(|path| !path.is_empty()).map(PathBuf::from).collect()
-}
-
-/// Blanks and backslashes as the kernel writes them: `\040`, `\134`.
-fn octal(text: &str) -> String {
-    let mut pieces = text.split('\\');
-    let mut out = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let code = piece.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()).filter(u8::is_ascii);
-        match code {
-            Some(byte) => {
-                out.push(char::from(byte));
-                out.push_str(&piece[3..]);
-            }
-            None => {
-                out.push('\\');
-                out.push_str(piece);
-            }
-        }
-    }
-    out
+    lists.flatten().filter(|path| !path.is_empty()).map(PathBuf::from).collect()
 }
 
 /// At colons, but not at those behind a backslash, which are of a name.

@@ -6,6 +6,7 @@ use super::processes::{self, Process};
 use super::work_folder::WorkFolder;
 use crate::clock::Clock;
 use crate::error::plain;
+use crate::kernel::mapping::{self, Mapping};
 use rustix::fs::{Advice, fadvise, fstatfs};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use std::collections::HashSet;
@@ -24,8 +25,6 @@ const READ_BYTES: usize = 1 << 20;
 pub(super) const FILES_MAX: usize = 20_000;
 /// Folders within folders; those of a JDK are nested seven deep.
 const DEPTH_MAX: usize = 16;
-/// A process may have 65,530 mappings, of some 100 bytes each.
-const MAPS_BYTES_MAX: u64 = 16 << 20;
 /// File systems that have no other place for a page than memory (`linux/magic.h`): tmpfs, ramfs.
 const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
 /// What [`probe`] writes: more than one page, so that dropping is seen at both ends.
@@ -197,11 +196,10 @@ impl Holders {
 pub fn held_by_others(files: &[PathBuf], own: &[u32]) -> Holders {
     let known: HashSet<(u64, String)> = files.iter().filter_map(|file| identity(file)).collect();
     let mut holders = Holders::default();
+    let is_known = |mapping: &Mapping| known.contains(&(mapping.inode, mapping.file_name().to_owned()));
     for process in processes::all().into_iter().filter(|process| !own.contains(&process.pid)) {
-        match maps_of(process.pid) {
-            Ok(maps) if maps.lines().filter_map(mapped_file).any(|file| known.contains(&file)) => {
-                holders.processes.push(process);
-            }
+        match mapping::of(process.pid) {
+            Ok(maps) if maps.iter().any(is_known) => holders.processes.push(process),
             Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => holders.unread += 1,
             // It holds none of them, or has ended.
             _ => {}
@@ -213,20 +211,6 @@ pub fn held_by_others(files: &[PathBuf], own: &[u32]) -> Holders {
 fn identity(file: &Path) -> Option<(u64, String)> {
     let inode = fs::metadata(file).ok()?.ino();
     Some((inode, file.file_name()?.to_string_lossy().into_owned()))
-}
-
-fn maps_of(pid: u32) -> io::Result<String> {
-    let mut text = Vec::new();
-    File::open(format!("/proc/{pid}/maps"))?.take(MAPS_BYTES_MAX).read_to_end(&mut text)?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
-}
-
-/// Inode and name of the file of a mapping (proc_pid_maps(5)):
-/// `7f1c46a00000-7f1c47b96000 r-xp 00000000 fe:00 1311 /usr/lib/jvm/jdk-17/lib/server/libjvm.so`
-fn mapped_file(line: &str) -> Option<(u64, String)> {
-    let inode: u64 = line.split_ascii_whitespace().nth(4)?.parse().ok().filter(|inode| *inode != 0)?;
-    let path = line.get(line.find('/')?..)?;
-    Some((inode, path.rsplit('/').next()?.to_owned()))
 }
 
 /// Whether pages of files can be dropped.
@@ -372,21 +356,6 @@ mod tests {
         expect.sort_unstable();
         assert_eq!(of_jdk(&home), expect);
         assert_eq!(of_jdk(&root.join("none")), Vec::<PathBuf>::new());
-    }
-
-    #[test]
-    fn a_mapping_names_its_file() {
-        let check = |line, expect: Option<(u64, &str)>| {
-            assert_eq!(mapped_file(line), expect.map(|(inode, name)| (inode, name.to_owned())), "{line}");
-        };
-        check("7f1c46a00000-7f1c47b96000 r-xp 00000000 fe:00 1311   /usr/lib/a b/libjvm.so", Some((1311, "libjvm.so")));
-        check("7f1c46a00000-7f1c47b96000 r-xp 00000000 fe:00 7 /x (deleted)", Some((7, "x (deleted)")));
-        check("7f1c46a00000-7f1c47b96000 rw-p 00000000 00:00 0 ", None);
-        check("7ffd1000-7ffd2000 rw-p 00000000 00:00 0    [stack]", None);
-        let line = "7f1c46a00000-7f1c47b96000 r-xp 00000000 fe:00 1311 /é/libjvm.so";
-        for end in (0..line.len()).filter(|&end| line.is_char_boundary(end)) {
-            let _ = mapped_file(&line[..end]);
-        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::processes::{self, Process, kill_all, reap};
 use super::protocol::{Exit, GUARDIAN_VARIABLE, GUARDIAN_WORD, Order, Refusal, Report, line};
 use crate::clock::Clock;
 use crate::error::{Error, Result, plain};
+use crate::kernel::process::strings;
 use rustix::process::{getpid, set_child_subreaper};
 use std::io::{BufRead, BufReader, PipeReader, Write};
 use std::net::Shutdown;
@@ -255,5 +256,5 @@ fn belongs_to(process: &Process, guardian: u32, command: Option<u32>) -> bool {
 fn marked(pid: u32, guardian: u32) -> bool {
     let mark = format!("{GUARDIAN_VARIABLE}={guardian}");
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes())
+    strings(&environment).contains(&mark)
 }

@@ -3,14 +3,11 @@
 use super::processes::Process;
 use super::sockets::listening_on;
 use crate::error::{Error, Result};
-use std::fs;
+use crate::kernel::mapping;
 
 /// Whether a process has HotSpot or OpenJ9 loaded. `None` when its mappings may not be read.
 pub fn is_jvm(pid: u32) -> Option<bool> {
-    let maps = fs::read(format!("/proc/{pid}/maps")).ok()?;
-    // The kernel adds ` (deleted)` when the JDK was replaced meanwhile.
-    let loaded = |line: &[u8]| line.ends_with(b"/libjvm.so") || line.ends_with(b"/libjvm.so (deleted)");
-    Some(maps.split(|&byte| byte == b'\n').any(loaded))
+    Some(mapping::of(pid).ok()?.iter().any(|mapping| mapping.file_name() == "libjvm.so"))
 }
 
 /// The JVMs among the processes, the one that serves first: who listens on the port, then who started last.

@@ -109,9 +109,6 @@ impl Launch {
             let path = seen_from(subject.dir.as_deref(), Path::new(library));
             env.set("LD_PRELOAD", if library.contains('/') { path.display().to_string() } else { library.clone() });
         }
-        if subject.kind == Kind::Native {
-            env.append_path(own_folder().as_deref());
-        }
         if let Some(jdk) = place.jdk {
             env.set("JAVA_HOME", jdk.home.display().to_string());
             env.prepend_path(&jdk.home.join("bin"));
@@ -356,11 +353,6 @@ fn pass_options(
     OptionsPassed::ByVariable(name.to_owned())
 }
 
-/// Where Loadline's own executable lies, and other programs beside it.
-pub(super) fn own_folder() -> Option<PathBuf> {
-    std::env::current_exe().ok()?.parent().map(Path::to_path_buf)
-}
-
 /// What is set on top of Loadline's own environment.
 #[derive(Default)]
 struct Environment(Vec<(String, String)>);
@@ -377,13 +369,6 @@ impl Environment {
 
     fn own(&self, name: &str) -> Option<String> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
-    }
-
-    /// For programs that come with Loadline and are not installed; what is installed wins.
-    fn append_path(&mut self, folder: Option<&Path>) {
-        if let (Some(folder), Some(path)) = (folder, self.get("PATH").filter(|path| !path.is_empty())) {
-            self.set("PATH", format!("{path}:{}", folder.display()));
-        }
     }
 
     fn prepend_path(&mut self, folder: &Path) {

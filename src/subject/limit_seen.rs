@@ -5,10 +5,11 @@
 
 use super::guarded::Spawner;
 use super::jdk::FoundJdk;
-use super::limit::{MemoryCgroup, NO_LIMIT_MIN};
+use super::limit::MemoryCgroup;
 use super::output::{Output, Watch};
 use super::protocol::{Exit, Order};
 use crate::error::{Error, Result};
+use crate::kernel::cgroup::NO_LIMIT_MIN;
 use crate::units::Bytes;
 use std::time::Duration;
 
@@ -52,13 +53,13 @@ impl Spawner {
         if jdk.release < RELEASE_MIN {
             return Ok(LimitSeen::NotSaid);
         }
-        let cgroup = MemoryCgroup::create(LIMIT, self.clock)?;
+        let limited = MemoryCgroup::create(LIMIT, self.clock)?;
         let order = Order {
             argv: vec![jdk.java.display().to_string(), "-Xlog:os+container=trace".to_owned(), "-version".to_owned()],
             env: Vec::new(),
             dir: None,
             cpus: None,
-            cgroup: Some(cgroup.path.clone()),
+            cgroup: Some(limited.cgroup.folder.clone()),
             reads: false,
             removal: None,
         };
@@ -69,7 +70,7 @@ impl Spawner {
         guarded.finish();
         output.drain();
         match exit {
-            Some(Exit::Code(0)) => Ok(compare(&output.tail_texts(LINES), cgroup.limit)),
+            Some(Exit::Code(0)) => Ok(compare(&output.tail_texts(LINES), limited.limit)),
             Some(exit) => Err(Error::subject(format!("`java -version` ended with {exit} under a limit of {LIMIT}"))
                 .said(output.tail_texts(SAID_LINES))),
             None => Err(Error::subject(format!("`java -version` did not end within {} s", WITHIN.as_secs()))),

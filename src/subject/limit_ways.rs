@@ -1,10 +1,10 @@
 //! Ways to a memory limit for who cannot make a cgroup just so: a scope of the user's own systemd, a container that may
 //! write cgroups, root.
 
-use super::hierarchy::{CgroupVersion, Hierarchy};
+use crate::kernel::cgroup::{CgroupVersion, Hierarchy, names_memory};
+use crate::kernel::text;
 use rustix::fs::{Access, access};
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where Docker listens unless it was told otherwise.
@@ -60,8 +60,8 @@ pub(super) fn hint() -> String {
 #[derive(Debug)]
 struct Surroundings {
     uid: u32,
-    /// Where the memory controller is, and where that is mounted.
-    memory: Option<(CgroupVersion, PathBuf)>,
+    /// Where the memory controller is.
+    memory: Option<Hierarchy>,
     /// `PATH`.
     path: OsString,
     /// `XDG_RUNTIME_DIR`.
@@ -75,7 +75,7 @@ impl Surroundings {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         Self {
             uid,
-            memory: Hierarchy::find().ok().map(|hierarchy| (hierarchy.version, hierarchy.mount)),
+            memory: Hierarchy::find().ok().flatten(),
             path: std::env::var_os("PATH").unwrap_or_default(),
             runtime: runtime.unwrap_or_else(|| PathBuf::from(format!("/run/user/{uid}"))),
             docker_socket: DOCKER_SOCKET.into(),
@@ -97,14 +97,13 @@ impl Surroundings {
 
     /// A scope, where the user has a systemd and cgroups can be handed down at all.
     fn scope(&self) -> Option<Way> {
-        let (CgroupVersion::V2, mount) = self.memory.as_ref()? else { return None };
+        let hierarchy = self.memory.as_ref().filter(|hierarchy| hierarchy.version == CgroupVersion::V2)?;
         if !self.has("systemd-run") || !self.runtime.join("systemd/private").exists() {
             return None;
         }
         let uid = self.uid;
-        let manager = mount.join(format!("user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"));
-        let controllers = fs::read_to_string(manager).ok()?;
-        let delegated = controllers.split_ascii_whitespace().any(|controller| controller == "memory");
+        let manager = hierarchy.mount.join(format!("user.slice/user-{uid}.slice/user@{uid}.service"));
+        let delegated = names_memory(&text::read(manager.join("cgroup.controllers")).ok()?);
         Some(if delegated { Way::UserScope } else { Way::UserScopeDelegated })
     }
 
@@ -118,7 +117,12 @@ impl Surroundings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
+
+    fn hierarchy(version: CgroupVersion, folder: &Path) -> Hierarchy {
+        Hierarchy { version, mount: folder.join("cgroup"), root: "/".into() }
+    }
 
     /// A user on a machine where all of this is there, with these controllers handed down.
     fn machine(folder: &Path, controllers: &str) -> Surroundings {
@@ -135,7 +139,7 @@ mod tests {
         fs::write(folder.join("docker.sock"), "").unwrap();
         Surroundings {
             uid: 7,
-            memory: Some((CgroupVersion::V2, folder.join("cgroup"))),
+            memory: Some(hierarchy(CgroupVersion::V2, folder)),
             path: folder.into(),
             runtime: folder.join("run"),
             docker_socket: folder.join("docker.sock"),
@@ -150,7 +154,7 @@ mod tests {
         assert_eq!(all.ways(), [UserScope, Docker, Podman, Root]);
         assert_eq!(Surroundings { uid: 0, ..machine(folder.path(), "memory") }.ways(), []);
         // On v1 nothing is handed down; without a systemd of the user there is no scope.
-        let v1 = Some((CgroupVersion::V1, folder.path().join("cgroup")));
+        let v1 = Some(hierarchy(CgroupVersion::V1, folder.path()));
         assert_eq!(Surroundings { memory: v1, ..machine(folder.path(), "memory") }.ways(), [Docker, Root]);
         let elsewhere = folder.path().join("none");
         let without = Surroundings { runtime: elsewhere.clone(), ..machine(folder.path(), "memory") };

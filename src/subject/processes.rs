@@ -1,9 +1,8 @@
 //! Processes as `/proc` shows them: who descends from whom, and how a whole tree is signalled and ended.
-//!
-//! `/proc/PID/stat` (proc(5), Linux 2.6 and later), the command in parentheses may itself hold spaces and parentheses:
-//! `17229 (cat) R 17216 17216 5181 0 -1 4194304 102 …`, the 22nd field being the start time in clock ticks.
 
 use crate::clock::Clock;
+use crate::kernel::machine;
+use crate::kernel::process::{Stat, strings, ticks_per_s};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
 use std::collections::HashSet;
 use std::fs;
@@ -23,10 +22,8 @@ pub struct Process {
     pub session: u32,
     /// What it runs, at most 15 bytes.
     pub name: String,
-    /// One letter; `Z` and `X` are dead.
-    pub state: char,
-    /// Threads it has.
-    pub threads: u32,
+    /// Whether it runs still; a zombie does not, unless only its first thread ended.
+    pub lives: bool,
     /// Clock ticks after boot; with the id it names a process for good.
     pub started_ticks: u64,
 }
@@ -34,46 +31,36 @@ pub struct Process {
 impl Process {
     /// Reads one; `None` when it is gone.
     pub fn read(pid: u32) -> Option<Self> {
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        Self::parse(&String::from_utf8_lossy(&stat))
+        let stat = Stat::of(pid)?;
+        Some(Self {
+            pid,
+            parent: stat.parent,
+            session: stat.session,
+            lives: stat.lives(),
+            name: stat.comm,
+            started_ticks: stat.start_ticks,
+        })
     }
 
-    fn parse(stat: &str) -> Option<Self> {
-        let (open, close) = (stat.find('(')?, stat.rfind(')')?);
-        let fields: Vec<&str> = stat.get(close + 1..)?.split_ascii_whitespace().collect();
-        Some(Self {
-            pid: stat[..open].trim().parse().ok()?,
-            parent: fields.get(1)?.parse().ok()?,
-            session: fields.get(3)?.parse().ok()?,
-            name: stat.get(open + 1..close)?.to_owned(),
-            state: fields.first()?.chars().next()?,
-            threads: fields.get(17)?.parse().ok()?,
-            started_ticks: fields.get(19)?.parse().ok()?,
-        })
+    /// The same process as it is now; `None` when it is gone, or another took its id.
+    pub(super) fn now(&self) -> Option<Self> {
+        Self::read(self.pid).filter(|now| now.started_ticks == self.started_ticks)
     }
 
     /// Whether this very process is still there.
     pub(super) fn is_there(&self) -> bool {
-        Self::read(self.pid).is_some_and(|now| now.started_ticks == self.started_ticks && now.lives())
+        self.now().is_some_and(|now| now.lives)
     }
 
     /// When it was started, after the clock's origin, as exactly as a tick; `None` where that cannot be told.
     pub(super) fn started_at(&self, clock: Clock) -> Option<Duration> {
-        let uptime = fs::read_to_string("/proc/uptime").ok()?;
-        let up_s: f64 = uptime.split(' ').next()?.parse().ok()?;
-        let age_s = (up_s - self.started_ticks as f64 / rustix::param::clock_ticks_per_second() as f64).max(0.0);
-        clock.now().checked_sub(Duration::try_from_secs_f64(age_s).ok()?)
-    }
-
-    /// Whether it still runs; a zombie does not, unless only its first thread ended.
-    pub fn lives(&self) -> bool {
-        !matches!(self.state, 'Z' | 'X') || self.threads > 1
+        let started = Duration::from_secs_f64(self.started_ticks as f64 / ticks_per_s() as f64);
+        clock.now().checked_sub(machine::uptime()?.saturating_sub(started))
     }
 
     /// Its command line, at most 120 characters; the name in brackets where there is none.
     pub fn command(&self) -> String {
-        let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        let line = strings(&fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default()).join(" ");
         match line.trim() {
             "" => format!("[{}]", self.name),
             line if line.chars().count() > 120 => line.chars().take(119).chain(['…']).collect(),
@@ -86,7 +73,7 @@ impl Process {
         let Some(pid) = pid_of(self.pid) else { return };
         // The descriptor pins the process; only then does the start time prove that it is the one meant.
         let Ok(pinned) = pidfd_open(pid, PidfdFlags::empty()) else { return };
-        if Self::read(self.pid).is_some_and(|now| now.started_ticks == self.started_ticks) {
+        if self.now().is_some() {
             // It may have ended since: that is what the signal was for.
             let _ = pidfd_send_signal(pinned, signal);
         }
@@ -124,7 +111,7 @@ fn below(processes: &[Process], roots: &[u32]) -> Vec<Process> {
 
 /// The living descendants of a process.
 pub fn descendants(root: u32) -> Vec<Process> {
-    below(&all(), &[root]).into_iter().filter(Process::lives).collect()
+    below(&all(), &[root]).into_iter().filter(|process| process.lives).collect()
 }
 
 /// The living among `all()` that `is_root` picks, with their descendants.
@@ -133,7 +120,7 @@ pub(super) fn trees(is_root: impl Fn(&Process) -> bool) -> Vec<Process> {
     let roots: Vec<&Process> = processes.iter().filter(|process| is_root(process)).collect();
     let pids: Vec<u32> = roots.iter().map(|root| root.pid).collect();
     let under = below(&processes, &pids);
-    roots.into_iter().cloned().chain(under).filter(Process::lives).collect()
+    roots.into_iter().cloned().chain(under).filter(|process| process.lives).collect()
 }
 
 /// Kills everything `find` finds until it finds nothing, at most for `within`. Returns how many are left.
@@ -184,32 +171,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_a_name_with_spaces_and_parentheses() {
-        let stat = "42 (a) R (b) S 7 42 9 0 -1 4194304 102 0 0 0 0 0 0 0 20 0 1 0 139158 3133440 412";
-        let process = Process::parse(stat).unwrap();
-        assert_eq!((process.pid, process.parent, process.session), (42, 7, 9));
-        assert_eq!((process.name.as_str(), process.state, process.started_ticks), ("a) R (b", 'S', 139_158));
-    }
-
-    #[test]
-    fn a_stat_cut_anywhere_never_panics() {
-        let stat = "42 (é) S 7 42 9 0 -1 4194304 102 0 0 0 0 0 0 0 20 0 1 0 139158 3133440 412";
-        for end in (0..stat.len()).filter(|&end| stat.is_char_boundary(end)) {
-            let _ = Process::parse(&stat[..end]);
-        }
-    }
-
-    #[test]
     fn a_tree_is_found_whatever_the_order() {
-        let process = |pid, parent| Process {
-            pid,
-            parent,
-            session: 1,
-            name: String::new(),
-            state: 'S',
-            threads: 1,
-            started_ticks: 0,
-        };
+        let process =
+            |pid, parent| Process { pid, parent, session: 1, name: String::new(), lives: true, started_ticks: 0 };
         let processes = [process(5, 4), process(4, 3), process(3, 1), process(9, 8), process(8, 1)];
         let mut pids: Vec<u32> = below(&processes, &[3]).iter().map(|process| process.pid).collect();
         pids.sort_unstable();

@@ -94,7 +94,7 @@ impl Spawner {
         let contained = launch.container.as_ref().map(Contained::begin);
         let started_at = clock.now();
         let (read, stdin) = launch.reads.then(Stdin::open).transpose()?.unzip();
-        let order = launch.order(cgroup.as_ref().map(|cgroup| cgroup.path.as_path()));
+        let order = launch.order(cgroup.as_ref().map(|limited| limited.cgroup.folder.as_path()));
         let (guarded, pipe) = self.guard(&order, read)?;
         let (output, reader) = Output::read(pipe, watch, log, clock)?;
         let mut running = Running {

@@ -1,14 +1,11 @@
-//! Who listens on which port: `/proc/PID/net/tcp`, `tcp6` and the descriptors of processes; finding a free port.
-//!
-//! A line (proc(5)); the address is in the byte order of the machine, word by word, state `0A` is LISTEN:
-//! `   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1589 1 …`
+//! Who listens on which port, and finding one on which nobody does.
 
 use super::processes::{self, Process};
 use crate::error::{Error, Result, plain};
+use crate::kernel::sockets::{inodes, listeners, listening};
 use std::collections::HashSet;
-use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 /// First port tried. Well below 32768, where Linux begins to give ports to outgoing connections: a load generator's own
@@ -16,63 +13,6 @@ use std::sync::atomic::{AtomicU16, Ordering};
 const FREE_PORT_FIRST: u16 = 18_080;
 /// Ports tried from there.
 const FREE_PORT_SPAN: u16 = 8_000;
-
-/// A listening TCP socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listener {
-    /// Where.
-    pub address: SocketAddr,
-    /// Names the socket in `/proc/PID/fd`.
-    pub inode: u64,
-}
-
-/// The listening sockets of the network namespace of this process (`self` for our own).
-fn listeners(process: &str) -> Vec<Listener> {
-    ["tcp", "tcp6"]
-        .iter()
-        .filter_map(|table| fs::read_to_string(format!("/proc/{process}/net/{table}")).ok())
-        .flat_map(|table| table.lines().filter_map(parse_line).collect::<Vec<_>>())
-        .collect()
-}
-
-fn parse_line(line: &str) -> Option<Listener> {
-    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-    if *fields.get(3)? != "0A" {
-        return None;
-    }
-    let (address, port) = fields.get(1)?.split_once(':')?;
-    let address = SocketAddr::new(parse_address(address)?, u16::from_str_radix(port, 16).ok()?);
-    Some(Listener { address, inode: fields.get(9)?.parse().ok()? })
-}
-
-fn parse_address(text: &str) -> Option<IpAddr> {
-    let word = |at: usize| Some(u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
-    match text.len() {
-        8 => Some(IpAddr::V4(Ipv4Addr::from(word(0)?))),
-        32 => {
-            let words = [word(0)?, word(8)?, word(16)?, word(24)?];
-            let mut bytes = [0; 16];
-            words.iter().flatten().zip(&mut bytes).for_each(|(from, to)| *to = *from);
-            Some(IpAddr::V6(Ipv6Addr::from(bytes)))
-        }
-        _ => None,
-    }
-}
-
-/// The sockets a process holds; empty when its descriptors may not be read.
-fn socket_inodes(pid: u32) -> HashSet<u64> {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return HashSet::new() };
-    let links = entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
-    links.filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()).collect()
-}
-
-/// The sockets on which one process listens.
-pub fn listening(pid: u32) -> Vec<Listener> {
-    let held = socket_inodes(pid);
-    let mut found = listeners(&pid.to_string());
-    found.retain(|listener| held.contains(&listener.inode));
-    found
-}
 
 /// Those of the processes that listen on this port.
 pub(super) fn listening_on(processes: &[Process], port: u16) -> Vec<u32> {
@@ -140,12 +80,12 @@ pub(super) fn check_no_stranger(subject: &[Process], port: u16) -> Result<()> {
 }
 
 fn holder(port: u16) -> Option<Process> {
-    let inodes: HashSet<u64> = listeners("self")
+    let wanted: HashSet<u64> = listeners(std::process::id())
         .iter()
         .filter(|listener| listener.address.port() == port)
         .map(|listener| listener.inode)
         .collect();
-    processes::all().into_iter().find(|process| !socket_inodes(process.pid).is_disjoint(&inodes))
+    processes::all().into_iter().find(|process| !inodes(process.pid).is_disjoint(&wanted))
 }
 
 /// A port on which nothing listens. Never the same twice in one process.
@@ -194,28 +134,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_listeners_of_both_tables() {
-        let v4 = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1589 1 0";
-        let v6 = "   0: 0000000000000000FFFF00000100007F:4831 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 30838 1 0";
-        let established = v4.replace(" 0A ", " 01 ");
-        let found = parse_line(v4).unwrap();
-        assert_eq!((found.address.to_string().as_str(), found.inode), ("127.0.0.1:8080", 1589));
-        let found = parse_line(v6).unwrap();
-        assert_eq!((found.address.to_string().as_str(), found.inode), ("[::ffff:127.0.0.1]:18481", 30838));
-        assert_eq!(parse_line(&established), None);
-        for end in 0..v6.len() {
-            let _ = parse_line(&v6[..end]);
-        }
-    }
-
-    #[test]
     fn a_taken_port_names_its_holder() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let error = check_port_free("127.0.0.1", port).unwrap_err();
         assert_eq!(error.what, format!("port {port} is taken: something already listens there"));
         assert!(error.context[0].starts_with(&format!("held by pid {}: ", std::process::id())), "{error}");
-        assert!(listening(std::process::id()).iter().any(|found| found.address.port() == port));
         drop(listener);
         check_port_free("localhost", port).unwrap();
     }

@@ -2,11 +2,11 @@
 //! and read again, and which file pages somebody else has paid for.
 
 use crate::clock::Clock;
-use crate::observe::cgroup::{CgroupMemory, MemoryCgroup, Version};
+use crate::observe::cgroup::{CgroupMemory, MemoryCgroup};
 use crate::observe::procfs::Process;
 use crate::observe::smaps::{self, Smaps};
 use crate::record::{CgroupRecord, Trial};
-use crate::subject::{CgroupVersion, Running};
+use crate::subject::Running;
 use std::collections::BTreeMap;
 
 /// More than any subject has.
@@ -18,12 +18,7 @@ const PROCESSES_MAX: usize = 200;
 pub(super) fn take(running: &Running, anon_bytes_max: Option<u64>, clock: &Clock) -> Option<CgroupRecord> {
     let own = running.cgroup()?;
     let told = CgroupRecord { limit_bytes: own.limit.0, oom_kills: running.oom_kills(), ..CgroupRecord::default() };
-    let version = match own.version {
-        CgroupVersion::V1 => Version::V1,
-        CgroupVersion::V2 => Version::V2,
-    };
-    // What stands above it has no smaller limit: that was made sure of when it was made.
-    let Ok(cgroup) = MemoryCgroup::open(version, own.path.clone(), own.path.clone()) else { return Some(told) };
+    let Ok(cgroup) = MemoryCgroup::open(own.cgroup.clone()) else { return Some(told) };
     let Ok(memory) = cgroup.read(clock) else { return Some(told) };
     let mapped = mapped_bytes(&cgroup.pids(), clock);
     Some(record(told, &memory.value, anon_bytes_max, mapped))
@@ -89,7 +84,8 @@ fn shared_once(each: &[Smaps]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::cgroup::{Charge, Events};
+    use crate::kernel::charge::Charge;
+    use crate::observe::cgroup::Events;
     use crate::units::Bytes;
 
     fn memory() -> CgroupMemory {

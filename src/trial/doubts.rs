@@ -2,7 +2,7 @@
 
 use super::phase::Usage;
 use crate::doubt::{Doubt, noise};
-use crate::observe::ports::{Ports, Reuse};
+use crate::kernel::ports::{Ports, Reuse};
 use crate::observe::vm_flags::Flags;
 use crate::record::{Jvm, Machine, PhaseRecord, Trial};
 use crate::units::Bytes;
@@ -174,7 +174,7 @@ pub(super) fn of_limit(limit: Option<Bytes>, options: &[String], flags: &Flags) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::machine::CpuTimes;
+    use crate::kernel::machine::CpuTimes;
     use crate::record::{ConnectionsRecord, Failures, Generator, Quantiles, SubjectWork};
     use std::time::Duration;
 

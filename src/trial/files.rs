@@ -2,6 +2,7 @@
 //! a limit pays for, or what somebody else has paid for already.
 
 use crate::clock::Clock;
+use crate::kernel::mapping::DELETED;
 use crate::observe::procfs::Process;
 use crate::observe::{maps, open_files};
 use crate::subject::container_files;
@@ -14,8 +15,6 @@ const FILES_MAX: usize = 4096;
 const KERNEL_FOLDERS: [&str; 3] = ["/proc/", "/sys/", "/dev/"];
 /// Each JVM has a file of its own in a folder of this name, and takes it along.
 const COUNTERS_FOLDER: &str = "/hsperfdata_";
-/// How the kernel marks a mapped file whose name is gone.
-const DELETED: &str = " (deleted)";
 
 /// Absolute paths of regular files that can be opened from here, in alphabetical order.
 pub(super) fn held(pids: &[u32], clock: &Clock) -> Vec<String> {

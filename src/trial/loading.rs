@@ -9,9 +9,9 @@ use super::work_record::{judge, record_second, record_work};
 use crate::clock::{Clock, seconds_since};
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
+use crate::kernel::machine::CpuTimes;
+use crate::kernel::ports::Ports;
 use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
-use crate::observe::machine;
-use crate::observe::ports::Ports;
 use crate::record::{PhaseRecord, Second, ThresholdRecord};
 use crate::scenario::{Condition, Model, Phase, PhaseKind, Tls, Work};
 use crate::units::Span;
@@ -264,13 +264,13 @@ pub(super) fn since_epoch(clock: Clock, at_ns: u64) -> Duration {
 /// What this machine had used up at a moment.
 struct Moment {
     at_ns: u64,
-    machine: Option<machine::CpuTimes>,
+    machine: Option<CpuTimes>,
     own: Duration,
 }
 
 impl Moment {
     fn now(clock: Clock) -> Self {
-        Self { at_ns: clock.now_ns(), machine: machine::cpu_times(), own: own_cpu() }
+        Self { at_ns: clock.now_ns(), machine: CpuTimes::read(), own: own_cpu() }
     }
 
     /// What was used since.

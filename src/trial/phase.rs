@@ -10,10 +10,10 @@ use super::{doubts, ending};
 use crate::clock::seconds_since;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
+use crate::kernel::machine::{CpuTimes, Pressure};
+use crate::kernel::ports::Ports;
 use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
 use crate::observe::hsperfdata::GcTotal;
-use crate::observe::machine::{self, CpuTimes, Pressure};
-use crate::observe::ports::Ports;
 use crate::record::{Model, PhaseRecord, Row, SubjectWork};
 use crate::scenario::{OwnWork, Phase, PhaseKind, PhaseMark, Protocol, Work};
 use crate::units::Span;
@@ -208,10 +208,10 @@ impl Trialling<'_> {
         let jvm = watched.counters.as_mut().and_then(|counters| counters.sample(&clock).ok()).map(|r| r.value);
         Snapshot {
             at_ns: clock.now_ns(),
-            machine: machine::cpu_times(),
+            machine: CpuTimes::read(),
             subject_cpu: watched.process.cpu_time(&clock),
             own_cpu: own_cpu(),
-            memory_pressure: machine::memory_pressure(),
+            memory_pressure: Pressure::read("memory"),
             gc: jvm.and_then(|jvm| jvm.gc),
             others: self.used_by_others(),
         }

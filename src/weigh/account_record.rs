@@ -2,8 +2,8 @@
 
 use super::accounting::Accounted;
 use crate::account::{Account, Owner, Prediction, Region, Remainder};
+use crate::kernel::mapping::Mapping;
 use crate::observe::glibc::Walk;
-use crate::observe::maps::Mapping;
 use crate::observe::smaps::Smaps;
 use crate::record::{
     AccountRecord, DetailRecord, MallocRecord, OwnerRecord, RegionRecord, RemainderRecord, ShareRecord, WouldReturn,

@@ -8,9 +8,10 @@
 //! among it.
 
 use crate::clock::Clock;
+use crate::kernel::process::page_size;
 use crate::observe::maps;
 use crate::observe::pagemap::PageMap;
-use crate::observe::procfs::{Process, page_size};
+use crate::observe::procfs::Process;
 use crate::observe::thread_faults::{self, ThreadFaults};
 use std::cell::Cell;
 

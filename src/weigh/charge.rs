@@ -12,7 +12,7 @@ pub(crate) fn charge_record(memory: &CgroupMemory, cgroup: &MemoryCgroup) -> Cha
         shmem_bytes: memory.charge.shmem.0,
         kernel_bytes: memory.charge.kernel.map(|bytes| bytes.0),
         limit_bytes: memory.limit.as_ref().map(|limit| limit.bytes.0),
-        version: cgroup.version().name().to_owned(),
+        version: cgroup.cgroup().version.name().to_owned(),
         cgroup: cgroup.name(),
         processes: cgroup.processes(),
     }

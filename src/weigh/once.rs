@@ -96,7 +96,7 @@ fn check(pid: u32, clock: &Clock) -> Result<()> {
     }
     let Ok(process) = Process::open(pid) else { return refuse(Unweighable::Gone) };
     let Ok(stat) = process.stat(clock) else { return refuse(Unweighable::Gone) };
-    if !stat.value.is_alive() {
+    if stat.value.has_ended() {
         return refuse(Unweighable::Zombie);
     }
     match maps::read(&process, clock) {

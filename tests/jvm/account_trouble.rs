@@ -294,7 +294,7 @@ fn a_stopped_subject_stays_stopped() {
         let document = account_of(&ran);
         assert_closes(document.mark.account.as_ref().unwrap(), 1000);
         assert!(document.doubts.iter().any(|doubt| doubt.text.contains("stopped")), "{:?}", document.doubts);
-        let state = loadline::subject::processes::Process::read(subject.pid()).unwrap().state;
+        let state = loadline::kernel::process::Stat::of(subject.pid()).unwrap().state;
         assert_eq!(state, 'T', "{}", ran.stderr);
         assert!(signal("-CONT").success());
         subject.answers();

@@ -153,7 +153,7 @@ pub(crate) fn limits_work() -> bool {
 /// No cgroup that this call made is left, but for a moment after a sudden death.
 #[track_caller]
 pub(crate) fn assert_no_cgroup(ran: &Ran) {
-    let parent = loadline::subject::limit::probe(loadline::clock::Clock::start()).unwrap().parent;
+    let parent = loadline::subject::limit::probe(loadline::clock::Clock::start()).unwrap().folder;
     let own = format!("loadline-{}-", ran.pid);
     ran.leaves_none("its cgroups are", || {
         let names = std::fs::read_dir(&parent).unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap());

@@ -328,7 +328,7 @@ fn read(file: &Path) -> String {
 /// The processes, but one, whose command line carries this text.
 pub(crate) fn marked(text: &str, but: u32) -> Vec<Process> {
     let all = processes::all().into_iter();
-    all.filter(|process| process.pid != but && process.lives() && command_line(process).contains(text)).collect()
+    all.filter(|process| process.pid != but && process.lives && command_line(process).contains(text)).collect()
 }
 
 /// All of it; `Process::command` is cut for the screen.

@@ -4,10 +4,11 @@ use crate::invocation::{Call, GONE_WITHIN, Permit, Ran, jdk};
 use crate::skipping::skip;
 use crate::waiting::{LONG, wait_for};
 use loadline::clock::Clock;
+use loadline::kernel::process::Stat;
 use loadline::observe::procfs;
 use loadline::observe::smaps::{self, Smaps};
 use loadline::record::{AccountDocument, AccountRecord};
-use loadline::subject::processes::{self, Process};
+use loadline::subject::processes;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -157,7 +158,7 @@ impl Standing {
     /// That it runs, stopped by nobody; a moment is granted to whoever has to let it go.
     #[track_caller]
     pub(crate) fn runs_on(&self) {
-        let state = || Process::read(self.pid).map(|process| process.state);
+        let state = || Stat::of(self.pid).map(|stat| stat.state);
         let runs = |state: &char| "SRD".contains(*state);
         wait_for("it runs on", GONE_WITHIN, || state().filter(runs).ok_or_else(state));
     }

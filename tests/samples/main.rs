@@ -6,12 +6,13 @@ mod drivers;
 mod mangled;
 mod ranges;
 
-use loadline::observe::cgroup::{MemoryCgroup, Version};
+use loadline::kernel::cgroup::{Cgroup, CgroupVersion};
+use loadline::kernel::process::{Stat, Statm, Status};
+use loadline::observe::cgroup::MemoryCgroup;
 use loadline::observe::heap_info::{Collector, HeapInfo};
 use loadline::observe::hsperfdata::Counters;
 use loadline::observe::maps::{self, Allocator};
 use loadline::observe::nmt::NativeMemory;
-use loadline::observe::procfs::{Stat, Statm, Status};
 use loadline::observe::smaps::{self, Smaps};
 use loadline::observe::vm_flags::{FlagDifference, Flags, differences};
 use loadline::observe::vm_version::VmVersion;
@@ -205,7 +206,7 @@ fn processes() {
         assert_eq!(status.rss.0, status.rss_anon.0 + status.rss_file.0 + status.rss_shmem.0);
         assert!(status.threads > 10 && status.swap == Bytes(0) && status.catches(3) && !status.catches(9));
         let stat = Stat::parse(&text(&format!("{jdk}/stat.txt")), 100).unwrap();
-        assert_eq!((stat.comm.as_str(), stat.is_alive()), ("java", true));
+        assert_eq!((stat.comm.as_str(), stat.has_ended()), ("java", false));
         assert!(stat.start_ticks > 0 && stat.cpu().as_millis() > 0);
         let statm = Statm::parse(&text(&format!("{jdk}/statm.txt")), Bytes::kib(4)).unwrap();
         assert!(statm.resident.0.abs_diff(status.rss.0) < 4 << 20 && statm.shared < statm.resident);
@@ -214,15 +215,16 @@ fn processes() {
 
 #[test]
 fn memory_cgroups() {
-    let open = |version, name| MemoryCgroup::open(version, folder().join(name), folder()).unwrap();
+    let open =
+        |version, name| MemoryCgroup::open(Cgroup { version, folder: folder().join(name), mount: folder() }).unwrap();
     let clock = loadline::clock::Clock::start();
 
-    let v1 = open(Version::V1, "cgroup-v1").read(&clock).unwrap().value;
+    let v1 = open(CgroupVersion::V1, "cgroup-v1").read(&clock).unwrap().value;
     assert_eq!((v1.limit, v1.events.oom_kills), (None, 0));
     assert!(v1.peak.unwrap() >= v1.usage && v1.charge.anon > Bytes(0) && v1.charge.file > Bytes(0));
     assert!(v1.charge.anon.0 + v1.charge.file.0 + v1.charge.shmem.0 <= v1.usage.0 + (4 << 20));
 
-    let v2 = open(Version::V2, "cgroup-v2").read(&clock).unwrap().value;
+    let v2 = open(CgroupVersion::V2, "cgroup-v2").read(&clock).unwrap().value;
     assert_eq!((v2.usage, v2.peak, v2.high), (Bytes::mib(32), Some(Bytes::mib(48)), None));
     assert_eq!(v2.limit.unwrap().bytes, Bytes::mib(64));
     assert_eq!((v2.events.oom_kills, v2.events.at_limit), (1, 123));

@@ -1,11 +1,12 @@
 //! Cut at every byte, or with bytes changed at random, a foreign text gives wrong values or none, never a panic.
 
 use super::{JDKS, bytes, drivers, folder};
-use loadline::observe::cgroup_files::{Charge, Mount, Version, parse_limit, parse_membership};
+use loadline::kernel::cgroup::{CgroupVersion, Hierarchy, parse_limit};
+use loadline::kernel::charge::Charge;
+use loadline::kernel::machine::{CpuTimes, MemInfo, Pressure, parse_choice, parse_loadavg};
+use loadline::kernel::process::{Stat, Statm, Status};
 use loadline::observe::heap_info::HeapInfo;
 use loadline::observe::hsperfdata::Counters;
-use loadline::observe::machine_files::{CpuTimes, MemInfo, Pressure, parse_choice, parse_loadavg};
-use loadline::observe::procfs::{Stat, Statm, Status};
 use loadline::observe::vm_flags::{Flags, differences};
 use loadline::observe::vm_info::VmInfo;
 use loadline::observe::{attach, maps, metaspace_nodes, nmt, nmt_detail, smaps, vm_version};
@@ -31,11 +32,10 @@ fn parse_with_all(raw: &[u8]) {
     let _ = smaps.maps().map(|mapping| mapping.size().0 / 2 + mapping.file_name().len() as u64).max();
     let _ = (Status::parse(text).map(|status| status.catches(3)), Statm::parse(text, Bytes::kib(4)));
     let _ = (Stat::parse(text, 100).map(|stat| stat.cpu()), Stat::parse(text, 0));
-    for version in [Version::V1, Version::V2] {
-        let _ = (Charge::parse(text, version), parse_membership(text, version), parse_limit(text));
-        if let (Some(mount), Some(cgroup)) = (Mount::parse(text, version), parse_membership(MEMBERSHIP, version)) {
-            let _ = mount.folder(&cgroup);
-        }
+    let _ = (parse_limit(text), Hierarchy::parse(text, |_| true).map(|hierarchy| hierarchy.folder(MEMBERSHIP)));
+    for version in [CgroupVersion::V1, CgroupVersion::V2] {
+        let hierarchy = Hierarchy { version, mount: "/sys/fs/cgroup".into(), root: "/".into() };
+        let _ = (Charge::parse(text, version), hierarchy.folder(text));
     }
     if let Some(times) = CpuTimes::parse(text, 100) {
         let _ = (times.share_stolen(), times.share_of_others(Default::default()), times.since(&times));

@@ -3,11 +3,12 @@
 use super::support::*;
 use crate::skipping::skip;
 use loadline::clock::Clock;
-use loadline::observe::cgroup::{Charge, MemoryCgroup, Version};
+use loadline::kernel::charge::Charge;
+use loadline::observe::cgroup::MemoryCgroup;
 use loadline::observe::procfs;
 use loadline::subject::jdk::{Places, discover, read_home};
 use loadline::subject::work_folder::{Swept, sweep_in};
-use loadline::subject::{CgroupVersion, Eviction, FoundJdk, PrivateJdk, Running, file_pages, limit};
+use loadline::subject::{Eviction, FoundJdk, PrivateJdk, Running, file_pages, limit};
 use loadline::units::Bytes;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -36,12 +37,7 @@ fn place() -> Option<tempfile::TempDir> {
 }
 
 fn charge(running: &Running) -> Charge {
-    let cgroup = running.cgroup().unwrap();
-    let version = match cgroup.version {
-        CgroupVersion::V1 => Version::V1,
-        CgroupVersion::V2 => Version::V2,
-    };
-    let cgroup = MemoryCgroup::open(version, cgroup.path.clone(), cgroup.path.clone()).unwrap();
+    let cgroup = MemoryCgroup::open(running.cgroup().unwrap().cgroup.clone()).unwrap();
     cgroup.read(&running.clock()).unwrap().value.charge
 }
 

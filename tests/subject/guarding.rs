@@ -69,7 +69,7 @@ fn nothing_is_left_whenever_loadline_is_killed() {
         loadline.kill().unwrap();
         loadline.wait().unwrap();
         let marked =
-            || processes::all().into_iter().filter(|process| process.lives() && process.command().contains(&mark));
+            || processes::all().into_iter().filter(|process| process.lives && process.command().contains(&mark));
         wait_until("the subject is gone", GONE_WITHIN, || marked().count() == 0);
     }
 }
@@ -122,8 +122,8 @@ fn cgroup_of(pid: u32) -> PathBuf {
     let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     let group = text.lines().filter_map(|line| line.rsplit(':').next()).find(|group| group.contains("/loadline-"));
     let name = Path::new(group.unwrap()).file_name().unwrap();
-    let spot = loadline::subject::limit::probe(loadline::clock::Clock::start()).unwrap();
-    spot.parent.join(name)
+    let parent = loadline::subject::limit::probe(loadline::clock::Clock::start()).unwrap();
+    parent.folder.join(name)
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn who_takes_more_than_the_limit_is_killed_and_told() {
     }
     // `tail` keeps the only line of an endless stream.
     let running = spawner().start(&limited("tail -n 1 /dev/zero; exit 1", Bytes::mib(32)), None).unwrap();
-    let cgroup = running.cgroup().unwrap().path.clone();
+    let cgroup = running.cgroup().unwrap().cgroup.folder.clone();
     assert!(cgroup.is_dir());
     wait_ended(&running);
     assert!(running.oom_kills() > 0);
@@ -36,7 +36,7 @@ fn who_stays_within_the_limit_is_in_the_cgroup_and_not_killed() {
     }
     let running = spawner().start(&limited("echo pid $$; exec sleep 60", Bytes::mib(32)), None).unwrap();
     let processes = told(&running, 1);
-    let cgroup = running.cgroup().unwrap().path.clone();
+    let cgroup = running.cgroup().unwrap().cgroup.folder.clone();
     let members = std::fs::read_to_string(cgroup.join("cgroup.procs")).unwrap();
     assert!(members.lines().any(|pid| pid == processes[0].pid.to_string()), "{members}");
     assert_eq!(running.end(LONG).cause, EndCause::AsAsked);
@@ -58,7 +58,7 @@ fn a_command_that_is_missing_leaves_no_cgroup() {
 
 /// What Loadline says where it may itself use no more than `outer`.
 fn within(outer: &MemoryCgroup, arguments: &str) -> (Option<i32>, String) {
-    let (cgroup, program) = (outer.path.display(), env!("CARGO_BIN_EXE_loadline"));
+    let (cgroup, program) = (outer.cgroup.folder.display(), env!("CARGO_BIN_EXE_loadline"));
     let script = format!("echo $$ > {cgroup}/cgroup.procs && exec {program} {arguments}");
     let done = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
     let text = [done.stdout, done.stderr].concat();
@@ -82,7 +82,7 @@ fn a_limit_further_out_is_told_and_none_above_it_is_pretended() {
     let (code, said) = within(&second, &format!("weigh --limit 200m --out {} {url} -- sleep 60", archive.display()));
     assert_eq!(code, Some(4), "{said}");
     assert!(said.contains("the limit 200.0 MiB would have no effect: an outer cgroup allows only 160.0 MiB"), "{said}");
-    let paths = [outer.path.clone(), second.path.clone()];
+    let paths = [outer.cgroup.folder.clone(), second.cgroup.folder.clone()];
     drop([outer, second]);
     assert!(!paths.iter().any(|path| path.exists()), "{paths:?}");
 }
@@ -127,13 +127,13 @@ fn many_limits_one_after_the_other_leave_no_more_than_one() {
         let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
         entries.filter(|path| path.is_dir()).collect()
     };
-    let left = folders(&outer.path);
+    let left = folders(&outer.cgroup.folder);
     assert!(left.len() <= 1 && left.iter().all(|home| folders(home).is_empty()), "{left:?}");
 }
 
 /// Cgroups made by this very process.
 fn ours() -> std::collections::BTreeSet<String> {
-    let parent = probe(Clock::start()).unwrap().parent;
+    let parent = probe(Clock::start()).unwrap().folder;
     let prefix = format!("loadline-{}-", std::process::id());
     let folders = std::fs::read_dir(parent).unwrap().flatten();
     let names = folders.filter_map(|folder| folder.file_name().into_string().ok());

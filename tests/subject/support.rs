@@ -81,7 +81,7 @@ pub(crate) fn told_in(file: &Path, count: usize) -> Vec<Process> {
 }
 
 pub(crate) fn lives(process: &Process) -> bool {
-    Process::read(process.pid).is_some_and(|now| now.started_ticks == process.started_ticks && now.lives())
+    Process::read(process.pid).is_some_and(|now| now.started_ticks == process.started_ticks && now.lives)
 }
 
 pub(crate) fn assert_gone(processes: &[Process]) {

@@ -1,8 +1,8 @@
 //! Turns a JVM's metaspace log into a trace, line by line, in memory that depends on the number of class loaders alone.
 
+use super::error::{Error, Result};
 use super::log::{Lines, Said, said};
 use super::trace::{ARENAS_MAX, Event, WORDS_MAX, Writer, is_name};
-use loadline::error::{Error, Result, plain};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::{self, BufRead, Write};
@@ -34,7 +34,7 @@ pub(crate) fn record(log: impl BufRead, to: impl Write) -> Result<Summary> {
     let mut recorder =
         Recorder { writer, numbers: HashMap::new(), free: BinaryHeap::new(), summary: Summary::default() };
     let mut lines = Lines::new(log);
-    let unreadable = |error: io::Error| Error::machine(format!("cannot read the log: {}", plain(&error)));
+    let unreadable = |error: io::Error| Error::io("read", "the log", &error);
     while let Some(line) = lines.next().map_err(unreadable)? {
         if let Some(said) = said(line) {
             recorder.take(said)?;
@@ -123,7 +123,7 @@ impl<W: Write> Recorder<W> {
 }
 
 fn unwritable(error: &io::Error) -> Error {
-    Error::machine(format!("cannot write the trace: {}", plain(error)))
+    Error::io("write", "the trace", error)
 }
 
 #[cfg(test)]
@@ -182,10 +182,10 @@ loadline: phase=spike";
     #[test]
     fn logs_of_real_jvms_are_read() {
         let logs = [
-            (include_str!("../../../tests/samples/17/metaspace_log.txt"), 3),
-            (include_str!("../../../tests/samples/21/metaspace_log.txt"), 3),
+            (include_str!("../../../../tests/samples/17/metaspace_log.txt"), 3),
+            (include_str!("../../../../tests/samples/21/metaspace_log.txt"), 3),
             // From 25 on a block that is given back early is told from the rest of a chunk by nothing.
-            (include_str!("../../../tests/samples/25/metaspace_log.txt"), 0),
+            (include_str!("../../../../tests/samples/25/metaspace_log.txt"), 0),
         ];
         for (log, given_back) in logs {
             let (summary, events) = recorded(log.as_bytes()).unwrap();

@@ -1,9 +1,9 @@
 //! Plays a trace through a scheme of allocation and stops at each of its phases until somebody has weighed.
 
+use super::error::{Error, Result};
 use super::trace::{Event, Reader};
-use loadline::clock::Clock;
-use loadline::error::{Error, Result, plain};
 use std::io::{self, BufRead, Write};
+use std::time::Instant;
 
 /// Blocks alive at once. No JVM holds so much metadata; a trace that does is made up.
 const LIVE_BYTES_MAX: u64 = 16 << 30;
@@ -73,7 +73,7 @@ pub(crate) fn replay(
     trace: &mut Reader<impl BufRead>,
     scheme: &mut dyn Scheme,
     (out, answers): (&mut dyn Write, &mut dyn BufRead),
-    clock: Clock,
+    began: Instant,
 ) -> Result<()> {
     let mut living = Living::default();
     let mut phase: Option<Started> = None;
@@ -84,10 +84,10 @@ pub(crate) fn replay(
             Event::Die { arena } => scheme.die(*arena).map_err(|error| refused(&error))?,
             Event::Mark { name } => {
                 scheme.rest();
-                let said = said(name, phase.as_ref(), &living, &scheme.counters(), clock.now_s());
+                let said = said(name, phase.as_ref(), &living, &scheme.counters(), began.elapsed().as_secs_f64());
                 out.write_all(said.as_bytes()).and_then(|()| out.flush()).map_err(|error| unheard(&error))?;
                 answered(answers)?;
-                phase = Some(Started { blocks: living.blocks, at_s: clock.now_s() });
+                phase = Some(Started { blocks: living.blocks, at_s: began.elapsed().as_secs_f64() });
             }
         }
     }
@@ -117,15 +117,15 @@ fn said(name: &str, ended: Option<&Started>, living: &Living, counters: &[(&str,
 fn answered(answers: &mut dyn BufRead) -> Result<()> {
     let mut answer = Vec::new();
     let read = io::Read::take(answers, ANSWER_BYTES_MAX).read_until(b'\n', &mut answer);
-    read.map(|_| ()).map_err(|error| Error::machine(format!("cannot read the answer: {}", plain(&error))))
+    read.map(|_| ()).map_err(|error| Error::io("read", "the answer", &error))
 }
 
 fn refused(error: &io::Error) -> Error {
-    Error::machine(format!("cannot allocate: {}", plain(error)))
+    Error::io("allocate", "a block", error)
 }
 
 fn unheard(error: &io::Error) -> Error {
-    Error::machine(format!("cannot write the marker: {}", plain(error)))
+    Error::io("write", "the marker", error)
 }
 
 #[cfg(test)]
@@ -137,6 +137,11 @@ mod tests {
     use crate::trace::WORDS_MAX;
     use crate::trace::tests::{events, written};
     use proptest::prelude::*;
+
+    #[expect(clippy::disallowed_methods, reason = "a replay wants to know when it began")]
+    fn now() -> Instant {
+        Instant::now()
+    }
 
     fn schemes() -> Vec<Box<dyn Scheme>> {
         let malloc = |header, trim| Box::new(Malloc::new(header, trim)) as Box<dyn Scheme>;
@@ -152,7 +157,7 @@ mod tests {
     fn played(bytes: &[u8], scheme: &mut dyn Scheme) -> String {
         let mut out = Vec::new();
         let mut trace = Reader::new(bytes).unwrap();
-        replay(&mut trace, scheme, (&mut out, &mut io::empty()), Clock::start()).unwrap();
+        replay(&mut trace, scheme, (&mut out, &mut io::empty()), now()).unwrap();
         let text = String::from_utf8(out).unwrap();
         let words = |line: &str| {
             let kept = line.split(' ').filter(|word| !word.starts_with("s=") && !word.starts_with("trims="));
@@ -193,7 +198,7 @@ mod tests {
         let mut answers: &[u8] = b"go\ngo\nleft";
         let streams: (&mut dyn Write, &mut dyn BufRead) = (&mut io::sink(), &mut answers);
         let mut reader = Reader::new(trace.as_slice()).unwrap();
-        replay(&mut reader, &mut Malloc::new(Header::Absent, Trim::Never), streams, Clock::start()).unwrap();
+        replay(&mut reader, &mut Malloc::new(Header::Absent, Trim::Never), streams, now()).unwrap();
         assert_eq!(answers, b"left");
     }
 

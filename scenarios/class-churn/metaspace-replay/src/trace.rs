@@ -13,7 +13,7 @@
 //! Arenas are numbered from 0, and a number is used again after its arena has ended, the lowest first.
 //! So most blocks take one or two bytes; a file without its end was cut short and is refused.
 
-use loadline::error::{Error, Result};
+use super::error::{Error, Result};
 use std::io::{self, BufRead, Write};
 
 const MAGIC: &[u8; 8] = b"METATR1\n";
@@ -220,7 +220,7 @@ impl<R: BufRead> Reader<R> {
 }
 
 fn unreadable(error: &io::Error) -> Error {
-    Error::machine(format!("cannot read the trace: {}", loadline::error::plain(error)))
+    Error::io("read", "the trace", error)
 }
 
 fn cut_or_unreadable(error: &io::Error) -> Error {

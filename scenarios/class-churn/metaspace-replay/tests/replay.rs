@@ -1,10 +1,7 @@
 //! `metaspace-replay` as a program: a log becomes a trace, a trace is played through every scheme, errors are told.
 
-#![expect(clippy::disallowed_methods, reason = "runs the program, and a JVM whose log it records")]
+#![expect(clippy::disallowed_methods, reason = "runs the program")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
-
-#[path = "shared/skipping.rs"]
-mod skipping;
 
 use std::fs;
 use std::io::Write;
@@ -16,7 +13,7 @@ const PHASES: [&str; 5] = ["empty", "spike", "valley", "again", "end"];
 
 /// The log of a JVM, as captured.
 fn log() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/17/metaspace_log.txt")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/samples/17/metaspace_log.txt")
 }
 
 /// Runs the program with this input; words without blanks in them.
@@ -99,45 +96,4 @@ fn what_cannot_be_recorded_or_played_is_told_and_leaves_nothing() {
     let whole = fs::read(folder.path().join("a.trace")).unwrap();
     fs::write(folder.path().join("cut"), &whole[..whole.len() / 2]).unwrap();
     refused(&call(&folder, "replay cut --header", b""), 2, &["cut short", "trace: cut"]);
-}
-
-/// The release of the `java` on the path, and whether there is a `javac`.
-fn java() -> Option<u32> {
-    Command::new("javac").arg("-version").output().ok()?;
-    let said = Command::new("java").arg("-version").output().ok()?;
-    let said = String::from_utf8_lossy(&said.stderr).into_owned();
-    said.split('"').nth(1)?.split(['.', '-']).next()?.parse().ok()
-}
-
-#[test]
-fn a_real_jvm_is_recorded_and_its_waves_come_back() {
-    let Some(release) = java().filter(|release| *release >= 17) else {
-        return skipping::skip("LOADLINE_JDKS", "there is no JDK 17 or newer on the PATH");
-    };
-    let folder = TempDir::new().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/class-churn/src");
-    let sources = ["ClassBytes.java", "ClassChurn.java"].map(|name| source.join(name));
-    let compiled =
-        Command::new("javac").args(["--release", "11", "-d", "."]).args(sources).current_dir(&folder).output();
-    assert!(compiled.as_ref().unwrap().status.success(), "{compiled:?}");
-    let jvm =
-        "-XX:+UseSerialGC -Xmx64m -Xlog:disable -Xlog:metaspace*=trace:stdout:level -cp . ClassChurn 5 2 20 3 collect";
-    let ran = Command::new("java")
-        .args(jvm.split(' '))
-        .current_dir(&folder)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(ran.status.success(), "JDK {release}: {:?}", ran.status);
-    stdout(&call(&folder, "record a.trace", &ran.stdout));
-    let seen = markers(&stdout(&call(&folder, "replay a.trace --scheme arena", b"")));
-    assert_eq!(seen.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), PHASES);
-    let [empty, spike, valley, again, end] = [0, 1, 2, 3, 4].map(|index| seen[index].1 as f64);
-    // 200 classes, a fifth of which stays; each takes some KiB, and the JVM loads a few of its own.
-    assert!(spike - empty > 200.0 * 1500.0, "{seen:?}");
-    let elasticity = (spike - valley) / (spike - empty);
-    assert!((0.6..=0.82).contains(&elasticity), "{seen:?}");
-    assert!((again - spike).abs() < 0.2 * (spike - empty), "{seen:?}");
-    assert!(end < valley, "{seen:?}");
 }

@@ -1,7 +1,8 @@
 //! `metaspace-replay`: records what a JVM asks of its metaspace, and plays that again through other allocators, to be
-//! weighed by Loadline as a native subject. See `scenarios/class-churn`.
+//! weighed by Loadline as a native subject. See `../README.md`.
 
 mod arena;
+mod error;
 mod log;
 mod malloc;
 mod native;
@@ -11,8 +12,7 @@ mod trace;
 
 use arena::{Arenas, Mapped};
 use clap::{Parser, Subcommand, ValueEnum};
-use loadline::clock::Clock;
-use loadline::error::{Error, ErrorKind, Result};
+use error::{Error, Result};
 use malloc::{Malloc, Trim};
 use native::Header;
 use replay::{Living, Scheme};
@@ -20,6 +20,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 use trace::{Event, Reader};
 
 /// What is read and written at once.
@@ -82,22 +83,18 @@ fn main() -> ExitCode {
     };
     let Err(error) = done else { return ExitCode::SUCCESS };
     eprintln!("{error}");
-    // The numbers that Loadline's own exit codes have.
-    ExitCode::from(match error.kind {
-        ErrorKind::Request => 2,
-        _ => 4,
-    })
+    ExitCode::from(error.code)
 }
 
 fn record(trace: &Path) -> Result<()> {
     let mut name = trace.as_os_str().to_owned();
     name.push(".part");
     let part = PathBuf::from(name);
-    let file = File::create(&part).map_err(|error| Error::io("write", &part, &error))?;
+    let file = File::create(&part).map_err(|error| Error::io("write", part.display(), &error))?;
     let log = BufReader::with_capacity(BUFFER_BYTES, io::stdin().lock());
     let recorded = recorder::record(log, BufWriter::with_capacity(BUFFER_BYTES, file));
     let moved = recorded.and_then(|summary| {
-        fs::rename(&part, trace).map_err(|error| Error::io("write", trace, &error))?;
+        fs::rename(&part, trace).map_err(|error| Error::io("write", trace.display(), &error))?;
         Ok(summary)
     });
     let summary = match moved {
@@ -130,7 +127,9 @@ fn replay(trace: &Path, kind: Kind, header: bool, trim: bool) -> Result<()> {
         Kind::Arena => Box::new(Arenas::new(Mapped::default())),
     };
     let streams: (&mut dyn Write, &mut dyn io::BufRead) = (&mut io::stdout().lock(), &mut io::stdin().lock());
-    let played = replay::replay(&mut open(trace)?, scheme.as_mut(), streams, Clock::start());
+    #[expect(clippy::disallowed_methods, reason = "the one place of this program that reads the clock")]
+    let began = Instant::now();
+    let played = replay::replay(&mut open(trace)?, scheme.as_mut(), streams, began);
     // The kernel takes it all back at once; freeing block by block would be work after the last mark.
     std::mem::forget(scheme);
     played.map_err(|error| error.at(format!("trace: {}", trace.display())))
@@ -154,10 +153,11 @@ fn show(trace: &Path) -> Result<()> {
 
 fn open(trace: &Path) -> Result<Reader<BufReader<File>>> {
     let file = File::open(trace).map_err(|error| {
-        let error = Error { kind: ErrorKind::Request, ..Error::io("read", trace, &error) };
+        let error = Error { code: 2, ..Error::io("read", trace.display(), &error) };
         error.hint("record one with `metaspace-replay record`")
     })?;
-    Reader::new(BufReader::with_capacity(BUFFER_BYTES, file)).map_err(|error| error.at(trace.display().to_string()))
+    Reader::new(BufReader::with_capacity(BUFFER_BYTES, file))
+        .map_err(|error| error.at(format!("trace: {}", trace.display())))
 }
 
 fn mib(bytes: u64) -> f64 {

@@ -1,7 +1,8 @@
-//! Parsers of `/proc/stat`, `/proc/meminfo`, `/proc/loadavg` (man proc_stat and so on) and `/proc/pressure/*` (kernel
-//! `Documentation/accounting/psi.rst`).
+//! The machine: `/proc/stat`, `/proc/meminfo`, `/proc/loadavg`, `/proc/uptime`, `/proc/vmstat` (man proc_stat and so
+//! on), `/proc/pressure/*` (kernel `Documentation/accounting/psi.rst`) and a few settings.
 
-use super::text::{between, keyed, size};
+use super::process::ticks_per_s;
+use super::text::{between, keyed, keyed_number, read, size};
 use crate::units::Bytes;
 use std::time::Duration;
 
@@ -17,6 +18,11 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
+    /// Reads `/proc/stat`. For a sampler.
+    pub fn read() -> Option<Self> {
+        Self::parse(&read("/proc/stat").ok()?, ticks_per_s())
+    }
+
     /// `cpu  70107 5937 16428 256891 760 0 1704 66 0 0`: user, nice, system, idle, iowait, irq, softirq, steal (ticks).
     pub fn parse(text: &str, ticks_per_s: u64) -> Option<Self> {
         let ticks: Vec<u64> = text
@@ -67,6 +73,11 @@ pub struct Pressure {
 }
 
 impl Pressure {
+    /// Reads the stalls of all programs on a resource (`cpu`, `memory`) since boot; `None` on a kernel without PSI.
+    pub fn read(resource: &str) -> Option<Self> {
+        Self::parse(&read(format!("/proc/pressure/{resource}")).ok()?)
+    }
+
     /// Lines of `some avg10=0.15 avg60=5.14 avg300=18.15 total=193315332` (microseconds).
     pub fn parse(text: &str) -> Option<Self> {
         let total = |kind| between(keyed(text, kind)?, "total=", &[' ']).and_then(|n| n.parse().ok());
@@ -94,6 +105,11 @@ pub struct MemInfo {
 }
 
 impl MemInfo {
+    /// Reads `/proc/meminfo`.
+    pub fn read() -> Option<Self> {
+        Self::parse(&read("/proc/meminfo").ok()?)
+    }
+
     /// Lines of `MemTotal:       24684092 kB`.
     pub fn parse(text: &str) -> Option<Self> {
         let sized = |key| keyed(text, key).and_then(size);
@@ -107,6 +123,32 @@ impl MemInfo {
 pub fn parse_loadavg(text: &str) -> Option<[f64; 3]> {
     let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
     Some([fields.next()??, fields.next()??, fields.next()??])
+}
+
+/// Time since boot: `13620.51 22511.06`, in seconds.
+pub fn uptime() -> Option<Duration> {
+    let text = read("/proc/uptime").ok()?;
+    Duration::try_from_secs_f64(text.split(' ').next()?.parse().ok()?).ok()
+}
+
+/// Processes that were killed for want of memory since boot, in all cgroups: `oom_kill 3` (Linux 4.13 and later).
+pub fn oom_kills() -> Option<u64> {
+    keyed_number(&read("/proc/vmstat").ok()?, "oom_kill")
+}
+
+/// CPUs that are online, and 0 where that is not said.
+pub fn cpus_online() -> usize {
+    read("/sys/devices/system/cpu/online").map_or(0, |text| count_list(&text))
+}
+
+/// How many numbers a list such as `0-3,8` has.
+fn count_list(text: &str) -> usize {
+    let span = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        (last.checked_sub(first)?).checked_add(1)
+    };
+    text.trim().split(',').filter_map(span).fold(0, usize::saturating_add)
 }
 
 /// The word in brackets: `always [madvise] never`.
@@ -138,5 +180,18 @@ mod tests {
         assert_eq!((memory.total, memory.swap_used), (Bytes::kib(9), Bytes::kib(2)));
         assert_eq!(parse_loadavg("0.34 1.30 1.02 2/87 24440"), Some([0.34, 1.30, 1.02]));
         assert_eq!(parse_choice("always [madvise] never\n"), Some("madvise"));
+    }
+
+    #[test]
+    fn lists_of_cpus() {
+        for (text, count) in [("0-3,8\n", 5), ("0\n", 1), ("", 0), ("3-1", 0)] {
+            assert_eq!(count_list(text), count, "{text}");
+        }
+    }
+
+    #[test]
+    fn this_machine_answers() {
+        assert!(uptime().unwrap() > Duration::ZERO && cpus_online() > 0);
+        assert!(MemInfo::read().unwrap().total > Bytes::mib(64) && CpuTimes::read().unwrap().busy > Duration::ZERO);
     }
 }

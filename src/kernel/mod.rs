@@ -1,0 +1,16 @@
+//! What Linux writes of processes, cgroups, mounts, sockets and the machine: text to values, each format once.
+//!
+//! A type parses its text, so that captured texts can be tried, and reads it where one file has it. When something is
+//! read, at what cost, and what it means is left to those who ask. The memory of a process (`smaps`, `pagemap`, stacks)
+//! is read by `observe`.
+
+pub mod cgroup;
+pub mod charge;
+pub mod machine;
+pub mod mapping;
+pub mod mounts;
+pub mod ports;
+pub mod process;
+pub mod read_ahead;
+pub mod sockets;
+pub(crate) mod text;

@@ -1,0 +1,73 @@
+//! The memory cgroup of Loadline itself: those of subjects are made in it, or as near to it as may be.
+
+use crate::error::{Error, Result};
+use crate::kernel::cgroup::{Cgroup, Hierarchy};
+use crate::kernel::text;
+
+/// The child of its cgroup that this process moves into where that must hold none itself; see `limit`.
+pub(super) fn home_name() -> String {
+    format!("loadline-{}-home", std::process::id())
+}
+
+/// The cgroup of this process.
+///
+/// # Errors
+/// `Machine` where nothing can be limited.
+pub(super) fn find() -> Result<Cgroup> {
+    of(std::process::id())
+}
+
+/// The cgroup of a process; where it cannot be seen from here, that at the mount point.
+pub(super) fn of(pid: u32) -> Result<Cgroup> {
+    let hierarchy = Hierarchy::find().map_err(|cause| Error::io("read", "/proc/self/mountinfo", &cause))?;
+    let hierarchy = hierarchy.ok_or_else(|| {
+        Error::machine("no memory cgroup is mounted, so no memory limit can be set")
+            .hint("mount cgroup v2 at /sys/fs/cgroup, or leave `limit` out")
+    })?;
+    let path = format!("/proc/{pid}/cgroup");
+    let membership = text::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;
+    let found = hierarchy.cgroup_of(pid, &membership);
+    Ok(seen_from_above(found.unwrap_or_else(|| hierarchy.cgroup(hierarchy.mount.clone())), &home_name()))
+}
+
+/// The cgroup above, where this one is the child into which Loadline moved to make room for those of subjects: they are
+/// made beside that child, and not ever deeper below it.
+fn seen_from_above(mut cgroup: Cgroup, home: &str) -> Cgroup {
+    if cgroup.folder.file_name().is_some_and(|name| name == home) {
+        cgroup.folder.pop();
+    }
+    cgroup
+}
+
+/// Cgroups in which that of a subject may be made: our own, the one above, the one at the mount point.
+pub(super) fn candidates(own: &Cgroup) -> Vec<Cgroup> {
+    let top = Cgroup { folder: own.mount.clone(), ..own.clone() };
+    let mut candidates: Vec<Cgroup> = [own.clone()].into_iter().chain(own.parent()).chain([top]).collect();
+    candidates.dedup();
+    candidates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::cgroup::CgroupVersion;
+
+    fn at(folder: &str) -> Cgroup {
+        Cgroup { version: CgroupVersion::V2, folder: folder.into(), mount: "/sys/fs/cgroup".into() }
+    }
+
+    #[test]
+    fn who_moved_down_once_does_not_move_deeper() {
+        let seen = |folder| seen_from_above(at(folder), "loadline-7-home");
+        assert_eq!(seen("/sys/fs/cgroup/scope/loadline-7-home"), at("/sys/fs/cgroup/scope"));
+        assert_eq!(seen("/sys/fs/cgroup/scope/loadline-8-home"), at("/sys/fs/cgroup/scope/loadline-8-home"));
+    }
+
+    #[test]
+    fn the_nearest_candidate_comes_first_and_none_twice() {
+        let folders = |folder| candidates(&at(folder)).into_iter().map(|cgroup| cgroup.folder).collect::<Vec<_>>();
+        let expect = ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"].map(std::path::PathBuf::from);
+        assert_eq!(folders("/sys/fs/cgroup/a/b"), expect);
+        assert_eq!(folders("/sys/fs/cgroup"), expect[2..]);
+    }
+}
