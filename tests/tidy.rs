@@ -17,7 +17,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("owner", &[]),
     ("units", &[]),
     ("kernel", &["units"]),
-    ("kernel", &["units"]),
     ("doubt", &["units"]),
     ("scenario", &["units", "error"]),
     ("subject", &["clock", "error", "units", "scenario", "kernel"]),
@@ -79,8 +78,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     // `subject` re-enters the binary as the guardian of what it started.
     ("main", &["cli", "subject"]),
-    // `metaspace-replay`: of `subject` it takes the reader of markers.
-    ("bin", &["clock", "error", "subject"]),
 ];
 
 /// Modules that only compute: they do no input or output and cannot hang.
@@ -432,7 +429,7 @@ fn idle_permissions(files: &[Source]) -> Vec<String> {
     let mut found = Vec::new();
     for (module, allowed) in MAY_USE {
         let is_there = words(&lib.code, "mod ").any(|at| name_at(&lib.code[at + 4..]) == Some(module));
-        if !is_there && !["main", "bin"].contains(module) {
+        if !is_there && *module != "main" {
             found.push(format!("tests/tidy.rs: there is no module `{module}`"));
             continue;
         }

@@ -1,5 +1,7 @@
 //! A matrix of configurations: every combination of its axes, less what is excluded.
 
+#[cfg(test)]
+use super::Nmt;
 use super::file::{Named, Scalar, nearest, pairs};
 #[cfg(test)]
 use super::schema;

@@ -2,18 +2,10 @@
 
 use crate::clock::Clock;
 use crate::error::Result;
-<<<<<<< HEAD:src/series/paging.rs
 use crate::kernel::read_ahead;
 use crate::observe::classes;
 use crate::record::{ClassesRecord, Trial};
 use crate::scenario::{Configuration, Jdk, Pages, Scenario};
-=======
-use crate::kernel::read_ahead;
-use crate::observe::classes;
-use crate::record::{ClassesRecord, Pages, Trial};
-use crate::report::Progress;
-use crate::scenario::{Configuration, Jdk, Scenario};
->>>>>>> helper-a:src/cli/paging.rs
 use crate::subject::{FoundJdk, PrivateJdk, file_pages, jdk, private_jdk};
 use crate::trial::{Event, Sink};
 use std::collections::BTreeSet;

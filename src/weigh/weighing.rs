@@ -271,24 +271,3 @@ fn record(memory: &NativeMemory, since_baseline: bool) -> NmtRecord {
         categories: memory.categories.iter().map(category).collect(),
     }
 }
-<<<<<<< HEAD:src/weigh/weighing.rs
-=======
-
-/// What a cgroup counts, by kind.
-pub(super) fn charge_record(
-    memory: &crate::observe::cgroup::CgroupMemory,
-    cgroup: &crate::observe::cgroup::MemoryCgroup,
-) -> ChargeRecord {
-    ChargeRecord {
-        usage_bytes: memory.usage.0,
-        anon_bytes: memory.charge.anon.0,
-        file_bytes: memory.charge.file.0,
-        shmem_bytes: memory.charge.shmem.0,
-        kernel_bytes: memory.charge.kernel.map(|bytes| bytes.0),
-        limit_bytes: memory.limit.as_ref().map(|limit| limit.bytes.0),
-        version: cgroup.cgroup().version.name().to_owned(),
-        cgroup: cgroup.name(),
-        processes: cgroup.processes(),
-    }
-}
->>>>>>> helper-a:src/trial/weigh.rs
