@@ -38,6 +38,7 @@ pub use crate::observe::netty::{
 };
 
 use crate::doubt::Doubt;
+use crate::scenario::MarkPoint;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -542,5 +543,10 @@ impl Trial {
     /// The mark of this name.
     pub fn mark(&self, name: &str) -> Option<&Mark> {
         self.marks.iter().find(|mark| mark.name == name)
+    }
+
+    /// The usual mark of this moment.
+    pub fn at(&self, point: MarkPoint) -> Option<&Mark> {
+        self.mark(point.word())
     }
 }

@@ -241,7 +241,7 @@ impl MarkPoint {
     pub const ALL: [Self; 6] = [Self::Start, Self::Warm, Self::Loaded, Self::Rested, Self::Collected, Self::Trimmed];
 
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Start => "start",
             Self::Warm => "warm",

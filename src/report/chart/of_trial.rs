@@ -8,6 +8,7 @@ use super::values::MIB;
 use crate::owner::{label, place};
 use crate::record::{AccountRecord, Evidence, IntervalRecord, PhaseRecord, Sample, Trial};
 use crate::report::summary::Table;
+use crate::scenario::MarkPoint;
 use crate::units::{grouped, milliseconds};
 
 /// Where more requests are known than this, they are drawn as a density.
@@ -439,7 +440,7 @@ fn accounts(trial: &Trial) -> Option<Figure> {
         items.extend(bar(account, &names, &x, top + 170));
     }
     // The legend has the numbers of the mark that matters most.
-    let shown = marks.iter().find(|(name, _)| *name == "loaded").or(marks.last()).copied()?;
+    let shown = marks.iter().find(|(name, _)| *name == MarkPoint::Loaded.word()).or(marks.last()).copied()?;
     let title = format!("Account of {}, trial {}, with MiB at {}", trial.configuration, trial.index + 1, shown.0);
     let height = marks.len() as u32 * 42;
     let legend = names.iter().map(|name| {

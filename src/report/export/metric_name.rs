@@ -2,7 +2,7 @@
 
 use crate::comparison::split;
 use crate::record::{Document, MetricRecord, Unit};
-use crate::scenario::WARMUP;
+use crate::scenario::{MarkPoint, WARMUP};
 
 /// Metrics that a person looks at first, by the part before their mark or phase; the others are details.
 const HEADLINES: [&str; 9] = ["rss", "rss_peak", "charge", "rate", "p50", "p99", "failed", "cpu_per_1000", "start_up"];
@@ -22,7 +22,7 @@ pub(super) fn is_headline(record: &MetricRecord) -> bool {
 fn is_first(metric: &str) -> bool {
     let (what, place) = parts(metric);
     let weight = matches!(what, "rss" | "charge");
-    HEADLINES.contains(&what) && place != Some(WARMUP) && (!weight || place == Some("loaded"))
+    HEADLINES.contains(&what) && place != Some(WARMUP) && (!weight || place == Some(MarkPoint::Loaded.word()))
 }
 
 /// The rate of the principal phase: of the last that is no warm-up, or of the last at all.

@@ -9,6 +9,7 @@ use crate::report::chart::{
 };
 use crate::report::markup::{Attribute, Markup, shortened};
 use crate::report::summary::find as told;
+use crate::scenario::MarkPoint;
 use crate::units::{grouped, milliseconds};
 
 /// Names in a sentence.
@@ -245,7 +246,7 @@ fn of_trial(trial: &Trial) -> Option<Sentence> {
 
 /// RSS at the mark `loaded` (the last mark where there is none), rate and p99 of the last phase that worked.
 pub(super) fn weight(trial: &Trial) -> Option<String> {
-    let mark = trial.mark("loaded").or(trial.marks.last())?;
+    let mark = trial.at(MarkPoint::Loaded).or(trial.marks.last())?;
     let (word, bytes) = mark.weight();
     let mut parts = vec![format!("{word} {} {}", value_text(Unit::Bytes, bytes as f64), shortened(&mark.name, 30))];
     if let Some(phase) = trial.phases.iter().rev().find(|phase| phase.works() && phase.is_counted()) {

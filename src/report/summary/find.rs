@@ -10,9 +10,11 @@ use super::facts::{repeatable_facts, trial_facts};
 use super::trial::of_trial;
 use super::tried::{tried, what_broke};
 use crate::record::{
-    Document, FindOutcome, FindRecord, ImageRecord, LineRecord, RuleRecord, SoughtStage, SoughtVerdict, Trial, Unknowns,
+    AccountRecord, Document, FindOutcome, FindRecord, ImageRecord, LineRecord, Mark, RuleRecord, SoughtStage,
+    SoughtVerdict, Trial, Unknowns,
 };
 use crate::report::snippets::{self, Snippet};
+use crate::scenario::MarkPoint;
 use crate::series::search::{PROOF_CONFIDENCE, failing_share_max};
 use crate::units::{Bytes, per_second};
 
@@ -68,16 +70,17 @@ pub(in crate::report) fn what_was_sought(find: &FindRecord) -> &'static str {
 fn unconcerned(trial: &Trial) -> Vec<Block> {
     let title = format!("where memory is no concern (trial {})", trial.index + 1);
     let mut blocks = vec![Block::Heading(title), Block::Facts(trial_facts(trial))];
-    let has_account = |name: &str| {
-        let account = trial.mark(name)?.account.as_ref();
-        account.filter(|account| !account.owners.is_empty())
-    };
-    if let Some(account) = has_account("loaded").or_else(|| trial.marks.iter().rev().find_map(|m| has_account(&m.name)))
-    {
+    let loaded = trial.at(MarkPoint::Loaded).and_then(account_of);
+    if let Some(account) = loaded.or_else(|| trial.marks.iter().rev().find_map(account_of)) {
         blocks.push(Block::Text(account_answer(account)));
         blocks.push(Block::Table(owners(account)));
     }
     blocks
+}
+
+/// The account of a mark, if it says who holds anything.
+fn account_of(mark: &Mark) -> Option<&AccountRecord> {
+    mark.account.as_ref().filter(|account| !account.owners.is_empty())
 }
 
 /// The command of the trial that held last, which is one of the proof where there is one.

@@ -5,16 +5,17 @@ use super::cells::{mib, rounds_to_none, sum, weight_word};
 use super::own;
 use crate::owner::{Group, Owner, family, is_heap, label, place};
 use crate::record::{AccountRecord, Trial, WouldReturn};
+use crate::scenario::MarkPoint;
 use crate::units::{Bytes, Growth};
 use std::borrow::Cow;
 
 /// The marks shown, with what leads to them. `warm` is left out, so that the table fits 80 columns.
 const MARKS: [(&str, &str); 5] = [
-    ("start", "the start"),
-    ("loaded", "the load"),
-    ("rested", "rest"),
-    ("collected", "a full GC"),
-    ("trimmed", "a trim"),
+    (MarkPoint::Start.word(), "the start"),
+    (MarkPoint::Loaded.word(), "the load"),
+    (MarkPoint::Rested.word(), "rest"),
+    (MarkPoint::Collected.word(), "a full GC"),
+    (MarkPoint::Trimmed.word(), "a trim"),
 ];
 /// Marks in the table where the scenario names its own, so that it fits 80 columns.
 const COLUMNS_MAX: usize = 6;
@@ -56,7 +57,7 @@ impl<'a> Journey<'a> {
     fn of(trial: &'a Trial) -> Self {
         let named: Vec<&str> = match trial.marks.iter().any(|mark| own::is_own(&mark.name)) {
             true => {
-                let between = ["warm", "loaded", "rested"];
+                let between = [MarkPoint::Warm, MarkPoint::Loaded, MarkPoint::Rested].map(MarkPoint::word);
                 let names = trial.marks.iter().map(|mark| mark.name.as_str());
                 own::ends(names.filter(|name| !between.contains(name)).collect(), COLUMNS_MAX)
             }
@@ -132,7 +133,7 @@ impl<'a> Journey<'a> {
             return self.steps();
         }
         let at = |name: &str| self.0.iter().find(|(mark, _)| *mark == name).map(|(_, account)| account.as_ref());
-        let (start, loaded) = (at("start")?, at("loaded")?);
+        let (start, loaded) = (at(MarkPoint::Start.word())?, at(MarkPoint::Loaded.word())?);
         let total = Growth::between(Bytes(start.total_bytes), Bytes(loaded.total_bytes));
         let mut text = match is_shown(total) {
             false => format!("From start to loaded {} did not change: ", self.1),
@@ -254,9 +255,10 @@ fn predictions(trial: &Trial) -> Vec<String> {
         };
         Some(format!("{what} {}; {came}.", predicted(&before.would_return)?))
     };
-    let gc = check("collected", "A full GC", gc_prediction);
-    let trim =
-        check("trimmed", "A trim", |would| Some(format!("was predicted to return {}", Bytes(would.trim_bytes?))));
+    let gc = check(MarkPoint::Collected.word(), "A full GC", gc_prediction);
+    let trim = check(MarkPoint::Trimmed.word(), "A trim", |would| {
+        Some(format!("was predicted to return {}", Bytes(would.trim_bytes?)))
+    });
     gc.into_iter().chain(trim).collect()
 }
 

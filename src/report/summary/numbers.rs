@@ -5,6 +5,7 @@ use super::cells::{NONE, cells, kib, mib, weight, weight_word};
 use super::journey::tells_growth;
 use super::{drivers, own};
 use crate::record::{Heap, Mark, NmtRecord, Observer, PhaseRecord, Quantiles, Trial};
+use crate::scenario::MarkPoint;
 use crate::units::{Bytes, Growth, grouped, milliseconds};
 
 /// A row for each mark; columns that no mark fills are left out.
@@ -58,13 +59,14 @@ pub(in crate::report) fn weights(trial: &Trial) -> Table {
 
 /// One sentence: what the load added, what rest, a full collection and a trim gave back.
 fn what_changed(trial: &Trial) -> Option<String> {
-    let at = |name: &str| weight(trial.mark(name));
-    let (start, loaded) = (at("start")?, at("loaded")?);
+    let at = |point: MarkPoint| weight(trial.at(point));
+    let (start, loaded) = (at(MarkPoint::Start)?, at(MarkPoint::Loaded)?);
     let change = |from: u64, to: u64| Growth::between(Bytes(from), Bytes(to)).to_string();
     let mut text = format!("The load changed {} by {} MiB", weight_word(trial), change(start, loaded));
     let mut before = loaded;
-    for (name, what) in [("rested", "rest"), ("collected", "a full GC"), ("trimmed", "a trim")] {
-        if let Some(after) = at(name) {
+    let later = [(MarkPoint::Rested, "rest"), (MarkPoint::Collected, "a full GC"), (MarkPoint::Trimmed, "a trim")];
+    for (point, what) in later {
+        if let Some(after) = at(point) {
             text.push_str(&format!(", {what} by {}", change(before, after)));
             before = after;
         }
@@ -74,7 +76,7 @@ fn what_changed(trial: &Trial) -> Option<String> {
 }
 
 fn live_set(trial: &Trial) -> Option<String> {
-    trial.mark("collected")?.heap.live_bytes.map(|live| format!("Live set {}.", Bytes(live)))
+    trial.at(MarkPoint::Collected)?.heap.live_bytes.map(|live| format!("Live set {}.", Bytes(live)))
 }
 
 /// What weighing cost: the subject by the attach handshake, the machine by Loadline.
@@ -155,7 +157,7 @@ fn costs(trial: &Trial) -> Option<String> {
 pub(in crate::report) fn by_category(trial: &Trial) -> Option<Table> {
     let marks: Vec<(&str, &NmtRecord)> =
         trial.marks.iter().filter_map(|mark| Some((mark.name.as_str(), mark.nmt.as_ref()?))).collect();
-    let shown = marks.iter().find(|(name, _)| *name == "loaded").or(marks.last())?;
+    let shown = marks.iter().find(|(name, _)| *name == MarkPoint::Loaded.word()).or(marks.last())?;
     let first = marks.first()?;
     let growth = |growth: Option<i64>| growth.map_or(NONE.to_owned(), kib_signed);
     let committed = |nmt: &NmtRecord, name: &str| {
@@ -201,7 +203,9 @@ fn kib_signed(bytes: i64) -> String {
 pub(super) fn side_by_side(trials: &[Trial]) -> Table {
     let weighed = own::columns(trials);
     let mut head = vec!["configuration".to_owned()];
-    head.extend(weighed.iter().map(|name| if *name == "collected" { "coll." } else { name }.to_owned()));
+    head.extend(
+        weighed.iter().map(|name| if *name == MarkPoint::Collected.word() { "coll." } else { name }.to_owned()),
+    );
     head.extend(cells(["peak", "req/s", "p50", "p99", "GC", "GC ms"]));
     let working = |trial: &'_ Trial| trial.phases.iter().filter(|phase| phase.works()).count();
     let furthest = trials.iter().max_by_key(|trial| working(trial));

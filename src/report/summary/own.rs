@@ -3,6 +3,8 @@
 use crate::record::{Mark, PhaseRecord, Trial, each_once};
 use crate::scenario::MarkPoint;
 
+/// The marks that say most of a trial without any of its own.
+const USUAL: [MarkPoint; 4] = [MarkPoint::Start, MarkPoint::Loaded, MarkPoint::Rested, MarkPoint::Collected];
 /// Marks in a table beside other columns.
 const COLUMNS_MAX: usize = 5;
 /// Numbers that are told in a note; all of them are in the JSON document.
@@ -18,7 +20,7 @@ pub(super) fn is_own(mark: &str) -> bool {
 pub(super) fn columns(trials: &[Trial]) -> Vec<&str> {
     let marks = trials.iter().flat_map(|trial| &trial.marks).map(|mark| mark.name.as_str());
     let own = each_once(marks.filter(|mark| is_own(mark)));
-    if own.is_empty() { vec!["start", "loaded", "rested", "collected"] } else { ends(own, COLUMNS_MAX) }
+    if own.is_empty() { USUAL.map(MarkPoint::word).to_vec() } else { ends(own, COLUMNS_MAX) }
 }
 
 /// At most so many, the middle left out.
