@@ -140,7 +140,8 @@ fn a_budget_is_judged_from_the_first_trial_to_the_exit() {
     assert_eq!(verdicts, [("small", BudgetVerdict::Pass), ("large", BudgetVerdict::Fail)]);
     assert!(!judgement.passes(&document).unwrap());
     let text = said(&document);
-    assert!(text.contains("worse large rss.loaded") && text.contains("rss.loaded<=200MiB"), "{text}");
+    assert!(text.contains("budget rss.loaded<=200MiB is broken by large: "), "{text}");
+    assert!(text.contains("large against small: worse in rss.loaded"), "{text}");
 }
 
 /// Three archives side by side, each with the conditions that it was made under.

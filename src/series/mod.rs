@@ -24,8 +24,8 @@ pub trait Strategy {
     /// Completes the record of a trial, made after these, with what it says.
     fn judge(&self, before: &[Trial], made: &mut Made);
 
-    /// Whether the series goes on after the last of these trials, which this error stopped, if any did. An error that is
-    /// not an answer in itself is handed back, to be told at the end.
+    /// Whether the series goes on after the last of these trials, which this error stopped, if any did. An error that
+    /// is not an answer in itself is handed back, to be told at the end.
     ///
     /// # Errors
     /// What ends the series.

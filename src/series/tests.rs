@@ -332,7 +332,8 @@ fn blocks_run_until_it_is_decided_and_no_longer() {
     assert_eq!(ended(0.5), 14, "as long as it may");
 }
 
-/// A new way of trying things is a strategy, and nothing else: here, the smallest of some heaps with which a server runs.
+/// A new way of trying things is a strategy and nothing else: here, the smallest of some heaps with which a server
+/// runs.
 #[test]
 fn a_strategy_is_a_few_lines() {
     struct Smallest<'a>(&'a Scenario, Vec<u64>);

@@ -1,5 +1,5 @@
-//! Weighing the processes of a subject, again and again or once: what is read from outside, what they are asked, and the
-//! account of it. Knows no trial.
+//! Weighing the processes of a subject, again and again or once: what is read from outside, what they are asked, and
+//! the account of it. Knows no trial.
 
 mod account_record;
 mod accounting;
