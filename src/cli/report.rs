@@ -29,7 +29,7 @@ pub(super) fn report(verb: &Report) -> Result<Code> {
 
 fn show(verb: &Report, archive: &Archive, result: &Document) -> Result<()> {
     let mut progress = Progress::new(false);
-    let shown = Shown { document: result, folders: &[verb.archive.clone()], missing: &archive.missing };
+    let shown = Shown { document: result, folders: std::slice::from_ref(&verb.archive), missing: &archive.missing };
     shown.show(verb.json, verb.view, &verb.exports, &mut progress)?;
     if verb.json || verb.exports.on_stdout() {
         archive.missing.iter().for_each(|what| progress.warn(&format!("warning: {what}")));

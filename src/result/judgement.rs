@@ -262,6 +262,7 @@ impl Judgement {
             )));
         }
         let any = |verdict: BudgetVerdict| document.budgets.iter().any(|budget| budget.verdict == verdict);
-        Ok(!any(BudgetVerdict::Fail) && !(self.undecided_breaks && any(BudgetVerdict::Undecided)))
+        let undecided = self.undecided_breaks && any(BudgetVerdict::Undecided);
+        Ok(!any(BudgetVerdict::Fail) && !undecided)
     }
 }

@@ -122,7 +122,7 @@ fn a_noisy_machine_costs_trials_and_moves_nothing() {
 #[test]
 fn a_machine_that_stays_noisy_ends_in_failures_and_not_in_a_loop() {
     let mut made_up = MadeUp::of(Server::default());
-    (0..100).for_each(|index| drop(made_up.mishaps.insert(index, Mishap::NoisyMachine)));
+    made_up.mishaps.extend((0..100).map(|index| (index, Mishap::NoisyMachine)));
     let (trials, record) = search(&searched("warm: false"), &mut made_up);
     assert_eq!(verdicts(&trials), [vec![SoughtVerdict::Void; 3], vec![SoughtVerdict::Fails]].concat());
     assert_eq!((record.outcome, record.line), (FindOutcome::NotHeld, None));
@@ -145,7 +145,7 @@ fn one_slip_is_no_edge() {
 #[test]
 fn a_target_that_cannot_be_measured_ends_the_search() {
     let mut made_up = MadeUp::of(Server::default());
-    (0..100).for_each(|index| drop(made_up.mishaps.insert(index, Mishap::Unmeasured)));
+    made_up.mishaps.extend((0..100).map(|index| (index, Mishap::Unmeasured)));
     let (trials, _, ended) = series(&Search::new(&searched("warm: false"), LIMIT_MAX).unwrap(), &mut made_up);
     let error = ended.unwrap_err();
     assert_eq!((error.kind, trials.len()), (ErrorKind::Subject, 4), "{error}");

@@ -52,7 +52,7 @@ fn make(place: &Path, size: Size) {
         for (name, model, at_s, seconds) in
             [("warmup", Model::Closed, 0, warm_s), ("steady", Model::Open, warm_s, size.seconds - warm_s)]
         {
-            let mut phase = PhaseRecord { name: name.into(), model: model.into(), ..PhaseRecord::default() };
+            let mut phase = PhaseRecord { name: name.into(), model, ..PhaseRecord::default() };
             (phase.at_s, phase.seconds) = (at_s as f64, seconds as f64);
             write_phase(&mut files, &mut phase, size.per_second, &mut numbers);
             trial.phases.push(phase);
