@@ -509,6 +509,9 @@ fn misplaced_words(path: &str, work: &str) -> Vec<Complaint> {
             refuse(word, "only `report`, `cli` and `main` talk to the user");
         }
     }
+    if path.starts_with("src/") && path != "src/clock.rs" {
+        refuse("thread::sleep", "only a `Clock` lets time pass");
+    }
     if !UNSAFE.contains(&path) {
         refuse("unsafe_code", "only the files in UNSAFE may hold unsafe code");
     }
@@ -757,6 +760,16 @@ fn only_the_right_modules_start_processes_and_print() {
     expect(
         &[("src/load/mod.rs", "//! L.\n#[cfg(test)]\nuse x;\n#[cfg(test)]\nmod t {}\nfn f() { print!(); }\n")],
         &["src/load/mod.rs:6: `print!`: only `report` writes to standard output"],
+    );
+}
+
+#[test]
+fn time_passes_by_the_clock_alone() {
+    let sleeps =
+        "//! S.\nfn f() { std::thread::sleep(A); }\n#[cfg(test)]\nmod tests { fn g() { std::thread::sleep(B); } }\n";
+    expect(
+        &[("src/trial/mark.rs", sleeps), ("src/clock.rs", sleeps), ("tests/a.rs", sleeps)],
+        &["src/trial/mark.rs:2: `thread::sleep`: only a `Clock` lets time pass"],
     );
 }
 

@@ -17,7 +17,6 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
 use std::time::Duration;
 
 /// The agent, compiled by the build.
@@ -215,7 +214,7 @@ impl Standing {
                 let why = format!("it gave no report within {} s", REPORT_WITHIN.as_secs());
                 return Err(Unavailable::new(SOURCE, why));
             }
-            sleep(LOOK_EVERY);
+            clock.sleep(LOOK_EVERY);
         }
     }
 }

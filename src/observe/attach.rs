@@ -27,7 +27,6 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
-use std::thread::sleep;
 use std::time::Duration;
 
 const SOURCE: &str = "attach";
@@ -192,7 +191,7 @@ impl Attach {
             match self.open(HANDSHAKE_WITHIN) {
                 Ok(_) => return Ok(()),
                 Err(_) if !process.is_alive() => return Err(Unavailable::new(SOURCE, "the JVM has ended")),
-                Err(_) => sleep(POLL),
+                Err(_) => self.clock.sleep(POLL),
             }
         }
         trigger.linger(self.tmp.try_clone().ok(), self.socket_name.clone(), self.clock);
@@ -212,7 +211,7 @@ impl Attach {
             }
             match trigger {
                 Ok(trigger) => return Ok(Some(trigger)),
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && self.clock.now() < end => sleep(POLL),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && self.clock.now() < end => self.clock.sleep(POLL),
                 Err(e) => return Err(denied(status, &e)),
             }
         }
@@ -225,7 +224,7 @@ impl Attach {
             let status = process.status(&self.clock)?.value;
             match may_signal(process, &status, &self.clock) {
                 Ok(()) => return Ok(status),
-                Err(Refusal::NotYet(_)) if self.clock.now() < end && is_young(process) => sleep(10 * POLL),
+                Err(Refusal::NotYet(_)) if self.clock.now() < end && is_young(process) => self.clock.sleep(10 * POLL),
                 Err(Refusal::NotYet(why) | Refusal::Never(why)) => return Err(Unavailable::new(SOURCE, why)),
             }
         }

@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
 
 /// Prints a line, then waits to be ended.
 const WAITER: &str = "public class Waiter { public static void main(String[] a) throws Exception {\

@@ -9,7 +9,6 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::io;
-use std::thread::sleep;
 use std::time::Duration;
 
 /// A JVM in a long safepoint finds a late SIGQUIT after the handshake was given up. Without the trigger file it would
@@ -59,7 +58,7 @@ impl Trigger {
         let wait = move || {
             let _until_dropped = self;
             while clock.now() < end && tmp.as_ref().is_none_or(&missing) {
-                sleep(100 * POLL);
+                clock.sleep(100 * POLL);
             }
         };
         // Without a thread the closure is dropped at once, and the file with it.

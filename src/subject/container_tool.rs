@@ -176,7 +176,7 @@ fn run(program: &Path, arguments: &[String], clock: Clock, within: Duration) -> 
     let until = clock.now() + within;
     let code = loop {
         match child.try_wait() {
-            Ok(None) if clock.now() < until => std::thread::sleep(LOOK_AGAIN_AFTER),
+            Ok(None) if clock.now() < until => clock.sleep(LOOK_AGAIN_AFTER),
             Ok(Some(status)) => break status.code(),
             _ => {
                 // Both fail only for a process that has ended.

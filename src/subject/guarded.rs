@@ -230,7 +230,7 @@ impl Watcher {
                 let _ = self.child.wait();
                 return;
             }
-            std::thread::sleep(LOOK_AGAIN_AFTER);
+            self.clock.sleep(LOOK_AGAIN_AFTER);
         }
     }
 

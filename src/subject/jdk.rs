@@ -169,7 +169,7 @@ fn wait_bounded(child: &mut Child, clock: Clock) -> bool {
     let until = clock.now() + VERSION_WITHIN;
     while clock.now() < until {
         match child.try_wait() {
-            Ok(None) => std::thread::sleep(LOOK_AGAIN_AFTER),
+            Ok(None) => clock.sleep(LOOK_AGAIN_AFTER),
             Ok(Some(_)) => return true,
             Err(_) => return false,
         }

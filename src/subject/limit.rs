@@ -242,7 +242,7 @@ pub(super) fn remove(cgroup: &Path, clock: Clock) {
         remove_below(cgroup, DEPTH_MAX);
         match fs::remove_dir(cgroup) {
             Err(cause) if cause.kind() == io::ErrorKind::ResourceBusy && clock.now() < until => {
-                std::thread::sleep(TRY_AGAIN_AFTER);
+                clock.sleep(TRY_AGAIN_AFTER);
             }
             // Gone, or beyond us: the next Loadline sweeps it.
             _ => return,

@@ -153,7 +153,7 @@ pub(super) fn kill_all(mut find: impl FnMut() -> Vec<Process>, clock: Clock, wit
             if clock.now() >= until {
                 return find().len();
             }
-            std::thread::sleep(LOOK_AGAIN_AFTER);
+            clock.sleep(LOOK_AGAIN_AFTER);
         }
     }
 }

@@ -208,7 +208,7 @@ impl Running {
     pub(super) fn wait_exit(&self, within: Duration) {
         if self.guarded.exit().is_some() {
             // A start script that has ended wakes nobody again.
-            std::thread::sleep(within);
+            self.clock.sleep(within);
         } else {
             self.guarded.wait_exit(within);
         }
@@ -278,7 +278,7 @@ impl Running {
             for process in processes.iter().filter(|process| asked.insert((process.pid, process.started_ticks))) {
                 process.signal(Signal::TERM);
             }
-            std::thread::sleep(LOOK_AGAIN_AFTER.min(until.saturating_sub(self.clock.now())));
+            self.clock.sleep(LOOK_AGAIN_AFTER.min(until.saturating_sub(self.clock.now())));
         }
     }
 }
