@@ -2,7 +2,7 @@
 //! No bound on a time or a rate. Where Maven is missing, what needs it is skipped, unless `LOADLINE_GALLERY=required`.
 
 use crate::gallery::{MIB, folder, run, trial};
-use crate::invocation::{Permit, doubts, mark, phase, release};
+use crate::invocation::{Permit, doubts, mark, newest, phase, release};
 use crate::skipping::skip;
 use loadline::doubt::Doubt;
 use loadline::record::{BudgetVerdict, Document, Outcome};
@@ -114,43 +114,33 @@ fn with_few_ports(command: &[&str]) -> Output {
     Command::new("unshare").args(["-rn", "sh", "-c", FEW_PORTS]).args(command).output().unwrap()
 }
 
+/// Who closes a connection first keeps its port, and with the servers of `tiny-http` that is a matter of luck; this
+/// subject leaves it to the client.
 #[test]
 fn ports_that_run_out_are_named() {
-    let _folder = TINY_HTTP.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(release) = release(17).pop() else { return };
+    let Some(release) = newest().pop() else { return };
     if !Command::new("unshare").arg("--version").output().is_ok_and(|_| with_few_ports(&["true"]).status.success()) {
         return skip("LOADLINE_MACHINE", "a network of its own cannot be had (`unshare -rn`, `ip`)");
     }
-    if !builds("tiny-http") {
-        return;
-    }
-    let permit = Permit::one();
+    let _permit = Permit::one();
     let out = tempfile::tempdir().unwrap();
-    let scenario = folder("tiny-http").join("tiny-http-close.loadline.yaml");
+    let jar = env!("LOADLINE_TEST_SUBJECTS_JAR");
+    let text = format!(
+        "name: close\nsubject:\n  command: [java, '{{jvm}}', -cp, '{jar}', loadline.subjects.LeavesClosing, '{{port}}']\n  \
+         ready: {{tcp: true}}\nconfigurations: {{only: {{heap: 16m, gc: serial, jdk: {release}}}}}\nload:\n  \
+         - warmup: {{closed: {{connections: 25, requests: 800}}, get: /, keep_alive: false}}\n  - steady: {{same: warmup}}\n"
+    );
+    let scenario = out.path().join("close.loadline.yaml");
+    std::fs::write(&scenario, text).unwrap();
     let [scenario, archive] = [scenario, out.path().join("archive")].map(|path| path.display().to_string());
-    let only = format!("jdk{release}-httpserver");
-    let words = [
-        env!("CARGO_BIN_EXE_loadline"),
-        "run",
-        &scenario,
-        "--only",
-        &only,
-        "-n",
-        "800",
-        "--rest",
-        "100ms",
-        "--json",
-        "--out",
-        &archive,
-    ];
-    let ran = with_few_ports(&words);
-    drop(permit);
+    let ran = with_few_ports(&[env!("CARGO_BIN_EXE_loadline"), "run", &scenario, "--json", "--out", &archive]);
     let said = String::from_utf8_lossy(&ran.stderr);
     let document: Document = serde_json::from_slice(&ran.stdout).unwrap_or_else(|cause| panic!("{cause}: {said}"));
-    let trial = trial(&document, &only);
+    let trial = trial(&document, "only");
     assert!(doubts(trial, |doubt| matches!(doubt, Doubt::PortsNearExhaustion { .. })), "{:?}", trial.doubts);
+    assert_eq!(phase(trial, "warmup").ok, 800, "1,024 ports");
     let sent = phase(trial, "steady");
-    assert!(sent.failed.ports > 0 && sent.failed.total() == sent.failed.ports, "{sent:?}");
+    assert!(sent.failed.ports > 500 && sent.failed.total() == sent.failed.ports, "{sent:?}");
 }
 
 #[test]
