@@ -40,7 +40,7 @@ most_common() { sort | uniq -c | sort -rn | awk 'NR==1 {$1=""; print substr($0, 
 printf 'machine: %s cores, Linux %s, %s\n' "$(nproc)" "$(uname -r)" "$(java -version 2>&1 | head -n 1)"
 "$loadline" doctor | grep read-ahead
 printf 'command: bench/find.sh %s %s\n\n' "$seeds" "${subjects[*]}"
-printf '%-8s %4s %9s %7s %8s  %s\n' subject seed 'line MiB' trials seconds 'broke and options'
+printf '%-8s %4s %9s %7s %8s  %s\n' subject seed 'line MiB' trials seconds 'cause and options'
 for subject in "${subjects[@]}"; do
     for ((seed = 1; seed <= seeds; seed++)); do
         out="$work/$subject-$seed"
@@ -48,7 +48,7 @@ for subject in "${subjects[@]}"; do
         "$loadline" find "${load[@]}" "${target[@]}" --no-warm --seed "$seed" --out "$out" --json -- $(server "$subject") \
             >"$out.json" || { printf '%-8s %4s exit code %s\n' "$subject" "$seed" "$?"; continue; }
         field "$out.json" '"%-8s %4s %9.1f %7d %8.0f  %s at %.1f MiB; %s" % ("'"$subject"'", '"$seed"', line["limit_bytes"]/2**20,
-            d["find"]["trials"], d["find"]["seconds"], line["broke"], line["below_bytes"]/2**20, " ".join(d["find"]["options"]))'
+            d["find"]["trials"], d["find"]["seconds"], line["cause"], line["below_bytes"]/2**20, " ".join(d["find"]["options"]))'
     done
     # The truth, with the options that most searches found.
     read -ra options <<<"$(for f in "$work/$subject"-*.json; do

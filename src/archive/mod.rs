@@ -29,8 +29,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// Schema of `archive.jsonl`, without its version.
 const SCHEMA_NAME: &str = "loadline.archive/";
-/// Version written; every version up to it can be read.
-const SCHEMA_VERSION: u32 = 1;
+/// Version written, and the only one that is read: version 1 is from before 0.1.0 and had other words.
+const SCHEMA_VERSION: u32 = 2;
 /// Name of the file that makes a folder an archive.
 pub const INDEX: &str = "archive.jsonl";
 

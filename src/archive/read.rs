@@ -23,7 +23,7 @@ pub struct Archive {
 /// Reads the archive in a folder (or the `archive.jsonl` itself).
 ///
 /// # Errors
-/// `Request` where there is no archive, its header is unreadable or its version newer than this program's.
+/// `Request` where there is no archive, its header is unreadable or its version not that of this program.
 pub fn read(path: &Path) -> Result<Archive> {
     let index = index_of(path);
     let text = std::fs::read(&index).map_err(|cause| {
@@ -131,16 +131,20 @@ fn read_line(text: &str) -> serde_json::Result<Line> {
     })
 }
 
-/// A newer version may mean things this one does not know; better to refuse than to misread.
+/// An older or newer version may mean other things by the same words; better to refuse than to misread.
 fn check_version(first: &str) -> Result<()> {
     let header: serde_json::Value = serde_json::from_str(first)
         .map_err(|_| Error::request("this is not an archive of Loadline: its first line is not a header"))?;
     let schema = header.get("schema").and_then(|schema| schema.as_str()).unwrap_or("");
     let version = schema.strip_prefix(SCHEMA_NAME).and_then(|version| version.parse::<u32>().ok());
     match version {
-        Some(version) if version <= SCHEMA_VERSION => Ok(()),
+        Some(SCHEMA_VERSION) => Ok(()),
+        Some(older) if older < SCHEMA_VERSION => Err(Error::request(format!(
+            "the archive has version {older}, from before Loadline 0.1.0; this Loadline reads version {SCHEMA_VERSION}"
+        ))
+        .hint("measure again, or read it with the Loadline that wrote it")),
         Some(version) => Err(Error::request(format!(
-            "the archive has version {version}; this Loadline reads up to version {SCHEMA_VERSION}"
+            "the archive has version {version}; this Loadline reads version {SCHEMA_VERSION}"
         ))
         .hint("read it with a newer Loadline")),
         None => Err(Error::request(format!("this is not an archive of Loadline: its schema is `{schema}`"))),

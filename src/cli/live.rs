@@ -1,6 +1,6 @@
 //! What happens in a run, as lines on the terminal.
 
-use crate::record::{SoughtRecord, SoughtVerdict, Trial};
+use crate::record::{ProbeRecord, ProbeVerdict, Trial};
 use crate::report::Progress;
 use crate::scenario::shell_words;
 use crate::trial::Event;
@@ -19,7 +19,7 @@ impl Live {
             Event::Note(words) => progress.step(words),
             Event::Warning(words) => progress.warn(words),
             Event::TrialStarted(plan) => progress.step(&plan.title),
-            Event::TrialFinished(Trial { sought: Some(sought), .. }) => progress.step(&verdict(sought)),
+            Event::TrialFinished(Trial { probe: Some(probe), .. }) => progress.step(&verdict(probe)),
             Event::Starting { command, .. } => {
                 progress.step(&format!("  start: {}", shell_words(command)));
             }
@@ -55,11 +55,11 @@ impl Live {
 }
 
 /// `  fails: p99.steady was 812 ms, and p99<50ms is asked`.
-fn verdict(sought: &SoughtRecord) -> String {
-    let why = if sought.why.is_empty() { String::new() } else { format!(": {}", sought.why.join("; ")) };
-    match sought.verdict {
-        SoughtVerdict::Holds => "  holds".to_owned(),
-        SoughtVerdict::Fails => format!("  fails{why}"),
-        SoughtVerdict::Void => format!("  does not count{why}"),
+fn verdict(probe: &ProbeRecord) -> String {
+    let why = if probe.why.is_empty() { String::new() } else { format!(": {}", probe.why.join("; ")) };
+    match probe.verdict {
+        ProbeVerdict::Holds => "  holds".to_owned(),
+        ProbeVerdict::Fails => format!("  fails{why}"),
+        ProbeVerdict::Discarded => format!("  does not count{why}"),
     }
 }

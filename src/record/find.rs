@@ -32,9 +32,9 @@ impl Missed {
 /// What a trial of a search was for, and what it said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SoughtRecord {
+pub struct ProbeRecord {
     /// Which part of the search.
-    pub stage: SoughtStage,
+    pub stage: ProbeStage,
     /// The largest heap (`-Xmx`) that the search gave; `null` where it is fixed or left to the JVM.
     pub heap_bytes: Option<u64>,
     /// The direct memory (`-XX:MaxDirectMemorySize`) that the search gave beside the heap; `null` where the JVM derives
@@ -47,16 +47,16 @@ pub struct SoughtRecord {
     /// Whether file pages of the JDK and the application were charged to this trial, or held by somebody else before.
     pub pages: Pages,
     /// Whether the target held.
-    pub verdict: SoughtVerdict,
+    pub verdict: ProbeVerdict,
     /// What was missed, with the numbers; or why the trial does not count.
     #[serde(default)]
     pub why: Vec<String>,
     /// The numbers behind `why`, where it is about numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<Missed>,
-    /// What broke, where something did.
+    /// The cause of failure, where it failed.
     #[serde(default)]
-    pub broke: Option<Broke>,
+    pub cause: Option<FailureCause>,
     /// Classes of the JDK and the application; only with the first trial, and where they could be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<ClassesRecord>,
@@ -82,9 +82,9 @@ pub struct ClassesRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum SoughtStage {
+pub enum ProbeStage {
     /// The one trial in which memory is no concern.
-    Ask,
+    Reference,
     /// For the smallest heap.
     Heap,
     /// For the smallest limit, proofs included.
@@ -99,20 +99,20 @@ pub enum SoughtStage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum SoughtVerdict {
+pub enum ProbeVerdict {
     /// It did.
     Holds,
     /// It did not.
     Fails,
     /// The machine disturbed it: it says nothing and is repeated.
-    Void,
+    Discarded,
 }
 
 /// What gives way first when memory is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Broke {
+pub enum FailureCause {
     /// The kernel killed a process of the subject.
     OomKill,
     /// The JVM ran out of a pool of its own.
@@ -257,9 +257,9 @@ pub struct LineRecord {
     /// The next smaller limit, which failed; `null` where none was asked.
     pub below_bytes: Option<u64>,
     /// What gave way there; `null` where nothing was asked.
-    pub broke: Option<Broke>,
+    pub cause: Option<FailureCause>,
     /// The same in words, with the numbers.
-    pub broke_text: Vec<String>,
+    pub cause_text: Vec<String>,
     /// How far the limits were apart at which trials held once and failed once: the width of the edge, as a share.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub edge_width: f64,
@@ -300,6 +300,6 @@ pub struct RateRecord {
     pub held: u32,
     /// The next higher rate, which failed; `null` where none was asked.
     pub above_per_s: Option<f64>,
-    /// What broke there.
-    pub broke_text: Vec<String>,
+    /// The cause of failure there.
+    pub cause_text: Vec<String>,
 }

@@ -20,8 +20,8 @@ pub use comparison::{
 pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRecord};
 pub use figure::{FigureKind, FigureRecord};
 pub use find::{
-    Broke, CgroupRecord, ClassesRecord, FindOutcome, FindRecord, KneeRecord, LineRecord, Missed, Pages, RateRecord,
-    RuleRecord, SoughtRecord, SoughtStage, SoughtVerdict, Unknowns,
+    CgroupRecord, ClassesRecord, FailureCause, FindOutcome, FindRecord, KneeRecord, LineRecord, Missed, Pages,
+    ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, RuleRecord, Unknowns,
 };
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use phase::{
@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Schema of the result document (`--json`).
-pub const RESULT_SCHEMA: &str = "loadline.result/1";
+pub const RESULT_SCHEMA: &str = "loadline.result/2";
 
 /// The result document: what `--json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -234,7 +234,7 @@ pub struct Trial {
     pub cgroup: Option<CgroupRecord>,
     /// What it was for, in a search for the load line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sought: Option<SoughtRecord>,
+    pub probe: Option<ProbeRecord>,
     /// Files that the subject had mapped or open, absolute paths, in a search for the load line; absent elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
@@ -521,7 +521,7 @@ impl Trial {
             phases: Vec::new(),
             figures: Vec::new(),
             cgroup: None,
-            sought: None,
+            probe: None,
             files: Vec::new(),
             rss_bytes_peak: None,
             end: None,
@@ -531,12 +531,12 @@ impl Trial {
         }
     }
 
-    /// Whether it did not do what it was made for. One that broke in a search for the load line did: it is an answer.
+    /// Whether it did not do what it was made for. One that failed in a search for the load line did: it is an answer.
     pub fn is_failed(&self) -> bool {
         match self.outcome {
             Outcome::Completed => false,
             Outcome::Aborted => true,
-            Outcome::SubjectFailed | Outcome::Killed => self.sought.is_none(),
+            Outcome::SubjectFailed | Outcome::Killed => self.probe.is_none(),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Searches on a made-up server, for the tests of what is said of them. Concluded as real ones are.
 
 use crate::record::{
-    AccountRecord, Broke, CgroupRecord, ClassesRecord, Conditions, Document, FindOutcome, Heap, KneeRecord, Machine,
-    Mark, Model, Outcome, OwnerRecord, Pages, PhaseRecord, Quantiles, RESULT_SCHEMA, SoughtRecord, SoughtVerdict,
-    SubjectWork, Trial, Unknowns,
+    AccountRecord, CgroupRecord, ClassesRecord, Conditions, Document, FailureCause, FindOutcome, Heap, KneeRecord,
+    Machine, Mark, Model, Outcome, OwnerRecord, Pages, PhaseRecord, ProbeRecord, ProbeVerdict, Quantiles,
+    RESULT_SCHEMA, SubjectWork, Trial, Unknowns,
 };
 use crate::scenario::Find;
 use crate::series::search::{Attempt, Course, Move, conclude, next, rules};
@@ -59,16 +59,16 @@ pub(in crate::report) fn proved(limit: u64) -> Document {
 /// Each way in which a search ends, with its document.
 pub(in crate::report) fn endings() -> Vec<(FindOutcome, Document)> {
     let mut not_held = searched(&Course { trials_max: 1, ..COURSE });
-    let ask = &mut not_held.trials[0];
-    if let Some(sought) = &mut ask.sought {
-        sought.verdict = SoughtVerdict::Fails;
-        sought.why = vec!["p99.steady was 812 ms, and p99<50ms is asked".to_owned()];
-        sought.broke = Some(Broke::Times);
+    let reference = &mut not_held.trials[0];
+    if let Some(probe) = &mut reference.probe {
+        probe.verdict = ProbeVerdict::Fails;
+        probe.why = vec!["p99.steady was 812 ms, and p99<50ms is asked".to_owned()];
+        probe.cause = Some(FailureCause::Times);
     }
     not_held.find = Some(conclude(&COURSE, &find(), &not_held.trials));
     let mut never = searched(&COURSE);
-    for sought in never.trials.iter_mut().skip(1).filter_map(|trial| trial.sought.as_mut()) {
-        (sought.verdict, sought.broke) = (SoughtVerdict::Fails, Some(Broke::OomKill));
+    for probe in never.trials.iter_mut().skip(1).filter_map(|trial| trial.probe.as_mut()) {
+        (probe.verdict, probe.cause) = (ProbeVerdict::Fails, Some(FailureCause::OomKill));
     }
     never.find = never.find.map(|find| crate::record::FindRecord {
         outcome: FindOutcome::Never,
@@ -96,8 +96,8 @@ pub(in crate::report) fn hostile(text: &str) -> Document {
     for trial in &mut document.trials {
         trial.configuration = own();
         trial.why = trial.why.as_ref().map(|_| own());
-        if let Some(sought) = &mut trial.sought {
-            sought.why = vec![own(), own()];
+        if let Some(probe) = &mut trial.probe {
+            probe.why = vec![own(), own()];
         }
     }
     if let Some(find) = &mut document.find {
@@ -105,7 +105,7 @@ pub(in crate::report) fn hostile(text: &str) -> Document {
         (find.text, find.target, find.options) = (own(), vec![own()], vec![own()]);
         find.others.iter_mut().for_each(|rule| (rule.name, rule.how) = (own(), own()));
         if let Some(line) = &mut find.line {
-            line.broke_text = vec![own()];
+            line.cause_text = vec![own()];
         }
     }
     document
@@ -166,19 +166,19 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
     let heap = attempt.heap.unwrap_or(HEAP);
     let anon = NATIVE + heap.min(HEAP);
     let file = if attempt.pages == Pages::Cold { FILE } else { 0 };
-    let (broke, outcome) = match () {
-        () if attempt.rate_per_s.is_some_and(|rate| rate > RATE_MAX) => (Some(Broke::Rate), Outcome::Completed),
-        () if heap < HEAP_MIN => (Some(Broke::OutOfMemoryError), Outcome::SubjectFailed),
-        () if attempt.limit < anon => (Some(Broke::OomKill), Outcome::Killed),
-        () if attempt.limit < anon + (file as f64 * HOT) as u64 => (Some(Broke::FilePages), Outcome::Completed),
+    let (cause, outcome) = match () {
+        () if attempt.rate_per_s.is_some_and(|rate| rate > RATE_MAX) => (Some(FailureCause::Rate), Outcome::Completed),
+        () if heap < HEAP_MIN => (Some(FailureCause::OutOfMemoryError), Outcome::SubjectFailed),
+        () if attempt.limit < anon => (Some(FailureCause::OomKill), Outcome::Killed),
+        () if attempt.limit < anon + (file as f64 * HOT) as u64 => (Some(FailureCause::FilePages), Outcome::Completed),
         () => (None, Outcome::Completed),
     };
-    let why = match (broke, outcome) {
+    let why = match (cause, outcome) {
         (None, _) => Vec::new(),
         (_, Outcome::Completed) => vec!["p99.steady was 812 ms, and p99<50ms is asked".to_owned()],
         _ => vec!["the subject was killed in phase warmup".to_owned()],
     };
-    let verdict = if broke.is_none() { SoughtVerdict::Holds } else { SoughtVerdict::Fails };
+    let verdict = if cause.is_none() { ProbeVerdict::Holds } else { ProbeVerdict::Fails };
     let (stage, heap_bytes, rate_per_s, pages) = (attempt.stage, attempt.heap, attempt.rate_per_s, attempt.pages);
     let cgroup = CgroupRecord {
         limit_bytes: attempt.limit,
@@ -196,9 +196,9 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
         limit_bytes: Some(attempt.limit),
         ready_s: Some(0.4),
         marks: if asked { vec![loaded(heap)] } else { Vec::new() },
-        phases: phases(outcome, broke, heap, attempt.rate_per_s.unwrap_or(200.0)),
+        phases: phases(outcome, cause, heap, attempt.rate_per_s.unwrap_or(200.0)),
         cgroup: Some(cgroup),
-        sought: Some(SoughtRecord {
+        probe: Some(ProbeRecord {
             stage,
             heap_bytes,
             rate_per_s,
@@ -206,7 +206,7 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
             verdict,
             why,
             missed: Vec::new(),
-            broke,
+            cause,
             classes: None,
             direct_bytes: None,
             read_ahead_bytes: None,
@@ -217,10 +217,10 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
 }
 
 /// A smaller heap costs more CPU; one that was killed did not come beyond its warm-up.
-fn phases(outcome: Outcome, broke: Option<Broke>, heap: u64, asked: f64) -> Vec<PhaseRecord> {
-    let (rate, p99) = match broke {
+fn phases(outcome: Outcome, cause: Option<FailureCause>, heap: u64, asked: f64) -> Vec<PhaseRecord> {
+    let (rate, p99) = match cause {
         None => (asked, 12.1),
-        Some(Broke::Rate) => (RATE_MAX, 812.0),
+        Some(FailureCause::Rate) => (RATE_MAX, 812.0),
         Some(_) => (31.5, 812.0),
     };
     let cpu_us = 400.0 * (1.0 + HEAP_MIN as f64 / heap as f64);

@@ -20,7 +20,7 @@ use crate::series::search;
 
 /// Whether these trials are those of a search.
 pub fn is_search(trials: &[Trial]) -> bool {
-    trials.iter().any(|trial| trial.sought.is_some())
+    trials.iter().any(|trial| trial.probe.is_some())
 }
 
 /// The document of a search. Metrics and comparisons are of trials that ask the same; those of a search do not.

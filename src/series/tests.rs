@@ -4,7 +4,7 @@ use super::made_up::{MadeUp, Mishap, Server};
 use super::search::{Search, found};
 use super::{Blocks, Executor, Made, Strategy, run};
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Broke, FindOutcome, FindRecord, Outcome, SoughtStage, SoughtVerdict, Trial};
+use crate::record::{FailureCause, FindOutcome, FindRecord, Outcome, ProbeStage, ProbeVerdict, Trial};
 use crate::scenario::{Look, Pages, Scenario, TrialPlan, parse};
 use crate::trial::{Event, Sink};
 use crate::units::MIB;
@@ -62,8 +62,8 @@ fn search(scenario: &Scenario, made_up: &mut MadeUp) -> (Vec<Trial>, FindRecord)
     (trials, record)
 }
 
-fn verdicts(trials: &[Trial]) -> Vec<SoughtVerdict> {
-    trials.iter().map(|trial| trial.sought.as_ref().unwrap().verdict).collect()
+fn verdicts(trials: &[Trial]) -> Vec<ProbeVerdict> {
+    trials.iter().map(|trial| trial.probe.as_ref().unwrap().verdict).collect()
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_search_finds_what_the_server_needs() {
     assert!((of.heap_min()..of.heap_min() + 2 * MIB).contains(&heap), "{line:?}");
     let truth = of.limit_min(heap);
     assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?} {truth}");
-    assert_eq!((line.held, line.broke, record.outcome), (5, Some(Broke::FilePages), FindOutcome::Found));
+    assert_eq!((line.held, line.cause, record.outcome), (5, Some(FailureCause::FilePages), FindOutcome::Found));
     assert!(record.warm.unwrap().limit_bytes < line.limit_bytes);
     assert!(record.text.starts_with("5 of 5 trials in a row held at"), "{}", record.text);
     assert_eq!(
@@ -114,7 +114,7 @@ fn a_noisy_machine_costs_trials_and_moves_nothing() {
         let limits = |record: &FindRecord| record.line.as_ref().map(|line| (line.limit_bytes, line.heap_bytes));
         assert_eq!(limits(&record), limits(&expect), "disturbed: {at}");
         // A trial that failed for want of memory is no matter of noise.
-        let failed = verdicts(&quiet)[at as usize] == SoughtVerdict::Fails;
+        let failed = verdicts(&quiet)[at as usize] == ProbeVerdict::Fails;
         assert_eq!(trials.len(), quiet.len() + usize::from(!failed), "disturbed: {at}");
     }
 }
@@ -124,7 +124,7 @@ fn a_machine_that_stays_noisy_ends_in_failures_and_not_in_a_loop() {
     let mut made_up = MadeUp::of(Server::default());
     made_up.mishaps.extend((0..100).map(|index| (index, Mishap::NoisyMachine)));
     let (trials, record) = search(&searched("warm: false"), &mut made_up);
-    assert_eq!(verdicts(&trials), [vec![SoughtVerdict::Void; 3], vec![SoughtVerdict::Fails]].concat());
+    assert_eq!(verdicts(&trials), [vec![ProbeVerdict::Discarded; 3], vec![ProbeVerdict::Fails]].concat());
     assert_eq!((record.outcome, record.line), (FindOutcome::NotHeld, None));
     assert!(record.text.contains("p99.steady was 812 ms, and p99<50ms is asked"), "{}", record.text);
 }
@@ -157,7 +157,7 @@ fn what_was_not_measured_once_is_measured_again() {
     let scenario = searched("warm: false");
     let (quiet, expect) = search(&scenario, &mut MadeUp::of(Server::default()));
     let (trials, record) = search(&scenario, &mut MadeUp::of(Server::default()).with(4, Mishap::Unmeasured));
-    assert_eq!((trials.len(), verdicts(&trials)[4]), (quiet.len() + 1, SoughtVerdict::Void));
+    assert_eq!((trials.len(), verdicts(&trials)[4]), (quiet.len() + 1, ProbeVerdict::Discarded));
     assert_eq!(record.line.unwrap().limit_bytes, expect.line.unwrap().limit_bytes);
 }
 
@@ -166,18 +166,18 @@ fn pages_that_others_paid_for_make_a_trial_that_held_count_for_nothing() {
     let scenario = searched("warm: false");
     let (quiet, _) = search(&scenario, &mut MadeUp::of(Server::default()));
     let (trials, _) = search(&scenario, &mut MadeUp::of(Server::default()).with(0, Mishap::SharedPages(40 * MIB)));
-    assert_eq!((trials.len(), verdicts(&trials)[0]), (quiet.len() + 1, SoughtVerdict::Void));
-    assert_eq!(trials[0].sought.as_ref().unwrap().why, ["40.0 MiB of its file pages were charged to others"]);
+    assert_eq!((trials.len(), verdicts(&trials)[0]), (quiet.len() + 1, ProbeVerdict::Discarded));
+    assert_eq!(trials[0].probe.as_ref().unwrap().why, ["40.0 MiB of its file pages were charged to others"]);
 }
 
 #[test]
 fn a_trial_that_was_given_up_is_an_answer_with_its_number() {
     let scenario = searched("warm: false");
     let (trials, _) = search(&scenario, &mut MadeUp::of(Server::default()).with(5, Mishap::Hopeless));
-    let sought = trials[5].sought.as_ref().unwrap();
-    assert_eq!((sought.verdict, sought.broke), (SoughtVerdict::Fails, Some(Broke::Times)));
-    assert_eq!((sought.missed.len(), sought.missed[0].value), (1, 22.0));
-    assert!(sought.why[0].starts_with("the trial was ended early: response.steady: 22 answers"), "{:?}", sought.why);
+    let probe = trials[5].probe.as_ref().unwrap();
+    assert_eq!((probe.verdict, probe.cause), (ProbeVerdict::Fails, Some(FailureCause::Times)));
+    assert_eq!((probe.missed.len(), probe.missed[0].value), (1, 22.0));
+    assert!(probe.why[0].starts_with("the trial was ended early: response.steady: 22 answers"), "{:?}", probe.why);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_search_goes_on_after_any_cut() {
         let strategy = Search::new(&scenario, LIMIT_MAX).unwrap();
         let (mut trials, _, ended) = series(&strategy, &mut MadeUp::of(of.clone()).with(cut, Mishap::Interrupted));
         assert_eq!((ended.unwrap_err().kind, trials.len()), (ErrorKind::Interrupted, cut as usize + 1));
-        assert_eq!(trials.last().unwrap().sought.as_ref().unwrap().verdict, SoughtVerdict::Void);
+        assert_eq!(trials.last().unwrap().probe.as_ref().unwrap().verdict, ProbeVerdict::Discarded);
         let again = Search::new(&scenario, Search::limit_max_of(&trials).unwrap_or(LIMIT_MAX)).unwrap();
         run(&again, &mut MadeUp::of(of.clone()), &mut Notes::default(), &mut trials).unwrap();
         let record = found(&scenario, &trials).unwrap();
@@ -224,7 +224,7 @@ fn a_rate_is_searched_with_the_limit_as_it_is() {
     // 98 % of what is offered must be reached.
     assert!((3000.0 / 1.021..=3000.0 / 0.98 + 1.0).contains(&rate.rate_per_s), "{rate:?}");
     assert!(trials.iter().all(|trial| trial.limit_bytes == Some(400 * MIB)));
-    assert!(trials.iter().all(|trial| trial.sought.as_ref().unwrap().stage == SoughtStage::Rate));
+    assert!(trials.iter().all(|trial| trial.probe.as_ref().unwrap().stage == ProbeStage::Rate));
 }
 
 #[test]

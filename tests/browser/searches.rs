@@ -4,8 +4,8 @@ use super::browser::{Browser, Screenshot};
 use super::fixtures;
 use super::page::complaints;
 use loadline::record::{
-    Broke, CgroupRecord, ClassesRecord, Document, KneeRecord, Model, Outcome, Pages, PhaseRecord, Quantiles,
-    SoughtRecord, SoughtVerdict, SubjectWork, Trial, Unknowns,
+    CgroupRecord, ClassesRecord, Document, FailureCause, KneeRecord, Model, Outcome, Pages, PhaseRecord, ProbeRecord,
+    ProbeVerdict, Quantiles, SubjectWork, Trial, Unknowns,
 };
 use loadline::report;
 use loadline::scenario::Find;
@@ -45,14 +45,14 @@ fn searched() -> Document {
 fn trial(attempt: &Attempt, index: u32, noise: &mut fixtures::Noise) -> Trial {
     let (heap, files) = (attempt.heap.unwrap_or(40 * MIB), if attempt.pages == Pages::Cold { 50 * MIB } else { 0 });
     let anon = 60 * MIB + heap;
-    let (broke, outcome) = match () {
-        () if heap < 7 * MIB => (Some(Broke::OutOfMemoryError), Outcome::SubjectFailed),
-        () if attempt.limit < anon => (Some(Broke::OomKill), Outcome::Killed),
-        () if attempt.limit < anon + files / 2 => (Some(Broke::FilePages), Outcome::Completed),
+    let (cause, outcome) = match () {
+        () if heap < 7 * MIB => (Some(FailureCause::OutOfMemoryError), Outcome::SubjectFailed),
+        () if attempt.limit < anon => (Some(FailureCause::OomKill), Outcome::Killed),
+        () if attempt.limit < anon + files / 2 => (Some(FailureCause::FilePages), Outcome::Completed),
         () => (None, Outcome::Completed),
     };
     let (rate, p99) =
-        if broke.is_none() { (200.0, 12.0 + 2.0 * noise.next()) } else { (31.0, 800.0 + 900.0 * noise.next()) };
+        if cause.is_none() { (200.0, 12.0 + 2.0 * noise.next()) } else { (31.0, 800.0 + 900.0 * noise.next()) };
     let cpu_us = 400.0 * (1.0 + 0.05 * noise.next() + 3.0 * MIB as f64 / heap as f64);
     let phase = PhaseRecord {
         name: "steady".to_owned(),
@@ -73,15 +73,15 @@ fn trial(attempt: &Attempt, index: u32, noise: &mut fixtures::Noise) -> Trial {
         file_bytes: Some(files.min(attempt.limit.saturating_sub(anon))),
         ..CgroupRecord::default()
     };
-    let sought = SoughtRecord {
+    let probe = ProbeRecord {
         stage: attempt.stage,
         heap_bytes: attempt.heap,
         rate_per_s: attempt.rate_per_s,
         pages: attempt.pages,
         missed: Vec::new(),
-        verdict: if broke.is_none() { SoughtVerdict::Holds } else { SoughtVerdict::Fails },
-        why: broke.map(|_| format!("p99.steady was {p99:.0} ms, and p99<50ms is asked")).into_iter().collect(),
-        broke,
+        verdict: if cause.is_none() { ProbeVerdict::Holds } else { ProbeVerdict::Fails },
+        why: cause.map(|_| format!("p99.steady was {p99:.0} ms, and p99<50ms is asked")).into_iter().collect(),
+        cause,
         classes: None,
         direct_bytes: None,
         read_ahead_bytes: None,
@@ -90,7 +90,7 @@ fn trial(attempt: &Attempt, index: u32, noise: &mut fixtures::Noise) -> Trial {
     let mut trial = Trial::new("serial", 0, index);
     (trial.outcome, trial.limit_bytes, trial.ready_s) = (outcome, Some(attempt.limit), Some(0.4));
     trial.phases = if outcome == Outcome::Completed { vec![phase] } else { Vec::new() };
-    (trial.cgroup, trial.sought) = (Some(cgroup), Some(sought));
+    (trial.cgroup, trial.probe) = (Some(cgroup), Some(probe));
     trial
 }
 

@@ -125,7 +125,13 @@ fn a_line_in_the_middle_costs_its_trial_only() {
 
 #[test]
 fn a_newer_version() {
-    let text = text_of("nmt").replacen("loadline.archive/1", "loadline.archive/2", 1);
+    let text = text_of("nmt").replacen("loadline.archive/2", "loadline.archive/3", 1);
+    insta::assert_snapshot!(report(text.as_bytes(), &[]));
+}
+
+#[test]
+fn an_older_version() {
+    let text = text_of("nmt").replacen("loadline.archive/2", "loadline.archive/1", 1);
     insta::assert_snapshot!(report(text.as_bytes(), &[]));
 }
 
@@ -142,7 +148,7 @@ fn something_else() {
 
 #[test]
 fn something_else_in_json() {
-    insta::assert_snapshot!(report(b"{\"schema\":\"loadline.result/1\",\"trials\":[]}\n", &[]));
+    insta::assert_snapshot!(report(b"{\"schema\":\"loadline.result/2\",\"trials\":[]}\n", &[]));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod damage;
 mod documents;
 mod figures;
 mod find;
+mod format;
 mod generate;
 mod large;
 mod load;
@@ -18,7 +19,6 @@ mod loads;
 mod replay;
 mod schema;
 mod schemas;
-mod seal;
 mod server;
 mod usage;
 #[path = "../shared/waiting.rs"]

@@ -7,9 +7,9 @@ use crate::schema::Schema;
 use loadline::doubt::{Comparing, Doubt, MemoryPool};
 use loadline::error::Result;
 use loadline::record::{
-    Broke, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, Failures, FindOutcome, FindRecord, ImageRecord,
-    KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, ProcessRecord, RateRecord, Reported, RuleRecord,
-    SoughtRecord, SoughtStage, SoughtVerdict, Times, Timing, Tool, Unit, Unknowns,
+    CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome, FindRecord,
+    ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, ProbeRecord, ProbeStage, ProbeVerdict,
+    ProcessRecord, RateRecord, Reported, RuleRecord, Times, Timing, Tool, Unit, Unknowns,
 };
 use loadline::scenario::{Scenario, parse};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn document(archive: &str) -> Value {
 fn every_result_is_as_described() {
     let schema = Schema::published(RESULTS);
     let archives = ARCHIVES.map(|name| format!("archives/{name}"));
-    for archive in archives.iter().map(String::as_str).chain(["sealed/version-1"]) {
+    for archive in archives.iter().map(String::as_str).chain(["formats/version-2"]) {
         let document = document(archive);
         assert_eq!(schema.complaints(&document), [] as [&str; 0], "{archive}");
         assert_eq!(schema.undescribed(&document), [] as [&str; 0], "{archive}");
@@ -40,7 +40,7 @@ fn every_result_is_as_described() {
 
 #[test]
 fn the_results_schema_describes_nothing_else() {
-    // The sealed archive has every field of its time; accounts, the figures of an open model and doubts came later.
+    // The archive of formats/ has every field of its time; accounts, the figures of an open model and doubts came later.
     let mut accounted = document("archives/account");
     accounted["trials"][0]["marks"][0] = json!(made_up().mark);
     accounted["trials"][0]["doubts"] = doubts().into_iter().map(|doubt| json!(DoubtRecord::from(doubt))).collect();
@@ -67,7 +67,7 @@ fn the_results_schema_describes_nothing_else() {
     let mut judged: Value = serde_json::from_str(&judged.stdout).unwrap();
     judged["trials"][0]["repeats"] = json!(0);
     judged["archives"] = json!([{"name": "before", "index_from": 0, "conditions": judged["conditions"]}]);
-    let full = [document("sealed/version-1"), accounted, judged, figures, searched()];
+    let full = [document("formats/version-2"), accounted, judged, figures, searched()];
     assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0]);
 }
 
@@ -80,8 +80,8 @@ fn searched() -> Value {
         held: 5,
         failing_share_max: 0.45,
         below_bytes: Some(95 << 20),
-        broke: Some(Broke::FilePages),
-        broke_text: vec!["p99.steady was 812 ms, and p99<50ms is asked".to_owned()],
+        cause: Some(FailureCause::FilePages),
+        cause_text: vec!["p99.steady was 812 ms, and p99<50ms is asked".to_owned()],
         edge_width: 0.02,
     };
     let knee = KneeRecord { heap_bytes: 24 << 20, limit_bytes: 113 << 20, cpu_ratio: 0.8 };
@@ -90,7 +90,7 @@ fn searched() -> Value {
         rate_per_s: 1200.0,
         held: 5,
         above_per_s: Some(1224.0),
-        broke_text: vec!["rate.steady was 90.00 %".to_owned()],
+        cause_text: vec!["rate.steady was 90.00 %".to_owned()],
     };
     let find = FindRecord {
         configuration: "serial".to_owned(),
@@ -120,15 +120,15 @@ fn searched() -> Value {
         bound: 50.0,
         text: "p99.steady was 812 ms, and p99<50ms is asked".to_owned(),
     };
-    let sought = SoughtRecord {
-        stage: SoughtStage::Limit,
+    let probe = ProbeRecord {
+        stage: ProbeStage::Limit,
         heap_bytes: Some(8 << 20),
         rate_per_s: Some(200.0),
         pages: Pages::Cold,
-        verdict: SoughtVerdict::Fails,
+        verdict: ProbeVerdict::Fails,
         why: vec!["p99.steady was 812 ms".to_owned()],
         missed: vec![missed.clone()],
-        broke: Some(Broke::Times),
+        cause: Some(FailureCause::Times),
         classes: Some(ClassesRecord { jdk: 29_000, application: 900 }),
         direct_bytes: Some(50 << 20),
         read_ahead_bytes: Some(128 << 10),
@@ -136,7 +136,7 @@ fn searched() -> Value {
     };
     let mut document = document("archives/two");
     document["find"] = json!(find);
-    document["trials"][0]["sought"] = json!(sought);
+    document["trials"][0]["probe"] = json!(probe);
     document["trials"][0]["hopeless"] = json!(missed);
     document["trials"][0]["cgroup"] = json!(CgroupRecord::default());
     document["trials"][0]["files"] = json!(["/usr/lib/jvm/java-17-openjdk-amd64/lib/modules"]);
@@ -162,33 +162,33 @@ fn a_search_is_as_described() {
     for unknowns in [Unknowns::Limit, Unknowns::AsIs, Unknowns::Rate] {
         check("/find/unknowns", json!(unknowns), true);
     }
-    for stage in [SoughtStage::Ask, SoughtStage::Heap, SoughtStage::Warm, SoughtStage::Rate] {
-        check("/trials/0/sought/stage", json!(stage), true);
+    for stage in [ProbeStage::Reference, ProbeStage::Heap, ProbeStage::Warm, ProbeStage::Rate] {
+        check("/trials/0/probe/stage", json!(stage), true);
     }
-    for verdict in [SoughtVerdict::Holds, SoughtVerdict::Void] {
-        check("/trials/0/sought/verdict", json!(verdict), true);
+    for verdict in [ProbeVerdict::Holds, ProbeVerdict::Discarded] {
+        check("/trials/0/probe/verdict", json!(verdict), true);
     }
-    for broke in [
-        Broke::OomKill,
-        Broke::OutOfMemoryError,
-        Broke::Start,
-        Broke::Died,
-        Broke::Collections,
-        Broke::Rate,
-        Broke::Failures,
-        Broke::Other,
+    for cause in [
+        FailureCause::OomKill,
+        FailureCause::OutOfMemoryError,
+        FailureCause::Start,
+        FailureCause::Died,
+        FailureCause::Collections,
+        FailureCause::Rate,
+        FailureCause::Failures,
+        FailureCause::Other,
     ] {
-        check("/trials/0/sought/broke", json!(broke), true);
-        check("/find/line/broke", json!(broke), true);
+        check("/trials/0/probe/cause", json!(cause), true);
+        check("/find/line/cause", json!(cause), true);
     }
-    check("/trials/0/sought/pages", json!(Pages::Warm), true);
+    check("/trials/0/probe/pages", json!(Pages::Warm), true);
     for pointer in ["/find", "/find/line", "/find/warm", "/find/knee", "/find/rate", "/find/limit_bytes"] {
         check(pointer, json!(null), true);
     }
     check("/find/outcome", json!("maybe"), false);
     check("/find/line/held", json!(-1), false);
     check("/find/line/failing_share_max", json!(1.5), false);
-    check("/trials/0/sought/verdict", json!("perhaps"), false);
+    check("/trials/0/probe/verdict", json!("perhaps"), false);
     check("/trials/0/cgroup/limit_bytes", json!("97MiB"), false);
     check("/trials/0/files", json!("one"), false);
 }
@@ -246,7 +246,7 @@ fn a_wrong_result_is_refused() {
         *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = wrong;
         assert!(!schema.accepts(&document), "{pointer}");
     };
-    check("/schema", json!("loadline.result/2"));
+    check("/schema", json!("loadline.result/3"));
     check("/conditions/machine/cgroup", json!("v3"));
     check("/trials/0/outcome", json!("done"));
     check("/trials/0/marks/0/rss_bytes", json!(null));

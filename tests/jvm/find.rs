@@ -4,7 +4,7 @@
 use crate::deaths::{assert_no_cgroup, limits_work};
 use crate::invocation::{Call, Ran, newest};
 use crate::standing::Plan;
-use loadline::record::{Broke, FindOutcome, FindRecord, Outcome, SoughtStage, SoughtVerdict, Trial, Unknowns};
+use loadline::record::{FailureCause, FindOutcome, FindRecord, Outcome, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use std::path::Path;
 
 const MIB: u64 = 1 << 20;
@@ -23,9 +23,9 @@ fn found(ran: &Ran) -> FindRecord {
     ran.document().find.unwrap()
 }
 
-fn sought(trial: &Trial) -> (SoughtStage, SoughtVerdict) {
-    let sought = trial.sought.as_ref().unwrap();
-    (sought.stage, sought.verdict)
+fn probe(trial: &Trial) -> (ProbeStage, ProbeVerdict) {
+    let probe = trial.probe.as_ref().unwrap();
+    (probe.stage, probe.verdict)
 }
 
 #[test]
@@ -46,17 +46,18 @@ fn heap_and_limit_of_a_known_appetite_are_found() {
         assert_eq!((line.held, find.options.first()), (2, Some(&format!("-Xmx{}m", heap / MIB))));
         let below = line.below_bytes.unwrap();
         assert!(below < line.limit_bytes && line.limit_bytes as f64 / below as f64 <= 1.101, "{line:?}");
-        assert!(line.broke.is_some() && !line.broke_text.is_empty(), "{line:?}");
+        assert!(line.cause.is_some() && !line.cause_text.is_empty(), "{line:?}");
         // The heap is no more than a step above one that was tried and failed, and too small a heap breaks by itself.
-        let small = document.trials.iter().filter(|trial| sought(trial) == (SoughtStage::Heap, SoughtVerdict::Fails));
-        let tried: Vec<_> = small.map(|trial| trial.sought.as_ref().unwrap()).collect();
-        let broke: Vec<_> = tried.iter().map(|sought| (sought.heap_bytes.unwrap() / MIB, sought.broke)).collect();
-        println!("JDK {release}: {} MiB of heap in {}; failed: {broke:?}", heap / MIB, line.limit_bytes);
-        let below = tried.iter().filter_map(|sought| sought.heap_bytes).filter(|tried| *tried < heap).max().unwrap();
+        let small = document.trials.iter().filter(|trial| probe(trial) == (ProbeStage::Heap, ProbeVerdict::Fails));
+        let tried: Vec<_> = small.map(|trial| trial.probe.as_ref().unwrap()).collect();
+        let cause: Vec<_> = tried.iter().map(|probe| (probe.heap_bytes.unwrap() / MIB, probe.cause)).collect();
+        println!("JDK {release}: {} MiB of heap in {}; failed: {cause:?}", heap / MIB, line.limit_bytes);
+        let below = tried.iter().filter_map(|probe| probe.heap_bytes).filter(|tried| *tried < heap).max().unwrap();
         assert!(heap - below <= line.limit_bytes / 10 + MIB, "{heap}, and {below} failed");
-        let by_itself =
-            |of: &Option<Broke>| matches!(of, Some(Broke::OutOfMemoryError | Broke::Start | Broke::Collections));
-        assert!(broke.iter().all(|(_, of)| by_itself(of)), "{broke:?}");
+        let by_itself = |of: &Option<FailureCause>| {
+            matches!(of, Some(FailureCause::OutOfMemoryError | FailureCause::Start | FailureCause::Collections))
+        };
+        assert!(cause.iter().all(|(_, of)| by_itself(of)), "{cause:?}");
         assert!(find.trials <= 20 && find.trials as usize == document.trials.len());
         // Only the first trial is asked anything; the others are looked at from outside.
         for (index, trial) in document.trials.iter().enumerate() {
@@ -99,10 +100,10 @@ fn a_target_that_never_holds_is_asked_once() {
         let find = found(&ran);
         assert_eq!((find.outcome, &find.line), (FindOutcome::NotHeld, &None));
         // A trial that the machine disturbed is repeated, and does not count.
-        let counts: Vec<_> = ran.document().trials.iter().map(|trial| sought(trial).1).collect();
+        let counts: Vec<_> = ran.document().trials.iter().map(|trial| probe(trial).1).collect();
         let (last, before) = counts.split_last().unwrap();
-        assert_eq!(*last, SoughtVerdict::Fails);
-        assert!(before.iter().all(|verdict| *verdict == SoughtVerdict::Void), "{counts:?}");
+        assert_eq!(*last, ProbeVerdict::Fails);
+        assert!(before.iter().all(|verdict| *verdict == ProbeVerdict::Discarded), "{counts:?}");
         assert!(find.text.contains("even where memory is no concern: p50.steady was"), "{}", find.text);
     }
 }
@@ -141,7 +142,7 @@ fn a_search_that_was_interrupted_goes_on() {
         assert!((2..=3).contains(&before), "{before}");
         // What was cut off says nothing of the server, and must not count when the search goes on.
         for trial in ran.archived().trials.iter().filter(|trial| trial.outcome == Outcome::Aborted) {
-            assert_eq!(sought(trial).1, SoughtVerdict::Void, "{:?}", trial.sought);
+            assert_eq!(probe(trial).1, ProbeVerdict::Discarded, "{:?}", trial.probe);
         }
         let resumed = Call::verb("find --json --resume").with_argument(&ran.archive).alone().run().expect(0);
         let find = found(&resumed);

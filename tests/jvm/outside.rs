@@ -1,14 +1,14 @@
 //! Trials as a search makes them, through the library: looked at from outside only, under guard, in a cgroup whose
-//! counts are kept. What broke is told from what they leave behind.
+//! counts are kept. The cause of failure is told from what they leave behind.
 
 use crate::deaths::limits_work;
 use crate::invocation::{Permit, newest, releases};
 use loadline::clock::Clock;
 use loadline::doubt::Doubt;
 use loadline::error::ErrorKind;
-use loadline::record::{Broke, CgroupRecord, EndCause, Machine, Outcome, PhaseRecord, Trial};
+use loadline::record::{CgroupRecord, EndCause, FailureCause, Machine, Outcome, PhaseRecord, Trial};
 use loadline::scenario::{Cpus, Guard, Late, Look, PhaseGuard, Scenario, Time, TrialPlan, parse};
-use loadline::series::search::broke;
+use loadline::series::search::cause_of;
 use loadline::subject::Spawner;
 use loadline::subject::jdk::{FoundJdk, Places, discover};
 use loadline::trial::{Conducted, Event, Sink, Tools, conduct};
@@ -124,9 +124,9 @@ fn cgroup(trial: &Trial) -> CgroupRecord {
     trial.cgroup.unwrap_or_else(|| panic!("no cgroup: {:?}", trial.why))
 }
 
-/// What broke, as a search judges it.
-fn broken(trial: &Trial) -> Broke {
-    broke(trial, trial.hopeless.as_slice())
+/// The cause of failure, as a search judges it.
+fn broken(trial: &Trial) -> FailureCause {
+    cause_of(trial, trial.hopeless.as_slice())
 }
 
 #[test]
@@ -205,9 +205,9 @@ fn a_hopeless_trial_is_ended_early() {
     let late = |requests_max| Late { bound_ms: 10.0, time: Time::Usual, requests_max };
     let steady_guard = PhaseGuard { name: "steady".to_owned(), ..PhaseGuard::default() };
     let cases = [
-        (PhaseGuard { late: vec![late(30)], ..steady_guard.clone() }, "service.steady: ", Broke::Times),
-        (PhaseGuard { rate_min_per_s: Some(150.0), ..steady_guard.clone() }, "rate.steady: ", Broke::Rate),
-        (PhaseGuard { seconds_max: Some(1.0), ..steady_guard }, "rate.steady: ", Broke::Rate),
+        (PhaseGuard { late: vec![late(30)], ..steady_guard.clone() }, "service.steady: ", FailureCause::Times),
+        (PhaseGuard { rate_min_per_s: Some(150.0), ..steady_guard.clone() }, "rate.steady: ", FailureCause::Rate),
+        (PhaseGuard { seconds_max: Some(1.0), ..steady_guard }, "rate.steady: ", FailureCause::Rate),
     ];
     for release in newest() {
         for (guard, metric, expect) in cases.clone() {
@@ -329,7 +329,7 @@ fn a_kill_for_memory_is_recognised_through_a_shell_too() {
             assert_eq!(seen.foreign_file_bytes, None, "nobody is left who has anything mapped");
             assert!(seen.peak_bytes.unwrap() + MIB > seen.limit_bytes, "{seen:?}");
             assert!((1..=seen.limit_bytes).contains(&seen.anon_peak_bytes.unwrap()), "{seen:?}");
-            assert_eq!(broken(&trial), Broke::OomKill);
+            assert_eq!(broken(&trial), FailureCause::OomKill);
         }
     }
 }
@@ -345,7 +345,7 @@ fn a_limit_below_what_a_jvm_needs_to_start_leaves_its_record() {
         assert_eq!((trial.outcome, trial.ready_s), (Outcome::Killed, None));
         let seen = cgroup(&trial);
         assert!(seen.limit_bytes == 16 * MIB && seen.oom_kills > 0, "{seen:?}");
-        assert_eq!(broken(&trial), Broke::OomKill);
+        assert_eq!(broken(&trial), FailureCause::OomKill);
     }
 }
 
@@ -362,6 +362,6 @@ fn the_own_error_of_a_jvm_is_told_from_a_kill() {
         let end = trial.end.as_ref().unwrap();
         assert_eq!((end.cause, end.exit_code), (EndCause::OutOfMemoryError, Some(3)));
         assert_eq!(trial.cgroup.map_or(0, |cgroup| cgroup.oom_kills), 0);
-        assert_eq!(broken(&trial), Broke::OutOfMemoryError);
+        assert_eq!(broken(&trial), FailureCause::OutOfMemoryError);
     }
 }

@@ -4,7 +4,7 @@ use super::model::{Anchor, Axis, Chart, Figure, Guide, Item, Panel, Sign};
 use super::scale::{Kind, Scale, tick_text};
 use super::thin::WIDTH;
 use super::values::MIB;
-use crate::record::{Document, FindRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns};
+use crate::record::{Document, FindRecord, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::report::markup::shortened;
 use crate::report::summary::Table;
 use crate::report::summary::tried::{Reached, reached, trial_text, tried_told};
@@ -23,7 +23,7 @@ const ROOM: f64 = 1.04;
 /// A trial with its place.
 struct Dot<'a> {
     trial: &'a Trial,
-    sought: &'a SoughtRecord,
+    probe: &'a ProbeRecord,
     reached: Reached,
     /// MiB; requests per second where rates were searched.
     x: f64,
@@ -43,34 +43,34 @@ fn table(trials: &[Trial]) -> Table {
 /// A trial of the limit stands at its limit, one of a rate at what was asked. Where the limit was no concern, what it
 /// needed is its largest charge.
 fn dot(trial: &Trial) -> Option<Dot<'_>> {
-    let (sought, reached) = (trial.sought.as_ref()?, reached(trial));
-    let bytes = match sought.stage {
-        SoughtStage::Limit | SoughtStage::Warm => trial.limit_bytes,
-        SoughtStage::Ask | SoughtStage::Heap => reached.peak_bytes,
-        SoughtStage::Rate => None,
+    let (probe, reached) = (trial.probe.as_ref()?, reached(trial));
+    let bytes = match probe.stage {
+        ProbeStage::Limit | ProbeStage::Warm => trial.limit_bytes,
+        ProbeStage::Reference | ProbeStage::Heap => reached.peak_bytes,
+        ProbeStage::Rate => None,
     };
     let mib = bytes.map(|bytes| bytes as f64 / MIB);
-    let x = mib.or(sought.rate_per_s).filter(|x| *x > 0.0 && x.is_finite())?;
-    Some(Dot { trial, sought, reached, x })
+    let x = mib.or(probe.rate_per_s).filter(|x| *x > 0.0 && x.is_finite())?;
+    Some(Dot { trial, probe, reached, x })
 }
 
-/// Filled where it held and hollow where it broke, so that it is told without colour.
-fn class(verdict: SoughtVerdict) -> &'static str {
+/// Filled where it held and hollow where it failed, so that it is told without colour.
+fn class(verdict: ProbeVerdict) -> &'static str {
     match verdict {
-        SoughtVerdict::Holds => "held",
-        SoughtVerdict::Fails => "broke",
-        SoughtVerdict::Void => "hollow",
+        ProbeVerdict::Holds => "held",
+        ProbeVerdict::Fails => "failed",
+        ProbeVerdict::Discarded => "hollow",
     }
 }
 
 /// The shape of a stage, with its words.
-fn shape(stage: SoughtStage) -> (usize, &'static str) {
+fn shape(stage: ProbeStage) -> (usize, &'static str) {
     match stage {
-        SoughtStage::Limit => (0, "for the limit, at its limit"),
-        SoughtStage::Warm => (3, "for the limit of a warm host, at its limit"),
-        SoughtStage::Heap => (2, "for the heap, at its largest charge"),
-        SoughtStage::Ask => (1, "no concern for memory, at its largest charge"),
-        SoughtStage::Rate => (0, "for the rate, at what was asked"),
+        ProbeStage::Limit => (0, "for the limit, at its limit"),
+        ProbeStage::Warm => (3, "for the limit of a warm host, at its limit"),
+        ProbeStage::Heap => (2, "for the heap, at its largest charge"),
+        ProbeStage::Reference => (1, "no concern for memory, at its largest charge"),
+        ProbeStage::Rate => (0, "for the rate, at what was asked"),
     }
 }
 
@@ -135,7 +135,7 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
     Chart {
         name: "load-line".to_owned(),
         title: format!("{against} against rate, p99 and CPU per request"),
-        description: "Every trial of the search as a dot, filled where the target held and hollow where it broke, at \
+        description: "Every trial of the search as a dot, filled where the target held and hollow where it failed, at \
                       its limit or, where the limit was no concern, at its largest charge. Upright lines mark the load \
                       line, the limit with headroom, the line of a warm host and the knee."
             .to_owned(),
@@ -177,8 +177,8 @@ fn panel(title: &str, y: Axis, dots: &[Dot<'_>], x: &Axis, value: &dyn Fn(&Dot<'
     let mark = |dot: &Dot<'_>| {
         Some(Item::Mark {
             at: (x.across(dot.x), y.down(value(dot)?, HEIGHT)),
-            shape: shape(dot.sought.stage).0,
-            class: class(dot.sought.verdict).to_owned(),
+            shape: shape(dot.probe.stage).0,
+            class: class(dot.probe.verdict).to_owned(),
             words: words(dot),
         })
     };
@@ -201,17 +201,17 @@ fn words(dot: &Dot<'_>) -> String {
 fn legend(dots: &[Dot<'_>]) -> Vec<(Sign, String)> {
     let mut legend = Vec::new();
     for (verdict, words) in [
-        (SoughtVerdict::Holds, "held"),
-        (SoughtVerdict::Fails, "broke"),
-        (SoughtVerdict::Void, "does not count: the machine disturbed it"),
+        (ProbeVerdict::Holds, "held"),
+        (ProbeVerdict::Fails, "failed"),
+        (ProbeVerdict::Discarded, "does not count: the machine disturbed it"),
     ] {
-        if dots.iter().any(|dot| dot.sought.verdict == verdict) {
+        if dots.iter().any(|dot| dot.probe.verdict == verdict) {
             legend.push((Sign::Mark(0, class(verdict).to_owned()), words.to_owned()));
         }
     }
-    use SoughtStage::{Ask, Heap, Limit, Rate, Warm};
-    for stage in [Ask, Heap, Limit, Warm, Rate] {
-        if dots.iter().any(|dot| dot.sought.stage == stage) {
+    use ProbeStage::{Heap, Limit, Rate, Reference, Warm};
+    for stage in [Reference, Heap, Limit, Warm, Rate] {
+        if dots.iter().any(|dot| dot.probe.stage == stage) {
             let (shape, words) = shape(stage);
             legend.push((Sign::Mark(shape, "dominated".to_owned()), words.to_owned()));
         }
@@ -246,10 +246,10 @@ mod tests {
         let line = document.find.as_ref().unwrap().line.as_ref().unwrap().limit_bytes;
         for (item, trial) in chart.panels[0].items.iter().zip(&document.trials) {
             let Item::Mark { at: (x, _), class, .. } = item else { panic!("{item:?}") };
-            let sought = trial.sought.as_ref().unwrap();
-            if sought.stage == SoughtStage::Limit {
+            let probe = trial.probe.as_ref().unwrap();
+            if probe.stage == ProbeStage::Limit {
                 assert_eq!(*x < at("load line"), trial.limit_bytes < Some(line));
-                assert_eq!(class == "held", sought.verdict == SoughtVerdict::Holds);
+                assert_eq!(class == "held", probe.verdict == ProbeVerdict::Holds);
             }
         }
     }
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn each_class_has_a_rule() {
-        for class in ["held", "broke", "hollow", "dominated", "bound"] {
+        for class in ["held", "failed", "hollow", "dominated", "bound"] {
             assert!(super::super::RULES.contains(&format!(".{class} ")), "{class}");
         }
     }

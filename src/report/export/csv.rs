@@ -4,7 +4,7 @@
 use super::super::quantity::{plain, unit_name};
 use super::inert::visible;
 use crate::record::{
-    ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome, SoughtVerdict, Trial, Unit,
+    ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome, ProbeVerdict, Trial, Unit,
     ValueRecord,
 };
 use crate::report::summary::tried::reached;
@@ -30,11 +30,11 @@ pub fn csv(document: &Document) -> String {
         let start = [cell(&trial.configuration), trial.block.to_string(), trial.index.to_string(), outcome(trial)];
         let start = start.join(",");
         let values = by_trial.get(&(trial.configuration.as_str(), trial.index)).map(Vec::as_slice).unwrap_or_default();
-        let sought = sought(trial);
-        for (name, unit, number, used) in &sought {
+        let probe = probe(trial);
+        for (name, unit, number, used) in &probe {
             out.push_str(&format!("{start},{name},{},{},{used}\r\n", unit_name(*unit), plain(Some(*number))));
         }
-        if values.is_empty() && sought.is_empty() {
+        if values.is_empty() && probe.is_empty() {
             out.push_str(&format!("{start},,,,\r\n"));
         }
         for (metric, value) in values {
@@ -46,11 +46,11 @@ pub fn csv(document: &Document) -> String {
 }
 
 /// What a trial of a search was for: name, unit and number, and whether the trial counts.
-fn sought(trial: &Trial) -> Vec<(&'static str, Unit, f64, bool)> {
-    let Some(of) = &trial.sought else { return Vec::new() };
-    let used = of.verdict != SoughtVerdict::Void;
+fn probe(trial: &Trial) -> Vec<(&'static str, Unit, f64, bool)> {
+    let Some(of) = &trial.probe else { return Vec::new() };
+    let used = of.verdict != ProbeVerdict::Discarded;
     let reached = reached(trial);
-    let holds = f64::from(u8::from(of.verdict == SoughtVerdict::Holds));
+    let holds = f64::from(u8::from(of.verdict == ProbeVerdict::Holds));
     let known = [
         ("find.limit", Unit::Bytes, trial.limit_bytes.map(|bytes| bytes as f64)),
         ("find.heap", Unit::Bytes, of.heap_bytes.map(|bytes| bytes as f64)),
@@ -174,11 +174,11 @@ mod tests {
                 let row = rows.iter().find(|row| row[2] == trial.index.to_string() && row[4] == name);
                 row.map(|row| row[6].parse::<f64>().unwrap())
             };
-            let sought = trial.sought.as_ref().unwrap();
+            let probe = trial.probe.as_ref().unwrap();
             assert_eq!(of("find.limit"), trial.limit_bytes.map(|bytes| bytes as f64));
-            assert_eq!(of("find.heap"), sought.heap_bytes.map(|bytes| bytes as f64));
+            assert_eq!(of("find.heap"), probe.heap_bytes.map(|bytes| bytes as f64));
             assert_eq!(of("find.p99"), reached(trial).p99_ms);
-            assert_eq!(of("find.holds"), Some(f64::from(u8::from(sought.verdict == SoughtVerdict::Holds))));
+            assert_eq!(of("find.holds"), Some(f64::from(u8::from(probe.verdict == ProbeVerdict::Holds))));
         }
     }
 

@@ -8,10 +8,10 @@ use super::comparison;
 use super::doubts::{doubts, doubts_of_trials};
 use super::facts::{repeatable_facts, trial_facts};
 use super::trial::of_trial;
-use super::tried::{tried, what_broke};
+use super::tried::{cause_phrase, tried};
 use crate::record::{
-    AccountRecord, Document, FindOutcome, FindRecord, ImageRecord, LineRecord, Mark, RuleRecord, SoughtStage,
-    SoughtVerdict, Trial, Unknowns,
+    AccountRecord, Document, FindOutcome, FindRecord, ImageRecord, LineRecord, Mark, ProbeStage, ProbeVerdict,
+    RuleRecord, Trial, Unknowns,
 };
 use crate::report::snippets::{self, Snippet};
 use crate::scenario::MarkPoint;
@@ -94,14 +94,14 @@ pub(in crate::report) fn image(trials: &[Trial]) -> Option<&ImageRecord> {
 }
 
 fn held_last(trials: &[Trial]) -> Option<&Trial> {
-    let held = |trial: &&Trial| trial.sought.as_ref().is_some_and(|of| of.verdict == SoughtVerdict::Holds);
-    let proof = |trial: &&Trial| trial.sought.as_ref().is_some_and(|of| of.stage == SoughtStage::Limit);
+    let held = |trial: &&Trial| trial.probe.as_ref().is_some_and(|of| of.verdict == ProbeVerdict::Holds);
+    let proof = |trial: &&Trial| trial.probe.as_ref().is_some_and(|of| of.stage == ProbeStage::Limit);
     trials.iter().rev().find(|trial| held(trial) && proof(trial)).or(trials.iter().rev().find(held))
 }
 
 /// Whether memory was no concern in a trial.
 pub(in crate::report) fn is_reference(trial: &Trial) -> bool {
-    trial.sought.as_ref().is_some_and(|sought| sought.stage == SoughtStage::Ask)
+    trial.probe.as_ref().is_some_and(|probe| probe.stage == ProbeStage::Reference)
 }
 
 /// Whether a search ended without the answer it was made for.
@@ -160,12 +160,12 @@ fn rate_told(find: &FindRecord, trials: &[Trial]) -> String {
     match (find.outcome, &find.rate) {
         (_, Some(rate)) => {
             let above =
-                rate.above_per_s.map_or_else(String::new, |above| format!("; at {}/s it broke", per_second(above)));
+                rate.above_per_s.map_or_else(String::new, |above| format!("; at {}/s it failed", per_second(above)));
             let rate_text = per_second(rate.rate_per_s);
             format!("{rate_text}/s is the highest rate that {limit} can carry, {}{above}.", times(rate.held))
         }
         (FindOutcome::Never, None) => {
-            let rates = trials.iter().filter_map(|trial| trial.sought.as_ref()?.rate_per_s);
+            let rates = trials.iter().filter_map(|trial| trial.probe.as_ref()?.rate_per_s);
             let least =
                 rates.reduce(f64::min).map_or_else(String::new, |rate| format!(", down to {}/s", per_second(rate)));
             format!(
@@ -187,15 +187,15 @@ fn with_heap(find: &FindRecord, line: &LineRecord) -> String {
 
 /// What a search knows that did not come to its end.
 fn known(trials: &[Trial]) -> Option<String> {
-    let of = |verdict: SoughtVerdict| {
+    let of = |verdict: ProbeVerdict| {
         let limits = trials.iter().filter_map(move |trial| {
-            let sought = trial.sought.as_ref()?;
-            trial.limit_bytes.filter(|_| sought.stage == SoughtStage::Limit && sought.verdict == verdict)
+            let probe = trial.probe.as_ref()?;
+            trial.limit_bytes.filter(|_| probe.stage == ProbeStage::Limit && probe.verdict == verdict)
         });
         limits.collect::<Vec<u64>>()
     };
-    let held = of(SoughtVerdict::Holds).into_iter().min();
-    let failed = of(SoughtVerdict::Fails).into_iter().max();
+    let held = of(ProbeVerdict::Holds).into_iter().min();
+    let failed = of(ProbeVerdict::Fails).into_iter().max();
     match (held, failed) {
         (Some(held), Some(failed)) => Some(format!("It held at {} and failed at {}.", Bytes(held), Bytes(failed))),
         (Some(held), None) => Some(format!("It held at {}.", Bytes(held))),
@@ -248,10 +248,10 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
         facts.push(("rate", format!("{}/s", per_second(rate.rate_per_s))));
         facts.push(("proof", proof(rate.held, failing_share_max(rate.held))));
         facts.extend(rate.above_per_s.map(|above| {
-            let why = if rate.broke_text.is_empty() {
+            let why = if rate.cause_text.is_empty() {
                 "the target did not hold".to_owned()
             } else {
-                rate.broke_text.join("; ")
+                rate.cause_text.join("; ")
             };
             ("above", format!("at {}/s {why}", per_second(above)))
         }));
@@ -287,8 +287,8 @@ fn times_in_a_row(count: u32) -> String {
 
 fn below(line: &LineRecord) -> Option<String> {
     let below = Bytes(line.below_bytes?);
-    let what = line.broke.map_or("the target did not hold", what_broke);
-    let why = if line.broke_text.is_empty() { String::new() } else { format!(" ({})", line.broke_text.join("; ")) };
+    let what = line.cause.map_or("the target did not hold", cause_phrase);
+    let why = if line.cause_text.is_empty() { String::new() } else { format!(" ({})", line.cause_text.join("; ")) };
     Some(format!("at {below} {what}{why}"))
 }
 
@@ -301,16 +301,16 @@ fn edge(line: &LineRecord) -> Option<String> {
 
 /// What the charge consisted of in the trials at the line, and how far fresh JVMs differ in it.
 fn charge(line: &LineRecord, trials: &[Trial]) -> Option<String> {
-    let own = |trial: &&Trial| is_at(trial, SoughtStage::Limit) && trial.limit_bytes == Some(line.limit_bytes);
+    let own = |trial: &&Trial| is_at(trial, ProbeStage::Limit) && trial.limit_bytes == Some(line.limit_bytes);
     let cgroups: Vec<_> = trials.iter().filter(own).filter_map(|trial| trial.cgroup).collect();
     let anon = middle(cgroups.iter().filter_map(|cgroup| cgroup.anon_peak_bytes))?;
     let file = middle(cgroups.iter().filter_map(|cgroup| cgroup.file_bytes));
     let file = file.map_or_else(String::new, |file| format!(", file pages {} at the end of the load", Bytes(file)));
     let held = |trial: &&Trial| {
-        let sought = trial.sought.as_ref();
-        sought.is_some_and(|of| of.verdict == SoughtVerdict::Holds && of.heap_bytes == line.heap_bytes)
+        let probe = trial.probe.as_ref();
+        probe.is_some_and(|of| of.verdict == ProbeVerdict::Holds && of.heap_bytes == line.heap_bytes)
     };
-    let limited = trials.iter().filter(|trial| is_at(trial, SoughtStage::Limit)).filter(held);
+    let limited = trials.iter().filter(|trial| is_at(trial, ProbeStage::Limit)).filter(held);
     let peaks: Vec<u64> = limited.filter_map(|trial| trial.cgroup?.anon_peak_bytes).collect();
     let (least, most) = (peaks.iter().min().copied().unwrap_or(anon), peaks.iter().max().copied().unwrap_or(anon));
     let range = match most - least > anon / 50 {
@@ -322,7 +322,7 @@ fn charge(line: &LineRecord, trials: &[Trial]) -> Option<String> {
 
 /// File pages that trials on a cold host did not pay for.
 fn foreign(trials: &[Trial]) -> Option<String> {
-    let cold = trials.iter().filter(|trial| is_at(trial, SoughtStage::Limit));
+    let cold = trials.iter().filter(|trial| is_at(trial, ProbeStage::Limit));
     let most = cold.filter_map(|trial| trial.cgroup?.foreign_file_bytes).max()?;
     let most = Some(most).filter(|most| *most >= FOREIGN_BYTES_MIN).map(Bytes)?;
     Some(format!("up to {most} of those it had mapped were charged to somebody else: a host without them needs more"))
@@ -330,7 +330,7 @@ fn foreign(trials: &[Trial]) -> Option<String> {
 
 /// A disk that reads far ahead moves the line.
 fn read_ahead(trials: &[Trial]) -> Option<String> {
-    let bytes = trials.iter().find_map(|trial| trial.sought.as_ref()?.read_ahead_bytes);
+    let bytes = trials.iter().find_map(|trial| trial.probe.as_ref()?.read_ahead_bytes);
     let bytes = bytes.filter(|bytes| *bytes > READ_AHEAD_MAX).map(Bytes)?;
     Some(format!(
         "the kernel reads {bytes} ahead on the disk of the JDK, where 128 KiB is usual: each page read again pushes \
@@ -338,8 +338,8 @@ fn read_ahead(trials: &[Trial]) -> Option<String> {
     ))
 }
 
-fn is_at(trial: &Trial, stage: SoughtStage) -> bool {
-    trial.sought.as_ref().is_some_and(|sought| sought.stage == stage)
+fn is_at(trial: &Trial, stage: ProbeStage) -> bool {
+    trial.probe.as_ref().is_some_and(|probe| probe.stage == stage)
 }
 
 fn middle(values: impl Iterator<Item = u64>) -> Option<u64> {

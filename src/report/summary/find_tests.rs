@@ -91,7 +91,7 @@ fn what_was_proved_is_said_with_its_limits() {
 #[test]
 fn pages_that_others_paid_for_are_a_word_beside_the_line() {
     let mut document = find_sample::found();
-    let cold = document.trials.iter_mut().filter(|trial| is_at(trial, SoughtStage::Limit));
+    let cold = document.trials.iter_mut().filter(|trial| is_at(trial, ProbeStage::Limit));
     for cgroup in cold.filter_map(|trial| trial.cgroup.as_mut()) {
         cgroup.foreign_file_bytes = Some(12 * MIB);
     }
@@ -103,7 +103,7 @@ fn pages_that_others_paid_for_are_a_word_beside_the_line() {
 fn a_disk_that_reads_far_ahead_is_a_word_beside_the_line() {
     let mut document = find_sample::found();
     let mut told = |bytes| {
-        document.trials[0].sought.as_mut().unwrap().read_ahead_bytes = bytes;
+        document.trials[0].probe.as_mut().unwrap().read_ahead_bytes = bytes;
         fact(&document, "read-ahead")
     };
     assert_eq!((told(None), told(Some(128 << 10))), (None, None));
@@ -154,10 +154,10 @@ fn what_is_an_answer_is_no_doubt() {
     for trial in &mut document.trials {
         trial.doubts = vec![cut.clone().into(), Doubt::SharedCpus.into()];
     }
-    let held = document.trials.iter().filter(|trial| trial.sought.as_ref().unwrap().broke.is_none()).count();
+    let held = document.trials.iter().filter(|trial| trial.probe.as_ref().unwrap().cause.is_none()).count();
     let plain = shown(&document).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(plain.contains(&format!("hopeless: 22 answers were late (in {held} of {} trials)", document.trials.len())));
-    for trial in document.trials.iter_mut().filter(|trial| trial.sought.as_ref().unwrap().broke.is_none()) {
+    for trial in document.trials.iter_mut().filter(|trial| trial.probe.as_ref().unwrap().cause.is_none()) {
         trial.doubts.clear();
     }
     let left = shown(&document);
@@ -165,12 +165,12 @@ fn what_is_an_answer_is_no_doubt() {
 }
 
 #[test]
-fn a_void_trial_says_nothing_and_why_it_is_there() {
+fn a_discarded_trial_says_nothing_and_why_it_is_there() {
     let mut trials = find_sample::found().trials;
-    trials[2].sought.as_mut().unwrap().verdict = SoughtVerdict::Void;
+    trials[2].probe.as_mut().unwrap().verdict = ProbeVerdict::Discarded;
     let table = tried(&trials);
-    assert_eq!(table.rows[2][8], "void");
-    assert!(table.notes.iter().any(|note| note.starts_with("void:")));
+    assert_eq!(table.rows[2][8], "discarded");
+    assert!(table.notes.iter().any(|note| note.starts_with("discarded:")));
 }
 
 #[test]
@@ -194,8 +194,8 @@ fn a_limit_that_is_proved_or_refuted_is_no_search() {
     assert_eq!(held, "The target holds at 160.0 MiB, 5 of 5 times.");
     assert_eq!(headroom.unwrap(), "none is added: set 160.0 MiB");
     assert!(screen.contains("--memory=160m") && screen.contains("\nproof\n"), "{screen}");
-    let (broke, headroom, _) = text(130);
-    assert!(broke.starts_with("The target does not hold at 130.0 MiB: p99.steady was 812 ms"), "{broke}");
+    let (cause, headroom, _) = text(130);
+    assert!(cause.starts_with("The target does not hold at 130.0 MiB: p99.steady was 812 ms"), "{cause}");
     assert_eq!(headroom, None);
 }
 
@@ -230,8 +230,8 @@ proptest! {
             held,
             failing_share_max: share,
             below_bytes: below,
-            broke: None,
-            broke_text: Vec::new(),
+            cause: None,
+            cause_text: Vec::new(),
             edge_width: width,
         };
         (find.line, find.warm, find.limit_bytes) = (Some(line.clone()), Some(line), Some(limit));
@@ -241,8 +241,8 @@ proptest! {
         }
         for trial in &mut document.trials {
             trial.limit_bytes = Some(limit);
-            if let Some(sought) = &mut trial.sought {
-                (sought.heap_bytes, sought.pages) = (heap, Pages::Warm);
+            if let Some(probe) = &mut trial.probe {
+                (probe.heap_bytes, probe.pages) = (heap, Pages::Warm);
             }
         }
         shown(&document);

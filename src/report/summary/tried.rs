@@ -4,7 +4,7 @@ use super::block::Table;
 use super::cells::{NONE, cells, mib};
 use super::drivers;
 use crate::doubt::Doubt;
-use crate::record::{Broke, CgroupRecord, PhaseRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial};
+use crate::record::{CgroupRecord, FailureCause, PhaseRecord, ProbeRecord, ProbeStage, ProbeVerdict, Trial};
 use crate::series::search::cpu_per_request;
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 
@@ -43,9 +43,9 @@ pub(in crate::report) fn reached(trial: &Trial) -> Reached {
     }
 }
 
-/// Whether a doubt of a trial that broke only says that it broke: what is an answer is no reason to distrust it.
+/// Whether a doubt of a failed trial only says that it failed: what is an answer is no reason to distrust it.
 pub(in crate::report) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
-    let broke = trial.sought.as_ref().is_some_and(|sought| sought.verdict == SoughtVerdict::Fails);
+    let failed = trial.probe.as_ref().is_some_and(|probe| probe.verdict == ProbeVerdict::Fails);
     let says_so = matches!(
         doubt,
         Doubt::CutShort { .. }
@@ -54,42 +54,42 @@ pub(in crate::report) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
             | Doubt::OperationsFailed { .. }
             | Doubt::OutOfMemoryError { .. }
     );
-    broke && says_so
+    failed && says_so
 }
 
 /// What a stage looks for.
-pub(in crate::report) fn stage_word(stage: SoughtStage) -> &'static str {
+pub(in crate::report) fn stage_word(stage: ProbeStage) -> &'static str {
     match stage {
-        SoughtStage::Ask => "ask",
-        SoughtStage::Heap => "heap",
-        SoughtStage::Limit => "limit",
-        SoughtStage::Warm => "warm",
-        SoughtStage::Rate => "rate",
+        ProbeStage::Reference => "reference",
+        ProbeStage::Heap => "heap",
+        ProbeStage::Limit => "limit",
+        ProbeStage::Warm => "warm",
+        ProbeStage::Rate => "rate",
     }
 }
 
 /// Whether it held.
-pub(in crate::report) fn verdict_word(verdict: SoughtVerdict) -> &'static str {
+pub(in crate::report) fn verdict_word(verdict: ProbeVerdict) -> &'static str {
     match verdict {
-        SoughtVerdict::Holds => "yes",
-        SoughtVerdict::Fails => "no",
-        SoughtVerdict::Void => "void",
+        ProbeVerdict::Holds => "yes",
+        ProbeVerdict::Fails => "no",
+        ProbeVerdict::Discarded => "discarded",
     }
 }
 
 /// Every trial of a search, in the order in which they ran.
 pub(in crate::report) fn tried(trials: &[Trial]) -> Table {
-    let sought = || trials.iter().filter_map(|trial| Some((trial, trial.sought.as_ref()?)));
+    let probe = || trials.iter().filter_map(|trial| Some((trial, trial.probe.as_ref()?)));
     let mut notes = vec![
         "peak: the largest charge, file pages included, so at most the limit. rate and CPU: of all measured phases; \
          p99: of the worst one."
             .to_owned(),
     ];
-    if sought().any(|(_, of)| of.verdict == SoughtVerdict::Void) {
-        notes.push("void: the machine disturbed the trial, which says nothing and was repeated.".to_owned());
+    if probe().any(|(_, of)| of.verdict == ProbeVerdict::Discarded) {
+        notes.push("discarded: the machine disturbed the trial, which says nothing and was repeated.".to_owned());
     }
-    let asked = sought().any(|(_, of)| of.rate_per_s.is_some());
-    let mut head = cells(["#", "for", "Xmx", "limit", "rate", "p99", "CPU", "peak", "held", "broke"]);
+    let asked = probe().any(|(_, of)| of.rate_per_s.is_some());
+    let mut head = cells(["#", "for", "Xmx", "limit", "rate", "p99", "CPU", "peak", "held", "cause"]);
     if asked {
         // Where rates are searched, what was asked stands where the heap would, which does not vary then.
         "asked".clone_into(&mut head[2]);
@@ -97,7 +97,7 @@ pub(in crate::report) fn tried(trials: &[Trial]) -> Table {
     Table {
         title: "trials, sizes in MiB, p99 in ms, CPU in us per request".to_owned(),
         head,
-        rows: sought().map(|(trial, of)| row(trial, of)).collect(),
+        rows: probe().map(|(trial, of)| row(trial, of)).collect(),
         lead: 2,
         words: 2,
         notes,
@@ -108,91 +108,91 @@ pub(in crate::report) fn tried(trials: &[Trial]) -> Table {
 pub(in crate::report) fn tried_told(trials: &[Trial]) -> Table {
     let mut table = tried(trials);
     table.head.push("why".to_owned());
-    let sought = trials.iter().filter_map(|trial| trial.sought.as_ref());
-    for (row, of) in table.rows.iter_mut().zip(sought) {
+    let probe = trials.iter().filter_map(|trial| trial.probe.as_ref());
+    for (row, of) in table.rows.iter_mut().zip(probe) {
         row.push(if of.why.is_empty() { NONE.to_owned() } else { of.why.join("; ") });
     }
     table.words += 1;
     table
 }
 
-fn row(trial: &Trial, sought: &SoughtRecord) -> Vec<String> {
+fn row(trial: &Trial, probe: &ProbeRecord) -> Vec<String> {
     let reached = reached(trial);
     let per_s = |rate: f64| if rate < 100.0 { per_second(rate) } else { grouped(rate.round() as u64) };
     let rate = reached.rate_per_s.map(per_s);
     vec![
         (trial.index + 1).to_string(),
-        stage_word(sought.stage).to_owned(),
-        sought.rate_per_s.map_or_else(|| mib(sought.heap_bytes), per_s),
+        stage_word(probe.stage).to_owned(),
+        probe.rate_per_s.map_or_else(|| mib(probe.heap_bytes), per_s),
         mib(trial.limit_bytes),
         rate.unwrap_or_else(|| NONE.to_owned()),
         reached.p99_ms.map_or_else(|| NONE.to_owned(), milliseconds),
         reached.cpu_us.map_or_else(|| NONE.to_owned(), |us| format!("{us:.0}")),
         mib(reached.peak_bytes),
-        verdict_word(sought.verdict).to_owned(),
-        sought.broke.map_or(NONE, broke_word).to_owned(),
+        verdict_word(probe.verdict).to_owned(),
+        probe.cause.map_or(NONE, cause_word).to_owned(),
     ]
 }
 
-/// What broke, in a word or two.
-fn broke_word(broke: Broke) -> &'static str {
-    match broke {
-        Broke::OomKill => "OOM kill",
-        Broke::OutOfMemoryError => "OutOfMemoryError",
-        Broke::Start => "start",
-        Broke::Died => "died",
-        Broke::Collections => "collector",
-        Broke::FilePages => "file pages",
-        Broke::Times => "times",
-        Broke::Rate => "rate",
-        Broke::Failures => "failures",
-        Broke::Other => "target",
+/// The cause of failure, in a word or two.
+fn cause_word(cause: FailureCause) -> &'static str {
+    match cause {
+        FailureCause::OomKill => "OOM kill",
+        FailureCause::OutOfMemoryError => "OutOfMemoryError",
+        FailureCause::Start => "start",
+        FailureCause::Died => "died",
+        FailureCause::Collections => "collector",
+        FailureCause::FilePages => "file pages",
+        FailureCause::Times => "times",
+        FailureCause::Rate => "rate",
+        FailureCause::Failures => "failures",
+        FailureCause::Other => "target",
     }
 }
 
-/// What broke, as part of a sentence.
-pub(in crate::report) fn what_broke(broke: Broke) -> &'static str {
-    match broke {
-        Broke::OomKill => "the kernel killed it for memory",
-        Broke::OutOfMemoryError => "the JVM ran out of memory of its own (OutOfMemoryError)",
-        Broke::Start => "it did not start, or was not ready in time",
-        Broke::Died => "it ended by itself",
-        Broke::Collections => "the collector took the time",
-        Broke::FilePages => "file pages were dropped and read again, over and over",
-        Broke::Times => "times grew beyond the target",
-        Broke::Rate => "too few answers came",
-        Broke::Failures => "requests failed",
-        Broke::Other => "the target did not hold",
+/// The cause of failure, as part of a sentence.
+pub(in crate::report) fn cause_phrase(cause: FailureCause) -> &'static str {
+    match cause {
+        FailureCause::OomKill => "the kernel killed it for memory",
+        FailureCause::OutOfMemoryError => "the JVM ran out of memory of its own (OutOfMemoryError)",
+        FailureCause::Start => "it did not start, or was not ready in time",
+        FailureCause::Died => "it ended by itself",
+        FailureCause::Collections => "the collector took the time",
+        FailureCause::FilePages => "file pages were dropped and read again, over and over",
+        FailureCause::Times => "times grew beyond the target",
+        FailureCause::Rate => "too few answers came",
+        FailureCause::Failures => "requests failed",
+        FailureCause::Other => "the target did not hold",
     }
 }
 
 /// A trial in half a sentence.
 pub(in crate::report) fn trial_text(trial: &Trial) -> Option<String> {
-    let sought = trial.sought.as_ref()?;
-    let stage = match sought.stage {
-        SoughtStage::Ask => "where memory is no concern",
-        SoughtStage::Heap => "for the heap",
-        SoughtStage::Limit => "for the limit",
-        SoughtStage::Warm => "for the limit of a warm host",
-        SoughtStage::Rate => "for the rate",
+    let probe = trial.probe.as_ref()?;
+    let stage = match probe.stage {
+        ProbeStage::Reference => "where memory is no concern",
+        ProbeStage::Heap => "for the heap",
+        ProbeStage::Limit => "for the limit",
+        ProbeStage::Warm => "for the limit of a warm host",
+        ProbeStage::Rate => "for the rate",
     };
     let mut text = stage.to_owned();
     if let Some(limit) = trial.limit_bytes {
         text.push_str(&format!(", limit {}", Bytes(limit)));
     }
-    if let Some(heap) = sought.heap_bytes {
+    if let Some(heap) = probe.heap_bytes {
         text.push_str(&format!(", -Xmx{}", Bytes(heap).java()));
     }
-    if let Some(rate) = sought.rate_per_s {
+    if let Some(rate) = probe.rate_per_s {
         text.push_str(&format!(", {}/s asked", per_second(rate)));
     }
-    text.push_str(match sought.verdict {
-        SoughtVerdict::Holds => ": held",
-        SoughtVerdict::Fails => ": broke",
-        SoughtVerdict::Void => ": void",
+    text.push_str(match probe.verdict {
+        ProbeVerdict::Holds => ": held",
+        ProbeVerdict::Fails => ": failed",
+        ProbeVerdict::Discarded => ": discarded",
     });
-    if let Some(broke) = sought.broke {
-        text.push_str(&format!(", {}", what_broke(broke)));
+    if let Some(cause) = probe.cause {
+        text.push_str(&format!(", {}", cause_phrase(cause)));
     }
     Some(text)
 }

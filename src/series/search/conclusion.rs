@@ -4,8 +4,7 @@ use super::course::{Course, Standing, counted, rate_of, rate_step, standing};
 use super::edge::Step;
 use crate::numbers::median;
 use crate::record::{
-    FindOutcome, FindRecord, KneeRecord, LineRecord, RateRecord, SoughtRecord, SoughtStage, SoughtVerdict, Trial,
-    Unknowns,
+    FindOutcome, FindRecord, KneeRecord, LineRecord, ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, Trial, Unknowns,
 };
 use crate::scenario::Find;
 use crate::units::{Bytes, MIB};
@@ -22,19 +21,19 @@ fn rate(course: &Course, trials: &[Trial]) -> Option<RateRecord> {
     let Step::Found { value, held, below } = rate_step(course, trials)? else { return None };
     let above_per_s = below.map(rate_of);
     let near = |one: f64, other: f64| (one / other - 1.0).abs() < course.step / 2.0;
-    let broken = counted(trials, SoughtStage::Rate).filter(|(_, sought)| {
-        sought.verdict == SoughtVerdict::Fails
-            && above_per_s.zip(sought.rate_per_s).is_some_and(|(above, asked)| near(above, asked))
+    let broken = counted(trials, ProbeStage::Rate).filter(|(_, probe)| {
+        probe.verdict == ProbeVerdict::Fails
+            && above_per_s.zip(probe.rate_per_s).is_some_and(|(above, asked)| near(above, asked))
     });
-    let broke_text = broken.last().map(|(_, sought)| sought.why.clone()).unwrap_or_default();
-    Some(RateRecord { rate_per_s: rate_of(value), held, above_per_s, broke_text })
+    let cause_text = broken.last().map(|(_, probe)| probe.why.clone()).unwrap_or_default();
+    Some(RateRecord { rate_per_s: rate_of(value), held, above_per_s, cause_text })
 }
 
 /// What these trials say together. `others` and `options` are left empty: they need more than trials.
 pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
     let standing = standing(course, trials);
-    let line = line(standing.limit_step, SoughtStage::Limit, &standing, trials);
-    let warm = line.as_ref().and_then(|_| self::line(standing.warm_step, SoughtStage::Warm, &standing, trials));
+    let line = line(standing.limit_step, ProbeStage::Limit, &standing, trials);
+    let warm = line.as_ref().and_then(|_| self::line(standing.warm_step, ProbeStage::Warm, &standing, trials));
     let outcome = outcome(course, &standing, trials);
     // Who names a limit to be proved has chosen its headroom already.
     let headroom = if course.prove.is_some() { 0.0 } else { find.headroom };
@@ -75,7 +74,7 @@ fn with_headroom(line: u64, headroom: f64) -> u64 {
 
 /// Of the whole trial; in archives that do not have it, from the command to the end of the last phase.
 fn length_s(trial: &Trial) -> f64 {
-    if let Some(seconds) = trial.sought.as_ref().map(|sought| sought.seconds).filter(|seconds| *seconds > 0.0) {
+    if let Some(seconds) = trial.probe.as_ref().map(|probe| probe.seconds).filter(|seconds| *seconds > 0.0) {
         return seconds;
     }
     let ends = trial.phases.iter().map(|phase| phase.at_s + phase.seconds);
@@ -91,7 +90,7 @@ fn outcome(course: &Course, standing: &Standing<'_>, trials: &[Trial]) -> FindOu
         };
     }
     if standing.reference.is_none() {
-        let asked = counted(trials, SoughtStage::Ask).next().is_some();
+        let asked = counted(trials, ProbeStage::Reference).next().is_some();
         return if asked { FindOutcome::NotHeld } else { FindOutcome::GivenUp };
     }
     let steps = [standing.heap_step, standing.limit_step];
@@ -104,18 +103,18 @@ fn outcome(course: &Course, standing: &Standing<'_>, trials: &[Trial]) -> FindOu
 }
 
 /// The line that a stage has found.
-fn line(step: Option<Step>, stage: SoughtStage, standing: &Standing<'_>, trials: &[Trial]) -> Option<LineRecord> {
+fn line(step: Option<Step>, stage: ProbeStage, standing: &Standing<'_>, trials: &[Trial]) -> Option<LineRecord> {
     let Step::Found { value, held, below } = step? else { return None };
-    let own: Vec<(&Trial, &SoughtRecord)> =
-        counted(trials, stage).filter(|(_, sought)| sought.heap_bytes == standing.heap).collect();
-    let failed = |(_, sought): &&(&Trial, &SoughtRecord)| sought.verdict == SoughtVerdict::Fails;
-    let at = |(trial, _): &&(&Trial, &SoughtRecord)| trial.limit_bytes == below;
-    let broken = own.iter().filter(failed).rev().find(at).map(|(_, sought)| *sought);
+    let own: Vec<(&Trial, &ProbeRecord)> =
+        counted(trials, stage).filter(|(_, probe)| probe.heap_bytes == standing.heap).collect();
+    let failed = |(_, probe): &&(&Trial, &ProbeRecord)| probe.verdict == ProbeVerdict::Fails;
+    let at = |(trial, _): &&(&Trial, &ProbeRecord)| trial.limit_bytes == below;
+    let broken = own.iter().filter(failed).rev().find(at).map(|(_, probe)| *probe);
     let limits = |verdict| {
-        let of = own.iter().filter(move |(_, sought)| sought.verdict == verdict);
+        let of = own.iter().filter(move |(_, probe)| probe.verdict == verdict);
         of.filter_map(|(trial, _)| trial.limit_bytes)
     };
-    let (lowest_held, highest_failed) = (limits(SoughtVerdict::Holds).min(), limits(SoughtVerdict::Fails).max());
+    let (lowest_held, highest_failed) = (limits(ProbeVerdict::Holds).min(), limits(ProbeVerdict::Fails).max());
     let edge_width = match (lowest_held, highest_failed) {
         (Some(held), Some(failed)) if failed >= held => failed as f64 / held as f64 - 1.0,
         _ => 0.0,
@@ -127,8 +126,8 @@ fn line(step: Option<Step>, stage: SoughtStage, standing: &Standing<'_>, trials:
         held,
         failing_share_max: failing_share_max(held),
         below_bytes: below.filter(|_| broken.is_some()),
-        broke: broken.and_then(|sought| sought.broke),
-        broke_text: broken.map(|sought| sought.why.clone()).unwrap_or_default(),
+        cause: broken.and_then(|probe| probe.cause),
+        cause_text: broken.map(|probe| probe.why.clone()).unwrap_or_default(),
         edge_width,
     })
 }
@@ -137,15 +136,14 @@ fn line(step: Option<Step>, stage: SoughtStage, standing: &Standing<'_>, trials:
 /// grows with it, byte for byte.
 fn knee(line: &LineRecord, trials: &[Trial]) -> Option<KneeRecord> {
     let heap = line.heap_bytes?;
-    let held = |stage| counted(trials, stage).filter(|(_, sought)| sought.verdict == SoughtVerdict::Holds);
-    let best = held(SoughtStage::Ask).filter_map(|(trial, _)| cpu_per_request(trial)).reduce(f64::min)?;
-    let own: Vec<f64> = held(SoughtStage::Limit).filter_map(|(trial, _)| cpu_per_request(trial)).collect();
+    let held = |stage| counted(trials, stage).filter(|(_, probe)| probe.verdict == ProbeVerdict::Holds);
+    let best = held(ProbeStage::Reference).filter_map(|(trial, _)| cpu_per_request(trial)).reduce(f64::min)?;
+    let own: Vec<f64> = held(ProbeStage::Limit).filter_map(|(trial, _)| cpu_per_request(trial)).collect();
     let at_line = median(&own)?;
     if at_line / best < KNEE_GAIN_MIN {
         return None;
     }
-    let tried =
-        held(SoughtStage::Heap).filter_map(|(trial, sought)| Some((sought.heap_bytes?, cpu_per_request(trial)?)));
+    let tried = held(ProbeStage::Heap).filter_map(|(trial, probe)| Some((probe.heap_bytes?, cpu_per_request(trial)?)));
     let (heap_bytes, cpu) =
         tried.filter(|(tried, cpu)| *tried > heap && *cpu <= best * KNEE_RATIO).min_by_key(|(tried, _)| *tried)?;
     Some(KneeRecord { heap_bytes, limit_bytes: line.limit_bytes + heap_bytes - heap, cpu_ratio: cpu / at_line })
@@ -170,7 +168,7 @@ fn text(
     if let Some(rate) = rate(course, trials) {
         let limit = Bytes(course.limit_max);
         let held = format!("{0} of {0} trials in a row held at {1:.0}/s with {limit}", rate.held, rate.rate_per_s);
-        return rate.above_per_s.map_or(held.clone(), |above| format!("{held}; at {above:.0}/s it broke"));
+        return rate.above_per_s.map_or(held.clone(), |above| format!("{held}; at {above:.0}/s it failed"));
     }
     match (outcome, line) {
         (FindOutcome::Found | FindOutcome::AtLowerBound, Some(line)) => {
@@ -178,18 +176,18 @@ fn text(
             let held =
                 format!("{} of {} trials in a row held at {}{heap}", line.held, line.held, Bytes(line.limit_bytes));
             match line.below_bytes {
-                Some(below) => format!("{held}; at {} it broke", Bytes(below)),
+                Some(below) => format!("{held}; at {} it failed", Bytes(below)),
                 None if course.prove.is_some() => held,
                 None => format!("{held}, the smallest limit that was to be asked"),
             }
         }
         (FindOutcome::NotHeld, _) => {
-            let why = counted(trials, SoughtStage::Ask).last().map(|(_, sought)| sought.why.join("; "));
+            let why = counted(trials, ProbeStage::Reference).last().map(|(_, probe)| probe.why.join("; "));
             format!("the target does not hold even where memory is no concern: {}", why.unwrap_or_default())
         }
         (FindOutcome::Never, _) if course.prove.is_some() => {
             let limit = Bytes(course.prove.unwrap_or_default());
-            let why = counted(trials, SoughtStage::Limit).last().map(|(_, sought)| sought.why.join("; "));
+            let why = counted(trials, ProbeStage::Limit).last().map(|(_, probe)| probe.why.join("; "));
             format!("the target does not hold at {limit}: {}", why.unwrap_or_default())
         }
         (FindOutcome::Never, _) => {

@@ -2,12 +2,12 @@
 //! with that heap and its proof, then the limit of a host that holds the file pages already. What comes next follows
 //! from the trials so far.
 
-use super::broke::is_strained;
+use super::cause::is_strained;
 use super::edge::{self, Answer, Patience, Stage, Step};
 use super::grid::Grid;
 use super::needs::Needs;
 use crate::doubt::{Doubt, MemoryPool};
-use crate::record::{Broke, Pages, SoughtRecord, SoughtStage, SoughtVerdict, Trial, Unknowns};
+use crate::record::{FailureCause, Pages, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::units::MIB;
 
 /// Limits are whole pages.
@@ -40,7 +40,7 @@ pub struct Course {
     pub step: f64,
     /// Trials in a row that must hold.
     pub proofs: u32,
-    /// The smallest limit to ask, in bytes; the usual one where `None`.
+    /// The smallest limit to try, in bytes; the usual one where `None`.
     pub limit_min: Option<u64>,
     /// The limit at which memory is no concern, in bytes; no larger one is asked.
     pub limit_max: u64,
@@ -67,7 +67,7 @@ pub enum Move {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attempt {
     /// Which part of the search it is of.
-    pub stage: SoughtStage,
+    pub stage: ProbeStage,
     /// What the answer is for; `None` for the first trial.
     pub purpose: Option<Stage>,
     /// The largest heap to give, in bytes; `None` where it is fixed or left to the JVM.
@@ -107,9 +107,9 @@ pub fn next(course: &Course, trials: &[Trial]) -> Move {
     }
     let standing = standing(course, trials);
     let attempt = |stage, step: Option<Step>, pages| match step {
-        Some(Step::Ask { value, stage: purpose }) => {
+        Some(Step::Probe { value, stage: purpose }) => {
             let (heap, limit) = match stage {
-                SoughtStage::Heap => (Some(value), course.limit_max),
+                ProbeStage::Heap => (Some(value), course.limit_max),
                 _ => (standing.heap, value),
             };
             Some(Attempt {
@@ -125,23 +125,23 @@ pub fn next(course: &Course, trials: &[Trial]) -> Move {
         _ => None,
     };
     if standing.reference.is_none() {
-        let asked = counted(trials, SoughtStage::Ask).next().is_some();
-        let (stage, limit) = (SoughtStage::Ask, course.limit_max);
+        let asked = counted(trials, ProbeStage::Reference).next().is_some();
+        let (stage, limit) = (ProbeStage::Reference, course.limit_max);
         let pages = Pages::Cold;
-        let ask = Attempt { stage, purpose: None, heap: None, direct: None, limit, pages, rate_per_s: None };
-        return if asked { Move::End } else { Move::Try(ask) };
+        let reference = Attempt { stage, purpose: None, heap: None, direct: None, limit, pages, rate_per_s: None };
+        return if asked { Move::End } else { Move::Try(reference) };
     }
-    attempt(SoughtStage::Heap, standing.heap_step, Pages::Cold)
-        .or_else(|| attempt(SoughtStage::Limit, standing.limit_step, Pages::Cold))
-        .or_else(|| attempt(SoughtStage::Warm, standing.warm_step, Pages::Warm))
+    attempt(ProbeStage::Heap, standing.heap_step, Pages::Cold)
+        .or_else(|| attempt(ProbeStage::Limit, standing.limit_step, Pages::Cold))
+        .or_else(|| attempt(ProbeStage::Warm, standing.warm_step, Pages::Warm))
         .map_or(Move::End, Move::Try)
 }
 
 /// The next rate to try, at the limit that is given.
 fn next_rate(course: &Course, trials: &[Trial]) -> Move {
-    let Some(Step::Ask { value, stage }) = rate_step(course, trials) else { return Move::End };
+    let Some(Step::Probe { value, stage }) = rate_step(course, trials) else { return Move::End };
     Move::Try(Attempt {
-        stage: SoughtStage::Rate,
+        stage: ProbeStage::Rate,
         purpose: Some(stage),
         heap: None,
         direct: None,
@@ -158,7 +158,7 @@ pub(super) fn rate_step(course: &Course, trials: &[Trial]) -> Option<Step> {
     let (low, high) = (between(start * RATE_FACTOR), between(start / RATE_FACTOR));
     let grid = Grid::by_ratio(between(start), low, high, 1.0 + course.step, 1);
     let patience = patience(course, course.proofs);
-    let answers = answers(trials, SoughtStage::Rate, |_, sought| sought.rate_per_s.map(between));
+    let answers = answers(trials, ProbeStage::Rate, |_, probe| probe.rate_per_s.map(between));
     Some(edge::next(&grid, &patience, &answers))
 }
 
@@ -171,7 +171,7 @@ pub(super) fn rate_of(value: u64) -> f64 {
 pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a> {
     let nothing =
         Standing { reference: None, heap: None, direct: None, heap_step: None, limit_step: None, warm_step: None };
-    let reference = counted(trials, SoughtStage::Ask).find(|(_, sought)| sought.verdict == SoughtVerdict::Holds);
+    let reference = counted(trials, ProbeStage::Reference).find(|(_, probe)| probe.verdict == ProbeVerdict::Holds);
     let Some((reference, needs)) = reference.and_then(|(trial, _)| Some((trial, Needs::of(trial)?))) else {
         return nothing;
     };
@@ -182,24 +182,23 @@ pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a>
         let patience = Patience { proofs: HEAP_PROOFS, answers_max: HEAP_ANSWERS_MAX, first_stride: HEAP_STRIDE };
         standing.direct = direct(trials, &needs);
         let of_direct =
-            |_: &Trial, sought: &SoughtRecord| sought.heap_bytes.filter(|_| sought.direct_bytes == standing.direct);
-        let answers = answers(trials, SoughtStage::Heap, of_direct);
+            |_: &Trial, probe: &ProbeRecord| probe.heap_bytes.filter(|_| probe.direct_bytes == standing.direct);
+        let answers = answers(trials, ProbeStage::Heap, of_direct);
         let step = edge::next(&grid, &patience, &answers);
         standing.heap_step = Some(step);
         let Step::Found { value, .. } = step else { return standing };
         standing.heap = Some(value + unit * too_small(trials));
     }
     let grid = limit_grid(course, trials, &needs, standing.heap);
-    let of_heap =
-        |trial: &Trial, sought: &SoughtRecord| trial.limit_bytes.filter(|_| sought.heap_bytes == standing.heap);
-    let answers_of_heap = answers(trials, SoughtStage::Limit, of_heap);
+    let of_heap = |trial: &Trial, probe: &ProbeRecord| trial.limit_bytes.filter(|_| probe.heap_bytes == standing.heap);
+    let answers_of_heap = answers(trials, ProbeStage::Limit, of_heap);
     let step = edge::next(&grid, &patience(course, course.proofs), &answers_of_heap);
     standing.limit_step = Some(step);
     let Step::Found { value, .. } = step else { return standing };
     if course.warm && course.prove.is_none() {
         let grid = warm_grid(course, trials, value, standing.heap);
         let patience = patience(course, course.proofs.min(WARM_PROOFS));
-        standing.warm_step = Some(edge::next(&grid, &patience, &answers(trials, SoughtStage::Warm, of_heap)));
+        standing.warm_step = Some(edge::next(&grid, &patience, &answers(trials, ProbeStage::Warm, of_heap)));
     }
     standing
 }
@@ -209,23 +208,23 @@ fn patience(course: &Course, proofs: u32) -> Patience {
 }
 
 /// The trials of a stage that count, with what they say.
-pub(super) fn counted(trials: &[Trial], stage: SoughtStage) -> impl Iterator<Item = (&Trial, &SoughtRecord)> {
-    let of = trials.iter().filter_map(|trial| Some((trial, trial.sought.as_ref()?)));
-    of.filter(move |(_, sought)| sought.stage == stage && sought.verdict != SoughtVerdict::Void)
+pub(super) fn counted(trials: &[Trial], stage: ProbeStage) -> impl Iterator<Item = (&Trial, &ProbeRecord)> {
+    let of = trials.iter().filter_map(|trial| Some((trial, trial.probe.as_ref()?)));
+    of.filter(move |(_, probe)| probe.stage == stage && probe.verdict != ProbeVerdict::Discarded)
 }
 
-fn answers(trials: &[Trial], stage: SoughtStage, value: impl Fn(&Trial, &SoughtRecord) -> Option<u64>) -> Vec<Answer> {
-    let answer = |(trial, sought): (&Trial, &SoughtRecord)| {
-        let held = sought.verdict == SoughtVerdict::Holds;
-        Some(Answer { value: value(trial, sought)?, held, strained: is_strained(trial, sought.broke) })
+fn answers(trials: &[Trial], stage: ProbeStage, value: impl Fn(&Trial, &ProbeRecord) -> Option<u64>) -> Vec<Answer> {
+    let answer = |(trial, probe): (&Trial, &ProbeRecord)| {
+        let held = probe.verdict == ProbeVerdict::Holds;
+        Some(Answer { value: value(trial, probe)?, held, strained: is_strained(trial, probe.cause) })
     };
     counted(trials, stage).filter_map(answer).collect()
 }
 
 /// How often a limit failed because the heap was too small: the next larger one is tried then.
 fn too_small(trials: &[Trial]) -> u64 {
-    let of_heap = |broke: Broke| matches!(broke, Broke::OutOfMemoryError | Broke::Collections);
-    counted(trials, SoughtStage::Limit).filter(|(_, sought)| sought.broke.is_some_and(of_heap)).count() as u64
+    let of_heap = |cause: FailureCause| matches!(cause, FailureCause::OutOfMemoryError | FailureCause::Collections);
+    counted(trials, ProbeStage::Limit).filter(|(_, probe)| probe.cause.is_some_and(of_heap)).count() as u64
 }
 
 /// The direct memory to give beside a heap. HotSpot allows as much of it as heap unless it was told otherwise, so a
@@ -236,7 +235,7 @@ fn direct(trials: &[Trial], needs: &Needs) -> Option<u64> {
         let is_direct = |doubt: &Doubt| matches!(doubt, Doubt::OutOfMemoryError { pool: MemoryPool::DirectMemory, .. });
         trial.doubts.iter().any(|of| is_direct(&of.doubt))
     };
-    let mut failed = counted(trials, SoughtStage::Heap).filter(|(_, sought)| sought.verdict == SoughtVerdict::Fails);
+    let mut failed = counted(trials, ProbeStage::Heap).filter(|(_, probe)| probe.verdict == ProbeVerdict::Fails);
     failed.any(|(trial, _)| ran_out(trial)).then(|| needs.direct_max())
 }
 
@@ -252,8 +251,8 @@ fn heap_grid(course: &Course, needs: &Needs, unit: u64) -> Grid {
 
 /// The guess is what the smallest heap's own trial held, where there is one.
 fn limit_grid(course: &Course, trials: &[Trial], needs: &Needs, heap: Option<u64>) -> Grid {
-    let same = counted(trials, SoughtStage::Heap)
-        .filter(|(_, sought)| sought.verdict == SoughtVerdict::Holds && sought.heap_bytes == heap);
+    let same = counted(trials, ProbeStage::Heap)
+        .filter(|(_, probe)| probe.verdict == ProbeVerdict::Holds && probe.heap_bytes == heap);
     let own = same.filter_map(|(trial, _)| Needs::of(trial)).last();
     let guess = own.map_or_else(|| needs.limit_guess(heap), |own| own.with_files_of(needs).limit_guess(None));
     match course.prove {
@@ -264,8 +263,8 @@ fn limit_grid(course: &Course, trials: &[Trial], needs: &Needs, heap: Option<u64
 
 /// Without file pages to pay for, what is left is the rest. No warm line lies above the cold one.
 fn warm_grid(course: &Course, trials: &[Trial], line: u64, heap: Option<u64>) -> Grid {
-    let at_line = counted(trials, SoughtStage::Limit)
-        .filter(|(trial, sought)| trial.limit_bytes == Some(line) && sought.heap_bytes == heap);
+    let at_line = counted(trials, ProbeStage::Limit)
+        .filter(|(trial, probe)| trial.limit_bytes == Some(line) && probe.heap_bytes == heap);
     let anon = at_line.filter_map(|(trial, _)| trial.cgroup?.anon_peak_bytes).max().unwrap_or(line);
     Grid::by_ratio(anon.min(line), limit_min(course), line, 1.0 + course.step, PAGE)
 }

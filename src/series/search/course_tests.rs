@@ -39,23 +39,23 @@ impl Server {
         let anon = self.native + resident;
         let files = if attempt.pages == Pages::Cold { self.file } else { 0 };
         let need = anon + (files as f64 * self.hot) as u64;
-        let (holds, broke) = match () {
-            () if attempt.rate_per_s.is_some_and(|rate| rate > RATE_MAX) => (false, Some(Broke::Rate)),
-            () if heap < self.heap_min() => (false, Some(Broke::OutOfMemoryError)),
-            () if attempt.direct.unwrap_or(heap) < self.direct => (false, Some(Broke::OutOfMemoryError)),
-            () if attempt.limit < anon => (false, Some(Broke::OomKill)),
-            () if attempt.limit < need => (false, Some(Broke::FilePages)),
+        let (holds, cause) = match () {
+            () if attempt.rate_per_s.is_some_and(|rate| rate > RATE_MAX) => (false, Some(FailureCause::Rate)),
+            () if heap < self.heap_min() => (false, Some(FailureCause::OutOfMemoryError)),
+            () if attempt.direct.unwrap_or(heap) < self.direct => (false, Some(FailureCause::OutOfMemoryError)),
+            () if attempt.limit < anon => (false, Some(FailureCause::OomKill)),
+            () if attempt.limit < need => (false, Some(FailureCause::FilePages)),
             () => (true, None),
         };
-        let sought = SoughtRecord {
+        let probe = ProbeRecord {
             stage: attempt.stage,
             heap_bytes: attempt.heap,
             rate_per_s: attempt.rate_per_s,
             pages: attempt.pages,
-            verdict: if holds { SoughtVerdict::Holds } else { SoughtVerdict::Fails },
+            verdict: if holds { ProbeVerdict::Holds } else { ProbeVerdict::Fails },
             why: Vec::new(),
             missed: Vec::new(),
-            broke,
+            cause,
             direct_bytes: attempt.direct,
             classes: None,
             read_ahead_bytes: None,
@@ -67,7 +67,8 @@ impl Server {
             file_bytes: Some(files.min(attempt.limit.saturating_sub(anon))),
             ..CgroupRecord::default()
         };
-        let heap = Heap { live_bytes: (attempt.stage == SoughtStage::Ask).then_some(self.live), ..Heap::default() };
+        let heap =
+            Heap { live_bytes: (attempt.stage == ProbeStage::Reference).then_some(self.live), ..Heap::default() };
         let owner = OwnerRecord { name: "java_heap.used".to_owned(), rss_bytes: resident, ..OwnerRecord::default() };
         let account = Some(AccountRecord { owners: vec![owner], ..AccountRecord::default() });
         let lacks_direct = attempt.direct.unwrap_or(heap_max) < self.direct;
@@ -82,7 +83,7 @@ impl Server {
             limit_bytes: Some(attempt.limit),
             marks: vec![Mark { name: "collected".to_owned(), heap, account, ..Mark::default() }],
             cgroup: Some(cgroup),
-            sought: Some(sought),
+            probe: Some(probe),
             ..Trial::new("a", 0, 0)
         }
     }
@@ -123,7 +124,7 @@ fn heap_and_limit_are_found_with_few_trials() {
     assert!((of.heap_min()..of.heap_min() + 2 * MIB).contains(&heap), "{line:?}");
     let truth = of.native + heap + (of.file as f64 * of.hot) as u64;
     assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?}");
-    assert_eq!((line.held, line.broke), (5, Some(Broke::FilePages)));
+    assert_eq!((line.held, line.cause), (5, Some(FailureCause::FilePages)));
     assert!(trials.len() <= 14, "{}", trials.len());
 }
 
@@ -132,7 +133,7 @@ fn a_heap_that_is_given_is_not_searched() {
     let of = Server { greed: 64 * MIB, ..server() };
     let course = Course { unknowns: Unknowns::Limit, ..COURSE };
     let trials = search(&course, &of);
-    assert!(trials.iter().all(|trial| trial.sought.as_ref().unwrap().heap_bytes.is_none()));
+    assert!(trials.iter().all(|trial| trial.probe.as_ref().unwrap().heap_bytes.is_none()));
     let line = conclude(&course, &Find::default(), &trials).line.unwrap();
     let truth = of.native + of.greed + (of.file as f64 * of.hot) as u64;
     assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?}");

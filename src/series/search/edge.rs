@@ -1,7 +1,7 @@
 //! The smallest value at which a noisy, mostly monotone yes/no function holds, with proof. What is asked next follows
 //! from the answers so far and from nothing else, so that a search goes on where it was left.
 //!
-//! Bracket by steps that double, bisect, then ask the smallest value that held again and again. A failure there refutes
+//! Bracket by steps that double, bisect, then try the smallest value that held again and again. A failure there refutes
 //! the value: what is looked for holds every time. A failure that stands alone and does not look like want of memory is
 //! asked about again, for it may be a mishap: where a smaller value held, and where no other failure says how far down
 //! the edge lies.
@@ -38,8 +38,8 @@ pub struct Patience {
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Ask this value, in bytes.
-    Ask {
+    /// Try this value, in bytes.
+    Probe {
         /// The value.
         value: u64,
         /// What for.
@@ -121,7 +121,7 @@ pub fn next(grid: &Grid, patience: &Patience, answers: &[Answer]) -> Step {
         _ => question(grid, patience, &seen, floor, held),
     };
     match step {
-        Step::Ask { .. } if answers.len() as u32 >= patience.answers_max => {
+        Step::Probe { .. } if answers.len() as u32 >= patience.answers_max => {
             Step::GivenUp { held: held.map(|number| grid.value(number)) }
         }
         step => step,
@@ -160,11 +160,11 @@ fn question(
     floor: Option<i32>,
     held: Option<i32>,
 ) -> Step {
-    let ask = |number: i32, stage| Step::Ask { value: grid.value(number.clamp(grid.low(), grid.high())), stage };
+    let probe = |number: i32, stage| Step::Probe { value: grid.value(number.clamp(grid.low(), grid.high())), stage };
     let doubtful =
         |(number, of): &(&i32, &Seen)| of.is_open() || of.failed == 1 && of.held == 0 && Some(**number) > floor;
     if let Some((number, _)) = seen.iter().find(doubtful) {
-        return ask(*number, Stage::Recheck);
+        return probe(*number, Stage::Recheck);
     }
     let failures: u32 = seen.values().map(|of| of.failed).sum();
     if let (Some(floor), Some(held)) = (floor, held)
@@ -173,26 +173,26 @@ fn question(
         && seen[&floor].held == 0
         && !seen[&floor].short
     {
-        return ask(floor, Stage::Recheck);
+        return probe(floor, Stage::Recheck);
     }
     match (floor, held) {
-        (None, None) => ask(0, Stage::Bracket),
+        (None, None) => probe(0, Stage::Bracket),
         (Some(floor), None) => {
             // A value that held before it failed lies at the edge; the next one is it.
             let at_edge = seen[&floor].held > 0;
             let stride = if at_edge { 1 } else { stride(seen.keys().rev(), patience) };
-            ask(floor + stride, Stage::Bracket)
+            probe(floor + stride, Stage::Bracket)
         }
         (None, Some(held)) if held > grid.low() => {
             let mut known = seen.values().map(|of| of.near);
             // The first that held with memory short: the edge may be the next one.
             let has_come_near = known.next() == Some(true) && known.next() != Some(true);
             let stride = if has_come_near { 1 } else { stride(seen.keys(), patience) };
-            ask(held - stride, Stage::Bracket)
+            probe(held - stride, Stage::Bracket)
         }
         (Some(floor), Some(held)) if held - floor > 1 => {
             let at_edge = seen[&floor].held > 0;
-            ask(if at_edge { floor + 1 } else { floor + (held - floor) / 2 }, Stage::Bisect)
+            probe(if at_edge { floor + 1 } else { floor + (held - floor) / 2 }, Stage::Bisect)
         }
         (_, Some(held)) => match seen[&held].row {
             row if row >= patience.proofs.max(1) => Step::Found {
@@ -200,7 +200,7 @@ fn question(
                 held: row,
                 below: (held > grid.low()).then(|| grid.value(held - 1)),
             },
-            _ => ask(held, Stage::Prove),
+            _ => probe(held, Stage::Prove),
         },
     }
 }

@@ -25,7 +25,7 @@ fn search(grid: &Grid, mut holds: impl FnMut(f64, usize) -> bool) -> (Step, Vec<
     let mut answers = Vec::new();
     loop {
         match next(grid, &PATIENCE, &answers) {
-            Step::Ask { value, .. } => {
+            Step::Probe { value, .. } => {
                 let held = holds(value as f64 / MIB, answers.len());
                 answers.push(Answer { value, held, strained: false });
             }
@@ -40,7 +40,7 @@ fn search_of_a_telling_one(grid: &Grid, edge: f64, mut holds: impl FnMut(f64) ->
     let mut answers = Vec::new();
     loop {
         match next(grid, &PATIENCE, &answers) {
-            Step::Ask { value, .. } => {
+            Step::Probe { value, .. } => {
                 let mib = value as f64 / MIB;
                 let held = holds(mib);
                 answers.push(Answer { value, held, strained: !held || mib < edge * 1.04 });
@@ -111,7 +111,7 @@ fn a_search_goes_on_where_it_was_left() {
     let (end, answers) = search(&grid(120.0), |mib, _| mib >= 97.0);
     for known in 0..=answers.len() {
         match next(&grid(120.0), &PATIENCE, &answers[..known]) {
-            Step::Ask { value, .. } => assert_eq!(Some(value), answers.get(known).map(|answer| answer.value)),
+            Step::Probe { value, .. } => assert_eq!(Some(value), answers.get(known).map(|answer| answer.value)),
             step => assert_eq!((step, known), (end, answers.len())),
         }
     }
@@ -172,10 +172,10 @@ fn what_failed_for_want_of_memory_is_refuted_at_once() {
     let answers: Vec<Answer> = answers
         .map(|(mib, held, strained)| Answer { value: grid.value(grid.number((mib * MIB) as u64)), held, strained })
         .into();
-    assert!(matches!(next(&grid, &PATIENCE, &answers), Step::Ask { stage: Stage::Prove, .. }));
+    assert!(matches!(next(&grid, &PATIENCE, &answers), Step::Probe { stage: Stage::Prove, .. }));
     // Without a trace of it, the failure is asked about again.
     let silent: Vec<Answer> = answers.iter().map(|answer| Answer { strained: false, ..*answer }).collect();
-    assert!(matches!(next(&grid, &PATIENCE, &silent), Step::Ask { stage: Stage::Recheck, .. }));
+    assert!(matches!(next(&grid, &PATIENCE, &silent), Step::Probe { stage: Stage::Recheck, .. }));
 }
 
 proptest! {

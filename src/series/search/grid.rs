@@ -1,4 +1,4 @@
-//! The values a search may ask, numbered: equal steps of a ratio (limits) or of an amount (heaps).
+//! The values a search may try, numbered: equal steps of a ratio (limits) or of an amount (heaps).
 //! Every question is one of them, so that what was asked twice was asked of the same value.
 
 /// Values of bytes by number; number 0 is where the search begins.

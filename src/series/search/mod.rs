@@ -3,7 +3,7 @@
 //!
 //! `docs/find.md` explains the method and has what simulations say of it.
 
-mod broke;
+mod cause;
 mod conclusion;
 mod course;
 mod edge;
@@ -15,7 +15,7 @@ mod rules;
 mod ruling;
 mod strategy;
 
-pub use broke::{broke, is_disturbed};
+pub use cause::{cause_of, is_disturbed};
 pub use conclusion::{PROOF_CONFIDENCE, conclude, cpu_per_request, failing_share_max};
 pub use course::{Attempt, Course, Move, next};
 pub use edge::{Answer, Patience, Stage, Step, next as next_on_edge};

@@ -41,7 +41,7 @@ impl Needs {
         let anon = cgroup.anon_peak_bytes.or(trial.rss_bytes_peak)?;
         let (charged, mapped) = (cgroup.file_bytes.unwrap_or(0), last.and_then(|mark| mark.file_bytes));
         let file = mapped.map_or(charged, |mapped| mapped.min(charged));
-        let read_ahead = trial.sought.as_ref().and_then(|sought| sought.read_ahead_bytes);
+        let read_ahead = trial.probe.as_ref().and_then(|probe| probe.read_ahead_bytes);
         Some(Self { live, heap, anon, file, file_share: file_share(read_ahead) })
     }
 

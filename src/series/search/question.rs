@@ -3,7 +3,7 @@
 use super::{Course, conclude, rules};
 use crate::comparison;
 use crate::error::{Error, Result};
-use crate::record::{FindRecord, SoughtRecord, SoughtStage, Trial, Unknowns};
+use crate::record::{FindRecord, ProbeRecord, ProbeStage, Trial, Unknowns};
 use crate::scenario::{Budget, Change, Configuration, LoadPlan, Scenario};
 use crate::units::Bytes;
 
@@ -57,8 +57,8 @@ pub fn check(scenario: &Scenario) -> Result<()> {
 /// What a search has found, by its scenario and its trials alone.
 pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     let configuration = scenario.configurations.first()?;
-    let first = |of: &SoughtRecord| matches!(of.stage, SoughtStage::Ask | SoughtStage::Rate);
-    let asked = trials.iter().find(|trial| trial.sought.as_ref().is_some_and(first))?;
+    let first = |of: &ProbeRecord| matches!(of.stage, ProbeStage::Reference | ProbeStage::Rate);
+    let asked = trials.iter().find(|trial| trial.probe.as_ref().is_some_and(first))?;
     let course = course(scenario, configuration, asked.limit_bytes?);
     let mut record = conclude(&course, &scenario.find, trials);
     let heap = record.line.as_ref().and_then(|line| line.heap_bytes);
@@ -66,7 +66,7 @@ pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     let given = given(heap, direct).filter_map(|change| change.option());
     record.options = given.chain(configuration.jvm_options()).collect();
     if let Some(line) = &record.line {
-        let classes = asked.sought.as_ref().and_then(|sought| sought.classes);
+        let classes = asked.probe.as_ref().and_then(|probe| probe.classes);
         let live = asked.marks.iter().rev().find_map(|mark| mark.heap.live_bytes);
         let needed = heap.or(configuration.heap.map(|heap| heap.0)).or(live);
         record.others = needed.map(|heap| rules(heap, line.limit_bytes, classes)).unwrap_or_default();

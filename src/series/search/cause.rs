@@ -1,7 +1,7 @@
-//! What gave way in a trial that did not hold: from the traces it left, the surest first.
+//! The cause of failure of a trial that did not hold: from the traces it left, the surest first.
 
 use crate::doubt::{Doubt, noise};
-use crate::record::{Broke, EndCause, Missed, PhaseRecord, Trial};
+use crate::record::{EndCause, FailureCause, Missed, PhaseRecord, Trial};
 
 /// A collector that takes this share of a phase leaves the server too little.
 const GC_SHARE: f64 = 0.25;
@@ -12,53 +12,59 @@ const REFAULTS_NEAR_PER_S: f64 = 150.0;
 /// No start is given less time, in seconds; how long one took that never became ready is not recorded.
 const START_MIN_S: f64 = 10.0;
 
-/// What gave way in a trial that missed these numbers of its target; none where it did not come to its end.
-pub fn broke(trial: &Trial, missed: &[Missed]) -> Broke {
-    let cause = trial.end.as_ref().map(|end| end.cause);
+/// The cause of failure of a trial that missed these numbers of its target.
+pub fn cause_of(trial: &Trial, missed: &[Missed]) -> FailureCause {
+    let ended = trial.end.as_ref().map(|end| end.cause);
     let ran_out = trial.doubts.iter().any(|of| matches!(of.doubt, Doubt::OutOfMemoryError { .. }));
-    if cause == Some(EndCause::OomKill) || trial.cgroup.is_some_and(|cgroup| cgroup.oom_kills > 0) {
-        return Broke::OomKill;
+    if ended == Some(EndCause::OomKill) || trial.cgroup.is_some_and(|cgroup| cgroup.oom_kills > 0) {
+        return FailureCause::OomKill;
     }
-    if ran_out || cause == Some(EndCause::OutOfMemoryError) {
-        return Broke::OutOfMemoryError;
+    if ran_out || ended == Some(EndCause::OutOfMemoryError) {
+        return FailureCause::OutOfMemoryError;
     }
     // A collector or a start whose code has to be read again and again is slow for want of file pages.
     if refaults_per_s(trial) > REFAULTS_PER_S {
-        return Broke::FilePages;
+        return FailureCause::FilePages;
     }
     if trial.ready_s.is_none() {
-        return Broke::Start;
+        return FailureCause::Start;
     }
-    if cause == Some(EndCause::ByItself) {
-        return Broke::Died;
+    if ended == Some(EndCause::ByItself) {
+        return FailureCause::Died;
     }
     if trial.phases.iter().filter_map(gc_share).any(|share| share > GC_SHARE) {
-        return Broke::Collections;
+        return FailureCause::Collections;
     }
     let about = |families: &[&str]| missed.iter().any(|of| families.contains(&of.family()));
     match () {
-        () if about(&["failed"]) => Broke::Failures,
-        () if about(&["rate"]) => Broke::Rate,
-        () if about(&["p50", "p90", "p99", "max", "mean", "response", "service"]) => Broke::Times,
-        () => Broke::Other,
+        () if about(&["failed"]) => FailureCause::Failures,
+        () if about(&["rate"]) => FailureCause::Rate,
+        () if about(&["p50", "p90", "p99", "max", "mean", "response", "service"]) => FailureCause::Times,
+        () => FailureCause::Other,
     }
 }
 
 /// Whether the machine may be the reason for what was missed: such a trial says nothing of memory.
-pub fn is_disturbed(trial: &Trial, broke: Broke) -> bool {
+pub fn is_disturbed(trial: &Trial, cause: FailureCause) -> bool {
     let by_others = |doubt: &Doubt| match doubt {
         Doubt::NoisyMachine { foreign_cores, steal_share, .. } => noise::takes_cpu(*foreign_cores, *steal_share),
         _ => false,
     };
-    matches!(broke, Broke::Times | Broke::Rate | Broke::Failures | Broke::Other)
+    matches!(cause, FailureCause::Times | FailureCause::Rate | FailureCause::Failures | FailureCause::Other)
         && trial.doubts.iter().any(|of| by_others(&of.doubt))
 }
 
 /// Whether memory was visibly short in a trial that held (the edge is near) or failed (it was no mishap).
-pub(super) fn is_strained(trial: &Trial, broke: Option<Broke>) -> bool {
-    match broke {
-        Some(broke) => {
-            matches!(broke, Broke::OomKill | Broke::OutOfMemoryError | Broke::FilePages | Broke::Collections)
+pub(super) fn is_strained(trial: &Trial, cause: Option<FailureCause>) -> bool {
+    match cause {
+        Some(cause) => {
+            matches!(
+                cause,
+                FailureCause::OomKill
+                    | FailureCause::OutOfMemoryError
+                    | FailureCause::FilePages
+                    | FailureCause::Collections
+            )
         }
         None => refaults_per_s(trial) > REFAULTS_NEAR_PER_S,
     }
@@ -99,21 +105,21 @@ mod tests {
             [Missed { metric: format!("{metric}.steady"), unit, value: 9.0, bound: 3.0, text }]
         };
         let slow = missed("p99");
-        assert_eq!(broke(&ended(EndCause::OomKill), &slow), Broke::OomKill);
-        assert_eq!(broke(&ended(EndCause::OutOfMemoryError), &slow), Broke::OutOfMemoryError);
-        assert_eq!(broke(&ended(EndCause::ByItself), &slow), Broke::Died);
-        assert_eq!(broke(&Trial { ready_s: None, ..trial() }, &slow), Broke::Start);
-        assert_eq!(broke(&trial(), &slow), Broke::Times);
-        assert_eq!(broke(&trial(), &missed("rate")), Broke::Rate);
-        assert_eq!(broke(&trial(), &missed("response")), Broke::Times);
-        assert_eq!(broke(&trial(), &missed("failed")), Broke::Failures);
-        assert_eq!(broke(&trial(), &missed("gc_share")), Broke::Other);
-        assert_eq!(broke(&trial(), &[]), Broke::Other);
+        assert_eq!(cause_of(&ended(EndCause::OomKill), &slow), FailureCause::OomKill);
+        assert_eq!(cause_of(&ended(EndCause::OutOfMemoryError), &slow), FailureCause::OutOfMemoryError);
+        assert_eq!(cause_of(&ended(EndCause::ByItself), &slow), FailureCause::Died);
+        assert_eq!(cause_of(&Trial { ready_s: None, ..trial() }, &slow), FailureCause::Start);
+        assert_eq!(cause_of(&trial(), &slow), FailureCause::Times);
+        assert_eq!(cause_of(&trial(), &missed("rate")), FailureCause::Rate);
+        assert_eq!(cause_of(&trial(), &missed("response")), FailureCause::Times);
+        assert_eq!(cause_of(&trial(), &missed("failed")), FailureCause::Failures);
+        assert_eq!(cause_of(&trial(), &missed("gc_share")), FailureCause::Other);
+        assert_eq!(cause_of(&trial(), &[]), FailureCause::Other);
         let mut collecting = trial();
         collecting.phases[0].subject = SubjectWork { gc_ms: Some(4000.0), ..SubjectWork::default() };
-        assert_eq!(broke(&collecting, &slow), Broke::Collections);
+        assert_eq!(cause_of(&collecting, &slow), FailureCause::Collections);
         let thrashing = CgroupRecord { file_refaults: 100_000, ..CgroupRecord::default() };
-        assert_eq!(broke(&Trial { cgroup: Some(thrashing), ..trial() }, &slow), Broke::FilePages);
+        assert_eq!(cause_of(&Trial { cgroup: Some(thrashing), ..trial() }, &slow), FailureCause::FilePages);
     }
 
     #[test]
@@ -125,7 +131,7 @@ mod tests {
             memory_stall_share: None,
         };
         let of = Trial { doubts: vec![noisy.into()], ..trial() };
-        assert!(is_disturbed(&of, Broke::Times) && !is_disturbed(&of, Broke::OomKill));
-        assert!(!is_disturbed(&trial(), Broke::Times));
+        assert!(is_disturbed(&of, FailureCause::Times) && !is_disturbed(&of, FailureCause::OomKill));
+        assert!(!is_disturbed(&trial(), FailureCause::Times));
     }
 }
