@@ -6,8 +6,8 @@ use crate::doubt::{Doubt, MemoryPool};
 use crate::error::Error;
 use crate::numbers::SplitMix64;
 use crate::record::{
-    AccountRecord, CgroupRecord, End, EndCause, Heap, Mark, Missed, Model, Outcome, OwnerRecord, PhaseRecord,
-    Quantiles, SubjectWork, Trial, Unit,
+    AccountRecord, CgroupRecord, ClassesRecord, End, EndCause, Heap, Mark, Missed, Model, Outcome, OwnerRecord,
+    PhaseRecord, Quantiles, SubjectWork, Trial, Unit,
 };
 use crate::scenario::{Look, Pages, PhaseKind, TrialPlan};
 use crate::trial::Sink;
@@ -32,6 +32,10 @@ pub(crate) struct Server {
     pub(crate) hot: f64,
     /// What its heap grows to where nothing bounds it.
     pub(crate) greed: u64,
+    /// Direct memory, part of `native`.
+    pub(crate) direct: u64,
+    /// What collecting costs: CPU per request grows by this times what is live, for each byte of heap beyond that.
+    pub(crate) churn: f64,
     /// No server answers more often, per second.
     pub(crate) rate_max: f64,
     /// Relative standard deviation of what fresh processes of it hold and cost.
@@ -46,6 +50,8 @@ impl Default for Server {
             file: 50 * MIB,
             hot: 0.55,
             greed: 200 * MIB,
+            direct: 0,
+            churn: 0.0,
             rate_max: 4321.0,
             noise: 0.0,
         }
@@ -86,7 +92,7 @@ pub(crate) enum Mishap {
 }
 
 /// Makes trials of a server that is a function.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct MadeUp {
     /// The server of each configuration; of the others, the one named "".
     pub(crate) servers: BTreeMap<String, Server>,
@@ -148,10 +154,28 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    fn heap(&self) -> u64 {
+    /// What an option says, in bytes.
+    fn option(&self, name: &str) -> Option<u64> {
         let options = self.plan.configuration.jvm_options();
-        let given = options.iter().rev().find_map(|option| option.strip_prefix("-Xmx")?.parse::<Bytes>().ok());
-        given.map_or(self.server.greed, |bytes| bytes.0)
+        options.iter().rev().find_map(|option| option.strip_prefix(name)?.parse::<Bytes>().ok()).map(|bytes| bytes.0)
+    }
+
+    fn heap(&self) -> u64 {
+        self.option("-Xmx").unwrap_or(self.server.greed)
+    }
+
+    /// The `OutOfMemoryError` of a server that is given too little of a pool, if it is.
+    fn ran_out(&self) -> Option<Doubt> {
+        // HotSpot gives as much direct memory as heap unless it is told otherwise.
+        let direct = self.option("-XX:MaxDirectMemorySize=").unwrap_or(self.heap());
+        let (error, pool) = match () {
+            () if self.heap() < self.server.heap_min() => ("Java heap space", MemoryPool::Other),
+            () if direct < self.server.direct => {
+                ("Cannot reserve 8192 bytes of direct buffer memory", MemoryPool::DirectMemory)
+            }
+            () => return None,
+        };
+        Some(Doubt::OutOfMemoryError { error: format!("java.lang.OutOfMemoryError: {error}"), pool })
     }
 
     fn make(&self) -> Made {
@@ -160,7 +184,13 @@ impl Making<'_> {
         let anon = ((server.native + resident) as f64 * self.wobble) as u64;
         let files = if self.plan.pages == Some(Pages::Warm) { 0 } else { server.file };
         let limit = self.plan.configuration.limit.map_or(u64::MAX, |limit| limit.0);
-        let mut made = Made { seconds: 20.0, ..Made::new(fresh(self.plan)) };
+        let listed = self.plan.list_files;
+        let mut made = Made {
+            seconds: 20.0,
+            classes: listed.then_some(ClassesRecord { jdk: 27_000, application: 3_000 }),
+            read_ahead_bytes: listed.then_some(512 << 10),
+            ..Made::new(fresh(self.plan))
+        };
         let trial = &mut made.trial;
         trial.ready_s = Some(0.4);
         trial.cgroup = self.plan.configuration.limit.map(|limit| CgroupRecord {
@@ -171,9 +201,8 @@ impl Making<'_> {
             ..CgroupRecord::default()
         });
         trial.rss_bytes_peak = Some(anon + files);
-        if heap < server.heap_min() {
-            let error = "java.lang.OutOfMemoryError: Java heap space".to_owned();
-            trial.doubts.push(Doubt::OutOfMemoryError { error, pool: MemoryPool::Other }.into());
+        if let Some(doubt) = self.ran_out() {
+            trial.doubts.push(doubt.into());
             return ended(made, EndCause::OutOfMemoryError, "the subject died after an OutOfMemoryError");
         }
         if limit < anon {
@@ -195,6 +224,7 @@ impl Making<'_> {
     }
 
     fn phases(&self, p99: f64) -> Vec<PhaseRecord> {
+        let collecting = self.server.churn * self.server.live as f64 / (self.heap() - self.server.live) as f64;
         let works = self.plan.load.iter().filter_map(|phase| match &phase.kind {
             PhaseKind::Work(work) => Some((phase, work)),
             _ => None,
@@ -213,7 +243,7 @@ impl Making<'_> {
                 response_ms: rate.map(|_| times),
                 service_ms: Some(times),
                 subject: SubjectWork {
-                    cpu_s: Some(ok as f64 * 200e-6 * self.wobble),
+                    cpu_s: Some(ok as f64 * 200e-6 * self.wobble * (1.0 + collecting)),
                     gc_count: Some(3),
                     gc_ms: Some(20.0),
                     rss_bytes_max: None,

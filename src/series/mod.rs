@@ -96,6 +96,8 @@ pub fn run(
 }
 
 #[cfg(test)]
+mod courses;
+#[cfg(test)]
 pub(crate) mod made_up;
 #[cfg(test)]
 mod tests;

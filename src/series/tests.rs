@@ -10,11 +10,11 @@ use crate::trial::{Event, Sink};
 use crate::units::MIB;
 use std::path::Path;
 
-const LIMIT_MAX: u64 = 2048 * MIB;
+pub(super) const LIMIT_MAX: u64 = 2048 * MIB;
 
 /// Notes what it is told.
 #[derive(Default)]
-struct Notes {
+pub(super) struct Notes {
     started: Vec<String>,
     finished: Vec<Trial>,
 }
@@ -33,7 +33,7 @@ impl Sink for Notes {
     }
 }
 
-fn scenario(more: &str) -> Scenario {
+pub(super) fn scenario(more: &str) -> Scenario {
     let text = format!(
         "name: x\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}'], ready: {{http: /, within: 60s}}}}\n{more}\n\
          load:\n  - warmup: {{same: steady}}\n  - steady: {{constant: {{rate: 200, duration: 10s}}, get: /}}\n  \
@@ -47,7 +47,7 @@ fn searched(find: &str) -> Scenario {
 }
 
 /// A whole series: its trials, what was noted, and how it ended.
-fn series(strategy: &dyn Strategy, executor: &mut dyn Executor) -> (Vec<Trial>, Notes, Result<Vec<Error>>) {
+pub(super) fn series(strategy: &dyn Strategy, executor: &mut dyn Executor) -> (Vec<Trial>, Notes, Result<Vec<Error>>) {
     let (mut trials, mut notes) = (Vec::new(), Notes::default());
     let ended = run(strategy, executor, &mut notes, &mut trials);
     assert_eq!(notes.finished, trials, "a sink has what the caller has");
@@ -260,11 +260,11 @@ fn a_heap_that_the_command_sets_cannot_be_searched() {
 
 // ---- Blocks ----
 
-fn two(more: &str) -> Scenario {
+pub(super) fn two(more: &str) -> Scenario {
     scenario(&format!("configurations: {{a: {{heap: 64m}}, b: {{heap: 96m}}}}\n{more}"))
 }
 
-fn blocks(scenario: &Scenario, made_up: &mut MadeUp) -> (Vec<Trial>, Notes, Result<Vec<Error>>) {
+pub(super) fn blocks(scenario: &Scenario, made_up: &mut MadeUp) -> (Vec<Trial>, Notes, Result<Vec<Error>>) {
     series(&Blocks::new(scenario, &scenario.compare), made_up)
 }
 
