@@ -189,6 +189,7 @@ fn is_narrow(row: &ComparisonRecord) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Better, Unit};
 
     const BOUNDS: Bounds = Bounds { configurations: 2, planned: 3, until_sure: None, repeats: 0 };
 
@@ -263,6 +264,42 @@ mod tests {
         let blocks = [BlockRecord { used: false, ..disturbed(0) }, block(1), block(2), again];
         assert_eq!(next_block(&bounds, &done(&blocks), || false), Some(Turn::Unsure));
         assert_eq!(next_block(&bounds, &done(&blocks), || true), None);
+    }
+
+    /// A comparison with an interval of this half width, in bytes and in shares of the baseline.
+    fn row(least: LeastRecord, half: Option<f64>) -> ComparisonRecord {
+        let share = half.map(|half| half / 1000.0);
+        ComparisonRecord {
+            least,
+            low: half.map(|half| 40.0 - half),
+            high: half.map(|half| 40.0 + half),
+            ratio_low: share.map(|half| 1.5 - half),
+            ratio_high: share.map(|half| 1.5 + half),
+            metric: "rss.loaded".to_owned(),
+            unit: Unit::Bytes,
+            better: Better::Lower,
+            baseline: "a".to_owned(),
+            candidate: "b".to_owned(),
+            primary: true,
+            baseline_median: 80.0,
+            candidate_median: 120.0,
+            ratio: Some(1.5),
+            difference: 40.0,
+            confidence: 0.95,
+            confidence_each: 0.95,
+            verdict: DifferenceVerdict::CannotTell,
+            blocks: 5,
+            blocks_needed: None,
+        }
+    }
+
+    #[test]
+    fn an_interval_is_narrow_by_half_of_it() {
+        assert!(is_narrow(&row(LeastRecord::Absolute(8.0), Some(8.0))));
+        assert!(!is_narrow(&row(LeastRecord::Absolute(8.0), Some(8.25))));
+        assert!(is_narrow(&row(LeastRecord::Relative(0.125), Some(125.0))));
+        assert!(!is_narrow(&row(LeastRecord::Relative(0.125), Some(125.5))));
+        assert!(!is_narrow(&row(LeastRecord::Absolute(8.0), None)), "no interval, nothing narrow");
     }
 
     #[test]

@@ -160,3 +160,66 @@ fn on_path() -> Option<PathBuf> {
 fn is_same(one: &Path, other: &Path) -> bool {
     one.canonicalize().ok().is_some_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Jvm;
+    use crate::scenario::parse;
+    use std::fs::{create_dir_all, write};
+
+    /// What a subject of this command in `folder` is known to read before its first trial.
+    fn paging(folder: &Path, command: &str) -> Paging {
+        let text = format!(
+            "name: x\nsubject: {{command: {command}}}\nconfigurations: {{a: {{}}}}\n\
+             load: [steady: {{closed: {{connections: 1, requests: 1}}, get: /}}]\n"
+        );
+        let scenario = parse(&text, folder, &[17]).unwrap();
+        Paging::of(&scenario, &scenario.configurations[0], &[], Clock::start()).unwrap()
+    }
+
+    #[test]
+    fn a_command_names_files_and_folders() {
+        let place = tempfile::TempDir::new().unwrap();
+        create_dir_all(place.path().join("classes")).unwrap();
+        for file in ["one.jar", "two.jar", "other.jar"] {
+            write(place.path().join(file), "x").unwrap();
+        }
+        let paging = paging(place.path(), "[./serve, -cp, 'one.jar:classes::two.jar', absent.jar]");
+        let names: Vec<_> = paging.files.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["one.jar", "two.jar"]);
+        assert!(paging.folders.len() == 1 && paging.folders[0].ends_with("classes"), "{:?}", paging.folders);
+        assert!(!paging.can_go_private() && !paging.jdk_is_held(), "no JDK is known");
+        assert!(paging.private_jdk().is_none());
+    }
+
+    #[test]
+    fn a_trial_shows_what_else_is_read() {
+        let place = tempfile::TempDir::new().unwrap();
+        let mut paging = paging(place.path(), "[./serve]");
+        let files = vec!["/x/libjvm.so".to_owned()];
+        paging.learn(&Trial { files: files.clone(), ..Trial::new("a", 0, 0) });
+        assert!(paging.files.contains(Path::new("/x/libjvm.so")) && !paging.learned, "no JVM was seen in it");
+        paging.learn(&Trial { jvm: Some(Jvm::default()), ..Trial::new("a", 0, 0) });
+        assert!(paging.learned);
+        paging.learn(&Trial::new("a", 0, 0));
+        assert!(paging.learned, "what is learned stays");
+    }
+
+    #[test]
+    fn the_jdk_of_an_image_lies_above_its_modules() {
+        let files = ["/opt/app.jar", "/opt/java/lib/modules", "/usr/lib/libc.so"].map(str::to_owned);
+        assert_eq!(home_in_image(&files), Some(PathBuf::from("/opt/java")));
+        assert_eq!(home_in_image(&files[..1]), None);
+    }
+
+    #[test]
+    fn a_file_is_the_same_by_any_path() {
+        let place = tempfile::TempDir::new().unwrap();
+        let (one, other) = (place.path().join("one"), place.path().join("other"));
+        write(&one, "x").unwrap();
+        std::os::unix::fs::symlink(&one, &other).unwrap();
+        assert!(is_same(&one, &other) && is_same(&one, &one));
+        assert!(!is_same(&one, place.path()) && !is_same(&place.path().join("absent"), &place.path().join("absent")));
+    }
+}

@@ -85,6 +85,7 @@ fn gc_share(phase: &PhaseRecord) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doubt::MemoryPool;
     use crate::record::{CgroupRecord, End, Outcome, SubjectWork, Unit};
 
     fn trial() -> Trial {
@@ -98,8 +99,62 @@ mod tests {
         Trial { end: Some(end), ..trial() }
     }
 
+    /// Refaults over the 11 s of a trial, or of a start that never ended, which counts as 10 s.
     #[test]
-    fn the_surest_trace_names_what_broke() {
+    fn what_is_read_again_counts_by_the_second() {
+        let with = |cgroup: CgroupRecord, ready_s: Option<f64>| Trial { cgroup: Some(cgroup), ready_s, ..trial() };
+        let refaults = |n: u64| CgroupRecord { file_refaults: n, ..CgroupRecord::default() };
+        let faults = |n: u64| CgroupRecord { major_faults: n, ..CgroupRecord::default() };
+        assert_eq!(cause_of(&with(refaults(5500), Some(1.0)), &[]), FailureCause::Other);
+        assert_eq!(cause_of(&with(refaults(5501), Some(1.0)), &[]), FailureCause::FilePages);
+        assert_eq!(cause_of(&with(faults(5501), Some(1.0)), &[]), FailureCause::FilePages);
+        assert_eq!(cause_of(&with(refaults(5000), None), &[]), FailureCause::Start);
+        assert_eq!(cause_of(&with(refaults(5001), None), &[]), FailureCause::FilePages);
+        assert!(!is_strained(&with(refaults(1650), Some(1.0)), None), "150 a second is not beyond them");
+        assert!(is_strained(&with(refaults(1651), Some(1.0)), None));
+        let nothing = Trial { phases: Vec::new(), ..with(refaults(9), Some(0.0)) };
+        assert!(!is_strained(&nothing, None), "no time, no rate");
+    }
+
+    #[test]
+    fn want_of_memory_is_seen_in_its_causes_alone() {
+        use FailureCause::{
+            Collections, Died, Failures, FilePages, OomKill, Other, OutOfMemoryError, Rate, Start, Times,
+        };
+        for cause in [OomKill, OutOfMemoryError, FilePages, Collections] {
+            assert!(is_strained(&trial(), Some(cause)), "{cause:?}");
+        }
+        for cause in [Start, Died, Failures, Rate, Times, Other] {
+            assert!(!is_strained(&trial(), Some(cause)), "{cause:?}");
+        }
+    }
+
+    #[test]
+    fn a_collector_may_take_a_quarter() {
+        let share = |gc_ms: f64, seconds: f64| {
+            let mut trial = trial();
+            trial.phases[0].subject = SubjectWork { gc_ms: Some(gc_ms), ..SubjectWork::default() };
+            trial.phases[0].seconds = seconds;
+            cause_of(&trial, &[])
+        };
+        assert_eq!(share(2500.0, 10.0), FailureCause::Other);
+        assert_eq!(share(2501.0, 10.0), FailureCause::Collections);
+        assert_eq!(share(2501.0, 0.0), FailureCause::Other, "a phase without a length has no share");
+    }
+
+    #[test]
+    fn a_kill_is_known_from_the_cgroup_and_an_error_from_a_doubt() {
+        let killed = CgroupRecord { oom_kills: 1, ..CgroupRecord::default() };
+        assert_eq!(cause_of(&Trial { cgroup: Some(killed), ..trial() }, &[]), FailureCause::OomKill);
+        let spared = CgroupRecord { oom_kills: 0, ..CgroupRecord::default() };
+        assert_eq!(cause_of(&Trial { cgroup: Some(spared), ..trial() }, &[]), FailureCause::Other);
+        let error = "java.lang.OutOfMemoryError: Metaspace".to_owned();
+        let doubt = Doubt::OutOfMemoryError { error, pool: MemoryPool::Other };
+        assert_eq!(cause_of(&Trial { doubts: vec![doubt.into()], ..trial() }, &[]), FailureCause::OutOfMemoryError);
+    }
+
+    #[test]
+    fn the_surest_trace_names_the_cause() {
         let missed = |metric: &str| {
             let (unit, text) = (Unit::Count, String::new());
             [Missed { metric: format!("{metric}.steady"), unit, value: 9.0, bound: 3.0, text }]
@@ -123,6 +178,17 @@ mod tests {
     }
 
     #[test]
+    fn every_time_is_a_time() {
+        for family in ["p50", "p90", "p99", "max", "mean", "response", "service"] {
+            let (metric, unit, text) = (format!("{family}.steady"), Unit::Milliseconds, String::new());
+            assert_eq!(
+                cause_of(&trial(), &[Missed { metric, unit, value: 9.0, bound: 3.0, text }]),
+                FailureCause::Times
+            );
+        }
+    }
+
+    #[test]
     fn a_busy_machine_excuses_times_and_not_a_kill() {
         let noisy = Doubt::NoisyMachine {
             phase: "steady".to_owned(),
@@ -131,7 +197,22 @@ mod tests {
             memory_stall_share: None,
         };
         let of = Trial { doubts: vec![noisy.into()], ..trial() };
-        assert!(is_disturbed(&of, FailureCause::Times) && !is_disturbed(&of, FailureCause::OomKill));
+        use FailureCause::{
+            Collections, Died, Failures, FilePages, OomKill, Other, OutOfMemoryError, Rate, Start, Times,
+        };
+        for cause in [Times, Rate, Failures, Other] {
+            assert!(is_disturbed(&of, cause), "{cause:?}");
+        }
+        for cause in [OomKill, OutOfMemoryError, FilePages, Start, Died, Collections] {
+            assert!(!is_disturbed(&of, cause), "{cause:?}");
+        }
+        let calm = Doubt::NoisyMachine {
+            phase: "steady".to_owned(),
+            foreign_cores: Some(0.02),
+            steal_share: 0.0,
+            memory_stall_share: Some(0.5),
+        };
+        assert!(!is_disturbed(&Trial { doubts: vec![calm.into()], ..trial() }, Times), "it takes no CPU");
         assert!(!is_disturbed(&trial(), FailureCause::Times));
     }
 }

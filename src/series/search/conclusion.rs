@@ -69,7 +69,9 @@ pub fn failing_share_max(held: u32) -> f64 {
 
 /// Whole MiB, since that is what people write.
 fn with_headroom(line: u64, headroom: f64) -> u64 {
-    ((line as f64 * (1.0 + headroom)) / MIB as f64).ceil() as u64 * MIB
+    // 10 % more than 100 MiB is 110.00000000000001 in binary, and 110 MiB is meant.
+    const NEARLY: f64 = 1e-9;
+    ((line as f64 * (1.0 + headroom)) / MIB as f64 - NEARLY).ceil() as u64 * MIB
 }
 
 /// Of the whole trial; in archives that do not have it, from the command to the end of the last phase.
@@ -197,3 +199,7 @@ fn text(
         _ => format!("no line after {} trials", trials.len()),
     }
 }
+
+#[cfg(test)]
+#[path = "conclusion_tests.rs"]
+mod tests;

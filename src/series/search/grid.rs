@@ -97,6 +97,38 @@ mod tests {
         assert_eq!((heaps.low(), heaps.high(), heaps.value(-1)), (-6, 12, 7 * MIB));
     }
 
+    /// Numbers and values of a whole grid.
+    fn all(grid: &Grid) -> Vec<(i32, u64)> {
+        (grid.low()..=grid.high()).map(|number| (number, grid.value(number))).collect()
+    }
+
+    #[test]
+    fn bounds_are_values_where_a_step_meets_them() {
+        assert_eq!(all(&Grid::by_ratio(400, 100, 1600, 2.0, 1)), [(-2, 100), (-1, 200), (0, 400), (1, 800), (2, 1600)]);
+        assert_eq!(all(&Grid::by_ratio(400, 101, 1599, 2.0, 1)), [(-1, 200), (0, 400), (1, 800)]);
+        assert_eq!(all(&Grid::by_amount(10, 4, 19, 3)), [(-2, 4), (-1, 7), (0, 10), (1, 13), (2, 16), (3, 19)]);
+        assert_eq!(all(&Grid::by_amount(10, 5, 18, 3)), [(-1, 7), (0, 10), (1, 13), (2, 16)]);
+        // A start beyond the bounds is moved to them.
+        assert_eq!(all(&Grid::by_amount(2, 4, 8, 2)), [(0, 4), (1, 6), (2, 8)]);
+        assert_eq!(all(&Grid::by_ratio(9000, 100, 400, 2.0, 1)), [(-2, 100), (-1, 200), (0, 400)]);
+        // No step, or bounds the wrong way round: one value.
+        assert_eq!(all(&Grid::by_ratio(400, 100, 1600, 1.0, 1)), [(0, 400)]);
+        assert_eq!(all(&Grid::by_ratio(400, 300, 200, 2.0, 1)), [(0, 300)]);
+        assert_eq!(all(&Grid::by_amount(7, 9, 5, 1)), [(0, 9)]);
+        assert_eq!(all(&Grid::by_amount(7, 6, 8, 0)), [(-1, 6), (0, 7), (1, 8)]);
+    }
+
+    #[test]
+    fn values_are_whole_grains_and_the_nearest_has_its_number() {
+        let grid = Grid::by_ratio(1000, 100, 10_000, 1.5, 256);
+        assert!(all(&grid).iter().all(|(_, value)| value % 256 == 0 && *value > 0));
+        assert_eq!(grid.value(0), 1024, "rounded, not cut");
+        assert_eq!(Grid::by_ratio(10, 1, 100, 2.0, 4096).value(0), 4096, "never less than a grain");
+        let plain = Grid::by_amount(100, 50, 200, 10);
+        assert_eq!([104, 106, 105, 0, 999].map(|value| plain.number(value)), [0, 1, 0, -5, 10]);
+        assert_eq!(Grid::by_amount(100, 50, 104, 10).number(104), 0);
+    }
+
     proptest! {
         #[test]
         fn every_value_has_its_number_back(start in 1u64..1 << 40, below in 1.0f64..8.0, above in 1.0f64..8.0,

@@ -113,9 +113,69 @@ mod tests {
         }
     }
 
+    fn budget(text: &str) -> Budget {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_start_gets_five_times_what_it_took_and_never_more_than_is_usual() {
+        let of = |ready_s, usual: u64| {
+            let reference = Trial { ready_s, ..Trial::new("a", 0, 0) };
+            ready_within(Duration::from_secs(usual), &reference).as_secs_f64()
+        };
+        assert_eq!([of(Some(4.0), 60), of(Some(0.4), 60), of(Some(40.0), 60)], [20.0, 10.0, 60.0]);
+        assert_eq!([of(None, 60), of(Some(0.4), 5)], [60.0, 5.0]);
+    }
+
+    #[test]
+    fn the_share_that_may_be_late_follows_from_the_quantile() {
+        let late = |text: &str| {
+            let of = late(&budget(text), &before())?;
+            Some((of.bound_ms, of.time, of.requests_max))
+        };
+        assert_eq!(late("p50<=20ms"), Some((20.0, Time::Usual, 1102)));
+        assert_eq!(late("p90<20ms"), Some((20.0, Time::Usual, 223)));
+        assert_eq!(late("response.p99<20ms"), Some((20.0, Time::Response, 24)));
+        assert_eq!(late("service.p999<1s"), Some((1000.0, Time::Service, 5)));
+        assert_eq!(late("max<1s"), Some((1000.0, Time::Usual, 0)));
+        assert_eq!(late("p99.steady<20ms"), Some((20.0, Time::Usual, 24)));
+        for none in ["p99.spike<20ms", "p99>20ms", "mean<20ms", "rate>=90%", "p99<=+5%"] {
+            assert_eq!(late(none), None, "{none}");
+        }
+        let warmup = PhaseRecord { name: "warmup".to_owned(), ..before() };
+        assert!(super::late(&budget("p99<20ms"), &warmup).is_none(), "a warm-up may be slow");
+        assert!(super::late(&budget("p99.warmup<20ms"), &warmup).is_some(), "unless it is named");
+        assert_eq!(failed_max(&budget("failed==0"), &warmup), Some(0));
+    }
+
+    #[test]
+    fn failures_that_may_be_follow_from_the_relation() {
+        let failed = |text: &str| failed_max(&budget(text), &before());
+        assert_eq!([failed("failed==0"), failed("failed<=0"), failed("failed<0.01%")], [Some(0), Some(0), Some(1)]);
+        assert_eq!(failed("failed<=1%"), Some(20));
+        for none in ["failed.spike==0", "p99<20ms", "failed>=0", "failed>1%", "failed<=3"] {
+            assert_eq!(failed(none), None, "{none}");
+        }
+    }
+
+    /// Each phase that works and that the reference trial had; of several targets the strictest.
+    #[test]
+    fn a_phase_is_guarded_by_what_the_reference_trial_took() {
+        let text = "name: x\nsubject: {command: [java, -jar, x.jar]}\nconfigurations: {a: {}}\nload:\n  \
+                    - steady: {constant: {rate: 200, duration: 10s}, get: /}\n  - rest: {idle: 5s}\n  \
+                    - new: {constant: {rate: 200, duration: 10s}, get: /}\n";
+        let scenario = crate::scenario::parse(text, std::path::Path::new("/x"), &[17]).unwrap();
+        let rest = PhaseRecord { name: "rest".to_owned(), seconds: 5.0, ..PhaseRecord::default() };
+        let reference = Trial { phases: vec![before(), rest], ..Trial::new("a", 0, 0) };
+        let target = ["p99<50ms", "max<2s", "failed<1%", "failed<0.1%"].map(budget);
+        let guard = guard(&scenario.load, &target, &reference);
+        let [only] = guard.phases.as_slice() else { panic!("{guard:?}") };
+        assert_eq!((only.name.as_str(), only.seconds_max, only.failed_max), ("steady", Some(45.0), Some(2)));
+        assert_eq!((only.late.len(), only.rate_min_per_s), (2, Some(100.0)));
+    }
+
     #[test]
     fn a_target_says_what_is_too_late_and_too_little() {
-        let budget = |text: &str| text.parse::<Budget>().unwrap();
         let of = late(&budget("p99<50ms"), &before()).unwrap();
         assert_eq!((of.bound_ms, of.requests_max, of.time), (50.0, 24, Time::Usual));
         assert_eq!(late(&budget("service.max<=1s"), &before()).unwrap().requests_max, 0);

@@ -81,7 +81,66 @@ fn file_share(read_ahead: Option<u64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CgroupRecord, Heap, Mark};
+    use crate::record::{AccountRecord, CgroupRecord, Heap, Mark, OwnerRecord};
+
+    fn mark(name: &str, file: Option<u64>, live: Option<u64>, heap: u64) -> Mark {
+        let owner = |name: &str, rss_bytes| OwnerRecord { name: name.to_owned(), rss_bytes, ..OwnerRecord::default() };
+        let owners = vec![owner("java_heap.used", heap), owner("java_heap.free", 3), owner("code_cache", 1000)];
+        Mark {
+            name: name.to_owned(),
+            file_bytes: file,
+            heap: Heap { live_bytes: live, ..Heap::default() },
+            account: Some(AccountRecord { owners, ..AccountRecord::default() }),
+            ..Mark::default()
+        }
+    }
+
+    fn cgroup(anon: Option<u64>, file: Option<u64>) -> Option<CgroupRecord> {
+        Some(CgroupRecord { anon_peak_bytes: anon, file_bytes: file, ..CgroupRecord::default() })
+    }
+
+    /// The heap and the files are those of the mark after the load, what is live of the last that knows it.
+    #[test]
+    fn needs_are_those_of_the_loaded_mark() {
+        let marks = vec![
+            mark("start", Some(5), Some(1), 10),
+            mark("loaded", Some(40), None, 70),
+            mark("collected", Some(60), Some(22), 20),
+        ];
+        let trial = Trial { cgroup: cgroup(Some(900), Some(50)), marks, ..Trial::new("a", 0, 0) };
+        let needs = Needs::of(&trial).unwrap();
+        assert_eq!((needs.live, needs.heap, needs.anon, needs.file), (Some(22), 73, 900, 40));
+        assert_eq!(needs.file_share, FILE_SHARE_UNKNOWN);
+        let only_last =
+            Trial { marks: vec![mark("start", Some(5), None, 1), mark("later", Some(60), None, 20)], ..trial.clone() };
+        let needs = Needs::of(&only_last).unwrap();
+        assert_eq!((needs.live, needs.heap, needs.file), (None, 23, 50), "no more than was charged");
+        let unmapped = Trial { marks: vec![mark("loaded", None, None, 1)], ..trial.clone() };
+        assert_eq!(Needs::of(&unmapped).unwrap().file, 50);
+        let bare = Trial { marks: Vec::new(), cgroup: cgroup(None, None), rss_bytes_peak: Some(7), ..trial.clone() };
+        assert_eq!(Needs::of(&bare).map(|needs| (needs.anon, needs.file, needs.heap)), Some((7, 0, 0)));
+        assert_eq!(Needs::of(&Trial { rss_bytes_peak: None, ..bare }), None);
+    }
+
+    #[test]
+    fn a_share_of_the_files_grows_with_what_is_read_ahead() {
+        let near = |read_ahead, expect: f64| (file_share(read_ahead) - expect).abs() < 1e-12;
+        assert!(near(Some(128 << 10), 0.30) && near(Some(256 << 10), 0.45) && near(Some(8 << 20), 1.20));
+        assert!(near(Some(64 << 10), 0.30) && near(None, 0.6));
+    }
+
+    #[test]
+    fn guesses_are_whole_mebibytes() {
+        let needs = Needs { live: None, heap: 5 * MIB, anon: 5 * MIB, file: 100, file_share: 0.5 };
+        assert_eq!(needs.heap_guess(), 4 * MIB, "half of the heap, and one to make garbage in");
+        assert_eq!(Needs { live: Some(4 * MIB + 1), ..needs }.heap_guess(), 6 * MIB);
+        assert_eq!(needs.direct_max(), MIB, "never none");
+        assert_eq!(Needs { anon: 6 * MIB + 1, ..needs }.direct_max(), 2 * MIB);
+        assert_eq!(needs.limit_guess(Some(3)), 3 + 50);
+        assert_eq!(needs.limit_guess(None), 5 * MIB + 50);
+        let weighed = Needs { file: 200, file_share: 0.1, ..needs };
+        assert_eq!(needs.with_files_of(&weighed), Needs { file_share: 0.1, ..needs }, "the smaller files");
+    }
 
     #[test]
     fn a_guess_exchanges_the_heap_and_keeps_the_rest() {

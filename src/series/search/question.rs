@@ -118,6 +118,54 @@ mod tests {
     use crate::scenario::parse;
     use std::path::Path;
 
+    fn scenario(configurations: &str, more: &str, load: &str) -> Scenario {
+        let text = format!(
+            "name: x\nsubject: {{command: [java, -jar, x.jar]}}\nconfigurations: {{{configurations}}}\n{more}\nload: [{load}]\n"
+        );
+        parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    const CLOSED: &str = "steady: {closed: {connections: 1, requests: 1}, get: /}";
+    const OPEN: &str = "steady: {constant: {rate: 200, duration: 1s}, get: /}";
+
+    #[test]
+    fn a_target_is_usual_for_its_load() {
+        let of = |load: &str| {
+            usual_target(&scenario("a: {}", "", load).load).unwrap().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(of(CLOSED), ["rate>=90%", "failed==0"]);
+        assert_eq!(of(OPEN), ["rate>=98%", "failed==0"]);
+    }
+
+    #[test]
+    fn what_cannot_be_searched_says_why() {
+        let refused = |configurations: &str, more: &str, load: &str, expect: &str| match (
+            super::check(&scenario(configurations, more, load)),
+            expect,
+        ) {
+            (Ok(()), "") => {}
+            (Err(error), expect) if !expect.is_empty() && error.what.starts_with(expect) => {}
+            (other, expect) => panic!("{other:?} and not `{expect}`: {configurations} {more}"),
+        };
+        refused("a: {}", "", CLOSED, "");
+        refused("a: {heap: 8m}, b: {heap: 9m}", "", CLOSED, "a search is of one configuration");
+        let absent = "the target `p99.absent<5ms` cannot be searched with: no phase is called `absent`";
+        refused("a: {}", "target: ['p99.absent<5ms']", CLOSED, absent);
+        refused("a: {limit: 64m}", "find: {max_rate: true}", OPEN, "");
+        refused("a: {}", "find: {max_rate: true}", OPEN, "the highest rate is that of a limit");
+        refused("a: {limit: 64m}", "find: {max_rate: true}", CLOSED, "the highest rate is that of a limit");
+        refused(
+            "a: {heap: 64m, limit: 64m}",
+            "",
+            CLOSED,
+            "the heap of 64.0 MiB does not fit into the limit of 64.0 MiB",
+        );
+        refused("a: {heap: 64m}", "find: {limit_max: 63m}", CLOSED, "the heap of 64.0 MiB does not fit");
+        refused("a: {heap: 63m}", "find: {limit_max: 64m}", CLOSED, "");
+        refused("a: {heap: 63m}", "find: {as_is: true}", CLOSED, "the heap is given, and was to be left to the JVM");
+        refused("a: {}", "find: {as_is: true}", CLOSED, "");
+    }
+
     fn check(subject: &str, configuration: &str, find: &str, expect: Unknowns) {
         let text = format!(
             "name: x\nsubject: {{command: [java, \"{{jvm}}\"{subject}, -jar, x.jar]}}\n\

@@ -72,6 +72,40 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_small_machine_gives_half_and_a_large_one_a_share() {
+        assert_eq!(for_heap(125 * MIB, 0.25), 250 * MIB, "half of what is just small");
+        assert_eq!(for_heap(125 * MIB + 1, 0.25), 500 * MIB + 4);
+        assert_eq!(for_heap(126 * MIB, 0.75), 250 * MIB, "no less than what is no longer small");
+        assert_eq!(
+            share_text(64 * MIB, 100 * MIB, 0.25),
+            "the heap would be 50 % of it, 64.0 MiB; the heap found asks for it"
+        );
+        assert_eq!(
+            share_text(8 * MIB, 100 * MIB, 0.25),
+            "the heap would be 50 % of it, 50.0 MiB; the line asks for it"
+        );
+        assert_eq!(share_text(8 * MIB, 16 * MIB, 0.25), "the heap would be 50 % of it, 8.0 MiB; the line asks for it");
+        assert_eq!(
+            share_text(125 * MIB, 1 * MIB, 0.25),
+            "the heap would be 50 % of it, 125.0 MiB; the heap found asks for it"
+        );
+        assert_eq!(
+            share_text(1024 * MIB, 1200 * MIB, 0.75),
+            "the heap would be 75 % of it, 1024.0 MiB; the heap found asks for it"
+        );
+    }
+
+    #[test]
+    fn the_formula_names_its_parts() {
+        let rule = buildpack(64 * MIB, ClassesRecord { jdk: 27_000, application: 3_000 });
+        assert_eq!(
+            rule.how,
+            "heap 64.0 MiB, metaspace 71.4 MiB for 30000 classes, direct memory 10.0 MiB, code cache 240.0 MiB, \
+             250 stacks of 1 MiB"
+        );
+    }
+
+    #[test]
     fn rules_say_what_they_would_need() {
         let found = rules(8 * MIB, 97 * MIB, Some(ClassesRecord { jdk: 27_000, application: 3_000 }));
         assert_eq!((found[0].limit_bytes, found[1].limit_bytes), (97 * MIB, 97 * MIB));

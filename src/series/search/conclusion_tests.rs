@@ -1,0 +1,160 @@
+//! What is concluded from trials that are put together by hand: lines, knees, headroom, lengths.
+
+use super::*;
+use crate::record::{FailureCause, Model, Pages, PhaseRecord, SubjectWork};
+
+fn phase(name: &str, ok: u64, cpu_s: Option<f64>) -> PhaseRecord {
+    PhaseRecord {
+        name: name.to_owned(),
+        model: Model::Open,
+        at_s: 2.0,
+        seconds: 10.0,
+        requests: ok,
+        ok,
+        subject: SubjectWork { cpu_s, ..SubjectWork::default() },
+        ..PhaseRecord::default()
+    }
+}
+
+/// A probe of a limit and a heap in MiB that took so much CPU for 1,000 requests.
+fn probe(stage: ProbeStage, limit: u64, heap: Option<u64>, verdict: ProbeVerdict, cpu_s: f64) -> Trial {
+    let fails = verdict == ProbeVerdict::Fails;
+    let record = ProbeRecord {
+        stage,
+        heap_bytes: heap.map(|heap| heap * MIB),
+        rate_per_s: None,
+        pages: Pages::Cold,
+        verdict,
+        why: if fails { vec![format!("at {limit}")] } else { Vec::new() },
+        missed: Vec::new(),
+        cause: fails.then_some(FailureCause::OomKill),
+        direct_bytes: None,
+        classes: None,
+        read_ahead_bytes: None,
+        seconds: 0.0,
+    };
+    Trial {
+        limit_bytes: Some(limit * MIB),
+        ready_s: Some(1.0),
+        phases: vec![phase("steady", 1000, Some(cpu_s))],
+        probe: Some(record),
+        ..Trial::new("a", 0, 0)
+    }
+}
+
+fn standing(heap: Option<u64>) -> Standing<'static> {
+    let heap = heap.map(|heap| heap * MIB);
+    Standing { reference: None, heap, direct: Some(7), heap_step: None, limit_step: None, warm_step: None }
+}
+
+const HOLDS: ProbeVerdict = ProbeVerdict::Holds;
+const FAILS: ProbeVerdict = ProbeVerdict::Fails;
+
+/// A line at 100 MiB with a heap of 30, from these trials.
+fn line_of(trials: &[Trial], below: Option<u64>) -> LineRecord {
+    let found = Step::Found { value: 100 * MIB, held: 5, below: below.map(|below| below * MIB) };
+    line(Some(found), ProbeStage::Limit, &standing(Some(30)), trials).unwrap()
+}
+
+#[test]
+fn a_line_names_what_failed_below_it_with_the_same_heap() {
+    let at = |limit, heap, verdict| probe(ProbeStage::Limit, limit, Some(heap), verdict, 1.0);
+    let trials = [
+        at(98, 25, FAILS),
+        at(98, 30, FAILS),
+        at(98, 30, HOLDS),
+        at(90, 30, FAILS),
+        at(100, 30, HOLDS),
+        probe(ProbeStage::Warm, 120, Some(30), FAILS, 1.0),
+        probe(ProbeStage::Limit, 130, Some(30), ProbeVerdict::Discarded, 1.0),
+    ];
+    let found = line_of(&trials, Some(98));
+    assert_eq!((found.limit_bytes, found.heap_bytes, found.direct_bytes), (100 * MIB, Some(30 * MIB), Some(7)));
+    assert_eq!((found.held, found.below_bytes, found.cause), (5, Some(98 * MIB), Some(FailureCause::OomKill)));
+    assert_eq!((found.cause_text, found.edge_width), (vec!["at 98".to_owned()], 0.0), "98 failed and 98 held");
+    // Nothing failed there: it is not said to have.
+    let alone = line_of(&trials[4..], Some(98));
+    assert_eq!((alone.below_bytes, alone.cause, alone.cause_text.len()), (None, None, 0));
+    assert_eq!(line_of(&trials, None).below_bytes, None);
+}
+
+#[test]
+fn an_edge_is_as_wide_as_failures_lie_above_what_held() {
+    let at = |limit, verdict| probe(ProbeStage::Limit, limit, Some(30), verdict, 1.0);
+    assert_eq!(line_of(&[at(100, HOLDS), at(110, FAILS)], Some(98)).edge_width, 110.0 / 100.0 - 1.0);
+    assert_eq!(
+        line_of(&[at(100, HOLDS), at(104, HOLDS), at(110, FAILS), at(80, FAILS)], None).edge_width,
+        110.0 / 100.0 - 1.0
+    );
+    assert_eq!(line_of(&[at(100, HOLDS), at(99, FAILS)], Some(98)).edge_width, 0.0);
+    assert_eq!(line_of(&[at(100, HOLDS)], Some(98)).edge_width, 0.0);
+    let nothing = Step::Never { value: 1 };
+    assert_eq!(line(Some(nothing), ProbeStage::Limit, &standing(None), &[]), None);
+}
+
+#[test]
+fn a_proof_of_five_leaves_nearly_half() {
+    // 1 - 0.05^(1/n): 95 % of such servers would have failed at least once.
+    assert!((failing_share_max(5) - 0.4507).abs() < 1e-4);
+    assert!((failing_share_max(1) - 0.95).abs() < 1e-9);
+    assert_eq!(failing_share_max(0), failing_share_max(1));
+}
+
+#[test]
+fn headroom_is_whole_mebibytes_and_never_less() {
+    assert_eq!(with_headroom(100 * MIB, 0.0), 100 * MIB);
+    assert_eq!(with_headroom(100 * MIB + 1, 0.0), 101 * MIB);
+    assert_eq!(with_headroom(100 * MIB, 0.1), 110 * MIB);
+    assert_eq!(with_headroom(100 * MIB, 0.125), 113 * MIB);
+}
+
+#[test]
+fn a_trial_is_as_long_as_it_was_or_as_its_last_phase_says() {
+    let mut trial = probe(ProbeStage::Limit, 100, None, HOLDS, 1.0);
+    assert_eq!(length_s(&trial), 12.0);
+    trial.phases[0].at_s = 3.0;
+    assert_eq!(length_s(&trial), 13.0);
+    trial.phases.clear();
+    assert_eq!(length_s(&trial), 1.0);
+    trial.probe.as_mut().unwrap().seconds = 20.5;
+    assert_eq!(length_s(&trial), 20.5);
+    assert_eq!(length_s(&Trial::new("a", 0, 0)), 0.0);
+}
+
+#[test]
+fn cpu_per_request_is_of_all_measured_phases() {
+    let of = |phases: Vec<PhaseRecord>| cpu_per_request(&Trial { phases, ..Trial::new("a", 0, 0) });
+    assert_eq!(of(vec![phase("one", 100, Some(1.0)), phase("two", 300, Some(2.0))]), Some(3.0 / 400.0));
+    assert_eq!(of(vec![phase("warmup", 100, Some(9.0)), phase("two", 200, Some(2.0))]), Some(0.01));
+    assert_eq!(of(vec![phase("none", 0, Some(9.0)), phase("two", 200, Some(2.0))]), Some(0.01));
+    assert_eq!(of(vec![phase("one", 100, None), phase("two", 200, Some(2.0))]), None, "part of it is not known");
+    let idle = PhaseRecord { model: Model::Idle, ..phase("rest", 10, Some(5.0)) };
+    assert_eq!(of(vec![idle, phase("two", 200, Some(2.0))]), Some(0.01));
+    assert_eq!(of(vec![phase("none", 0, Some(9.0))]), None);
+    assert_eq!(of(Vec::new()), None);
+}
+
+/// A knee of these heaps, in MiB and CPU seconds for 1,000 requests, where memory is no concern at 1 s.
+fn knee_of(at_line: f64, heaps: &[(u64, f64)]) -> Option<(u64, u64, f64)> {
+    let mut trials = vec![
+        probe(ProbeStage::Reference, 2048, None, HOLDS, 1.0),
+        probe(ProbeStage::Limit, 100, Some(30), HOLDS, at_line),
+        probe(ProbeStage::Limit, 90, Some(30), FAILS, 9.0),
+    ];
+    trials.extend(heaps.iter().map(|(heap, cpu_s)| probe(ProbeStage::Heap, 2048, Some(*heap), HOLDS, *cpu_s)));
+    let line = line_of(&trials, Some(98));
+    knee(&line, &trials).map(|knee| (knee.heap_bytes / MIB, knee.limit_bytes / MIB, knee.cpu_ratio))
+}
+
+#[test]
+fn a_knee_is_the_smallest_heap_that_buys_the_cpu_back() {
+    let heaps = [(30, 2.0), (60, 1.04), (50, 1.0), (40, 1.06)];
+    assert_eq!(knee_of(2.0, &heaps), Some((50, 120, 0.5)));
+    assert_eq!(knee_of(2.0, &[(40, 1.05)]), Some((40, 110, 1.05 / 2.0)), "just near enough");
+    assert_eq!(knee_of(2.0, &[(40, 1.0501)]), None);
+    assert_eq!(knee_of(2.0, &[(30, 1.0), (20, 1.0)]), None, "no larger heap was tried");
+    assert_eq!(knee_of(1.09, &heaps), None, "the line costs next to nothing");
+    assert!(knee_of(1.11, &heaps).is_some());
+    let line = LineRecord { heap_bytes: None, ..line_of(&[], None) };
+    assert_eq!(knee(&line, &[]), None);
+}
