@@ -25,6 +25,7 @@ mod short_name;
 mod trial_plan;
 mod url;
 mod validate;
+mod written;
 
 pub use budget::{Budget, Limit};
 pub use change::Change;
