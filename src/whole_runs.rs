@@ -155,10 +155,11 @@ fn a_budget_is_judged_from_the_first_trial_to_the_exit() {
 #[test]
 fn archives_are_merged_with_the_conditions_of_each() {
     let place = tempfile::tempdir().unwrap();
-    let scenario = scenario("configurations: {only: {heap: 64m}}\ntrials: 5");
+    let mut scenario = scenario("configurations: {only: {heap: 64m}}\ntrials: 5");
     let parts: Vec<Part> = [("a", 60), ("b", 60), ("c", 90)]
         .into_iter()
         .map(|(name, native)| {
+            scenario.configurations[0].inputs = Some(format!("{native}{}", "0".repeat(62)));
             let of = Server { native: native * MIB, noise: 0.002, ..Server::default() };
             let mut made_up = MadeUp { seed: native, ..MadeUp::of(of) };
             archived(&place, name, &scenario, &Blocks::new(&scenario, &scenario.compare), &mut made_up).unwrap();
@@ -172,6 +173,10 @@ fn archives_are_merged_with_the_conditions_of_each() {
     assert_eq!(archives, [("a", 0), ("b", 5), ("c", 10)]);
     assert!(document.archives.iter().all(|of| of.conditions.scenario == "made-up"));
     assert_eq!(document.trials.iter().map(|trial| trial.index).collect::<Vec<_>>(), (0..15).collect::<Vec<_>>());
+    let other_files = "the archives differ in more than their configurations: files of only (SHA-256): 600000000000 | \
+                       900000000000";
+    let said: Vec<&str> = document.doubts.iter().map(|doubt| doubt.text.as_str()).collect();
+    assert_eq!(said.iter().filter(|text| text.contains("files of")).collect::<Vec<_>>(), [&other_files], "{said:?}");
     let rss = |candidate: &str| {
         let of = |row: &&crate::record::ComparisonRecord| row.candidate == candidate && row.metric == "rss.loaded";
         document.comparisons.iter().find(of).map(|row| (row.baseline.clone(), row.verdict)).unwrap()

@@ -30,6 +30,7 @@ pub enum Figure {
 
 /// Which time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Time {
     /// Response time in an open model, service time in a closed one.
@@ -134,6 +135,13 @@ fn trimmed(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// A share in percent, with as few decimals as read back to the same.
+fn percent(share: f64) -> String {
+    let written = |decimals: usize| format!("{:.decimals$}", share * 100.0);
+    let same = |text: &String| text.parse::<f64>().is_ok_and(|percent| percent / 100.0 == share);
+    (0..20).map(written).find(same).unwrap_or_else(|| written(20))
+}
+
 /// Longer operators first, so that `<=` is not read as `<`.
 pub(super) const RELATIONS: [(&str, Relation); 5] = [
     ("<=", Relation::AtMost),
@@ -224,8 +232,8 @@ impl fmt::Display for Condition {
         let symbol = RELATIONS.iter().find(|(_, relation)| *relation == self.relation).map_or("", |(symbol, _)| symbol);
         match self.bound {
             Bound::Span(span) => write!(f, "{symbol}{span}"),
-            Bound::Number(number) => write!(f, "{symbol}{}", trimmed(number)),
-            Bound::Share(share) => write!(f, "{symbol}{}%", trimmed(share * 100.0)),
+            Bound::Number(number) => write!(f, "{symbol}{number}"),
+            Bound::Share(share) => write!(f, "{symbol}{}%", percent(share)),
         }
     }
 }

@@ -518,6 +518,7 @@ impl ConfigurationFile {
             optional: self.optional,
             build: self.build,
             netty: netty_of(self.netty.unwrap_or(false)),
+            inputs: None,
             name,
         })
     }

@@ -125,6 +125,7 @@ impl Scenario {
 
 /// The program weighed and how it is started, found ready and ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Subject {
     /// Run once in `dir` by `sh -c` before the first trial.
     pub build: Option<String>,
@@ -167,6 +168,7 @@ pub struct Subject {
 
 /// How a server is spoken to over TLS.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Tls {
     /// Certificates (PEM) that are trusted beside those of the machine.
     #[serde(default)]
@@ -184,6 +186,7 @@ pub struct Tls {
 
 /// What shows that the subject is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
     /// An HTTP answer to GET of this path, with a status below 400 or the one that the load expects there.
@@ -229,6 +232,7 @@ impl fmt::Display for Ready {
 
 /// A moment of a trial at which the subject is weighed. Ordered as they happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MarkPoint {
     /// Ready, nothing sent but the readiness probe.

@@ -6,6 +6,7 @@
 mod archived;
 mod blocks;
 mod extent;
+mod inputs;
 mod local;
 mod paging;
 mod preparing;
@@ -93,6 +94,7 @@ pub fn run(
         sink.take(&Event::TrialStarted(&plan));
         let mut made = executor.conduct(&plan, sink);
         made.trial.folder = sink.folder();
+        made.trial.inputs.clone_from(&plan.configuration.inputs);
         strategy.judge(trials, &mut made);
         sink.take(&Event::TrialFinished(&made.trial));
         trials.push(made.trial);

@@ -1,10 +1,11 @@
 //! What happens once before the first trial: leftovers are removed, what can be built is built, and configurations
 //! that cannot run here are left out where they are optional.
 
+use super::inputs;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::LeftOutRecord;
-use crate::scenario::{Configuration, Scenario, Tls};
+use crate::scenario::{Configuration, Scenario, Tls, TrialPlan};
 use crate::subject::build_stamp::Inputs;
 use crate::subject::{FoundJdk, Spawner, image, jdk, work_folder};
 use crate::trial::{Event, Sink};
@@ -56,6 +57,7 @@ impl Preparing<'_> {
         self.build(&mut prepared, sink)?;
         prepared.leave_out(sink, |configuration| Ok(missing_code(configuration)))?;
         self.look_at_image(&mut prepared.scenario, sink)?;
+        prepared.hash_inputs()?;
         Ok(prepared)
     }
 
@@ -130,6 +132,24 @@ impl Preparing<'_> {
 }
 
 impl Prepared {
+    /// Hashes what the trials will read, once and before the first of them. Where trials were made already, they must have
+    /// read the same.
+    fn hash_inputs(&mut self) -> Result<()> {
+        let scenario = self.scenario.clone();
+        for configuration in &mut self.scenario.configurations {
+            let found = inputs::of(&TrialPlan::of(&scenario, configuration));
+            if configuration.inputs.is_some() && configuration.inputs != found {
+                return Err(Error::request(
+                    "the files of the subject or its load are no longer those of the trials so far",
+                )
+                .at(format!("configuration: {}", configuration.name))
+                .hint("begin anew: trials of other files say nothing together"));
+            }
+            configuration.inputs = found;
+        }
+        Ok(())
+    }
+
     /// Leaves out the optional configurations that lack something.
     fn leave_out(
         &mut self,
@@ -190,4 +210,28 @@ pub fn check_certificates(tls: Option<&Tls>) -> Result<()> {
         Error::request(format!("cannot read the certificates {}: {}", ca.display(), crate::error::plain(&cause)))
             .hint("give a PEM file with `--ca`")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::parse;
+
+    #[test]
+    fn a_series_goes_on_with_the_same_files_only() {
+        let place = tempfile::tempdir().unwrap();
+        let jar = place.path().join("a.jar");
+        std::fs::write(&jar, "one").unwrap();
+        let text = "name: x\nsubject: {command: [java, -jar, a.jar], port: 80}\n\
+                    load: [{steady: {closed: {requests: 1}, get: /}}]\n";
+        let mut prepared = Prepared { scenario: parse(text, place.path(), &[]).unwrap(), left_out: Vec::new() };
+        prepared.hash_inputs().unwrap();
+        let hash = prepared.scenario.configurations[0].inputs.clone();
+        assert!(hash.is_some());
+        prepared.hash_inputs().unwrap();
+        assert_eq!(prepared.scenario.configurations[0].inputs, hash);
+        std::fs::write(&jar, "two").unwrap();
+        let error = prepared.hash_inputs().unwrap_err();
+        assert!(error.what.contains("are no longer those of the trials so far"), "{error}");
+    }
 }
