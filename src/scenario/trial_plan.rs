@@ -1,7 +1,7 @@
 //! All that one trial needs: a value that can be written down, handed on, and carried out elsewhere.
 //!
-//! The text of a plan says everything but what its files hold, and of that `Configuration::inputs` is the hash: two plans
-//! with the same text, each named from the folder that it lies in, are the same trial.
+//! The text of a plan says everything but what its files hold, and of that `Configuration::inputs` is the hash: two
+//! plans with the same text, each named from the folder that it lies in, are the same trial.
 
 use super::{
     Arrivals, Body, Collect, Configuration, Cpus, LoadPlan, MarkPoint, PhaseKind, Scenario, Schedule, Subject, Time,
@@ -96,8 +96,8 @@ impl TrialPlan {
         self
     }
 
-    /// Files that it may need, each once, in the order of the plan. Not all of them need to be there: a word of a command
-    /// that might name a file is among them.
+    /// Files that it may need, each once, in the order of the plan. Not all of them need to be there: a word of a
+    /// command that might name a file is among them.
     pub fn files(&self) -> Vec<PathBuf> {
         let Self { subject, configuration, load, .. } = self;
         let folder = subject.dir.as_deref().unwrap_or(Path::new(""));

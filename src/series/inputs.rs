@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 
 /// More than the classes of any subject; a larger folder is none that was meant.
 const FILES_MAX: usize = 20_000;
+/// Larger files are data that a subject serves rather than what it is; reading them would take longer than a trial.
+const FILE_BYTES_MAX: u64 = 1 << 30;
 /// How much is read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// SHA-256 over the files of a plan that are there, in hexadecimal digits. `None` where one cannot be read.
+/// SHA-256 over the files of a plan that are there, in hexadecimal digits. `None` where one cannot be read, or is too
+/// large for it.
 ///
 /// Files stand in the order of the plan, by their contents alone, since the text of the plan has their names. Each is
 /// hashed by itself first, so that no two lists of files run together to the same bytes.
@@ -30,17 +33,22 @@ pub(super) fn of(plan: &TrialPlan) -> Option<String> {
 }
 
 fn file(path: &Path) -> io::Result<Vec<u8>> {
-    let (mut file, mut hash, mut chunk) = (File::open(path)?, Context::new(&SHA256), vec![0; CHUNK]);
+    let file = File::open(path)?;
+    if file.metadata()?.len() > FILE_BYTES_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    // What grows while it is read has an end, too.
+    let (mut bytes, mut hash, mut chunk) = (file.take(FILE_BYTES_MAX), Context::new(&SHA256), vec![0; CHUNK]);
     loop {
-        match file.read(&mut chunk)? {
+        match bytes.read(&mut chunk)? {
             0 => return Ok(hash.finish().as_ref().to_vec()),
             read => hash.update(&chunk[..read]),
         }
     }
 }
 
-/// Every file below a folder with its name, in the order of names. A folder behind a link is not entered, for it may lead
-/// in a circle.
+/// Every file below a folder with its name, in the order of names. A folder behind a link is not entered, for it may
+/// lead in a circle.
 fn folder(path: &Path) -> io::Result<Vec<u8>> {
     let (mut open, mut files): (Vec<PathBuf>, Vec<PathBuf>) = (vec![path.to_owned()], Vec::new());
     while let Some(folder) = open.pop() {

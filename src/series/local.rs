@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::kernel::cgroup::CgroupVersion;
 use crate::observe::machine;
 use crate::record::{Machine, Trial};
-use crate::scenario::{Configuration, Pages, Scenario, TrialPlan};
+use crate::scenario::{Change, Configuration, Pages, Scenario, TrialPlan};
 use crate::subject::{jdk, limit};
 use crate::trial::{self, Sink, Tools};
 use std::path::PathBuf;
@@ -68,7 +68,7 @@ impl<'a> Local<'a> {
             // The path that was typed leads to the JDK whose pages others hold.
             plan.subject.command[0] = "{jdk}".to_owned();
         }
-        plan.configuration.jdk = jdk.or(plan.configuration.jdk);
+        jdk.map(Change::Jdk).into_iter().for_each(|change| change.apply(&mut plan.configuration));
         let mut made = self.made(&plan, began_ns, sink);
         let Some(paging) = &mut self.paging else { return Ok(made) };
         paging.learn(&made.trial);

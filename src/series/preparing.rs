@@ -139,11 +139,9 @@ impl Prepared {
         for configuration in &mut self.scenario.configurations {
             let found = inputs::of(&TrialPlan::of(&scenario, configuration));
             if configuration.inputs.is_some() && configuration.inputs != found {
-                return Err(Error::request(
-                    "the files of the subject or its load are no longer those of the trials so far",
-                )
-                .at(format!("configuration: {}", configuration.name))
-                .hint("begin anew: trials of other files say nothing together"));
+                return Err(Error::request("the files of the subject or its load are not those of the trials so far")
+                    .at(format!("configuration: {}", configuration.name))
+                    .hint("begin anew: trials of other files say nothing together"));
             }
             configuration.inputs = found;
         }
@@ -232,6 +230,6 @@ mod tests {
         assert_eq!(prepared.scenario.configurations[0].inputs, hash);
         std::fs::write(&jar, "two").unwrap();
         let error = prepared.hash_inputs().unwrap_err();
-        assert!(error.what.contains("are no longer those of the trials so far"), "{error}");
+        assert!(error.what.contains("are not those of the trials so far"), "{error}");
     }
 }
