@@ -143,13 +143,27 @@ fn percent(share: f64) -> String {
 }
 
 /// Longer operators first, so that `<=` is not read as `<`.
-pub(super) const RELATIONS: [(&str, Relation); 5] = [
+const RELATIONS: [(&str, Relation); 5] = [
     ("<=", Relation::AtMost),
     (">=", Relation::AtLeast),
     ("==", Relation::Equal),
     ("<", Relation::Less),
     (">", Relation::More),
 ];
+
+impl Relation {
+    /// What stands before the first relation in a text, the relation, and what stands behind it.
+    pub(super) fn split(text: &str) -> Option<(&str, Self, &str)> {
+        let found = RELATIONS.iter().filter_map(|(symbol, relation)| Some((text.find(symbol)?, *symbol, *relation)));
+        let (at, symbol, relation) = found.min_by_key(|(at, symbol, _)| (*at, std::cmp::Reverse(symbol.len())))?;
+        Some((text[..at].trim(), relation, text[at + symbol.len()..].trim()))
+    }
+
+    /// As it is written.
+    pub(super) fn symbol(self) -> &'static str {
+        RELATIONS.iter().find(|(_, relation)| *relation == self).map_or("", |(symbol, _)| symbol)
+    }
+}
 
 const FORM: &str = "write it as `p99<50ms`, `max<=1s`, `failed<0.1%`, `failed==0`, `rate>=99%` or `rate>=1000`";
 
@@ -158,13 +172,8 @@ impl FromStr for Condition {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let refuse = |why: &str| format!("`{text}` is no condition: {why}; {FORM}");
-        let (at, symbol, relation) = RELATIONS
-            .iter()
-            .filter_map(|(symbol, relation)| text.find(symbol).map(|at| (at, *symbol, *relation)))
-            .min_by_key(|(at, symbol, _)| (*at, std::cmp::Reverse(symbol.len())))
-            .ok_or_else(|| refuse("it compares nothing"))?;
-        let figure = figure(text[..at].trim()).ok_or_else(|| refuse("its figure is unknown"))?;
-        let value = text[at + symbol.len()..].trim();
+        let (figure_word, relation, value) = Relation::split(text).ok_or_else(|| refuse("it compares nothing"))?;
+        let figure = figure(figure_word).ok_or_else(|| refuse("its figure is unknown"))?;
         let bound = bound(figure, value).ok_or_else(|| refuse("its bound does not fit the figure"))?;
         Ok(Self { figure, relation, bound })
     }
@@ -229,7 +238,7 @@ impl fmt::Display for Condition {
                 }
             }
         }
-        let symbol = RELATIONS.iter().find(|(_, relation)| *relation == self.relation).map_or("", |(symbol, _)| symbol);
+        let symbol = self.relation.symbol();
         match self.bound {
             Bound::Span(span) => write!(f, "{symbol}{span}"),
             Bound::Number(number) => write!(f, "{symbol}{number}"),

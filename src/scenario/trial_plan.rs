@@ -77,8 +77,8 @@ impl TrialPlan {
         }
     }
 
-    /// The plan as it is handed on: what lies below this folder is named from there. The folder of a JDK stays as it is:
-    /// another machine has its own.
+    /// The plan as it is handed on: what lies below this folder is named from there. The folder of a JDK stays as it
+    /// is: another machine has its own.
     pub fn seen_from(mut self, folder: &Path) -> Self {
         self.each_path(&mut |path| {
             if let Ok(below) = path.strip_prefix(folder) {

@@ -132,8 +132,8 @@ impl Preparing<'_> {
 }
 
 impl Prepared {
-    /// Hashes what the trials will read, once and before the first of them. Where trials were made already, they must have
-    /// read the same.
+    /// Hashes what the trials will read, once and before the first of them. Where trials were made already, they must
+    /// have read the same.
     fn hash_inputs(&mut self) -> Result<()> {
         let scenario = self.scenario.clone();
         for configuration in &mut self.scenario.configurations {

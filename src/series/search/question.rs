@@ -16,7 +16,7 @@ const HEAP_BY_LIMIT: [&str; 3] = ["-XX:MaxRAMPercentage=", "-XX:MaxRAMFraction="
 ///
 /// # Errors
 /// `Bug` where it cannot be parsed.
-pub fn usual_target(load: &LoadPlan) -> Result<Vec<Budget>> {
+fn usual_target(load: &LoadPlan) -> Result<Vec<Budget>> {
     let rate = if load.is_open() { "rate>=98%" } else { "rate>=90%" };
     [rate, "failed==0"].into_iter().map(|text| text.parse().map_err(Error::bug)).collect()
 }
