@@ -328,6 +328,17 @@ mod tests {
     }
 
     proptest! {
+        /// Up to a month, beyond which an `f64` of seconds has no nanoseconds.
+        #[test]
+        fn every_span_reads_back_from_json(
+            ns in 0u64..2_600_000_000_000_000,
+            coarse in prop::sample::select(vec![1u64, 1_000, 1_000_000, 1_000_000_000]),
+        ) {
+            let span = Span(Duration::from_nanos(ns / coarse * coarse));
+            let written = serde_json::to_string(&span).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Span>(&written).unwrap(), span, "{}", written);
+        }
+
         #[test]
         fn java_spelling_parses_back(n in 0u64..(1 << 50)) {
             prop_assert_eq!(Bytes(n).java().parse::<Bytes>().unwrap(), Bytes(n));
