@@ -17,6 +17,7 @@ pub mod observe;
 pub mod subject;
 
 pub mod account;
+pub mod doctor;
 pub mod record;
 
 pub mod archive;
@@ -39,3 +40,5 @@ mod schemas;
 #[cfg(test)]
 #[path = "../tests/shared/skipping.rs"]
 mod skipping;
+#[cfg(test)]
+mod whole_runs;

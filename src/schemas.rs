@@ -7,6 +7,7 @@
 
 use crate::account::Reason;
 use crate::record::{AccountDocument, Document, LoadDocument};
+use crate::scenario::TrialPlan;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -26,6 +27,10 @@ const ACCOUNT: &str = "What `loadline account PID --json` prints: who holds the 
     integers in bytes; times are numbers with the unit in the name; what was not measured is null, never 0. Fields may \
     be added in later versions and are never renamed, so a reader skips what it does not know.";
 const LOAD: &str = "What `loadline load --json` prints. Fields may be added; none is renamed or removed.";
+
+const PLAN: &str = "One trial as `series` plans it: all that it needs but the contents of its files, of which \
+    `configuration.inputs` is the hash. Relative paths start from the folder in which the plan lies. Fields may be added; \
+    none is renamed or removed.";
 
 const SCENARIO: &str = "What to run: the file `NAME.loadline.yaml` that `loadline run` takes.";
 
@@ -49,7 +54,9 @@ fn printed<T: JsonSchema>(title: &str, description: &str) -> Value {
     let mut schema = generator.into_root_schema_for::<T>().to_value();
     schema["title"] = json!(title);
     schema["description"] = json!(description);
-    doubts_by_kind(&mut schema["$defs"]);
+    if schema["$defs"].get("DoubtRecord").is_some() {
+        doubts_by_kind(&mut schema["$defs"]);
+    }
     readable(&mut schema, Use::Printed);
     schema
 }
@@ -222,6 +229,7 @@ fn the_published_schemas_are_those_of_the_types() {
         ("results", printed::<Document>("Result document of Loadline", RESULTS)),
         ("account", printed::<AccountDocument>("Account of a running JVM", ACCOUNT)),
         ("load", printed::<LoadDocument>("Load of Loadline", LOAD)),
+        ("plan", printed::<TrialPlan>("Plan of a trial", PLAN)),
         ("scenario", written()),
     ];
     for (name, schema) in schemas {

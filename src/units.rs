@@ -155,7 +155,7 @@ impl fmt::Display for Span {
         let text = match self.0.as_millis() {
             0 if s > 0.0 => format!("{}us", self.0.as_micros()),
             0 => "0s".to_owned(),
-            ms if ms < 1000 => format!("{ms}ms"),
+            ms if ms < 1000 => format!("{}ms", self.0.as_micros() as f64 / 1e3),
             ms if ms % 3_600_000 == 0 => format!("{}h", ms / 3_600_000),
             ms if ms % 60_000 == 0 => format!("{}m", ms / 60_000),
             ms if ms % 1000 == 0 => format!("{}s", ms / 1000),
@@ -189,7 +189,11 @@ impl FromStr for Span {
 
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
+        // What is shown is rounded where nobody typed it; what is read back must be the same.
+        match self.to_string() {
+            shown if shown.parse() == Ok(*self) => to.serialize_str(&shown),
+            _ => to.collect_str(&format_args!("{}s", self.as_s())),
+        }
     }
 }
 
@@ -324,6 +328,17 @@ mod tests {
     }
 
     proptest! {
+        /// Up to a month, beyond which an `f64` of seconds has no nanoseconds.
+        #[test]
+        fn every_span_reads_back_from_json(
+            ns in 0u64..2_600_000_000_000_000,
+            coarse in prop::sample::select(vec![1u64, 1_000, 1_000_000, 1_000_000_000]),
+        ) {
+            let span = Span(Duration::from_nanos(ns / coarse * coarse));
+            let written = serde_json::to_string(&span).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Span>(&written).unwrap(), span, "{}", written);
+        }
+
         #[test]
         fn java_spelling_parses_back(n in 0u64..(1 << 50)) {
             prop_assert_eq!(Bytes(n).java().parse::<Bytes>().unwrap(), Bytes(n));

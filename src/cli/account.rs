@@ -2,16 +2,17 @@
 
 use super::args::{Account, By};
 use super::exit::Code;
-use super::session::{ISO_8601, Interrupt, machine_now, utc};
+use super::session::{ISO_8601, Interrupt, utc};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::{ACCOUNT_SCHEMA, AccountDocument, DoubtRecord};
 use crate::report::{Detail, Progress, account_document, print, render, summarize_account};
+use crate::series;
 use crate::weigh::Weighing;
 
 /// Listens to signals, so that a Ctrl-C waits until the JVM's threads run again.
 pub(super) fn account(verb: &Account, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
-    let machine = machine_now(clock);
+    let machine = series::machine_now(clock);
     let weighed = Weighing { stop: !verb.no_stop, netty: verb.netty }.take(verb.pid, &clock)?;
     if interrupt.seen() {
         return Err(Error::interrupted());

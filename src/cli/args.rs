@@ -1,10 +1,9 @@
-//! What was typed. Validates words and does nothing else; `options` gives them their meaning.
+//! What was typed. Validates words and does nothing else; `scenario` gives those that change what is run their meaning.
 
 use super::args_compare::{Compare, Comparing, Exports, Judging, View};
 use super::args_find::Find;
-use super::args_load::{Load, LoadOptions};
-use crate::scenario::{Cpus, Gc, Jdk, Nmt, Ready};
-use crate::units::{Bytes, Span};
+use super::args_load::Load;
+use crate::scenario::{self, Marking};
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -166,90 +165,14 @@ pub(super) struct Report {
     pub(super) judging: Judging,
 }
 
-/// Everything that changes what is run; the same words mean the same wherever they appear.
+/// Everything that changes what is run, and where its result goes.
 #[derive(Debug, Parser)]
+#[group(skip)]
 pub(super) struct Options {
-    /// Where the load goes; readiness is asked there too unless `--ready` says otherwise
-    #[arg(long, value_name = "URL", help_heading = "Load")]
-    pub(super) url: Option<String>,
     #[command(flatten)]
-    pub(super) load: LoadOptions,
-    #[command(flatten)]
-    pub(super) subject: SubjectOptions,
-    #[command(flatten)]
-    pub(super) trial: TrialOptions,
+    pub(super) asked: scenario::Options,
     #[command(flatten)]
     pub(super) output: Output,
-}
-
-#[derive(Debug, PartialEq, Parser)]
-#[command(next_help_heading = "Subject")]
-pub(super) struct SubjectOptions {
-    /// Container image that starts the server, run by podman or docker; what follows `--` are its arguments
-    #[arg(long, value_name = "IMAGE")]
-    pub(super) image: Option<String>,
-    /// Minimum and maximum heap (-Xms and -Xmx)
-    #[arg(long, value_name = "SIZE")]
-    pub(super) heap: Option<Bytes>,
-    /// Collector: serial, g1, parallel, z, shenandoah, epsilon
-    #[arg(long, value_name = "GC")]
-    pub(super) gc: Option<Gc>,
-    /// A further JVM option; may be repeated
-    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
-    pub(super) jvm: Vec<String>,
-    /// JDK by release (`17`) or folder
-    #[arg(long, value_name = "JDK")]
-    pub(super) jdk: Option<Jdk>,
-    /// Environment variable; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
-    pub(super) env: Vec<(String, String)>,
-    /// Memory limit, enforced by a cgroup
-    #[arg(long, value_name = "SIZE")]
-    pub(super) limit: Option<Bytes>,
-    /// CPUs of the subject: a list (`0-2,5`), `all`, or `apart` from the load
-    #[arg(long, value_name = "CPUS")]
-    pub(super) cpus: Option<Cpus>,
-    /// Native Memory Tracking: off or summary
-    #[arg(long, value_name = "LEVEL")]
-    pub(super) nmt: Option<Nmt>,
-    /// Working directory
-    #[arg(long, value_name = "DIR")]
-    pub(super) dir: Option<PathBuf>,
-    /// Run the build step of a scenario even if nothing it reads has changed
-    #[arg(long)]
-    pub(super) rebuild: bool,
-    /// What shows that it is ready: `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`
-    #[arg(long, value_name = "SIGN")]
-    pub(super) ready: Option<Ready>,
-    /// How long that may take [default: 60s]
-    #[arg(long, value_name = "TIME")]
-    pub(super) ready_within: Option<Span>,
-    /// How long it may take to end after TERM [default: 10s]
-    #[arg(long, value_name = "TIME")]
-    pub(super) end_within: Option<Span>,
-}
-
-#[derive(Debug, PartialEq, Parser)]
-#[command(next_help_heading = "Trial")]
-pub(super) struct TrialOptions {
-    /// How long to rest after the load [default: 5s]
-    #[arg(long, value_name = "TIME")]
-    pub(super) rest: Option<Span>,
-    /// Timeline samples per second [default: 10]
-    #[arg(long, value_name = "HZ")]
-    pub(super) sample_hz: Option<u32>,
-}
-
-/// When a trial is weighed, and how many there are. A search decides both by itself.
-#[derive(Debug, PartialEq, Parser)]
-#[command(next_help_heading = "Trial")]
-pub(super) struct Marking {
-    /// When to weigh: start,warm,loaded,rested,collected,trimmed [default: all but trimmed]
-    #[arg(long, value_name = "MARKS")]
-    pub(super) marks: Option<String>,
-    /// Trials of each configuration, a fresh JVM each [default: 1]
-    #[arg(long, value_name = "N")]
-    pub(super) trials: Option<u32>,
 }
 
 #[derive(Debug, Clone, Parser)]
@@ -273,13 +196,6 @@ pub(super) struct Output {
 fn pid(text: &str) -> Result<u32, String> {
     let refuse = || format!("`{text}` is no process id; write it as a number, such as `4711`");
     text.parse().ok().filter(|pid| *pid > 0).ok_or_else(refuse)
-}
-
-fn assignment(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("`{text}` is no assignment; write it as `NAME=VALUE`")),
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What was typed about comparing, judging and showing: the verb `compare`, budgets, and the files a result goes to.
 
-use super::args::{Marking, Options};
-use crate::scenario::{Amount, Budget, parse_confidence};
+use super::args::Options;
+use crate::scenario::{Amount, Budget, Marking, parse_confidence};
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 

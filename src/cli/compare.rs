@@ -1,49 +1,37 @@
 //! `loadline compare`: configurations side by side, in blocks of fresh JVMs, or as two archives recorded them.
 
-use super::args::{Marking, Options};
 use super::args_compare::{Compare as Verb, Running};
 use super::exit::Code;
 use super::exports::Shown;
 use super::judging::judgement;
-use super::options::{change, mark, scenario_of};
-use super::preparing::Rebuild;
 use super::run;
 use super::session::{Interrupt, Session};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::report::Progress;
 use crate::result::{self, Merged, Part};
-use crate::scenario::{MarkPoint, PhaseKind, Scenario, vary};
-use crate::units::grouped;
+use crate::scenario::{self, MarkPoint, Marking, Scenario, vary};
+use crate::series::{BLOCKS, Extent};
 use clap::Parser;
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 
-/// Fewer blocks decide hardly anything; more are a matter of patience.
-const BLOCKS: u32 = 5;
-/// Longer than this nobody waits without having been asked.
-const ASK_MINUTES: f64 = 30.0;
-/// More trials than this are asked about, however short they seem.
-const ASK_TRIALS: u64 = 60;
-/// What a trial takes beside its load: start, marks, end; measured on small servers.
-const TRIAL_SECONDS: f64 = 4.0;
-
 pub(super) fn compare(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
-    let only_image = verb.what.is_empty() && verb.options.subject.image.is_some();
+    let only_image = verb.what.is_empty() && verb.options.asked.subject.image.is_some();
     match (verb.what.as_slice(), verb.command.is_empty() && !only_image) {
         ([first, second], true) => archives(&verb, first, second, typed),
         ([archive], true) if archive.is_dir() => Err(Error::request(format!("{} is a folder", archive.display()))
             .hint("give a second archive to compare it with; `loadline report ARCHIVE` shows one alone")),
         ([scenario], true) => {
             let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
-            let session = session.building(Rebuild::of(&verb.options));
+            let session = session.rebuilding(verb.options.asked.subject.rebuild);
             let mut asked = run::load(scenario, &session.releases())?;
-            change(&mut asked, &verb.options)?;
+            asked.change(&verb.options.asked)?;
             side_by_side(&verb, asked, &session)
         }
         ([], false) => {
             let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
-            let asked = scenario_of(&verb.command, &verb.options)?;
+            let asked = Scenario::of_command(&verb.command, &verb.options.asked)?;
             side_by_side(&verb, asked, &session)
         }
         _ => Err(Error::request("compare what?")
@@ -53,9 +41,9 @@ pub(super) fn compare(verb: Verb, typed: String, clock: Clock, interrupt: Interr
 
 /// Runs what is to be compared.
 fn side_by_side(verb: &Verb, mut scenario: Scenario, session: &Session) -> Result<Code> {
-    mark(&mut scenario, &verb.marking)?;
+    scenario.mark(&verb.marking)?;
     scenario.configurations = vary(&verb.vary, &scenario.configurations, Path::new(""), &session.releases())?;
-    run::select(&mut scenario, &verb.only)?;
+    scenario.select(&verb.only)?;
     if scenario.trials == 1 && verb.marking.trials.is_none() {
         scenario.trials = BLOCKS;
     }
@@ -74,23 +62,15 @@ fn side_by_side(verb: &Verb, mut scenario: Scenario, session: &Session) -> Resul
 
 /// Says how much it will be, and asks where it is much.
 fn announce(scenario: &Scenario, verb: &Verb) -> Result<()> {
-    let configurations = scenario.configurations.len() as u64;
-    let trials = configurations * u64::from(scenario.trials);
-    let minutes = trials as f64 * seconds_least(scenario) / 60.0;
-    let text = format!(
-        "{configurations} configurations in {} blocks: {} trials, at least {}",
-        scenario.trials,
-        grouped(trials),
-        if minutes < 1.0 { "a minute".to_owned() } else { format!("{minutes:.0} minutes") }
-    );
+    let extent = Extent::of(scenario);
     let mut progress = Progress::new(verb.options.output.quiet);
-    progress.step(&text);
-    if verb.yes || (minutes <= ASK_MINUTES && trials <= ASK_TRIALS) {
+    progress.step(&extent.to_string());
+    if verb.yes || !extent.is_long() {
         return Ok(());
     }
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        return Err(Error::request(format!("{text}; too much to begin unasked"))
+        return Err(Error::request(format!("{extent}; too much to begin unasked"))
             .hint("say so with `--yes`, or have fewer configurations (`--only`), blocks (`--trials`) or requests"));
     }
     progress.warn("Begin? [y/N]");
@@ -103,35 +83,21 @@ fn announce(scenario: &Scenario, verb: &Verb) -> Result<()> {
     }
 }
 
-/// What a trial takes at least: what its phases say of time. Work by requests is as fast as the subject.
-fn seconds_least(scenario: &Scenario) -> f64 {
-    let of = |kind: &PhaseKind| match kind {
-        PhaseKind::Idle(span) => span.as_s(),
-        PhaseKind::Work(work) => work.schedule.seconds().unwrap_or(0.0),
-        PhaseKind::Driver(_) | PhaseKind::Own(_) => 0.0,
-    };
-    TRIAL_SECONDS + scenario.load.iter().map(|phase| of(&phase.kind)).sum::<f64>()
-}
-
 /// With archives nothing runs, so nothing that changes a run may be asked for.
 fn refuse_options(verb: &Verb) -> Result<()> {
     #[derive(Parser)]
     struct Untyped {
         #[command(flatten)]
-        options: Options,
+        asked: scenario::Options,
         #[command(flatten)]
         marking: Marking,
         #[command(flatten)]
         running: Running,
     }
     let untyped = Untyped::try_parse_from(["loadline"]).map_err(|cause| Error::bug(cause.to_string()))?;
-    let (typed, usual) = (&verb.options, &untyped.options);
-    let same = typed.url == usual.url
-        && typed.load == usual.load
-        && typed.subject == usual.subject
-        && typed.trial == usual.trial
+    let same = verb.options.asked == untyped.asked
         && verb.marking == untyped.marking
-        && typed.output.out == usual.output.out
+        && verb.options.output.out.is_none()
         && verb.running == untyped.running;
     if same && verb.vary.is_empty() && verb.only.is_empty() {
         return Ok(());

@@ -4,29 +4,39 @@ use super::args_compare::{Exports, View};
 use crate::archive;
 use crate::error::{Error, Result};
 use crate::record::{Document, Evidence, Trial};
-use crate::report::{self, Depth, Progress};
+use crate::report::{self, Depth, Progress, export};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Where GitHub Actions takes the summary of a step from.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
+/// The table that has a second one beside it.
+const CSV: &str = "csv";
+
+/// Makes the text of a file.
+type Text = fn(&Shown<'_>) -> String;
 
 impl Exports {
-    fn files(&self) -> [(&Option<PathBuf>, Format); 6] {
+    /// Each with its word and its text.
+    fn files(&self) -> [(&Option<PathBuf>, &'static str, Text); 6] {
         [
-            (&self.html, Format::Html),
-            (&self.markdown, Format::Markdown),
-            (&self.csv, Format::Csv),
-            (&self.junit, Format::Junit),
-            (&self.jmh, Format::Jmh),
-            (&self.openmetrics, Format::OpenMetrics),
+            (&self.html, "html", |of| report::html(of.document, &of.evidence(), of.missing)),
+            (&self.markdown, "markdown", |of| export::markdown(of.document)),
+            (&self.csv, CSV, |of| export::csv(of.document)),
+            (&self.junit, "junit", |of| export::junit(of.document)),
+            (&self.jmh, "jmh", |of| export::jmh(of.document)),
+            (&self.openmetrics, "openmetrics", |of| export::openmetrics(of.document)),
         ]
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files().into_iter().filter_map(|(path, ..)| path.as_deref())
     }
 
     /// Whether one of them takes the place of the summary on stdout.
     pub(super) fn on_stdout(&self) -> bool {
-        self.files().iter().any(|(path, _)| path.as_deref().is_some_and(is_stdout))
+        self.paths().any(is_stdout)
     }
 
     /// Tries every path.
@@ -34,11 +44,11 @@ impl Exports {
     /// # Errors
     /// `Request` where two are to go to stdout, `Machine` where one cannot be written.
     pub(super) fn check(&self, json: bool) -> Result<()> {
-        let on_stdout = self.files().iter().filter(|(path, _)| path.as_deref().is_some_and(is_stdout)).count();
+        let on_stdout = self.paths().filter(|path| is_stdout(path)).count();
         if on_stdout + usize::from(json) > 1 {
             return Err(Error::request("only one thing can go to stdout").hint("give the others a file"));
         }
-        for path in self.files().iter().filter_map(|(path, _)| path.as_deref()).filter(|path| !is_stdout(path)) {
+        for path in self.paths().filter(|path| !is_stdout(path)) {
             let existed = path.exists();
             OpenOptions::new()
                 .append(true)
@@ -59,16 +69,16 @@ impl Exports {
     /// `Machine` where one cannot be written.
     pub(super) fn write(&self, result: &Shown<'_>, progress: &mut Progress) -> Result<()> {
         let mut first = Ok(());
-        for (path, format) in self.files() {
+        for (path, word, text) in self.files() {
             let Some(path) = path.as_deref() else { continue };
-            let written = write(path, &format.text(result));
+            let written = write(path, &text(result));
             if written.is_ok() && !is_stdout(path) {
-                progress.step(&format!("{}: {}", format.word(), path.display()));
+                progress.step(&format!("{word}: {}", path.display()));
             }
             first = first.and(written);
-            if matches!(format, Format::Csv) && !is_stdout(path) && !result.document.comparisons.is_empty() {
+            if word == CSV && !is_stdout(path) && !result.document.comparisons.is_empty() {
                 // A table of other columns: `a.csv` has `a.comparisons.csv` beside it.
-                let table = report::export::comparisons_csv(result.document);
+                let table = export::comparisons_csv(result.document);
                 first = first.and(write(&path.with_extension("comparisons.csv"), &table));
             }
         }
@@ -119,41 +129,6 @@ impl Shown<'_> {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Format {
-    Html,
-    Markdown,
-    Csv,
-    Junit,
-    Jmh,
-    OpenMetrics,
-}
-
-impl Format {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Html => "html",
-            Self::Markdown => "markdown",
-            Self::Csv => "csv",
-            Self::Junit => "junit",
-            Self::Jmh => "jmh",
-            Self::OpenMetrics => "openmetrics",
-        }
-    }
-
-    fn text(self, result: &Shown<'_>) -> String {
-        let document = result.document;
-        match self {
-            Self::Html => report::html(document, &result.evidence(), result.missing),
-            Self::Markdown => report::export::markdown(document),
-            Self::Csv => report::export::csv(document),
-            Self::Junit => report::export::junit(document),
-            Self::Jmh => report::export::jmh(document),
-            Self::OpenMetrics => report::export::openmetrics(document),
-        }
-    }
-}
-
 fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
@@ -175,12 +150,12 @@ fn github(document: &Document, progress: &mut Progress) -> Result<()> {
         progress.warn(&format!("warning: `--github` does nothing here: {STEP_SUMMARY} is not set"));
         return Ok(());
     };
-    let summary = report::export::github_summary(document);
+    let summary = export::github_summary(document);
     let appended = OpenOptions::new().append(true).create(true).open(&path);
     appended
         .and_then(|mut file| file.write_all(summary.as_bytes()))
         .map_err(|cause| Error::io("append to", &path, &cause))?;
     // GitHub reads commands from both streams; stdout is the result's.
-    progress.warn(report::export::github_annotations(document).trim_end());
+    progress.warn(export::github_annotations(document).trim_end());
     Ok(())
 }

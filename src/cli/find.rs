@@ -1,40 +1,38 @@
 //! `loadline find`: the load line, the smallest memory limit at which the target still holds, proved by trials.
 
-use super::args_find::{Find as Verb, Searching};
+use super::args_find::Find as Verb;
 use super::exit::Code;
-use super::options::{change, scenario_of};
-use super::preparing::Rebuild;
+use super::live::Live;
 use super::run;
 use super::session::{Interrupt, Session, is_interrupted};
-use super::store::Store;
 use crate::archive::Archive;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::{Conditions, FindOutcome, Trial};
 use crate::result;
-use crate::scenario::{MarkPoint, Scenario};
+use crate::scenario::Scenario;
 use crate::series::search::{self, Search};
-use crate::series::{self, Local};
+use crate::series::{self, Archived, Local};
 use std::path::Path;
 
 /// Finds the load line.
 pub(super) fn find(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
-    let session = session.building(Rebuild::of(&verb.options));
-    if let Some(archive) = &verb.searching.resume {
+    let session = session.rebuilding(verb.options.asked.subject.rebuild);
+    if let Some(archive) = &verb.resume {
         return resume(&session, archive);
     }
-    let only_image = verb.scenario.is_none() && verb.options.subject.image.is_some();
+    let only_image = verb.scenario.is_none() && verb.options.asked.subject.image.is_some();
     let mut scenario = match (&verb.scenario, verb.command.is_empty() && !only_image) {
         (Some(scenario), true) => {
             let mut asked = run::load(scenario, &session.releases())?;
-            run::select(&mut asked, &verb.only)?;
-            change(&mut asked, &verb.options)?;
+            asked.select(&verb.only)?;
+            asked.change(&verb.options.asked)?;
             asked
         }
         (None, false) => {
-            let mut asked = scenario_of(&verb.command, &verb.options)?;
-            if verb.options.trial.rest.is_none() {
+            let mut asked = Scenario::of_command(&verb.command, &verb.options.asked)?;
+            if verb.options.asked.trial.rest.is_none() {
                 // Nobody asked for it, and it says nothing of a limit.
                 asked.load.drop_last_rest();
             }
@@ -45,7 +43,7 @@ pub(super) fn find(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
                 .hint("give a scenario, or `--rate`, `--target` and a command after `--`"));
         }
     };
-    settle(&mut scenario, &verb.searching)?;
+    search::settle(&mut scenario, &verb.searching)?;
     begin(&session, scenario)
 }
 
@@ -60,52 +58,26 @@ fn resume(session: &Session, path: &Path) -> Result<Code> {
     go_on(session, path, archive)
 }
 
-/// Takes what was typed about searching into the scenario, and checks that it can be searched.
-fn settle(scenario: &mut Scenario, typed: &Searching) -> Result<()> {
-    let find = &mut scenario.find;
-    if !typed.target.is_empty() {
-        find.target.clone_from(&typed.target);
-    }
-    find.as_is |= typed.as_is;
-    find.step = typed.step.unwrap_or(find.step);
-    find.proofs = typed.proofs.unwrap_or(find.proofs);
-    find.headroom = typed.headroom.unwrap_or(find.headroom);
-    find.limit_min = typed.limit_min.or(find.limit_min);
-    find.limit_max = typed.limit_max.or(find.limit_max);
-    find.prove = typed.prove.or(find.prove);
-    find.max_rate |= typed.max_rate;
-    find.trials_max = typed.trials_max.unwrap_or(find.trials_max);
-    find.warm &= !typed.no_warm;
-    if scenario.find.target.is_empty() {
-        scenario.find.target = search::usual_target(&scenario.load)?;
-    }
-    // The live set is what the heap is guessed from.
-    let wanted = [MarkPoint::Start, MarkPoint::Loaded, MarkPoint::Collected];
-    scenario.marks = scenario.marks_possible().into_iter().filter(|mark| wanted.contains(mark)).collect();
-    scenario.validate()?;
-    search::check(scenario)
-}
-
 /// Searches, in an archive of its own.
 fn begin(session: &Session, scenario: Scenario) -> Result<Code> {
-    let mut progress = session.progress();
-    let prepared = session.prepare(&scenario, &mut progress)?;
+    let mut live = session.live();
+    let prepared = session.prepare(&scenario, &mut live)?;
     if !scenario.budgets.is_empty() {
-        progress.step("the budgets of the scenario are not asked: a search asks whether its target holds");
+        live.progress.step("the budgets of the scenario are not asked: a search asks whether its target holds");
     }
     let scenario = prepared.scenario;
     let conditions = session.conditions(&scenario);
-    let store = Store::create(&session.folder(&scenario), &conditions, &scenario, progress)?;
+    let store = Archived::create(&session.folder(&scenario), &conditions, &scenario, live)?;
     search(session, &Searched { conditions, scenario }, Vec::new(), store)
 }
 
 /// Goes on after the trials of an archive, in the same archive.
 fn go_on(session: &Session, path: &Path, archive: Archive) -> Result<Code> {
-    let mut progress = session.progress();
-    let scenario = session.prepare(&archive.scenario, &mut progress)?.scenario;
+    let mut live = session.live();
+    let scenario = session.prepare(&archive.scenario, &mut live)?.scenario;
     let trials = archive.trials;
-    progress.step(&format!("going on after {} trials", trials.len()));
-    let store = Store::reopen(path, trials.len() as u32, progress)?;
+    live.progress.step(&format!("going on after {} trials", trials.len()));
+    let store = Archived::reopen(path, trials.len() as u32, live)?;
     search(session, &Searched { conditions: archive.conditions, scenario }, trials, store)
 }
 
@@ -116,7 +88,7 @@ struct Searched {
 }
 
 /// Searches, then says what was found. What was measured is kept and shown, however the search ends.
-fn search(session: &Session, searched: &Searched, mut trials: Vec<Trial>, mut store: Store) -> Result<Code> {
+fn search(session: &Session, searched: &Searched, mut trials: Vec<Trial>, mut store: Archived<Live>) -> Result<Code> {
     let Searched { conditions, scenario } = searched;
     let done = make(session, searched, &mut trials, &mut store);
     let found = result::of_search(conditions, scenario, &trials);
@@ -135,7 +107,7 @@ fn search(session: &Session, searched: &Searched, mut trials: Vec<Trial>, mut st
 }
 
 /// Makes the trials that the search asks for.
-fn make(session: &Session, searched: &Searched, trials: &mut Vec<Trial>, store: &mut Store) -> Result<()> {
+fn make(session: &Session, searched: &Searched, trials: &mut Vec<Trial>, store: &mut Archived<Live>) -> Result<()> {
     let Searched { conditions, scenario } = searched;
     let configuration = scenario.configurations.first().ok_or_else(|| Error::bug("no configuration"))?;
     let limit_max =

@@ -3,18 +3,25 @@
 use crate::record::{ProbeRecord, ProbeVerdict, Trial};
 use crate::report::Progress;
 use crate::scenario::shell_words;
-use crate::trial::Event;
+use crate::trial::{Event, Sink};
 use crate::units::Bytes;
 
 /// Events as progress on the terminal.
-#[derive(Default)]
 pub(super) struct Live {
+    pub(super) progress: Progress,
     /// Seconds and correct answers at the last sample shown.
     last: Option<(f64, u64)>,
 }
 
 impl Live {
-    pub(super) fn show(&mut self, event: &Event<'_>, progress: &mut Progress) {
+    pub(super) fn new(progress: Progress) -> Self {
+        Self { progress, last: None }
+    }
+}
+
+impl Sink for Live {
+    fn take(&mut self, event: &Event<'_>) {
+        let progress = &mut self.progress;
         match event {
             Event::Note(words) => progress.step(words),
             Event::Warning(words) => progress.warn(words),

@@ -2,8 +2,7 @@
 
 use super::args_load::Load;
 use super::exit::Code;
-use super::options_load::{Server, change_paths, change_phases};
-use super::session::{ISO_8601, Interrupt, machine_now, utc};
+use super::session::{ISO_8601, Interrupt, utc};
 use crate::archive::{IntervalTimes, LoadFiles, LoadPaths, MeasuredPhase, PhaseTimes};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
@@ -11,9 +10,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::load::Address;
 use crate::record::{DoubtRecord, LOAD_SCHEMA, LoadConditions, LoadDocument, Second, Verdict};
 use crate::report::{self, Progress};
-use crate::scenario::{
-    Cpus, Method, Model, Phase, PhaseKind, Request, Until, Url, Work, defaults, parse_load, validate_load,
-};
+use crate::scenario::{Cpus, LoadAlone, Model, Phase, PhaseKind, PhasesFile, Until};
+use crate::series;
 use crate::subject::{CpuPlan, cpus};
 use crate::trial::{self, LoadEvent, Loaded, Loading, Reached, is_measured};
 use crate::units::{Span, grouped, milliseconds, per_second};
@@ -82,46 +80,28 @@ fn breaks_strict(doubt: &Doubt) -> bool {
 
 /// What was asked, checked.
 struct Asked {
-    server: Server,
+    alone: LoadAlone,
     /// Where to connect instead.
     connect_to: Option<(String, u16)>,
-    load: Vec<Phase>,
-    seed: u64,
     cpus: Option<Vec<u32>>,
 }
 
 impl Asked {
     fn of(verb: &Load) -> Result<Self> {
-        let url = Url::parse(&verb.url)?;
-        if url.port.is_none() {
-            return Err(Error::request("`{port}` stands for the free port of a server that Loadline starts")
-                .hint("give the port on which the server listens"));
-        }
-        let mut server = Server::of(&url);
-        server.change(&verb.load)?;
-        let (mut load, seed) = match &verb.alone.plan {
-            Some(file) => planned(file, &url)?,
-            None => (usual(&url), None),
-        };
-        change_phases(&mut load, &verb.load)?;
-        validate_load(&load)?;
-        refuse_drivers(&load)?;
+        let text = verb.alone.plan.as_deref().map(|path| Ok((path, plan_text(path)?))).transpose()?;
+        let file = text.as_ref().map(|(path, text)| PhasesFile { path, text });
+        let alone = LoadAlone::of(&verb.url, file, &verb.load)?;
+        series::check_certificates(alone.server.tls.as_ref())?;
         rows_max(verb)?;
         let typed = verb.load.load_cpus.clone().unwrap_or_default();
         let cpus = CpuPlan::new(&Cpus::All, &typed, &cpus::available())?.load;
-        Ok(Self {
-            server,
-            connect_to: verb.alone.connect_to.clone(),
-            load,
-            seed: verb.load.seed.or(seed).unwrap_or(defaults::SEED),
-            cpus,
-        })
+        Ok(Self { alone, connect_to: verb.alone.connect_to.clone(), cpus })
     }
 
     /// The phases whose distribution and requests are kept.
     fn measured(&self) -> Vec<MeasuredPhase> {
         let open = |phase: &Phase| matches!(&phase.kind, PhaseKind::Work(work) if work.schedule.model() == Model::Open);
-        let kept = self.load.iter().filter(|phase| is_measured(phase));
+        let kept = self.alone.load.iter().filter(|phase| is_measured(phase));
         kept.map(|phase| MeasuredPhase { name: phase.name.clone(), open: open(phase) }).collect()
     }
 
@@ -138,9 +118,9 @@ impl Asked {
     }
 
     fn reach(&self, interrupt: &Interrupt) -> Result<Reached> {
-        let own = (self.server.host.clone(), self.server.port.unwrap_or_default());
+        let own = (self.alone.server.host.clone(), self.alone.server.port.unwrap_or_default());
         let (host, port) = self.connect_to.as_ref().unwrap_or(&own);
-        trial::reach(host, *port, self.server.socket.as_deref(), &|| interrupt.seen())
+        trial::reach(host, *port, self.alone.server.socket.as_deref(), &|| interrupt.seen())
     }
 
     fn conditions(&self, verb: &Load, reached: &Reached, typed: String, clock: Clock) -> LoadConditions {
@@ -152,12 +132,12 @@ impl Asked {
                 Address::Unix(path) => format!("unix:{}", path.display()),
             },
             started: utc(clock, ISO_8601),
-            machine: machine_now(clock),
+            machine: series::machine_now(clock),
             load_cpus: self.cpus.clone(),
             threads: verb.alone.threads.unwrap_or(1),
-            seed: self.seed,
+            seed: self.alone.seed,
             command: typed,
-            load: self.load.iter().map(|phase| format!("{}: {}", phase.name, trial::describe(phase))).collect(),
+            load: self.alone.load.iter().map(|phase| format!("{}: {}", phase.name, trial::describe(phase))).collect(),
         }
     }
 
@@ -171,10 +151,10 @@ impl Asked {
         let keeps_rows = verb.files.rows.is_some() || verb.files.gnuplot.is_some();
         Loading {
             reached,
-            host: self.server.authority(),
-            tls: self.server.tls.clone(),
-            load: &self.load,
-            seed: self.seed,
+            host: self.alone.server.authority(),
+            tls: self.alone.server.tls.clone(),
+            load: &self.alone.load,
+            seed: self.alone.seed,
             clock,
             threads: verb.alone.threads.unwrap_or(1),
             cpus: self.cpus.clone(),
@@ -185,41 +165,11 @@ impl Asked {
     }
 }
 
-/// The phases of a file. A path in the URL replaces theirs; none, or the root, leaves them.
-fn planned(file: &Path, url: &Url) -> Result<(Vec<Phase>, Option<u64>)> {
-    let text = std::fs::read_to_string(file).map_err(|cause| {
-        Error::request(format!("cannot read the plan {}: {}", file.display(), crate::error::plain(&cause)))
+fn plan_text(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|cause| {
+        Error::request(format!("cannot read the plan {}: {}", path.display(), crate::error::plain(&cause)))
             .hint("give a file with the key `load:`, such as a scenario")
-    })?;
-    let base = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let (mut load, seed) = parse_load(&text, base).map_err(|error| error.at(format!("plan: {}", file.display())))?;
-    if !load.iter().any(|phase| phase.kind.works()) {
-        return Err(Error::request("the plan has no phase that works").at(format!("plan: {}", file.display())));
-    }
-    if url.path != "/" {
-        change_paths(&mut load, &url.path)?;
-    }
-    Ok((load, seed))
-}
-
-/// One phase with the defaults of every load.
-fn usual(url: &Url) -> Vec<Phase> {
-    let request = Request::new(Method::Get, url.path.clone());
-    let work = Work::closed(request, defaults::CONNECTIONS, Until::Elapsed(defaults::DURATION));
-    vec![Phase::new("steady", PhaseKind::Work(work))]
-}
-
-fn refuse_drivers(load: &[Phase]) -> Result<()> {
-    let done_by = |phase: &Phase| match phase.kind {
-        PhaseKind::Driver(_) => Some("another program"),
-        PhaseKind::Own(_) => Some("the subject itself"),
-        PhaseKind::Work(_) | PhaseKind::Idle(_) => None,
-    };
-    match load.iter().find_map(|phase| Some((phase, done_by(phase)?))) {
-        Some((phase, whom)) => Err(Error::request(format!("phase {} is driven by {whom}", phase.name))
-            .hint("`loadline load` is the load engine alone; `loadline run` runs such phases")),
-        None => Ok(()),
-    }
+    })
 }
 
 fn rows_max(verb: &Load) -> Result<()> {

@@ -15,16 +15,10 @@ mod generate;
 mod judging;
 mod live;
 mod load;
-mod options;
-mod options_load;
-mod preparing;
 mod report;
 mod run;
 mod session;
-mod store;
 mod weigh;
-#[cfg(test)]
-mod whole_runs;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};

@@ -3,8 +3,6 @@
 use super::args::Run;
 use super::exit::Code;
 use super::judging::judgement;
-use super::options::{change, mark};
-use super::preparing::Rebuild;
 use super::session::{Interrupt, Session};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -16,12 +14,12 @@ const SUFFIX: &str = ".loadline.yaml";
 
 pub(super) fn run(verb: Run, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
-    let session = session.building(Rebuild::of(&verb.options));
+    let session = session.rebuilding(verb.options.asked.subject.rebuild);
     let file = if verb.quick { quick(&verb.scenario) } else { verb.scenario.clone() };
     let mut scenario = load(&file, &session.releases())?;
-    select(&mut scenario, &verb.only)?;
-    change(&mut scenario, &verb.options)?;
-    mark(&mut scenario, &verb.marking)?;
+    scenario.select(&verb.only)?;
+    scenario.change(&verb.options.asked)?;
+    scenario.mark(&verb.marking)?;
     let judgement = judgement(&scenario, None, &verb.judging)?;
     session.run(&scenario, &judgement)
 }
@@ -52,17 +50,6 @@ fn quick(scenario: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.strip_suffix(SUFFIX).unwrap_or(&name);
     file.with_file_name(format!("{stem}-quick{SUFFIX}"))
-}
-
-/// Keeps the configurations named; all where none is.
-pub(super) fn select(scenario: &mut Scenario, only: &[String]) -> Result<()> {
-    let names: Vec<_> = scenario.configurations.iter().map(|configuration| configuration.name.clone()).collect();
-    if let Some(unknown) = only.iter().find(|name| !names.contains(name)) {
-        return Err(Error::request(format!("no configuration is named `{unknown}`"))
-            .hint(format!("the scenario has {}", names.join(", "))));
-    }
-    scenario.configurations.retain(|configuration| only.is_empty() || only.contains(&configuration.name));
-    Ok(())
 }
 
 #[cfg(test)]

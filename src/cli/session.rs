@@ -4,17 +4,14 @@
 use super::args::Output;
 use super::exit::Code;
 use super::exports::Shown;
-use super::preparing::{Prepared, Preparing, Rebuild};
-use super::store::Store;
+use super::live::Live;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::cgroup::CgroupVersion;
-use crate::observe::machine;
 use crate::record::{Conditions, Document, Machine, Trial, Unknowns};
 use crate::report::Progress;
 use crate::result::Judgement;
 use crate::scenario::Scenario;
-use crate::series::{self, Blocks, Local};
+use crate::series::{self, Archived, Blocks, Local, Prepared, Preparing, Rebuild, machine_now};
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
 use crate::trial::{self, Tools};
@@ -69,9 +66,9 @@ impl Session {
         Self { clock, interrupt, output, typed, jdks, spawner, rebuild: Rebuild::IfChanged }
     }
 
-    /// The same, but build steps run as said.
-    pub(super) fn building(self, rebuild: Rebuild) -> Self {
-        Self { rebuild, ..self }
+    /// The same, but build steps run although they would only repeat themselves, where that was asked.
+    pub(super) fn rebuilding(self, always: bool) -> Self {
+        Self { rebuild: if always { Rebuild::Always } else { Rebuild::IfChanged }, ..self }
     }
 
     /// Feature releases of the JDKs found, ascending.
@@ -96,13 +93,13 @@ impl Session {
         scenario.validate()?;
         judgement.check_metrics(scenario, &scenario.marks)?;
         Judgement::check_figures(scenario)?;
-        let mut progress = self.progress();
-        let prepared = self.prepare(scenario, &mut progress)?;
+        let mut live = self.live();
+        let prepared = self.prepare(scenario, &mut live)?;
         let scenario = &prepared.scenario;
         let (judgement, said) = judgement.of_those_left(scenario);
-        said.iter().for_each(|said| progress.step(said));
+        said.iter().for_each(|said| live.progress.step(said));
         let conditions = Conditions { left_out: prepared.left_out, ..self.conditions(scenario) };
-        let mut store = Store::create(&self.folder(scenario), &conditions, scenario, progress)?;
+        let mut store = Archived::create(&self.folder(scenario), &conditions, scenario, live)?;
         let mut trials = Vec::new();
         let blocks = Blocks::new(scenario, judgement.compare());
         let mut local = Local::new(self.tools(&conditions.machine));
@@ -126,7 +123,7 @@ impl Session {
     ///
     /// # Errors
     /// Where an export is asked for that cannot be made, and as [`Preparing::prepare`].
-    pub(super) fn prepare(&self, scenario: &Scenario, progress: &mut Progress) -> Result<Prepared> {
+    pub(super) fn prepare(&self, scenario: &Scenario, live: &mut Live) -> Result<Prepared> {
         self.output.exports.check(self.output.json)?;
         let interrupted = || self.interrupt.seen();
         let preparing = Preparing {
@@ -136,24 +133,24 @@ impl Session {
             rebuild: self.rebuild,
             interrupted: &interrupted,
         };
-        preparing.prepare(scenario, progress)
+        preparing.prepare(scenario, live)
     }
 
     /// Closes the archive, and shows what was found.
     ///
     /// # Errors
     /// Where it cannot be shown.
-    pub(super) fn finish(&self, store: Store, interrupted: bool, result: &Document) -> Result<Finished> {
+    pub(super) fn finish(&self, store: Archived<Live>, interrupted: bool, result: &Document) -> Result<Finished> {
         let folder = store.folder().to_owned();
-        let (kept, mut progress) = store.close(interrupted);
+        let (kept, Live { mut progress, .. }) = store.close(interrupted);
         self.show(result, &folder, &mut progress)?;
         progress.step(&format!("archive: {}", folder.display()));
         Ok(Finished { folder, kept, progress })
     }
 
     /// What is told while it runs.
-    pub(super) fn progress(&self) -> Progress {
-        Progress::new(self.output.quiet)
+    pub(super) fn live(&self) -> Live {
+        Live::new(Progress::new(self.output.quiet))
     }
 
     /// What holds for every trial of a run that begins now.
@@ -231,19 +228,4 @@ fn summed_up(failed: Vec<Error>, total: usize, progress: &mut Progress) -> Resul
         progress.warn(&other.to_string());
     }
     Err(if total > 1 { first.at(format!("{count} of {total} trials failed")) } else { first })
-}
-
-/// The machine as it is now.
-pub(super) fn machine_now(clock: Clock) -> Machine {
-    let fixed = machine::Machine::read();
-    let activity = machine::Activity::read(&clock).ok().map(|reading| reading.value);
-    Machine {
-        cores: fixed.cores_online as u32,
-        memory_bytes: fixed.memory.0,
-        kernel: fixed.kernel,
-        cgroup: fixed.memory_cgroup.map_or("none", CgroupVersion::name).to_owned(),
-        load_average_1m: activity.as_ref().map(|activity| activity.load[0]),
-        transparent_huge_pages: fixed.thp,
-        swap_used_bytes: activity.map(|activity| activity.memory.swap_used.0),
-    }
 }

@@ -209,6 +209,10 @@ pub struct Trial {
     /// The container image it ran in; absent where it ran in none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageRecord>,
+    /// SHA-256 over the contents of the files that its plan names, as they were before the first trial: code, scripts,
+    /// bodies, schedules, certificates. Neither the JDK nor an image is hashed. Absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<String>,
     /// Environment that the configuration adds; `null` where it was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, String>>,
@@ -511,6 +515,7 @@ impl Trial {
             hopeless: None,
             command: Vec::new(),
             image: None,
+            inputs: None,
             env: None,
             jvm: None,
             limit_bytes: None,

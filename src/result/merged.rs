@@ -47,9 +47,10 @@ impl Merged {
             return Err(too_few());
         }
         let names = names(&parts);
-        let mut pairs = Vec::new();
+        let (mut pairs, mut doubts) = (Vec::new(), Vec::new());
         for (name, other) in names[1..].iter().zip(others) {
             let alike = alike(first, other)?;
+            doubts.extend(differences(&first.archive, &other.archive, &alike));
             pairs.extend(alike.into_iter().map(|(one, same)| (named(&names[0], &one), named(name, &same))));
         }
         let missing = parts
@@ -62,7 +63,7 @@ impl Merged {
             archives: Vec::new(),
             trials: Vec::new(),
             pairs,
-            doubts: others.iter().flat_map(|other| differences(&first.archive, &other.archive)).collect(),
+            doubts,
             missing: missing.collect(),
         };
         // The archives' own baselines name configurations by their old names.
@@ -127,7 +128,7 @@ fn names(parts: &[Part]) -> Vec<String> {
 }
 
 /// What else differs between two archives than what is compared.
-fn differences(before: &Archive, after: &Archive) -> Vec<Doubt> {
+fn differences(before: &Archive, after: &Archive, alike: &[(String, String)]) -> Vec<Doubt> {
     let (old, new) = (&before.conditions, &after.conditions);
     let mut differences = Vec::new();
     let mut differ = |what: &str, first: String, second: String| {
@@ -145,12 +146,26 @@ fn differences(before: &Archive, after: &Archive) -> Vec<Doubt> {
     differ("loadline", old.loadline.clone(), new.loadline.clone());
     let marks = |archive: &Archive| archive.scenario.marks.iter().map(|mark| mark.word()).collect::<Vec<_>>().join(",");
     differ("marks", marks(before), marks(after));
+    for (one, same) in alike {
+        // An archive that does not say what was read differs in nothing that is known.
+        if let (Some(first), Some(second)) = (inputs(before, one), inputs(after, same)) {
+            differ(&format!("files of {same} (SHA-256)"), first, second);
+        }
+    }
     let (first, second) = (old.started.clone(), new.started.clone());
     let mut doubts = vec![Doubt::Comparing(Comparing::NotInterleaved { first, second })];
     if !differences.is_empty() {
         doubts.push(Doubt::Comparing(Comparing::ArchivesDiffer { differences }));
     }
     doubts
+}
+
+/// The hashes of what the trials of a configuration read, in short; `None` where one of them does not say.
+fn inputs(archive: &Archive, configuration: &str) -> Option<String> {
+    let own = archive.trials.iter().filter(|trial| trial.configuration == configuration);
+    let hashes = own.map(|trial| trial.inputs.as_deref()).collect::<Option<Vec<_>>>()?;
+    let short = each_once(hashes.into_iter()).into_iter().map(|hash| hash.get(..12).unwrap_or(hash));
+    Some(short.collect::<Vec<_>>().join(", "))
 }
 
 fn named(archive: &str, configuration: &str) -> String {

@@ -1,7 +1,7 @@
 //! Budgets: what a run in CI must not exceed. `rss.loaded<=60MiB`, `p99<=20ms`, `rss.loaded<=+2%`.
 
 use super::compare::Amount;
-use super::condition::{RELATIONS, Relation};
+use super::condition::Relation;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -34,29 +34,22 @@ impl FromStr for Budget {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let refuse = |why: &str| format!("`{text}` is no budget: {why}; {FORM}");
-        let (at, symbol, relation) = RELATIONS
-            .iter()
-            .filter_map(|(symbol, relation)| text.find(symbol).map(|at| (at, *symbol, *relation)))
-            .min_by_key(|(at, symbol, _)| (*at, std::cmp::Reverse(symbol.len())))
-            .ok_or_else(|| refuse("it compares nothing"))?;
-        let metric = text[..at].trim().to_owned();
+        let (metric, relation, bound) = Relation::split(text).ok_or_else(|| refuse("it compares nothing"))?;
         if metric.is_empty() || metric.contains(char::is_whitespace) {
             return Err(refuse("it names no metric"));
         }
-        let bound = text[at + symbol.len()..].trim();
         let limit = match bound.split_at_checked(1) {
             Some(("+", change)) => change.parse().map(|amount| Limit::Change(1.0, amount)),
             Some(("-", change)) => change.parse().map(|amount| Limit::Change(-1.0, amount)),
             _ => bound.parse().map(Limit::Absolute),
         };
-        Ok(Self { metric, relation, limit: limit.map_err(|why| refuse(&why))? })
+        Ok(Self { metric: metric.to_owned(), relation, limit: limit.map_err(|why| refuse(&why))? })
     }
 }
 
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let symbol = RELATIONS.iter().find(|(_, relation)| *relation == self.relation).map_or("", |(symbol, _)| symbol);
-        write!(f, "{}{symbol}", self.metric)?;
+        write!(f, "{}{}", self.metric, self.relation.symbol())?;
         match self.limit {
             Limit::Absolute(amount) => write!(f, "{amount}"),
             Limit::Change(sign, amount) => write!(f, "{}{amount}", if sign < 0.0 { '-' } else { '+' }),

@@ -28,6 +28,7 @@ pub enum Processes {
 
 /// How many of its ports must answer before it is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Answers {
     /// Each; the load goes to the first port.
@@ -39,6 +40,7 @@ pub enum Answers {
 
 /// The block of consecutive ports that begins with `{port}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ports {
     /// How many.
     pub count: u16,

@@ -30,6 +30,7 @@ pub enum Figure {
 
 /// Which time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Time {
     /// Response time in an open model, service time in a closed one.
@@ -134,14 +135,35 @@ fn trimmed(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// A share in percent, with as few decimals as read back to the same.
+fn percent(share: f64) -> String {
+    let written = |decimals: usize| format!("{:.decimals$}", share * 100.0);
+    let same = |text: &String| text.parse::<f64>().is_ok_and(|percent| percent / 100.0 == share);
+    (0..20).map(written).find(same).unwrap_or_else(|| written(20))
+}
+
 /// Longer operators first, so that `<=` is not read as `<`.
-pub(super) const RELATIONS: [(&str, Relation); 5] = [
+const RELATIONS: [(&str, Relation); 5] = [
     ("<=", Relation::AtMost),
     (">=", Relation::AtLeast),
     ("==", Relation::Equal),
     ("<", Relation::Less),
     (">", Relation::More),
 ];
+
+impl Relation {
+    /// What stands before the first relation in a text, the relation, and what stands behind it.
+    pub(super) fn split(text: &str) -> Option<(&str, Self, &str)> {
+        let found = RELATIONS.iter().filter_map(|(symbol, relation)| Some((text.find(symbol)?, *symbol, *relation)));
+        let (at, symbol, relation) = found.min_by_key(|(at, symbol, _)| (*at, std::cmp::Reverse(symbol.len())))?;
+        Some((text[..at].trim(), relation, text[at + symbol.len()..].trim()))
+    }
+
+    /// As it is written.
+    pub(super) fn symbol(self) -> &'static str {
+        RELATIONS.iter().find(|(_, relation)| *relation == self).map_or("", |(symbol, _)| symbol)
+    }
+}
 
 const FORM: &str = "write it as `p99<50ms`, `max<=1s`, `failed<0.1%`, `failed==0`, `rate>=99%` or `rate>=1000`";
 
@@ -150,13 +172,8 @@ impl FromStr for Condition {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let refuse = |why: &str| format!("`{text}` is no condition: {why}; {FORM}");
-        let (at, symbol, relation) = RELATIONS
-            .iter()
-            .filter_map(|(symbol, relation)| text.find(symbol).map(|at| (at, *symbol, *relation)))
-            .min_by_key(|(at, symbol, _)| (*at, std::cmp::Reverse(symbol.len())))
-            .ok_or_else(|| refuse("it compares nothing"))?;
-        let figure = figure(text[..at].trim()).ok_or_else(|| refuse("its figure is unknown"))?;
-        let value = text[at + symbol.len()..].trim();
+        let (figure_word, relation, value) = Relation::split(text).ok_or_else(|| refuse("it compares nothing"))?;
+        let figure = figure(figure_word).ok_or_else(|| refuse("its figure is unknown"))?;
         let bound = bound(figure, value).ok_or_else(|| refuse("its bound does not fit the figure"))?;
         Ok(Self { figure, relation, bound })
     }
@@ -221,11 +238,11 @@ impl fmt::Display for Condition {
                 }
             }
         }
-        let symbol = RELATIONS.iter().find(|(_, relation)| *relation == self.relation).map_or("", |(symbol, _)| symbol);
+        let symbol = self.relation.symbol();
         match self.bound {
             Bound::Span(span) => write!(f, "{symbol}{span}"),
-            Bound::Number(number) => write!(f, "{symbol}{}", trimmed(number)),
-            Bound::Share(share) => write!(f, "{symbol}{}%", trimmed(share * 100.0)),
+            Bound::Number(number) => write!(f, "{symbol}{number}"),
+            Bound::Share(share) => write!(f, "{symbol}{}%", percent(share)),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 /// One way to run the subject.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Configuration {
     /// Unique within the scenario.
     pub name: String,
@@ -45,6 +46,14 @@ pub struct Configuration {
     /// The pools of Netty.
     #[serde(default)]
     pub netty: Netty,
+    /// SHA-256, in hexadecimal digits, over the contents of the files that a trial of it needs, as they were before the
+    /// first trial; `None` where they were not looked at, or could not be read. What is hashed: the code that `{code}`
+    /// stands for (of a folder every file below it, with its name), a library to preload, bodies, schedules and
+    /// certificates, and every file that a word of the command, of the arguments, of the JVM options or of a driver's
+    /// line names. What is not: the JDK, which is named by its release or folder; an image; what the loader or `PATH`
+    /// finds; folders of a class path; what environment variables and `-Xlog` or `-XX` options name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<String>,
 }
 
 impl Configuration {
@@ -74,6 +83,7 @@ impl Configuration {
 
 /// Whether the pools of Netty are listed at each mark, by an agent that the JVM is started with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Netty {
     /// No agent.
@@ -85,6 +95,7 @@ pub enum Netty {
 
 /// A garbage collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Gc {
     /// Serial.
@@ -146,6 +157,7 @@ impl FromStr for Gc {
 
 /// Which JDK runs the subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Jdk {
     /// The newest one found of this feature release, e.g. 17.
@@ -177,6 +189,7 @@ impl fmt::Display for Jdk {
 
 /// Which CPUs a process may run on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Cpus {
     /// Subject and load apart where there are two or more, else everything shared.

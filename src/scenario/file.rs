@@ -3,6 +3,7 @@
 use super::derived::FigureFile;
 use super::load_file::{PhaseFile, resolve_load};
 use super::matrix::{Matrix, preload};
+use super::written::{Named, Scalar, explain, pairs};
 use super::*;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span};
@@ -81,50 +82,6 @@ pub(super) struct File {
     /// CPUs of the load engine and the rest of Loadline.
     #[cfg_attr(test, schemars(with = "Option<schema::Cpus>"))]
     load_cpus: Option<Scalar>,
-}
-
-/// A map that keeps the order of the file.
-pub(super) struct Named<T>(pub(super) Vec<(String, T)>);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        struct Visitor<T>(std::marker::PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for Visitor<T> {
-            type Value = Named<T>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a map from names")
-            }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Named(entries))
-            }
-        }
-        from.deserialize_map(Visitor(std::marker::PhantomData))
-    }
-}
-
-/// A value that may be written as text or as a number: `1`, `"1"`, `true`.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a text or a number")]
-pub(super) enum Scalar {
-    Text(String),
-    Whole(i64),
-    Fraction(f64),
-    Switch(bool),
-}
-
-impl Scalar {
-    pub(super) fn text(self) -> String {
-        match self {
-            Self::Text(text) => text,
-            Self::Whole(n) => n.to_string(),
-            Self::Fraction(n) => n.to_string(),
-            Self::Switch(b) => b.to_string(),
-        }
-    }
 }
 
 /// The program weighed.
@@ -474,10 +431,6 @@ fn cpus(text: Option<Scalar>) -> Result<Cpus> {
     text.map(|text| text.text().parse().map_err(Error::request)).transpose().map(Option::unwrap_or_default)
 }
 
-pub(super) fn pairs(named: Option<Named<Scalar>>) -> Vec<(String, String)> {
-    named.map(|named| named.0.into_iter().map(|(k, v)| (k, v.text())).collect()).unwrap_or_default()
-}
-
 impl SubjectFile {
     fn resolve(self, base: &Path, load: &[Phase]) -> Result<Subject> {
         let first_get = load.iter().find_map(|phase| match &phase.kind {
@@ -565,60 +518,10 @@ impl ConfigurationFile {
             optional: self.optional,
             build: self.build,
             netty: netty_of(self.netty.unwrap_or(false)),
+            inputs: None,
             name,
         })
     }
-}
-
-/// Turns a YAML error into one that shows the line and names the nearest valid key.
-///
-/// The words come from serde's own sentence: ``unknown field `comand`, expected one of `build`, `command` at line 3``.
-pub(super) fn explain(text: &str, cause: &yaml_serde::Error) -> Error {
-    let full = cause.to_string();
-    let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let unknown = message.contains("unknown field").then(|| quoted.next()).flatten();
-    let nearest = unknown.and_then(|word| nearest(word, quoted));
-    let what = match unknown {
-        Some(word) => format!("unknown key `{word}`"),
-        None => in_plain_words(&message),
-    };
-    let mut error = match cause.location() {
-        Some(place) => {
-            let line = text.lines().nth(place.line().saturating_sub(1)).unwrap_or("").trim_end();
-            Error::request(format!("line {}: {what}", place.line())).at(format!("{:>4} | {line}", place.line()))
-        }
-        None => Error::request(what),
-    };
-    if unknown.is_some() {
-        error = match nearest {
-            Some(word) => error.hint(format!("did you mean `{word}`?")),
-            None => error.hint(message.split(", ").skip(1).collect::<Vec<_>>().join(", ")),
-        };
-    }
-    error
-}
-
-/// What serde expected, without the names of Rust types.
-fn in_plain_words(message: &str) -> String {
-    let Some((seen, expected)) = message.split_once(", expected ") else { return message.to_owned() };
-    let expected = match expected {
-        "u16" | "u32" | "u64" => "a whole number",
-        "a sequence" => "a list such as `[a, b]`",
-        "a boolean" => "`true` or `false`",
-        other if other.starts_with("struct ") => "a map such as `{key: value}`",
-        other => other,
-    };
-    format!("{seen}, expected {expected}")
-}
-
-/// The valid word nearest to `word`, if any is near enough to be a slip.
-pub(super) fn nearest<'a>(word: &str, valid: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    valid
-        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 3)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]

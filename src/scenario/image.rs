@@ -9,6 +9,7 @@ const OUTSIDE: [&str; 3] = ["{code}", "{work}", "{jdk}"];
 
 /// A container image that starts the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Image {
     /// Its name as container tools take it, with or without a tag.
     pub name: String,

@@ -1,6 +1,6 @@
 //! The load plan as it is written: the list under `load:`, YAML text → [`Phase`]s.
 
-use super::file::{Named, Scalar, explain, nearest, pairs};
+use super::written::{Named, Scalar, explain, nearest, pairs};
 use super::*;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Count, Span};

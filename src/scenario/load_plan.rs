@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut};
 
 /// What is done to a subject, in order; at least one phase in a plan that was validated.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct LoadPlan(pub Vec<Phase>);
 

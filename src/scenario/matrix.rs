@@ -2,10 +2,10 @@
 
 #[cfg(test)]
 use super::Nmt;
-use super::file::{Named, Scalar, nearest, pairs};
 #[cfg(test)]
 use super::schema;
 use super::short_name::short_names;
+use super::written::{Named, Scalar, nearest, pairs};
 use super::{Change, Configuration, Gc, Jdk};
 use crate::error::{Error, Result};
 use crate::units::Bytes;

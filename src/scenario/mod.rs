@@ -12,9 +12,13 @@ mod driver;
 mod file;
 mod find;
 mod image;
+mod load_alone;
+mod load_change;
 mod load_file;
+mod load_options;
 mod load_plan;
 mod matrix;
+mod options;
 mod own;
 mod phase;
 mod request;
@@ -25,6 +29,7 @@ mod short_name;
 mod trial_plan;
 mod url;
 mod validate;
+mod written;
 
 pub use budget::{Budget, Limit};
 pub use change::Change;
@@ -34,11 +39,15 @@ pub use condition::{Bound, Condition, Figure, Measured, Relation, Statistic, Tim
 pub use configuration::{Configuration, Cpus, Gc, Jdk, Netty, Nmt};
 pub use derived::{Derivation, Derived};
 pub use file::{parse, parse_confidence, parse_marks};
-pub use find::Find;
+pub use find::{Find, Searching};
 pub use image::Image;
+pub use load_alone::{LoadAlone, PhasesFile};
+pub use load_change::Server;
 pub use load_file::parse_load;
+pub use load_options::{Fill, LoadOptions, Warmup};
 pub use load_plan::LoadPlan;
 pub use matrix::vary;
+pub use options::{Marking, Options, SubjectOptions, TrialOptions};
 pub use own::{Collect, OwnWork, PhaseMark};
 pub use phase::{Driver, Model, Pace, Phase, PhaseKind, Protocol, WARMUP, Work};
 pub use request::{Body, Checks, ExpectStatus, Method, Request};
@@ -116,6 +125,7 @@ impl Scenario {
 
 /// The program weighed and how it is started, found ready and ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Subject {
     /// Run once in `dir` by `sh -c` before the first trial.
     pub build: Option<String>,
@@ -158,6 +168,7 @@ pub struct Subject {
 
 /// How a server is spoken to over TLS.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Tls {
     /// Certificates (PEM) that are trusted beside those of the machine.
     #[serde(default)]
@@ -175,6 +186,7 @@ pub struct Tls {
 
 /// What shows that the subject is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
     /// An HTTP answer to GET of this path, with a status below 400 or the one that the load expects there.
@@ -220,6 +232,7 @@ impl fmt::Display for Ready {
 
 /// A moment of a trial at which the subject is weighed. Ordered as they happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MarkPoint {
     /// Ready, nothing sent but the readiness probe.

@@ -1,7 +1,6 @@
 //! What a subject does by itself: the phases it goes through and marks on its output, and the marks that other phases
 //! end in; with what is asked of the JVM before such a mark.
 
-use super::{MarkPoint, Phase, PhaseKind, load_plan};
 use crate::error::{Error, Result};
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
@@ -14,6 +13,7 @@ const NAME_CHARS_MAX: usize = 64;
 /// A phase in which the subject works by itself. It prints a marker for each of `phases`, in this order: at each it is
 /// weighed, and each but the last begins a phase of the trial that lasts until the next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnWork {
     /// Names of the markers; at least one, each once.
     pub phases: Vec<String>,
@@ -76,6 +76,7 @@ impl OwnWork {
 
 /// What is done before a mark at which garbage is not to be weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Collect {
     /// Full collections, one after the other: at least 1. What a cleaner frees, only the next one gives back.
     pub times: u32,
@@ -105,6 +106,7 @@ fn too_many(key: &str, times: u32) -> Error {
 
 /// Whether a phase ends in a mark of its own name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseMark {
     /// It does not.
@@ -123,27 +125,9 @@ impl PhaseMark {
     }
 }
 
-/// No phase of the subject's own has the name of another, and none that becomes a mark that of one of the six.
-pub(super) fn validate_names(load: &[Phase]) -> Result<()> {
-    let own = load.iter().filter_map(|phase| match &phase.kind {
-        PhaseKind::Own(own) => Some(own.phases.iter().map(String::as_str)),
-        _ => None,
-    });
-    let names = load.iter().map(|phase| phase.name.as_str()).chain(own.flatten());
-    super::validate::unique("phase", names)?;
-    let taken = |name: &&str| MarkPoint::ALL.iter().any(|point| point.word() == *name);
-    match load_plan::marks(load).into_iter().find(taken) {
-        Some(name) => {
-            Err(Error::request(format!("a phase named `{name}` cannot be a mark: there is one of that name"))
-                .hint("give the phase another name"))
-        }
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::{Scenario, parse, parse_load};
+    use super::super::{Phase, PhaseKind, Scenario, load_plan, parse, parse_load};
     use super::*;
     use std::path::Path;
 

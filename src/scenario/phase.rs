@@ -10,6 +10,7 @@ pub const WARMUP: &str = "warmup";
 
 /// A stretch of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Phase {
     /// Unique within the scenario.
     pub name: String,
@@ -34,6 +35,7 @@ impl Phase {
 
 /// What happens in a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a scenario has a handful of phases, most of them work")]
 pub enum PhaseKind {
@@ -74,6 +76,7 @@ impl PhaseKind {
 
 /// A program that drives the load instead of the engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Driver {
     /// A line for `sh -c`. Placeholders: `{url}` (without a path), `{host}`, `{port}`.
     pub command: String,
@@ -86,6 +89,7 @@ pub struct Driver {
 
 /// What the load engine does in one phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Work {
     /// When requests are meant to start, and how many.
     pub schedule: Schedule,
@@ -144,6 +148,7 @@ impl Work {
 
 /// The protocol spoken on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
     /// HTTP/1.1, one request at a time on a connection.
@@ -168,6 +173,7 @@ impl Protocol {
 
 /// Connections that are slow on purpose; `None` is as fast as it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pace {
     /// Bytes sent per second on each connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]

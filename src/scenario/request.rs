@@ -10,6 +10,7 @@ use std::str::FromStr;
 /// Path, values of headers and [`Body::Text`] may hold `{seq}` (counts the requests of the phase from 0) and
 /// `{rand LOW HIGH}` (a seeded whole number, both ends included); other braces stand for themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Request {
     /// Upper-case method.
     pub method: Method,
@@ -51,6 +52,7 @@ impl Request {
 
 /// What makes an answer a correct one, beside being complete and in time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Checks {
     /// The status, where it is not that of the whole phase.
     #[serde(default)]
@@ -68,6 +70,7 @@ pub struct Checks {
 
 /// HTTP methods the engine sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
     /// GET.
@@ -123,6 +126,7 @@ impl FromStr for Method {
 
 /// What is sent after the head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Body {
     /// Nothing.
@@ -140,6 +144,7 @@ pub enum Body {
 
 /// The status that counts as a correct answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExpectStatus {
     /// Any of 200–299.

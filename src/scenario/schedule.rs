@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 /// When requests are meant to start. One value, one code path in the engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {
     /// Closed model: each connection sends its next request after the answer to the last.
@@ -124,6 +125,7 @@ impl fmt::Display for Schedule {
 
 /// When a phase of work ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Until {
     /// After this many requests, correct or failed.
@@ -143,6 +145,7 @@ impl fmt::Display for Until {
 
 /// The starts of an open model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     /// By a rate that may change over time.
@@ -172,6 +175,7 @@ impl fmt::Display for Arrivals {
 
 /// How arrivals lie within their rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Spacing {
     /// At equal distances.
@@ -183,6 +187,7 @@ pub enum Spacing {
 
 /// Requests per second over a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Rate {
     /// The same throughout.
@@ -290,6 +295,7 @@ fn per_second(text: &str) -> Option<f64> {
 
 /// The connections of an open model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pool {
     /// Connections to begin with, at least 1.
     pub connections: u32,

@@ -2,8 +2,9 @@
 //! belong together. For `docs/scenario.schema.json`, which editors read; only the tests know this file.
 
 use super::compare::Amount;
-use super::file::{File, Named, Scalar};
+use super::file::File;
 use super::load_file::{ExpectFile, ExpectMore, PhaseFile};
+use super::written::{Named, Scalar};
 use super::{Condition, Gc, MarkPoint};
 use crate::units::{Bytes, Count, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

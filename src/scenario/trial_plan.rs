@@ -1,10 +1,18 @@
 //! All that one trial needs: a value that can be written down, handed on, and carried out elsewhere.
+//!
+//! The text of a plan says everything but what its files hold, and of that `Configuration::inputs` is the hash: two
+//! plans with the same text, each named from the folder that it lies in, are the same trial.
 
-use super::{Collect, Configuration, Cpus, LoadPlan, MarkPoint, Scenario, Subject, Time};
+use super::{
+    Arrivals, Body, Collect, Configuration, Cpus, LoadPlan, MarkPoint, PhaseKind, Scenario, Schedule, Subject, Time,
+    Work,
+};
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 /// A trial to make. The same plan makes the same trial wherever its files lie: nothing else of a scenario is read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrialPlan {
     /// What it is for, in words.
     pub title: String,
@@ -68,10 +76,117 @@ impl TrialPlan {
             list_files: false,
         }
     }
+
+    /// The plan as it is handed on: what lies below this folder is named from there. The folder of a JDK stays as it
+    /// is: another machine has its own.
+    pub fn seen_from(mut self, folder: &Path) -> Self {
+        self.each_path(&mut |path| {
+            if let Ok(below) = path.strip_prefix(folder) {
+                *path = if below.as_os_str().is_empty() { PathBuf::from(".") } else { below.to_owned() };
+            }
+        });
+        self
+    }
+
+    /// The plan where it is carried out: what is named from nowhere else lies below this folder.
+    pub fn put_into(mut self, folder: &Path) -> Self {
+        self.each_path(&mut |path| {
+            *path = if *path == Path::new(".") { folder.to_owned() } else { folder.join(&*path) }
+        });
+        self
+    }
+
+    /// Files that it may need, each once, in the order of the plan. Not all of them need to be there: a word of a
+    /// command that might name a file is among them.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let Self { subject, configuration, load, .. } = self;
+        let folder = subject.dir.as_deref().unwrap_or(Path::new(""));
+        let tls = subject.tls.iter().flat_map(|tls| [&tls.ca, &tls.cert, &tls.key]).flatten().cloned();
+        let preload = configuration.preload.iter().filter(|library| library.contains('/')).map(PathBuf::from);
+        let mut files: Vec<PathBuf> = tls.chain(configuration.code.clone()).chain(preload).collect();
+        // What a container is told names what is in there.
+        if subject.image.is_none() {
+            let program =
+                subject.command.first().filter(|program| program.contains('/') && !program.ends_with("/java"));
+            let words = program.into_iter().chain(subject.command.iter().skip(1)).chain(&configuration.args);
+            let options = configuration.jvm.iter();
+            let words = words.chain(options).filter(|word| !WRITES.iter().any(|begin| word.starts_with(begin)));
+            files.extend(words.flat_map(|word| named_in(word)).map(|name| folder.join(name)));
+        }
+        for phase in load {
+            match &phase.kind {
+                PhaseKind::Work(work) => files.extend(files_of(work)),
+                PhaseKind::Driver(driver) => {
+                    let from = driver.dir.as_deref().unwrap_or(Path::new(""));
+                    let words = driver.command.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
+                    files.extend(words.flat_map(named_in).map(|name| from.join(name)));
+                }
+                PhaseKind::Own(_) | PhaseKind::Idle(_) => {}
+            }
+        }
+        let mut seen = std::collections::HashSet::new();
+        files.retain(|file| seen.insert(file.clone()));
+        files
+    }
+
+    fn each_path(&mut self, change: &mut dyn FnMut(&mut PathBuf)) {
+        let Self { subject, configuration, load, .. } = self;
+        subject.dir.iter_mut().chain(&mut subject.socket).for_each(&mut *change);
+        if let Some(tls) = &mut subject.tls {
+            [&mut tls.ca, &mut tls.cert, &mut tls.key].into_iter().flatten().for_each(&mut *change);
+        }
+        configuration.code.iter_mut().for_each(&mut *change);
+        // A name without a folder is one that the loader looks for.
+        if let Some(library) = configuration.preload.as_mut().filter(|library| library.contains('/')) {
+            let mut path = PathBuf::from(library.strip_prefix("./").unwrap_or(library));
+            change(&mut path);
+            let named = path.to_string_lossy();
+            *library = if named.contains('/') { named.into_owned() } else { format!("./{named}") };
+        }
+        for phase in load.iter_mut() {
+            match &mut phase.kind {
+                PhaseKind::Work(work) => {
+                    if let Schedule::Open { arrivals: Arrivals::File(file), .. } = &mut work.schedule {
+                        change(file);
+                    }
+                    let requests = std::iter::once(&mut work.request).chain(&mut work.others);
+                    requests.for_each(|request| {
+                        if let Body::File(file) = &mut request.body {
+                            change(file);
+                        }
+                    });
+                }
+                PhaseKind::Driver(driver) => driver.dir.iter_mut().for_each(&mut *change),
+                PhaseKind::Own(_) | PhaseKind::Idle(_) => {}
+            }
+        }
+    }
+}
+
+/// Options that name what the JVM writes, or what is no file.
+const WRITES: [&str; 2] = ["-Xlog", "-XX:"];
+
+/// What of a word may be the name of a file: all of it, or a part as in `-cp a.jar:b.jar` and `-javaagent:a.jar=x`.
+fn named_in(word: &str) -> impl Iterator<Item = &str> {
+    let parts = word.split([':', '=', ',', '@']).filter(move |part| *part != word);
+    std::iter::once(word).chain(parts).filter(|name| !name.is_empty())
+}
+
+fn files_of(work: &Work) -> impl Iterator<Item = PathBuf> {
+    let starts = match &work.schedule {
+        Schedule::Open { arrivals: Arrivals::File(file), .. } => Some(file.clone()),
+        _ => None,
+    };
+    let bodies = work.requests().filter_map(|request| match &request.body {
+        Body::File(file) => Some(file.clone()),
+        _ => None,
+    });
+    starts.into_iter().chain(bodies)
 }
 
 /// How closely a subject is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Look {
     /// It is weighed at the marks of the plan; the JVM is asked, and given an agent where one is wanted.
@@ -95,6 +210,7 @@ pub enum Pages {
 
 /// Bounds beyond which a trial is ended early.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Guard {
     /// Those of each phase; a phase without bounds is not named.
     pub phases: Vec<PhaseGuard>,
@@ -102,6 +218,7 @@ pub struct Guard {
 
 /// The bounds of a phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PhaseGuard {
     /// Name of the phase; of a phase in which the subject works by itself, the marker that begins it.
     pub name: String,
@@ -117,6 +234,7 @@ pub struct PhaseGuard {
 
 /// How many answers may be late.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Late {
     /// An answer that took longer is late.
     pub bound_ms: f64,
@@ -128,20 +246,62 @@ pub struct Late {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use super::super::{parse, vary};
     use super::*;
-    use std::path::Path;
+
+    fn read_back(plan: &TrialPlan) -> TrialPlan {
+        serde_json::from_str(&serde_json::to_string(plan).unwrap()).unwrap()
+    }
+
+    /// Every scenario file that stands below a folder.
+    fn scenario_files(folder: &Path, found: &mut Vec<PathBuf>) {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            match path.is_dir() {
+                true => scenario_files(&path, found),
+                false if path.to_string_lossy().ends_with(".loadline.yaml") => found.push(path),
+                false => {}
+            }
+        }
+    }
 
     #[test]
-    fn a_plan_that_was_written_down_is_the_same_plan() {
-        let text = "name: x\nsubject: {command: [java, '{jvm}', -jar, a.jar, '{port}'], ready: {http: /up}}\n\
-            configurations: {small: {heap: 64m, gc: serial, env: {A: b}, limit: 200m}}\n\
-            load:\n  - warmup: {same: steady}\n  - steady: {constant: {rate: 200, duration: 5s}, get: /x}\n  \
-            - rest: {idle: 1s}\nseed: 7\n";
-        let scenario = parse(text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}"));
-        let late = Late { bound_ms: 50.0, time: Time::Usual, requests_max: 12 };
+    fn every_plan_of_every_scenario_reads_back_and_moves() {
+        let mut files = Vec::new();
+        scenario_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios"), &mut files);
+        assert!(files.len() > 10, "{files:?}");
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let of = |base: &str| parse(&text, Path::new(base), &[17, 21, 25]).unwrap();
+            let (here, there) = (of("/here/a"), of("/there/b/c"));
+            let heaps = [("heap".to_owned(), ["64m", "1000k"].map(str::to_owned).to_vec())];
+            let varied = |scenario: &Scenario| match here.subject.kind {
+                super::super::Kind::Jvm => vary(&heaps, &scenario.configurations, Path::new(""), &[]).unwrap(),
+                super::super::Kind::Native => Vec::new(),
+            };
+            let all = |scenario: &Scenario| [scenario.configurations.clone(), varied(scenario)].concat();
+            for (one, other) in all(&here).iter().zip(all(&there)) {
+                let plan = TrialPlan::of(&here, one);
+                assert_eq!(read_back(&plan), plan, "{}", file.display());
+                let handed = plan.clone().seen_from(Path::new("/here/a"));
+                let same = TrialPlan::of(&there, &other).seen_from(Path::new("/there/b/c"));
+                let text = |plan: &TrialPlan| serde_json::to_string(plan).unwrap();
+                assert_eq!(text(&handed), text(&same), "{}", file.display());
+                assert_eq!(handed.put_into(Path::new("/here/a")), plan, "{}", file.display());
+            }
+        }
+    }
+
+    fn planned(base: &str) -> TrialPlan {
+        let text = "name: x\nsubject: {command: [./run.sh, -jar, lib/a.jar, -cp, 'b.jar:lib/c.jar', '{port}'], \
+            dir: app, tls: {ca: ca.pem}}\n\
+            configurations: {a: {heap: 64m, limit: 200m, preload: native/lib.so, jdk: 17, args: [conf=x.yaml], \
+            jvm: ['-javaagent:agent.jar=k', '-Xlog:gc:file=gc.log']}}\nload:\n  - warmup: {same: steady}\n  \
+            - steady: {schedule: {file: starts}, post: /, body: {file: body.bin}, stop: ['p99>1.5ms', 'failed>0.0001%']}\n  \
+            - other: {driver: \"wrk -s 'post.lua' {url}\"}\n";
+        let scenario = parse(text, Path::new(base), &[17]).unwrap_or_else(|error| panic!("{error}"));
+        let late = Late { bound_ms: 0.1 + 0.2, time: Time::Usual, requests_max: 12 };
         let guard = PhaseGuard { name: "steady".to_owned(), late: vec![late], ..PhaseGuard::default() };
-        let plan = TrialPlan {
+        let mut plan = TrialPlan {
             index: 4,
             repeats: Some(1),
             look: Look::Outside,
@@ -149,8 +309,48 @@ mod tests {
             pages: Some(Pages::Cold),
             ..TrialPlan::of(&scenario, &scenario.configurations[0])
         };
-        let written = serde_json::to_string(&plan).unwrap();
-        assert_eq!(serde_json::from_str::<TrialPlan>(&written).unwrap(), plan, "{written}");
-        assert_eq!((plan.seed, plan.load.len(), plan.marks), (7, 3, scenario.marks));
+        plan.subject.ready_within.0 = std::time::Duration::from_nanos(1_234_567_891);
+        plan.subject.end_within.0 = std::time::Duration::from_nanos(1_500_001);
+        plan
+    }
+
+    #[test]
+    fn a_plan_reads_back_to_the_last_digit() {
+        let plan = planned("/x");
+        assert_eq!(read_back(&plan), plan);
+    }
+
+    #[test]
+    fn a_plan_is_the_same_in_every_folder() {
+        let (one, other) = (planned("/one"), planned("/another/folder"));
+        assert_ne!(one, other);
+        let (handed, same) = (one.clone().seen_from(Path::new("/one")), other.seen_from(Path::new("/another/folder")));
+        let text = serde_json::to_string(&handed).unwrap();
+        assert_eq!(text, serde_json::to_string(&same).unwrap());
+        assert!(!text.contains("/one"), "{text}");
+        assert_eq!(read_back(&handed).put_into(Path::new("/one")), one);
+    }
+
+    #[test]
+    fn a_plan_knows_which_files_it_may_need() {
+        let files = planned("").files();
+        let files: Vec<_> = files.iter().filter_map(|file| file.to_str()).collect();
+        let needed = [
+            "ca.pem",
+            "native/lib.so",
+            "app/./run.sh",
+            "app/lib/a.jar",
+            "app/b.jar",
+            "app/lib/c.jar",
+            "app/x.yaml",
+            "app/agent.jar",
+            "starts",
+            "body.bin",
+            "post.lua",
+        ];
+        let found: Vec<_> =
+            needed.iter().filter(|name| files.iter().any(|file| Path::new(file) == Path::new(name))).collect();
+        assert_eq!(found.len(), needed.len(), "{files:?}");
+        assert!(!files.iter().any(|file| file.contains("gc.log")), "{files:?}");
     }
 }

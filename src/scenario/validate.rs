@@ -158,7 +158,7 @@ impl Compare {
     fn validate(&self, configurations: &[Configuration]) -> Result<()> {
         let names = || configurations.iter().map(|configuration| configuration.name.as_str());
         if let Some(baseline) = self.baseline.as_deref().filter(|baseline| names().all(|name| name != *baseline)) {
-            let hint = match super::file::nearest(baseline, names()) {
+            let hint = match super::written::nearest(baseline, names()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the scenario has {}", names().collect::<Vec<_>>().join(", ")),
             };
@@ -181,7 +181,7 @@ pub(super) fn within(name: &str, value: u64, low: u64, high: u64) -> Result<()> 
     Err(Error::request(format!("`{name}` is {value}; it must lie between {low} and {high}")))
 }
 
-pub(super) fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {
+fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut seen = std::collections::HashSet::new();
     for name in names {
         if name.is_empty() || name.contains(['/', '\0', '\n']) {
@@ -199,7 +199,7 @@ pub(super) fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Re
 /// # Errors
 /// `Request`, naming the phase and the first value that is wrong.
 pub fn validate_load(load: &[Phase]) -> Result<()> {
-    super::own::validate_names(load)?;
+    validate_names(load)?;
     for phase in load {
         let checked = match &phase.kind {
             PhaseKind::Work(work) => validate_work(work),
@@ -210,6 +210,24 @@ pub fn validate_load(load: &[Phase]) -> Result<()> {
         checked.map_err(|error| error.at(format!("phase: {}", phase.name)))?;
     }
     Ok(())
+}
+
+/// No phase of the subject's own has the name of another, and none that becomes a mark that of one of the six.
+fn validate_names(load: &[Phase]) -> Result<()> {
+    let own = load.iter().filter_map(|phase| match &phase.kind {
+        PhaseKind::Own(own) => Some(own.phases.iter().map(String::as_str)),
+        _ => None,
+    });
+    let names = load.iter().map(|phase| phase.name.as_str()).chain(own.flatten());
+    unique("phase", names)?;
+    let taken = |name: &&str| MarkPoint::ALL.iter().any(|point| point.word() == *name);
+    match load_plan::marks(load).into_iter().find(taken) {
+        Some(name) => {
+            Err(Error::request(format!("a phase named `{name}` cannot be a mark: there is one of that name"))
+                .hint("give the phase another name"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn validate_work(work: &Work) -> Result<()> {

@@ -4,9 +4,10 @@ use super::paging::Paging;
 use super::{Executor, Made};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::kernel::cgroup::CgroupVersion;
 use crate::observe::machine;
-use crate::record::Trial;
-use crate::scenario::{Configuration, Pages, Scenario, TrialPlan};
+use crate::record::{Machine, Trial};
+use crate::scenario::{Change, Configuration, Pages, Scenario, TrialPlan};
 use crate::subject::{jdk, limit};
 use crate::trial::{self, Sink, Tools};
 use std::path::PathBuf;
@@ -67,7 +68,7 @@ impl<'a> Local<'a> {
             // The path that was typed leads to the JDK whose pages others hold.
             plan.subject.command[0] = "{jdk}".to_owned();
         }
-        plan.configuration.jdk = jdk.or(plan.configuration.jdk);
+        jdk.map(Change::Jdk).into_iter().for_each(|change| change.apply(&mut plan.configuration));
         let mut made = self.made(&plan, began_ns, sink);
         let Some(paging) = &mut self.paging else { return Ok(made) };
         paging.learn(&made.trial);
@@ -114,4 +115,19 @@ pub fn room(scenario: &Scenario, configuration: &Configuration, clock: Clock) ->
     let activity = machine::Activity::read(&clock).map_err(|cause| Error::machine(cause.to_string()))?;
     let free = (activity.value.memory.available.0 as f64 * ROOM_SHARE) as u64;
     Ok(free.min(limit::outer().map_or(u64::MAX, |outer| outer.bytes.0)))
+}
+
+/// The machine as it is now.
+pub fn machine_now(clock: Clock) -> Machine {
+    let fixed = machine::Machine::read();
+    let activity = machine::Activity::read(&clock).ok().map(|reading| reading.value);
+    Machine {
+        cores: fixed.cores_online as u32,
+        memory_bytes: fixed.memory.0,
+        kernel: fixed.kernel,
+        cgroup: fixed.memory_cgroup.map_or("none", CgroupVersion::name).to_owned(),
+        load_average_1m: activity.as_ref().map(|activity| activity.load[0]),
+        transparent_huge_pages: fixed.thp,
+        swap_used_bytes: activity.map(|activity| activity.memory.swap_used.0),
+    }
 }

@@ -3,13 +3,20 @@
 //! What comes next follows from the trials so far and from nothing else: so a series that was cut off goes on from its
 //! archive, and can be tested on servers that are made up. To add a way of trying things is to add a strategy.
 
+mod archived;
 mod blocks;
+mod extent;
+mod inputs;
 mod local;
 mod paging;
+mod preparing;
 pub mod search;
 
+pub use archived::Archived;
 pub use blocks::Blocks;
-pub use local::{Local, room};
+pub use extent::{BLOCKS, Extent};
+pub use local::{Local, machine_now, room};
+pub use preparing::{Prepared, Preparing, Rebuild, check_certificates};
 
 use crate::error::{Error, Result};
 use crate::record::{ClassesRecord, Trial};
@@ -87,6 +94,7 @@ pub fn run(
         sink.take(&Event::TrialStarted(&plan));
         let mut made = executor.conduct(&plan, sink);
         made.trial.folder = sink.folder();
+        made.trial.inputs.clone_from(&plan.configuration.inputs);
         strategy.judge(trials, &mut made);
         sink.take(&Event::TrialFinished(&made.trial));
         trials.push(made.trial);

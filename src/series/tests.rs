@@ -62,6 +62,45 @@ fn search(scenario: &Scenario, made_up: &mut MadeUp) -> (Vec<Trial>, FindRecord)
     (trials, record)
 }
 
+/// Hands every plan on as text, to a folder where its relative paths start anew.
+struct Elsewhere(MadeUp);
+
+impl Executor for Elsewhere {
+    fn conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Made {
+        let handed = serde_json::to_string(&plan.clone().seen_from(Path::new("/x"))).unwrap();
+        assert!(!handed.contains("/x\""), "{handed}");
+        let arrived: TrialPlan = serde_json::from_str(&handed).unwrap();
+        self.0.conduct(&arrived.put_into(Path::new("/x")), sink)
+    }
+}
+
+#[test]
+fn a_series_of_plans_that_were_handed_on_as_text_is_the_same_series() {
+    let noisy = Server { noise: 0.002, ..Server::default() };
+    let made_up = || MadeUp { seed: 3, ..MadeUp::of(noisy.clone()).with(2, Mishap::NoisyMachine) };
+    let mut compared =
+        scenario("configurations: {a: {heap: 64m}, b: {heap: 80m, gc: g1}}\ntrials: 5\ncompare: {repeats: 2}");
+    compared.configurations[0].inputs = Some("0a".to_owned());
+    let (lines, rates) = (
+        searched("step: 2%"),
+        scenario("configurations: {only: {gc: serial, limit: 512m}}\ntarget: ['p99<50ms']\nfind: {max_rate: true}"),
+    );
+    let strategies: [&dyn Strategy; 3] = [
+        &Blocks::new(&compared, &compared.compare),
+        &Search::new(&lines, LIMIT_MAX).unwrap(),
+        &Search::new(&rates, LIMIT_MAX).unwrap(),
+    ];
+    for strategy in strategies {
+        let (mut here, mut elsewhere) = (made_up(), Elsewhere(made_up()));
+        let (trials, notes, ended) = series(strategy, &mut here);
+        let (same, told, too) = series(strategy, &mut elsewhere);
+        assert_eq!((here.plans, notes.started), (elsewhere.0.plans, told.started));
+        assert_eq!((&trials, ended.is_ok()), (&same, too.is_ok()));
+        let inputs = |trial: &Trial| (trial.configuration == "a").then(|| "0a".to_owned());
+        assert!(trials.len() > 9 && trials.iter().all(|trial| trial.inputs == inputs(trial)));
+    }
+}
+
 fn verdicts(trials: &[Trial]) -> Vec<ProbeVerdict> {
     trials.iter().map(|trial| trial.probe.as_ref().unwrap().verdict).collect()
 }

@@ -11,13 +11,14 @@ use loadline::record::{
     ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, ProbeRecord, ProbeStage, ProbeVerdict,
     ProcessRecord, RateRecord, Reported, RuleRecord, Times, Timing, Tool, Unit, Unknowns,
 };
-use loadline::scenario::{Scenario, parse};
+use loadline::scenario::{Scenario, TrialPlan, parse};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const RESULTS: &str = "results.schema.json";
 const SCENARIO: &str = "scenario.schema.json";
+const PLAN: &str = "plan.schema.json";
 /// Releases that `found` stands for in these tests.
 const RELEASES: [u32; 2] = [17, 25];
 
@@ -40,12 +41,13 @@ fn every_result_is_as_described() {
 
 #[test]
 fn the_results_schema_describes_nothing_else() {
-    // The archive of formats/ has every field of its time; accounts, figures of an open model, and doubts came later.
+    // The archive of formats/ has every field of its time; accounts, figures of an open model and doubts came later.
     let mut accounted = document("archives/account");
     accounted["trials"][0]["marks"][0] = json!(made_up().mark);
     accounted["trials"][0]["doubts"] = doubts().into_iter().map(|doubt| json!(DoubtRecord::from(doubt))).collect();
     accounted["trials"][0]["phases"][0] = json!(crate::loads::phase());
     accounted["trials"][0]["phases"][0]["driver"] = json!(driver());
+    accounted["trials"][0]["inputs"] = json!("0a1b");
     accounted["trials"][0]["phases"][0]["counters"] = json!({"ops": 1200.0});
     accounted["trials"][0]["marks"][0]["netty"] = netty();
     accounted["trials"][0]["marks"][0]["counters"] = json!({"instances": 10_000.0});
@@ -445,6 +447,22 @@ fn scenarios() -> Vec<PathBuf> {
     }
     assert!(found.len() >= 5, "{found:?}");
     found
+}
+
+#[test]
+fn every_plan_is_as_described() {
+    let schema = Schema::published(PLAN);
+    for path in scenarios() {
+        let scenario = parse(&read(path.clone()), path.parent().unwrap(), &RELEASES).unwrap();
+        for configuration in &scenario.configurations {
+            let mut plan = TrialPlan::of(&scenario, configuration);
+            plan.configuration.inputs = Some("0a1b".to_owned());
+            let written = json!(plan);
+            assert_eq!(schema.complaints(&written), [] as [&str; 0], "{}", path.display());
+            assert_eq!(schema.undescribed(&written), [] as [&str; 0], "{}", path.display());
+        }
+    }
+    assert!(!schema.accepts(&json!({"title": "x"})));
 }
 
 #[test]

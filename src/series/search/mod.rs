@@ -21,6 +21,6 @@ pub use course::{Attempt, Course, Move, next};
 pub use edge::{Answer, Patience, Stage, Step, next as next_on_edge};
 pub use grid::Grid;
 pub use needs::Needs;
-pub use question::{check, found, usual_target};
+pub use question::{check, found, settle};
 pub use rules::rules;
 pub use strategy::Search;

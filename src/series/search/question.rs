@@ -4,7 +4,7 @@ use super::{Course, conclude, rules};
 use crate::comparison;
 use crate::error::{Error, Result};
 use crate::record::{FindRecord, ProbeRecord, ProbeStage, Trial, Unknowns};
-use crate::scenario::{Budget, Change, Configuration, LoadPlan, Scenario};
+use crate::scenario::{Budget, Change, Configuration, LoadPlan, MarkPoint, Scenario, Searching};
 use crate::units::Bytes;
 
 /// Options by which a user has chosen the heap.
@@ -16,9 +16,25 @@ const HEAP_BY_LIMIT: [&str; 3] = ["-XX:MaxRAMPercentage=", "-XX:MaxRAMFraction="
 ///
 /// # Errors
 /// `Bug` where it cannot be parsed.
-pub fn usual_target(load: &LoadPlan) -> Result<Vec<Budget>> {
+fn usual_target(load: &LoadPlan) -> Result<Vec<Budget>> {
     let rate = if load.is_open() { "rate>=98%" } else { "rate>=90%" };
     [rate, "failed==0"].into_iter().map(|text| text.parse().map_err(Error::bug)).collect()
+}
+
+/// Takes what was typed about searching into a scenario, and checks that it can be searched. It is weighed at the marks
+/// that a search needs: the live set, of the mark `collected`, is what the heap is guessed from.
+///
+/// # Errors
+/// `Request`, as [`Scenario::validate`] and [`check`].
+pub fn settle(scenario: &mut Scenario, typed: &Searching) -> Result<()> {
+    scenario.find.change(typed);
+    if scenario.find.target.is_empty() {
+        scenario.find.target = usual_target(&scenario.load)?;
+    }
+    let wanted = [MarkPoint::Start, MarkPoint::Loaded, MarkPoint::Collected];
+    scenario.marks = scenario.marks_possible().into_iter().filter(|mark| wanted.contains(mark)).collect();
+    scenario.validate()?;
+    check(scenario)
 }
 
 /// Whether a scenario can be searched.

@@ -1,55 +1,44 @@
-//! Who is told what happens in a run: the archive and the terminal. A write that fails is told once; measuring goes on
-//! and loses nothing.
+//! A sink that keeps a series in an archive. A write that fails is told once; measuring goes on and loses nothing.
 
-use super::live::Live;
 use crate::archive::{IntervalTimes, TrialFiles, Writer};
 use crate::error::{Error, Result};
 use crate::record::Conditions;
-use crate::report::Progress;
 use crate::scenario::{Scenario, TrialPlan};
 use crate::trial::{Event, Sink};
 use std::path::{Path, PathBuf};
 
-/// The archive of a run, and what is shown of it meanwhile.
-pub(super) struct Store {
+/// Writes what happens into an archive, and hands it on to another sink.
+pub struct Archived<S> {
     writer: Writer,
     files: Option<TrialFiles>,
     /// The first write that failed.
     trouble: Option<Error>,
-    /// Whether it was told.
-    told: bool,
-    progress: Progress,
-    live: Live,
+    next: S,
 }
 
-impl Store {
+impl<S: Sink> Archived<S> {
     /// Creates the archive, before anything is measured.
     ///
     /// # Errors
     /// As [`Writer::create`].
-    pub(super) fn create(
-        folder: &Path,
-        conditions: &Conditions,
-        scenario: &Scenario,
-        progress: Progress,
-    ) -> Result<Self> {
-        Ok(Self::with(Writer::create(folder, conditions, scenario)?, progress))
+    pub fn create(folder: &Path, conditions: &Conditions, scenario: &Scenario, next: S) -> Result<Self> {
+        Ok(Self::with(Writer::create(folder, conditions, scenario)?, next))
     }
 
     /// Opens an archive to go on with.
     ///
     /// # Errors
     /// As [`Writer::reopen`].
-    pub(super) fn reopen(folder: &Path, trials: u32, progress: Progress) -> Result<Self> {
-        Ok(Self::with(Writer::reopen(folder, trials)?, progress))
+    pub fn reopen(folder: &Path, trials: u32, next: S) -> Result<Self> {
+        Ok(Self::with(Writer::reopen(folder, trials)?, next))
     }
 
-    fn with(writer: Writer, progress: Progress) -> Self {
-        Self { writer, files: None, trouble: None, told: false, progress, live: Live::default() }
+    fn with(writer: Writer, next: S) -> Self {
+        Self { writer, files: None, trouble: None, next }
     }
 
     /// Where the archive lies.
-    pub(super) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         self.writer.folder()
     }
 
@@ -78,30 +67,29 @@ impl Store {
     }
 
     /// Removes the archive, of which nothing is worth keeping.
-    pub(super) fn discard(self) {
+    pub fn discard(self) {
         self.writer.discard();
     }
 
-    /// Closes the archive. The first write that failed in the whole run, if one did.
-    pub(super) fn close(self, interrupted: bool) -> (Result<()>, Progress) {
+    /// Closes the archive, and hands back the other sink. The first write that failed in the whole run, if one did.
+    pub fn close(self, interrupted: bool) -> (Result<()>, S) {
         let closed = self.writer.close(interrupted);
         let kept = match self.trouble {
             Some(error) => Err(error.at("the archive is incomplete; the result above is whole")),
             None => closed,
         };
-        (kept, self.progress)
+        (kept, self.next)
     }
 }
 
-impl Sink for Store {
+impl<S: Sink> Sink for Archived<S> {
     fn take(&mut self, event: &Event<'_>) {
-        self.live.show(event, &mut self.progress);
-        if let Err(error) = self.write(event) {
-            self.trouble.get_or_insert(error);
-        }
-        if let Some(trouble) = self.trouble.as_ref().filter(|_| !self.told) {
-            self.progress.warn(&format!("the archive is incomplete from here on: {}", trouble.what));
-            self.told = true;
+        self.next.take(event);
+        let Err(error) = self.write(event) else { return };
+        if self.trouble.is_none() {
+            let what = format!("the archive is incomplete from here on: {}", error.what);
+            self.next.take(&Event::Warning(&what));
+            self.trouble = Some(error);
         }
     }
 

@@ -1,17 +1,24 @@
 //! Whole runs on made-up servers: from the first trial over the archive to the document and the words on the screen.
 
-use super::store::Store;
 use crate::error::{ErrorKind, Result};
 use crate::record::{BudgetVerdict, Conditions, Document, FindOutcome, Machine, Trial};
-use crate::report::{self, Depth, Progress};
+use crate::report::{self, Depth};
 use crate::result::{self, Asked, Judgement, Merged, Part};
 use crate::scenario::{Scenario, parse};
 use crate::series::made_up::{MadeUp, Mishap, Server};
 use crate::series::search::Search;
-use crate::series::{self, Blocks, Strategy};
+use crate::series::{self, Archived, Blocks, Strategy};
+use crate::trial::{Event, Sink};
 use crate::units::MIB;
 use std::path::Path;
 use tempfile::TempDir;
+
+/// Takes in nothing.
+struct Silence;
+
+impl Sink for Silence {
+    fn take(&mut self, _: &Event<'_>) {}
+}
 
 const LIMIT_MAX: u64 = 2048 * MIB;
 
@@ -58,7 +65,7 @@ fn archived(
     made_up: &mut MadeUp,
 ) -> Result<()> {
     let folder = place.path().join(name);
-    let mut store = Store::create(&folder, &conditions(scenario), scenario, Progress::new(true)).unwrap();
+    let mut store = Archived::create(&folder, &conditions(scenario), scenario, Silence).unwrap();
     let mut trials = Vec::new();
     let done = series::run(strategy, made_up, &mut store, &mut trials);
     let interrupted = matches!(&done, Err(error) if error.kind == ErrorKind::Interrupted);
@@ -115,7 +122,7 @@ fn a_search_goes_on_in_its_archive_after_any_cut() {
         assert!(archived(&place, &name, &scenario, &search, &mut made_up).is_err());
         let folder = place.path().join(&name);
         let mut trials = result::read(&folder).unwrap().trials;
-        let mut store = Store::reopen(&folder, trials.len() as u32, Progress::new(true)).unwrap();
+        let mut store = Archived::reopen(&folder, trials.len() as u32, Silence).unwrap();
         let limit_max = Search::limit_max_of(&trials).unwrap_or(LIMIT_MAX);
         let again = Search::new(&scenario, limit_max).unwrap();
         series::run(&again, &mut MadeUp::of(Server::default()), &mut store, &mut trials).unwrap();
@@ -148,10 +155,11 @@ fn a_budget_is_judged_from_the_first_trial_to_the_exit() {
 #[test]
 fn archives_are_merged_with_the_conditions_of_each() {
     let place = tempfile::tempdir().unwrap();
-    let scenario = scenario("configurations: {only: {heap: 64m}}\ntrials: 5");
+    let mut scenario = scenario("configurations: {only: {heap: 64m}}\ntrials: 5");
     let parts: Vec<Part> = [("a", 60), ("b", 60), ("c", 90)]
         .into_iter()
         .map(|(name, native)| {
+            scenario.configurations[0].inputs = Some(format!("{native}{}", "0".repeat(62)));
             let of = Server { native: native * MIB, noise: 0.002, ..Server::default() };
             let mut made_up = MadeUp { seed: native, ..MadeUp::of(of) };
             archived(&place, name, &scenario, &Blocks::new(&scenario, &scenario.compare), &mut made_up).unwrap();
@@ -165,6 +173,10 @@ fn archives_are_merged_with_the_conditions_of_each() {
     assert_eq!(archives, [("a", 0), ("b", 5), ("c", 10)]);
     assert!(document.archives.iter().all(|of| of.conditions.scenario == "made-up"));
     assert_eq!(document.trials.iter().map(|trial| trial.index).collect::<Vec<_>>(), (0..15).collect::<Vec<_>>());
+    let other_files = "the archives differ in more than their configurations: files of only (SHA-256): 600000000000 | \
+                       900000000000";
+    let said: Vec<&str> = document.doubts.iter().map(|doubt| doubt.text.as_str()).collect();
+    assert_eq!(said.iter().filter(|text| text.contains("files of")).collect::<Vec<_>>(), [&other_files], "{said:?}");
     let rss = |candidate: &str| {
         let of = |row: &&crate::record::ComparisonRecord| row.candidate == candidate && row.metric == "rss.loaded";
         document.comparisons.iter().find(of).map(|row| (row.baseline.clone(), row.verdict)).unwrap()

@@ -1,19 +1,19 @@
 //! What happens once before the first trial: leftovers are removed, what can be built is built, and configurations
 //! that cannot run here are left out where they are optional.
 
-use super::args::Options;
+use super::inputs;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::LeftOutRecord;
-use crate::report::Progress;
-use crate::scenario::{Configuration, Scenario};
+use crate::scenario::{Configuration, Scenario, Tls, TrialPlan};
 use crate::subject::build_stamp::Inputs;
 use crate::subject::{FoundJdk, Spawner, image, jdk, work_folder};
+use crate::trial::{Event, Sink};
 use std::path::Path;
 
 /// Whether a build step runs although it would only repeat itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Rebuild {
+pub enum Rebuild {
     /// Where something it reads has changed.
     #[default]
     IfChanged,
@@ -21,27 +21,27 @@ pub(super) enum Rebuild {
     Always,
 }
 
-impl Rebuild {
-    /// As typed.
-    pub(super) fn of(options: &Options) -> Self {
-        if options.subject.rebuild { Self::Always } else { Self::IfChanged }
-    }
-}
-
 /// What preparing needs.
-pub(super) struct Preparing<'a> {
-    pub(super) spawner: &'a Spawner,
-    pub(super) jdks: &'a [FoundJdk],
-    pub(super) clock: Clock,
-    pub(super) rebuild: Rebuild,
-    pub(super) interrupted: &'a dyn Fn() -> bool,
+pub struct Preparing<'a> {
+    /// Runs build steps.
+    pub spawner: &'a Spawner,
+    /// The JDKs of this machine.
+    pub jdks: &'a [FoundJdk],
+    /// Time.
+    pub clock: Clock,
+    /// Which build steps run.
+    pub rebuild: Rebuild,
+    /// Whether the user wants to stop.
+    pub interrupted: &'a dyn Fn() -> bool,
 }
 
 /// What can run, and what was left out.
 #[derive(Debug)]
-pub(super) struct Prepared {
-    pub(super) scenario: Scenario,
-    pub(super) left_out: Vec<LeftOutRecord>,
+pub struct Prepared {
+    /// With the configurations that can run.
+    pub scenario: Scenario,
+    /// Those that cannot.
+    pub left_out: Vec<LeftOutRecord>,
 }
 
 impl Preparing<'_> {
@@ -49,29 +49,33 @@ impl Preparing<'_> {
     ///
     /// # Errors
     /// `Subject` where a build fails; `Machine` where no configuration is left; `Interrupted`.
-    pub(super) fn prepare(&self, scenario: &Scenario, progress: &mut Progress) -> Result<Prepared> {
-        sweep(progress);
+    pub fn prepare(&self, scenario: &Scenario, sink: &mut dyn Sink) -> Result<Prepared> {
+        check_certificates(scenario.subject.tls.as_ref())?;
+        sweep(sink);
         let mut prepared = Prepared { scenario: scenario.clone(), left_out: Vec::new() };
-        prepared.leave_out(progress, |configuration| self.missing_jdk(configuration))?;
-        self.build(&mut prepared, progress)?;
-        prepared.leave_out(progress, |configuration| Ok(missing_code(configuration)))?;
-        self.look_at_image(&mut prepared.scenario, progress)?;
+        prepared.leave_out(sink, |configuration| self.missing_jdk(configuration))?;
+        self.build(&mut prepared, sink)?;
+        prepared.leave_out(sink, |configuration| Ok(missing_code(configuration)))?;
+        self.look_at_image(&mut prepared.scenario, sink)?;
+        prepared.hash_inputs()?;
         Ok(prepared)
     }
 
     /// Finds the image before any trial, removes what others of its kind left, and takes in what it says of its heap.
-    fn look_at_image(&self, scenario: &mut Scenario, progress: &mut Progress) -> Result<()> {
+    fn look_at_image(&self, scenario: &mut Scenario, sink: &mut dyn Sink) -> Result<()> {
         let Some(image) = &mut scenario.subject.image else { return Ok(()) };
         let found = image::find(&image.name, self.clock)?;
         match found.tool.sweep() {
             0 => {}
-            1 => progress.step("removed 1 container of a Loadline that was killed"),
-            n => progress.step(&format!("removed {n} containers of Loadlines that were killed")),
+            1 => sink.take(&Event::Note("removed 1 container of a Loadline that was killed")),
+            n => sink.take(&Event::Note(&format!("removed {n} containers of Loadlines that were killed"))),
         }
         image.heap_options = found.heap_options(&scenario.subject.command);
         if !image.heap_options.is_empty() {
             let (name, options) = (&image.name, image.heap_options.join(" "));
-            progress.step(&format!("the image {name} sets {options} itself, which wins over other heap options"));
+            sink.take(&Event::Note(&format!(
+                "the image {name} sets {options} itself, which wins over other heap options"
+            )));
         }
         Ok(())
     }
@@ -83,7 +87,7 @@ impl Preparing<'_> {
     }
 
     /// Runs the build steps in their order, unless all of them would only repeat themselves.
-    fn build(&self, prepared: &mut Prepared, progress: &mut Progress) -> Result<()> {
+    fn build(&self, prepared: &mut Prepared, sink: &mut dyn Sink) -> Result<()> {
         let subject = prepared.scenario.subject.clone();
         let own = prepared.scenario.configurations.iter().filter_map(|configuration| configuration.build.clone());
         let steps: Vec<String> = subject.build.iter().cloned().chain(own).collect();
@@ -97,11 +101,11 @@ impl Preparing<'_> {
         let mut codes = prepared.scenario.configurations.iter().filter_map(|configuration| configuration.code.as_ref());
         let built = codes.all(|code| code.exists()) && inputs.as_ref().is_some_and(Inputs::are_built);
         if self.rebuild == Rebuild::IfChanged && built {
-            progress.step("build: nothing has changed since it ran (--rebuild runs it again)");
+            sink.take(&Event::Note("build: nothing has changed since it ran (--rebuild runs it again)"));
             return Ok(());
         }
         let mut run = |command: &str| {
-            progress.step(&format!("build: {command}"));
+            sink.take(&Event::Note(&format!("build: {command}")));
             self.spawner.build(command, subject.dir.as_deref(), self.interrupted)
         };
         if let Some(command) = &subject.build {
@@ -118,9 +122,9 @@ impl Preparing<'_> {
         if let (Some(inputs), true) = (inputs, failed.is_empty())
             && let Err(trouble) = inputs.remember(&commands)
         {
-            progress.warn(&format!("the build will run again next time: {}", trouble.what));
+            sink.take(&Event::Warning(&format!("the build will run again next time: {}", trouble.what)));
         }
-        prepared.leave_out(progress, |configuration| {
+        prepared.leave_out(sink, |configuration| {
             let at = failed.iter().position(|(name, _)| *name == configuration.name);
             Ok(at.map(|at| failed.swap_remove(at).1))
         })
@@ -128,10 +132,26 @@ impl Preparing<'_> {
 }
 
 impl Prepared {
+    /// Hashes what the trials will read, once and before the first of them. Where trials were made already, they must
+    /// have read the same.
+    fn hash_inputs(&mut self) -> Result<()> {
+        let scenario = self.scenario.clone();
+        for configuration in &mut self.scenario.configurations {
+            let found = inputs::of(&TrialPlan::of(&scenario, configuration));
+            if configuration.inputs.is_some() && configuration.inputs != found {
+                return Err(Error::request("the files of the subject or its load are not those of the trials so far")
+                    .at(format!("configuration: {}", configuration.name))
+                    .hint("begin anew: trials of other files say nothing together"));
+            }
+            configuration.inputs = found;
+        }
+        Ok(())
+    }
+
     /// Leaves out the optional configurations that lack something.
     fn leave_out(
         &mut self,
-        progress: &mut Progress,
+        sink: &mut dyn Sink,
         mut lacks: impl FnMut(&Configuration) -> Result<Option<Error>>,
     ) -> Result<()> {
         let mut left = Vec::new();
@@ -141,7 +161,7 @@ impl Prepared {
                 continue;
             };
             let why = std::iter::once(&error.what).chain(error.said.last()).cloned().collect::<Vec<_>>().join(": ");
-            progress.step(&format!("{} is left out: {why}", configuration.name));
+            sink.take(&Event::Note(&format!("{} is left out: {why}", configuration.name)));
             self.left_out.push(LeftOutRecord { configuration: configuration.name, why });
         }
         self.scenario.configurations = left;
@@ -165,14 +185,51 @@ fn missing_code(configuration: &Configuration) -> Option<Error> {
 }
 
 /// Removes the folders of trials whose Loadline was killed.
-fn sweep(progress: &mut Progress) {
+fn sweep(sink: &mut dyn Sink) {
     let swept = work_folder::sweep();
     match swept.removed {
         0 => {}
-        1 => progress.step("removed 1 folder of a trial whose Loadline was killed"),
-        n => progress.step(&format!("removed {n} folders of trials whose Loadline was killed")),
+        1 => sink.take(&Event::Note("removed 1 folder of a trial whose Loadline was killed")),
+        n => sink.take(&Event::Note(&format!("removed {n} folders of trials whose Loadline was killed"))),
     }
     for (folder, why) in swept.left {
-        progress.warn(&format!("the leftover {} could not be removed: {why}", folder.display()));
+        sink.take(&Event::Warning(&format!("the leftover {} could not be removed: {why}", folder.display())));
+    }
+}
+
+/// Whether certificates that are to be trusted can be read: the load engine would say so too, but only once the server
+/// runs.
+///
+/// # Errors
+/// `Request` where they cannot.
+pub fn check_certificates(tls: Option<&Tls>) -> Result<()> {
+    let Some(ca) = tls.and_then(|tls| tls.ca.as_ref()) else { return Ok(()) };
+    std::fs::metadata(ca).map(drop).map_err(|cause| {
+        Error::request(format!("cannot read the certificates {}: {}", ca.display(), crate::error::plain(&cause)))
+            .hint("give a PEM file with `--ca`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::parse;
+
+    #[test]
+    fn a_series_goes_on_with_the_same_files_only() {
+        let place = tempfile::tempdir().unwrap();
+        let jar = place.path().join("a.jar");
+        std::fs::write(&jar, "one").unwrap();
+        let text = "name: x\nsubject: {command: [java, -jar, a.jar], port: 80}\n\
+                    load: [{steady: {closed: {requests: 1}, get: /}}]\n";
+        let mut prepared = Prepared { scenario: parse(text, place.path(), &[]).unwrap(), left_out: Vec::new() };
+        prepared.hash_inputs().unwrap();
+        let hash = prepared.scenario.configurations[0].inputs.clone();
+        assert!(hash.is_some());
+        prepared.hash_inputs().unwrap();
+        assert_eq!(prepared.scenario.configurations[0].inputs, hash);
+        std::fs::write(&jar, "two").unwrap();
+        let error = prepared.hash_inputs().unwrap_err();
+        assert!(error.what.contains("are not those of the trials so far"), "{error}");
     }
 }

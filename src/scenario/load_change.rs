@@ -1,21 +1,24 @@
 //! What the options of a load mean: they say where it goes and change its phases, of a scenario or of `load`.
 
-use super::args_load::{Fill, LoadOptions, Warmup};
-use crate::error::{Error, Result};
-use crate::scenario::{
+use super::load_options::{Fill, LoadOptions, Warmup};
+use super::{
     Arrivals, Body, ExpectStatus, Phase, PhaseKind, Pool, Protocol, Request, Schedule, Spacing, Subject, Tls, Until,
     Url, WARMUP, Work, defaults,
 };
+use crate::error::{Error, Result};
 use std::path::PathBuf;
 
 /// Where a load goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Server {
-    pub(super) host: String,
+pub struct Server {
+    /// Name or address.
+    pub host: String,
     /// `None` where a free one will be chosen.
-    pub(super) port: Option<u16>,
-    pub(super) tls: Option<Tls>,
-    pub(super) socket: Option<PathBuf>,
+    pub port: Option<u16>,
+    /// How it is spoken to over TLS, if it is.
+    pub tls: Option<Tls>,
+    /// The Unix socket it listens on, where the load does not go over TCP.
+    pub socket: Option<PathBuf>,
 }
 
 impl Server {
@@ -31,7 +34,7 @@ impl Server {
     }
 
     /// The value of the header `Host`: without the port that the scheme has anyway (RFC 9110, section 7.2).
-    pub(super) fn authority(&self) -> String {
+    pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         let usual = if self.tls.is_some() { 443 } else { 80 };
         match self.port {
@@ -58,15 +61,6 @@ impl Server {
                 .hint("write the URL with `https://`, or drop the option")
         })?;
         if let Some(ca) = &typed.ca {
-            // The engine would say so too, but after the server was started.
-            std::fs::metadata(ca).map_err(|cause| {
-                Error::request(format!(
-                    "cannot read the certificates {}: {}",
-                    ca.display(),
-                    crate::error::plain(&cause)
-                ))
-                .hint("give a PEM file with `--ca`")
-            })?;
             tls.ca = Some(ca.clone());
         }
         tls.insecure |= typed.insecure;
@@ -254,20 +248,23 @@ fn change_warmup(load: &mut Vec<Phase>, typed: Option<Warmup>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::args::{Args, Verb};
+    use super::super::Method;
     use super::*;
-    use crate::scenario::Method;
     use clap::Parser;
 
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        load: LoadOptions,
+    }
+
     fn load(words: &str) -> Result<Vec<Phase>> {
-        let words = format!("loadline load http://127.0.0.1:1/ {words}");
-        let Some(Verb::Load(verb)) = Args::try_parse_from(words.split_whitespace()).unwrap().verb else {
-            panic!("{words}")
-        };
+        let words = format!("loadline {words}");
+        let typed = Typed::try_parse_from(words.split_whitespace()).unwrap();
         let work = Work::closed(Request::new(Method::Get, "/"), 25, Until::Elapsed(defaults::DURATION));
         let mut load = vec![Phase::new("steady", PhaseKind::Work(work))];
-        change_phases(&mut load, &verb.load)?;
-        crate::scenario::validate_load(&load)?;
+        change_phases(&mut load, &typed.load)?;
+        super::super::validate_load(&load)?;
         Ok(load)
     }
 

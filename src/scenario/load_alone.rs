@@ -1,0 +1,132 @@
+//! A load without a subject: the phases of a file or one with the defaults, changed by what was typed.
+
+use super::load_change::{Server, change_paths, change_phases};
+use super::load_file::parse_load;
+use super::load_options::LoadOptions;
+use super::{Method, Phase, PhaseKind, Request, Until, Url, Work, defaults, validate_load};
+use crate::error::{Error, Result};
+use std::path::Path;
+
+/// A load on a server that runs already.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadAlone {
+    /// Where it goes.
+    pub server: Server,
+    /// What it is; at least one phase works.
+    pub load: Vec<Phase>,
+    /// Seeds everything that is drawn at random.
+    pub seed: u64,
+}
+
+/// A file with the phases of a load.
+#[derive(Debug, Clone, Copy)]
+pub struct PhasesFile<'a> {
+    /// Where it lies; relative paths in it start from its folder.
+    pub path: &'a Path,
+    /// What stands in it.
+    pub text: &'a str,
+}
+
+impl LoadAlone {
+    /// The load that was typed, on top of the phases of a file, where one is given.
+    ///
+    /// # Errors
+    /// `Request` for a URL without a port, an option that does not fit, or phases that something else drives.
+    pub fn of(url: &str, file: Option<PhasesFile<'_>>, typed: &LoadOptions) -> Result<Self> {
+        let url = Url::parse(url)?;
+        if url.port.is_none() {
+            return Err(Error::request("`{port}` stands for the free port of a server that Loadline starts")
+                .hint("give the port on which the server listens"));
+        }
+        let mut server = Server::of(&url);
+        server.change(typed)?;
+        let (mut load, seed) = match file {
+            Some(file) => planned(file, &url)?,
+            None => (usual(&url), None),
+        };
+        change_phases(&mut load, typed)?;
+        validate_load(&load)?;
+        refuse_drivers(&load)?;
+        Ok(Self { server, load, seed: typed.seed.or(seed).unwrap_or(defaults::SEED) })
+    }
+}
+
+/// The phases of a file. A path in the URL replaces theirs; none, or the root, leaves them.
+fn planned(file: PhasesFile<'_>, url: &Url) -> Result<(Vec<Phase>, Option<u64>)> {
+    let PhasesFile { path, text } = file;
+    let at = |error: Error| error.at(format!("plan: {}", path.display()));
+    let base = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (mut load, seed) = parse_load(text, base).map_err(at)?;
+    if !load.iter().any(|phase| phase.kind.works()) {
+        return Err(at(Error::request("the plan has no phase that works")));
+    }
+    if url.path != "/" {
+        change_paths(&mut load, &url.path)?;
+    }
+    Ok((load, seed))
+}
+
+/// One phase with the defaults of every load.
+fn usual(url: &Url) -> Vec<Phase> {
+    let request = Request::new(Method::Get, url.path.clone());
+    let work = Work::closed(request, defaults::CONNECTIONS, Until::Elapsed(defaults::DURATION));
+    vec![Phase::new("steady", PhaseKind::Work(work))]
+}
+
+fn refuse_drivers(load: &[Phase]) -> Result<()> {
+    let done_by = |phase: &Phase| match phase.kind {
+        PhaseKind::Driver(_) => Some("another program"),
+        PhaseKind::Own(_) => Some("the subject itself"),
+        PhaseKind::Work(_) | PhaseKind::Idle(_) => None,
+    };
+    match load.iter().find_map(|phase| Some((phase, done_by(phase)?))) {
+        Some((phase, whom)) => Err(Error::request(format!("phase {} is driven by {whom}", phase.name))
+            .hint("`loadline load` is the load engine alone; `loadline run` runs such phases")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        load: LoadOptions,
+    }
+
+    fn alone(url: &str, text: Option<&str>, words: &str) -> Result<LoadAlone> {
+        let typed = Typed::try_parse_from(format!("loadline {words}").split_whitespace()).unwrap();
+        LoadAlone::of(url, text.map(|text| PhasesFile { path: Path::new("/x/a.yaml"), text }), &typed.load)
+    }
+
+    #[test]
+    fn options_win_over_a_file_and_a_file_over_the_defaults() {
+        let usual = alone("http://127.0.0.1:8080/a", None, "").unwrap();
+        assert_eq!((usual.load.len(), usual.seed, usual.server.authority()), (1, 1, "127.0.0.1:8080".to_owned()));
+        let file = "seed: 7\nload: [{a: {closed: {requests: 9}, post: /b, body: {file: b.txt}}}, {rest: {idle: 1s}}]\n";
+        let of = |url: &str, words: &str| {
+            let asked = alone(url, Some(file), words).unwrap();
+            let PhaseKind::Work(work) = asked.load[0].kind.clone() else { panic!("{asked:?}") };
+            (work.request.path, work.schedule.to_string(), asked.seed)
+        };
+        let expect = |path: &str, schedule: &str, seed| (path.to_owned(), schedule.to_owned(), seed);
+        assert_eq!(of("http://h:1/", ""), expect("/b", "closed, 25 connections, 9 requests", 7));
+        assert_eq!(of("http://h:1/c", "-n 3 --seed 8"), expect("/c", "closed, 25 connections, 3 requests", 8));
+    }
+
+    #[test]
+    fn what_is_no_load_of_its_own_is_refused() {
+        let check = |url: &str, text: Option<&str>, expect: &str| {
+            let error = alone(url, text, "").unwrap_err().to_string();
+            assert!(error.contains(expect), "{error}");
+        };
+        check("http://127.0.0.1:{port}/", None, "a server that Loadline starts");
+        check("http://h:1/", Some("load: [{a: {driver: wrk}}]"), "driven by another program");
+        check("http://h:1/", Some("load: [{a: {phases: [x]}}]"), "driven by the subject itself");
+        check("http://h:1/", Some("load: [{a: {idle: 1s}}]"), "no phase that works");
+        check("http://h:1/", Some("laod: []"), "plan: /x/a.yaml");
+    }
+}

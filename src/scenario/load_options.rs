@@ -1,0 +1,214 @@
+//! What may be typed about a load: the same words for every verb that has one.
+
+use super::{Condition, Cpus, Method, Rate};
+use crate::units::{Bytes, Span, parse_count};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What a load is; the same words mean the same wherever they appear. They change what a file says.
+#[derive(Debug, PartialEq, Args)]
+#[command(next_help_heading = "Load")]
+pub struct LoadOptions {
+    /// Connections kept busy [default: 25]
+    #[arg(long, short, value_name = "N")]
+    pub connections: Option<u32>,
+    /// In an open model, open as many connections while requests wait
+    #[arg(long, value_name = "N")]
+    pub connections_max: Option<u32>,
+    /// Requests to send in the measured phase
+    #[arg(long, short = 'n', value_name = "N", value_parser = parse_count, conflicts_with = "duration")]
+    pub requests: Option<u64>,
+    /// How long the measured phase lasts [default: 10s]
+    #[arg(long, short, value_name = "TIME")]
+    pub duration: Option<Span>,
+    /// Open model: requests per second, `500`, a ramp `100..1000` or a staircase of ten steps `100..1000:10`
+    #[arg(long, value_name = "RATE", conflicts_with_all = ["schedule", "think"], allow_hyphen_values = true)]
+    pub rate: Option<Rate>,
+    /// Open model: start requests at random within the rate (a Poisson process)
+    #[arg(long, conflicts_with = "schedule")]
+    pub poisson: bool,
+    /// Open model: a file with a start on each line, in seconds
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "duration", "think"])]
+    pub schedule: Option<PathBuf>,
+    /// Closed model: how long a connection waits between an answer and its next request
+    #[arg(long, value_name = "TIME")]
+    pub think: Option<Span>,
+    /// Work before the measured phase: `same`, a count, a time, or `none` [default: same; with `load` none]
+    #[arg(long, value_name = "WORK")]
+    pub warmup: Option<Warmup>,
+    /// Open a connection for every request
+    #[arg(long)]
+    pub close: bool,
+    /// HTTP/2: over TLS by ALPN, in clear with prior knowledge
+    #[arg(long)]
+    pub http2: bool,
+    /// Requests at a time on an HTTP/2 connection [default: 1]
+    #[arg(long, value_name = "N", requires = "http2")]
+    pub streams: Option<u32>,
+    /// GET, HEAD, PUT, POST, PATCH, DELETE or OPTIONS [default: GET]
+    #[arg(long, value_name = "METHOD")]
+    pub method: Option<Method>,
+    /// Send this file as the body
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["body_size", "body_text"])]
+    pub body: Option<PathBuf>,
+    /// Send a body of this size
+    #[arg(long, value_name = "SIZE", conflicts_with = "body_text")]
+    pub body_size: Option<Bytes>,
+    /// Send this text as the body; `{seq}` and `{rand LOW HIGH}` stand for numbers, as in paths and headers
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub body_text: Option<String>,
+    /// What a body of a size consists of: random or zero [default: random]
+    #[arg(long, value_name = "WHAT", requires = "body_size", hide_possible_values = true)]
+    pub body_fill: Option<Fill>,
+    /// Wait for `100 Continue` before the body is sent, for a second at most
+    #[arg(long)]
+    pub expect_continue: bool,
+    /// Add a header; may be repeated
+    #[arg(long, value_name = "NAME:VALUE", value_parser = header)]
+    pub header: Vec<(String, String)>,
+    /// Send name and password (Basic authentication)
+    #[arg(long, short, value_name = "NAME:PASSWORD", value_parser = basic)]
+    pub user: Option<String>,
+    /// The one status that is a correct answer [default: any of 200-299]
+    #[arg(long, value_name = "STATUS")]
+    pub expect_status: Option<u16>,
+    /// A correct answer has a body of exactly this size
+    #[arg(long, value_name = "SIZE")]
+    pub expect_length: Option<Bytes>,
+    /// A correct answer has this header, with a value exactly that one; may be repeated
+    #[arg(long, value_name = "NAME[:VALUE]", value_parser = expected_header)]
+    pub expect_header: Vec<(String, Option<String>)>,
+    /// The body of a correct answer contains this text
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub expect_body: Option<String>,
+    /// How long one request may take [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub timeout: Option<Span>,
+    /// How long after the planned end answers are waited for [default: as long as the timeout]
+    #[arg(long, value_name = "TIME")]
+    pub drain: Option<Span>,
+    /// Slow senders: bytes per second sent on each connection
+    #[arg(long, value_name = "SIZE")]
+    pub send_rate: Option<Bytes>,
+    /// Slow readers: bytes per second read from each connection
+    #[arg(long, value_name = "SIZE")]
+    pub receive_rate: Option<Bytes>,
+    /// End a phase early when this holds over a second: `failed>1%`, `p99>2s`; may be repeated
+    #[arg(long, value_name = "CONDITION")]
+    pub stop_when: Vec<Condition>,
+    /// The Unix socket of the server; host and path of the URL are still sent
+    #[arg(long, value_name = "PATH")]
+    pub unix_socket: Option<PathBuf>,
+    /// Certificates (PEM) to trust beside those of the machine
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub ca: Option<PathBuf>,
+    /// Take any certificate
+    #[arg(long)]
+    pub insecure: bool,
+    /// The certificate (PEM) shown to a server that asks for one
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// Its key (PEM) [default: in the file of the certificate]
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// CPUs of the load engine; in a trial, of the rest of Loadline too
+    #[arg(long, value_name = "CPUS")]
+    pub load_cpus: Option<Cpus>,
+    /// Seeds everything drawn at random [default: 1]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// What a generated body consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Fill {
+    /// Printable pseudo-random text
+    Random,
+    /// Bytes of zero
+    Zero,
+}
+
+/// Work before the measured phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Warmup {
+    /// As much as in the measured phase.
+    Same,
+    /// None at all.
+    None,
+    /// So many requests.
+    Requests(u64),
+    /// So long.
+    Elapsed(Span),
+}
+
+impl FromStr for Warmup {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "same" => return Ok(Self::Same),
+            "none" => return Ok(Self::None),
+            _ => {}
+        }
+        if let Ok(count) = parse_count(text) {
+            return Ok(Self::Requests(count));
+        }
+        let refuse = |_| format!("`{text}` is none of `same`, `none`, a count such as `50k`, a time such as `30s`");
+        text.parse().map(Self::Elapsed).map_err(refuse)
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let refuse = || format!("`{text}` is no header; write it as `Accept: text/html`");
+    let (name, value) = text.split_once(':').ok_or_else(refuse)?;
+    if name.is_empty() || name.contains(char::is_whitespace) {
+        return Err(refuse());
+    }
+    Ok((name.to_owned(), value.trim().to_owned()))
+}
+
+/// The value of `Authorization` (RFC 7617).
+fn basic(text: &str) -> Result<String, String> {
+    match text.contains(':') {
+        true => Ok(format!("Basic {}", BASE64_STANDARD.encode(text))),
+        false => Err(format!("`{text}` has no password; write it as `name:password`")),
+    }
+}
+
+fn expected_header(text: &str) -> Result<(String, Option<String>), String> {
+    if text.contains(':') {
+        return header(text).map(|(name, value)| (name, Some(value)));
+    }
+    match text.is_empty() || text.contains(char::is_whitespace) {
+        true => Err(format!("`{text}` is no header; write it as `Content-Type` or `Content-Type: text/html`")),
+        false => Ok((text.to_owned(), None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warm_up_takes_words_counts_and_times() {
+        assert_eq!("same".parse(), Ok(Warmup::Same));
+        assert_eq!("50k".parse(), Ok(Warmup::Requests(50_000)));
+        assert_eq!("30s".parse(), Ok(Warmup::Elapsed(Span::seconds(30))));
+        assert!("some".parse::<Warmup>().is_err());
+    }
+
+    #[test]
+    fn a_password_is_encoded() {
+        assert_eq!(basic("Aladdin:open sesame"), Ok("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==".to_owned()));
+        assert!(basic("name").is_err());
+    }
+
+    #[test]
+    fn headers_are_expected_with_or_without_a_value() {
+        assert_eq!(expected_header("ETag"), Ok(("ETag".to_owned(), None)));
+        assert_eq!(expected_header("A: b c"), Ok(("A".to_owned(), Some("b c".to_owned()))));
+        assert!(expected_header("").is_err() && expected_header("a b").is_err() && expected_header(": x").is_err());
+    }
+}

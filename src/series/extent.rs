@@ -1,0 +1,78 @@
+//! How much a comparison will be, before it begins.
+
+use crate::scenario::{PhaseKind, Scenario};
+use crate::units::grouped;
+use std::fmt;
+
+/// Fewer blocks decide hardly anything; more are a matter of patience.
+pub const BLOCKS: u32 = 5;
+/// Longer than this nobody waits without having been asked.
+const ASK_MINUTES: f64 = 30.0;
+/// More trials than this are asked about, however short they seem.
+const ASK_TRIALS: u64 = 60;
+/// What a trial takes beside its load: start, marks, end; measured on small servers.
+const TRIAL_SECONDS: f64 = 4.0;
+
+/// How many trials of what there will be, and how long they take at least.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Extent {
+    configurations: u64,
+    blocks: u32,
+    trials: u64,
+    minutes: f64,
+}
+
+impl Extent {
+    /// Of the blocks that are planned. Work by requests is as fast as the subject, so it counts for nothing.
+    pub fn of(scenario: &Scenario) -> Self {
+        let seconds = |kind: &PhaseKind| match kind {
+            PhaseKind::Idle(span) => span.as_s(),
+            PhaseKind::Work(work) => work.schedule.seconds().unwrap_or(0.0),
+            PhaseKind::Driver(_) | PhaseKind::Own(_) => 0.0,
+        };
+        let of_trial = TRIAL_SECONDS + scenario.load.iter().map(|phase| seconds(&phase.kind)).sum::<f64>();
+        let configurations = scenario.configurations.len() as u64;
+        let trials = configurations * u64::from(scenario.trials);
+        Self { configurations, blocks: scenario.trials, trials, minutes: trials as f64 * of_trial / 60.0 }
+    }
+
+    /// Whether it is too much to begin unasked.
+    pub fn is_long(&self) -> bool {
+        self.minutes > ASK_MINUTES || self.trials > ASK_TRIALS
+    }
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { configurations, blocks, trials, minutes } = *self;
+        write!(f, "{configurations} configurations in {blocks} blocks: {} trials, at least ", grouped(trials))?;
+        match minutes < 1.0 {
+            true => f.write_str("a minute"),
+            false => write!(f, "{minutes:.0} minutes"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::parse;
+    use std::path::Path;
+
+    #[test]
+    fn time_and_trials_are_asked_about() {
+        let of = |trials: u32, load: &str| {
+            let text = format!(
+                "name: x\nsubject: {{command: [x], port: 80}}\nconfigurations: {{a: {{}}, b: {{}}}}\ntrials: {trials}\n\
+                 load: [{{steady: {{closed: {{{load}}}, get: /}}}}, {{rest: {{idle: 6s}}}}]\n"
+            );
+            Extent::of(&parse(&text, Path::new("."), &[]).unwrap())
+        };
+        let short = of(2, "requests: 1");
+        assert_eq!(short.to_string(), "2 configurations in 2 blocks: 4 trials, at least a minute");
+        assert!(!short.is_long());
+        let slow = of(30, "duration: 20s");
+        assert_eq!((slow.to_string().ends_with("60 trials, at least 30 minutes"), slow.is_long()), (true, false));
+        assert!(of(30, "duration: 21s").is_long() && of(31, "requests: 1").is_long());
+    }
+}

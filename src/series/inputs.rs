@@ -1,0 +1,155 @@
+//! The hash of what a trial reads: the contents of the files that its plan names (`Configuration::inputs` says which).
+
+use crate::scenario::TrialPlan;
+use ring::digest::{Context, SHA256};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// More than the classes of any subject; a larger folder is none that was meant.
+const FILES_MAX: usize = 20_000;
+/// Larger files are data that a subject serves rather than what it is; reading them would take longer than a trial.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+/// How much is read at a time.
+const CHUNK: usize = 64 << 10;
+
+/// SHA-256 over the files of a plan that are there, in hexadecimal digits. `None` where one cannot be read, or is too
+/// large for it.
+///
+/// Files stand in the order of the plan, by their contents alone, since the text of the plan has their names. Each is
+/// hashed by itself first, so that no two lists of files run together to the same bytes.
+pub(super) fn of(plan: &TrialPlan) -> Option<String> {
+    let code = plan.configuration.code.as_deref();
+    let mut whole = Context::new(&SHA256);
+    for path in plan.files() {
+        let found = match fs::metadata(&path) {
+            Ok(found) if found.is_file() => file(&path),
+            Ok(found) if found.is_dir() && code == Some(path.as_path()) => folder(&path),
+            _ => continue,
+        };
+        whole.update(&found.ok()?);
+    }
+    Some(whole.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn file(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() > FILE_BYTES_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    // What grows while it is read has an end, too.
+    let (mut bytes, mut hash, mut chunk) = (file.take(FILE_BYTES_MAX), Context::new(&SHA256), vec![0; CHUNK]);
+    loop {
+        match bytes.read(&mut chunk)? {
+            0 => return Ok(hash.finish().as_ref().to_vec()),
+            read => hash.update(&chunk[..read]),
+        }
+    }
+}
+
+/// Every file below a folder with its name, in the order of names. A folder behind a link is not entered, for it may
+/// lead in a circle.
+fn folder(path: &Path) -> io::Result<Vec<u8>> {
+    let (mut open, mut files): (Vec<PathBuf>, Vec<PathBuf>) = (vec![path.to_owned()], Vec::new());
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            match entry.file_type()?.is_dir() {
+                true => open.push(entry.path()),
+                false if entry.path().is_file() => files.push(entry.path()),
+                false => {}
+            }
+        }
+        if files.len() > FILES_MAX {
+            return Err(io::Error::other("too many files"));
+        }
+    }
+    files.sort();
+    let mut hash = Context::new(&SHA256);
+    for found in files {
+        let name = found.strip_prefix(path).unwrap_or(&found).to_string_lossy().into_owned();
+        hash.update(&(name.len() as u64).to_le_bytes());
+        hash.update(name.as_bytes());
+        hash.update(&file(&found)?);
+    }
+    Ok(hash.finish().as_ref().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Scenario, parse};
+    use tempfile::TempDir;
+
+    const FILES: [(&str, &str); 6] = [
+        ("app/run.sh", "exec java"),
+        ("app/a.jar", "jar"),
+        ("classes/x/A.class", "class"),
+        ("body.bin", "body"),
+        ("post.lua", "lua"),
+        ("starts", "0.1"),
+    ];
+
+    fn place() -> TempDir {
+        let place = tempfile::tempdir().unwrap();
+        FILES.iter().for_each(|(name, text)| write(&place, name, text));
+        place
+    }
+
+    fn write(place: &TempDir, name: &str, text: &str) {
+        let path = place.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn scenario(place: &TempDir) -> Scenario {
+        let text = "name: x\nsubject: {command: [./run.sh, -cp, '{code}:a.jar', '{port}'], dir: app}\n\
+            configurations: {a: {code: classes}}\nload:\n\
+            \x20 - steady: {schedule: {file: starts}, post: /, body: {file: body.bin}}\n\
+            \x20 - other: {driver: 'wrk -s post.lua {url}'}\n";
+        parse(text, place.path(), &[17]).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The text of a plan as it is handed on, with the hash of its inputs in it.
+    fn handed(place: &TempDir) -> (String, String) {
+        let scenario = scenario(place);
+        let mut plan = TrialPlan::of(&scenario, &scenario.configurations[0]);
+        let hash = of(&plan).unwrap();
+        plan.configuration.inputs = Some(hash.clone());
+        (serde_json::to_string(&plan.seen_from(place.path())).unwrap(), hash)
+    }
+
+    #[test]
+    fn the_same_inputs_in_another_folder_are_the_same_plan() {
+        let (one, other) = (place(), place());
+        assert_ne!(one.path(), other.path());
+        assert_eq!(handed(&one), handed(&other));
+        // What no part of the plan names is no input.
+        write(&other, "README", "text");
+        assert_eq!(handed(&one), handed(&other));
+    }
+
+    #[test]
+    fn every_file_counts() {
+        let same = handed(&place()).1;
+        for (name, _) in FILES {
+            let place = place();
+            write(&place, name, "changed");
+            assert_ne!(handed(&place).1, same, "{name}");
+            fs::remove_file(place.path().join(name)).unwrap();
+            assert_ne!(handed(&place).1, same, "{name}");
+        }
+        let renamed = place();
+        fs::rename(renamed.path().join("classes/x"), renamed.path().join("classes/y")).unwrap();
+        assert_ne!(handed(&renamed).1, same, "a name below a folder of code");
+    }
+
+    /// The example of FIPS 180-2: `abc`.
+    #[test]
+    fn a_file_is_hashed_by_sha_256() {
+        let place = tempfile::tempdir().unwrap();
+        write(&place, "a", "abc");
+        let digits: String = file(&place.path().join("a")).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(digits, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+}
