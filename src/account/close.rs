@@ -26,13 +26,13 @@ fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack]) -> Vec<Claim> {
     let mut list = said_by_jvm(said);
     for image in &said.images {
         let owner = if image.path.ends_with("/libjvm.so") { Owner::Libjvm } else { Owner::Libraries };
-        list.push(claim(image.start, image.end, owner, "file", &image.path));
+        list.push(Claim::new(image.start, image.end, owner, "file", &image.path));
     }
     list.extend(stacks.iter().filter_map(|stack| stack_claim(said, maps, stack)));
     list
 }
 
-/// The same with what only its size gives away, in what is neither named nor malloc's.
+/// The named claims, and ranges that only their sizes give away in what is neither named nor malloc's.
 fn all_claims(said: &Said, seen: &Seen) -> Claims {
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
     let mut list = named(said, &maps, &seen.stacks);
@@ -42,17 +42,13 @@ fn all_claims(said: &Said, seen: &Seen) -> Claims {
     });
     let heaps = heaps.map(|index| &seen.candidates[index].0).map(|candidate| (candidate.start, candidate.end));
     let chunks = seen.chunks.values().flatten().map(|chunk| (chunk.start, chunk.end));
-    let malloc = heaps.chain(chunks).map(|(start, end)| claim(start, end, Owner::MallocMmapped, "", ""));
+    let malloc = heaps.chain(chunks).map(|(start, end)| Claim::new(start, end, Owner::MallocMmapped, "", ""));
     let mut taken: Vec<Claim> = list.iter().cloned().chain(malloc).collect();
     let tables = by_size(&maps, &taken, &sizes(said, seen));
     taken.extend_from_slice(&tables);
     list.extend(tables);
     list.extend(ended_stacks(&maps, &Claims::settle(taken)));
     Claims::settle(list)
-}
-
-fn claim(start: u64, end: u64, owner: Owner, kind: &'static str, name: &str) -> Claim {
-    Claim { start, end, owner, kind, name: name.to_owned() }
 }
 
 fn said_by_jvm(said: &Said) -> Vec<Claim> {
@@ -67,22 +63,22 @@ fn said_by_jvm(said: &Said) -> Vec<Claim> {
             Purpose::GcTable => (Owner::Gc, "table"),
             Purpose::PollingPage => (Owner::Libjvm, "table"),
         };
-        list.push(claim(range.start, range.end, owner, kind, &range.name));
+        list.push(Claim::new(range.start, range.end, owner, kind, &range.name));
     }
     for node in &said.nodes {
         let owner = if node.class_space { Owner::ClassSpace } else { Owner::Metaspace };
-        list.push(claim(node.start, node.end, owner, "node", &format!("node at {:#x}", node.start)));
+        list.push(Claim::new(node.start, node.end, owner, "node", &format!("node at {:#x}", node.start)));
     }
     list
 }
 
-/// The mapping a stack pointer points into is the stack, up to its guard.
+/// The mapping that a thread's stack pointer points into is its stack, up to the guard.
 fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack) -> Option<Claim> {
     let pointer = stack.pointer?;
     let mapping = maps.get(maps.partition_point(|mapping| mapping.end <= pointer))?;
     let fits = mapping.start <= pointer && mapping.inode == 0 && mapping.path != "[heap]";
     let name = said.thread_names.get(&stack.tid).map_or("thread", String::as_str);
-    fits.then(|| claim(mapping.start, mapping.end, Owner::ThreadStacks, "thread", name))
+    fits.then(|| Claim::new(mapping.start, mapping.end, Owner::ThreadStacks, "thread", name))
 }
 
 fn sizes(said: &Said, seen: &Seen) -> Sizes {
@@ -123,15 +119,13 @@ pub fn close(said: &Said, seen: &Seen) -> Account {
         let whole = planned.segments.first().and_then(|segment| segment.claim.as_ref());
         match planned.question {
             Question::None => {
-                let part = whole.map(|claim| part_of(claim, weight.rss.0, weight.swap.0));
-                ledger.enter(planned.index, part);
+                ledger.enter(planned.index, whole.map(|claim| Part::of(claim, weight.rss.0, weight.swap.0)));
             }
             Question::Heap if walked(seen, planned.index) => {}
             Question::Heap if unwalked_heap(seen, planned) => {
-                let range = range_of(planned);
-                let name = allocator_name(seen);
-                let part = claim(range.0, range.1, Owner::MallocUnsplit, "allocator", &name);
-                ledger.enter(planned.index, [part_of(&part, weight.rss.0, weight.swap.0)]);
+                let mapping = &seen.smaps.mappings[planned.index].mapping;
+                let all = unsplit(seen, mapping.start, mapping.end);
+                ledger.enter(planned.index, [Part::of(&all, weight.rss.0, weight.swap.0)]);
             }
             _ => ledger.enter(planned.index, by_pages(seen, planned, names.as_ref())),
         }
@@ -151,17 +145,12 @@ pub fn close(said: &Said, seen: &Seen) -> Account {
     ledger.close()
 }
 
-fn range_of(planned: &Planned) -> (u64, u64) {
-    let first = planned.segments.first().map_or(0, |segment| segment.start);
-    (first, planned.segments.last().map_or(first, |segment| segment.end))
-}
-
 /// Whether the mapping belongs to a heap that was walked to its end.
 fn walked(seen: &Seen, index: usize) -> bool {
     seen.walk.iter().flat_map(|walk| &walk.heaps).any(|heap| seen.candidates[heap.index].1.contains(&index))
 }
 
-/// Whether it is a heap of glibc whose walk failed, or would be one if memory could be read.
+/// Whether the mapping is a heap of glibc whose walk failed, or may be one where memory could not be read.
 fn unwalked_heap(seen: &Seen, planned: &Planned) -> bool {
     match &seen.walk {
         Some(walk) => walk.errors.iter().any(|error| seen.candidates[error.index].1.contains(&planned.index)),
@@ -174,8 +163,10 @@ fn is_foreign(seen: &Seen) -> bool {
     !matches!(seen.allocator, None | Some(Allocator::Glibc | Allocator::Unknown))
 }
 
-fn allocator_name(seen: &Seen) -> String {
-    seen.allocator.map_or("unknown allocator", Allocator::name).to_owned()
+/// A range of malloc that cannot be split, under the name of its allocator.
+fn unsplit(seen: &Seen, start: u64, end: u64) -> Claim {
+    let name = seen.allocator.map_or("unknown allocator", Allocator::name);
+    Claim::new(start, end, Owner::MallocUnsplit, "allocator", name)
 }
 
 /// The parts of a mapping that has several owners, or none that is known.
@@ -187,7 +178,7 @@ fn by_pages(seen: &Seen, planned: &Planned, names: Option<&TagNames>) -> Vec<Par
         match &segment.claim {
             Some(claim) => {
                 let (resident, swapped) = backed(runs, segment.start, segment.end);
-                parts.push(part_of(claim, resident, swapped));
+                parts.push(Part::of(claim, resident, swapped));
             }
             None => parts.extend(unclaimed(seen, planned, segment, runs, chunks, names)),
         }
@@ -207,29 +198,13 @@ fn unclaimed(
     // An allocator whose structures are unknown gets what nobody else claims, under its name.
     if is_foreign(seen) && mapping.perms == "rw-p" {
         let (resident, swapped) = backed(runs, segment.start, segment.end);
-        let all = claim(segment.start, segment.end, Owner::MallocUnsplit, "allocator", &allocator_name(seen));
-        return vec![part_of(&all, resident, swapped)];
+        return vec![Part::of(&unsplit(seen, segment.start, segment.end), resident, swapped)];
     }
     let inside: Vec<MmappedChunk> =
         chunks.iter().filter(|chunk| segment.start <= chunk.start && chunk.end <= segment.end).copied().collect();
     let mut parts = mmapped_parts(&inside, names, |start, end| backed(runs, start, end));
     parts.extend(between(runs, segment, &inside));
     parts
-}
-
-fn part_of(claim: &Claim, resident: u64, swapped: u64) -> Part {
-    // The Java heap has no parts that say more than its split does.
-    let named = claim.owner != Owner::JavaHeap;
-    Part {
-        owner: claim.owner,
-        kind: claim.kind,
-        name: if named { claim.name.clone() } else { String::new() },
-        count: 1,
-        allocated: None,
-        resident,
-        swapped,
-        range: (claim.start, claim.end),
-    }
 }
 
 /// Bytes of `[start, end)` that are present, and that are swapped.
@@ -244,7 +219,7 @@ pub fn backed(runs: &[Run], start: u64, end: u64) -> (u64, u64) {
     (resident, swapped)
 }
 
-/// What lies between the chunks, without an owner.
+/// The resident stretches between the chunks, which have no owner.
 fn between(runs: &[Run], segment: &Segment, chunks: &[MmappedChunk]) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut at = segment.start;
@@ -252,7 +227,7 @@ fn between(runs: &[Run], segment: &Segment, chunks: &[MmappedChunk]) -> Vec<Part
     for (next, behind) in bounds {
         let (resident, swapped) = backed(runs, at, next);
         if resident > 0 || swapped > 0 {
-            parts.push(part_of(&claim(at, next, Owner::Unexplained, "", ""), resident, swapped));
+            parts.push(Part::of(&Claim::new(at, next, Owner::Unexplained, "", ""), resident, swapped));
         }
         at = behind;
     }

@@ -1,6 +1,7 @@
 //! Enters what was read of each mapping and closes the account: the kernel's weight of a mapping is divided among its
 //! parts exactly, whatever was read.
 
+use super::claims::Claim;
 use crate::observe::smaps::{Smaps, Weighed};
 use crate::owner::Owner;
 use std::collections::BTreeMap;
@@ -24,6 +25,16 @@ pub struct Part {
     pub swapped: u64,
     /// Where it is: first address, and first address behind.
     pub range: (u64, u64),
+}
+
+impl Part {
+    /// All of a claim, of which this many bytes are resident and swapped.
+    pub(super) fn of(claim: &Claim, resident: u64, swapped: u64) -> Self {
+        // The split of the Java heap says more than its parts would.
+        let name = if claim.owner == Owner::JavaHeap { String::new() } else { claim.name.clone() };
+        let range = (claim.start, claim.end);
+        Self { owner: claim.owner, kind: claim.kind, name, count: 1, allocated: None, resident, swapped, range }
+    }
 }
 
 /// A part of an owner, over all mappings.
@@ -81,9 +92,9 @@ pub struct Remainder {
 /// A closed account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Account {
-    /// RSS: the sum of the holdings, and of the mappings.
+    /// RSS in bytes: the sum of the holdings, and of the mappings.
     pub rss: u64,
-    /// PSS, likewise.
+    /// PSS in bytes: the sum of the same.
     pub pss: u64,
     /// Owners that hold something, in the order of the account.
     pub holdings: Vec<Holding>,
@@ -91,12 +102,12 @@ pub struct Account {
     pub regions: Vec<Region>,
     /// Stretches that nobody claims, largest first.
     pub remainders: Vec<Remainder>,
-    /// By how much what was read differs from the kernel's weights: what moved meanwhile.
+    /// Bytes by which the parts differ from the kernel's weights: memory that moved while it was read.
     pub moved: u64,
 }
 
 impl Account {
-    /// What an owner holds.
+    /// The holding of an owner.
     pub fn holding(&self, owner: Owner) -> Option<&Holding> {
         self.holdings.iter().find(|holding| holding.owner == owner)
     }
@@ -150,23 +161,15 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// Sums of a mangled text may be none.
+/// The weights of a damaged `smaps` may have a sum that no number holds.
 fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
 /// All of a mapping, without an owner.
 fn nobodys(weighed: &Weighed) -> Part {
-    Part {
-        owner: Owner::Unexplained,
-        kind: "",
-        name: String::new(),
-        count: 1,
-        allocated: None,
-        resident: weighed.weight.rss.0.max(1),
-        swapped: weighed.weight.swap.0,
-        range: (weighed.mapping.start, weighed.mapping.end),
-    }
+    let claim = Claim::new(weighed.mapping.start, weighed.mapping.end, Owner::Unexplained, "", "");
+    Part::of(&claim, weighed.weight.rss.0.max(1), weighed.weight.swap.0)
 }
 
 fn enter_mapping(
@@ -222,7 +225,7 @@ fn divide(total: u64, weights: &[u64]) -> Vec<u64> {
     parts
 }
 
-/// What one owner holds, while it is added up.
+/// The holding of one owner while its parts are added up.
 #[derive(Debug, Default)]
 struct Book {
     rss: u64,
