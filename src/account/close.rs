@@ -8,12 +8,12 @@ use super::plan::{Plan, Planned, Question, Segment};
 use super::tables::{CodeHeap, Sizes, by_size, ended_stacks};
 use super::tags::{TagNames, TagSum};
 use crate::kernel::mapping::Mapping;
+use crate::observe::addresses::Purpose;
 use crate::observe::glibc::MmappedChunk;
 use crate::observe::heap_info::Collector;
 use crate::observe::maps::Allocator;
-use crate::observe::pagemap::Run;
+use crate::observe::pagemap::{self, Run};
 use crate::observe::stacks::ThreadStack;
-use crate::observe::vm_info::Purpose;
 use crate::owner::Owner;
 use std::collections::BTreeMap;
 
@@ -56,12 +56,8 @@ fn said_by_jvm(said: &Said) -> Vec<Claim> {
     for range in said.info.iter().flat_map(|info| &info.ranges) {
         let (owner, kind) = match range.purpose {
             Purpose::JavaHeap => (Owner::JavaHeap, ""),
-            Purpose::Cds => (Owner::Cds, "file"),
-            Purpose::ClassSpace => (Owner::ClassSpace, "node"),
-            Purpose::Metaspace => (Owner::Metaspace, "node"),
             Purpose::CodeCache => (Owner::CodeCache, "code_heap"),
             Purpose::GcTable => (Owner::Gc, "table"),
-            Purpose::PollingPage => (Owner::Libjvm, "table"),
         };
         list.push(Claim::new(range.start, range.end, owner, kind, &range.name));
     }
@@ -106,7 +102,7 @@ fn sizes(said: &Said, seen: &Seen) -> Sizes {
 fn regions(said: &Said, collector: Collector) -> Option<u64> {
     let info = said.info.as_ref().filter(|_| said.heap.is_some_and(|heap| heap.collector == collector))?;
     let (start, end) = info.heap_reserved?;
-    end.saturating_sub(start).checked_div(info.collector_geometry.region_size?.0)
+    end.saturating_sub(start).checked_div(info.region_size?.0)
 }
 
 /// Enters what was seen of every mapping and closes.
@@ -210,13 +206,7 @@ fn unclaimed(
 /// Bytes of `[start, end)` that are present, and that are swapped.
 pub fn backed(runs: &[Run], start: u64, end: u64) -> (u64, u64) {
     let from = runs.partition_point(|run| run.end <= start);
-    let (mut resident, mut swapped) = (0u64, 0u64);
-    for run in runs[from..].iter().take_while(|run| run.start < end) {
-        let part = run.end.min(end).saturating_sub(run.start.max(start));
-        let sum = if run.swapped { &mut swapped } else { &mut resident };
-        *sum = sum.saturating_add(part);
-    }
-    (resident, swapped)
+    pagemap::sum(runs[from..].iter(), start, end)
 }
 
 /// The resident stretches between the chunks, which have no owner.

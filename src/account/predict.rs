@@ -222,7 +222,7 @@ impl<'a> HeapPages<'a> {
     fn of(said: &Said, heap: &'a HeapInfo, smaps: &Smaps, runs: &'a [Run], tables: u64) -> Option<Self> {
         let info = said.info.as_ref()?;
         let (start, end) = info.heap_reserved.filter(|(start, end)| start < end)?;
-        let region = info.collector_geometry.region_size.map_or(MIB, |bytes| bytes.0).max(4096);
+        let region = info.region_size.map_or(MIB, |bytes| bytes.0).max(4096);
         let mut committed: Vec<(u64, u64)> = committed(smaps.maps(), start, end);
         for (from, to) in &mut committed {
             (*from, *to) = (start + *from, start + *to);

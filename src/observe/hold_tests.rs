@@ -122,7 +122,7 @@ fn child() {
 fn a_process_stands_still_until_it_is_released() {
     let running = Running::sleeper();
     let held = hold(&running, |held| {
-        assert_eq!((held.threads(), running.states()), (1, vec!["t".to_owned()]));
+        assert_eq!((held.threads.len(), running.states()), (1, vec!["t".to_owned()]));
         let before = held.lasted();
         sleep(Duration::from_millis(5));
         assert!(held.lasted() >= before + Duration::from_millis(5));
@@ -142,7 +142,7 @@ fn all_threads_stand_still() {
     let running = Running::threads("sleeps");
     hold(&running, |held| {
         let states = running.states();
-        assert!(held.threads() == states.len() && states.len() > THREADS, "{} of {states:?}", held.threads());
+        assert!(held.threads.len() == states.len() && states.len() > THREADS, "{} of {states:?}", held.threads.len());
         assert!(states.iter().all(|state| state == "t"), "{states:?}");
         drop(held);
         running.until(|running| running.states().iter().all(|state| state != "t"));

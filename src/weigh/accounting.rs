@@ -6,6 +6,7 @@
 
 use crate::account::{self, Account, Owner, Plan, Prediction, Question, Said, Seen};
 use crate::clock::Clock;
+use crate::observe::addresses::JvmAddresses;
 use crate::observe::glibc::{self, Candidate, HEAP_MAX, MmappedChunk, Walked};
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hold::Held;
@@ -17,7 +18,6 @@ use crate::observe::pagemap::{PageMap, Run};
 use crate::observe::procfs::Process;
 use crate::observe::smaps::{self, Smaps};
 use crate::observe::stacks::ThreadStack;
-use crate::observe::vm_info::VmInfo;
 use crate::observe::{Unavailable, class_loaders, elf, metaspace_nodes, stacks};
 use crate::units::Bytes;
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub(crate) fn hear(
     let committed = Bytes(nodes.iter().map(|node| node.committed.0).fold(0, u64::saturating_add));
     let unloadable = loaders.map(|text| class_loaders::may_be_garbage(&class_loaders::parse(&text), committed).0);
     Said {
-        info: VmInfo::parse(&format!("{}\n{code}", heap_text.unwrap_or_default())).map_err(&mut note).ok(),
+        info: JvmAddresses::parse(&format!("{}\n{code}", heap_text.unwrap_or_default())).map_err(&mut note).ok(),
         nodes,
         unloadable,
         heap,
