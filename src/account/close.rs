@@ -4,7 +4,7 @@ use super::claims::{Claim, Claims};
 use super::evidence::{Said, Seen};
 use super::ledger::{Account, Ledger, Part};
 use super::malloc::{heap_parts, mmapped_parts};
-use super::plan::{Plan, Planned, Question, Segment};
+use super::plan::{AccountPlan, Planned, Question, Segment};
 use super::tables::{CodeHeap, Sizes, by_size, ended_stacks};
 use super::tags::{TagNames, TagSum};
 use crate::kernel::mapping::Mapping;
@@ -109,7 +109,7 @@ fn regions(said: &Said, collector: Collector) -> Option<u64> {
 pub fn close(said: &Said, seen: &Seen) -> Account {
     let names = tag_names(said, seen);
     let mut ledger = Ledger::new(&seen.smaps);
-    let plan = Plan::new(&seen.smaps, &all_claims(said, seen));
+    let plan = AccountPlan::new(&seen.smaps, &all_claims(said, seen));
     for planned in &plan.mappings {
         let weight = &seen.smaps.mappings[planned.index].weight;
         let whole = planned.segments.first().and_then(|segment| segment.claim.as_ref());

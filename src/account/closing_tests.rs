@@ -4,7 +4,7 @@
 use super::super::evidence::Sizing;
 use super::super::heap::{split_heap, used_resident};
 use super::super::ledger::Holding;
-use super::super::plan::Plan;
+use super::super::plan::AccountPlan;
 use super::super::predict::{gc, trim};
 use super::*;
 use crate::observe::addresses::{JvmAddresses, JvmRange};
@@ -267,7 +267,7 @@ proptest! {
         let claims = claims(&said, &maps, &sight.stacks);
         prop_assert!(claims.all().iter().all(|claim| claim.start < claim.end));
         prop_assert!(claims.all().windows(2).all(|pair| pair[0].end <= pair[1].start));
-        let plan = Plan::new(&smaps, &claims);
+        let plan = AccountPlan::new(&smaps, &claims);
         for planned in &plan.mappings {
             let mapping = &maps[planned.index];
             let mut at = mapping.start;

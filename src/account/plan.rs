@@ -43,12 +43,12 @@ pub struct Planned {
 
 /// What is known of each mapping that holds something, and what has to be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Plan {
+pub struct AccountPlan {
     /// In address order.
     pub mappings: Vec<Planned>,
 }
 
-impl Plan {
+impl AccountPlan {
     /// Cuts the mappings that hold something, resident or swapped, by the claims.
     pub fn new(smaps: &Smaps, claims: &Claims) -> Self {
         let holding = smaps.mappings.iter().enumerate().filter(|(_, weighed)| {

@@ -1,7 +1,7 @@
 //! From trials to metrics: every value of every metric of every configuration.
 
 use super::blocks::unused;
-use super::catalogue::{FAMILIES, Place};
+use super::catalogue::{FAMILIES, ReadAt};
 use super::figures::better_of;
 use super::interval::{Resamples, Sample};
 use super::owners::held;
@@ -127,19 +127,19 @@ fn wanted(trials: &[&Trial]) -> Vec<Wanted> {
             wanted.push(Wanted { metric, unit: family.unit, better: family.better, read });
         };
         match family.place {
-            Place::Mark(read) => {
+            ReadAt::Mark(read) => {
                 for place in &marks {
                     let name = place.clone();
                     want(place, Box::new(move |trial| trial.mark(&name).and_then(read)));
                 }
             }
-            Place::Phase(read) => {
+            ReadAt::Phase(read) => {
                 for place in &phases {
                     let name = place.clone();
                     want(place, Box::new(move |trial| phase_of(trial, &name).and_then(read)));
                 }
             }
-            Place::Trial(read) => want("", Box::new(read)),
+            ReadAt::Trial(read) => want("", Box::new(read)),
         }
         // The accounts stand behind the figures of the marks they belong to.
         if family.name == "threads" {

@@ -145,19 +145,18 @@ mod tests {
 
     #[test]
     fn judges_answers() {
-        let check = |answer: &str, expect: Option<&str>| {
-            let expect = expect.map_or(ProbeAnswer::Ready, |why| ProbeAnswer::NotYet(why.to_owned()));
-            assert_eq!(judge(answer.as_bytes(), None), expect);
-        };
-        check("HTTP/1.1 200 OK\r\n\r\nx", None);
-        check("HTTP/1.0 302 Found\r\n", None);
-        check("HTTP/1.1 503 Service Unavailable\r\n", Some("status 503"));
-        check("SSH-2.0-OpenSSH\r\n", Some("not HTTP: `SSH-2.0-OpenSSH\\r\\n`"));
-        check("", Some("the connection was closed without an answer"));
-        check("HTTP/1.1", Some("not HTTP: `HTTP/1.1`"));
-        check("HTTP/1.1 xyz", Some("not HTTP: `HTTP/1.1 xyz`"));
+        let judged = |answer: &str| judge(answer.as_bytes(), None);
+        let check = |answer: &str, why: &str| assert_eq!(judged(answer), ProbeAnswer::NotYet(why.to_owned()));
+        assert_eq!(judged("HTTP/1.1 200 OK\r\n\r\nx"), ProbeAnswer::Ready);
+        assert_eq!(judged("HTTP/1.0 302 Found\r\n"), ProbeAnswer::Ready);
+        let unavailable = ProbeAnswer::OtherStatus("status 503".to_owned());
+        assert_eq!(judged("HTTP/1.1 503 Service Unavailable\r\n"), unavailable);
+        check("SSH-2.0-OpenSSH\r\n", "not HTTP: `SSH-2.0-OpenSSH\\r\\n`");
+        check("", "the connection was closed without an answer");
+        check("HTTP/1.1", "not HTTP: `HTTP/1.1`");
+        check("HTTP/1.1 xyz", "not HTTP: `HTTP/1.1 xyz`");
         assert_eq!(judge(b"HTTP/1.1 404 Not Found\r\n", Some(404)), ProbeAnswer::Ready);
-        let other = ProbeAnswer::NotYet("status 200, and 404 is expected".to_owned());
+        let other = ProbeAnswer::OtherStatus("status 200, and 404 is expected".to_owned());
         assert_eq!(judge(b"HTTP/1.1 200 OK\r\n", Some(404)), other);
     }
 
