@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// What was found in a mapping, or in a stretch of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Whose it is.
+    /// The owner of the part.
     pub owner: Owner,
     /// What kind of part of the owner: `thread`, `file`, `tag` …
     pub kind: &'static str,
@@ -55,7 +55,7 @@ pub struct Detail {
 /// What one owner holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holding {
-    /// Who.
+    /// The owner.
     pub owner: Owner,
     /// Resident bytes.
     pub rss: u64,
@@ -63,7 +63,7 @@ pub struct Holding {
     pub pss: u64,
     /// Swapped bytes.
     pub swap: u64,
-    /// Its parts, largest first.
+    /// Parts of the owner, largest first.
     pub detail: Vec<Detail>,
 }
 

@@ -21,7 +21,7 @@ pub(super) fn unit_of(way: &Derivation) -> Unit {
     }
 }
 
-/// Which way a figure is better: more should come back, and one more instance should cost less.
+/// Which values of a figure are better: more should come back, and one more instance should cost less.
 pub(super) fn better_of(unit: Unit) -> Better {
     if unit == Unit::Ratio { Better::Higher } else { Better::Lower }
 }

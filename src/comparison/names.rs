@@ -1,4 +1,4 @@
-//! Which metric a word means: full names, families, and what is nearest to a slip.
+//! The metric that a word means: full names, families, and what is nearest to a slip.
 
 use super::catalogue::{FAMILIES, Family, ReadAt, family_named, split};
 use super::metrics::in_order;

@@ -18,11 +18,11 @@ const FAILED: &str = "failed";
 /// Whether a trial held its target.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Judged {
-    /// It did.
+    /// The target held.
     Held,
-    /// It did not: these numbers were missed.
+    /// The target did not hold: these numbers were missed.
     Missed(Vec<Missed>),
-    /// It did not come to its end, for this reason.
+    /// The trial did not come to its end, for this reason.
     Ended(String),
     /// What the target is about was not measured: nothing can be said.
     Unmeasured(String),

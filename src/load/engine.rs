@@ -164,7 +164,7 @@ impl<'a> Turning<'a> for Engine<'a> {
         }
     }
 
-    /// Does what its time has come for.
+    /// Wakes the connections whose timers are due.
     fn wake(&mut self, now_ns: u64) -> Result<()> {
         while let Some((index, due)) = self.timers.pop(now_ns) {
             match due {
@@ -187,7 +187,7 @@ impl<'a> Turning<'a> for Engine<'a> {
         for _ in 0..BEGUN_PER_TURN {
             if self.free.is_empty() && self.connections.len() == self.connections_max {
                 self.course.watch_queue(now_ns, true);
-                // Those that only think need not wake when nothing follows.
+                // Connections that only think need not wake when no arrival follows.
                 if self.busy == 0 && self.course.arrivals.are_over(now_ns) {
                     return Ok(Turn::Over);
                 }

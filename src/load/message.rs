@@ -25,7 +25,7 @@ pub(super) struct Messages {
     scratch: Vec<u8>,
 }
 
-/// Which request comes next, and its number, whatever protocol it goes by.
+/// The order of the requests and their numbers, the same for every protocol.
 #[derive(Debug)]
 pub(super) struct Order {
     /// Sums of the weights up to and with each.

@@ -59,7 +59,7 @@ pub use limit::MemoryCgroup;
 pub use limit_seen::LimitSeen;
 pub use limit_ways::Way;
 pub use marker::Marker;
-pub use output::{Line, Output};
+pub use output::Output;
 pub use private_jdk::PrivateJdk;
 pub use protocol::Exit;
 pub use ready::ReadyInfo;

@@ -56,7 +56,7 @@ pub(super) struct Engine<'a> {
     streams: u32,
     places: Vec<Place>,
     places_max: usize,
-    /// Those of a place lie together.
+    /// The slots of a place lie together.
     slots: Vec<Slot>,
     connections: Vec<Option<Box<Connection>>>,
     vacant: Vec<u32>,
@@ -241,7 +241,7 @@ impl<'a> Engine<'a> {
             return None;
         }
         self.course.watch_queue(now_ns, true);
-        // Those that only think need not wake when nothing follows.
+        // Places that only think need not wake when no arrival follows.
         if self.busy == 0 && self.course.arrivals.are_over(now_ns) {
             return Some(Turn::Over);
         }

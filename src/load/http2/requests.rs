@@ -43,9 +43,9 @@ pub(super) struct Encoded {
 /// The next request, ready for h2.
 #[derive(Debug)]
 pub(super) struct Next {
-    /// Which request of the plan.
+    /// Index of the request in the plan.
     pub(super) index: u32,
-    /// Its number in the phase.
+    /// Number of the request in the phase.
     pub(super) number: u64,
     pub(super) head: http::Request<()>,
     /// The body, unless it is long.
@@ -90,7 +90,7 @@ impl Requests {
         self.again(index as u32, number)
     }
 
-    /// The same request once more; only what is drawn at random is another.
+    /// A request once more, with other random numbers.
     ///
     /// # Errors
     /// As [`Requests::next`].

@@ -1,6 +1,6 @@
 //! One slot for a request at a time on a connection of HTTP/2: the request under way and how far its answer has come.
 
-use crate::load::response::Answer;
+use crate::load::response::ResponseFacts;
 use crate::load::wanted::{Search, Wanted};
 use bytes::Bytes;
 use h2::client::ResponseFuture;
@@ -40,9 +40,9 @@ pub(super) struct Slot {
     pub(super) upload: Option<Upload>,
     /// The connection of the request under way.
     pub(super) connection: u32,
-    /// Which request of the plan.
+    /// Index of the request in the plan.
     pub(super) request: u32,
-    /// Its number in the phase.
+    /// Number of the request in the phase.
     pub(super) number: u64,
     /// How often it was sent back.
     pub(super) returns: u32,
@@ -57,7 +57,7 @@ pub(super) struct Slot {
     /// Since when it is free; 0 before its first request.
     pub(super) free_ns: u64,
     /// The answer so far; its status is 0 before the head.
-    pub(super) answer: Answer,
+    pub(super) answer: ResponseFacts,
     search: Search,
 }
 
@@ -70,9 +70,9 @@ pub(super) enum Step {
     Head,
     /// A piece of the body came.
     Piece,
-    /// It is complete.
+    /// The answer is complete.
     Done,
-    /// It will not be complete.
+    /// The answer will not be complete.
     Failed(h2::Error),
 }
 
@@ -91,7 +91,7 @@ impl Slot {
             connected_ns: 0,
             first_byte_ns: 0,
             free_ns: 0,
-            answer: Answer::default(),
+            answer: ResponseFacts::default(),
             search: Search::default(),
         }
     }
@@ -102,7 +102,7 @@ impl Slot {
         self.doing = Doing::Beginning;
         (self.intended_ns, self.started_ns) = (intended_ns, started_ns);
         (self.connected_ns, self.first_byte_ns, self.returns) = (0, 0, 0);
-        self.answer = Answer::default();
+        self.answer = ResponseFacts::default();
     }
 
     /// Forgets the stream, but not the request: it is to be sent again on another connection.
