@@ -2,7 +2,7 @@
 
 use super::claims::{Claim, Claims};
 use super::evidence::{Said, Seen};
-use super::ledger::{Account, Ledger, Part};
+use super::ledger::{Account, Ledger, LedgerEntry};
 use super::malloc::{heap_parts, mmapped_parts};
 use super::plan::{AccountPlan, Planned, Question, Segment};
 use super::tables::{CodeHeap, Sizes, by_size, ended_stacks};
@@ -115,13 +115,13 @@ pub fn close(said: &Said, seen: &Seen) -> Account {
         let whole = planned.segments.first().and_then(|segment| segment.claim.as_ref());
         match planned.question {
             Question::None => {
-                ledger.enter(planned.index, whole.map(|claim| Part::of(claim, weight.rss.0, weight.swap.0)));
+                ledger.enter(planned.index, whole.map(|claim| LedgerEntry::of(claim, weight.rss.0, weight.swap.0)));
             }
             Question::Heap if walked(seen, planned.index) => {}
             Question::Heap if unwalked_heap(seen, planned) => {
                 let mapping = &seen.smaps.mappings[planned.index].mapping;
                 let all = unsplit(seen, mapping.start, mapping.end);
-                ledger.enter(planned.index, [Part::of(&all, weight.rss.0, weight.swap.0)]);
+                ledger.enter(planned.index, [LedgerEntry::of(&all, weight.rss.0, weight.swap.0)]);
             }
             _ => ledger.enter(planned.index, by_pages(seen, planned, names.as_ref())),
         }
@@ -131,9 +131,9 @@ pub fn close(said: &Said, seen: &Seen) -> Account {
         let parts = heap_parts(heap, (candidate.start, candidate.end), names.as_ref());
         for (n, index) in mappings.iter().enumerate() {
             // A heap in several mappings is divided alike in each; its chunks are counted with the first.
-            let counted = |part: &Part| match n {
+            let counted = |part: &LedgerEntry| match n {
                 0 => part.clone(),
-                _ => Part { count: 0, allocated: None, ..part.clone() },
+                _ => LedgerEntry { count: 0, allocated: None, ..part.clone() },
             };
             ledger.enter(*index, parts.iter().map(counted));
         }
@@ -166,7 +166,7 @@ fn unsplit(seen: &Seen, start: u64, end: u64) -> Claim {
 }
 
 /// The parts of a mapping that has several owners, or none that is known.
-fn by_pages(seen: &Seen, planned: &Planned, names: Option<&TagNames>) -> Vec<Part> {
+fn by_pages(seen: &Seen, planned: &Planned, names: Option<&TagNames>) -> Vec<LedgerEntry> {
     let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
     let chunks = seen.chunks.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
     let mut parts = Vec::new();
@@ -174,7 +174,7 @@ fn by_pages(seen: &Seen, planned: &Planned, names: Option<&TagNames>) -> Vec<Par
         match &segment.claim {
             Some(claim) => {
                 let (resident, swapped) = backed(runs, segment.start, segment.end);
-                parts.push(Part::of(claim, resident, swapped));
+                parts.push(LedgerEntry::of(claim, resident, swapped));
             }
             None => parts.extend(unclaimed(seen, planned, segment, runs, chunks, names)),
         }
@@ -189,12 +189,12 @@ fn unclaimed(
     runs: &[Run],
     chunks: &[MmappedChunk],
     names: Option<&TagNames>,
-) -> Vec<Part> {
+) -> Vec<LedgerEntry> {
     let mapping = &seen.smaps.mappings[planned.index].mapping;
     // An allocator whose structures are unknown gets what nobody else claims, under its name.
     if is_foreign(seen) && mapping.perms == "rw-p" {
         let (resident, swapped) = backed(runs, segment.start, segment.end);
-        return vec![Part::of(&unsplit(seen, segment.start, segment.end), resident, swapped)];
+        return vec![LedgerEntry::of(&unsplit(seen, segment.start, segment.end), resident, swapped)];
     }
     let inside: Vec<MmappedChunk> =
         chunks.iter().filter(|chunk| segment.start <= chunk.start && chunk.end <= segment.end).copied().collect();
@@ -210,14 +210,14 @@ pub fn backed(runs: &[Run], start: u64, end: u64) -> (u64, u64) {
 }
 
 /// The resident stretches between the chunks, which have no owner.
-fn between(runs: &[Run], segment: &Segment, chunks: &[MmappedChunk]) -> Vec<Part> {
+fn between(runs: &[Run], segment: &Segment, chunks: &[MmappedChunk]) -> Vec<LedgerEntry> {
     let mut parts = Vec::new();
     let mut at = segment.start;
     let bounds = chunks.iter().map(|chunk| (chunk.start, chunk.end)).chain([(segment.end, segment.end)]);
     for (next, behind) in bounds {
         let (resident, swapped) = backed(runs, at, next);
         if resident > 0 || swapped > 0 {
-            parts.push(Part::of(&Claim::new(at, next, Owner::Unexplained, "", ""), resident, swapped));
+            parts.push(LedgerEntry::of(&Claim::new(at, next, Owner::Unexplained, "", ""), resident, swapped));
         }
         at = behind;
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// What was found in a mapping, or in a stretch of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct LedgerEntry {
     /// The owner of the part.
     pub owner: Owner,
     /// What kind of part of the owner: `thread`, `file`, `tag` …
@@ -27,7 +27,7 @@ pub struct Part {
     pub range: (u64, u64),
 }
 
-impl Part {
+impl LedgerEntry {
     /// All of a claim, of which this many bytes are resident and swapped.
     pub(super) fn of(claim: &Claim, resident: u64, swapped: u64) -> Self {
         // The split of the Java heap says more than its parts would.
@@ -122,7 +122,7 @@ impl Account {
 #[derive(Debug)]
 pub struct Ledger<'a> {
     smaps: &'a Smaps,
-    parts: BTreeMap<usize, Vec<Part>>,
+    parts: BTreeMap<usize, Vec<LedgerEntry>>,
 }
 
 impl<'a> Ledger<'a> {
@@ -132,7 +132,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Enters what was found in the mapping with this index.
-    pub fn enter(&mut self, index: usize, parts: impl IntoIterator<Item = Part>) {
+    pub fn enter(&mut self, index: usize, parts: impl IntoIterator<Item = LedgerEntry>) {
         self.parts.entry(index).or_default().extend(parts);
     }
 
@@ -167,15 +167,15 @@ fn add(sum: &mut u64, more: u64) {
 }
 
 /// All of a mapping, without an owner.
-fn nobodys(weighed: &Weighed) -> Part {
+fn nobodys(weighed: &Weighed) -> LedgerEntry {
     let claim = Claim::new(weighed.mapping.start, weighed.mapping.end, Owner::Unexplained, "", "");
-    Part::of(&claim, weighed.weight.rss.0.max(1), weighed.weight.swap.0)
+    LedgerEntry::of(&claim, weighed.weight.rss.0.max(1), weighed.weight.swap.0)
 }
 
 fn enter_mapping(
     index: usize,
     weighed: &Weighed,
-    parts: &[Part],
+    parts: &[LedgerEntry],
     books: &mut BTreeMap<Owner, Book>,
     account: &mut Account,
 ) {
@@ -235,7 +235,7 @@ struct Book {
 }
 
 impl Book {
-    fn detail(&mut self, part: &Part, rss: u64) {
+    fn detail(&mut self, part: &LedgerEntry, rss: u64) {
         let new = || Detail { kind: part.kind, name: part.name.clone(), count: 0, allocated: None, rss: 0 };
         let detail = self.details.entry((part.kind, part.name.clone())).or_insert_with(new);
         add(&mut detail.rss, rss);
@@ -280,7 +280,7 @@ mod tests {
             for (index, owner, resident, named) in found {
                 let name = if named { format!("n{owner}") } else { String::new() };
                 let (owner, allocated, swapped) = (Owner::ALL[owner], Some(resident), resident / 3);
-                let part = Part { owner, kind: "tag", name, count: 1, allocated, resident, swapped, range: (0, 1) };
+                let part = LedgerEntry { owner, kind: "tag", name, count: 1, allocated, resident, swapped, range: (0, 1) };
                 ledger.enter(index, [part]);
             }
             let account = ledger.close();

@@ -22,6 +22,6 @@ pub use close::{backed, claims, close};
 pub use evidence::{Explicit, Said, Seen, Shrinks, Sizing};
 pub use gone::gone;
 pub use heap::{split_heap, used_resident};
-pub use ledger::{Account, Detail, Holding, Ledger, Part, Region, Remainder};
+pub use ledger::{Account, Detail, Holding, Ledger, LedgerEntry, Region, Remainder};
 pub use plan::{AccountPlan, Planned, Question, Segment};
 pub use predict::{Prediction, Reason, gc, trim};

@@ -138,12 +138,12 @@ impl Control {
 
 /// One thread's part of a phase: the whole where there is one.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct ThreadPart {
     index: u32,
     count: u32,
 }
 
-impl Part {
+impl ThreadPart {
     /// The part of so many connections.
     fn of(self, connections: u32) -> u64 {
         Share { index: u64::from(self.index), count: u64::from(self.count) }.of(u64::from(connections))
@@ -164,14 +164,14 @@ pub fn drive(
     control: &Control,
     on_interval: &mut dyn FnMut(Interval<'_>),
 ) -> Result<Outcome> {
-    drive_part(plan, Part { index: 0, count: 1 }, clock, control, &|| clock.now_ns(), on_interval)
+    drive_part(plan, ThreadPart { index: 0, count: 1 }, clock, control, &|| clock.now_ns(), on_interval)
 }
 
 /// `start` is called once, when everything is read and made, for the moment at which the phase begins: what that takes
 /// is no lag. Also an engine that cannot begin calls `start`, because other threads wait for it.
 fn drive_part(
     plan: &Plan,
-    part: Part,
+    part: ThreadPart,
     clock: Clock,
     control: &Control,
     start: &dyn Fn() -> u64,

@@ -2,7 +2,7 @@
 //! intervals and outcomes are merged; histograms merge exactly.
 
 use super::outcome::{End, Interval, Outcome, Row};
-use super::{Control, Part, Plan, drive, drive_part};
+use super::{Control, Plan, ThreadPart, drive, drive_part};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::scenario::Condition;
@@ -17,7 +17,7 @@ use std::time::Duration;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What a thread has to say.
-enum Report {
+enum ThreadReport {
     Interval { number: u64, last: bool, interval: Box<Owned> },
     Done(Box<Result<Outcome>>),
 }
@@ -60,7 +60,7 @@ pub fn drive_threads(
     let (sender, receiver) = channel();
     std::thread::scope(|scope| {
         for (index, own) in controls.iter().enumerate() {
-            let part = Part { index: index as u32, count: threads };
+            let part = ThreadPart { index: index as u32, count: threads };
             let cpu = cpus.get(index % cpus.len().max(1)).copied();
             let (sender, together) = (sender.clone(), &together);
             scope.spawn(move || run(plan, part, cpu, own, together, &sender));
@@ -101,7 +101,14 @@ impl Together {
     }
 }
 
-fn run(plan: &Plan, part: Part, cpu: Option<u32>, control: &Control, together: &Together, sender: &Sender<Report>) {
+fn run(
+    plan: &Plan,
+    part: ThreadPart,
+    cpu: Option<u32>,
+    control: &Control,
+    together: &Together,
+    sender: &Sender<ThreadReport>,
+) {
     if let Some(cpu) = cpu {
         let mut set = CpuSet::new();
         set.set(cpu as usize);
@@ -113,16 +120,16 @@ fn run(plan: &Plan, part: Part, cpu: Option<u32>, control: &Control, together: &
     let outcome = drive_part(plan, part, together.clock, control, &|| together.start_ns(), &mut |interval| {
         // An interval is known to be the last one when none follows it.
         if let Some((number, interval)) = held.take() {
-            let _ = sender.send(Report::Interval { number, last: false, interval });
+            let _ = sender.send(ThreadReport::Interval { number, last: false, interval });
         }
         held = Some((number, Box::new(Owned::of(&interval))));
         number += 1;
     });
     if let Some((number, interval)) = held {
-        let _ = sender.send(Report::Interval { number, last: true, interval });
+        let _ = sender.send(ThreadReport::Interval { number, last: true, interval });
     }
     // Fails only where the merger is gone, and with it whoever wants the outcome.
-    let _ = sender.send(Report::Done(Box::new(outcome)));
+    let _ = sender.send(ThreadReport::Done(Box::new(outcome)));
 }
 
 impl Owned {
@@ -204,7 +211,11 @@ impl<'a> Merger<'a> {
         }
     }
 
-    fn collect(mut self, receiver: &Receiver<Report>, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
+    fn collect(
+        mut self,
+        receiver: &Receiver<ThreadReport>,
+        on_interval: &mut dyn FnMut(Interval<'_>),
+    ) -> Result<Outcome> {
         while self.done < self.threads {
             match receiver.recv_timeout(LOOK_EVERY) {
                 Ok(message) => self.take(message, on_interval)?,
@@ -238,9 +249,9 @@ impl<'a> Merger<'a> {
         }
     }
 
-    fn take(&mut self, message: Report, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<()> {
+    fn take(&mut self, message: ThreadReport, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<()> {
         match message {
-            Report::Interval { number, last, interval } => {
+            ThreadReport::Interval { number, last, interval } => {
                 // The rest at the end joins the last whole interval that is still open, or stands for itself.
                 let number =
                     if last { number.min(self.open.keys().next_back().map_or(number, |n| *n)) } else { number };
@@ -255,7 +266,7 @@ impl<'a> Merger<'a> {
                 }
                 self.hand_out_complete(on_interval);
             }
-            Report::Done(outcome) => {
+            ThreadReport::Done(outcome) => {
                 self.done += 1;
                 self.finish(*outcome)?;
             }

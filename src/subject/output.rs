@@ -54,11 +54,11 @@ impl Watch {
 /// What was read so far. Cheap to copy: all copies see the same.
 #[derive(Debug, Clone)]
 pub struct Output {
-    shared: Arc<Shared>,
+    shared: Arc<SharedOutput>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedOutput {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -84,7 +84,7 @@ impl Output {
         clock: Clock,
     ) -> Result<(Self, JoinHandle<()>)> {
         let log = log.map(LogFile::create).transpose()?;
-        let output = Self { shared: Arc::new(Shared::default()) };
+        let output = Self { shared: Arc::new(SharedOutput::default()) };
         let reader = Reader { shared: Arc::clone(&output.shared), watch, log, clock };
         let thread = std::thread::Builder::new().name("output".to_owned());
         let thread = thread.spawn(move || reader.run(from));
@@ -161,7 +161,7 @@ pub(super) fn readable(text: &[u8]) -> String {
 }
 
 struct Reader {
-    shared: Arc<Shared>,
+    shared: Arc<SharedOutput>,
     watch: Watch,
     log: Option<LogFile>,
     clock: Clock,

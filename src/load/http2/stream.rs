@@ -63,7 +63,7 @@ pub(super) struct Slot {
 
 /// How far an answer has come.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum StreamStep {
     /// There is nothing more for now.
     Pending,
     /// The head came.
@@ -127,13 +127,13 @@ impl Slot {
 
     /// Takes what has come of the answer, one step at a time.
     #[inline]
-    pub(super) fn step(&mut self, wanted: &Wanted) -> Step {
+    pub(super) fn step(&mut self, wanted: &Wanted) -> StreamStep {
         let mut context = Context::from_waker(&self.waker);
         match &mut self.doing {
-            Doing::Nothing | Doing::Beginning => Step::Pending,
+            Doing::Nothing | Doing::Beginning => StreamStep::Pending,
             Doing::Waiting(response) => match Pin::new(response).poll(&mut context) {
-                Poll::Pending => Step::Pending,
-                Poll::Ready(Err(error)) => Step::Failed(error),
+                Poll::Pending => StreamStep::Pending,
+                Poll::Ready(Err(error)) => StreamStep::Failed(error),
                 Poll::Ready(Ok(response)) => {
                     let pair = |(name, value)| (HeaderName::as_str(name).as_bytes(), HeaderValue::as_bytes(value));
                     let headers = || response.headers().iter().map(pair);
@@ -143,12 +143,12 @@ impl Slot {
                     let body = response.into_body();
                     let whole = body.is_end_stream();
                     self.doing = Doing::Reading(body);
-                    if whole { self.done(wanted) } else { Step::Head }
+                    if whole { self.done(wanted) } else { StreamStep::Head }
                 }
             },
             Doing::Reading(body) => match body.poll_data(&mut context) {
-                Poll::Pending => Step::Pending,
-                Poll::Ready(Some(Err(error))) => Step::Failed(error),
+                Poll::Pending => StreamStep::Pending,
+                Poll::Ready(Some(Err(error))) => StreamStep::Failed(error),
                 // Trailers, if there are any, have come as well.
                 Poll::Ready(None) => self.done(wanted),
                 Poll::Ready(Some(Ok(piece))) => {
@@ -158,15 +158,15 @@ impl Slot {
                     if let Some(text) = &wanted.body {
                         self.search.look(text, &piece);
                     }
-                    Step::Piece
+                    StreamStep::Piece
                 }
             },
         }
     }
 
-    fn done(&mut self, wanted: &Wanted) -> Step {
+    fn done(&mut self, wanted: &Wanted) -> StreamStep {
         self.answer.fits &= wanted.body.is_none() || self.search.found();
-        Step::Done
+        StreamStep::Done
     }
 
     /// How many bytes of the upload may go now: what the server's windows and h2's buffer allow. 0 where the stream
