@@ -1,5 +1,5 @@
-//! Mappings that were weighed and have gone before they were looked into: chunks that a compiler at work maps and unmaps
-//! within milliseconds. Nothing can be read of such a chunk, so it seems to have no owner.
+//! Mappings that were weighed and have gone before they were looked into: chunks that a compiler at work maps and
+//! unmaps within milliseconds. Nothing can be read of such a chunk, so it seems to have no owner.
 
 use super::ledger::Account;
 use crate::kernel::mapping::Mapping;

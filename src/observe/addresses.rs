@@ -1,5 +1,5 @@
-//! The addresses that two replies name (HotSpot 11–25): `GC.heap_info` says where objects lie, `Compiler.codecache` where
-//! code does. Which pages of a range are resident is [`super::smaps`]'s to say; the nodes of metaspace are
+//! The addresses that two replies name (HotSpot 11–25): `GC.heap_info` says where objects lie, `Compiler.codecache`
+//! where code does. Which pages of a range are resident is [`super::smaps`]'s to say; the nodes of metaspace are
 //! [`super::metaspace_nodes`]'s. (`VM.info` names more, but the first one adds 4 to 5 MB to the subject for good.)
 //!
 //! ```text
@@ -177,8 +177,8 @@ impl<'t> Found<'t> {
         found
     }
 
-    /// One byte for each region that would fit below the end of the heap (`shenandoahCollectionSet.cpp`); the map begins
-    /// for address 0, and only the bytes of the heap's own regions and the first page are committed.
+    /// One byte for each region that would fit below the end of the heap (`shenandoahCollectionSet.cpp`); the map
+    /// begins for address 0, and only the bytes of the heap's own regions and the first page are committed.
     fn add_collection_set_map(&mut self, heap_end: u64) {
         let region = self.addresses.region_size.filter(|size| size.0 > 0);
         if let (Some(start), Some(region)) = (self.collection_set_map, region) {

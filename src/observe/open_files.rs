@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// More than any limit on descriptors that servers are given.
 const DESCRIPTORS_MAX: usize = 1 << 20;
 
-/// The paths of the open files, as named in the process's own mount namespace; a file that is open twice is named twice.
+/// The paths of the open files, as named in the process's own mount namespace; one that is open twice is named twice.
 pub fn read(process: &Process, clock: &Clock) -> Read<Vec<PathBuf>> {
     Reading::take(clock, || {
         let numbers = process.numbers_in("fd").map_err(|e| Unavailable::io("fd", &e))?;

@@ -1,6 +1,6 @@
 //! Replies to `VM.native_memory detail` (JDK 11–25; the JVM runs with `-XX:NativeMemoryTracking=detail`): the ranges of
 //! addresses that the JVM reserved. For benchmarks and tests only, as the truth that an account is compared with:
-//! tracking in detail costs the subject too much to be weighed with it. The sums by category are those of `observe::nmt`.
+//! tracking in detail costs the subject too much to be weighed with it. The sums by category are `observe::nmt`'s.
 //!
 //! ```text
 //! [0x00000000fc000000 - 0x0000000100000000] reserved and committed 65536KB for Java Heap from
