@@ -140,7 +140,8 @@ fn feature_release(version: &str) -> Option<u32> {
 
 /// Asks `java -version`, whose first line on stderr is `openjdk version "17.0.15" 2025-04-15`.
 fn ask_version(java: &Path, clock: Clock) -> Option<(String, String)> {
-    let printed = program::run(java, &["-version"], clock, VERSION_WITHIN).ok()?;
+    let printed =
+        program::run(java, &["-version"], clock, VERSION_WITHIN).ok().filter(|printed| printed.code.is_some())?;
     Some((printed.errors.split('"').nth(1)?.to_owned(), String::new()))
 }
 
