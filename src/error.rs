@@ -1,5 +1,5 @@
 //! The error every module returns: what happened, where, what the subject said, and one thing to do.
-//! Its kind decides the exit code (`cli::exit`).
+//! The kind of an error decides the exit code (`cli::exit`).
 
 use std::fmt;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub enum ErrorKind {
     Request,
     /// The subject failed: did not start, died, answered wrongly.
     Subject,
-    /// This machine cannot measure it: permission, no cgroup, missing JDK, full disk.
+    /// The machine cannot do what was asked: permission, no cgroup, missing JDK, full disk.
     Machine,
     /// A bug in Loadline.
     Bug,
@@ -62,7 +62,7 @@ impl Error {
         Self::new(ErrorKind::Subject, what)
     }
 
-    /// This machine cannot do it.
+    /// The machine cannot do what was asked.
     pub fn machine(what: impl Into<String>) -> Self {
         Self::new(ErrorKind::Machine, what)
     }

@@ -3,7 +3,7 @@
 use crate::owner::Owner;
 use std::collections::BTreeMap;
 
-/// A range of addresses and who says it is theirs.
+/// A range of addresses and the owner that claims it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// First address.
@@ -14,8 +14,14 @@ pub struct Claim {
     pub owner: Owner,
     /// What kind of part of the owner it is: `thread`, `code_heap`, `table`, `node`, `file`.
     pub kind: &'static str,
-    /// The part's name.
+    /// The part's name; empty where it has none.
     pub name: String,
+}
+
+impl Claim {
+    pub(super) fn new(start: u64, end: u64, owner: Owner, kind: &'static str, name: &str) -> Self {
+        Self { start, end, owner, kind, name: name.to_owned() }
+    }
 }
 
 /// Disjoint claims in address order.
@@ -46,7 +52,7 @@ impl Claims {
         &self.list[from..to.max(from)]
     }
 
-    /// All of them, in address order.
+    /// All claims, in address order.
     pub fn all(&self) -> &[Claim] {
         &self.list
     }
@@ -55,8 +61,7 @@ impl Claims {
 /// The parts of `[start, end)` that are not taken.
 fn gaps(taken: &BTreeMap<u64, Claim>, start: u64, end: u64) -> Vec<(u64, u64)> {
     let mut free = Vec::new();
-    let before = taken.range(..=start).next_back().map_or(start, |(_, claim)| claim.end.max(start));
-    let mut at = before;
+    let mut at = taken.range(..=start).next_back().map_or(start, |(_, claim)| claim.end.max(start));
     for (next, claim) in taken.range(start..end) {
         if at < *next {
             free.push((at, *next));
@@ -75,7 +80,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn claim(start: u64, end: u64, owner: Owner) -> Claim {
-        Claim { start, end, owner, kind: "table", name: String::new() }
+        Claim::new(start, end, owner, "table", "")
     }
 
     #[test]

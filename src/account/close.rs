@@ -2,18 +2,18 @@
 
 use super::claims::{Claim, Claims};
 use super::evidence::{Said, Seen};
-use super::ledger::{Account, Ledger, Part};
+use super::ledger::{Account, Ledger, LedgerEntry};
 use super::malloc::{heap_parts, mmapped_parts};
-use super::plan::{Plan, Planned, Question, Segment};
+use super::plan::{AccountPlan, Planned, Question, Segment};
 use super::tables::{CodeHeap, Sizes, by_size, ended_stacks};
 use super::tags::{TagNames, TagSum};
 use crate::kernel::mapping::Mapping;
+use crate::observe::addresses::Purpose;
 use crate::observe::glibc::MmappedChunk;
 use crate::observe::heap_info::Collector;
 use crate::observe::maps::Allocator;
-use crate::observe::pagemap::Run;
+use crate::observe::pagemap::{self, Run};
 use crate::observe::stacks::ThreadStack;
-use crate::observe::vm_info::Purpose;
 use crate::owner::Owner;
 use std::collections::BTreeMap;
 
@@ -26,13 +26,13 @@ fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack]) -> Vec<Claim> {
     let mut list = said_by_jvm(said);
     for image in &said.images {
         let owner = if image.path.ends_with("/libjvm.so") { Owner::Libjvm } else { Owner::Libraries };
-        list.push(claim(image.start, image.end, owner, "file", &image.path));
+        list.push(Claim::new(image.start, image.end, owner, "file", &image.path));
     }
     list.extend(stacks.iter().filter_map(|stack| stack_claim(said, maps, stack)));
     list
 }
 
-/// The same with what only its size gives away, in what is neither named nor malloc's.
+/// The named claims, and ranges that only their sizes give away in what is neither named nor malloc's.
 fn all_claims(said: &Said, seen: &Seen) -> Claims {
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
     let mut list = named(said, &maps, &seen.stacks);
@@ -42,7 +42,7 @@ fn all_claims(said: &Said, seen: &Seen) -> Claims {
     });
     let heaps = heaps.map(|index| &seen.candidates[index].0).map(|candidate| (candidate.start, candidate.end));
     let chunks = seen.chunks.values().flatten().map(|chunk| (chunk.start, chunk.end));
-    let malloc = heaps.chain(chunks).map(|(start, end)| claim(start, end, Owner::MallocMmapped, "", ""));
+    let malloc = heaps.chain(chunks).map(|(start, end)| Claim::new(start, end, Owner::MallocMmapped, "", ""));
     let mut taken: Vec<Claim> = list.iter().cloned().chain(malloc).collect();
     let tables = by_size(&maps, &taken, &sizes(said, seen));
     taken.extend_from_slice(&tables);
@@ -51,38 +51,30 @@ fn all_claims(said: &Said, seen: &Seen) -> Claims {
     Claims::settle(list)
 }
 
-fn claim(start: u64, end: u64, owner: Owner, kind: &'static str, name: &str) -> Claim {
-    Claim { start, end, owner, kind, name: name.to_owned() }
-}
-
 fn said_by_jvm(said: &Said) -> Vec<Claim> {
     let mut list = Vec::new();
     for range in said.info.iter().flat_map(|info| &info.ranges) {
         let (owner, kind) = match range.purpose {
             Purpose::JavaHeap => (Owner::JavaHeap, ""),
-            Purpose::Cds => (Owner::Cds, "file"),
-            Purpose::ClassSpace => (Owner::ClassSpace, "node"),
-            Purpose::Metaspace => (Owner::Metaspace, "node"),
             Purpose::CodeCache => (Owner::CodeCache, "code_heap"),
             Purpose::GcTable => (Owner::Gc, "table"),
-            Purpose::PollingPage => (Owner::Libjvm, "table"),
         };
-        list.push(claim(range.start, range.end, owner, kind, &range.name));
+        list.push(Claim::new(range.start, range.end, owner, kind, &range.name));
     }
     for node in &said.nodes {
         let owner = if node.class_space { Owner::ClassSpace } else { Owner::Metaspace };
-        list.push(claim(node.start, node.end, owner, "node", &format!("node at {:#x}", node.start)));
+        list.push(Claim::new(node.start, node.end, owner, "node", &format!("node at {:#x}", node.start)));
     }
     list
 }
 
-/// The mapping a stack pointer points into is the stack, up to its guard.
+/// The mapping that a thread's stack pointer points into is its stack, up to the guard.
 fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack) -> Option<Claim> {
     let pointer = stack.pointer?;
     let mapping = maps.get(maps.partition_point(|mapping| mapping.end <= pointer))?;
     let fits = mapping.start <= pointer && mapping.inode == 0 && mapping.path != "[heap]";
     let name = said.thread_names.get(&stack.tid).map_or("thread", String::as_str);
-    fits.then(|| claim(mapping.start, mapping.end, Owner::ThreadStacks, "thread", name))
+    fits.then(|| Claim::new(mapping.start, mapping.end, Owner::ThreadStacks, "thread", name))
 }
 
 fn sizes(said: &Said, seen: &Seen) -> Sizes {
@@ -110,28 +102,26 @@ fn sizes(said: &Said, seen: &Seen) -> Sizes {
 fn regions(said: &Said, collector: Collector) -> Option<u64> {
     let info = said.info.as_ref().filter(|_| said.heap.is_some_and(|heap| heap.collector == collector))?;
     let (start, end) = info.heap_reserved?;
-    end.saturating_sub(start).checked_div(info.collector_geometry.region_size?.0)
+    end.saturating_sub(start).checked_div(info.region_size?.0)
 }
 
 /// Enters what was seen of every mapping and closes.
 pub fn close(said: &Said, seen: &Seen) -> Account {
     let names = tag_names(said, seen);
     let mut ledger = Ledger::new(&seen.smaps);
-    let plan = Plan::new(&seen.smaps, &all_claims(said, seen));
+    let plan = AccountPlan::new(&seen.smaps, &all_claims(said, seen));
     for planned in &plan.mappings {
         let weight = &seen.smaps.mappings[planned.index].weight;
         let whole = planned.segments.first().and_then(|segment| segment.claim.as_ref());
         match planned.question {
             Question::None => {
-                let part = whole.map(|claim| part_of(claim, weight.rss.0, weight.swap.0));
-                ledger.enter(planned.index, part);
+                ledger.enter(planned.index, whole.map(|claim| LedgerEntry::of(claim, weight.rss.0, weight.swap.0)));
             }
             Question::Heap if walked(seen, planned.index) => {}
             Question::Heap if unwalked_heap(seen, planned) => {
-                let range = range_of(planned);
-                let name = allocator_name(seen);
-                let part = claim(range.0, range.1, Owner::MallocUnsplit, "allocator", &name);
-                ledger.enter(planned.index, [part_of(&part, weight.rss.0, weight.swap.0)]);
+                let mapping = &seen.smaps.mappings[planned.index].mapping;
+                let all = unsplit(seen, mapping.start, mapping.end);
+                ledger.enter(planned.index, [LedgerEntry::of(&all, weight.rss.0, weight.swap.0)]);
             }
             _ => ledger.enter(planned.index, by_pages(seen, planned, names.as_ref())),
         }
@@ -141,9 +131,9 @@ pub fn close(said: &Said, seen: &Seen) -> Account {
         let parts = heap_parts(heap, (candidate.start, candidate.end), names.as_ref());
         for (n, index) in mappings.iter().enumerate() {
             // A heap in several mappings is divided alike in each; its chunks are counted with the first.
-            let counted = |part: &Part| match n {
+            let counted = |part: &LedgerEntry| match n {
                 0 => part.clone(),
-                _ => Part { count: 0, allocated: None, ..part.clone() },
+                _ => LedgerEntry { count: 0, allocated: None, ..part.clone() },
             };
             ledger.enter(*index, parts.iter().map(counted));
         }
@@ -151,17 +141,12 @@ pub fn close(said: &Said, seen: &Seen) -> Account {
     ledger.close()
 }
 
-fn range_of(planned: &Planned) -> (u64, u64) {
-    let first = planned.segments.first().map_or(0, |segment| segment.start);
-    (first, planned.segments.last().map_or(first, |segment| segment.end))
-}
-
 /// Whether the mapping belongs to a heap that was walked to its end.
 fn walked(seen: &Seen, index: usize) -> bool {
     seen.walk.iter().flat_map(|walk| &walk.heaps).any(|heap| seen.candidates[heap.index].1.contains(&index))
 }
 
-/// Whether it is a heap of glibc whose walk failed, or would be one if memory could be read.
+/// Whether the mapping is a heap of glibc whose walk failed, or may be one where memory could not be read.
 fn unwalked_heap(seen: &Seen, planned: &Planned) -> bool {
     match &seen.walk {
         Some(walk) => walk.errors.iter().any(|error| seen.candidates[error.index].1.contains(&planned.index)),
@@ -174,12 +159,14 @@ fn is_foreign(seen: &Seen) -> bool {
     !matches!(seen.allocator, None | Some(Allocator::Glibc | Allocator::Unknown))
 }
 
-fn allocator_name(seen: &Seen) -> String {
-    seen.allocator.map_or("unknown allocator", Allocator::name).to_owned()
+/// A range of malloc that cannot be split, under the name of its allocator.
+fn unsplit(seen: &Seen, start: u64, end: u64) -> Claim {
+    let name = seen.allocator.map_or("unknown allocator", Allocator::name);
+    Claim::new(start, end, Owner::MallocUnsplit, "allocator", name)
 }
 
 /// The parts of a mapping that has several owners, or none that is known.
-fn by_pages(seen: &Seen, planned: &Planned, names: Option<&TagNames>) -> Vec<Part> {
+fn by_pages(seen: &Seen, planned: &Planned, names: Option<&TagNames>) -> Vec<LedgerEntry> {
     let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
     let chunks = seen.chunks.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
     let mut parts = Vec::new();
@@ -187,7 +174,7 @@ fn by_pages(seen: &Seen, planned: &Planned, names: Option<&TagNames>) -> Vec<Par
         match &segment.claim {
             Some(claim) => {
                 let (resident, swapped) = backed(runs, segment.start, segment.end);
-                parts.push(part_of(claim, resident, swapped));
+                parts.push(LedgerEntry::of(claim, resident, swapped));
             }
             None => parts.extend(unclaimed(seen, planned, segment, runs, chunks, names)),
         }
@@ -202,13 +189,12 @@ fn unclaimed(
     runs: &[Run],
     chunks: &[MmappedChunk],
     names: Option<&TagNames>,
-) -> Vec<Part> {
+) -> Vec<LedgerEntry> {
     let mapping = &seen.smaps.mappings[planned.index].mapping;
     // An allocator whose structures are unknown gets what nobody else claims, under its name.
     if is_foreign(seen) && mapping.perms == "rw-p" {
         let (resident, swapped) = backed(runs, segment.start, segment.end);
-        let all = claim(segment.start, segment.end, Owner::MallocUnsplit, "allocator", &allocator_name(seen));
-        return vec![part_of(&all, resident, swapped)];
+        return vec![LedgerEntry::of(&unsplit(seen, segment.start, segment.end), resident, swapped)];
     }
     let inside: Vec<MmappedChunk> =
         chunks.iter().filter(|chunk| segment.start <= chunk.start && chunk.end <= segment.end).copied().collect();
@@ -217,42 +203,21 @@ fn unclaimed(
     parts
 }
 
-fn part_of(claim: &Claim, resident: u64, swapped: u64) -> Part {
-    // The Java heap has no parts that say more than its split does.
-    let named = claim.owner != Owner::JavaHeap;
-    Part {
-        owner: claim.owner,
-        kind: claim.kind,
-        name: if named { claim.name.clone() } else { String::new() },
-        count: 1,
-        allocated: None,
-        resident,
-        swapped,
-        range: (claim.start, claim.end),
-    }
-}
-
 /// Bytes of `[start, end)` that are present, and that are swapped.
 pub fn backed(runs: &[Run], start: u64, end: u64) -> (u64, u64) {
     let from = runs.partition_point(|run| run.end <= start);
-    let (mut resident, mut swapped) = (0u64, 0u64);
-    for run in runs[from..].iter().take_while(|run| run.start < end) {
-        let part = run.end.min(end).saturating_sub(run.start.max(start));
-        let sum = if run.swapped { &mut swapped } else { &mut resident };
-        *sum = sum.saturating_add(part);
-    }
-    (resident, swapped)
+    pagemap::sum(runs[from..].iter(), start, end)
 }
 
-/// What lies between the chunks, without an owner.
-fn between(runs: &[Run], segment: &Segment, chunks: &[MmappedChunk]) -> Vec<Part> {
+/// The resident stretches between the chunks, which have no owner.
+fn between(runs: &[Run], segment: &Segment, chunks: &[MmappedChunk]) -> Vec<LedgerEntry> {
     let mut parts = Vec::new();
     let mut at = segment.start;
     let bounds = chunks.iter().map(|chunk| (chunk.start, chunk.end)).chain([(segment.end, segment.end)]);
     for (next, behind) in bounds {
         let (resident, swapped) = backed(runs, at, next);
         if resident > 0 || swapped > 0 {
-            parts.push(part_of(&claim(at, next, Owner::Unexplained, "", ""), resident, swapped));
+            parts.push(LedgerEntry::of(&Claim::new(at, next, Owner::Unexplained, "", ""), resident, swapped));
         }
         at = behind;
     }

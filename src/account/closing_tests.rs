@@ -4,9 +4,10 @@
 use super::super::evidence::Sizing;
 use super::super::heap::{split_heap, used_resident};
 use super::super::ledger::Holding;
-use super::super::plan::Plan;
+use super::super::plan::AccountPlan;
 use super::super::predict::{gc, trim};
 use super::*;
+use crate::observe::addresses::{JvmAddresses, JvmRange};
 use crate::observe::elf::Image;
 use crate::observe::glibc::{Candidate, Chunks, HeapWalk, Walk, WalkError};
 use crate::observe::heap_info::HeapInfo;
@@ -14,7 +15,6 @@ use crate::observe::metaspace_nodes::MetaspaceNode;
 use crate::observe::nmt::NativeMemory;
 use crate::observe::nmt_header::Tag;
 use crate::observe::smaps::Smaps;
-use crate::observe::vm_info::{Geometry, JvmRange, VmInfo};
 use crate::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -78,32 +78,19 @@ fn runs() -> impl Strategy<Value = Vec<Run>> {
     prop::collection::vec(run, 0..12)
 }
 
-fn info() -> impl Strategy<Value = VmInfo> {
-    let purposes = vec![
-        Purpose::JavaHeap,
-        Purpose::Cds,
-        Purpose::ClassSpace,
-        Purpose::Metaspace,
-        Purpose::CodeCache,
-        Purpose::GcTable,
-        Purpose::PollingPage,
-    ];
+fn info() -> impl Strategy<Value = JvmAddresses> {
+    let purposes = vec![Purpose::JavaHeap, Purpose::CodeCache, Purpose::GcTable];
     let range =
         (span(), prop::option::of(address()), select(purposes)).prop_map(|((start, end), committed_end, purpose)| {
             JvmRange { start, end, committed_end, purpose, name: format!("{purpose:?}") }
         });
-    let geometry = (prop::option::of(size()), prop::option::of(size())).prop_map(|(region, min)| Geometry {
-        region_size: region.map(Bytes),
-        capacity_min: min.map(Bytes),
-        ..Geometry::default()
-    });
     let (ranges, used) = (prop::collection::vec(range, 0..8), prop::collection::vec(span(), 0..6));
-    (any::<bool>(), ranges, used, prop::option::of(span()), geometry).prop_map(
-        |(told, mut ranges, used_ranges, heap_reserved, collector_geometry)| {
+    (any::<bool>(), ranges, used, prop::option::of(span()), prop::option::of(size())).prop_map(
+        |(told, mut ranges, used_ranges, heap_reserved, region)| {
             if told {
-                ranges.extend(VmInfo::parse(INFO).unwrap().ranges);
+                ranges.extend(JvmAddresses::parse(INFO).unwrap().ranges);
             }
-            VmInfo { ranges, used_ranges, heap_reserved, collector_geometry, ..VmInfo::default() }
+            JvmAddresses { ranges, used_ranges, heap_reserved, region_size: region.map(Bytes) }
         },
     )
 }
@@ -280,7 +267,7 @@ proptest! {
         let claims = claims(&said, &maps, &sight.stacks);
         prop_assert!(claims.all().iter().all(|claim| claim.start < claim.end));
         prop_assert!(claims.all().windows(2).all(|pair| pair[0].end <= pair[1].start));
-        let plan = Plan::new(&smaps, &claims);
+        let plan = AccountPlan::new(&smaps, &claims);
         for planned in &plan.mappings {
             let mapping = &maps[planned.index];
             let mut at = mapping.start;

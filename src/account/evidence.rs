@@ -1,5 +1,6 @@
 //! What an account is made from: what the JVM said, and what was seen of its memory.
 
+use crate::observe::addresses::JvmAddresses;
 use crate::observe::elf::Image;
 use crate::observe::glibc::{Candidate, MmappedChunk, Walk};
 use crate::observe::heap_info::HeapInfo;
@@ -9,14 +10,13 @@ use crate::observe::nmt::NativeMemory;
 use crate::observe::pagemap::Run;
 use crate::observe::smaps::Smaps;
 use crate::observe::stacks::ThreadStack;
-use crate::observe::vm_info::VmInfo;
 use std::collections::BTreeMap;
 
-/// What the JVM said when it was asked, and what its files say of it. What it did not say is absent.
+/// What the JVM said when it was asked, and what its files say of it; `None` or empty where they did not.
 #[derive(Debug, Clone, Default)]
 pub struct Said {
-    /// Ranges of addresses.
-    pub info: Option<VmInfo>,
+    /// Ranges of addresses, and the size of a heap region.
+    pub info: Option<JvmAddresses>,
     /// Where class metadata lies.
     pub nodes: Vec<MetaspaceNode>,
     /// Metaspace of classes whose loaders may be garbage, in bytes.
@@ -54,34 +54,34 @@ pub struct Sizing {
     pub explicit: Explicit,
 }
 
-/// How fast Serial gives back what it need not keep.
+/// How fast Serial gives back the heap that it need not keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Shrinks {
-    /// None of it in the first full collection, then 10, 40 and 100 %.
+    /// Nothing in the first full collection, then 10, 40 and 100 % of that heap.
     #[default]
     InSteps,
-    /// All of it.
+    /// All of that heap.
     AtOnce,
 }
 
-/// What a collection is that was asked for.
+/// What kind of collection `GC.run` starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Explicit {
-    /// A full one, that stops the program.
+    /// A full collection, that stops the program.
     #[default]
     Stops,
     /// A concurrent cycle of G1.
     Concurrent,
 }
 
-/// What was seen while nothing moved, or as near to that as it could be had.
+/// What was read of the process itself, in as short a time as it could be.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     /// The kernel's weights.
     pub smaps: Smaps,
     /// Where `malloc` comes from.
     pub allocator: Option<Allocator>,
-    /// Pages that are present or swapped, of the mappings that were asked for them.
+    /// Pages that are present or swapped, by the index of their mapping; of the mappings that were asked for them.
     pub pages: BTreeMap<usize, Vec<Run>>,
     /// What may be heaps of malloc, and the mappings each consists of.
     pub candidates: Vec<(Candidate, Vec<usize>)>,

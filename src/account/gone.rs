@@ -1,5 +1,5 @@
-//! What was there when the mappings were weighed and is no more when they have been looked into: chunks that a compiler
-//! at work maps and unmaps within milliseconds. Nothing can be read of them, so they seem to be nobody's.
+//! Mappings that were weighed and have gone before they were looked into: chunks that a compiler at work maps and
+//! unmaps within milliseconds. Nothing can be read of such a chunk, so it seems to have no owner.
 
 use super::ledger::Account;
 use crate::kernel::mapping::Mapping;
@@ -11,11 +11,9 @@ pub fn gone(account: &Account, weighed: &Smaps, now: &[Mapping]) -> u64 {
         let at = now.partition_point(|other| other.start < mapping.start);
         now.get(at).is_some_and(|other| (other.start, other.end) == (mapping.start, mapping.end))
     };
-    let changed = account
-        .remainders
-        .iter()
-        .filter(|remainder| weighed.mappings.get(remainder.index).is_some_and(|weighed| !stands(&weighed.mapping)));
-    changed.map(|remainder| remainder.rss).fold(0, u64::saturating_add)
+    let changed = |index: usize| weighed.mappings.get(index).is_some_and(|weighed| !stands(&weighed.mapping));
+    let remainders = account.remainders.iter().filter(|remainder| changed(remainder.index));
+    remainders.map(|remainder| remainder.rss).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

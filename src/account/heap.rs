@@ -11,7 +11,7 @@ use crate::owner::Owner;
 /// Where the heap that is reserved from `start` to `end` is committed, as offsets from its start.
 pub(super) fn committed<'a>(maps: impl Iterator<Item = &'a Mapping>, start: u64, end: u64) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
-    // A JVM that says its heap ends before it begins is not believed.
+    // A heap that ends before it begins comes of a damaged reply of the JVM.
     let within = |mapping: &&Mapping| start < end && mapping.start < end && mapping.end > start;
     for mapping in maps.filter(within).filter(|mapping| !is_inaccessible(mapping)) {
         let run = (mapping.start.max(start) - start, mapping.end.min(end) - start);
@@ -38,9 +38,13 @@ pub fn used_resident(said: &Said, runs: &[Run], heap_rss: u64, heap_pss: u64) ->
         });
         return Some(used.fold(0, u64::saturating_add));
     }
-    let used = said.heap?.used.0.min(heap_pss);
-    let times = |bytes: u64| u64::try_from(u128::from(bytes) * u128::from(heap_rss) / u128::from(heap_pss.max(1))).ok();
-    times(used)
+    Some(share_of(heap_rss, said.heap?.used.0, heap_pss))
+}
+
+/// The share of `whole` that `part`, at most all, is of `all`; 0 of none.
+pub(super) fn share_of(whole: u64, part: u64, all: u64) -> u64 {
+    // Never more than `whole`, which fits.
+    u64::try_from(u128::from(whole) * u128::from(part.min(all)) / u128::from(all.max(1))).unwrap_or(whole)
 }
 
 /// Divides the Java heap: `used` resident bytes hold objects, all reachable where `live`; the rest is free-committed.
@@ -49,12 +53,8 @@ pub fn split_heap(account: &mut Account, used: u64, live: bool) {
     let heap = account.holdings.remove(at);
     let owner = if live { Owner::JavaHeapLive } else { Owner::JavaHeapUsed };
     let rss = used.min(heap.rss);
-    let part = |whole: u64| match heap.rss {
-        0 => 0,
-        all => u64::try_from(u128::from(whole) * u128::from(rss) / u128::from(all)).unwrap_or(0),
-    };
-    let (pss, swap) = (part(heap.pss), part(heap.swap));
-    // Its only part was the heap as a whole, which is neither of the two.
+    let (pss, swap) = (share_of(heap.pss, rss, heap.rss), share_of(heap.swap, rss, heap.rss));
+    // The details of the whole heap belong to neither of its two halves.
     let used = Holding { owner, rss, pss, swap, detail: Vec::new() };
     let free = Holding {
         owner: Owner::JavaHeapFree,

@@ -1,14 +1,15 @@
 //! Enters what was read of each mapping and closes the account: the kernel's weight of a mapping is divided among its
 //! parts exactly, whatever was read.
 
+use super::claims::Claim;
 use crate::observe::smaps::{Smaps, Weighed};
 use crate::owner::Owner;
 use std::collections::BTreeMap;
 
 /// What was found in a mapping, or in a stretch of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    /// Whose it is.
+pub struct LedgerEntry {
+    /// The owner of the part.
     pub owner: Owner,
     /// What kind of part of the owner: `thread`, `file`, `tag` …
     pub kind: &'static str,
@@ -24,6 +25,16 @@ pub struct Part {
     pub swapped: u64,
     /// Where it is: first address, and first address behind.
     pub range: (u64, u64),
+}
+
+impl LedgerEntry {
+    /// All of a claim, of which this many bytes are resident and swapped.
+    pub(super) fn of(claim: &Claim, resident: u64, swapped: u64) -> Self {
+        // The split of the Java heap says more than its parts would.
+        let name = if claim.owner == Owner::JavaHeap { String::new() } else { claim.name.clone() };
+        let range = (claim.start, claim.end);
+        Self { owner: claim.owner, kind: claim.kind, name, count: 1, allocated: None, resident, swapped, range }
+    }
 }
 
 /// A part of an owner, over all mappings.
@@ -44,7 +55,7 @@ pub struct Detail {
 /// What one owner holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holding {
-    /// Who.
+    /// The owner.
     pub owner: Owner,
     /// Resident bytes.
     pub rss: u64,
@@ -52,7 +63,7 @@ pub struct Holding {
     pub pss: u64,
     /// Swapped bytes.
     pub swap: u64,
-    /// Its parts, largest first.
+    /// Parts of the owner, largest first.
     pub detail: Vec<Detail>,
 }
 
@@ -81,9 +92,9 @@ pub struct Remainder {
 /// A closed account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Account {
-    /// RSS: the sum of the holdings, and of the mappings.
+    /// RSS in bytes: the sum of the holdings, and of the mappings.
     pub rss: u64,
-    /// PSS, likewise.
+    /// PSS in bytes: the sum of the same.
     pub pss: u64,
     /// Owners that hold something, in the order of the account.
     pub holdings: Vec<Holding>,
@@ -91,12 +102,12 @@ pub struct Account {
     pub regions: Vec<Region>,
     /// Stretches that nobody claims, largest first.
     pub remainders: Vec<Remainder>,
-    /// By how much what was read differs from the kernel's weights: what moved meanwhile.
+    /// Bytes by which the parts differ from the kernel's weights: memory that moved while it was read.
     pub moved: u64,
 }
 
 impl Account {
-    /// What an owner holds.
+    /// The holding of an owner.
     pub fn holding(&self, owner: Owner) -> Option<&Holding> {
         self.holdings.iter().find(|holding| holding.owner == owner)
     }
@@ -111,7 +122,7 @@ impl Account {
 #[derive(Debug)]
 pub struct Ledger<'a> {
     smaps: &'a Smaps,
-    parts: BTreeMap<usize, Vec<Part>>,
+    parts: BTreeMap<usize, Vec<LedgerEntry>>,
 }
 
 impl<'a> Ledger<'a> {
@@ -121,7 +132,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Enters what was found in the mapping with this index.
-    pub fn enter(&mut self, index: usize, parts: impl IntoIterator<Item = Part>) {
+    pub fn enter(&mut self, index: usize, parts: impl IntoIterator<Item = LedgerEntry>) {
         self.parts.entry(index).or_default().extend(parts);
     }
 
@@ -150,29 +161,21 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// Sums of a mangled text may be none.
+/// The weights of a damaged `smaps` may have a sum that no number holds.
 fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
 /// All of a mapping, without an owner.
-fn nobodys(weighed: &Weighed) -> Part {
-    Part {
-        owner: Owner::Unexplained,
-        kind: "",
-        name: String::new(),
-        count: 1,
-        allocated: None,
-        resident: weighed.weight.rss.0.max(1),
-        swapped: weighed.weight.swap.0,
-        range: (weighed.mapping.start, weighed.mapping.end),
-    }
+fn nobodys(weighed: &Weighed) -> LedgerEntry {
+    let claim = Claim::new(weighed.mapping.start, weighed.mapping.end, Owner::Unexplained, "", "");
+    LedgerEntry::of(&claim, weighed.weight.rss.0.max(1), weighed.weight.swap.0)
 }
 
 fn enter_mapping(
     index: usize,
     weighed: &Weighed,
-    parts: &[Part],
+    parts: &[LedgerEntry],
     books: &mut BTreeMap<Owner, Book>,
     account: &mut Account,
 ) {
@@ -222,7 +225,7 @@ fn divide(total: u64, weights: &[u64]) -> Vec<u64> {
     parts
 }
 
-/// What one owner holds, while it is added up.
+/// The holding of one owner while its parts are added up.
 #[derive(Debug, Default)]
 struct Book {
     rss: u64,
@@ -232,7 +235,7 @@ struct Book {
 }
 
 impl Book {
-    fn detail(&mut self, part: &Part, rss: u64) {
+    fn detail(&mut self, part: &LedgerEntry, rss: u64) {
         let new = || Detail { kind: part.kind, name: part.name.clone(), count: 0, allocated: None, rss: 0 };
         let detail = self.details.entry((part.kind, part.name.clone())).or_insert_with(new);
         add(&mut detail.rss, rss);
@@ -277,7 +280,7 @@ mod tests {
             for (index, owner, resident, named) in found {
                 let name = if named { format!("n{owner}") } else { String::new() };
                 let (owner, allocated, swapped) = (Owner::ALL[owner], Some(resident), resident / 3);
-                let part = Part { owner, kind: "tag", name, count: 1, allocated, resident, swapped, range: (0, 1) };
+                let part = LedgerEntry { owner, kind: "tag", name, count: 1, allocated, resident, swapped, range: (0, 1) };
                 ledger.enter(index, [part]);
             }
             let account = ledger.close();

@@ -1,14 +1,14 @@
 //! Turns what a walk through malloc's heaps found into parts of the account.
 
-use super::ledger::Part;
+use super::ledger::LedgerEntry;
 use super::tags::TagNames;
 use crate::observe::glibc::{Chunks, HeapWalk, MmappedChunk};
 use crate::owner::Owner;
 
 /// The parts of a heap in `range`. Without tags all live chunks are alike; with them, those that carry none were not
 /// asked for by HotSpot.
-pub(super) fn heap_parts(walk: &HeapWalk, range: (u64, u64), names: Option<&TagNames>) -> Vec<Part> {
-    let part = |owner, kind, name: String, chunks: &Chunks, allocated| Part {
+pub(super) fn heap_parts(walk: &HeapWalk, range: (u64, u64), names: Option<&TagNames>) -> Vec<LedgerEntry> {
+    let part = |owner, kind, name: String, chunks: &Chunks, allocated| LedgerEntry {
         owner,
         kind,
         name,
@@ -35,7 +35,7 @@ pub(super) fn mmapped_parts(
     chunks: &[MmappedChunk],
     names: Option<&TagNames>,
     mut backed: impl FnMut(u64, u64) -> (u64, u64),
-) -> Vec<Part> {
+) -> Vec<LedgerEntry> {
     let part = |chunk: &MmappedChunk| {
         let (resident, swapped) = backed(chunk.start, chunk.end);
         let name = match (chunk.tag, names) {
@@ -44,7 +44,7 @@ pub(super) fn mmapped_parts(
             (_, None) => String::new(),
         };
         let allocated = names.map(|_| chunk.tag.map_or(chunk.end.saturating_sub(chunk.start), |tag| tag.asked));
-        Part {
+        LedgerEntry {
             owner: Owner::MallocMmapped,
             kind: "tag",
             name,

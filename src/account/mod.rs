@@ -1,8 +1,8 @@
 //! The account of memory: every resident page of a process gets exactly one owner, and the sum is the RSS.
 //!
-//! Pure. [`claims`] says who owns which range; [`Plan`] cuts the mappings by the claims and says what has to be read to
-//! know more; [`Ledger`] takes what was read and closes: each mapping's weight, as the kernel states it, is divided
-//! among its owners exactly, and what nobody claims is unexplained.
+//! This room reads nothing itself. [`claims()`] says who owns which range; [`AccountPlan`] cuts the mappings by the
+//! claims and says what has to be read to know more; [`Ledger`] takes what was read and closes: each mapping's weight,
+//! as the kernel states it, is divided among its owners exactly, and what nobody claims is unexplained.
 
 mod claims;
 mod close;
@@ -22,6 +22,6 @@ pub use close::{backed, claims, close};
 pub use evidence::{Explicit, Said, Seen, Shrinks, Sizing};
 pub use gone::gone;
 pub use heap::{split_heap, used_resident};
-pub use ledger::{Account, Detail, Holding, Ledger, Part, Region, Remainder};
-pub use plan::{Plan, Planned, Question, Segment};
+pub use ledger::{Account, Detail, Holding, Ledger, LedgerEntry, Region, Remainder};
+pub use plan::{AccountPlan, Planned, Question, Segment};
 pub use predict::{Prediction, Reason, gc, trim};

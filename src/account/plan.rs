@@ -43,12 +43,12 @@ pub struct Planned {
 
 /// What is known of each mapping that holds something, and what has to be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Plan {
+pub struct AccountPlan {
     /// In address order.
     pub mappings: Vec<Planned>,
 }
 
-impl Plan {
+impl AccountPlan {
     /// Cuts the mappings that hold something, resident or swapped, by the claims.
     pub fn new(smaps: &Smaps, claims: &Claims) -> Self {
         let holding = smaps.mappings.iter().enumerate().filter(|(_, weighed)| {
@@ -85,11 +85,9 @@ fn cut(mapping: &Mapping, claims: &[Claim]) -> Vec<Segment> {
     segments
 }
 
-/// What the name of a mapping says of its owner.
+/// The claim that the name of a mapping makes on it.
 fn own_claim(mapping: &Mapping) -> Option<Claim> {
-    let claim = |owner, kind, name: &str| {
-        Some(Claim { start: mapping.start, end: mapping.end, owner, kind, name: name.to_owned() })
-    };
+    let claim = |owner, kind, name: &str| Some(Claim::new(mapping.start, mapping.end, owner, kind, name));
     let name = mapping.file_name();
     match mapping.path.as_str() {
         "" | "[heap]" => None,
@@ -121,7 +119,7 @@ fn question(mapping: &Mapping, segments: &[Segment]) -> Question {
     }
 }
 
-/// Heaps other than the main one begin at multiples of their largest size.
+/// Whether the mapping may be a heap of glibc: all but the main one begin at multiples of their largest size.
 fn may_be_heap(mapping: &Mapping) -> bool {
     mapping.start.is_multiple_of(HEAP_MAX) && mapping.size().0 <= HEAP_MAX && mapping.inode == 0
 }

@@ -2,10 +2,11 @@
 
 use super::close::backed;
 use super::evidence::{Explicit, Said, Seen, Shrinks};
-use super::heap::committed;
+use super::heap::{committed, share_of};
 use crate::observe::heap_info::{Collector, HeapInfo};
 use crate::observe::pagemap::Run;
 use crate::observe::smaps::Smaps;
+use crate::units::Bytes;
 
 const MIB: u64 = 1 << 20;
 
@@ -18,7 +19,8 @@ const HEAP_MIN: u64 = 8 * MIB;
 /// `NewRatio` unless it was set: the old generation is so many times the young one.
 const NEW_RATIO: u64 = 2;
 
-/// A prediction is made where what is not known of the live set moves it by no more than this much, or this share.
+/// A prediction is made where the live set, as far as it is open, moves the prediction by no more than this much, or
+/// this share.
 const UNSURE_BYTES_MAX: u64 = 5 * MIB;
 const UNSURE_SHARE_MAX: f64 = 0.15;
 
@@ -27,7 +29,7 @@ const UNSURE_SHARE_MAX: f64 = 0.15;
 const START_LIVE_MAX: u64 = 2 * MIB;
 
 /// A heap that was never collected and holds no more than this holds little but garbage, 97 to 99 % of 20 to 76 MiB in
-/// servers of JDK 17 and 25; of more nobody knows whether it is data that was loaded.
+/// servers of JDK 17 and 25; a larger one may hold data that was loaded.
 const START_USED_MAX: u64 = 80 * MIB;
 
 /// Live sets that are tried between the least and the most there may be.
@@ -64,7 +66,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them.
+    /// Every reason.
     pub const ALL: [Self; 12] = [
         Self::Keeps,
         Self::Shrinks,
@@ -108,7 +110,7 @@ pub struct Prediction {
     pub grown: Option<u64>,
     /// Why so, or why unknown; of a full collection.
     pub reason: Reason,
-    /// The same in words; one lower-case sentence without a full stop.
+    /// The reason in words; one lower-case sentence without a full stop.
     pub why: String,
 }
 
@@ -167,26 +169,26 @@ pub fn gc(said: &Said, smaps: &Smaps, runs: &[Run], tables: u64) -> Prediction {
             Prediction::unknown(Reason::Concurrent, why)
         }
         _ if said.unloadable.is_some_and(|bytes| bytes > UNSURE_BYTES_MAX) => {
-            let bytes = mib(said.unloadable.unwrap_or(0));
+            let bytes = Bytes(said.unloadable.unwrap_or(0));
             let why = format!("how many of the {bytes} of classes go whose loaders may be garbage is not told");
             Prediction::unknown(Reason::ClassesOpen, why)
         }
-        _ => match Layout::of(said, &heap, smaps, runs, tables) {
-            Some(layout) if !runs.is_empty() => layout.predict(said),
+        _ => match HeapPages::of(said, &heap, smaps, runs, tables) {
+            Some(pages) if !runs.is_empty() => pages.predict(said),
             _ => Prediction::unknown(Reason::NoAddresses, "the JVM did not say where its heap is, or no page was read"),
         },
     }
 }
 
-/// How much of the heap may be live: at the least, most likely, at the most.
+/// How many bytes of the heap may be live: at the least, most likely, at the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Live {
+struct LiveSet {
     least: u64,
     likely: u64,
     most: u64,
 }
 
-impl Live {
+impl LiveSet {
     /// What a collection left was live then, if it was a full one; after a young one up to half of it may be garbage
     /// that lies in the old generation. Of what was allocated since, or since the start where that is not much, most is
     /// garbage: a tenth may be live.
@@ -202,7 +204,7 @@ impl Live {
 }
 
 /// Where the heap lies and what of it is resident.
-struct Layout<'a> {
+struct HeapPages<'a> {
     heap: &'a HeapInfo,
     runs: &'a [Run],
     start: u64,
@@ -216,11 +218,11 @@ struct Layout<'a> {
     archived: u64,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> HeapPages<'a> {
     fn of(said: &Said, heap: &'a HeapInfo, smaps: &Smaps, runs: &'a [Run], tables: u64) -> Option<Self> {
         let info = said.info.as_ref()?;
         let (start, end) = info.heap_reserved.filter(|(start, end)| start < end)?;
-        let region = info.collector_geometry.region_size.map_or(MIB, |bytes| bytes.0).max(4096);
+        let region = info.region_size.map_or(MIB, |bytes| bytes.0).max(4096);
         let mut committed: Vec<(u64, u64)> = committed(smaps.maps(), start, end);
         for (from, to) in &mut committed {
             (*from, *to) = (start + *from, start + *to);
@@ -256,7 +258,7 @@ impl<'a> Layout<'a> {
     }
 
     fn predict(&self, said: &Said) -> Prediction {
-        let live = Live::of(said, self.heap.used.0);
+        let live = LiveSet::of(said, self.heap.used.0);
         let likely = self.returned(said, live.likely);
         let step = (live.most - live.least) / LIVE_STEPS;
         let away = (0..=LIVE_STEPS).map(|n| self.returned(said, live.least + n * step).abs_diff(likely)).max();
@@ -265,11 +267,11 @@ impl<'a> Layout<'a> {
             return match said.left_by_last_gc {
                 None => Prediction::unknown(
                     Reason::NotCollected,
-                    format!("no collection has told how much of the {} in use is live", mib(self.heap.used.0)),
+                    format!("no collection has told how much of the {} in use is live", self.heap.used),
                 ),
                 Some(left) => Prediction::unknown(
                     Reason::LiveSetOpen,
-                    format!("how much is live of the {} that the last collection left is not known", mib(left)),
+                    format!("how much is live of the {} that the last collection left is not known", Bytes(left)),
                 ),
             };
         }
@@ -285,8 +287,8 @@ impl<'a> Layout<'a> {
             _ => {
                 let capacity = self.capacity(said, live.likely);
                 let why = match capacity < self.heap.committed.0 {
-                    true => format!("{title} keeps {} for some {} that are live", mib(capacity), mib(live.likely)),
-                    false => format!("{title} keeps the {} it has committed", mib(self.heap.committed.0)),
+                    true => format!("{title} keeps {} for some {} that are live", Bytes(capacity), Bytes(live.likely)),
+                    false => format!("{title} keeps the {} it has committed", self.heap.committed),
                 };
                 Prediction::known(likely, Reason::Shrinks, why)
             }
@@ -315,13 +317,13 @@ impl<'a> Layout<'a> {
                 if collector != Collector::G1 {
                     return signed(above) - signed(touched);
                 }
-                let kept = part(self.tables, self.capacity(said, live), self.heap.committed.0);
+                let kept = share_of(self.tables, self.capacity(said, live), self.heap.committed.0);
                 signed(above + self.tables - kept) - signed(touched) - signed(marking_bits(said, capacity))
             }
         }
     }
 
-    /// What G1 or Shenandoah keep committed; both count in whole regions.
+    /// Bytes that G1 or Shenandoah keep committed; both count in whole regions.
     fn capacity(&self, said: &Said, live: u64) -> u64 {
         let free = match self.heap.collector {
             Collector::G1 => said.sizing.max_free_ratio.unwrap_or(MAX_HEAP_FREE_RATIO).min(99),
@@ -378,10 +380,6 @@ fn marking_bits(said: &Said, bytes: u64) -> u64 {
     if said.full_collections == Some(0) { bytes / 64 } else { 0 }
 }
 
-fn part(whole: u64, of: u64, all: u64) -> u64 {
-    u64::try_from(u128::from(whole) * u128::from(of.min(all)) / u128::from(all.max(1))).unwrap_or(whole)
-}
-
 /// The size of which this share, in percent, is free where so much is used.
 fn room_for(used: u64, free: u64) -> u64 {
     u64::try_from(u128::from(used) * 100 / u128::from(100 - free.min(99))).unwrap_or(u64::MAX)
@@ -389,10 +387,6 @@ fn room_for(used: u64, free: u64) -> u64 {
 
 fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
-}
-
-fn mib(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / MIB as f64)
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use super::super::evidence::Sizing;
 use super::*;
 use crate::kernel::mapping::Mapping;
+use crate::observe::addresses::JvmAddresses;
 use crate::observe::smaps::Weighed;
-use crate::observe::vm_info::{Geometry, VmInfo};
 use crate::units::Bytes;
 
 const START: u64 = 1 << 30;
@@ -18,8 +18,8 @@ fn jvm(collector: Collector, committed: u64, used: u64, left: Option<u64>) -> Sa
     };
     let (used, committed, capacity_max) = (Bytes(used * MIB), Bytes(committed * MIB), Bytes(1 << 30));
     let heap = HeapInfo { collector, used, committed, capacity_max, old, metaspace: None, class_space: None };
-    let collector_geometry = Geometry { region_size: Some(Bytes(MIB)), ..Geometry::default() };
-    let info = VmInfo { heap_reserved: Some((START, END)), collector_geometry, ..VmInfo::default() };
+    let region_size = Some(Bytes(MIB));
+    let info = JvmAddresses { heap_reserved: Some((START, END)), region_size, ..JvmAddresses::default() };
     let left_by_last_gc = left.map(|mib| mib * MIB);
     Said { info: Some(info), heap: Some(heap), left_by_last_gc, full_collections: Some(1), ..Said::default() }
 }

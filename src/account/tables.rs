@@ -21,17 +21,14 @@ const BESIDE_MAX: u64 = 1 << 20;
 const SAME_MAX: u64 = 3;
 /// What ZGC without generations reserves for its mark stacks (`ZMarkStackSpaceLimit`, JDK 15–23).
 const Z_MARK_STACKS: u64 = 8 << 30;
-/// Where they are on JDK 11.
+/// The address of the mark stacks on JDK 11.
 const Z_MARK_STACKS_11: u64 = 0x1500_0000_0000;
 
-/// A code heap.
+/// A code heap, with the bytes it has reserved and committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CodeHeap {
-    /// Its name.
     pub(super) name: String,
-    /// Bytes reserved.
     pub(super) reserved: u64,
-    /// Bytes committed.
     pub(super) committed: u64,
 }
 
@@ -78,12 +75,12 @@ impl Table {
             }
         }
         let length = (length / each).checked_next_multiple_of(PAGE)?;
-        // Shorter ones could be anything.
+        // The length of a shorter table is one that other mappings have by chance.
         let long = length >= 8 * PAGE && smaller.iter().map(|(start, end)| end - start).sum::<u64>() >= 4 * PAGE;
         (long && smaller.last()?.1 <= length).then_some(Self { runs: smaller, length, name })
     }
 
-    /// The same with a last page that stands guard (card tables of Serial and Parallel up to JDK 21).
+    /// The table with a last page that stands guard (card tables of Serial and Parallel up to JDK 21).
     fn guarded(mut self) -> Self {
         let end = self.length + PAGE;
         match self.runs.last_mut() {
@@ -99,7 +96,7 @@ impl Table {
     }
 }
 
-/// Claims on what only its size gives away. `known` are the claims so far.
+/// Claims on ranges that only their sizes give away. `known` are the claims so far.
 ///
 /// First what an inaccessible stretch behind it confirms, then what fills a stretch between other claims.
 pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<Claim> {
@@ -119,7 +116,7 @@ pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<C
             _ => Some(mapping.start).filter(|start| *start == Z_MARK_STACKS_11),
         };
         if let Some(start) = marks.filter(|_| sizes.z) {
-            found.push(claim(start, mapping.end, Owner::Gc, "table", "mark stacks"));
+            found.push(Claim::new(start, mapping.end, Owner::Gc, "table", "mark stacks"));
         }
         if let Some(hole) = hole {
             found.extend(segment_map(mapping, hole, &claims, sizes));
@@ -159,11 +156,7 @@ fn protection_zones(maps: &[Mapping]) -> Vec<Claim> {
         let archive = pair[1].file_name().ends_with(".jsa") && pair[0].end == pair[1].start;
         archive && is_inaccessible(&pair[0]) && pair[0].size().0 == PAGE
     });
-    zones.map(|pair| claim(pair[0].start, pair[0].end, Owner::Cds, "file", &pair[1].path)).collect()
-}
-
-fn claim(start: u64, end: u64, owner: Owner, kind: &'static str, name: &str) -> Claim {
-    Claim { start, end, owner, kind, name: name.to_owned() }
+    zones.map(|pair| Claim::new(pair[0].start, pair[0].end, Owner::Cds, "file", &pair[1].path)).collect()
 }
 
 fn is_anonymous(mapping: &Mapping) -> bool {
@@ -174,7 +167,7 @@ pub(super) fn is_inaccessible(mapping: &Mapping) -> bool {
     mapping.inode == 0 && mapping.path.is_empty() && mapping.perms.starts_with("---")
 }
 
-/// Whether nobody claims any of it yet.
+/// Whether no claim covers any of `[start, end)`.
 fn is_free(claims: &Claims, start: u64, end: u64) -> bool {
     claims.within(start, end).is_empty()
 }
@@ -190,28 +183,27 @@ fn segment_map(mapping: &Mapping, hole: &Mapping, claims: &Claims, sizes: &Sizes
     };
     sizes.code_heaps.iter().find_map(|heap| {
         let start = [128, 64].into_iter().find_map(|segment| fits(heap, segment))?;
-        Some(claim(start, mapping.end, Owner::CodeCache, "code_heap", &format!("segment map of {}", heap.name)))
+        Some(Claim::new(start, mapping.end, Owner::CodeCache, "code_heap", &format!("segment map of {}", heap.name)))
     })
 }
 
 /// The tables that a heap like this may have: card table and offset table (a byte for each 512), G1's and Parallel's
 /// bitmaps (a bit for each 8 bytes, so a byte for each 64; Parallel's two in one piece), the old generation's offsets.
 fn gc_tables(maps: &[Mapping], sizes: &Sizes) -> Vec<Table> {
+    const OF_HEAP: [(u64, &str); 3] = [
+        (512, "a byte for each 512 of the heap"),
+        (64, "a byte for each 64 of the heap"),
+        (32, "a byte for each 32 of the heap"),
+    ];
     let mut tables = Vec::new();
     if let Some((start, end)) = sizes.heap {
-        let runs = committed(maps.iter(), start, end);
-        let of = |each, name| Table::of(&runs, end.saturating_sub(start), each, name);
-        // The guarded one first: its hole is as long as that of the other.
-        tables.extend(of(512, "a byte for each 512 of the heap").filter(|_| sizes.guarded).map(Table::guarded));
-        tables.extend(of(512, "a byte for each 512 of the heap"));
-        tables.extend(of(64, "a byte for each 64 of the heap"));
-        tables.extend(of(32, "a byte for each 32 of the heap"));
-    }
-    if let Some((start, end)) = sizes.heap.filter(|_| sizes.parallel) {
-        let of = |each, name| Table::of(&[(0, end.saturating_sub(start))], end.saturating_sub(start), each, name);
-        tables.extend(of(512, "a byte for each 512 of the heap"));
-        tables.extend(of(64, "a byte for each 64 of the heap"));
-        tables.extend(of(32, "a byte for each 32 of the heap"));
+        let length = end.saturating_sub(start);
+        let of = |runs: &[(u64, u64)]| OF_HEAP.map(|(each, name)| Table::of(runs, length, each, name));
+        let where_committed = of(&committed(maps.iter(), start, end));
+        // The guarded card table comes first: its hole is as long as that of the other.
+        tables.extend(where_committed[0].clone().filter(|_| sizes.guarded).map(Table::guarded));
+        tables.extend(where_committed.into_iter().flatten());
+        tables.extend(of(&[(0, length)]).into_iter().flatten().filter(|_| sizes.parallel));
     }
     if let Some((committed, reserved)) = sizes.old {
         tables.extend(Table::of(&[(0, committed)], reserved, 512, "a byte for each 512 of the old generation"));
@@ -235,7 +227,7 @@ fn laid_out(maps: &[Mapping], table: &Table, claims: &Claims) -> Option<Vec<Clai
         let ends = here.end == end || last && *run_end == table.length && here.end >= end;
         let begins = here.start == start || n == 0 && here.start <= start;
         (is_anonymous(here) && begins && ends && is_free(claims, start, end)).then_some(())?;
-        found.push(claim(start, end, Owner::Gc, "table", table.name));
+        found.push(Claim::new(start, end, Owner::Gc, "table", table.name));
         if *run_end < table.length {
             let hole = rest.get(1)?;
             let hole_end = base.checked_add(table.runs.get(n + 1).map_or(table.length, |next| next.0))?;
@@ -270,7 +262,7 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
         let table = full.iter().rev().find(|table| table.length <= taken);
         let Some(table) = table.filter(|_| length - taken <= BESIDE_MAX.min(taken / 2)) else { return Vec::new() };
         let beside = by_regions(start, end - taken, sizes);
-        beside.into_iter().chain([claim(end - taken, end, Owner::Gc, "table", table.name)]).collect()
+        beside.into_iter().chain([Claim::new(end - taken, end, Owner::Gc, "table", table.name)]).collect()
     };
     free.into_iter().flat_map(whole).collect()
 }
@@ -292,7 +284,7 @@ fn by_regions(start: u64, end: u64, sizes: &Sizes) -> Option<Claim> {
         let regions = regions.filter(|regions| *regions < 1 << 20);
         regions.is_some_and(|regions| rows.clone().any(|row| whole(regions, row).next_multiple_of(PAGE) == length))
     };
-    let named = |name| claim(start, end, Owner::Gc, "table", name);
+    let named = |name| Claim::new(start, end, Owner::Gc, "table", name);
     if is(sizes.regions, |regions, row| regions * (8 + row * 128) + 128, 1..=8) {
         return Some(named("cards that were looked at last"));
     }
@@ -327,7 +319,7 @@ pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims) -> Vec<Claim> {
         is_free(claims, mapping.start, mapping.end) && (whole(span) || known.contains(&mapping.size().0))
     };
     let name = "threads that have ended";
-    let stack = |n: &usize| claim(maps[*n].start, maps[*n].end, Owner::ThreadStacks, "thread", name);
+    let stack = |n: &usize| Claim::new(maps[*n].start, maps[*n].end, Owner::ThreadStacks, "thread", name);
     anonymous.iter().filter(ended).map(stack).collect()
 }
 
@@ -358,7 +350,7 @@ mod tests {
         );
         let heap = CodeHeap { name: "profiled nmethods".into(), reserved: 120_036 << 10, committed: 2496 << 10 };
         let sizes = Sizes { code_heaps: vec![heap], heap: Some((1 << 30, 2 << 30)), ..Sizes::default() };
-        let found = by_size(&maps, &[claim(1 << 30, 2 << 30, Owner::JavaHeap, "", "")], &sizes);
+        let found = by_size(&maps, &[Claim::new(1 << 30, 2 << 30, Owner::JavaHeap, "", "")], &sizes);
         let found: Vec<_> = found.iter().map(|claim| (claim.start, claim.end, claim.owner)).collect();
         let (code, gc) = (Owner::CodeCache, Owner::Gc);
         let expect = [
@@ -377,7 +369,7 @@ mod tests {
     fn parts_that_touch_are_one_table() {
         let found = |maps: &str, sizes: &Sizes| {
             let (start, end) = sizes.heap.unwrap();
-            let found = by_size(&parse(maps), &[claim(start, end, Owner::JavaHeap, "", "")], sizes);
+            let found = by_size(&parse(maps), &[Claim::new(start, end, Owner::JavaHeap, "", "")], sizes);
             found.iter().map(|claim| claim.end - claim.start).sum::<u64>()
         };
         let heap = |mib: u64| Sizes { heap: Some((1 << 30, (1 << 30) + (mib << 20))), ..Sizes::default() };
@@ -400,9 +392,9 @@ mod tests {
         let joined = "7f71e2f00000-7f71e5000000 rw-p 00000000 00:00 0 \n";
         for before in [apart, joined] {
             let maps = parse(&format!("{before}7f71e5000000-7f73e3000000 ---p 00000000 00:00 0 \n"));
-            let stack = claim(0x7f71_e2f0_0000, 0x7f71_e300_0000, Owner::ThreadStacks, "thread", "main");
+            let stack = Claim::new(0x7f71_e2f0_0000, 0x7f71_e300_0000, Owner::ThreadStacks, "thread", "main");
             let of = |z| by_size(&maps, std::slice::from_ref(&stack), &Sizes { z, ..Sizes::default() });
-            assert_eq!(of(true), [claim(0x7f71_e300_0000, 0x7f71_e500_0000, Owner::Gc, "table", "mark stacks")]);
+            assert_eq!(of(true), [Claim::new(0x7f71_e300_0000, 0x7f71_e500_0000, Owner::Gc, "table", "mark stacks")]);
             assert_eq!(of(false), []);
         }
     }
@@ -425,7 +417,7 @@ mod tests {
              7f6000000000-7f6000200000 rw-p 0 00:00 0\n7f7000000000-7f7000201000 rw-p 0 00:00 0\n\
              7f8000000000-7f80001f0000 rw-p 0 00:00 0\n",
         );
-        let heap = claim(1 << 30, 2 << 30, Owner::JavaHeap, "", "");
+        let heap = Claim::new(1 << 30, 2 << 30, Owner::JavaHeap, "", "");
         let sizes = Sizes { heap: Some((1 << 30, 2 << 30)), guarded: true, ..Sizes::default() };
         let found = by_size(&maps, &[heap], &sizes);
         let found: Vec<_> = found.iter().map(|claim| (claim.start, claim.end)).collect();
@@ -439,7 +431,7 @@ mod tests {
              201000-205000 ---p 0 00:00 0\n205000-301000 rw-p 0 00:00 0\n\
              401000-501000 rw-p 0 00:00 0\n601000-604000 rw-p 0 00:00 0\n",
         );
-        let living = claim(0x5000, 0x10_1000, Owner::ThreadStacks, "thread", "main");
+        let living = Claim::new(0x5000, 0x10_1000, Owner::ThreadStacks, "thread", "main");
         let found = ended_stacks(&maps, &Claims::settle(vec![living]));
         assert_eq!(found.iter().map(|claim| claim.start).collect::<Vec<_>>(), [0x20_5000, 0x40_1000]);
     }

@@ -64,8 +64,8 @@ impl TagNames {
     }
 }
 
-/// What each category has in malloc. NMT moves the chunks of its arenas from `Arena Chunk` to whoever uses them; in
-/// memory they still carry the tag of `Arena Chunk`.
+/// The bytes of malloc that each category has. NMT moves the chunks of its arenas from `Arena Chunk` to whoever uses
+/// them; in memory they still carry the tag of `Arena Chunk`.
 fn expected(summary: &NativeMemory) -> Vec<(String, u64)> {
     let arenas = summary.categories.iter().map(|category| category.nmt_arena.0);
     let in_arenas = arenas.fold(0, u64::saturating_add);

@@ -15,7 +15,7 @@ const TIMELINE: &str = "timeline.jsonl";
 const SAMPLES_MAX: usize = 1200;
 /// Dots of a trial.
 const DOTS_MAX: usize = 5000;
-/// Of these, failed requests.
+/// Failed requests among the dots.
 const DOTS_FAILED_MAX: usize = 2000;
 /// Trials are read side by side; each holds some megabytes meanwhile.
 const THREADS_MAX: usize = 4;
@@ -76,7 +76,7 @@ fn read_timeline(folder: &Path, evidence: &mut Evidence) {
     }
     evidence.missing.extend(gaps.words());
     evidence.timeline = samples.finish(SAMPLES_MAX);
-    // They are, unless a damaged line still reads.
+    // The lines are in order, unless a damaged one still reads.
     evidence.timeline.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
 }
 
@@ -100,7 +100,7 @@ fn join(into: &mut Sample, later: Sample) {
 fn read_requests(folder: &Path, trial: &Trial, evidence: &mut Evidence) {
     let sent = |phase: &&PhaseRecord| phase.is_sent() && phase.requests > 0;
     let mut unseen: Vec<&str> = trial.phases.iter().filter(sent).map(|phase| phase.name.as_str()).collect();
-    // Later of two neighbours is left out: rows lie in the order of their start, so all times stay represented.
+    // The later of two neighbours is left out: rows lie in the order of their start, so all times stay represented.
     let mut ok = Thinned::new(HELD * DOTS_MAX, |_, _| {});
     let mut failed = Thinned::new(HELD * DOTS_FAILED_MAX, |_, _| {});
     let gaps = requests::read(&folder.join(requests::FILE), &mut |row| {

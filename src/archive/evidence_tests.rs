@@ -18,7 +18,7 @@ const ORIGIN_NS: u64 = 5 * SECOND;
 const EPOCH_S: f64 = 1_700_000_000.0;
 
 /// How a trial is made up.
-struct Made {
+struct MadeFolder {
     samples: u64,
     /// Name, model, seconds.
     phases: Vec<(&'static str, Model, u64)>,
@@ -42,7 +42,7 @@ fn row(started_ns: u64, number: u64) -> Row {
 }
 
 /// Writes a trial as `cli::store` does; the archive's folder and the trial's record.
-fn made(made: &Made) -> (TempDir, Trial) {
+fn made(made: &MadeFolder) -> (TempDir, Trial) {
     let place = tempfile::tempdir().unwrap();
     let mut trial = Trial::new("c0", 0, 0);
     trial.folder = Some("trial-001-c0".to_owned());
@@ -83,8 +83,8 @@ fn made(made: &Made) -> (TempDir, Trial) {
     (place, trial)
 }
 
-fn small() -> Made {
-    Made { samples: 6, phases: vec![("warm, up", Model::Closed, 2), ("steady", Model::Open, 3)], per_second: 10 }
+fn small() -> MadeFolder {
+    MadeFolder { samples: 6, phases: vec![("warm, up", Model::Closed, 2), ("steady", Model::Open, 3)], per_second: 10 }
 }
 
 fn only(place: &TempDir, trial: &Trial) -> Evidence {
@@ -135,7 +135,7 @@ fn what_is_written_is_the_evidence() {
 #[test]
 fn a_long_trial_is_thinned_and_loses_no_peak_and_no_answer() {
     let phases = vec![("warmup", Model::Closed, 150), ("steady", Model::Open, 450)];
-    let (place, trial) = made(&Made { samples: 6001, phases, per_second: 40 });
+    let (place, trial) = made(&MadeFolder { samples: 6001, phases, per_second: 40 });
     let found = only(&place, &trial);
     assert_eq!(found.missing, [] as [&str; 0]);
     assert!((600..=SAMPLES_MAX).contains(&found.timeline.len()), "{}", found.timeline.len());

@@ -62,18 +62,13 @@ pub(super) fn started_unix_s(folder: &Path, trial: &Trial) -> Option<f64> {
     let mut lines = gaps.open(&folder.join(FILE), LINE_BYTES_MAX)?;
     while let Some(line) = gaps.next(&mut lines) {
         if let Some(Ok(LogEntry::Interval(interval))) = IntervalLogIterator::new(line.bytes).next() {
-            let is_its = |phase: &&PhaseRecord| is_logged(phase) && time_of(&tags(phase), &interval).is_some();
+            let is_its = |phase: &&PhaseRecord| phase.is_sent() && time_of(&tags(phase), &interval).is_some();
             if let Some(phase) = trial.phases.iter().find(is_its) {
                 return Some(interval.start_timestamp().as_secs_f64() - phase.at_s);
             }
         }
     }
     None
-}
-
-/// Only what Loadline drove itself is in the log.
-fn is_logged(phase: &PhaseRecord) -> bool {
-    phase.is_sent()
 }
 
 /// What a tag says its histogram holds.
@@ -108,7 +103,7 @@ struct Phase<'a> {
     tags: [(Time, String); 2],
     /// The time that its answers are shown by.
     usual: Time,
-    /// Its beginning in the log, seconds since the epoch.
+    /// The beginning of the phase in the log, seconds since the epoch.
     start_s: Option<f64>,
     intervals: Thinned<IntervalRecord>,
     service: Histogram<u64>,
@@ -118,9 +113,10 @@ struct Phase<'a> {
 impl<'a> Phase<'a> {
     /// `None` for a phase that is in no log.
     fn new(record: &'a PhaseRecord) -> Option<Self> {
-        // Grow with what they are given.
+        // Histograms that grow with their values.
         let (service, response) = (Histogram::new(3).ok()?, Histogram::new(3).ok()?);
-        is_logged(record).then(|| Self {
+        // Only requests that Loadline sent itself are in the log.
+        record.is_sent().then(|| Self {
             record,
             tags: tags(record),
             usual: if record.is_open() { Time::Response } else { Time::Service },
@@ -154,7 +150,7 @@ impl<'a> Phase<'a> {
 
 /// Takes an interval in; `None` where it is damaged.
 fn take(phases: &mut [Phase<'_>], interval: &IntervalLogHistogram<'_>, decoder: &mut Decoder) -> Option<()> {
-    // A phase without a record: the trial ended before it was recorded.
+    // A tag of no phase: the trial ended before the phase was recorded.
     let Some((time, phase)) = phases.iter_mut().find_map(|phase| Some((time_of(&phase.tags, interval)?, phase))) else {
         return Some(());
     };

@@ -1,12 +1,12 @@
 //! The interval log of HdrHistogram (`.hlog`, version 1.3): a line for each interval, times in seconds since the
 //! epoch, values in ns, `Interval_Max` in ms. Read by the field's own viewers.
 
+use super::whole_file::WholeFile;
 use crate::error::{Error, Result};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
-use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,53 +23,39 @@ pub struct IntervalTimes<'a> {
     pub service: &'a Histogram<u64>,
     /// From the intended start; `None` in a closed model.
     pub response: Option<&'a Histogram<u64>>,
-    /// Its beginning, since the Unix epoch.
+    /// The beginning of the interval, since the Unix epoch.
     pub start: Duration,
-    /// Its length.
+    /// The length of the interval.
     pub length: Duration,
 }
 
 /// An interval log being written.
 pub(super) struct HistogramLog {
-    path: PathBuf,
-    file: File,
-    /// Length of what was written whole.
-    whole_bytes: u64,
+    file: WholeFile,
     serializer: V2DeflateSerializer,
 }
 
 impl std::fmt::Debug for HistogramLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "HistogramLog({})", self.path.display())
+        write!(f, "HistogramLog({:?})", self.file)
     }
 }
 
 impl HistogramLog {
     pub(super) fn create(path: PathBuf) -> Result<Self> {
-        let file = File::create(&path).and_then(|mut file| file.write_all(HEADER.as_bytes()).map(|()| file));
-        let file = file.map_err(|cause| Error::io("create", &path, &cause))?;
-        Ok(Self { path, file, whole_bytes: HEADER.len() as u64, serializer: V2DeflateSerializer::new() })
+        let mut file = WholeFile::create(path)?;
+        file.append(|mut file| file.write_all(HEADER.as_bytes()))?;
+        Ok(Self { file, serializer: V2DeflateSerializer::new() })
     }
 
     /// Appends the times of an interval of a phase: tagged `PHASE-service` and, in an open model, `PHASE-response`.
-    /// Both are there then, or neither, so that it can be tried again.
+    /// Both lines are there then, or neither, so that it can be tried again.
     pub(super) fn append_times(&mut self, phase: &str, times: &IntervalTimes<'_>) -> Result<()> {
         let mut lines = self.line(&tagged(phase, "service"), times.service, times.start, times.length)?;
         if let Some(response) = times.response {
             lines.push_str(&self.line(&tagged(phase, "response"), response, times.start, times.length)?);
         }
-        match self.file.write_all(lines.as_bytes()) {
-            Ok(()) => {
-                self.whole_bytes += lines.len() as u64;
-                Ok(())
-            }
-            Err(cause) => {
-                // What cannot be undone is a cut line, which readers pass over.
-                let cut = self.file.set_len(self.whole_bytes);
-                let _ = cut.and_then(|()| self.file.seek(SeekFrom::Start(self.whole_bytes)));
-                Err(Error::io("write", &self.path, &cause))
-            }
-        }
+        self.file.append(|mut file| file.write_all(lines.as_bytes()))
     }
 
     /// One interval. The builder writes no header of its own, so a fresh one serves each line.

@@ -10,7 +10,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// A whole line.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line<'a> {
+pub(super) struct TextLine<'a> {
     /// With its newline.
     pub(super) bytes: &'a [u8],
     /// From 1.
@@ -28,9 +28,9 @@ pub(super) struct Lines<R> {
 
 /// What comes next in a file.
 #[derive(Debug, PartialEq, Eq)]
-enum Next {
-    /// In the buffer.
-    Line,
+enum NextLine {
+    /// A line, in the buffer.
+    Whole,
     /// A line without its end.
     Cut,
     /// A line that is longer than any that was ever written.
@@ -43,17 +43,17 @@ impl<R: Read> Lines<R> {
         Self { input: BufReader::with_capacity(BUFFER_BYTES, input), line: Vec::new(), number: 0, bytes_max }
     }
 
-    fn advance(&mut self) -> io::Result<Next> {
+    fn advance(&mut self) -> io::Result<NextLine> {
         self.line.clear();
         self.number += 1;
         let read = self.input.by_ref().take(self.bytes_max as u64).read_until(b'\n', &mut self.line)?;
         Ok(match self.line.last() {
-            None => Next::End,
-            Some(b'\n') => Next::Line,
-            Some(_) if read < self.bytes_max => Next::Cut,
+            None => NextLine::End,
+            Some(b'\n') => NextLine::Whole,
+            Some(_) if read < self.bytes_max => NextLine::Cut,
             Some(_) => {
                 self.skip_line()?;
-                Next::TooLong
+                NextLine::TooLong
             }
         })
     }
@@ -100,23 +100,23 @@ impl Gaps {
     }
 
     /// The next whole line. Others are noted and passed over.
-    pub(super) fn next<'a, R: Read>(&mut self, lines: &'a mut Lines<R>) -> Option<Line<'a>> {
+    pub(super) fn next<'a, R: Read>(&mut self, lines: &'a mut Lines<R>) -> Option<TextLine<'a>> {
         loop {
             match lines.advance() {
-                Ok(Next::Line) => break,
-                Ok(Next::TooLong) => self.damaged(lines.number),
-                Ok(Next::Cut) => {
+                Ok(NextLine::Whole) => break,
+                Ok(NextLine::TooLong) => self.damaged(lines.number),
+                Ok(NextLine::Cut) => {
                     self.cut_at = Some(lines.number);
                     return None;
                 }
-                Ok(Next::End) => return None,
+                Ok(NextLine::End) => return None,
                 Err(cause) => {
                     self.trouble = Some(plain(&cause));
                     return None;
                 }
             }
         }
-        Some(Line { bytes: &lines.line, number: lines.number })
+        Some(TextLine { bytes: &lines.line, number: lines.number })
     }
 
     pub(super) fn damaged(&mut self, number: u64) {

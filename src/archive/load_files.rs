@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Which files are wanted, and where.
+/// The files that are wanted, by their paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LoadPaths {
     /// Histograms about every second, `.hlog`.
@@ -30,7 +30,7 @@ pub struct LoadPaths {
 /// A phase whose distribution and requests are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeasuredPhase {
-    /// Its name.
+    /// Name of the phase.
     pub name: String,
     /// Whether there are response times beside the service times.
     pub open: bool,
@@ -39,7 +39,7 @@ pub struct MeasuredPhase {
 /// What is known of a phase when it is over.
 #[derive(Debug)]
 pub struct PhaseTimes<'a> {
-    /// Its name.
+    /// Name of the phase.
     pub name: &'a str,
     /// One row for each request, or a sample.
     pub rows: &'a [Row],
@@ -58,7 +58,7 @@ const SECONDS_HEAD: &str = "phase,at_s,seconds,ok,failed,achieved_per_s,received
 struct Distribution {
     phase: String,
     response: bool,
-    file: Output,
+    file: TextFile,
 }
 
 /// The files of a load being written.
@@ -66,9 +66,9 @@ struct Distribution {
 pub struct LoadFiles {
     hlog: Option<HistogramLog>,
     distributions: Vec<Distribution>,
-    csv: Option<Output>,
-    rows: Option<Output>,
-    gnuplot: Option<Output>,
+    csv: Option<TextFile>,
+    rows: Option<TextFile>,
+    gnuplot: Option<TextFile>,
     /// Correct answers for the columns of `ab -g`, which are sorted over all phases.
     answers: Vec<Row>,
     /// Seconds from the Unix epoch to the origin of the clock.
@@ -93,17 +93,17 @@ impl LoadFiles {
                 .hint("give each a name of its own"));
         }
         let file = |path: &Option<PathBuf>, head: &str| {
-            path.as_deref().map(|path| Output::create(path).and_then(|file| file.begun(head))).transpose()
+            path.as_deref().map(|path| TextFile::create(path).and_then(|file| file.begun(head))).transpose()
         };
         let distribution = |(path, phase, response): (PathBuf, String, bool)| {
-            Output::create(&path).map(|file| Distribution { phase, response, file })
+            TextFile::create(&path).map(|file| Distribution { phase, response, file })
         };
         Ok(Self {
             hlog: paths.hlog.as_deref().map(log).transpose()?,
             distributions: names.into_iter().map(distribution).collect::<Result<_>>()?,
             csv: file(&paths.csv, SECONDS_HEAD)?,
             rows: file(&paths.rows, requests::HEAD)?,
-            gnuplot: file(&paths.gnuplot, requests::gnuplot_head())?,
+            gnuplot: file(&paths.gnuplot, requests::GNUPLOT_HEAD)?,
             answers: Vec::new(),
             epoch_s,
             origin_ns: None,
@@ -122,8 +122,8 @@ impl LoadFiles {
     pub fn second(&mut self, second: &Second, times: &IntervalTimes<'_>) -> Result<()> {
         let logged = self.hlog.as_mut().map_or(Ok(()), |log| log.append_times(&second.phase, times));
         let listed = self.csv.as_mut().map_or(Ok(()), |csv| csv.write(&second_row(second)));
-        // Somebody may look at it while it grows.
-        logged.and(listed).and(self.csv.as_mut().map_or(Ok(()), Output::flush))
+        // A reader may follow the series while it grows.
+        logged.and(listed).and(self.csv.as_mut().map_or(Ok(()), TextFile::flush))
     }
 
     /// A measured phase is over.
@@ -163,8 +163,8 @@ impl LoadFiles {
 }
 
 fn log(path: &Path) -> Result<HistogramLog> {
-    // Tried first, for an error that says what to do.
-    Output::create(path)?;
+    // `TextFile` creates the file first, for an error that says what to do.
+    TextFile::create(path)?;
     HistogramLog::create(path.to_owned())
 }
 
@@ -235,12 +235,12 @@ fn gnuplot_row(row: &Row, epoch_s: f64) -> String {
 
 /// A text file being written.
 #[derive(Debug)]
-struct Output {
+struct TextFile {
     path: PathBuf,
     file: BufWriter<File>,
 }
 
-impl Output {
+impl TextFile {
     fn create(path: &Path) -> Result<Self> {
         let file = File::create(path).map_err(|cause| cannot_create(path, &cause))?;
         Ok(Self { path: path.to_owned(), file: BufWriter::new(file) })

@@ -13,6 +13,7 @@ mod percentiles;
 mod read;
 mod requests;
 mod thinned;
+mod whole_file;
 mod write;
 
 pub use evidence::evidence;
@@ -34,7 +35,7 @@ const SCHEMA_VERSION: u32 = 2;
 /// Name of the file that makes a folder an archive.
 pub const INDEX: &str = "archive.jsonl";
 
-/// Where the files of a trial lie. Only a plain name is believed: an archive may come from anywhere.
+/// The folder of a trial. Only a plain name is believed: an archive may come from anywhere.
 fn trial_folder(archive: &Path, trial: &Trial) -> Option<PathBuf> {
     let folder = if archive.is_dir() { archive } else { archive.parent()? };
     let name = Path::new(trial.folder.as_ref()?);
@@ -42,10 +43,10 @@ fn trial_folder(archive: &Path, trial: &Trial) -> Option<PathBuf> {
     matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)).then(|| folder.join(name))
 }
 
-/// One line of `archive.jsonl`, as it is written. `read` reads it in two steps.
+/// One line of `archive.jsonl`, as it is written. `read` reads a line in two steps.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
-enum Line {
+enum IndexLine {
     /// First line.
     Header { schema: String, conditions: Box<Conditions>, scenario: Box<Scenario> },
     /// A finished trial, in the order they finished.

@@ -42,7 +42,7 @@ fn parse(text: &str) -> Result<Archive> {
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().unwrap_or("");
     check_version(first)?;
-    let Ok(Line::Header(header)) = read_line(first) else {
+    let Ok(IndexRecord::Header(header)) = read_line(first) else {
         return Err(Error::request("the first line of the archive is damaged").hint("nothing can be read without it"));
     };
     let Header { conditions, scenario } = *header;
@@ -69,7 +69,7 @@ fn parse(text: &str) -> Result<Archive> {
     Ok(archive)
 }
 
-/// What a line was.
+/// What a line of the index was.
 enum Taken {
     Trial,
     Closed(Closed),
@@ -79,12 +79,14 @@ enum Taken {
 /// Takes one line in.
 fn take(archive: &mut Archive, number: usize, line: &str) -> Taken {
     match read_line(line) {
-        Ok(Line::Trial(trial)) => {
+        Ok(IndexRecord::Trial(trial)) => {
             archive.trials.push(*trial);
             return Taken::Trial;
         }
-        Ok(Line::Closed(closed)) => return Taken::Closed(closed),
-        Ok(Line::Header(_)) => archive.missing.push(format!("line {number} is a second header and was left out")),
+        Ok(IndexRecord::Closed(closed)) => return Taken::Closed(closed),
+        Ok(IndexRecord::Header(_)) => {
+            archive.missing.push(format!("line {number} is a second header and was left out"))
+        }
         Err(_) if !line.ends_with('\n') => {
             archive.missing.push(format!("line {number} is cut short: its trial is lost"))
         }
@@ -94,7 +96,7 @@ fn take(archive: &mut Archive, number: usize, line: &str) -> Taken {
 }
 
 /// A line as it is read: what it is, then what it holds.
-enum Line {
+enum IndexRecord {
     Header(Box<Header>),
     Trial(Box<Trial>),
     Closed(Closed),
@@ -111,23 +113,24 @@ struct Closed {
     interrupted: bool,
 }
 
-/// In two steps, because serde reads no numbers as keys (`wrong_statuses`) inside an enum that is tagged by a field.
-fn read_line(text: &str) -> serde_json::Result<Line> {
+/// Reads the tag, then the rest: serde reads no numbers as keys (`wrong_statuses`) inside an enum that is tagged by a
+/// field.
+fn read_line(text: &str) -> serde_json::Result<IndexRecord> {
     #[derive(Deserialize)]
     struct Tag {
-        record: Kind,
+        record: RecordKind,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "snake_case")]
-    enum Kind {
+    enum RecordKind {
         Header,
         Trial,
         Closed,
     }
     Ok(match serde_json::from_str::<Tag>(text)?.record {
-        Kind::Header => Line::Header(serde_json::from_str(text)?),
-        Kind::Trial => Line::Trial(serde_json::from_str(text)?),
-        Kind::Closed => Line::Closed(serde_json::from_str(text)?),
+        RecordKind::Header => IndexRecord::Header(serde_json::from_str(text)?),
+        RecordKind::Trial => IndexRecord::Trial(serde_json::from_str(text)?),
+        RecordKind::Closed => IndexRecord::Closed(serde_json::from_str(text)?),
     })
 }
 
@@ -161,8 +164,8 @@ mod tests {
         let wrong_statuses = [(404, 3), (503, 1)].into();
         let mut trial = Trial::new("g1", 0, 0);
         trial.phases.push(PhaseRecord { wrong_statuses, ..PhaseRecord::default() });
-        let text = serde_json::to_string(&super::super::Line::Trial(Box::new(trial.clone()))).unwrap();
-        let Line::Trial(back) = read_line(&text).unwrap() else { panic!("{text}") };
+        let text = serde_json::to_string(&super::super::IndexLine::Trial(Box::new(trial.clone()))).unwrap();
+        let IndexRecord::Trial(back) = read_line(&text).unwrap() else { panic!("{text}") };
         assert_eq!(*back, trial);
     }
 }

@@ -1,12 +1,13 @@
 //! Single requests as CSV (RFC 4180), a row for each: what `loadline load --rows` and a trial's `requests.csv` hold,
 //! written and read again. Also the columns of `ab -g`.
 
-use super::lines::{Gaps, Line, Lines};
+use super::lines::{Gaps, Lines, TextLine};
+use super::whole_file::WholeFile;
 use crate::error::{Error, Result};
 use crate::record::{RequestRow, Row, Trial};
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,8 @@ pub(super) const FILE: &str = "requests.csv";
 /// The columns. More may follow in a later version; readers go by their names.
 pub(super) const HEAD: &str = "phase,request,connection,intended_s,started_s,connect_ms,first_byte_ms,service_ms,\
     response_ms,status,body_bytes,failure\n";
-const GNUPLOT_HEAD: &str = "starttime\tseconds\tctime\tdtime\tttime\twait\n";
+/// The columns of `ab -g`.
+pub(super) const GNUPLOT_HEAD: &str = "starttime\tseconds\tctime\tdtime\tttime\twait\n";
 /// A row is about 100 bytes and the name of its phase.
 const ROW_BYTES_MAX: usize = 64 << 10;
 
@@ -32,13 +34,13 @@ pub(super) struct Common<'a> {
 
 /// Writes a row. Numbers are exact: whole nanoseconds as milliseconds, moments to the microsecond.
 pub(super) fn write_row(out: &mut impl Write, common: &Common<'_>, row: &Row) -> io::Result<()> {
-    let since = |ns: u64| Decimals::of(ns.saturating_sub(common.origin_ns).saturating_add(500) / 1000);
-    let ms = |from: u64, to: u64| Decimals::of(to.saturating_sub(from));
+    let since = |ns: u64| Decimals(ns.saturating_sub(common.origin_ns).saturating_add(500) / 1000);
+    let ms = |from: u64, to: u64| Decimals(to.saturating_sub(from));
     write!(out, "{},{},{},", quoted(common.phase), row.request, row.connection)?;
     write!(out, "{},{},", since(row.intended_ns), since(row.started_ns))?;
-    write!(out, "{},", ms(row.started_ns, row.connected_ns))?;
-    write!(out, "{},", ms(row.started_ns, row.first_byte_ns))?;
-    write!(out, "{},", ms(row.started_ns, row.ended_ns))?;
+    for end_ns in [row.connected_ns, row.first_byte_ns, row.ended_ns] {
+        write!(out, "{},", ms(row.started_ns, end_ns))?;
+    }
     if common.open {
         write!(out, "{}", ms(row.intended_ns, row.ended_ns))?;
     }
@@ -47,12 +49,6 @@ pub(super) fn write_row(out: &mut impl Write, common: &Common<'_>, row: &Row) ->
 
 /// Millionths, shown with six decimals.
 struct Decimals(u64);
-
-impl Decimals {
-    fn of(millionths: u64) -> Self {
-        Self(millionths)
-    }
-}
 
 impl std::fmt::Display for Decimals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -68,53 +64,34 @@ pub(super) fn quoted(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `requests.csv` being written: what one phase adds is there as a whole or not at all, so that a full disk is left as
-/// full as it was.
+/// `requests.csv` being written, a phase at a time.
 #[derive(Debug)]
-pub(super) struct RequestFile {
-    path: PathBuf,
-    file: File,
-    /// Length of what was written whole.
-    whole_bytes: u64,
-}
+pub(super) struct RequestFile(WholeFile);
 
 impl RequestFile {
     pub(super) fn create(path: PathBuf) -> Result<Self> {
-        let file = File::create(&path).map_err(|cause| Error::io("create", &path, &cause))?;
-        Ok(Self { path, file, whole_bytes: 0 })
+        WholeFile::create(path).map(Self)
     }
 
     pub(super) fn append(&mut self, common: &Common<'_>, rows: &[Row]) -> Result<()> {
-        let written = self.write(common, rows);
-        let undone = match &written {
-            Ok(()) => self.file.stream_position().map(|end| self.whole_bytes = end),
-            Err(_) => {
-                let cut = self.file.set_len(self.whole_bytes);
-                cut.and_then(|()| self.file.seek(SeekFrom::Start(self.whole_bytes)).map(drop))
-            }
-        };
-        written.and(undone).map_err(|cause| Error::io("write", &self.path, &cause))
+        let head = if self.0.is_empty() { HEAD } else { "" };
+        self.0.append(|file| {
+            let mut out = BufWriter::new(file);
+            let written = out.write_all(head.as_bytes());
+            let written = written.and_then(|()| rows.iter().try_for_each(|row| write_row(&mut out, common, row)));
+            let written = written.and_then(|()| out.flush());
+            // Rows that could not be written shall not be tried again when the buffer is dropped.
+            drop(out.into_parts());
+            written
+        })
     }
 
-    /// Gives its room to what is worth more. `Err` says so, where there was any.
+    /// Empties the file, whose room the trial's own line needs. `Err` says that requests were lost by that.
     pub(super) fn give_up(&mut self) -> Result<()> {
-        let had = std::mem::take(&mut self.whole_bytes) > 0;
-        let emptied = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
-        match (had, emptied) {
-            (true, Ok(_)) => Err(Error::io("write", &self.path, &rustix::io::Errno::NOSPC.into())),
+        match (self.0.is_empty(), self.0.clear()) {
+            (false, Ok(())) => Err(self.0.error(&rustix::io::Errno::NOSPC.into())),
             _ => Ok(()),
         }
-    }
-
-    fn write(&self, common: &Common<'_>, rows: &[Row]) -> io::Result<()> {
-        let mut out = BufWriter::new(&self.file);
-        let head = if self.whole_bytes == 0 { HEAD } else { "" };
-        let written = out.write_all(head.as_bytes());
-        let written = written.and_then(|()| rows.iter().try_for_each(|row| write_row(&mut out, common, row)));
-        let written = written.and_then(|()| out.flush());
-        // What could not be written shall not be tried again when the buffer is dropped.
-        drop(out.into_parts());
-        written
     }
 }
 
@@ -164,12 +141,7 @@ pub fn requests(folder: &Path, trial: &Trial) -> Result<Requests> {
     Ok(found)
 }
 
-/// Head and line in the columns of `ab -g`.
-pub(super) fn gnuplot_head() -> &'static str {
-    GNUPLOT_HEAD
-}
-
-/// `times` are connect, from there to the end, and both together, in ms.
+/// A line in the columns of `ab -g`. `times` are connect, from there to the end, and both together, in ms.
 pub(super) fn gnuplot_row(start_unix_s: f64, times: [f64; 3], wait_ms: f64) -> String {
     let start_s = start_unix_s as i64;
     let start = jiff::Timestamp::from_second(start_s).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
@@ -192,7 +164,7 @@ pub(super) struct Read<'a> {
 }
 
 impl Read<'_> {
-    /// All of it; figures of less use that are damaged are 0.
+    /// The row with all its columns; of those that matter less, damaged ones are 0.
     fn owned(&self) -> RequestRow {
         let cells = &self.cells;
         RequestRow {
@@ -228,10 +200,10 @@ pub(super) fn read(path: &Path, each: &mut dyn FnMut(&Read<'_>)) -> Gaps {
 }
 
 fn head(lines: &mut Lines<File>, gaps: &mut Gaps) -> Option<Vec<String>> {
-    let Line { bytes, number } = gaps.next(lines)?;
+    let TextLine { bytes, number } = gaps.next(lines)?;
     let text = String::from_utf8_lossy(bytes);
     let columns: Vec<String> = text.trim_end().split(',').map(str::to_owned).collect();
-    // Without these there is nothing to show.
+    // Without these columns there is nothing to show.
     if ["phase", "started_s", "service_ms"].iter().all(|name| columns.iter().any(|column| column == name)) {
         return Some(columns);
     }

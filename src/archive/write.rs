@@ -2,7 +2,7 @@
 
 use super::histograms::{HistogramLog, IntervalTimes};
 use super::requests::{self, Common, RequestFile};
-use super::{INDEX, Line, SCHEMA_NAME, SCHEMA_VERSION};
+use super::{INDEX, IndexLine, SCHEMA_NAME, SCHEMA_VERSION};
 use crate::error::{Error, Result};
 use crate::record::{Conditions, PhaseRecord, Row, Sample, Trial};
 use crate::scenario::Scenario;
@@ -44,12 +44,12 @@ impl Writer {
             })?;
         let mut writer =
             Self { folder: folder.to_owned(), index, index_bytes: 0, trials: 0, trial_folders: Vec::new() };
-        writer.append(&Line::Header {
+        writer.append(&IndexLine::Header {
             schema: format!("{SCHEMA_NAME}{SCHEMA_VERSION}"),
             conditions: Box::new(conditions.clone()),
             scenario: Box::new(scenario.clone()),
         })?;
-        // A disk without room for it has none for the run either, which the run will say.
+        // A disk without room for the reserve has none for the run either, which the run will say.
         if std::fs::write(folder.join(RESERVE), vec![b' '; RESERVE_BYTES]).is_err() {
             let _ = std::fs::remove_file(folder.join(RESERVE));
         }
@@ -92,7 +92,7 @@ impl Writer {
     /// `Machine` where it cannot be written.
     pub fn finished(&mut self, trial: &Trial) -> Result<()> {
         self.trials += 1;
-        self.append(&Line::Trial(Box::new(trial.clone())))
+        self.append(&IndexLine::Trial(Box::new(trial.clone())))
     }
 
     /// Removes what was written, and the folder if nothing else is in it.
@@ -111,14 +111,14 @@ impl Writer {
     /// # Errors
     /// `Machine` where it cannot be written.
     pub fn close(mut self, interrupted: bool) -> Result<()> {
-        self.append(&Line::Closed { trials: self.trials, interrupted })?;
-        // Gone already where it was needed.
+        self.append(&IndexLine::Closed { trials: self.trials, interrupted })?;
+        // The reserve is gone already where it was needed.
         let _ = std::fs::remove_file(self.folder.join(RESERVE));
         self.index.sync_all().map_err(|cause| Error::io("write", self.folder.join(INDEX), &cause))
     }
 
     /// One write for the whole line, so that a line is there or is recognisably cut.
-    fn append(&mut self, line: &Line) -> Result<()> {
+    fn append(&mut self, line: &IndexLine) -> Result<()> {
         let mut text =
             serde_json::to_vec(line).map_err(|cause| Error::bug(format!("cannot encode a line: {cause}")))?;
         text.push(b'\n');
@@ -180,7 +180,7 @@ impl TrialFiles {
         let mut line =
             serde_json::to_vec(sample).map_err(|cause| Error::bug(format!("cannot encode a sample: {cause}")))?;
         line.push(b'\n');
-        // In one piece: it is in the buffer as a whole or not at all, so that it can be tried again.
+        // In one piece: the line is in the buffer as a whole or not at all, so that it can be tried again.
         self.make_room(|files| {
             files.timeline.write_all(&line).map_err(|cause| files.cannot_write("timeline.jsonl", &cause))
         })

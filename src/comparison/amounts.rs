@@ -39,7 +39,7 @@ pub(super) fn absolute(amount: Amount, unit: Unit) -> Result<f64, String> {
         (Amount::Share(share), Unit::Share | Unit::Ratio) => Ok(share),
         // A number of bytes may be a fraction, as a size is not.
         (Amount::Number(number), Unit::Count | Unit::PerSecond | Unit::BytesPer | Unit::Ratio) => Ok(number),
-        // Nothing needs no unit.
+        // 0 needs no unit.
         (Amount::Number(0.0), _) => Ok(0.0),
         _ => Err(format!("it is measured {}, not as `{amount}`", written(unit))),
     }
@@ -76,7 +76,7 @@ pub(super) fn least(metric: &MetricRecord, asked: &Compare) -> LeastRecord {
     })
 }
 
-/// The same in the metric's unit, for values around `centre`.
+/// A least difference in the metric's unit, for values around `centre`.
 pub(super) fn least_at(least: LeastRecord, centre: f64) -> f64 {
     match least {
         LeastRecord::Absolute(amount) => amount,

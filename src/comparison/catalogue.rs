@@ -13,21 +13,19 @@ use crate::scenario::Derived;
 pub struct Family {
     /// What stands before the mark or phase.
     pub name: &'static str,
-    /// Of its values.
+    /// Unit of the values.
     pub unit: Unit,
-    /// Which way it is better.
+    /// Which values are better.
     pub better: Better,
-    /// Where it is read.
-    pub place: Place,
-    /// What it says, in a few words.
-    pub meaning: &'static str,
-    /// What it cannot be measured without; empty where nothing special is needed.
+    /// Where the family is read.
+    pub place: ReadAt,
+    /// What the family cannot be measured without; empty where nothing special is needed.
     pub needs: &'static str,
 }
 
 /// Where a family is read.
 #[derive(Debug, Clone, Copy)]
-pub enum Place {
+pub enum ReadAt {
     /// Once in a trial.
     Trial(fn(&Trial) -> Option<f64>),
     /// At each mark.
@@ -46,52 +44,45 @@ const OPEN: &str = "an open model, in which response and service time differ";
 
 /// All families but the owners of the account, in the order in which they are shown.
 pub const FAMILIES: &[Family] = &[
-    family("rss", Bytes, Lower, mark(|m| Some(m.rss_bytes as f64)), "resident, shared pages in full", ""),
-    family("pss", Bytes, Lower, mark(|m| number(m.pss_bytes)), "resident, shared pages divided", "`smaps_rollup`"),
-    family("anon", Bytes, Lower, mark(|m| number(m.anon_bytes)), "pages of no file in RSS", ""),
-    family("file", Bytes, Lower, mark(|m| number(m.file_bytes)), "pages of files in RSS", ""),
-    family("rss_in_use", Bytes, Lower, mark(in_use), "RSS without what malloc retains", RETAINED),
-    family("charge", Bytes, Lower, mark(|m| number(m.charge_bytes)), "what the cgroup counts", "a limit (`--limit`)"),
-    family("heap_used", Bytes, Lower, mark(|m| number(m.heap.used_bytes)), "objects, live and dead", COUNTERS),
-    family("heap_committed", Bytes, Lower, mark(|m| number(m.heap.committed_bytes)), "promised to the heap", COUNTERS),
-    family(
-        "heap_live",
-        Bytes,
-        Lower,
-        mark(|m| number(m.heap.live_bytes)),
-        "reachable",
-        "a mark after a full collection",
-    ),
-    family("nmt_committed", Bytes, Lower, mark(nmt_committed), "all categories of NMT", "`--nmt summary`"),
-    family("processes", Count, Lower, mark(processes), "processes that form the subject", "`processes: all`"),
-    family("threads", Count, Lower, mark(|m| number(m.threads)), "threads the kernel counts", ""),
-    family("rss_peak", Bytes, Lower, Place::Trial(|t| number(t.rss_bytes_peak)), "highest RSS of the trial", ""),
-    family("rate", PerSecond, Higher, phase(rate), "correct answers per second", REQUESTS),
-    family("p50", Milliseconds, Lower, phase(|p| usual(p, |q| q.p50)), "median of the usual time", REQUESTS),
-    family("p90", Milliseconds, Lower, phase(|p| usual(p, |q| q.p90)), "90 % of the usual time", REQUESTS),
-    family("p99", Milliseconds, Lower, phase(|p| usual(p, |q| q.p99)), "99 % of the usual time", REQUESTS),
-    family("p999", Milliseconds, Lower, phase(|p| usual(p, |q| q.p999)), "99.9 % of the usual time", REQUESTS),
-    family("max", Milliseconds, Lower, phase(|p| usual(p, |q| q.max)), "longest usual time", REQUESTS),
-    family("mean", Milliseconds, Lower, phase(|p| usual(p, |q| q.mean)), "mean of the usual time", REQUESTS),
-    family("response.p50", Milliseconds, Lower, phase(|p| response(p, |q| q.p50)), "from the intended start", OPEN),
-    family("response.p90", Milliseconds, Lower, phase(|p| response(p, |q| q.p90)), "from the intended start", OPEN),
-    family("response.p99", Milliseconds, Lower, phase(|p| response(p, |q| q.p99)), "from the intended start", OPEN),
-    family("response.p999", Milliseconds, Lower, phase(|p| response(p, |q| q.p999)), "from the intended start", OPEN),
-    family("response.max", Milliseconds, Lower, phase(|p| response(p, |q| q.max)), "from the intended start", OPEN),
-    family("response.mean", Milliseconds, Lower, phase(|p| response(p, |q| q.mean)), "from the intended start", OPEN),
-    family("service.p50", Milliseconds, Lower, phase(|p| service(p, |q| q.p50)), "from the actual start", OPEN),
-    family("service.p90", Milliseconds, Lower, phase(|p| service(p, |q| q.p90)), "from the actual start", OPEN),
-    family("service.p99", Milliseconds, Lower, phase(|p| service(p, |q| q.p99)), "from the actual start", OPEN),
-    family("service.p999", Milliseconds, Lower, phase(|p| service(p, |q| q.p999)), "from the actual start", OPEN),
-    family("service.max", Milliseconds, Lower, phase(|p| service(p, |q| q.max)), "from the actual start", OPEN),
-    family("service.mean", Milliseconds, Lower, phase(|p| service(p, |q| q.mean)), "from the actual start", OPEN),
-    family("failed", Share, Lower, phase(failed), "failed requests, of all", REQUESTS),
-    family("cpu_per_1000", Seconds, Lower, phase(cpu_per_1000), "CPU of the subject per 1,000 answers", REQUESTS),
-    family("gc_ms", Milliseconds, Lower, phase(|p| p.subject.gc_ms), "time in collections", COUNTERS),
-    family("gc_count", Count, Lower, phase(|p| number(p.subject.gc_count)), "collections", COUNTERS),
-    family("gc_share", Share, Lower, phase(gc_share), "time in collections, of the phase", COUNTERS),
-    family("rss_max", Bytes, Lower, phase(|p| number(p.subject.rss_bytes_max)), "highest RSS on the timeline", ""),
-    family("start_up", Seconds, Lower, Place::Trial(|t| t.ready_s), "from the command to the first answer", ""),
+    family("rss", Bytes, Lower, mark(|m| Some(m.rss_bytes as f64)), ""),
+    family("pss", Bytes, Lower, mark(|m| number(m.pss_bytes)), "`smaps_rollup`"),
+    family("anon", Bytes, Lower, mark(|m| number(m.anon_bytes)), ""),
+    family("file", Bytes, Lower, mark(|m| number(m.file_bytes)), ""),
+    family("rss_in_use", Bytes, Lower, mark(in_use), RETAINED),
+    family("charge", Bytes, Lower, mark(|m| number(m.charge_bytes)), "a limit (`--limit`)"),
+    family("heap_used", Bytes, Lower, mark(|m| number(m.heap.used_bytes)), COUNTERS),
+    family("heap_committed", Bytes, Lower, mark(|m| number(m.heap.committed_bytes)), COUNTERS),
+    family("heap_live", Bytes, Lower, mark(|m| number(m.heap.live_bytes)), "a mark after a full collection"),
+    family("nmt_committed", Bytes, Lower, mark(nmt_committed), "`--nmt summary`"),
+    family("processes", Count, Lower, mark(processes), "`processes: all`"),
+    family("threads", Count, Lower, mark(|m| number(m.threads)), ""),
+    family("rss_peak", Bytes, Lower, ReadAt::Trial(|t| number(t.rss_bytes_peak)), ""),
+    family("rate", PerSecond, Higher, phase(rate), REQUESTS),
+    family("p50", Milliseconds, Lower, phase(|p| usual(p, |q| q.p50)), REQUESTS),
+    family("p90", Milliseconds, Lower, phase(|p| usual(p, |q| q.p90)), REQUESTS),
+    family("p99", Milliseconds, Lower, phase(|p| usual(p, |q| q.p99)), REQUESTS),
+    family("p999", Milliseconds, Lower, phase(|p| usual(p, |q| q.p999)), REQUESTS),
+    family("max", Milliseconds, Lower, phase(|p| usual(p, |q| q.max)), REQUESTS),
+    family("mean", Milliseconds, Lower, phase(|p| usual(p, |q| q.mean)), REQUESTS),
+    family("response.p50", Milliseconds, Lower, phase(|p| response(p, |q| q.p50)), OPEN),
+    family("response.p90", Milliseconds, Lower, phase(|p| response(p, |q| q.p90)), OPEN),
+    family("response.p99", Milliseconds, Lower, phase(|p| response(p, |q| q.p99)), OPEN),
+    family("response.p999", Milliseconds, Lower, phase(|p| response(p, |q| q.p999)), OPEN),
+    family("response.max", Milliseconds, Lower, phase(|p| response(p, |q| q.max)), OPEN),
+    family("response.mean", Milliseconds, Lower, phase(|p| response(p, |q| q.mean)), OPEN),
+    family("service.p50", Milliseconds, Lower, phase(|p| service(p, |q| q.p50)), OPEN),
+    family("service.p90", Milliseconds, Lower, phase(|p| service(p, |q| q.p90)), OPEN),
+    family("service.p99", Milliseconds, Lower, phase(|p| service(p, |q| q.p99)), OPEN),
+    family("service.p999", Milliseconds, Lower, phase(|p| service(p, |q| q.p999)), OPEN),
+    family("service.max", Milliseconds, Lower, phase(|p| service(p, |q| q.max)), OPEN),
+    family("service.mean", Milliseconds, Lower, phase(|p| service(p, |q| q.mean)), OPEN),
+    family("failed", Share, Lower, phase(failed), REQUESTS),
+    family("cpu_per_1000", Seconds, Lower, phase(cpu_per_1000), REQUESTS),
+    family("gc_ms", Milliseconds, Lower, phase(|p| p.subject.gc_ms), COUNTERS),
+    family("gc_count", Count, Lower, phase(|p| number(p.subject.gc_count)), COUNTERS),
+    family("gc_share", Share, Lower, phase(gc_share), COUNTERS),
+    family("rss_max", Bytes, Lower, phase(|p| number(p.subject.rss_bytes_max)), ""),
+    family("start_up", Seconds, Lower, ReadAt::Trial(|t| t.ready_s), ""),
 ];
 
 /// Every metric that trials with these marks and phases may have, without values; of accounts only what is certain to
@@ -113,9 +104,9 @@ pub fn possible(marks: &[&str], phases: &[&str], figures: &[Derived]) -> Vec<Met
     };
     for family in FAMILIES {
         let places = match family.place {
-            Place::Trial(_) => &[""][..],
-            Place::Mark(_) => marks,
-            Place::Phase(_) => phases,
+            ReadAt::Trial(_) => &[""][..],
+            ReadAt::Mark(_) => marks,
+            ReadAt::Phase(_) => phases,
         };
         for place in places {
             let dot = if place.is_empty() { "" } else { "." };
@@ -137,7 +128,7 @@ pub(super) fn family_named(name: &str) -> Option<&'static Family> {
 /// What is looked at at a mark: a family of marks, or else an owner of the account.
 pub(super) fn at_mark(of: &str, mark: &Mark) -> Option<f64> {
     match family_named(of).map(|family| family.place) {
-        Some(Place::Mark(read)) => read(mark),
+        Some(ReadAt::Mark(read)) => read(mark),
         Some(_) => None,
         None => held(mark.account.as_ref()?, of),
     }
@@ -156,30 +147,23 @@ pub fn split(metric: &str) -> (&str, &str) {
     }
 }
 
-const fn family(
-    name: &'static str,
-    unit: Unit,
-    better: Better,
-    place: Place,
-    meaning: &'static str,
-    needs: &'static str,
-) -> Family {
-    Family { name, unit, better, place, meaning, needs }
+const fn family(name: &'static str, unit: Unit, better: Better, place: ReadAt, needs: &'static str) -> Family {
+    Family { name, unit, better, place, needs }
 }
 
-const fn mark(read: fn(&Mark) -> Option<f64>) -> Place {
-    Place::Mark(read)
+const fn mark(read: fn(&Mark) -> Option<f64>) -> ReadAt {
+    ReadAt::Mark(read)
 }
 
-const fn phase(read: fn(&PhaseRecord) -> Option<f64>) -> Place {
-    Place::Phase(read)
+const fn phase(read: fn(&PhaseRecord) -> Option<f64>) -> ReadAt {
+    ReadAt::Phase(read)
 }
 
 fn number(value: Option<u64>) -> Option<f64> {
     value.map(|value| value as f64)
 }
 
-/// Only where all of them are weighed.
+/// The number of processes, where all of them are weighed.
 fn processes(mark: &Mark) -> Option<f64> {
     (!mark.processes.is_empty()).then_some(mark.processes.len() as f64)
 }
@@ -234,7 +218,6 @@ mod tests {
             let metric = format!("{}.steady", family.name);
             assert_eq!(split(&metric), (family.name, "steady"));
             assert_eq!(split(family.name), (family.name, ""));
-            assert!(!family.meaning.is_empty());
         }
         assert_eq!(split("malloc.retained.loaded"), ("malloc.retained", "loaded"));
         assert_eq!(split("unexplained.loaded"), ("unexplained", "loaded"));

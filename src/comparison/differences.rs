@@ -16,7 +16,7 @@ const RESAMPLES_DETAIL: usize = 500;
 
 /// What a comparison will judge, and what of the question it cannot answer.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Plan {
+pub struct JudgingPlan {
     /// The configuration compared against; `None` where there is none of the name asked for, or none at all.
     pub baseline: Option<String>,
     /// Full names of the metrics that are judged, in the order asked for.
@@ -26,9 +26,9 @@ pub struct Plan {
 }
 
 /// What these metrics allow to judge of what was asked.
-pub fn plan(metrics: &[MetricRecord], asked: &Compare) -> Plan {
+pub fn plan(metrics: &[MetricRecord], asked: &Compare) -> JudgingPlan {
     let configurations = in_order(metrics.iter().map(|metric| metric.configuration.as_str()));
-    let mut plan = Plan::default();
+    let mut plan = JudgingPlan::default();
     plan.baseline = match &asked.baseline {
         None => configurations.first().cloned(),
         Some(name) if configurations.contains(name) => Some(name.clone()),
@@ -92,11 +92,11 @@ struct Pairing<'a> {
     primary: bool,
 }
 
-/// What belongs together of the values of two configurations.
+/// The values of two configurations that belong together.
 enum Values {
     /// The values of each, block by block.
     Blocks(Vec<(f64, f64)>),
-    /// Nothing: they were not made in common blocks.
+    /// None: the trials were not made in common blocks.
     Apart,
 }
 
@@ -107,7 +107,10 @@ enum Values {
 pub fn compare(metrics: &[MetricRecord], asked: &Compare, seed: u64) -> Vec<ComparisonRecord> {
     let plan = plan(metrics, asked);
     let Some(baseline) = &plan.baseline else { return Vec::new() };
-    records(&pairings(metrics, baseline, &plan.judged), asked, seed)
+    let candidates = in_order(metrics.iter().map(|metric| metric.configuration.as_str()));
+    let candidates = candidates.into_iter().filter(|name| name != baseline);
+    let pairs: Vec<_> = candidates.map(|candidate| (baseline.clone(), candidate)).collect();
+    records(&pairings(metrics, &pairs, &plan.judged, paired), asked, seed)
 }
 
 /// Each pairing with its estimates: one family of those judged, one of the details.
@@ -134,21 +137,10 @@ pub fn compare_apart(
     seed: u64,
 ) -> Vec<ComparisonRecord> {
     let judged = plan(metrics, &Compare { baseline: None, ..asked.clone() }).judged;
-    let of = |name: &str, configuration: &str| {
-        metrics.iter().find(|metric| metric.metric == *name && metric.configuration == configuration)
+    let apart = |baseline: &MetricRecord, candidate: &MetricRecord| {
+        (!used(baseline).is_empty() && !used(candidate).is_empty()).then_some(Values::Apart)
     };
-    let names = in_order(metrics.iter().map(|metric| metric.metric.as_str()));
-    let details = names.iter().filter(|name| !judged.contains(name));
-    let mut found = Vec::new();
-    for name in judged.iter().chain(details) {
-        for (first, second) in pairs {
-            let (Some(baseline), Some(candidate)) = (of(name, first), of(name, second)) else { continue };
-            if !used(baseline).is_empty() && !used(candidate).is_empty() {
-                found.push(Pairing { baseline, candidate, values: Values::Apart, primary: judged.contains(name) });
-            }
-        }
-    }
-    records(&found, asked, seed)
+    records(&pairings(metrics, pairs, &judged, apart), asked, seed)
 }
 
 /// The confidence of each interval of a family, so that all hold together (Bonferroni).
@@ -161,40 +153,41 @@ fn sane(confidence: f64) -> f64 {
     if confidence.is_finite() { confidence.clamp(0.5, 0.999_999) } else { Compare::CONFIDENCE }
 }
 
-fn pairings<'a>(metrics: &'a [MetricRecord], baseline: &str, judged: &[String]) -> Vec<Pairing<'a>> {
+/// Baseline and candidate of each pair, metric by metric, the judged ones first, where `values` finds any in common.
+fn pairings<'a>(
+    metrics: &'a [MetricRecord],
+    pairs: &[(String, String)],
+    judged: &[String],
+    values: impl Fn(&MetricRecord, &MetricRecord) -> Option<Values>,
+) -> Vec<Pairing<'a>> {
     let mut by_name: BTreeMap<(&str, &str), &MetricRecord> = BTreeMap::new();
     for metric in metrics {
         by_name.entry((&metric.metric, &metric.configuration)).or_insert(metric);
     }
     let names = in_order(metrics.iter().map(|metric| metric.metric.as_str()));
     let details = names.iter().filter(|name| !judged.contains(name));
-    let candidates = in_order(metrics.iter().map(|metric| metric.configuration.as_str()));
     let mut pairings = Vec::new();
     for name in judged.iter().chain(details) {
-        let Some(baseline) = by_name.get(&(name.as_str(), baseline)) else { continue };
-        for candidate in candidates.iter().filter(|name| **name != baseline.configuration) {
-            let Some(candidate) = by_name.get(&(name.as_str(), candidate.as_str())) else { continue };
-            let values = paired(baseline, candidate);
-            if !values.is_empty() {
-                pairings.push(Pairing {
-                    baseline,
-                    candidate,
-                    values: Values::Blocks(values),
-                    primary: judged.contains(name),
-                });
-            }
-        }
+        let of = |configuration: &str| by_name.get(&(name.as_str(), configuration)).copied();
+        let found = pairs.iter().filter_map(|(baseline, candidate)| {
+            let (baseline, candidate) = (of(baseline)?, of(candidate)?);
+            let values = values(baseline, candidate)?;
+            Some(Pairing { baseline, candidate, values, primary: judged.contains(name) })
+        });
+        pairings.extend(found);
     }
     pairings
 }
 
-/// The values of the blocks that count and that both have, ascending by block.
-fn paired(baseline: &MetricRecord, candidate: &MetricRecord) -> Vec<(f64, f64)> {
+/// The values of the blocks that count and that both have, ascending by block; `None` where there is no such block.
+fn paired(baseline: &MetricRecord, candidate: &MetricRecord) -> Option<Values> {
     let by_block = |metric: &MetricRecord| -> BTreeMap<u32, f64> {
         metric.values.iter().filter(|value| value.used).map(|value| (value.block, value.value)).collect()
     };
     let candidate = by_block(candidate);
-    by_block(baseline).iter().filter_map(|(block, before)| Some((*before, *candidate.get(block)?))).collect()
+    let both = by_block(baseline).into_iter().filter_map(|(block, before)| Some((before, *candidate.get(&block)?)));
+    let both: Vec<(f64, f64)> = both.collect();
+    (!both.is_empty()).then_some(Values::Blocks(both))
 }
 
 /// The estimates of a pairing: of the difference, and of the logarithm of the ratio where all values are positive; and

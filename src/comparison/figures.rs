@@ -3,7 +3,7 @@
 //! Computed from the trial and what the scenario asks, so that a report of an archive computes them again.
 //! `docs/compare.md` has the formulas.
 
-use super::catalogue::{FAMILIES, Place, at_mark, family_named};
+use super::catalogue::{FAMILIES, ReadAt, at_mark, family_named};
 use crate::record::{Better, FigureKind, FigureRecord, Mark, Outcome, Trial, Unit};
 use crate::scenario::{Derivation, Derived};
 use crate::units::grouped;
@@ -21,7 +21,7 @@ pub(super) fn unit_of(way: &Derivation) -> Unit {
     }
 }
 
-/// Which way a figure is better: more should come back, and one more instance should cost less.
+/// Which values of a figure are better: more should come back, and one more instance should cost less.
 pub(super) fn better_of(unit: Unit) -> Better {
     if unit == Unit::Ratio { Better::Higher } else { Better::Lower }
 }
@@ -43,13 +43,13 @@ fn check_figure(figure: &Derived, marks: &[&str]) -> Result<(), String> {
     let of = &figure.of;
     let is_slope = matches!(figure.way, Derivation::Slope { .. });
     match family_named(of).map(|family| (family.place, family.unit)) {
-        Some((Place::Mark(_), unit)) if is_slope && unit != Unit::Bytes => {
+        Some((ReadAt::Mark(_), unit)) if is_slope && unit != Unit::Bytes => {
             return Err(format!("`{of}` is not measured in bytes"));
         }
-        Some((Place::Mark(_), _)) => {}
+        Some((ReadAt::Mark(_), _)) => {}
         Some(_) => return Err(format!("`{of}` is not measured at marks; `rss`, `heap_live` or `malloc.live` are")),
         None => {
-            let at_marks = FAMILIES.iter().filter(|family| matches!(family.place, Place::Mark(_)));
+            let at_marks = FAMILIES.iter().filter(|family| matches!(family.place, ReadAt::Mark(_)));
             // What is no metric is an owner, which only the account knows.
             let slip = |name: &&str| strsim::damerau_levenshtein(name, of) <= name.len() / 3;
             if let Some(near) = at_marks.map(|family| family.name).find(slip) {

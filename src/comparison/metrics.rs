@@ -1,7 +1,7 @@
 //! From trials to metrics: every value of every metric of every configuration.
 
 use super::blocks::unused;
-use super::catalogue::{FAMILIES, Place};
+use super::catalogue::{FAMILIES, ReadAt};
 use super::figures::better_of;
 use super::interval::{Resamples, Sample};
 use super::owners::held;
@@ -16,7 +16,7 @@ const RESAMPLES: usize = 500;
 type Read = Box<dyn Fn(&Trial) -> Option<f64>>;
 
 /// One metric, not yet read.
-struct Wanted {
+struct MetricReader {
     metric: String,
     unit: Unit,
     better: Better,
@@ -92,7 +92,7 @@ pub(super) fn median(values: &[f64]) -> f64 {
 }
 
 fn record(
-    wanted: &Wanted,
+    wanted: &MetricReader,
     configuration: &str,
     values: Vec<ValueRecord>,
     resamples: &mut Resamples,
@@ -115,7 +115,7 @@ fn record(
 }
 
 /// What these trials can say, in the order of the catalogue and, within a family, of marks and phases.
-fn wanted(trials: &[&Trial]) -> Vec<Wanted> {
+fn wanted(trials: &[&Trial]) -> Vec<MetricReader> {
     let marks = in_order(trials.iter().flat_map(|trial| &trial.marks).map(|mark| mark.name.as_str()));
     let worked = trials.iter().flat_map(|trial| &trial.phases).filter(|phase| phase.works());
     let phases = in_order(worked.map(|phase| phase.name.as_str()));
@@ -124,22 +124,22 @@ fn wanted(trials: &[&Trial]) -> Vec<Wanted> {
     for family in FAMILIES {
         let mut want = |place: &str, read: Read| {
             let metric = if place.is_empty() { family.name.to_owned() } else { format!("{}.{place}", family.name) };
-            wanted.push(Wanted { metric, unit: family.unit, better: family.better, read });
+            wanted.push(MetricReader { metric, unit: family.unit, better: family.better, read });
         };
         match family.place {
-            Place::Mark(read) => {
+            ReadAt::Mark(read) => {
                 for place in &marks {
                     let name = place.clone();
                     want(place, Box::new(move |trial| trial.mark(&name).and_then(read)));
                 }
             }
-            Place::Phase(read) => {
+            ReadAt::Phase(read) => {
                 for place in &phases {
                     let name = place.clone();
                     want(place, Box::new(move |trial| phase_of(trial, &name).and_then(read)));
                 }
             }
-            Place::Trial(read) => want("", Box::new(read)),
+            ReadAt::Trial(read) => want("", Box::new(read)),
         }
         // The accounts stand behind the figures of the marks they belong to.
         if family.name == "threads" {
@@ -151,13 +151,13 @@ fn wanted(trials: &[&Trial]) -> Vec<Wanted> {
 }
 
 /// What the scenario derives from marks, in the order in which it asks.
-fn derived(trials: &[&Trial]) -> Vec<Wanted> {
+fn derived(trials: &[&Trial]) -> Vec<MetricReader> {
     let all = || trials.iter().flat_map(|trial| &trial.figures);
     let wanted = |name: String| {
         let unit = all().find(|figure| figure.name == name)?.unit;
         let (metric, better) = (name.clone(), better_of(unit));
         let read = move |trial: &Trial| trial.figures.iter().find(|figure| figure.name == name)?.value;
-        Some(Wanted { metric, unit, better, read: Box::new(read) })
+        Some(MetricReader { metric, unit, better, read: Box::new(read) })
     };
     in_order(all().map(|figure| figure.name.as_str())).into_iter().filter_map(wanted).collect()
 }
@@ -167,14 +167,14 @@ fn phase_of<'a>(trial: &'a Trial, name: &str) -> Option<&'a PhaseRecord> {
 }
 
 /// The owners of the accounts, mark by mark.
-fn owners(trials: &[&Trial], marks: &[String]) -> Vec<Wanted> {
+fn owners(trials: &[&Trial], marks: &[String]) -> Vec<MetricReader> {
     let mut wanted = Vec::new();
     for mark in marks {
         let accounts = trials.iter().filter_map(|trial| trial.mark(mark)?.account.as_ref());
         let owners = in_order(accounts.flat_map(|account| &account.owners).map(|owner| owner.name.as_str()));
         for owner in owners {
             let mark = mark.clone();
-            wanted.push(Wanted {
+            wanted.push(MetricReader {
                 metric: format!("{owner}.{mark}"),
                 unit: Unit::Bytes,
                 better: Better::Lower,

@@ -30,8 +30,8 @@ mod simulation_tests;
 
 pub use blocks::{blocks, order};
 pub use budgets::{check_budget, judge_budgets};
-pub use catalogue::{FAMILIES, Family, Place, possible, split};
-pub use differences::{Plan, compare, compare_apart, plan};
+pub use catalogue::{FAMILIES, Family, ReadAt, possible, split};
+pub use differences::{JudgingPlan, compare, compare_apart, plan};
 pub use doubts::doubts;
 pub use figures::{check_figures, figures, refusal};
 pub use metrics::{metrics, metrics_in_order};

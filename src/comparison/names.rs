@@ -1,6 +1,6 @@
-//! Which metric a word means: full names, families, and what is nearest to a slip.
+//! The metric that a word means: full names, families, and what is nearest to a slip.
 
-use super::catalogue::{FAMILIES, Family, Place, family_named, split};
+use super::catalogue::{FAMILIES, Family, ReadAt, family_named, split};
 use super::metrics::in_order;
 use crate::record::{MetricRecord, Unit};
 use crate::scenario::WARMUP;
@@ -27,10 +27,10 @@ pub fn resolve(word: &str, metrics: &[MetricRecord]) -> Result<String, String> {
     let alone = places(word);
     if let Some(family) = family_named(word) {
         return match (family.place, principal(metrics)) {
-            (Place::Phase(_), Some(phase)) if names.contains(&format!("{word}.{phase}")) => {
+            (ReadAt::Phase(_), Some(phase)) if names.contains(&format!("{word}.{phase}")) => {
                 Ok(format!("{word}.{phase}"))
             }
-            (Place::Mark(_), _) if !alone.is_empty() => Err(which(word, &alone)),
+            (ReadAt::Mark(_), _) if !alone.is_empty() => Err(which(word, &alone)),
             _ => Err(not_measured(word, Some(family), &alone)),
         };
     }
@@ -66,7 +66,7 @@ pub fn foresee(word: &str, possible: &[MetricRecord]) -> Result<Option<Unit>, St
 
 /// The phase that a family alone means: the last one that is no warm-up and has a rate, if any has one.
 pub(super) fn principal(metrics: &[MetricRecord]) -> Option<String> {
-    let of_phases = |name: &str| matches!(family_named(name).map(|family| family.place), Some(Place::Phase(_)));
+    let of_phases = |name: &str| matches!(family_named(name).map(|family| family.place), Some(ReadAt::Phase(_)));
     let phases = in_order(
         metrics
             .iter()

@@ -5,7 +5,7 @@
 //! closed model, of what the same phase reached where memory was no concern.
 
 use super::amounts::absolute;
-use super::catalogue::{FAMILIES, Family, Place, split};
+use super::catalogue::{FAMILIES, Family, ReadAt, split};
 use crate::record::{Missed, Outcome, PhaseRecord, Trial, Unit};
 use crate::scenario::{Amount, Budget, Limit};
 use crate::units::{Bytes, milliseconds};
@@ -18,11 +18,11 @@ const FAILED: &str = "failed";
 /// Whether a trial held its target.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Judged {
-    /// It did.
+    /// The target held.
     Held,
-    /// It did not: these numbers were missed.
+    /// The target did not hold: these numbers were missed.
     Missed(Vec<Missed>),
-    /// It did not come to its end, for this reason.
+    /// The trial did not come to its end, for this reason.
     Ended(String),
     /// What the target is about was not measured: nothing can be said.
     Unmeasured(String),
@@ -49,17 +49,17 @@ pub fn check_target(target: &Budget, phases: &[&str]) -> Result<(), String> {
         return refuse(format!("no metric of phases is called `{name}`; such are {}", names()));
     };
     match family.place {
-        Place::Mark(_) => {
+        ReadAt::Mark(_) => {
             return refuse(format!(
                 "`{name}` is measured at marks, where the JVM is asked, and a search only looks at it from outside; \
                  targets are {}",
                 names()
             ));
         }
-        Place::Phase(_) if !place.is_empty() && !phases.contains(&place) => {
+        ReadAt::Phase(_) if !place.is_empty() && !phases.contains(&place) => {
             return refuse(format!("no phase is called `{place}`; there are {}", phases.join(", ")));
         }
-        Place::Trial(_) | Place::Phase(_) => {}
+        ReadAt::Trial(_) | ReadAt::Phase(_) => {}
     }
     match (name, amount) {
         (RATE, Amount::Share(_)) => Ok(()),
@@ -106,9 +106,9 @@ fn meant(budget: &Budget, amount: Amount, trial: &Trial, reference: Option<&Tria
     let (name, place) = split(&budget.metric);
     let Some(family) = family(name) else { return Vec::new() };
     match family.place {
-        Place::Mark(_) => Vec::new(),
-        Place::Trial(read) => vec![Meant { metric: name.to_owned(), unit: family.unit, value: read(trial) }],
-        Place::Phase(read) => {
+        ReadAt::Mark(_) => Vec::new(),
+        ReadAt::Trial(read) => vec![Meant { metric: name.to_owned(), unit: family.unit, value: read(trial) }],
+        ReadAt::Phase(read) => {
             let asked = |phase: &&PhaseRecord| match place {
                 "" => phase.works() && (!phase.is_warmup() || name == FAILED),
                 place => phase.name == place,

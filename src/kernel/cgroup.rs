@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 /// A limit of this many bytes or more is none: for none v1 writes the largest signed number rounded down to a page.
 pub const NO_LIMIT_MIN: u64 = 1 << 60;
 
-/// Which interface the memory controller has.
+/// The interface of the memory controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CgroupVersion {
     /// One hierarchy per controller.
@@ -40,16 +40,16 @@ impl CgroupVersion {
 /// The hierarchy of cgroups that has the memory controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Its interface.
+    /// Interface of the memory controller.
     pub version: CgroupVersion,
-    /// Where it is mounted.
+    /// Where the hierarchy is mounted.
     pub mount: PathBuf,
     /// The cgroup seen at the mount point, as `/proc/PID/cgroup` would name it: in a container it may be an inner one.
     pub root: PathBuf,
 }
 
 impl Hierarchy {
-    /// Finds it; `None` where the memory controller is nowhere, so that nothing can be limited.
+    /// Finds the hierarchy; `None` where the memory controller is nowhere, so that nothing can be limited.
     ///
     /// # Errors
     /// Where `/proc/self/mountinfo` cannot be read.
@@ -114,9 +114,9 @@ impl Hierarchy {
 /// A memory cgroup, by its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgroup {
-    /// Its interface.
+    /// Interface of the memory controller.
     pub version: CgroupVersion,
-    /// Where its files are.
+    /// Where the files of the cgroup are.
     pub folder: PathBuf,
     /// Where the hierarchy is mounted: what lies above cannot be seen.
     pub mount: PathBuf,
@@ -127,38 +127,38 @@ pub struct Cgroup {
 pub struct Limit {
     /// The most that may be charged.
     pub bytes: Bytes,
-    /// The cgroup that carries it: the one asked about, or one above.
+    /// The cgroup that carries the limit: the one asked about, or one above.
     pub folder: PathBuf,
 }
 
 impl Cgroup {
-    /// The cgroup above it.
+    /// The cgroup above; `None` above the mount point.
     pub fn parent(&self) -> Option<Self> {
         let parent = self.folder.parent().filter(|parent| parent.starts_with(&self.mount))?;
         Some(Self { folder: parent.to_path_buf(), ..self.clone() })
     }
 
-    /// One of its files; `None` where that is missing.
+    /// The text of a file of the cgroup; `None` where the file is missing.
     pub fn text(&self, file: &str) -> Option<String> {
         read(self.folder.join(file)).ok()
     }
 
-    /// A size in one of its files; `None` for a missing file and for no limit.
+    /// A size in a file of the cgroup; `None` for a missing file and for no limit.
     pub fn size(&self, file: &str) -> Option<Bytes> {
         parse_limit(&self.text(file)?)
     }
 
-    /// The number after a key in one of its files.
+    /// The number after a key in a file of the cgroup.
     pub fn number(&self, file: &str, key: &str) -> Option<u64> {
         keyed_number(&self.text(file)?, key)
     }
 
-    /// The processes in it, without those in cgroups below; 0 for each that is in another pid namespace.
+    /// The processes in the cgroup, without those in cgroups below; 0 for each that is in another pid namespace.
     pub fn pids(&self) -> Vec<u32> {
         self.text("cgroup.procs").unwrap_or_default().lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// How often the kernel killed a process in it for want of memory; `None` where it is gone.
+    /// How often the kernel killed a process of the cgroup for want of memory; `None` where the cgroup is gone.
     pub fn oom_kills(&self) -> Option<u64> {
         let file = match self.version {
             CgroupVersion::V1 => "memory.oom_control",
@@ -167,7 +167,7 @@ impl Cgroup {
         self.number(file, "oom_kill")
     }
 
-    /// Its own limit; `None` where it has none.
+    /// The limit of this cgroup itself; `None` for none.
     ///
     /// # Errors
     /// Where the file cannot be read.
@@ -175,8 +175,8 @@ impl Cgroup {
         Ok(parse_limit(&read(self.folder.join(self.version.limit_file()))?))
     }
 
-    /// The smallest limit of this cgroup and those around it. In a container those further out cannot be seen; v1 tells
-    /// what they allow all the same.
+    /// The smallest limit of this cgroup and those around it. A container cannot see those further out; v1 tells their
+    /// limit all the same (`hierarchical_memory_limit`).
     pub fn limit(&self) -> Option<Limit> {
         let upwards = std::iter::successors(Some(self.clone()), Self::parent);
         let limits =

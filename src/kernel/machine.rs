@@ -47,19 +47,10 @@ impl CpuTimes {
         }
     }
 
-    /// Share of all CPU time (0–1) that others than `ours` were running. Of a difference, see [`CpuTimes::since`].
-    pub fn share_of_others(&self, ours: Duration) -> f64 {
-        self.share(self.busy.saturating_sub(ours))
-    }
-
-    /// Share of all CPU time (0–1) that the hypervisor took away.
+    /// Share of all CPU time (0–1) that the hypervisor took away. Of a difference, see [`CpuTimes::since`].
     pub fn share_stolen(&self) -> f64 {
-        self.share(self.steal)
-    }
-
-    fn share(&self, part: Duration) -> f64 {
         let all = self.busy + self.idle + self.steal;
-        if all.is_zero() { 0.0 } else { part.as_secs_f64() / all.as_secs_f64() }
+        if all.is_zero() { 0.0 } else { self.steal.as_secs_f64() / all.as_secs_f64() }
     }
 }
 
@@ -94,7 +85,7 @@ impl Pressure {
 /// Memory of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemInfo {
-    /// All of it.
+    /// All memory.
     pub total: Bytes,
     /// What could be had without swapping.
     pub available: Bytes,
@@ -165,7 +156,6 @@ mod tests {
         let parse = |text| CpuTimes::parse(text, 100).unwrap();
         let before = parse("cpu  0 0 0 0 0 0 0 0 0 0\n");
         let passed = parse("cpu  300 0 100 500 0 0 0 100 0 0\ncpu0 1 2\n").since(&before);
-        assert!((passed.share_of_others(Duration::from_secs(3)) - 0.1).abs() < 1e-9);
         assert!((passed.share_stolen() - 0.1).abs() < 1e-9);
         assert_eq!(before.since(&passed).share_stolen(), 0.0);
     }

@@ -18,18 +18,18 @@ pub struct Ports {
     pub time_wait: u64,
     /// Local ports that connections may take.
     pub range: u64,
-    /// Who may take the port of a socket in TIME_WAIT after a second.
+    /// Which connections may take the port of a socket in TIME_WAIT after a second.
     pub reuse: Reuse,
 }
 
-/// Whether a connection may take the port of one in TIME_WAIT, after a second.
+/// Which connections may take the port of a socket in TIME_WAIT after a second (`tcp_tw_reuse`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
-    /// None may.
+    /// None.
     Off,
-    /// Any may.
+    /// All.
     On,
-    /// Those over the loopback may.
+    /// Connections over the loopback.
     Loopback,
 }
 
@@ -40,7 +40,7 @@ impl Ports {
         Some(Self {
             time_wait: time_wait(&text("/proc/net/sockstat")?)?,
             range: range(&text("/proc/sys/net/ipv4/ip_local_port_range")?)?,
-            // A kernel that does not say does as old ones did.
+            // Kernels without the file reuse no port.
             reuse: text("/proc/sys/net/ipv4/tcp_tw_reuse").map_or(Reuse::Off, |text| reuse(&text)),
         })
     }

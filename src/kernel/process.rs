@@ -61,7 +61,7 @@ impl Status {
 
     /// Lines of `VmRSS:    59428 kB`. `None` for text without memory lines (a zombie) or cut text.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut seen = Seen::default();
+        let mut seen = StatusFields::default();
         for line in text.lines() {
             if let Some((key, value)) = line.split_once(':') {
                 seen.take(key, value.trim());
@@ -96,7 +96,7 @@ impl Status {
 }
 
 #[derive(Default)]
-struct Seen {
+struct StatusFields {
     rss: Option<Bytes>,
     peak: Option<Bytes>,
     anon: Option<Bytes>,
@@ -112,7 +112,7 @@ struct Seen {
     capabilities: Option<u64>,
 }
 
-impl Seen {
+impl StatusFields {
     fn take(&mut self, key: &str, value: &str) {
         let mask = || u64::from_str_radix(value, 16).ok();
         // The second of real, effective, saved, file system.

@@ -1,4 +1,4 @@
-//! Who listens on which port: `/proc/PID/net/tcp`, `tcp6` (man proc_pid_net) and the descriptors of processes.
+//! Listening sockets and their processes: `/proc/PID/net/tcp`, `tcp6` (man proc_pid_net), `/proc/PID/fd`.
 
 use super::text::read;
 use std::collections::HashSet;

@@ -27,7 +27,7 @@ pub(super) struct Connection {
     /// The handshakes are over: a send has succeeded.
     pub(super) established: bool,
     pub(super) watched: Watched,
-    /// Which request of the plan.
+    /// Index of the request in the plan.
     pub(super) request: u32,
     pub(super) extent: Extent,
     /// Bytes of the request that are on their way.

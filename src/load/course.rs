@@ -6,7 +6,7 @@ use super::outcome::{End, Interval, Outcome};
 use super::rows::Rows;
 use super::schedule::{Arrivals, Share, nanoseconds};
 use super::tally::{Ended, Failure, Now, Tally};
-use super::{Control, Part, Plan};
+use super::{Control, Plan, ThreadPart};
 use crate::clock::Clock;
 use crate::error::Result;
 use rustix::io::Errno;
@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 const INTERVAL_NS: u64 = 1_000_000_000;
 
 /// One phase on one thread.
-pub(super) struct Course<'a> {
+pub(super) struct PhaseCourse<'a> {
     pub(super) plan: &'a Plan,
     pub(super) clock: Clock,
     pub(super) arrivals: Arrivals,
@@ -39,12 +39,18 @@ pub(super) struct Course<'a> {
     cpu_before_ns: u64,
 }
 
-impl<'a> Course<'a> {
+impl<'a> PhaseCourse<'a> {
     /// Reads what is to be read; [`Course::start`] says when the phase begins. `requests` are in the plan.
     ///
     /// # Errors
     /// The file of starts cannot be read.
-    pub(super) fn new(plan: &'a Plan, part: Part, requests: usize, clock: Clock, control: &'a Control) -> Result<Self> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        part: ThreadPart,
+        requests: usize,
+        clock: Clock,
+        control: &'a Control,
+    ) -> Result<Self> {
         let share = Share { index: u64::from(part.index), count: u64::from(part.count) };
         let arrivals = Arrivals::of(&plan.work.schedule, plan.seed, share)?;
         let timeout_ns = nanoseconds(plan.work.timeout.0);

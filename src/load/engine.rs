@@ -3,7 +3,7 @@
 //! per request.
 
 use super::connection::{Connection, Doing, Paces, Portions};
-use super::course::Course;
+use super::course::PhaseCourse;
 use super::link::{self, Dialler, READ_BYTES};
 use super::message::Messages;
 use super::outcome::{Interval, Outcome};
@@ -12,7 +12,7 @@ use super::schedule::{Arrival, nanoseconds};
 use super::tally::Failure;
 use super::timers::{Due, Timers};
 use super::turn::{self, BEGUN_PER_TURN, Turn, Turning, no_epoll};
-use super::{Control, Part, Plan};
+use super::{Control, Plan, ThreadPart};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::scenario::Schedule;
@@ -25,7 +25,7 @@ const SEGMENT_BYTES_MIN: usize = 536;
 
 /// One phase under way.
 pub(super) struct Engine<'a> {
-    pub(super) course: Course<'a>,
+    pub(super) course: PhaseCourse<'a>,
     pub(super) clock: Clock,
     pub(super) dialler: Dialler,
     pub(super) messages: Messages,
@@ -55,11 +55,11 @@ pub(super) struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    pub(super) fn new(plan: &'a Plan, part: Part, clock: Clock, control: &'a Control) -> Result<Self> {
+    pub(super) fn new(plan: &'a Plan, part: ThreadPart, clock: Clock, control: &'a Control) -> Result<Self> {
         let work = &plan.work;
         let (first, step) = (u64::from(part.index), u64::from(part.count));
         let messages = Messages::encode(work, &plan.target.host, plan.seed, first, step)?;
-        let course = Course::new(plan, part, messages.len(), clock, control)?;
+        let course = PhaseCourse::new(plan, part, messages.len(), clock, control)?;
         let wanted = part.of(work.schedule.connections()).min(course.arrivals.requests_max()).max(1);
         let connections_max = part.of(work.schedule.connections_max()).min(course.arrivals.requests_max()).max(wanted);
         link::check_descriptors(connections_max)?;
@@ -144,7 +144,7 @@ impl<'a> Engine<'a> {
 
 impl<'a> Turning<'a> for Engine<'a> {
     #[inline]
-    fn course(&mut self) -> &mut Course<'a> {
+    fn course(&mut self) -> &mut PhaseCourse<'a> {
         &mut self.course
     }
 
@@ -164,7 +164,7 @@ impl<'a> Turning<'a> for Engine<'a> {
         }
     }
 
-    /// Does what its time has come for.
+    /// Wakes the connections whose timers are due.
     fn wake(&mut self, now_ns: u64) -> Result<()> {
         while let Some((index, due)) = self.timers.pop(now_ns) {
             match due {
@@ -187,7 +187,7 @@ impl<'a> Turning<'a> for Engine<'a> {
         for _ in 0..BEGUN_PER_TURN {
             if self.free.is_empty() && self.connections.len() == self.connections_max {
                 self.course.watch_queue(now_ns, true);
-                // Those that only think need not wake when nothing follows.
+                // Connections that only think need not wake when no arrival follows.
                 if self.busy == 0 && self.course.arrivals.are_over(now_ns) {
                     return Ok(Turn::Over);
                 }

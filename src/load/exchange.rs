@@ -4,7 +4,7 @@
 use super::connection::{Connection, Doing, Watched, after_portion};
 use super::engine::Engine;
 use super::link::{self, Dialled, Read, Trouble};
-use super::response::{Answer, Ending, Progress};
+use super::response::{Ending, Progress, ResponseFacts};
 use super::tally::{Ended, Failure};
 use super::timers::Due;
 use super::turn::no_epoll;
@@ -237,7 +237,7 @@ impl Engine<'_> {
     fn take(&mut self, index: usize, length: usize, to_the_end: bool) -> Result<bool> {
         let connection = &mut self.connections[index];
         if connection.doing == Doing::Nothing {
-            // Nobody asked; the next answer could not be told from this.
+            // An answer that was not asked for: the next one could not be told from it.
             self.close(index);
             return Ok(true);
         }
@@ -282,7 +282,7 @@ impl Engine<'_> {
 
     /// Judges a complete answer and lets the connection go on at once.
     #[inline]
-    fn answered(&mut self, index: usize, answer: Answer, closing: bool) -> Result<()> {
+    fn answered(&mut self, index: usize, answer: ResponseFacts, closing: bool) -> Result<()> {
         let now_ns = self.clock.now_ns();
         let connection = &mut self.connections[index];
         let ended = Ended { status: answer.status, body_bytes: answer.body_bytes, ..ended(connection, index, now_ns) };

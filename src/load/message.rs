@@ -21,13 +21,13 @@ const BLOCK_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Messages {
     all: Vec<Message>,
-    order: Order,
+    order: RequestOrder,
     scratch: Vec<u8>,
 }
 
-/// Which request comes next, and its number, whatever protocol it goes by.
+/// The order of the requests and their numbers, the same for every protocol.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct RequestOrder {
     /// Sums of the weights up to and with each.
     weights: Vec<u64>,
     choice: SplitMix64,
@@ -37,7 +37,7 @@ pub(super) struct Order {
     step: u64,
 }
 
-impl Order {
+impl RequestOrder {
     /// `first` and `step`: which sequence numbers this thread gives.
     pub(super) fn new(work: &Work, seed: u64, first: u64, step: u64) -> Self {
         let mut sum = 0;
@@ -119,7 +119,7 @@ impl Messages {
     pub(super) fn encode(work: &Work, host: &str, seed: u64, first: u64, step: u64) -> Result<Self> {
         let all =
             work.requests().map(|request| Message::encode(work, request, host, seed)).collect::<Result<Vec<_>>>()?;
-        Ok(Self { all, order: Order::new(work, seed, first, step), scratch: Vec::new() })
+        Ok(Self { all, order: RequestOrder::new(work, seed, first, step), scratch: Vec::new() })
     }
 
     /// The index of the next request, drawn by weight; its bytes go to `own` where they are not the same each time.

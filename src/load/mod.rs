@@ -17,6 +17,7 @@ mod link;
 mod message;
 mod outcome;
 #[cfg(any(test, fuzzing))]
+#[path = "tests/reference.rs"]
 mod reference;
 mod response;
 mod rows;
@@ -66,11 +67,11 @@ pub struct Plan {
 /// A server to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Where it listens.
+    /// Where the server listens.
     pub address: Address,
     /// The value of the header `Host`, such as `localhost:8080`.
     pub host: String,
-    /// How it is spoken to over TLS, if it is.
+    /// How TLS is spoken with the server; `None` in clear.
     pub tls: Option<Tls>,
 }
 
@@ -107,7 +108,7 @@ impl Control {
         self.stop.store(true, Relaxed);
     }
 
-    /// Whether it was stopped.
+    /// Whether the phase was stopped.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Relaxed)
     }
@@ -137,13 +138,13 @@ impl Control {
 
 /// One thread's part of a phase: the whole where there is one.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct ThreadPart {
     index: u32,
     count: u32,
 }
 
-impl Part {
-    /// Its part of so many connections.
+impl ThreadPart {
+    /// The part of so many connections.
     fn of(self, connections: u32) -> u64 {
         Share { index: u64::from(self.index), count: u64::from(self.count) }.of(u64::from(connections))
     }
@@ -163,14 +164,14 @@ pub fn drive(
     control: &Control,
     on_interval: &mut dyn FnMut(Interval<'_>),
 ) -> Result<Outcome> {
-    drive_part(plan, Part { index: 0, count: 1 }, clock, control, &|| clock.now_ns(), on_interval)
+    drive_part(plan, ThreadPart { index: 0, count: 1 }, clock, control, &|| clock.now_ns(), on_interval)
 }
 
-/// `start` is asked once, when everything is read and made, for the moment at which the phase begins: what that takes
-/// is no lag. It is asked in any case, because others may wait for it.
+/// `start` is called once, when everything is read and made, for the moment at which the phase begins: what that takes
+/// is no lag. Also an engine that cannot begin calls `start`, because other threads wait for it.
 fn drive_part(
     plan: &Plan,
-    part: Part,
+    part: ThreadPart,
     clock: Clock,
     control: &Control,
     start: &dyn Fn() -> u64,

@@ -1,10 +1,12 @@
 //! What a phase of load came to: counts by kind, the histogram, why it ended.
 
+use super::tally::Failure;
 use crate::scenario::{Condition, Measured, Statistic, Time};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::AddAssign;
 
 /// Everything one call of [`drive`](super::drive) saw.
 ///
@@ -19,7 +21,7 @@ pub struct Outcome {
     pub requests: u64,
     /// Requests answered correctly: the expected status, complete, within the timeout.
     pub ok: u64,
-    /// The others, by kind.
+    /// Failed requests, by kind.
     pub failures: Failures,
     /// Answered correctly within `rate_span_ns`.
     pub rate_ok: u64,
@@ -67,7 +69,7 @@ pub struct Outcome {
     pub bytes_received: u64,
     /// The statuses behind `failures.status`, with how often each came.
     pub wrong_statuses: BTreeMap<u16, u64>,
-    /// Why it ended.
+    /// Why the phase ended.
     pub ended: End,
     /// CPU time of the threads that drove.
     pub cpu_ns: u64,
@@ -113,7 +115,7 @@ impl fmt::Debug for Outcome {
 pub struct Failures {
     /// Complete answers with another status than the expected one.
     pub status: u64,
-    /// Answers that ended before their end.
+    /// Answers that were cut off.
     pub short: u64,
     /// Connections that were not accepted: refused or unreachable.
     pub refused: u64,
@@ -170,10 +172,42 @@ impl Failures {
         ]
     }
 
+    /// The count of a kind.
+    pub(super) fn of(&mut self, failure: Failure) -> &mut u64 {
+        match failure {
+            Failure::Status(_) => &mut self.status,
+            Failure::Short => &mut self.short,
+            Failure::Refused => &mut self.refused,
+            Failure::Reset => &mut self.reset,
+            Failure::Timeout => &mut self.timeout,
+            Failure::Ports => &mut self.ports,
+            Failure::Protocol => &mut self.protocol,
+            Failure::Check => &mut self.check,
+            Failure::Tls => &mut self.tls,
+            Failure::Unanswered => &mut self.unanswered,
+        }
+    }
+
     /// `12 reset, 3 refused`.
     pub fn describe(&self) -> String {
         let parts = self.kinds().into_iter().filter(|(_, count)| *count > 0);
         parts.map(|(kind, count)| format!("{} {kind}", crate::units::grouped(count))).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl AddAssign for Failures {
+    fn add_assign(&mut self, more: Self) {
+        self.status += more.status;
+        self.short += more.short;
+        self.refused += more.refused;
+        self.reset += more.reset;
+        self.timeout += more.timeout;
+        self.ports += more.ports;
+        self.protocol += more.protocol;
+        self.check += more.check;
+        self.tls += more.tls;
+        self.unanswered += more.unanswered;
+        self.other += more.other;
     }
 }
 
@@ -220,9 +254,9 @@ pub enum End {
 /// One request as it went. All moments are on the clock that was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// When it was meant to start; the actual start in a closed model.
+    /// When the request was meant to start; the actual start in a closed model.
     pub intended_ns: u64,
-    /// When it did.
+    /// When the request did start.
     pub started_ns: u64,
     /// When its connection stood; equal to `started_ns` where it stood before.
     pub connected_ns: u64,
@@ -232,9 +266,9 @@ pub struct Row {
     pub ended_ns: u64,
     /// Bytes of the answer's body.
     pub body_bytes: u64,
-    /// Which request of the plan, from 0.
+    /// Number of the request in the plan, from 0.
     pub request: u32,
-    /// Which connection, from 0.
+    /// Number of the connection, from 0.
     pub connection: u32,
     /// Status; 0 where none came.
     pub status: u16,
@@ -246,9 +280,9 @@ pub struct Row {
 ///
 /// The intervals of a phase leave no gap, and their histograms and counts add up to the outcome's.
 pub struct Interval<'a> {
-    /// Its beginning, on the clock that was given.
+    /// The beginning of the interval, on the clock that was given.
     pub start_ns: u64,
-    /// Its end.
+    /// The end of the interval.
     pub end_ns: u64,
     /// Service time of the correct answers that came in it, in nanoseconds.
     pub service: &'a Histogram<u64>,
@@ -321,9 +355,9 @@ impl fmt::Debug for Interval<'_> {
 /// When going on is hopeless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GiveUp {
-    /// This many failures in a row, whatever their kind.
+    /// Failures in a row, whatever their kind.
     pub failures_in_a_row: u64,
-    /// This long without a correct answer while requests were begun.
+    /// Time without a correct answer while requests were begun.
     pub silence_ns: u64,
 }
 

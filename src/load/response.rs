@@ -13,9 +13,9 @@ const HEADERS: usize = 64;
 /// Headers parsed at all: a head of the largest size made of 30-byte lines.
 const HEADERS_MAX: usize = 2048;
 
-/// What a complete answer said.
+/// What a complete response said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Answer {
+pub(super) struct ResponseFacts {
     /// The status code, 100–999.
     pub(super) status: u16,
     /// Whether the server lets the connection carry another request.
@@ -32,8 +32,8 @@ pub(super) enum Progress {
     /// The answer goes on.
     More,
     /// The answer is complete; this many bytes of the piece do not belong to it.
-    Done { answer: Answer, left: usize },
-    /// This is no HTTP/1.x answer.
+    Done { answer: ResponseFacts, left: usize },
+    /// The bytes are no HTTP/1.x answer.
     Broken,
 }
 
@@ -42,10 +42,10 @@ pub(super) enum Progress {
 pub(super) enum Ending {
     /// Not one byte of the answer had come.
     Nothing,
-    /// It ended before its end.
+    /// The answer was cut off.
     Cut,
     /// The end of the stream is the end of this answer.
-    Done(Answer),
+    Done(ResponseFacts),
 }
 
 /// How the length of a body is told (RFC 9112, section 6.3).
@@ -178,7 +178,7 @@ enum State {
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     state: State,
-    answer: Answer,
+    answer: ResponseFacts,
     /// The beginning of a head that came in pieces.
     carry: Option<Box<[u8]>>,
     /// A `100 Continue` came.
@@ -244,7 +244,7 @@ impl Reader {
         let framing = if wanted.bodiless { Framing::Length(0) } else { head.framing };
         // A body until the close closes; an answer to HEAD has none, whatever its head says.
         let keep_alive = head.keep_alive && framing != Framing::UntilClose;
-        self.answer = Answer { status: head.status, keep_alive, body_bytes: 0, fits };
+        self.answer = ResponseFacts { status: head.status, keep_alive, body_bytes: 0, fits };
         self.state = match framing {
             Framing::Length(length) => State::Length(length),
             Framing::Chunked => State::Chunked(Chunks::default()),
@@ -289,7 +289,7 @@ impl Reader {
     }
 
     #[inline]
-    fn finished(&self, wanted: &Wanted) -> Answer {
+    fn finished(&self, wanted: &Wanted) -> ResponseFacts {
         let mut answer = self.answer;
         answer.fits &= wanted.body.is_none() || self.search.as_ref().is_some_and(|search| search.found());
         answer
@@ -327,7 +327,7 @@ mod tests {
     }
 
     fn check(stream: &str, status: u16, keep_alive: bool, rest: usize, body_bytes: u64) {
-        let answer = Answer { status, keep_alive, body_bytes, fits: true };
+        let answer = ResponseFacts { status, keep_alive, body_bytes, fits: true };
         let expected = (Progress::Done { answer, left: 0 }, rest);
         assert_eq!(whole(stream.as_bytes()), expected, "{stream}");
         assert_eq!(read(&mut Heads::default(), stream.as_bytes().chunks(1)), expected, "bytewise {stream}");

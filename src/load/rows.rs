@@ -74,7 +74,7 @@ impl Reservoir {
     fn offer(&mut self, row: impl FnOnce() -> Row) {
         match self.skip {
             0 => self.keep(row()),
-            // Nobody offers 2^64 rows: a bound of 0 is never reached.
+            // No phase has 2^64 rows: with a bound of 0 none is kept.
             skip => self.skip = skip - 1,
         }
     }

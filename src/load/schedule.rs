@@ -19,7 +19,7 @@ pub(super) enum Arrival {
     Done,
 }
 
-/// Which arrivals of a phase belong to one of several threads: those whose number leaves `index` when divided by
+/// The arrivals of a phase that belong to one of several threads: those whose number leaves `index` when divided by
 /// `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Share {
@@ -42,7 +42,7 @@ impl Share {
 #[derive(Debug, Clone)]
 pub(super) struct Arrivals {
     model: Model,
-    /// Taken.
+    /// Arrivals taken.
     begun: u64,
     requests_max: u64,
     end_ns: u64,
@@ -144,7 +144,7 @@ impl Arrivals {
         }
     }
 
-    /// None begins any more.
+    /// Lets no further arrival begin.
     pub(super) fn close(&mut self) {
         self.requests_max = self.begun;
         if let Model::Open { taken, .. } = &mut self.model {

@@ -47,20 +47,20 @@ impl Exchange<'_> {
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedCounts {
     over: AtomicBool,
     requests: AtomicU64,
     connections: AtomicU64,
 }
 
 /// Listens until dropped.
-pub(super) struct Server {
+pub(super) struct ScriptedServer {
     pub(super) address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<SharedCounts>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
-impl Server {
+impl ScriptedServer {
     pub(super) fn start<F>(script: F) -> Self
     where
         F: Fn(&mut Exchange<'_>) -> io::Result<Next> + Send + Sync + 'static,
@@ -75,7 +75,7 @@ impl Server {
         let listener = TcpListener::bind(address).unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedCounts::default());
         let thread = thread::spawn({
             let shared = Arc::clone(&shared);
             move || accept(listener, &shared, &Arc::new(script))
@@ -94,7 +94,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ScriptedServer {
     fn drop(&mut self) {
         self.shared.over.store(true, SeqCst);
         if let Some(thread) = self.thread.take() {
@@ -103,7 +103,7 @@ impl Drop for Server {
     }
 }
 
-fn accept<F>(listener: TcpListener, shared: &Arc<Shared>, script: &Arc<F>)
+fn accept<F>(listener: TcpListener, shared: &Arc<SharedCounts>, script: &Arc<F>)
 where
     F: Fn(&mut Exchange<'_>) -> io::Result<Next> + Send + Sync + 'static,
 {
@@ -130,7 +130,7 @@ where
 }
 
 /// Serves until the script wants no more; tells how it ended.
-fn serve<F>(stream: &mut TcpStream, shared: &Shared, script: &F) -> io::Result<Next>
+fn serve<F>(stream: &mut TcpStream, shared: &SharedCounts, script: &F) -> io::Result<Next>
 where
     F: Fn(&mut Exchange<'_>) -> io::Result<Next>,
 {

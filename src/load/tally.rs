@@ -41,18 +41,9 @@ impl Failure {
 
     /// As in [`Failures::kinds`].
     fn kind(self) -> &'static str {
-        match self {
-            Self::Status(_) => "wrong status",
-            Self::Short => "short",
-            Self::Refused => "refused",
-            Self::Reset => "reset",
-            Self::Timeout => "timed out",
-            Self::Ports => "out of ports",
-            Self::Protocol => "not HTTP",
-            Self::Check => "failed check",
-            Self::Tls => "TLS",
-            Self::Unanswered => "unanswered",
-        }
+        let mut one = Failures::default();
+        *one.of(self) = 1;
+        one.kinds().into_iter().find(|(_, count)| *count > 0).map_or("", |(kind, _)| kind)
     }
 }
 
@@ -72,14 +63,14 @@ pub(super) struct Tally {
     pub(super) queued: u64,
     pub(super) last_end_ns: u64,
     pub(super) failures_in_a_row: u64,
-    /// Ages of what was not answered.
+    /// Ages of the requests that were not answered.
     pub(super) unanswered: Histogram<u64>,
     /// The first words of TLS about a failure.
     pub(super) tls_trouble: Option<String>,
     pub(super) rows: Rows,
     /// The intervals handed out so far, merged.
     pub(super) total: Histogram<u64>,
-    /// The same and more in an open model.
+    /// Response time and schedule lag; only in an open model.
     pub(super) open: Option<OpenTimes>,
     /// The interval under way: the only histogram the hot path touches in a closed model.
     interval: Histogram<u64>,
@@ -93,7 +84,7 @@ pub(super) struct Tally {
     last_failure: Option<Failure>,
 }
 
-/// What only an open model has.
+/// The times that only an open model has.
 pub(super) struct OpenTimes {
     /// Response time.
     pub(super) response: Histogram<u64>,
@@ -208,7 +199,7 @@ impl Tally {
     }
 
     pub(super) fn failed(&mut self, failure: Failure, ended: Ended) {
-        count(&mut self.failures, failure);
+        *self.failures.of(failure) += 1;
         match failure {
             Failure::Status(status) => *self.wrong_statuses.entry(status).or_default() += 1,
             Failure::Unanswered => {
@@ -295,22 +286,6 @@ fn row(ended: &Ended, failure: Option<&'static str>) -> Row {
         status: ended.status,
         failure,
     }
-}
-
-/// Adds one to its kind.
-fn count(failures: &mut Failures, failure: Failure) {
-    *match failure {
-        Failure::Status(_) => &mut failures.status,
-        Failure::Short => &mut failures.short,
-        Failure::Refused => &mut failures.refused,
-        Failure::Reset => &mut failures.reset,
-        Failure::Timeout => &mut failures.timeout,
-        Failure::Ports => &mut failures.ports,
-        Failure::Protocol => &mut failures.protocol,
-        Failure::Check => &mut failures.check,
-        Failure::Tls => &mut failures.tls,
-        Failure::Unanswered => &mut failures.unanswered,
-    } += 1;
 }
 
 /// A histogram of nanoseconds with three significant digits, which grows with its largest value: room for a timeout or
@@ -447,7 +422,7 @@ mod tests {
             Failure::Unanswered,
         ] {
             let mut failures = Failures::default();
-            count(&mut failures, failure);
+            *failures.of(failure) += 1;
             assert_eq!(failures.describe(), format!("1 {}", failure.kind()));
         }
     }

@@ -1,8 +1,8 @@
 //! One phase on several threads that share nothing: each has its part of the connections and of the arrivals. Their
 //! intervals and outcomes are merged; histograms merge exactly.
 
-use super::outcome::{End, Failures, Interval, Outcome, Row};
-use super::{Control, Part, Plan, drive, drive_part};
+use super::outcome::{End, Interval, Outcome, Row};
+use super::{Control, Plan, ThreadPart, drive, drive_part};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::scenario::Condition;
@@ -17,12 +17,12 @@ use std::time::Duration;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What a thread has to say.
-enum Message {
+enum ThreadReport {
     Interval { number: u64, last: bool, interval: Box<Owned> },
     Done(Box<Result<Outcome>>),
 }
 
-/// An interval that outlives its thread's turn.
+/// An interval with histograms of its own, which outlives its thread's turn.
 struct Owned {
     start_ns: u64,
     end_ns: u64,
@@ -60,13 +60,13 @@ pub fn drive_threads(
     let (sender, receiver) = channel();
     std::thread::scope(|scope| {
         for (index, own) in controls.iter().enumerate() {
-            let part = Part { index: index as u32, count: threads };
+            let part = ThreadPart { index: index as u32, count: threads };
             let cpu = cpus.get(index % cpus.len().max(1)).copied();
             let (sender, together) = (sender.clone(), &together);
             scope.spawn(move || run(plan, part, cpu, own, together, &sender));
         }
         drop(sender);
-        Collector::new(control, &controls, &plan.work.stop).collect(&receiver, on_interval)
+        Merger::new(control, &controls, &plan.work.stop).collect(&receiver, on_interval)
     })
 }
 
@@ -101,28 +101,35 @@ impl Together {
     }
 }
 
-fn run(plan: &Plan, part: Part, cpu: Option<u32>, control: &Control, together: &Together, sender: &Sender<Message>) {
+fn run(
+    plan: &Plan,
+    part: ThreadPart,
+    cpu: Option<u32>,
+    control: &Control,
+    together: &Together,
+    sender: &Sender<ThreadReport>,
+) {
     if let Some(cpu) = cpu {
         let mut set = CpuSet::new();
         set.set(cpu as usize);
-        // A CPU that is gone: the thread runs where it may.
+        // Fails for a CPU that is gone: the thread then runs where it may.
         let _ = sched_setaffinity(None, &set);
     }
     let mut held: Option<(u64, Box<Owned>)> = None;
     let mut number = 0;
     let outcome = drive_part(plan, part, together.clock, control, &|| together.start_ns(), &mut |interval| {
-        // The last interval is known only by what follows it.
+        // An interval is known to be the last one when none follows it.
         if let Some((number, interval)) = held.take() {
-            let _ = sender.send(Message::Interval { number, last: false, interval });
+            let _ = sender.send(ThreadReport::Interval { number, last: false, interval });
         }
         held = Some((number, Box::new(Owned::of(&interval))));
         number += 1;
     });
     if let Some((number, interval)) = held {
-        let _ = sender.send(Message::Interval { number, last: true, interval });
+        let _ = sender.send(ThreadReport::Interval { number, last: true, interval });
     }
-    // Nobody listens only where the collector is gone, and then nobody wants it.
-    let _ = sender.send(Message::Done(Box::new(outcome)));
+    // Fails only where the merger is gone, and with it whoever wants the outcome.
+    let _ = sender.send(ThreadReport::Done(Box::new(outcome)));
 }
 
 impl Owned {
@@ -155,7 +162,7 @@ impl Owned {
         Ok(())
     }
 
-    /// Hands it out; the first of the stop conditions that holds over it.
+    /// Hands the interval out; the first of the stop conditions that holds over it.
     fn hand_out(&self, stop: &[Condition], on_interval: &mut dyn FnMut(Interval<'_>)) -> Option<String> {
         let interval = Interval {
             start_ns: self.start_ns,
@@ -175,8 +182,8 @@ impl Owned {
     }
 }
 
-/// Merges what the threads say.
-struct Collector<'a> {
+/// Merges the reports of the threads.
+struct Merger<'a> {
     threads: usize,
     whole: &'a Control,
     parts: &'a [Control],
@@ -189,7 +196,7 @@ struct Collector<'a> {
     done: usize,
 }
 
-impl<'a> Collector<'a> {
+impl<'a> Merger<'a> {
     fn new(whole: &'a Control, parts: &'a [Control], stop: &'a [Condition]) -> Self {
         Self {
             threads: parts.len(),
@@ -204,7 +211,11 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn collect(mut self, receiver: &Receiver<Message>, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
+    fn collect(
+        mut self,
+        receiver: &Receiver<ThreadReport>,
+        on_interval: &mut dyn FnMut(Interval<'_>),
+    ) -> Result<Outcome> {
         while self.done < self.threads {
             match receiver.recv_timeout(LOOK_EVERY) {
                 Ok(message) => self.take(message, on_interval)?,
@@ -238,9 +249,9 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn take(&mut self, message: Message, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<()> {
+    fn take(&mut self, message: ThreadReport, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<()> {
         match message {
-            Message::Interval { number, last, interval } => {
+            ThreadReport::Interval { number, last, interval } => {
                 // The rest at the end joins the last whole interval that is still open, or stands for itself.
                 let number =
                     if last { number.min(self.open.keys().next_back().map_or(number, |n| *n)) } else { number };
@@ -255,7 +266,7 @@ impl<'a> Collector<'a> {
                 }
                 self.hand_out_complete(on_interval);
             }
-            Message::Done(outcome) => {
+            ThreadReport::Done(outcome) => {
                 self.done += 1;
                 self.finish(*outcome)?;
             }
@@ -306,7 +317,7 @@ fn add(sum: &mut Outcome, other: Outcome) -> Result<()> {
     sum.elapsed_ns = sum.elapsed_ns.max(other.elapsed_ns);
     sum.requests += other.requests;
     sum.ok += other.ok;
-    add_failures(&mut sum.failures, &other.failures);
+    sum.failures += other.failures;
     sum.rate_ok += other.rate_ok;
     sum.rate_span_ns = sum.rate_span_ns.max(other.rate_span_ns);
     merge(&mut sum.service, &other.service)?;
@@ -314,7 +325,7 @@ fn add(sum: &mut Outcome, other: Outcome) -> Result<()> {
     merge_some(&mut sum.lag, other.lag.as_ref())?;
     sum.offered = sum.offered.zip(other.offered).map(|(a, b)| a + b);
     sum.queued += other.queued;
-    // Not at the same moment, perhaps: an upper bound.
+    // An upper bound: the queues of two threads need not be longest at the same moment.
     sum.queue_max += other.queue_max;
     merge(&mut sum.unanswered, &other.unanswered)?;
     sum.in_flight += other.in_flight;
@@ -337,17 +348,4 @@ fn add(sum: &mut Outcome, other: Outcome) -> Result<()> {
     sum.cpu_ns += other.cpu_ns;
     sum.threads += other.threads;
     Ok(())
-}
-
-fn add_failures(sum: &mut Failures, other: &Failures) {
-    sum.status += other.status;
-    sum.short += other.short;
-    sum.refused += other.refused;
-    sum.reset += other.reset;
-    sum.timeout += other.timeout;
-    sum.ports += other.ports;
-    sum.protocol += other.protocol;
-    sum.check += other.check;
-    sum.tls += other.tls;
-    sum.unanswered += other.unanswered;
 }

@@ -6,17 +6,17 @@ use std::collections::BinaryHeap;
 /// What is due on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
-    /// It has rested or thought, and is free for a request.
+    /// The connection has rested or thought, and is free for a request.
     Free,
-    /// It may send on.
+    /// The connection may send on.
     Send,
-    /// It may read on.
+    /// The connection may read on.
     Receive,
-    /// It has waited long enough for `100 Continue`.
+    /// The connection has waited long enough for `100 Continue`.
     Continue,
 }
 
-/// Moments and connections, the earliest first. Nothing is taken back: who is woken looks whether it still matters.
+/// Moments and connections, the earliest first. No moment is taken back: the engine looks whether it still matters.
 #[derive(Debug, Default)]
 pub(super) struct Timers(BinaryHeap<Reverse<(u64, usize, Due)>>);
 

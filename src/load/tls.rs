@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::scenario::Tls;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{UnbufferedClientConnection, WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
@@ -36,11 +36,7 @@ impl Sessions {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|cause| Error::bug(format!("no TLS version is left: {cause}")))?;
-        let verifier: Arc<dyn ServerCertVerifier> = match tls.insecure {
-            true => Arc::new(TrustsAnyone(provider)),
-            false => Arc::new(TrustsNamed::new(tls, provider)?),
-        };
-        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Trust::new(tls, provider)?));
         let mut config = match &tls.cert {
             Some(cert) => builder
                 .with_client_auth_cert(read_certificates(cert)?, read_key(tls.key.as_ref().unwrap_or(cert))?)
@@ -162,7 +158,7 @@ impl Session {
     /// Takes what came from the server and hands the plaintext on.
     ///
     /// # Errors
-    /// In rustls' words: certificates, alerts, broken records. What it has to say to the server about it is pending.
+    /// In rustls' words: certificates, alerts, broken records. The alert to the server is pending then.
     pub(super) fn receive(
         &mut self,
         bytes: &mut [u8],
@@ -269,17 +265,24 @@ fn encode<D>(data: &mut rustls::unbuffered::EncodeTlsData<'_, D>, out: &mut Vec<
     }
 }
 
-/// The usual: a chain to an authority that the machine or the user trusts. A certificate that the user named is also
-/// trusted as it is, under its own name: what `openssl req -x509` makes is an authority and no server by its
-/// extensions, and people test with it.
+/// Whom a session trusts. Whatever that is, the signatures of a handshake must be those of its certificate.
 #[derive(Debug)]
-struct TrustsNamed {
-    chains: Arc<WebPkiServerVerifier>,
+struct Trust {
+    /// Chains to an authority that the machine or the user trusts; `None` for `--insecure`, where any certificate will
+    /// do.
+    chains: Option<Arc<WebPkiServerVerifier>>,
+    /// Certificates that the user named, which are also trusted as they are, under their own names: `openssl req -x509`
+    /// makes an authority, which is no server by its extensions, and people test with it.
     named: Vec<CertificateDer<'static>>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl TrustsNamed {
+impl Trust {
     fn new(tls: &Tls, provider: Arc<CryptoProvider>) -> Result<Self> {
+        let algorithms = provider.signature_verification_algorithms;
+        if tls.insecure {
+            return Ok(Self { chains: None, named: Vec::new(), algorithms });
+        }
         let named = tls.ca.as_deref().map(read_certificates).transpose()?.unwrap_or_default();
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(named.iter().cloned());
@@ -292,11 +295,11 @@ impl TrustsNamed {
         let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
             .build()
             .map_err(|cause| Error::bug(format!("no verifier of certificates: {cause}")))?;
-        Ok(Self { chains, named })
+        Ok(Self { chains: Some(chains), named, algorithms })
     }
 }
 
-impl ServerCertVerifier for TrustsNamed {
+impl ServerCertVerifier for Trust {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -305,7 +308,8 @@ impl ServerCertVerifier for TrustsNamed {
         ocsp: &[u8],
         now: UnixTime,
     ) -> std::result::Result<ServerCertVerified, rustls::Error> {
-        let chain = self.chains.verify_server_cert(end_entity, intermediates, name, ocsp, now);
+        let Some(chains) = &self.chains else { return Ok(ServerCertVerified::assertion()) };
+        let chain = chains.verify_server_cert(end_entity, intermediates, name, ocsp, now);
         if chain.is_err() && self.named.iter().any(|named| named == end_entity) {
             verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
             return Ok(ServerCertVerified::assertion());
@@ -319,7 +323,7 @@ impl ServerCertVerifier for TrustsNamed {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        self.chains.verify_tls12_signature(message, certificate, signature)
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -328,50 +332,11 @@ impl ServerCertVerifier for TrustsNamed {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        self.chains.verify_tls13_signature(message, certificate, signature)
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chains.supported_verify_schemes()
-    }
-}
-
-/// For `--insecure`: any certificate will do; the signatures of the handshake must still be its own.
-#[derive(Debug)]
-struct TrustsAnyone(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for TrustsAnyone {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }
 

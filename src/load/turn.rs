@@ -1,7 +1,7 @@
 //! What the loops of all protocols share: how long a turn may take, how it waits, and what it means that nothing
 //! is due.
 
-use super::course::Course;
+use super::course::PhaseCourse;
 use super::outcome::{End, Interval};
 use super::schedule::Arrival;
 use crate::error::{Error, Result};
@@ -32,7 +32,7 @@ pub(super) enum Turn {
 
 impl Turn {
     /// Where no arrival is due: until the next one, or the end.
-    pub(super) fn without(arrival: Arrival, course: &mut Course<'_>, busy: u64, now_ns: u64) -> Self {
+    pub(super) fn without(arrival: Arrival, course: &mut PhaseCourse<'_>, busy: u64, now_ns: u64) -> Self {
         course.watch_queue(now_ns, false);
         match arrival {
             Arrival::At(ns) => Self::Until(ns),
@@ -45,7 +45,7 @@ impl Turn {
 /// A protocol's half of the loop: what it does in a turn.
 pub(super) trait Turning<'a> {
     /// The phase it goes through.
-    fn course(&mut self) -> &mut Course<'a>;
+    fn course(&mut self) -> &mut PhaseCourse<'a>;
     /// Fails the requests that have taken too long, now and then.
     fn check(&mut self, now_ns: u64);
     /// Does what its time has come for.

@@ -1,6 +1,6 @@
 //! What makes an answer to a request a correct one, and the search for it in what comes.
 
-use super::response::Answer;
+use super::response::ResponseFacts;
 use super::tally::Failure;
 use crate::scenario::{ExpectStatus, Method, Request, Work};
 
@@ -30,7 +30,7 @@ impl Wanted {
 
     /// How a complete answer fails, if it does.
     #[inline]
-    pub(super) fn judge(&self, answer: &Answer) -> Option<Failure> {
+    pub(super) fn judge(&self, answer: &ResponseFacts) -> Option<Failure> {
         if !self.status.accepts(answer.status) {
             return Some(Failure::Status(answer.status));
         }
@@ -146,11 +146,11 @@ mod tests {
     #[test]
     fn an_answer_is_judged_by_status_first() {
         let wanted = Wanted { length: Some(2), ..Wanted::default() };
-        let answer = Answer { status: 200, keep_alive: true, body_bytes: 2, fits: true };
+        let answer = ResponseFacts { status: 200, keep_alive: true, body_bytes: 2, fits: true };
         assert_eq!(wanted.judge(&answer), None);
-        assert_eq!(wanted.judge(&Answer { body_bytes: 3, ..answer }), Some(Failure::Check));
-        assert_eq!(wanted.judge(&Answer { fits: false, ..answer }), Some(Failure::Check));
-        assert_eq!(wanted.judge(&Answer { status: 500, fits: false, ..answer }), Some(Failure::Status(500)));
+        assert_eq!(wanted.judge(&ResponseFacts { body_bytes: 3, ..answer }), Some(Failure::Check));
+        assert_eq!(wanted.judge(&ResponseFacts { fits: false, ..answer }), Some(Failure::Check));
+        assert_eq!(wanted.judge(&ResponseFacts { status: 500, fits: false, ..answer }), Some(Failure::Status(500)));
     }
 
     proptest! {

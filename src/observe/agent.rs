@@ -29,7 +29,7 @@ const SOURCE: &str = "agent";
 const REPORT_WITHIN: Duration = Duration::from_secs(10);
 /// Between two looks for a report.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// Nobody but the owner looks in: what is in the folder is loaded into a JVM.
+/// No other user may write into the folder, whose jar is loaded into a JVM.
 const PRIVATE: Mode = Mode::RWXU;
 
 /// Loads the agent into a running JVM and takes its report. The files it needs are gone when this returns.
@@ -40,7 +40,7 @@ pub fn survey(process: &Process, attach: &Attach, clock: &Clock) -> Read<NettyPo
         let status = process.status(clock)?.value;
         let name = format!(".loadline-{}", status.ns_pid);
         let owner = (status.euid, status.egid);
-        let folder = attach.in_tmp(|tmp| Folder::create(tmp, &name, owner)).map_err(|cause| unusable(&cause))?;
+        let folder = attach.in_tmp(|tmp| AgentFolder::create(tmp, &name, owner)).map_err(|cause| unusable(&cause))?;
         attach.in_tmp(|_| folder.write(JAR_NAME, JAR, owner)).map_err(|cause| unusable(&cause))?;
         let before = rss(process, clock);
         let inside = format!("/tmp/{name}");
@@ -68,16 +68,16 @@ fn no_report(cause: &io::Error) -> Unavailable {
     }
 }
 
-/// A folder of our own in somebody's `/tmp`. Removed when dropped, with the files it knows.
+/// A folder of Loadline's in the `/tmp` of a JVM. Removed when dropped, with the agent's files.
 #[derive(Debug)]
-struct Folder {
+struct AgentFolder {
     above: OwnedFd,
     name: String,
     itself: OwnedFd,
 }
 
-impl Folder {
-    /// Creates it for a user; takes over one that was left behind, if that could have been made by nobody else.
+impl AgentFolder {
+    /// Creates the folder for a user; takes over one that was left behind, if no other user can have made that.
     fn create(above: &OwnedFd, name: &str, (uid, gid): (u32, u32)) -> io::Result<Self> {
         match rustix::fs::mkdirat(above, name, PRIVATE) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
@@ -118,7 +118,7 @@ impl Folder {
     }
 
     fn remove(&self, name: &str) {
-        // What is not there need not be removed.
+        // Fails for a file that is not there.
         let _ = rustix::fs::unlinkat(&self.itself, name, AtFlags::empty());
     }
 
@@ -130,18 +130,18 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for AgentFolder {
     fn drop(&mut self) {
         self.clear();
-        // A folder that is not empty stays, and so does what somebody else has put into it.
+        // A folder with files of somebody else stays.
         let _ = rustix::fs::unlinkat(&self.above, self.name.as_str(), AtFlags::REMOVEDIR);
     }
 }
 
-/// An agent that a subject of our own is started with, and the way to ask it.
+/// The agent that a subject is started with, and the FIFO by which it is asked.
 #[derive(Debug)]
 pub struct Standing {
-    folder: Folder,
+    folder: AgentFolder,
     path: PathBuf,
 }
 
@@ -155,7 +155,7 @@ impl Standing {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let descriptor = rustix::fs::open(above, flags, Mode::empty())?;
             let user = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-            let folder = Folder::create(&descriptor, name, user)?;
+            let folder = AgentFolder::create(&descriptor, name, user)?;
             folder.write(JAR_NAME, JAR, user)?;
             rustix::fs::mknodat(&folder.itself, FIFO_NAME, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
             Ok(Self { folder, path: above.join(name) })
@@ -168,8 +168,8 @@ impl Standing {
 
     /// The option that starts a JVM with the agent.
     pub fn option(&self) -> String {
-        let path = |name: &str| self.path.join(name).display().to_string();
-        format!("-javaagent:{}=ask={}", path(JAR_NAME), path(FIFO_NAME))
+        let path = self.path.display();
+        format!("-javaagent:{path}/{JAR_NAME}=ask={path}/{FIFO_NAME}")
     }
 
     /// Asks for a report and waits for it.
@@ -192,7 +192,7 @@ impl Standing {
         })
     }
 
-    /// Does not wait for a reader: without one there is no agent.
+    /// Writes the question into the FIFO, without waiting for a reader: without one there is no agent.
     fn send(&self) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fifo = rustix::fs::openat(&self.folder.itself, FIFO_NAME, flags, Mode::empty())?;

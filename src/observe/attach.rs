@@ -16,7 +16,7 @@
 //! Handshake 2–8 ms once; +0.12–0.20 MB of RSS in the JVM once, for its listener thread.
 
 use super::attach_guard::{Refusal, may_signal};
-use super::attach_reply::{self, Answer};
+use super::attach_reply::{self, Deadline};
 use super::attach_trigger::{Acting, Trigger, signal};
 use super::procfs::Process;
 use super::{Read, Reading, Unavailable};
@@ -36,7 +36,7 @@ pub const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 pub const STARTING_WITHIN: Duration = Duration::from_secs(5);
 /// A full collection of a large heap (`GC.run`) is the slowest thing asked.
 pub const REPLY_WITHIN: Duration = Duration::from_secs(60);
-/// Another tool's handshake; after that its trigger file is taken for one left behind.
+/// How long the handshake of another tool takes at most; an older trigger file was left behind.
 const OTHERS_WITHIN: Duration = Duration::from_secs(1);
 /// Between two looks for the socket.
 pub(super) const POLL: Duration = Duration::from_millis(1);
@@ -87,7 +87,7 @@ impl Attach {
         self.jcmd_within(command, REPLY_WITHIN)
     }
 
-    /// The same, for an answer that is worthless later.
+    /// As [`Attach::jcmd`], for an answer that is worthless later.
     pub fn jcmd_within(&self, command: &str, within: Duration) -> Read<String> {
         let (code, reading) = self.request("jcmd", [command, "", ""], within)?;
         match code {
@@ -107,7 +107,7 @@ impl Attach {
         }
     }
 
-    /// Does something in the JVM's `/tmp`, as whom it must be done.
+    /// Does something in the JVM's `/tmp`, as the user that may (see [`Acting`]).
     pub(super) fn in_tmp<T: Send>(&self, act: impl FnOnce(&OwnedFd) -> io::Result<T> + Send) -> io::Result<T> {
         self.acting.act(|| act(&self.tmp))
     }
@@ -132,16 +132,15 @@ impl Attach {
         // To connect and to ask; how long the answer took, its reader says.
         let brief = within.min(HANDSHAKE_WITHIN);
         let reading = Reading::take(&self.clock, || {
-            let answer = Answer { end: self.clock.now() + within, within, clock: self.clock };
-            attach_reply::drain(&mut self.send(operation, arguments, brief)?, answer)
+            let deadline = Deadline { end: self.clock.now() + within, within, clock: self.clock };
+            attach_reply::drain(&mut self.send(operation, arguments, brief)?, deadline)
         });
         let reading =
             reading.map_err(|e: io::Error| Unavailable::new(SOURCE, format!("`{argument}`: {}", plain(&e, brief))))?;
         let text = String::from_utf8_lossy(&reading.value).into_owned();
         let (code, text) = parse_reply(&text)
-            .map(|(code, text)| (code, text.to_owned()))
             .ok_or_else(|| Unavailable::new(SOURCE, format!("the JVM gave no answer to `{argument}`")))?;
-        Ok((code, reading.map(|_| text)))
+        Ok((code, reading.map(|_| text.to_owned())))
     }
 
     /// Sends a request; the answer is to be read at once.
@@ -217,7 +216,7 @@ impl Attach {
         }
     }
 
-    /// Waits, if the JVM is still starting, until SIGQUIT may be sent.
+    /// Waits until SIGQUIT may be sent, as long as the JVM is still starting.
     fn wait_until_harmless(&self, process: &Process) -> Result<Status, Unavailable> {
         let end = self.clock.now() + STARTING_WITHIN;
         loop {

@@ -28,9 +28,9 @@ const OPTION_VARIABLES: [&str; 3] = ["JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_
 /// Why SIGQUIT was not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It may be allowed in a moment: the JVM is still starting.
+    /// SIGQUIT may be allowed in a moment: the JVM is still starting.
     NotYet(String),
-    /// It never will be.
+    /// SIGQUIT never will be allowed.
     Never(String),
 }
 

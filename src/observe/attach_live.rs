@@ -270,8 +270,8 @@ fn a_reader_that_does_not_read_holds_no_safepoint() {
         }
         assert_eq!(attach.streams, release >= 25, "JDK {release}");
         let read = |mut stream: UnixStream| {
-            let answer = Answer { end: clock.now() + REPLY_WITHIN, within: REPLY_WITHIN, clock };
-            attach_reply::drain(&mut stream, answer).unwrap()
+            let deadline = Deadline { end: clock.now() + REPLY_WITHIN, within: REPLY_WITHIN, clock };
+            attach_reply::drain(&mut stream, deadline).unwrap()
         };
         for (command, operation) in
             [("VM.metaspace vslist", "PrintMetadata"), ("GC.class_histogram -all", "GC_HeapInspection")]

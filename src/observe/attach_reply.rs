@@ -14,11 +14,11 @@ pub(super) const REPLY_BYTES_MAX: usize = 64 << 20;
 /// Several times what a socket of the JVM holds (208 KiB) in few reads, and a small part of a processor's cache.
 const READ_BYTES: usize = 64 << 10;
 
-/// Until when an answer is waited for.
+/// Until when a reply is waited for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Answer {
+pub(super) struct Deadline {
     pub(super) end: Duration,
-    /// The same as it was asked for, for the message.
+    /// The time from the question to `end`, for the message.
     pub(super) within: Duration,
     pub(super) clock: Clock,
 }
@@ -26,21 +26,21 @@ pub(super) struct Answer {
 /// Reads up to the end of the stream.
 ///
 /// # Errors
-/// Where it is late or larger than [`REPLY_BYTES_MAX`].
-pub(super) fn drain(stream: &mut UnixStream, answer: Answer) -> io::Result<Vec<u8>> {
+/// Where the reply is late or larger than [`REPLY_BYTES_MAX`].
+pub(super) fn drain(stream: &mut UnixStream, deadline: Deadline) -> io::Result<Vec<u8>> {
     let mut reply = Vec::new();
     let mut buffer = vec![0; READ_BYTES];
     loop {
-        let left = answer.end.saturating_sub(answer.clock.now());
+        let left = deadline.end.saturating_sub(deadline.clock.now());
         if left.is_zero() {
-            return Err(late(answer, reply.len()));
+            return Err(late(deadline, reply.len()));
         }
         stream.set_read_timeout(Some(left))?;
         match stream.read(&mut buffer) {
             Ok(0) => return Ok(reply),
             Ok(n) => reply.extend_from_slice(&buffer[..n]),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Err(late(answer, reply.len())),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Err(late(deadline, reply.len())),
             Err(e) => return Err(e),
         }
         if reply.len() > REPLY_BYTES_MAX {
@@ -49,8 +49,8 @@ pub(super) fn drain(stream: &mut UnixStream, answer: Answer) -> io::Result<Vec<u
     }
 }
 
-fn late(answer: Answer, bytes: usize) -> io::Error {
-    let seconds = answer.within.as_secs_f64();
+fn late(deadline: Deadline, bytes: usize) -> io::Error {
+    let seconds = deadline.within.as_secs_f64();
     let why = match bytes {
         0 => format!("no answer within {seconds} s"),
         _ => format!("the answer did not end within {seconds} s, after {bytes} bytes"),
@@ -76,7 +76,7 @@ mod tests {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         let jvm = spawn(move || jvm(theirs));
         let clock = Clock::start();
-        let read = drain(&mut ours, Answer { end: clock.now() + within, within, clock });
+        let read = drain(&mut ours, Deadline { end: clock.now() + within, within, clock });
         // Our end of the connection is closed here.
         (read, jvm)
     }
@@ -137,8 +137,8 @@ mod tests {
             [("", "no answer within 0.2 s"), ("0\nhalf", "the answer did not end within 0.2 s, after 6 bytes")]
         {
             theirs.write_all(sent.as_bytes()).unwrap();
-            let answer = Answer { end: clock.now() + BRIEF, within: BRIEF, clock };
-            assert_eq!(drain(&mut ours, answer).unwrap_err().to_string(), why);
+            let deadline = Deadline { end: clock.now() + BRIEF, within: BRIEF, clock };
+            assert_eq!(drain(&mut ours, deadline).unwrap_err().to_string(), why);
         }
     }
 

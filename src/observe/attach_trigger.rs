@@ -23,8 +23,8 @@ pub(super) struct Trigger {
 }
 
 impl Trigger {
-    /// Creates it in the JVM's `/tmp`, or where that is not writable, in its working folder. `replace` removes one that
-    /// was left behind by a tool that was killed.
+    /// Creates the file in the JVM's `/tmp`, or where that is not writable, in its working folder. `replace` removes a
+    /// file that a killed tool left behind.
     pub(super) fn create(process: &Process, tmp: &OwnedFd, status: &Status, replace: bool) -> io::Result<Self> {
         let name = format!(".attach_pid{}", status.ns_pid);
         match Self::create_in(tmp.try_clone()?, &name, status, replace) {
@@ -68,7 +68,7 @@ impl Trigger {
 
 impl Drop for Trigger {
     fn drop(&mut self) {
-        // Somebody else may have removed it already.
+        // Fails where the JVM or another tool has removed the file already.
         let _ = rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty());
     }
 }
@@ -94,7 +94,7 @@ fn working_folder(process: &Process) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(process.folder(), "cwd", flags, Mode::empty())?)
 }
 
-/// As whom files are made and connections opened.
+/// The user as whom files are made and connections opened.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Acting {
     /// As Loadline's own user.
@@ -113,7 +113,7 @@ impl Acting {
         Self::Oneself
     }
 
-    /// Does it, if need be in a thread of its own that has changed its user.
+    /// Calls `act`, if need be in a thread of its own that has changed its user.
     pub(super) fn act<T: Send>(self, act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         let Self::User(uid, gid) = self else { return act() };
         let changed = move || {

@@ -38,7 +38,7 @@ pub struct CgroupMemory {
     pub swap: Option<Bytes>,
     /// What the charge consists of.
     pub charge: Charge,
-    /// How often it was refused.
+    /// Kills, and charges that met the limit.
     pub events: Events,
     /// Stalls on memory within the cgroup (v2 with PSI).
     pub pressure: Option<Pressure>,
@@ -68,7 +68,7 @@ impl MemoryCgroup {
         Self::open(cgroup)
     }
 
-    /// A memory cgroup that is known, such as one that was just made.
+    /// Opens a memory cgroup that is known, such as one that was just made.
     pub fn open(cgroup: Cgroup) -> Result<Self, Unavailable> {
         let name = match cgroup.version {
             CgroupVersion::V1 => "memory.usage_in_bytes",
@@ -88,19 +88,19 @@ impl MemoryCgroup {
         &self.cgroup
     }
 
-    /// Its name: the folder below the mount point, `/` for the mount point itself.
+    /// The name of the cgroup: the folder below the mount point, `/` for the mount point itself.
     pub fn name(&self) -> String {
         let Cgroup { folder, mount, .. } = &self.cgroup;
         let below = folder.strip_prefix(mount).unwrap_or(folder);
         format!("/{}", below.display())
     }
 
-    /// How many processes are in it, without those in cgroups below.
+    /// How many processes are in the cgroup, without those in cgroups below.
     pub fn processes(&self) -> u64 {
         self.cgroup.pids().len() as u64
     }
 
-    /// Those of them that can be seen from here.
+    /// The processes of the cgroup that can be seen from here.
     pub fn pids(&self) -> Vec<u32> {
         self.cgroup.pids().into_iter().filter(|pid| *pid > 0).collect()
     }

@@ -13,21 +13,21 @@
 use super::text::address;
 use crate::units::Bytes;
 
-/// What the JVM brings, which lives as long as it.
+/// Prefix of the JVM's own loaders, which live as long as the JVM.
 const BUILT_IN: &str = "jdk.internal.loader.ClassLoaders$";
 const BOOT: u64 = 0;
 
 /// A class loader with its classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassLoader {
-    /// Where its class is; 0 for the boot loader.
+    /// Address of the loader's class; 0 for the boot loader.
     class: u64,
-    /// The same of its parent.
+    /// Address of the class of its parent.
     parent: u64,
     built_in: bool,
     /// Metaspace and class space that its classes have taken, hidden ones among them; in bytes or in words.
     size: u64,
-    /// What of it is used.
+    /// Bytes or words of `size` that are used.
     used: u64,
 }
 

@@ -16,7 +16,7 @@ pub struct Image {
     pub start: u64,
     /// First address behind.
     pub end: u64,
-    /// Its file.
+    /// The file of the library.
     pub path: String,
 }
 

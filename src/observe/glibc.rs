@@ -35,9 +35,9 @@ const IMPOSSIBLE: &str = "a chunk with an impossible size";
 pub struct Chunks {
     /// How many.
     pub count: u64,
-    /// Their bytes with their headers, resident or not.
+    /// Bytes of the chunks with their headers, resident or not.
     pub bytes: u64,
-    /// What was asked for by HotSpot, without any header; 0 for chunks that are not its own.
+    /// Bytes that HotSpot asked for, without any header; 0 for chunks of other libraries.
     pub asked: u64,
     /// Of `bytes`, on pages that are present.
     pub resident: u64,
@@ -64,7 +64,7 @@ pub struct Candidate {
     pub end: u64,
     /// The heap of the main arena, `[heap]`.
     pub main: bool,
-    /// Its pages that are present or swapped.
+    /// Pages of the stretch that are present or swapped.
     pub runs: Vec<Run>,
 }
 
@@ -113,7 +113,7 @@ pub struct WalkError {
     pub why: &'static str,
 }
 
-/// All that was found.
+/// What a walk through all candidates found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Walk {
     /// Heaps that were walked to their end.
@@ -379,11 +379,16 @@ impl<'a> Walker<'a> {
         let first = Pages::boundary(at.saturating_add(CHUNK_STRUCT));
         let last = next & !(Pages::PAGE - 1);
         // `mtrim` counts whole pages from the first boundary on.
-        if first < last {
-            let gone = self.pages.backed_apart(first, last).0;
+        self.trim(first, last);
+        Ok(())
+    }
+
+    /// Counts the resident bytes of `[start, end)` among those that a trim gives back.
+    fn trim(&mut self, start: u64, end: u64) {
+        if start < end {
+            let gone = self.pages.backed_apart(start, end).0;
             self.found.trimmable = self.found.trimmable.saturating_add(gone);
         }
-        Ok(())
     }
 
     /// The last chunk, of which a trim gives back whole pages in the main arena only (`systrim`).
@@ -391,11 +396,7 @@ impl<'a> Walker<'a> {
         let chunks = self.split(at, self.mapped_end.max(self.end), 0);
         self.found.free += chunks;
         if self.heap.arena == 0 {
-            let kept = Pages::boundary(at.saturating_add(MINSIZE + 1));
-            if kept < self.end {
-                let gone = self.pages.backed_apart(kept, self.end).0;
-                self.found.trimmable = self.found.trimmable.saturating_add(gone);
-            }
+            self.trim(Pages::boundary(at.saturating_add(MINSIZE + 1)), self.end);
         }
     }
 

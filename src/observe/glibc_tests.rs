@@ -28,7 +28,7 @@ const OF_THREAD: u64 = 4;
 
 /// What a stretch of a made-up heap is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ChunkKind {
     /// Headers of heap and arena.
     Own,
     Live,
@@ -42,7 +42,7 @@ enum Kind {
 
 /// One mapping.
 #[derive(Clone)]
-struct Part {
+struct Piece {
     start: u64,
     /// `heap_info.size`; what is mapped can be longer.
     size: u64,
@@ -53,18 +53,18 @@ struct Part {
     at: u64,
     /// The size of the chunk before, where that is free.
     free_before: Option<u64>,
-    stretches: Vec<(u64, u64, Kind)>,
+    stretches: Vec<(u64, u64, ChunkKind)>,
 }
 
 /// Without its bytes.
-impl fmt::Debug for Part {
+impl fmt::Debug for Piece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x}+{:#x} of {:#x}, arena {:#x}:", self.start, self.size, self.bytes.len(), self.arena)?;
         self.stretches.iter().try_for_each(|(start, end, kind)| write!(f, " {start:#x}+{:#x} {kind:?}", end - start))
     }
 }
 
-impl Part {
+impl Piece {
     fn plain(start: u64, mapped: u64) -> Self {
         let bytes = vec![0; mapped as usize];
         Self { start, size: mapped, arena: 0, bytes, at: start, free_before: None, stretches: Vec::new() }
@@ -74,7 +74,7 @@ impl Part {
     fn arena(start: u64, head: u64, size: u64) -> Self {
         let mut part = Self::further(start, head, start + head, 0, size);
         part.at = (part.at + STATE_SIZE).next_multiple_of(16);
-        part.stretches = vec![(start, part.at, Kind::Own)];
+        part.stretches = vec![(start, part.at, ChunkKind::Own)];
         part
     }
 
@@ -85,7 +85,7 @@ impl Part {
             part.put(start + 8 * n as u64, word);
         }
         part.at = start + head;
-        part.stretches = vec![(start, part.at, Kind::Own)];
+        part.stretches = vec![(start, part.at, ChunkKind::Own)];
         part
     }
 
@@ -112,20 +112,20 @@ impl Part {
         self.put(self.at + 8, size | of_thread | before);
     }
 
-    fn chunk(&mut self, size: u64, kind: Kind) {
+    fn chunk(&mut self, size: u64, kind: ChunkKind) {
         self.head(size);
         self.stretches.push((self.at, self.at + size, kind));
-        self.free_before = (kind == Kind::Free).then_some(size);
+        self.free_before = (kind == ChunkKind::Free).then_some(size);
         self.at += size;
     }
 
     fn live(&mut self, size: u64) -> &mut Self {
-        self.chunk(size, Kind::Live);
+        self.chunk(size, ChunkKind::Live);
         self
     }
 
     fn free(&mut self, size: u64) -> &mut Self {
-        self.chunk(size, Kind::Free);
+        self.chunk(size, ChunkKind::Free);
         self
     }
 
@@ -133,7 +133,7 @@ impl Part {
     fn tagged(&mut self, number: u8, asked: u64) -> &mut Self {
         let at = self.at;
         // 16 bytes of NMT before and 2 behind, 8 of glibc, rounded up.
-        self.chunk((asked + 26).next_multiple_of(16).max(32), Kind::Tagged(number, asked));
+        self.chunk((asked + 26).next_multiple_of(16).max(32), ChunkKind::Tagged(number, asked));
         self.put(at + 16, asked);
         self.put(at + 24, 0xE99E << 48 | u64::from(number) << 32 | 0x1234);
         self
@@ -143,7 +143,7 @@ impl Part {
     fn top(&mut self) -> u64 {
         let top = self.at;
         self.head(self.end() - top);
-        self.stretches.push((top, self.mapped_end(), Kind::Top));
+        self.stretches.push((top, self.mapped_end(), ChunkKind::Top));
         top
     }
 
@@ -151,11 +151,11 @@ impl Part {
     fn leave(&mut self, freed: bool) -> &mut Self {
         let fences = self.end() - 32;
         if self.at < fences {
-            self.chunk(fences - self.at, if freed { Kind::Free } else { Kind::Live });
+            self.chunk(fences - self.at, if freed { ChunkKind::Free } else { ChunkKind::Live });
         }
         self.head(16);
         self.put(fences + 24, IN_USE_BEFORE);
-        self.stretches.push((fences, self.mapped_end(), Kind::Rest));
+        self.stretches.push((fences, self.mapped_end(), ChunkKind::Rest));
         self
     }
 
@@ -168,13 +168,13 @@ impl Part {
 
 /// Memory with its pages. Those of no kind are present.
 #[derive(Debug, Clone, Default)]
-struct Made {
-    parts: Vec<Part>,
+struct MadeHeap {
+    parts: Vec<Piece>,
     absent: BTreeSet<u64>,
     swapped: BTreeSet<u64>,
 }
 
-impl Memory for Made {
+impl Memory for MadeHeap {
     fn read(&self, at: u64, into: &mut [u8]) -> bool {
         let end = at + into.len() as u64;
         let pages = (at / PAGE..end.div_ceil(PAGE)).map(|page| page * PAGE);
@@ -188,8 +188,8 @@ impl Memory for Made {
     }
 }
 
-impl Made {
-    fn of(parts: impl IntoIterator<Item = Part>) -> Self {
+impl MadeHeap {
+    fn of(parts: impl IntoIterator<Item = Piece>) -> Self {
         Self { parts: parts.into_iter().collect(), ..Self::default() }
     }
 
@@ -205,7 +205,7 @@ impl Made {
         !self.absent.contains(&page) && !self.swapped.contains(&page)
     }
 
-    fn runs(&self, part: &Part) -> Vec<Run> {
+    fn runs(&self, part: &Piece) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         for start in (part.start..part.mapped_end()).step_by(PAGE as usize) {
             let swapped = self.swapped.contains(&start);
@@ -220,7 +220,7 @@ impl Made {
     }
 
     fn candidates(&self) -> Vec<Candidate> {
-        let candidate = |part: &Part| Candidate {
+        let candidate = |part: &Piece| Candidate {
             start: part.start,
             end: part.mapped_end(),
             main: part.start < BASE,
@@ -250,14 +250,14 @@ impl Made {
     }
 
     /// What `mtrim` and `systrim` let go of in a stretch, in the words of glibc.
-    fn trimmable(&self, part: &Part, (start, end, kind): (u64, u64, Kind)) -> u64 {
+    fn trimmable(&self, part: &Piece, (start, end, kind): (u64, u64, ChunkKind)) -> u64 {
         let psm1 = PAGE - 1;
         match kind {
-            Kind::Free if end - start > psm1 + 0x30 => {
+            ChunkKind::Free if end - start > psm1 + 0x30 => {
                 let aligned = (start + 0x30 + psm1) & !psm1;
                 self.backed(aligned, aligned + ((end - aligned) & !psm1)).0
             }
-            Kind::Top if part.arena == 0 && part.end() - start > 33 => {
+            ChunkKind::Top if part.arena == 0 && part.end() - start > 33 => {
                 let extra = (part.end() - start - 33) & !psm1;
                 self.backed(part.end() - extra, part.end()).0
             }
@@ -273,13 +273,13 @@ impl Made {
         for stretch in &part.stretches {
             let (start, end, kind) = *stretch;
             let (resident, swapped) = self.backed(start, end);
-            let count = u64::from(!matches!(kind, Kind::Own | Kind::Rest));
-            let asked = if let Kind::Tagged(_, asked) = kind { asked } else { 0 };
+            let count = u64::from(!matches!(kind, ChunkKind::Own | ChunkKind::Rest));
+            let asked = if let ChunkKind::Tagged(_, asked) = kind { asked } else { 0 };
             let chunks = Chunks { count, bytes: end - start, asked, resident, swapped };
             match kind {
-                Kind::Own | Kind::Live => live += chunks,
-                Kind::Tagged(number, _) => *tagged.entry(number).or_default() += chunks,
-                Kind::Free | Kind::Top | Kind::Rest => free += chunks,
+                ChunkKind::Own | ChunkKind::Live => live += chunks,
+                ChunkKind::Tagged(number, _) => *tagged.entry(number).or_default() += chunks,
+                ChunkKind::Free | ChunkKind::Top | ChunkKind::Rest => free += chunks,
             }
             trimmable += self.trimmable(part, *stretch);
         }
@@ -300,39 +300,39 @@ fn bounded<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 /// An arena with one heap of 132 KiB of all kinds of chunks.
-fn one_arena(head: u64, start: u64) -> Made {
-    let mut part = Part::arena(start, head, 33 * PAGE).mapped(2 * PAGE);
+fn one_arena(head: u64, start: u64) -> MadeHeap {
+    let mut part = Piece::arena(start, head, 33 * PAGE).mapped(2 * PAGE);
     part.live(0x290).tagged(5, 100).free(0x40).live(0x20).free(5 * PAGE).tagged(5, 9 * PAGE).tagged(11, 1).live(0x90);
     let (arena, top) = (part.arena, part.top());
-    let mut made = Made::of([part]);
+    let mut made = MadeHeap::of([part]);
     made.arena_knows(arena, top);
     made
 }
 
 /// The heap is the first of the C library: `[heap]`.
-fn main_heap() -> Part {
-    let mut part = Part::plain(0x55_0000_7000, 64 * PAGE);
+fn main_heap() -> Piece {
+    let mut part = Piece::plain(0x55_0000_7000, 64 * PAGE);
     part.live(0x290).tagged(7, 3000).live(2 * PAGE).free(3 * PAGE).tagged(9, 10).free(0x30).live(0x1000);
     part.top();
     part
 }
 
 /// An arena with three heaps, of which the first two were left.
-fn three_heaps(head: u64) -> Made {
-    let mut first = Part::arena(BASE, head, 16 * PAGE);
+fn three_heaps(head: u64) -> MadeHeap {
+    let mut first = Piece::arena(BASE, head, 16 * PAGE);
     first.tagged(3, 40_000).live(0x50).leave(true);
-    let mut second = Part::further(BASE + 3 * STEP, head, BASE + head, BASE, 8 * PAGE);
+    let mut second = Piece::further(BASE + 3 * STEP, head, BASE + head, BASE, 8 * PAGE);
     second.live(0x100).free(2 * PAGE).tagged(3, 500).leave(false);
-    let mut third = Part::further(BASE + STEP, head, BASE + head, BASE + 3 * STEP, 33 * PAGE);
+    let mut third = Piece::further(BASE + STEP, head, BASE + head, BASE + 3 * STEP, 33 * PAGE);
     third.live(0x4000).tagged(4, 77).free(0x5000).live(0x20);
     let top = third.top();
-    let mut made = Made::of([first, third, second]);
+    let mut made = MadeHeap::of([first, third, second]);
     made.arena_knows(BASE + head, top);
     made
 }
 
 #[track_caller]
-fn walks_exactly(made: &Made) {
+fn walks_exactly(made: &MadeHeap) {
     let found = made.walk();
     assert_eq!((&found.unknown_layout, &found.errors, &found.others), (&None, &Vec::new(), &Vec::new()));
     assert_eq!(found.heaps.len(), made.parts.len());
@@ -359,7 +359,7 @@ fn an_arena_is_walked_to_its_top() {
 
 #[test]
 fn the_main_heap_needs_no_arena_beside_it() {
-    let mut made = Made::of([main_heap()]);
+    let mut made = MadeHeap::of([main_heap()]);
     walks_exactly(&made);
     assert!(made.expected(0).trimmable > 50 * PAGE, "the top of the main arena can be trimmed");
     for page in 30..60 {
@@ -429,20 +429,20 @@ fn sums_must_agree_for_one_arena_at_least() {
 #[test]
 fn an_unknown_layout_is_said_to_be_one() {
     // A state that is longer by a word puts the first chunk elsewhere.
-    let mut part = Part::arena(BASE, 0x30, 33 * PAGE);
+    let mut part = Piece::arena(BASE, 0x30, 33 * PAGE);
     part.at += 0x40;
     part.live(0x290).free(0x400).live(0x20);
     let (arena, top) = (part.arena, part.top());
-    let mut made = Made::of([part]);
+    let mut made = MadeHeap::of([part]);
     made.arena_knows(arena, top);
     let found = made.walk();
     assert!(found.unknown_layout.is_some() && found.heaps.is_empty(), "{found:?}");
     assert_eq!(found.errors.iter().map(|error| error.index).collect::<Vec<_>>(), [0]);
     // A header of another length points to no arena: nothing is a heap.
-    let other = Made::of([Part::arena(BASE, 0x40, 33 * PAGE)]).walk();
+    let other = MadeHeap::of([Piece::arena(BASE, 0x40, 33 * PAGE)]).walk();
     assert_eq!((other.others, other.heaps.len(), other.errors.len()), (vec![0], 0, 0));
     // Memory that merely begins where a heap might.
-    assert_eq!(Made::of([Part::plain(BASE, 9 * PAGE)]).walk().others, [0]);
+    assert_eq!(MadeHeap::of([Piece::plain(BASE, 9 * PAGE)]).walk().others, [0]);
 }
 
 /// What only looks like the end must not hide the rest: zeros in the middle are no fenceposts.
@@ -472,9 +472,9 @@ fn sizes_do_not_wrap() {
 
 #[test]
 fn chunks_with_mappings_of_their_own_are_found_among_other_pages() {
-    let mut part = Part::plain(BASE + 0x7000, 64 * PAGE);
+    let mut part = Piece::plain(BASE + 0x7000, 64 * PAGE);
     let at = |page: u64| BASE + 0x7000 + page * PAGE;
-    let chunk = |part: &mut Part, page: u64, pages: u64| part.put(at(page) + 8, (pages * PAGE) | OF_MMAP);
+    let chunk = |part: &mut Piece, page: u64, pages: u64| part.put(at(page) + 8, (pages * PAGE) | OF_MMAP);
     (0..20).step_by(8).for_each(|n| part.put(at(2) + n, 0xabcd));
     chunk(&mut part, 3, 10);
     chunk(&mut part, 13, 33);
@@ -485,7 +485,7 @@ fn chunks_with_mappings_of_their_own_are_found_among_other_pages() {
     chunk(&mut part, 50, 30);
     chunk(&mut part, 60, 1);
     chunk(&mut part, 63, 1);
-    let mut made = Made::of([part]);
+    let mut made = MadeHeap::of([part]);
     made.absent.extend([at(0), at(1), at(7), at(8), at(47), at(61), at(62)]);
     made.swapped.extend([at(9), at(48)]);
     let runs = made.runs(&made.parts[0]);
@@ -509,7 +509,7 @@ fn steps() -> impl Strategy<Value = Vec<(u8, u64)>> {
     prop::collection::vec((0u8..8, prop_oneof![0u64..64, 64u64..4000, 4000u64..60_000]), 0..60)
 }
 
-fn fill(part: &mut Part, steps: &[(u8, u64)]) {
+fn fill(part: &mut Piece, steps: &[(u8, u64)]) {
     for (kind, bytes) in steps {
         let size = (bytes + 32).next_multiple_of(16);
         // Room for the chunk, a top or two fenceposts; two free neighbours would be one.
@@ -525,22 +525,22 @@ fn fill(part: &mut Part, steps: &[(u8, u64)]) {
 }
 
 /// Some arenas, some of several heaps, one main heap.
-fn made() -> impl Strategy<Value = Made> {
+fn made() -> impl Strategy<Value = MadeHeap> {
     let arena = (prop::collection::vec((steps(), 2u64..60, 0u64..4), 1..4), any::<bool>());
     (any::<bool>(), steps(), prop::collection::vec(arena, 0..3)).prop_map(|(newer, main, arenas)| {
         let head = HEADS[usize::from(newer)];
-        let mut part = Part::plain(0x55_0000_7000, 40 * PAGE);
+        let mut part = Piece::plain(0x55_0000_7000, 40 * PAGE);
         fill(&mut part, &main);
         part.top();
-        let (mut made, mut start) = (Made::of([part]), BASE);
+        let (mut made, mut start) = (MadeHeap::of([part]), BASE);
         for (heaps, freed) in arenas {
             let (arena, mut before, count) = (start + head, 0, heaps.len());
             for (n, (steps, pages, more)) in heaps.into_iter().enumerate() {
                 let size = pages * PAGE;
                 let part = if n == 0 {
-                    Part::arena(start, head, size)
+                    Piece::arena(start, head, size)
                 } else {
-                    Part::further(start, head, arena, before, size)
+                    Piece::further(start, head, arena, before, size)
                 };
                 let mut part = part.mapped(more * PAGE);
                 fill(&mut part, &steps);
@@ -574,7 +574,7 @@ fn gaps() -> impl Strategy<Value = Vec<(prop::sample::Index, f64, bool)>> {
     prop::collection::vec((any::<prop::sample::Index>(), 0.0..1.0, any::<bool>()), 0..40)
 }
 
-fn tear(made: &mut Made, gaps: &[(prop::sample::Index, f64, bool)], keep: impl Fn(&Part, u64) -> bool) {
+fn tear(made: &mut MadeHeap, gaps: &[(prop::sample::Index, f64, bool)], keep: impl Fn(&Piece, u64) -> bool) {
     for (pick, share, swapped) in gaps {
         let part = pick.get(&made.parts);
         let page = part.start + (part.bytes.len() as f64 * share) as u64 / PAGE * PAGE;
@@ -585,16 +585,16 @@ fn tear(made: &mut Made, gaps: &[(prop::sample::Index, f64, bool)], keep: impl F
 }
 
 /// Whether a walk cannot do without the page: it holds a header.
-fn holds_header(part: &Part, page: u64) -> bool {
+fn holds_header(part: &Piece, page: u64) -> bool {
     let within = |at: u64| page <= at && at < page + PAGE;
-    let start = |(start, _, kind): &(u64, u64, Kind)| {
-        within(*start) || matches!(kind, Kind::Tagged(..) | Kind::Rest) && within(start + 16)
+    let start = |(start, _, kind): &(u64, u64, ChunkKind)| {
+        within(*start) || matches!(kind, ChunkKind::Tagged(..) | ChunkKind::Rest) && within(start + 16)
     };
     part.stretches.iter().any(start)
 }
 
 /// What holds of any walk, whatever was walked.
-fn laws(made: &Made, found: &Walk) -> Result<(), TestCaseError> {
+fn laws(made: &MadeHeap, found: &Walk) -> Result<(), TestCaseError> {
     let mut indices: Vec<usize> = found.heaps.iter().map(|heap| heap.index).collect();
     indices.extend(found.errors.iter().map(|error| error.index).chain(found.others.iter().copied()));
     indices.sort_unstable();

@@ -22,18 +22,6 @@ pub enum Collector {
 }
 
 impl Collector {
-    /// The name in scenarios and documents.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Serial => "serial",
-            Self::Parallel => "parallel",
-            Self::G1 => "g1",
-            Self::Z => "z",
-            Self::Shenandoah => "shenandoah",
-            Self::Epsilon => "epsilon",
-        }
-    }
-
     /// The name as people write it.
     pub fn title(self) -> &'static str {
         match self {
@@ -83,9 +71,9 @@ impl Space {
 /// The Java heap at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapInfo {
-    /// Who manages it.
+    /// The collector that manages the heap.
     pub collector: Collector,
-    /// Holding objects, live or dead.
+    /// Bytes that hold objects, live or dead.
     pub used: Bytes,
     /// Promised. Serial and Parallel: from the address ranges, since their `total` leaves one survivor space out.
     pub committed: Bytes,

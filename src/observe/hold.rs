@@ -69,11 +69,6 @@ impl Held {
         Duration::from_nanos(self.clock.now_ns().saturating_sub(self.since_ns))
     }
 
-    /// How many threads stand still.
-    pub fn threads(&self) -> usize {
-        self.threads.len()
-    }
-
     /// Seizes and interrupts the threads that are not yet held; whether there were any.
     fn seize_new(&mut self, process: &Process) -> Result<bool, Unavailable> {
         let known = self.threads.len();
@@ -84,7 +79,7 @@ impl Held {
             }
             match ptrace::seize(id, Options::empty()) {
                 Ok(()) => self.threads.push(Thread { id, stopped: false, signal: None }),
-                // It has ended meanwhile, or is listed still although it has.
+                // The thread has ended: `task` is no longer listing it, or still is.
                 Err(Errno::ESRCH) => {}
                 Err(Errno::EPERM) if has_ended(process, id) => {}
                 Err(why) => return Err(refused(why)),

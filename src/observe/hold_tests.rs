@@ -14,9 +14,9 @@ const LIVES: Duration = Duration::from_secs(60);
 const ROLE: &str = "LOADLINE_TEST_HELD";
 
 /// A process that is ended with the test.
-struct Running(Child);
+struct RunningChild(Child);
 
-impl Running {
+impl RunningChild {
     #[expect(clippy::disallowed_methods, reason = "`observe` may not use `subject`, and needs a process to hold")]
     fn start(program: &str, arguments: &[&str], role: &str) -> Self {
         let mut command = Command::new(program);
@@ -72,7 +72,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningChild {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -84,7 +84,7 @@ const LONG: Duration = Duration::from_secs(20);
 
 /// Holds in a thread of its own, as is the rule, and does something with it. False, with a word, where this machine
 /// does not permit to trace.
-fn hold(running: &Running, then: impl Fn(Held) + Sync) -> bool {
+fn hold(running: &RunningChild, then: impl Fn(Held) + Sync) -> bool {
     match hold_once(&running.process(), &then) {
         Ok(()) => true,
         Err(why) if why.why.starts_with("no permission") => {
@@ -120,9 +120,9 @@ fn child() {
 
 #[test]
 fn a_process_stands_still_until_it_is_released() {
-    let running = Running::sleeper();
+    let running = RunningChild::sleeper();
     let held = hold(&running, |held| {
-        assert_eq!((held.threads(), running.states()), (1, vec!["t".to_owned()]));
+        assert_eq!((held.threads.len(), running.states()), (1, vec!["t".to_owned()]));
         let before = held.lasted();
         sleep(Duration::from_millis(5));
         assert!(held.lasted() >= before + Duration::from_millis(5));
@@ -139,10 +139,10 @@ fn a_process_stands_still_until_it_is_released() {
 
 #[test]
 fn all_threads_stand_still() {
-    let running = Running::threads("sleeps");
+    let running = RunningChild::threads("sleeps");
     hold(&running, |held| {
         let states = running.states();
-        assert!(held.threads() == states.len() && states.len() > THREADS, "{} of {states:?}", held.threads());
+        assert!(held.threads.len() == states.len() && states.len() > THREADS, "{} of {states:?}", held.threads.len());
         assert!(states.iter().all(|state| state == "t"), "{states:?}");
         drop(held);
         running.until(|running| running.states().iter().all(|state| state != "t"));
@@ -153,7 +153,7 @@ fn all_threads_stand_still() {
 #[test]
 fn threads_may_come_and_go() {
     const TIMES: usize = 100;
-    let running = Running::threads("churns");
+    let running = RunningChild::threads("churns");
     let process = running.process();
     let mut held = 0;
     for _ in 0..TIMES {
@@ -177,7 +177,7 @@ fn threads_may_come_and_go() {
 /// A process that was stopped by a signal before stays so.
 #[test]
 fn what_was_stopped_stays_stopped() {
-    let running = Running::sleeper();
+    let running = RunningChild::sleeper();
     running.signal(Sent::STOP);
     running.until(|running| running.states() == ["T"]);
     hold(&running, |held| {
@@ -192,7 +192,7 @@ fn what_was_stopped_stays_stopped() {
 /// A signal that arrives meanwhile is not lost.
 #[test]
 fn signals_are_delivered_at_release() {
-    let mut running = Running::sleeper();
+    let mut running = RunningChild::sleeper();
     let held = hold(&running, |held| {
         running.signal(Sent::TERM);
         sleep(Duration::from_millis(5));
@@ -208,7 +208,7 @@ fn signals_are_delivered_at_release() {
 /// What is left of a process that ends while it is held is its parent's as soon as the holding thread has ended.
 #[test]
 fn a_process_that_ends_while_it_is_held_is_let_go() {
-    let mut running = Running::threads("sleeps");
+    let mut running = RunningChild::threads("sleeps");
     let held = hold(&running, |held| {
         running.signal(Sent::KILL);
         running.until(|running| running.states().iter().all(|state| state != "t"));
@@ -222,7 +222,7 @@ fn a_process_that_ends_while_it_is_held_is_let_go() {
 
 #[test]
 fn a_process_that_has_ended_is_an_error() {
-    let mut running = Running::sleeper();
+    let mut running = RunningChild::sleeper();
     let process = running.process();
     running.signal(Sent::KILL);
     running.until(|running| running.states() == ["Z"]);
@@ -234,7 +234,7 @@ fn a_process_that_has_ended_is_an_error() {
 
 #[test]
 fn two_cannot_hold_one_process() {
-    let running = Running::sleeper();
+    let running = RunningChild::sleeper();
     hold(&running, |_held| {
         let second = hold_once(&running.process(), &|_| panic!("held twice"));
         assert!(second.unwrap_err().why.contains("debugger"));

@@ -4,7 +4,6 @@ use super::procfs::Process;
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
 use crate::kernel::mapping::{MAPS_BYTES_MAX, Mapping, parse};
-use std::path::{Path, PathBuf};
 
 /// Reads the mappings of a process.
 pub fn read(process: &Process, clock: &Clock) -> Read<Vec<Mapping>> {
@@ -72,12 +71,6 @@ pub fn libjvm<'m>(mappings: impl IntoIterator<Item = &'m Mapping>) -> Option<&'m
     mappings.into_iter().find(|mapping| mapping.file_name() == "libjvm.so").and_then(Mapping::file)
 }
 
-/// The Java home a `libjvm.so` belongs to: the folder above `lib/server` (8: `jre/lib/amd64/server`).
-pub fn java_home(libjvm: &str) -> Option<PathBuf> {
-    let lib = Path::new(libjvm).ancestors().skip(1).find(|folder| folder.file_name().is_some_and(|n| n == "lib"))?;
-    Some(lib.parent()?.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,14 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn java_home_is_above_lib() {
-        for (libjvm, home) in [
-            ("/opt/jdk-17/lib/server/libjvm.so", "/opt/jdk-17"),
-            ("/opt/jdk-8/jre/lib/amd64/server/libjvm.so", "/opt/jdk-8/jre"),
-        ] {
-            assert_eq!(java_home(libjvm), Some(home.into()));
-        }
-        assert_eq!(java_home("libjvm.so"), None);
+    fn hotspot_is_found_by_its_library() {
         assert_eq!(libjvm(&[mapped("/x y/libjvm.so")]), Some("/x y/libjvm.so"));
     }
 }

@@ -8,6 +8,7 @@
 //! In a sampler: [`procfs::Process::statm`], [`procfs::Process::status`], [`hsperfdata::HsPerf::sample`],
 //! [`cgroup::MemoryCgroup::usage`]; none of them allocates on the way to its value.
 
+pub mod addresses;
 pub mod agent;
 pub mod attach;
 mod attach_guard;
@@ -29,7 +30,6 @@ pub mod memory;
 pub mod metaspace_nodes;
 pub mod netty;
 pub mod nmt;
-pub mod nmt_detail;
 pub mod nmt_header;
 pub mod open_files;
 pub mod pagemap;
@@ -41,7 +41,6 @@ pub mod stacks;
 mod text;
 pub mod thread_faults;
 pub mod vm_flags;
-pub mod vm_info;
 pub mod vm_version;
 
 use crate::clock::Clock;
@@ -66,14 +65,9 @@ impl<T> Reading<T> {
         Ok(Self { at_ns, cost_ns: clock.now_ns().saturating_sub(at_ns), value })
     }
 
-    /// The same reading of something derived from the value.
+    /// Moment and price of this reading, with something derived from its value.
     pub fn map<U>(self, derive: impl FnOnce(T) -> U) -> Reading<U> {
         Reading { at_ns: self.at_ns, cost_ns: self.cost_ns, value: derive(self.value) }
-    }
-
-    /// As [`Reading::map`], where the derivation can find that the source is unusable.
-    pub fn try_map<U, E>(self, derive: impl FnOnce(T) -> Result<U, E>) -> Result<Reading<U>, E> {
-        Ok(Reading { at_ns: self.at_ns, cost_ns: self.cost_ns, value: derive(self.value)? })
     }
 }
 
@@ -84,7 +78,7 @@ pub struct Unavailable {
     pub source: &'static str,
     /// One lower-case sentence without a full stop.
     pub why: String,
-    /// Whether it may be there in a moment: the JVM is still starting.
+    /// Whether the source may be there in a moment: the JVM is still starting.
     pub is_early: bool,
 }
 

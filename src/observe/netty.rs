@@ -76,9 +76,9 @@ pub struct NettyLibrary {
     pub version: Option<String>,
     /// Event loops that run.
     pub event_loops: u64,
-    /// Those of them that answered.
+    /// Event loops that answered.
     pub event_loops_read: u64,
-    /// Channels registered with these.
+    /// Channels registered with the event loops that answered.
     pub channels: u64,
     /// Direct memory by Netty's own counter; `null` where it leaves counting to the JDK.
     pub direct_used_bytes: Option<u64>,
@@ -93,7 +93,7 @@ pub struct NettyLibrary {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct NettyAllocator {
-    /// Its class.
+    /// Class of the allocator.
     pub class: String,
     /// Tells allocators of one class apart, within one JVM.
     pub id: String,
@@ -112,11 +112,11 @@ pub struct NettyAllocator {
     pub pinned_heap_bytes: Option<u64>,
     /// Thread caches, as Netty counts them.
     pub thread_caches: Option<u64>,
-    /// Those of them that could be read: caches of event loops.
+    /// Thread caches that could be read: those of event loops.
     pub thread_caches_read: Option<u64>,
     /// The size of a chunk.
     pub chunk_bytes: Option<u64>,
-    /// Its arenas; an adaptive allocator has one for each kind of memory here.
+    /// The arenas; an adaptive allocator has one for each kind of memory here.
     pub arenas: Vec<NettyArena>,
     /// What thread caches keep, for each thread and size of buffer.
     pub caches: Vec<NettyCache>,
@@ -179,7 +179,7 @@ pub struct NettyChunk {
     pub list: String,
     /// As Netty says it; at least 1 where anything is used.
     pub usage_percent: Option<u64>,
-    /// Its size.
+    /// Size of the chunk.
     pub bytes: u64,
     /// What it could hand out; `null` where it could not be told.
     pub free_bytes: Option<u64>,
@@ -187,7 +187,7 @@ pub struct NettyChunk {
     pub pinned_bytes: Option<u64>,
     /// Freed buffers of it in thread caches.
     pub cached_buffers: u64,
-    /// Their size.
+    /// Bytes of the freed buffers in thread caches.
     pub cached_bytes: u64,
     /// The pages they keep in use: a page that small buffers share counts once, in full.
     pub kept_bytes: u64,
@@ -216,7 +216,7 @@ pub struct NettyCache {
     pub buffer_bytes: u64,
     /// How many.
     pub buffers: u64,
-    /// All of them.
+    /// Bytes of all the buffers.
     pub bytes: u64,
 }
 

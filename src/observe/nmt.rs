@@ -6,18 +6,15 @@ use super::Unavailable;
 use super::text::{between, size};
 use crate::units::{Bytes, Growth};
 
-/// The name of this source in messages.
 const SOURCE: &str = "NMT";
 
-/// A pair of sizes with what they grew by since the baseline; no growth in a `summary`.
+/// Reserved and committed bytes; in a `summary.diff` with their growth since the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amount {
     /// Address space taken.
     pub reserved: Bytes,
     /// Promised to be backed by pages.
     pub committed: Bytes,
-    /// Growth of `reserved` since the baseline; `None` in a `summary`.
-    pub reserved_growth: Option<Growth>,
     /// Growth of `committed` since the baseline; `None` in a `summary`.
     pub committed_growth: Option<Growth>,
 }
@@ -27,13 +24,13 @@ pub struct Amount {
 pub struct Category {
     /// As the JVM spells it: `Java Heap`, `Thread`, `Native Memory Tracking` …
     pub name: String,
-    /// Its sum.
+    /// Malloc, mappings and arenas together.
     pub amount: Amount,
-    /// Of these, through malloc.
+    /// Of `amount`, through malloc.
     pub malloc: Bytes,
-    /// Of these, mapped and committed (for `Thread`: the stacks).
+    /// Of `amount`, mapped and committed (for `Thread`: the stacks).
     pub mmap_committed: Bytes,
-    /// Of these, in NMT arenas (not malloc arenas).
+    /// Of `amount`, in NMT arenas (not malloc arenas).
     pub nmt_arena: Bytes,
     /// `#n` of threads for `Thread`, of classes for `Class`.
     pub count: Option<u64>,
@@ -90,9 +87,9 @@ impl NativeMemory {
 impl Amount {
     /// `reserved=1385834KB +1KB, committed=82230KB +1KB`
     fn parse(text: &str) -> Option<Self> {
-        let (reserved, reserved_growth) = size_and_growth(between(text, "reserved=", &[',', ')'])?)?;
+        let (reserved, _growth) = size_and_growth(between(text, "reserved=", &[',', ')'])?)?;
         let (committed, committed_growth) = size_and_growth(between(text, "committed=", &[',', ')'])?)?;
-        Some(Self { reserved, committed, reserved_growth, committed_growth })
+        Some(Self { reserved, committed, committed_growth })
     }
 }
 
@@ -110,7 +107,7 @@ impl Category {
         })
     }
 
-    /// A line below the category's own; what it does not know changes nothing.
+    /// A line below the category's own; a line of another form changes nothing.
     fn take(&mut self, line: &str) {
         let sized = |before| between(line, before, &[' ', ',', ')']).and_then(size);
         // The lines below `Metadata` and `Class space` repeat what `mmap` says; they begin with `(  `.
@@ -150,7 +147,6 @@ mod tests {
         let text =
             "Total: reserved=9KB -1KB, committed=8KB +2KB\n-  Other (reserved=3KB, committed=3KB)\n (malloc=3KB #1)\n";
         let nmt = NativeMemory::parse(text).unwrap();
-        assert_eq!(nmt.total.reserved_growth, Some(Growth(-1024)));
         assert_eq!(nmt.total.committed_growth, Some(Growth(2048)));
         assert_eq!(nmt.category("Other").unwrap().malloc, Bytes::kib(3));
         assert_eq!(nmt.category("Other").unwrap().amount.committed_growth, None);

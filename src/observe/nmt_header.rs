@@ -26,7 +26,7 @@ pub fn tag(low: u64, high: u64, size: u64) -> Option<Tag> {
     (size >= needed && size <= needed + 32).then_some(tag)
 }
 
-/// The same for a chunk with a mapping of its own, which ends with its last page.
+/// The header of a chunk with a mapping of its own, which ends with its last page.
 pub fn tag_loose(low: u64, high: u64, size: u64) -> Option<Tag> {
     parse(low, high).filter(|tag| tag.asked < size && size - tag.asked < 2 * super::pages::Pages::PAGE)
 }

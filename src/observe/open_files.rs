@@ -4,29 +4,24 @@
 use super::procfs::Process;
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
-use std::io;
+use rustix::fs::{AtFlags, FileType, statat};
 use std::path::PathBuf;
 
 /// More than any limit on descriptors that servers are given.
 const DESCRIPTORS_MAX: usize = 1 << 20;
 
-/// Reads them, as named in the process's own mount namespace; a file that is open twice is named twice.
+/// The paths of the open files, as named in the process's own mount namespace; one that is open twice is named twice.
 pub fn read(process: &Process, clock: &Clock) -> Read<Vec<PathBuf>> {
-    Reading::take(clock, || list(process).map_err(|e| Unavailable::io("fd", &e)))
-}
-
-fn list(process: &Process) -> io::Result<Vec<PathBuf>> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = openat(process.folder(), "fd", flags, Mode::empty())?;
-    let numbers = Dir::new(folder)?.filter_map(|entry| entry.ok()?.file_name().to_str().ok()?.parse().ok());
-    Ok(numbers.take(DESCRIPTORS_MAX).filter_map(|number: u32| regular(process, number)).collect())
+    Reading::take(clock, || {
+        let numbers = process.numbers_in("fd").map_err(|e| Unavailable::io("fd", &e))?;
+        Ok(numbers.take(DESCRIPTORS_MAX).filter_map(|number| regular(process, number)).collect())
+    })
 }
 
 /// The path of a descriptor. `None` where it is no regular file, was deleted, or was closed meanwhile.
 fn regular(process: &Process, number: u32) -> Option<PathBuf> {
     let link = format!("fd/{number}");
-    // Follows the link to the open file itself, whatever stands at its path now.
+    // `statat` follows the link to the open file itself, whatever stands at its path now.
     let seen = statat(process.folder(), &link, AtFlags::empty()).ok()?;
     let is_kept = FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile && seen.st_nlink > 0;
     is_kept.then(|| process.link(&link).ok()).flatten().filter(|path| path.is_absolute())

@@ -32,6 +32,17 @@ impl Run {
     }
 }
 
+/// Bytes of `[start, end)` that are present, and that are swapped, in runs that all end behind `start`.
+pub fn sum<'r>(runs: impl Iterator<Item = &'r Run>, start: u64, end: u64) -> (u64, u64) {
+    let (mut resident, mut swapped) = (0u64, 0u64);
+    for run in runs.take_while(|run| run.start < end) {
+        let part = run.end.min(end).saturating_sub(run.start.max(start));
+        let sum = if run.swapped { &mut swapped } else { &mut resident };
+        *sum = sum.saturating_add(part);
+    }
+    (resident, swapped)
+}
+
 /// The page tables of a process, read-only.
 #[derive(Debug)]
 pub struct PageMap {
@@ -46,13 +57,6 @@ impl PageMap {
     pub fn open(process: &Process) -> Result<Self, Unavailable> {
         let file = open_below(process.folder(), "pagemap").map_err(|e| Unavailable::io("pagemap", &e))?;
         Ok(Self { file, scans: true, regions: vec![PageRegion::default(); REGIONS], entries: Vec::new() })
-    }
-
-    /// The same without the ioctl, as on an older kernel.
-    #[must_use]
-    pub fn without_scan(mut self) -> Self {
-        self.scans = false;
-        self
     }
 
     /// The runs of pages in `[start, end)` that are present or swapped, in address order. The page of zeros, which
@@ -160,7 +164,7 @@ mod tests {
             found
         };
         let scanned = runs(PageMap::open(&process).unwrap());
-        let read = runs(PageMap::open(&process).unwrap().without_scan());
+        let read = runs(PageMap { scans: false, ..PageMap::open(&process).unwrap() });
         let differ = scanned.iter().zip(&read).find(|(one, other)| one != other);
         assert_eq!((differ, scanned.len()), (None, read.len()), "from {base:x}");
         let touched: u64 = scanned.iter().map(|run| run.size()).sum();

@@ -1,7 +1,7 @@
 //! Memory read through its present pages only, forwards, with as few reads as possible.
 
 use super::memory::Memory;
-use super::pagemap::Run;
+use super::pagemap::{self, Run};
 
 /// The longest read.
 const WINDOW_MAX: usize = 256 << 10;
@@ -86,19 +86,11 @@ impl<'a> Pages<'a> {
         self.backed_apart(start, end)
     }
 
-    /// The same without moving on.
+    /// As [`Pages::backed`], without moving the cursor on.
     pub(super) fn backed_apart(&self, start: u64, end: u64) -> (u64, u64) {
-        let (mut resident, mut swapped) = (0u64, 0u64);
         let from = self.cursor - usize::from(self.cursor > 0);
-        for run in self.runs[from..].iter().skip_while(|run| run.end <= start).take_while(|run| run.start < end) {
-            let part = run.end.min(end).saturating_sub(run.start.max(start));
-            if run.swapped {
-                swapped = swapped.saturating_add(part);
-            } else {
-                resident = resident.saturating_add(part);
-            }
-        }
-        (resident, swapped)
+        let near = self.runs[from..].iter().skip_while(|run| run.end <= start);
+        pagemap::sum(near, start, end)
     }
 
     /// The start of the first present page at or behind `at`, a multiple of the page size.

@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::kernel::process::{Stat, Statm, Status, page_size, strings, ticks_per_s};
 use nix::time::ClockId;
 use nix::unistd::Pid;
-use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
+use rustix::fs::{CWD, Dir, Mode, OFlags, openat, readlinkat};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -51,12 +51,12 @@ impl Process {
         Ok(process)
     }
 
-    /// Its pid as seen from here.
+    /// The pid as seen from here.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Clock ticks between boot and its start.
+    /// Clock ticks between boot and the start of the process.
     pub fn start_ticks(&self) -> u64 {
         self.start_ticks
     }
@@ -86,7 +86,7 @@ impl Process {
     pub fn cpu_time(&self, clock: &Clock) -> Option<Duration> {
         let pid = Pid::from_raw(i32::try_from(self.pid).ok()?);
         match ClockId::pid_cpu_clock_id(pid).and_then(ClockId::now) {
-            // Its pid may be another's by now.
+            // The pid may be that of another process by now.
             Ok(time) if self.is_alive() => Some(Duration::from(time)),
             _ => self.stat(clock).ok().map(|stat| stat.value.cpu()),
         }
@@ -120,14 +120,14 @@ impl Process {
 
     /// The ids of its threads, as seen from here.
     pub fn threads(&self) -> Result<Vec<u32>, Unavailable> {
-        let read = || -> io::Result<Vec<u32>> {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let folder = openat(self.folder(), "task", flags, Mode::empty())?;
-            let entries = rustix::fs::Dir::new(folder)?;
-            let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str().ok()?.parse().ok());
-            Ok(ids.collect())
-        };
-        read().map_err(|e| Unavailable::io("task", &e))
+        Ok(self.numbers_in("task").map_err(|e| Unavailable::io("task", &e))?.collect())
+    }
+
+    /// The entries of `task` or `fd`, which are numbers.
+    pub(super) fn numbers_in(&self, name: &str) -> io::Result<impl Iterator<Item = u32> + use<>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = Dir::new(openat(self.folder(), name, flags, Mode::empty())?)?;
+        Ok(folder.filter_map(|entry| entry.ok()?.file_name().to_str().ok()?.parse().ok()))
     }
 
     /// Where a link in its folder points to: `exe`, `cwd`, `ns/user`.

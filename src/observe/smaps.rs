@@ -30,7 +30,7 @@ pub struct Weight {
     pub private_dirty: Bytes,
     /// Resident pages that belong to no file (any more).
     pub anonymous: Bytes,
-    /// Of these, in transparent huge pages.
+    /// Of `anonymous`, in transparent huge pages.
     pub anon_huge: Bytes,
     /// Marked as free (`MADV_FREE`) and not yet taken.
     pub lazy_free: Bytes,
@@ -86,9 +86,9 @@ impl AddAssign for Weight {
 /// A mapping with its weight.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Weighed {
-    /// Where and what it is.
+    /// Addresses, permissions and file.
     pub mapping: Mapping,
-    /// What it weighs.
+    /// The kernel's sums over its pages.
     pub weight: Weight,
 }
 
@@ -128,11 +128,6 @@ impl Smaps {
     /// The library `malloc` comes from.
     pub fn allocator(&self) -> maps::Allocator {
         maps::Allocator::of(self.maps())
-    }
-
-    /// The path of the HotSpot library.
-    pub fn libjvm(&self) -> Option<&str> {
-        maps::libjvm(self.maps())
     }
 }
 

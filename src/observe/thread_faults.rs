@@ -8,15 +8,15 @@ use crate::kernel::process::Stat;
 /// A thread and its faults so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadFaults {
-    /// Its id, as seen from here.
+    /// Thread id, as seen from here.
     pub tid: u32,
-    /// The name the kernel keeps of it, at most 15 bytes.
+    /// The name that the kernel keeps of the thread, at most 15 bytes.
     pub name: String,
-    /// Faults with and without a disk, since it was started.
+    /// Faults with and without a disk, since the thread was started.
     pub faults: u64,
 }
 
-/// Those of all threads.
+/// The faults of all threads.
 ///
 /// # Errors
 /// Where the process has gone.
@@ -24,7 +24,7 @@ pub fn all(process: &Process) -> Result<Vec<ThreadFaults>, Unavailable> {
     Ok(process.threads()?.into_iter().filter_map(|tid| of(process, tid)).collect())
 }
 
-/// Those of one thread; `None` if the process has no such thread, or no longer.
+/// The faults of one thread; `None` if the process has no such thread, or no longer.
 pub fn of(process: &Process, tid: u32) -> Option<ThreadFaults> {
     let text = process.read_below(&format!("task/{tid}/stat"), 2048).ok()?;
     let stat = Stat::parse(&String::from_utf8_lossy(&text), 1)?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// A cold Maven build downloads half the world first.
 const BUILD_WITHIN: Duration = Duration::from_secs(600);
-/// How often the wait looks whether the user wants to stop.
+/// Between two looks whether the user wants to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Lines of its output shown when it failed: compilers put the cause well above the last line.
 const SAID_LINES: usize = 20;
@@ -24,15 +24,7 @@ impl Spawner {
     /// `Subject` when it fails or takes longer than 10 minutes; `Interrupted` when `interrupted` says that the user
     /// wants to stop.
     pub fn build(&self, command: &str, dir: Option<&Path>, interrupted: &dyn Fn() -> bool) -> Result<()> {
-        let order = Order {
-            argv: ["sh", "-c", command].map(str::to_owned).to_vec(),
-            env: Vec::new(),
-            dir: dir.map(Path::to_path_buf),
-            cpus: None,
-            cgroup: None,
-            reads: false,
-            removal: None,
-        };
+        let order = Order { dir: dir.map(Path::to_path_buf), ..Order::of_shell(command) };
         let (mut guarded, pipe) = self.guard(&order, None)?;
         let (output, _) = Output::read(pipe, Watch::new(&Ready::Tcp, &[])?, None, self.clock)?;
         let until = self.clock.now() + BUILD_WITHIN;

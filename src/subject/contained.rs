@@ -21,19 +21,19 @@ const KILLED: i32 = 128 + 9;
 #[derive(Debug)]
 pub(super) struct Contained {
     container: Container,
-    /// Its first process; `None` where it ended before it was seen.
+    /// The first process of the container; `None` where it ended before it was seen.
     first: Option<Process>,
-    /// Kills of the whole machine before it was started.
+    /// Kills of the whole machine before the container was started.
     kills_before: Option<u64>,
 }
 
 impl Contained {
-    /// Before it is started.
+    /// Begins to count, before the container is started.
     pub(super) fn begin(container: &Container) -> Self {
         Self { container: container.clone(), first: None, kills_before: machine::oom_kills() }
     }
 
-    /// Waits for its first process.
+    /// Waits for the first process of the container.
     ///
     /// # Errors
     /// `Machine` where there is none in time, or it cannot be seen from here.
@@ -50,7 +50,7 @@ impl Contained {
                 }
             }
             if guarded.exit().is_some() || guarded.lost() {
-                // Its last words say why.
+                // The output of the tool says why.
                 return Ok(());
             }
             guarded.wait_exit(ASK_AGAIN_AFTER);
@@ -59,7 +59,7 @@ impl Contained {
             .at(format!("image: {}", self.container.image.name)))
     }
 
-    /// Its first process.
+    /// The first process of the container.
     pub(super) fn first(&self) -> Option<&Process> {
         self.first.as_ref()
     }

@@ -2,26 +2,19 @@
 //! a killed Loadline left.
 
 use super::processes::Process;
+use super::program::{self, Printed};
 use crate::clock::Clock;
 use crate::error::plain;
-use rustix::fs::{Access, MemfdFlags, access, memfd_create};
-use std::fs::File;
-use std::io::{self, Read, Seek};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 /// A tool answers in a tenth of a second; a daemon on a busy disk can take seconds.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 /// Removing unmounts and deletes; the processes are killed at once.
 const REMOVE_WITHIN: Duration = Duration::from_secs(10);
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(2);
-/// What an image or a container is described in takes some 10 KiB.
-const ANSWER_BYTES_MAX: u64 = 4 << 20;
 /// On every container of ours, so that leftovers are found.
 pub(super) const LABEL: &str = "loadline";
-/// How their names begin; Loadline's pid and a number follow.
+/// How the names of our containers begin; Loadline's pid and a number follow.
 pub(super) const PREFIX: &str = "loadline-";
 
 /// A program that runs containers.
@@ -34,10 +27,10 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// The one that is asked first comes first.
+    /// Every tool, the one that is asked first in front.
     pub const ALL: [Self; 2] = [Self::Podman, Self::Docker];
 
-    /// Its name, as a program and in words.
+    /// The name of the tool, as a program and in words.
     pub fn word(self) -> &'static str {
         match self {
             Self::Podman => "podman",
@@ -45,18 +38,16 @@ impl Tool {
         }
     }
 
-    /// Where it is installed.
+    /// Where the tool is installed.
     fn program(self) -> Option<PathBuf> {
-        let path = std::env::var_os("PATH")?;
-        let is_program = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
-        std::env::split_paths(&path).map(|folder| folder.join(self.word())).find(is_program)
+        program::on_path(self.word(), &std::env::var_os("PATH")?)
     }
 }
 
 /// A tool that is installed here.
 #[derive(Debug, Clone)]
 pub struct FoundTool {
-    /// Which it is.
+    /// Podman or Docker.
     pub tool: Tool,
     pub(super) program: PathBuf,
     clock: Clock,
@@ -68,31 +59,6 @@ impl PartialEq for FoundTool {
     }
 }
 
-/// What a tool said.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answer {
-    /// `None` where it was ended, by us or by a signal.
-    pub code: Option<i32>,
-    pub out: String,
-    pub errors: String,
-}
-
-impl Answer {
-    pub(super) fn is_good(&self) -> bool {
-        self.code == Some(0)
-    }
-
-    /// The last line of what went wrong.
-    pub(super) fn why(&self) -> String {
-        let said = self.errors.lines().rev().map(str::trim).find(|line| !line.is_empty());
-        match (said, self.code) {
-            (Some(said), _) => said.to_owned(),
-            (None, Some(code)) => format!("exit code {code}"),
-            (None, None) => "it did not answer in time".to_owned(),
-        }
-    }
-}
-
 impl FoundTool {
     /// The tools that are installed, podman first.
     pub fn installed(clock: Clock) -> Vec<Self> {
@@ -100,19 +66,19 @@ impl FoundTool {
         Tool::ALL.into_iter().filter_map(found).collect()
     }
 
-    /// Asks it something.
-    pub(super) fn ask(&self, arguments: &[&str]) -> Answer {
-        let argv: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
-        match run(&self.program, &argv, self.clock, ANSWER_WITHIN) {
-            Ok(answer) => answer,
-            Err(cause) => Answer { code: None, out: String::new(), errors: plain(&cause) },
-        }
+    /// Runs the tool with these arguments.
+    pub(super) fn ask(&self, arguments: &[&str]) -> Printed {
+        program::run(&self.program, arguments, self.clock, ANSWER_WITHIN).unwrap_or_else(|cause| Printed {
+            code: None,
+            out: String::new(),
+            errors: plain(&cause),
+        })
     }
 
-    /// What it calls itself, such as `podman 4.3.1`, where it answers, with its daemon if it needs one.
+    /// Name and version of the tool, such as `podman 4.3.1`, where it answers, with its daemon if it needs one.
     ///
     /// # Errors
-    /// What it says instead.
+    /// What the tool says instead.
     pub fn probe(&self) -> Result<String, String> {
         let listed = self.ask(&["ps", "--quiet"]);
         if !listed.is_good() {
@@ -129,7 +95,7 @@ impl FoundTool {
         [self.tool.word(), "rm", "--force", "--volumes", name].map(str::to_owned).to_vec()
     }
 
-    /// Removes the containers of Loadlines that are gone. How many.
+    /// Removes the containers of Loadlines that are gone. Returns how many.
     pub fn sweep(&self) -> usize {
         let filter = format!("label={LABEL}");
         let listed = self.ask(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]);
@@ -150,50 +116,15 @@ fn maker(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
 }
 
-/// Runs the command that removes a container. One that is not there is removed.
+/// Runs the command that removes a container. A container that is not there counts as removed.
 pub(super) fn remove(removal: &[String], clock: Clock) -> Result<(), String> {
-    let Some((program, arguments)) = removal.split_first() else { return Ok(()) };
-    let answer = run(Path::new(program), arguments, clock, REMOVE_WITHIN).map_err(|cause| plain(&cause))?;
+    let Some((tool, arguments)) = removal.split_first() else { return Ok(()) };
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let answer = program::run(Path::new(tool), &arguments, clock, REMOVE_WITHIN).map_err(|cause| plain(&cause))?;
     match answer.is_good() || answer.errors.to_lowercase().contains("no such container") {
         true => Ok(()),
         false => Err(answer.why()),
     }
-}
-
-/// Runs a program to its end, apart from the terminal: its Ctrl-C is not for this one.
-#[expect(clippy::disallowed_methods, reason = "this is the module that starts processes")]
-fn run(program: &Path, arguments: &[String], clock: Clock, within: Duration) -> io::Result<Answer> {
-    // Files in memory: a pipe that nobody reads meanwhile could fill up.
-    let open = |name: &str| Ok::<_, io::Error>(File::from(memfd_create(name, MemfdFlags::CLOEXEC)?));
-    let (out, errors) = (open("out")?, open("errors")?);
-    let mut child = std::process::Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(out.try_clone()?)
-        .stderr(errors.try_clone()?)
-        .process_group(0)
-        .spawn()?;
-    let until = clock.now() + within;
-    let code = loop {
-        match child.try_wait() {
-            Ok(None) if clock.now() < until => clock.sleep(LOOK_AGAIN_AFTER),
-            Ok(Some(status)) => break status.code(),
-            _ => {
-                // Both fail only for a process that has ended.
-                let _ = child.kill();
-                let _ = child.wait();
-                break None;
-            }
-        }
-    };
-    Ok(Answer { code, out: text_of(out)?, errors: text_of(errors)? })
-}
-
-fn text_of(mut file: File) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    file.rewind()?;
-    file.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// A tool for tests.
@@ -205,20 +136,6 @@ pub(super) fn sample() -> FoundTool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn shell(script: &str, within: Duration) -> Answer {
-        run(Path::new("/bin/sh"), &["-c".to_owned(), script.to_owned()], Clock::start(), within).unwrap()
-    }
-
-    #[test]
-    fn both_streams_and_the_code_are_kept() {
-        let answer = shell("echo out; echo one >&2; echo; echo 'two ' >&2; exit 3", ANSWER_WITHIN);
-        assert_eq!((answer.code, answer.out.as_str(), answer.why().as_str()), (Some(3), "out\n\n", "two"));
-        assert!(!answer.is_good() && shell("head -c 300000 /dev/zero", ANSWER_WITHIN).out.len() == 300_000);
-        let hung = shell("exec sleep 60", Duration::from_millis(50));
-        assert_eq!((hung.code, hung.why().as_str()), (None, "it did not answer in time"));
-        assert!(run(Path::new("/nowhere"), &[], Clock::start(), ANSWER_WITHIN).is_err());
-    }
 
     #[test]
     fn versions_and_names_are_taken_apart() {

@@ -1,11 +1,11 @@
-//! Who runs on which CPU: the subject and the load generator apart, so that neither slows the other.
+//! The CPUs of the subject and of the load generator: apart, so that neither slows the other.
 
 use crate::error::{Error, Result};
 use crate::scenario::Cpus;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-/// One in this many CPUs is enough for the load: it costs a small server five times what it costs the generator.
+/// One in this many CPUs is enough for the load: a request costs a small server five times what it costs the generator.
 const LOAD_SHARE: usize = 4;
 
 /// The CPUs of the subject and of the load; `None` is no pinning.
@@ -71,10 +71,13 @@ fn check_available(wanted: &Cpus, option: &str, available: &[u32]) -> Result<()>
 /// # Errors
 /// `Machine` when the kernel refuses.
 pub fn pin_this_thread(cpus: &[u32]) -> Result<()> {
+    bind(cpus).map_err(|cause| Error::machine(format!("cannot run on CPUs {}: {cause}", shown(cpus))))
+}
+
+pub(super) fn bind(cpus: &[u32]) -> rustix::io::Result<()> {
     let mut set = CpuSet::new();
-    cpus.iter().for_each(|&cpu| set.set(cpu as usize));
+    cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU).for_each(|&cpu| set.set(cpu as usize));
     sched_setaffinity(None, &set)
-        .map_err(|cause| Error::machine(format!("cannot run on CPUs {}: {cause}", shown(cpus))))
 }
 
 /// The CPUs this process may use, ascending.

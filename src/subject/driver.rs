@@ -6,7 +6,7 @@ use super::output::readable;
 use super::protocol::{Exit, Order};
 use crate::error::{Error, Result};
 use std::io::{ErrorKind, PipeReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,7 +19,7 @@ const READ_BYTES: usize = 64 << 10;
 /// How long the end of the output may take to arrive after the last process ended.
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// What is to be started.
+/// The command line of a driver, and where it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriverLaunch {
     /// A line for `sh -c`.
@@ -43,13 +43,13 @@ pub struct DriverRunning {
 /// How a driver ended.
 #[derive(Debug)]
 pub struct DriverEnd {
-    /// `None` where it was ended before it did.
+    /// `None` where the driver was killed.
     pub exit: Option<Exit>,
     /// The end of what it printed, both streams: whole lines but for the last, at most 1 MiB.
     pub text: String,
     /// Processes of it that could not be killed: none, short of a hanging device.
     pub left: usize,
-    /// Why its log is not complete, if it is not for another reason than its bound.
+    /// Why the log is not complete, unless its bound is the reason.
     pub log_trouble: Option<Error>,
 }
 
@@ -66,19 +66,12 @@ impl Spawner {
     /// When its log cannot be created, or no shell can be started in its folder on its CPUs.
     pub fn start_driver(&self, launch: &DriverLaunch) -> Result<DriverRunning> {
         let log = launch.log.as_deref().map(LogFile::create).transpose()?;
-        let order = Order {
-            argv: ["sh", "-c", &launch.line].map(str::to_owned).to_vec(),
-            env: Vec::new(),
-            dir: launch.dir.as_deref().map(Path::to_path_buf),
-            cpus: Some(launch.cpus.clone()),
-            cgroup: None,
-            reads: false,
-            removal: None,
-        };
+        let cpus = Some(launch.cpus.clone());
+        let order = Order { dir: launch.dir.clone(), cpus, ..Order::of_shell(&launch.line) };
         let (guarded, pipe) = self.guard(&order, None)?;
         let heard = Arc::new(Mutex::new(Heard::default()));
         let (sender, over) = channel();
-        let reader = Reader { heard: Arc::clone(&heard), log, over: sender };
+        let reader = TailReader { heard: Arc::clone(&heard), log, over: sender };
         let thread = std::thread::Builder::new().name("driver output".to_owned()).spawn(move || reader.run(pipe));
         thread.map_err(|cause| Error::machine(format!("cannot start a thread: {cause}")))?;
         Ok(DriverRunning { guarded, heard, over })
@@ -86,26 +79,26 @@ impl Spawner {
 }
 
 impl DriverRunning {
-    /// How it ended, when it did. What it left running in the background has not.
+    /// How the driver ended, when it did. Its background processes may run still.
     pub fn exit(&self) -> Option<Exit> {
         self.guarded.exit()
     }
 
-    /// Whether its guardian was killed; it is then dead too.
+    /// Whether the guardian was killed; the driver is then dead too.
     pub fn lost(&self) -> bool {
         self.guarded.lost()
     }
 
-    /// The guardian, which collects all that it starts: the CPU time of its children is that of the driver.
+    /// The guardian, which collects all processes of the driver: the CPU time of its children is that of the driver.
     pub fn guardian_pid(&self) -> u32 {
         self.guarded.guardian_pid
     }
 
-    /// Kills what is left of it and has its last words read.
+    /// Kills what is left of the driver and has its last words read.
     pub fn end(mut self) -> DriverEnd {
         let exit = self.guarded.exit();
         let left = self.guarded.finish();
-        // Without a word from the reader something holds the pipe that could not be killed: what there is must do.
+        // A reader that sends nothing is kept by a process that could not be killed: the tail so far must do.
         let _ = self.over.recv_timeout(DRAIN_WITHIN);
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&heard.tail).into_owned();
@@ -114,7 +107,7 @@ impl DriverRunning {
 }
 
 impl DriverEnd {
-    /// Its last lines that hold anything, at most `count`, oldest first, fit for a terminal.
+    /// The last lines that hold anything, at most `count`, oldest first, fit for a terminal.
     pub fn last_lines(&self, count: usize) -> Vec<String> {
         let lines = self.text.lines().rev().filter(|line| !line.trim().is_empty());
         let mut lines: Vec<String> = lines.take(count).map(|line| readable(line.as_bytes())).collect();
@@ -123,13 +116,13 @@ impl DriverEnd {
     }
 }
 
-struct Reader {
+struct TailReader {
     heard: Arc<Mutex<Heard>>,
     log: Option<LogFile>,
     over: Sender<()>,
 }
 
-impl Reader {
+impl TailReader {
     fn run(mut self, mut from: PipeReader) {
         let mut buffer = vec![0; READ_BYTES];
         loop {
@@ -140,7 +133,7 @@ impl Reader {
                 Err(_) => break,
             }
         }
-        // Nobody may be waiting any more.
+        // Fails where the driver was dropped and nobody waits.
         let _ = self.over.send(());
     }
 

@@ -1,6 +1,6 @@
-//! Who pays for file pages. The kernel charges a page of a file to whoever reads it first, as long as it is in memory:
-//! here pages are dropped so that the next reader pays, or read so that Loadline has paid, and it is found out who else
-//! holds them.
+//! The charge of file pages. The kernel charges a page of a file to whoever reads it first, as long as it is in memory:
+//! here pages are dropped so that the next reader pays, or read so that Loadline has paid, and the processes are found
+//! that hold them.
 
 use super::processes::{self, Process};
 use super::work_folder::WorkFolder;
@@ -173,7 +173,7 @@ fn collect(path: &Path, above: &mut Vec<(u64, u64)>, found: &mut Vec<PathBuf>) {
     above.pop();
 }
 
-/// Who has some files mapped.
+/// The processes that have some files mapped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Holders {
     /// Processes that have one of them mapped, so that its pages stay, charged to whoever read them first.
@@ -189,7 +189,7 @@ impl Holders {
     }
 }
 
-/// Which processes but `own` have one of these files mapped. Only root sees those of all users.
+/// The processes but `own` that have one of these files mapped. Only root sees those of all users.
 ///
 /// A file is known by inode and name: `/proc/PID/maps` and `stat` disagree on the device on btrfs and overlayfs, and a
 /// path means another file in a container.
@@ -201,7 +201,7 @@ pub fn held_by_others(files: &[PathBuf], own: &[u32]) -> Holders {
         match mapping::of(process.pid) {
             Ok(maps) if maps.iter().any(is_known) => holders.processes.push(process),
             Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => holders.unread += 1,
-            // It holds none of them, or has ended.
+            // The process holds none of the files, or has ended.
             _ => {}
         }
     }
@@ -216,11 +216,11 @@ fn identity(file: &Path) -> Option<(u64, String)> {
 /// Whether pages of files can be dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Eviction {
-    /// They can: those of a file of ours were gone afterwards.
+    /// Yes: the pages of a file of ours were gone afterwards.
     Seen,
     /// The kernel takes the request, but it does not show what came of it.
     NotSeen,
-    /// They cannot, with the reason.
+    /// No, with the reason.
     Impossible(String),
 }
 

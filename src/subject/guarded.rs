@@ -100,12 +100,12 @@ pub(super) struct Guarded {
 /// What is known of the command.
 #[derive(Debug, Default)]
 struct Known {
-    state: Mutex<State>,
+    state: Mutex<CommandState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default, Clone)]
-struct State {
+struct CommandState {
     started: Option<u32>,
     refused: Option<Refusal>,
     exit: Option<Exit>,
@@ -115,17 +115,17 @@ struct State {
     asked: bool,
     /// The guardian is gone and its strays are ended.
     over: bool,
-    /// It went without being asked.
+    /// The guardian went without being asked.
     lost: bool,
 }
 
 impl Known {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CommandState> {
         // The state is plain values: a thread that panicked left nothing half done.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut CommandState)) {
         change(&mut self.lock());
         self.changed.notify_all();
     }
@@ -133,7 +133,7 @@ impl Known {
 
 impl Guarded {
     fn await_start(&self, order: &Order) -> Result<u32> {
-        let waiting = |state: &mut State| state.started.is_none() && state.refused.is_none() && !state.over;
+        let waiting = |state: &mut CommandState| state.started.is_none() && state.refused.is_none() && !state.over;
         let waited = self.known.changed.wait_timeout_while(self.known.lock(), START_WITHIN, waiting);
         let state = waited.unwrap_or_else(PoisonError::into_inner).0.clone();
         match (state.started, state.refused) {
@@ -159,7 +159,7 @@ impl Guarded {
 
     /// Waits until the command's end is known or the time is over.
     pub(super) fn wait_exit(&self, within: Duration) {
-        let waiting = |state: &mut State| state.exit.is_none() && !state.over;
+        let waiting = |state: &mut CommandState| state.exit.is_none() && !state.over;
         drop(self.known.changed.wait_timeout_while(self.known.lock(), within, waiting));
     }
 
@@ -225,7 +225,7 @@ impl Watcher {
         let until = self.clock.now() + GUARDIAN_EXIT_WITHIN + removal;
         while matches!(self.child.try_wait(), Ok(None)) {
             if self.clock.now() >= until {
-                // Both fail only for a process that is gone.
+                // Both calls fail only for a process that is gone.
                 let _ = self.child.kill();
                 let _ = self.child.wait();
                 return;

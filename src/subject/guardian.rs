@@ -1,18 +1,18 @@
 //! `loadline __guardian`: a small process between Loadline and the subject that outlives neither.
 //!
-//! It is the subject's parent and the reaper of all its orphans, so that nothing the subject starts can leave its tree.
-//! When its control stream ends — because Loadline said so, or because Loadline is dead — it removes the container if
-//! there is one, kills that tree, removes the cgroup and exits. When it is killed itself, the command dies with it
-//! (launcher) and Loadline inherits the rest.
+//! The guardian is the subject's parent and the reaper of all its orphans, so that nothing the subject starts can leave
+//! its process tree. When the control stream ends — because Loadline said so, or because Loadline is dead — the
+//! guardian removes the container if there is one, kills that tree, removes the cgroup and exits. When the guardian is
+//! killed itself, the command dies with it (launcher) and Loadline inherits the rest.
 
 use super::processes::{Process, descendants, kill_all};
-use super::protocol::{Exit, LAUNCHER_WORD, LINE_BYTES_MAX, Order, Refusal, Report, Step, line};
+use super::protocol::{Exit, LAUNCHER_WORD, Order, Refusal, Report, StartStep, line};
 use super::{container_tool, limit, protocol};
 use crate::clock::Clock;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, setsid, wait};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -40,12 +40,12 @@ pub fn main(first_argument: Option<&str>) -> Option<i32> {
 fn guard() -> io::Result<()> {
     let clock = Clock::start();
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    // Fails only for a process that already leads a session: as good.
+    // `setsid` fails only for a process that leads a session already.
     let _ = setsid();
     set_child_subreaper(Some(getpid()))?;
     rustix::thread::set_name(c"ll-guardian")?;
     let deaths = watch_signals()?;
-    let Some(order) = read_order(&control) else { return Ok(()) };
+    let Ok(order) = Order::read(&control) else { return Ok(()) };
     let mut guardian = Guardian { control, deaths, launcher: None, command: None, exited: false };
     let outcome = guardian.launch(&order).and_then(|()| guardian.watch());
     guardian.reap();
@@ -76,13 +76,6 @@ fn watch_signals() -> io::Result<UnixStream> {
     Ok(deaths)
 }
 
-fn read_order(control: &UnixStream) -> Option<Order> {
-    let mut text = Vec::new();
-    // Nothing follows the order, so reading ahead loses nothing.
-    BufReader::new(control.take(LINE_BYTES_MAX as u64)).read_until(b'\n', &mut text).ok()?;
-    serde_json::from_slice(&text).ok()
-}
-
 struct Guardian {
     control: UnixStream,
     deaths: UnixStream,
@@ -94,7 +87,7 @@ struct Guardian {
 }
 
 impl Guardian {
-    /// Removes the container of the subject, whose processes need not descend from us.
+    /// Removes the container of the subject, whose processes need not descend from the guardian.
     fn remove(&mut self, order: &Order, clock: Clock) -> Result<(), String> {
         let removed = order.removal.as_deref().map_or(Ok(()), |removal| container_tool::remove(removal, clock));
         self.reap();
@@ -118,7 +111,7 @@ impl Guardian {
         match child {
             Ok(child) => self.command = super::processes::pid_of(child.id()),
             Err(cause) => {
-                self.report(&Report::Refused(Refusal::new(Step::Launcher, &cause)));
+                self.report(&Report::Refused(Refusal::new(StartStep::Launcher, &cause)));
                 return Ok(());
             }
         }
@@ -136,7 +129,7 @@ impl Guardian {
                 self.hear_launcher();
             }
             if ready[1] {
-                // Only the wake-up matters.
+                // The bytes say nothing; the wake-up does.
                 let _ = self.deaths.read(&mut [0; 64]);
                 self.reap();
             }
@@ -181,7 +174,7 @@ impl Guardian {
         }
     }
 
-    /// What is left to kill, the dead collected first.
+    /// The processes left to kill, after the dead were collected.
     fn descendants(&mut self) -> Vec<Process> {
         self.reap();
         descendants(std::process::id())
@@ -197,7 +190,7 @@ impl Guardian {
             };
             if Some(pid) == self.command {
                 self.exited = true;
-                // What the launcher said comes first, else a refusal would look like an exit.
+                // The launcher's words come first, else a refusal would look like an exit.
                 while self.launcher.is_some() {
                     self.hear_launcher();
                 }

@@ -17,13 +17,13 @@ const WINNERS: [&str; 2] = ["JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
 /// An image that is here.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundImage {
-    /// Who has it and runs it.
+    /// The tool that has the image and runs it.
     pub tool: FoundTool,
-    /// Its name, as asked for.
+    /// The name of the image, as asked for.
     pub name: String,
-    /// Its identity, the digest of what it consists of.
+    /// The identity of the image: the digest of its contents.
     pub id: String,
-    /// What it sets in the environment of its processes.
+    /// What the image sets in the environment of its processes.
     pub env: Vec<(String, String)>,
     /// The beginning of its command line, which arguments do not replace.
     pub entrypoint: Vec<String>,

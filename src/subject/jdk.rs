@@ -5,6 +5,7 @@
 //! JAVA_VERSION="25.0.3"
 //! ```
 
+use super::program;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::scenario::{Jdk, Subject};
@@ -12,30 +13,27 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::time::Duration;
 
 /// A JVM that does not print its version within this is of no use.
 const VERSION_WITHIN: Duration = Duration::from_secs(5);
-/// Between two looks at `java -version`.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
 /// A `release` file has about 30 lines.
 const RELEASE_BYTES_MAX: u64 = 64 << 10;
 
 /// A JDK or a Java runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundJdk {
-    /// Its folder, links resolved: `JAVA_HOME`.
+    /// The folder of the JDK, links resolved: `JAVA_HOME`.
     pub home: PathBuf,
-    /// Its `bin/java`.
+    /// The program `bin/java`.
     pub java: PathBuf,
     /// As it calls itself, e.g. `25.0.3` or `1.8.0_402`.
     pub version: String,
     /// Feature release: 8, 17, 25.
     pub release: u32,
-    /// Who built it; empty when it does not say.
+    /// Who built the JDK; empty when `release` does not say.
     pub vendor: String,
-    /// A JDK, not a runtime only.
+    /// Whether there is a `javac`: a JDK, not a runtime only.
     pub has_javac: bool,
 }
 
@@ -140,41 +138,11 @@ fn feature_release(version: &str) -> Option<u32> {
     version[..end].parse().ok()
 }
 
-/// Asks `java -version`, whose first line is `openjdk version "17.0.15" 2025-04-15`.
-#[expect(clippy::disallowed_methods, reason = "this is the module that starts processes")]
+/// Asks `java -version`, whose first line on stderr is `openjdk version "17.0.15" 2025-04-15`.
 fn ask_version(java: &Path, clock: Clock) -> Option<(String, String)> {
-    let mut child = std::process::Command::new(java)
-        .arg("-version")
-        .env_remove("JDK_JAVA_OPTIONS")
-        .env_remove("JAVA_TOOL_OPTIONS")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .ok()?;
-    let ended = wait_bounded(&mut child, clock);
-    // Both fail only for a process that has ended.
-    let _ = child.kill();
-    let _ = child.wait();
-    let mut text = Vec::new();
-    if ended {
-        child.stderr?.take(RELEASE_BYTES_MAX).read_to_end(&mut text).ok()?;
-    }
-    let text = String::from_utf8_lossy(&text);
-    Some((text.split('"').nth(1)?.to_owned(), String::new()))
-}
-
-/// Its few lines fit into the pipe, so waiting without reading does not block it.
-fn wait_bounded(child: &mut Child, clock: Clock) -> bool {
-    let until = clock.now() + VERSION_WITHIN;
-    while clock.now() < until {
-        match child.try_wait() {
-            Ok(None) => clock.sleep(LOOK_AGAIN_AFTER),
-            Ok(Some(_)) => return true,
-            Err(_) => return false,
-        }
-    }
-    false
+    let printed =
+        program::run(java, &["-version"], clock, VERSION_WITHIN).ok().filter(|printed| printed.code.is_some())?;
+    Some((printed.errors.split('"').nth(1)?.to_owned(), String::new()))
 }
 
 /// The JDK that was asked for.

@@ -1,4 +1,4 @@
-//! Which of the subject's processes is the JVM.
+//! The JVM among the subject's processes.
 
 use super::processes::Process;
 use super::sockets::listening_on;
@@ -10,7 +10,7 @@ pub fn is_jvm(pid: u32) -> Option<bool> {
     Some(mapping::of(pid).ok()?.iter().any(|mapping| mapping.file_name() == "libjvm.so"))
 }
 
-/// The JVMs among the processes, the one that serves first: who listens on the port, then who started last.
+/// The JVMs among the processes, in the order of who listens on the port, then who started last.
 ///
 /// # Errors
 /// Names what did run when there is no JVM.
@@ -35,10 +35,10 @@ fn none(processes: &[Process]) -> Error {
         [only] => Error::subject(format!("the subject is not a JVM: {only}")),
         _ => ran.iter().fold(Error::subject("none of the subject's processes is a JVM"), |error, line| error.at(line)),
     };
-    if unreadable > 0 {
-        return error.hint("it runs as another user: run Loadline as that user or as root");
+    match unreadable {
+        0 => error,
+        _ => error.hint("it runs as another user: run Loadline as that user or as root"),
     }
-    error.hint("Loadline weighs HotSpot JVMs that it starts itself; one of a container image is started by `--image`")
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use super::cpus::CpuPlan;
 use super::image::FoundImage;
 use super::jdk::FoundJdk;
-use super::launch_image::{self, Asked, Container, TOOL_OPTIONS};
+use super::launch_image::{self, Container, ContainerOptions, TOOL_OPTIONS};
+use super::limit;
 use super::protocol::Order;
 use super::quoting::for_java;
 use crate::error::{Error, Result};
@@ -46,27 +47,27 @@ pub struct Launch {
     pub limit: Option<Bytes>,
     /// What the program is.
     pub kind: Kind,
-    /// Which of its processes are weighed.
+    /// Which processes of the subject are weighed.
     pub processes: Processes,
-    /// Where it listens.
+    /// The host that the subject listens on.
     pub host: String,
-    /// The port it listens on; the first of its block.
+    /// The port that the subject listens on; the first of its block.
     pub port: u16,
-    /// The block of ports that begins with it.
+    /// The block of ports that begins with `port`.
     pub ports: Ports,
-    /// What shows that it is ready.
+    /// What shows that the subject is ready.
     pub ready: Ready,
-    /// The one status that shows it over HTTP, where the load expects it there; else any below 400 does.
+    /// The one status over HTTP that shows readiness, where the load expects it; else any below 400 does.
     pub ready_status: Option<u16>,
     /// Further patterns for phase markers, whose first group is the name; `loadline: phase=NAME` always counts.
     pub phases: Vec<String>,
-    /// Whether it is told to go on at its markers, and so has something to read.
+    /// Whether the subject is told to go on at its markers, and so has something to read.
     pub reads: bool,
     /// How the JVM options are passed.
     pub options_passed: OptionsPassed,
     /// The JDK that was asked for, if one was.
     pub jdk: Option<FoundJdk>,
-    /// The container it runs in, if it is an image.
+    /// The container of the subject, if that is an image.
     pub container: Option<Container>,
 }
 
@@ -75,9 +76,9 @@ pub struct Launch {
 pub struct Place<'a> {
     /// The port; the first of a block.
     pub port: u16,
-    /// The folder `{work}` stands for; there is one where [`needs_work`] says so.
+    /// The folder that `{work}` stands for, where [`needs_work`] asks for one.
     pub work: Option<&'a Path>,
-    /// Who runs on which CPU.
+    /// The CPUs of subject and load.
     pub cpus: &'a CpuPlan,
     /// The JDK chosen for the configuration.
     pub jdk: Option<&'a FoundJdk>,
@@ -101,10 +102,7 @@ impl Launch {
             code: configuration.code.as_deref().map(|code| seen_from(subject.dir.as_deref(), code)),
             work: place.work,
         };
-        let mut env = Environment::default();
-        for (name, value) in subject.env.iter().chain(&configuration.env) {
-            env.set(name, values.expand_in(value, str::to_owned));
-        }
+        let mut env = Environment::of(subject, configuration, &values);
         if let Some(library) = &configuration.preload {
             let path = seen_from(subject.dir.as_deref(), Path::new(library));
             env.set("LD_PRELOAD", if library.contains('/') { path.display().to_string() } else { library.clone() });
@@ -118,10 +116,22 @@ impl Launch {
         if argv.first().is_some_and(|program| program == "java") {
             argv[0] = values.java.clone();
         }
-        Ok(Self {
+        let (dir, jdk) = (subject.dir.clone(), place.jdk.cloned());
+        Ok(Self { env: env.0, dir, jdk, ..Self::of(subject, configuration, place, argv, options_passed) })
+    }
+
+    /// A launch of this command line, with nothing on top of Loadline's own environment and folder.
+    fn of(
+        subject: &Subject,
+        configuration: &Configuration,
+        place: &Place,
+        argv: Vec<String>,
+        options_passed: OptionsPassed,
+    ) -> Self {
+        Self {
             argv,
-            env: env.0,
-            dir: subject.dir.clone(),
+            env: Vec::new(),
+            dir: None,
             cpus: place.cpus.subject.clone(),
             limit: configuration.limit,
             kind: subject.kind,
@@ -134,9 +144,9 @@ impl Launch {
             phases: Vec::new(),
             reads: false,
             options_passed,
-            jdk: place.jdk.cloned(),
+            jdk: None,
             container: None,
-        })
+        }
     }
 
     /// The command line that runs an image: the subject's command stands for that of the image, behind its entrypoint.
@@ -156,10 +166,7 @@ impl Launch {
             code: None,
             work: None,
         };
-        let mut env = Environment::default();
-        for (name, value) in subject.env.iter().chain(&configuration.env) {
-            env.set(name, values.expand_in(value, str::to_owned));
-        }
+        let mut env = Environment::of(subject, configuration, &values);
         let options_passed = match () {
             () if options.is_empty() => OptionsPassed::NoneNeeded,
             () if subject.command.iter().any(|word| word.contains("{jvm}")) => OptionsPassed::AtPlaceholder,
@@ -170,32 +177,15 @@ impl Launch {
             }
         };
         let container = Container::new(image);
-        let argv = container.argv(&Asked {
+        let argv = container.argv(&ContainerOptions {
             limit: configuration.limit,
-            forbids_swap: launch_image::forbids_swap(),
+            forbids_swap: limit::has_swap(),
             cpus: place.cpus.subject.as_deref(),
             env: &env.0,
             arguments: &values.expand(&subject.command),
         });
-        Ok(Self {
-            argv,
-            env: Vec::new(),
-            dir: None,
-            cpus: place.cpus.subject.clone(),
-            limit: configuration.limit,
-            kind: subject.kind,
-            processes: subject.processes,
-            host: subject.host.clone(),
-            port: place.port,
-            ports: subject.ports,
-            ready: subject.ready.clone(),
-            ready_status: None,
-            phases: Vec::new(),
-            reads: false,
-            options_passed,
-            jdk: None,
-            container: Some(container),
-        })
+        let container = Some(container);
+        Ok(Self { container, ..Self::of(subject, configuration, place, argv, options_passed) })
     }
 
     pub(super) fn order(&self, cgroup: Option<&Path>) -> Order {
@@ -245,7 +235,7 @@ impl Values<'_> {
                 "{args}" => argv.extend_from_slice(self.args),
                 "{code}" => argv.extend(self.code.iter().map(|path| path.display().to_string())),
                 "{work}" => argv.extend(self.work.map(|path| path.display().to_string())),
-                // Inside a word, as in `sh -c "java {jvm} …"`, somebody will split it again.
+                // Inside a word, as in `sh -c "java {jvm} …"`, a shell will split the value again.
                 _ => argv.push(self.expand_in(word, shell_word)),
             }
         }
@@ -358,6 +348,14 @@ fn pass_options(
 struct Environment(Vec<(String, String)>);
 
 impl Environment {
+    fn of(subject: &Subject, configuration: &Configuration, values: &Values<'_>) -> Self {
+        let mut env = Self::default();
+        for (name, value) in subject.env.iter().chain(&configuration.env) {
+            env.set(name, values.expand_in(value, str::to_owned));
+        }
+        env
+    }
+
     fn set(&mut self, name: &str, value: String) {
         self.0.retain(|(known, _)| known != name);
         self.0.push((name.to_owned(), value));

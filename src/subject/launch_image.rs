@@ -4,7 +4,6 @@
 
 use super::container_tool::{LABEL, PREFIX};
 use super::image::FoundImage;
-use super::limit;
 use super::quoting::for_java;
 use crate::units::Bytes;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,7 +16,7 @@ pub(super) const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 pub struct Container {
     /// What it is made of, and who runs it.
     pub image: FoundImage,
-    /// Its name, which no other has.
+    /// The name, which no other container has.
     pub name: String,
 }
 
@@ -29,16 +28,16 @@ impl Container {
         Self { image: image.clone(), name: format!("{PREFIX}{}-{number}", std::process::id()) }
     }
 
-    /// The command that removes it, with its processes.
+    /// The command that removes the container, with its processes.
     pub(super) fn removal(&self) -> Vec<String> {
         self.image.tool.removal(&self.name)
     }
 
-    /// The command line.
-    pub(super) fn argv(&self, asked: &Asked) -> Vec<String> {
+    /// The command line that runs the container.
+    pub(super) fn argv(&self, asked: &ContainerOptions) -> Vec<String> {
         let mut argv =
             [self.image.tool.tool.word(), "run", "--name", &self.name, "--label", LABEL].map(str::to_owned).to_vec();
-        // Nothing is fetched; and where it has to be removed by force, it is not asked politely first.
+        // No image is fetched; and TERM before a removal by force would only cost time.
         argv.extend(["--pull=never", "--stop-timeout=0", "--network=host"].map(str::to_owned));
         if let Some(limit) = asked.limit {
             argv.push(format!("--memory={}b", limit.0));
@@ -59,19 +58,15 @@ impl Container {
 
 /// What a container is to have.
 #[derive(Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct ContainerOptions<'a> {
     pub limit: Option<Bytes>,
+    /// Whether the limit forbids swap, too. On a machine without any, such a limit would only hide how often the other
+    /// one is met.
     pub forbids_swap: bool,
     pub cpus: Option<&'a [u32]>,
     pub env: &'a [(String, String)],
     /// Instead of the image's own, where there are any.
     pub arguments: &'a [String],
-}
-
-/// Whether swap has to be forbidden by a limit of its own. Without any such a limit would only hide how often the other
-/// one is met.
-pub(super) fn forbids_swap() -> bool {
-    limit::has_swap()
 }
 
 /// The value of `JAVA_TOOL_OPTIONS`: what is set already, then these options, which win.
@@ -94,7 +89,7 @@ mod tests {
         let image = super::super::image::sample(&["java"], &["1"], &[]);
         let container = Container { image, name: "loadline-1-0".to_owned() };
         let env = [("A".to_owned(), "b c".to_owned())];
-        let mut asked = Asked {
+        let mut asked = ContainerOptions {
             limit: Some(Bytes::mib(1)),
             forbids_swap: true,
             cpus: Some(&[0, 2]),
@@ -108,7 +103,7 @@ mod tests {
         expect.push("A=b c".to_owned());
         expect.extend(words("app:1 18080 x"));
         assert_eq!(container.argv(&asked), expect);
-        asked = Asked { limit: None, forbids_swap: true, cpus: None, env: &[], arguments: &[] };
+        asked = ContainerOptions { limit: None, forbids_swap: true, cpus: None, env: &[], arguments: &[] };
         assert_eq!(container.argv(&asked)[6..], words("--pull=never --stop-timeout=0 --network=host app:1"));
     }
 

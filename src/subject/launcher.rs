@@ -1,12 +1,12 @@
 //! `loadline __launch`: the last step before the subject. It takes the subject's place — session, CPUs, cgroup, fate —
 //! and then becomes the command. Being a program of its own, it needs no code between fork and exec.
 
-use super::protocol::{GUARDIAN_VARIABLE, LINE_BYTES_MAX, Order, Refusal, Step, line};
+use super::cpus;
+use super::protocol::{GUARDIAN_VARIABLE, Order, Refusal, StartStep, line};
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid};
-use rustix::thread::{CpuSet, sched_setaffinity};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -33,29 +33,23 @@ pub(super) fn main() -> i32 {
 }
 
 fn follow(channel: &UnixStream) -> Result<i32, Refusal> {
-    let order = read_order(channel).map_err(|cause| Refusal::new(Step::Launcher, &cause))?;
+    let order = Order::read(channel).map_err(|cause| Refusal::new(StartStep::Launcher, &cause))?;
     let guardian = getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
-    die_with(guardian).map_err(|cause| Refusal::new(Step::Launcher, &cause))?;
-    restore_signals().map_err(|cause| Refusal::new(Step::Launcher, &cause))?;
-    // Its own session: `kill 0` in a start script must not reach the guardian.
+    die_with(guardian).map_err(|cause| Refusal::new(StartStep::Launcher, &cause))?;
+    restore_signals().map_err(|cause| Refusal::new(StartStep::Launcher, &cause))?;
+    // A session of its own: `kill 0` in a start script must not reach the guardian.
     let _ = setsid();
     if let Some(dir) = &order.dir {
-        std::env::set_current_dir(dir).map_err(|cause| Refusal::new(Step::Dir, &cause))?;
+        std::env::set_current_dir(dir).map_err(|cause| Refusal::new(StartStep::Dir, &cause))?;
     }
     if let Some(cpus) = &order.cpus {
-        pin(cpus).map_err(|cause| Refusal::new(Step::Cpus, &cause))?;
+        cpus::bind(cpus).map_err(|cause| Refusal::new(StartStep::Cpus, &cause.into()))?;
     }
     if let Some(cgroup) = &order.cgroup {
         let pid = getpid().as_raw_nonzero().to_string();
-        std::fs::write(cgroup.join("cgroup.procs"), pid).map_err(|cause| Refusal::new(Step::Cgroup, &cause))?;
+        std::fs::write(cgroup.join("cgroup.procs"), pid).map_err(|cause| Refusal::new(StartStep::Cgroup, &cause))?;
     }
-    Err(Refusal::new(Step::Exec, &become_command(&order, guardian)))
-}
-
-fn read_order(channel: &UnixStream) -> io::Result<Order> {
-    let mut text = Vec::new();
-    BufReader::new(channel.take(LINE_BYTES_MAX as u64)).read_until(b'\n', &mut text)?;
-    serde_json::from_slice(&text).map_err(io::Error::from)
+    Err(Refusal::new(StartStep::Exec, &become_command(&order, guardian)))
 }
 
 /// Asks to be killed when the guardian dies, which may already have happened.
@@ -76,14 +70,6 @@ fn restore_signals() -> io::Result<()> {
     Ok(())
 }
 
-fn pin(cpus: &[u32]) -> io::Result<()> {
-    let mut set = CpuSet::new();
-    for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
-        set.set(cpu as usize);
-    }
-    Ok(sched_setaffinity(None, &set)?)
-}
-
 #[expect(clippy::disallowed_methods, reason = "this is the module that starts processes")]
 fn become_command(order: &Order, guardian: i32) -> io::Error {
     let Some((program, arguments)) = order.argv.split_first() else {
@@ -96,7 +82,8 @@ fn become_command(order: &Order, guardian: i32) -> io::Error {
         .env(GUARDIAN_VARIABLE, guardian.to_string())
         .stdin(Stdio::null());
     if order.reads {
-        // What it is to read came as our standard output; what it prints goes where its errors go, as ever.
+        // The pipe that the command reads came as the launcher's standard output; what the command prints goes where
+        // its errors go, as ever.
         let streams = File::open("/proc/self/fd/1").and_then(|stdin| Ok((stdin, output()?)));
         match streams {
             Ok((stdin, stdout)) => command.stdin(stdin).stdout(stdout),

@@ -21,12 +21,12 @@ const WITHIN: Duration = Duration::from_secs(10);
 const RELEASE_MIN: u32 = 11;
 /// All that the log has, and the version.
 const LINES: usize = 200;
-/// Lines shown where it did not even start.
+/// Lines shown where the JVM did not even start.
 const SAID_LINES: usize = 5;
 
 /// Comes before the number, in the log of every release so far.
 const SAYS: &str = "Memory Limit is: ";
-/// What a JVM says that looks for no limit: it was told not to, or it misses a controller. JDK 17 wants all of cpu,
+/// Words of a JVM that looks for no limit: an option forbids it, or a controller is missing. JDK 17 wants all of cpu,
 /// cpuset, cpuacct and memory, on v2 too; later ones do not.
 const LOOKS_FOR_NONE: [&str; 4] =
     ["required controllers", "Required cgroup", "No relevant cgroup controllers", "Container Support not enabled"];
@@ -34,13 +34,13 @@ const LOOKS_FOR_NONE: [&str; 4] =
 /// What a JVM said of the limit that was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitSeen {
-    /// It read the very limit.
+    /// The very limit.
     Seen,
-    /// It read another one.
+    /// Another limit.
     Other(Bytes),
-    /// It read that there is none.
+    /// That there is no limit.
     Unseen,
-    /// It does not say: an old one, one without support for containers, or one that says it in other words.
+    /// Nothing that is known here: the JVM is old, has no support for containers, or uses other words.
     NotSaid,
 }
 
@@ -56,12 +56,8 @@ impl Spawner {
         let limited = MemoryCgroup::create(LIMIT, self.clock)?;
         let order = Order {
             argv: vec![jdk.java.display().to_string(), "-Xlog:os+container=trace".to_owned(), "-version".to_owned()],
-            env: Vec::new(),
-            dir: None,
-            cpus: None,
             cgroup: Some(limited.cgroup.folder.clone()),
-            reads: false,
-            removal: None,
+            ..Order::default()
         };
         let (mut guarded, pipe) = self.guard(&order, None)?;
         let (output, _) = Output::read(pipe, Watch::default(), None, self.clock)?;

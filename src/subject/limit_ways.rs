@@ -1,11 +1,12 @@
 //! Ways to a memory limit for who cannot make a cgroup just so: a scope of the user's own systemd, a container that may
 //! write cgroups, root.
 
+use super::program;
 use crate::kernel::cgroup::{CgroupVersion, Hierarchy, names_memory};
 use crate::kernel::text;
 use rustix::fs::{Access, access};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Where Docker listens unless it was told otherwise.
 const DOCKER_SOCKET: &str = "/var/run/docker.sock";
@@ -15,7 +16,7 @@ const DOCKER_SOCKET: &str = "/var/run/docker.sock";
 pub enum Way {
     /// A scope of the user's systemd, below which the user may make cgroups (v2).
     UserScope,
-    /// The same, once systemd hands the memory controller down to users.
+    /// Such a scope, once systemd hands the memory controller down to users.
     UserScopeDelegated,
     /// A container by Docker.
     Docker,
@@ -42,8 +43,7 @@ impl Way {
     }
 }
 
-/// The ways to a limit on this machine, the nearest first. For root there is none but that of its own: what it cannot
-/// write it was not given.
+/// The ways to a limit on this machine, the nearest first; none for root, who lacks a file system that can be written.
 pub fn ways() -> Vec<Way> {
     Surroundings::read().ways()
 }
@@ -109,8 +109,7 @@ impl Surroundings {
 
     /// Whether this program is installed.
     fn has(&self, program: &str) -> bool {
-        let is_program = |file: &Path| file.is_file() && access(file, Access::EXEC_OK).is_ok();
-        std::env::split_paths(&self.path).any(|folder| is_program(&folder.join(program)))
+        program::on_path(program, &self.path).is_some()
     }
 }
 
@@ -119,6 +118,7 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
 
     fn hierarchy(version: CgroupVersion, folder: &Path) -> Hierarchy {
         Hierarchy { version, mount: folder.join("cgroup"), root: "/".into() }

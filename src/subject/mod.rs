@@ -3,8 +3,8 @@
 //! ```text
 //! Loadline ── guardian ── launcher, which becomes the command ── … ── JVM
 //! ```
-//! Whatever of these dies, and however, everything to its right dies with it: see `guardian`. A container need not
-//! descend from it; it is found by its name, and the guardian removes it.
+//! Whatever of these dies, and however, everything to its right dies with it: see `guardian`. The processes of a
+//! container need not descend from the guardian; a container is found by its name, and the guardian removes it.
 
 pub mod build_stamp;
 mod build_step;
@@ -35,6 +35,7 @@ mod own_cgroup;
 pub mod private_jdk;
 mod probe;
 pub mod processes;
+mod program;
 mod protocol;
 mod quoting;
 mod ready;
@@ -58,7 +59,7 @@ pub use limit::MemoryCgroup;
 pub use limit_seen::LimitSeen;
 pub use limit_ways::Way;
 pub use marker::Marker;
-pub use output::{Line, Output};
+pub use output::Output;
 pub use private_jdk::PrivateJdk;
 pub use protocol::Exit;
 pub use ready::ReadyInfo;

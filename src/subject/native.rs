@@ -1,12 +1,13 @@
-//! Which of the processes is the one that serves, where the subject is no JVM.
+//! The process that serves, where the subject is no JVM.
 
 use super::processes::Process;
 use super::sockets::listening_on;
 use crate::error::{Error, Result};
 use crate::scenario::Processes;
 
-/// All of them, the one that serves first: who listens on the port. Where nobody does, who started last, which is the
-/// server where a script waits for it; but who started first where all are weighed, because with it the subject ends.
+/// All processes, the one that listens on the port first. Where none listens, the one that started last, which is the
+/// server where a script waits for it; but the one that started first where all are weighed, because the subject ends
+/// with that.
 ///
 /// # Errors
 /// Where none is left.

@@ -29,15 +29,6 @@ const SEARCHED_BYTES_MIN: usize = 8;
 /// How long the end of the output may take to arrive after the last process ended.
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// One line and when it was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// After the clock's origin.
-    pub at: Duration,
-    /// Without its end; bytes that are no UTF-8 are replaced.
-    pub text: String,
-}
-
 /// Patterns that are watched for.
 #[derive(Debug, Default)]
 pub struct Watch {
@@ -63,19 +54,19 @@ impl Watch {
 /// What was read so far. Cheap to copy: all copies see the same.
 #[derive(Debug, Clone)]
 pub struct Output {
-    shared: Arc<Shared>,
+    shared: Arc<SharedOutput>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedOutput {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Ascending in time; texts as bytes, since most are never looked at.
-    tail: VecDeque<(Duration, Vec<u8>)>,
+    /// The last lines as bytes, since most are never looked at.
+    tail: VecDeque<Vec<u8>>,
     bytes: u64,
     markers: Vec<Marker>,
     complaints: Vec<Complaint>,
@@ -93,7 +84,7 @@ impl Output {
         clock: Clock,
     ) -> Result<(Self, JoinHandle<()>)> {
         let log = log.map(LogFile::create).transpose()?;
-        let output = Self { shared: Arc::new(Shared::default()) };
+        let output = Self { shared: Arc::new(SharedOutput::default()) };
         let reader = Reader { shared: Arc::clone(&output.shared), watch, log, clock };
         let thread = std::thread::Builder::new().name("output".to_owned());
         let thread = thread.spawn(move || reader.run(from));
@@ -106,17 +97,11 @@ impl Output {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last lines, at most `count` of the 200 kept, oldest first.
-    pub fn tail(&self, count: usize) -> Vec<Line> {
+    /// The last lines, at most `count` of the 200 kept, oldest first; without their ends and control characters.
+    pub fn tail_texts(&self, count: usize) -> Vec<String> {
         let state = self.lock();
         let skipped = state.tail.len().saturating_sub(count);
-        let line = |(at, text): &(Duration, Vec<u8>)| Line { at: *at, text: readable(text) };
-        state.tail.iter().skip(skipped).map(line).collect()
-    }
-
-    /// Only the texts of [`Output::tail`].
-    pub fn tail_texts(&self, count: usize) -> Vec<String> {
-        self.tail(count).into_iter().map(|line| line.text).collect()
+        state.tail.iter().skip(skipped).map(|line| readable(line)).collect()
     }
 
     /// Bytes read so far.
@@ -176,7 +161,7 @@ pub(super) fn readable(text: &[u8]) -> String {
 }
 
 struct Reader {
-    shared: Arc<Shared>,
+    shared: Arc<SharedOutput>,
     watch: Watch,
     log: Option<LogFile>,
     clock: Clock,
@@ -224,12 +209,12 @@ impl State {
         }
         // A full ring gives its oldest buffer back: no allocation per line.
         let mut kept = match self.tail.len() {
-            TAIL_LINES.. => self.tail.pop_front().map(|(_, text)| text).unwrap_or_default(),
+            TAIL_LINES.. => self.tail.pop_front().unwrap_or_default(),
             _ => Vec::new(),
         };
         kept.clear();
         kept.extend_from_slice(line);
-        self.tail.push_back((at, kept));
+        self.tail.push_back(kept);
     }
 
     fn search(&mut self, line: &str, watch: &Watch, at: Duration) {

@@ -18,14 +18,16 @@ const LEFT_FREE: Bytes = Bytes::mib(64);
 /// A file takes whole blocks.
 const BLOCK: u64 = 4096;
 
-/// A copy of a JDK in a folder of its own. Dropping it removes it; that of a Loadline that was killed goes at the next
-/// start.
+/// A copy of a JDK in a folder of its own, which goes when the copy is dropped; that of a Loadline that was killed goes
+/// at the next start.
 #[derive(Debug)]
 pub struct PrivateJdk {
-    folder: WorkFolder,
-    jdk: FoundJdk,
-    files: Vec<PathBuf>,
-    bytes: Bytes,
+    /// Removes the copy when it is dropped.
+    _folder: WorkFolder,
+    /// The copy, as a JDK like any other.
+    pub jdk: FoundJdk,
+    /// All files of the copy.
+    pub files: Vec<PathBuf>,
 }
 
 impl PrivateJdk {
@@ -55,37 +57,17 @@ impl PrivateJdk {
         }
         let java = home.join(jdk.java.strip_prefix(&jdk.home).unwrap_or("bin/java".as_ref()));
         let jdk = FoundJdk { java, home, ..jdk.clone() };
-        let private = Self { folder, jdk, files: copied, bytes };
-        // Each was changed just now, so this also writes it to the disk.
+        let private = Self { _folder: folder, jdk, files: copied };
+        // Each file was changed just now, so `evict` also writes it to the disk.
         match file_pages::evict(&private.files, clock).refused.first() {
             Some((file, why)) => Err(Error::machine(format!("cannot write {} to the disk: {why}", file.display()))),
             None => Ok(private),
         }
     }
 
-    /// The copy, as a JDK like any other.
-    pub fn jdk(&self) -> &FoundJdk {
-        &self.jdk
-    }
-
-    /// Its folder: `JAVA_HOME`.
+    /// The folder of the copy: `JAVA_HOME`.
     pub fn home(&self) -> &Path {
         &self.jdk.home
-    }
-
-    /// All of its files.
-    pub fn files(&self) -> &[PathBuf] {
-        &self.files
-    }
-
-    /// What it takes on the disk.
-    pub fn bytes(&self) -> Bytes {
-        self.bytes
-    }
-
-    /// Removes it. What went wrong, in words.
-    pub fn remove(self) -> Option<String> {
-        self.folder.remove()
     }
 }
 
@@ -100,14 +82,14 @@ pub fn places(archive: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// A file to copy.
-struct Wanted {
+struct JdkFile {
     /// Below the home.
     name: PathBuf,
     source: PathBuf,
     bytes: u64,
 }
 
-impl Wanted {
+impl JdkFile {
     /// The content, whatever links led to it, with its permissions and time of change: a class data archive is refused
     /// where the files it was made from look changed.
     fn copy_to(&self, target: &Path) -> io::Result<()> {
@@ -124,7 +106,7 @@ impl Wanted {
 }
 
 /// All regular files of a JDK but those that no JVM reads.
-fn wanted_files(home: &Path) -> Result<Vec<Wanted>> {
+fn wanted_files(home: &Path) -> Result<Vec<JdkFile>> {
     let unreadable = |cause: io::Error| Error::io("read", home, &cause);
     fs::read_dir(home).map_err(unreadable)?;
     let sources = file_pages::regular_files(home);
@@ -135,7 +117,7 @@ fn wanted_files(home: &Path) -> Result<Vec<Wanted>> {
     let wanted = |source: PathBuf| {
         let bytes = fs::metadata(&source)?.len();
         let name = source.strip_prefix(home).unwrap_or(&source).to_path_buf();
-        Ok(Wanted { name, source, bytes })
+        Ok(JdkFile { name, source, bytes })
     };
     sources.into_iter().map(wanted).collect::<io::Result<_>>().map_err(unreadable)
 }
@@ -239,16 +221,15 @@ mod tests {
         let Ok(private) = copy(&jdk, &places).inspect_err(|error| skip("LOADLINE_LIMITS", &error.what)) else { return };
         let home = private.home().to_path_buf();
         assert!(home.starts_with(place.path().canonicalize().unwrap()) && home.ends_with("jdk-99"));
-        assert_eq!(private.jdk().java, home.join("bin/java"));
-        assert_eq!(private.files().len(), 5, "{:?}", private.files());
-        assert_eq!(private.bytes(), Bytes(5 * BLOCK));
+        assert_eq!(private.jdk.java, home.join("bin/java"));
+        assert_eq!(private.files.len(), 5, "{:?}", private.files);
         assert_eq!(fs::read_to_string(home.join("lib/jvm.cfg")).unwrap(), "-server KNOWN");
         assert!(!home.join("lib/jvm.cfg").is_symlink());
         assert!(!home.join("jmods").exists() && !home.join("lib/src.zip").exists() && !home.join("man").exists());
         let modules = fs::metadata(home.join("lib/modules")).unwrap();
         assert_eq!((modules.mode() & 0o777, modules.mtime()), (0o444, 1_000_000));
         assert_eq!(fs::metadata(home.join("bin/java")).unwrap().mode() & 0o777, 0o755);
-        assert_eq!(private.remove(), None);
+        drop(private);
         let second = copy(&jdk, &places).unwrap();
         drop(second);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);

@@ -19,18 +19,20 @@ const SHOWN_BYTES: usize = 40;
 
 /// What one question showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// It is ready.
+pub(super) enum ProbeAnswer {
+    /// The subject is ready.
     Ready,
-    /// Why it is not, in words.
+    /// The subject answers HTTP, but with another status; in words.
+    OtherStatus(String),
+    /// Why there is no such answer, in words.
     NotYet(String),
 }
 
 /// Tries to connect.
-pub(super) fn tcp(address: SocketAddr) -> Answer {
+pub(super) fn tcp(address: SocketAddr) -> ProbeAnswer {
     match TcpStream::connect_timeout(&address, CONNECT_WITHIN) {
-        Ok(_) => Answer::Ready,
-        Err(cause) => Answer::NotYet(plain(&cause).to_ascii_lowercase()),
+        Ok(_) => ProbeAnswer::Ready,
+        Err(cause) => ProbeAnswer::NotYet(plain(&cause).to_ascii_lowercase()),
     }
 }
 
@@ -46,10 +48,15 @@ pub(super) struct HttpQuestion<'a> {
 }
 
 /// Asks GET; a status below 400 is ready, or the one that is expected. Gives up early when `abandon` says so.
-pub(super) fn http(address: SocketAddr, question: HttpQuestion, clock: Clock, abandon: &dyn Fn() -> bool) -> Answer {
+pub(super) fn http(
+    address: SocketAddr,
+    question: HttpQuestion,
+    clock: Clock,
+    abandon: &dyn Fn() -> bool,
+) -> ProbeAnswer {
     match ask(address, question, clock, abandon) {
         Ok(head) => judge(&head, question.status),
-        Err(cause) => Answer::NotYet(plain(&cause).to_ascii_lowercase()),
+        Err(cause) => ProbeAnswer::NotYet(plain(&cause).to_ascii_lowercase()),
     }
 }
 
@@ -108,16 +115,18 @@ fn waits(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-fn judge(answer: &[u8], expected: Option<u16>) -> Answer {
+fn judge(answer: &[u8], expected: Option<u16>) -> ProbeAnswer {
     match (status(answer), expected) {
-        (Some(status), None) if status < 400 => Answer::Ready,
-        (Some(status), None) => Answer::NotYet(format!("status {status}")),
-        (Some(status), Some(expected)) if status == expected => Answer::Ready,
-        (Some(status), Some(expected)) => Answer::NotYet(format!("status {status}, and {expected} is expected")),
-        (None, _) if answer.is_empty() => Answer::NotYet("the connection was closed without an answer".to_owned()),
+        (Some(status), None) if status < 400 => ProbeAnswer::Ready,
+        (Some(status), None) => ProbeAnswer::OtherStatus(format!("status {status}")),
+        (Some(status), Some(expected)) if status == expected => ProbeAnswer::Ready,
+        (Some(status), Some(expected)) => {
+            ProbeAnswer::OtherStatus(format!("status {status}, and {expected} is expected"))
+        }
+        (None, _) if answer.is_empty() => ProbeAnswer::NotYet("the connection was closed without an answer".to_owned()),
         (None, _) => {
             let shown = &answer[..answer.len().min(SHOWN_BYTES)];
-            Answer::NotYet(format!("not HTTP: `{}`", shown.escape_ascii()))
+            ProbeAnswer::NotYet(format!("not HTTP: `{}`", shown.escape_ascii()))
         }
     }
 }
@@ -136,19 +145,18 @@ mod tests {
 
     #[test]
     fn judges_answers() {
-        let check = |answer: &str, expect: Option<&str>| {
-            let expect = expect.map_or(Answer::Ready, |why| Answer::NotYet(why.to_owned()));
-            assert_eq!(judge(answer.as_bytes(), None), expect);
-        };
-        check("HTTP/1.1 200 OK\r\n\r\nx", None);
-        check("HTTP/1.0 302 Found\r\n", None);
-        check("HTTP/1.1 503 Service Unavailable\r\n", Some("status 503"));
-        check("SSH-2.0-OpenSSH\r\n", Some("not HTTP: `SSH-2.0-OpenSSH\\r\\n`"));
-        check("", Some("the connection was closed without an answer"));
-        check("HTTP/1.1", Some("not HTTP: `HTTP/1.1`"));
-        check("HTTP/1.1 xyz", Some("not HTTP: `HTTP/1.1 xyz`"));
-        assert_eq!(judge(b"HTTP/1.1 404 Not Found\r\n", Some(404)), Answer::Ready);
-        let other = Answer::NotYet("status 200, and 404 is expected".to_owned());
+        let judged = |answer: &str| judge(answer.as_bytes(), None);
+        let check = |answer: &str, why: &str| assert_eq!(judged(answer), ProbeAnswer::NotYet(why.to_owned()));
+        assert_eq!(judged("HTTP/1.1 200 OK\r\n\r\nx"), ProbeAnswer::Ready);
+        assert_eq!(judged("HTTP/1.0 302 Found\r\n"), ProbeAnswer::Ready);
+        let unavailable = ProbeAnswer::OtherStatus("status 503".to_owned());
+        assert_eq!(judged("HTTP/1.1 503 Service Unavailable\r\n"), unavailable);
+        check("SSH-2.0-OpenSSH\r\n", "not HTTP: `SSH-2.0-OpenSSH\\r\\n`");
+        check("", "the connection was closed without an answer");
+        check("HTTP/1.1", "not HTTP: `HTTP/1.1`");
+        check("HTTP/1.1 xyz", "not HTTP: `HTTP/1.1 xyz`");
+        assert_eq!(judge(b"HTTP/1.1 404 Not Found\r\n", Some(404)), ProbeAnswer::Ready);
+        let other = ProbeAnswer::OtherStatus("status 200, and 404 is expected".to_owned());
         assert_eq!(judge(b"HTTP/1.1 200 OK\r\n", Some(404)), other);
     }
 
@@ -173,9 +181,9 @@ mod tests {
             String::from_utf8_lossy(&request[..n]).into_owned()
         });
         let question = HttpQuestion { host: "localhost", path: "/a?b", status: None };
-        assert_eq!(http(address, question, Clock::start(), &|| false), Answer::Ready);
+        assert_eq!(http(address, question, Clock::start(), &|| false), ProbeAnswer::Ready);
         assert!(server.join().unwrap().starts_with("GET /a?b HTTP/1.1\r\nHost: localhost:"));
-        assert_eq!(tcp(address), Answer::NotYet("connection refused".to_owned()));
+        assert_eq!(tcp(address), ProbeAnswer::NotYet("connection refused".to_owned()));
     }
 
     #[test]
@@ -184,6 +192,6 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let question = HttpQuestion { host: "localhost", path: "/", status: None };
         let answer = http(address, question, Clock::start(), &|| true);
-        assert_eq!(answer, Answer::NotYet("connected, but no answer".to_owned()));
+        assert_eq!(answer, ProbeAnswer::NotYet("connected, but no answer".to_owned()));
     }
 }

@@ -14,13 +14,13 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
 /// One process at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its id.
+    /// Process id, as seen from here.
     pub pid: u32,
-    /// Its parent.
+    /// Id of the parent.
     pub parent: u32,
-    /// Its session.
+    /// Id of the session.
     pub session: u32,
-    /// What it runs, at most 15 bytes.
+    /// The name that the kernel keeps, at most 15 bytes.
     pub name: String,
     /// Whether it runs still; a zombie does not, unless only its first thread ended.
     pub lives: bool,
@@ -74,7 +74,7 @@ impl Process {
         // The descriptor pins the process; only then does the start time prove that it is the one meant.
         let Ok(pinned) = pidfd_open(pid, PidfdFlags::empty()) else { return };
         if self.now().is_some() {
-            // It may have ended since: that is what the signal was for.
+            // Fails for a process that has ended since, which needs no signal.
             let _ = pidfd_send_signal(pinned, signal);
         }
     }
@@ -92,7 +92,7 @@ pub fn all() -> Vec<Process> {
     pids.filter_map(Process::read).collect()
 }
 
-/// Those of `processes` that descend from `roots`, without the roots themselves.
+/// The members of `processes` that descend from `roots`, without the roots themselves.
 fn below(processes: &[Process], roots: &[u32]) -> Vec<Process> {
     let mut known: HashSet<u32> = roots.iter().copied().collect();
     let mut found = Vec::new();

@@ -4,6 +4,7 @@
 //! answers with [`Report`]s. The launcher says nothing when all went well, else one [`Refusal`].
 
 use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
 
 /// First argument of Loadline when it is to be a guardian.
@@ -13,10 +14,10 @@ pub(super) const LAUNCHER_WORD: &str = "__launch";
 /// Set in every process of a subject to its guardian's pid, so that strays can be told from other processes.
 pub(super) const GUARDIAN_VARIABLE: &str = "LOADLINE_GUARDIAN";
 /// Longest line either side accepts: ten times the largest environment seen.
-pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
+const LINE_BYTES_MAX: u64 = 4 << 20;
 
 /// What the guardian is to start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
     /// Program and arguments; at least one.
     pub argv: Vec<String>,
@@ -24,9 +25,9 @@ pub(super) struct Order {
     pub env: Vec<(String, String)>,
     /// Working directory; `None` is Loadline's own.
     pub dir: Option<PathBuf>,
-    /// CPUs it may run on; `None` is all that Loadline may.
+    /// CPUs that the command may run on; `None` is all that Loadline may.
     pub cpus: Option<Vec<u32>>,
-    /// Folder of its memory cgroup, which the guardian removes at the end.
+    /// Folder of the memory cgroup of the command, which the guardian removes at the end.
     pub cgroup: Option<PathBuf>,
     /// Whether the guardian's standard output is what the command reads.
     #[serde(default)]
@@ -39,7 +40,7 @@ pub(super) struct Order {
 /// A step of starting that can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Step {
+pub(super) enum StartStep {
     /// Making the launcher process.
     Launcher,
     /// Changing to the working directory.
@@ -56,7 +57,7 @@ pub(super) enum Step {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Refusal {
     /// What was being done.
-    pub step: Step,
+    pub step: StartStep,
     /// The system's error number, where there is one.
     pub errno: Option<i32>,
     /// The system's words.
@@ -64,7 +65,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    pub(super) fn new(step: Step, cause: &std::io::Error) -> Self {
+    pub(super) fn new(step: StartStep, cause: &std::io::Error) -> Self {
         Self { step, errno: cause.raw_os_error(), text: crate::error::plain(cause) }
     }
 }
@@ -121,13 +122,27 @@ pub(super) enum Report {
     Refused(Refusal),
     /// The command ended.
     Exited(Exit),
-    /// This many descendants could not be killed.
+    /// How many descendants could not be killed.
     Left(usize),
+}
+
+impl Order {
+    /// A line for `sh -c`.
+    pub(super) fn of_shell(line: &str) -> Self {
+        Self { argv: ["sh", "-c", line].map(str::to_owned).to_vec(), ..Self::default() }
+    }
+
+    /// The order in the first line of the stream. Nothing follows it, so reading ahead loses nothing.
+    pub(super) fn read(from: impl Read) -> io::Result<Self> {
+        let mut text = Vec::new();
+        BufReader::new(from.take(LINE_BYTES_MAX)).read_until(b'\n', &mut text)?;
+        Ok(serde_json::from_slice(&text)?)
+    }
 }
 
 /// One line of the protocol.
 pub(super) fn line(message: &impl Serialize) -> Vec<u8> {
-    // These types hold nothing that JSON cannot.
+    // The messages hold nothing that JSON cannot.
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
     line

@@ -2,7 +2,8 @@
 
 use super::complaint;
 use super::launch_image::Container;
-use super::probe::{self, Answer, HttpQuestion};
+use super::probe::{self, HttpQuestion, ProbeAnswer};
+use super::processes::Process;
 use super::protocol::Exit;
 use super::running::Running;
 use super::{jvm, native, sockets};
@@ -21,6 +22,11 @@ const NO_CONTAINER: i32 = 125;
 const SAID_LINES: usize = 10;
 /// Ports whose last answer is shown with an error.
 const SEEN_LINES: usize = 5;
+/// The hints for a command, and for an image, that run something else than a JVM.
+const NO_JVM: &str =
+    "Loadline weighs HotSpot JVMs that it starts itself; one of a container image is started by `--image`";
+const NO_JVM_IN_IMAGE: &str =
+    "Loadline weighs images that start a JVM; name what it is to run after `--`, if it has several commands";
 
 /// A subject that is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,10 +54,12 @@ enum Waited {
 struct Probe {
     port: u16,
     addresses: Vec<SocketAddr>,
-    /// Who answered.
+    /// The address that answered.
     answered: Option<SocketAddr>,
-    /// The last answer that was none.
+    /// What the last probe saw that showed no readiness, in words.
     seen: Option<String>,
+    /// Whether that was an answer of HTTP.
+    other_status: bool,
 }
 
 /// Waits for the readiness that the launch names.
@@ -61,7 +69,7 @@ pub(super) fn wait(running: &mut Running, within: Duration, interrupted: &dyn Fn
         Waited::Ready => found_ready(running, &probes),
         Waited::Ended(exit) => {
             let took = running.clock().now().saturating_sub(running.started_at());
-            // What it left is ended, so that its last words are complete.
+            // The processes that the command left are ended, so that its last words are complete.
             running.close();
             Err(ended_early(running, exit, took))
         }
@@ -71,7 +79,7 @@ pub(super) fn wait(running: &mut Running, within: Duration, interrupted: &dyn Fn
     }
 }
 
-/// What is asked: nothing where its output tells.
+/// The ports to be asked; none where the output tells of readiness.
 fn probes(running: &Running) -> Result<Vec<Probe>> {
     let launch = running.launch();
     match launch.ready {
@@ -79,7 +87,7 @@ fn probes(running: &Running) -> Result<Vec<Probe>> {
         Ready::Log(_) | Ready::Phase(_) => return Ok(Vec::new()),
     }
     let resolved = |port| sockets::resolve(&launch.host, port);
-    let probe = |port| Ok(Probe { port, addresses: resolved(port)?, answered: None, seen: None });
+    let probe = |port| Ok(Probe { port, addresses: resolved(port)?, answered: None, seen: None, other_status: false });
     launch.ports.from(launch.port).map(probe).collect()
 }
 
@@ -109,7 +117,7 @@ fn poll(running: &Running, within: Duration, interrupted: &dyn Fn() -> bool, pro
     }
 }
 
-/// One look at what has not answered yet: whether it is ready now. Who answered once is not asked again.
+/// One look at the ports that have not answered yet; whether the subject is ready now.
 fn look(running: &Running, probes: &mut [Probe], over: &dyn Fn() -> bool) -> bool {
     let launch = running.launch();
     match &launch.ready {
@@ -126,9 +134,12 @@ fn look(running: &Running, probes: &mut [Probe], over: &dyn Fn() -> bool) -> boo
                 }
                 _ => probe::tcp(address),
             };
+            probe.other_status = matches!(answer, ProbeAnswer::OtherStatus(_));
             match answer {
-                Answer::Ready => probe.answered = Some(address),
-                Answer::NotYet(why) => probe.seen = Some(format!("{address}: {why}")),
+                ProbeAnswer::Ready => probe.answered = Some(address),
+                ProbeAnswer::OtherStatus(why) | ProbeAnswer::NotYet(why) => {
+                    probe.seen = Some(format!("{address}: {why}"));
+                }
             }
             if probe.answered.is_some() {
                 break;
@@ -159,22 +170,26 @@ fn found_ready(running: &Running, probes: &[Probe]) -> Result<ReadyInfo> {
         }
     }
     let (address, port) = answered().next().map_or((None, launch.port), |probe| (probe.answered, probe.port));
-    let found = match launch.kind {
-        Kind::Jvm => jvm::find(&processes, port),
-        Kind::Native => native::find(&processes, port, launch.processes),
-    };
-    let found = found.map_err(|error| said(running, of_image(running, error)))?;
+    let found = find(running, &processes, port).map_err(|error| said(running, error))?;
     let (&pid, others) = found.split_first().ok_or_else(|| Error::bug("a search that found a process found none"))?;
     Ok(ReadyInfo { pid, other_pids: others.to_vec(), address, took })
 }
 
-/// An image that runs something else than a JVM.
-fn of_image(running: &Running, error: Error) -> Error {
-    let Some(container) = &running.launch().container else { return error };
-    let hint = error.hint.clone().filter(|hint| hint.contains("another user"));
-    Error { hint, ..error }
-        .at(format!("image: {}, run by {}", container.image.name, container.image.tool.tool.word()))
-        .hint("Loadline weighs images that start a JVM; name what it is to run after `--`, if it has several commands")
+/// The processes to be weighed, the one that serves first.
+fn find(running: &Running, processes: &[Process], port: u16) -> Result<Vec<u32>> {
+    let launch = running.launch();
+    let found = match launch.kind {
+        Kind::Jvm => jvm::find(processes, port),
+        Kind::Native => native::find(processes, port, launch.processes),
+    };
+    let image = launch.container.as_ref().map(|container| &container.image);
+    found.map_err(|error| match (image, launch.kind) {
+        (Some(image), _) => {
+            error.at(format!("image: {}, run by {}", image.name, image.tool.tool.word())).hint(NO_JVM_IN_IMAGE)
+        }
+        (None, Kind::Jvm) => error.hint(NO_JVM),
+        (None, Kind::Native) => error,
+    })
 }
 
 fn said(running: &Running, error: Error) -> Error {
@@ -183,7 +198,7 @@ fn said(running: &Running, error: Error) -> Error {
 
 fn ended_early(running: &Running, exit: Exit, took: Duration) -> Error {
     let what = format!("the subject ended after {:.1} s with {exit}, before it was ready", took.as_secs_f64());
-    // That says nothing of the image, and nothing of a limit.
+    // A tool that failed says nothing of the image, and nothing of a limit.
     let of_tool = running.container_never_ran() && is_of_tool(exit, &running.output().tail_texts(SAID_LINES));
     let error = if of_tool { Error::machine(what) } else { Error::subject(what) };
     let mut error = said(running, error).at(format!("command: {}", running.launch().shown()));
@@ -232,16 +247,15 @@ fn not_ready(running: &Running, within: Duration, probes: &[Probe]) -> Error {
     let error = Error::subject(format!("the subject {awaited} within {} s", within.as_secs_f64()));
     let silent = || probes.iter().filter(|probe| probe.answered.is_none());
     let seen: Vec<&String> = silent().filter_map(|probe| probe.seen.as_ref()).collect();
-    let answers = seen.iter().any(|seen| seen.contains(": status "));
     let mut error = seen.iter().take(SEEN_LINES).fold(error, |error, seen| error.at(format!("last seen: {seen}")));
-    if answers {
+    if silent().any(|probe| probe.other_status) {
         error = error.hint("it answers, but not well there: name another path (`--url`, or `--ready http:/PATH`)");
     }
     let error = describe(running, probes, error).at(format!("command: {}", launch.shown()));
     said(running, error).hint("give it more time (`--ready-within 120s`), or another sign of readiness (`--ready …`)")
 }
 
-/// Which ports of a block did not answer, and which did: the nodes that never joined, where each node has its own.
+/// The ports of a block that did not answer, and those that did: the nodes that never joined, where each has a port.
 fn of_several(probes: &[Probe]) -> String {
     let (answered, silent): (Vec<&Probe>, Vec<&Probe>) = probes.iter().partition(|probe| probe.answered.is_some());
     let list = |probes: &[&Probe]| probes.iter().map(|probe| probe.port.to_string()).collect::<Vec<_>>().join(", ");
@@ -261,15 +275,11 @@ fn of_several(probes: &[Probe]) -> String {
 fn describe(running: &Running, probes: &[Probe], error: Error) -> Error {
     let launch = running.launch();
     let processes = running.processes();
-    let found = match launch.kind {
-        Kind::Jvm => jvm::find(&processes, launch.port),
-        Kind::Native => native::find(&processes, launch.port, launch.processes),
-    };
+    let found = find(running, &processes, launch.port);
     let error = match (found, launch.kind) {
         (Ok(found), Kind::Jvm) => error.at(format!("it runs, with {}", pids("a JVM as pid", "JVMs as pids", &found))),
         (Ok(found), Kind::Native) => error.at(format!("it runs, as {}", pids("pid", "pids", &found))),
         (Err(none), _) => {
-            let none = of_image(running, none);
             let error = none.context.into_iter().fold(error.at(none.what), Error::at);
             Error { hint: error.hint.or(none.hint.filter(|_| launch.container.is_some())), ..error }
         }
@@ -319,6 +329,7 @@ mod tests {
             addresses: Vec::new(),
             answered: answers.then(|| SocketAddr::from(([127, 0, 0, 1], port))),
             seen: None,
+            other_status: false,
         };
         let said = of_several(&[probe(18_080, true), probe(18_081, false), probe(18_082, true)]);
         assert_eq!(said, "did not answer on 1 of its 3 ports: 18081 (answered: 18080, 18082)");

@@ -1,6 +1,6 @@
 //! Why a command did not start, in words that say what to do.
 
-use super::protocol::{Order, Refusal, Step};
+use super::protocol::{Order, Refusal, StartStep};
 use crate::error::Error;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -18,23 +18,23 @@ const SIMILAR_ENOUGH: f64 = 0.85;
 /// The error for a refusal.
 pub(super) fn explain(refusal: &Refusal, order: &Order) -> Error {
     match refusal.step {
-        Step::Launcher => Error::machine(format!("cannot start a launcher: {}", refusal.text)),
-        Step::Dir => {
+        StartStep::Launcher => Error::machine(format!("cannot start a launcher: {}", refusal.text)),
+        StartStep::Dir => {
             let dir = order.dir.clone().unwrap_or_default();
             Error::request(format!("cannot change to the subject's folder {}: {}", dir.display(), refusal.text))
                 .hint("correct `dir` in the scenario; it is relative to the scenario file")
         }
-        Step::Cpus => {
+        StartStep::Cpus => {
             let cpus: Vec<String> = order.cpus.iter().flatten().map(u32::to_string).collect();
             Error::request(format!("cannot run the subject on CPU {}: {}", cpus.join(","), refusal.text))
                 .hint("choose among the CPUs that `nproc` and `taskset -p $$` show, or `--cpus all`")
         }
-        Step::Cgroup => {
+        StartStep::Cgroup => {
             let cgroup = order.cgroup.clone().unwrap_or_default();
             Error::machine(format!("the subject cannot join the cgroup {}: {}", cgroup.display(), refusal.text))
                 .hint("`loadline doctor` shows where a memory limit can be set on this machine")
         }
-        Step::Exec => explain_exec(refusal, order),
+        StartStep::Exec => explain_exec(refusal, order),
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
     }
 
     fn refusal(errno: i32) -> Refusal {
-        Refusal::new(Step::Exec, &std::io::Error::from_raw_os_error(errno))
+        Refusal::new(StartStep::Exec, &std::io::Error::from_raw_os_error(errno))
     }
 
     #[test]

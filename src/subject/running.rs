@@ -29,10 +29,10 @@ pub struct Running {
     // Fields are dropped in this order: the guardian ends everything before the cgroup goes.
     guarded: Guarded,
     cgroup: Option<MemoryCgroup>,
-    /// Only where it runs in a container.
+    /// Only where the subject runs in a container.
     contained: Option<Contained>,
     output: Output,
-    /// Only where it reads.
+    /// Only where the subject reads.
     stdin: Option<Stdin>,
     reader: Option<JoinHandle<()>>,
     launch: Launch,
@@ -53,7 +53,7 @@ pub struct Ended {
     pub cause: EndCause,
     /// Processes the kernel killed for want of memory in the subject's cgroup.
     pub oom_kills: u64,
-    /// Its last lines, oldest first.
+    /// The last lines of the output, oldest first.
     pub tail: Vec<String>,
     /// From being asked to end until nothing was left.
     pub took: Duration,
@@ -66,17 +66,17 @@ pub struct Ended {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EndCause {
-    /// It ended when asked to.
+    /// The subject ended when asked to.
     AsAsked,
-    /// It was killed because it did not end within its time.
+    /// The subject was killed because it did not end within its time.
     KilledAfterTerm,
-    /// It had ended before it was asked.
+    /// The subject had ended before it was asked.
     ByItself,
-    /// The kernel killed a process of it because its cgroup was full.
+    /// The kernel killed a process of the subject because its cgroup was full.
     OomKill,
-    /// It ended by itself after a `java.lang.OutOfMemoryError`.
+    /// The subject ended by itself after a `java.lang.OutOfMemoryError`.
     OutOfMemoryError,
-    /// Its guardian was killed, and so was it.
+    /// The guardian was killed, and the subject with it.
     GuardianLost,
 }
 
@@ -139,17 +139,17 @@ impl Running {
         Ok(())
     }
 
-    /// What it printed.
+    /// What the subject printed.
     pub fn output(&self) -> &Output {
         &self.output
     }
 
-    /// Tells it to go on, where it waits for that at a marker.
+    /// Tells the subject to go on, where it waits for that at a marker.
     pub fn go(&mut self) {
         self.stdin.iter_mut().for_each(Stdin::go);
     }
 
-    /// Its memory cgroup, if it has a limit.
+    /// The memory cgroup of the subject, if it has a limit.
     pub fn cgroup(&self) -> Option<&MemoryCgroup> {
         self.cgroup.as_ref()
     }
@@ -245,7 +245,7 @@ impl Running {
         if self.output.drain()
             && let Some(reader) = self.reader.take()
         {
-            // It has said that it is over.
+            // The reader has said that it is over.
             let _ = reader.join();
         }
         left

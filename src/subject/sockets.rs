@@ -1,4 +1,4 @@
-//! Who listens on which port, and finding one on which nobody does.
+//! Ports: which process listens where, and which port is free.
 
 use super::processes::{self, Process};
 use crate::error::{Error, Result, plain};
@@ -14,7 +14,7 @@ const FREE_PORT_FIRST: u16 = 18_080;
 /// Ports tried from there.
 const FREE_PORT_SPAN: u16 = 8_000;
 
-/// Those of the processes that listen on this port.
+/// The processes that listen on this port, by their ids.
 pub(super) fn listening_on(processes: &[Process], port: u16) -> Vec<u32> {
     let listens = |pid| listening(pid).iter().any(|listener| listener.address.port() == port);
     processes.iter().map(|process| process.pid).filter(|&pid| listens(pid)).collect()

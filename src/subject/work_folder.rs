@@ -37,7 +37,7 @@ impl WorkFolder {
         Self::create_in(&std::env::temp_dir())
     }
 
-    /// The same in another folder than the system's temporary one; [`sweep_in`] finds it there.
+    /// Creates one in another folder than the system's temporary one; [`sweep_in`] finds it there.
     pub(super) fn create_in(parent: &Path) -> Result<Self> {
         static TRIED: AtomicU32 = AtomicU32::new(0);
         for _ in 0..NAMES_MAX {
@@ -125,7 +125,7 @@ pub fn sweep() -> Swept {
     all
 }
 
-/// The same from any other folder in which one may have been made, such as the one an archive lies in.
+/// Removes such folders from any other place where one may have been made, such as the one an archive lies in.
 pub fn sweep_in(parent: &Path) -> Swept {
     let mut swept = Swept::default();
     // A temporary folder that cannot be read is told by whoever needs it.

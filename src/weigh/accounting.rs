@@ -4,8 +4,9 @@
 //! that is wanted and allowed, for as long as the heaps of malloc are walked, some at a time. The rest of the pages is
 //! looked at after that.
 
-use crate::account::{self, Account, Owner, Plan, Prediction, Question, Said, Seen};
+use crate::account::{self, Account, AccountPlan, Owner, Prediction, Question, Said, Seen};
 use crate::clock::Clock;
+use crate::observe::addresses::JvmAddresses;
 use crate::observe::glibc::{self, Candidate, HEAP_MAX, MmappedChunk, Walked};
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hold::Held;
@@ -17,7 +18,6 @@ use crate::observe::pagemap::{PageMap, Run};
 use crate::observe::procfs::Process;
 use crate::observe::smaps::{self, Smaps};
 use crate::observe::stacks::ThreadStack;
-use crate::observe::vm_info::VmInfo;
 use crate::observe::{Unavailable, class_loaders, elf, metaspace_nodes, stacks};
 use crate::units::Bytes;
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub(crate) fn hear(
     let committed = Bytes(nodes.iter().map(|node| node.committed.0).fold(0, u64::saturating_add));
     let unloadable = loaders.map(|text| class_loaders::may_be_garbage(&class_loaders::parse(&text), committed).0);
     Said {
-        info: VmInfo::parse(&format!("{}\n{code}", heap_text.unwrap_or_default())).map_err(&mut note).ok(),
+        info: JvmAddresses::parse(&format!("{}\n{code}", heap_text.unwrap_or_default())).map_err(&mut note).ok(),
         nodes,
         unloadable,
         heap,
@@ -162,14 +162,14 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
     let smaps = smaps::read(process, clock)?.value;
     let maps: Vec<_> = smaps.maps().cloned().collect();
     let allocator = smaps.allocator();
-    let before = Plan::new(&smaps, &account::claims(said, &maps, &[]));
+    let before = AccountPlan::new(&smaps, &account::claims(said, &maps, &[]));
     let mut heaps = Heaps::new(process, &smaps, &before, allocator, &mut failed);
     // Whatever becomes of it: the end of this thread lets go of every thread it has seized.
     let (stacks, pause) = std::thread::scope(|scope| {
         let reader = scope.spawn(|| heaps.walk(process, stop, clock, &mut failed));
         reader.join().map_err(|_| Unavailable::new("account", "its reader failed: a bug in Loadline"))
     })?;
-    let plan = Plan::new(&smaps, &account::claims(said, &maps, &stacks));
+    let plan = AccountPlan::new(&smaps, &account::claims(said, &maps, &stacks));
     let pages = pages_in_question(process, &smaps, &plan, &mut failed);
     let mut seen = Seen { smaps, allocator: Some(allocator), pages, stacks, ..Seen::default() };
     heaps.finish(&plan, &mut seen);
@@ -192,7 +192,13 @@ struct Heaps {
 }
 
 impl Heaps {
-    fn new(process: &Process, smaps: &Smaps, plan: &Plan, allocator: Allocator, failed: &mut Vec<Unavailable>) -> Self {
+    fn new(
+        process: &Process,
+        smaps: &Smaps,
+        plan: &AccountPlan,
+        allocator: Allocator,
+        failed: &mut Vec<Unavailable>,
+    ) -> Self {
         let readable = matches!(allocator, Allocator::Glibc | Allocator::Unknown);
         let open = || Ok((ProcessMemory::open(process)?, PageMap::open(process)?));
         let sources = readable.then(|| open().map_err(|why| failed.push(why)).ok()).flatten();
@@ -280,7 +286,7 @@ impl Heaps {
     }
 
     /// Puts what was found into what was seen, with the chunks that have mappings of their own.
-    fn finish(self, plan: &Plan, seen: &mut Seen) {
+    fn finish(self, plan: &AccountPlan, seen: &mut Seen) {
         let Some((memory, _)) = &self.sources else {
             seen.candidates = self.candidates.into_iter().zip(self.mappings).collect();
             return;
@@ -324,7 +330,7 @@ fn end_of_main(process: &Process, clock: &Clock, start: u64) -> Option<u64> {
 fn pages_in_question(
     process: &Process,
     smaps: &Smaps,
-    plan: &Plan,
+    plan: &AccountPlan,
     failed: &mut Vec<Unavailable>,
 ) -> BTreeMap<usize, Vec<Run>> {
     let mut pages = BTreeMap::new();
@@ -345,7 +351,7 @@ fn pages_in_question(
 
 /// Stretches that may be heaps of malloc, and the mappings they consist of; neighbouring parts of `[heap]` are one.
 /// Others may grow up to [`HEAP_MAX`] while they are looked at.
-fn candidates(smaps: &Smaps, plan: &Plan) -> (Vec<Candidate>, Vec<Vec<usize>>) {
+fn candidates(smaps: &Smaps, plan: &AccountPlan) -> (Vec<Candidate>, Vec<Vec<usize>>) {
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut mappings: Vec<Vec<usize>> = Vec::new();
     for planned in plan.mappings.iter().filter(|planned| planned.question == Question::Heap) {

@@ -3,9 +3,9 @@
 
 use crate::account::{held, held_by_all, parts};
 use crate::invocation::releases;
+use crate::nmt_detail;
 use crate::standing::{Plan, Standing};
 use loadline::observe::nmt::NativeMemory;
-use loadline::observe::nmt_detail;
 use loadline::observe::pagemap::PageMap;
 use loadline::observe::procfs::Process;
 use loadline::record::AccountRecord;

@@ -23,6 +23,8 @@ mod images;
 mod interrupts;
 mod invocation;
 mod netty;
+#[path = "../shared/nmt_detail.rs"]
+mod nmt_detail;
 mod outside;
 mod own;
 mod readiness;

@@ -4,6 +4,8 @@
 
 mod drivers;
 mod mangled;
+#[path = "../shared/nmt_detail.rs"]
+mod nmt_detail;
 mod ranges;
 
 use loadline::kernel::cgroup::{Cgroup, CgroupVersion};
@@ -43,7 +45,7 @@ fn between(low: Bytes, value: Bytes, high: Bytes, what: &str) {
 fn heap_info_of_every_collector() {
     for jdk in JDKS {
         for collector in COLLECTORS {
-            let name = format!("{jdk}/heap_info-{}.txt", collector.name());
+            let name = format!("{jdk}/heap_info-{}.txt", collector.title().to_lowercase());
             let heap = HeapInfo::parse(&text(&name)).unwrap();
             assert_eq!((heap.collector, heap.capacity_max), (collector, Bytes::mib(64)), "{name}");
             // Sample holds 4 MB; Epsilon never lets go of the 20 MB of garbage.
@@ -65,9 +67,10 @@ fn heap_info_of_every_collector() {
 fn hsperfdata_of_every_collector() {
     for jdk in JDKS {
         for collector in COLLECTORS {
-            let name = format!("{jdk}/hsperfdata-{}.bin", collector.name());
+            let name = format!("{jdk}/hsperfdata-{}.bin", collector.title().to_lowercase());
             let counters = Counters::parse(&bytes(&name)).unwrap();
-            let heap = HeapInfo::parse(&text(&format!("{jdk}/heap_info-{}.txt", collector.name()))).unwrap();
+            let heap =
+                HeapInfo::parse(&text(&format!("{jdk}/heap_info-{}.txt", collector.title().to_lowercase()))).unwrap();
             let sample = counters.sample();
             // Taken a moment before `heap_info`; ZGC and Shenandoah give memory back meanwhile.
             assert_eq!(sample.heap_committed, heap.committed, "{name}");
@@ -181,9 +184,8 @@ fn mappings_and_their_weights() {
     for jdk in JDKS {
         let smaps = Smaps::parse(&text(&format!("{jdk}/smaps.txt")));
         assert_eq!(smaps.mappings.len(), 40);
-        let libjvm = smaps.libjvm().unwrap();
+        let libjvm = maps::libjvm(smaps.maps()).unwrap();
         assert_eq!(libjvm, format!("/opt/jdk-{jdk}/lib/server/libjvm.so"));
-        assert_eq!(maps::java_home(libjvm), Some(format!("/opt/jdk-{jdk}").into()));
         assert_eq!(smaps.allocator(), Allocator::Glibc);
         let total = smaps.total();
         for one in &smaps.mappings {

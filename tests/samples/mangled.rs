@@ -1,15 +1,15 @@
 //! Cut at every byte, or with bytes changed at random, a foreign text gives wrong values or none, never a panic.
 
-use super::{JDKS, bytes, drivers, folder};
+use super::{JDKS, bytes, drivers, folder, nmt_detail};
 use loadline::kernel::cgroup::{CgroupVersion, Hierarchy, parse_limit};
 use loadline::kernel::charge::Charge;
 use loadline::kernel::machine::{CpuTimes, MemInfo, Pressure, parse_choice, parse_loadavg};
 use loadline::kernel::process::{Stat, Statm, Status};
+use loadline::observe::addresses::JvmAddresses;
 use loadline::observe::heap_info::HeapInfo;
 use loadline::observe::hsperfdata::Counters;
 use loadline::observe::vm_flags::{Flags, differences};
-use loadline::observe::vm_info::VmInfo;
-use loadline::observe::{attach, maps, metaspace_nodes, nmt, nmt_detail, smaps, vm_version};
+use loadline::observe::{attach, maps, metaspace_nodes, nmt, smaps, vm_version};
 use loadline::units::Bytes;
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn parse_with_all(raw: &[u8]) {
     let asked: Vec<String> = text.split(' ').take(20).map(str::to_owned).collect();
     let _ = (differences(&asked, &flags), attach::parse_reply(text));
     let smaps = smaps::Smaps::parse(text);
-    let _ = (smaps.total(), smaps.allocator(), smaps.libjvm().and_then(maps::java_home), smaps::parse_rollup(text));
+    let _ = (smaps.total(), smaps.allocator(), maps::libjvm(smaps.maps()).map(str::len), smaps::parse_rollup(text));
     let _ = smaps.maps().map(|mapping| mapping.size().0 / 2 + mapping.file_name().len() as u64).max();
     let _ = (Status::parse(text).map(|status| status.catches(3)), Statm::parse(text, Bytes::kib(4)));
     let _ = (Stat::parse(text, 100).map(|stat| stat.cpu()), Stat::parse(text, 0));
@@ -38,7 +38,7 @@ fn parse_with_all(raw: &[u8]) {
         let _ = (Charge::parse(text, version), hierarchy.folder(text));
     }
     if let Some(times) = CpuTimes::parse(text, 100) {
-        let _ = (times.share_stolen(), times.share_of_others(Default::default()), times.since(&times));
+        let _ = (times.share_stolen(), times.since(&times));
     }
     parse_ranges(text);
     let _ = (MemInfo::parse(text), Pressure::parse(text), parse_loadavg(text), parse_choice(text));
@@ -49,9 +49,9 @@ fn parse_ranges(text: &str) {
     let apart = |ranges: &[(u64, u64)]| {
         assert!(ranges.iter().all(|range| range.0 < range.1) && ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0));
     };
-    if let Ok(info) = VmInfo::parse(text) {
-        apart(&info.ranges.iter().map(|range| (range.start, range.end)).collect::<Vec<_>>());
-        apart(&info.used_ranges);
+    if let Ok(found) = JvmAddresses::parse(text) {
+        apart(&found.ranges.iter().map(|range| (range.start, range.end)).collect::<Vec<_>>());
+        apart(&found.used_ranges);
     }
     if let Ok(nodes) = metaspace_nodes::parse(text) {
         apart(&nodes.iter().map(|node| (node.start, node.end)).collect::<Vec<_>>());

@@ -137,20 +137,20 @@ fn a_jvm_pays_for_a_private_copy_of_its_jdk_which_is_gone_afterwards() {
         let private = PrivateJdk::copy(&jdk, std::slice::from_ref(&place), clock, &|| false).unwrap();
         let copied = clock.now() - before;
         let found = read_home(private.home(), clock).unwrap();
-        assert_eq!(&found, private.jdk());
-        shares_class_data(&jdk, private.jdk());
+        assert_eq!(&found, &private.jdk);
+        shares_class_data(&jdk, &private.jdk);
         let files = file_pages::of_jdk(private.home());
-        assert!(files.iter().all(|file| private.files().contains(file)), "{files:?}");
+        assert!(files.iter().all(|file| private.files.contains(file)), "{files:?}");
         let before = clock.now();
         assert_eq!(file_pages::evict(&files, clock).refused, []);
         println!("JDK {}: copied in {copied:?}, dropped in {:?}", jdk.release, clock.now() - before);
-        let first = start_jvm(private.jdk(), &source);
+        let first = start_jvm(&private.jdk, &source);
         let (resident, charged) = pages_of(&first);
-        println!("JDK {} in {}: cold {resident}, charged {charged}", jdk.release, private.bytes());
+        println!("JDK {}: cold {resident}, charged {charged}", jdk.release);
         assert!(resident > Bytes::mib(20) && charged.0 + OF_ALL.0 > resident.0, "{resident} {charged}");
         // What the first one has mapped stays in memory and charged to it: this is why there are private copies.
         assert_eq!(file_pages::evict(&files, clock).refused, []);
-        let second = start_jvm(private.jdk(), &source);
+        let second = start_jvm(&private.jdk, &source);
         let (resident, charged) = pages_of(&second);
         println!("JDK {}: beside another {resident}, charged {charged}", jdk.release);
         assert!(charged.0 < resident.0 / 2, "{resident} {charged}");

@@ -110,7 +110,7 @@ fn what_is_not_ready_is_described() {
     let launch = server.launch(&["JAVA", "Server.java", "{port}"], Ready::Http("/busy".to_owned()));
     let mut running = spawner().start(&launch, None).unwrap();
     wait_until("it serves", LONG, || running.output().phase_at("serving").is_some());
-    let within = ran_until_last_line(&running) + Duration::from_millis(500);
+    let within = ran_until_it_served(&running) + Duration::from_millis(500);
     let error = running.wait_ready(within, &|| false).unwrap_err();
     assert!(error.context[0].ends_with(": status 503"), "{error}");
     assert!(error.context[1].starts_with("it runs, with a JVM as pid "), "{error}");
@@ -123,7 +123,7 @@ fn another_port_is_named() {
     let launch = server.launch(&["JAVA", "Server.java", &other.to_string()], Ready::Http("/ok".to_owned()));
     let mut running = spawner().start(&launch, None).unwrap();
     wait_until("it serves", LONG, || running.output().phase_at("serving").is_some());
-    let within = ran_until_last_line(&running) + Duration::from_millis(300);
+    let within = ran_until_it_served(&running) + Duration::from_millis(300);
     let error = running.wait_ready(within, &|| false).unwrap_err();
     let said = format!("it listens on port {other}, not on {}", launch.port);
     assert!(error.context.contains(&said), "{error}");
@@ -131,8 +131,8 @@ fn another_port_is_named() {
 }
 
 /// How long it has run, so that a bound can be set from now on.
-fn ran_until_last_line(running: &loadline::subject::Running) -> Duration {
-    running.output().tail(1).first().map_or(LONG, |line| line.at.saturating_sub(running.started_at()))
+fn ran_until_it_served(running: &loadline::subject::Running) -> Duration {
+    running.output().phase_at("serving").map_or(LONG, |at| at.saturating_sub(running.started_at()))
 }
 
 #[test]

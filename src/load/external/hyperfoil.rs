@@ -8,7 +8,7 @@
 //! Non-2xx or 3xx responses: 12
 //! ```
 //!
-//! Its times are from the actual start, also in its open models: what waited for a connection is told as blocked time.
+//! Hyperfoil's times are from the actual start, also in its open models: a wait for a connection is blocked time.
 //! The lines about failures come last and only where something failed, so without them nothing is said of failures.
 
 use super::json::{amount, last_object};

@@ -103,13 +103,13 @@ impl Times {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Reported {
-    /// Whose words they are.
+    /// The tool that printed the report.
     pub tool: Tool,
-    /// Requests it counts as answered or failed.
+    /// Requests that the tool counts as answered or failed.
     pub requests: u64,
-    /// Those it counts as failed, by kind as far as told; `None` where it says nothing of failures.
+    /// Requests that the tool counts as failed, by kind as far as told; `None` where it says nothing of failures.
     pub failed: Option<Failures>,
-    /// How long it measured.
+    /// How long the tool measured, in seconds.
     pub seconds: Option<f64>,
     /// Requests per second, in its own words: with most tools failed ones count too.
     pub requests_per_s: Option<f64>,

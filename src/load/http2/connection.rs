@@ -66,7 +66,7 @@ pub(super) struct Connection {
     pub(super) heard: bool,
     /// No request begins on it any more.
     pub(super) retiring: bool,
-    /// It is to be polled and written at the next turn.
+    /// Whether the connection is to be polled and written at the next turn.
     pub(super) dirty: bool,
     /// How many requests the server takes at once; 1 before it has said so.
     pub(super) streams_max: u32,
@@ -96,7 +96,7 @@ impl Connection {
         let bell = Bells::new(1);
         let waker = bell.waker(0);
         let mut handshake = pin!(builder.handshake(pipe.clone()));
-        // It only writes, and the pipe has room.
+        // h2 only writes, and the pipe has room.
         let Poll::Ready(Ok((sender, driver))) = handshake.as_mut().poll(&mut Context::from_waker(&waker)) else {
             return None;
         };

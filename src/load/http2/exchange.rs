@@ -4,7 +4,7 @@
 use super::Engine;
 use super::connection::{Connection, Room};
 use super::requests::Next;
-use super::stream::{Doing, Slot, Step, Upload};
+use super::stream::{Doing, Slot, StreamStep, Upload};
 use crate::error::{Error, Result};
 use crate::load::exchange::BACK_OFF_NS;
 use crate::load::link::Dialled;
@@ -133,21 +133,21 @@ impl Engine<'_> {
             let at = &mut self.slots[slot as usize];
             let wanted = &self.requests.get(at.request).wanted;
             match at.step(wanted) {
-                Step::Pending => return Ok(()),
-                Step::Head => self.head_came(slot, now_ns),
-                Step::Piece => {}
-                Step::Done => {
+                StreamStep::Pending => return Ok(()),
+                StreamStep::Head => self.head_came(slot, now_ns),
+                StreamStep::Piece => {}
+                StreamStep::Done => {
                     self.head_came(slot, now_ns);
                     self.answered(slot, now_ns);
                     return Ok(());
                 }
-                Step::Failed(error) if is_sent_back(&error) && at.returns < RETURNS_MAX => {
+                StreamStep::Failed(error) if is_sent_back(&error) && at.returns < RETURNS_MAX => {
                     self.leave(slot);
                     self.slots[slot as usize].send_back();
                     self.sent_back.push_back(slot);
                     return Ok(());
                 }
-                Step::Failed(error) => {
+                StreamStep::Failed(error) => {
                     self.fail(slot, failure(&error), now_ns);
                     return Ok(());
                 }

@@ -20,14 +20,14 @@ mod stream;
 mod tests;
 mod traffic;
 
-use super::course::Course;
+use super::course::PhaseCourse;
 use super::link::{self, Dialler, READ_BYTES};
 use super::outcome::{Interval, Outcome};
 use super::schedule::{Arrival, nanoseconds};
 use super::tally::Failure;
 use super::timers::{Due, Timers};
 use super::turn::{self, BEGUN_PER_TURN, Turn, Turning, no_epoll};
-use super::{Control, Part, Plan};
+use super::{Control, Plan, ThreadPart};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::scenario::Schedule;
@@ -46,7 +46,7 @@ const GROWN_AGAIN_NS: u64 = 1_000_000;
 
 /// One phase under way.
 pub(super) struct Engine<'a> {
-    course: Course<'a>,
+    course: PhaseCourse<'a>,
     clock: Clock,
     dialler: Dialler,
     requests: Requests,
@@ -56,7 +56,7 @@ pub(super) struct Engine<'a> {
     streams: u32,
     places: Vec<Place>,
     places_max: usize,
-    /// Those of a place lie together.
+    /// The slots of a place lie together.
     slots: Vec<Slot>,
     connections: Vec<Option<Box<Connection>>>,
     vacant: Vec<u32>,
@@ -96,12 +96,12 @@ struct Place {
 }
 
 impl<'a> Engine<'a> {
-    pub(super) fn new(plan: &'a Plan, part: Part, clock: Clock, control: &'a Control) -> Result<Self> {
+    pub(super) fn new(plan: &'a Plan, part: ThreadPart, clock: Clock, control: &'a Control) -> Result<Self> {
         let work = &plan.work;
         let (first, step) = (u64::from(part.index), u64::from(part.count));
         let origin = Origin { host: &plan.target.host, over_tls: plan.target.tls.is_some() };
         let requests = Requests::encode(work, origin, plan.seed, first, step)?;
-        let course = Course::new(plan, part, requests.len(), clock, control)?;
+        let course = PhaseCourse::new(plan, part, requests.len(), clock, control)?;
         let wanted = part.of(work.schedule.connections()).min(course.arrivals.requests_max()).max(1);
         let places_max = part.of(work.schedule.connections_max()).min(course.arrivals.requests_max()).max(wanted);
         // Twice as many where that is allowed: those that end after a GOAWAY stand beside their successors.
@@ -241,7 +241,7 @@ impl<'a> Engine<'a> {
             return None;
         }
         self.course.watch_queue(now_ns, true);
-        // Those that only think need not wake when nothing follows.
+        // Places that only think need not wake when no arrival follows.
         if self.busy == 0 && self.course.arrivals.are_over(now_ns) {
             return Some(Turn::Over);
         }
@@ -252,7 +252,7 @@ impl<'a> Engine<'a> {
 
 impl<'a> Turning<'a> for Engine<'a> {
     #[inline]
-    fn course(&mut self) -> &mut Course<'a> {
+    fn course(&mut self) -> &mut PhaseCourse<'a> {
         &mut self.course
     }
 

@@ -1,5 +1,5 @@
 //! Bytes between h2, which wants something to read and write, and the engine, which reads and writes the link itself.
-//! Nobody is woken: the engine polls h2 after each change of the pipe.
+//! No waker is called: the engine polls h2 after each change of the pipe.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};

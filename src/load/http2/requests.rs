@@ -2,7 +2,7 @@
 //! filled in for each request. Bodies come from `message`.
 
 use crate::error::{Error, Result};
-use crate::load::message::{Long, Order, body_of, check_header, check_path};
+use crate::load::message::{Long, RequestOrder, body_of, check_header, check_path};
 use crate::load::template::Template;
 use crate::load::wanted::Wanted;
 use crate::scenario::{Method, Request, Work};
@@ -18,7 +18,7 @@ const CONNECTION_HEADERS: [&str; 4] = ["proxy-connection", "keep-alive", "upgrad
 #[derive(Debug)]
 pub(super) struct Requests {
     all: Vec<Encoded>,
-    order: Order,
+    order: RequestOrder,
     scratch: Vec<u8>,
 }
 
@@ -43,9 +43,9 @@ pub(super) struct Encoded {
 /// The next request, ready for h2.
 #[derive(Debug)]
 pub(super) struct Next {
-    /// Which request of the plan.
+    /// Index of the request in the plan.
     pub(super) index: u32,
-    /// Its number in the phase.
+    /// Number of the request in the phase.
     pub(super) number: u64,
     pub(super) head: http::Request<()>,
     /// The body, unless it is long.
@@ -62,9 +62,9 @@ impl Requests {
     pub(super) fn encode(work: &Work, origin: Origin<'_>, seed: u64, first: u64, step: u64) -> Result<Self> {
         let encode = |request| Encoded::encode(work, request, origin, seed);
         let all = work.requests().map(encode).collect::<Result<Vec<_>>>()?;
-        let mut requests = Self { all, order: Order::new(work, seed, first, step), scratch: Vec::new() };
+        let mut requests = Self { all, order: RequestOrder::new(work, seed, first, step), scratch: Vec::new() };
         // Each once, so that what cannot be filled in is refused before the phase begins.
-        let mut order = Order::new(work, seed, first, step);
+        let mut order = RequestOrder::new(work, seed, first, step);
         for encoded in &requests.all {
             encoded.fill(&mut requests.scratch, 0, &mut order)?;
         }
@@ -90,7 +90,7 @@ impl Requests {
         self.again(index as u32, number)
     }
 
-    /// The same request once more; only what is drawn at random is another.
+    /// A request once more, with other random numbers.
     ///
     /// # Errors
     /// As [`Requests::next`].
@@ -167,7 +167,7 @@ impl Encoded {
 
     /// Head and body with the placeholders filled in.
     #[inline]
-    fn fill(&self, scratch: &mut Vec<u8>, number: u64, order: &mut Order) -> Result<(http::Request<()>, Bytes)> {
+    fn fill(&self, scratch: &mut Vec<u8>, number: u64, order: &mut RequestOrder) -> Result<(http::Request<()>, Bytes)> {
         let mut fill = |template: &Template| {
             scratch.clear();
             template.fill(scratch, number, &mut order.filling);

@@ -19,7 +19,7 @@ use tokio::task::{LocalSet, spawn_local};
 
 /// What a test asks of the connection of an exchange.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Order {
+pub(super) enum ScriptedOrder {
     /// GOAWAY, then the end once its streams have ended.
     GoAway,
     /// The end of the connection without a word.
@@ -32,7 +32,7 @@ pub(super) struct Exchange {
     pub(super) respond: SendResponse<Bytes>,
     /// Counts all requests, from 0.
     pub(super) nth: u64,
-    orders: UnboundedSender<Order>,
+    orders: UnboundedSender<ScriptedOrder>,
     shared: Arc<Shared>,
 }
 
@@ -55,7 +55,7 @@ impl Exchange {
         }
     }
 
-    pub(super) fn order(&self, order: Order) {
+    pub(super) fn order(&self, order: ScriptedOrder) {
         let _ = self.orders.send(order);
     }
 
@@ -92,13 +92,13 @@ struct Shared {
 }
 
 /// Listens until dropped.
-pub(super) struct Server {
+pub(super) struct ScriptedH2Server {
     pub(super) address: SocketAddr,
     shared: Arc<Shared>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
-impl Server {
+impl ScriptedH2Server {
     pub(super) fn start<S, F>(script: S) -> Self
     where
         S: Fn(Exchange) -> F + Send + 'static,
@@ -142,7 +142,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ScriptedH2Server {
     fn drop(&mut self) {
         self.shared.over.store(true, SeqCst);
         if let Some(thread) = self.thread.take() {
@@ -180,7 +180,7 @@ where
 {
     // A broken connection is what many tests are about.
     let Ok(mut connection) = settings.handshake::<_, Bytes>(stream).await else { return };
-    let (orders, mut ordered): (_, UnboundedReceiver<Order>) = unbounded_channel();
+    let (orders, mut ordered): (_, UnboundedReceiver<ScriptedOrder>) = unbounded_channel();
     loop {
         let next = poll_fn(|context| match ordered.poll_recv(context) {
             Poll::Ready(order) => Poll::Ready(Err(order)),
@@ -198,8 +198,8 @@ where
                     shared.busy.fetch_sub(1, SeqCst);
                 });
             }
-            Err(Some(Order::GoAway)) => connection.graceful_shutdown(),
-            Ok(_) | Err(Some(Order::HangUp) | None) => return,
+            Err(Some(ScriptedOrder::GoAway)) => connection.graceful_shutdown(),
+            Ok(_) | Err(Some(ScriptedOrder::HangUp) | None) => return,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One slot for a request at a time on a connection of HTTP/2: the request under way and how far its answer has come.
 
-use crate::load::response::Answer;
+use crate::load::response::ResponseFacts;
 use crate::load::wanted::{Search, Wanted};
 use bytes::Bytes;
 use h2::client::ResponseFuture;
@@ -40,9 +40,9 @@ pub(super) struct Slot {
     pub(super) upload: Option<Upload>,
     /// The connection of the request under way.
     pub(super) connection: u32,
-    /// Which request of the plan.
+    /// Index of the request in the plan.
     pub(super) request: u32,
-    /// Its number in the phase.
+    /// Number of the request in the phase.
     pub(super) number: u64,
     /// How often it was sent back.
     pub(super) returns: u32,
@@ -57,22 +57,22 @@ pub(super) struct Slot {
     /// Since when it is free; 0 before its first request.
     pub(super) free_ns: u64,
     /// The answer so far; its status is 0 before the head.
-    pub(super) answer: Answer,
+    pub(super) answer: ResponseFacts,
     search: Search,
 }
 
 /// How far an answer has come.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum StreamStep {
     /// There is nothing more for now.
     Pending,
     /// The head came.
     Head,
     /// A piece of the body came.
     Piece,
-    /// It is complete.
+    /// The answer is complete.
     Done,
-    /// It will not be complete.
+    /// The answer will not be complete.
     Failed(h2::Error),
 }
 
@@ -91,7 +91,7 @@ impl Slot {
             connected_ns: 0,
             first_byte_ns: 0,
             free_ns: 0,
-            answer: Answer::default(),
+            answer: ResponseFacts::default(),
             search: Search::default(),
         }
     }
@@ -102,7 +102,7 @@ impl Slot {
         self.doing = Doing::Beginning;
         (self.intended_ns, self.started_ns) = (intended_ns, started_ns);
         (self.connected_ns, self.first_byte_ns, self.returns) = (0, 0, 0);
-        self.answer = Answer::default();
+        self.answer = ResponseFacts::default();
     }
 
     /// Forgets the stream, but not the request: it is to be sent again on another connection.
@@ -127,13 +127,13 @@ impl Slot {
 
     /// Takes what has come of the answer, one step at a time.
     #[inline]
-    pub(super) fn step(&mut self, wanted: &Wanted) -> Step {
+    pub(super) fn step(&mut self, wanted: &Wanted) -> StreamStep {
         let mut context = Context::from_waker(&self.waker);
         match &mut self.doing {
-            Doing::Nothing | Doing::Beginning => Step::Pending,
+            Doing::Nothing | Doing::Beginning => StreamStep::Pending,
             Doing::Waiting(response) => match Pin::new(response).poll(&mut context) {
-                Poll::Pending => Step::Pending,
-                Poll::Ready(Err(error)) => Step::Failed(error),
+                Poll::Pending => StreamStep::Pending,
+                Poll::Ready(Err(error)) => StreamStep::Failed(error),
                 Poll::Ready(Ok(response)) => {
                     let pair = |(name, value)| (HeaderName::as_str(name).as_bytes(), HeaderValue::as_bytes(value));
                     let headers = || response.headers().iter().map(pair);
@@ -143,12 +143,12 @@ impl Slot {
                     let body = response.into_body();
                     let whole = body.is_end_stream();
                     self.doing = Doing::Reading(body);
-                    if whole { self.done(wanted) } else { Step::Head }
+                    if whole { self.done(wanted) } else { StreamStep::Head }
                 }
             },
             Doing::Reading(body) => match body.poll_data(&mut context) {
-                Poll::Pending => Step::Pending,
-                Poll::Ready(Some(Err(error))) => Step::Failed(error),
+                Poll::Pending => StreamStep::Pending,
+                Poll::Ready(Some(Err(error))) => StreamStep::Failed(error),
                 // Trailers, if there are any, have come as well.
                 Poll::Ready(None) => self.done(wanted),
                 Poll::Ready(Some(Ok(piece))) => {
@@ -158,15 +158,15 @@ impl Slot {
                     if let Some(text) = &wanted.body {
                         self.search.look(text, &piece);
                     }
-                    Step::Piece
+                    StreamStep::Piece
                 }
             },
         }
     }
 
-    fn done(&mut self, wanted: &Wanted) -> Step {
+    fn done(&mut self, wanted: &Wanted) -> StreamStep {
         self.answer.fits &= wanted.body.is_none() || self.search.found();
-        Step::Done
+        StreamStep::Done
     }
 
     /// How many bytes of the upload may go now: what the server's windows and h2's buffer allow. 0 where the stream

@@ -10,8 +10,8 @@ fn changed(
     requests: u64,
     change: impl FnOnce(&mut Work),
     script: impl Fn(&mut Exchange<'_>) -> io::Result<Next> + Send + Sync + 'static,
-) -> (Outcome, Server) {
-    let server = Server::start(script);
+) -> (Outcome, ScriptedServer) {
+    let server = ScriptedServer::start(script);
     let mut plan = plan(server.address, 1, Until::Requests(requests));
     change(&mut plan.work);
     (drive_lawfully(&plan), server)
@@ -287,7 +287,7 @@ fn garbage_in_place_of_every_byte_of_a_head_ends_every_request() {
 
 #[test]
 fn rows_tell_each_request_as_it_went() {
-    let server = Server::start(|exchange| match exchange.nth % 2 {
+    let server = ScriptedServer::start(|exchange| match exchange.nth % 2 {
         0 => exchange.say(OK),
         _ => exchange.say("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"),
     });
@@ -332,7 +332,7 @@ fn unix_sockets_carry_the_same_load() {
 #[test]
 fn a_server_without_tls_gives_no_session() {
     let (outcome, _) = {
-        let server = Server::start(|exchange| exchange.say(OK));
+        let server = ScriptedServer::start(|exchange| exchange.say(OK));
         let mut plan = plan(server.address, 1, Until::Elapsed(Span::seconds(60)));
         plan.target.tls = Some(Tls { insecure: true, ..Tls::default() });
         plan.give_up.failures_in_a_row = 3;

@@ -3,7 +3,7 @@
 mod contents;
 mod models;
 
-use super::scripted::{Exchange, Next, Server, wait_until};
+use super::scripted::{Exchange, Next, ScriptedServer, wait_until};
 use super::*;
 use crate::scenario::{Arrivals, Body, ExpectStatus, Method, Pool, Rate, Request, Schedule, Spacing, Until};
 use crate::units::{Bytes, Span};
@@ -68,8 +68,8 @@ fn exactly(
     connections: u32,
     requests: u64,
     script: impl Fn(&mut Exchange<'_>) -> io::Result<Next> + Send + Sync + 'static,
-) -> (Outcome, Server) {
-    let server = Server::start(script);
+) -> (Outcome, ScriptedServer) {
+    let server = ScriptedServer::start(script);
     let outcome = drive_lawfully(&plan(server.address, connections, Until::Requests(requests)));
     assert_eq!(outcome.requests, requests);
     assert_eq!(outcome.ended, End::Done);
@@ -104,13 +104,13 @@ fn ipv6() {
     if std::net::TcpListener::bind("[::1]:0").is_err() {
         return crate::skipping::skip("LOADLINE_MACHINE", "there is no IPv6");
     }
-    let server = Server::start_at("[::1]:0", |exchange| exchange.say(OK));
+    let server = ScriptedServer::start_at("[::1]:0", |exchange| exchange.say(OK));
     assert_eq!(drive_lawfully(&plan(server.address, 2, Until::Requests(10))).ok, 10);
 }
 
 #[test]
 fn a_connection_for_each_request_when_asked() {
-    let server = Server::start(|exchange| {
+    let server = ScriptedServer::start(|exchange| {
         assert!(exchange.head.contains("Connection: close"));
         exchange.say(OK)?;
         Ok(Next::Close)
@@ -192,7 +192,7 @@ fn a_wrong_status_fails_the_request_and_keeps_the_connection() {
     });
     assert_eq!((outcome.ok, outcome.failures.status, server.connections()), (5, 5, 2));
     assert_eq!(outcome.wrong_statuses, [(503, 5)].into());
-    let server = Server::start(|exchange| exchange.say("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"));
+    let server = ScriptedServer::start(|exchange| exchange.say("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"));
     let mut plan = plan(server.address, 1, Until::Requests(3));
     plan.work.expect = ExpectStatus::Exactly(404);
     assert_eq!(drive_lawfully(&plan).ok, 3);
@@ -240,7 +240,7 @@ fn a_server_that_dies_leaves_resets_and_refusals_and_an_exact_count() {
 
 #[test]
 fn a_silent_server_times_out_and_is_given_up() {
-    let server = Server::start(|exchange| exchange.hang());
+    let server = ScriptedServer::start(|exchange| exchange.hang());
     let mut counted = plan(server.address, 3, Until::Requests(6));
     counted.work.timeout = Span(Duration::from_millis(60));
     let outcome = drive_lawfully(&counted);
@@ -258,7 +258,7 @@ fn a_silent_server_times_out_and_is_given_up() {
 fn a_late_answer_is_a_timeout_whoever_notices() {
     let (timeout, server) = (
         Duration::from_millis(20),
-        Server::start(|exchange| {
+        ScriptedServer::start(|exchange| {
             thread::sleep(Duration::from_millis(22));
             exchange.say(OK)
         }),
@@ -284,7 +284,7 @@ fn nobody_listening_is_refused_and_given_up_without_a_busy_loop() {
 
 #[test]
 fn a_stop_is_heard_while_the_server_is_silent() {
-    let server = Server::start(|exchange| exchange.hang());
+    let server = ScriptedServer::start(|exchange| exchange.hang());
     let plan = plan(server.address, 3, Until::Elapsed(Span::seconds(600)));
     let (control, clock) = (Control::default(), Clock::start());
     thread::scope(|scope| {
@@ -299,7 +299,7 @@ fn a_stop_is_heard_while_the_server_is_silent() {
 
 #[test]
 fn time_ends_the_phase_and_requests_under_way_are_drained() {
-    let server = Server::start(|exchange| {
+    let server = ScriptedServer::start(|exchange| {
         thread::sleep(Duration::from_millis(if exchange.nth == 0 { 1500 } else { 1 }));
         exchange.say(OK)
     });
@@ -313,7 +313,7 @@ fn time_ends_the_phase_and_requests_under_way_are_drained() {
 
 #[test]
 fn a_large_upload_to_a_slow_reader() {
-    let server = Server::start(|exchange| {
+    let server = ScriptedServer::start(|exchange| {
         assert_eq!(exchange.body.len(), 2 << 20);
         assert!(exchange.body.iter().all(u8::is_ascii_graphic));
         exchange.say(OK)
@@ -357,7 +357,7 @@ fn an_upload_refused_half_way_counts_by_its_status() {
 
 #[test]
 fn an_open_schedule_runs_through_the_same_engine() {
-    let server = Server::start(|exchange| {
+    let server = ScriptedServer::start(|exchange| {
         if exchange.nth == 10 {
             thread::sleep(Duration::from_millis(200));
         }

@@ -16,7 +16,7 @@ fn ms(n: u64) -> Span {
 
 #[test]
 fn a_stall_delays_all_that_were_due_and_none_is_dropped() {
-    let server = Server::start(|exchange| {
+    let server = ScriptedServer::start(|exchange| {
         if exchange.nth == 100 {
             thread::sleep(Duration::from_millis(400));
         }
@@ -39,7 +39,7 @@ fn a_stall_delays_all_that_were_due_and_none_is_dropped() {
 
 #[test]
 fn what_is_not_answered_is_counted_with_its_age() {
-    let server = Server::start(|exchange| {
+    let server = ScriptedServer::start(|exchange| {
         if exchange.nth >= 10 {
             return exchange.hang();
         }
@@ -57,7 +57,7 @@ fn what_is_not_answered_is_counted_with_its_age() {
 
 #[test]
 fn a_closed_phase_drains_as_well() {
-    let server = Server::start(|exchange| exchange.hang());
+    let server = ScriptedServer::start(|exchange| exchange.hang());
     let mut plan = plan(server.address, 3, Until::Elapsed(ms(100)));
     plan.work.drain = Some(ms(100));
     let outcome = drive_lawfully(&plan);
@@ -71,13 +71,13 @@ fn a_pool_grows_while_requests_wait_and_not_beyond_its_bound() {
         thread::sleep(Duration::from_millis(100));
         exchange.say(OK)
     };
-    let server = Server::start(slow);
+    let server = ScriptedServer::start(slow);
     let pool = Pool { connections: 1, connections_max: 50 };
     let outcome = drive_lawfully(&open(server.address, 100.0, Until::Requests(60), pool));
     assert_eq!(outcome.ok, 60);
     assert!((5..=50).contains(&outcome.connections_asked), "{}", outcome.connections_asked);
     assert_eq!((outcome.connections_opened, outcome.queue_max), (outcome.connections_asked, 0));
-    let server = Server::start(slow);
+    let server = ScriptedServer::start(slow);
     let pool = Pool { connections: 1, connections_max: 3 };
     let outcome = drive_lawfully(&open(server.address, 100.0, Until::Requests(60), pool));
     assert_eq!((outcome.ok, outcome.connections_asked), (60, 3));
@@ -86,14 +86,14 @@ fn a_pool_grows_while_requests_wait_and_not_beyond_its_bound() {
 
 #[test]
 fn an_open_model_uses_all_its_connections() {
-    let server = Server::start(|exchange| exchange.say(OK));
+    let server = ScriptedServer::start(|exchange| exchange.say(OK));
     let outcome = drive_lawfully(&open(server.address, 200.0, Until::Requests(40), Pool::fixed(10)));
     assert_eq!((outcome.ok, server.connections()), (40, 10));
 }
 
 #[test]
 fn random_arrivals_and_starts_from_a_file_are_all_begun() {
-    let server = Server::start(|exchange| exchange.say(OK));
+    let server = ScriptedServer::start(|exchange| exchange.say(OK));
     let mut random = open(server.address, 1.0, Until::Elapsed(ms(300)), Pool::fixed(5));
     let Schedule::Open { arrivals, .. } = &mut random.work.schedule else { panic!() };
     let until = Until::Elapsed(ms(300));
@@ -114,7 +114,7 @@ fn random_arrivals_and_starts_from_a_file_are_all_begun() {
 
 #[test]
 fn thinking_connections_rest_between_requests() {
-    let server = Server::start(|exchange| exchange.say(OK));
+    let server = ScriptedServer::start(|exchange| exchange.say(OK));
     let mut plan = plan(server.address, 2, Until::Elapsed(ms(500)));
     let Schedule::Closed { think, .. } = &mut plan.work.schedule else { panic!() };
     *think = ms(100);
@@ -130,7 +130,7 @@ fn thinking_connections_rest_between_requests() {
 
 #[test]
 fn a_stop_condition_ends_the_phase_and_says_which() {
-    let server = Server::start(|exchange| exchange.say("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"));
+    let server = ScriptedServer::start(|exchange| exchange.say("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"));
     let mut plan = open(server.address, 20.0, Until::Elapsed(Span::seconds(60)), Pool::fixed(2));
     plan.work.stop = vec!["p99>10s".parse::<Condition>().unwrap(), "failed>=10%".parse().unwrap()];
     let outcome = drive_lawfully(&plan);
@@ -140,7 +140,7 @@ fn a_stop_condition_ends_the_phase_and_says_which() {
 
 #[test]
 fn a_stop_condition_sees_all_threads_together() {
-    let server = Server::start(|exchange| exchange.say(OK));
+    let server = ScriptedServer::start(|exchange| exchange.say(OK));
     let mut plan = open(server.address, 100.0, Until::Elapsed(Span::seconds(60)), Pool::fixed(4));
     // Each of two threads achieves half of it.
     plan.work.stop = vec!["rate>=80".parse().unwrap()];
@@ -151,7 +151,7 @@ fn a_stop_condition_sees_all_threads_together() {
 
 #[test]
 fn threads_share_the_work_and_their_outcomes_merge_exactly() {
-    let server = Server::start(|exchange| exchange.say(OK));
+    let server = ScriptedServer::start(|exchange| exchange.say(OK));
     let mut counted = plan(server.address, 5, Until::Requests(1001));
     counted.rows_max = 2000;
     let (mut ok, mut service) = (0, None::<hdrhistogram::Histogram<u64>>);
@@ -176,7 +176,7 @@ fn threads_share_the_work_and_their_outcomes_merge_exactly() {
 
 #[test]
 fn a_stop_is_passed_on_to_all_threads() {
-    let server = Server::start(|exchange| exchange.hang());
+    let server = ScriptedServer::start(|exchange| exchange.hang());
     let plan = plan(server.address, 4, Until::Elapsed(Span::seconds(600)));
     let (control, clock) = (Control::default(), Clock::start());
     thread::scope(|scope| {

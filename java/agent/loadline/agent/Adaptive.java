@@ -8,9 +8,9 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Finds the chunks that an adaptive allocator (newer 4.1, the default of 4.2) still has in hand. Where it keeps them
- * differs from version to version, so everything of its own classes is followed. A chunk that is handed out in full is
- * known only to its buffers and cannot be reached from here.
+ * Finds the chunks that an adaptive allocator (newer 4.1, the default of 4.2) still has in hand. The fields
+ * that hold them differ from version to version, so every field of Netty's own classes is followed. A chunk that is
+ * handed out in full is known only to its buffers and cannot be reached from here.
  */
 final class Adaptive {
     private static final String ALLOCATOR = ".buffer.AdaptivePoolingAllocator";
@@ -77,7 +77,7 @@ final class Adaptive {
         }
     }
 
-    /** Bytes of a chunk that could be handed out. Its own answer would be counted anew, which is not ours to cause. */
+    /** Bytes of a chunk that could be handed out, by its field: the method of the chunk would count them anew. */
     static Long freeBytes(Mirror mirror, Object chunk, long capacity) {
         Long segment = Mirror.asNumber(mirror.field(chunk, "segmentSize"));
         if (segment != null) {

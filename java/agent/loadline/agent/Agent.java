@@ -8,12 +8,12 @@ import java.lang.instrument.Instrumentation;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Reports the buffer pools of every Netty in this JVM. Loaded while the JVM runs it is told {@code out=FILE} and writes
- * one report there. Started with the JVM ({@code -javaagent:JAR=ask=FIFO}) it waits for lines in that FIFO, each the
- * name of a file, and writes a report to each.
+ * Reports the buffer pools of every Netty in this JVM. An agent that is loaded while the JVM runs is told
+ * {@code out=FILE} and writes one report there. An agent that is started with the JVM
+ * ({@code -javaagent:JAR=ask=FIFO}) waits for lines in that FIFO, each the name of a file, and writes a report to each.
  *
- * <p>It says nothing, changes nothing and throws nothing: what it cannot read is named in its report. It avoids lambdas
- * and joined strings, whose first use loads tens of classes into the JVM it is a guest of.
+ * <p>The agent prints nothing, changes nothing and throws nothing: what could not be read is named in the report. The
+ * code avoids lambdas and joined strings, whose first use loads tens of classes into the JVM.
  */
 public final class Agent {
     /** As the report says it; grows with what it contains. */
@@ -46,7 +46,7 @@ public final class Agent {
                 thread.start();
             }
         } catch (Throwable ignored) {
-            // A guest does not trouble its host; Loadline sees that there is no report.
+            // The subject must not see an error of the agent; Loadline sees that there is no report.
         }
     }
 
@@ -74,7 +74,7 @@ public final class Agent {
 
         @Override
         public void run() {
-            // Open for both directions: it neither waits for somebody to ask nor ends when nobody does.
+            // Open for both directions: the stream neither waits for a writer nor ends with one.
             try (RandomAccessFile questions = new RandomAccessFile(fifo, "rw")) {
                 String line;
                 while ((line = questions.readLine()) != null) {
@@ -85,7 +85,7 @@ public final class Agent {
                     }
                 }
             } catch (Throwable ignored) {
-                // Nobody can ask any more.
+                // The FIFO is gone, and with it every further question.
             }
         }
     }

@@ -1,6 +1,6 @@
 package loadline.agent;
 
-/** Writes one JSON document. The commas are its own affair; that objects and arrays are closed is the caller's. */
+/** Writes one JSON document with its commas. The caller closes the objects and arrays that it opens. */
 final class Json {
     private final StringBuilder text = new StringBuilder(4096);
     private boolean first = true;

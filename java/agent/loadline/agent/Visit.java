@@ -86,7 +86,7 @@ final class Visit implements Runnable {
             rehearsal.tookNs = System.nanoTime();
             rehearsal.done.countDown();
         } catch (Throwable ignored) {
-            // It moved while it was read; the loop itself will see it stand still.
+            // The caches moved while they were read; the loop itself will see them stand still.
         }
     }
 

@@ -1,6 +1,6 @@
 //! Replies to `VM.native_memory detail` (JDK 11–25; the JVM runs with `-XX:NativeMemoryTracking=detail`): the ranges of
 //! addresses that the JVM reserved. For benchmarks and tests only, as the truth that an account is compared with:
-//! tracking in detail costs the subject too much to be weighed with it. The sums by category are [`super::nmt`]'s.
+//! tracking in detail costs the subject too much to be weighed with it. The sums by category are `observe::nmt`'s.
 //!
 //! ```text
 //! [0x00000000fc000000 - 0x0000000100000000] reserved and committed 65536KB for Java Heap from
@@ -10,12 +10,10 @@
 //! [0x00007fa91e8ab000 - 0x00007fa91e9ab000] reserved 1024KB for Thread Stack from
 //! ```
 
-use super::text::address;
-
 /// Reserved ranges, by address: first address, first address behind, category as the JVM spells it. The name of a
 /// category is not always that of the summary: `Thread Stack` here is a part of `Thread` there. Committed ranges, which
 /// are indented, and call stacks are left out; nothing is found in a reply without details.
-pub fn ranges(text: &str) -> Vec<(u64, u64, String)> {
+pub(crate) fn ranges(text: &str) -> Vec<(u64, u64, String)> {
     let mut ranges: Vec<_> = text.lines().filter_map(range).collect();
     // JDK 21 and later begin with the highest.
     ranges.sort_unstable();
@@ -26,6 +24,7 @@ pub fn ranges(text: &str) -> Vec<(u64, u64, String)> {
 fn range(line: &str) -> Option<(u64, u64, String)> {
     let (range, rest) = line.strip_prefix('[')?.split_once("] reserved ")?;
     let (start, end) = range.split_once(" - ")?;
+    let address = |text: &str| u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok();
     let (start, end) = (address(start)?, address(end)?);
     let (_size, category) = rest.split_once(" for ")?;
     let category = category.strip_suffix(" from").unwrap_or(category).trim_end();

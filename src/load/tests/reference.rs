@@ -225,7 +225,7 @@ fn read<'a>(heads: &mut Heads, bodiless: bool, pieces: impl Iterator<Item = &'a 
     let wanted = Wanted::of(&Work::closed(request.clone(), 1, Until::Requests(1)), &request);
     let mut reader = Reader::default();
     let mut pieces = pieces.filter(|piece| !piece.is_empty());
-    let answer = |answer: super::response::Answer, rest| Verdict::Answer {
+    let answer = |answer: super::response::ResponseFacts, rest| Verdict::Answer {
         status: answer.status,
         keep_alive: answer.keep_alive,
         body_bytes: answer.body_bytes,

@@ -1,0 +1,107 @@
+//! Programs that are run to their end for what they print: `podman inspect …`, `java -version`.
+
+use crate::clock::Clock;
+use rustix::fs::{Access, MemfdFlags, access, memfd_create};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+/// Between two looks whether the program has ended.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(2);
+/// The description of an image or a container takes some 10 KiB.
+const PRINTED_BYTES_MAX: u64 = 4 << 20;
+
+/// What a program printed, and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Printed {
+    /// `None` where the program was killed, by Loadline or by another.
+    pub code: Option<i32>,
+    pub out: String,
+    pub errors: String,
+}
+
+impl Printed {
+    pub(super) fn is_good(&self) -> bool {
+        self.code == Some(0)
+    }
+
+    /// Why it is not good: the last line of `errors`, or the exit code.
+    pub(super) fn why(&self) -> String {
+        let said = self.errors.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        match (said, self.code) {
+            (Some(said), _) => said.to_owned(),
+            (None, Some(code)) => format!("exit code {code}"),
+            (None, None) => "it did not answer in time".to_owned(),
+        }
+    }
+}
+
+/// The file of the first program of this name in the folders of `path`.
+pub(super) fn on_path(name: &str, path: &OsStr) -> Option<PathBuf> {
+    let is_program = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
+    std::env::split_paths(path).map(|folder| folder.join(name)).find(is_program)
+}
+
+/// Runs a program to its end, or kills it after `within`. The terminal's Ctrl-C does not reach it.
+#[expect(clippy::disallowed_methods, reason = "this is the module that starts processes")]
+pub(super) fn run(program: &Path, arguments: &[&str], clock: Clock, within: Duration) -> io::Result<Printed> {
+    // Files in memory: a pipe that nobody reads meanwhile could fill up.
+    let open = |name: &str| Ok::<_, io::Error>(File::from(memfd_create(name, MemfdFlags::CLOEXEC)?));
+    let (out, errors) = (open("out")?, open("errors")?);
+    let mut child = std::process::Command::new(program)
+        .args(arguments)
+        // A JVM would print a line about each.
+        .env_remove("JDK_JAVA_OPTIONS")
+        .env_remove("JAVA_TOOL_OPTIONS")
+        .stdin(Stdio::null())
+        .stdout(out.try_clone()?)
+        .stderr(errors.try_clone()?)
+        .process_group(0)
+        .spawn()?;
+    let until = clock.now() + within;
+    let code = loop {
+        match child.try_wait() {
+            Ok(None) if clock.now() < until => clock.sleep(LOOK_AGAIN_AFTER),
+            Ok(Some(status)) => break status.code(),
+            _ => {
+                // Both calls fail only for a process that has ended.
+                let _ = child.kill();
+                let _ = child.wait();
+                break None;
+            }
+        }
+    };
+    Ok(Printed { code, out: text_of(out)?, errors: text_of(errors)? })
+}
+
+fn text_of(mut file: File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(PRINTED_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn shell(script: &str, within: Duration) -> Printed {
+        run(Path::new("/bin/sh"), &["-c", script], Clock::start(), within).unwrap()
+    }
+
+    #[test]
+    fn both_streams_and_the_code_are_kept() {
+        let answer = shell("echo out; echo one >&2; echo; echo 'two ' >&2; exit 3", LONG);
+        assert_eq!((answer.code, answer.out.as_str(), answer.why().as_str()), (Some(3), "out\n\n", "two"));
+        assert!(!answer.is_good() && shell("head -c 300000 /dev/zero", LONG).out.len() == 300_000);
+        let hung = shell("exec sleep 60", Duration::from_millis(50));
+        assert_eq!((hung.code, hung.why().as_str()), (None, "it did not answer in time"));
+        assert!(run(Path::new("/nowhere"), &[], Clock::start(), LONG).is_err());
+    }
+}
