@@ -248,13 +248,21 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
+/// A number with at most so many digits behind the point, without zeros at its end: `0.25`, `95`.
+pub fn trimmed(number: f64, digits_max: usize) -> String {
+    let text = format!("{number:.digits_max$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// How many of a thing: `1 trial`, `1,200 trials`.
+pub fn several(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 /// A rate with the precision that its size deserves: `0.5`, `42.5`, `5,000`.
 pub fn per_second(rate: f64) -> String {
     match rate {
-        rate if rate.abs() < 99.95 => {
-            let text = format!("{rate:.2}");
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        }
+        rate if rate.abs() < 99.95 => trimmed(rate, 2),
         rate => grouped(rate.round() as u64),
     }
 }
@@ -319,6 +327,11 @@ mod tests {
         assert!(parse_count("1.5").is_err());
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(123), "123");
+        assert_eq!([several(1, "block"), several(1200, "block")], ["1 block", "1,200 blocks"]);
+        assert_eq!(
+            [trimmed(0.25, 2), trimmed(0.999, 2), trimmed(20.0, 1), trimmed(20.0, 0)],
+            ["0.25", "1", "20", "20"]
+        );
         assert_eq!(milliseconds(0.0421), "0.042");
         assert_eq!(milliseconds(42.13), "42.1");
     }

@@ -13,6 +13,7 @@ mod quantity;
 mod snippets;
 mod summary;
 mod terminal;
+mod words;
 
 pub use chart::{Plot, plots, png};
 pub use html::html;

@@ -7,11 +7,15 @@ use super::thin::{Point, WIDTH};
 use super::values::{
     also_text, axis_unit, configurations, judged_text, kind_of, least_text, metric_words, slug, value_text,
 };
+use crate::comparison::split;
 use crate::record::{
     Better, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, ParetoPoint, ParetoRecord, Unit,
+    each_once,
 };
 use crate::report::markup::shortened;
 use crate::report::summary::Table;
+use crate::report::words::{VERDICTS, verdict_word};
+use crate::units::trimmed;
 
 /// Height of a row of a forest, in tenths of a pixel.
 const ROW: u32 = 440;
@@ -26,16 +30,6 @@ const PARETO_HEIGHT: u32 = 260;
 const ASIDE_CHARS: usize = 24;
 /// Longest name in a chart.
 const NAME_CHARS: usize = 40;
-
-/// The word for a verdict.
-pub(crate) fn verdict_word(verdict: DifferenceVerdict) -> &'static str {
-    match verdict {
-        DifferenceVerdict::Better => "better",
-        DifferenceVerdict::Worse => "worse",
-        DifferenceVerdict::Equivalent => "equivalent",
-        DifferenceVerdict::CannotTell => "cannot tell",
-    }
-}
 
 /// The class of a verdict.
 pub(crate) fn verdict_class(verdict: DifferenceVerdict) -> &'static str {
@@ -76,13 +70,7 @@ pub(crate) fn judged<'a>(document: &'a Document, candidate: &str) -> Vec<&'a Com
 
 /// Candidates in the order of the comparisons.
 pub(crate) fn candidates(document: &Document) -> Vec<&str> {
-    let mut found: Vec<&str> = Vec::new();
-    for comparison in &document.comparisons {
-        if !found.contains(&comparison.candidate.as_str()) {
-            found.push(&comparison.candidate);
-        }
-    }
-    found
+    each_once(document.comparisons.iter().map(|comparison| comparison.candidate.as_str()))
 }
 
 // ---- Differences ----
@@ -142,16 +130,10 @@ fn forest(document: &Document, index: usize, rows: &[&ComparisonRecord]) -> Figu
         items.extend(forest_row(comparison, dots, &x, row as u32 * ROW));
     }
     items.insert(0, Item::Rule { x: x.across(0.0), down: (0, rows.len() as u32 * ROW), class: "zero".to_owned() });
-    let verdicts = [
-        DifferenceVerdict::Better,
-        DifferenceVerdict::Worse,
-        DifferenceVerdict::Equivalent,
-        DifferenceVerdict::CannotTell,
-    ];
     let key = |verdict: DifferenceVerdict| {
         (Sign::Mark(verdict_shape(verdict), verdict_class(verdict).to_owned()), verdict_word(verdict).to_owned())
     };
-    let seen = verdicts.into_iter().filter(|verdict| rows.iter().any(|row| row.verdict == *verdict));
+    let seen = VERDICTS.into_iter().filter(|verdict| rows.iter().any(|row| row.verdict == *verdict));
     let mut legend: Vec<(Sign, String)> = seen.map(key).collect();
     legend.push((Sign::Line("dots block".to_owned()), "a block".to_owned()));
     legend.push((Sign::Area("least".to_owned(), false), "too small to matter".to_owned()));
@@ -234,18 +216,13 @@ pub(crate) fn forest_table(rows: &[&ComparisonRecord], title: &str) -> Table {
     if let Some(first) = rows.first() {
         notes.push(format!(
             "All intervals of a family hold together with {} % confidence; each alone with {} %.",
-            percent(first.confidence),
-            percent(first.confidence_each)
+            trimmed(first.confidence * 100.0, 2),
+            trimmed(first.confidence_each * 100.0, 2)
         ));
         notes.push("The medians are of all trials; the difference is estimated within blocks.".to_owned());
     }
     let rows = rows.iter().map(row).collect();
     Table { title: title.to_owned(), head, rows, lead: 3, notes, ..Table::default() }
-}
-
-fn percent(share: f64) -> String {
-    let text = format!("{:.2}", share * 100.0);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 // ---- Every trial ----
@@ -256,21 +233,12 @@ pub(crate) fn dots(document: &Document) -> Vec<Figure> {
     if document.trials.len() < 2 || document.find.is_some() {
         return Vec::new();
     }
-    let mut metrics: Vec<&str> = Vec::new();
     let compared = document.comparisons.iter().filter(|comparison| comparison.primary);
     let budgeted = document.budgets.iter().filter_map(|budget| budget.metric.as_deref());
-    for metric in compared.map(|comparison| comparison.metric.as_str()).chain(budgeted) {
-        if !metrics.contains(&metric) {
-            metrics.push(metric);
-        }
-    }
+    let mut metrics = each_once(compared.map(|comparison| comparison.metric.as_str()).chain(budgeted));
     if metrics.is_empty() {
-        let usual = |metric: &str| ["rss.", "p99.", "rate."].iter().any(|head| metric.starts_with(head));
-        for record in document.metrics.iter().filter(|record| usual(&record.metric)) {
-            if !metrics.contains(&record.metric.as_str()) {
-                metrics.push(&record.metric);
-            }
-        }
+        let usual = |metric: &&str| ["rss", "p99", "rate"].contains(&split(metric).0);
+        metrics = each_once(document.metrics.iter().map(|record| record.metric.as_str()).filter(usual));
         metrics.truncate(METRICS_MAX);
     }
     metrics.iter().enumerate().filter_map(|(at, metric)| dot_figure(document, at, metric)).collect()

@@ -7,7 +7,7 @@ use super::thin::{self, Point};
 use super::values::{configurations, slug};
 use crate::record::{Document, Evidence, SpectrumRecord};
 use crate::report::summary::Table;
-use crate::units::{grouped, milliseconds};
+use crate::units::{grouped, milliseconds, trimmed};
 
 /// Where an axis of quantiles has its numbers: the share of answers that took longer, and the quantile in percent.
 const NINES: [(f64, &str); 7] = [
@@ -101,7 +101,7 @@ fn figure(index: usize, (phase, time): (&str, &str), spectra: &[Of<'_>], names: 
 
 fn table(words: &str, spectra: &[Of<'_>]) -> Table {
     let mut head = vec!["configuration".to_owned(), "trial".to_owned(), "answers".to_owned()];
-    head.extend(QUANTILES.iter().map(|quantile| format!("p{}", tidy(quantile * 100.0))));
+    head.extend(QUANTILES.iter().map(|quantile| format!("p{}", trimmed(quantile * 100.0, 2))));
     head.push("longest".to_owned());
     let row = |of: &Of<'_>| {
         let mut row = vec![of.configuration.to_owned(), (of.trial + 1).to_string(), grouped(of.spectrum.count)];
@@ -117,9 +117,4 @@ fn table(words: &str, spectra: &[Of<'_>]) -> Table {
     };
     let rows = spectra.iter().map(row).collect();
     Table { title: format!("{words} in numbers, ms"), head, rows, ..Table::default() }
-}
-
-fn tidy(percent: f64) -> String {
-    let text = format!("{percent:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -4,6 +4,7 @@
 use super::model::{Anchor, Axis, Chart, Item, Panel, SHAPES, Sign};
 use super::thin::{Point, WIDTH};
 use crate::report::markup::{Attribute, Markup, shortened};
+use crate::units::trimmed;
 use std::fmt::{Display, Write};
 
 /// Room for the numbers of a y axis; the style sheet of the page keeps the same.
@@ -118,8 +119,7 @@ fn relative(points: &[Point]) -> String {
 
 /// A number with at most two digits behind the point.
 fn short(value: f64) -> String {
-    let text = format!("{value:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    trimmed(value, 2)
 }
 
 fn tenths(y: u32) -> String {

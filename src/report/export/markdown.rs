@@ -9,6 +9,7 @@ mod verdict;
 use super::metric_name::is_headline;
 use crate::record::{Document, DoubtRecord, MetricRecord, Trial};
 use crate::report::summary::tried::is_answer;
+use crate::units::several;
 use escape::{code, prose, sentence};
 use tables::{budget_table, comparison_tables, metric_table};
 
@@ -106,11 +107,7 @@ fn conditions(document: &Document) -> String {
 /// How often a configuration ran, and in which JVM.
 fn configuration(name: &str, document: &Document) -> String {
     let trials: Vec<&Trial> = document.trials.iter().filter(|trial| trial.configuration == name).collect();
-    let count = match trials.len() {
-        1 => "1 trial".to_owned(),
-        count => format!("{count} trials"),
-    };
-    let mut text = format!("{}: {count}", code(name));
+    let mut text = format!("{}: {}", code(name), several(trials.len() as u64, "trial"));
     let Some(jvm) = trials.iter().find_map(|trial| trial.jvm.as_ref()) else { return text };
     for known in [&jvm.name, &jvm.version].into_iter().flatten() {
         text.push_str(&format!(", {}", prose(known)));

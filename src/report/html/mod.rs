@@ -13,6 +13,7 @@ mod verdicts;
 use super::chart::{COLOURS, RULES, configurations, definitions};
 use super::markup::{Markup, shortened};
 use crate::record::{Document, Evidence};
+use crate::units::several;
 use base64::Engine;
 
 /// The page with a `{{name}}` where something goes in.
@@ -100,10 +101,7 @@ fn heading(document: &Document) -> Markup {
     if names.len() > NAMES_MAX {
         shown.push(format!("{} more", names.len() - NAMES_MAX));
     }
-    let trials = match document.trials.len() {
-        1 => "1 trial".to_owned(),
-        count => format!("{count} trials"),
-    };
+    let trials = several(document.trials.len() as u64, "trial");
     let day = conditions.started.split('T').next().unwrap_or_default();
     out.words("p", &[("class", &"kicker")], format!("Weighed by loadline {}, {day}", conditions.loadline));
     out.words("h1", &[], shortened(&conditions.scenario, NAME_CHARS));

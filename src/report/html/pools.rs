@@ -4,7 +4,7 @@
 use crate::record::{Mark, NettyAllocator, NettyArena, NettyChunk, NettyPools, Trial};
 use crate::report::markup::{Attribute, Markup, shortened};
 use crate::report::summary::{direct_bytes, explanations, shade};
-use crate::units::Bytes;
+use crate::units::{Bytes, several};
 
 /// Cells of one arena at one mark; the JSON document has all.
 const CELLS_MAX: usize = 400;
@@ -108,9 +108,8 @@ fn cells(out: &mut Markup, chunks: &[NettyChunk]) {
     let sum = |what: fn(&NettyChunk) -> u64| chunks.iter().map(what).fold(0, u64::saturating_add);
     let mib = |bytes: u64| format!("{:.1}", Bytes(bytes).as_mib());
     let (bytes, used, kept) = (sum(|chunk| chunk.bytes), sum(NettyChunk::used_bytes), sum(|chunk| chunk.kept_bytes));
-    let chunk = if chunks.len() == 1 { "chunk" } else { "chunks" };
     let by_caches = if kept > 0 { format!(", {} by caches", mib(kept)) } else { String::new() };
-    let words = format!("{} {chunk}, {} of {} used{by_caches}", chunks.len(), mib(used), mib(bytes));
+    let words = format!("{}, {} of {} used{by_caches}", several(chunks.len() as u64, "chunk"), mib(used), mib(bytes));
     out.element("div", &[("class", &"chunks"), ("role", &"img"), ("aria-label", &words)], |out| {
         for chunk in chunks.iter().take(CELLS_MAX) {
             let kept = NettyChunk { free_bytes: Some(chunk.bytes.saturating_sub(chunk.kept_bytes)), ..chunk.clone() };

@@ -5,10 +5,12 @@ use super::{find, pools, verdicts};
 use crate::record::{BudgetRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
 use crate::report::chart::{self, Figure};
 use crate::report::markup::{Markup, shortened};
+use crate::report::quantity::budget_number;
 use crate::report::summary::tried::{is_answer, trial_text};
 use crate::report::summary::{
     Table, by_category, configurations, figures, growth_notes, load, shared_facts, trial_facts, weights,
 };
+use crate::report::words::verdict_word;
 
 /// Names in headings.
 const NAME_CHARS: usize = 80;
@@ -143,7 +145,7 @@ impl Sections<'_> {
                 budget.expression.clone(),
                 budget.configuration.clone(),
                 verdicts::budget_value(budget),
-                budget.bound.map_or("-".to_owned(), |bound| verdicts::budget_number(budget, bound)),
+                budget_number(budget, budget.bound),
                 budget.trials.to_string(),
                 budget.why.clone(),
             ]
@@ -271,7 +273,7 @@ fn verdict_table(out: &mut Markup, rows: &[&crate::record::ComparisonRecord]) {
                 for row in rows {
                     out.element("tr", &[], |out| {
                         out.element("td", &[], |out| {
-                            let (class, word) = (chart::verdict_class(row.verdict), chart::verdict_word(row.verdict));
+                            let (class, word) = (chart::verdict_class(row.verdict), verdict_word(row.verdict));
                             verdicts::badge(out, class, verdicts::sign(row.verdict), word);
                         });
                         let metric = shortened(&chart::metric_words(&row.metric), NAME_CHARS);

@@ -4,11 +4,11 @@ use crate::record::{
     BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, FindOutcome, FindRecord, Outcome,
     Trial, Unit, tells_nothing,
 };
-use crate::report::chart::{
-    candidates, judged, judged_text, least_text, metric_words, value_text, verdict_class, verdict_word,
-};
+use crate::report::chart::{candidates, judged, judged_text, least_text, metric_words, value_text, verdict_class};
 use crate::report::markup::{Attribute, Markup, shortened};
+use crate::report::quantity::Estimate;
 use crate::report::summary::find as told;
+use crate::report::words::verdict_word;
 use crate::scenario::MarkPoint;
 use crate::units::{grouped, milliseconds};
 
@@ -147,32 +147,9 @@ fn of_budget(budget: &BudgetRecord) -> Sentence {
     }
 }
 
-/// A value of a budget with its interval, as a share where the budget is one.
+/// A value of a budget with its interval.
 pub(super) fn budget_value(budget: &BudgetRecord) -> String {
-    let shown = |value: f64| budget_number(budget, value);
-    match (budget.value, budget.low, budget.high) {
-        (None, ..) => "not measured".to_owned(),
-        (Some(value), Some(low), Some(high)) => {
-            // The unit is said once.
-            let (value, low, high) = (shown(value), shown(low), shown(high));
-            let unit = value.trim_start_matches(|c: char| !c.is_alphabetic() && c != '%' && c != '/');
-            let bare = |text: &str| text.strip_suffix(unit).unwrap_or(text).trim_end().to_owned();
-            format!("{value} ({} \u{2026} {})", bare(&low), bare(&high))
-        }
-        (Some(value), ..) => shown(value),
-    }
-}
-
-/// A number in the unit of a budget.
-pub(super) fn budget_number(budget: &BudgetRecord, value: f64) -> String {
-    match (budget.relative, budget.unit) {
-        (true, _) => {
-            let text = value_text(Unit::Share, value);
-            if value > 0.0 { format!("+{text}") } else { text }
-        }
-        (false, Some(unit)) => value_text(unit, value),
-        (false, None) => format!("{value}"),
-    }
+    Estimate::of_budget(budget).map_or("not measured".to_owned(), |estimate| estimate.wide().to_string())
 }
 
 /// The sign of a verdict: the shape that its chart has.

@@ -16,7 +16,7 @@ use crate::record::{
 use crate::report::snippets::{self, Snippet};
 use crate::scenario::MarkPoint;
 use crate::series::search::{PROOF_CONFIDENCE, failing_share_max};
-use crate::units::{Bytes, per_second};
+use crate::units::{Bytes, per_second, several, trimmed};
 
 /// File pages charged to somebody else that are worth a word. The C library and locales, which every process of a host
 /// shares, come to 2 to 3 MiB.
@@ -259,7 +259,7 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
     if !find.target.is_empty() {
         facts.push(("target", find.target.join(", ")));
     }
-    let trials = if find.trials == 1 { "1 trial".to_owned() } else { format!("{} trials", find.trials) };
+    let trials = several(u64::from(find.trials), "trial");
     let how = format!("in steps of {}, to be held {}", percent(find.step), times_in_a_row(find.proofs));
     facts.push(("spent", format!("{trials}, {} without pauses, {how}", span(find.seconds))));
     facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
@@ -278,7 +278,7 @@ fn proof(held: u32, failing_share_max: f64) -> String {
 
 /// `5 of 5 times`.
 fn times(held: u32) -> String {
-    format!("{held} of {held} {}", if held == 1 { "time" } else { "times" })
+    format!("{held} of {}", several(u64::from(held), "time"))
 }
 
 fn times_in_a_row(count: u32) -> String {
@@ -369,8 +369,7 @@ fn knee(find: &FindRecord) -> Option<String> {
 
 /// `2 %`, `0.5 %`.
 pub(in crate::report) fn percent(share: f64) -> String {
-    let text = format!("{:.1}", share * 100.0);
-    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
+    format!("{} %", trimmed(share * 100.0, 1))
 }
 
 fn span(seconds: f64) -> String {

@@ -6,7 +6,7 @@ use super::doubts::doubts;
 use super::facts::{cpus_text, machine_text};
 use crate::doubt::Doubt;
 use crate::record::{Generator, LoadDocument, PhaseRecord, Quantiles, ThresholdRecord, Verdict};
-use crate::units::{Bytes, grouped, milliseconds, per_second};
+use crate::units::{Bytes, grouped, milliseconds, per_second, several};
 
 /// What to say of a load.
 pub fn summarize_load(document: &LoadDocument) -> Summary {
@@ -53,8 +53,7 @@ fn facts(document: &LoadDocument) -> Vec<(String, String)> {
     if let Some(load) = conditions.machine.load_average_1m {
         fact("host load", format!("{load:.2} before (1 min average)"));
     }
-    let threads =
-        if conditions.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", conditions.threads) };
+    let threads = several(u64::from(conditions.threads), "thread");
     let place =
         conditions.load_cpus.as_deref().map_or("any CPU".to_owned(), |cpus| format!("CPU {}", cpus_text(Some(cpus))));
     fact("generator", format!("{threads} on {place}"));

@@ -5,7 +5,7 @@ use super::cells::{NONE, cells, mib, sum};
 use crate::record::{
     Mark, NettyAllocator, NettyArena, NettyCache, NettyChunk, NettyLibrary, NettyPools, Trial, each_once,
 };
-use crate::units::{Bytes, Growth, grouped, milliseconds};
+use crate::units::{Bytes, Growth, grouped, milliseconds, several};
 use std::collections::BTreeMap;
 
 /// From nothing used to all of it; a tenth of a chunk each between them.
@@ -49,8 +49,7 @@ pub(super) fn pools(pools: &NettyPools, release: Option<u32>) -> Vec<Block> {
 fn library_facts(library: &NettyLibrary, pools: &NettyPools) -> Vec<(String, String)> {
     let version = library.version.as_deref().unwrap_or("of unknown version");
     let loops = match (library.event_loops, library.event_loops_read) {
-        (1, 1) => "1 event loop".to_owned(),
-        (all, read) if all == read => format!("{all} event loops"),
+        (all, read) if all == read => several(all, "event loop"),
         (all, read) => format!("{read} of {all} event loops answered"),
     };
     let netty = format!("{version} as {}, {loops}, {}", library.package, several(library.channels, "channel"));
@@ -289,11 +288,6 @@ fn why(allocator: &NettyAllocator) -> impl Iterator<Item = String> {
     [lingering, lingering_in_sum, stranded]
         .into_iter()
         .filter_map(move |reason| if pooled { reason(allocator) } else { None })
-}
-
-/// `1 thread`, `3 threads`.
-fn several(number: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// The pools at the marks of a trial: a row for each mark, and the explanation of the last mark that has one.
