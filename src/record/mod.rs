@@ -33,8 +33,8 @@ pub use crate::scenario::Model;
 pub use crate::subject::EndCause;
 
 pub use crate::observe::netty::{
-    AgentCost, JdkDirect, NettyAllocated, NettyAllocations, NettyAllocator, NettyArena, NettyCache, NettyChunk,
-    NettyLibrary, NettyPools,
+    AgentCost, JdkDirect, NettyAllocated, NettyAllocations, NettyAllocator, NettyArena, NettyCache, NettyCacheKind,
+    NettyChunk, NettyKind, NettyLibrary, NettyList, NettyMemory, NettyPools,
 };
 
 use crate::doubt::Doubt;

@@ -109,6 +109,8 @@ pub(crate) type Class = String;
 pub(crate) enum Sign {
     /// A stretch of line.
     Line(Class),
+    /// A small dot.
+    Dot(Class),
     /// An area; hatched where the second value says so.
     Area(Class, bool),
     /// One of [`SHAPES`].

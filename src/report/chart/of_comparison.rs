@@ -135,7 +135,7 @@ fn forest(document: &Document, index: usize, rows: &[&ComparisonRecord]) -> Figu
     };
     let seen = VERDICTS.into_iter().filter(|verdict| rows.iter().any(|row| row.verdict == *verdict));
     let mut legend: Vec<(Sign, String)> = seen.map(key).collect();
-    legend.push((Sign::Line("dots block".to_owned()), "a block".to_owned()));
+    legend.push((Sign::Dot("dots block".to_owned()), "a block".to_owned()));
     legend.push((Sign::Area("least".to_owned(), false), "too small to matter".to_owned()));
     let chart = Chart {
         name: format!("comparison-{}-{}", index + 1, slug(candidate)),

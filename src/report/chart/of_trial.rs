@@ -274,7 +274,7 @@ impl Course<'_> {
             legend.push((area(LEVELS).0, "many answers (each shade is a multiple of the one before)".to_owned()));
             self.density(&y)
         } else {
-            legend.push((Sign::Line("dots".to_owned()), "a request".to_owned()));
+            legend.push((Sign::Dot("dots".to_owned()), "a request".to_owned()));
             let ok = requests.iter().filter(|request| !request.failed).map(|request| self.dot(&y, request));
             vec![Item::Dots { points: thin::dots(ok), class: "dots".to_owned() }]
         };

@@ -5,7 +5,7 @@ use super::palette::series_class;
 use super::scale::{Kind, Scale};
 use super::thin::{self, Point};
 use super::values::{configurations, slug};
-use crate::record::{Document, Evidence, SpectrumRecord};
+use crate::record::{Document, Evidence, SpectrumRecord, Timing};
 use crate::report::summary::Table;
 use crate::units::{grouped, milliseconds, trimmed};
 
@@ -32,14 +32,14 @@ struct Of<'a> {
 
 /// A chart for each phase and kind of time.
 pub(crate) fn figures(document: &Document, evidence: &[Evidence]) -> Vec<Figure> {
-    let mut kinds: Vec<(&str, &str)> = Vec::new();
+    let mut kinds: Vec<(&str, Timing)> = Vec::new();
     for spectrum in evidence.iter().flat_map(|evidence| &evidence.spectra) {
-        let kind = (spectrum.phase.as_str(), spectrum.time.as_str());
+        let kind = (spectrum.phase.as_str(), spectrum.time);
         if !kinds.contains(&kind) && !spectrum.points.is_empty() {
             kinds.push(kind);
         }
     }
-    let of = |(phase, time): (&str, &str)| -> Vec<Of<'_>> {
+    let of = |(phase, time): (&str, Timing)| -> Vec<Of<'_>> {
         let mut found = Vec::new();
         for evidence in evidence {
             let trial = document.trials.iter().find(|trial| trial.index == evidence.trial);
@@ -53,7 +53,7 @@ pub(crate) fn figures(document: &Document, evidence: &[Evidence]) -> Vec<Figure>
     kinds.into_iter().enumerate().map(|(index, kind)| figure(index, kind, &of(kind), &names)).collect()
 }
 
-fn figure(index: usize, (phase, time): (&str, &str), spectra: &[Of<'_>], names: &[&str]) -> Figure {
+fn figure(index: usize, (phase, time): (&str, Timing), spectra: &[Of<'_>], names: &[&str]) -> Figure {
     // The end of the axis is the last quantile that more than one answer stands behind.
     let count = spectra.iter().map(|of| of.spectrum.count).max().unwrap_or(0).clamp(20, 1_000_000);
     let longer = Scale { low: 1.0, high: count as f64, kind: Kind::Log };
@@ -78,9 +78,9 @@ fn figure(index: usize, (phase, time): (&str, &str), spectra: &[Of<'_>], names: 
     };
     let shown = names.iter().filter(|name| spectra.iter().any(|of| of.configuration == **name));
     let key = |name: &&str| (Sign::Line(format!("line {}", series_class(place(name)))), (*name).to_owned());
-    let words = if time == "response" { "Response times" } else { "Service times" };
+    let words = if time == Timing::Response { "Response times" } else { "Service times" };
     let chart = Chart {
-        name: format!("spectrum-{}-{}-{}", index + 1, slug(phase), slug(time)),
+        name: format!("spectrum-{}-{}-{}", index + 1, slug(phase), time.name()),
         title: format!("{words} in {phase} by percentile"),
         description: "How long the answers of a phase took, from the fastest to the slowest: a line for each trial, \
                       coloured by its configuration. Each step to the right leaves out nine tenths of the rest."

@@ -305,7 +305,7 @@ pub(crate) fn draw_sign(out: &mut Markup, sign: &Sign, x: u32, y: u32) {
     let (middle, end) = (x + 9, x + 18);
     match sign {
         // Dots have round ends: a stroke of no length is one.
-        Sign::Line(class) if class.starts_with("dots") => {
+        Sign::Dot(class) => {
             out.empty("path", &[("d", &format!("M{middle} {y}h0.01")), ("class", class)]);
         }
         Sign::Line(class) => {

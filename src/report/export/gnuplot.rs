@@ -123,7 +123,7 @@ fn spectrum(document: &Document, evidence: &[Evidence]) -> Data {
     let mut data = headed(SPECTRUM_HEAD);
     for of in evidence {
         for phase in &of.spectra {
-            let (phase_name, time) = (name(&phase.phase), name(&phase.time));
+            let (phase_name, time) = (name(&phase.phase), phase.time.name());
             let title = format!("{}, {phase_name}, {time} time", title(document, of.trial));
             let line = |(quantile, ms): &(f64, f64)| format!("{} {}\n", known(Some(*quantile)), known(Some(*ms)));
             block(&mut data, title, phase.points.iter().map(line).collect());

@@ -1,9 +1,10 @@
 //! Netty's pools over the marks of a trial: a column for each mark, a row for each arena, a cell for each chunk;
 //! above them RSS and direct memory.
 
-use crate::record::{Mark, NettyAllocator, NettyArena, NettyChunk, NettyPools, Trial};
+use crate::record::{Mark, NettyAllocator, NettyArena, NettyChunk, NettyMemory, NettyPools, Trial};
 use crate::report::markup::{Attribute, Markup, shortened};
 use crate::report::summary::{direct_bytes, explanations, shade};
+use crate::report::words::name_of;
 use crate::units::{Bytes, several};
 
 /// Cells of one arena at one mark; the JSON document has all.
@@ -14,7 +15,7 @@ const ARENAS_MAX: usize = 64;
 const NAME_CHARS: usize = 60;
 
 /// An arena through a trial: where it is found at each mark.
-type Place = (String, String, String, u64);
+type Place = (String, String, NettyMemory, u64);
 
 /// Writes the section; nothing where no mark has pools.
 pub(super) fn write(out: &mut Markup, trial: &Trial) {
@@ -52,8 +53,7 @@ pub(super) fn write(out: &mut Markup, trial: &Trial) {
 fn arenas(pools: &NettyPools) -> impl Iterator<Item = (Place, &NettyArena)> {
     let allocators = pools.libraries.iter().flat_map(|library| &library.allocators);
     allocators.flat_map(|allocator: &NettyAllocator| {
-        let place =
-            |arena: &NettyArena| (allocator.class.clone(), allocator.id.clone(), arena.memory.clone(), arena.index);
+        let place = |arena: &NettyArena| (allocator.class.clone(), allocator.id.clone(), arena.memory, arena.index);
         allocator.arenas.iter().map(move |arena| (place(arena), arena))
     })
 }
@@ -87,7 +87,7 @@ fn row(out: &mut Markup, place: &Place, marks: &[(&Mark, &NettyPools)]) {
     let class = class.rsplit('.').next().unwrap_or_default();
     out.element("tr", &[], |out| {
         out.element("th", &[("scope", &"row")], |out| {
-            out.words("div", &[], format!("{memory} {index}"));
+            out.words("div", &[], format!("{} {index}", name_of(memory)));
             out.words("div", &[("class", &"soft")], shortened(class, NAME_CHARS));
         });
         for (_, pools) in marks {
@@ -114,7 +114,7 @@ fn cells(out: &mut Markup, chunks: &[NettyChunk]) {
         for chunk in chunks.iter().take(CELLS_MAX) {
             let kept = NettyChunk { free_bytes: Some(chunk.bytes.saturating_sub(chunk.kept_bytes)), ..chunk.clone() };
             let class = format!("u{} k{}", shade(chunk), shade(&kept));
-            let list = shortened(&chunk.list, NAME_CHARS);
+            let list = name_of(chunk.list);
             let title = format!("{list}: {} of {} used", mib(chunk.used_bytes()), mib(chunk.bytes));
             out.element("i", &[("class", &class), ("title", &title)], |_| {});
         }
@@ -147,8 +147,12 @@ mod tests {
     use crate::record::NettyLibrary;
 
     fn page(chunks: Vec<NettyChunk>) -> String {
-        let arena = NettyArena { memory: "direct<b>".to_owned(), chunks, ..NettyArena::default() };
-        let allocator = NettyAllocator { class: "a.<i>".to_owned(), arenas: vec![arena], ..NettyAllocator::default() };
+        let arena = NettyArena { chunks, ..NettyArena::default() };
+        let allocator = NettyAllocator {
+            class: "a.<i><b>\"><script>".to_owned(),
+            arenas: vec![arena],
+            ..NettyAllocator::default()
+        };
         let library = NettyLibrary { allocators: vec![allocator], ..NettyLibrary::default() };
         let netty = Some(NettyPools { libraries: vec![library], ..NettyPools::default() });
         let mut trial = Trial::new("c", 0, 0);
@@ -164,7 +168,6 @@ mod tests {
             bytes: 16 << 20,
             free_bytes: Some(free << 20),
             kept_bytes,
-            list: "q000\"><script>".to_owned(),
             ..NettyChunk::default()
         };
         let text = page(vec![chunk(16, 0), chunk(8, 8 << 20), chunk(0, 0)]);

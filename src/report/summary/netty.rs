@@ -3,8 +3,10 @@
 use super::block::{Block, Table};
 use super::cells::{NONE, cells, mib, sum};
 use crate::record::{
-    Mark, NettyAllocator, NettyArena, NettyCache, NettyChunk, NettyLibrary, NettyPools, Trial, each_once,
+    Mark, NettyAllocator, NettyArena, NettyCache, NettyChunk, NettyKind, NettyLibrary, NettyList, NettyMemory,
+    NettyPools, Trial, each_once,
 };
+use crate::report::words::name_of;
 use crate::units::{Bytes, Growth, grouped, milliseconds, several};
 use std::collections::BTreeMap;
 
@@ -90,7 +92,11 @@ fn own_facts(pools: &NettyPools, release: Option<u32>) -> Vec<(String, String)> 
 fn allocator_blocks(allocator: &NettyAllocator) -> Vec<Block> {
     let class = allocator.class.rsplit('.').next().unwrap_or_default();
     let found = allocator.found_by.join(", ");
-    let mut text = format!("direct {}, heap {} in use", size(used(allocator, "direct")), size(used(allocator, "heap")));
+    let mut text = format!(
+        "direct {}, heap {} in use",
+        size(used(allocator, NettyMemory::Direct)),
+        size(used(allocator, NettyMemory::Heap))
+    );
     if let Some(pinned) = allocator.pinned_direct_bytes {
         text.push_str(&format!("; {} of the direct memory are handed out", Bytes(pinned)));
     }
@@ -98,7 +104,7 @@ fn allocator_blocks(allocator: &NettyAllocator) -> Vec<Block> {
         text.push_str(&format!("; {read} of {all} thread caches read"));
     }
     let mut blocks =
-        vec![Block::Heading(format!("{class} ({found})")), Block::Facts(vec![(allocator.kind.clone(), text)])];
+        vec![Block::Heading(format!("{class} ({found})")), Block::Facts(vec![(name_of(allocator.kind), text)])];
     let shown: Vec<&NettyArena> = allocator.arenas.iter().filter(|arena| holds(arena)).collect();
     if !shown.is_empty() {
         blocks.push(Block::Table(arenas(allocator, &shown)));
@@ -109,8 +115,11 @@ fn allocator_blocks(allocator: &NettyAllocator) -> Vec<Block> {
 }
 
 /// Memory of one kind that an allocator holds: by its own metric or, before there was one, by its chunks.
-fn used(allocator: &NettyAllocator, memory: &str) -> Option<u64> {
-    let metric = if memory == "direct" { allocator.used_direct_bytes } else { allocator.used_heap_bytes };
+fn used(allocator: &NettyAllocator, memory: NettyMemory) -> Option<u64> {
+    let metric = match memory {
+        NettyMemory::Direct => allocator.used_direct_bytes,
+        NettyMemory::Heap => allocator.used_heap_bytes,
+    };
     let arenas = allocator.arenas.iter().filter(|arena| arena.memory == memory);
     metric.or_else(|| (!allocator.arenas.is_empty()).then(|| sum(arenas.map(chunk_bytes))))
 }
@@ -136,11 +145,15 @@ fn arenas(allocator: &NettyAllocator, shown: &[&NettyArena]) -> Table {
             .map(|chunk| chunk.pinned_bytes)
             .try_fold(0, |sum: u64, bytes| Some(sum.saturating_add(bytes?)));
         rows.push(vec![
-            format!("{} {}", arena.memory, arena.index),
+            format!("{} {}", name_of(arena.memory), arena.index),
             arena.chunks.len().to_string(),
             mib(Some(of(arena, |chunk| chunk.bytes))),
             mib(Some(of(arena, NettyChunk::used_bytes))),
-            if allocator.kind == "pooled" { mib(Some(of(arena, |chunk| chunk.cached_bytes))) } else { NONE.to_owned() },
+            if allocator.kind == NettyKind::Pooled {
+                mib(Some(of(arena, |chunk| chunk.cached_bytes)))
+            } else {
+                NONE.to_owned()
+            },
             if arena.chunks.is_empty() { NONE.to_owned() } else { mib(pinned) },
             mib(arena.huge_bytes),
             lines.next().unwrap_or_default(),
@@ -266,12 +279,13 @@ fn in_caches(allocator: &NettyAllocator) -> u64 {
 /// Empty chunks that nothing gives back. An arena frees a chunk when it gets empty, which takes it down to `q000`; one
 /// that is empty further up was forgotten there.
 fn stranded(allocator: &NettyAllocator) -> Option<String> {
+    use NettyList::{Q025, Q050, Q075, Q100};
     let chunks = allocator.arenas.iter().flat_map(|arena| &arena.chunks);
-    let forgotten = |chunk: &&NettyChunk| {
-        chunk.free_bytes == Some(chunk.bytes) && ["q025", "q050", "q075", "q100"].contains(&chunk.list.as_str())
-    };
+    let is_above = |chunk: &NettyChunk| matches!(chunk.list, Q025 | Q050 | Q075 | Q100);
+    let forgotten = |chunk: &&NettyChunk| chunk.free_bytes == Some(chunk.bytes) && is_above(chunk);
     let found: Vec<&NettyChunk> = chunks.filter(forgotten).collect();
-    let lists = each_once(found.iter().map(|chunk| chunk.list.as_str())).join(", ");
+    let lists: Vec<String> = found.iter().map(|chunk| name_of(chunk.list)).collect();
+    let lists = each_once(lists.iter().map(String::as_str)).join(", ");
     (!found.is_empty()).then(|| {
         format!(
             "Empty and yet kept: {} with {} in all, in the list {lists}. Netty should have given them back when they \
@@ -284,7 +298,7 @@ fn stranded(allocator: &NettyAllocator) -> Option<String> {
 
 /// Why chunks stay, where the evidence shows it.
 fn why(allocator: &NettyAllocator) -> impl Iterator<Item = String> {
-    let pooled = allocator.kind == "pooled";
+    let pooled = allocator.kind == NettyKind::Pooled;
     [lingering, lingering_in_sum, stranded]
         .into_iter()
         .filter_map(move |reason| if pooled { reason(allocator) } else { None })

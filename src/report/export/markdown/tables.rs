@@ -3,14 +3,14 @@
 use super::super::super::quantity::{budget_number, change, shown, signed};
 use super::super::super::words::{Pair, name_of, pairs, verdict_word};
 use super::escape::{code, sentence};
-use super::used;
+use super::{Section, used};
 use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, MetricRecord};
 use crate::units::trimmed;
 
 /// A table for each pair of configurations: of what was asked for, or of everything else.
-pub(super) fn comparison_tables(document: &Document, primary: bool) -> Vec<String> {
+pub(super) fn comparison_tables(document: &Document, primary: bool) -> Vec<Section> {
     let table = |pair: &Pair<'_>| {
-        format!("### {} against {}\n\n{}", code(pair.candidate), code(pair.baseline), comparison_table(pair))
+        Section::open(format!("{} against {}", code(pair.candidate), code(pair.baseline)), comparison_table(pair))
     };
     pairs(document, primary).iter().map(table).collect()
 }
