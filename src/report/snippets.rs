@@ -1,6 +1,7 @@
 //! What to write where a container is made, so that a limit that was found is set: Docker, Kubernetes, systemd.
 //! Options are foreign text. Each kind quotes them as its reader takes quotes apart.
 
+use super::export::steers;
 use crate::record::{FindRecord, ImageRecord};
 use crate::scenario::shell_word;
 use crate::units::MIB;
@@ -127,13 +128,6 @@ fn winners<'a>(options: &[String], command: &'a [String]) -> Vec<&'a str> {
     let of_heap = |word: &&String| OF_HEAP.iter().any(|head| word.starts_with(head));
     let own = command.iter().filter(of_heap).filter(|word| !options.contains(word));
     own.map(String::as_str).filter(|word| !word.chars().any(steers)).collect()
-}
-
-/// Control characters, ends of lines and changes of direction.
-fn steers(c: char) -> bool {
-    let direction =
-        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    c.is_control() || direction || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Words that several outputs share: names as in the result document, verdicts, whose trials are compared.
 
-use crate::record::{ComparisonRecord, DifferenceVerdict, Document};
+use crate::record::{ComparisonRecord, DifferenceVerdict, Document, Outcome};
 use serde::Serialize;
 
 /// Every verdict on a difference, in the order in which they are told.
@@ -22,6 +22,16 @@ pub(in crate::report) fn verdict_word(verdict: DifferenceVerdict) -> &'static st
         DifferenceVerdict::Worse => "worse",
         DifferenceVerdict::Equivalent => "equivalent",
         DifferenceVerdict::CannotTell => "cannot tell",
+    }
+}
+
+/// How a trial ended: in a word, and as a phrase.
+pub(in crate::report) fn outcome_words(outcome: Outcome) -> (&'static str, &'static str) {
+    match outcome {
+        Outcome::Completed => ("completed", "completed"),
+        Outcome::SubjectFailed => ("failed", "the subject failed"),
+        Outcome::Killed => ("killed", "killed for memory"),
+        Outcome::Aborted => ("aborted", "aborted"),
     }
 }
 

@@ -210,8 +210,7 @@ pub(crate) fn forest_table(rows: &[&ComparisonRecord], title: &str) -> Table {
     };
     let baseline = rows.first().map_or("baseline", |first| first.baseline.as_str());
     let head = ["verdict", "candidate", "metric", baseline, "candidate's", "difference (interval)", "also"];
-    let mut head = head.map(str::to_owned).to_vec();
-    head.extend(["least that matters", "blocks"].map(str::to_owned));
+    let head = head.into_iter().chain(["least that matters", "blocks"]);
     let mut notes = Vec::new();
     if let Some(first) = rows.first() {
         notes.push(format!(
@@ -221,8 +220,7 @@ pub(crate) fn forest_table(rows: &[&ComparisonRecord], title: &str) -> Table {
         ));
         notes.push("The medians are of all trials; the difference is estimated within blocks.".to_owned());
     }
-    let rows = rows.iter().map(row).collect();
-    Table { title: title.to_owned(), head, rows, lead: 3, notes, ..Table::default() }
+    Table::new(title, head, rows.iter().map(row)).worded(3, 0).noted(notes)
 }
 
 // ---- Every trial ----
@@ -312,12 +310,8 @@ fn dot_row(place: usize, record: &MetricRecord, x: &Axis, factor: f64, top: u32)
 }
 
 fn dot_table(rows: &[(usize, &MetricRecord)]) -> Table {
-    let mut table = Table {
-        title: "Every trial in numbers".to_owned(),
-        head: ["configuration", "block", "trial", "value", "counts"].map(str::to_owned).to_vec(),
-        words: 1,
-        ..Table::default()
-    };
+    let head = ["configuration", "block", "trial", "value", "counts"];
+    let mut table = Table::new("Every trial in numbers", head, []).worded(1, 1);
     for (_, record) in rows {
         for value in &record.values {
             table.rows.push(vec![
@@ -422,16 +416,6 @@ fn pareto_table(pareto: &ParetoRecord, units: [Unit; 2]) -> Table {
             point.dominated_by.clone().map_or("-".to_owned(), |by| format!("by {by}")),
         ]
     };
-    Table {
-        title: "Medians in numbers".to_owned(),
-        head: vec![
-            "configuration".to_owned(),
-            metric_words(&pareto.x),
-            metric_words(&pareto.y),
-            "dominated".to_owned(),
-        ],
-        rows: pareto.points.iter().map(row).collect(),
-        words: 1,
-        ..Table::default()
-    }
+    let head = ["configuration", &metric_words(&pareto.x), &metric_words(&pareto.y), "dominated"];
+    Table::new("Medians in numbers", head, pareto.points.iter().map(row)).worded(1, 1)
 }

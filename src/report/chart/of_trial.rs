@@ -232,26 +232,13 @@ impl Course<'_> {
         let samples = &self.evidence.timeline;
         let every = samples.len().div_ceil(ROWS_MAX).max(1);
         let mib = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |bytes| format!("{:.1}", bytes as f64 / MIB));
-        let mut rows = Vec::new();
-        for part in samples.chunks(every) {
-            let [first, .., last] = part else {
-                rows.extend(part.iter().map(|only| timeline_row(part, only, only, &mib)));
-                continue;
-            };
-            rows.push(timeline_row(part, first, last, &mib));
-        }
+        let rows = samples.chunks(every).filter_map(|part| Some(timeline_row(part, part.first()?, part.last()?, &mib)));
         let note = match every {
             1 => "Every sample.".to_owned(),
             every => format!("A row for each {every} samples: their highest RSS, and the rest as of the last of them."),
         };
         let head = ["from s", "to s", "RSS MiB", "heap used", "committed", "charge", "direct", "collections", "GC ms"];
-        Table {
-            title: "Timeline in numbers".to_owned(),
-            head: head.map(str::to_owned).to_vec(),
-            rows,
-            notes: vec![note],
-            ..Table::default()
-        }
+        Table::new("Timeline in numbers", head, rows).noted([note])
     }
 
     // ---- Requests ----
@@ -364,8 +351,7 @@ impl Course<'_> {
             vec![format!("{failed} of the {} requests that were kept failed.", self.evidence.requests.len())];
         notes.push("Quantiles are upper edges of the classes that hold them.".to_owned());
         let head = ["phase", "from s", "to s", "answers", "p50 ms", "p90", "p99", "longest"];
-        let head = head.map(str::to_owned).to_vec();
-        Table { title: "Requests in numbers".to_owned(), head, rows, notes, ..Table::default() }
+        Table::new("Requests in numbers", head, rows).noted(notes)
     }
 
     fn requests_row(&self, part: &[IntervalRecord]) -> Vec<String> {
@@ -507,12 +493,8 @@ fn accounts_table(marks: &[(&str, &AccountRecord)], names: &[&str]) -> Table {
     let mut rows: Vec<Vec<String>> = names.iter().map(row).collect();
     let totals = marks.iter().map(|(_, account)| mib(account.total_bytes));
     rows.push(std::iter::once("RSS".to_owned()).chain(totals).collect());
-    Table {
-        title: "Account in numbers, MiB".to_owned(),
-        head: std::iter::once("owner").chain(marks.iter().map(|(mark, _)| *mark)).map(str::to_owned).collect(),
-        rows,
-        ..Table::default()
-    }
+    let head = std::iter::once("owner").chain(marks.iter().map(|(mark, _)| *mark));
+    Table::new("Account in numbers, MiB", head, rows)
 }
 
 fn mib(bytes: u64) -> String {

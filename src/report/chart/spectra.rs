@@ -115,6 +115,5 @@ fn table(words: &str, spectra: &[Of<'_>]) -> Table {
         row.push(of.spectrum.points.last().map_or("-".to_owned(), |(_, ms)| milliseconds(*ms)));
         row
     };
-    let rows = spectra.iter().map(row).collect();
-    Table { title: format!("{words} in numbers, ms"), head, rows, ..Table::default() }
+    Table::new(format!("{words} in numbers, ms"), head, spectra.iter().map(row))
 }

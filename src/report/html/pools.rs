@@ -1,8 +1,9 @@
 //! Netty's pools over the marks of a trial: a column for each mark, a row for each arena, a cell for each chunk;
 //! above them RSS and direct memory.
 
+use super::tables::scrolling;
 use crate::record::{Mark, NettyAllocator, NettyArena, NettyChunk, NettyMemory, NettyPools, Trial};
-use crate::report::markup::{Attribute, Markup, shortened};
+use crate::report::markup::{Markup, shortened};
 use crate::report::summary::{direct_bytes, explanations, shade};
 use crate::report::words::name_of;
 use crate::units::{Bytes, several};
@@ -33,16 +34,14 @@ pub(super) fn write(out: &mut Markup, trial: &Trial) {
             }
         }
     }
-    let attributes: [Attribute<'_>; 4] =
-        [("class", &"scroll"), ("role", &"region"), ("tabindex", &"0"), ("aria-label", &"Netty's pools")];
-    out.element("div", &attributes, |out| {
-        out.element("table", &[("class", &"pools")], |out| {
-            out.element("thead", &[], |out| head(out, &marks));
-            out.line().element("tbody", &[], |out| {
-                totals(out, &marks);
-                places.iter().take(ARENAS_MAX).for_each(|place| row(out, place, &marks));
-            });
-        });
+    let head = |out: &mut Markup| {
+        for name in std::iter::once("arena").chain(marks.iter().map(|(mark, _)| mark.name.as_str())) {
+            out.words("th", &[("scope", &"col")], shortened(name, NAME_CHARS));
+        }
+    };
+    scrolling(out, "Netty's pools", &[("class", &"pools")], head, |out| {
+        totals(out, &marks);
+        places.iter().take(ARENAS_MAX).for_each(|place| row(out, place, &marks));
     });
     legend(out, places.len());
     for why in explanations(trial) {
@@ -56,15 +55,6 @@ fn arenas(pools: &NettyPools) -> impl Iterator<Item = (Place, &NettyArena)> {
         let place = |arena: &NettyArena| (allocator.class.clone(), allocator.id.clone(), arena.memory, arena.index);
         allocator.arenas.iter().map(move |arena| (place(arena), arena))
     })
-}
-
-fn head(out: &mut Markup, marks: &[(&Mark, &NettyPools)]) {
-    out.element("tr", &[], |out| {
-        out.words("th", &[("scope", &"col")], "arena");
-        for (mark, _) in marks {
-            out.words("th", &[("scope", &"col")], shortened(&mark.name, NAME_CHARS));
-        }
-    });
 }
 
 fn totals(out: &mut Markup, marks: &[(&Mark, &NettyPools)]) {

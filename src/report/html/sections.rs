@@ -1,16 +1,16 @@
 //! The sections of the page, in its order.
 
-use super::tables::{facts, figure, folded, lines, prose, table};
+use super::tables::{facts, figure, folded, lines, prose, scrolling, section, table};
 use super::{find, pools, verdicts};
-use crate::record::{BudgetRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
+use crate::record::{BlockRecord, BudgetRecord, ComparisonRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
 use crate::report::chart::{self, Figure};
-use crate::report::markup::{Markup, shortened};
+use crate::report::markup::{Attribute, Markup, shortened};
 use crate::report::quantity::budget_number;
 use crate::report::summary::tried::{is_answer, trial_text};
 use crate::report::summary::{
     Table, by_category, configurations, figures, growth_notes, load, shared_facts, trial_facts, weights,
 };
-use crate::report::words::verdict_word;
+use crate::report::words::{outcome_words, verdict_word};
 
 /// Names in headings.
 const NAME_CHARS: usize = 80;
@@ -72,8 +72,7 @@ impl Sections<'_> {
         if self.document.comparisons.is_empty() && dots.is_empty() {
             return out;
         }
-        out.element("section", &[("id", &"comparison")], |out| {
-            out.words("h2", &[], "Comparison");
+        section(&mut out, "comparison", "Comparison", |out| {
             for (candidate, forest) in chart::candidates(self.document).into_iter().zip(chart::forests(self.document)) {
                 let rows = chart::judged(self.document, candidate);
                 verdict_table(out, &rows);
@@ -94,7 +93,7 @@ impl Sections<'_> {
             return;
         }
         let disturbed = blocks.iter().filter(|block| block.disturbed.is_some()).count();
-        let row = |block: &crate::record::BlockRecord| {
+        let row = |block: &BlockRecord| {
             vec![
                 (block.block + 1).to_string(),
                 block.order.iter().map(|name| shortened(name, NAME_CHARS)).collect::<Vec<_>>().join(", "),
@@ -103,17 +102,16 @@ impl Sections<'_> {
                 if block.used { "yes" } else { "no" }.to_owned(),
             ]
         };
-        let head = ["block", "order", "disturbed by", "repeats block", "counts"].map(str::to_owned).to_vec();
+        let head = ["block", "order", "disturbed by", "repeats block", "counts"];
         let title = format!("{} blocks, {disturbed} of them disturbed", blocks.len());
-        folded(out, &Table { title, head, rows: blocks.iter().map(row).collect(), words: 4, ..Table::default() });
+        folded(out, &Table::new(title, head, blocks.iter().map(row)).worded(1, 4));
     }
 
     pub(super) fn pareto(&self) -> Markup {
         let mut out = Markup::new();
         let figures = chart::paretos(self.document);
         if !figures.is_empty() {
-            out.element("section", &[("id", &"pareto")], |out| {
-                out.words("h2", &[], "Weight against speed");
+            section(&mut out, "pareto", "Weight against speed", |out| {
                 out.element("div", &[("class", &"pair")], |out| figures.iter().for_each(|one| figure(out, one)));
             });
         }
@@ -123,10 +121,7 @@ impl Sections<'_> {
     pub(super) fn figures(&self) -> Markup {
         let mut out = Markup::new();
         if let Some(figures) = figures(self.document) {
-            out.element("section", &[("id", &"figures")], |out| {
-                out.words("h2", &[], "Figures derived from marks");
-                table(out, &figures);
-            });
+            section(&mut out, "figures", "Figures derived from marks", |out| table(out, &figures));
         }
         out
     }
@@ -151,11 +146,8 @@ impl Sections<'_> {
             ]
         };
         let head = ["verdict", "budget", "configuration", "measured (interval)", "bound", "rests on", "why"];
-        let head = head.map(str::to_owned).to_vec();
-        out.element("section", &[("id", &"budgets")], |out| {
-            out.words("h2", &[], "Budgets");
-            let rows = budgets.iter().map(row).collect();
-            table(out, &Table { title: "Budgets".to_owned(), head, rows, lead: 3, words: 1, ..Table::default() });
+        section(&mut out, "budgets", "Budgets", |out| {
+            table(out, &Table::new("Budgets", head, budgets.iter().map(row)).worded(3, 1));
         });
         out
     }
@@ -178,8 +170,7 @@ impl Sections<'_> {
                 }
             }
         }
-        out.element("section", &[("id", &"doubts")], |out| {
-            out.words("h2", &[], "Doubts");
+        section(&mut out, "doubts", "Doubts", |out| {
             out.element("ul", &[("class", &"doubts")], |out| {
                 for (doubt, trials) in &told {
                     let of = match trials.as_slice() {
@@ -206,8 +197,7 @@ impl Sections<'_> {
         let mut out = Markup::new();
         let figures = chart::spectra(self.document, self.evidence);
         if !figures.is_empty() {
-            out.element("section", &[("id", &"spectra")], |out| {
-                out.words("h2", &[], "Times by percentile");
+            section(&mut out, "spectra", "Times by percentile", |out| {
                 figures.iter().for_each(|one| figure(out, one));
             });
         }
@@ -239,8 +229,7 @@ impl Sections<'_> {
         if self.document.comparisons.len() < 2 {
             return out;
         }
-        out.element("section", &[("id", &"details")], |out| {
-            out.words("h2", &[], "All metrics");
+        section(&mut out, "details", "All metrics", |out| {
             for candidate in chart::candidates(self.document) {
                 let of = self.document.comparisons.iter().filter(|comparison| comparison.candidate == candidate);
                 let rows: Vec<_> = of.collect();
@@ -253,54 +242,40 @@ impl Sections<'_> {
 }
 
 /// Comparisons as a table that begins with the verdict, in a word, a shape and a colour.
-fn verdict_table(out: &mut Markup, rows: &[&crate::record::ComparisonRecord]) {
+fn verdict_table(out: &mut Markup, rows: &[&ComparisonRecord]) {
     let baseline = rows.first().map_or(String::new(), |first| shortened(&first.baseline, NAME_CHARS));
     let candidate = rows.first().map_or(String::new(), |first| shortened(&first.candidate, NAME_CHARS));
-    let attributes: [(&'static str, &dyn std::fmt::Display); 4] =
-        [("class", &"scroll"), ("role", &"region"), ("tabindex", &"0"), ("aria-label", &"Verdicts")];
     out.words("h3", &[], format!("{candidate} against {baseline}"));
-    out.element("div", &attributes, |out| {
-        out.element("table", &[], |out| {
-            out.element("thead", &[], |out| {
-                out.element("tr", &[], |out| {
-                    out.words("th", &[("scope", &"col")], "verdict").words("th", &[("scope", &"col")], "metric");
-                    for head in [&baseline, &candidate, "difference (interval)", "also", "blocks"] {
-                        out.words("th", &[("scope", &"col"), ("class", &"n")], head);
-                    }
-                });
-            });
-            out.element("tbody", &[], |out| {
-                for row in rows {
-                    out.element("tr", &[], |out| {
-                        out.element("td", &[], |out| {
-                            let (class, word) = (chart::verdict_class(row.verdict), verdict_word(row.verdict));
-                            verdicts::badge(out, class, verdicts::sign(row.verdict), word);
-                        });
-                        let metric = shortened(&chart::metric_words(&row.metric), NAME_CHARS);
-                        let class = if metric.chars().count() <= METRIC_CHARS { "brief" } else { "" };
-                        out.words("th", &[("scope", &"row"), ("class", &class)], metric);
-                        let value = |value: f64| chart::value_text(row.unit, value);
-                        let cells = [
-                            value(row.baseline_median),
-                            value(row.candidate_median),
-                            chart::judged_text(row),
-                            chart::also_text(row),
-                            row.blocks.to_string(),
-                        ];
-                        for cell in cells {
-                            out.words("td", &[("class", &"n")], cell);
-                        }
-                    });
-                }
-            });
-        });
+    let head = |out: &mut Markup| {
+        out.words("th", &[("scope", &"col")], "verdict").words("th", &[("scope", &"col")], "metric");
+        for head in [&baseline, &candidate, "difference (interval)", "also", "blocks"] {
+            out.words("th", &[("scope", &"col"), ("class", &"n")], head);
+        }
+    };
+    scrolling(out, "Verdicts", &[], head, |out| {
+        for row in rows {
+            out.element("tr", &[], |out| verdict_cells(out, row));
+        }
     });
 }
 
+fn verdict_cells(out: &mut Markup, row: &ComparisonRecord) {
+    out.element("td", &[], |out| {
+        let class = chart::verdict_class(row.verdict);
+        verdicts::badge(out, class, verdicts::sign(row.verdict), verdict_word(row.verdict));
+    });
+    let metric = shortened(&chart::metric_words(&row.metric), NAME_CHARS);
+    let class = if metric.chars().count() <= METRIC_CHARS { "brief" } else { "" };
+    out.words("th", &[("scope", &"row"), ("class", &class)], metric);
+    let [before, after] = [row.baseline_median, row.candidate_median].map(|value| chart::value_text(row.unit, value));
+    for cell in [before, after, chart::judged_text(row), chart::also_text(row), row.blocks.to_string()] {
+        out.words("td", &[("class", &"n")], cell);
+    }
+}
+
 fn trial_section(out: &mut Markup, trial: &Trial, evidence: Option<&Evidence>, figures: &[Figure], open: bool) {
-    let mut attributes: Vec<(&'static str, &dyn std::fmt::Display)> = vec![("class", &"trial")];
     let id = format!("trial-{}", trial.index + 1);
-    attributes.push(("id", &id));
+    let mut attributes: Vec<Attribute<'_>> = vec![("class", &"trial"), ("id", &id)];
     if open {
         attributes.push(("open", &""));
     }
@@ -309,7 +284,7 @@ fn trial_section(out: &mut Markup, trial: &Trial, evidence: Option<&Evidence>, f
             let name = format!("Trial {}: {}", trial.index + 1, shortened(&trial.configuration, NAME_CHARS));
             out.words("b", &[], name);
             if trial.outcome != Outcome::Completed {
-                verdicts::badge(out, "fail", "\u{2715}", verdicts::outcome_word(trial.outcome));
+                verdicts::badge(out, "fail", "\u{2715}", outcome_words(trial.outcome).0);
                 out.text(" ");
             }
             let weight = verdicts::weight(trial).unwrap_or("no mark was reached".to_owned());

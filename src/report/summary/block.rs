@@ -51,6 +51,26 @@ pub struct Table {
 }
 
 impl Table {
+    /// A table whose first column alone holds words, without notes.
+    pub(in crate::report) fn new(
+        title: impl Into<String>,
+        head: impl IntoIterator<Item = impl Into<String>>,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Self {
+        let head = head.into_iter().map(Into::into).collect();
+        Self { title: title.into(), head, rows: rows.into_iter().collect(), ..Self::default() }
+    }
+
+    /// The same with words in so many of the first and so many of the last columns.
+    pub(in crate::report) fn worded(self, lead: usize, words: usize) -> Self {
+        Self { lead, words, ..self }
+    }
+
+    /// The same with these notes.
+    pub(in crate::report) fn noted(self, notes: impl IntoIterator<Item = String>) -> Self {
+        Self { notes: notes.into_iter().collect(), ..self }
+    }
+
     /// Whether a column holds numbers: it stands behind those that lead and before those of words.
     pub(in crate::report) fn has_numbers(&self, column: usize) -> bool {
         (self.lead.max(1)..self.head.len().saturating_sub(self.words)).contains(&column)

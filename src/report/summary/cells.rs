@@ -21,6 +21,14 @@ pub(super) fn kib(bytes: u64) -> String {
     grouped(bytes / 1024)
 }
 
+/// A text that leaves room for the numbers of its row.
+pub(super) fn beginning(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some(_) => format!("{}...", text.chars().take(most - 3).collect::<String>()),
+        None => text.to_owned(),
+    }
+}
+
 /// Whether a size prints as 0.0.
 pub(super) fn rounds_to_none(bytes: u64) -> bool {
     Bytes(bytes).as_mib() < 0.05

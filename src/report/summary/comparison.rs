@@ -2,10 +2,9 @@
 //! what disturbed the blocks.
 
 use super::super::quantity::{Estimate, budget_number, shown};
-use super::super::words::{Pair, VERDICTS, name_of, pairs, verdict_word};
+use super::super::words::{Pair, VERDICTS, name_of, outcome_words, pairs, verdict_word};
 use super::block::{Block, Table};
 use super::cells::{NONE, cells};
-use super::facts::outcome_text;
 use crate::record::{
     BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord,
     ParetoPoint, ParetoRecord, Trial, Unit, each_once, tells_nothing,
@@ -91,13 +90,8 @@ fn table_of(Pair { candidate, baseline, rows }: &Pair<'_>, what: &str) -> Table 
             judged.interval(),
         ]
     };
-    Table {
-        title: format!("{what}{candidate} against {baseline}"),
-        head: cells(["verdict", "metric", &brief(baseline), &brief(candidate), "difference", "interval"]),
-        rows: rows.iter().map(row).collect(),
-        lead: 2,
-        ..Table::default()
-    }
+    let head = ["verdict", "metric", &brief(baseline), &brief(candidate), "difference", "interval"];
+    Table::new(format!("{what}{candidate} against {baseline}"), head, rows.iter().map(row)).worded(2, 0)
 }
 
 /// Several candidates: their medians stand beside each other in the table of weight and speed. One of which nothing can
@@ -115,13 +109,8 @@ fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
         }
         false => rows.iter().map(row).collect(),
     };
-    Table {
-        title: title.to_owned(),
-        head: cells(["verdict", "candidate", "metric", "difference", "interval"]),
-        rows: pairs.iter().flat_map(of_pair).collect(),
-        lead: 3,
-        ..Table::default()
-    }
+    let head = ["verdict", "candidate", "metric", "difference", "interval"];
+    Table::new(title, head, pairs.iter().flat_map(of_pair)).worded(3, 0)
 }
 
 /// A name that leaves room for numbers.
@@ -191,10 +180,8 @@ pub(super) fn pareto(document: &Document) -> Option<Block> {
     let value = |metric: &str, value: f64| shown(unit(metric).unwrap_or(Unit::Count), Some(value));
     let records: Vec<&ParetoRecord> = document.pareto.iter().filter(|record| record.points.len() > 1).collect();
     let weight = &records.first()?.x;
-    let mut head = cells(["configuration"]);
-    head.push(weight.clone());
-    head.extend(records.iter().map(|record| record.y.clone()));
-    head.push(String::new());
+    let mut head = vec!["configuration", weight];
+    head.extend(records.iter().map(|record| record.y.as_str()).chain([""]));
     let row = |point: &ParetoPoint| {
         let own = |record: &ParetoRecord| -> Option<ParetoPoint> {
             record.points.iter().find(|other| other.configuration == point.configuration).cloned()
@@ -211,14 +198,9 @@ pub(super) fn pareto(document: &Document) -> Option<Block> {
         });
         row
     };
-    Some(Block::Table(Table {
-        title: format!("{weight} against speed, medians"),
-        head,
-        rows: records.first()?.points.iter().map(row).collect(),
-        words: 1,
-        notes: vec!["A configuration is dominated where another one is at least as good in both.".to_owned()],
-        ..Table::default()
-    }))
+    let table = Table::new(format!("{weight} against speed, medians"), head, records.first()?.points.iter().map(row));
+    let note = "A configuration is dominated where another one is at least as good in both.";
+    Some(Block::Table(table.worded(1, 1).noted([note.to_owned()])))
 }
 
 /// Every budget with its verdict, and what was measured.
@@ -243,14 +225,8 @@ pub(super) fn budgets(budgets: &[BudgetRecord]) -> Option<Block> {
     let unmeasured = budgets.iter().filter(|budget| budget.value.is_none());
     let mut notes: Vec<String> = unmeasured.map(|budget| format!("{}: {}.", budget.expression, budget.why)).collect();
     notes.dedup();
-    Some(Block::Table(Table {
-        title: "budgets".to_owned(),
-        head: cells(["verdict", "budget", "configuration", "measured", "interval"]),
-        rows: budgets.iter().map(row).collect(),
-        lead: 3,
-        notes,
-        ..Table::default()
-    }))
+    let head = ["verdict", "budget", "configuration", "measured", "interval"];
+    Some(Block::Table(Table::new("budgets", head, budgets.iter().map(row)).worded(3, 0).noted(notes)))
 }
 
 /// Budgets that are broken, said before everything else.
@@ -263,36 +239,31 @@ pub(super) fn failing(budgets: &[BudgetRecord]) -> Vec<String> {
 
 /// Blocks that something disturbed, and what became of them.
 pub(super) fn disturbed(blocks: &[BlockRecord]) -> Vec<Block> {
-    let lines: Vec<(String, String)> = blocks
-        .iter()
-        .filter_map(|block| {
-            let why = block.disturbed.as_ref()?;
-            let became = if block.used { "it counts" } else { "it was repeated and does not count" };
-            Some((format!("block {}", block.block + 1), format!("{why}; {became}")))
-        })
-        .collect();
-    match lines.is_empty() {
+    let fact = |block: &BlockRecord| {
+        let why = block.disturbed.as_ref()?;
+        let became = if block.used { "it counts" } else { "it was repeated and does not count" };
+        Some((format!("block {}", block.block + 1), format!("{why}; {became}")))
+    };
+    headed("disturbed", blocks.iter().filter_map(fact).collect())
+}
+
+/// Facts under a heading; nothing where there are none.
+fn headed(heading: &str, facts: Vec<(String, String)>) -> Vec<Block> {
+    match facts.is_empty() {
         true => Vec::new(),
-        false => vec![Block::Heading("disturbed".to_owned()), Block::Facts(lines)],
+        false => vec![Block::Heading(heading.to_owned()), Block::Facts(facts)],
     }
 }
 
 /// Trials that did not complete: they are in no estimate.
 pub(super) fn incomplete(trials: &[Trial]) -> Vec<Block> {
     let lost = trials.iter().filter(|trial| trial.outcome != crate::record::Outcome::Completed);
-    let facts: Vec<(String, String)> = lost
-        .map(|trial| {
-            let why = trial.why.as_deref().unwrap_or("unknown");
-            (
-                format!("trial {}", trial.index + 1),
-                format!("{}: {}: {why}", trial.configuration, outcome_text(trial.outcome)),
-            )
-        })
-        .collect();
-    if facts.is_empty() {
-        return Vec::new();
-    }
-    vec![Block::Heading("not completed, and in no estimate".to_owned()), Block::Facts(facts)]
+    let fact = |trial: &Trial| {
+        let why = trial.why.as_deref().unwrap_or("unknown");
+        let text = format!("{}: {}: {why}", trial.configuration, outcome_words(trial.outcome).1);
+        (format!("trial {}", trial.index + 1), text)
+    };
+    headed("not completed, and in no estimate", lost.map(fact).collect())
 }
 
 /// Every value of the judged metrics: a row for each trial.
@@ -305,28 +276,16 @@ pub(super) fn every_value(document: &Document) -> Option<Block> {
         let value = record.values.iter().find(|value| value.trial == trial.index)?;
         Some(format!("{}{}", shown(record.unit, Some(value.value)), if value.used { "" } else { " *" }))
     };
-    let rows: Vec<Vec<String>> = document
-        .trials
-        .iter()
-        .map(|trial| {
-            let mut row = vec![trial.configuration.clone(), (trial.block + 1).to_string()];
-            row.extend(judged.iter().map(|metric| of(metric, trial).unwrap_or_else(|| NONE.to_owned())));
-            row
-        })
-        .collect();
+    let row = |trial: &Trial| {
+        let mut row = vec![trial.configuration.clone(), (trial.block + 1).to_string()];
+        row.extend(judged.iter().map(|metric| of(metric, trial).unwrap_or_else(|| NONE.to_owned())));
+        row
+    };
     let left_out = document.blocks.iter().any(|block| !block.used);
-    let mut head = cells(["trial", "block"]);
-    head.extend(judged.iter().map(|metric| (*metric).to_owned()));
-    (!judged.is_empty()).then(|| {
-        Block::Table(Table {
-            title: "every trial".to_owned(),
-            head,
-            rows,
-            lead: 2,
-            words: 0,
-            notes: left_out.then(|| "* of a block that was repeated: not counted.".to_owned()).into_iter().collect(),
-        })
-    })
+    let note = left_out.then(|| "* of a block that was repeated: not counted.".to_owned());
+    let head = ["trial", "block"].into_iter().chain(judged.iter().copied());
+    let table = || Table::new("every trial", head, document.trials.iter().map(row)).worded(2, 0).noted(note);
+    (!judged.is_empty()).then(|| Block::Table(table()))
 }
 
 #[cfg(test)]

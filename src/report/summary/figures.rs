@@ -3,7 +3,7 @@
 
 use super::super::quantity::{Estimate, shown};
 use super::block::Table;
-use super::cells::{NONE, cells};
+use super::cells::NONE;
 use crate::record::{Document, FigureKind, FigureRecord, MetricRecord, Trial, Unit, each_once};
 use crate::units::grouped;
 
@@ -13,12 +13,8 @@ pub(in crate::report) fn figures(document: &Document) -> Option<Table> {
     if names.is_empty() {
         return None;
     }
-    let mut table = Table {
-        title: "figures derived from marks".to_owned(),
-        head: cells(["figure", "configuration", "value", "interval", "ideal", "trials"]),
-        lead: 2,
-        ..Table::default()
-    };
+    let head = ["figure", "configuration", "value", "interval", "ideal", "trials"];
+    let mut table = Table::new("figures derived from marks", head, []).worded(2, 0);
     for name in names {
         let mut refusals = Vec::new();
         for configuration in document.configurations() {

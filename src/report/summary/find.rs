@@ -3,12 +3,12 @@
 
 use super::account::{answer as account_answer, owners};
 use super::block::{Block, Depth, Table};
-use super::cells::{cells, mib};
+use super::cells::mib;
 use super::comparison;
 use super::doubts::{doubts, doubts_of_trials};
 use super::facts::{repeatable_facts, trial_facts};
 use super::trial::of_trial;
-use super::tried::{cause_phrase, tried};
+use super::tried::{cause_words, tried};
 use crate::record::{
     AccountRecord, Document, FindOutcome, FindRecord, ImageRecord, LineRecord, Mark, ProbeStage, ProbeVerdict,
     RuleRecord, Trial, Unknowns,
@@ -287,7 +287,7 @@ fn times_in_a_row(count: u32) -> String {
 
 fn below(line: &LineRecord) -> Option<String> {
     let below = Bytes(line.below_bytes?);
-    let what = line.cause.map_or("the target did not hold", cause_phrase);
+    let what = line.cause.map_or("the target did not hold", |cause| cause_words(cause).1);
     let why = if line.cause_text.is_empty() { String::new() } else { format!(" ({})", line.cause_text.join("; ")) };
     Some(format!("at {below} {what}{why}"))
 }
@@ -387,13 +387,9 @@ pub(in crate::report) fn others(find: &FindRecord) -> Option<Table> {
         vec![rule.name.clone(), mib(Some(rule.limit_bytes)), format!("{ratio:.2}")]
     };
     let how = |rule: &RuleRecord| format!("{}: {}.", rule.name, rule.how);
-    (!find.others.is_empty()).then(|| Table {
-        title: "other ways to size, limit in MiB".to_owned(),
-        head: cells(["way", "limit", "of the line"]),
-        rows: find.others.iter().map(row).collect(),
-        notes: find.others.iter().map(how).collect(),
-        ..Table::default()
-    })
+    let (title, head) = ("other ways to size, limit in MiB", ["way", "limit", "of the line"]);
+    let table = || Table::new(title, head, find.others.iter().map(row)).noted(find.others.iter().map(how));
+    (!find.others.is_empty()).then(table)
 }
 
 #[cfg(test)]

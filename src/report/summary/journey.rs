@@ -105,12 +105,8 @@ impl<'a> Journey<'a> {
             rows.insert(rows.len() - 1, line(label, &together));
         }
         rows.push(line(self.1.to_owned(), &|account| mib(Some(account.total_bytes))));
-        Table {
-            title: format!("account, {} MiB", self.1),
-            head: std::iter::once("owner").chain(self.0.iter().map(|(name, _)| *name)).map(str::to_owned).collect(),
-            rows,
-            ..Table::default()
-        }
+        let head = std::iter::once("owner").chain(self.0.iter().map(|(name, _)| *name));
+        Table::new(format!("account, {} MiB", self.1), head, rows)
     }
 
     fn bars(&self) -> Bars {

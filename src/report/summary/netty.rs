@@ -1,7 +1,7 @@
 //! Netty's pools in words: every chunk a cell, what thread caches keep, what is handed out, and why chunks linger.
 
 use super::block::{Block, Table};
-use super::cells::{NONE, cells, mib, sum};
+use super::cells::{NONE, mib, sum};
 use crate::record::{
     Mark, NettyAllocator, NettyArena, NettyCache, NettyChunk, NettyKind, NettyLibrary, NettyList, NettyMemory,
     NettyPools, Trial, each_once,
@@ -170,7 +170,7 @@ fn arenas(allocator: &NettyAllocator, shown: &[&NettyArena]) -> Table {
         notes.push(format!("{} more are in chunks that only the buffers from them know.", Bytes(unreached)));
     }
     let head = ["arena", "chunks", "size", "used", "cached", "handed out", "huge", "usage of each chunk"];
-    Table { title: "arenas, MiB".to_owned(), head: cells(head), rows, words: 1, notes, ..Table::default() }
+    Table::new("arenas, MiB", head, rows).worded(1, 1).noted(notes)
 }
 
 /// What thread caches keep by size of buffer, the sizes with most bytes first.
@@ -196,9 +196,8 @@ fn cached_sizes(allocator: &NettyAllocator) -> Option<Table> {
     if more > 0 {
         notes.push(format!("{more} more sizes are in the document (--json)."));
     }
-    let head = cells(["size of a buffer", "caches", "buffers", "MiB"]);
-    let title = "thread caches".to_owned();
-    (!rows.is_empty()).then(|| Table { title, head, rows, notes, ..Table::default() })
+    let head = ["size of a buffer", "caches", "buffers", "MiB"];
+    (!rows.is_empty()).then(|| Table::new("thread caches", head, rows).noted(notes))
 }
 
 /// `32 KiB`, `512 B`.
@@ -308,7 +307,10 @@ fn why(allocator: &NettyAllocator) -> impl Iterator<Item = String> {
 pub(super) fn of_trial(trial: &Trial) -> Vec<Block> {
     let marks: Vec<_> = trial.marks.iter().filter_map(|mark| Some((mark, mark.netty.as_ref()?))).collect();
     let Some((_, last)) = marks.last() else { return Vec::new() };
-    let rows = marks.iter().map(|(mark, pools)| [vec![mark.name.clone()], totals(pools).row()].concat());
+    let rows = marks.iter().map(|(mark, pools)| {
+        let [name, rss] = [mark.name.clone(), mib(Some(mark.rss_bytes))];
+        [vec![name], totals(pools), vec![rss]].concat()
+    });
     let took = marks.iter().map(|(_, pools)| pools.agent.took_ms).fold(0.0, f64::max);
     let mut notes = vec![format!(
         "Direct memory is by the JDK's counter, and Netty's where that is larger. A listing took {} ms at most.",
@@ -316,14 +318,7 @@ pub(super) fn of_trial(trial: &Trial) -> Vec<Block> {
     )];
     notes.extend(last.unread.iter().map(|what| format!("Not read: {what}.")));
     let head = ["mark", "arenas", "chunks", "size", "used", "cached", "handed out", "direct", "RSS"];
-    let table = Table {
-        title: "Netty's pools, MiB".to_owned(),
-        head: cells(head),
-        rows: rows.zip(&marks).map(|(row, (mark, _))| [row, vec![mib(Some(mark.rss_bytes))]].concat()).collect(),
-        notes,
-        ..Table::default()
-    };
-    let mut blocks = vec![Block::Table(table)];
+    let mut blocks = vec![Block::Table(Table::new("Netty's pools, MiB", head, rows).noted(notes))];
     blocks.extend(explanations(trial).into_iter().map(Block::Text));
     blocks
 }
@@ -338,43 +333,20 @@ pub(in crate::report) fn explanations(trial: &Trial) -> Vec<String> {
     trial.marks.iter().rev().map(of_mark).find(|said| !said.is_empty()).unwrap_or_default()
 }
 
-/// All pools of a mark together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Totals {
-    arenas: usize,
-    chunks: usize,
-    bytes: u64,
-    used_bytes: u64,
-    cached_bytes: u64,
-    pinned_bytes: Option<u64>,
-    direct_bytes: Option<u64>,
-}
-
-fn totals(pools: &NettyPools) -> Totals {
+/// All pools of a mark together, as cells: arenas, chunks, then sizes.
+fn totals(pools: &NettyPools) -> Vec<String> {
     let allocators: Vec<&NettyAllocator> = pools.libraries.iter().flat_map(|library| &library.allocators).collect();
     let arenas: Vec<&NettyArena> =
         allocators.iter().flat_map(|allocator| &allocator.arenas).filter(|arena| holds(arena)).collect();
     let of = |what: fn(&NettyChunk) -> u64| sum(arenas.iter().flat_map(|arena| &arena.chunks).map(what));
     let pinned: Vec<u64> = allocators.iter().filter_map(|allocator| allocator.pinned_direct_bytes).collect();
-    Totals {
-        arenas: arenas.len(),
-        chunks: arenas.iter().map(|arena| arena.chunks.len()).sum(),
-        bytes: of(|chunk| chunk.bytes),
-        used_bytes: of(NettyChunk::used_bytes),
-        // Some versions do not tell the chunk of a cached buffer.
-        cached_bytes: of(|chunk| chunk.cached_bytes).max(sum(allocators.iter().map(|allocator| in_caches(allocator)))),
-        pinned_bytes: (!pinned.is_empty()).then(|| sum(pinned.into_iter())),
-        direct_bytes: direct_bytes(pools),
-    }
-}
-
-impl Totals {
-    fn row(self) -> Vec<String> {
-        let mut row = vec![self.arenas.to_string(), self.chunks.to_string()];
-        row.extend([Some(self.bytes), Some(self.used_bytes), Some(self.cached_bytes)].map(mib));
-        row.extend([self.pinned_bytes, self.direct_bytes].map(mib));
-        row
-    }
+    let chunks: usize = arenas.iter().map(|arena| arena.chunks.len()).sum();
+    // Some versions of Netty do not tell the chunk of a cached buffer.
+    let cached = of(|chunk| chunk.cached_bytes).max(sum(allocators.iter().map(|allocator| in_caches(allocator))));
+    let pinned = (!pinned.is_empty()).then(|| sum(pinned.into_iter()));
+    let sizes =
+        [Some(of(|chunk| chunk.bytes)), Some(of(NettyChunk::used_bytes)), Some(cached), pinned, direct_bytes(pools)];
+    [arenas.len(), chunks].map(|count| count.to_string()).into_iter().chain(sizes.map(mib)).collect()
 }
 
 /// Direct memory of a JVM: what the JDK counts, and what Netty counts where that is past the JDK.
