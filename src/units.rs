@@ -117,11 +117,7 @@ impl FromStr for Bytes {
 /// Accepts an integer or a text such as `64m`.
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        match TextOrNumber::deserialize(from)? {
-            TextOrNumber::Number(n) => Ok(Self(n)),
-            TextOrNumber::Text(text) => text.parse().map_err(serde::de::Error::custom),
-            TextOrNumber::Fraction(n) => n.to_string().parse().map_err(serde::de::Error::custom),
-        }
+        TextOrNumber::read(from, |number| Ok(Self(number)), str::parse)
     }
 }
 
@@ -131,6 +127,21 @@ enum TextOrNumber {
     Number(u64),
     Fraction(f64),
     Text(String),
+}
+
+impl TextOrNumber {
+    fn read<'de, D: Deserializer<'de>, T>(
+        from: D,
+        number: impl Fn(u64) -> Result<T, ParseError>,
+        text: impl Fn(&str) -> Result<T, ParseError>,
+    ) -> Result<T, D::Error> {
+        let read = match Self::deserialize(from)? {
+            Self::Number(n) => number(n),
+            Self::Fraction(n) => text(&n.to_string()),
+            Self::Text(words) => text(&words),
+        };
+        read.map_err(serde::de::Error::custom)
+    }
 }
 
 /// A span of time as a user types it: `30s`, `500ms`, `2m`, `1h`; a bare number is seconds.
@@ -195,12 +206,7 @@ impl Serialize for Span {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = match TextOrNumber::deserialize(from)? {
-            TextOrNumber::Number(n) => n.to_string(),
-            TextOrNumber::Fraction(n) => n.to_string(),
-            TextOrNumber::Text(text) => text,
-        };
-        text.parse().map_err(serde::de::Error::custom)
+        TextOrNumber::read(from, |number| number.to_string().parse(), str::parse)
     }
 }
 
@@ -227,11 +233,7 @@ pub struct Count(pub u64);
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        match TextOrNumber::deserialize(from)? {
-            TextOrNumber::Number(n) => Ok(Self(n)),
-            TextOrNumber::Text(text) => parse_count(&text).map(Self).map_err(serde::de::Error::custom),
-            TextOrNumber::Fraction(n) => parse_count(&n.to_string()).map(Self).map_err(serde::de::Error::custom),
-        }
+        TextOrNumber::read(from, |number| Ok(Self(number)), |text| parse_count(text).map(Self))
     }
 }
 

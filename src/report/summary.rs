@@ -21,6 +21,7 @@ pub(super) mod tried;
 
 pub use account::summarize_account;
 pub use block::{Bar, Bars, Block, Depth, Summary, Table};
+pub(super) use cells::mib;
 pub use details::Detail;
 pub(super) use facts::{configurations, shared_facts, trial_facts};
 pub(super) use figures::figures;

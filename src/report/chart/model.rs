@@ -140,98 +140,28 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// A thing in a panel.
+/// A thing in a panel. `across` is from the left in [`WIDTH`], `down` from the top in tenths of a pixel, `class` its
+/// style; `words` are shown where a pointer rests on it.
 #[derive(Debug, Clone)]
 pub(crate) enum Item {
-    /// A line through points, with the name under which it is read off.
-    Line {
-        /// In the order of x.
-        points: Vec<Point>,
-        /// Its style.
-        class: Class,
-        /// Its name.
-        name: String,
-    },
-    /// Upright lines from the bottom of the panel.
-    Stems {
-        /// Their upper ends.
-        points: Vec<Point>,
-        /// Their style.
-        class: Class,
-        /// Their name.
-        name: String,
-    },
+    /// A line through points in the order of x, with the name under which it is read off.
+    Line { points: Vec<Point>, class: Class, name: String },
+    /// Upright lines from the bottom of the panel to these points.
+    Stems { points: Vec<Point>, class: Class, name: String },
     /// Many small dots of one kind.
-    Dots {
-        /// Their centres.
-        points: Vec<Point>,
-        /// Their style.
-        class: Class,
-    },
-    /// Level stretches of equal thickness: place, length in [`WIDTH`].
-    Stretches {
-        /// Left end and length.
-        runs: Vec<(Point, u32)>,
-        /// In tenths of a pixel.
-        thick: u32,
-        /// Their style.
-        class: Class,
-    },
-    /// An upright rectangle.
-    Area {
-        /// Left and right end.
-        across: (u32, u32),
-        /// Upper and lower end, in tenths of a pixel.
-        down: (u32, u32),
-        /// Its style.
-        class: Class,
-        /// Whether it is hatched too.
-        hatched: bool,
-        /// What it is.
-        words: String,
-        /// Written inside where there is room.
-        label: String,
-    },
-    /// A sign of [`SHAPES`].
-    Mark {
-        /// Its centre.
-        at: Point,
-        /// Which one.
-        shape: usize,
-        /// Its style.
-        class: Class,
-        /// What it is.
-        words: String,
-    },
+    Dots { points: Vec<Point>, class: Class },
+    /// Level stretches of equal thickness: left end, and length in [`WIDTH`].
+    Stretches { runs: Vec<(Point, u32)>, thick: u32, class: Class },
+    /// An upright rectangle, with a label written inside where there is room.
+    Area { across: (u32, u32), down: (u32, u32), class: Class, hatched: bool, words: String, label: String },
+    /// The sign of this index in [`SHAPES`].
+    Mark { at: Point, shape: usize, class: Class, words: String },
     /// Crosses.
     Crosses(Vec<Point>),
     /// A level line with upright ends.
-    Interval {
-        /// Left and right end.
-        across: (u32, u32),
-        /// In tenths of a pixel.
-        y: u32,
-        /// Its style.
-        class: Class,
-    },
+    Interval { across: (u32, u32), y: u32, class: Class },
     /// An upright line.
-    Rule {
-        /// From the left.
-        x: u32,
-        /// Upper and lower end, in tenths of a pixel.
-        down: (u32, u32),
-        /// Its style.
-        class: Class,
-    },
-    /// A text.
-    Words {
-        /// Where its line of writing begins or ends.
-        at: Point,
-        /// Which of these.
-        anchor: Anchor,
-        /// The text.
-        text: String,
-        /// Its style.
-        class: Class,
-    },
+    Rule { x: u32, down: (u32, u32), class: Class },
+    /// A text whose line of writing begins or ends at a place.
+    Words { at: Point, anchor: Anchor, text: String, class: Class },
 }

@@ -231,8 +231,7 @@ impl Course<'_> {
     fn timeline_table(&self) -> Table {
         let samples = &self.evidence.timeline;
         let every = samples.len().div_ceil(ROWS_MAX).max(1);
-        let mib = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |bytes| format!("{:.1}", bytes as f64 / MIB));
-        let rows = samples.chunks(every).filter_map(|part| Some(timeline_row(part, part.first()?, part.last()?, &mib)));
+        let rows = samples.chunks(every).filter_map(|part| Some(timeline_row(part, part.first()?, part.last()?)));
         let note = match every {
             1 => "Every sample.".to_owned(),
             every => format!("A row for each {every} samples: their highest RSS, and the rest as of the last of them."),
@@ -373,7 +372,8 @@ impl Course<'_> {
 }
 
 /// Samples in a row: their highest RSS, the rest as of the last of them that has it.
-fn timeline_row(part: &[Sample], first: &Sample, last: &Sample, mib: &dyn Fn(Option<u64>) -> String) -> Vec<String> {
+fn timeline_row(part: &[Sample], first: &Sample, last: &Sample) -> Vec<String> {
+    let mib = |bytes: Option<u64>| bytes.map_or("-".to_owned(), mib);
     vec![
         format!("{:.1}", first.at_s),
         format!("{:.1}", last.at_s),
@@ -431,8 +431,7 @@ fn accounts(trial: &Trial) -> Option<Figure> {
     let height = marks.len() as u32 * 42;
     let legend = names.iter().map(|name| {
         let style = owner_style(name);
-        let held = shown.1.owners.iter().filter(|owner| owner.name == **name);
-        let bytes = held.fold(0u64, |sum, owner| sum.saturating_add(owner.rss_bytes));
+        let bytes = held(shown.1, name).unwrap_or(0);
         let words = if bytes > 0 { format!("{} {}", label(name), mib(bytes)) } else { label(name).to_owned() };
         (Sign::Area(style.class, style.hatched), words)
     });
@@ -456,8 +455,7 @@ fn bar(account: &AccountRecord, names: &[&str], x: &Axis, top: u32) -> Vec<Item>
     let mut items = Vec::new();
     let mut sum = 0u64;
     for name in names {
-        let held = account.owners.iter().filter(|owner| owner.name == *name);
-        let bytes = held.fold(0u64, |sum, owner| sum.saturating_add(owner.rss_bytes));
+        let bytes = held(account, name).unwrap_or(0);
         let (from, to) = (sum as f64 / MIB, sum.saturating_add(bytes) as f64 / MIB);
         sum = sum.saturating_add(bytes);
         let across = (x.across(from), x.across(to));
@@ -482,12 +480,7 @@ fn bar(account: &AccountRecord, names: &[&str], x: &Axis, top: u32) -> Vec<Item>
 
 fn accounts_table(marks: &[(&str, &AccountRecord)], names: &[&str]) -> Table {
     let row = |name: &&str| {
-        let held = |account: &AccountRecord| {
-            let found: Vec<u64> =
-                account.owners.iter().filter(|owner| owner.name == **name).map(|owner| owner.rss_bytes).collect();
-            if found.is_empty() { "-".to_owned() } else { mib(found.iter().sum()) }
-        };
-        let cells = marks.iter().map(|(_, account)| held(account));
+        let cells = marks.iter().map(|(_, account)| held(account, name).map_or("-".to_owned(), mib));
         std::iter::once(label(name).to_owned()).chain(cells).collect()
     };
     let mut rows: Vec<Vec<String>> = names.iter().map(row).collect();
@@ -495,6 +488,12 @@ fn accounts_table(marks: &[(&str, &AccountRecord)], names: &[&str]) -> Table {
     rows.push(std::iter::once("RSS".to_owned()).chain(totals).collect());
     let head = std::iter::once("owner").chain(marks.iter().map(|(mark, _)| *mark));
     Table::new("Account in numbers, MiB", head, rows)
+}
+
+/// What an owner holds of a mark; `None` where it is not among those that hold anything.
+fn held(account: &AccountRecord, name: &str) -> Option<u64> {
+    let own = account.owners.iter().filter(|owner| owner.name == name);
+    own.map(|owner| owner.rss_bytes).reduce(u64::saturating_add)
 }
 
 fn mib(bytes: u64) -> String {

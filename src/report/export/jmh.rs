@@ -11,18 +11,7 @@ use std::collections::BTreeMap;
 /// The version of JMH whose files have these fields.
 const JMH_VERSION: &str = "1.37";
 /// What JMH reports of the distribution of a score.
-const PERCENTILES: [(&str, f64); 10] = [
-    ("0.0", 0.0),
-    ("50.0", 50.0),
-    ("90.0", 90.0),
-    ("95.0", 95.0),
-    ("99.0", 99.0),
-    ("99.9", 99.9),
-    ("99.99", 99.99),
-    ("99.999", 99.999),
-    ("99.9999", 99.9999),
-    ("100.0", 100.0),
-];
+const PERCENTILES: [f64; 10] = [0.0, 50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 100.0];
 
 /// A benchmark, in the order of JMH's fields.
 #[derive(Debug, Serialize)]
@@ -82,7 +71,7 @@ struct Percentiles([Number; PERCENTILES.len()]);
 
 impl Serialize for Percentiles {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(PERCENTILES.iter().map(|(name, _)| name).zip(&self.0))
+        to.collect_map(PERCENTILES.iter().map(|percent| format!("{percent:?}")).zip(&self.0))
     }
 }
 
@@ -152,7 +141,7 @@ fn score(of: &MetricRecord) -> Score {
         score: Number(of.median),
         score_error: Number((high - low) / 2.0),
         score_confidence: [Number(low), Number(high)],
-        score_percentiles: Percentiles(PERCENTILES.map(|(_, percent)| Number(percentile(&sorted, percent)))),
+        score_percentiles: Percentiles(PERCENTILES.map(|percent| Number(percentile(&sorted, percent)))),
         score_unit: unit(of.unit),
         raw_data,
     }

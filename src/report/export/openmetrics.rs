@@ -14,21 +14,14 @@ use std::collections::BTreeSet;
 
 const STATISTICS: [&str; 9] = ["p50", "p75", "p90", "p99", "p999", "p99_9", "p9999", "max", "mean"];
 
-/// A family of samples.
-#[derive(Debug, Clone, Copy)]
-struct Family {
-    /// Without `loadline_`; ends with its unit.
-    name: &'static str,
-    unit: Option<&'static str>,
-    help: &'static str,
-    metrics: Metrics,
-}
+/// A family of samples: its name without `loadline_`, its unit, which ends the name or is empty, its help, its metrics.
+type Family = (&'static str, &'static str, &'static str, Metrics);
 
 /// The metrics whose medians a family has.
 #[derive(Debug, Clone, Copy)]
 enum Metrics {
     /// Its samples are no medians, or those of metrics without a family of their own.
-    None,
+    No,
     /// One of this name, once in a trial.
     Once(&'static str),
     /// One of this name, at each place, which the label says.
@@ -41,67 +34,58 @@ enum Metrics {
     Times,
 }
 
-use Metrics::{At, Each, Once, Owners, Times};
+use Metrics::{At, Each, No, Once, Owners, Times};
 
 const KINDS: &[(&str, &str)] = &[("anon", "anon"), ("file", "file")];
 const PARTS: &[(&str, &str)] = &[("heap_used", "used"), ("heap_committed", "committed"), ("heap_live", "live")];
 
 /// In the order of the text.
 const FAMILIES: [Family; 29] = [
-    family("build_info", "", "Version of Loadline and scenario; always 1.", Metrics::None),
-    family("trials", "", "Trials by how they ended.", Metrics::None),
-    family("memory_rss_bytes", "bytes", "Resident memory at a mark, shared pages in full.", At("rss", "mark")),
-    family(
+    ("build_info", "", "Version of Loadline and scenario; always 1.", No),
+    ("trials", "", "Trials by how they ended.", No),
+    ("memory_rss_bytes", "bytes", "Resident memory at a mark, shared pages in full.", At("rss", "mark")),
+    (
         "memory_in_use_bytes",
         "bytes",
         "Resident memory at a mark without what malloc retains.",
         At("rss_in_use", "mark"),
     ),
-    family("memory_pss_bytes", "bytes", "Resident memory at a mark, shared pages divided.", At("pss", "mark")),
-    family("memory_charge_bytes", "bytes", "What the memory cgroup counts at a mark.", At("charge", "mark")),
-    family("memory_rss_peak_bytes", "bytes", "Highest resident memory of the trial.", Once("rss_peak")),
-    family(
-        "memory_resident_bytes",
-        "bytes",
-        "Resident memory at a mark by owner; in each trial they sum to RSS.",
-        Owners,
-    ),
-    family(
+    ("memory_pss_bytes", "bytes", "Resident memory at a mark, shared pages divided.", At("pss", "mark")),
+    ("memory_charge_bytes", "bytes", "What the memory cgroup counts at a mark.", At("charge", "mark")),
+    ("memory_rss_peak_bytes", "bytes", "Highest resident memory of the trial.", Once("rss_peak")),
+    ("memory_resident_bytes", "bytes", "Resident memory at a mark by owner; in each trial they sum to RSS.", Owners),
+    (
         "memory_rss_kind_bytes",
         "bytes",
         "Resident memory at a mark by kind of page: anon or file.",
         Each("mark", "kind", KINDS),
     ),
-    family("heap_bytes", "bytes", "The Java heap at a mark; committed is not resident.", Each("mark", "part", PARTS)),
-    family("requests_per_second", "per_second", "Correct answers per second of a phase.", At("rate", "phase")),
-    family("request_time_seconds", "seconds", "Time of correct answers in a phase.", Times),
-    family("requests_failed_ratio", "ratio", "Failed requests of a phase, of all.", At("failed", "phase")),
-    family(
+    ("heap_bytes", "bytes", "The Java heap at a mark; committed is not resident.", Each("mark", "part", PARTS)),
+    ("requests_per_second", "per_second", "Correct answers per second of a phase.", At("rate", "phase")),
+    ("request_time_seconds", "seconds", "Time of correct answers in a phase.", Times),
+    ("requests_failed_ratio", "ratio", "Failed requests of a phase, of all.", At("failed", "phase")),
+    (
         "cpu_per_1000_requests_seconds",
         "seconds",
         "CPU time of the subject per 1,000 correct answers.",
         At("cpu_per_1000", "phase"),
     ),
-    family("gc_seconds", "seconds", "Time in collections during a phase.", At("gc_ms", "phase")),
-    family("gc_collections", "", "Collections during a phase.", At("gc_count", "phase")),
-    family("start_up_seconds", "seconds", "From the command to the first sign of readiness.", Once("start_up")),
-    family("metric_bytes", "bytes", "Any other metric that is a size.", Metrics::None),
-    family("metric_per_second", "per_second", "Any other metric that is a rate.", Metrics::None),
-    family("metric_seconds", "seconds", "Any other metric that is a time.", Metrics::None),
-    family("metric_ratio", "ratio", "Any other metric that is a share, 0 to 1.", Metrics::None),
-    family("metric_number", "", "Any other metric that is a number of things.", Metrics::None),
-    family("figure_ratio", "ratio", "A figure that is a ratio, such as an elasticity.", Metrics::None),
-    family("figure_bytes", "bytes", "A figure that is bytes for each thing counted.", Metrics::None),
-    family("comparison_ratio", "ratio", "Candidate over baseline, estimated within blocks.", Metrics::None),
-    family("comparison_verdict", "", "1 for the verdict on a difference, 0 for the others.", Metrics::None),
-    family("budget_verdict", "", "1 for the verdict on a budget, 0 for the others.", Metrics::None),
-    family("budget_value", "", "What was judged, in the unit of the budget.", Metrics::None),
-    family("budget_bound", "", "What the budget allows, in the unit of the budget.", Metrics::None),
+    ("gc_seconds", "seconds", "Time in collections during a phase.", At("gc_ms", "phase")),
+    ("gc_collections", "", "Collections during a phase.", At("gc_count", "phase")),
+    ("start_up_seconds", "seconds", "From the command to the first sign of readiness.", Once("start_up")),
+    ("metric_bytes", "bytes", "Any other metric that is a size.", No),
+    ("metric_per_second", "per_second", "Any other metric that is a rate.", No),
+    ("metric_seconds", "seconds", "Any other metric that is a time.", No),
+    ("metric_ratio", "ratio", "Any other metric that is a share, 0 to 1.", No),
+    ("metric_number", "", "Any other metric that is a number of things.", No),
+    ("figure_ratio", "ratio", "A figure that is a ratio, such as an elasticity.", No),
+    ("figure_bytes", "bytes", "A figure that is bytes for each thing counted.", No),
+    ("comparison_ratio", "ratio", "Candidate over baseline, estimated within blocks.", No),
+    ("comparison_verdict", "", "1 for the verdict on a difference, 0 for the others.", No),
+    ("budget_verdict", "", "1 for the verdict on a budget, 0 for the others.", No),
+    ("budget_value", "", "What was judged, in the unit of the budget.", No),
+    ("budget_bound", "", "What the budget allows, in the unit of the budget.", No),
 ];
-
-const fn family(name: &'static str, unit: &'static str, help: &'static str, metrics: Metrics) -> Family {
-    Family { name, unit: if unit.is_empty() { None } else { Some(unit) }, help, metrics }
-}
 
 type Labels<'a> = Vec<(&'a str, &'a str)>;
 
@@ -116,7 +100,7 @@ struct Samples {
 impl Samples {
     /// What is not a number is not there; of two with the same labels the first counts, since a scraper refuses both.
     fn push(&mut self, family: &'static str, labels: &[(&str, &str)], value: Option<f64>) {
-        debug_assert!(FAMILIES.iter().any(|of| of.name == family), "{family} is no family");
+        debug_assert!(FAMILIES.iter().any(|of| of.0 == family), "{family} is no family");
         let Some(value) = value.filter(|value| value.is_finite()) else { return };
         let labels: Vec<String> =
             labels.iter().map(|(name, value)| format!("{name}=\"{}\"", label_value(value))).collect();
@@ -152,14 +136,13 @@ pub fn openmetrics(document: &Document) -> String {
     comparisons(&mut samples, document);
     budgets(&mut samples, document);
     let mut out = String::new();
-    for family in FAMILIES {
-        let Family { name, unit, help, .. } = family;
+    for (name, unit, help, _) in FAMILIES {
         let mut lines = samples.lines.iter().filter(|(of, _)| *of == name).peekable();
         if lines.peek().is_none() {
             continue;
         }
         out.push_str(&format!("# TYPE loadline_{name} gauge\n"));
-        out.extend(unit.map(|unit| format!("# UNIT loadline_{name} {unit}\n")));
+        out.extend((!unit.is_empty()).then(|| format!("# UNIT loadline_{name} {unit}\n")));
         out.push_str(&format!("# HELP loadline_{name} {help}\n"));
         out.extend(lines.map(|(_, line)| line.as_str()));
     }
@@ -178,7 +161,7 @@ fn trials(samples: &mut Samples, document: &Document) {
 
 fn median(samples: &mut Samples, metric: &MetricRecord) {
     let (what, place) = parts(&metric.metric);
-    let of_metric = |family: &Family| Some((family.name, family.metrics.labels(what, place)?));
+    let of_metric = |(name, _, _, metrics): &Family| Some((*name, metrics.labels(what, place)?));
     let own = FAMILIES.iter().find_map(of_metric).filter(|_| !metric.unit.is_of_figures());
     let (family, own) = own.unwrap_or_else(|| (other(metric.unit), vec![("metric", metric.metric.as_str())]));
     let labels = [vec![("configuration", metric.configuration.as_str())], own].concat();

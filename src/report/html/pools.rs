@@ -4,9 +4,9 @@
 use super::tables::scrolling;
 use crate::record::{Mark, NettyAllocator, NettyArena, NettyChunk, NettyMemory, NettyPools, Trial};
 use crate::report::markup::{Markup, shortened};
-use crate::report::summary::{direct_bytes, explanations, shade};
+use crate::report::summary::{direct_bytes, explanations, mib, shade};
 use crate::report::words::name_of;
-use crate::units::{Bytes, several};
+use crate::units::several;
 
 /// Cells of one arena at one mark; the JSON document has all.
 const CELLS_MAX: usize = 400;
@@ -58,7 +58,6 @@ fn arenas(pools: &NettyPools) -> impl Iterator<Item = (Place, &NettyArena)> {
 }
 
 fn totals(out: &mut Markup, marks: &[(&Mark, &NettyPools)]) {
-    let mib = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |bytes| format!("{:.1}", Bytes(bytes).as_mib()));
     let mut line = |name: &str, of: &dyn Fn(&Mark, &NettyPools) -> Option<u64>| {
         out.element("tr", &[], |out| {
             out.words("th", &[("scope", &"row")], name);
@@ -96,7 +95,7 @@ fn row(out: &mut Markup, place: &Place, marks: &[(&Mark, &NettyPools)]) {
 /// The chunks of an arena at a mark, with their sums in words.
 fn cells(out: &mut Markup, chunks: &[NettyChunk]) {
     let sum = |what: fn(&NettyChunk) -> u64| chunks.iter().map(what).fold(0, u64::saturating_add);
-    let mib = |bytes: u64| format!("{:.1}", Bytes(bytes).as_mib());
+    let mib = |bytes: u64| mib(Some(bytes));
     let (bytes, used, kept) = (sum(|chunk| chunk.bytes), sum(NettyChunk::used_bytes), sum(|chunk| chunk.kept_bytes));
     let by_caches = if kept > 0 { format!(", {} by caches", mib(kept)) } else { String::new() };
     let words = format!("{}, {} of {} used{by_caches}", several(chunks.len() as u64, "chunk"), mib(used), mib(bytes));

@@ -1,7 +1,7 @@
 //! The sections of the page, in its order.
 
 use super::tables::{facts, figure, folded, lines, prose, scrolling, section, table};
-use super::{find, pools, verdicts};
+use super::{pools, verdicts};
 use crate::record::{BlockRecord, BudgetRecord, ComparisonRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
 use crate::report::chart::{self, Figure};
 use crate::report::markup::{Attribute, Markup, shortened};
@@ -38,41 +38,26 @@ pub(super) fn has_doubts(document: &Document) -> bool {
 }
 
 impl Sections<'_> {
-    pub(super) fn verdict(&self) -> Markup {
-        let mut out = Markup::new();
-        verdicts::write(&mut out, self.document);
-        out
-    }
-
-    pub(super) fn conditions(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn conditions(&self, out: &mut Markup) {
         let conditions = &self.document.conditions;
-        facts(&mut out, &shared_facts(conditions));
+        facts(out, &shared_facts(conditions));
         out.words("p", &[("class", &"soft")], "This repeats it:");
-        lines(&mut out, std::iter::once(&conditions.command));
+        lines(out, std::iter::once(&conditions.command));
         if let Some(what) = configurations(self.document, &chart::configurations(self.document)) {
             out.words("h3", &[], &what.title);
-            table(&mut out, &what);
+            table(out, &what);
         }
         for what in self.missing {
             out.words("p", &[], format!("Missing: {}", shortened(what, DOUBT_CHARS)));
         }
-        out
     }
 
-    pub(super) fn find(&self) -> Markup {
-        let mut out = Markup::new();
-        find::write(&mut out, self.document);
-        out
-    }
-
-    pub(super) fn comparison(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn comparison(&self, out: &mut Markup) {
         let dots = chart::dots(self.document);
         if self.document.comparisons.is_empty() && dots.is_empty() {
-            return out;
+            return;
         }
-        section(&mut out, "comparison", "Comparison", |out| {
+        section(out, "comparison", "Comparison", |out| {
             for (candidate, forest) in chart::candidates(self.document).into_iter().zip(chart::forests(self.document)) {
                 let rows = chart::judged(self.document, candidate);
                 verdict_table(out, &rows);
@@ -84,7 +69,6 @@ impl Sections<'_> {
             }
             self.blocks(out);
         });
-        out
     }
 
     fn blocks(&self, out: &mut Markup) {
@@ -107,29 +91,24 @@ impl Sections<'_> {
         folded(out, &Table::new(title, head, blocks.iter().map(row)).worded(1, 4));
     }
 
-    pub(super) fn pareto(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn pareto(&self, out: &mut Markup) {
         let figures = chart::paretos(self.document);
         if !figures.is_empty() {
-            section(&mut out, "pareto", "Weight against speed", |out| {
+            section(out, "pareto", "Weight against speed", |out| {
                 out.element("div", &[("class", &"pair")], |out| figures.iter().for_each(|one| figure(out, one)));
             });
         }
-        out
     }
 
-    pub(super) fn figures(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn figures(&self, out: &mut Markup) {
         if let Some(figures) = figures(self.document) {
-            section(&mut out, "figures", "Figures derived from marks", |out| table(out, &figures));
+            section(out, "figures", "Figures derived from marks", |out| table(out, &figures));
         }
-        out
     }
 
-    pub(super) fn budgets(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn budgets(&self, out: &mut Markup) {
         if self.document.budgets.is_empty() {
-            return out;
+            return;
         }
         let mut budgets: Vec<&BudgetRecord> = self.document.budgets.iter().collect();
         budgets.sort_by_key(|budget| verdicts::budget_order(budget.verdict));
@@ -146,16 +125,14 @@ impl Sections<'_> {
             ]
         };
         let head = ["verdict", "budget", "configuration", "measured (interval)", "bound", "rests on", "why"];
-        section(&mut out, "budgets", "Budgets", |out| {
+        section(out, "budgets", "Budgets", |out| {
             table(out, &Table::new("Budgets", head, budgets.iter().map(row)).worded(3, 1));
         });
-        out
     }
 
-    pub(super) fn doubts(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn doubts(&self, out: &mut Markup) {
         if !has_doubts(self.document) {
-            return out;
+            return;
         }
         // The same doubt of several trials is said once.
         let mut told: Vec<(&DoubtRecord, Vec<u32>)> =
@@ -170,7 +147,7 @@ impl Sections<'_> {
                 }
             }
         }
-        section(&mut out, "doubts", "Doubts", |out| {
+        section(out, "doubts", "Doubts", |out| {
             out.element("ul", &[("class", &"doubts")], |out| {
                 for (doubt, trials) in &told {
                     let of = match trials.as_slice() {
@@ -190,46 +167,40 @@ impl Sections<'_> {
                 }
             });
         });
-        out
     }
 
-    pub(super) fn spectra(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn spectra(&self, out: &mut Markup) {
         let figures = chart::spectra(self.document, self.evidence);
         if !figures.is_empty() {
-            section(&mut out, "spectra", "Times by percentile", |out| {
+            section(out, "spectra", "Times by percentile", |out| {
                 figures.iter().for_each(|one| figure(out, one));
             });
         }
-        out
     }
 
-    pub(super) fn trials(&self) -> Markup {
-        let mut out = Markup::new();
-        let mut left_out = 0;
+    pub(super) fn trials(&self, out: &mut Markup) {
+        let (before, mut left_out) = (out.as_str().len(), 0);
         for (at, trial) in self.document.trials.iter().enumerate() {
             let evidence = self.evidence.iter().find(|evidence| evidence.trial == trial.index);
-            let room = out.as_str().len() < CHARTS_BYTES_MAX;
+            let room = out.as_str().len() - before < CHARTS_BYTES_MAX;
             let figures = if room { chart::of_trial(trial, evidence) } else { Vec::new() };
             left_out += u32::from(!room);
-            trial_section(&mut out, trial, evidence, &figures, at == 0);
+            trial_section(out, trial, evidence, &figures, at == 0);
         }
         if self.document.trials.is_empty() {
             out.words("p", &[], "There is none.");
         }
         if left_out > 0 {
             let what = format!("The charts of {left_out} trials are left out, so that the page stays small; ");
-            prose(&mut out, &format!("{what}`loadline report --plot` draws them."));
+            prose(out, &format!("{what}`loadline report --plot` draws them."));
         }
-        out
     }
 
-    pub(super) fn details(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn details(&self, out: &mut Markup) {
         if self.document.comparisons.len() < 2 {
-            return out;
+            return;
         }
-        section(&mut out, "details", "All metrics", |out| {
+        section(out, "details", "All metrics", |out| {
             for candidate in chart::candidates(self.document) {
                 let of = self.document.comparisons.iter().filter(|comparison| comparison.candidate == candidate);
                 let rows: Vec<_> = of.collect();
@@ -237,7 +208,6 @@ impl Sections<'_> {
                 folded(out, &chart::forest_table(&rows, &title));
             }
         });
-        out
     }
 }
 

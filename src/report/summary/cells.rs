@@ -7,7 +7,7 @@ use crate::units::{Bytes, grouped};
 pub(super) const NONE: &str = "-";
 
 /// A size in MiB with one decimal.
-pub(super) fn mib(bytes: Option<u64>) -> String {
+pub(in crate::report) fn mib(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| NONE.to_owned(), |bytes| format!("{:.1}", Bytes(bytes).as_mib()))
 }
 

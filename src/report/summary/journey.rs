@@ -131,13 +131,14 @@ impl<'a> Journey<'a> {
         let at = |name: &str| self.0.iter().find(|(mark, _)| *mark == name).map(|(_, account)| account.as_ref());
         let (start, loaded) = (at(MarkPoint::Start.word())?, at(MarkPoint::Loaded.word())?);
         let total = Growth::between(Bytes(start.total_bytes), Bytes(loaded.total_bytes));
-        let mut text = match is_shown(total) {
-            false => format!("From start to loaded {} did not change: ", self.1),
-            true if total.0 > 0 => {
-                format!("From start to loaded {} grew by {}: ", self.1, Bytes(total.0.unsigned_abs()))
+        let changed = match is_shown(total) {
+            false => "did not change".to_owned(),
+            true => {
+                let verb = if total.0 > 0 { "grew" } else { "shrank" };
+                format!("{verb} by {}", Bytes(total.0.unsigned_abs()))
             }
-            true => format!("From start to loaded {} shrank by {}: ", self.1, Bytes(total.0.unsigned_abs())),
         };
+        let mut text = format!("From start to loaded {} {changed}: ", self.1);
         let grown: Vec<(&str, Growth)> = changes(start, loaded).into_iter().take(GROWN).collect();
         let rest = Growth(grown.iter().fold(total.0, |rest, (_, growth)| rest.saturating_sub(growth.0)));
         let mut parts: Vec<String> = grown.iter().map(|(name, growth)| format!("{name} {growth}")).collect();
