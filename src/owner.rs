@@ -76,7 +76,7 @@ pub struct Entry {
     pub what: &'static str,
     /// The part of a bar that it is drawn in.
     pub group: Group,
-    /// Its colour in charts, by its name in `report/chart/colours.css`; families share a hue.
+    /// The colour in charts, by its name in `report/chart/colours.css`; families share a hue.
     pub colour: &'static str,
     /// Whether it is hatched: memory that holds nothing, or that nobody owns.
     pub hatched: bool,
@@ -172,7 +172,7 @@ impl Owner {
         all
     };
 
-    /// What is known of it.
+    /// What is known of this owner.
     pub fn entry(self) -> &'static Entry {
         &TABLE[self as usize]
     }

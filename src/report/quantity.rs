@@ -38,7 +38,7 @@ pub(in crate::report) fn budget_number(budget: &BudgetRecord, value: Option<f64>
     }
 }
 
-/// In the place of a number that there is not.
+/// A missing number.
 const NONE: &str = "-";
 
 /// What stands behind numbers of a unit, and how their digits are written.
@@ -102,17 +102,17 @@ impl Quantity {
         Self { sign, digits, unit: form.suffix, is_above_zero: value > 0.0 && !is_zero }
     }
 
-    /// The same with a sign above 0 too.
+    /// The quantity with a sign above 0 too.
     pub(in crate::report) fn difference(self) -> Self {
         Self { sign: if self.is_above_zero { "+" } else { self.sign }, ..self }
     }
 
-    /// The same with the minus that is as wide as a plus.
+    /// The quantity with the minus that is as wide as a plus.
     pub(in crate::report) fn wide(self) -> Self {
         Self { sign: if self.sign == "-" { "\u{2212}" } else { self.sign }, ..self }
     }
 
-    /// Without its unit.
+    /// Sign and digits without the unit.
     fn number(&self) -> String {
         format!("{}{}", self.sign, self.digits)
     }
@@ -134,18 +134,18 @@ pub(in crate::report) struct Estimate {
 }
 
 impl Estimate {
-    /// Of a unit.
+    /// An estimate in a unit.
     pub(in crate::report) fn new(unit: Unit, centre: f64, ends: Option<(f64, f64)>) -> Self {
         let (low, high) = ends.unwrap_or((centre, centre));
         Self::of(Form::of(unit, &[centre, low, high]), centre, ends)
     }
 
-    /// Of shares that are changes.
+    /// An estimate of a change, which is a share.
     pub(in crate::report) fn change(centre: f64, ends: Option<(f64, f64)>) -> Self {
         Self::of(Form::CHANGE, centre, ends)
     }
 
-    /// Of a budget; `None` where nothing was measured.
+    /// What a budget was judged by; `None` where nothing was measured.
     pub(in crate::report) fn of_budget(budget: &BudgetRecord) -> Option<Self> {
         let (centre, ends) = (budget.value?, budget.low.zip(budget.high));
         match budget.relative {
@@ -154,7 +154,7 @@ impl Estimate {
         }
     }
 
-    /// Of a comparison: the difference, or the change where the least that matters is a share.
+    /// What a comparison was judged by: the difference, or the change where the least that matters is a share.
     pub(in crate::report) fn judged(comparison: &ComparisonRecord) -> Self {
         let of = match (comparison.least, comparison.ratio) {
             (LeastRecord::Relative(_), Some(ratio)) => {
@@ -171,12 +171,12 @@ impl Estimate {
         Self { centre: quantity(centre), ends: ends.map(|(low, high)| [low, high].map(quantity)) }
     }
 
-    /// The same as a difference.
+    /// The estimate as a difference.
     pub(in crate::report) fn difference(self) -> Self {
         Self { centre: self.centre.difference(), ends: self.ends.map(|ends| ends.map(Quantity::difference)) }
     }
 
-    /// The same with wide signs.
+    /// The estimate with wide signs.
     pub(in crate::report) fn wide(self) -> Self {
         Self { centre: self.centre.wide(), ends: self.ends.map(|ends| ends.map(Quantity::wide)) }
     }

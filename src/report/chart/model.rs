@@ -7,9 +7,7 @@ use crate::report::summary::Table;
 /// A chart with the table that says the same.
 #[derive(Debug, Clone)]
 pub(crate) struct Figure {
-    /// What is drawn.
     pub(crate) chart: Chart,
-    /// The same in numbers.
     pub(crate) table: Table,
 }
 
@@ -20,7 +18,7 @@ pub(crate) struct Chart {
     pub(crate) name: String,
     /// What it shows, in a few words.
     pub(crate) title: String,
-    /// The same in a sentence, for those who do not see it.
+    /// The chart in a sentence, for those who do not see it.
     pub(crate) description: String,
     /// Charts of one group are zoomed together; empty where nothing is zoomed.
     pub(crate) group: String,
@@ -39,7 +37,6 @@ pub(crate) struct Chart {
 /// An axis.
 #[derive(Debug, Clone)]
 pub(crate) struct Axis {
-    /// Its range.
     pub(crate) scale: Scale,
     /// What it counts, with the unit.
     pub(crate) title: String,
@@ -50,7 +47,7 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// With round ticks.
+    /// An axis with round ticks.
     pub(crate) fn new(scale: Scale, title: &str, unit: &'static str, most: usize) -> Self {
         let ticks = scale.ticks(most);
         let ticks = ticks.iter().map(|tick| (*tick, super::scale::tick_text(*tick, &ticks))).collect();
@@ -68,36 +65,30 @@ impl Axis {
     }
 }
 
-/// A plot with a y axis, or rows without one.
+/// A plot with a y axis, or rows without one; its height is in pixels.
 #[derive(Debug, Clone)]
 pub(crate) struct Panel {
     /// Above it; empty where the chart's title says it all.
     pub(crate) title: String,
     /// The axis at the left.
     pub(crate) y: Option<Axis>,
-    /// In pixels.
     pub(crate) height: u32,
-    /// In the order of drawing.
+    /// Things in the order of drawing.
     pub(crate) items: Vec<Item>,
 }
 
-/// A moment with a name.
+/// A moment with a name: its place from the left.
 #[derive(Debug, Clone)]
 pub(crate) struct Guide {
-    /// Place from the left.
     pub(crate) x: u32,
-    /// Its name.
     pub(crate) label: String,
 }
 
-/// A stretch with a name.
+/// A stretch with a name: both ends from the left.
 #[derive(Debug, Clone)]
 pub(crate) struct Band {
-    /// From the left.
     pub(crate) from: u32,
-    /// End, from the left.
     pub(crate) to: u32,
-    /// Its name.
     pub(crate) label: String,
 }
 

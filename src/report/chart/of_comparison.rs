@@ -291,7 +291,7 @@ fn dot_row(place: usize, record: &MetricRecord, x: &Axis, factor: f64, top: u32)
     let words = |at, anchor, text, class: &str| Item::Words { at, anchor, text, class: class.to_owned() };
     let mut items = vec![words((0, top + 130), Anchor::Start, name, "strong")];
     let median = format!("median {}", value_text(record.unit, record.median));
-    // Beside a long name there is no room for it on a phone.
+    // On a phone a long name leaves no room for the median.
     let aside = if record.configuration.chars().count() > ASIDE_CHARS { "aside" } else { "" };
     items.push(words((WIDTH, top + 130), Anchor::End, median, aside));
     if let (Some(low), Some(high)) = (record.low, record.high) {

@@ -127,7 +127,7 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
         panel.items.splice(0..0, asked);
     }
     let panels = [
-        // One that did not come so far answered nothing of what is measured.
+        // A trial that did not reach its measured phases has no rate, and answered nothing in them.
         panel("correct answers per second", rates, dots, &x, &|dot| Some(rate(dot).unwrap_or(0.0))),
         of_p99,
         panel("CPU per request, \u{b5}s", cpus, dots, &x, &cpu),

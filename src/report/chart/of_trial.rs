@@ -220,7 +220,7 @@ impl Course<'_> {
         let height = 64;
         let y = Axis::new(Scale::from_zero(pauses.iter().map(|(_, ms)| *ms)), "ms", " ms", 3);
         let mut points: Vec<Point> = pauses.iter().map(|(at, ms)| (self.x.across(*at), y.down(*ms, height))).collect();
-        // Of one column only the longest is seen; the axis counts downwards.
+        // Of the points of one column only the longest pause is seen; the axis counts downwards.
         points.sort_unstable();
         points.dedup_by_key(|point| point.0 * thin::COLUMNS / WIDTH);
         let name = "in collections".to_owned();
@@ -381,7 +381,7 @@ fn timeline_row(part: &[Sample], first: &Sample, last: &Sample) -> Vec<String> {
         mib(last.heap_used_bytes),
         mib(last.heap_committed_bytes),
         mib(last.charge_bytes),
-        // Only about one sample a second has it.
+        // Only about one sample a second has `direct_bytes`.
         mib(part.iter().rev().find_map(|sample| sample.direct_bytes)),
         last.gc_count.map_or("-".to_owned(), grouped),
         last.gc_ms.map_or("-".to_owned(), |ms| format!("{ms:.0}")),

@@ -8,9 +8,8 @@ pub(crate) const SERIES: usize = 8;
 /// How an owner is drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OwnerStyle {
-    /// Class of style.
     pub(crate) class: String,
-    /// Whether it is hatched: memory that holds nothing, or that nobody owns.
+    /// Hatching shows memory that holds nothing, or that nobody owns.
     pub(crate) hatched: bool,
 }
 

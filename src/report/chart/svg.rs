@@ -78,7 +78,7 @@ impl Frame {
                     let px = |x: u32| short(f64::from(x) / f64::from(WIDTH) * width);
                     let _ = write!(d, "M{} {}", px(x), tenths(y));
                     let _ = match (across, down) {
-                        // A stroke of no length is drawn by some and not by others.
+                        // Some drawers leave out a stroke of no length.
                         (0, 0) => write!(d, "h0.01"),
                         (_, 0) => write!(d, "h{}", px(across)),
                         _ => write!(d, "v{}", short(down as f64 / 10.0)),
@@ -142,7 +142,6 @@ struct Layout {
     labels: u32,
     /// Lower edge of the last panel.
     bottom: u32,
-    /// Of everything.
     height: u32,
 }
 

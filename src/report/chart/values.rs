@@ -60,7 +60,7 @@ pub(crate) fn judged_text(comparison: &ComparisonRecord) -> String {
     Estimate::judged(comparison).wide().to_string()
 }
 
-/// The same difference in the other way, without its interval: as a change, or in the metric's unit.
+/// The difference in the other way than [`judged_text`], without its interval: as a change, or in the metric's unit.
 pub(crate) fn also_text(comparison: &ComparisonRecord) -> String {
     match (comparison.least, comparison.ratio) {
         (LeastRecord::Relative(_), Some(_)) => {

@@ -18,9 +18,9 @@ const DIRECT_COLUMN: u32 = 14;
 const SPECTRUM_HEAD: &str = "# quantile time_ms\n";
 const REQUESTS_HEAD: &str = "# at_s time_ms failed\n";
 const COMPARISON_HEAD: &str = "# row change_percent low_percent high_percent verdict name\n";
-/// More lines of one picture cannot be told apart.
+/// Lines of a picture: more cannot be told apart.
 const SERIES_MAX: usize = 12;
-/// More rows of one picture cannot be read.
+/// Rows of a picture: more cannot be read.
 const ROWS_MAX: usize = 40;
 
 /// What a key beside a picture has room for.

@@ -3,7 +3,8 @@
 //!
 //! A sample of the shape: `{"benchmark": "loadline.tiny-http.steady", "mode": "thrpt", "forks": 3, …}`.
 
-use super::metric_name::{parts, principal_rate};
+use super::metric_name::principal_rate;
+use crate::comparison::split;
 use crate::record::{Better, Document, MetricRecord, PhaseRecord, Trial, Unit};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -65,7 +66,7 @@ impl Serialize for Number {
     }
 }
 
-/// In JMH's order, which is that of the numbers and not of their text.
+/// The score at each of [`PERCENTILES`], in the order of the numbers and not of their text.
 #[derive(Debug)]
 struct Percentiles([Number; PERCENTILES.len()]);
 
@@ -88,7 +89,7 @@ fn item(document: &Document, configuration: &str) -> Option<Item> {
     let rate = principal_rate(document);
     // Where no load was driven, what was weighed first is the score.
     let primary = *metrics.iter().find(|of| Some(of.metric.as_str()) == rate).or(metrics.first())?;
-    let phase = parts(&primary.metric).1.unwrap_or("weight");
+    let phase = Some(split(&primary.metric).1).filter(|phase| !phase.is_empty()).unwrap_or("weight");
     let trials: Vec<&Trial> = document.trials.iter().filter(|trial| trial.configuration == configuration).collect();
     let measured = trials.iter().find_map(|trial| trial.phases.iter().find(|of| of.name == phase));
     let warmup = trials.iter().find_map(|trial| trial.phases.iter().find(|of| of.is_warmup()));
@@ -122,7 +123,7 @@ fn unknown() -> String {
     "unknown".to_owned()
 }
 
-/// Those that count, in the order of the trials.
+/// The values that count, in the order of the trials.
 fn values(of: &MetricRecord) -> Vec<f64> {
     of.values.iter().filter(|value| value.used).map(|value| value.value).collect()
 }

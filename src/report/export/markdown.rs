@@ -29,7 +29,7 @@ pub(super) struct Section {
     pub title: String,
     /// Ends with a newline.
     pub text: String,
-    /// Whether it may be closed until somebody opens it.
+    /// Whether the section may be closed until somebody opens it.
     pub may_fold: bool,
 }
 

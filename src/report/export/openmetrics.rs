@@ -6,7 +6,7 @@
 
 use super::super::words::{VERDICTS, name_of};
 use super::inert::visible;
-use super::metric_name::parts;
+use crate::comparison::split;
 use crate::owner::{self, Owner};
 use crate::record::{BudgetVerdict, Document, MetricRecord, Outcome, Unit};
 use serde::Serialize;
@@ -20,7 +20,7 @@ type Family = (&'static str, &'static str, &'static str, Metrics);
 /// The metrics whose medians a family has.
 #[derive(Debug, Clone, Copy)]
 enum Metrics {
-    /// Its samples are no medians, or those of metrics without a family of their own.
+    /// Samples that are no medians, or medians of metrics without a family of their own.
     No,
     /// One of this name, once in a trial.
     Once(&'static str),
@@ -39,7 +39,7 @@ use Metrics::{At, Each, No, Once, Owners, Times};
 const KINDS: &[(&str, &str)] = &[("anon", "anon"), ("file", "file")];
 const PARTS: &[(&str, &str)] = &[("heap_used", "used"), ("heap_committed", "committed"), ("heap_live", "live")];
 
-/// In the order of the text.
+/// All families, in the order of the text.
 const FAMILIES: [Family; 29] = [
     ("build_info", "", "Version of Loadline and scenario; always 1.", No),
     ("trials", "", "Trials by how they ended.", No),
@@ -92,13 +92,14 @@ type Labels<'a> = Vec<(&'a str, &'a str)>;
 /// Samples with their family; one of each set of labels.
 #[derive(Debug, Default)]
 struct Samples {
-    /// Each behind the name of its family.
+    /// Samples behind the name of their family.
     lines: Vec<(&'static str, String)>,
     seen: BTreeSet<String>,
 }
 
 impl Samples {
-    /// What is not a number is not there; of two with the same labels the first counts, since a scraper refuses both.
+    /// A value that is no number leaves no sample; of two samples with the same labels the first counts, since a
+    /// scraper refuses both.
     fn push(&mut self, family: &'static str, labels: &[(&str, &str)], value: Option<f64>) {
         debug_assert!(FAMILIES.iter().any(|of| of.0 == family), "{family} is no family");
         let Some(value) = value.filter(|value| value.is_finite()) else { return };
@@ -160,7 +161,7 @@ fn trials(samples: &mut Samples, document: &Document) {
 }
 
 fn median(samples: &mut Samples, metric: &MetricRecord) {
-    let (what, place) = parts(&metric.metric);
+    let (what, place) = split(&metric.metric);
     let of_metric = |(name, _, _, metrics): &Family| Some((*name, metrics.labels(what, place)?));
     let own = FAMILIES.iter().find_map(of_metric).filter(|_| !metric.unit.is_of_figures());
     let (family, own) = own.unwrap_or_else(|| (other(metric.unit), vec![("metric", metric.metric.as_str())]));
@@ -172,16 +173,17 @@ fn median(samples: &mut Samples, metric: &MetricRecord) {
 
 impl Metrics {
     /// The labels of a metric among these; `None` of any other.
-    fn labels<'a>(self, what: &'a str, place: Option<&'a str>) -> Option<Labels<'a>> {
+    fn labels<'a>(self, what: &'a str, place: &'a str) -> Option<Labels<'a>> {
         Some(match (self, place) {
-            (Once(name), None) if name == what => Vec::new(),
-            (At(name, label), Some(place)) if name == what => vec![(label, place)],
-            (Each(label, kind, all), Some(place)) => {
+            (Once(name), "") if name == what => Vec::new(),
+            (_, "") => return None,
+            (At(name, label), _) if name == what => vec![(label, place)],
+            (Each(label, kind, all), _) => {
                 let (_, value) = all.iter().find(|(name, _)| *name == what)?;
                 vec![(label, place), (kind, value)]
             }
-            (Owners, Some(mark)) if is_owner(what) => vec![("mark", mark), ("owner", what)],
-            (Times, Some(phase)) if is_statistic(what) => vec![("phase", phase), ("statistic", what)],
+            (Owners, _) if is_owner(what) => vec![("mark", place), ("owner", what)],
+            (Times, _) if is_statistic(what) => vec![("phase", place), ("statistic", what)],
             _ => return None,
         })
     }
@@ -223,7 +225,7 @@ fn budgets(samples: &mut Samples, document: &Document) {
         let labels: Labels<'_> = vec![("configuration", &of.configuration), ("budget", &of.expression)];
         let verdicts = [BudgetVerdict::Pass, BudgetVerdict::Fail, BudgetVerdict::Undecided];
         samples.push_state("budget_verdict", &labels, &verdicts, of.verdict);
-        // Unlike elsewhere milliseconds stay what they are, as the budget was written.
+        // The unit is that of the budget as it was written: milliseconds stay milliseconds.
         samples.push("budget_value", &labels, of.value);
         samples.push("budget_bound", &labels, of.bound);
     }

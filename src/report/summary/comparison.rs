@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(sentence(&z), "z against g1: cannot tell in any of 2 metrics.");
         let said = "serial against g1: better in rate.steady; cannot tell p99.steady.";
         assert_eq!(sentence(&serial), said);
-        // One that cannot be told is named.
+        // A single metric that cannot be told is named.
         assert_eq!(sentence(&of("z", &rows[2..3])), "z against g1: cannot tell rate.steady.");
     }
 }

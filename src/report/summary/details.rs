@@ -133,13 +133,13 @@ pub(super) fn remainders(account: &AccountRecord) -> Option<Table> {
     Some(table.noted((!left.is_empty()).then_some(note)))
 }
 
-/// As the kernel writes it in `/proc/PID/maps`.
+/// A range of addresses as the kernel writes it in `/proc/PID/maps`.
 fn range(start: &str, end: &str) -> String {
     let plain = |address: &str| address.trim_start_matches("0x").to_owned();
     format!("{}-{}", plain(start), plain(end))
 }
 
-/// Of a path the end says more.
+/// The end of a path, which says more than its beginning.
 fn end(text: &str, most: usize) -> String {
     match text.chars().count() {
         length if length > most => format!("...{}", text.chars().skip(length + 3 - most).collect::<String>()),

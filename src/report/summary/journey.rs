@@ -190,7 +190,7 @@ fn account_at<'a>(trial: &'a Trial, name: &str) -> Option<&'a AccountRecord> {
     trial.mark(name)?.account.as_ref().filter(|account| !account.owners.is_empty())
 }
 
-/// The same account with PSS in the place of RSS.
+/// The account with PSS in the place of RSS.
 fn divided(account: &AccountRecord) -> AccountRecord {
     let mut account = account.clone();
     account.total_bytes = account.pss_bytes;

@@ -10,7 +10,7 @@ use crate::report::words::name_of;
 use crate::units::{Bytes, Growth, grouped, milliseconds, several};
 use std::collections::BTreeMap;
 
-/// From nothing used to all of it; a tenth of a chunk each between them.
+/// Signs of a chunk from nothing used to all of it, for a tenth of the chunk each between them.
 const SHADES: [char; 10] = ['_', '.', ':', '~', '=', '+', '*', '#', '%', '@'];
 /// Cells of a line; more go into the next.
 const CELLS: usize = 20;
@@ -247,7 +247,7 @@ fn lingering(allocator: &NettyAllocator) -> Option<String> {
     ))
 }
 
-/// The same where the version of Netty does not tell which chunk a cached buffer is of: by the sums.
+/// What [`lingering`] says, where the version of Netty does not tell which chunk a cached buffer is of: by the sums.
 fn lingering_in_sum(allocator: &NettyAllocator) -> Option<String> {
     let chunks: Vec<&NettyChunk> = allocator.arenas.iter().flat_map(|arena| &arena.chunks).collect();
     let arenas = allocator.arenas.iter().filter(|arena| !arena.chunks.is_empty()).count();

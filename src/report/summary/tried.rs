@@ -14,7 +14,7 @@ use crate::units::{Bytes, grouped, milliseconds, per_second};
 pub(in crate::report) struct Reached {
     /// Correct answers.
     pub(in crate::report) rate_per_s: Option<f64>,
-    /// Of the worst phase.
+    /// The 99th percentile of the worst phase.
     pub(in crate::report) p99_ms: Option<f64>,
     /// CPU of the subject per correct answer.
     pub(in crate::report) cpu_us: Option<f64>,
@@ -58,7 +58,7 @@ pub(in crate::report) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
     failed && says_so
 }
 
-/// Whether it held.
+/// A verdict as the answer to whether the target held.
 fn verdict_word(verdict: ProbeVerdict) -> &'static str {
     match verdict {
         ProbeVerdict::Holds => "yes",
@@ -86,7 +86,7 @@ pub(in crate::report) fn tried(trials: &[Trial]) -> Table {
     Table::new("trials, sizes in MiB, p99 in ms, CPU in us per request", head, rows).worded(2, 2).noted(notes)
 }
 
-/// The same with why each one did not hold, for a page with room.
+/// The table of [`tried`] with why each trial did not hold, for a page with room.
 pub(in crate::report) fn tried_told(trials: &[Trial]) -> Table {
     let mut table = tried(trials);
     table.head.push("why".to_owned());

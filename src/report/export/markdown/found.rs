@@ -22,7 +22,7 @@ pub(super) fn trials(document: &Document) -> Option<String> {
     let align: Vec<&str> = (0..table.head.len())
         .map(|column| if (2..table.head.len() - table.words).contains(&column) { "--:" } else { ":--" })
         .collect();
-    // A number sign would be taken for a reference by some.
+    // Some renderers take a number sign for a reference.
     let head: Vec<String> = table.head.iter().map(|cell| cell.replace('#', "trial")).collect();
     let rows: String = table.rows.iter().map(|cells| row(cells)).collect();
     let notes = table.notes.join(" ");
