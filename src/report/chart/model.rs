@@ -156,3 +156,15 @@ pub(crate) enum Item {
     /// A text whose line of writing begins or ends at a place.
     Words { at: Point, anchor: Anchor, text: String, class: Class },
 }
+
+impl Item {
+    /// A line, thinned to what can be seen.
+    pub(crate) fn line(points: &[Point], class: impl Into<Class>, name: impl Into<String>) -> Self {
+        Self::Line { points: super::thin::line(points), class: class.into(), name: name.into() }
+    }
+
+    /// A text.
+    pub(crate) fn words(at: Point, anchor: Anchor, text: String, class: &str) -> Self {
+        Self::Words { at, anchor, text, class: class.to_owned() }
+    }
+}

@@ -170,10 +170,9 @@ fn forest_row(comparison: &ComparisonRecord, dots: &[(u32, f64)], x: &Axis, top:
             label: String::new(),
         });
     }
-    let words =
-        |anchor, x, text, class: &str| Item::Words { at: (x, top + 150), anchor, text, class: class.to_owned() };
-    items.push(words(Anchor::Start, 0, shortened(&metric_words(&comparison.metric), NAME_CHARS), "strong"));
-    items.push(words(Anchor::End, WIDTH, judged_text(comparison), "aside"));
+    let name = shortened(&metric_words(&comparison.metric), NAME_CHARS);
+    items.push(Item::words((0, top + 150), Anchor::Start, name, "strong"));
+    items.push(Item::words((WIDTH, top + 150), Anchor::End, judged_text(comparison), "aside"));
     let points: Vec<Point> = dots.iter().map(|(_, change)| (across(*change), y)).collect();
     items.push(Item::Dots { points, class: "dots block".to_owned() });
     let class = verdict_class(comparison.verdict);
@@ -288,12 +287,11 @@ fn dot_row(place: usize, record: &MetricRecord, x: &Axis, factor: f64, top: u32)
     let across = |value: f64| x.across(value / factor);
     let class = series_class(place);
     let name = shortened(&record.configuration, NAME_CHARS);
-    let words = |at, anchor, text, class: &str| Item::Words { at, anchor, text, class: class.to_owned() };
-    let mut items = vec![words((0, top + 130), Anchor::Start, name, "strong")];
+    let mut items = vec![Item::words((0, top + 130), Anchor::Start, name, "strong")];
     let median = format!("median {}", value_text(record.unit, record.median));
     // On a phone a long name leaves no room for the median.
     let aside = if record.configuration.chars().count() > ASIDE_CHARS { "aside" } else { "" };
-    items.push(words((WIDTH, top + 130), Anchor::End, median, aside));
+    items.push(Item::words((WIDTH, top + 130), Anchor::End, median, aside));
     if let (Some(low), Some(high)) = (record.low, record.high) {
         items.push(Item::Interval { across: (across(low), across(high)), y, class: "interval faint-line".to_owned() });
     }
@@ -394,16 +392,15 @@ fn pareto_point(point: &ParetoPoint, place: usize, at: Point, taken: &mut Vec<Po
     taken.push((at.0, y));
     let near_end = at.0 > WIDTH * 6 / 10;
     let shift = WIDTH / 60;
+    let (x, anchor) = match near_end {
+        true => (at.0.saturating_sub(shift), Anchor::End),
+        false => (at.0 + shift, Anchor::Start),
+    };
     let words =
         format!("{}: {}, {}", point.configuration, value_text(units[0], point.x), value_text(units[1], point.y));
     [
         Item::Mark { at, shape: place, class, words },
-        Item::Words {
-            at: (if near_end { at.0.saturating_sub(shift) } else { at.0 + shift }, y),
-            anchor: if near_end { Anchor::End } else { Anchor::Start },
-            text: shortened(&point.configuration, 28),
-            class: if dominated { "faint" } else { "strong" }.to_owned(),
-        },
+        Item::words((x, y), anchor, shortened(&point.configuration, 28), if dominated { "faint" } else { "strong" }),
     ]
 }
 

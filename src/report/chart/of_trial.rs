@@ -1,6 +1,6 @@
 //! Charts of one trial: its timeline, its requests, its account at each mark.
 
-use super::model::{Axis, Band, Chart, Figure, Guide, Item, Panel, Sign};
+use super::model::{Anchor, Axis, Band, Chart, Figure, Guide, Item, Panel, Sign};
 use super::palette::owner_style;
 use super::scale::Scale;
 use super::thin::{self, Density, Point, WIDTH};
@@ -118,7 +118,7 @@ impl Course<'_> {
             let points: Vec<Point> =
                 known.map(|(at, bytes)| (self.x.across(at), y.down(bytes as f64 / MIB, height))).collect();
             if !points.is_empty() {
-                items.push(Item::Line { points: thin::line(&points), class: class.to_owned(), name: name.to_owned() });
+                items.push(Item::line(&points, class, name));
                 legend.insert(0, (Sign::Line(class.to_owned()), name.to_owned()));
             }
         }
@@ -196,11 +196,7 @@ impl Course<'_> {
             end = *to;
         }
         points.push((self.x.across(end), height * 10));
-        let line = Item::Line {
-            points: thin::line(&points),
-            class: "line l-rate".to_owned(),
-            name: "correct answers".to_owned(),
-        };
+        let line = Item::line(&points, "line l-rate", "correct answers");
         Some(Panel { title: "correct answers per second".to_owned(), y: Some(y), height, items: vec![line] })
     }
 
@@ -331,7 +327,7 @@ impl Course<'_> {
                 Some((self.x.across(interval.at_s + interval.seconds / 2.0), y.down(ms, REQUESTS_HEIGHT)))
             };
             let points: Vec<Point> = intervals.iter().filter_map(point).collect();
-            Item::Line { points: thin::line(&points), class: class.to_owned(), name: name.to_owned() }
+            Item::line(&points, class, name)
         };
         phases.map(line).filter(|item| !matches!(item, Item::Line { points, .. } if points.is_empty())).collect()
     }
@@ -422,7 +418,7 @@ fn accounts(trial: &Trial) -> Option<Figure> {
     for (row, (mark, account)) in marks.iter().enumerate() {
         let top = row as u32 * 420;
         let words = format!("{mark}: {:.1} MiB", total(account));
-        items.push(words_at((0, top + 120), words, "strong"));
+        items.push(Item::words((0, top + 120), Anchor::Start, words, "strong"));
         items.extend(bar(account, &names, &x, top + 170));
     }
     // The legend has the numbers of the mark that matters most.
@@ -430,10 +426,10 @@ fn accounts(trial: &Trial) -> Option<Figure> {
     let title = format!("Account of {}, trial {}, with MiB at {}", trial.configuration, trial.index + 1, shown.0);
     let height = marks.len() as u32 * 42;
     let legend = names.iter().map(|name| {
-        let style = owner_style(name);
+        let (class, hatched) = owner_style(name);
         let bytes = held(shown.1, name).unwrap_or(0);
         let words = if bytes > 0 { format!("{} {}", label(name), mib(bytes)) } else { label(name).to_owned() };
-        (Sign::Area(style.class, style.hatched), words)
+        (Sign::Area(class, hatched), words)
     });
     let chart = Chart {
         name: format!("account-trial-{}", trial.index + 1),
@@ -447,10 +443,6 @@ fn accounts(trial: &Trial) -> Option<Figure> {
     Some(Figure { chart, table: accounts_table(&marks, &names) })
 }
 
-fn words_at(at: Point, text: String, class: &str) -> Item {
-    Item::Words { at, anchor: super::model::Anchor::Start, text, class: class.to_owned() }
-}
-
 fn bar(account: &AccountRecord, names: &[&str], x: &Axis, top: u32) -> Vec<Item> {
     let mut items = Vec::new();
     let mut sum = 0u64;
@@ -462,15 +454,15 @@ fn bar(account: &AccountRecord, names: &[&str], x: &Axis, top: u32) -> Vec<Item>
         if across.1 == across.0 {
             continue;
         }
-        let style = owner_style(name);
+        let (class, hatched) = owner_style(name);
         let screen = label(name);
         let room = f64::from(across.1 - across.0) / f64::from(WIDTH) * 860.0;
         let label = if screen.chars().count() as f64 * 6.6 + 8.0 < room { screen.to_owned() } else { String::new() };
         items.push(Item::Area {
             across,
             down: (top, top + 200),
-            class: format!("part {}", style.class),
-            hatched: style.hatched,
+            class: format!("part {class}"),
+            hatched,
             words: format!("{screen}: {:.1} MiB", bytes as f64 / MIB),
             label,
         });

@@ -3,7 +3,7 @@
 use super::model::{Axis, Chart, Figure, Item, Panel, Sign};
 use super::palette::series_class;
 use super::scale::{Kind, Scale};
-use super::thin::{self, Point};
+use super::thin::Point;
 use super::values::{configurations, slug};
 use crate::record::{Document, Evidence, SpectrumRecord, Timing};
 use crate::report::summary::Table;
@@ -70,11 +70,8 @@ fn figure(index: usize, (phase, time): (&str, Timing), spectra: &[Of<'_>], names
         let known = of.spectrum.points.iter().filter(|(quantile, _)| (0.0..=1.0).contains(quantile));
         let across = |quantile: f64| x.across(1.0 / (1.0 - quantile).max(1.0 / count as f64));
         let points: Vec<Point> = known.map(|(q, ms)| (across(*q), y.down(ms.max(0.001), HEIGHT))).collect();
-        Item::Line {
-            points: thin::line(&points),
-            class: format!("line {}", series_class(place(of.configuration))),
-            name: format!("{}, trial {}", of.configuration, of.trial + 1),
-        }
+        let class = format!("line {}", series_class(place(of.configuration)));
+        Item::line(&points, class, format!("{}, trial {}", of.configuration, of.trial + 1))
     };
     let shown = names.iter().filter(|name| spectra.iter().any(|of| of.configuration == **name));
     let key = |name: &&str| (Sign::Line(format!("line {}", series_class(place(name)))), (*name).to_owned());

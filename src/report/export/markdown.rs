@@ -8,6 +8,7 @@ mod verdict;
 
 use super::metric_name::is_headline;
 use crate::record::{Document, DoubtRecord, MetricRecord, Trial};
+use crate::report::summary::host_text;
 use crate::report::summary::tried::is_answer;
 use crate::units::several;
 use escape::{code, prose, sentence};
@@ -107,13 +108,7 @@ fn conditions(document: &Document) -> Section {
     let of = &document.conditions;
     let mut lines = vec![
         format!("loadline {}, scenario {}, {}", prose(&of.loadline), code(&of.scenario), prose(&of.started)),
-        format!(
-            "{} cores, {:.1} GiB, Linux {}, memory cgroup {}",
-            of.machine.cores,
-            of.machine.memory_bytes as f64 / (1u64 << 30) as f64,
-            prose(&of.machine.kernel),
-            prose(&of.machine.cgroup)
-        ),
+        prose(&host_text(&of.machine)),
     ];
     lines.extend(of.load.iter().map(|line| prose(line)));
     for name in document.configurations() {

@@ -12,6 +12,11 @@ pub(super) fn machine_text(machine: &Machine) -> String {
     format!("{} cores, {memory_gib:.1} GiB, Linux {}", machine.cores, machine.kernel)
 }
 
+/// The machine with what its kernel offers for limits.
+pub(in crate::report) fn host_text(machine: &Machine) -> String {
+    format!("{}, memory cgroup {}", machine_text(machine), machine.cgroup)
+}
+
 /// CPUs by number, or that any may be used.
 pub(super) fn cpus_text(cpus: Option<&[u32]>) -> String {
     match cpus {
@@ -23,8 +28,7 @@ pub(super) fn cpus_text(cpus: Option<&[u32]>) -> String {
 /// The conditions that all trials share, but for the command that repeats them.
 pub(in crate::report) fn shared_facts(conditions: &Conditions) -> Vec<(String, String)> {
     let machine = &conditions.machine;
-    let text = format!("{}, memory cgroup {}", machine_text(machine), machine.cgroup);
-    let mut facts = vec![("machine".to_owned(), text)];
+    let mut facts = vec![("machine".to_owned(), host_text(machine))];
     if let Some(load) = machine.load_average_1m {
         facts.push(("host load".to_owned(), format!("{load:.2} before the first trial (1 min average)")));
     }

@@ -226,14 +226,9 @@ fn lingering(allocator: &NettyAllocator) -> Option<String> {
     let (bytes, used, kept) = (of(|chunk| chunk.bytes), of(NettyChunk::used_bytes), of(|chunk| chunk.kept_bytes));
     let percent = |part: u64, of: u64| format!("{:.0} %", part as f64 / of.max(1) as f64 * 100.0);
     let largest = allocator.caches.iter().map(|cache| cache.buffer_bytes).max().unwrap_or(0);
-    let mut threads: Vec<&str> = allocator.caches.iter().map(|cache| cache.thread.as_str()).collect();
-    threads.sort_unstable();
-    threads.dedup();
-    Some(format!(
-        "Chunks linger because freed small buffers stay in thread caches: {} of {} chunks are held by nothing else. \
-         Of their {} {} ({}) are in use, and of that {} ({}) are pages of {} freed buffers of up to {} in the caches \
-         of {}. A chunk is given back only when nothing of it is in use. To try: \
-         -Dio.netty.allocator.normalCacheSize=0 and -Dio.netty.allocator.smallCacheSize=0, at the cost of locks.",
+    Some(because_of_caches(&format!(
+        "{} of {} chunks are held by nothing else. Of their {} {} ({}) are in use, and of that {} ({}) are pages of {} \
+         freed buffers of up to {} in the caches of {}",
         held.len(),
         all.len(),
         Bytes(bytes),
@@ -243,8 +238,21 @@ fn lingering(allocator: &NettyAllocator) -> Option<String> {
         percent(kept, used),
         grouped(of(|chunk| chunk.cached_buffers)),
         plain_size(largest),
-        several(threads.len() as u64, "thread"),
-    ))
+        threads(allocator),
+    )))
+}
+
+/// The threads that have caches of an allocator.
+fn threads(allocator: &NettyAllocator) -> String {
+    several(each_once(allocator.caches.iter().map(|cache| cache.thread.as_str())).len() as u64, "thread")
+}
+
+fn because_of_caches(evidence: &str) -> String {
+    format!(
+        "Chunks linger because freed small buffers stay in thread caches: {evidence}. A chunk is given back only when \
+         nothing of it is in use. To try: -Dio.netty.allocator.normalCacheSize=0 and \
+         -Dio.netty.allocator.smallCacheSize=0, at the cost of locks."
+    )
 }
 
 /// What [`lingering`] says, where the version of Netty does not tell which chunk a cached buffer is of: by the sums.
@@ -258,16 +266,14 @@ fn lingering_in_sum(allocator: &NettyAllocator) -> Option<String> {
         return None;
     }
     let size = sum(chunks.iter().map(|chunk| chunk.bytes));
-    Some(format!(
-        "Chunks linger because freed small buffers stay in thread caches: of {} with {} in all, {} are in use, and {} \
-         are in the caches of {}. A chunk is given back only when nothing of it is in use. To try: \
-         -Dio.netty.allocator.normalCacheSize=0 and -Dio.netty.allocator.smallCacheSize=0, at the cost of locks.",
+    Some(because_of_caches(&format!(
+        "of {} with {} in all, {} are in use, and {} are in the caches of {}",
         several(chunks.len() as u64, "chunk"),
         Bytes(size),
         Bytes(used),
         Bytes(cached),
-        several(each_once(allocator.caches.iter().map(|cache| cache.thread.as_str())).len() as u64, "thread"),
-    ))
+        threads(allocator)
+    )))
 }
 
 /// What all caches of threads hold.
