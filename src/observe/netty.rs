@@ -150,7 +150,7 @@ pub enum NettyMemory {
     Heap,
 }
 
-/// Where an allocator keeps a chunk: in an arena's list of those that are as full, or, where it is adaptive, by its turn.
+/// Where an allocator keeps a chunk: in an arena's list of chunks as full, or, if it is adaptive, by its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

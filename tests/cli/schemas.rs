@@ -40,7 +40,7 @@ fn every_result_is_as_described() {
 
 #[test]
 fn the_results_schema_describes_nothing_else() {
-    // The archive of formats/ has every field of its time; accounts, the figures of an open model and doubts came later.
+    // The archive of formats/ has every field of its time; accounts, figures of an open model and doubts came later.
     let mut accounted = document("archives/account");
     accounted["trials"][0]["marks"][0] = json!(made_up().mark);
     accounted["trials"][0]["doubts"] = doubts().into_iter().map(|doubt| json!(DoubtRecord::from(doubt))).collect();

@@ -1,4 +1,4 @@
-//! The parts of a metric's name: what is measured, and the mark or phase at which (`malloc.retained.loaded`).
+//! Which metrics a reader looks at first, told by the parts of their names.
 
 use crate::comparison::split;
 use crate::record::{Document, MetricRecord, Unit};
@@ -7,8 +7,8 @@ use crate::scenario::{MarkPoint, WARMUP};
 /// Metrics that a person looks at first, by the part before their mark or phase; the others are details.
 const HEADLINES: [&str; 9] = ["rss", "rss_peak", "charge", "rate", "p50", "p99", "failed", "cpu_per_1000", "start_up"];
 
-/// Whether a metric belongs in the short table: one of the first metrics, of weight at the end of the load only, or a figure
-/// that the scenario asked for.
+/// Whether a metric belongs in the short table: one of the first metrics, of weight at the end of the load only, or a
+/// figure that the scenario asked for.
 pub(super) fn is_headline(record: &MetricRecord) -> bool {
     record.unit.is_of_figures() || is_first(&record.metric)
 }
