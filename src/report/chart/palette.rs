@@ -56,6 +56,11 @@ mod tests {
             let (class, _) = owner_style(name);
             assert!(super::super::RULES.contains(&format!(".{class} ")), "{class}");
         }
+        let classes: Vec<String> = Owner::ALL.iter().map(|owner| owner_style(owner.name()).0).collect();
+        for rule in super::super::RULES.lines().filter_map(|line| line.strip_prefix(".o-")) {
+            let class = format!("o-{}", rule.split(' ').next().unwrap());
+            assert!(class == "o-other" || classes.contains(&class), "{class} is the colour of no owner");
+        }
         for place in 0..SERIES {
             assert!(super::super::RULES.contains(&format!(".{} ", series_class(place))));
         }
