@@ -503,7 +503,7 @@ fn spent(phase: &str, ports: String, time_wait: Option<u64>, connects_per_s: f64
 /// What others took of the machine, as far as it can be told.
 fn noisy(phase: &str, foreign_cores: Option<f64>, steal_share: f64, memory_stall_share: Option<f64>) -> String {
     let foreign = foreign_cores.map(|cores| format!(" other programs used {cores:.2} cores,")).unwrap_or_default();
-    // Below a tenth of a percent it is no news.
+    // A stall of less than a tenth of a percent is no news.
     let stalled = memory_stall_share.filter(|share| *share >= 0.0005);
     let stalled =
         stalled.map(|share| format!(", and for {:.1} % of the time a program waited for memory", share * 100.0));

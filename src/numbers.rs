@@ -6,7 +6,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     sorted.sort_unstable_by(f64::total_cmp);
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;
-    // Halved before they are added: two of the largest numbers have a mean.
+    // Both values are halved before they are added: two of the largest numbers have a mean.
     Some(if sorted.len() % 2 == 1 { upper } else { sorted[middle - 1] / 2.0 + upper / 2.0 })
 }
 

@@ -76,7 +76,7 @@ pub struct Entry {
     pub what: &'static str,
     /// The part of a bar that it is drawn in.
     pub group: Group,
-    /// Its colour in charts, by its name in `report/chart/colours.css`; families share a hue.
+    /// The colour in charts, by its name in `report/chart/colours.css`; families share a hue.
     pub colour: &'static str,
     /// Whether it is hatched: memory that holds nothing, or that nobody owns.
     pub hatched: bool,
@@ -104,16 +104,10 @@ const TABLE: [Entry; 20] = [
     entry(JavaHeap, "java_heap", "Java heap", "objects and free space", Heap, "heap", HEAP),
     entry(JavaHeapUsed, "java_heap.used", "Java heap, used", "objects, live or garbage", Heap, "heap", HEAP),
     entry(JavaHeapLive, "java_heap.live", "Java heap, live", "objects a full GC keeps", Heap, "live", &[]),
-    hatched(JavaHeapGarbage, "java_heap.garbage", "Java heap, garbage", "objects a full GC frees", Heap, "heap2", HEAP),
-    hatched(
-        JavaHeapFree,
-        "java_heap.free",
-        "Java heap, free-committed",
-        "touched once, empty now",
-        Heap,
-        "heap3",
-        FREE,
-    ),
+    entry(JavaHeapGarbage, "java_heap.garbage", "Java heap, garbage", "objects a full GC frees", Heap, "heap2", HEAP)
+        .hatched(),
+    entry(JavaHeapFree, "java_heap.free", "Java heap, free-committed", "touched once, empty now", Heap, "heap3", FREE)
+        .hatched(),
     entry(Cds, "cds", "CDS archive", "classes mapped from the JDK", Files, "file", CDS),
     entry(Metaspace, "metaspace", "metaspace", "methods, constant pools", Classes, "class", METASPACE),
     entry(ClassSpace, "class_space", "class space", "a header for each class", Classes, "class2", CLASSES),
@@ -134,7 +128,7 @@ const TABLE: [Entry; 20] = [
         &[],
     ),
     entry(MallocMmapped, "malloc.mmapped", "malloc mmapped", "large chunks, mapped alone", Live, "malloc3", DIRECT),
-    hatched(
+    entry(
         MallocRetained,
         "malloc.retained",
         "malloc retained",
@@ -142,9 +136,10 @@ const TABLE: [Entry; 20] = [
         Retained,
         "malloc4",
         RETAINED,
-    ),
+    )
+    .hatched(),
     entry(MallocUnsplit, "malloc.unsplit", "malloc unsplit", "in use or freed, not known", Live, "malloc2", &[]),
-    hatched(Unexplained, "unexplained", "unexplained", "no owner found", Rest, "none", &[]),
+    entry(Unexplained, "unexplained", "unexplained", "no owner found", Rest, "none", &[]).hatched(),
 ];
 
 const fn entry(
@@ -159,17 +154,10 @@ const fn entry(
     Entry { owner, name, label, what, group, colour, hatched: false, moved_by }
 }
 
-/// The entry of memory that holds nothing, or that nobody owns.
-const fn hatched(
-    owner: Owner,
-    name: &'static str,
-    label: &'static str,
-    what: &'static str,
-    group: Group,
-    colour: &'static str,
-    moved_by: &'static [&'static str],
-) -> Entry {
-    Entry { hatched: true, ..entry(owner, name, label, what, group, colour, moved_by) }
+impl Entry {
+    const fn hatched(self) -> Self {
+        Self { hatched: true, ..self }
+    }
 }
 
 impl Owner {
@@ -184,7 +172,7 @@ impl Owner {
         all
     };
 
-    /// What is known of it.
+    /// What is known of this owner.
     pub fn entry(self) -> &'static Entry {
         &TABLE[self as usize]
     }

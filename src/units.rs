@@ -117,11 +117,7 @@ impl FromStr for Bytes {
 /// Accepts an integer or a text such as `64m`.
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        match TextOrNumber::deserialize(from)? {
-            TextOrNumber::Number(n) => Ok(Self(n)),
-            TextOrNumber::Text(text) => text.parse().map_err(serde::de::Error::custom),
-            TextOrNumber::Fraction(n) => n.to_string().parse().map_err(serde::de::Error::custom),
-        }
+        TextOrNumber::read(from, |number| Ok(Self(number)), str::parse)
     }
 }
 
@@ -131,6 +127,21 @@ enum TextOrNumber {
     Number(u64),
     Fraction(f64),
     Text(String),
+}
+
+impl TextOrNumber {
+    fn read<'de, D: Deserializer<'de>, T>(
+        from: D,
+        number: impl Fn(u64) -> Result<T, ParseError>,
+        text: impl Fn(&str) -> Result<T, ParseError>,
+    ) -> Result<T, D::Error> {
+        let read = match Self::deserialize(from)? {
+            Self::Number(n) => number(n),
+            Self::Fraction(n) => text(&n.to_string()),
+            Self::Text(words) => text(&words),
+        };
+        read.map_err(serde::de::Error::custom)
+    }
 }
 
 /// A span of time as a user types it: `30s`, `500ms`, `2m`, `1h`; a bare number is seconds.
@@ -199,12 +210,7 @@ impl Serialize for Span {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = match TextOrNumber::deserialize(from)? {
-            TextOrNumber::Number(n) => n.to_string(),
-            TextOrNumber::Fraction(n) => n.to_string(),
-            TextOrNumber::Text(text) => text,
-        };
-        text.parse().map_err(serde::de::Error::custom)
+        TextOrNumber::read(from, |number| number.to_string().parse(), str::parse)
     }
 }
 
@@ -231,11 +237,7 @@ pub struct Count(pub u64);
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        match TextOrNumber::deserialize(from)? {
-            TextOrNumber::Number(n) => Ok(Self(n)),
-            TextOrNumber::Text(text) => parse_count(&text).map(Self).map_err(serde::de::Error::custom),
-            TextOrNumber::Fraction(n) => parse_count(&n.to_string()).map(Self).map_err(serde::de::Error::custom),
-        }
+        TextOrNumber::read(from, |number| Ok(Self(number)), |text| parse_count(text).map(Self))
     }
 }
 
@@ -252,13 +254,21 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
+/// A number with at most so many digits behind the point, without zeros at its end: `0.25`, `95`.
+pub fn trimmed(number: f64, digits_max: usize) -> String {
+    let text = format!("{number:.digits_max$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// How many of a thing: `1 trial`, `1,200 trials`.
+pub fn several(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 /// A rate with the precision that its size deserves: `0.5`, `42.5`, `5,000`.
 pub fn per_second(rate: f64) -> String {
     match rate {
-        rate if rate.abs() < 99.95 => {
-            let text = format!("{rate:.2}");
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        }
+        rate if rate.abs() < 99.95 => trimmed(rate, 2),
         rate => grouped(rate.round() as u64),
     }
 }
@@ -323,6 +333,11 @@ mod tests {
         assert!(parse_count("1.5").is_err());
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(123), "123");
+        assert_eq!([several(1, "block"), several(1200, "block")], ["1 block", "1,200 blocks"]);
+        assert_eq!(
+            [trimmed(0.25, 2), trimmed(0.999, 2), trimmed(20.0, 1), trimmed(20.0, 0)],
+            ["0.25", "1", "20", "20"]
+        );
         assert_eq!(milliseconds(0.0421), "0.042");
         assert_eq!(milliseconds(42.13), "42.1");
     }

@@ -114,7 +114,7 @@ fn what_is_written_is_the_evidence() {
     assert!(bounds(0).0 > 1.0 && bounds(0).1 > 9.0 && bounds(0).1 < 11.3, "{:?}", bounds(0));
     assert!(bounds(4).0 > 3.0 && bounds(4).1 > 11.0 && bounds(4).1 < 13.8, "{:?}", bounds(4));
 
-    let spectra: Vec<_> = found.spectra.iter().map(|s| (s.phase.as_str(), s.time.as_str(), s.count)).collect();
+    let spectra: Vec<_> = found.spectra.iter().map(|s| (s.phase.as_str(), s.time.name(), s.count)).collect();
     assert_eq!(spectra, [(warm, "service", 18), (steady, "response", 27), (steady, "service", 27)]);
     let longest = found.spectra.iter().map(|spectrum| spectrum.points.last().unwrap().1.round()).collect::<Vec<_>>();
     assert_eq!(longest, [9.0, 11.0, 9.0]);

@@ -4,7 +4,7 @@ use super::histogram_counts::Decoder;
 use super::histograms::tagged;
 use super::lines::Gaps;
 use super::thinned::Thinned;
-use crate::record::{IntervalRecord, PhaseRecord, SpectrumRecord, Trial};
+use crate::record::{IntervalRecord, PhaseRecord, SpectrumRecord, Timing, Trial};
 use crate::units::grouped;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
@@ -71,28 +71,12 @@ pub(super) fn started_unix_s(folder: &Path, trial: &Trial) -> Option<f64> {
     None
 }
 
-/// What a tag says its histogram holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Time {
-    Service,
-    Response,
-}
-
-impl Time {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Service => "service",
-            Self::Response => "response",
-        }
-    }
-}
-
 /// What the histograms of a phase are tagged by.
-fn tags(record: &PhaseRecord) -> [(Time, String); 2] {
-    [Time::Service, Time::Response].map(|time| (time, tagged(&record.name, time.word())))
+fn tags(record: &PhaseRecord) -> [(Timing, String); 2] {
+    [Timing::Service, Timing::Response].map(|time| (time, tagged(&record.name, time.name())))
 }
 
-fn time_of(tags: &[(Time, String)], interval: &IntervalLogHistogram<'_>) -> Option<Time> {
+fn time_of(tags: &[(Timing, String)], interval: &IntervalLogHistogram<'_>) -> Option<Timing> {
     let tag = interval.tag()?;
     tags.iter().find(|(_, name)| name == tag.as_str()).map(|(time, _)| *time)
 }
@@ -100,9 +84,9 @@ fn time_of(tags: &[(Time, String)], interval: &IntervalLogHistogram<'_>) -> Opti
 /// One phase while the log is read.
 struct Phase<'a> {
     record: &'a PhaseRecord,
-    tags: [(Time, String); 2],
+    tags: [(Timing, String); 2],
     /// The time that its answers are shown by.
-    usual: Time,
+    usual: Timing,
     /// The beginning of the phase in the log, seconds since the epoch.
     start_s: Option<f64>,
     intervals: Thinned<IntervalRecord>,
@@ -119,7 +103,7 @@ impl<'a> Phase<'a> {
         record.is_sent().then(|| Self {
             record,
             tags: tags(record),
-            usual: if record.is_open() { Time::Response } else { Time::Service },
+            usual: if record.is_open() { Timing::Response } else { Timing::Service },
             start_s: None,
             intervals: Thinned::new(2 * INTERVALS_MAX, join),
             service,
@@ -127,10 +111,10 @@ impl<'a> Phase<'a> {
         })
     }
 
-    fn of(&self, time: Time) -> &Histogram<u64> {
+    fn of(&self, time: Timing) -> &Histogram<u64> {
         match time {
-            Time::Service => &self.service,
-            Time::Response => &self.response,
+            Timing::Service => &self.service,
+            Timing::Response => &self.response,
         }
     }
 
@@ -143,8 +127,8 @@ impl<'a> Phase<'a> {
     }
 
     fn spectra(&self) -> Vec<SpectrumRecord> {
-        let both = [Time::Response, Time::Service].into_iter().filter(|time| !self.of(*time).is_empty());
-        both.map(|time| spectrum(&self.record.name, time.word(), self.of(time))).collect()
+        let both = [Timing::Response, Timing::Service].into_iter().filter(|time| !self.of(*time).is_empty());
+        both.map(|time| spectrum(&self.record.name, time, self.of(time))).collect()
     }
 }
 
@@ -164,7 +148,7 @@ fn take(phases: &mut [Phase<'_>], interval: &IntervalLogHistogram<'_>, decoder: 
     };
     let mut counts = Vec::new();
     decoder.decode(interval.encoded_histogram(), &mut |value, count| counts.push((value, count)))?;
-    let total = if time == Time::Service { &mut phase.service } else { &mut phase.response };
+    let total = if time == Timing::Service { &mut phase.service } else { &mut phase.response };
     for (value, count) in counts {
         total.record_n(value, count).ok()?;
         add(&mut record, class_end(value), count);
@@ -220,14 +204,14 @@ fn thin(phases: Vec<Phase<'_>>) -> Vec<IntervalRecord> {
     intervals
 }
 
-fn spectrum(phase: &str, time: &str, histogram: &Histogram<u64>) -> SpectrumRecord {
+fn spectrum(phase: &str, time: Timing, histogram: &Histogram<u64>) -> SpectrumRecord {
     let with = |ticks: u32| -> Vec<(f64, f64)> {
         let steps = histogram.iter_quantiles(ticks);
         steps.map(|step| (step.quantile_iterated_to(), step.value_iterated_to() as f64 / 1e6)).collect()
     };
     // A step for each halving of the distance to 1 comes to 64 at most.
     let points = (1..=5).rev().map(with).find(|points| points.len() <= POINTS_MAX).unwrap_or_default();
-    SpectrumRecord { phase: phase.to_owned(), time: time.to_owned(), points, count: histogram.len() }
+    SpectrumRecord { phase: phase.to_owned(), time, points, count: histogram.len() }
 }
 
 #[cfg(test)]
@@ -249,7 +233,7 @@ mod tests {
         for count in [1u64, 2, 1000, 3_000_000, 1 << 50] {
             let mut histogram = Histogram::<u64>::new(3).unwrap();
             (1..=1000u64).for_each(|n| histogram.record_n(n * 1_000_000, count.div_ceil(1000)).unwrap());
-            let found = spectrum("x", "service", &histogram);
+            let found = spectrum("x", Timing::Service, &histogram);
             assert_eq!(found.count, histogram.len());
             assert!((5..=POINTS_MAX).contains(&found.points.len()), "{count}: {}", found.points.len());
             assert!(found.points.is_sorted(), "{:?}", found.points);

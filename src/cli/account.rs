@@ -6,7 +6,7 @@ use super::session::{ISO_8601, Interrupt, utc};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::{ACCOUNT_SCHEMA, AccountDocument, DoubtRecord};
-use crate::report::{Detail, Progress, account_document, print, render, summarize_account};
+use crate::report::{self, Detail, Progress, print, render, summarize_account};
 use crate::series;
 use crate::weigh::Weighing;
 
@@ -29,7 +29,7 @@ pub(super) fn account(verb: &Account, typed: String, clock: Clock, interrupt: &I
         doubts: weighed.doubts.into_iter().map(DoubtRecord::from).collect(),
     };
     let text = match verb.json {
-        true => account_document(&document),
+        true => report::document(&document),
         false => render(&summarize_account(&document, &details(&verb.by))),
     };
     print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;

@@ -57,7 +57,7 @@ fn finish(verb: &Load, conditions: LoadConditions, loaded: Loaded, files_incompl
     };
     if measured {
         let text = match verb.files.json {
-            true => report::load_document(&document),
+            true => report::document(&document),
             false => report::render(&report::summarize_load(&document)),
         };
         report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;

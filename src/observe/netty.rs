@@ -97,9 +97,8 @@ pub struct NettyAllocator {
     pub class: String,
     /// Tells allocators of one class apart, within one JVM.
     pub id: String,
-    /// What it does with chunks; `other` is an allocator that is none of Netty's own.
-    #[cfg_attr(test, schemars(extend("enum" = ["pooled", "adaptive", "unpooled", "other"])))]
-    pub kind: String,
+    /// What it does with chunks.
+    pub kind: NettyKind,
     /// `event loops` (their channels or caches use it), `default`, `static`.
     pub found_by: Vec<String>,
     /// Direct memory it holds, by its own metric; `null` where it has none.
@@ -122,14 +121,86 @@ pub struct NettyAllocator {
     pub caches: Vec<NettyCache>,
 }
 
+/// What an allocator does with chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum NettyKind {
+    /// Arenas hand out parts of chunks, thread caches keep what is freed.
+    Pooled,
+    /// Chunks as large as recent buffers suggest.
+    Adaptive,
+    /// None.
+    Unpooled,
+    /// An allocator that is none of Netty's own.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+/// What chunks are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum NettyMemory {
+    /// Direct memory.
+    #[default]
+    Direct,
+    /// Arrays of the Java heap.
+    Heap,
+}
+
+/// Where an allocator keeps a chunk: in an arena's list of chunks as full, or, if it is adaptive, by its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum NettyList {
+    /// Below a quarter, and not given back when it gets empty.
+    #[serde(rename = "qInit")]
+    QInit,
+    /// Up to a half; given back when it gets empty.
+    Q000,
+    /// From a quarter.
+    Q025,
+    /// From a half.
+    Q050,
+    /// From three quarters.
+    Q075,
+    /// Full.
+    Q100,
+    /// Buffers are taken from it.
+    Current,
+    /// It is the next to be taken from.
+    Next,
+    /// It waits for its buffers to be freed.
+    Reuse,
+    /// A list of a version to come.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+/// Which of a thread's caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum NettyCacheKind {
+    /// Of buffers below 512 bytes, in versions that have it.
+    Tiny,
+    /// Of buffers below a page.
+    Small,
+    /// Of buffers of whole pages.
+    #[default]
+    Normal,
+}
+
 /// An arena.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct NettyArena {
-    /// `direct` or `heap`.
-    #[cfg_attr(test, schemars(extend("enum" = ["direct", "heap"])))]
-    pub memory: String,
+    /// What its chunks are of.
+    pub memory: NettyMemory,
     /// Among those of its memory.
     pub index: u64,
     /// Threads whose cache belongs to it.
@@ -175,8 +246,8 @@ pub struct NettyAllocated {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct NettyChunk {
-    /// The list it is in: `qInit`, `q000` … `q100`; of an adaptive allocator `current`, `next` or `reuse`.
-    pub list: String,
+    /// The list it is in.
+    pub list: NettyList,
     /// As Netty says it; at least 1 where anything is used.
     pub usage_percent: Option<u64>,
     /// Size of the chunk.
@@ -209,9 +280,8 @@ pub struct NettyCache {
     pub thread: String,
     /// Position of their arena in the list of arenas.
     pub arena: u64,
-    /// `tiny`, `small` or `normal`.
-    #[cfg_attr(test, schemars(extend("enum" = ["tiny", "small", "normal"])))]
-    pub kind: String,
+    /// Which of the thread's caches.
+    pub kind: NettyCacheKind,
     /// Size of one.
     pub buffer_bytes: u64,
     /// How many.
@@ -256,16 +326,8 @@ impl NettyLibrary {
 
 impl NettyAllocator {
     fn texts(&mut self) -> impl Iterator<Item = &mut String> {
-        let arenas = self.arenas.iter_mut().flat_map(NettyArena::texts);
-        let caches = self.caches.iter_mut().flat_map(|cache| [&mut cache.thread, &mut cache.kind]);
-        let own = [&mut self.class, &mut self.id, &mut self.kind];
-        own.into_iter().chain(&mut self.found_by).chain(arenas).chain(caches)
-    }
-}
-
-impl NettyArena {
-    fn texts(&mut self) -> impl Iterator<Item = &mut String> {
-        [&mut self.memory].into_iter().chain(self.chunks.iter_mut().map(|chunk| &mut chunk.list))
+        let threads = self.caches.iter_mut().map(|cache| &mut cache.thread);
+        [&mut self.class, &mut self.id].into_iter().chain(&mut self.found_by).chain(threads)
     }
 }
 

@@ -20,7 +20,7 @@ fn the_pools_of_every_version_hold_what_was_put_there() {
         let [library] = pools.libraries.as_slice() else { panic!("{version}: {pools:?}") };
         assert_eq!((library.version.as_deref(), library.package.as_str()), (Some(version), "io.netty"));
         assert_eq!((library.event_loops, library.event_loops_read, library.channels), (3, 3, 1), "{version}");
-        let pooled = library.allocators.iter().find(|one| one.kind == "pooled").unwrap();
+        let pooled = library.allocators.iter().find(|one| one.kind == NettyKind::Pooled).unwrap();
         assert_eq!((pooled.thread_caches, pooled.thread_caches_read), (Some(3), Some(3)), "{version}");
         assert_eq!(pooled.caches.len(), 3);
         assert!(pooled.caches.iter().all(|cache| (cache.buffers, cache.bytes) == (64, CACHED_BYTES)), "{version}");
@@ -41,7 +41,7 @@ fn the_pools_of_every_version_hold_what_was_put_there() {
 fn an_adaptive_allocator_shows_the_chunks_it_has_in_hand() {
     let pools = parse(ADAPTIVE).unwrap();
     let [allocator] = pools.libraries[0].allocators.as_slice() else { panic!("{pools:?}") };
-    assert_eq!(allocator.kind, "adaptive");
+    assert_eq!(allocator.kind, NettyKind::Adaptive);
     let direct = &allocator.arenas[0];
     let reached: u64 = direct.chunks.iter().map(|chunk| chunk.bytes).sum();
     assert_eq!(Some(reached + direct.unreached_bytes.unwrap()), direct.active_bytes);
@@ -62,7 +62,11 @@ fn a_report_cut_anywhere_is_no_report() {
 #[test]
 fn what_a_report_lacks_is_unknown() {
     let pools = parse(r#"{"libraries":[{"allocators":[{"arenas":[{"chunks":[{"bytes":9}]}]}]}],"later":1}"#).unwrap();
-    let chunk = &pools.libraries[0].allocators[0].arenas[0].chunks[0];
+    let allocator = &pools.libraries[0].allocators[0];
+    let chunk = &allocator.arenas[0].chunks[0];
+    assert_eq!((allocator.kind, chunk.list), (NettyKind::Other, NettyList::Other));
+    let later = r#"{"libraries":[{"allocators":[{"kind":"later","arenas":[{"chunks":[{"list":"q101"}]}]}]}]}"#;
+    assert_eq!(parse(later).unwrap().libraries[0].allocators[0].arenas[0].chunks[0].list, NettyList::Other);
     assert_eq!((chunk.free_bytes, chunk.pinned_bytes, chunk.used_bytes()), (None, None, 0));
 }
 

@@ -91,7 +91,7 @@ pub enum DifferenceVerdict {
     Worse,
     /// Whatever the difference is, it is smaller than the least that matters.
     Equivalent,
-    /// These trials do not decide it.
+    /// The trials do not decide the difference.
     CannotTell,
 }
 

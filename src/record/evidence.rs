@@ -1,7 +1,6 @@
 //! What the folder of a trial holds for pictures, thinned while it is read to what a picture can show.
 
-use super::Sample;
-use serde::{Deserialize, Serialize};
+use super::{Sample, Timing};
 
 /// Timeline, times and requests of one trial.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -37,12 +36,12 @@ pub struct IntervalRecord {
 }
 
 /// The percentile spectrum of a phase.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SpectrumRecord {
     /// Name of the phase.
     pub phase: String,
-    /// `response` or `service`.
-    pub time: String,
+    /// Which of the times of an answer.
+    pub time: Timing,
     /// Quantile (0–1, ascending, denser towards 1) and time in ms.
     pub points: Vec<(f64, f64)>,
     /// Answers in it.

@@ -100,11 +100,11 @@ pub enum ProbeStage {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeVerdict {
-    /// It did.
+    /// The target held.
     Holds,
-    /// It did not.
+    /// The target did not hold.
     Fails,
-    /// The machine disturbed it: it says nothing and is repeated.
+    /// The machine disturbed the trial, which says nothing and is repeated.
     Discarded,
 }
 
@@ -119,7 +119,7 @@ pub enum FailureCause {
     OutOfMemoryError,
     /// The JVM refused to start, or did not become ready in time.
     Start,
-    /// It ended by itself.
+    /// The subject ended by itself.
     Died,
     /// The collector took the time.
     Collections,
@@ -230,9 +230,9 @@ pub enum FindOutcome {
     Found,
     /// The target held at the smallest limit that was to be asked.
     AtLowerBound,
-    /// It did not hold where memory was no concern.
+    /// The target did not hold where memory was no concern.
     NotHeld,
-    /// It held without a concern for memory, but at no limit that was to be asked.
+    /// The target held without a concern for memory, but at no limit that was to be asked.
     Never,
     /// The trials allowed were used up.
     GivenUp,

@@ -109,10 +109,10 @@ pub struct ThresholdRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It does.
+    /// The condition holds.
     Holds,
-    /// It does not.
+    /// The condition does not hold.
     Fails,
-    /// What it is about was not measured.
+    /// The figure of the condition was not measured.
     Unknown,
 }

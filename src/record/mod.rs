@@ -33,8 +33,8 @@ pub use crate::scenario::Model;
 pub use crate::subject::EndCause;
 
 pub use crate::observe::netty::{
-    AgentCost, JdkDirect, NettyAllocated, NettyAllocations, NettyAllocator, NettyArena, NettyCache, NettyChunk,
-    NettyLibrary, NettyPools,
+    AgentCost, JdkDirect, NettyAllocated, NettyAllocations, NettyAllocator, NettyArena, NettyCache, NettyCacheKind,
+    NettyChunk, NettyKind, NettyLibrary, NettyList, NettyMemory, NettyPools,
 };
 
 use crate::doubt::Doubt;
@@ -170,7 +170,7 @@ pub struct Machine {
 }
 
 /// How a trial ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -181,11 +181,12 @@ pub enum Outcome {
     /// The subject was killed for memory.
     Killed,
     /// Loadline was interrupted or could not go on.
+    #[default]
     Aborted,
 }
 
 /// One fresh JVM from start to end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Trial {
     /// Name of the configuration.
@@ -505,35 +506,7 @@ pub struct ImageRecord {
 impl Trial {
     /// A trial of which nothing is known yet.
     pub fn new(configuration: &str, block: u32, index: u32) -> Self {
-        Self {
-            configuration: configuration.to_owned(),
-            block,
-            index,
-            repeats: None,
-            outcome: Outcome::Aborted,
-            why: None,
-            hopeless: None,
-            command: Vec::new(),
-            image: None,
-            inputs: None,
-            env: None,
-            jvm: None,
-            limit_bytes: None,
-            subject_cpus: None,
-            load_cpus: None,
-            ready_s: None,
-            marks: Vec::new(),
-            phases: Vec::new(),
-            figures: Vec::new(),
-            cgroup: None,
-            probe: None,
-            files: Vec::new(),
-            rss_bytes_peak: None,
-            end: None,
-            observer: Observer::default(),
-            doubts: Vec::new(),
-            folder: None,
-        }
+        Self { configuration: configuration.to_owned(), block, index, ..Self::default() }
     }
 
     /// Whether it did not do what it was made for. One that failed in a search for the load line did: it is an answer.

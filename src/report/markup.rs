@@ -11,7 +11,7 @@ pub(super) struct Markup(String);
 pub(super) type Attribute<'a> = (&'static str, &'a dyn Display);
 
 impl Markup {
-    /// Nothing yet.
+    /// An empty piece.
     pub(super) fn new() -> Self {
         Self::default()
     }
@@ -70,7 +70,7 @@ impl Markup {
         self
     }
 
-    /// As it goes into a file.
+    /// The text that goes into a file.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }

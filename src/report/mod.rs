@@ -13,10 +13,11 @@ mod quantity;
 mod snippets;
 mod summary;
 mod terminal;
+mod words;
 
 pub use chart::{Plot, plots, png};
 pub use html::html;
-pub use json::{account_document, document, load_document};
+pub use json::document;
 pub use progress::Progress;
 pub use summary::{Bar, Bars, Block, Depth, Detail, Summary, Table, summarize, summarize_account, summarize_load};
 pub use terminal::{print, render};

@@ -1,23 +1,8 @@
-//! Numbers with their unit, as people read them, and the names of units in files.
+//! Numbers with their unit, as people read them: digits, sign and unit stay apart until they are printed.
 
-use crate::record::Unit;
-use crate::units::{grouped, milliseconds, per_second};
-
-const MIB: f64 = crate::units::MIB as f64;
-
-/// As the result document names it.
-pub(in crate::report) fn unit_name(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Bytes => "bytes",
-        Unit::PerSecond => "per_second",
-        Unit::Milliseconds => "milliseconds",
-        Unit::Seconds => "seconds",
-        Unit::Share => "share",
-        Unit::Count => "count",
-        Unit::BytesPer => "bytes_per",
-        Unit::Ratio => "ratio",
-    }
-}
+use crate::record::{BudgetRecord, ComparisonRecord, LeastRecord, Unit};
+use crate::units::{MIB, grouped, milliseconds, per_second};
+use std::fmt;
 
 /// A number for machines: the shortest text that reads back as the same number; empty where there is none.
 pub(in crate::report) fn plain(value: Option<f64>) -> String {
@@ -26,34 +11,12 @@ pub(in crate::report) fn plain(value: Option<f64>) -> String {
 
 /// A value for people: `60.1 MiB`, `4.21 ms`, `5,000/s`; a dash where there is none.
 pub(in crate::report) fn shown(unit: Unit, value: Option<f64>) -> String {
-    let Some(value) = value.filter(|value| value.is_finite()) else { return "-".to_owned() };
-    let size = value.abs();
-    let text = match unit {
-        Unit::Bytes => format!("{:.1} MiB", size / MIB),
-        Unit::PerSecond => format!("{}/s", per_second(size)),
-        Unit::Milliseconds => format!("{} ms", milliseconds(size)),
-        Unit::Seconds if size < 1.0 => format!("{} ms", milliseconds(size * 1e3)),
-        Unit::Seconds => format!("{} s", milliseconds(size)),
-        Unit::Share => format!("{:.2} %", size * 100.0),
-        Unit::Count if size.fract() == 0.0 => grouped(size as u64),
-        Unit::Count => format!("{size:.1}"),
-        Unit::BytesPer => format!("{} B", tenths(size)),
-        Unit::Ratio => format!("{size:.2}"),
-    };
-    if value < 0.0 && says_something(&text) { format!("-{text}") } else { text }
-}
-
-/// One decimal, thousands apart: `15,360.5`.
-fn tenths(size: f64) -> String {
-    let text = format!("{size:.1}");
-    let whole = text.split_once('.').and_then(|(whole, tenth)| Some((whole.parse().ok()?, tenth)));
-    whole.map_or(text.clone(), |(whole, tenth)| format!("{}.{tenth}", grouped(whole)))
+    value.map_or(NONE.to_owned(), |value| Quantity::new(unit, value).to_string())
 }
 
 /// A difference for people, always with its sign: `+12.1 MiB`, `-4.21 ms`, `0.0 MiB`.
 pub(in crate::report) fn signed(unit: Unit, value: Option<f64>) -> String {
-    let text = shown(unit, value);
-    if value.is_some_and(|value| value > 0.0) && says_something(&text) { format!("+{text}") } else { text }
+    value.map_or(NONE.to_owned(), |value| Quantity::new(unit, value).difference().to_string())
 }
 
 /// A ratio as a change: `+20.1 %`; a dash where there is none.
@@ -63,18 +26,174 @@ pub(in crate::report) fn change(ratio: Option<f64>) -> String {
 
 /// A share of something with its sign: `+20.1 %`.
 pub(in crate::report) fn signed_percent(share: Option<f64>) -> String {
-    let Some(share) = share.filter(|share| share.is_finite()) else { return "-".to_owned() };
-    let text = format!("{:.1} %", share.abs() * 100.0);
-    match share {
-        _ if !says_something(&text) => text,
-        share if share < 0.0 => format!("-{text}"),
-        _ => format!("+{text}"),
+    share.map_or(NONE.to_owned(), |share| Quantity::of(Form::CHANGE, share).difference().to_string())
+}
+
+/// A number of a budget: a share of the baseline with its sign, or in the metric's unit.
+pub(in crate::report) fn budget_number(budget: &BudgetRecord, value: Option<f64>) -> String {
+    match budget.unit {
+        _ if budget.relative => signed_percent(value),
+        Some(unit) => shown(unit, value),
+        None => NONE.to_owned(),
     }
 }
 
-/// What rounds to zero has no sign.
-fn says_something(text: &str) -> bool {
-    text.contains(|c: char| matches!(c, '1'..='9'))
+/// A missing number.
+const NONE: &str = "-";
+
+/// What stands behind numbers of a unit, and how their digits are written.
+#[derive(Debug, Clone, Copy)]
+struct Form {
+    digits: fn(f64) -> String,
+    suffix: &'static str,
+}
+
+impl Form {
+    /// Changes: shares with a digit less than others, since they have intervals.
+    const CHANGE: Self = Self { digits: |size| format!("{:.1}", size * 100.0), suffix: " %" };
+
+    /// One form for numbers that are read side by side: times that are all below a second are told in ms.
+    fn of(unit: Unit, values: &[f64]) -> Self {
+        let (digits, suffix): (fn(f64) -> String, _) = match unit {
+            Unit::Bytes => (|size| format!("{:.1}", size / MIB as f64), " MiB"),
+            Unit::PerSecond => (per_second, "/s"),
+            Unit::Milliseconds => (milliseconds, " ms"),
+            Unit::Seconds if values.iter().all(|value| value.abs() < 1.0) => (|size| milliseconds(size * 1e3), " ms"),
+            Unit::Seconds => (milliseconds, " s"),
+            Unit::Share => (|size| format!("{:.2}", size * 100.0), " %"),
+            Unit::Count => (|size| if size.fract() == 0.0 { grouped(size as u64) } else { format!("{size:.1}") }, ""),
+            Unit::BytesPer => (tenths, " B"),
+            Unit::Ratio => (|size| format!("{size:.2}"), ""),
+        };
+        Self { digits, suffix }
+    }
+}
+
+/// One decimal, thousands apart: `15,360.5`.
+fn tenths(size: f64) -> String {
+    let text = format!("{size:.1}");
+    let whole = text.split_once('.').and_then(|(whole, tenth)| Some((whole.parse().ok()?, tenth)));
+    whole.map_or(text.clone(), |(whole, tenth)| format!("{}.{tenth}", grouped(whole)))
+}
+
+/// A number of a unit. Prints with the unit, and with a sign below 0; a dash for what is no number.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::report) struct Quantity {
+    /// Empty for what rounds to 0, and above it but in a difference.
+    sign: &'static str,
+    digits: String,
+    unit: &'static str,
+    is_above_zero: bool,
+}
+
+impl Quantity {
+    /// The number alone.
+    pub(in crate::report) fn new(unit: Unit, value: f64) -> Self {
+        Self::of(Form::of(unit, &[value]), value)
+    }
+
+    fn of(form: Form, value: f64) -> Self {
+        if !value.is_finite() {
+            return Self { sign: "", digits: NONE.to_owned(), unit: "", is_above_zero: false };
+        }
+        let digits = (form.digits)(value.abs());
+        let is_zero = !digits.contains(|c: char| matches!(c, '1'..='9'));
+        let sign = if value < 0.0 && !is_zero { "-" } else { "" };
+        Self { sign, digits, unit: form.suffix, is_above_zero: value > 0.0 && !is_zero }
+    }
+
+    /// The quantity with a sign above 0 too.
+    pub(in crate::report) fn difference(self) -> Self {
+        Self { sign: if self.is_above_zero { "+" } else { self.sign }, ..self }
+    }
+
+    /// The quantity with the minus that is as wide as a plus.
+    pub(in crate::report) fn wide(self) -> Self {
+        Self { sign: if self.sign == "-" { "\u{2212}" } else { self.sign }, ..self }
+    }
+
+    /// Sign and digits without the unit.
+    fn number(&self) -> String {
+        format!("{}{}", self.sign, self.digits)
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}{}", self.sign, self.digits, self.unit)
+    }
+}
+
+/// An estimate with the ends of its interval, all three in one unit, which is printed once:
+/// `-12.3 MiB (-14.9 … -9.8)`.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::report) struct Estimate {
+    /// The estimate itself.
+    pub(in crate::report) centre: Quantity,
+    ends: Option<[Quantity; 2]>,
+}
+
+impl Estimate {
+    /// An estimate in a unit.
+    pub(in crate::report) fn new(unit: Unit, centre: f64, ends: Option<(f64, f64)>) -> Self {
+        let (low, high) = ends.unwrap_or((centre, centre));
+        Self::of(Form::of(unit, &[centre, low, high]), centre, ends)
+    }
+
+    /// An estimate of a change, which is a share.
+    pub(in crate::report) fn change(centre: f64, ends: Option<(f64, f64)>) -> Self {
+        Self::of(Form::CHANGE, centre, ends)
+    }
+
+    /// What a budget was judged by; `None` where nothing was measured.
+    pub(in crate::report) fn of_budget(budget: &BudgetRecord) -> Option<Self> {
+        let (centre, ends) = (budget.value?, budget.low.zip(budget.high));
+        match budget.relative {
+            true => Some(Self::change(centre, ends).difference()),
+            false => Some(Self::new(budget.unit?, centre, ends)),
+        }
+    }
+
+    /// What a comparison was judged by: the difference, or the change where the least that matters is a share.
+    pub(in crate::report) fn judged(comparison: &ComparisonRecord) -> Self {
+        let of = match (comparison.least, comparison.ratio) {
+            (LeastRecord::Relative(_), Some(ratio)) => {
+                let ends = comparison.ratio_low.zip(comparison.ratio_high);
+                Self::change(ratio - 1.0, ends.map(|(low, high)| (low - 1.0, high - 1.0)))
+            }
+            _ => Self::new(comparison.unit, comparison.difference, comparison.low.zip(comparison.high)),
+        };
+        of.difference()
+    }
+
+    fn of(form: Form, centre: f64, ends: Option<(f64, f64)>) -> Self {
+        let quantity = |value: f64| Quantity::of(form, value);
+        Self { centre: quantity(centre), ends: ends.map(|(low, high)| [low, high].map(quantity)) }
+    }
+
+    /// The estimate as a difference.
+    pub(in crate::report) fn difference(self) -> Self {
+        Self { centre: self.centre.difference(), ends: self.ends.map(|ends| ends.map(Quantity::difference)) }
+    }
+
+    /// The estimate with wide signs.
+    pub(in crate::report) fn wide(self) -> Self {
+        Self { centre: self.centre.wide(), ends: self.ends.map(|ends| ends.map(Quantity::wide)) }
+    }
+
+    /// `-14.9 … -9.8`; a dash where there is none.
+    pub(in crate::report) fn interval(&self) -> String {
+        self.ends.as_ref().map_or(NONE.to_owned(), |[low, high]| format!("{} … {}", low.number(), high.number()))
+    }
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.ends {
+            Some(_) => write!(f, "{} ({})", self.centre, self.interval()),
+            None => write!(f, "{}", self.centre),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -116,6 +235,21 @@ mod tests {
         assert_eq!(change(Some(0.9)), "-10.0 %");
         assert_eq!(change(Some(1.0)), "0.0 %");
         assert_eq!(change(None), "-");
+    }
+
+    #[test]
+    fn an_interval_is_told_in_the_unit_of_its_estimate() {
+        let mib = |size: f64| size * MIB as f64;
+        for (unit, estimate, ends, expect) in [
+            (Unit::Bytes, mib(-12.3), Some((mib(-14.9), mib(-9.8))), "−12.3 MiB (−14.9 … −9.8)"),
+            (Unit::Seconds, 0.001, Some((-0.002, 0.004)), "+1.00 ms (−2.00 … +4.00)"),
+            (Unit::Seconds, 0.5, Some((-0.25, 1.5)), "+0.500 s (−0.250 … +1.50)"),
+            (Unit::PerSecond, -18.6, Some((-130.0, 93.0)), "−18.6/s (−130 … +93)"),
+            (Unit::Bytes, 10.0, None, "0.0 MiB"),
+        ] {
+            assert_eq!(Estimate::new(unit, estimate, ends).difference().wide().to_string(), expect);
+        }
+        assert_eq!(Estimate::change(-0.05, Some((-0.1, 0.02))).difference().interval(), "-10.0 … +2.0");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What to write where a container is made, so that a limit that was found is set: Docker, Kubernetes, systemd.
 //! Options are foreign text. Each kind quotes them as its reader takes quotes apart.
 
+use super::export::steers;
 use crate::record::{FindRecord, ImageRecord};
 use crate::scenario::shell_word;
 use crate::units::MIB;
@@ -13,9 +14,9 @@ const OF_HEAP: [&str; 4] = ["-Xmx", "-XX:MaxHeapSize=", "-XX:MaxRAMPercentage=",
 /// Lines to copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::report) struct Snippet {
-    /// Where they go.
+    /// The place where the lines go.
     pub(in crate::report) name: String,
-    /// As they stand.
+    /// The lines as they are copied.
     pub(in crate::report) lines: Vec<String>,
 }
 
@@ -34,7 +35,7 @@ pub(in crate::report) fn snippets(find: &FindRecord, command: &[String], image: 
     let mib = limit.div_ceil(MIB);
     let options = options(find);
     let snippet = |name: &str, lines: Vec<String>| Snippet { name: name.to_owned(), lines };
-    // What steers a terminal cannot be shown and still be copied.
+    // Characters that steer a terminal cannot be shown and still be copied.
     let own = image.map_or("", |image| image.tool_options.as_str());
     let foreign = options.iter().map(String::as_str).chain([own]).chain(image.map(|image| image.name.as_str()));
     if foreign.into_iter().any(|text| text.chars().any(steers)) {
@@ -42,7 +43,7 @@ pub(in crate::report) fn snippets(find: &FindRecord, command: &[String], image: 
         let what = format!("set a limit of {mib} MiB; {why}");
         return vec![snippet("to set it", vec![what])];
     }
-    // What the image sets itself would be replaced.
+    // The options of the image itself go along, since the variable would replace them.
     let own = Some(own.to_owned()).filter(|own| !own.is_empty() && !options.is_empty());
     let value = own.into_iter().chain(options.iter().map(|option| tool_option(option))).collect::<Vec<_>>().join(" ");
     let mut found = vec![
@@ -84,7 +85,7 @@ fn kubernetes(mib: u64, value: &str, image: Option<&ImageRecord>) -> Vec<String>
     if !value.is_empty() {
         lines.push("env:".to_owned());
         lines.push(format!("  - name: {VARIABLE}"));
-        // `$(NAME)` would be replaced; a doubled sign is one.
+        // Kubernetes replaces `$(NAME)`, and takes a doubled sign for one.
         lines.push(format!("    value: {}", double_quoted(&value.replace('$', "$$"))));
     }
     lines
@@ -93,13 +94,13 @@ fn kubernetes(mib: u64, value: &str, image: Option<&ImageRecord>) -> Vec<String>
 fn systemd(mib: u64, value: &str) -> Vec<String> {
     let mut lines = vec!["[Service]".to_owned(), format!("MemoryMax={mib}M"), "MemorySwapMax=0".to_owned()];
     if !value.is_empty() {
-        // `%h` and the like would be replaced; a doubled sign is one.
+        // systemd replaces `%h` and the like, and takes a doubled sign for one.
         lines.push(format!("Environment={}", double_quoted(&format!("{VARIABLE}={value}").replace('%', "%%"))));
     }
     lines
 }
 
-/// As YAML and systemd both take it apart: in both a backslash escapes itself and the quote.
+/// A text in quotes as YAML and systemd both take it apart: in both a backslash escapes itself and the quote.
 fn double_quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -127,13 +128,6 @@ fn winners<'a>(options: &[String], command: &'a [String]) -> Vec<&'a str> {
     let of_heap = |word: &&String| OF_HEAP.iter().any(|head| word.starts_with(head));
     let own = command.iter().filter(of_heap).filter(|word| !options.contains(word));
     own.map(String::as_str).filter(|word| !word.chars().any(steers)).collect()
-}
-
-/// Control characters, ends of lines and changes of direction.
-fn steers(c: char) -> bool {
-    let direction =
-        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    c.is_control() || direction || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
 #[cfg(test)]

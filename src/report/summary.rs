@@ -21,8 +21,9 @@ pub(super) mod tried;
 
 pub use account::summarize_account;
 pub use block::{Bar, Bars, Block, Depth, Summary, Table};
+pub(super) use cells::mib;
 pub use details::Detail;
-pub(super) use facts::{configurations, shared_facts, trial_facts};
+pub(super) use facts::{configurations, host_text, shared_facts, trial_facts};
 pub(super) use figures::figures;
 pub(super) use journey::growth_notes;
 pub use loads::summarize_load;

@@ -5,7 +5,7 @@ use loadline::record::{
     AccountRecord, Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict,
     Document, DoubtRecord, End, EndCause, Evidence, Heap, IntervalRecord, Jvm, LeastRecord, Machine, Mark,
     MetricRecord, Model, NmtCategory, NmtRecord, Outcome, OwnerRecord, ParetoPoint, ParetoRecord, PhaseRecord,
-    Quantiles, RequestDot, Sample, SpectrumRecord, Trial, Unit, ValueRecord,
+    Quantiles, RequestDot, Sample, SpectrumRecord, Timing, Trial, Unit, ValueRecord,
 };
 
 const MIB: f64 = 1_048_576.0;
@@ -318,7 +318,7 @@ fn spectra(place: usize, size: Size, noise: &mut Noise) -> Vec<SpectrumRecord> {
                 points.push((quantile, ms));
             }
         }
-        SpectrumRecord { phase: phase.to_owned(), time: "service".to_owned(), points, count: size.answers / 2 }
+        SpectrumRecord { phase: phase.to_owned(), time: Timing::Service, points, count: size.answers / 2 }
     };
     vec![spectrum("warm-up", noise), spectrum("steady", noise)]
 }
@@ -568,7 +568,7 @@ pub(crate) fn hostile() -> (Document, Vec<Evidence>, Vec<String>) {
         trial.end = Some(End { cause: EndCause::ByItself, exit_code: None, signal: None, text: next(), last_lines });
     }
     for one in &mut evidence {
-        one.spectra.iter_mut().for_each(|spectrum| (spectrum.phase, spectrum.time) = (next(), next()));
+        one.spectra.iter_mut().for_each(|spectrum| spectrum.phase = next());
         one.intervals.iter_mut().for_each(|interval| interval.phase = next());
         one.missing = vec![next()];
     }

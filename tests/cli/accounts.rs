@@ -3,7 +3,7 @@
 use crate::called::{folder, read, root};
 use crate::schema::Schema;
 use loadline::record::AccountDocument;
-use loadline::report::{Detail, account_document, render, summarize_account};
+use loadline::report::{self, Detail, render, summarize_account};
 use serde_json::{Value, json};
 
 pub(crate) const ACCOUNT: &str = "account.schema.json";
@@ -15,7 +15,7 @@ pub(crate) fn made_up() -> AccountDocument {
 
 /// As `--json` prints it.
 fn printed() -> Value {
-    serde_json::from_str(&account_document(&made_up())).unwrap()
+    serde_json::from_str(&report::document(&made_up())).unwrap()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use loadline::record::{
     Ages, ConnectionsRecord, DoubtRecord, Failures, Generator, LOAD_SCHEMA, LoadConditions, LoadDocument, Machine,
     Model, PhaseRecord, Quantiles, QueueRecord, RequestRecord, Second, ThresholdRecord, Verdict,
 };
-use loadline::report::load_document;
+use loadline::report;
 use serde_json::{Value, json};
 
 pub(crate) const LOAD: &str = "load.schema.json";
@@ -119,7 +119,7 @@ fn made_up() -> LoadDocument {
 
 /// As `--json` prints it.
 fn printed() -> Value {
-    serde_json::from_str(&load_document(&made_up())).unwrap()
+    serde_json::from_str(&report::document(&made_up())).unwrap()
 }
 
 #[test]

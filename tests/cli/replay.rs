@@ -65,6 +65,102 @@ fn a_search_for_the_load_line_as_json() {
 }
 
 #[test]
+fn figures_of_marks() {
+    insta::assert_snapshot!(report("figures", &[]));
+}
+
+/// One that both configurations keep, one that one breaks and the other may, one of what was not measured.
+const BUDGETS: [&str; 6] =
+    ["--budget", "rss.loaded<=1GiB", "--budget", "rss.loaded<=60MiB", "--budget", "charge.loaded<=10MiB"];
+
+#[test]
+fn budgets_that_pass_fail_and_are_undecided() {
+    insta::assert_snapshot!(report("compared", &BUDGETS));
+}
+
+#[test]
+fn budgets_for_a_ci_system() {
+    insta::assert_snapshot!(report("compared", &[&["--junit", "-"], &BUDGETS[..]].concat()));
+}
+
+#[test]
+fn two_archives_compared() {
+    insta::assert_snapshot!(loadline(&["compare", "archives/compared", "archives/figures"]));
+}
+
+#[test]
+fn a_comparison_in_markdown() {
+    insta::assert_snapshot!(report("compared", &[&["--markdown", "-"], &BUDGETS[..]].concat()));
+}
+
+#[test]
+fn a_failed_trial_in_markdown() {
+    insta::assert_snapshot!(report("failed", &["--markdown", "-"]));
+}
+
+#[test]
+fn an_interrupted_run_in_markdown() {
+    insta::assert_snapshot!(report("interrupted", &["--markdown", "-"]));
+}
+
+#[test]
+fn a_search_in_markdown() {
+    insta::assert_snapshot!(report("searched", &["--markdown", "-"]));
+}
+
+#[test]
+fn a_search_for_a_ci_system() {
+    insta::assert_snapshot!(report("searched", &["--junit", "-"]));
+}
+
+#[test]
+fn a_search_as_rows() {
+    insta::assert_snapshot!(report("searched", &["--csv", "-"]).stdout.replace("\r\n", "\n"));
+}
+
+#[test]
+fn one_configuration_for_a_history() {
+    insta::assert_snapshot!(report("nmt", &["--openmetrics", "-"]));
+}
+
+#[test]
+fn a_failed_trial_as_a_page() {
+    insta::assert_snapshot!(page("failed"));
+}
+
+#[test]
+fn one_configuration_as_a_page() {
+    insta::assert_snapshot!(page("nmt"));
+}
+
+#[test]
+fn a_search_as_a_page() {
+    insta::assert_snapshot!(page("searched"));
+}
+
+/// The words of a page: without its style, its script, the policy with their hashes, and pictures.
+fn page(name: &str) -> String {
+    let mut text = report(name, &["--html", "-"]).stdout;
+    for (begin, end) in [("content=\"default-src", "\">"), ("<style>", "</style>"), ("<script>", "</script>")] {
+        let from = text.find(begin).unwrap();
+        let to = from + text[from..].find(end).unwrap() + end.len();
+        text.replace_range(from..to, "");
+    }
+    let mut words = String::new();
+    let mut depth = 0;
+    // A picture has others within it.
+    for (index, piece) in text.split("<svg").enumerate() {
+        depth += i32::from(index > 0);
+        for (index, piece) in piece.split("</svg>").enumerate() {
+            depth -= i32::from(index > 0);
+            words.push_str(if depth == 0 { piece } else { "" });
+        }
+    }
+    assert_eq!(depth, 0, "{name}");
+    words
+}
+
+#[test]
 fn the_file_itself_is_as_good_as_its_folder() {
     assert_eq!(loadline(&["report", "archives/nmt/archive.jsonl"]), report("nmt", &[]));
 }

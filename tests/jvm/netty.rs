@@ -4,7 +4,7 @@
 use crate::invocation::{Call, newest, releases};
 use crate::skipping::skip;
 use crate::standing::{Plan, Standing};
-use loadline::record::{NettyAllocator, NettyChunk, NettyPools, Outcome};
+use loadline::record::{NettyAllocator, NettyChunk, NettyKind, NettyMemory, NettyPools, Outcome};
 use std::path::{Path, PathBuf};
 
 /// Before pinned bytes, the last of 4.1, and 4.2 with another allocator by default.
@@ -54,7 +54,7 @@ fn pools(standing: &Standing) -> NettyPools {
 fn pooled(pools: &NettyPools) -> &NettyAllocator {
     let [library] = pools.libraries.as_slice() else { panic!("{pools:?}") };
     assert_eq!((library.event_loops, library.event_loops_read), (LOOPS, LOOPS), "{:?}", pools.unread);
-    library.allocators.iter().find(|allocator| allocator.kind == "pooled").unwrap()
+    library.allocators.iter().find(|allocator| allocator.kind == NettyKind::Pooled).unwrap()
 }
 
 fn sum(allocator: &NettyAllocator, of: fn(&NettyChunk) -> u64) -> u64 {
@@ -111,8 +111,9 @@ fn an_adaptive_allocator_is_listed_as_far_as_it_can_be() {
     for release in newest() {
         let Some(standing) = start("4.2.20.Final", release, "default") else { continue };
         let pools = pools(&standing);
-        let adaptive = pools.libraries[0].allocators.iter().find(|allocator| allocator.kind == "adaptive").unwrap();
-        let direct = adaptive.arenas.iter().find(|arena| arena.memory == "direct").unwrap();
+        let adaptive =
+            pools.libraries[0].allocators.iter().find(|allocator| allocator.kind == NettyKind::Adaptive).unwrap();
+        let direct = adaptive.arenas.iter().find(|arena| arena.memory == NettyMemory::Direct).unwrap();
         let reached: u64 = direct.chunks.iter().map(|chunk| chunk.bytes).sum();
         assert!(direct.active_bytes.unwrap() >= HELD_BYTES, "{direct:?}");
         assert!(reached + direct.unreached_bytes.unwrap() >= direct.active_bytes.unwrap(), "{direct:?}");

@@ -66,6 +66,16 @@ pub enum Timing {
     Response,
 }
 
+impl Timing {
+    /// As documents and the tags of histograms name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Service => "service",
+            Self::Response => "response",
+        }
+    }
+}
+
 /// Times in milliseconds, as far as a tool tells them, rounded as it rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

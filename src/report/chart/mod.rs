@@ -14,7 +14,7 @@ mod thin;
 mod values;
 
 pub(super) use model::{Figure, Sign};
-pub(super) use of_comparison::{candidates, dots, forest_table, forests, judged, paretos, verdict_class, verdict_word};
+pub(super) use of_comparison::{candidates, dots, forest_table, forests, judged, paretos, verdict_class};
 pub(super) use of_find::finds;
 pub(super) use of_trial::figures as of_trial;
 pub(super) use spectra::figures as spectra;

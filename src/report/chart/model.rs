@@ -7,9 +7,7 @@ use crate::report::summary::Table;
 /// A chart with the table that says the same.
 #[derive(Debug, Clone)]
 pub(crate) struct Figure {
-    /// What is drawn.
     pub(crate) chart: Chart,
-    /// The same in numbers.
     pub(crate) table: Table,
 }
 
@@ -20,7 +18,7 @@ pub(crate) struct Chart {
     pub(crate) name: String,
     /// What it shows, in a few words.
     pub(crate) title: String,
-    /// The same in a sentence, for those who do not see it.
+    /// The chart in a sentence, for those who do not see it.
     pub(crate) description: String,
     /// Charts of one group are zoomed together; empty where nothing is zoomed.
     pub(crate) group: String,
@@ -39,7 +37,6 @@ pub(crate) struct Chart {
 /// An axis.
 #[derive(Debug, Clone)]
 pub(crate) struct Axis {
-    /// Its range.
     pub(crate) scale: Scale,
     /// What it counts, with the unit.
     pub(crate) title: String,
@@ -50,7 +47,7 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// With round ticks.
+    /// An axis with round ticks.
     pub(crate) fn new(scale: Scale, title: &str, unit: &'static str, most: usize) -> Self {
         let ticks = scale.ticks(most);
         let ticks = ticks.iter().map(|tick| (*tick, super::scale::tick_text(*tick, &ticks))).collect();
@@ -68,36 +65,30 @@ impl Axis {
     }
 }
 
-/// A plot with a y axis, or rows without one.
+/// A plot with a y axis, or rows without one; its height is in pixels.
 #[derive(Debug, Clone)]
 pub(crate) struct Panel {
     /// Above it; empty where the chart's title says it all.
     pub(crate) title: String,
     /// The axis at the left.
     pub(crate) y: Option<Axis>,
-    /// In pixels.
     pub(crate) height: u32,
-    /// In the order of drawing.
+    /// Things in the order of drawing.
     pub(crate) items: Vec<Item>,
 }
 
-/// A moment with a name.
+/// A moment with a name: its place from the left.
 #[derive(Debug, Clone)]
 pub(crate) struct Guide {
-    /// Place from the left.
     pub(crate) x: u32,
-    /// Its name.
     pub(crate) label: String,
 }
 
-/// A stretch with a name.
+/// A stretch with a name: both ends from the left.
 #[derive(Debug, Clone)]
 pub(crate) struct Band {
-    /// From the left.
     pub(crate) from: u32,
-    /// End, from the left.
     pub(crate) to: u32,
-    /// Its name.
     pub(crate) label: String,
 }
 
@@ -109,6 +100,8 @@ pub(crate) type Class = String;
 pub(crate) enum Sign {
     /// A stretch of line.
     Line(Class),
+    /// A small dot.
+    Dot(Class),
     /// An area; hatched where the second value says so.
     Area(Class, bool),
     /// One of [`SHAPES`].
@@ -138,98 +131,40 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// A thing in a panel.
+/// A thing in a panel. `across` is from the left in [`WIDTH`], `down` from the top in tenths of a pixel, `class` its
+/// style; `words` are shown where a pointer rests on it.
 #[derive(Debug, Clone)]
 pub(crate) enum Item {
-    /// A line through points, with the name under which it is read off.
-    Line {
-        /// In the order of x.
-        points: Vec<Point>,
-        /// Its style.
-        class: Class,
-        /// Its name.
-        name: String,
-    },
-    /// Upright lines from the bottom of the panel.
-    Stems {
-        /// Their upper ends.
-        points: Vec<Point>,
-        /// Their style.
-        class: Class,
-        /// Their name.
-        name: String,
-    },
+    /// A line through points in the order of x, with the name under which it is read off.
+    Line { points: Vec<Point>, class: Class, name: String },
+    /// Upright lines from the bottom of the panel to these points.
+    Stems { points: Vec<Point>, class: Class, name: String },
     /// Many small dots of one kind.
-    Dots {
-        /// Their centres.
-        points: Vec<Point>,
-        /// Their style.
-        class: Class,
-    },
-    /// Level stretches of equal thickness: place, length in [`WIDTH`].
-    Stretches {
-        /// Left end and length.
-        runs: Vec<(Point, u32)>,
-        /// In tenths of a pixel.
-        thick: u32,
-        /// Their style.
-        class: Class,
-    },
-    /// An upright rectangle.
-    Area {
-        /// Left and right end.
-        across: (u32, u32),
-        /// Upper and lower end, in tenths of a pixel.
-        down: (u32, u32),
-        /// Its style.
-        class: Class,
-        /// Whether it is hatched too.
-        hatched: bool,
-        /// What it is.
-        words: String,
-        /// Written inside where there is room.
-        label: String,
-    },
-    /// A sign of [`SHAPES`].
-    Mark {
-        /// Its centre.
-        at: Point,
-        /// Which one.
-        shape: usize,
-        /// Its style.
-        class: Class,
-        /// What it is.
-        words: String,
-    },
+    Dots { points: Vec<Point>, class: Class },
+    /// Level stretches of equal thickness: left end, and length in [`WIDTH`].
+    Stretches { runs: Vec<(Point, u32)>, thick: u32, class: Class },
+    /// An upright rectangle, with a label written inside where there is room.
+    Area { across: (u32, u32), down: (u32, u32), class: Class, hatched: bool, words: String, label: String },
+    /// The sign of this index in [`SHAPES`].
+    Mark { at: Point, shape: usize, class: Class, words: String },
     /// Crosses.
     Crosses(Vec<Point>),
     /// A level line with upright ends.
-    Interval {
-        /// Left and right end.
-        across: (u32, u32),
-        /// In tenths of a pixel.
-        y: u32,
-        /// Its style.
-        class: Class,
-    },
+    Interval { across: (u32, u32), y: u32, class: Class },
     /// An upright line.
-    Rule {
-        /// From the left.
-        x: u32,
-        /// Upper and lower end, in tenths of a pixel.
-        down: (u32, u32),
-        /// Its style.
-        class: Class,
-    },
+    Rule { x: u32, down: (u32, u32), class: Class },
+    /// A text whose line of writing begins or ends at a place.
+    Words { at: Point, anchor: Anchor, text: String, class: Class },
+}
+
+impl Item {
+    /// A line, thinned to what can be seen.
+    pub(crate) fn line(points: &[Point], class: impl Into<Class>, name: impl Into<String>) -> Self {
+        Self::Line { points: super::thin::line(points), class: class.into(), name: name.into() }
+    }
+
     /// A text.
-    Words {
-        /// Where its line of writing begins or ends.
-        at: Point,
-        /// Which of these.
-        anchor: Anchor,
-        /// The text.
-        text: String,
-        /// Its style.
-        class: Class,
-    },
+    pub(crate) fn words(at: Point, anchor: Anchor, text: String, class: &str) -> Self {
+        Self::Words { at, anchor, text, class: class.to_owned() }
+    }
 }

@@ -7,11 +7,15 @@ use super::thin::{Point, WIDTH};
 use super::values::{
     also_text, axis_unit, configurations, judged_text, kind_of, least_text, metric_words, slug, value_text,
 };
+use crate::comparison::split;
 use crate::record::{
     Better, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, ParetoPoint, ParetoRecord, Unit,
+    each_once,
 };
 use crate::report::markup::shortened;
 use crate::report::summary::Table;
+use crate::report::words::{VERDICTS, verdict_word};
+use crate::units::trimmed;
 
 /// Height of a row of a forest, in tenths of a pixel.
 const ROW: u32 = 440;
@@ -26,16 +30,6 @@ const PARETO_HEIGHT: u32 = 260;
 const ASIDE_CHARS: usize = 24;
 /// Longest name in a chart.
 const NAME_CHARS: usize = 40;
-
-/// The word for a verdict.
-pub(crate) fn verdict_word(verdict: DifferenceVerdict) -> &'static str {
-    match verdict {
-        DifferenceVerdict::Better => "better",
-        DifferenceVerdict::Worse => "worse",
-        DifferenceVerdict::Equivalent => "equivalent",
-        DifferenceVerdict::CannotTell => "cannot tell",
-    }
-}
 
 /// The class of a verdict.
 pub(crate) fn verdict_class(verdict: DifferenceVerdict) -> &'static str {
@@ -76,13 +70,7 @@ pub(crate) fn judged<'a>(document: &'a Document, candidate: &str) -> Vec<&'a Com
 
 /// Candidates in the order of the comparisons.
 pub(crate) fn candidates(document: &Document) -> Vec<&str> {
-    let mut found: Vec<&str> = Vec::new();
-    for comparison in &document.comparisons {
-        if !found.contains(&comparison.candidate.as_str()) {
-            found.push(&comparison.candidate);
-        }
-    }
-    found
+    each_once(document.comparisons.iter().map(|comparison| comparison.candidate.as_str()))
 }
 
 // ---- Differences ----
@@ -142,18 +130,12 @@ fn forest(document: &Document, index: usize, rows: &[&ComparisonRecord]) -> Figu
         items.extend(forest_row(comparison, dots, &x, row as u32 * ROW));
     }
     items.insert(0, Item::Rule { x: x.across(0.0), down: (0, rows.len() as u32 * ROW), class: "zero".to_owned() });
-    let verdicts = [
-        DifferenceVerdict::Better,
-        DifferenceVerdict::Worse,
-        DifferenceVerdict::Equivalent,
-        DifferenceVerdict::CannotTell,
-    ];
     let key = |verdict: DifferenceVerdict| {
         (Sign::Mark(verdict_shape(verdict), verdict_class(verdict).to_owned()), verdict_word(verdict).to_owned())
     };
-    let seen = verdicts.into_iter().filter(|verdict| rows.iter().any(|row| row.verdict == *verdict));
+    let seen = VERDICTS.into_iter().filter(|verdict| rows.iter().any(|row| row.verdict == *verdict));
     let mut legend: Vec<(Sign, String)> = seen.map(key).collect();
-    legend.push((Sign::Line("dots block".to_owned()), "a block".to_owned()));
+    legend.push((Sign::Dot("dots block".to_owned()), "a block".to_owned()));
     legend.push((Sign::Area("least".to_owned(), false), "too small to matter".to_owned()));
     let chart = Chart {
         name: format!("comparison-{}-{}", index + 1, slug(candidate)),
@@ -188,10 +170,9 @@ fn forest_row(comparison: &ComparisonRecord, dots: &[(u32, f64)], x: &Axis, top:
             label: String::new(),
         });
     }
-    let words =
-        |anchor, x, text, class: &str| Item::Words { at: (x, top + 150), anchor, text, class: class.to_owned() };
-    items.push(words(Anchor::Start, 0, shortened(&metric_words(&comparison.metric), NAME_CHARS), "strong"));
-    items.push(words(Anchor::End, WIDTH, judged_text(comparison), "aside"));
+    let name = shortened(&metric_words(&comparison.metric), NAME_CHARS);
+    items.push(Item::words((0, top + 150), Anchor::Start, name, "strong"));
+    items.push(Item::words((WIDTH, top + 150), Anchor::End, judged_text(comparison), "aside"));
     let points: Vec<Point> = dots.iter().map(|(_, change)| (across(*change), y)).collect();
     items.push(Item::Dots { points, class: "dots block".to_owned() });
     let class = verdict_class(comparison.verdict);
@@ -228,24 +209,17 @@ pub(crate) fn forest_table(rows: &[&ComparisonRecord], title: &str) -> Table {
     };
     let baseline = rows.first().map_or("baseline", |first| first.baseline.as_str());
     let head = ["verdict", "candidate", "metric", baseline, "candidate's", "difference (interval)", "also"];
-    let mut head = head.map(str::to_owned).to_vec();
-    head.extend(["least that matters", "blocks"].map(str::to_owned));
+    let head = head.into_iter().chain(["least that matters", "blocks"]);
     let mut notes = Vec::new();
     if let Some(first) = rows.first() {
         notes.push(format!(
             "All intervals of a family hold together with {} % confidence; each alone with {} %.",
-            percent(first.confidence),
-            percent(first.confidence_each)
+            trimmed(first.confidence * 100.0, 2),
+            trimmed(first.confidence_each * 100.0, 2)
         ));
         notes.push("The medians are of all trials; the difference is estimated within blocks.".to_owned());
     }
-    let rows = rows.iter().map(row).collect();
-    Table { title: title.to_owned(), head, rows, lead: 3, notes, ..Table::default() }
-}
-
-fn percent(share: f64) -> String {
-    let text = format!("{:.2}", share * 100.0);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    Table::new(title, head, rows.iter().map(row)).worded(3, 0).noted(notes)
 }
 
 // ---- Every trial ----
@@ -256,21 +230,12 @@ pub(crate) fn dots(document: &Document) -> Vec<Figure> {
     if document.trials.len() < 2 || document.find.is_some() {
         return Vec::new();
     }
-    let mut metrics: Vec<&str> = Vec::new();
     let compared = document.comparisons.iter().filter(|comparison| comparison.primary);
     let budgeted = document.budgets.iter().filter_map(|budget| budget.metric.as_deref());
-    for metric in compared.map(|comparison| comparison.metric.as_str()).chain(budgeted) {
-        if !metrics.contains(&metric) {
-            metrics.push(metric);
-        }
-    }
+    let mut metrics = each_once(compared.map(|comparison| comparison.metric.as_str()).chain(budgeted));
     if metrics.is_empty() {
-        let usual = |metric: &str| ["rss.", "p99.", "rate."].iter().any(|head| metric.starts_with(head));
-        for record in document.metrics.iter().filter(|record| usual(&record.metric)) {
-            if !metrics.contains(&record.metric.as_str()) {
-                metrics.push(&record.metric);
-            }
-        }
+        let usual = |metric: &&str| ["rss", "p99", "rate"].contains(&split(metric).0);
+        metrics = each_once(document.metrics.iter().map(|record| record.metric.as_str()).filter(usual));
         metrics.truncate(METRICS_MAX);
     }
     metrics.iter().enumerate().filter_map(|(at, metric)| dot_figure(document, at, metric)).collect()
@@ -322,12 +287,11 @@ fn dot_row(place: usize, record: &MetricRecord, x: &Axis, factor: f64, top: u32)
     let across = |value: f64| x.across(value / factor);
     let class = series_class(place);
     let name = shortened(&record.configuration, NAME_CHARS);
-    let words = |at, anchor, text, class: &str| Item::Words { at, anchor, text, class: class.to_owned() };
-    let mut items = vec![words((0, top + 130), Anchor::Start, name, "strong")];
+    let mut items = vec![Item::words((0, top + 130), Anchor::Start, name, "strong")];
     let median = format!("median {}", value_text(record.unit, record.median));
-    // Beside a long name there is no room for it on a phone.
+    // On a phone a long name leaves no room for the median.
     let aside = if record.configuration.chars().count() > ASIDE_CHARS { "aside" } else { "" };
-    items.push(words((WIDTH, top + 130), Anchor::End, median, aside));
+    items.push(Item::words((WIDTH, top + 130), Anchor::End, median, aside));
     if let (Some(low), Some(high)) = (record.low, record.high) {
         items.push(Item::Interval { across: (across(low), across(high)), y, class: "interval faint-line".to_owned() });
     }
@@ -344,12 +308,8 @@ fn dot_row(place: usize, record: &MetricRecord, x: &Axis, factor: f64, top: u32)
 }
 
 fn dot_table(rows: &[(usize, &MetricRecord)]) -> Table {
-    let mut table = Table {
-        title: "Every trial in numbers".to_owned(),
-        head: ["configuration", "block", "trial", "value", "counts"].map(str::to_owned).to_vec(),
-        words: 1,
-        ..Table::default()
-    };
+    let head = ["configuration", "block", "trial", "value", "counts"];
+    let mut table = Table::new("Every trial in numbers", head, []).worded(1, 1);
     for (_, record) in rows {
         for value in &record.values {
             table.rows.push(vec![
@@ -432,16 +392,15 @@ fn pareto_point(point: &ParetoPoint, place: usize, at: Point, taken: &mut Vec<Po
     taken.push((at.0, y));
     let near_end = at.0 > WIDTH * 6 / 10;
     let shift = WIDTH / 60;
+    let (x, anchor) = match near_end {
+        true => (at.0.saturating_sub(shift), Anchor::End),
+        false => (at.0 + shift, Anchor::Start),
+    };
     let words =
         format!("{}: {}, {}", point.configuration, value_text(units[0], point.x), value_text(units[1], point.y));
     [
         Item::Mark { at, shape: place, class, words },
-        Item::Words {
-            at: (if near_end { at.0.saturating_sub(shift) } else { at.0 + shift }, y),
-            anchor: if near_end { Anchor::End } else { Anchor::Start },
-            text: shortened(&point.configuration, 28),
-            class: if dominated { "faint" } else { "strong" }.to_owned(),
-        },
+        Item::words((x, y), anchor, shortened(&point.configuration, 28), if dominated { "faint" } else { "strong" }),
     ]
 }
 
@@ -454,16 +413,6 @@ fn pareto_table(pareto: &ParetoRecord, units: [Unit; 2]) -> Table {
             point.dominated_by.clone().map_or("-".to_owned(), |by| format!("by {by}")),
         ]
     };
-    Table {
-        title: "Medians in numbers".to_owned(),
-        head: vec![
-            "configuration".to_owned(),
-            metric_words(&pareto.x),
-            metric_words(&pareto.y),
-            "dominated".to_owned(),
-        ],
-        rows: pareto.points.iter().map(row).collect(),
-        words: 1,
-        ..Table::default()
-    }
+    let head = ["configuration", &metric_words(&pareto.x), &metric_words(&pareto.y), "dominated"];
+    Table::new("Medians in numbers", head, pareto.points.iter().map(row)).worded(1, 1)
 }

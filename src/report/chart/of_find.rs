@@ -4,6 +4,7 @@ use super::model::{Anchor, Axis, Chart, Figure, Guide, Item, Panel, Sign};
 use super::scale::{Kind, Scale, tick_text};
 use super::thin::WIDTH;
 use super::values::MIB;
+use crate::comparison::split;
 use crate::record::{Document, FindRecord, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::report::markup::shortened;
 use crate::report::summary::Table;
@@ -127,7 +128,7 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
         panel.items.splice(0..0, asked);
     }
     let panels = [
-        // One that did not come so far answered nothing of what is measured.
+        // A trial that did not reach its measured phases has no rate, and answered nothing in them.
         panel("correct answers per second", rates, dots, &x, &|dot| Some(rate(dot).unwrap_or(0.0))),
         of_p99,
         panel("CPU per request, \u{b5}s", cpus, dots, &x, &cpu),
@@ -153,7 +154,7 @@ fn bounds(find: &FindRecord) -> Vec<(f64, String)> {
         let budget: Budget = text.parse().ok()?;
         let Limit::Absolute(Amount::Time(bound)) = budget.limit else { return None };
         let ms = bound.as_s() * 1e3;
-        let about = budget.metric == "p99" || budget.metric.starts_with("p99.");
+        let about = split(&budget.metric).0 == "p99";
         (about && ms > 0.0).then(|| (ms, budget.to_string()))
     };
     find.target.iter().filter_map(of).collect()
@@ -162,14 +163,9 @@ fn bounds(find: &FindRecord) -> Vec<(f64, String)> {
 /// A level line with what it is.
 fn bound(y: &Axis, ms: f64, text: &str) -> [Item; 2] {
     let at = y.down(ms, HEIGHT);
-    let line = Item::Line { points: vec![(0, at), (WIDTH, at)], class: "line bound".to_owned(), name: text.to_owned() };
-    let words = Item::Words {
-        at: (WIDTH, at.saturating_sub(30)),
-        anchor: Anchor::End,
-        text: shortened(text, NAME_CHARS),
-        class: "faint".to_owned(),
-    };
-    [line, words]
+    let name = shortened(text, NAME_CHARS);
+    let words = Item::words((WIDTH, at.saturating_sub(30)), Anchor::End, name, "faint");
+    [Item::line(&[(0, at), (WIDTH, at)], "line bound", text), words]
 }
 
 /// A panel; none where no trial has its value.

@@ -1,6 +1,6 @@
 //! Charts of one trial: its timeline, its requests, its account at each mark.
 
-use super::model::{Axis, Band, Chart, Figure, Guide, Item, Panel, Sign};
+use super::model::{Anchor, Axis, Band, Chart, Figure, Guide, Item, Panel, Sign};
 use super::palette::owner_style;
 use super::scale::Scale;
 use super::thin::{self, Density, Point, WIDTH};
@@ -118,7 +118,7 @@ impl Course<'_> {
             let points: Vec<Point> =
                 known.map(|(at, bytes)| (self.x.across(at), y.down(bytes as f64 / MIB, height))).collect();
             if !points.is_empty() {
-                items.push(Item::Line { points: thin::line(&points), class: class.to_owned(), name: name.to_owned() });
+                items.push(Item::line(&points, class, name));
                 legend.insert(0, (Sign::Line(class.to_owned()), name.to_owned()));
             }
         }
@@ -196,11 +196,7 @@ impl Course<'_> {
             end = *to;
         }
         points.push((self.x.across(end), height * 10));
-        let line = Item::Line {
-            points: thin::line(&points),
-            class: "line l-rate".to_owned(),
-            name: "correct answers".to_owned(),
-        };
+        let line = Item::line(&points, "line l-rate", "correct answers");
         Some(Panel { title: "correct answers per second".to_owned(), y: Some(y), height, items: vec![line] })
     }
 
@@ -220,7 +216,7 @@ impl Course<'_> {
         let height = 64;
         let y = Axis::new(Scale::from_zero(pauses.iter().map(|(_, ms)| *ms)), "ms", " ms", 3);
         let mut points: Vec<Point> = pauses.iter().map(|(at, ms)| (self.x.across(*at), y.down(*ms, height))).collect();
-        // Of one column only the longest is seen; the axis counts downwards.
+        // Of the points of one column only the longest pause is seen; the axis counts downwards.
         points.sort_unstable();
         points.dedup_by_key(|point| point.0 * thin::COLUMNS / WIDTH);
         let name = "in collections".to_owned();
@@ -231,27 +227,13 @@ impl Course<'_> {
     fn timeline_table(&self) -> Table {
         let samples = &self.evidence.timeline;
         let every = samples.len().div_ceil(ROWS_MAX).max(1);
-        let mib = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |bytes| format!("{:.1}", bytes as f64 / MIB));
-        let mut rows = Vec::new();
-        for part in samples.chunks(every) {
-            let [first, .., last] = part else {
-                rows.extend(part.iter().map(|only| timeline_row(part, only, only, &mib)));
-                continue;
-            };
-            rows.push(timeline_row(part, first, last, &mib));
-        }
+        let rows = samples.chunks(every).filter_map(|part| Some(timeline_row(part, part.first()?, part.last()?)));
         let note = match every {
             1 => "Every sample.".to_owned(),
             every => format!("A row for each {every} samples: their highest RSS, and the rest as of the last of them."),
         };
         let head = ["from s", "to s", "RSS MiB", "heap used", "committed", "charge", "direct", "collections", "GC ms"];
-        Table {
-            title: "Timeline in numbers".to_owned(),
-            head: head.map(str::to_owned).to_vec(),
-            rows,
-            notes: vec![note],
-            ..Table::default()
-        }
+        Table::new("Timeline in numbers", head, rows).noted([note])
     }
 
     // ---- Requests ----
@@ -274,7 +256,7 @@ impl Course<'_> {
             legend.push((area(LEVELS).0, "many answers (each shade is a multiple of the one before)".to_owned()));
             self.density(&y)
         } else {
-            legend.push((Sign::Line("dots".to_owned()), "a request".to_owned()));
+            legend.push((Sign::Dot("dots".to_owned()), "a request".to_owned()));
             let ok = requests.iter().filter(|request| !request.failed).map(|request| self.dot(&y, request));
             vec![Item::Dots { points: thin::dots(ok), class: "dots".to_owned() }]
         };
@@ -345,7 +327,7 @@ impl Course<'_> {
                 Some((self.x.across(interval.at_s + interval.seconds / 2.0), y.down(ms, REQUESTS_HEIGHT)))
             };
             let points: Vec<Point> = intervals.iter().filter_map(point).collect();
-            Item::Line { points: thin::line(&points), class: class.to_owned(), name: name.to_owned() }
+            Item::line(&points, class, name)
         };
         phases.map(line).filter(|item| !matches!(item, Item::Line { points, .. } if points.is_empty())).collect()
     }
@@ -364,8 +346,7 @@ impl Course<'_> {
             vec![format!("{failed} of the {} requests that were kept failed.", self.evidence.requests.len())];
         notes.push("Quantiles are upper edges of the classes that hold them.".to_owned());
         let head = ["phase", "from s", "to s", "answers", "p50 ms", "p90", "p99", "longest"];
-        let head = head.map(str::to_owned).to_vec();
-        Table { title: "Requests in numbers".to_owned(), head, rows, notes, ..Table::default() }
+        Table::new("Requests in numbers", head, rows).noted(notes)
     }
 
     fn requests_row(&self, part: &[IntervalRecord]) -> Vec<String> {
@@ -387,7 +368,8 @@ impl Course<'_> {
 }
 
 /// Samples in a row: their highest RSS, the rest as of the last of them that has it.
-fn timeline_row(part: &[Sample], first: &Sample, last: &Sample, mib: &dyn Fn(Option<u64>) -> String) -> Vec<String> {
+fn timeline_row(part: &[Sample], first: &Sample, last: &Sample) -> Vec<String> {
+    let mib = |bytes: Option<u64>| bytes.map_or("-".to_owned(), mib);
     vec![
         format!("{:.1}", first.at_s),
         format!("{:.1}", last.at_s),
@@ -395,7 +377,7 @@ fn timeline_row(part: &[Sample], first: &Sample, last: &Sample, mib: &dyn Fn(Opt
         mib(last.heap_used_bytes),
         mib(last.heap_committed_bytes),
         mib(last.charge_bytes),
-        // Only about one sample a second has it.
+        // Only about one sample a second has `direct_bytes`.
         mib(part.iter().rev().find_map(|sample| sample.direct_bytes)),
         last.gc_count.map_or("-".to_owned(), grouped),
         last.gc_ms.map_or("-".to_owned(), |ms| format!("{ms:.0}")),
@@ -436,7 +418,7 @@ fn accounts(trial: &Trial) -> Option<Figure> {
     for (row, (mark, account)) in marks.iter().enumerate() {
         let top = row as u32 * 420;
         let words = format!("{mark}: {:.1} MiB", total(account));
-        items.push(words_at((0, top + 120), words, "strong"));
+        items.push(Item::words((0, top + 120), Anchor::Start, words, "strong"));
         items.extend(bar(account, &names, &x, top + 170));
     }
     // The legend has the numbers of the mark that matters most.
@@ -444,11 +426,10 @@ fn accounts(trial: &Trial) -> Option<Figure> {
     let title = format!("Account of {}, trial {}, with MiB at {}", trial.configuration, trial.index + 1, shown.0);
     let height = marks.len() as u32 * 42;
     let legend = names.iter().map(|name| {
-        let style = owner_style(name);
-        let held = shown.1.owners.iter().filter(|owner| owner.name == **name);
-        let bytes = held.fold(0u64, |sum, owner| sum.saturating_add(owner.rss_bytes));
+        let (class, hatched) = owner_style(name);
+        let bytes = held(shown.1, name).unwrap_or(0);
         let words = if bytes > 0 { format!("{} {}", label(name), mib(bytes)) } else { label(name).to_owned() };
-        (Sign::Area(style.class, style.hatched), words)
+        (Sign::Area(class, hatched), words)
     });
     let chart = Chart {
         name: format!("account-trial-{}", trial.index + 1),
@@ -462,31 +443,26 @@ fn accounts(trial: &Trial) -> Option<Figure> {
     Some(Figure { chart, table: accounts_table(&marks, &names) })
 }
 
-fn words_at(at: Point, text: String, class: &str) -> Item {
-    Item::Words { at, anchor: super::model::Anchor::Start, text, class: class.to_owned() }
-}
-
 fn bar(account: &AccountRecord, names: &[&str], x: &Axis, top: u32) -> Vec<Item> {
     let mut items = Vec::new();
     let mut sum = 0u64;
     for name in names {
-        let held = account.owners.iter().filter(|owner| owner.name == *name);
-        let bytes = held.fold(0u64, |sum, owner| sum.saturating_add(owner.rss_bytes));
+        let bytes = held(account, name).unwrap_or(0);
         let (from, to) = (sum as f64 / MIB, sum.saturating_add(bytes) as f64 / MIB);
         sum = sum.saturating_add(bytes);
         let across = (x.across(from), x.across(to));
         if across.1 == across.0 {
             continue;
         }
-        let style = owner_style(name);
+        let (class, hatched) = owner_style(name);
         let screen = label(name);
         let room = f64::from(across.1 - across.0) / f64::from(WIDTH) * 860.0;
         let label = if screen.chars().count() as f64 * 6.6 + 8.0 < room { screen.to_owned() } else { String::new() };
         items.push(Item::Area {
             across,
             down: (top, top + 200),
-            class: format!("part {}", style.class),
-            hatched: style.hatched,
+            class: format!("part {class}"),
+            hatched,
             words: format!("{screen}: {:.1} MiB", bytes as f64 / MIB),
             label,
         });
@@ -496,23 +472,20 @@ fn bar(account: &AccountRecord, names: &[&str], x: &Axis, top: u32) -> Vec<Item>
 
 fn accounts_table(marks: &[(&str, &AccountRecord)], names: &[&str]) -> Table {
     let row = |name: &&str| {
-        let held = |account: &AccountRecord| {
-            let found: Vec<u64> =
-                account.owners.iter().filter(|owner| owner.name == **name).map(|owner| owner.rss_bytes).collect();
-            if found.is_empty() { "-".to_owned() } else { mib(found.iter().sum()) }
-        };
-        let cells = marks.iter().map(|(_, account)| held(account));
+        let cells = marks.iter().map(|(_, account)| held(account, name).map_or("-".to_owned(), mib));
         std::iter::once(label(name).to_owned()).chain(cells).collect()
     };
     let mut rows: Vec<Vec<String>> = names.iter().map(row).collect();
     let totals = marks.iter().map(|(_, account)| mib(account.total_bytes));
     rows.push(std::iter::once("RSS".to_owned()).chain(totals).collect());
-    Table {
-        title: "Account in numbers, MiB".to_owned(),
-        head: std::iter::once("owner").chain(marks.iter().map(|(mark, _)| *mark)).map(str::to_owned).collect(),
-        rows,
-        ..Table::default()
-    }
+    let head = std::iter::once("owner").chain(marks.iter().map(|(mark, _)| *mark));
+    Table::new("Account in numbers, MiB", head, rows)
+}
+
+/// What an owner holds of a mark; `None` where it is not among those that hold anything.
+fn held(account: &AccountRecord, name: &str) -> Option<u64> {
+    let own = account.owners.iter().filter(|owner| owner.name == name);
+    own.map(|owner| owner.rss_bytes).reduce(u64::saturating_add)
 }
 
 fn mib(bytes: u64) -> String {

@@ -5,20 +5,12 @@ use crate::owner::Owner;
 /// Styles of configurations before they repeat.
 pub(crate) const SERIES: usize = 8;
 
-/// How an owner is drawn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OwnerStyle {
-    /// Class of style.
-    pub(crate) class: String,
-    /// Whether it is hatched: memory that holds nothing, or that nobody owns.
-    pub(crate) hatched: bool,
-}
-
-/// How an owner is drawn; families share a hue. One that is not known is grey.
-pub(crate) fn owner_style(name: &str) -> OwnerStyle {
+/// The class of an owner, and whether it is hatched: memory that holds nothing, or that nobody owns. Families share a
+/// hue; an owner that is not known is grey.
+pub(crate) fn owner_style(name: &str) -> (String, bool) {
     let entry = Owner::named(name).map(Owner::entry);
     let (colour, hatched) = entry.map_or(("other", false), |entry| (entry.colour, entry.hatched));
-    OwnerStyle { class: format!("o-{colour}"), hatched }
+    (format!("o-{colour}"), hatched)
 }
 
 /// The class of a configuration, by its place.
@@ -61,8 +53,13 @@ mod tests {
     #[test]
     fn every_class_of_an_owner_has_a_rule() {
         for name in Owner::ALL.map(Owner::name).into_iter().chain(["new"]) {
-            let class = owner_style(name).class;
+            let (class, _) = owner_style(name);
             assert!(super::super::RULES.contains(&format!(".{class} ")), "{class}");
+        }
+        let classes: Vec<String> = Owner::ALL.iter().map(|owner| owner_style(owner.name()).0).collect();
+        for rule in super::super::RULES.lines().filter_map(|line| line.strip_prefix(".o-")) {
+            let class = format!("o-{}", rule.split(' ').next().unwrap());
+            assert!(class == "o-other" || classes.contains(&class), "{class} is the colour of no owner");
         }
         for place in 0..SERIES {
             assert!(super::super::RULES.contains(&format!(".{} ", series_class(place))));

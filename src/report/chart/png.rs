@@ -12,11 +12,11 @@ const PIXELS_MAX: f32 = 64e6;
 /// A picture of a chart, at twice its size.
 ///
 /// # Errors
-/// What is no SVG, or one of more than 64 million pixels.
+/// A text that is no SVG, or an SVG of more than 64 million pixels.
 pub fn png(svg: &str) -> Result<Vec<u8>> {
     let refuse = |what: &str| Error::bug(format!("a chart could not be drawn as PNG: {what}"));
     let mut fonts = usvg::fontdb::Database::new();
-    // Of the fonts of that crate the one whose licence every distribution takes (MIT and Bitstream Vera).
+    // Hack is the font of that crate whose licence every distribution takes (MIT and Bitstream Vera).
     fonts.load_font_data(epaint_default_fonts::HACK_REGULAR.to_vec());
     let family = fonts.faces().next().and_then(|face| face.families.first()).map(|(name, _)| name.clone());
     fonts.set_sans_serif_family(family.unwrap_or_default());

@@ -139,10 +139,7 @@ pub(crate) fn tick_text(value: f64, ticks: &[f64]) -> String {
         (0, whole) => crate::units::grouped(whole.round() as u64),
         // Beside ticks of hundredths a 100 need not be 100.00.
         (_, whole) if (value - value.round()).abs() < 1e-9 => crate::units::grouped(whole.round() as u64),
-        (_, part) => {
-            let text = format!("{part:.digits$}");
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        }
+        (_, part) => crate::units::trimmed(part, digits),
     };
     if value < 0.0 { format!("\u{2212}{text}") } else { text }
 }

@@ -3,11 +3,11 @@
 use super::model::{Axis, Chart, Figure, Item, Panel, Sign};
 use super::palette::series_class;
 use super::scale::{Kind, Scale};
-use super::thin::{self, Point};
+use super::thin::Point;
 use super::values::{configurations, slug};
-use crate::record::{Document, Evidence, SpectrumRecord};
+use crate::record::{Document, Evidence, SpectrumRecord, Timing};
 use crate::report::summary::Table;
-use crate::units::{grouped, milliseconds};
+use crate::units::{grouped, milliseconds, trimmed};
 
 /// Where an axis of quantiles has its numbers: the share of answers that took longer, and the quantile in percent.
 const NINES: [(f64, &str); 7] = [
@@ -32,14 +32,14 @@ struct Of<'a> {
 
 /// A chart for each phase and kind of time.
 pub(crate) fn figures(document: &Document, evidence: &[Evidence]) -> Vec<Figure> {
-    let mut kinds: Vec<(&str, &str)> = Vec::new();
+    let mut kinds: Vec<(&str, Timing)> = Vec::new();
     for spectrum in evidence.iter().flat_map(|evidence| &evidence.spectra) {
-        let kind = (spectrum.phase.as_str(), spectrum.time.as_str());
+        let kind = (spectrum.phase.as_str(), spectrum.time);
         if !kinds.contains(&kind) && !spectrum.points.is_empty() {
             kinds.push(kind);
         }
     }
-    let of = |(phase, time): (&str, &str)| -> Vec<Of<'_>> {
+    let of = |(phase, time): (&str, Timing)| -> Vec<Of<'_>> {
         let mut found = Vec::new();
         for evidence in evidence {
             let trial = document.trials.iter().find(|trial| trial.index == evidence.trial);
@@ -53,7 +53,7 @@ pub(crate) fn figures(document: &Document, evidence: &[Evidence]) -> Vec<Figure>
     kinds.into_iter().enumerate().map(|(index, kind)| figure(index, kind, &of(kind), &names)).collect()
 }
 
-fn figure(index: usize, (phase, time): (&str, &str), spectra: &[Of<'_>], names: &[&str]) -> Figure {
+fn figure(index: usize, (phase, time): (&str, Timing), spectra: &[Of<'_>], names: &[&str]) -> Figure {
     // The end of the axis is the last quantile that more than one answer stands behind.
     let count = spectra.iter().map(|of| of.spectrum.count).max().unwrap_or(0).clamp(20, 1_000_000);
     let longer = Scale { low: 1.0, high: count as f64, kind: Kind::Log };
@@ -70,17 +70,14 @@ fn figure(index: usize, (phase, time): (&str, &str), spectra: &[Of<'_>], names: 
         let known = of.spectrum.points.iter().filter(|(quantile, _)| (0.0..=1.0).contains(quantile));
         let across = |quantile: f64| x.across(1.0 / (1.0 - quantile).max(1.0 / count as f64));
         let points: Vec<Point> = known.map(|(q, ms)| (across(*q), y.down(ms.max(0.001), HEIGHT))).collect();
-        Item::Line {
-            points: thin::line(&points),
-            class: format!("line {}", series_class(place(of.configuration))),
-            name: format!("{}, trial {}", of.configuration, of.trial + 1),
-        }
+        let class = format!("line {}", series_class(place(of.configuration)));
+        Item::line(&points, class, format!("{}, trial {}", of.configuration, of.trial + 1))
     };
     let shown = names.iter().filter(|name| spectra.iter().any(|of| of.configuration == **name));
     let key = |name: &&str| (Sign::Line(format!("line {}", series_class(place(name)))), (*name).to_owned());
-    let words = if time == "response" { "Response times" } else { "Service times" };
+    let words = if time == Timing::Response { "Response times" } else { "Service times" };
     let chart = Chart {
-        name: format!("spectrum-{}-{}-{}", index + 1, slug(phase), slug(time)),
+        name: format!("spectrum-{}-{}-{}", index + 1, slug(phase), time.name()),
         title: format!("{words} in {phase} by percentile"),
         description: "How long the answers of a phase took, from the fastest to the slowest: a line for each trial, \
                       coloured by its configuration. Each step to the right leaves out nine tenths of the rest."
@@ -101,7 +98,7 @@ fn figure(index: usize, (phase, time): (&str, &str), spectra: &[Of<'_>], names: 
 
 fn table(words: &str, spectra: &[Of<'_>]) -> Table {
     let mut head = vec!["configuration".to_owned(), "trial".to_owned(), "answers".to_owned()];
-    head.extend(QUANTILES.iter().map(|quantile| format!("p{}", tidy(quantile * 100.0))));
+    head.extend(QUANTILES.iter().map(|quantile| format!("p{}", trimmed(quantile * 100.0, 2))));
     head.push("longest".to_owned());
     let row = |of: &Of<'_>| {
         let mut row = vec![of.configuration.to_owned(), (of.trial + 1).to_string(), grouped(of.spectrum.count)];
@@ -115,11 +112,5 @@ fn table(words: &str, spectra: &[Of<'_>]) -> Table {
         row.push(of.spectrum.points.last().map_or("-".to_owned(), |(_, ms)| milliseconds(*ms)));
         row
     };
-    let rows = spectra.iter().map(row).collect();
-    Table { title: format!("{words} in numbers, ms"), head, rows, ..Table::default() }
-}
-
-fn tidy(percent: f64) -> String {
-    let text = format!("{percent:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    Table::new(format!("{words} in numbers, ms"), head, spectra.iter().map(row))
 }

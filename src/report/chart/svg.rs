@@ -4,6 +4,7 @@
 use super::model::{Anchor, Axis, Chart, Item, Panel, SHAPES, Sign};
 use super::thin::{Point, WIDTH};
 use crate::report::markup::{Attribute, Markup, shortened};
+use crate::units::trimmed;
 use std::fmt::{Display, Write};
 
 /// Room for the numbers of a y axis; the style sheet of the page keeps the same.
@@ -77,7 +78,7 @@ impl Frame {
                     let px = |x: u32| short(f64::from(x) / f64::from(WIDTH) * width);
                     let _ = write!(d, "M{} {}", px(x), tenths(y));
                     let _ = match (across, down) {
-                        // A stroke of no length is drawn by some and not by others.
+                        // Some drawers leave out a stroke of no length.
                         (0, 0) => write!(d, "h0.01"),
                         (_, 0) => write!(d, "h{}", px(across)),
                         _ => write!(d, "v{}", short(down as f64 / 10.0)),
@@ -118,8 +119,7 @@ fn relative(points: &[Point]) -> String {
 
 /// A number with at most two digits behind the point.
 fn short(value: f64) -> String {
-    let text = format!("{value:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    trimmed(value, 2)
 }
 
 fn tenths(y: u32) -> String {
@@ -142,7 +142,6 @@ struct Layout {
     labels: u32,
     /// Lower edge of the last panel.
     bottom: u32,
-    /// Of everything.
     height: u32,
 }
 
@@ -305,7 +304,7 @@ pub(crate) fn draw_sign(out: &mut Markup, sign: &Sign, x: u32, y: u32) {
     let (middle, end) = (x + 9, x + 18);
     match sign {
         // Dots have round ends: a stroke of no length is one.
-        Sign::Line(class) if class.starts_with("dots") => {
+        Sign::Dot(class) => {
             out.empty("path", &[("d", &format!("M{middle} {y}h0.01")), ("class", class)]);
         }
         Sign::Line(class) => {

@@ -28,7 +28,7 @@ pub(crate) fn line(points: &[Point]) -> Vec<Point> {
     straightened(kept)
 }
 
-/// Without the points in the middle of a level stretch.
+/// The points without those in the middle of a level stretch.
 fn straightened(points: Vec<Point>) -> Vec<Point> {
     let mut kept: Vec<Point> = Vec::with_capacity(points.len());
     for point in points {
@@ -53,7 +53,7 @@ pub(crate) fn dots(points: impl Iterator<Item = Point>) -> Vec<Point> {
     kept
 }
 
-/// At most `most` of these, evenly.
+/// At most `most` of the values, evenly.
 pub(crate) fn evenly<T: Copy>(values: &[T], most: usize) -> Vec<T> {
     let every = values.len().div_ceil(most.max(1)).max(1);
     values.iter().step_by(every).copied().collect()
@@ -80,7 +80,7 @@ pub(crate) struct Density {
 }
 
 impl Density {
-    /// Nothing counted yet.
+    /// A picture in which nothing is counted yet.
     pub(crate) fn new(columns: u32, rows: u32) -> Self {
         Self { rows, columns, counts: vec![0.0; columns as usize * rows as usize] }
     }

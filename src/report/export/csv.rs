@@ -1,12 +1,10 @@
 //! Tables for spreadsheets and data frames: CSV after RFC 4180, a row for each number, in long form.
 //! Cells of foreign text that a spreadsheet would take for a formula get an apostrophe before them.
 
-use super::super::quantity::{plain, unit_name};
+use super::super::quantity::plain;
+use super::super::words::name_of;
 use super::inert::visible;
-use crate::record::{
-    ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome, ProbeVerdict, Trial, Unit,
-    ValueRecord,
-};
+use crate::record::{ComparisonRecord, Document, LeastRecord, MetricRecord, ProbeVerdict, Trial, Unit, ValueRecord};
 use crate::report::summary::tried::reached;
 use std::collections::BTreeMap;
 
@@ -27,18 +25,19 @@ pub fn csv(document: &Document) -> String {
     }
     let mut out = format!("{TRIALS_HEAD}\r\n");
     for trial in &document.trials {
-        let start = [cell(&trial.configuration), trial.block.to_string(), trial.index.to_string(), outcome(trial)];
+        let start =
+            [cell(&trial.configuration), trial.block.to_string(), trial.index.to_string(), name_of(trial.outcome)];
         let start = start.join(",");
         let values = by_trial.get(&(trial.configuration.as_str(), trial.index)).map(Vec::as_slice).unwrap_or_default();
         let probe = probe(trial);
         for (name, unit, number, used) in &probe {
-            out.push_str(&format!("{start},{name},{},{},{used}\r\n", unit_name(*unit), plain(Some(*number))));
+            out.push_str(&format!("{start},{name},{},{},{used}\r\n", name_of(unit), plain(Some(*number))));
         }
         if values.is_empty() && probe.is_empty() {
             out.push_str(&format!("{start},,,,\r\n"));
         }
         for (metric, value) in values {
-            let (name, unit, number) = (cell(&metric.metric), unit_name(metric.unit), plain(Some(value.value)));
+            let (name, unit, number) = (cell(&metric.metric), name_of(metric.unit), plain(Some(value.value)));
             out.push_str(&format!("{start},{name},{unit},{number},{}\r\n", value.used));
         }
     }
@@ -79,43 +78,14 @@ fn comparison_cells(of: &ComparisonRecord) -> Vec<String> {
         LeastRecord::Absolute(least) => (least, "absolute"),
         LeastRecord::Relative(least) => (least, "relative"),
     };
-    let better = match of.better {
-        crate::record::Better::Lower => "lower",
-        crate::record::Better::Higher => "higher",
-    };
     let mut cells = vec![cell(&of.baseline), cell(&of.candidate), cell(&of.metric)];
-    cells.extend([unit_name(of.unit), better].map(str::to_owned));
-    cells.extend([of.primary.to_string(), verdict_name(of.verdict).to_owned()]);
+    cells.extend([name_of(of.unit), name_of(of.better), of.primary.to_string(), name_of(of.verdict)]);
     cells.extend([Some(of.baseline_median), Some(of.candidate_median)].map(plain));
     cells.extend([Some(of.difference), of.low, of.high, of.ratio, of.ratio_low, of.ratio_high].map(plain));
     cells.extend([of.confidence, of.confidence_each, least].map(|number| plain(Some(number))));
     cells.extend([least_kind.to_owned(), of.blocks.to_string()]);
     cells.push(of.blocks_needed.map(|blocks| blocks.to_string()).unwrap_or_default());
     cells
-}
-
-/// As the result document names it.
-pub(super) fn verdict_name(verdict: DifferenceVerdict) -> &'static str {
-    match verdict {
-        DifferenceVerdict::Better => "better",
-        DifferenceVerdict::Worse => "worse",
-        DifferenceVerdict::Equivalent => "equivalent",
-        DifferenceVerdict::CannotTell => "cannot_tell",
-    }
-}
-
-/// As the result document names it.
-pub(super) fn outcome_name(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Completed => "completed",
-        Outcome::SubjectFailed => "subject_failed",
-        Outcome::Killed => "killed",
-        Outcome::Aborted => "aborted",
-    }
-}
-
-fn outcome(trial: &Trial) -> String {
-    outcome_name(trial.outcome).to_owned()
 }
 
 /// Foreign text as a cell. The signs that begin a formula are those OWASP names under "CSV Injection".

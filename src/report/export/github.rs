@@ -17,14 +17,11 @@ const ANNOTATIONS_MAX: usize = 10;
 pub fn github_summary(document: &Document) -> String {
     let page = page(document);
     let mut out = format!("### Loadline\n\n{}\n", page.verdict);
-    for block in &page.blocks {
-        match block.strip_prefix("### ").and_then(|block| block.split_once("\n\n")) {
-            Some((title @ ("Conditions" | "Doubts"), rest)) => out.push_str(&folded(title, rest)),
-            _ => {
-                out.push('\n');
-                out.push_str(block);
-            }
-        }
+    for section in &page.sections {
+        out.push_str(&match section.may_fold {
+            true => folded(&section.title, &section.text),
+            false => format!("\n{section}"),
+        });
     }
     for (title, block) in &page.details {
         out.push_str(&folded(title, block));

@@ -18,9 +18,9 @@ const DIRECT_COLUMN: u32 = 14;
 const SPECTRUM_HEAD: &str = "# quantile time_ms\n";
 const REQUESTS_HEAD: &str = "# at_s time_ms failed\n";
 const COMPARISON_HEAD: &str = "# row change_percent low_percent high_percent verdict name\n";
-/// More lines of one picture cannot be told apart.
+/// Lines of a picture: more cannot be told apart.
 const SERIES_MAX: usize = 12;
-/// More rows of one picture cannot be read.
+/// Rows of a picture: more cannot be read.
 const ROWS_MAX: usize = 40;
 
 /// What a key beside a picture has room for.
@@ -123,7 +123,7 @@ fn spectrum(document: &Document, evidence: &[Evidence]) -> Data {
     let mut data = headed(SPECTRUM_HEAD);
     for of in evidence {
         for phase in &of.spectra {
-            let (phase_name, time) = (name(&phase.phase), name(&phase.time));
+            let (phase_name, time) = (name(&phase.phase), phase.time.name());
             let title = format!("{}, {phase_name}, {time} time", title(document, of.trial));
             let line = |(quantile, ms): &(f64, f64)| format!("{} {}\n", known(Some(*quantile)), known(Some(*ms)));
             block(&mut data, title, phase.points.iter().map(line).collect());

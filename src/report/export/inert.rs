@@ -34,12 +34,13 @@ pub(super) fn clipped(text: &str, characters_max: usize) -> String {
     format!("{}{sign}", visible(&head))
 }
 
-fn steers(character: char) -> bool {
+/// Whether a character moves a cursor, ends a line, turns the direction of reading, or may stand in no XML.
+pub(in crate::report) fn steers(character: char) -> bool {
     // Trojan Source (CVE-2021-42574) lists the marks of direction; U+2028 and U+2029 end lines for some readers.
     let direction = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2066}'..='\u{2069}');
     let line = matches!(character, '\u{2028}' | '\u{2029}');
-    character.is_control() || direction || line || matches!(character, '\u{fffe}' | '\u{ffff}')
+    character.is_control() || direction || line || matches!(character, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //!
 //! A sample of the shape: `{"benchmark": "loadline.tiny-http.steady", "mode": "thrpt", "forks": 3, …}`.
 
-use super::metric_name::{parts, principal_rate};
+use super::metric_name::principal_rate;
+use crate::comparison::split;
 use crate::record::{Better, Document, MetricRecord, PhaseRecord, Trial, Unit};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -11,18 +12,7 @@ use std::collections::BTreeMap;
 /// The version of JMH whose files have these fields.
 const JMH_VERSION: &str = "1.37";
 /// What JMH reports of the distribution of a score.
-const PERCENTILES: [(&str, f64); 10] = [
-    ("0.0", 0.0),
-    ("50.0", 50.0),
-    ("90.0", 90.0),
-    ("95.0", 95.0),
-    ("99.0", 99.0),
-    ("99.9", 99.9),
-    ("99.99", 99.99),
-    ("99.999", 99.999),
-    ("99.9999", 99.9999),
-    ("100.0", 100.0),
-];
+const PERCENTILES: [f64; 10] = [0.0, 50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 100.0];
 
 /// A benchmark, in the order of JMH's fields.
 #[derive(Debug, Serialize)]
@@ -76,13 +66,13 @@ impl Serialize for Number {
     }
 }
 
-/// In JMH's order, which is that of the numbers and not of their text.
+/// The score at each of [`PERCENTILES`], in the order of the numbers and not of their text.
 #[derive(Debug)]
 struct Percentiles([Number; PERCENTILES.len()]);
 
 impl Serialize for Percentiles {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(PERCENTILES.iter().map(|(name, _)| name).zip(&self.0))
+        to.collect_map(PERCENTILES.iter().map(|percent| format!("{percent:?}")).zip(&self.0))
     }
 }
 
@@ -99,7 +89,7 @@ fn item(document: &Document, configuration: &str) -> Option<Item> {
     let rate = principal_rate(document);
     // Where no load was driven, what was weighed first is the score.
     let primary = *metrics.iter().find(|of| Some(of.metric.as_str()) == rate).or(metrics.first())?;
-    let phase = parts(&primary.metric).1.unwrap_or("weight");
+    let phase = Some(split(&primary.metric).1).filter(|phase| !phase.is_empty()).unwrap_or("weight");
     let trials: Vec<&Trial> = document.trials.iter().filter(|trial| trial.configuration == configuration).collect();
     let measured = trials.iter().find_map(|trial| trial.phases.iter().find(|of| of.name == phase));
     let warmup = trials.iter().find_map(|trial| trial.phases.iter().find(|of| of.is_warmup()));
@@ -133,7 +123,7 @@ fn unknown() -> String {
     "unknown".to_owned()
 }
 
-/// Those that count, in the order of the trials.
+/// The values that count, in the order of the trials.
 fn values(of: &MetricRecord) -> Vec<f64> {
     of.values.iter().filter(|value| value.used).map(|value| value.value).collect()
 }
@@ -152,7 +142,7 @@ fn score(of: &MetricRecord) -> Score {
         score: Number(of.median),
         score_error: Number((high - low) / 2.0),
         score_confidence: [Number(low), Number(high)],
-        score_percentiles: Percentiles(PERCENTILES.map(|(_, percent)| Number(percentile(&sorted, percent)))),
+        score_percentiles: Percentiles(PERCENTILES.map(|percent| Number(percentile(&sorted, percent)))),
         score_unit: unit(of.unit),
         raw_data,
     }

@@ -5,7 +5,8 @@
 //! `properties` in a suite only, and `skipped` not in the root. `time`, `timestamp` and `hostname` are left out:
 //! they are optional, nothing here is a test's time, and two reports of one archive are to be equal.
 
-use super::super::quantity::{plain, unit_name};
+use super::super::quantity::plain;
+use super::super::words::name_of;
 use super::inert::{short, visible};
 use crate::record::{BudgetRecord, BudgetVerdict, Document, FindOutcome, FindRecord, Outcome, Trial};
 use crate::report::summary::find::told;
@@ -17,13 +18,45 @@ use std::io;
 type Xml = Writer<Vec<u8>>;
 type Written = io::Result<()>;
 
-/// How the cases of a suite went; the attributes of an element, of which the root has no `skipped`.
-#[derive(Debug, Default)]
-struct Counts {
-    tests: usize,
-    failures: usize,
-    errors: usize,
-    skipped: usize,
+/// A test case.
+#[derive(Debug)]
+struct Case {
+    name: String,
+    verdict: Verdict,
+    /// Names with their numbers; those that are empty are left out.
+    numbers: Option<Vec<(&'static str, String)>>,
+}
+
+/// How a case went, with why.
+#[derive(Debug)]
+enum Verdict {
+    Passed,
+    /// What did not hold, of which type, and more words.
+    Failure {
+        message: String,
+        kind: &'static str,
+        text: String,
+    },
+    Error {
+        message: String,
+        kind: &'static str,
+        text: String,
+    },
+    Skipped {
+        message: String,
+    },
+}
+
+impl Verdict {
+    /// The element that says it; none for what passed.
+    fn element(&self) -> Option<&'static str> {
+        match self {
+            Self::Passed => None,
+            Self::Failure { .. } => Some("failure"),
+            Self::Error { .. } => Some("error"),
+            Self::Skipped { .. } => Some("skipped"),
+        }
+    }
 }
 
 /// Three suites, `loadline.find`, `loadline.budget` and `loadline.trial`; one without cases is left out.
@@ -37,39 +70,27 @@ pub fn junit(document: &Document) -> String {
 }
 
 fn write(xml: &mut Xml, document: &Document) -> Written {
-    let (budgets, trials, find) = (budget_counts(document), trial_counts(document), find_counts(document));
+    let mut suites: Vec<(&str, Vec<Case>)> = vec![
+        ("loadline.find", document.find.iter().map(|of| search(of, &document.trials)).collect()),
+        ("loadline.budget", document.budgets.iter().map(budget).collect()),
+        ("loadline.trial", document.trials.iter().map(trial).collect()),
+    ];
+    suites.retain(|(_, cases)| !cases.is_empty());
     xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    let all = Counts {
-        tests: budgets.tests + trials.tests + find.tests,
-        failures: budgets.failures + trials.failures + find.failures,
-        errors: budgets.errors + trials.errors,
-        skipped: budgets.skipped + trials.skipped + find.skipped,
-    };
     let name = format!("loadline {}", visible(&document.conditions.scenario));
+    let all: Vec<&Case> = suites.iter().flat_map(|(_, cases)| cases).collect();
+    // The root has no `skipped`.
     let root = xml.create_element("testsuites").with_attributes(attributes(&name, &all).into_iter().take(4));
-    if all.tests == 0 {
+    if suites.is_empty() {
         return root.write_empty().map(|_| ());
     }
     root.write_inner_content(|xml| {
-        if let Some(of) = &document.find {
-            let suite = xml.create_element("testsuite").with_attributes(attributes("loadline.find", &find));
+        for (name, cases) in &suites {
+            let all: Vec<&Case> = cases.iter().collect();
+            let suite = xml.create_element("testsuite").with_attributes(attributes(name, &all));
             suite.write_inner_content(|xml| {
                 properties(xml, &conditions(document))?;
-                search(xml, of, &document.trials)
-            })?;
-        }
-        if budgets.tests > 0 {
-            let suite = xml.create_element("testsuite").with_attributes(attributes("loadline.budget", &budgets));
-            suite.write_inner_content(|xml| {
-                properties(xml, &conditions(document))?;
-                document.budgets.iter().try_for_each(|of| budget(xml, of))
-            })?;
-        }
-        if trials.tests > 0 {
-            let suite = xml.create_element("testsuite").with_attributes(attributes("loadline.trial", &trials));
-            suite.write_inner_content(|xml| {
-                properties(xml, &conditions(document))?;
-                document.trials.iter().try_for_each(|of| trial(xml, of))
+                cases.iter().try_for_each(|case| write_case(xml, name, case))
             })?;
         }
         Ok(())
@@ -77,41 +98,17 @@ fn write(xml: &mut Xml, document: &Document) -> Written {
     Ok(())
 }
 
-fn attributes<'a>(name: &'a str, counts: &Counts) -> Vec<(&'a str, Cow<'a, str>)> {
-    let mut found = vec![("name", Cow::Borrowed(name))];
-    for (key, count) in
-        [("tests", counts.tests), ("failures", counts.failures), ("errors", counts.errors), ("skipped", counts.skipped)]
-    {
-        found.push((key, Cow::Owned(count.to_string())));
-    }
-    found
-}
-
-fn budget_counts(document: &Document) -> Counts {
-    let count = |verdict| document.budgets.iter().filter(|of| of.verdict == verdict).count();
-    Counts {
-        tests: document.budgets.len(),
-        failures: count(BudgetVerdict::Fail),
-        errors: 0,
-        skipped: count(BudgetVerdict::Undecided),
-    }
-}
-
-fn trial_counts(document: &Document) -> Counts {
-    let errors = document.trials.iter().filter(|trial| trial.is_failed()).count();
-    Counts { tests: document.trials.len(), errors, ..Counts::default() }
-}
-
-fn find_counts(document: &Document) -> Counts {
-    let is = |outcomes: &[FindOutcome]| {
-        usize::from(document.find.as_ref().is_some_and(|find| outcomes.contains(&find.outcome)))
-    };
-    Counts {
-        tests: usize::from(document.find.is_some()),
-        failures: is(&[FindOutcome::NotHeld, FindOutcome::Never]),
-        errors: 0,
-        skipped: is(&[FindOutcome::GivenUp]),
-    }
+/// The name, and how many cases went how.
+fn attributes<'a>(name: &'a str, cases: &[&Case]) -> Vec<(&'a str, Cow<'a, str>)> {
+    let count = |element| cases.iter().filter(|case| case.verdict.element() == Some(element)).count();
+    let counts = [
+        ("tests", cases.len()),
+        ("failures", count("failure")),
+        ("errors", count("error")),
+        ("skipped", count("skipped")),
+    ];
+    let counts = counts.into_iter().map(|(key, count)| (key, Cow::Owned(count.to_string())));
+    std::iter::once(("name", Cow::Borrowed(name))).chain(counts).collect()
 }
 
 fn conditions(document: &Document) -> Vec<(&'static str, String)> {
@@ -143,70 +140,65 @@ fn properties(xml: &mut Xml, of: &[(&str, String)]) -> Written {
     Ok(())
 }
 
-fn budget(xml: &mut Xml, of: &BudgetRecord) -> Written {
-    let name = format!("{}: {}", visible(&of.configuration), visible(&of.expression));
-    let case = [("classname", "loadline.budget"), ("name", name.as_str())];
-    xml.create_element("testcase").with_attributes(case).write_inner_content(|xml| {
-        let why = short(&of.why);
-        match of.verdict {
-            BudgetVerdict::Pass => {}
-            BudgetVerdict::Fail => {
-                let failure = [("message", why.as_str()), ("type", "budget failed")];
-                let text = format!("{name}\n{why}");
-                let text = BytesText::new(&text);
-                xml.create_element("failure").with_attributes(failure).write_text_content(text)?;
+fn write_case(xml: &mut Xml, class: &str, of: &Case) -> Written {
+    let case = xml.create_element("testcase").with_attributes([("classname", class), ("name", of.name.as_str())]);
+    let Some(element) = of.verdict.element().or(of.numbers.is_some().then_some("")) else {
+        return case.write_empty().map(|_| ());
+    };
+    case.write_inner_content(|xml| {
+        match &of.verdict {
+            Verdict::Passed => {}
+            Verdict::Skipped { message } => {
+                xml.create_element(element).with_attribute(("message", message.as_str())).write_empty()?;
             }
-            BudgetVerdict::Undecided => {
-                xml.create_element("skipped").with_attribute(("message", why.as_str())).write_empty()?;
+            Verdict::Failure { message, kind, text } | Verdict::Error { message, kind, text } => {
+                let attributes = [("message", message.as_str()), ("type", *kind)];
+                xml.create_element(element).with_attributes(attributes).write_text_content(BytesText::new(text))?;
             }
         }
-        let numbers = budget_numbers(of).into_iter().filter(|(_, number)| !number.is_empty());
-        let text: Vec<String> = numbers.map(|(name, number)| format!("{name}={}", visible(&number))).collect();
-        xml.create_element("system-out").write_text_content(BytesText::new(&text.join("\n")))?;
+        if let Some(numbers) = &of.numbers {
+            let known = numbers.iter().filter(|(_, number)| !number.is_empty());
+            let text: Vec<String> = known.map(|(name, number)| format!("{name}={}", visible(number))).collect();
+            xml.create_element("system-out").write_text_content(BytesText::new(&text.join("\n")))?;
+        }
         Ok(())
     })?;
     Ok(())
 }
 
-fn budget_numbers(of: &BudgetRecord) -> Vec<(&'static str, String)> {
-    let unit = if of.relative { Some("share of the baseline") } else { of.unit.map(unit_name) };
-    vec![
+fn budget(of: &BudgetRecord) -> Case {
+    let name = format!("{}: {}", visible(&of.configuration), visible(&of.expression));
+    let message = short(&of.why);
+    let verdict = match of.verdict {
+        BudgetVerdict::Pass => Verdict::Passed,
+        BudgetVerdict::Fail => Verdict::Failure { text: format!("{name}\n{message}"), message, kind: "budget failed" },
+        BudgetVerdict::Undecided => Verdict::Skipped { message },
+    };
+    let unit = if of.relative { Some("share of the baseline".to_owned()) } else { of.unit.map(name_of) };
+    let numbers = vec![
         ("metric", of.metric.clone().unwrap_or_default()),
-        ("unit", unit.unwrap_or_default().to_owned()),
+        ("unit", unit.unwrap_or_default()),
         ("value", plain(of.value)),
         ("low", plain(of.low)),
         ("high", plain(of.high)),
         ("bound", plain(of.bound)),
         ("trials", of.trials.to_string()),
-    ]
+    ];
+    Case { name, verdict, numbers: Some(numbers) }
 }
 
 /// The answer of a search: one that found no line for want of trials is skipped.
-fn search(xml: &mut Xml, of: &FindRecord, trials: &[Trial]) -> Written {
-    let name = format!("load line of {}", visible(&of.configuration));
-    let case = [("classname", "loadline.find"), ("name", name.as_str())];
-    xml.create_element("testcase").with_attributes(case).write_inner_content(|xml| {
-        let why = short(&told(of, trials));
-        match of.outcome {
-            FindOutcome::Found | FindOutcome::AtLowerBound => {}
-            FindOutcome::NotHeld | FindOutcome::Never => {
-                let failure = [("message", why.as_str()), ("type", "target not held")];
-                xml.create_element("failure").with_attributes(failure).write_text_content(BytesText::new(&why))?;
-            }
-            FindOutcome::GivenUp => {
-                xml.create_element("skipped").with_attribute(("message", why.as_str())).write_empty()?;
-            }
+fn search(of: &FindRecord, trials: &[Trial]) -> Case {
+    let message = short(&told(of, trials));
+    let verdict = match of.outcome {
+        FindOutcome::Found | FindOutcome::AtLowerBound => Verdict::Passed,
+        FindOutcome::NotHeld | FindOutcome::Never => {
+            Verdict::Failure { text: message.clone(), message, kind: "target not held" }
         }
-        let text: Vec<String> = find_numbers(of).into_iter().map(|(name, number)| format!("{name}={number}")).collect();
-        xml.create_element("system-out").write_text_content(BytesText::new(&text.join("\n")))?;
-        Ok(())
-    })?;
-    Ok(())
-}
-
-fn find_numbers(of: &FindRecord) -> Vec<(&'static str, String)> {
+        FindOutcome::GivenUp => Verdict::Skipped { message },
+    };
     let line = of.line.as_ref();
-    let known = [
+    let numbers = [
         ("limit_bytes", of.limit_bytes),
         ("line_bytes", line.map(|line| line.limit_bytes)),
         ("heap_bytes", line.and_then(|line| line.heap_bytes)),
@@ -215,30 +207,21 @@ fn find_numbers(of: &FindRecord) -> Vec<(&'static str, String)> {
         ("warm_bytes", of.warm.as_ref().map(|warm| warm.limit_bytes)),
         ("trials", Some(u64::from(of.trials))),
     ];
-    known.into_iter().filter_map(|(name, number)| Some((name, number?.to_string()))).collect()
+    let numbers = numbers.map(|(name, number)| (name, number.map(|number| number.to_string()).unwrap_or_default()));
+    Case { name: format!("load line of {}", visible(&of.configuration)), verdict, numbers: Some(numbers.into()) }
 }
 
-fn trial(xml: &mut Xml, of: &Trial) -> Written {
-    let name = format!("trial {}: {}", of.index + 1, visible(&of.configuration));
-    let case = [("classname", "loadline.trial"), ("name", name.as_str())];
-    let case = xml.create_element("testcase").with_attributes(case);
-    if !of.is_failed() {
-        return case.write_empty().map(|_| ());
-    }
-    case.write_inner_content(|xml| {
-        let why = short(of.why.as_deref().unwrap_or("it did not complete"));
-        let kind = match of.outcome {
-            Outcome::Killed => "killed for memory",
-            Outcome::Aborted => "aborted",
-            Outcome::SubjectFailed | Outcome::Completed => "subject failed",
-        };
-        let error = xml.create_element("error").with_attributes([("message", why.as_str()), ("type", kind)]);
-        let last_lines = of.end.iter().flat_map(|end| &end.last_lines).map(|line| short(line));
-        let text = std::iter::once(why.clone()).chain(last_lines).collect::<Vec<_>>().join("\n");
-        error.write_text_content(BytesText::new(&text))?;
-        Ok(())
-    })?;
-    Ok(())
+fn trial(of: &Trial) -> Case {
+    let message = short(of.why.as_deref().unwrap_or("it did not complete"));
+    let kind = match of.outcome {
+        Outcome::Killed => "killed for memory",
+        Outcome::Aborted => "aborted",
+        Outcome::SubjectFailed | Outcome::Completed => "subject failed",
+    };
+    let last_lines = of.end.iter().flat_map(|end| &end.last_lines).map(|line| short(line));
+    let text = std::iter::once(message.clone()).chain(last_lines).collect::<Vec<_>>().join("\n");
+    let verdict = if of.is_failed() { Verdict::Error { message, kind, text } } else { Verdict::Passed };
+    Case { name: format!("trial {}: {}", of.index + 1, visible(&of.configuration)), verdict, numbers: None }
 }
 
 #[cfg(test)]

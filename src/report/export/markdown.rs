@@ -8,28 +8,53 @@ mod verdict;
 
 use super::metric_name::is_headline;
 use crate::record::{Document, DoubtRecord, MetricRecord, Trial};
+use crate::report::summary::host_text;
 use crate::report::summary::tried::is_answer;
+use crate::units::several;
 use escape::{code, prose, sentence};
+use std::fmt;
 use tables::{budget_table, comparison_tables, metric_table};
 
 /// What is said of a document, for any page that is Markdown.
 pub(super) struct Page {
     /// What came of it: a paragraph.
     pub verdict: String,
-    /// Tables, conditions, doubts: blocks, each ending with a newline.
-    pub blocks: Vec<String>,
+    /// Tables, conditions, doubts.
+    pub sections: Vec<Section>,
     /// What only some want to see: a title and its blocks.
     pub details: Vec<(String, String)>,
+}
+
+/// A part of a page with a heading.
+pub(super) struct Section {
+    pub title: String,
+    /// Ends with a newline.
+    pub text: String,
+    /// Whether the section may be closed until somebody opens it.
+    pub may_fold: bool,
+}
+
+impl Section {
+    fn open(title: impl Into<String>, text: String) -> Self {
+        Self { title: title.into(), text, may_fold: false }
+    }
+
+    fn folding(title: &str, text: String) -> Self {
+        Self { may_fold: true, ..Self::open(title, text) }
+    }
+}
+
+impl fmt::Display for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "### {}\n\n{}", self.title, self.text)
+    }
 }
 
 /// The result for a page of Markdown. Headings begin at the third level, so that it fits below others.
 pub fn markdown(document: &Document) -> String {
     let page = page(document);
     let mut out = format!("{}\n", page.verdict);
-    for block in &page.blocks {
-        out.push('\n');
-        out.push_str(block);
-    }
+    out.extend(page.sections.iter().map(|section| format!("\n{section}")));
     for (title, block) in &page.details {
         out.push_str(&folded(title, block));
     }
@@ -43,31 +68,32 @@ pub(super) fn folded(title: &str, block: &str) -> String {
 }
 
 pub(super) fn page(document: &Document) -> Page {
-    let mut blocks: Vec<String> = found::block(document).into_iter().collect();
-    blocks.extend(comparison_tables(document, true));
+    let mut sections: Vec<Section> = found::section(document).into_iter().collect();
+    sections.extend(comparison_tables(document, true));
     // The trials of a search differ on purpose: their medians are of nothing.
     let searched = document.find.is_some();
     if document.comparisons.is_empty() && !searched {
-        blocks.extend(metric_table(document, is_headline).map(|table| format!("### Metrics\n\n{table}")));
+        sections.extend(metric_table(document, is_headline).map(|table| Section::open("Metrics", table)));
     }
-    blocks.extend(budget_table(document).map(|table| format!("### Budgets\n\n{table}")));
-    blocks.extend(failed_trials(document));
-    blocks.push(conditions(document));
-    blocks.extend(doubts(document));
+    sections.extend(budget_table(document).map(|table| Section::open("Budgets", table)));
+    sections.extend(failed_trials(document));
+    sections.push(conditions(document));
+    sections.extend(doubts(document));
     let mut details = Vec::new();
     let more = comparison_tables(document, false);
     if !more.is_empty() {
-        details.push(("Further comparisons".to_owned(), more.join("\n")));
+        let tables: Vec<String> = more.iter().map(Section::to_string).collect();
+        details.push(("Further comparisons".to_owned(), tables.join("\n")));
     }
     let shown = |metric: &MetricRecord| document.comparisons.is_empty() && is_headline(metric);
     details.extend(found::trials(document).map(|table| ("Trials of the search".to_owned(), table)));
     if !searched && !document.metrics.iter().all(shown) {
         details.extend(metric_table(document, |_| true).map(|table| ("All metrics".to_owned(), table)));
     }
-    Page { verdict: verdict::of(document), blocks, details }
+    Page { verdict: verdict::of(document), sections, details }
 }
 
-fn failed_trials(document: &Document) -> Option<String> {
+fn failed_trials(document: &Document) -> Option<Section> {
     let failed = document.trials.iter().filter(|trial| trial.is_failed());
     let lines: String = failed
         .map(|trial| {
@@ -75,20 +101,14 @@ fn failed_trials(document: &Document) -> Option<String> {
             format!("- trial {} of {}: {}\n", trial.index + 1, code(&trial.configuration), sentence(why))
         })
         .collect();
-    (!lines.is_empty()).then(|| format!("### Trials that failed\n\n{lines}"))
+    (!lines.is_empty()).then(|| Section::open("Trials that failed", lines))
 }
 
-fn conditions(document: &Document) -> String {
+fn conditions(document: &Document) -> Section {
     let of = &document.conditions;
     let mut lines = vec![
         format!("loadline {}, scenario {}, {}", prose(&of.loadline), code(&of.scenario), prose(&of.started)),
-        format!(
-            "{} cores, {:.1} GiB, Linux {}, memory cgroup {}",
-            of.machine.cores,
-            of.machine.memory_bytes as f64 / (1u64 << 30) as f64,
-            prose(&of.machine.kernel),
-            prose(&of.machine.cgroup)
-        ),
+        prose(&host_text(&of.machine)),
     ];
     lines.extend(of.load.iter().map(|line| prose(line)));
     for name in document.configurations() {
@@ -100,17 +120,13 @@ fn conditions(document: &Document) -> String {
         format!("block {} {used}: {}", block.block + 1, sentence(block.disturbed.as_deref().unwrap_or_default()))
     }));
     lines.push(format!("seed {}; repeat with {}", of.seed, code(&of.command)));
-    format!("### Conditions\n\n{}", lines.iter().map(|line| format!("- {line}\n")).collect::<String>())
+    Section::folding("Conditions", lines.iter().map(|line| format!("- {line}\n")).collect())
 }
 
 /// How often a configuration ran, and in which JVM.
 fn configuration(name: &str, document: &Document) -> String {
     let trials: Vec<&Trial> = document.trials.iter().filter(|trial| trial.configuration == name).collect();
-    let count = match trials.len() {
-        1 => "1 trial".to_owned(),
-        count => format!("{count} trials"),
-    };
-    let mut text = format!("{}: {count}", code(name));
+    let mut text = format!("{}: {}", code(name), several(trials.len() as u64, "trial"));
     let Some(jvm) = trials.iter().find_map(|trial| trial.jvm.as_ref()) else { return text };
     for known in [&jvm.name, &jvm.version].into_iter().flatten() {
         text.push_str(&format!(", {}", prose(known)));
@@ -136,7 +152,7 @@ pub(super) fn all_doubts(document: &Document) -> Vec<(&DoubtRecord, usize)> {
     found
 }
 
-fn doubts(document: &Document) -> Option<String> {
+fn doubts(document: &Document) -> Option<Section> {
     let lines: String = all_doubts(document)
         .into_iter()
         .map(|(doubt, count)| {
@@ -144,7 +160,7 @@ fn doubts(document: &Document) -> Option<String> {
             format!("- {}{times}. Next: {}\n", sentence(&doubt.text), sentence(&doubt.next))
         })
         .collect();
-    (!lines.is_empty()).then(|| format!("### Doubts\n\n{lines}"))
+    (!lines.is_empty()).then(|| Section::folding("Doubts", lines))
 }
 
 /// Medians of the used values of a configuration are shown with how many there were.

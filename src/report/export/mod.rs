@@ -18,6 +18,8 @@ mod documents;
 #[cfg(test)]
 mod samples;
 
+pub(super) use inert::steers;
+
 pub use csv::{comparisons_csv, csv};
 pub use github::{github_annotations, github_summary};
 pub use gnuplot::gnuplot;

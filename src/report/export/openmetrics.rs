@@ -4,88 +4,87 @@
 //! they know neither state sets nor info. No samples of single trials: a sum over them would mean nothing.
 //! `loadline_memory_rss_bytes{configuration="serial",mark="loaded"} 52428800`
 
-use super::csv::{outcome_name, verdict_name};
+use super::super::words::{VERDICTS, name_of};
 use super::inert::visible;
-use super::metric_name::parts;
-use crate::owner::{Owner, family};
-use crate::record::{BudgetVerdict, DifferenceVerdict, Document, MetricRecord, Outcome, Unit};
+use crate::comparison::split;
+use crate::owner::{self, Owner};
+use crate::record::{BudgetVerdict, Document, MetricRecord, Outcome, Unit};
+use serde::Serialize;
 use std::collections::BTreeSet;
 
 const STATISTICS: [&str; 9] = ["p50", "p75", "p90", "p99", "p999", "p99_9", "p9999", "max", "mean"];
 
-/// A family of samples: its name without `loadline_`, its unit (the end of its name), its help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Family(&'static str, Option<&'static str>, &'static str);
+/// A family of samples: its name without `loadline_`, its unit, which ends the name or is empty, its help, its metrics.
+type Family = (&'static str, &'static str, &'static str, Metrics);
 
-const VERSION: Family = Family("build_info", None, "Version of Loadline and scenario; always 1.");
-const TRIALS: Family = Family("trials", None, "Trials by how they ended.");
-const RSS: Family = Family("memory_rss_bytes", Some("bytes"), "Resident memory at a mark, shared pages in full.");
-const IN_USE: Family =
-    Family("memory_in_use_bytes", Some("bytes"), "Resident memory at a mark without what malloc retains.");
-const PSS: Family = Family("memory_pss_bytes", Some("bytes"), "Resident memory at a mark, shared pages divided.");
-const CHARGE: Family = Family("memory_charge_bytes", Some("bytes"), "What the memory cgroup counts at a mark.");
-const PEAK: Family = Family("memory_rss_peak_bytes", Some("bytes"), "Highest resident memory of the trial.");
-const OWNED: Family = Family(
-    "memory_resident_bytes",
-    Some("bytes"),
-    "Resident memory at a mark by owner; in each trial they sum to RSS.",
-);
-const KIND: Family =
-    Family("memory_rss_kind_bytes", Some("bytes"), "Resident memory at a mark by kind of page: anon or file.");
-const HEAP: Family = Family("heap_bytes", Some("bytes"), "The Java heap at a mark; committed is not resident.");
-const RATE: Family = Family("requests_per_second", Some("per_second"), "Correct answers per second of a phase.");
-const TIME: Family = Family("request_time_seconds", Some("seconds"), "Time of correct answers in a phase.");
-const FAILED: Family = Family("requests_failed_ratio", Some("ratio"), "Failed requests of a phase, of all.");
-const GC: Family = Family("gc_seconds", Some("seconds"), "Time in collections during a phase.");
-const COLLECTIONS: Family = Family("gc_collections", None, "Collections during a phase.");
-const CPU: Family =
-    Family("cpu_per_1000_requests_seconds", Some("seconds"), "CPU time of the subject per 1,000 correct answers.");
-const START_UP: Family =
-    Family("start_up_seconds", Some("seconds"), "From the command to the first sign of readiness.");
-const OTHER_BYTES: Family = Family("metric_bytes", Some("bytes"), "Any other metric that is a size.");
-const OTHER_RATE: Family = Family("metric_per_second", Some("per_second"), "Any other metric that is a rate.");
-const OTHER_TIME: Family = Family("metric_seconds", Some("seconds"), "Any other metric that is a time.");
-const OTHER_SHARE: Family = Family("metric_ratio", Some("ratio"), "Any other metric that is a share, 0 to 1.");
-const OTHER_COUNT: Family = Family("metric_number", None, "Any other metric that is a number of things.");
-const ELASTICITY: Family = Family("figure_ratio", Some("ratio"), "A figure that is a ratio, such as an elasticity.");
-const SLOPE: Family = Family("figure_bytes", Some("bytes"), "A figure that is bytes for each thing counted.");
-const RATIO: Family = Family("comparison_ratio", Some("ratio"), "Candidate over baseline, estimated within blocks.");
-const VERDICT: Family = Family("comparison_verdict", None, "1 for the verdict on a difference, 0 for the others.");
-const BUDGET: Family = Family("budget_verdict", None, "1 for the verdict on a budget, 0 for the others.");
-const BUDGET_VALUE: Family = Family("budget_value", None, "What was judged, in the unit of the budget.");
-const BUDGET_BOUND: Family = Family("budget_bound", None, "What the budget allows, in the unit of the budget.");
+/// The metrics whose medians a family has.
+#[derive(Debug, Clone, Copy)]
+enum Metrics {
+    /// Samples that are no medians, or medians of metrics without a family of their own.
+    No,
+    /// One of this name, once in a trial.
+    Once(&'static str),
+    /// One of this name, at each place, which the label says.
+    At(&'static str, &'static str),
+    /// Several, at each place: the label of the place, that of the metric, and the label's value for each.
+    Each(&'static str, &'static str, &'static [(&'static str, &'static str)]),
+    /// Every owner of the account.
+    Owners,
+    /// Every figure of a time.
+    Times,
+}
 
-/// In the order of the text.
+use Metrics::{At, Each, No, Once, Owners, Times};
+
+const KINDS: &[(&str, &str)] = &[("anon", "anon"), ("file", "file")];
+const PARTS: &[(&str, &str)] = &[("heap_used", "used"), ("heap_committed", "committed"), ("heap_live", "live")];
+
+/// All families, in the order of the text.
 const FAMILIES: [Family; 29] = [
-    VERSION,
-    TRIALS,
-    RSS,
-    IN_USE,
-    PSS,
-    CHARGE,
-    PEAK,
-    OWNED,
-    KIND,
-    HEAP,
-    RATE,
-    TIME,
-    FAILED,
-    CPU,
-    GC,
-    COLLECTIONS,
-    START_UP,
-    OTHER_BYTES,
-    OTHER_RATE,
-    OTHER_TIME,
-    OTHER_SHARE,
-    OTHER_COUNT,
-    ELASTICITY,
-    SLOPE,
-    RATIO,
-    VERDICT,
-    BUDGET,
-    BUDGET_VALUE,
-    BUDGET_BOUND,
+    ("build_info", "", "Version of Loadline and scenario; always 1.", No),
+    ("trials", "", "Trials by how they ended.", No),
+    ("memory_rss_bytes", "bytes", "Resident memory at a mark, shared pages in full.", At("rss", "mark")),
+    (
+        "memory_in_use_bytes",
+        "bytes",
+        "Resident memory at a mark without what malloc retains.",
+        At("rss_in_use", "mark"),
+    ),
+    ("memory_pss_bytes", "bytes", "Resident memory at a mark, shared pages divided.", At("pss", "mark")),
+    ("memory_charge_bytes", "bytes", "What the memory cgroup counts at a mark.", At("charge", "mark")),
+    ("memory_rss_peak_bytes", "bytes", "Highest resident memory of the trial.", Once("rss_peak")),
+    ("memory_resident_bytes", "bytes", "Resident memory at a mark by owner; in each trial they sum to RSS.", Owners),
+    (
+        "memory_rss_kind_bytes",
+        "bytes",
+        "Resident memory at a mark by kind of page: anon or file.",
+        Each("mark", "kind", KINDS),
+    ),
+    ("heap_bytes", "bytes", "The Java heap at a mark; committed is not resident.", Each("mark", "part", PARTS)),
+    ("requests_per_second", "per_second", "Correct answers per second of a phase.", At("rate", "phase")),
+    ("request_time_seconds", "seconds", "Time of correct answers in a phase.", Times),
+    ("requests_failed_ratio", "ratio", "Failed requests of a phase, of all.", At("failed", "phase")),
+    (
+        "cpu_per_1000_requests_seconds",
+        "seconds",
+        "CPU time of the subject per 1,000 correct answers.",
+        At("cpu_per_1000", "phase"),
+    ),
+    ("gc_seconds", "seconds", "Time in collections during a phase.", At("gc_ms", "phase")),
+    ("gc_collections", "", "Collections during a phase.", At("gc_count", "phase")),
+    ("start_up_seconds", "seconds", "From the command to the first sign of readiness.", Once("start_up")),
+    ("metric_bytes", "bytes", "Any other metric that is a size.", No),
+    ("metric_per_second", "per_second", "Any other metric that is a rate.", No),
+    ("metric_seconds", "seconds", "Any other metric that is a time.", No),
+    ("metric_ratio", "ratio", "Any other metric that is a share, 0 to 1.", No),
+    ("metric_number", "", "Any other metric that is a number of things.", No),
+    ("figure_ratio", "ratio", "A figure that is a ratio, such as an elasticity.", No),
+    ("figure_bytes", "bytes", "A figure that is bytes for each thing counted.", No),
+    ("comparison_ratio", "ratio", "Candidate over baseline, estimated within blocks.", No),
+    ("comparison_verdict", "", "1 for the verdict on a difference, 0 for the others.", No),
+    ("budget_verdict", "", "1 for the verdict on a budget, 0 for the others.", No),
+    ("budget_value", "", "What was judged, in the unit of the budget.", No),
+    ("budget_bound", "", "What the budget allows, in the unit of the budget.", No),
 ];
 
 type Labels<'a> = Vec<(&'a str, &'a str)>;
@@ -93,27 +92,36 @@ type Labels<'a> = Vec<(&'a str, &'a str)>;
 /// Samples with their family; one of each set of labels.
 #[derive(Debug, Default)]
 struct Samples {
-    lines: Vec<(Family, String)>,
+    /// Samples behind the name of their family.
+    lines: Vec<(&'static str, String)>,
     seen: BTreeSet<String>,
 }
 
 impl Samples {
-    /// What is not a number is not there; of two with the same labels the first counts, since a scraper refuses both.
-    fn push(&mut self, family: Family, labels: &[(&str, &str)], value: Option<f64>) {
+    /// A value that is no number leaves no sample; of two samples with the same labels the first counts, since a
+    /// scraper refuses both.
+    fn push(&mut self, family: &'static str, labels: &[(&str, &str)], value: Option<f64>) {
+        debug_assert!(FAMILIES.iter().any(|of| of.0 == family), "{family} is no family");
         let Some(value) = value.filter(|value| value.is_finite()) else { return };
         let labels: Vec<String> =
             labels.iter().map(|(name, value)| format!("{name}=\"{}\"", label_value(value))).collect();
-        let series = format!("loadline_{}{{{}}}", family.0, labels.join(","));
+        let series = format!("loadline_{family}{{{}}}", labels.join(","));
         if self.seen.insert(series.clone()) {
             self.lines.push((family, format!("{series} {value}\n")));
         }
     }
 
     /// One sample for each of `all`, 1 where it is the one.
-    fn push_state<'a>(&mut self, family: Family, labels: &Labels<'a>, all: &[&'a str], is: &str) {
+    fn push_state<V: Copy + PartialEq + Serialize>(
+        &mut self,
+        family: &'static str,
+        labels: &Labels<'_>,
+        all: &[V],
+        is: V,
+    ) {
         for state in all {
-            let mut labels = labels.clone();
-            labels.push(("verdict", state));
+            let (mut labels, name) = (labels.clone(), name_of(state));
+            labels.push(("verdict", &name));
             self.push(family, &labels, Some(if *state == is { 1.0 } else { 0.0 }));
         }
     }
@@ -123,20 +131,19 @@ impl Samples {
 pub fn openmetrics(document: &Document) -> String {
     let mut samples = Samples::default();
     let of = &document.conditions;
-    samples.push(VERSION, &[("version", &of.loadline), ("scenario", &of.scenario)], Some(1.0));
+    samples.push("build_info", &[("version", &of.loadline), ("scenario", &of.scenario)], Some(1.0));
     trials(&mut samples, document);
     document.metrics.iter().for_each(|metric| median(&mut samples, metric));
     comparisons(&mut samples, document);
     budgets(&mut samples, document);
     let mut out = String::new();
-    for family in FAMILIES {
-        let mut lines = samples.lines.iter().filter(|(of, _)| *of == family).peekable();
+    for (name, unit, help, _) in FAMILIES {
+        let mut lines = samples.lines.iter().filter(|(of, _)| *of == name).peekable();
         if lines.peek().is_none() {
             continue;
         }
-        let Family(name, unit, help) = family;
         out.push_str(&format!("# TYPE loadline_{name} gauge\n"));
-        out.extend(unit.map(|unit| format!("# UNIT loadline_{name} {unit}\n")));
+        out.extend((!unit.is_empty()).then(|| format!("# UNIT loadline_{name} {unit}\n")));
         out.push_str(&format!("# HELP loadline_{name} {help}\n"));
         out.extend(lines.map(|(_, line)| line.as_str()));
     }
@@ -147,69 +154,56 @@ fn trials(samples: &mut Samples, document: &Document) {
     for name in document.configurations() {
         for outcome in [Outcome::Completed, Outcome::SubjectFailed, Outcome::Killed, Outcome::Aborted] {
             let of = document.trials.iter().filter(|of| of.configuration == name && of.outcome == outcome);
-            let labels = [("configuration", name), ("outcome", outcome_name(outcome))];
-            samples.push(TRIALS, &labels, Some(of.count() as f64));
+            let labels = [("configuration", name), ("outcome", &name_of(outcome))];
+            samples.push("trials", &labels, Some(of.count() as f64));
         }
     }
 }
 
 fn median(samples: &mut Samples, metric: &MetricRecord) {
-    let (what, place) = parts(&metric.metric);
-    let mut labels: Labels<'_> = vec![("configuration", &metric.configuration)];
-    let family = match (metric.unit, what, place) {
-        (Unit::Bytes, "rss", Some(mark)) => at(&mut labels, "mark", mark, RSS),
-        (Unit::Bytes, "rss_in_use", Some(mark)) => at(&mut labels, "mark", mark, IN_USE),
-        (Unit::Bytes, "pss", Some(mark)) => at(&mut labels, "mark", mark, PSS),
-        (Unit::Bytes, "charge", Some(mark)) => at(&mut labels, "mark", mark, CHARGE),
-        (Unit::Bytes, "rss_peak", None) => PEAK,
-        (Unit::Bytes, "anon" | "file", Some(mark)) => {
-            labels.extend([("mark", mark), ("kind", what)]);
-            KIND
-        }
-        (Unit::Bytes, "heap_used" | "heap_committed" | "heap_live", Some(mark)) => {
-            labels.extend([("mark", mark), ("part", what.trim_start_matches("heap_"))]);
-            HEAP
-        }
-        (Unit::Bytes, what, Some(mark)) if is_owner(what) => {
-            labels.extend([("mark", mark), ("owner", what)]);
-            OWNED
-        }
-        (Unit::PerSecond, "rate", Some(phase)) => at(&mut labels, "phase", phase, RATE),
-        (Unit::Milliseconds, what, Some(phase)) if is_statistic(what) => {
-            labels.extend([("phase", phase), ("statistic", what)]);
-            TIME
-        }
-        (Unit::Share, "failed", Some(phase)) => at(&mut labels, "phase", phase, FAILED),
-        (Unit::Milliseconds, "gc_ms", Some(phase)) => at(&mut labels, "phase", phase, GC),
-        (Unit::Count, "gc_count", Some(phase)) => at(&mut labels, "phase", phase, COLLECTIONS),
-        (Unit::Seconds, "cpu_per_1000", Some(phase)) => at(&mut labels, "phase", phase, CPU),
-        (Unit::Seconds, "start_up", None) => START_UP,
-        (unit, ..) => at(&mut labels, "metric", &metric.metric, other(unit)),
-    };
+    let (what, place) = split(&metric.metric);
+    let of_metric = |(name, _, _, metrics): &Family| Some((*name, metrics.labels(what, place)?));
+    let own = FAMILIES.iter().find_map(of_metric).filter(|_| !metric.unit.is_of_figures());
+    let (family, own) = own.unwrap_or_else(|| (other(metric.unit), vec![("metric", metric.metric.as_str())]));
+    let labels = [vec![("configuration", metric.configuration.as_str())], own].concat();
     let scale = if metric.unit == Unit::Milliseconds { 1e-3 } else { 1.0 };
     let counts = metric.values.iter().any(|value| value.used);
     samples.push(family, &labels, counts.then_some(metric.median * scale));
 }
 
-fn at<'a>(labels: &mut Labels<'a>, name: &'a str, value: &'a str, family: Family) -> Family {
-    labels.push((name, value));
-    family
+impl Metrics {
+    /// The labels of a metric among these; `None` of any other.
+    fn labels<'a>(self, what: &'a str, place: &'a str) -> Option<Labels<'a>> {
+        Some(match (self, place) {
+            (Once(name), "") if name == what => Vec::new(),
+            (_, "") => return None,
+            (At(name, label), _) if name == what => vec![(label, place)],
+            (Each(label, kind, all), _) => {
+                let (_, value) = all.iter().find(|(name, _)| *name == what)?;
+                vec![(label, place), (kind, value)]
+            }
+            (Owners, _) if is_owner(what) => vec![("mark", place), ("owner", what)],
+            (Times, _) if is_statistic(what) => vec![("phase", place), ("statistic", what)],
+            _ => return None,
+        })
+    }
 }
 
-fn other(unit: Unit) -> Family {
+/// The family of metrics without one of their own.
+fn other(unit: Unit) -> &'static str {
     match unit {
-        Unit::Bytes => OTHER_BYTES,
-        Unit::PerSecond => OTHER_RATE,
-        Unit::Milliseconds | Unit::Seconds => OTHER_TIME,
-        Unit::Share => OTHER_SHARE,
-        Unit::Count => OTHER_COUNT,
-        Unit::BytesPer => SLOPE,
-        Unit::Ratio => ELASTICITY,
+        Unit::Bytes => "metric_bytes",
+        Unit::PerSecond => "metric_per_second",
+        Unit::Milliseconds | Unit::Seconds => "metric_seconds",
+        Unit::Share => "metric_ratio",
+        Unit::Count => "metric_number",
+        Unit::BytesPer => "figure_bytes",
+        Unit::Ratio => "figure_ratio",
     }
 }
 
 fn is_owner(what: &str) -> bool {
-    Owner::ALL.iter().any(|owner| family(owner.name()) == family(what))
+    Owner::ALL.iter().any(|owner| owner::family(owner.name()) == owner::family(what))
 }
 
 /// `p99`, and `response.p99` or `service.p99` where both times are told.
@@ -219,32 +213,21 @@ fn is_statistic(what: &str) -> bool {
 }
 
 fn comparisons(samples: &mut Samples, document: &Document) {
-    let all = [
-        DifferenceVerdict::Better,
-        DifferenceVerdict::Worse,
-        DifferenceVerdict::Equivalent,
-        DifferenceVerdict::CannotTell,
-    ]
-    .map(verdict_name);
     for of in document.comparisons.iter().filter(|of| of.primary) {
         let labels: Labels<'_> = vec![("baseline", &of.baseline), ("candidate", &of.candidate), ("metric", &of.metric)];
-        samples.push(RATIO, &labels, of.ratio);
-        samples.push_state(VERDICT, &labels, &all, verdict_name(of.verdict));
+        samples.push("comparison_ratio", &labels, of.ratio);
+        samples.push_state("comparison_verdict", &labels, &VERDICTS, of.verdict);
     }
 }
 
 fn budgets(samples: &mut Samples, document: &Document) {
     for of in &document.budgets {
         let labels: Labels<'_> = vec![("configuration", &of.configuration), ("budget", &of.expression)];
-        let verdict = match of.verdict {
-            BudgetVerdict::Pass => "pass",
-            BudgetVerdict::Fail => "fail",
-            BudgetVerdict::Undecided => "undecided",
-        };
-        samples.push_state(BUDGET, &labels, &["pass", "fail", "undecided"], verdict);
-        // Unlike elsewhere milliseconds stay what they are, as the budget was written.
-        samples.push(BUDGET_VALUE, &labels, of.value);
-        samples.push(BUDGET_BOUND, &labels, of.bound);
+        let verdicts = [BudgetVerdict::Pass, BudgetVerdict::Fail, BudgetVerdict::Undecided];
+        samples.push_state("budget_verdict", &labels, &verdicts, of.verdict);
+        // The unit is that of the budget as it was written: milliseconds stay milliseconds.
+        samples.push("budget_value", &labels, of.value);
+        samples.push("budget_bound", &labels, of.bound);
     }
 }
 

@@ -4,8 +4,8 @@ use crate::doubt::{Doubt, MemoryPool};
 use crate::record::{
     Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict, Document,
     DoubtRecord, End, EndCause, Evidence, IntervalRecord, Jvm, LeastRecord, Machine, Mark, MetricRecord, Model,
-    Outcome, ParetoPoint, ParetoRecord, PhaseRecord, RESULT_SCHEMA, RequestDot, Sample, SpectrumRecord, Trial, Unit,
-    ValueRecord,
+    Outcome, ParetoPoint, ParetoRecord, PhaseRecord, RESULT_SCHEMA, RequestDot, Sample, SpectrumRecord, Timing, Trial,
+    Unit, ValueRecord,
 };
 
 pub(super) const MIB: f64 = crate::units::MIB as f64;
@@ -256,7 +256,7 @@ pub(super) fn evidence(trial: u32, name: &str) -> Evidence {
             ok: 5_000,
             classes: vec![(4.0, 2_500), (10.0, 2_500)],
         }],
-        spectra: vec![SpectrumRecord { phase: name.to_owned(), time: "service".to_owned(), points, count: 5_000 }],
+        spectra: vec![SpectrumRecord { phase: name.to_owned(), time: Timing::Service, points, count: 5_000 }],
         requests: (0..50).map(|at| RequestDot { at_s: 1.0 + f64::from(at) / 50.0, ms: 4.0, failed: at == 7 }).collect(),
         missing: Vec::new(),
     }

@@ -1,6 +1,6 @@
 //! The load line on the page: the answer with its proof, the picture of the search, every trial, and what to set.
 
-use super::tables::{facts, figure, lines, table};
+use super::tables::{facts, figure, lines, section, table};
 use crate::record::Document;
 use crate::report::chart;
 use crate::report::markup::Markup;
@@ -10,10 +10,9 @@ use crate::report::summary::find as told;
 /// The section; nothing where nothing was searched.
 pub(super) fn write(out: &mut Markup, document: &Document) {
     let Some(find) = &document.find else { return };
-    out.element("section", &[("id", &"find")], |out| {
-        let mut title = told::what_was_sought(find).to_owned();
-        title.get_mut(..1).map(str::make_ascii_uppercase);
-        out.words("h2", &[], title);
+    let mut title = told::what_was_sought(find).to_owned();
+    title.get_mut(..1).map(str::make_ascii_uppercase);
+    section(out, "find", &title, |out| {
         facts(out, &told::facts(find, &document.trials));
         chart::finds(document).iter().for_each(|one| figure(out, one));
         if let Some(others) = told::others(find) {

@@ -13,6 +13,7 @@ mod verdicts;
 use super::chart::{COLOURS, RULES, configurations, definitions};
 use super::markup::{Markup, shortened};
 use crate::record::{Document, Evidence};
+use crate::units::several;
 use base64::Engine;
 
 /// The page with a `{{name}}` where something goes in.
@@ -28,48 +29,40 @@ const NAMES_MAX: usize = 6;
 /// by their index; `missing` says what an archive lacks.
 pub fn html(document: &Document, evidence: &[Evidence], missing: &[String]) -> String {
     let sections = sections::Sections { document, evidence, missing };
-    fill(&|name| match name {
-        "policy" => Some(text(&policy())),
-        "title" => Some(text(&format!("{} - loadline", shortened(&document.conditions.scenario, NAME_CHARS)))),
-        "style" => Some(style()),
-        "definitions" => Some(definitions()),
-        "heading" => Some(heading(document)),
-        "verdict" => Some(sections.verdict()),
-        "conditions" => Some(sections.conditions()),
-        "find" => Some(sections.find()),
-        "comparison" => Some(sections.comparison()),
-        "pareto" => Some(sections.pareto()),
-        "figures" => Some(sections.figures()),
-        "budgets" => Some(sections.budgets()),
-        "doubts" => Some(sections.doubts()),
-        "spectra" => Some(sections.spectra()),
-        "trials" => Some(sections.trials()),
-        "details" => Some(sections.details()),
-        "version" => Some(text(&document.conditions.loadline)),
-        "script" => Some(Markup::fixed(SCRIPT)),
-        _ => None,
-    })
-}
-
-/// The template with its names replaced; one that nothing is known of leaves nothing.
-fn fill(slot: &dyn Fn(&str) -> Option<Markup>) -> String {
-    let mut out = String::new();
-    for (index, part) in TEMPLATE.split("{{").enumerate() {
-        match part.split_once("}}").filter(|_| index > 0) {
-            Some((name, rest)) => {
-                out.push_str(slot(name).unwrap_or_default().as_str());
-                out.push_str(rest);
-            }
-            None => out.push_str(part),
-        }
-    }
-    out
-}
-
-fn text(text: &str) -> Markup {
     let mut out = Markup::new();
-    out.text(text);
-    out
+    for (index, part) in TEMPLATE.split("{{").enumerate() {
+        // Before the first name stands markup alone.
+        let (name, rest) = part.split_once("}}").filter(|_| index > 0).unwrap_or(("", part));
+        slot(&mut out, name, &sections);
+        out.append(&Markup::fixed(rest));
+    }
+    out.as_str().to_owned()
+}
+
+/// What goes in the place of a name of the template; nothing for one that is not known.
+fn slot(out: &mut Markup, name: &str, sections: &sections::Sections<'_>) {
+    let conditions = &sections.document.conditions;
+    match name {
+        "policy" => drop(out.text(policy())),
+        "title" => drop(out.text(format!("{} - loadline", shortened(&conditions.scenario, NAME_CHARS)))),
+        "style" => drop(out.append(&style())),
+        "definitions" => drop(out.append(&definitions())),
+        "heading" => heading(out, sections.document),
+        "verdict" => verdicts::write(out, sections.document),
+        "conditions" => sections.conditions(out),
+        "find" => find::write(out, sections.document),
+        "comparison" => sections.comparison(out),
+        "pareto" => sections.pareto(out),
+        "figures" => sections.figures(out),
+        "budgets" => sections.budgets(out),
+        "doubts" => sections.doubts(out),
+        "spectra" => sections.spectra(out),
+        "trials" => sections.trials(out),
+        "details" => sections.details(out),
+        "version" => drop(out.text(&conditions.loadline)),
+        "script" => drop(out.append(&Markup::fixed(SCRIPT))),
+        _ => {}
+    }
 }
 
 fn style() -> Markup {
@@ -92,18 +85,14 @@ fn policy() -> String {
     )
 }
 
-fn heading(document: &Document) -> Markup {
-    let mut out = Markup::new();
+fn heading(out: &mut Markup, document: &Document) {
     let conditions = &document.conditions;
     let names = configurations(document);
     let mut shown: Vec<String> = names.iter().take(NAMES_MAX).map(|name| shortened(name, 40)).collect();
     if names.len() > NAMES_MAX {
         shown.push(format!("{} more", names.len() - NAMES_MAX));
     }
-    let trials = match document.trials.len() {
-        1 => "1 trial".to_owned(),
-        count => format!("{count} trials"),
-    };
+    let trials = several(document.trials.len() as u64, "trial");
     let day = conditions.started.split('T').next().unwrap_or_default();
     out.words("p", &[("class", &"kicker")], format!("Weighed by loadline {}, {day}", conditions.loadline));
     out.words("h1", &[], shortened(&conditions.scenario, NAME_CHARS));
@@ -125,7 +114,6 @@ fn heading(document: &Document) -> Markup {
             out.words("a", &[("href", href)], words).text(" ");
         }
     });
-    out
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! Netty's pools over the marks of a trial: a column for each mark, a row for each arena, a cell for each chunk;
 //! above them RSS and direct memory.
 
-use crate::record::{Mark, NettyAllocator, NettyArena, NettyChunk, NettyPools, Trial};
-use crate::report::markup::{Attribute, Markup, shortened};
-use crate::report::summary::{direct_bytes, explanations, shade};
-use crate::units::Bytes;
+use super::tables::scrolling;
+use crate::record::{Mark, NettyAllocator, NettyArena, NettyChunk, NettyMemory, NettyPools, Trial};
+use crate::report::markup::{Markup, shortened};
+use crate::report::summary::{direct_bytes, explanations, mib, shade};
+use crate::report::words::name_of;
+use crate::units::several;
 
 /// Cells of one arena at one mark; the JSON document has all.
 const CELLS_MAX: usize = 400;
@@ -14,7 +16,7 @@ const ARENAS_MAX: usize = 64;
 const NAME_CHARS: usize = 60;
 
 /// An arena through a trial: where it is found at each mark.
-type Place = (String, String, String, u64);
+type Place = (String, String, NettyMemory, u64);
 
 /// Writes the section; nothing where no mark has pools.
 pub(super) fn write(out: &mut Markup, trial: &Trial) {
@@ -32,16 +34,14 @@ pub(super) fn write(out: &mut Markup, trial: &Trial) {
             }
         }
     }
-    let attributes: [Attribute<'_>; 4] =
-        [("class", &"scroll"), ("role", &"region"), ("tabindex", &"0"), ("aria-label", &"Netty's pools")];
-    out.element("div", &attributes, |out| {
-        out.element("table", &[("class", &"pools")], |out| {
-            out.element("thead", &[], |out| head(out, &marks));
-            out.line().element("tbody", &[], |out| {
-                totals(out, &marks);
-                places.iter().take(ARENAS_MAX).for_each(|place| row(out, place, &marks));
-            });
-        });
+    let head = |out: &mut Markup| {
+        for name in std::iter::once("arena").chain(marks.iter().map(|(mark, _)| mark.name.as_str())) {
+            out.words("th", &[("scope", &"col")], shortened(name, NAME_CHARS));
+        }
+    };
+    scrolling(out, "Netty's pools", &[("class", &"pools")], head, |out| {
+        totals(out, &marks);
+        places.iter().take(ARENAS_MAX).for_each(|place| row(out, place, &marks));
     });
     legend(out, places.len());
     for why in explanations(trial) {
@@ -52,23 +52,12 @@ pub(super) fn write(out: &mut Markup, trial: &Trial) {
 fn arenas(pools: &NettyPools) -> impl Iterator<Item = (Place, &NettyArena)> {
     let allocators = pools.libraries.iter().flat_map(|library| &library.allocators);
     allocators.flat_map(|allocator: &NettyAllocator| {
-        let place =
-            |arena: &NettyArena| (allocator.class.clone(), allocator.id.clone(), arena.memory.clone(), arena.index);
+        let place = |arena: &NettyArena| (allocator.class.clone(), allocator.id.clone(), arena.memory, arena.index);
         allocator.arenas.iter().map(move |arena| (place(arena), arena))
     })
 }
 
-fn head(out: &mut Markup, marks: &[(&Mark, &NettyPools)]) {
-    out.element("tr", &[], |out| {
-        out.words("th", &[("scope", &"col")], "arena");
-        for (mark, _) in marks {
-            out.words("th", &[("scope", &"col")], shortened(&mark.name, NAME_CHARS));
-        }
-    });
-}
-
 fn totals(out: &mut Markup, marks: &[(&Mark, &NettyPools)]) {
-    let mib = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |bytes| format!("{:.1}", Bytes(bytes).as_mib()));
     let mut line = |name: &str, of: &dyn Fn(&Mark, &NettyPools) -> Option<u64>| {
         out.element("tr", &[], |out| {
             out.words("th", &[("scope", &"row")], name);
@@ -87,7 +76,7 @@ fn row(out: &mut Markup, place: &Place, marks: &[(&Mark, &NettyPools)]) {
     let class = class.rsplit('.').next().unwrap_or_default();
     out.element("tr", &[], |out| {
         out.element("th", &[("scope", &"row")], |out| {
-            out.words("div", &[], format!("{memory} {index}"));
+            out.words("div", &[], format!("{} {index}", name_of(memory)));
             out.words("div", &[("class", &"soft")], shortened(class, NAME_CHARS));
         });
         for (_, pools) in marks {
@@ -106,16 +95,15 @@ fn row(out: &mut Markup, place: &Place, marks: &[(&Mark, &NettyPools)]) {
 /// The chunks of an arena at a mark, with their sums in words.
 fn cells(out: &mut Markup, chunks: &[NettyChunk]) {
     let sum = |what: fn(&NettyChunk) -> u64| chunks.iter().map(what).fold(0, u64::saturating_add);
-    let mib = |bytes: u64| format!("{:.1}", Bytes(bytes).as_mib());
+    let mib = |bytes: u64| mib(Some(bytes));
     let (bytes, used, kept) = (sum(|chunk| chunk.bytes), sum(NettyChunk::used_bytes), sum(|chunk| chunk.kept_bytes));
-    let chunk = if chunks.len() == 1 { "chunk" } else { "chunks" };
     let by_caches = if kept > 0 { format!(", {} by caches", mib(kept)) } else { String::new() };
-    let words = format!("{} {chunk}, {} of {} used{by_caches}", chunks.len(), mib(used), mib(bytes));
+    let words = format!("{}, {} of {} used{by_caches}", several(chunks.len() as u64, "chunk"), mib(used), mib(bytes));
     out.element("div", &[("class", &"chunks"), ("role", &"img"), ("aria-label", &words)], |out| {
         for chunk in chunks.iter().take(CELLS_MAX) {
             let kept = NettyChunk { free_bytes: Some(chunk.bytes.saturating_sub(chunk.kept_bytes)), ..chunk.clone() };
             let class = format!("u{} k{}", shade(chunk), shade(&kept));
-            let list = shortened(&chunk.list, NAME_CHARS);
+            let list = name_of(chunk.list);
             let title = format!("{list}: {} of {} used", mib(chunk.used_bytes()), mib(chunk.bytes));
             out.element("i", &[("class", &class), ("title", &title)], |_| {});
         }
@@ -148,8 +136,12 @@ mod tests {
     use crate::record::NettyLibrary;
 
     fn page(chunks: Vec<NettyChunk>) -> String {
-        let arena = NettyArena { memory: "direct<b>".to_owned(), chunks, ..NettyArena::default() };
-        let allocator = NettyAllocator { class: "a.<i>".to_owned(), arenas: vec![arena], ..NettyAllocator::default() };
+        let arena = NettyArena { chunks, ..NettyArena::default() };
+        let allocator = NettyAllocator {
+            class: "a.<i><b>\"><script>".to_owned(),
+            arenas: vec![arena],
+            ..NettyAllocator::default()
+        };
         let library = NettyLibrary { allocators: vec![allocator], ..NettyLibrary::default() };
         let netty = Some(NettyPools { libraries: vec![library], ..NettyPools::default() });
         let mut trial = Trial::new("c", 0, 0);
@@ -165,7 +157,6 @@ mod tests {
             bytes: 16 << 20,
             free_bytes: Some(free << 20),
             kept_bytes,
-            list: "q000\"><script>".to_owned(),
             ..NettyChunk::default()
         };
         let text = page(vec![chunk(16, 0), chunk(8, 8 << 20), chunk(0, 0)]);

@@ -1,14 +1,16 @@
 //! The sections of the page, in its order.
 
-use super::tables::{facts, figure, folded, lines, prose, table};
-use super::{find, pools, verdicts};
-use crate::record::{BudgetRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
+use super::tables::{facts, figure, folded, lines, prose, scrolling, section, table};
+use super::{pools, verdicts};
+use crate::record::{BlockRecord, BudgetRecord, ComparisonRecord, Document, DoubtRecord, Evidence, Outcome, Trial};
 use crate::report::chart::{self, Figure};
-use crate::report::markup::{Markup, shortened};
+use crate::report::markup::{Attribute, Markup, shortened};
+use crate::report::quantity::budget_number;
 use crate::report::summary::tried::{is_answer, trial_text};
 use crate::report::summary::{
     Table, by_category, configurations, figures, growth_notes, load, shared_facts, trial_facts, weights,
 };
+use crate::report::words::{outcome_words, verdict_word};
 
 /// Names in headings.
 const NAME_CHARS: usize = 80;
@@ -36,42 +38,26 @@ pub(super) fn has_doubts(document: &Document) -> bool {
 }
 
 impl Sections<'_> {
-    pub(super) fn verdict(&self) -> Markup {
-        let mut out = Markup::new();
-        verdicts::write(&mut out, self.document);
-        out
-    }
-
-    pub(super) fn conditions(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn conditions(&self, out: &mut Markup) {
         let conditions = &self.document.conditions;
-        facts(&mut out, &shared_facts(conditions));
+        facts(out, &shared_facts(conditions));
         out.words("p", &[("class", &"soft")], "This repeats it:");
-        lines(&mut out, std::iter::once(&conditions.command));
+        lines(out, std::iter::once(&conditions.command));
         if let Some(what) = configurations(self.document, &chart::configurations(self.document)) {
             out.words("h3", &[], &what.title);
-            table(&mut out, &what);
+            table(out, &what);
         }
         for what in self.missing {
             out.words("p", &[], format!("Missing: {}", shortened(what, DOUBT_CHARS)));
         }
-        out
     }
 
-    pub(super) fn find(&self) -> Markup {
-        let mut out = Markup::new();
-        find::write(&mut out, self.document);
-        out
-    }
-
-    pub(super) fn comparison(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn comparison(&self, out: &mut Markup) {
         let dots = chart::dots(self.document);
         if self.document.comparisons.is_empty() && dots.is_empty() {
-            return out;
+            return;
         }
-        out.element("section", &[("id", &"comparison")], |out| {
-            out.words("h2", &[], "Comparison");
+        section(out, "comparison", "Comparison", |out| {
             for (candidate, forest) in chart::candidates(self.document).into_iter().zip(chart::forests(self.document)) {
                 let rows = chart::judged(self.document, candidate);
                 verdict_table(out, &rows);
@@ -83,7 +69,6 @@ impl Sections<'_> {
             }
             self.blocks(out);
         });
-        out
     }
 
     fn blocks(&self, out: &mut Markup) {
@@ -92,7 +77,7 @@ impl Sections<'_> {
             return;
         }
         let disturbed = blocks.iter().filter(|block| block.disturbed.is_some()).count();
-        let row = |block: &crate::record::BlockRecord| {
+        let row = |block: &BlockRecord| {
             vec![
                 (block.block + 1).to_string(),
                 block.order.iter().map(|name| shortened(name, NAME_CHARS)).collect::<Vec<_>>().join(", "),
@@ -101,38 +86,29 @@ impl Sections<'_> {
                 if block.used { "yes" } else { "no" }.to_owned(),
             ]
         };
-        let head = ["block", "order", "disturbed by", "repeats block", "counts"].map(str::to_owned).to_vec();
+        let head = ["block", "order", "disturbed by", "repeats block", "counts"];
         let title = format!("{} blocks, {disturbed} of them disturbed", blocks.len());
-        folded(out, &Table { title, head, rows: blocks.iter().map(row).collect(), words: 4, ..Table::default() });
+        folded(out, &Table::new(title, head, blocks.iter().map(row)).worded(1, 4));
     }
 
-    pub(super) fn pareto(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn pareto(&self, out: &mut Markup) {
         let figures = chart::paretos(self.document);
         if !figures.is_empty() {
-            out.element("section", &[("id", &"pareto")], |out| {
-                out.words("h2", &[], "Weight against speed");
+            section(out, "pareto", "Weight against speed", |out| {
                 out.element("div", &[("class", &"pair")], |out| figures.iter().for_each(|one| figure(out, one)));
             });
         }
-        out
     }
 
-    pub(super) fn figures(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn figures(&self, out: &mut Markup) {
         if let Some(figures) = figures(self.document) {
-            out.element("section", &[("id", &"figures")], |out| {
-                out.words("h2", &[], "Figures derived from marks");
-                table(out, &figures);
-            });
+            section(out, "figures", "Figures derived from marks", |out| table(out, &figures));
         }
-        out
     }
 
-    pub(super) fn budgets(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn budgets(&self, out: &mut Markup) {
         if self.document.budgets.is_empty() {
-            return out;
+            return;
         }
         let mut budgets: Vec<&BudgetRecord> = self.document.budgets.iter().collect();
         budgets.sort_by_key(|budget| verdicts::budget_order(budget.verdict));
@@ -143,25 +119,20 @@ impl Sections<'_> {
                 budget.expression.clone(),
                 budget.configuration.clone(),
                 verdicts::budget_value(budget),
-                budget.bound.map_or("-".to_owned(), |bound| verdicts::budget_number(budget, bound)),
+                budget_number(budget, budget.bound),
                 budget.trials.to_string(),
                 budget.why.clone(),
             ]
         };
         let head = ["verdict", "budget", "configuration", "measured (interval)", "bound", "rests on", "why"];
-        let head = head.map(str::to_owned).to_vec();
-        out.element("section", &[("id", &"budgets")], |out| {
-            out.words("h2", &[], "Budgets");
-            let rows = budgets.iter().map(row).collect();
-            table(out, &Table { title: "Budgets".to_owned(), head, rows, lead: 3, words: 1, ..Table::default() });
+        section(out, "budgets", "Budgets", |out| {
+            table(out, &Table::new("Budgets", head, budgets.iter().map(row)).worded(3, 1));
         });
-        out
     }
 
-    pub(super) fn doubts(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn doubts(&self, out: &mut Markup) {
         if !has_doubts(self.document) {
-            return out;
+            return;
         }
         // The same doubt of several trials is said once.
         let mut told: Vec<(&DoubtRecord, Vec<u32>)> =
@@ -176,8 +147,7 @@ impl Sections<'_> {
                 }
             }
         }
-        out.element("section", &[("id", &"doubts")], |out| {
-            out.words("h2", &[], "Doubts");
+        section(out, "doubts", "Doubts", |out| {
             out.element("ul", &[("class", &"doubts")], |out| {
                 for (doubt, trials) in &told {
                     let of = match trials.as_slice() {
@@ -197,48 +167,40 @@ impl Sections<'_> {
                 }
             });
         });
-        out
     }
 
-    pub(super) fn spectra(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn spectra(&self, out: &mut Markup) {
         let figures = chart::spectra(self.document, self.evidence);
         if !figures.is_empty() {
-            out.element("section", &[("id", &"spectra")], |out| {
-                out.words("h2", &[], "Times by percentile");
+            section(out, "spectra", "Times by percentile", |out| {
                 figures.iter().for_each(|one| figure(out, one));
             });
         }
-        out
     }
 
-    pub(super) fn trials(&self) -> Markup {
-        let mut out = Markup::new();
-        let mut left_out = 0;
+    pub(super) fn trials(&self, out: &mut Markup) {
+        let (before, mut left_out) = (out.as_str().len(), 0);
         for (at, trial) in self.document.trials.iter().enumerate() {
             let evidence = self.evidence.iter().find(|evidence| evidence.trial == trial.index);
-            let room = out.as_str().len() < CHARTS_BYTES_MAX;
+            let room = out.as_str().len() - before < CHARTS_BYTES_MAX;
             let figures = if room { chart::of_trial(trial, evidence) } else { Vec::new() };
             left_out += u32::from(!room);
-            trial_section(&mut out, trial, evidence, &figures, at == 0);
+            trial_section(out, trial, evidence, &figures, at == 0);
         }
         if self.document.trials.is_empty() {
             out.words("p", &[], "There is none.");
         }
         if left_out > 0 {
             let what = format!("The charts of {left_out} trials are left out, so that the page stays small; ");
-            prose(&mut out, &format!("{what}`loadline report --plot` draws them."));
+            prose(out, &format!("{what}`loadline report --plot` draws them."));
         }
-        out
     }
 
-    pub(super) fn details(&self) -> Markup {
-        let mut out = Markup::new();
+    pub(super) fn details(&self, out: &mut Markup) {
         if self.document.comparisons.len() < 2 {
-            return out;
+            return;
         }
-        out.element("section", &[("id", &"details")], |out| {
-            out.words("h2", &[], "All metrics");
+        section(out, "details", "All metrics", |out| {
             for candidate in chart::candidates(self.document) {
                 let of = self.document.comparisons.iter().filter(|comparison| comparison.candidate == candidate);
                 let rows: Vec<_> = of.collect();
@@ -246,59 +208,44 @@ impl Sections<'_> {
                 folded(out, &chart::forest_table(&rows, &title));
             }
         });
-        out
     }
 }
 
 /// Comparisons as a table that begins with the verdict, in a word, a shape and a colour.
-fn verdict_table(out: &mut Markup, rows: &[&crate::record::ComparisonRecord]) {
+fn verdict_table(out: &mut Markup, rows: &[&ComparisonRecord]) {
     let baseline = rows.first().map_or(String::new(), |first| shortened(&first.baseline, NAME_CHARS));
     let candidate = rows.first().map_or(String::new(), |first| shortened(&first.candidate, NAME_CHARS));
-    let attributes: [(&'static str, &dyn std::fmt::Display); 4] =
-        [("class", &"scroll"), ("role", &"region"), ("tabindex", &"0"), ("aria-label", &"Verdicts")];
     out.words("h3", &[], format!("{candidate} against {baseline}"));
-    out.element("div", &attributes, |out| {
-        out.element("table", &[], |out| {
-            out.element("thead", &[], |out| {
-                out.element("tr", &[], |out| {
-                    out.words("th", &[("scope", &"col")], "verdict").words("th", &[("scope", &"col")], "metric");
-                    for head in [&baseline, &candidate, "difference (interval)", "also", "blocks"] {
-                        out.words("th", &[("scope", &"col"), ("class", &"n")], head);
-                    }
-                });
-            });
-            out.element("tbody", &[], |out| {
-                for row in rows {
-                    out.element("tr", &[], |out| {
-                        out.element("td", &[], |out| {
-                            let (class, word) = (chart::verdict_class(row.verdict), chart::verdict_word(row.verdict));
-                            verdicts::badge(out, class, verdicts::sign(row.verdict), word);
-                        });
-                        let metric = shortened(&chart::metric_words(&row.metric), NAME_CHARS);
-                        let class = if metric.chars().count() <= METRIC_CHARS { "brief" } else { "" };
-                        out.words("th", &[("scope", &"row"), ("class", &class)], metric);
-                        let value = |value: f64| chart::value_text(row.unit, value);
-                        let cells = [
-                            value(row.baseline_median),
-                            value(row.candidate_median),
-                            chart::judged_text(row),
-                            chart::also_text(row),
-                            row.blocks.to_string(),
-                        ];
-                        for cell in cells {
-                            out.words("td", &[("class", &"n")], cell);
-                        }
-                    });
-                }
-            });
-        });
+    let head = |out: &mut Markup| {
+        out.words("th", &[("scope", &"col")], "verdict").words("th", &[("scope", &"col")], "metric");
+        for head in [&baseline, &candidate, "difference (interval)", "also", "blocks"] {
+            out.words("th", &[("scope", &"col"), ("class", &"n")], head);
+        }
+    };
+    scrolling(out, "Verdicts", &[], head, |out| {
+        for row in rows {
+            out.element("tr", &[], |out| verdict_cells(out, row));
+        }
     });
 }
 
+fn verdict_cells(out: &mut Markup, row: &ComparisonRecord) {
+    out.element("td", &[], |out| {
+        let class = chart::verdict_class(row.verdict);
+        verdicts::badge(out, class, verdicts::sign(row.verdict), verdict_word(row.verdict));
+    });
+    let metric = shortened(&chart::metric_words(&row.metric), NAME_CHARS);
+    let class = if metric.chars().count() <= METRIC_CHARS { "brief" } else { "" };
+    out.words("th", &[("scope", &"row"), ("class", &class)], metric);
+    let [before, after] = [row.baseline_median, row.candidate_median].map(|value| chart::value_text(row.unit, value));
+    for cell in [before, after, chart::judged_text(row), chart::also_text(row), row.blocks.to_string()] {
+        out.words("td", &[("class", &"n")], cell);
+    }
+}
+
 fn trial_section(out: &mut Markup, trial: &Trial, evidence: Option<&Evidence>, figures: &[Figure], open: bool) {
-    let mut attributes: Vec<(&'static str, &dyn std::fmt::Display)> = vec![("class", &"trial")];
     let id = format!("trial-{}", trial.index + 1);
-    attributes.push(("id", &id));
+    let mut attributes: Vec<Attribute<'_>> = vec![("class", &"trial"), ("id", &id)];
     if open {
         attributes.push(("open", &""));
     }
@@ -307,7 +254,7 @@ fn trial_section(out: &mut Markup, trial: &Trial, evidence: Option<&Evidence>, f
             let name = format!("Trial {}: {}", trial.index + 1, shortened(&trial.configuration, NAME_CHARS));
             out.words("b", &[], name);
             if trial.outcome != Outcome::Completed {
-                verdicts::badge(out, "fail", "\u{2715}", verdicts::outcome_word(trial.outcome));
+                verdicts::badge(out, "fail", "\u{2715}", outcome_words(trial.outcome).0);
                 out.text(" ");
             }
             let weight = verdicts::weight(trial).unwrap_or("no mark was reached".to_owned());

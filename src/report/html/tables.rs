@@ -18,30 +18,47 @@ const LONG_CHARS: usize = 40;
 /// A table in a box of its own, in which it scrolls where the page is narrow.
 pub(super) fn table(out: &mut Markup, table: &Table) {
     let numbers: Vec<bool> = (0..table.head.len()).map(|column| table.has_numbers(column)).collect();
-    let box_of: [Attribute<'_>; 4] =
-        [("class", &"scroll"), ("role", &"region"), ("tabindex", &"0"), ("aria-label", &table.title)];
-    out.element("div", &box_of, |out| {
-        out.element("table", &[], |out| {
-            out.element("thead", &[], |out| {
-                out.element("tr", &[], |out| {
-                    for (head, number) in table.head.iter().zip(&numbers) {
-                        let class = if *number { "n" } else { "" };
-                        out.words("th", &[("scope", &"col"), ("class", &class)], shortened(head, CELL_CHARS));
-                    }
-                });
-            });
-            out.line().element("tbody", &[], |out| {
-                for row in table.rows.iter().take(ROWS_MAX) {
-                    out.element("tr", &[], |out| cells(out, row, &numbers)).line();
-                }
-            });
-        });
+    let head = |out: &mut Markup| {
+        for (head, number) in table.head.iter().zip(&numbers) {
+            let class = if *number { "n" } else { "" };
+            out.words("th", &[("scope", &"col"), ("class", &class)], shortened(head, CELL_CHARS));
+        }
+    };
+    scrolling(out, &table.title, &[], head, |out| {
+        for row in table.rows.iter().take(ROWS_MAX) {
+            out.element("tr", &[], |out| cells(out, row, &numbers)).line();
+        }
     });
     let left_out = table.rows.len().saturating_sub(ROWS_MAX);
     let more = (left_out > 0).then(|| format!("{left_out} more rows stand in the JSON document."));
     for note in table.notes.iter().chain(&more) {
         out.words("p", &[("class", &"notes")], shortened(note, FACT_CHARS));
     }
+}
+
+/// The box with a table of these attributes: a row of heads, and rows below it.
+pub(super) fn scrolling(
+    out: &mut Markup,
+    label: &str,
+    attributes: &[Attribute<'_>],
+    head: impl FnOnce(&mut Markup),
+    body: impl FnOnce(&mut Markup),
+) {
+    let box_of: [Attribute<'_>; 4] =
+        [("class", &"scroll"), ("role", &"region"), ("tabindex", &"0"), ("aria-label", &label)];
+    out.element("div", &box_of, |out| {
+        out.element("table", attributes, |out| {
+            out.element("thead", &[], |out| {
+                out.element("tr", &[], head);
+            });
+            out.line().element("tbody", &[], body);
+        });
+    });
+}
+
+/// A section of the page with its heading.
+pub(super) fn section(out: &mut Markup, id: &str, heading: &str, inside: impl FnOnce(&mut Markup)) {
+    out.element("section", &[("id", &id)], |out| inside(out.words("h2", &[], heading)));
 }
 
 fn cells(out: &mut Markup, row: &[String], numbers: &[bool]) {

@@ -1,16 +1,16 @@
 //! What a reader wants to know first, in sentences: what failed, what is better, what cannot be told.
 
 use crate::record::{
-    BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, FindOutcome, FindRecord, Outcome,
-    Trial, Unit, tells_nothing,
+    BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, FindOutcome, FindRecord, Trial, Unit,
+    tells_nothing,
 };
-use crate::report::chart::{
-    candidates, judged, judged_text, least_text, metric_words, value_text, verdict_class, verdict_word,
-};
+use crate::report::chart::{candidates, judged, judged_text, least_text, metric_words, value_text, verdict_class};
 use crate::report::markup::{Attribute, Markup, shortened};
+use crate::report::quantity::Estimate;
 use crate::report::summary::find as told;
+use crate::report::words::{outcome_words, verdict_word};
 use crate::scenario::MarkPoint;
-use crate::units::{grouped, milliseconds};
+use crate::units::{grouped, milliseconds, several};
 
 /// Names in a sentence.
 const NAME_CHARS: usize = 60;
@@ -85,7 +85,7 @@ fn failures(trials: &[Trial]) -> Vec<Sentence> {
     let sentence = |trial: &Trial| Sentence {
         class: "fail",
         sign: "\u{2715}",
-        badge: outcome_word(trial.outcome).to_owned(),
+        badge: outcome_words(trial.outcome).0.to_owned(),
         about: format!("{}, trial {}:", shortened(&trial.configuration, NAME_CHARS), trial.index + 1),
         text: shortened(trial.why.as_deref().unwrap_or("the reason is not known"), WHY_CHARS),
     };
@@ -102,16 +102,6 @@ fn of_find(find: &FindRecord, trials: &[Trial]) -> Sentence {
     };
     let about = format!("{}:", shortened(&find.configuration, NAME_CHARS));
     Sentence { class, sign, badge: badge.to_owned(), about, text: told::told(find, trials) }
-}
-
-/// How a trial ended, in a word or two.
-pub(super) fn outcome_word(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Completed => "completed",
-        Outcome::SubjectFailed => "failed",
-        Outcome::Killed => "killed",
-        Outcome::Aborted => "aborted",
-    }
 }
 
 /// Failing ones first.
@@ -147,32 +137,9 @@ fn of_budget(budget: &BudgetRecord) -> Sentence {
     }
 }
 
-/// A value of a budget with its interval, as a share where the budget is one.
+/// A value of a budget with its interval.
 pub(super) fn budget_value(budget: &BudgetRecord) -> String {
-    let shown = |value: f64| budget_number(budget, value);
-    match (budget.value, budget.low, budget.high) {
-        (None, ..) => "not measured".to_owned(),
-        (Some(value), Some(low), Some(high)) => {
-            // The unit is said once.
-            let (value, low, high) = (shown(value), shown(low), shown(high));
-            let unit = value.trim_start_matches(|c: char| !c.is_alphabetic() && c != '%' && c != '/');
-            let bare = |text: &str| text.strip_suffix(unit).unwrap_or(text).trim_end().to_owned();
-            format!("{value} ({} \u{2026} {})", bare(&low), bare(&high))
-        }
-        (Some(value), ..) => shown(value),
-    }
-}
-
-/// A number in the unit of a budget.
-pub(super) fn budget_number(budget: &BudgetRecord, value: f64) -> String {
-    match (budget.relative, budget.unit) {
-        (true, _) => {
-            let text = value_text(Unit::Share, value);
-            if value > 0.0 { format!("+{text}") } else { text }
-        }
-        (false, Some(unit)) => value_text(unit, value),
-        (false, None) => format!("{value}"),
-    }
+    Estimate::of_budget(budget).map_or("not measured".to_owned(), |estimate| estimate.wide().to_string())
 }
 
 /// The sign of a verdict: the shape that its chart has.
@@ -190,45 +157,42 @@ fn of_undecided(rows: &[&ComparisonRecord]) -> Option<Sentence> {
     let first = rows.first()?;
     let metrics: Vec<String> = rows.iter().map(|row| metric_words(&row.metric)).collect();
     let needed = rows.iter().map(|row| row.blocks_needed).collect::<Option<Vec<u32>>>();
-    let needed = needed.and_then(|needed| needed.into_iter().max());
-    let needed = needed.map_or(String::new(), |needed| format!(", about {needed} would"));
-    let blocks = match first.blocks {
-        1 => "1 block decides none of it".to_owned(),
-        blocks => format!("{blocks} blocks decide none of it"),
+    let blocks = undecided(first.blocks, "none of it", needed.and_then(|needed| needed.into_iter().max()));
+    Some(Sentence { text: format!("{}; {blocks}", metrics.join(", ")), ..of_comparison(first) })
+}
+
+/// `2 blocks do not decide it, about 9 would`.
+fn undecided(blocks: u32, what: &str, needed: Option<u32>) -> String {
+    let verb = match (what, blocks) {
+        ("it", 1) => "does not decide",
+        ("it", _) => "do not decide",
+        (_, 1) => "decides",
+        _ => "decide",
     };
-    Some(Sentence { text: format!("{}; {blocks}{needed}", metrics.join(", ")), ..of_comparison(first) })
+    let needed = needed.map_or(String::new(), |needed| format!(", about {needed} would"));
+    format!("{} {verb} {what}{needed}", several(u64::from(blocks), "block"))
 }
 
 fn of_comparison(comparison: &ComparisonRecord) -> Sentence {
     let candidate = shortened(&comparison.candidate, NAME_CHARS);
     let baseline = shortened(&comparison.baseline, NAME_CHARS);
     let (metric, difference) = (metric_words(&comparison.metric), judged_text(comparison));
-    let about = match comparison.verdict {
-        DifferenceVerdict::Better => format!("{candidate} is better than {baseline}:"),
-        DifferenceVerdict::Worse => format!("{candidate} is worse than {baseline}:"),
-        DifferenceVerdict::Equivalent => format!("{candidate} is as good as {baseline}:"),
-        DifferenceVerdict::CannotTell => format!("{candidate} against {baseline}:"),
-    };
-    let text = match (comparison.verdict, comparison.blocks_needed) {
-        (DifferenceVerdict::Equivalent, _) => {
-            format!("{metric} {difference}, less than the {} that matter", least_text(comparison))
+    let (link, more) = match comparison.verdict {
+        DifferenceVerdict::Better => ("is better than", String::new()),
+        DifferenceVerdict::Worse => ("is worse than", String::new()),
+        DifferenceVerdict::Equivalent => {
+            ("is as good as", format!(", less than the {} that matter", least_text(comparison)))
         }
-        (DifferenceVerdict::CannotTell, needed) => {
-            let blocks = match comparison.blocks {
-                1 => "1 block does not decide it".to_owned(),
-                blocks => format!("{blocks} blocks do not decide it"),
-            };
-            let needed = needed.map_or(String::new(), |needed| format!(", about {needed} would"));
-            format!("{metric} {difference}; {blocks}{needed}")
+        DifferenceVerdict::CannotTell => {
+            ("against", format!("; {}", undecided(comparison.blocks, "it", comparison.blocks_needed)))
         }
-        _ => format!("{metric} {difference}"),
     };
     Sentence {
         class: verdict_class(comparison.verdict),
         sign: sign(comparison.verdict),
         badge: verdict_word(comparison.verdict).to_owned(),
-        about,
-        text,
+        about: format!("{candidate} {link} {baseline}:"),
+        text: format!("{metric} {difference}{more}"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What to say of one account: why RSS is more than the heap, who holds it, what could come back, what is charged.
 
 use super::block::{Block, Summary, Table};
-use super::cells::{cells, mib, rounds_to_none, sum};
+use super::cells::{mib, rounds_to_none, sum};
 use super::details::{Detail, details, remainders};
 use super::doubts::doubts;
 use super::facts::jvm_text;
@@ -207,8 +207,8 @@ pub(super) fn owners(account: &AccountRecord) -> Table {
     let swapped = !rounds_to_none(swap);
     let head = match swapped {
         // The share gives its columns to the swap.
-        true => cells(["owner", "RSS", "PSS", "swap", "what it is"]),
-        false => cells(["owner", "RSS", "PSS", "%", "what it is"]),
+        true => ["owner", "RSS", "PSS", "swap", "what it is"],
+        false => ["owner", "RSS", "PSS", "%", "what it is"],
     };
     let line = |row: &Row| {
         let third = match swapped {
@@ -218,14 +218,7 @@ pub(super) fn owners(account: &AccountRecord) -> Table {
         vec![row.name.clone(), mib(Some(row.rss_bytes)), mib(Some(row.pss_bytes)), third, row.what.to_owned()]
     };
     let title = if swapped { "account, MiB" } else { "account, MiB and % of RSS" };
-    Table {
-        title: title.to_owned(),
-        head,
-        rows: rows.iter().chain([&total]).map(line).collect(),
-        lead: 1,
-        words: 1,
-        notes: vec![cost(account)],
-    }
+    Table::new(title, head, rows.iter().chain([&total]).map(line)).worded(1, 1).noted([cost(account)])
 }
 
 /// What weighing did to the JVM.

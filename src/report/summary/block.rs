@@ -26,7 +26,7 @@ pub enum Block {
     Doubts(Vec<(String, String)>),
     /// Lines to copy as they stand.
     Literal {
-        /// Where they go.
+        /// The place where the lines go.
         title: String,
         /// The lines.
         lines: Vec<String>,
@@ -36,9 +36,9 @@ pub enum Block {
 /// A table: the first column names the rows, the others hold numbers, the last ones perhaps words.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
-    /// With the unit of its numbers.
+    /// The name of the table with the unit of its numbers.
     pub title: String,
-    /// As many as each row has cells.
+    /// A cell above each column.
     pub head: Vec<String>,
     /// Cells; an absent number is `-`.
     pub rows: Vec<Vec<String>>,
@@ -51,6 +51,26 @@ pub struct Table {
 }
 
 impl Table {
+    /// A table whose first column alone holds words, without notes.
+    pub(in crate::report) fn new(
+        title: impl Into<String>,
+        head: impl IntoIterator<Item = impl Into<String>>,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Self {
+        let head = head.into_iter().map(Into::into).collect();
+        Self { title: title.into(), head, rows: rows.into_iter().collect(), ..Self::default() }
+    }
+
+    /// The table with words in so many of the first and so many of the last columns.
+    pub(in crate::report) fn worded(self, lead: usize, words: usize) -> Self {
+        Self { lead, words, ..self }
+    }
+
+    /// The table with these notes.
+    pub(in crate::report) fn noted(self, notes: impl IntoIterator<Item = String>) -> Self {
+        Self { notes: notes.into_iter().collect(), ..self }
+    }
+
     /// Whether a column holds numbers: it stands behind those that lead and before those of words.
     pub(in crate::report) fn has_numbers(&self, column: usize) -> bool {
         (self.lead.max(1)..self.head.len().saturating_sub(self.words)).contains(&column)
@@ -60,7 +80,7 @@ impl Table {
 /// Bars of one scale, each divided into the same parts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bars {
-    /// What is drawn.
+    /// The name of the picture with its unit.
     pub title: String,
     /// Top to bottom.
     pub bars: Vec<Bar>,
@@ -71,7 +91,7 @@ pub struct Bars {
 /// A bar.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bar {
-    /// At its left.
+    /// The name at the left of the bar.
     pub label: String,
     /// Sizes in bytes, as many as the legend has entries.
     pub parts: Vec<u64>,

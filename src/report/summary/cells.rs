@@ -7,7 +7,7 @@ use crate::units::{Bytes, grouped};
 pub(super) const NONE: &str = "-";
 
 /// A size in MiB with one decimal.
-pub(super) fn mib(bytes: Option<u64>) -> String {
+pub(in crate::report) fn mib(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| NONE.to_owned(), |bytes| format!("{:.1}", Bytes(bytes).as_mib()))
 }
 
@@ -19,6 +19,14 @@ pub(super) fn cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
 /// A size in whole KiB.
 pub(super) fn kib(bytes: u64) -> String {
     grouped(bytes / 1024)
+}
+
+/// A text that leaves room for the numbers of its row.
+pub(super) fn beginning(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some(_) => format!("{}...", text.chars().take(most - 3).collect::<String>()),
+        None => text.to_owned(),
+    }
 }
 
 /// Whether a size prints as 0.0.

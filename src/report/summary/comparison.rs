@@ -1,61 +1,32 @@
 //! What trials say together: the verdicts first, in words and in one table, then who is dominated, the budgets, and
 //! what disturbed the blocks.
 
-use super::super::quantity::{change, shown, signed, signed_percent};
+use super::super::quantity::{Estimate, budget_number, shown};
+use super::super::words::{Pair, VERDICTS, name_of, outcome_words, pairs, verdict_word};
 use super::block::{Block, Table};
 use super::cells::{NONE, cells};
-use super::facts::outcome_text;
 use crate::record::{
     BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord,
-    ParetoPoint, ParetoRecord, Trial, Unit, tells_nothing,
+    ParetoPoint, ParetoRecord, Trial, Unit, each_once, tells_nothing,
 };
-use crate::units::grouped;
-
-/// The verdict as it is said.
-pub(super) fn verdict_word(verdict: DifferenceVerdict) -> &'static str {
-    match verdict {
-        DifferenceVerdict::Better => "better",
-        DifferenceVerdict::Worse => "worse",
-        DifferenceVerdict::Equivalent => "equivalent",
-        DifferenceVerdict::CannotTell => "cannot tell",
-    }
-}
+use crate::units::{grouped, several, trimmed};
 
 /// A sentence for each candidate: `serial against g1: better in rss.loaded, worse in rate.steady, …`.
 pub(super) fn sentences(document: &Document) -> Vec<String> {
-    let judged = candidates(document).into_iter();
-    judged.map(|(candidate, baseline, rows)| sentence(candidate, baseline, &rows)).collect()
+    pairs(document, true).iter().map(sentence).collect()
 }
 
-fn sentence(candidate: &str, baseline: &str, rows: &[&ComparisonRecord]) -> String {
-    const SAID: [(DifferenceVerdict, &str); 4] = [
-        (DifferenceVerdict::Better, "better in"),
-        (DifferenceVerdict::Worse, "worse in"),
-        (DifferenceVerdict::Equivalent, "equivalent in"),
-        (DifferenceVerdict::CannotTell, "cannot tell"),
-    ];
+fn sentence(Pair { candidate, baseline, rows }: &Pair<'_>) -> String {
     if tells_nothing(rows) {
         return format!("{candidate} against {baseline}: cannot tell in any of {} metrics.", rows.len());
     }
-    let said = SAID.iter().filter_map(|(verdict, words)| {
+    let said = VERDICTS.into_iter().filter_map(|verdict| {
         let metrics: Vec<&str> =
-            rows.iter().filter(|row| row.verdict == *verdict).map(|row| row.metric.as_str()).collect();
-        (!metrics.is_empty()).then(|| format!("{words} {}", metrics.join(", ")))
+            rows.iter().filter(|row| row.verdict == verdict).map(|row| row.metric.as_str()).collect();
+        let link = if verdict == DifferenceVerdict::CannotTell { "" } else { " in" };
+        (!metrics.is_empty()).then(|| format!("{}{link} {}", verdict_word(verdict), metrics.join(", ")))
     });
     format!("{candidate} against {baseline}: {}.", said.collect::<Vec<_>>().join("; "))
-}
-
-/// The judged metrics of each candidate.
-fn candidates(document: &Document) -> Vec<(&str, &str, Vec<&ComparisonRecord>)> {
-    let mut found: Vec<(&str, &str, Vec<&ComparisonRecord>)> = Vec::new();
-    for row in document.comparisons.iter().filter(|row| row.primary) {
-        match found.iter_mut().find(|(candidate, baseline, _)| *candidate == row.candidate && *baseline == row.baseline)
-        {
-            Some((_, _, rows)) => rows.push(row),
-            None => found.push((&row.candidate, &row.baseline, vec![row])),
-        }
-    }
-    found
 }
 
 /// What ran, a line for each configuration: the JVM and what it was told.
@@ -64,7 +35,7 @@ pub(super) fn configuration_facts(document: &Document) -> Vec<(String, String)> 
     let first = |name: &str| document.trials.iter().find(|trial| trial.configuration == name);
     for trial in document.configurations().into_iter().filter_map(first) {
         let count = document.trials.iter().filter(|other| other.configuration == trial.configuration).count();
-        let trials = if count == 1 { "1 trial".to_owned() } else { format!("{count} trials") };
+        let trials = several(count as u64, "trial");
         let jvm = trial.jvm.as_ref().map_or_else(
             || "JVM unknown".to_owned(),
             |jvm| {
@@ -82,14 +53,12 @@ pub(super) fn configuration_facts(document: &Document) -> Vec<(String, String)> 
 
 /// The judged metrics, verdict first: of one candidate with both medians, of several in one table.
 pub(super) fn verdicts(document: &Document) -> Vec<Block> {
-    let pairs = candidates(document);
-    let rows: Vec<&ComparisonRecord> = pairs.iter().flat_map(|(_, _, rows)| rows).copied().collect();
+    let pairs = pairs(document, true);
+    let rows: Vec<&ComparisonRecord> = pairs.iter().flat_map(|pair| &pair.rows).copied().collect();
     let mut table = match pairs.as_slice() {
         [] => return Vec::new(),
-        [(candidate, baseline, rows)] => {
-            table_of(rows, &format!("{candidate} against {baseline}"), baseline, candidate)
-        }
-        [(_, baseline, _), others @ ..] if others.iter().all(|(_, other, _)| other == baseline) => {
+        [pair] => table_of(pair, ""),
+        [Pair { baseline, .. }, others @ ..] if others.iter().all(|other| other.baseline == *baseline) => {
             table_of_several(&pairs, &format!("against {baseline}"))
         }
         _ => table_of_several(&pairs, "second against first"),
@@ -101,63 +70,47 @@ pub(super) fn verdicts(document: &Document) -> Vec<Block> {
 
 /// All other metrics of each candidate.
 pub(super) fn details(document: &Document) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    for (candidate, baseline, _) in candidates(document) {
-        let of_pair = |row: &&ComparisonRecord| !row.primary && row.candidate == candidate && row.baseline == baseline;
-        let rows: Vec<&ComparisonRecord> = document.comparisons.iter().filter(of_pair).collect();
-        if !rows.is_empty() {
-            let title = format!("details, {candidate} against {baseline}");
-            let mut table = table_of(&rows, &title, baseline, candidate);
-            table.notes.extend(interval_note(&rows));
-            blocks.push(Block::Table(table));
-        }
-    }
-    blocks
+    let table = |pair: &Pair<'_>| {
+        let mut table = table_of(pair, "details, ");
+        table.notes.extend(interval_note(&pair.rows));
+        Block::Table(table)
+    };
+    pairs(document, false).iter().map(table).collect()
 }
 
-fn table_of(rows: &[&ComparisonRecord], title: &str, baseline: &str, candidate: &str) -> Table {
-    let head = ["verdict", "metric", &brief(baseline), &brief(candidate), "difference", "interval"].map(str::to_owned);
+fn table_of(Pair { candidate, baseline, rows }: &Pair<'_>, what: &str) -> Table {
     let row = |row: &&ComparisonRecord| {
-        let (difference, interval) = difference(row);
+        let judged = Estimate::judged(row);
         vec![
             verdict_word(row.verdict).to_owned(),
             row.metric.clone(),
             shown(row.unit, Some(row.baseline_median)),
             shown(row.unit, Some(row.candidate_median)),
-            difference,
-            interval,
+            judged.centre.to_string(),
+            judged.interval(),
         ]
     };
-    Table {
-        title: title.to_owned(),
-        head: head.to_vec(),
-        rows: rows.iter().map(row).collect(),
-        lead: 2,
-        ..Table::default()
-    }
+    let head = ["verdict", "metric", &brief(baseline), &brief(candidate), "difference", "interval"];
+    Table::new(format!("{what}{candidate} against {baseline}"), head, rows.iter().map(row)).worded(2, 0)
 }
 
 /// Several candidates: their medians stand beside each other in the table of weight and speed. One of which nothing can
 /// be told takes one row.
-fn table_of_several(pairs: &[(&str, &str, Vec<&ComparisonRecord>)], title: &str) -> Table {
+fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
     let row = |row: &&ComparisonRecord| {
-        let (difference, interval) = difference(row);
+        let judged = Estimate::judged(row);
+        let (difference, interval) = (judged.centre.to_string(), judged.interval());
         vec![verdict_word(row.verdict).to_owned(), row.candidate.clone(), row.metric.clone(), difference, interval]
     };
-    let of_pair = |(candidate, _, rows): &(&str, &str, Vec<&ComparisonRecord>)| match tells_nothing(rows) {
+    let of_pair = |Pair { candidate, rows, .. }: &Pair<'_>| match tells_nothing(rows) {
         true => {
             let verdict = verdict_word(DifferenceVerdict::CannotTell);
             vec![cells([verdict, candidate, &format!("all {}", rows.len()), NONE, NONE])]
         }
         false => rows.iter().map(row).collect(),
     };
-    Table {
-        title: title.to_owned(),
-        head: cells(["verdict", "candidate", "metric", "difference", "interval"]),
-        rows: pairs.iter().flat_map(of_pair).collect(),
-        lead: 3,
-        ..Table::default()
-    }
+    let head = ["verdict", "candidate", "metric", "difference", "interval"];
+    Table::new(title, head, pairs.iter().flat_map(of_pair)).worded(3, 0)
 }
 
 /// A name that leaves room for numbers.
@@ -169,47 +122,19 @@ fn brief(name: &str) -> String {
     }
 }
 
-/// The estimate and its interval: of the difference where that is what matters, else of the ratio.
-fn difference(row: &ComparisonRecord) -> (String, String) {
-    let absolute = matches!(row.least, LeastRecord::Absolute(_)) || row.ratio.is_none();
-    let between = |low: Option<String>, high: Option<String>| match (low, high) {
-        (Some(low), Some(high)) => format!("{low} … {high}"),
-        _ => NONE.to_owned(),
-    };
-    if absolute {
-        let end = |value: Option<f64>| value.map(|value| without_unit(row.unit, value));
-        (signed(row.unit, Some(row.difference)), between(end(row.low), end(row.high)))
-    } else {
-        let end = |value: Option<f64>| value.map(|ratio| without_percent(&signed_percent(Some(ratio - 1.0))));
-        (change(row.ratio), between(end(row.ratio_low), end(row.ratio_high)))
-    }
-}
-
-fn without_unit(unit: Unit, value: f64) -> String {
-    let text = signed(unit, Some(value));
-    text.split_once(' ').map_or(text.clone(), |(number, _)| number.to_owned())
-}
-
-fn without_percent(text: &str) -> String {
-    text.trim_end_matches(" %").to_owned()
-}
-
 /// What the intervals promise.
 fn interval_note(rows: &[&ComparisonRecord]) -> Option<String> {
     let row = rows.iter().find(|row| row.low.is_some())?;
-    let percent = |share: f64| {
-        let text = format!("{:.2}", share * 100.0);
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    };
+    let percent = |share: f64| trimmed(share * 100.0, 2);
     let together = match row.confidence_each > row.confidence {
         true => format!(" ({} % each)", percent(row.confidence_each)),
         false => String::new(),
     };
     let blocks = rows.iter().map(|row| row.blocks).min().unwrap_or(0);
     Some(format!(
-        "Intervals hold together with {} % confidence{together}; {blocks} {}. Least differences that matter: {}.",
+        "Intervals hold together with {} % confidence{together}; {}. Least differences that matter: {}.",
         percent(row.confidence),
-        if blocks == 1 { "block" } else { "blocks" },
+        several(u64::from(blocks), "block"),
         least(rows)
     ))
 }
@@ -220,7 +145,7 @@ fn least(rows: &[&ComparisonRecord]) -> String {
     for row in rows {
         let text = match row.least {
             LeastRecord::Absolute(amount) => shown(row.unit, Some(amount)),
-            LeastRecord::Relative(share) => signed_percent(Some(share)).trim_start_matches('+').to_owned(),
+            LeastRecord::Relative(share) => Estimate::change(share, None).to_string(),
         };
         if !said.contains(&text) {
             said.push(text);
@@ -255,10 +180,8 @@ pub(super) fn pareto(document: &Document) -> Option<Block> {
     let value = |metric: &str, value: f64| shown(unit(metric).unwrap_or(Unit::Count), Some(value));
     let records: Vec<&ParetoRecord> = document.pareto.iter().filter(|record| record.points.len() > 1).collect();
     let weight = &records.first()?.x;
-    let mut head = cells(["configuration"]);
-    head.push(weight.clone());
-    head.extend(records.iter().map(|record| record.y.clone()));
-    head.push(String::new());
+    let mut head = vec!["configuration", weight];
+    head.extend(records.iter().map(|record| record.y.as_str()).chain([""]));
     let row = |point: &ParetoPoint| {
         let own = |record: &ParetoRecord| -> Option<ParetoPoint> {
             record.points.iter().find(|other| other.configuration == point.configuration).cloned()
@@ -275,14 +198,9 @@ pub(super) fn pareto(document: &Document) -> Option<Block> {
         });
         row
     };
-    Some(Block::Table(Table {
-        title: format!("{weight} against speed, medians"),
-        head,
-        rows: records.first()?.points.iter().map(row).collect(),
-        words: 1,
-        notes: vec!["A configuration is dominated where another one is at least as good in both.".to_owned()],
-        ..Table::default()
-    }))
+    let table = Table::new(format!("{weight} against speed, medians"), head, records.first()?.points.iter().map(row));
+    let note = "A configuration is dominated where another one is at least as good in both.";
+    Some(Block::Table(table.worded(1, 1).noted([note.to_owned()])))
 }
 
 /// Every budget with its verdict, and what was measured.
@@ -291,16 +209,13 @@ pub(super) fn budgets(budgets: &[BudgetRecord]) -> Option<Block> {
         return None;
     }
     let row = |budget: &BudgetRecord| {
-        let text = |value: Option<f64>| match (budget.relative, budget.unit) {
-            (true, _) => signed_percent(value),
-            (false, unit) => shown(unit.unwrap_or(Unit::Count), value),
-        };
+        let text = |value: Option<f64>| budget_number(budget, value);
         let interval = match (budget.low, budget.high) {
             (Some(_), Some(_)) => format!("{} … {}", text(budget.low), text(budget.high)),
             _ => NONE.to_owned(),
         };
         vec![
-            budget_word(budget.verdict).to_owned(),
+            name_of(budget.verdict),
             budget.expression.clone(),
             budget.configuration.clone(),
             text(budget.value),
@@ -310,23 +225,8 @@ pub(super) fn budgets(budgets: &[BudgetRecord]) -> Option<Block> {
     let unmeasured = budgets.iter().filter(|budget| budget.value.is_none());
     let mut notes: Vec<String> = unmeasured.map(|budget| format!("{}: {}.", budget.expression, budget.why)).collect();
     notes.dedup();
-    Some(Block::Table(Table {
-        title: "budgets".to_owned(),
-        head: cells(["verdict", "budget", "configuration", "measured", "interval"]),
-        rows: budgets.iter().map(row).collect(),
-        lead: 3,
-        notes,
-        ..Table::default()
-    }))
-}
-
-/// The verdict as it is said.
-pub(super) fn budget_word(verdict: BudgetVerdict) -> &'static str {
-    match verdict {
-        BudgetVerdict::Pass => "pass",
-        BudgetVerdict::Fail => "fail",
-        BudgetVerdict::Undecided => "undecided",
-    }
+    let head = ["verdict", "budget", "configuration", "measured", "interval"];
+    Some(Block::Table(Table::new("budgets", head, budgets.iter().map(row)).worded(3, 0).noted(notes)))
 }
 
 /// Budgets that are broken, said before everything else.
@@ -339,74 +239,53 @@ pub(super) fn failing(budgets: &[BudgetRecord]) -> Vec<String> {
 
 /// Blocks that something disturbed, and what became of them.
 pub(super) fn disturbed(blocks: &[BlockRecord]) -> Vec<Block> {
-    let lines: Vec<(String, String)> = blocks
-        .iter()
-        .filter_map(|block| {
-            let why = block.disturbed.as_ref()?;
-            let became = if block.used { "it counts" } else { "it was repeated and does not count" };
-            Some((format!("block {}", block.block + 1), format!("{why}; {became}")))
-        })
-        .collect();
-    match lines.is_empty() {
+    let fact = |block: &BlockRecord| {
+        let why = block.disturbed.as_ref()?;
+        let became = if block.used { "it counts" } else { "it was repeated and does not count" };
+        Some((format!("block {}", block.block + 1), format!("{why}; {became}")))
+    };
+    headed("disturbed", blocks.iter().filter_map(fact).collect())
+}
+
+/// Facts under a heading; nothing where there are none.
+fn headed(heading: &str, facts: Vec<(String, String)>) -> Vec<Block> {
+    match facts.is_empty() {
         true => Vec::new(),
-        false => vec![Block::Heading("disturbed".to_owned()), Block::Facts(lines)],
+        false => vec![Block::Heading(heading.to_owned()), Block::Facts(facts)],
     }
 }
 
 /// Trials that did not complete: they are in no estimate.
 pub(super) fn incomplete(trials: &[Trial]) -> Vec<Block> {
     let lost = trials.iter().filter(|trial| trial.outcome != crate::record::Outcome::Completed);
-    let facts: Vec<(String, String)> = lost
-        .map(|trial| {
-            let why = trial.why.as_deref().unwrap_or("unknown");
-            (
-                format!("trial {}", trial.index + 1),
-                format!("{}: {}: {why}", trial.configuration, outcome_text(trial.outcome)),
-            )
-        })
-        .collect();
-    if facts.is_empty() {
-        return Vec::new();
-    }
-    vec![Block::Heading("not completed, and in no estimate".to_owned()), Block::Facts(facts)]
+    let fact = |trial: &Trial| {
+        let why = trial.why.as_deref().unwrap_or("unknown");
+        let text = format!("{}: {}: {why}", trial.configuration, outcome_words(trial.outcome).1);
+        (format!("trial {}", trial.index + 1), text)
+    };
+    headed("not completed, and in no estimate", lost.map(fact).collect())
 }
 
 /// Every value of the judged metrics: a row for each trial.
 pub(super) fn every_value(document: &Document) -> Option<Block> {
-    let mut judged: Vec<&str> = Vec::new();
-    for row in document.comparisons.iter().filter(|row| row.primary) {
-        if !judged.contains(&row.metric.as_str()) {
-            judged.push(&row.metric);
-        }
-    }
+    let primary = document.comparisons.iter().filter(|row| row.primary);
+    let judged = each_once(primary.map(|row| row.metric.as_str()));
     let of = |metric: &str, trial: &Trial| -> Option<String> {
         let fits = |record: &&MetricRecord| record.metric == metric && record.configuration == trial.configuration;
         let record = document.metrics.iter().find(fits)?;
         let value = record.values.iter().find(|value| value.trial == trial.index)?;
         Some(format!("{}{}", shown(record.unit, Some(value.value)), if value.used { "" } else { " *" }))
     };
-    let rows: Vec<Vec<String>> = document
-        .trials
-        .iter()
-        .map(|trial| {
-            let mut row = vec![trial.configuration.clone(), (trial.block + 1).to_string()];
-            row.extend(judged.iter().map(|metric| of(metric, trial).unwrap_or_else(|| NONE.to_owned())));
-            row
-        })
-        .collect();
+    let row = |trial: &Trial| {
+        let mut row = vec![trial.configuration.clone(), (trial.block + 1).to_string()];
+        row.extend(judged.iter().map(|metric| of(metric, trial).unwrap_or_else(|| NONE.to_owned())));
+        row
+    };
     let left_out = document.blocks.iter().any(|block| !block.used);
-    let mut head = cells(["trial", "block"]);
-    head.extend(judged.iter().map(|metric| (*metric).to_owned()));
-    (!judged.is_empty()).then(|| {
-        Block::Table(Table {
-            title: "every trial".to_owned(),
-            head,
-            rows,
-            lead: 2,
-            words: 0,
-            notes: left_out.then(|| "* of a block that was repeated: not counted.".to_owned()).into_iter().collect(),
-        })
-    })
+    let note = left_out.then(|| "* of a block that was repeated: not counted.".to_owned());
+    let head = ["trial", "block"].into_iter().chain(judged.iter().copied());
+    let table = || Table::new("every trial", head, document.trials.iter().map(row)).worded(2, 0).noted(note);
+    (!judged.is_empty()).then(|| Block::Table(table()))
 }
 
 #[cfg(test)]
@@ -439,6 +318,10 @@ mod tests {
         }
     }
 
+    fn of<'a>(candidate: &'a str, rows: &'a [ComparisonRecord]) -> Pair<'a> {
+        Pair { candidate, baseline: "g1", rows: rows.iter().collect() }
+    }
+
     #[test]
     fn a_candidate_of_which_nothing_can_be_told_takes_one_line() {
         use DifferenceVerdict::{Better as Improved, CannotTell};
@@ -448,8 +331,8 @@ mod tests {
             row("z", "rate.steady", CannotTell),
             row("z", "p99.steady", CannotTell),
         ];
-        let (serial, z) = (rows[..2].iter().collect::<Vec<_>>(), rows[2..].iter().collect::<Vec<_>>());
-        let table = table_of_several(&[("serial", "g1", serial.clone()), ("z", "g1", z.clone())], "against g1");
+        let (serial, z) = (of("serial", &rows[..2]), of("z", &rows[2..]));
+        let table = table_of_several(&[serial.clone(), z.clone()], "against g1");
         let shown: Vec<[&str; 3]> = table.rows.iter().map(|row| [0, 1, 2].map(|at| row[at].as_str())).collect();
         let expect = [
             ["better", "serial", "rate.steady"],
@@ -457,10 +340,10 @@ mod tests {
             ["cannot tell", "z", "all 2"],
         ];
         assert_eq!(shown, expect);
-        assert_eq!(sentence("z", "g1", &z), "z against g1: cannot tell in any of 2 metrics.");
+        assert_eq!(sentence(&z), "z against g1: cannot tell in any of 2 metrics.");
         let said = "serial against g1: better in rate.steady; cannot tell p99.steady.";
-        assert_eq!(sentence("serial", "g1", &serial), said);
-        // One that cannot be told is named.
-        assert_eq!(sentence("z", "g1", &z[..1]), "z against g1: cannot tell rate.steady.");
+        assert_eq!(sentence(&serial), said);
+        // A single metric that cannot be told is named.
+        assert_eq!(sentence(&of("z", &rows[2..3])), "z against g1: cannot tell rate.steady.");
     }
 }

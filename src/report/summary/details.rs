@@ -1,7 +1,7 @@
 //! The details of an account, on demand: threads, files, NMT tags, mappings.
 
 use super::block::{Block, Table};
-use super::cells::{NONE, kib, sum};
+use super::cells::{NONE, beginning, kib, sum};
 use crate::owner::{Owner, is_heap, label};
 use crate::record::{AccountRecord, DetailRecord, OwnerRecord, RegionRecord, RemainderRecord};
 use crate::units::grouped;
@@ -72,14 +72,8 @@ fn listing(
     let (shown, left) = found.split_at(found.len().min(ROWS_MAX));
     let rest = sum(left.iter().map(|(_, detail)| detail.rss_bytes));
     let note = format!("and {} more with {} KiB (--json)", left.len(), kib(rest));
-    Table {
-        title: title.to_owned(),
-        head: head.iter().map(|&cell| cell.to_owned()).collect(),
-        rows: shown.iter().map(|(owner, detail)| row(owner, detail)).collect(),
-        lead: 1,
-        words: 0,
-        notes: if left.is_empty() { Vec::new() } else { vec![note] },
-    }
+    let rows = shown.iter().map(|(owner, detail)| row(owner, detail));
+    Table::new(title, head.iter().copied(), rows).noted((!left.is_empty()).then_some(note))
 }
 
 fn threads(account: &AccountRecord) -> Table {
@@ -117,14 +111,8 @@ fn regions(regions: &[RegionRecord]) -> Table {
         let what = beginning(&format!("{}{file}", owners.join(" + ")), WORDS_MAX);
         vec![range(&region.start, &region.end), region.perms.clone(), kib(region.rss_bytes), what]
     };
-    Table {
-        title: "mappings by address, resident KiB".to_owned(),
-        head: ["address", "perms", "RSS", "owners"].map(str::to_owned).to_vec(),
-        rows: regions.iter().map(row).collect(),
-        lead: 1,
-        words: 1,
-        notes: Vec::new(),
-    }
+    let head = ["address", "perms", "RSS", "owners"];
+    Table::new("mappings by address, resident KiB", head, regions.iter().map(row)).worded(1, 1)
 }
 
 /// Where the unexplained pages are; `None` where there are none.
@@ -140,30 +128,18 @@ pub(super) fn remainders(account: &AccountRecord) -> Option<Table> {
     };
     let rest = sum(left.iter().map(|found| found.rss_bytes));
     let note = format!("and {} more with {} KiB (--json)", left.len(), kib(rest));
-    Some(Table {
-        title: "unexplained by address, resident KiB".to_owned(),
-        head: ["address", "perms", "RSS", "between"].map(str::to_owned).to_vec(),
-        rows: shown.iter().map(row).collect(),
-        lead: 1,
-        words: 1,
-        notes: if left.is_empty() { Vec::new() } else { vec![note] },
-    })
+    let head = ["address", "perms", "RSS", "between"];
+    let table = Table::new("unexplained by address, resident KiB", head, shown.iter().map(row)).worded(1, 1);
+    Some(table.noted((!left.is_empty()).then_some(note)))
 }
 
-/// As the kernel writes it in `/proc/PID/maps`.
+/// A range of addresses as the kernel writes it in `/proc/PID/maps`.
 fn range(start: &str, end: &str) -> String {
     let plain = |address: &str| address.trim_start_matches("0x").to_owned();
     format!("{}-{}", plain(start), plain(end))
 }
 
-fn beginning(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some(_) => format!("{}...", text.chars().take(most - 3).collect::<String>()),
-        None => text.to_owned(),
-    }
-}
-
-/// Of a path the end says more.
+/// The end of a path, which says more than its beginning.
 fn end(text: &str, most: usize) -> String {
     match text.chars().count() {
         length if length > most => format!("...{}", text.chars().skip(length + 3 - most).collect::<String>()),

@@ -3,12 +3,18 @@
 use super::block::Table;
 use super::cells::NONE;
 use crate::record::{Conditions, Document, EndCause, Jvm, Machine, Outcome, Trial};
+use crate::report::words::outcome_words;
 use crate::units::Bytes;
 
 /// Cores, memory and kernel of a machine.
 pub(super) fn machine_text(machine: &Machine) -> String {
     let memory_gib = machine.memory_bytes as f64 / (1u64 << 30) as f64;
     format!("{} cores, {memory_gib:.1} GiB, Linux {}", machine.cores, machine.kernel)
+}
+
+/// The machine with what its kernel offers for limits.
+pub(in crate::report) fn host_text(machine: &Machine) -> String {
+    format!("{}, memory cgroup {}", machine_text(machine), machine.cgroup)
 }
 
 /// CPUs by number, or that any may be used.
@@ -22,8 +28,7 @@ pub(super) fn cpus_text(cpus: Option<&[u32]>) -> String {
 /// The conditions that all trials share, but for the command that repeats them.
 pub(in crate::report) fn shared_facts(conditions: &Conditions) -> Vec<(String, String)> {
     let machine = &conditions.machine;
-    let text = format!("{}, memory cgroup {}", machine_text(machine), machine.cgroup);
-    let mut facts = vec![("machine".to_owned(), text)];
+    let mut facts = vec![("machine".to_owned(), host_text(machine))];
     if let Some(load) = machine.load_average_1m {
         facts.push(("host load".to_owned(), format!("{load:.2} before the first trial (1 min average)")));
     }
@@ -54,9 +59,9 @@ pub(in crate::report) fn configurations(document: &Document, names: &[&str]) -> 
     };
     let rows: Vec<Vec<String>> = names.iter().filter_map(first).map(row).collect();
     let columns = ["configuration", "jvm", "options", "malloc", "limit"];
-    let head: Vec<String> = columns.iter().take(5 - usize::from(searched)).map(|&column| column.to_owned()).collect();
-    let (title, words) = ("Configurations".to_owned(), head.len() - 1);
-    (!rows.is_empty()).then(|| Table { title, head, rows, words, ..Table::default() })
+    let count = columns.len() - usize::from(searched);
+    let head = columns.into_iter().take(count);
+    (!rows.is_empty()).then(|| Table::new("Configurations", head, rows).worded(1, count - 1))
 }
 
 fn cpus(trial: &Trial) -> String {
@@ -86,7 +91,7 @@ pub(in crate::report) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
         fact("ready", format!("after {ready:.2} s"));
     }
     if trial.outcome != Outcome::Completed {
-        fact("outcome", format!("{}: {}", outcome_text(trial.outcome), trial.why.as_deref().unwrap_or("unknown")));
+        fact("outcome", format!("{}: {}", outcome_words(trial.outcome).1, trial.why.as_deref().unwrap_or("unknown")));
     }
     if let Some(end) = trial.end.as_ref().filter(|end| end.cause != EndCause::AsAsked) {
         fact("end", end.text.clone());
@@ -96,16 +101,6 @@ pub(in crate::report) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
 
 fn limit_text(trial: &Trial) -> String {
     trial.limit_bytes.map_or("none".to_owned(), |limit| Bytes(limit).to_string())
-}
-
-/// How a trial ended, in a phrase.
-pub(super) fn outcome_text(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Completed => "completed",
-        Outcome::SubjectFailed => "the subject failed",
-        Outcome::Killed => "killed for memory",
-        Outcome::Aborted => "aborted",
-    }
 }
 
 /// Name, version, collector and command of a JVM, as far as they are known.

@@ -1,9 +1,9 @@
 //! What was derived from the marks: each figure with its interval over trials and its ideal, what it is made of, and
 //! why it was refused.
 
-use super::super::quantity::shown;
+use super::super::quantity::{Estimate, shown};
 use super::block::Table;
-use super::cells::{NONE, cells};
+use super::cells::NONE;
 use crate::record::{Document, FigureKind, FigureRecord, MetricRecord, Trial, Unit, each_once};
 use crate::units::grouped;
 
@@ -13,12 +13,8 @@ pub(in crate::report) fn figures(document: &Document) -> Option<Table> {
     if names.is_empty() {
         return None;
     }
-    let mut table = Table {
-        title: "figures derived from marks".to_owned(),
-        head: cells(["figure", "configuration", "value", "interval", "ideal", "trials"]),
-        lead: 2,
-        ..Table::default()
-    };
+    let head = ["figure", "configuration", "value", "interval", "ideal", "trials"];
+    let mut table = Table::new("figures derived from marks", head, []).worded(2, 0);
     for name in names {
         let mut refusals = Vec::new();
         for configuration in document.configurations() {
@@ -45,20 +41,13 @@ fn row(
     metric: Option<&MetricRecord>,
     all: &[(&Trial, &FigureRecord)],
 ) -> Vec<String> {
-    let end = |value: f64| {
-        let text = shown(first.unit, Some(value));
-        text.strip_suffix(" B").map_or(text.clone(), str::to_owned)
-    };
-    let interval = match metric.and_then(|metric| metric.low.zip(metric.high)) {
-        Some((low, high)) => format!("{} … {}", end(low), end(high)),
-        None => NONE.to_owned(),
-    };
+    let estimate = metric.map(|of| Estimate::new(first.unit, of.median, of.low.zip(of.high)));
     let told = all.iter().filter(|(_, figure)| figure.value.is_some()).count();
     vec![
         first.name.clone(),
         configuration.to_owned(),
-        metric.map_or("refused".to_owned(), |metric| shown(first.unit, Some(metric.median))),
-        interval,
+        estimate.as_ref().map_or("refused".to_owned(), |estimate| estimate.centre.to_string()),
+        estimate.as_ref().map_or(NONE.to_owned(), Estimate::interval),
         first.ideal.map_or(NONE.to_owned(), |ideal| shown(Unit::Ratio, Some(ideal))),
         if told == all.len() { told.to_string() } else { format!("{told} of {}", all.len()) },
     ]

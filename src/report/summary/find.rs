@@ -3,12 +3,12 @@
 
 use super::account::{answer as account_answer, owners};
 use super::block::{Block, Depth, Table};
-use super::cells::{cells, mib};
+use super::cells::mib;
 use super::comparison;
 use super::doubts::{doubts, doubts_of_trials};
 use super::facts::{repeatable_facts, trial_facts};
 use super::trial::of_trial;
-use super::tried::{cause_phrase, tried};
+use super::tried::{cause_words, tried};
 use crate::record::{
     AccountRecord, Document, FindOutcome, FindRecord, ImageRecord, LineRecord, Mark, ProbeStage, ProbeVerdict,
     RuleRecord, Trial, Unknowns,
@@ -16,7 +16,7 @@ use crate::record::{
 use crate::report::snippets::{self, Snippet};
 use crate::scenario::MarkPoint;
 use crate::series::search::{PROOF_CONFIDENCE, failing_share_max};
-use crate::units::{Bytes, per_second};
+use crate::units::{Bytes, per_second, several, trimmed};
 
 /// File pages charged to somebody else that are worth a word. The C library and locales, which every process of a host
 /// shares, come to 2 to 3 MiB.
@@ -259,7 +259,7 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
     if !find.target.is_empty() {
         facts.push(("target", find.target.join(", ")));
     }
-    let trials = if find.trials == 1 { "1 trial".to_owned() } else { format!("{} trials", find.trials) };
+    let trials = several(u64::from(find.trials), "trial");
     let how = format!("in steps of {}, to be held {}", percent(find.step), times_in_a_row(find.proofs));
     facts.push(("spent", format!("{trials}, {} without pauses, {how}", span(find.seconds))));
     facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
@@ -278,7 +278,7 @@ fn proof(held: u32, failing_share_max: f64) -> String {
 
 /// `5 of 5 times`.
 fn times(held: u32) -> String {
-    format!("{held} of {held} {}", if held == 1 { "time" } else { "times" })
+    format!("{held} of {}", several(u64::from(held), "time"))
 }
 
 fn times_in_a_row(count: u32) -> String {
@@ -287,7 +287,7 @@ fn times_in_a_row(count: u32) -> String {
 
 fn below(line: &LineRecord) -> Option<String> {
     let below = Bytes(line.below_bytes?);
-    let what = line.cause.map_or("the target did not hold", cause_phrase);
+    let what = line.cause.map_or("the target did not hold", |cause| cause_words(cause).1);
     let why = if line.cause_text.is_empty() { String::new() } else { format!(" ({})", line.cause_text.join("; ")) };
     Some(format!("at {below} {what}{why}"))
 }
@@ -369,8 +369,7 @@ fn knee(find: &FindRecord) -> Option<String> {
 
 /// `2 %`, `0.5 %`.
 pub(in crate::report) fn percent(share: f64) -> String {
-    let text = format!("{:.1}", share * 100.0);
-    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
+    format!("{} %", trimmed(share * 100.0, 1))
 }
 
 fn span(seconds: f64) -> String {
@@ -388,13 +387,9 @@ pub(in crate::report) fn others(find: &FindRecord) -> Option<Table> {
         vec![rule.name.clone(), mib(Some(rule.limit_bytes)), format!("{ratio:.2}")]
     };
     let how = |rule: &RuleRecord| format!("{}: {}.", rule.name, rule.how);
-    (!find.others.is_empty()).then(|| Table {
-        title: "other ways to size, limit in MiB".to_owned(),
-        head: cells(["way", "limit", "of the line"]),
-        rows: find.others.iter().map(row).collect(),
-        notes: find.others.iter().map(how).collect(),
-        ..Table::default()
-    })
+    let (title, head) = ("other ways to size, limit in MiB", ["way", "limit", "of the line"]);
+    let table = || Table::new(title, head, find.others.iter().map(row)).noted(find.others.iter().map(how));
+    (!find.others.is_empty()).then(table)
 }
 
 #[cfg(test)]

@@ -105,12 +105,8 @@ impl<'a> Journey<'a> {
             rows.insert(rows.len() - 1, line(label, &together));
         }
         rows.push(line(self.1.to_owned(), &|account| mib(Some(account.total_bytes))));
-        Table {
-            title: format!("account, {} MiB", self.1),
-            head: std::iter::once("owner").chain(self.0.iter().map(|(name, _)| *name)).map(str::to_owned).collect(),
-            rows,
-            ..Table::default()
-        }
+        let head = std::iter::once("owner").chain(self.0.iter().map(|(name, _)| *name));
+        Table::new(format!("account, {} MiB", self.1), head, rows)
     }
 
     fn bars(&self) -> Bars {
@@ -135,13 +131,14 @@ impl<'a> Journey<'a> {
         let at = |name: &str| self.0.iter().find(|(mark, _)| *mark == name).map(|(_, account)| account.as_ref());
         let (start, loaded) = (at(MarkPoint::Start.word())?, at(MarkPoint::Loaded.word())?);
         let total = Growth::between(Bytes(start.total_bytes), Bytes(loaded.total_bytes));
-        let mut text = match is_shown(total) {
-            false => format!("From start to loaded {} did not change: ", self.1),
-            true if total.0 > 0 => {
-                format!("From start to loaded {} grew by {}: ", self.1, Bytes(total.0.unsigned_abs()))
+        let changed = match is_shown(total) {
+            false => "did not change".to_owned(),
+            true => {
+                let verb = if total.0 > 0 { "grew" } else { "shrank" };
+                format!("{verb} by {}", Bytes(total.0.unsigned_abs()))
             }
-            true => format!("From start to loaded {} shrank by {}: ", self.1, Bytes(total.0.unsigned_abs())),
         };
+        let mut text = format!("From start to loaded {} {changed}: ", self.1);
         let grown: Vec<(&str, Growth)> = changes(start, loaded).into_iter().take(GROWN).collect();
         let rest = Growth(grown.iter().fold(total.0, |rest, (_, growth)| rest.saturating_sub(growth.0)));
         let mut parts: Vec<String> = grown.iter().map(|(name, growth)| format!("{name} {growth}")).collect();
@@ -193,7 +190,7 @@ fn account_at<'a>(trial: &'a Trial, name: &str) -> Option<&'a AccountRecord> {
     trial.mark(name)?.account.as_ref().filter(|account| !account.owners.is_empty())
 }
 
-/// The same account with PSS in the place of RSS.
+/// The account with PSS in the place of RSS.
 fn divided(account: &AccountRecord) -> AccountRecord {
     let mut account = account.clone();
     account.total_bytes = account.pss_bytes;

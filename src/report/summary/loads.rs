@@ -1,12 +1,15 @@
 //! What there is to say about a load without a trial: what does not hold, the conditions, each phase, the thresholds.
 
 use super::block::{Block, Summary, Table};
-use super::cells::{NONE, cells};
+use super::cells::{NONE, beginning};
 use super::doubts::doubts;
 use super::facts::{cpus_text, machine_text};
 use crate::doubt::Doubt;
 use crate::record::{Generator, LoadDocument, PhaseRecord, Quantiles, ThresholdRecord, Verdict};
-use crate::units::{Bytes, grouped, milliseconds, per_second};
+use crate::units::{Bytes, grouped, milliseconds, per_second, several};
+
+/// A path that leaves room for the numbers of its row.
+const NAME_MAX: usize = 44;
 
 /// What to say of a load.
 pub fn summarize_load(document: &LoadDocument) -> Summary {
@@ -53,8 +56,7 @@ fn facts(document: &LoadDocument) -> Vec<(String, String)> {
     if let Some(load) = conditions.machine.load_average_1m {
         fact("host load", format!("{load:.2} before (1 min average)"));
     }
-    let threads =
-        if conditions.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", conditions.threads) };
+    let threads = several(u64::from(conditions.threads), "thread");
     let place =
         conditions.load_cpus.as_deref().map_or("any CPU".to_owned(), |cpus| format!("CPU {}", cpus_text(Some(cpus))));
     fact("generator", format!("{threads} on {place}"));
@@ -188,35 +190,21 @@ fn times(phase: &PhaseRecord) -> Option<Table> {
         true => "Response time is from the intended start, service time from the actual one.",
         false => "Closed model: from the actual start; a server that stalls is asked less, which flatters it.",
     };
-    Some(Table {
-        title: format!("times in ms, of {} correct answers", grouped(phase.ok)),
-        head: cells(["", "p50", "p75", "p90", "p99", "p99.9", "p99.99", "max", "mean"]),
-        rows,
-        lead: 1,
-        words: 0,
-        notes: vec![note.to_owned()],
-    })
+    let title = format!("times in ms, of {} correct answers", grouped(phase.ok));
+    let head = ["", "p50", "p75", "p90", "p99", "p99.9", "p99.99", "max", "mean"];
+    Some(Table::new(title, head, rows).noted([note.to_owned()]))
 }
 
 fn requests(phase: &PhaseRecord) -> Table {
     let row = |request: &crate::record::RequestRecord| {
-        vec![shortened(&request.request), request.weight.to_string(), grouped(request.ok), grouped(request.failed)]
+        vec![
+            beginning(&request.request, NAME_MAX),
+            request.weight.to_string(),
+            grouped(request.ok),
+            grouped(request.failed),
+        ]
     };
-    Table {
-        title: "by request".to_owned(),
-        head: cells(["request", "weight", "ok", "failed"]),
-        rows: phase.by_request.iter().map(row).collect(),
-        ..Table::default()
-    }
-}
-
-/// A path that leaves room for the numbers of its row.
-fn shortened(text: &str) -> String {
-    const MOST: usize = 44;
-    match text.char_indices().nth(MOST) {
-        Some(_) => format!("{}...", text.chars().take(MOST - 3).collect::<String>()),
-        None => text.to_owned(),
-    }
+    Table::new("by request", ["request", "weight", "ok", "failed"], phase.by_request.iter().map(row))
 }
 
 fn verdicts(document: &LoadDocument) -> Vec<String> {

@@ -1,14 +1,16 @@
 //! Netty's pools in words: every chunk a cell, what thread caches keep, what is handed out, and why chunks linger.
 
 use super::block::{Block, Table};
-use super::cells::{NONE, cells, mib, sum};
+use super::cells::{NONE, mib, sum};
 use crate::record::{
-    Mark, NettyAllocator, NettyArena, NettyCache, NettyChunk, NettyLibrary, NettyPools, Trial, each_once,
+    Mark, NettyAllocator, NettyArena, NettyCache, NettyChunk, NettyKind, NettyLibrary, NettyList, NettyMemory,
+    NettyPools, Trial, each_once,
 };
-use crate::units::{Bytes, Growth, grouped, milliseconds};
+use crate::report::words::name_of;
+use crate::units::{Bytes, Growth, grouped, milliseconds, several};
 use std::collections::BTreeMap;
 
-/// From nothing used to all of it; a tenth of a chunk each between them.
+/// Signs of a chunk from nothing used to all of it, for a tenth of the chunk each between them.
 const SHADES: [char; 10] = ['_', '.', ':', '~', '=', '+', '*', '#', '%', '@'];
 /// Cells of a line; more go into the next.
 const CELLS: usize = 20;
@@ -49,8 +51,7 @@ pub(super) fn pools(pools: &NettyPools, release: Option<u32>) -> Vec<Block> {
 fn library_facts(library: &NettyLibrary, pools: &NettyPools) -> Vec<(String, String)> {
     let version = library.version.as_deref().unwrap_or("of unknown version");
     let loops = match (library.event_loops, library.event_loops_read) {
-        (1, 1) => "1 event loop".to_owned(),
-        (all, read) if all == read => format!("{all} event loops"),
+        (all, read) if all == read => several(all, "event loop"),
         (all, read) => format!("{read} of {all} event loops answered"),
     };
     let netty = format!("{version} as {}, {loops}, {}", library.package, several(library.channels, "channel"));
@@ -91,7 +92,11 @@ fn own_facts(pools: &NettyPools, release: Option<u32>) -> Vec<(String, String)> 
 fn allocator_blocks(allocator: &NettyAllocator) -> Vec<Block> {
     let class = allocator.class.rsplit('.').next().unwrap_or_default();
     let found = allocator.found_by.join(", ");
-    let mut text = format!("direct {}, heap {} in use", size(used(allocator, "direct")), size(used(allocator, "heap")));
+    let mut text = format!(
+        "direct {}, heap {} in use",
+        size(used(allocator, NettyMemory::Direct)),
+        size(used(allocator, NettyMemory::Heap))
+    );
     if let Some(pinned) = allocator.pinned_direct_bytes {
         text.push_str(&format!("; {} of the direct memory are handed out", Bytes(pinned)));
     }
@@ -99,7 +104,7 @@ fn allocator_blocks(allocator: &NettyAllocator) -> Vec<Block> {
         text.push_str(&format!("; {read} of {all} thread caches read"));
     }
     let mut blocks =
-        vec![Block::Heading(format!("{class} ({found})")), Block::Facts(vec![(allocator.kind.clone(), text)])];
+        vec![Block::Heading(format!("{class} ({found})")), Block::Facts(vec![(name_of(allocator.kind), text)])];
     let shown: Vec<&NettyArena> = allocator.arenas.iter().filter(|arena| holds(arena)).collect();
     if !shown.is_empty() {
         blocks.push(Block::Table(arenas(allocator, &shown)));
@@ -110,8 +115,11 @@ fn allocator_blocks(allocator: &NettyAllocator) -> Vec<Block> {
 }
 
 /// Memory of one kind that an allocator holds: by its own metric or, before there was one, by its chunks.
-fn used(allocator: &NettyAllocator, memory: &str) -> Option<u64> {
-    let metric = if memory == "direct" { allocator.used_direct_bytes } else { allocator.used_heap_bytes };
+fn used(allocator: &NettyAllocator, memory: NettyMemory) -> Option<u64> {
+    let metric = match memory {
+        NettyMemory::Direct => allocator.used_direct_bytes,
+        NettyMemory::Heap => allocator.used_heap_bytes,
+    };
     let arenas = allocator.arenas.iter().filter(|arena| arena.memory == memory);
     metric.or_else(|| (!allocator.arenas.is_empty()).then(|| sum(arenas.map(chunk_bytes))))
 }
@@ -137,11 +145,15 @@ fn arenas(allocator: &NettyAllocator, shown: &[&NettyArena]) -> Table {
             .map(|chunk| chunk.pinned_bytes)
             .try_fold(0, |sum: u64, bytes| Some(sum.saturating_add(bytes?)));
         rows.push(vec![
-            format!("{} {}", arena.memory, arena.index),
+            format!("{} {}", name_of(arena.memory), arena.index),
             arena.chunks.len().to_string(),
             mib(Some(of(arena, |chunk| chunk.bytes))),
             mib(Some(of(arena, NettyChunk::used_bytes))),
-            if allocator.kind == "pooled" { mib(Some(of(arena, |chunk| chunk.cached_bytes))) } else { NONE.to_owned() },
+            if allocator.kind == NettyKind::Pooled {
+                mib(Some(of(arena, |chunk| chunk.cached_bytes)))
+            } else {
+                NONE.to_owned()
+            },
             if arena.chunks.is_empty() { NONE.to_owned() } else { mib(pinned) },
             mib(arena.huge_bytes),
             lines.next().unwrap_or_default(),
@@ -158,7 +170,7 @@ fn arenas(allocator: &NettyAllocator, shown: &[&NettyArena]) -> Table {
         notes.push(format!("{} more are in chunks that only the buffers from them know.", Bytes(unreached)));
     }
     let head = ["arena", "chunks", "size", "used", "cached", "handed out", "huge", "usage of each chunk"];
-    Table { title: "arenas, MiB".to_owned(), head: cells(head), rows, words: 1, notes, ..Table::default() }
+    Table::new("arenas, MiB", head, rows).worded(1, 1).noted(notes)
 }
 
 /// What thread caches keep by size of buffer, the sizes with most bytes first.
@@ -184,9 +196,8 @@ fn cached_sizes(allocator: &NettyAllocator) -> Option<Table> {
     if more > 0 {
         notes.push(format!("{more} more sizes are in the document (--json)."));
     }
-    let head = cells(["size of a buffer", "caches", "buffers", "MiB"]);
-    let title = "thread caches".to_owned();
-    (!rows.is_empty()).then(|| Table { title, head, rows, notes, ..Table::default() })
+    let head = ["size of a buffer", "caches", "buffers", "MiB"];
+    (!rows.is_empty()).then(|| Table::new("thread caches", head, rows).noted(notes))
 }
 
 /// `32 KiB`, `512 B`.
@@ -215,14 +226,9 @@ fn lingering(allocator: &NettyAllocator) -> Option<String> {
     let (bytes, used, kept) = (of(|chunk| chunk.bytes), of(NettyChunk::used_bytes), of(|chunk| chunk.kept_bytes));
     let percent = |part: u64, of: u64| format!("{:.0} %", part as f64 / of.max(1) as f64 * 100.0);
     let largest = allocator.caches.iter().map(|cache| cache.buffer_bytes).max().unwrap_or(0);
-    let mut threads: Vec<&str> = allocator.caches.iter().map(|cache| cache.thread.as_str()).collect();
-    threads.sort_unstable();
-    threads.dedup();
-    Some(format!(
-        "Chunks linger because freed small buffers stay in thread caches: {} of {} chunks are held by nothing else. \
-         Of their {} {} ({}) are in use, and of that {} ({}) are pages of {} freed buffers of up to {} in the caches \
-         of {}. A chunk is given back only when nothing of it is in use. To try: \
-         -Dio.netty.allocator.normalCacheSize=0 and -Dio.netty.allocator.smallCacheSize=0, at the cost of locks.",
+    Some(because_of_caches(&format!(
+        "{} of {} chunks are held by nothing else. Of their {} {} ({}) are in use, and of that {} ({}) are pages of {} \
+         freed buffers of up to {} in the caches of {}",
         held.len(),
         all.len(),
         Bytes(bytes),
@@ -232,11 +238,24 @@ fn lingering(allocator: &NettyAllocator) -> Option<String> {
         percent(kept, used),
         grouped(of(|chunk| chunk.cached_buffers)),
         plain_size(largest),
-        several(threads.len() as u64, "thread"),
-    ))
+        threads(allocator),
+    )))
 }
 
-/// The same where the version of Netty does not tell which chunk a cached buffer is of: by the sums.
+/// The threads that have caches of an allocator.
+fn threads(allocator: &NettyAllocator) -> String {
+    several(each_once(allocator.caches.iter().map(|cache| cache.thread.as_str())).len() as u64, "thread")
+}
+
+fn because_of_caches(evidence: &str) -> String {
+    format!(
+        "Chunks linger because freed small buffers stay in thread caches: {evidence}. A chunk is given back only when \
+         nothing of it is in use. To try: -Dio.netty.allocator.normalCacheSize=0 and \
+         -Dio.netty.allocator.smallCacheSize=0, at the cost of locks."
+    )
+}
+
+/// What [`lingering`] says, where the version of Netty does not tell which chunk a cached buffer is of: by the sums.
 fn lingering_in_sum(allocator: &NettyAllocator) -> Option<String> {
     let chunks: Vec<&NettyChunk> = allocator.arenas.iter().flat_map(|arena| &arena.chunks).collect();
     let arenas = allocator.arenas.iter().filter(|arena| !arena.chunks.is_empty()).count();
@@ -247,16 +266,14 @@ fn lingering_in_sum(allocator: &NettyAllocator) -> Option<String> {
         return None;
     }
     let size = sum(chunks.iter().map(|chunk| chunk.bytes));
-    Some(format!(
-        "Chunks linger because freed small buffers stay in thread caches: of {} with {} in all, {} are in use, and {} \
-         are in the caches of {}. A chunk is given back only when nothing of it is in use. To try: \
-         -Dio.netty.allocator.normalCacheSize=0 and -Dio.netty.allocator.smallCacheSize=0, at the cost of locks.",
+    Some(because_of_caches(&format!(
+        "of {} with {} in all, {} are in use, and {} are in the caches of {}",
         several(chunks.len() as u64, "chunk"),
         Bytes(size),
         Bytes(used),
         Bytes(cached),
-        several(each_once(allocator.caches.iter().map(|cache| cache.thread.as_str())).len() as u64, "thread"),
-    ))
+        threads(allocator)
+    )))
 }
 
 /// What all caches of threads hold.
@@ -267,12 +284,13 @@ fn in_caches(allocator: &NettyAllocator) -> u64 {
 /// Empty chunks that nothing gives back. An arena frees a chunk when it gets empty, which takes it down to `q000`; one
 /// that is empty further up was forgotten there.
 fn stranded(allocator: &NettyAllocator) -> Option<String> {
+    use NettyList::{Q025, Q050, Q075, Q100};
     let chunks = allocator.arenas.iter().flat_map(|arena| &arena.chunks);
-    let forgotten = |chunk: &&NettyChunk| {
-        chunk.free_bytes == Some(chunk.bytes) && ["q025", "q050", "q075", "q100"].contains(&chunk.list.as_str())
-    };
+    let is_above = |chunk: &NettyChunk| matches!(chunk.list, Q025 | Q050 | Q075 | Q100);
+    let forgotten = |chunk: &&NettyChunk| chunk.free_bytes == Some(chunk.bytes) && is_above(chunk);
     let found: Vec<&NettyChunk> = chunks.filter(forgotten).collect();
-    let lists = each_once(found.iter().map(|chunk| chunk.list.as_str())).join(", ");
+    let lists: Vec<String> = found.iter().map(|chunk| name_of(chunk.list)).collect();
+    let lists = each_once(lists.iter().map(String::as_str)).join(", ");
     (!found.is_empty()).then(|| {
         format!(
             "Empty and yet kept: {} with {} in all, in the list {lists}. Netty should have given them back when they \
@@ -285,22 +303,20 @@ fn stranded(allocator: &NettyAllocator) -> Option<String> {
 
 /// Why chunks stay, where the evidence shows it.
 fn why(allocator: &NettyAllocator) -> impl Iterator<Item = String> {
-    let pooled = allocator.kind == "pooled";
+    let pooled = allocator.kind == NettyKind::Pooled;
     [lingering, lingering_in_sum, stranded]
         .into_iter()
         .filter_map(move |reason| if pooled { reason(allocator) } else { None })
-}
-
-/// `1 thread`, `3 threads`.
-fn several(number: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// The pools at the marks of a trial: a row for each mark, and the explanation of the last mark that has one.
 pub(super) fn of_trial(trial: &Trial) -> Vec<Block> {
     let marks: Vec<_> = trial.marks.iter().filter_map(|mark| Some((mark, mark.netty.as_ref()?))).collect();
     let Some((_, last)) = marks.last() else { return Vec::new() };
-    let rows = marks.iter().map(|(mark, pools)| [vec![mark.name.clone()], totals(pools).row()].concat());
+    let rows = marks.iter().map(|(mark, pools)| {
+        let [name, rss] = [mark.name.clone(), mib(Some(mark.rss_bytes))];
+        [vec![name], totals(pools), vec![rss]].concat()
+    });
     let took = marks.iter().map(|(_, pools)| pools.agent.took_ms).fold(0.0, f64::max);
     let mut notes = vec![format!(
         "Direct memory is by the JDK's counter, and Netty's where that is larger. A listing took {} ms at most.",
@@ -308,14 +324,7 @@ pub(super) fn of_trial(trial: &Trial) -> Vec<Block> {
     )];
     notes.extend(last.unread.iter().map(|what| format!("Not read: {what}.")));
     let head = ["mark", "arenas", "chunks", "size", "used", "cached", "handed out", "direct", "RSS"];
-    let table = Table {
-        title: "Netty's pools, MiB".to_owned(),
-        head: cells(head),
-        rows: rows.zip(&marks).map(|(row, (mark, _))| [row, vec![mib(Some(mark.rss_bytes))]].concat()).collect(),
-        notes,
-        ..Table::default()
-    };
-    let mut blocks = vec![Block::Table(table)];
+    let mut blocks = vec![Block::Table(Table::new("Netty's pools, MiB", head, rows).noted(notes))];
     blocks.extend(explanations(trial).into_iter().map(Block::Text));
     blocks
 }
@@ -330,43 +339,20 @@ pub(in crate::report) fn explanations(trial: &Trial) -> Vec<String> {
     trial.marks.iter().rev().map(of_mark).find(|said| !said.is_empty()).unwrap_or_default()
 }
 
-/// All pools of a mark together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Totals {
-    arenas: usize,
-    chunks: usize,
-    bytes: u64,
-    used_bytes: u64,
-    cached_bytes: u64,
-    pinned_bytes: Option<u64>,
-    direct_bytes: Option<u64>,
-}
-
-fn totals(pools: &NettyPools) -> Totals {
+/// All pools of a mark together, as cells: arenas, chunks, then sizes.
+fn totals(pools: &NettyPools) -> Vec<String> {
     let allocators: Vec<&NettyAllocator> = pools.libraries.iter().flat_map(|library| &library.allocators).collect();
     let arenas: Vec<&NettyArena> =
         allocators.iter().flat_map(|allocator| &allocator.arenas).filter(|arena| holds(arena)).collect();
     let of = |what: fn(&NettyChunk) -> u64| sum(arenas.iter().flat_map(|arena| &arena.chunks).map(what));
     let pinned: Vec<u64> = allocators.iter().filter_map(|allocator| allocator.pinned_direct_bytes).collect();
-    Totals {
-        arenas: arenas.len(),
-        chunks: arenas.iter().map(|arena| arena.chunks.len()).sum(),
-        bytes: of(|chunk| chunk.bytes),
-        used_bytes: of(NettyChunk::used_bytes),
-        // Some versions do not tell the chunk of a cached buffer.
-        cached_bytes: of(|chunk| chunk.cached_bytes).max(sum(allocators.iter().map(|allocator| in_caches(allocator)))),
-        pinned_bytes: (!pinned.is_empty()).then(|| sum(pinned.into_iter())),
-        direct_bytes: direct_bytes(pools),
-    }
-}
-
-impl Totals {
-    fn row(self) -> Vec<String> {
-        let mut row = vec![self.arenas.to_string(), self.chunks.to_string()];
-        row.extend([Some(self.bytes), Some(self.used_bytes), Some(self.cached_bytes)].map(mib));
-        row.extend([self.pinned_bytes, self.direct_bytes].map(mib));
-        row
-    }
+    let chunks: usize = arenas.iter().map(|arena| arena.chunks.len()).sum();
+    // Some versions of Netty do not tell the chunk of a cached buffer.
+    let cached = of(|chunk| chunk.cached_bytes).max(sum(allocators.iter().map(|allocator| in_caches(allocator))));
+    let pinned = (!pinned.is_empty()).then(|| sum(pinned.into_iter()));
+    let sizes =
+        [Some(of(|chunk| chunk.bytes)), Some(of(NettyChunk::used_bytes)), Some(cached), pinned, direct_bytes(pools)];
+    [arenas.len(), chunks].map(|count| count.to_string()).into_iter().chain(sizes.map(mib)).collect()
 }
 
 /// Direct memory of a JVM: what the JDK counts, and what Netty counts where that is past the JDK.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 fn chunk(used: u64, kept: u64) -> NettyChunk {
     let buffers = kept / (32 << 10);
     NettyChunk {
-        list: "q000".to_owned(),
+        list: NettyList::Q000,
         bytes: 16 * MIB,
         free_bytes: Some(16 * MIB - used),
         cached_buffers: buffers,
@@ -22,7 +22,6 @@ fn allocator(chunks: Vec<NettyChunk>) -> NettyAllocator {
     let kept: u64 = chunks.iter().map(|chunk| chunk.kept_bytes).sum();
     let cache = NettyCache {
         thread: "loop-1".to_owned(),
-        kind: "normal".to_owned(),
         buffer_bytes: 32 << 10,
         buffers: kept / (32 << 10),
         bytes: kept,
@@ -30,9 +29,9 @@ fn allocator(chunks: Vec<NettyChunk>) -> NettyAllocator {
     };
     NettyAllocator {
         class: "io.netty.buffer.PooledByteBufAllocator".to_owned(),
-        kind: "pooled".to_owned(),
+        kind: NettyKind::Pooled,
         found_by: vec!["event loops".to_owned(), "default".to_owned()],
-        arenas: vec![NettyArena { memory: "direct".to_owned(), chunks, ..NettyArena::default() }],
+        arenas: vec![NettyArena { chunks, ..NettyArena::default() }],
         caches: vec![cache],
         ..NettyAllocator::default()
     }
@@ -88,11 +87,13 @@ fn without_the_evidence_nothing_is_claimed() {
 
 #[test]
 fn chunks_that_netty_forgot_are_named() {
-    let empty = |list: &str| NettyChunk { list: list.to_owned(), ..chunk(0, 0) };
+    let empty = |list: NettyList| NettyChunk { list, ..chunk(0, 0) };
     let of = |chunks: Vec<NettyChunk>| stranded(&allocator(chunks));
-    let text = of(vec![empty("q075"), empty("qInit"), empty("q075"), empty("q100")]).unwrap();
+    let text =
+        of(vec![empty(NettyList::Q075), empty(NettyList::QInit), empty(NettyList::Q075), empty(NettyList::Q100)])
+            .unwrap();
     assert!(text.starts_with("Empty and yet kept: 3 chunks with 48.0 MiB in all, in the list q075, q100."), "{text}");
-    assert_eq!(of(vec![empty("qInit"), empty("q000"), chunk(MIB, 0)]), None);
+    assert_eq!(of(vec![empty(NettyList::QInit), empty(NettyList::Q000), chunk(MIB, 0)]), None);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::block::Table;
 use super::cells::{NONE, cells, kib, mib, weight, weight_word};
 use super::journey::tells_growth;
 use super::{drivers, own};
-use crate::record::{Heap, Mark, NmtRecord, Observer, PhaseRecord, Quantiles, Trial};
+use crate::record::{Heap, Mark, NmtCategory, NmtRecord, Observer, PhaseRecord, Quantiles, Trial};
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, Growth, grouped, milliseconds};
 
@@ -48,13 +48,7 @@ pub(in crate::report) fn weights(trial: &Trial) -> Table {
         notes.push("NMT counts committed memory, which is not all resident.".to_owned());
     }
     notes.extend(own_weight(&trial.observer));
-    Table {
-        title: "weight, MiB".to_owned(),
-        head,
-        rows: trial.marks.iter().map(row).collect(),
-        notes,
-        ..Table::default()
-    }
+    Table::new("weight, MiB", head, trial.marks.iter().map(row)).noted(notes)
 }
 
 /// One sentence: what the load added, what rest, a full collection and a trim gave back.
@@ -89,7 +83,7 @@ fn own_weight(observer: &Observer) -> Option<String> {
 
 /// A row for each phase.
 pub(in crate::report) fn load(trial: &Trial) -> Table {
-    let head = cells(["phase", "requests", "failed", "req/s", "p50", "p90", "p99", "p99.9", "max", "GC", "GC ms"]);
+    let head = ["phase", "requests", "failed", "req/s", "p50", "p90", "p99", "p99.9", "max", "GC", "GC ms"];
     let row = |phase: &PhaseRecord| {
         let mut row = vec![phase.name.clone()];
         if !phase.works() || phase.is_own() && !phase.is_counted() {
@@ -118,13 +112,7 @@ pub(in crate::report) fn load(trial: &Trial) -> Table {
     notes.extend(drivers::notes(&trial.phases));
     notes.extend(own::work(&trial.phases));
     notes.extend(costs(trial));
-    Table {
-        title: "load, times in ms".to_owned(),
-        head,
-        rows: trial.phases.iter().map(row).collect(),
-        notes,
-        ..Table::default()
-    }
+    Table::new("load, times in ms", head, trial.phases.iter().map(row)).noted(notes)
 }
 
 fn quantiles(times: Option<&Quantiles>) -> Vec<String> {
@@ -164,27 +152,19 @@ pub(in crate::report) fn by_category(trial: &Trial) -> Option<Table> {
         let found = nmt.categories.iter().find(|category| category.name == name);
         found.map_or(NONE.to_owned(), |category| kib(category.committed_bytes))
     };
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    rows.push(vec![
+    let total = vec![
         "Total".to_owned(),
         kib(first.1.total_committed_bytes),
         kib(shown.1.total_committed_bytes),
         growth(shown.1.total_growth_bytes),
-    ]);
-    for category in &shown.1.categories {
-        rows.push(vec![
-            category.name.clone(),
-            committed(first.1, &category.name),
-            kib(category.committed_bytes),
-            growth(category.growth_bytes),
-        ]);
-    }
-    Some(Table {
-        title: "native memory by category, committed KiB".to_owned(),
-        head: vec!["category".to_owned(), first.0.to_owned(), shown.0.to_owned(), "growth".to_owned()],
-        rows,
-        ..Table::default()
-    })
+    ];
+    let row = |category: &NmtCategory| {
+        let (name, bytes) = (category.name.clone(), kib(category.committed_bytes));
+        vec![name, committed(first.1, &category.name), bytes, growth(category.growth_bytes)]
+    };
+    let rows = std::iter::once(total).chain(shown.1.categories.iter().map(row));
+    let head = ["category", first.0, shown.0, "growth"];
+    Some(Table::new("native memory by category, committed KiB", head, rows))
 }
 
 fn kib_signed(bytes: i64) -> String {
@@ -238,11 +218,5 @@ pub(super) fn side_by_side(trials: &[Trial]) -> Table {
     if doubts > 0 {
         notes.push(format!("{doubts} of {} trials carry doubts (above).", trials.len()));
     }
-    Table {
-        title: format!("side by side, {word} in MiB, times in ms"),
-        head,
-        rows: trials.iter().map(row).collect(),
-        notes,
-        ..Table::default()
-    }
+    Table::new(format!("side by side, {word} in MiB, times in ms"), head, trials.iter().map(row)).noted(notes)
 }

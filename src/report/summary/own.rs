@@ -23,7 +23,7 @@ pub(super) fn columns(trials: &[Trial]) -> Vec<&str> {
     if own.is_empty() { USUAL.map(MarkPoint::word).to_vec() } else { ends(own, COLUMNS_MAX) }
 }
 
-/// At most so many, the middle left out.
+/// The first and last values, at most so many.
 pub(super) fn ends<T>(mut all: Vec<T>, most: usize) -> Vec<T> {
     if all.len() > most {
         let behind = most / 2;
@@ -47,7 +47,7 @@ pub(super) fn told(marks: &[Mark]) -> Option<String> {
     (!shown.is_empty()).then(|| format!("The subject told at its markers: {}{more}.", shown.join("; ")))
 }
 
-/// Whose words the figures of such phases are.
+/// Whose words the figures of phases are in which the subject worked by itself.
 pub(super) fn work(phases: &[PhaseRecord]) -> Option<String> {
     let own: Vec<&PhaseRecord> = phases.iter().filter(|phase| phase.is_own()).collect();
     let names: Vec<&str> = own.iter().map(|phase| phase.name.as_str()).collect();

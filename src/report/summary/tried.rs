@@ -1,10 +1,11 @@
 //! The trials of a search as rows of a table: what each was for, what it reached, whether it held.
 
 use super::block::Table;
-use super::cells::{NONE, cells, mib};
+use super::cells::{NONE, mib};
 use super::drivers;
 use crate::doubt::Doubt;
 use crate::record::{CgroupRecord, FailureCause, PhaseRecord, ProbeRecord, ProbeStage, ProbeVerdict, Trial};
+use crate::report::words::name_of;
 use crate::series::search::cpu_per_request;
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 
@@ -13,7 +14,7 @@ use crate::units::{Bytes, grouped, milliseconds, per_second};
 pub(in crate::report) struct Reached {
     /// Correct answers.
     pub(in crate::report) rate_per_s: Option<f64>,
-    /// Of the worst phase.
+    /// The 99th percentile of the worst phase.
     pub(in crate::report) p99_ms: Option<f64>,
     /// CPU of the subject per correct answer.
     pub(in crate::report) cpu_us: Option<f64>,
@@ -57,19 +58,8 @@ pub(in crate::report) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
     failed && says_so
 }
 
-/// What a stage looks for.
-pub(in crate::report) fn stage_word(stage: ProbeStage) -> &'static str {
-    match stage {
-        ProbeStage::Reference => "reference",
-        ProbeStage::Heap => "heap",
-        ProbeStage::Limit => "limit",
-        ProbeStage::Warm => "warm",
-        ProbeStage::Rate => "rate",
-    }
-}
-
-/// Whether it held.
-pub(in crate::report) fn verdict_word(verdict: ProbeVerdict) -> &'static str {
+/// A verdict as the answer to whether the target held.
+fn verdict_word(verdict: ProbeVerdict) -> &'static str {
     match verdict {
         ProbeVerdict::Holds => "yes",
         ProbeVerdict::Fails => "no",
@@ -89,22 +79,14 @@ pub(in crate::report) fn tried(trials: &[Trial]) -> Table {
         notes.push("discarded: the machine disturbed the trial, which says nothing and was repeated.".to_owned());
     }
     let asked = probe().any(|(_, of)| of.rate_per_s.is_some());
-    let mut head = cells(["#", "for", "Xmx", "limit", "rate", "p99", "CPU", "peak", "held", "cause"]);
-    if asked {
-        // Where rates are searched, what was asked stands where the heap would, which does not vary then.
-        "asked".clone_into(&mut head[2]);
-    }
-    Table {
-        title: "trials, sizes in MiB, p99 in ms, CPU in us per request".to_owned(),
-        head,
-        rows: probe().map(|(trial, of)| row(trial, of)).collect(),
-        lead: 2,
-        words: 2,
-        notes,
-    }
+    // Where rates are searched, what was asked stands where the heap would, which does not vary then.
+    let varied = if asked { "asked" } else { "Xmx" };
+    let head = ["#", "for", varied, "limit", "rate", "p99", "CPU", "peak", "held", "cause"];
+    let rows = probe().map(|(trial, of)| row(trial, of));
+    Table::new("trials, sizes in MiB, p99 in ms, CPU in us per request", head, rows).worded(2, 2).noted(notes)
 }
 
-/// The same with why each one did not hold, for a page with room.
+/// The table of [`tried`] with why each trial did not hold, for a page with room.
 pub(in crate::report) fn tried_told(trials: &[Trial]) -> Table {
     let mut table = tried(trials);
     table.head.push("why".to_owned());
@@ -122,7 +104,7 @@ fn row(trial: &Trial, probe: &ProbeRecord) -> Vec<String> {
     let rate = reached.rate_per_s.map(per_s);
     vec![
         (trial.index + 1).to_string(),
-        stage_word(probe.stage).to_owned(),
+        name_of(probe.stage),
         probe.rate_per_s.map_or_else(|| mib(probe.heap_bytes), per_s),
         mib(trial.limit_bytes),
         rate.unwrap_or_else(|| NONE.to_owned()),
@@ -130,39 +112,25 @@ fn row(trial: &Trial, probe: &ProbeRecord) -> Vec<String> {
         reached.cpu_us.map_or_else(|| NONE.to_owned(), |us| format!("{us:.0}")),
         mib(reached.peak_bytes),
         verdict_word(probe.verdict).to_owned(),
-        probe.cause.map_or(NONE, cause_word).to_owned(),
+        probe.cause.map_or(NONE, |cause| cause_words(cause).0).to_owned(),
     ]
 }
 
-/// The cause of failure, in a word or two.
-fn cause_word(cause: FailureCause) -> &'static str {
+/// The cause of failure: in a word or two, and as part of a sentence.
+pub(in crate::report) fn cause_words(cause: FailureCause) -> (&'static str, &'static str) {
     match cause {
-        FailureCause::OomKill => "OOM kill",
-        FailureCause::OutOfMemoryError => "OutOfMemoryError",
-        FailureCause::Start => "start",
-        FailureCause::Died => "died",
-        FailureCause::Collections => "collector",
-        FailureCause::FilePages => "file pages",
-        FailureCause::Times => "times",
-        FailureCause::Rate => "rate",
-        FailureCause::Failures => "failures",
-        FailureCause::Other => "target",
-    }
-}
-
-/// The cause of failure, as part of a sentence.
-pub(in crate::report) fn cause_phrase(cause: FailureCause) -> &'static str {
-    match cause {
-        FailureCause::OomKill => "the kernel killed it for memory",
-        FailureCause::OutOfMemoryError => "the JVM ran out of memory of its own (OutOfMemoryError)",
-        FailureCause::Start => "it did not start, or was not ready in time",
-        FailureCause::Died => "it ended by itself",
-        FailureCause::Collections => "the collector took the time",
-        FailureCause::FilePages => "file pages were dropped and read again, over and over",
-        FailureCause::Times => "times grew beyond the target",
-        FailureCause::Rate => "too few answers came",
-        FailureCause::Failures => "requests failed",
-        FailureCause::Other => "the target did not hold",
+        FailureCause::OomKill => ("OOM kill", "the kernel killed it for memory"),
+        FailureCause::OutOfMemoryError => {
+            ("OutOfMemoryError", "the JVM ran out of memory of its own (OutOfMemoryError)")
+        }
+        FailureCause::Start => ("start", "it did not start, or was not ready in time"),
+        FailureCause::Died => ("died", "it ended by itself"),
+        FailureCause::Collections => ("collector", "the collector took the time"),
+        FailureCause::FilePages => ("file pages", "file pages were dropped and read again, over and over"),
+        FailureCause::Times => ("times", "times grew beyond the target"),
+        FailureCause::Rate => ("rate", "too few answers came"),
+        FailureCause::Failures => ("failures", "requests failed"),
+        FailureCause::Other => ("target", "the target did not hold"),
     }
 }
 
@@ -192,7 +160,7 @@ pub(in crate::report) fn trial_text(trial: &Trial) -> Option<String> {
         ProbeVerdict::Discarded => ": discarded",
     });
     if let Some(cause) = probe.cause {
-        text.push_str(&format!(", {}", cause_phrase(cause)));
+        text.push_str(&format!(", {}", cause_words(cause).1));
     }
     Some(text)
 }

@@ -30,7 +30,7 @@ pub(super) fn prose(text: &str) -> String {
     out.push_str(digits);
     out.push_str(&referenced(&rest[..first], |c| begins_list || !harmless(c)));
     out.push_str(&referenced(&rest[first..], |c| !harmless(c)));
-    // What GitHub links by itself is broken by a character without width.
+    // GitHub makes links of addresses and names, unless a character without width breaks them.
     for (linked, broken) in [
         ("://", "&#58;//"),
         ("www.", "www&#46;"),

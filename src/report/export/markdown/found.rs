@@ -1,16 +1,17 @@
 //! A search for the load line on a Markdown page: the line with its proof, and every trial.
 
+use super::Section;
 use super::escape::sentence;
 use crate::record::Document;
 use crate::report::summary::find::facts;
 use crate::report::summary::tried::tried;
 
 /// The line and all that belongs to it; `None` where nothing was searched.
-pub(super) fn block(document: &Document) -> Option<String> {
+pub(super) fn section(document: &Document) -> Option<Section> {
     let find = document.find.as_ref()?;
     let line = |(label, text): &(String, String)| format!("- {label}: {}\n", sentence(text));
     let lines: String = facts(find, &document.trials).iter().map(line).collect();
-    Some(format!("### Load line\n\n{lines}"))
+    Some(Section::open("Load line", lines))
 }
 
 /// Every trial of the search. All cells are words and numbers of our own.
@@ -21,7 +22,7 @@ pub(super) fn trials(document: &Document) -> Option<String> {
     let align: Vec<&str> = (0..table.head.len())
         .map(|column| if (2..table.head.len() - table.words).contains(&column) { "--:" } else { ":--" })
         .collect();
-    // A number sign would be taken for a reference by some.
+    // Some renderers take a number sign for a reference.
     let head: Vec<String> = table.head.iter().map(|cell| cell.replace('#', "trial")).collect();
     let rows: String = table.rows.iter().map(|cells| row(cells)).collect();
     let notes = table.notes.join(" ");

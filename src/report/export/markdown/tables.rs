@@ -1,29 +1,21 @@
 //! The tables of a Markdown page: comparisons, budgets, metrics.
 
-use super::super::super::quantity::{change, shown, signed, signed_percent};
+use super::super::super::quantity::{budget_number, change, shown, signed};
+use super::super::super::words::{Pair, name_of, pairs, verdict_word};
 use super::escape::{code, sentence};
-use super::used;
-use crate::record::{BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, MetricRecord};
+use super::{Section, used};
+use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, MetricRecord};
+use crate::units::trimmed;
 
 /// A table for each pair of configurations: of what was asked for, or of everything else.
-pub(super) fn comparison_tables(document: &Document, primary: bool) -> Vec<String> {
-    let of_kind = || document.comparisons.iter().filter(|of| of.primary == primary);
-    let mut pairs: Vec<(&str, &str)> = Vec::new();
-    for of in of_kind() {
-        let pair = (of.baseline.as_str(), of.candidate.as_str());
-        if !pairs.contains(&pair) {
-            pairs.push(pair);
-        }
-    }
-    let table = |pair: (&str, &str)| {
-        let rows: Vec<&ComparisonRecord> =
-            of_kind().filter(|of| (of.baseline.as_str(), of.candidate.as_str()) == pair).collect();
-        format!("### {} against {}\n\n{}", code(pair.1), code(pair.0), comparison_table(pair, &rows))
+pub(super) fn comparison_tables(document: &Document, primary: bool) -> Vec<Section> {
+    let table = |pair: &Pair<'_>| {
+        Section::open(format!("{} against {}", code(pair.candidate), code(pair.baseline)), comparison_table(pair))
     };
-    pairs.into_iter().map(table).collect()
+    pairs(document, primary).iter().map(table).collect()
 }
 
-fn comparison_table((baseline, candidate): (&str, &str), rows: &[&ComparisonRecord]) -> String {
+fn comparison_table(Pair { candidate, baseline, rows }: &Pair<'_>) -> String {
     let mut out = format!(
         "| verdict | metric | {} | {} | difference | change | blocks |\n|:--|:--|--:|--:|--:|--:|--:|\n",
         code(baseline),
@@ -34,7 +26,7 @@ fn comparison_table((baseline, candidate): (&str, &str), rows: &[&ComparisonReco
         let ratio = interval(change(of.ratio), [of.ratio_low, of.ratio_high], change);
         out.push_str(&format!(
             "| {} | {} | {} | {} | {difference} | {ratio} | {} |\n",
-            words(of.verdict),
+            verdict(of.verdict),
             code(&of.metric),
             shown(of.unit, Some(of.baseline_median)),
             shown(of.unit, Some(of.candidate_median)),
@@ -62,7 +54,7 @@ fn blocks(of: &ComparisonRecord) -> String {
 
 fn confidence(rows: &[&ComparisonRecord]) -> String {
     let Some(first) = rows.first() else { return String::new() };
-    let percent = |share: f64| format!("{:.2}", share * 100.0).trim_end_matches('0').trim_end_matches('.').to_owned();
+    let percent = |share: f64| trimmed(share * 100.0, 2);
     format!(
         "\nDifferences are estimated within blocks; medians are of all trials, so they need not differ by the same. \
          Together the intervals hold with {} % confidence, each alone with {} %.\n",
@@ -72,13 +64,9 @@ fn confidence(rows: &[&ComparisonRecord]) -> String {
 }
 
 /// A verdict on a difference, in words.
-pub(super) fn words(verdict: DifferenceVerdict) -> &'static str {
-    match verdict {
-        DifferenceVerdict::Better => "better",
-        DifferenceVerdict::Worse => "**worse**",
-        DifferenceVerdict::Equivalent => "equivalent",
-        DifferenceVerdict::CannotTell => "cannot tell",
-    }
+fn verdict(verdict: DifferenceVerdict) -> String {
+    let bold = if verdict == DifferenceVerdict::Worse { "**" } else { "" };
+    format!("{bold}{}{bold}", verdict_word(verdict))
 }
 
 /// Failed budgets first, since these are what somebody has to do something about.
@@ -86,11 +74,8 @@ pub(super) fn budget_table(document: &Document) -> Option<String> {
     let mut out = "| verdict | budget | configuration | value | bound | why |\n|:--|:--|:--|--:|--:|:--|\n".to_owned();
     for wanted in [BudgetVerdict::Fail, BudgetVerdict::Undecided, BudgetVerdict::Pass] {
         for of in document.budgets.iter().filter(|of| of.verdict == wanted) {
-            let verdict = match wanted {
-                BudgetVerdict::Fail => "**fail**",
-                BudgetVerdict::Undecided => "undecided",
-                BudgetVerdict::Pass => "pass",
-            };
+            let bold = if wanted == BudgetVerdict::Fail { "**" } else { "" };
+            let verdict = format!("{bold}{}{bold}", name_of(wanted));
             let value = interval(budget_number(of, of.value), [of.low, of.high], |end| budget_number(of, end));
             out.push_str(&format!(
                 "| {verdict} | {} | {} | {value} | {} | {} |\n",
@@ -102,15 +87,6 @@ pub(super) fn budget_table(document: &Document) -> Option<String> {
         }
     }
     (!document.budgets.is_empty()).then_some(out)
-}
-
-/// A number of a budget: a share of the baseline, or in the metric's unit.
-fn budget_number(of: &BudgetRecord, number: Option<f64>) -> String {
-    match of.unit {
-        _ if of.relative => signed_percent(number),
-        Some(unit) => shown(unit, number),
-        None => "-".to_owned(),
-    }
 }
 
 /// A row for each metric of each configuration that is wanted.

@@ -1,6 +1,7 @@
 //! What came of it, in a few sentences: failed trials, budgets, then each candidate against its baseline.
 
 use super::super::super::quantity::{change, signed};
+use super::super::super::words::{Pair, pairs};
 use super::escape::{code, sentence};
 use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, Outcome, tells_nothing};
 use crate::report::summary::find::told;
@@ -11,14 +12,7 @@ pub(super) fn of(document: &Document) -> String {
     sentences.extend(document.find.iter().map(|find| sentence(&told(find, &document.trials))));
     sentences.extend(failed(document));
     sentences.extend(budgets(document));
-    let mut pairs: Vec<(&str, &str)> = Vec::new();
-    for of in document.comparisons.iter().filter(|of| of.primary) {
-        let pair = (of.baseline.as_str(), of.candidate.as_str());
-        if !pairs.contains(&pair) {
-            pairs.push(pair);
-        }
-    }
-    sentences.extend(pairs.into_iter().map(|pair| difference(document, pair)));
+    sentences.extend(pairs(document, true).iter().map(difference));
     sentences.extend(document.pareto.iter().flat_map(|of| {
         let dominated = |point: &crate::record::ParetoPoint| {
             let by = point.dominated_by.as_ref()?;
@@ -57,12 +51,10 @@ fn budgets(document: &Document) -> Option<String> {
 }
 
 /// One sentence for a pair: what is worse first.
-fn difference(document: &Document, pair: (&str, &str)) -> String {
-    let judged = document.comparisons.iter();
-    let judged: Vec<_> =
-        judged.filter(|of| of.primary && (of.baseline.as_str(), of.candidate.as_str()) == pair).collect();
-    if tells_nothing(&judged) {
-        return format!("{} against {}: cannot tell in any of {} metrics.", code(pair.1), code(pair.0), judged.len());
+fn difference(Pair { candidate, baseline, rows: judged }: &Pair<'_>) -> String {
+    let whose = format!("{} against {}", code(candidate), code(baseline));
+    if tells_nothing(judged) {
+        return format!("{whose}: cannot tell in any of {} metrics.", judged.len());
     }
     let mut parts = Vec::new();
     for (verdict, words, with_size) in [
@@ -77,7 +69,7 @@ fn difference(document: &Document, pair: (&str, &str)) -> String {
             parts.push(format!("{words} {}", names.join(", ")));
         }
     }
-    format!("{} against {}: {}.", code(pair.1), code(pair.0), parts.join("; "))
+    format!("{whose}: {}.", parts.join("; "))
 }
 
 /// The estimate never stands without its interval.

@@ -1,0 +1,56 @@
+//! Words that several outputs share: names as in the result document, verdicts, whose trials are compared.
+
+use crate::record::{ComparisonRecord, DifferenceVerdict, Document, Outcome};
+use serde::Serialize;
+
+/// Every verdict on a difference, in the order in which they are told.
+pub(in crate::report) const VERDICTS: [DifferenceVerdict; 4] =
+    [DifferenceVerdict::Better, DifferenceVerdict::Worse, DifferenceVerdict::Equivalent, DifferenceVerdict::CannotTell];
+
+/// A kind as the result document names it; empty for what is no plain name there.
+pub(in crate::report) fn name_of(kind: impl Serialize) -> String {
+    match serde_json::to_value(kind) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => String::new(),
+    }
+}
+
+/// A verdict as it is said.
+pub(in crate::report) fn verdict_word(verdict: DifferenceVerdict) -> &'static str {
+    match verdict {
+        DifferenceVerdict::Better => "better",
+        DifferenceVerdict::Worse => "worse",
+        DifferenceVerdict::Equivalent => "equivalent",
+        DifferenceVerdict::CannotTell => "cannot tell",
+    }
+}
+
+/// How a trial ended: in a word, and as a phrase.
+pub(in crate::report) fn outcome_words(outcome: Outcome) -> (&'static str, &'static str) {
+    match outcome {
+        Outcome::Completed => ("completed", "completed"),
+        Outcome::SubjectFailed => ("failed", "the subject failed"),
+        Outcome::Killed => ("killed", "killed for memory"),
+        Outcome::Aborted => ("aborted", "aborted"),
+    }
+}
+
+/// A candidate against its baseline, with the metrics that were compared.
+#[derive(Debug, Clone)]
+pub(in crate::report) struct Pair<'a> {
+    pub(in crate::report) candidate: &'a str,
+    pub(in crate::report) baseline: &'a str,
+    pub(in crate::report) rows: Vec<&'a ComparisonRecord>,
+}
+
+/// Every candidate with its baseline, in the order of the comparisons: with the judged metrics, or with all others.
+pub(in crate::report) fn pairs(document: &Document, judged: bool) -> Vec<Pair<'_>> {
+    let mut found: Vec<Pair<'_>> = Vec::new();
+    for row in document.comparisons.iter().filter(|row| row.primary == judged) {
+        match found.iter_mut().find(|pair| pair.candidate == row.candidate && pair.baseline == row.baseline) {
+            Some(pair) => pair.rows.push(row),
+            None => found.push(Pair { candidate: &row.candidate, baseline: &row.baseline, rows: vec![row] }),
+        }
+    }
+    found
+}
