@@ -49,6 +49,11 @@ impl Clock {
         self.origin_wall.duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
     }
 
+    /// A reading of this clock, in nanoseconds, as time since the Unix epoch.
+    pub fn since_epoch(&self, at_ns: u64) -> Duration {
+        Duration::from_secs_f64(self.origin_unix_s()) + Duration::from_nanos(at_ns)
+    }
+
     /// Wall-clock seconds since the Unix epoch now.
     pub fn unix_s(&self) -> f64 {
         self.origin_unix_s() + self.now_s()

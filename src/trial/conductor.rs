@@ -3,7 +3,6 @@
 use super::driving::Told;
 use super::event::{Event, Sink};
 use super::guard::Watch;
-use super::loading::since_epoch;
 use super::tools::Tools;
 use super::{cgroup_record, doubts, ending, files};
 use crate::clock::{Clock, seconds_since};
@@ -387,7 +386,7 @@ impl<'a> Trialling<'a> {
         };
         match self.death() {
             Some(error) if error.hint.is_none() && self.plan.load.has_own_work() => {
-                Err(error.at(place).hint(super::own::LET_IT_WAIT))
+                Err(error.at(place).hint(ending::LET_IT_WAIT))
             }
             Some(error) => Err(error.at(place)),
             None => Ok(()),
@@ -404,7 +403,7 @@ impl<'a> Trialling<'a> {
                     phase: phase.unwrap_or("load"),
                     service: &interval.service,
                     response: interval.response.as_ref(),
-                    start: since_epoch(self.tools.clock, interval.start_ns),
+                    start: self.tools.clock.since_epoch(interval.start_ns),
                     length: Duration::from_nanos(interval.end_ns.saturating_sub(interval.start_ns)),
                 });
             }

@@ -2,7 +2,9 @@
 //! weighed as under the own engine.
 
 use super::conductor::Trialling;
-use super::phase::{LOOK_EVERY, Ran, bracketed};
+use super::description::bracketed;
+use super::driving::LOOK_EVERY;
+use super::phase::Ran;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::external;

@@ -6,6 +6,12 @@ use crate::load::{self, Control, Outcome, Plan};
 use hdrhistogram::Histogram;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often a waiting conductor looks after the subject and the user.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A load that was stopped comes back within 100 ms; this bounds the wait for one that does not.
+pub(super) const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 
 /// About a second of a phase, kept: [`load::Interval`] lends its histograms only.
 pub(super) struct Interval {

@@ -3,6 +3,7 @@
 
 mod cgroup_record;
 mod conductor;
+mod description;
 mod doubts;
 mod driver;
 mod driving;
@@ -17,12 +18,14 @@ mod phase;
 mod reach;
 mod tally;
 mod tools;
+mod usage;
 mod weigher;
 mod work_record;
 
 pub use conductor::{Conducted, conduct};
+pub use description::describe;
 pub use event::{Event, Sink};
 pub use loading::{LoadEvent, Loaded, Loading, is_measured};
-pub use phase::describe;
+
 pub use reach::{Reached, reach};
 pub use tools::Tools;

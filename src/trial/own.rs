@@ -2,11 +2,13 @@
 //! what it counts between two of them is the work of a phase of the trial.
 
 use super::conductor::Trialling;
+use super::description::describe;
 use super::doubts::{self, Beside};
+use super::driving::LOOK_EVERY;
 use super::ending;
 use super::event::Event;
 use super::guard;
-use super::phase::{LOOK_EVERY, Snapshot};
+use super::phase::Snapshot;
 use super::tally::Tally;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
@@ -78,7 +80,7 @@ impl Trialling<'_> {
     /// `Interrupted`; `Subject` where it died, or a marker did not come or was not the one that was due. What was
     /// measured until then is recorded.
     pub(super) fn own_work(&mut self, phase: &Phase, own: &OwnWork) -> Result<()> {
-        let description = super::phase::describe(phase);
+        let description = describe(phase);
         self.sink.take(&Event::PhaseStarted { name: &phase.name, description });
         let mut begun: Option<Begun> = None;
         let mut unawaited = Unawaited::default();
@@ -306,10 +308,6 @@ impl Trialling<'_> {
         verdict
     }
 }
-
-/// What to do about a subject that ends before it was weighed.
-pub(super) const LET_IT_WAIT: &str =
-    "let it wait at its last marker: print `wait=1` with it and read a line from the standard input";
 
 fn waits(marker: &Marker) -> bool {
     marker.values.iter().any(|(key, value)| key == WAIT && value != "0")

@@ -1,21 +1,22 @@
 //! One phase of a trial: the load on a thread of its own, or rest, with the resources of both sides before and after.
 
 use super::conductor::{Message, Trialling};
+use super::description::{bracketed, describe};
 use super::doubts::Beside;
-use super::driving::Driving;
+use super::driving::{Driving, LOOK_EVERY, STOPPED_WITHIN};
 use super::event::Event;
 use super::guard::{self, Watch};
+use super::usage::{Spent, Usage};
 use super::work_record::record_work;
 use super::{doubts, ending};
 use crate::clock::seconds_since;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
-use crate::kernel::machine::{CpuTimes, Pressure};
 use crate::kernel::ports::Ports;
 use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
 use crate::observe::hsperfdata::GcTotal;
 use crate::record::{Model, PhaseRecord, Row, SubjectWork};
-use crate::scenario::{OwnWork, Phase, PhaseKind, PhaseMark, Protocol, Work};
+use crate::scenario::{Phase, PhaseKind, Work};
 use crate::units::Span;
 use crate::weigh::Used;
 use std::sync::Arc;
@@ -25,25 +26,6 @@ use std::time::Duration;
 const ROWS_MAX: usize = 5000;
 /// Failed requests kept beside them, so that a few among a million are seen.
 const ROWS_FAILED_MAX: usize = 1000;
-/// How often a waiting conductor looks after the subject and the user.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// A load that was stopped comes back within 100 ms; this bounds the wait for one that does not.
-pub(super) const STOPPED_WITHIN: Duration = Duration::from_secs(10);
-
-/// CPU time in a phase, by whom.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Usage {
-    /// All CPUs, all programs.
-    pub(super) machine: Option<CpuTimes>,
-    /// Subject, Loadline and an outside driver together.
-    pub(super) ours: Duration,
-    /// Time in which some program waited for memory; `None` where it may be the subject under its own limit, and on a
-    /// kernel that does not say. (Waiting for a CPU is left out: the subject's own threads wait for each other, and the
-    /// kernel does not tell theirs from others'.)
-    pub(super) memory_stalled: Option<Duration>,
-    /// Length of the phase.
-    pub(super) elapsed: Duration,
-}
 
 /// What came of a phase, before the resources are added to its record.
 pub(super) struct Ran {
@@ -77,7 +59,7 @@ impl Trialling<'_> {
         self.rss_bytes_max = 0;
         let before = self.snapshot();
         let work = if let PhaseKind::Work(work) = &phase.kind { Some(work) } else { None };
-        self.begin_watch(&phase.name, work, before.at_ns);
+        self.begin_watch(&phase.name, work, before.spent.at_ns);
         let mut ran = match &phase.kind {
             PhaseKind::Work(work) => {
                 let mut outcome = self.work(&phase.name, work)?;
@@ -92,9 +74,9 @@ impl Trialling<'_> {
         let after = self.snapshot();
         let mut record = std::mem::take(&mut ran.record);
         record.name.clone_from(&phase.name);
-        record.at_s = seconds_since(self.origin_ns, before.at_ns);
+        record.at_s = seconds_since(self.origin_ns, before.spent.at_ns);
         if !matches!(phase.kind, PhaseKind::Work(_)) {
-            record.seconds = seconds_since(before.at_ns, after.at_ns);
+            record.seconds = seconds_since(before.spent.at_ns, after.spent.at_ns);
         }
         record.subject = after.subject_since(&before);
         record.subject.rss_bytes_max = (self.rss_bytes_max > 0).then_some(self.rss_bytes_max);
@@ -207,11 +189,8 @@ impl Trialling<'_> {
         let watched = &mut self.watched;
         let jvm = watched.counters.as_mut().and_then(|counters| counters.sample(&clock).ok()).map(|r| r.value);
         Snapshot {
-            at_ns: clock.now_ns(),
-            machine: CpuTimes::read(),
+            spent: Spent::now(clock),
             subject_cpu: watched.process.cpu_time(&clock),
-            own_cpu: own_cpu(),
-            memory_pressure: Pressure::read("memory"),
             gc: jvm.and_then(|jvm| jvm.gc),
             others: self.used_by_others(),
         }
@@ -220,11 +199,8 @@ impl Trialling<'_> {
 
 /// The resources of both sides at a moment.
 pub(super) struct Snapshot {
-    at_ns: u64,
-    machine: Option<CpuTimes>,
+    spent: Spent,
     subject_cpu: Option<Duration>,
-    own_cpu: Duration,
-    memory_pressure: Option<Pressure>,
     gc: Option<GcTotal>,
     /// What the other processes of the subject have used, where all are weighed.
     others: Used,
@@ -255,68 +231,7 @@ impl Snapshot {
 
     pub(super) fn usage_since(&self, before: &Self) -> Usage {
         let subject = self.subject_cpu_since(before).unwrap_or_default();
-        let pressure = self.memory_pressure.zip(before.memory_pressure);
-        Usage {
-            machine: self.machine.as_ref().zip(before.machine.as_ref()).map(|(after, before)| after.since(before)),
-            ours: subject + self.own_cpu.saturating_sub(before.own_cpu),
-            memory_stalled: pressure.map(|(after, before)| after.since(&before).some),
-            elapsed: Duration::from_nanos(self.at_ns.saturating_sub(before.at_ns)),
-        }
+        let usage = self.spent.since(&before.spent);
+        Usage { ours: usage.ours + subject, ..usage }
     }
-}
-
-/// CPU time of Loadline, all threads.
-pub(super) fn own_cpu() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-/// An IPv6 address as it stands in a URL and in `Host`.
-pub(super) fn bracketed(host: &str) -> String {
-    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
-}
-
-/// A phase in words: `GET /hello, closed, 25 connections, 50,000 requests, keep-alive`.
-pub fn describe(phase: &Phase) -> String {
-    let what = match &phase.kind {
-        PhaseKind::Idle(span) => format!("idle, {span}"),
-        PhaseKind::Driver(driver) => format!("driven by `{}`", driver.command),
-        PhaseKind::Own(own) => describe_own(own),
-        PhaseKind::Work(work) => describe_work(work),
-    };
-    match phase.mark {
-        PhaseMark::None => what,
-        PhaseMark::AsItIs => format!("{what}, weighed at its end"),
-        PhaseMark::Collected => format!("{what}, weighed at its end after full collections"),
-    }
-}
-
-/// `the subject by itself: empty, spike, valley, after 2 full GCs each`.
-fn describe_own(own: &OwnWork) -> String {
-    let collected = match own.collect {
-        0 => String::new(),
-        1 => ", after a full GC each".to_owned(),
-        n => format!(", after {n} full GCs each"),
-    };
-    format!("the subject by itself, weighed at {}{collected}", own.phases.join(", "))
-}
-
-fn describe_work(work: &Work) -> String {
-    let mut parts = vec![format!("{} {}", work.request.method.as_str(), work.request.path)];
-    match work.others.len() {
-        0 => {}
-        1 => parts[0].push_str(" and 1 other request"),
-        n => parts[0].push_str(&format!(" and {n} other requests")),
-    }
-    parts.push(work.schedule.to_string());
-    parts.push(match work.protocol {
-        Protocol::Http1 if work.keep_alive => "keep-alive".to_owned(),
-        Protocol::Http1 => "a connection for each request".to_owned(),
-        Protocol::Http2 { streams: 1 } => "HTTP/2".to_owned(),
-        Protocol::Http2 { streams } => format!("HTTP/2 with {streams} streams"),
-    });
-    parts.extend(work.pace.send.map(|rate| format!("sending {} B/s on each", rate.0)));
-    parts.extend(work.pace.receive.map(|rate| format!("reading {} B/s from each", rate.0)));
-    parts.extend(work.stop.iter().map(|condition| format!("until {condition}")));
-    parts.join(", ")
 }
