@@ -194,7 +194,7 @@ impl Course<'_> {
         (self.emit)(LoadEvent::PhaseEnded { phase, outcome: &outcome });
         let verdict = match interrupted {
             true => Err(Error::interrupted()),
-            false if record.ok == 0 => Err(ending::no_answer(&record)),
+            false if record.ok == 0 => Err(ending::no_answer(&record, outcome.tls_untold())),
             false => Ok(()),
         };
         self.loaded.phases.push(record);
@@ -218,19 +218,22 @@ impl Course<'_> {
         let (sender, receiver) = channel();
         // If the receiver is gone, nobody wants what is told.
         let thread = driving.start(move |told| drop(sender.send(told)));
-        let outcome = self.attend(phase, work.schedule.model() == Model::Open, &receiver);
-        if thread.join().is_err() {
-            return Err(Error::bug("the load engine panicked"));
-        }
+        let outcome = self.attend(phase, work.schedule.model() == Model::Open, &receiver)?;
+        // Its last word has said how it went.
+        let _ = thread.join();
         outcome
     }
 
-    fn attend(&mut self, phase: &Phase, open: bool, receiver: &Receiver<Told>) -> Result<Outcome> {
+    /// The last word of the engine.
+    ///
+    /// # Errors
+    /// `Bug` where it does not come.
+    fn attend(&mut self, phase: &Phase, open: bool, receiver: &Receiver<Told>) -> Result<Result<Outcome>> {
         let clock = self.loading.clock;
         let mut give_up_ns = u64::MAX;
         loop {
             match receiver.recv_timeout(LOOK_EVERY) {
-                Ok(Told::Done(outcome)) => return *outcome,
+                Ok(Told::Done(outcome)) => return Ok(*outcome),
                 Ok(Told::Interval(interval)) => {
                     let second = record_second(&phase.name, open, &interval, self.origin_ns);
                     (self.emit)(LoadEvent::Second {
