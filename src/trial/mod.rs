@@ -13,12 +13,16 @@ mod files;
 mod guard;
 mod here;
 mod loading;
+#[cfg(test)]
+mod made_up;
 mod mark;
 mod markers;
 mod own;
 mod phase;
 mod reach;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod trialling;
 mod usage;
