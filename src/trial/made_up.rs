@@ -46,6 +46,8 @@ pub(super) enum Happening {
     Dies(Exit),
     /// The kernel kills it for want of memory.
     OomKill,
+    /// The kernel kills another process of the subject for want of memory.
+    OomKillBeside,
     /// Its guardian is killed, and it dies.
     LosesGuardian,
     /// The user wants to stop.
@@ -74,7 +76,7 @@ pub(super) struct Answers {
 pub(super) enum Asked {
     Obeys,
     Refuses(&'static str),
-    CannotBeAsked,
+    IsDeaf,
 }
 
 /// A driver from outside: when it ends after its start, how, and what it printed.
@@ -194,6 +196,7 @@ impl State {
                     self.oom_kills.set(self.oom_kills.get() + u64::from(self.dead.get().is_none()));
                     dies(Exit::Signal(9));
                 }
+                Happening::OomKillBeside => self.oom_kills.set(self.oom_kills.get() + 1),
                 Happening::LosesGuardian => {
                     self.lost.set(true);
                     dies(Exit::Signal(9));
@@ -423,7 +426,7 @@ impl Scales for Weigher {
         self.0.call(command);
         self.0.clock.sleep(ASKING);
         match self.0.script.asked {
-            Asked::CannotBeAsked => None,
+            Asked::IsDeaf => None,
             _ if !self.0.lives() => Some(Err("it has gone".to_owned())),
             Asked::Refuses(why) => Some(Err(why.to_owned())),
             Asked::Obeys => {
@@ -479,8 +482,8 @@ impl Reports for Reporter {
         clock.sleep(due.saturating_sub(now));
         if sample_due == Some(due) {
             self.sample_due = Some(due + TICK);
-            self.samples += 1;
             let rss_bytes = self.state.rss()?;
+            self.samples += 1;
             let at_s = due.as_secs_f64();
             return Some(Message::Sample(Sample {
                 at_s,
@@ -533,7 +536,7 @@ impl Reports for Reporter {
 }
 
 fn times() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 100_000_000_000, 3).unwrap()
+    Histogram::new_with_bounds(1, 100_000_000_000, 2).unwrap()
 }
 
 impl Load {

@@ -56,6 +56,8 @@ impl Trialling<'_> {
         work: Option<&Work>,
         run: impl FnOnce(&mut Self) -> Result<Ran>,
     ) -> Result<()> {
+        // Samples of the mark before are none of this phase.
+        self.pass_on_all(None);
         self.notes.sink.take(&Event::PhaseStarted { name: &phase.name, description: describe(phase) });
         self.peaks.rss_bytes_max = 0;
         let before = self.snapshot();

@@ -73,7 +73,7 @@ fn a_collection_that_is_refused_or_would_be_none_is_no_mark() {
     };
     let refuses = Script { asked: Asked::Refuses("no"), ..Script::default() };
     assert_eq!(why(refuses), both("no full GC: no", "no native trim: no"));
-    let deaf = Script { asked: Asked::CannotBeAsked, ..Script::default() };
+    let deaf = Script { asked: Asked::IsDeaf, ..Script::default() };
     let cannot = "because the JVM cannot be asked for one";
     assert_eq!(why(deaf), both(&format!("no full GC, {cannot}"), &format!("no native trim, {cannot}")));
     let epsilon = Script { collects_not: Some("Epsilon collects nothing"), ..Script::default() };

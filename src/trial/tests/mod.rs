@@ -37,7 +37,7 @@ fn phases(made: &Made) -> Vec<&str> {
 }
 
 /// The doubt of this kind.
-fn doubt<'a>(made: &'a Made, is: impl Fn(&Doubt) -> bool) -> Option<&'a Doubt> {
+fn doubt(made: &Made, is: impl Fn(&Doubt) -> bool) -> Option<&Doubt> {
     made.conducted.trial.doubts.iter().map(|doubt| &doubt.doubt).find(|doubt| is(doubt))
 }
 
