@@ -223,9 +223,9 @@ impl Trialling<'_> {
         }
         match &phase.kind {
             PhaseKind::Own(own) => self.own_work(phase, own),
-            PhaseKind::Work(work) => self.load_phase(phase, Some(work), |it| it.work(&phase.name, work)),
-            PhaseKind::Driver(driver) => self.load_phase(phase, None, |trial| trial.driver(&phase.name, driver)),
-            PhaseKind::Idle(span) => self.load_phase(phase, None, |trial| Ok(trial.rest(&phase.name, *span))),
+            PhaseKind::Work(work) => self.load_phase(phase, Some(work), &|trial| trial.work(&phase.name, work)),
+            PhaseKind::Driver(driver) => self.load_phase(phase, None, &|trial| trial.driver(&phase.name, driver)),
+            PhaseKind::Idle(span) => self.load_phase(phase, None, &|trial| Ok(trial.rest(&phase.name, *span))),
         }
     }
 

@@ -54,7 +54,7 @@ impl Trialling<'_> {
         &mut self,
         phase: &Phase,
         work: Option<&Work>,
-        run: impl FnOnce(&mut Self) -> Result<Ran>,
+        run: &dyn Fn(&mut Self) -> Result<Ran>,
     ) -> Result<()> {
         // Samples of the mark before are none of this phase.
         self.pass_on_all(None);
