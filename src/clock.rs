@@ -9,6 +9,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub struct Clock {
     origin: Instant,
     origin_wall: SystemTime,
+    /// Nanoseconds since the origin, where a test decides what time it is.
+    #[cfg(test)]
+    made_up: Option<&'static std::sync::atomic::AtomicU64>,
 }
 
 /// Seconds from one reading of a clock, in nanoseconds, to a later one; 0 where it is none.
@@ -20,22 +23,45 @@ impl Clock {
     /// A clock whose origin is now.
     #[expect(clippy::disallowed_methods, reason = "this is the module that may read time")]
     pub fn start() -> Self {
-        Self { origin: Instant::now(), origin_wall: SystemTime::now() }
+        Self {
+            origin: Instant::now(),
+            origin_wall: SystemTime::now(),
+            #[cfg(test)]
+            made_up: None,
+        }
     }
 
     /// Nanoseconds since the origin. 2^64 ns are 584 years.
     #[inline]
     pub fn now_ns(&self) -> u64 {
-        self.origin.elapsed().as_nanos() as u64
+        self.now().as_nanos() as u64
     }
 
     /// Lets this much time pass.
     pub fn sleep(&self, span: Duration) {
+        #[cfg(test)]
+        if self.pass(span) {
+            return;
+        }
         std::thread::sleep(span);
     }
 
+    /// Lets this much time pass, or less: until somebody unparks the thread.
+    pub fn park(&self, span: Duration) {
+        #[cfg(test)]
+        if self.pass(span) {
+            return;
+        }
+        std::thread::park_timeout(span);
+    }
+
     /// Time since the origin.
+    #[inline]
     pub fn now(&self) -> Duration {
+        #[cfg(test)]
+        if let Some(now_ns) = self.made_up {
+            return Duration::from_nanos(now_ns.load(std::sync::atomic::Ordering::Relaxed));
+        }
         self.origin.elapsed()
     }
 
@@ -49,8 +75,30 @@ impl Clock {
         self.origin_wall.duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
     }
 
+    /// A reading of this clock, in nanoseconds, as time since the Unix epoch.
+    pub fn since_epoch(&self, at_ns: u64) -> Duration {
+        Duration::from_secs_f64(self.origin_unix_s()) + Duration::from_nanos(at_ns)
+    }
+
     /// Wall-clock seconds since the Unix epoch now.
     pub fn unix_s(&self) -> f64 {
         self.origin_unix_s() + self.now_s()
+    }
+}
+
+/// Made-up time: it passes when somebody sleeps, and not otherwise.
+#[cfg(test)]
+impl Clock {
+    /// A clock that stands at its origin. Its copies show the same time.
+    pub(crate) fn made_up() -> Self {
+        Self { made_up: Some(Box::leak(Box::default())), ..Self::start() }
+    }
+
+    /// Lets made-up time pass; false where time is real.
+    fn pass(&self, span: Duration) -> bool {
+        let pass = |now_ns: &std::sync::atomic::AtomicU64| {
+            now_ns.fetch_add(span.as_nanos() as u64, std::sync::atomic::Ordering::Relaxed);
+        };
+        self.made_up.map(pass).is_some()
     }
 }

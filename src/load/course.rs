@@ -259,6 +259,7 @@ impl<'a> PhaseCourse<'a> {
             by_request: tally.by_request,
             rows: tally.rows.finish(),
             backend,
+            tls_told: matches!(ended, End::GaveUp(_)) && tally.last_failure == Some(Failure::Tls),
             tls_trouble: tally.tls_trouble,
             bytes_sent: tally.bytes_sent,
             bytes_received: tally.bytes_received,

@@ -61,6 +61,8 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// What TLS first said about a failure, in rustls' words.
     pub tls_trouble: Option<String>,
+    /// Whether `ended` says the same.
+    pub tls_told: bool,
     /// What spoke to the server: `http/1.1`, `http/1.1 over TLSv1.3`, `http/2` and the like.
     pub backend: String,
     /// Bytes of requests handed to the kernel.
@@ -82,6 +84,11 @@ impl Outcome {
     pub fn offered_per_s(&self) -> Option<f64> {
         let offered = self.offered?;
         (self.rate_span_ns > 0).then(|| offered as f64 * 1e9 / self.rate_span_ns as f64)
+    }
+
+    /// What TLS first said about a failure, where `ended` does not say it.
+    pub fn tls_untold(&self) -> Option<&str> {
+        self.tls_trouble.as_deref().filter(|_| !self.tls_told)
     }
 
     /// Correct answers per second.

@@ -81,7 +81,7 @@ pub(super) struct Tally {
     rate_end_ns: u64,
     /// Since when requests are begun without a correct answer to any; `u64::MAX` right after one.
     waiting_since_ns: u64,
-    last_failure: Option<Failure>,
+    pub(super) last_failure: Option<Failure>,
 }
 
 /// The times that only an open model has.

@@ -343,7 +343,7 @@ fn add(sum: &mut Outcome, other: Outcome) -> Result<()> {
         *sum.wrong_statuses.entry(status).or_default() += count;
     }
     if matches!(sum.ended, End::Done | End::Stopped) && other.ended != End::Done {
-        sum.ended = other.ended;
+        (sum.ended, sum.tls_told) = (other.ended, other.tls_told);
     }
     sum.cpu_ns += other.cpu_ns;
     sum.threads += other.threads;

@@ -230,6 +230,19 @@ impl State {
     }
 }
 
+/// Output without a process, for tests of what reads it.
+#[cfg(test)]
+impl Output {
+    pub(crate) fn made_up() -> Self {
+        Self { shared: Arc::default() }
+    }
+
+    /// A line is read at this moment of the clock.
+    pub(crate) fn say(&self, line: &str, at: Duration) {
+        self.lock().take_line(line.as_bytes(), &Watch::default(), at);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

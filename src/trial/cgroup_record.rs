@@ -1,12 +1,12 @@
 //! What the memory cgroup of a subject counted, as it is recorded: its peak, what cannot be dropped, what was dropped
 //! and read again, and which file pages somebody else has paid for.
 
+use super::world::RunningSubject;
 use crate::clock::Clock;
 use crate::observe::cgroup::{CgroupMemory, MemoryCgroup};
 use crate::observe::procfs::Process;
 use crate::observe::smaps::{self, Smaps};
 use crate::record::{CgroupRecord, Trial};
-use crate::subject::Running;
 use std::collections::BTreeMap;
 
 /// More than any subject has.
@@ -15,17 +15,17 @@ const PROCESSES_MAX: usize = 200;
 /// Now, while the subject runs or after it died; `None` where it has no cgroup of its own. `anon_bytes_max` is the
 /// largest anonymous part that was seen before. After a death before readiness the cgroup is gone, and only its limit
 /// and its kills are known.
-pub(super) fn take(running: &Running, anon_bytes_max: Option<u64>, clock: &Clock) -> Option<CgroupRecord> {
-    let own = running.cgroup()?;
-    let told = CgroupRecord { limit_bytes: own.limit.0, oom_kills: running.oom_kills(), ..CgroupRecord::default() };
-    let Ok(cgroup) = MemoryCgroup::open(own.cgroup.clone()) else { return Some(told) };
+pub(super) fn take(running: &dyn RunningSubject, anon_bytes_max: Option<u64>, clock: &Clock) -> Option<CgroupRecord> {
+    let (own, limit) = running.cgroup()?;
+    let told = CgroupRecord { limit_bytes: limit.0, oom_kills: running.oom_kills(), ..CgroupRecord::default() };
+    let Ok(cgroup) = MemoryCgroup::open(own.clone()) else { return Some(told) };
     let Ok(memory) = cgroup.read(clock) else { return Some(told) };
     let mapped = mapped_bytes(&cgroup.pids(), clock);
     Some(record(told, &memory.value, anon_bytes_max, mapped))
 }
 
 /// Adds to the record of a trial that has gone through what only its end tells.
-pub(super) fn complete(trial: &mut Trial, running: &Running, clock: &Clock) {
+pub(super) fn complete(trial: &mut Trial, running: &dyn RunningSubject, clock: &Clock) {
     match &mut trial.cgroup {
         Some(record) => record.oom_kills = record.oom_kills.max(running.oom_kills()),
         None => trial.cgroup = take(running, None, clock),

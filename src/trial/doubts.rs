@@ -1,6 +1,6 @@
 //! From what was measured to the doubts about it. Pure.
 
-use super::phase::Usage;
+use super::usage::Usage;
 use crate::doubt::{Doubt, noise};
 use crate::kernel::ports::{Ports, Reuse};
 use crate::observe::vm_flags::Flags;

@@ -1,15 +1,17 @@
 //! A phase that another program drives: it is started on the CPUs of the load and read at its end, while the subject is
 //! weighed as under the own engine.
 
-use super::conductor::Trialling;
-use super::phase::{LOOK_EVERY, Ran, bracketed};
+use super::description::bracketed;
+use super::driving::LOOK_EVERY;
+use super::phase::Ran;
+use super::trialling::Trialling;
+use super::world::RunningDriver;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::external;
-use crate::observe::procfs::Process;
 use crate::record::{DriverRecord, Model, PhaseRecord, Quantiles, Reported, Times, Timing, Tool};
 use crate::scenario::Driver;
-use crate::subject::{DriverEnd, DriverLaunch, DriverRunning, Exit};
+use crate::subject::{DriverEnd, DriverLaunch, Exit};
 use std::time::Duration;
 
 /// Lines of a driver's output shown when it failed.
@@ -34,14 +36,14 @@ impl Trialling<'_> {
     /// Where it cannot be started at all.
     pub(super) fn driver(&mut self, name: &str, driver: &Driver) -> Result<Ran> {
         let line = driver.line(&self.url(), &self.plan.subject.host, self.address.port());
-        let log = self.sink.log().map(|log| log.with_file_name(format!("driver-{name}.log")));
-        let cpus = self.trial.load_cpus.clone().unwrap_or_else(|| self.tools.spawner.cpus.clone());
+        let log = self.notes.sink.log().map(|log| log.with_file_name(format!("driver-{name}.log")));
+        let cpus = self.notes.trial.load_cpus.clone().unwrap_or_else(|| self.stage.cpus.to_vec());
         let launch = DriverLaunch { line, dir: driver.dir.clone(), cpus, log };
-        let began = self.tools.clock.now();
-        let running = self.tools.spawner.start_driver(&launch).map_err(|error| error.at(format!("in phase {name}")))?;
-        let waited = self.await_driver(name, driver, &running);
-        let cpu = self.driver_cpu(&running);
-        let took = self.tools.clock.now().saturating_sub(began);
+        let began = self.stage.clock.now();
+        let running = self.stage.world.start_driver(&launch).map_err(|error| error.at(format!("in phase {name}")))?;
+        let waited = self.await_driver(name, driver, &*running);
+        let cpu = running.cpu();
+        let took = self.stage.clock.now().saturating_sub(began);
         let end = running.end();
         let reported = match waited {
             Waited::Ended => external::read(&launch.line, &end.text),
@@ -87,26 +89,20 @@ impl Trialling<'_> {
         format!("{scheme}://{}:{}", bracketed(&subject.host), self.address.port())
     }
 
-    fn await_driver(&mut self, name: &str, driver: &Driver, running: &DriverRunning) -> Waited {
-        let until = self.tools.clock.now() + driver.within.0;
+    fn await_driver(&mut self, name: &str, driver: &Driver, running: &dyn RunningDriver) -> Waited {
+        let until = self.stage.clock.now() + driver.within.0;
         loop {
-            if running.exit().is_some() || running.lost() {
+            if running.has_ended() {
                 return Waited::Ended;
             }
-            if self.tools.interrupted() || self.has_died() || self.is_hopeless() {
+            if self.stage.interrupted() || self.has_died() || self.is_hopeless() {
                 return Waited::Stopped;
             }
-            if self.tools.clock.now() >= until {
+            if self.stage.clock.now() >= until {
                 return Waited::TooLong;
             }
             self.next_message(Some(name), LOOK_EVERY);
         }
-    }
-
-    /// CPU time of all that the driver's guardian has collected.
-    fn driver_cpu(&self, running: &DriverRunning) -> Option<Duration> {
-        let guardian = Process::open(running.guardian_pid()).ok()?;
-        guardian.stat(&self.tools.clock).ok().map(|stat| stat.value.children)
     }
 }
 

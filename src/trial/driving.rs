@@ -1,11 +1,18 @@
 //! The load on a thread of its own: the only place that calls the load engine.
 
 use crate::clock::Clock;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::load::{self, Control, Outcome, Plan};
 use hdrhistogram::Histogram;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often a waiting conductor looks after the subject and the user.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A load that was stopped comes back within 100 ms; this bounds the wait for one that does not.
+pub(super) const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 
 /// About a second of a phase, kept: [`load::Interval`] lends its histograms only.
 pub(super) struct Interval {
@@ -58,10 +65,12 @@ pub(super) struct Driving {
 }
 
 impl Driving {
-    /// Starts the load on a thread. The last word of `tell` is [`Told::Done`].
+    /// Starts the load on a thread. The last word of `tell` is [`Told::Done`], whatever happens.
     pub(super) fn start(self, mut tell: impl FnMut(Told) + Send + 'static) -> JoinHandle<()> {
         std::thread::spawn(move || {
-            let outcome = self.drive(&mut |interval| tell(Told::Interval(Box::new(interval.into()))));
+            let mut tell_interval = |interval: load::Interval<'_>| tell(Told::Interval(Box::new(interval.into())));
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.drive(&mut tell_interval)));
+            let outcome = outcome.unwrap_or_else(|_| Err(Error::bug("the load engine panicked")));
             tell(Told::Done(Box::new(outcome)));
         })
     }

@@ -1,9 +1,11 @@
 //! How a trial ended: the end of the subject in words, and which outcome that is.
 
+use super::world::RunningSubject;
+use crate::clock::Clock;
 use crate::error::{Error, ErrorKind};
 use crate::record::{End, EndCause, Outcome, PhaseRecord, Trial};
 use crate::scenario::Kind;
-use crate::subject::{Ended, Exit, Running};
+use crate::subject::{Ended, Exit};
 use std::time::Duration;
 
 /// Lines of the subject's output shown with an error.
@@ -14,6 +16,10 @@ const KEPT_LINES: usize = 20;
 /// The guardian tells an exit code at once; this bounds the wait for it where a JVM died below a script that goes on.
 const EXIT_TOLD_WITHIN: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// What to do about a subject that ends before it was weighed.
+pub(super) const LET_IT_WAIT: &str =
+    "let it wait at its last marker: print `wait=1` with it and read a line from the standard input";
 
 /// The outcome of a trial that was stopped by this error, or by none.
 pub(super) fn classify(trial: &mut Trial, error: Option<&Error>) {
@@ -59,10 +65,10 @@ pub(super) fn record(mut ended: Ended) -> End {
 }
 
 /// The subject died while it was needed.
-pub(super) fn died(running: &Running) -> Error {
-    let until = running.clock().now() + EXIT_TOLD_WITHIN;
-    while running.ended().is_none() && !running.lost() && running.clock().now() < until {
-        running.clock().sleep(LOOK_EVERY);
+pub(super) fn died(running: &dyn RunningSubject, clock: Clock) -> Error {
+    let until = clock.now() + EXIT_TOLD_WITHIN;
+    while running.ended().is_none() && !running.lost() && clock.now() < until {
+        clock.sleep(LOOK_EVERY);
     }
     let gone = if running.launch().kind == Kind::Jvm { "its JVM is gone" } else { "its process is gone" };
     let how = running.ended().map_or_else(|| gone.to_owned(), |exit| exit.to_string());
@@ -78,8 +84,8 @@ pub(super) fn died(running: &Running) -> Error {
 }
 
 /// Not one answer of a phase of a trial was correct: what the subject printed may say why.
-pub(super) fn no_answer_of_subject(phase: &PhaseRecord, running: &Running) -> Error {
-    let error = no_answer(phase).said(running.output().tail_texts(SAID_LINES));
+pub(super) fn no_answer_of_subject(phase: &PhaseRecord, tls: Option<&str>, running: &dyn RunningSubject) -> Error {
+    let error = no_answer(phase, tls).said(running.output().tail_texts(SAID_LINES));
     if let Some(out_of_memory) = running.output().out_of_memory_error() {
         return error
             .at(format!("it printed `{out_of_memory}`"))
@@ -91,12 +97,13 @@ pub(super) fn no_answer_of_subject(phase: &PhaseRecord, running: &Running) -> Er
     }
 }
 
-/// Not one answer of a phase was correct, so no number of it means anything.
-pub(super) fn no_answer(phase: &PhaseRecord) -> Error {
+/// Not one answer of a phase was correct, so no number of it means anything. `tls` is what TLS said, where nothing else
+/// tells it.
+pub(super) fn no_answer(phase: &PhaseRecord, tls: Option<&str>) -> Error {
     let failed = phase.failed.describe();
-    let what = match phase.cut_short.as_deref() {
-        _ if phase.requests == 0 => format!("the subject answered nothing in phase {}", phase.name),
-        _ => format!("not one of {} requests in phase {} was answered correctly: {failed}", phase.requests, phase.name),
+    let what = match phase.requests {
+        0 => format!("the subject answered nothing in phase {}", phase.name),
+        n => format!("not one of {n} requests in phase {} was answered correctly: {failed}", phase.name),
     };
     let mut error = Error::subject(what);
     if let Some(why) = &phase.cut_short {
@@ -106,8 +113,7 @@ pub(super) fn no_answer(phase: &PhaseRecord) -> Error {
         let statuses: Vec<_> = phase.wrong_statuses.iter().map(|(status, n)| format!("{status} ({n} times)")).collect();
         error = error.at(format!("statuses: {}", statuses.join(", ")));
     }
-    let told = |trouble: &&String| phase.cut_short.as_ref().is_some_and(|why| why.contains(trouble.as_str()));
-    if let Some(trouble) = phase.tls_trouble.as_ref().filter(|trouble| !told(trouble)) {
+    if let Some(trouble) = tls {
         error = error.at(format!("TLS: {trouble}"));
     }
     let failed = &phase.failed;

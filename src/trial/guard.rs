@@ -19,9 +19,49 @@ pub(super) fn ended_early(hopeless: &Missed) -> Error {
     Error::subject(format!("the trial was ended early: {}", hopeless.text))
 }
 
+/// The guard of a trial.
+#[derive(Debug, Default)]
+pub(super) struct Guarding {
+    /// The phase under way, where it has bounds.
+    watch: Option<Watch>,
+    /// What made going on hopeless, once something has.
+    hopeless: Option<Missed>,
+}
+
+impl Guarding {
+    /// A phase begins at this moment of the clock. Without `work`, nothing will be told of its requests, and its length
+    /// is all that is judged.
+    pub(super) fn begin(&mut self, guard: &Guard, phase: &str, work: Option<&Work>, began_ns: u64) {
+        self.watch = Watch::begin(guard, phase, work, began_ns);
+    }
+
+    /// The phase is over: time that passes is none of it.
+    pub(super) fn end(&mut self) {
+        self.watch = None;
+    }
+
+    /// Takes the next interval into account.
+    pub(super) fn see(&mut self, interval: &Interval) {
+        self.watch.iter_mut().for_each(|watch| watch.see(interval));
+    }
+
+    /// Looks whether the phase has become hopeless; what makes it so, the first time that anything does.
+    pub(super) fn look(&mut self, now_ns: u64) -> Option<&Missed> {
+        if let (None, Some(watch)) = (&self.hopeless, &self.watch) {
+            self.hopeless = watch.hopeless(now_ns);
+        }
+        self.hopeless()
+    }
+
+    /// What has made going on hopeless.
+    pub(super) fn hopeless(&self) -> Option<&Missed> {
+        self.hopeless.as_ref()
+    }
+}
+
 /// A phase under guard.
 #[derive(Debug)]
-pub(super) struct Watch {
+struct Watch {
     guard: PhaseGuard,
     plan: Plan,
     /// On the clock: when the phase began.
@@ -53,16 +93,15 @@ struct Second {
 }
 
 impl Watch {
-    /// Of a phase that begins at this moment of the clock; `None` where it has no bounds. Without `work`, nothing will
-    /// be told of its requests, and its length is all that is judged.
-    pub(super) fn begin(guard: &Guard, phase: &str, work: Option<&Work>, began_ns: u64) -> Option<Self> {
+    /// `None` where the phase has no bounds.
+    fn begin(guard: &Guard, phase: &str, work: Option<&Work>, began_ns: u64) -> Option<Self> {
         let guard = guard.phases.iter().find(|guard| guard.name == phase)?.clone();
         let (late, plan) = (vec![0; guard.late.len()], work.map(Plan::of).unwrap_or_default());
         Some(Self { guard, plan, began_ns, late, ok: 0, failed: 0, open: false, recent: VecDeque::new() })
     }
 
     /// Takes the next interval into account.
-    pub(super) fn see(&mut self, interval: &Interval) {
+    fn see(&mut self, interval: &Interval) {
         for (count, late) in self.late.iter_mut().zip(&self.guard.late) {
             let response = interval.response.as_ref().filter(|_| late.time != Time::Service);
             *count += later_than(response.unwrap_or(&interval.service), late.bound_ms);
@@ -81,7 +120,7 @@ impl Watch {
     }
 
     /// What makes going on hopeless, if anything does.
-    pub(super) fn hopeless(&self, now_ns: u64) -> Option<Missed> {
+    fn hopeless(&self, now_ns: u64) -> Option<Missed> {
         self.too_many_failed().or_else(|| self.too_late()).or_else(|| self.too_slow()).or_else(|| self.too_long(now_ns))
     }
 

@@ -1,15 +1,15 @@
 //! The load alone, on a server that already runs (`loadline load`): phase after phase, each told while it runs.
 
+use super::description::describe;
 use super::doubts::{self, Beside};
-use super::driving::{Driving, Told};
+use super::driving::{Driving, LOOK_EVERY, STOPPED_WITHIN, Told};
 use super::ending;
-use super::phase::{LOOK_EVERY, STOPPED_WITHIN, Usage, describe, own_cpu};
 use super::reach::Reached;
+use super::usage::{Spent, Usage};
 use super::work_record::{judge, record_second, record_work};
 use crate::clock::{Clock, seconds_since};
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
-use crate::kernel::machine::CpuTimes;
 use crate::kernel::ports::Ports;
 use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
 use crate::record::{PhaseRecord, Second, ThresholdRecord};
@@ -172,9 +172,10 @@ impl Course<'_> {
     }
 
     fn work(&mut self, phase: &Phase, work: &Work) -> Result<()> {
-        let (clock, before) = (self.loading.clock, Moment::now(self.loading.clock));
+        let (clock, before) = (self.loading.clock, Spent::now(self.loading.clock));
         let outcome = self.drive(phase, work)?;
-        let usage = before.usage(clock);
+        // The server may have a limit of its own, which is not known here.
+        let usage = Usage { memory_stalled: None, ..Spent::now(clock).since(&before) };
         let mut record = record_work(&outcome, work);
         record.name.clone_from(&phase.name);
         record.at_s = seconds_since(self.origin_ns, before.at_ns);
@@ -193,7 +194,7 @@ impl Course<'_> {
         (self.emit)(LoadEvent::PhaseEnded { phase, outcome: &outcome });
         let verdict = match interrupted {
             true => Err(Error::interrupted()),
-            false if record.ok == 0 => Err(ending::no_answer(&record)),
+            false if record.ok == 0 => Err(ending::no_answer(&record, outcome.tls_untold())),
             false => Ok(()),
         };
         self.loaded.phases.push(record);
@@ -217,26 +218,29 @@ impl Course<'_> {
         let (sender, receiver) = channel();
         // If the receiver is gone, nobody wants what is told.
         let thread = driving.start(move |told| drop(sender.send(told)));
-        let outcome = self.attend(phase, work.schedule.model() == Model::Open, &receiver);
-        if thread.join().is_err() {
-            return Err(Error::bug("the load engine panicked"));
-        }
+        let outcome = self.attend(phase, work.schedule.model() == Model::Open, &receiver)?;
+        // Its last word has said how it went.
+        let _ = thread.join();
         outcome
     }
 
-    fn attend(&mut self, phase: &Phase, open: bool, receiver: &Receiver<Told>) -> Result<Outcome> {
+    /// The last word of the engine.
+    ///
+    /// # Errors
+    /// `Bug` where it does not come.
+    fn attend(&mut self, phase: &Phase, open: bool, receiver: &Receiver<Told>) -> Result<Result<Outcome>> {
         let clock = self.loading.clock;
         let mut give_up_ns = u64::MAX;
         loop {
             match receiver.recv_timeout(LOOK_EVERY) {
-                Ok(Told::Done(outcome)) => return *outcome,
+                Ok(Told::Done(outcome)) => return Ok(*outcome),
                 Ok(Told::Interval(interval)) => {
                     let second = record_second(&phase.name, open, &interval, self.origin_ns);
                     (self.emit)(LoadEvent::Second {
                         second: &second,
                         service: &interval.service,
                         response: interval.response.as_ref(),
-                        start: since_epoch(clock, interval.start_ns),
+                        start: clock.since_epoch(interval.start_ns),
                         length: Duration::from_nanos(interval.end_ns.saturating_sub(interval.start_ns)),
                     });
                     self.loaded.timeline.push(second);
@@ -252,36 +256,6 @@ impl Course<'_> {
             if now_ns > give_up_ns {
                 return Err(Error::bug("the load engine did not stop when it was told to"));
             }
-        }
-    }
-}
-
-/// A reading of the clock as time since the Unix epoch.
-pub(super) fn since_epoch(clock: Clock, at_ns: u64) -> Duration {
-    Duration::from_secs_f64(clock.origin_unix_s()) + Duration::from_nanos(at_ns)
-}
-
-/// What this machine had used up at a moment.
-struct Moment {
-    at_ns: u64,
-    machine: Option<CpuTimes>,
-    own: Duration,
-}
-
-impl Moment {
-    fn now(clock: Clock) -> Self {
-        Self { at_ns: clock.now_ns(), machine: CpuTimes::read(), own: own_cpu() }
-    }
-
-    /// What was used since.
-    fn usage(&self, clock: Clock) -> Usage {
-        let after = Self::now(clock);
-        Usage {
-            machine: after.machine.as_ref().zip(self.machine.as_ref()).map(|(after, before)| after.since(before)),
-            ours: after.own.saturating_sub(self.own),
-            // The server may have a limit of its own, which is not known here.
-            memory_stalled: None,
-            elapsed: Duration::from_nanos(after.at_ns.saturating_sub(self.at_ns)),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! A mark of a trial: one full weighing at a moment. Before the last ones, the JVM is asked to change what is weighed.
 
-use super::conductor::Trialling;
 use super::event::Event;
+use super::trialling::Trialling;
+use super::world::Stage;
+
 use crate::doubt::Doubt;
-use crate::observe::heap_info::HeapInfo;
 use crate::scenario::{Collect, Look, MarkPoint, Nmt, Phase, PhaseMark};
-use crate::weigh::{AskNmt, DirectMemory, Gate, Moment, Watched, Weigh};
+use crate::weigh::{AskNmt, Moment, Weigh};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -42,26 +43,28 @@ enum Before {
 }
 
 impl Trialling<'_> {
-    /// Weighs the subject if this mark was asked for.
-    pub(super) fn mark(&mut self, point: MarkPoint) {
+    /// Weighs the subject if this mark was asked for. The C allocator of the process, where it was seen.
+    pub(super) fn mark(&mut self, point: MarkPoint) -> Option<String> {
         if self.plan.look == Look::Outside || !self.plan.marks.contains(&point) {
-            return;
+            return None;
         }
         let before = match point {
             MarkPoint::Collected => Before::Collect(self.plan.collect),
             MarkPoint::Trimmed => Before::Trim,
             MarkPoint::Start | MarkPoint::Warm | MarkPoint::Loaded | MarkPoint::Rested => Before::Nothing,
         };
-        self.mark_after(point.word(), before);
+        self.mark_after(point.word(), before)
     }
 
     /// Weighs the subject if this phase, which has ended, ends in a mark of its name.
     pub(super) fn mark_of(&mut self, phase: &Phase) {
-        match phase.mark {
-            _ if self.plan.look == Look::Outside => {}
-            PhaseMark::None => {}
-            PhaseMark::AsItIs => self.mark_after(&phase.name, Before::Nothing),
-            PhaseMark::Collected => self.mark_after(&phase.name, Before::Collect(self.plan.collect)),
+        let before = match phase.mark {
+            PhaseMark::AsItIs => Before::Nothing,
+            PhaseMark::Collected => Before::Collect(self.plan.collect),
+            PhaseMark::None => return,
+        };
+        if self.plan.look == Look::Full {
+            self.mark_after(&phase.name, before);
         }
     }
 
@@ -70,26 +73,42 @@ impl Trialling<'_> {
         if self.plan.look == Look::Outside {
             return;
         }
-        let gate = self.direct.as_ref().map(DirectMemory::gate);
-        let _quiet = gate.as_ref().map(Gate::close);
+        let gate = self.reports.gate();
+        let _quiet = gate.close();
         let mut failed = Vec::new();
         let collected = collect.and_then(|collect| self.prepare(Before::Collect(collect), &mut failed));
         self.weigh_as(name, collected.unwrap_or(Prepared::AsItIs), counters, failed);
     }
 
     /// A mark that is none where what belongs before it cannot be done.
-    fn mark_after(&mut self, name: &str, before: Before) {
-        let gate = self.direct.as_ref().map(DirectMemory::gate);
-        let _quiet = gate.as_ref().map(Gate::close);
+    fn mark_after(&mut self, name: &str, before: Before) -> Option<String> {
+        let gate = self.reports.gate();
+        let _quiet = gate.close();
         let mut failed = Vec::new();
         match self.prepare(before, &mut failed) {
             Some(prepared) => self.weigh_as(name, prepared, BTreeMap::new(), failed),
-            None => self.doubt_reads(name, failed),
+            None => {
+                self.doubt_reads(name, failed);
+                None
+            }
         }
     }
 
-    fn weigh_as(&mut self, name: &str, prepared: Prepared, counters: BTreeMap<String, f64>, mut failed: Vec<String>) {
-        let after_collected = || self.trial.marks.last().is_some_and(|mark| mark.name == MarkPoint::Collected.word());
+    fn weigh_as(
+        &mut self,
+        name: &str,
+        prepared: Prepared,
+        counters: BTreeMap<String, f64>,
+        mut failed: Vec<String>,
+    ) -> Option<String> {
+        if self.stage.interrupted() {
+            // What the user has cut short is not the state that was to be weighed.
+            self.doubt_reads(name, failed);
+            return None;
+        }
+        let at_s = self.seconds(self.stage.clock.now_ns());
+        let trial = &mut *self.notes.trial;
+        let after_collected = || trial.marks.last().is_some_and(|mark| mark.name == MarkPoint::Collected.word());
         let live = match prepared {
             Prepared::AsItIs => false,
             Prepared::Collected { .. } => true,
@@ -101,31 +120,29 @@ impl Trialling<'_> {
             stop: true,
             regions: false,
         };
-        let at_s = self.seconds(self.tools.clock.now_ns());
-        let weighed = self.weigh(weigh, name);
+        let weighed = self.scales.weigh(weigh, name, &|| self.subject.processes(), self.notes.doubts);
         failed.extend(weighed.failed);
-        self.allocator = weighed.allocator.or(self.allocator.take());
-        self.trial.rss_bytes_peak = self.trial.rss_bytes_peak.max(weighed.rss_bytes_peak);
+        trial.rss_bytes_peak = trial.rss_bytes_peak.max(weighed.rss_bytes_peak);
         let mut mark = weighed.mark;
         mark.at_s = at_s;
         mark.counters = counters;
         if let Prepared::Collected { live_bytes: Some(bytes) } = prepared {
             mark.heap.live_bytes = Some(bytes);
         }
-        if self.watched.agent.is_some() {
-            // Last: what the agent allocates is not in the weight of this mark.
-            mark.netty = self.watched.survey().map_err(|why| failed.push(why)).ok();
-        }
+        // Last: what the agent allocates is not in the weight of this mark.
+        let pools = self.scales.survey();
+        mark.netty = pools.and_then(|pools| pools.map_err(|why| failed.push(why)).ok());
         if mark.rss_bytes > 0 {
-            self.sink.take(&Event::Marked(&mark));
-            self.trial.marks.push(mark);
+            self.notes.sink.take(&Event::Marked(&mark));
+            trial.marks.push(mark);
         }
         self.doubt_reads(name, failed);
+        weighed.allocator
     }
 
     fn doubt_reads(&mut self, mark: &str, failed: Vec<String>) {
         let doubt = |why| Doubt::ReadFailed { mark: mark.to_owned(), why };
-        self.doubts.extend(failed.into_iter().map(doubt));
+        self.notes.doubts.extend(failed.into_iter().map(doubt));
     }
 
     /// What a mark needs to be done before it; `None` where it cannot be.
@@ -135,8 +152,7 @@ impl Trialling<'_> {
             Before::Collect(collect) => ("GC.run", "no full GC", collect.times),
             Before::Trim => ("System.trim_native_heap", "no native trim", 1),
         };
-        self.watched.attach(&mut self.trial.observer, self.doubts);
-        if let Some(why) = self.watched.collects_not.filter(|_| before != Before::Trim) {
+        if let Some(why) = self.scales.collects_not().filter(|_| before != Before::Trim) {
             failed.push(format!("{what}: {why}"));
             return None;
         }
@@ -144,66 +160,51 @@ impl Trialling<'_> {
             if time > 0 {
                 self.wait(BETWEEN_COLLECTIONS);
             }
-            match self.watched.ask(command) {
-                Some(Ok(_)) => {
-                    if let Some(others) = &mut self.others {
-                        others.tell(command, self.doubts, failed);
-                    }
-                }
-                Some(Err(why)) => {
-                    failed.push(format!("{what}: {why}"));
-                    return None;
-                }
-                None => {
-                    failed.push(format!("{what}, because the JVM cannot be asked for one"));
-                    return None;
-                }
-            }
+            let why = match self.scales.tell(command, self.notes.doubts, failed) {
+                Some(Ok(())) => continue,
+                Some(Err(why)) => format!("{what}: {why}"),
+                None => format!("{what}, because the JVM cannot be asked for one"),
+            };
+            failed.push(why);
+            return None;
         }
-        // Of several processes each has a heap of its own; they are asked when they are weighed.
-        let one = self.others.is_none() && before != Before::Trim;
-        let live_bytes = one.then(|| heap_used(&self.watched)).flatten();
+        let collects = before != Before::Trim;
+        let live_bytes = if collects { self.scales.heap_used() } else { None };
         match before {
             Before::Collect(Collect { settle: Some(span), .. }) => self.wait(span.0),
             _ => self.settle(),
         }
-        Some(if before == Before::Trim { Prepared::Trimmed } else { Prepared::Collected { live_bytes } })
+        Some(if collects { Prepared::Collected { live_bytes } } else { Prepared::Trimmed })
     }
 
     /// Lets time pass, unless the user or the subject's death ends it.
     fn wait(&self, span: Duration) {
-        let end = self.tools.clock.now() + span;
+        let Stage { clock, .. } = self.stage;
+        let end = clock.now() + span;
         loop {
-            let left = end.saturating_sub(self.tools.clock.now());
-            if left.is_zero() || self.tools.interrupted() || !self.watched.lives() {
+            let left = end.saturating_sub(clock.now());
+            if left.is_zero() || self.stage.interrupted() || !self.scales.lives() {
                 return;
             }
-            self.tools.clock.sleep(left.min(LOOK_EVERY));
+            clock.sleep(left.min(LOOK_EVERY));
         }
     }
 
     /// Waits until RSS stands still, within bounds.
     fn settle(&self) {
-        let clock = self.tools.clock;
-        let end_ns = clock.now_ns() + SETTLES_WITHIN.as_nanos() as u64;
-        let mut still_since_ns = clock.now_ns();
+        let Stage { clock, .. } = self.stage;
+        let end = clock.now() + SETTLES_WITHIN;
+        let mut still_since = clock.now();
         let mut last = None;
-        while clock.now_ns() < end_ns && !self.tools.interrupted() {
-            let Ok(statm) = self.watched.process.statm(&clock) else { return };
-            let rss = statm.value.resident.0;
+        while clock.now() < end && !self.stage.interrupted() {
+            let Some(rss) = self.scales.rss() else { return };
             if last.is_none_or(|last: u64| last.abs_diff(rss) > STILL_BYTES) {
-                (last, still_since_ns) = (Some(rss), clock.now_ns());
+                (last, still_since) = (Some(rss), clock.now());
             }
-            if clock.now_ns() - still_since_ns >= SETTLED_FOR.as_nanos() as u64 {
+            if clock.now() - still_since >= SETTLED_FOR {
                 return;
             }
             clock.sleep(LOOK_EVERY);
         }
     }
-}
-
-/// What the heap holds now, live or not; `None` where the JVM does not say it.
-fn heap_used(watched: &Watched) -> Option<u64> {
-    let info = HeapInfo::parse(&watched.ask("GC.heap_info")?.ok()?).ok()?;
-    Some(info.used.0)
 }

@@ -3,6 +3,7 @@
 
 mod cgroup_record;
 mod conductor;
+mod description;
 mod doubts;
 mod driver;
 mod driving;
@@ -10,19 +11,28 @@ mod ending;
 mod event;
 mod files;
 mod guard;
+mod here;
 mod loading;
+#[cfg(test)]
+mod made_up;
 mod mark;
+mod markers;
 mod own;
 mod phase;
 mod reach;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod tools;
-mod weigher;
+mod trialling;
+mod usage;
 mod work_record;
+mod world;
 
 pub use conductor::{Conducted, conduct};
+pub use description::describe;
 pub use event::{Event, Sink};
 pub use loading::{LoadEvent, Loaded, Loading, is_measured};
-pub use phase::describe;
+
 pub use reach::{Reached, reach};
 pub use tools::Tools;

@@ -1,13 +1,14 @@
 //! A phase in which the subject works by itself: its markers are awaited in their order, it is weighed at each, and
 //! what it counts between two of them is the work of a phase of the trial.
 
-use super::conductor::Trialling;
-use super::doubts::{self, Beside};
-use super::ending;
+use super::description::describe;
+use super::driving::LOOK_EVERY;
 use super::event::Event;
-use super::guard;
-use super::phase::{LOOK_EVERY, Snapshot};
+use super::markers::{counters, waits};
+use super::phase::Snapshot;
 use super::tally::Tally;
+use super::trialling::Trialling;
+use super::{ending, guard};
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::record::PhaseRecord;
@@ -18,8 +19,6 @@ use std::time::Duration;
 
 /// Lines of the subject's output shown with an error.
 const SAID_LINES: usize = 10;
-/// The key by which a marker says that the subject waits to be told to go on.
-const WAIT: &str = "wait";
 /// A marker that lay longer before the weighing began shows another state than was meant.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
@@ -61,11 +60,10 @@ impl Trialling<'_> {
         if !load.has_own_work() || load.own_works().any(|own| own.phases.contains(name)) {
             return;
         }
-        while let Some(marker) = self.running.output().marker(self.markers_taken) {
-            self.markers_taken += 1;
+        while let Some(marker) = self.markers.next(self.subject.output()) {
             if marker.phase.as_ref() == Some(name) {
                 if waits(&marker) {
-                    self.running.go();
+                    self.subject.go();
                 }
                 return;
             }
@@ -78,8 +76,7 @@ impl Trialling<'_> {
     /// `Interrupted`; `Subject` where it died, or a marker did not come or was not the one that was due. What was
     /// measured until then is recorded.
     pub(super) fn own_work(&mut self, phase: &Phase, own: &OwnWork) -> Result<()> {
-        let description = super::phase::describe(phase);
-        self.sink.take(&Event::PhaseStarted { name: &phase.name, description });
+        self.notes.sink.take(&Event::PhaseStarted { name: &phase.name, description: describe(phase) });
         let mut begun: Option<Begun> = None;
         let mut unawaited = Unawaited::default();
         let mut done = Ok(());
@@ -103,11 +100,11 @@ impl Trialling<'_> {
                 }
             }
         }
-        self.watch = None;
+        self.guard.end();
         // Who is not weighed need not wait.
         if !unawaited.names.is_empty() && self.plan.look == Look::Full {
             let late_ms = unawaited.late.as_secs_f64() * 1e3;
-            self.doubts.push(Doubt::MarkersNotAwaited { marks: unawaited.names, late_ms });
+            self.notes.doubts.push(Doubt::MarkersNotAwaited { marks: unawaited.names, late_ms });
         }
         done
     }
@@ -135,26 +132,26 @@ impl Trialling<'_> {
         let waits = waits(marker);
         // Who does not wait works while it is weighed: that is part of its phase.
         let early = (begins && !waits).then(|| self.snapshot());
-        let lay = self.tools.clock.now().saturating_sub(marker.at);
+        let lay = self.stage.clock.now().saturating_sub(marker.at);
         self.mark_at(name, own.collect(), counters.clone());
         self.pass_on_all(None);
         if !waits && (begins || lay > LATE_MAX) {
-            unawaited.add(name, self.tools.clock.now().saturating_sub(marker.at));
+            unawaited.add(name, self.stage.clock.now().saturating_sub(marker.at));
         }
         if !begins {
             if goes_on && waits {
-                self.running.go();
+                self.subject.go();
             }
             return None;
         }
         let description = format!("the subject works until its marker `{}`", own.phases[index + 1]);
-        self.sink.take(&Event::PhaseStarted { name, description });
-        self.rss_bytes_max = 0;
+        self.notes.sink.take(&Event::PhaseStarted { name, description });
+        self.peaks.rss_bytes_max = 0;
         let before = early.unwrap_or_else(|| self.snapshot());
-        let since = if waits { self.tools.clock.now() } else { marker.at };
-        self.begin_watch(name, None, since.as_nanos() as u64);
+        let since = if waits { self.stage.clock.now() } else { marker.at };
+        self.guard.begin(&self.plan.guard, name, None, since.as_nanos() as u64);
         if waits {
-            self.running.go();
+            self.subject.go();
         }
         Some(Begun {
             name: name.clone(),
@@ -175,7 +172,7 @@ impl Trialling<'_> {
         index: usize,
         mut begun: Option<&mut Begun>,
     ) -> Result<Marker> {
-        let until = self.tools.clock.now() + own.within.0;
+        let until = self.stage.clock.now() + own.within.0;
         let name = begun.as_ref().map_or(phase.name.as_str(), |begun| begun.name.as_str()).to_owned();
         let place = |error: Error| match index.checked_sub(1).and_then(|before| own.phases.get(before)) {
             Some(before) => error.at(format!("in phase {}, after the marker `{before}`", phase.name)),
@@ -185,7 +182,7 @@ impl Trialling<'_> {
             if let Some(marker) = self.next_marker(begun.as_deref_mut()) {
                 return self.judge_marker(own, index, marker).map_err(place);
             }
-            if self.tools.interrupted() {
+            if self.stage.interrupted() {
                 return Err(place(Error::interrupted()));
             }
             if self.has_died() {
@@ -194,11 +191,10 @@ impl Trialling<'_> {
                 self.next_marker(begun.as_deref_mut());
                 return Err(place(error));
             }
-            self.look_for_hope();
-            if let Some(missed) = &self.hopeless {
+            if let Some(missed) = self.guard.look(self.stage.clock.now_ns()) {
                 return Err(place(guard::ended_early(missed)));
             }
-            if self.tools.clock.now() >= until {
+            if self.stage.clock.now() >= until {
                 return Err(place(self.no_marker(own, index)));
             }
             self.next_message(Some(&name), LOOK_EVERY);
@@ -208,8 +204,7 @@ impl Trialling<'_> {
     /// The next marker that names a phase. Lines with counters only are of the phase that is under way; without one
     /// they are dropped.
     fn next_marker(&mut self, mut begun: Option<&mut Begun>) -> Option<Marker> {
-        while let Some(marker) = self.running.output().marker(self.markers_taken) {
-            self.markers_taken += 1;
+        while let Some(marker) = self.markers.next(self.subject.output()) {
             if let Some(begun) = begun.as_deref_mut() {
                 begun.early |= marker.at < begun.since;
                 if marker.phase.is_none() {
@@ -232,7 +227,7 @@ impl Trialling<'_> {
         }
         let order = || format!("`phases` names, in this order: {}", own.phases.join(", "));
         let named = self.plan.load.own_works().any(|own| own.phases.contains(&name));
-        let error = if named && (own.phases[..index].contains(&name) || self.trial.mark(&name).is_some()) {
+        let error = if named && (own.phases[..index].contains(&name) || self.notes.trial.mark(&name).is_some()) {
             Error::subject(format!("the subject printed the marker `{name}` twice")).hint(order())
         } else if named {
             Error::subject(format!("the subject printed the marker `{name}` where `{due}` was due")).hint(order())
@@ -252,7 +247,7 @@ impl Trialling<'_> {
         let error = Error::subject(format!("the subject did not print {awaited} within {}", own.within)).hint(
             "give it longer with `within` beside `phases`; or see what it waits for, and that it flushes its output",
         );
-        let error = match self.running.output().markers_full() {
+        let error = match self.subject.output().markers_full() {
             true => error.at("it printed more markers and counters than are kept").hint("let it count in larger steps"),
             false => error,
         };
@@ -261,9 +256,10 @@ impl Trialling<'_> {
 
     /// The subject's death before a marker.
     fn died_at_work(&self, own: &OwnWork, index: usize) -> Error {
-        let error = ending::died(self.running).at(format!("before it printed the marker `{}`", own.phases[index]));
+        let error = ending::died(self.subject, self.stage.clock)
+            .at(format!("before it printed the marker `{}`", own.phases[index]));
         match error.hint {
-            None if self.running.ended() == Some(Exit::Code(0)) => {
+            None if self.subject.ended() == Some(Exit::Code(0)) => {
                 error.hint("it ended by itself: let `phases` name only markers that it prints, and the last one wait")
             }
             _ => error,
@@ -271,14 +267,14 @@ impl Trialling<'_> {
     }
 
     fn said(&self, error: Error) -> Error {
-        error.said(self.running.output().tail_texts(SAID_LINES))
+        error.said(self.subject.output().tail_texts(SAID_LINES))
     }
 
     /// Records a phase that a marker, or trouble, has ended.
     fn end_begun(&mut self, begun: Begun, came: &Result<Marker>) -> Result<()> {
         self.pass_on_all(Some(&begun.name));
         let after = self.snapshot();
-        let until = came.as_ref().map_or_else(|_| self.tools.clock.now(), |marker| marker.at);
+        let until = came.as_ref().map_or_else(|_| self.stage.clock.now(), |marker| marker.at);
         let seconds = until.saturating_sub(begun.since).as_secs_f64();
         let mut record = PhaseRecord {
             name: begun.name,
@@ -287,13 +283,10 @@ impl Trialling<'_> {
             counters: begun.counters,
             ..begun.tally.record(seconds)
         };
-        record.subject = after.subject_since(&begun.before);
-        record.subject.rss_bytes_max = (self.rss_bytes_max > 0).then_some(self.rss_bytes_max);
+        let usage = self.used_in(&mut record, &begun.before, &after);
         record.cut_short = came.as_ref().err().map(|error| self.why_cut_short(error.what.clone()));
-        self.sink.take(&Event::PhaseEnded(&record));
-        let mut usage = after.usage_since(&begun.before);
-        usage.memory_stalled = usage.memory_stalled.filter(|_| self.plan.configuration.limit.is_none());
-        self.doubts.extend(doubts::of_phase(&record, &usage, Beside::Subject { cpus: self.subject_cpus() }));
+        self.notes.sink.take(&Event::PhaseEnded(&record));
+        self.doubt_phase(&record, &usage);
         let nothing = record.requests > 0 && record.ok == 0;
         let verdict = match nothing {
             true => Err(self.said(Error::subject(format!(
@@ -302,36 +295,7 @@ impl Trialling<'_> {
             )))),
             false => Ok(()),
         };
-        self.trial.phases.push(record);
+        self.notes.trial.phases.push(record);
         verdict
-    }
-}
-
-/// What to do about a subject that ends before it was weighed.
-pub(super) const LET_IT_WAIT: &str =
-    "let it wait at its last marker: print `wait=1` with it and read a line from the standard input";
-
-fn waits(marker: &Marker) -> bool {
-    marker.values.iter().any(|(key, value)| key == WAIT && value != "0")
-}
-
-/// All numbers of a marker but the one for Loadline itself.
-fn counters(marker: &Marker) -> BTreeMap<String, f64> {
-    let keys = marker.values.iter().map(|(key, _)| key).filter(|key| *key != WAIT);
-    keys.filter_map(|key| Some((key.clone(), marker.number(key)?))).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_marker_says_whether_it_waits_and_carries_numbers() {
-        let marker = |line| Marker::parse(line, &[], Duration::ZERO).unwrap();
-        let full = marker("loadline: phase=full wait=1 instances=10000 mode=memory share=0.5 bad=NaN");
-        assert!(waits(&full));
-        let expected = BTreeMap::from([("instances".to_owned(), 10_000.0), ("share".to_owned(), 0.5)]);
-        assert_eq!(counters(&full), expected);
-        assert!(!waits(&marker("loadline: phase=full")) && !waits(&marker("loadline: phase=full wait=0")));
     }
 }

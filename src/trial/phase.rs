@@ -1,21 +1,19 @@
 //! One phase of a trial: the load on a thread of its own, or rest, with the resources of both sides before and after.
 
-use super::conductor::{Message, Trialling};
-use super::doubts::Beside;
-use super::driving::Driving;
+use super::description::{bracketed, describe};
+use super::doubts::{self, Beside};
+use super::driving::{LOOK_EVERY, STOPPED_WITHIN};
 use super::event::Event;
-use super::guard::{self, Watch};
+use super::trialling::Trialling;
+use super::usage::{Spent, Usage};
 use super::work_record::record_work;
-use super::{doubts, ending};
+use super::{ending, guard};
 use crate::clock::seconds_since;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
-use crate::kernel::machine::{CpuTimes, Pressure};
-use crate::kernel::ports::Ports;
 use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
-use crate::observe::hsperfdata::GcTotal;
 use crate::record::{Model, PhaseRecord, Row, SubjectWork};
-use crate::scenario::{OwnWork, Phase, PhaseKind, PhaseMark, Protocol, Work};
+use crate::scenario::{Phase, Work};
 use crate::units::Span;
 use crate::weigh::Used;
 use std::sync::Arc;
@@ -25,25 +23,6 @@ use std::time::Duration;
 const ROWS_MAX: usize = 5000;
 /// Failed requests kept beside them, so that a few among a million are seen.
 const ROWS_FAILED_MAX: usize = 1000;
-/// How often a waiting conductor looks after the subject and the user.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// A load that was stopped comes back within 100 ms; this bounds the wait for one that does not.
-pub(super) const STOPPED_WITHIN: Duration = Duration::from_secs(10);
-
-/// CPU time in a phase, by whom.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Usage {
-    /// All CPUs, all programs.
-    pub(super) machine: Option<CpuTimes>,
-    /// Subject, Loadline and an outside driver together.
-    pub(super) ours: Duration,
-    /// Time in which some program waited for memory; `None` where it may be the subject under its own limit, and on a
-    /// kernel that does not say. (Waiting for a CPU is left out: the subject's own threads wait for each other, and the
-    /// kernel does not tell theirs from others'.)
-    pub(super) memory_stalled: Option<Duration>,
-    /// Length of the phase.
-    pub(super) elapsed: Duration,
-}
 
 /// What came of a phase, before the resources are added to its record.
 pub(super) struct Ran {
@@ -55,85 +34,99 @@ pub(super) struct Ran {
     pub(super) doubts: Vec<Doubt>,
     /// Single requests.
     rows: Vec<Row>,
+    /// What TLS said, where nothing else tells it.
+    tls: Option<String>,
 }
 
 impl Ran {
     pub(super) fn new(record: PhaseRecord) -> Self {
-        Self { record, outside_cpu: Duration::ZERO, error: None, doubts: Vec::new(), rows: Vec::new() }
+        Self { record, outside_cpu: Duration::ZERO, error: None, doubts: Vec::new(), rows: Vec::new(), tls: None }
     }
 }
 
 impl Trialling<'_> {
-    /// Runs a phase to its end and records it.
+    /// A phase that is done to the subject by `run`: with the resources of both sides before and after, and recorded.
+    /// `work` is what the load engine does in it.
     ///
     /// # Errors
-    /// `Interrupted`; `Subject` where the subject died or not one answer was correct.
-    pub(super) fn phase(&mut self, phase: &Phase) -> Result<()> {
-        if let PhaseKind::Own(own) = &phase.kind {
-            return self.own_work(phase, own);
-        }
-        let description = describe(phase);
-        self.sink.take(&Event::PhaseStarted { name: &phase.name, description });
-        self.rss_bytes_max = 0;
+    /// `Interrupted`; `Subject` where the subject died or not one answer was correct; what `run` fails by.
+    pub(super) fn load_phase(
+        &mut self,
+        phase: &Phase,
+        work: Option<&Work>,
+        run: &dyn Fn(&mut Self) -> Result<Ran>,
+    ) -> Result<()> {
+        // Samples of the mark before are none of this phase.
+        self.pass_on_all(None);
+        self.notes.sink.take(&Event::PhaseStarted { name: &phase.name, description: describe(phase) });
+        self.peaks.rss_bytes_max = 0;
         let before = self.snapshot();
-        let work = if let PhaseKind::Work(work) = &phase.kind { Some(work) } else { None };
-        self.begin_watch(&phase.name, work, before.at_ns);
-        let mut ran = match &phase.kind {
-            PhaseKind::Work(work) => {
-                let mut outcome = self.work(&phase.name, work)?;
-                let rows = std::mem::take(&mut outcome.rows);
-                Ran { rows, ..Ran::new(record_work(&outcome, work)) }
-            }
-            PhaseKind::Driver(driver) => self.driver(&phase.name, driver)?,
-            PhaseKind::Idle(span) => self.rest(&phase.name, *span),
-            PhaseKind::Own(_) => return Err(Error::bug("the subject's own work is no phase of ours")),
-        };
-        self.watch = None;
+        self.guard.begin(&self.plan.guard, &phase.name, work, before.spent.at_ns);
+        let mut ran = run(self)?;
+        self.guard.end();
         let after = self.snapshot();
         let mut record = std::mem::take(&mut ran.record);
         record.name.clone_from(&phase.name);
-        record.at_s = seconds_since(self.origin_ns, before.at_ns);
-        if !matches!(phase.kind, PhaseKind::Work(_)) {
-            record.seconds = seconds_since(before.at_ns, after.at_ns);
+        record.at_s = self.seconds(before.spent.at_ns);
+        if work.is_none() {
+            record.seconds = seconds_since(before.spent.at_ns, after.spent.at_ns);
         }
-        record.subject = after.subject_since(&before);
-        record.subject.rss_bytes_max = (self.rss_bytes_max > 0).then_some(self.rss_bytes_max);
-        let interrupted = self.tools.interrupted();
         record.cut_short = record.cut_short.map(|told| self.why_cut_short(told));
-        self.sink.take(&Event::PhaseEnded(&record));
+        let usage = self.used_in(&mut record, &before, &after);
+        self.notes.sink.take(&Event::PhaseEnded(&record));
         // After the last reading of the phase, so that writing them is in none of its figures.
         if !ran.rows.is_empty() {
-            self.sink.take(&Event::Requests { phase: &record, rows: &ran.rows, origin_ns: self.origin_ns });
+            let origin_ns = self.origin_ns();
+            self.notes.sink.take(&Event::Requests { phase: &record, rows: &ran.rows, origin_ns });
         }
         if phase.kind.works() {
-            let mut usage = after.usage_since(&before);
-            usage.ours += ran.outside_cpu;
-            usage.memory_stalled = usage.memory_stalled.filter(|_| self.plan.configuration.limit.is_none());
-            self.doubts.extend(doubts::of_phase(&record, &usage, Beside::Subject { cpus: self.subject_cpus() }));
-            let ports = if self.plan.subject.socket.is_none() { Ports::read() } else { None };
+            self.doubt_phase(&record, &Usage { ours: usage.ours + ran.outside_cpu, ..usage });
+            let ports = if self.plan.subject.socket.is_none() { self.stage.world.ports() } else { None };
             let loopback = self.address.ip().is_loopback();
-            self.doubts.extend(ports.and_then(|ports| doubts::of_ports(&record, &ports, loopback)));
+            self.notes.doubts.extend(ports.and_then(|ports| doubts::of_ports(&record, &ports, loopback)));
         }
-        self.doubts.append(&mut ran.doubts);
-        let in_phase = |error: Error| error.at(format!("in phase {}", phase.name));
-        let verdict = match (self.death(), ran.error) {
-            _ if interrupted => Err(in_phase(Error::interrupted())),
-            (Some(error), _) => Err(in_phase(error)),
-            (None, Some(error)) => Err(in_phase(error)),
-            (None, None) => match &self.hopeless {
-                Some(missed) => Err(in_phase(guard::ended_early(missed))),
-                None if record.is_counted() && record.ok == 0 => {
-                    Err(ending::no_answer_of_subject(&record, self.running))
-                }
-                None => Ok(()),
-            },
+        self.notes.doubts.append(&mut ran.doubts);
+        let in_phase = |error: Error| Err(error.at(format!("in phase {}", phase.name)));
+        let verdict = match (self.death().or(ran.error), self.guard.hopeless()) {
+            _ if self.stage.interrupted() => in_phase(Error::interrupted()),
+            (Some(error), _) => in_phase(error),
+            (None, Some(missed)) => in_phase(guard::ended_early(missed)),
+            (None, None) if record.is_counted() && record.ok == 0 => {
+                Err(ending::no_answer_of_subject(&record, ran.tls.as_deref(), self.subject))
+            }
+            (None, None) => Ok(()),
         };
-        self.trial.phases.push(record);
+        self.notes.trial.phases.push(record);
         verdict
     }
 
-    /// Drives the load on a thread and looks after everything else meanwhile.
-    fn work(&mut self, name: &str, work: &Work) -> Result<Outcome> {
+    /// Adds what the subject used to the record of a phase; what all programs used.
+    pub(super) fn used_in(&self, record: &mut PhaseRecord, before: &Snapshot, after: &Snapshot) -> Usage {
+        let (cpu, gc) = after.subject.since(&before.subject);
+        record.subject = SubjectWork {
+            cpu_s: cpu.map(|cpu| cpu.as_secs_f64()),
+            gc_count: gc.map(|gc| gc.count),
+            gc_ms: gc.map(|gc| gc.ns as f64 / 1e6),
+            rss_bytes_max: Some(self.peaks.rss_bytes_max).filter(|bytes| *bytes > 0),
+        };
+        let usage = after.spent.since(&before.spent);
+        Usage {
+            ours: usage.ours + cpu.unwrap_or_default(),
+            memory_stalled: usage.memory_stalled.filter(|_| self.plan.configuration.limit.is_none()),
+            ..usage
+        }
+    }
+
+    pub(super) fn doubt_phase(&mut self, record: &PhaseRecord, usage: &Usage) {
+        let beside = Beside::Subject { cpus: self.subject_cpus() };
+        self.notes.doubts.extend(doubts::of_phase(record, usage, beside));
+    }
+
+    /// Has the load engine at work and looks after everything else meanwhile.
+    ///
+    /// # Errors
+    /// What makes the whole phase impossible.
+    pub(super) fn work(&mut self, name: &str, work: &Work) -> Result<Ran> {
         let subject = &self.plan.subject;
         let plan = Plan {
             target: Target {
@@ -148,39 +141,27 @@ impl Trialling<'_> {
             rows_failed_max: ROWS_FAILED_MAX,
         };
         let control = Arc::new(Control::default());
-        self.watch_load(Some(Arc::clone(&control)));
-        let driving = Driving { plan, clock: self.tools.clock, control: Arc::clone(&control), threads: 1, cpus: None };
-        let sender = self.sender.clone();
-        // The conductor waits for this thread; if it is gone, nobody wants what is told.
-        let thread = driving.start(move |told| drop(sender.send(Message::Load(told))));
-        let outcome = self.attend(name, &control);
-        self.watch_load(None);
-        if thread.join().is_err() {
-            return Err(Error::bug("the load engine panicked"));
-        }
-        outcome
+        self.reports.begin_load(plan, Arc::clone(&control));
+        let outcome = self.attend(name, &control)?;
+        self.reports.end_load();
+        let mut outcome = outcome.map_err(|error| error.at(format!("in phase {name}")))?;
+        let rows = std::mem::take(&mut outcome.rows);
+        let tls = outcome.tls_untold().map(str::to_owned);
+        Ok(Ran { rows, tls, ..Ran::new(record_work(&outcome, work)) })
     }
 
-    fn watch_load(&self, control: Option<Arc<Control>>) {
-        if let Some(sampler) = &self.sampler {
-            sampler.watch(control);
-        }
-    }
-
-    /// Watches a phase from now on, where it is guarded.
-    pub(super) fn begin_watch(&mut self, phase: &str, work: Option<&Work>, began_ns: u64) {
-        self.watch = Watch::begin(&self.plan.guard, phase, work, began_ns);
-    }
-
-    /// Waits for the load; stops it when the user, the subject's death or the guard says so.
-    fn attend(&mut self, name: &str, control: &Control) -> Result<Outcome> {
+    /// Waits for the last word of the load; stops it when the user, the subject's death or the guard says so.
+    ///
+    /// # Errors
+    /// `Bug` where the last word does not come.
+    fn attend(&mut self, name: &str, control: &Control) -> Result<Result<Outcome>> {
         let mut give_up_ns = u64::MAX;
         loop {
             if let Some(outcome) = self.next_message(Some(name), LOOK_EVERY) {
-                return outcome.map_err(|error| error.at(format!("in phase {name}")));
+                return Ok(outcome);
             }
-            let now_ns = self.tools.clock.now_ns();
-            if !control.is_stopped() && (self.tools.interrupted() || self.has_died() || self.is_hopeless()) {
+            let now_ns = self.stage.clock.now_ns();
+            if !control.is_stopped() && (self.stage.interrupted() || self.has_died() || self.is_hopeless()) {
                 control.stop();
                 give_up_ns = now_ns + STOPPED_WITHIN.as_nanos() as u64;
             }
@@ -191,132 +172,25 @@ impl Trialling<'_> {
     }
 
     /// Waits for the end of the span, or until the user or the subject's death ends it.
-    fn rest(&mut self, name: &str, span: Span) -> Ran {
-        let end_ns = self.tools.clock.now_ns() + span.0.as_nanos() as u64;
+    pub(super) fn rest(&mut self, name: &str, span: Span) -> Ran {
+        let end = self.stage.clock.now() + span.0;
         loop {
-            let left_ns = end_ns.saturating_sub(self.tools.clock.now_ns());
-            if left_ns == 0 || self.has_died() || self.tools.interrupted() {
+            let left = end.saturating_sub(self.stage.clock.now());
+            if left.is_zero() || self.has_died() || self.stage.interrupted() {
                 return Ran::new(PhaseRecord { model: Model::Idle, ..PhaseRecord::default() });
             }
-            self.next_message(Some(name), LOOK_EVERY.min(Duration::from_nanos(left_ns)));
+            self.next_message(Some(name), LOOK_EVERY.min(left));
         }
     }
 
     pub(super) fn snapshot(&mut self) -> Snapshot {
-        let clock = self.tools.clock;
-        let watched = &mut self.watched;
-        let jvm = watched.counters.as_mut().and_then(|counters| counters.sample(&clock).ok()).map(|r| r.value);
-        Snapshot {
-            at_ns: clock.now_ns(),
-            machine: CpuTimes::read(),
-            subject_cpu: watched.process.cpu_time(&clock),
-            own_cpu: own_cpu(),
-            memory_pressure: Pressure::read("memory"),
-            gc: jvm.and_then(|jvm| jvm.gc),
-            others: self.used_by_others(),
-        }
+        let spent = self.stage.world.spent();
+        Snapshot { spent, subject: self.scales.used(&|| self.subject.processes(), self.notes.doubts) }
     }
 }
 
 /// The resources of both sides at a moment.
 pub(super) struct Snapshot {
-    at_ns: u64,
-    machine: Option<CpuTimes>,
-    subject_cpu: Option<Duration>,
-    own_cpu: Duration,
-    memory_pressure: Option<Pressure>,
-    gc: Option<GcTotal>,
-    /// What the other processes of the subject have used, where all are weighed.
-    others: Used,
-}
-
-impl Snapshot {
-    pub(super) fn subject_since(&self, before: &Self) -> SubjectWork {
-        let own = self.gc.zip(before.gc).map(|(after, before)| GcTotal {
-            count: after.count.saturating_sub(before.count),
-            ns: after.ns.saturating_sub(before.ns),
-        });
-        let gc = match (own, self.others.since(&before.others).1) {
-            (Some(own), Some(more)) => Some(GcTotal { count: own.count + more.count, ns: own.ns + more.ns }),
-            (own, more) => own.or(more),
-        };
-        SubjectWork {
-            cpu_s: self.subject_cpu_since(before).map(|cpu| cpu.as_secs_f64()),
-            gc_count: gc.map(|gc| gc.count),
-            gc_ms: gc.map(|gc| gc.ns as f64 / 1e6),
-            rss_bytes_max: None,
-        }
-    }
-
-    fn subject_cpu_since(&self, before: &Self) -> Option<Duration> {
-        let own = self.subject_cpu.zip(before.subject_cpu).map(|(after, before)| after.saturating_sub(before));
-        own.map(|own| own + self.others.since(&before.others).0)
-    }
-
-    pub(super) fn usage_since(&self, before: &Self) -> Usage {
-        let subject = self.subject_cpu_since(before).unwrap_or_default();
-        let pressure = self.memory_pressure.zip(before.memory_pressure);
-        Usage {
-            machine: self.machine.as_ref().zip(before.machine.as_ref()).map(|(after, before)| after.since(before)),
-            ours: subject + self.own_cpu.saturating_sub(before.own_cpu),
-            memory_stalled: pressure.map(|(after, before)| after.since(&before).some),
-            elapsed: Duration::from_nanos(self.at_ns.saturating_sub(before.at_ns)),
-        }
-    }
-}
-
-/// CPU time of Loadline, all threads.
-pub(super) fn own_cpu() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-/// An IPv6 address as it stands in a URL and in `Host`.
-pub(super) fn bracketed(host: &str) -> String {
-    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
-}
-
-/// A phase in words: `GET /hello, closed, 25 connections, 50,000 requests, keep-alive`.
-pub fn describe(phase: &Phase) -> String {
-    let what = match &phase.kind {
-        PhaseKind::Idle(span) => format!("idle, {span}"),
-        PhaseKind::Driver(driver) => format!("driven by `{}`", driver.command),
-        PhaseKind::Own(own) => describe_own(own),
-        PhaseKind::Work(work) => describe_work(work),
-    };
-    match phase.mark {
-        PhaseMark::None => what,
-        PhaseMark::AsItIs => format!("{what}, weighed at its end"),
-        PhaseMark::Collected => format!("{what}, weighed at its end after full collections"),
-    }
-}
-
-/// `the subject by itself: empty, spike, valley, after 2 full GCs each`.
-fn describe_own(own: &OwnWork) -> String {
-    let collected = match own.collect {
-        0 => String::new(),
-        1 => ", after a full GC each".to_owned(),
-        n => format!(", after {n} full GCs each"),
-    };
-    format!("the subject by itself, weighed at {}{collected}", own.phases.join(", "))
-}
-
-fn describe_work(work: &Work) -> String {
-    let mut parts = vec![format!("{} {}", work.request.method.as_str(), work.request.path)];
-    match work.others.len() {
-        0 => {}
-        1 => parts[0].push_str(" and 1 other request"),
-        n => parts[0].push_str(&format!(" and {n} other requests")),
-    }
-    parts.push(work.schedule.to_string());
-    parts.push(match work.protocol {
-        Protocol::Http1 if work.keep_alive => "keep-alive".to_owned(),
-        Protocol::Http1 => "a connection for each request".to_owned(),
-        Protocol::Http2 { streams: 1 } => "HTTP/2".to_owned(),
-        Protocol::Http2 { streams } => format!("HTTP/2 with {streams} streams"),
-    });
-    parts.extend(work.pace.send.map(|rate| format!("sending {} B/s on each", rate.0)));
-    parts.extend(work.pace.receive.map(|rate| format!("reading {} B/s from each", rate.0)));
-    parts.extend(work.stop.iter().map(|condition| format!("until {condition}")));
-    parts.join(", ")
+    spent: Spent,
+    subject: Used,
 }

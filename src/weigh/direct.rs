@@ -79,7 +79,7 @@ impl DirectMemory {
                 let left_ns = due_ns.saturating_sub(clock.now_ns());
                 if left_ns > 0 {
                     // Wakes early for no reason, or to stop.
-                    std::thread::park_timeout(Duration::from_nanos(left_ns));
+                    clock.park(Duration::from_nanos(left_ns));
                     continue;
                 }
                 let answer = {

@@ -90,19 +90,16 @@ impl Drop for Sampler {
     }
 }
 
-fn run(sources: &Sources, shared: &Shared, send: impl Fn(Sample) -> bool) -> Cost {
-    let mut cost = Cost::default();
+fn run(sources: &Sources, shared: &Shared, send: impl FnMut(Sample) -> bool) -> Cost {
     let clock = sources.clock;
-    let Ok(process) = Process::open(sources.pid) else { return cost };
+    let Ok(process) = Process::open(sources.pid) else { return Cost::default() };
     let mut counters = if sources.kind == Kind::Jvm { HsPerf::open(&process, &clock).ok() } else { None };
     let below = sources.guardian.map(|guardian| Below { guardian, main: sources.pid, kind: sources.kind });
     let mut tree_samples = below.map(|below| TreeSamples::new(below, clock));
     let cgroup = sources.own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
-    let period_ns = 1_000_000_000 / u64::from(sources.hz.max(1));
-    let mut due_ns = clock.now_ns();
-    while !shared.stop.load(Ordering::Relaxed) {
+    let take = || {
         let begin_ns = clock.now_ns();
-        let Some(mut sample) = read(&process, counters.as_mut(), cgroup.as_ref(), &clock) else { break };
+        let mut sample = read(&process, counters.as_mut(), cgroup.as_ref(), &clock)?;
         sample.at_s = seconds_since(sources.origin_ns, begin_ns);
         if let Some(tree_samples) = &mut tree_samples {
             tree_samples.add_to(&mut sample, &process);
@@ -111,6 +108,25 @@ fn run(sources: &Sources, shared: &Shared, send: impl Fn(Sample) -> bool) -> Cos
             (sample.ok, sample.failed) = (load.ok(), load.failed());
         }
         sample.direct_bytes = shared.direct.take();
+        Some(sample)
+    };
+    repeat(sources.hz, clock, &shared.stop, take, send)
+}
+
+/// Takes samples so often a second until it is told to stop, there is nothing to take, or nobody wants it.
+fn repeat(
+    hz: u32,
+    clock: Clock,
+    stop: &AtomicBool,
+    mut take: impl FnMut() -> Option<Sample>,
+    mut send: impl FnMut(Sample) -> bool,
+) -> Cost {
+    let mut cost = Cost::default();
+    let period_ns = 1_000_000_000 / u64::from(hz.max(1));
+    let mut due_ns = clock.now_ns();
+    while !stop.load(Ordering::Relaxed) {
+        let begin_ns = clock.now_ns();
+        let Some(sample) = take() else { break };
         cost.samples += 1;
         cost.ns += clock.now_ns() - begin_ns;
         if !send(sample) {
@@ -118,7 +134,7 @@ fn run(sources: &Sources, shared: &Shared, send: impl Fn(Sample) -> bool) -> Cos
         }
         // A late sample does not hurry the next ones: missed periods are left out, not made up.
         due_ns = (due_ns + period_ns).max(clock.now_ns().saturating_sub(period_ns));
-        std::thread::park_timeout(Duration::from_nanos(due_ns.saturating_sub(clock.now_ns())));
+        clock.park(Duration::from_nanos(due_ns.saturating_sub(clock.now_ns())));
     }
     cost
 }
@@ -153,4 +169,74 @@ fn read(
         ok: 0,
         failed: 0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The times at which samples began, in ms, where each takes as long as `took_ms` says, until there is none.
+    fn times(hz: u32, took_ms: &[u64]) -> (Vec<u64>, Cost) {
+        let (clock, stop) = (Clock::made_up(), AtomicBool::new(false));
+        let (mut begun_ms, mut took) = (Vec::new(), took_ms.iter());
+        let take = || {
+            let sample = Sample { at_s: clock.now_s(), ..Sample::default() };
+            clock.sleep(Duration::from_millis(*took.next()?));
+            Some(sample)
+        };
+        let send = |sample: Sample| {
+            begun_ms.push((sample.at_s * 1e3).round() as u64);
+            true
+        };
+        let cost = repeat(hz, clock, &stop, take, send);
+        (begun_ms, cost)
+    }
+
+    #[test]
+    fn samples_keep_their_time_and_their_cost_is_counted() {
+        let (begun_ms, cost) = times(10, &[0, 1, 99, 5]);
+        assert_eq!(begun_ms, [0, 100, 200, 300]);
+        assert_eq!((cost.samples, cost.ns), (4, 105_000_000));
+    }
+
+    #[test]
+    fn periods_that_were_missed_are_left_out_and_not_made_up() {
+        // 1.05 s are ten periods; one of them is caught up with, after which the beat goes on from there.
+        let (begun_ms, _) = times(10, &[0, 1050, 0, 0, 0]);
+        assert_eq!(begun_ms, [0, 100, 1150, 1150, 1250]);
+    }
+
+    #[test]
+    fn sampling_ends_with_the_process_with_its_listener_and_when_told() {
+        assert_eq!(times(10, &[]).1.samples, 0);
+        let (clock, stop) = (Clock::made_up(), AtomicBool::new(false));
+        let sample = || Some(Sample::default());
+        assert_eq!(repeat(10, clock, &stop, sample, |_| false).samples, 1);
+        let stops = |sample: Sample| {
+            stop.store(sample.rss_bytes == 0, Ordering::Relaxed);
+            true
+        };
+        assert_eq!(repeat(10, clock, &stop, sample, stops).samples, 1);
+        assert_eq!(clock.now(), Duration::from_millis(100), "the last period is waited for, unless it is unparked");
+    }
+
+    #[test]
+    fn a_process_that_lives_is_sampled_and_one_that_is_gone_is_not() {
+        let sources = |pid| Sources {
+            pid,
+            kind: Kind::Native,
+            guardian: None,
+            own_cgroup: false,
+            origin_ns: 0,
+            hz: 10,
+            clock: Clock::made_up(),
+        };
+        let (shared, mut rss_bytes) = (Shared::default(), 0);
+        let cost = run(&sources(std::process::id()), &shared, |sample| {
+            rss_bytes = sample.rss_bytes;
+            false
+        });
+        assert!(cost.samples == 1 && rss_bytes > 0);
+        assert_eq!(run(&sources(u32::MAX), &shared, |_| true).samples, 0);
+    }
 }

@@ -27,6 +27,7 @@ fn sources() -> String {
     while let Some(folder) = folders.pop() {
         for path in entries(&folder) {
             match path.is_dir() {
+                true if path.ends_with("tests") => {}
                 true => folders.push(path),
                 false if path.extension().is_some_and(|end| end == "rs") => text.push_str(&joined(&read(path))),
                 false => {}

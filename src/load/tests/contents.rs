@@ -351,5 +351,16 @@ fn a_server_without_tls_gives_no_session() {
     let outcome = drive_lawfully(&plan);
     server.join().unwrap();
     assert_eq!(failures(&outcome), Failures { tls: 3, ..Failures::default() });
-    assert!(outcome.tls_trouble.is_some());
+    assert!(outcome.tls_trouble.is_some() && outcome.tls_untold() == outcome.tls_trouble.as_deref());
+    plan.give_up.failures_in_a_row = 2;
+    let (address, server) = raw_server(2, |stream| {
+        stream.read_exact(&mut [0; 5]).unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+    });
+    plan.target.address = Address::Tcp(address);
+    let outcome = drive_lawfully(&plan);
+    server.join().unwrap();
+    let End::GaveUp(why) = &outcome.ended else { panic!("{outcome:?}") };
+    assert!(why.contains(outcome.tls_trouble.as_deref().unwrap()), "{why}");
+    assert_eq!(outcome.tls_untold(), None);
 }

@@ -1,0 +1,53 @@
+//! Phases and addresses in words.
+
+use crate::scenario::{OwnWork, Phase, PhaseKind, PhaseMark, Protocol, Work};
+
+/// An IPv6 address as it stands in a URL and in `Host`.
+pub(super) fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+}
+
+/// A phase in words: `GET /hello, closed, 25 connections, 50,000 requests, keep-alive`.
+pub fn describe(phase: &Phase) -> String {
+    let what = match &phase.kind {
+        PhaseKind::Idle(span) => format!("idle, {span}"),
+        PhaseKind::Driver(driver) => format!("driven by `{}`", driver.command),
+        PhaseKind::Own(own) => describe_own(own),
+        PhaseKind::Work(work) => describe_work(work),
+    };
+    match phase.mark {
+        PhaseMark::None => what,
+        PhaseMark::AsItIs => format!("{what}, weighed at its end"),
+        PhaseMark::Collected => format!("{what}, weighed at its end after full collections"),
+    }
+}
+
+/// `the subject by itself: empty, spike, valley, after 2 full GCs each`.
+fn describe_own(own: &OwnWork) -> String {
+    let collected = match own.collect {
+        0 => String::new(),
+        1 => ", after a full GC each".to_owned(),
+        n => format!(", after {n} full GCs each"),
+    };
+    format!("the subject by itself, weighed at {}{collected}", own.phases.join(", "))
+}
+
+fn describe_work(work: &Work) -> String {
+    let mut parts = vec![format!("{} {}", work.request.method.as_str(), work.request.path)];
+    match work.others.len() {
+        0 => {}
+        1 => parts[0].push_str(" and 1 other request"),
+        n => parts[0].push_str(&format!(" and {n} other requests")),
+    }
+    parts.push(work.schedule.to_string());
+    parts.push(match work.protocol {
+        Protocol::Http1 if work.keep_alive => "keep-alive".to_owned(),
+        Protocol::Http1 => "a connection for each request".to_owned(),
+        Protocol::Http2 { streams: 1 } => "HTTP/2".to_owned(),
+        Protocol::Http2 { streams } => format!("HTTP/2 with {streams} streams"),
+    });
+    parts.extend(work.pace.send.map(|rate| format!("sending {} B/s on each", rate.0)));
+    parts.extend(work.pace.receive.map(|rate| format!("reading {} B/s from each", rate.0)));
+    parts.extend(work.stop.iter().map(|condition| format!("until {condition}")));
+    parts.join(", ")
+}

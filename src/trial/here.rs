@@ -1,0 +1,183 @@
+//! The world as it is here: processes under guardians, `/proc`, threads that report.
+
+use super::driving::Driving;
+use super::usage::Spent;
+use super::world::{Message, Reports, RunningDriver, RunningSubject, World};
+use crate::clock::Clock;
+use crate::doubt::Doubt;
+use crate::error::Result;
+use crate::kernel::cgroup::Cgroup;
+use crate::kernel::ports::Ports;
+use crate::load::{Control, Plan};
+use crate::observe::agent::Standing;
+use crate::observe::attach::Attach;
+use crate::observe::procfs;
+use crate::subject::processes::Process;
+use crate::subject::{
+    DriverEnd, DriverLaunch, DriverRunning, Ended, Exit, Launch, Output, ReadyInfo, Running, Spawner,
+};
+use crate::units::Bytes;
+use crate::weigh::{Cost, DirectMemory, Gate, Processes, Sampler, Scales, Sources};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Starts processes of this machine.
+pub(super) struct Here<'a>(pub(super) &'a Spawner);
+
+impl World for Here<'_> {
+    fn start(&self, launch: &Launch, log: Option<&Path>) -> Result<Box<dyn RunningSubject>> {
+        Ok(Box::new(self.0.start(launch, log)?))
+    }
+
+    fn scales(&self, sources: &Sources, agent: Option<Standing>, doubts: &mut Vec<Doubt>) -> Result<Box<dyn Scales>> {
+        Ok(Box::new(Processes::open(sources, agent, doubts)?))
+    }
+
+    fn reports(&self, sources: Sources) -> Box<dyn Reports> {
+        let (clock, (sender, receiver)) = (sources.clock, channel());
+        let sampler = Some(Sampler::start(sources, sender.clone(), Message::Sample));
+        Box::new(Threads { clock, sender, receiver, sampler, direct: None, load: None })
+    }
+
+    fn start_driver(&self, launch: &DriverLaunch) -> Result<Box<dyn RunningDriver>> {
+        Ok(Box::new(Driver { running: self.0.start_driver(launch)?, clock: self.0.clock }))
+    }
+
+    fn spent(&self) -> Spent {
+        Spent::now(self.0.clock)
+    }
+
+    fn ports(&self) -> Option<Ports> {
+        Ports::read()
+    }
+}
+
+/// The threads of a trial, and where their messages arrive.
+struct Threads {
+    clock: Clock,
+    sender: Sender<Message>,
+    receiver: Receiver<Message>,
+    /// `None` once it was stopped.
+    sampler: Option<Sampler>,
+    /// `None` before the JVM was attached to, and where it has nothing to say.
+    direct: Option<DirectMemory>,
+    load: Option<JoinHandle<()>>,
+}
+
+impl Threads {
+    fn watch_load(&self, control: Option<Arc<Control>>) {
+        self.sampler.iter().for_each(|sampler| sampler.watch(control.clone()));
+    }
+}
+
+impl Reports for Threads {
+    fn next(&mut self, within: Duration) -> Option<Message> {
+        self.receiver.recv_timeout(within).ok()
+    }
+
+    fn begin_load(&mut self, plan: Plan, control: Arc<Control>) {
+        self.watch_load(Some(Arc::clone(&control)));
+        let driving = Driving { plan, clock: self.clock, control, threads: 1, cpus: None };
+        let sender = self.sender.clone();
+        // The conductor waits for this thread; if it is gone, nobody wants what is told.
+        self.load = Some(driving.start(move |told| drop(sender.send(Message::Load(told)))));
+    }
+
+    fn end_load(&mut self) {
+        self.watch_load(None);
+        // Its last message has said how it went.
+        self.load.take().map(JoinHandle::join);
+    }
+
+    fn watch_direct(&mut self, attach: Arc<Attach>) {
+        let sampler = self.sampler.as_ref();
+        self.direct = sampler.map(|sampler| DirectMemory::start(attach, self.clock, sampler.direct()));
+    }
+
+    fn gate(&self) -> Gate {
+        self.direct.as_ref().map(DirectMemory::gate).unwrap_or_default()
+    }
+
+    fn end(&mut self) -> Cost {
+        self.direct = None;
+        self.sampler.take().map(Sampler::stop).unwrap_or_default()
+    }
+}
+
+impl RunningSubject for Running {
+    fn wait_ready(&mut self, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo> {
+        Running::wait_ready(self, within, interrupted)
+    }
+
+    fn launch(&self) -> &Launch {
+        Running::launch(self)
+    }
+
+    fn started_at(&self) -> Duration {
+        Running::started_at(self)
+    }
+
+    fn output(&self) -> &Output {
+        Running::output(self)
+    }
+
+    fn go(&mut self) {
+        Running::go(self);
+    }
+
+    fn cgroup(&self) -> Option<(&Cgroup, Bytes)> {
+        Running::cgroup(self).map(|own| (&own.cgroup, own.limit))
+    }
+
+    fn oom_kills(&self) -> u64 {
+        Running::oom_kills(self)
+    }
+
+    fn processes(&self) -> Vec<Process> {
+        Running::processes(self)
+    }
+
+    fn guardian_pid(&self) -> u32 {
+        Running::guardian_pid(self)
+    }
+
+    fn layers(&self) -> Option<Vec<PathBuf>> {
+        Running::layers(self)
+    }
+
+    fn lost(&self) -> bool {
+        Running::lost(self)
+    }
+
+    fn ended(&self) -> Option<Exit> {
+        Running::ended(self)
+    }
+
+    fn end(self: Box<Self>, within: Duration) -> Ended {
+        Running::end(*self, within)
+    }
+}
+
+struct Driver {
+    running: DriverRunning,
+    clock: Clock,
+}
+
+impl RunningDriver for Driver {
+    fn has_ended(&self) -> bool {
+        self.running.exit().is_some() || self.running.lost()
+    }
+
+    /// Its guardian collects all that it starts.
+    fn cpu(&self) -> Option<Duration> {
+        let guardian = procfs::Process::open(self.running.guardian_pid()).ok()?;
+        guardian.stat(&self.clock).ok().map(|stat| stat.value.children)
+    }
+
+    fn end(self: Box<Self>) -> DriverEnd {
+        self.running.end()
+    }
+}

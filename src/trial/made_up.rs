@@ -1,0 +1,717 @@
+//! A world that is made up, for tests: a script says what happens when, and time passes without waiting.
+
+use super::conductor::{Conducted, Prepared, carry_out, conclude};
+use super::driving::{Interval, Told};
+use super::event::{Event, Sink};
+use super::usage::Spent;
+use super::world::{Message, Reports, RunningDriver, RunningSubject, Stage, World};
+use crate::clock::Clock;
+use crate::doubt::Doubt;
+use crate::error::{Error, Result};
+use crate::kernel::cgroup::{Cgroup, CgroupVersion};
+use crate::kernel::ports::Ports;
+use crate::load::{Control, End, Failures, Outcome, Plan};
+use crate::observe::agent::Standing;
+use crate::observe::attach::Attach;
+use crate::observe::hsperfdata::GcTotal;
+use crate::record::{EndCause, Heap, Jvm, Machine, Mark, NettyPools, Observer, Sample};
+use crate::scenario::TrialPlan;
+use crate::subject::processes::Process;
+use crate::subject::{Complaint, DriverEnd, DriverLaunch, Ended, Exit, Launch, OptionsPassed, Output, ReadyInfo};
+use crate::units::{Bytes, MIB};
+use crate::weigh::{Cost, Gate, Identity, Living, Moment, Scales, Sources, Taken, Used, Weigh};
+use hdrhistogram::Histogram;
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+pub(super) const PID: u32 = 4711;
+/// How long a weighing takes, and a diagnostic command.
+pub(super) const WEIGHING: Duration = Duration::from_millis(30);
+const ASKING: Duration = Duration::from_millis(5);
+const TICK: Duration = Duration::from_millis(100);
+
+pub(super) fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// Something that befalls a trial.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Happening {
+    Prints(&'static str),
+    /// The process ends.
+    Dies(Exit),
+    /// The kernel kills it for want of memory.
+    OomKill,
+    /// The kernel kills another process of the subject for want of memory.
+    OomKillBeside,
+    /// Its guardian is killed, and it dies.
+    LosesGuardian,
+    /// The user wants to stop.
+    Interrupt,
+}
+
+/// How the load fares.
+#[derive(Debug, Clone)]
+pub(super) struct Answers {
+    /// Correct answers and failures of each second.
+    pub(super) per_s: (u64, u64),
+    /// The service time of each answer.
+    pub(super) service_ms: u64,
+    /// Gives up after this long, with this sentence.
+    pub(super) gives_up: Option<(Duration, &'static str)>,
+    /// What TLS said, and whether the sentence says the same.
+    pub(super) tls: Option<(&'static str, bool)>,
+    /// From being stopped to the last word; `None`: never.
+    pub(super) stops_within: Option<Duration>,
+    /// The engine cannot begin at all.
+    pub(super) error: Option<Error>,
+}
+
+/// What becomes of a JVM that is asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Asked {
+    Obeys,
+    Refuses(&'static str),
+    IsDeaf,
+}
+
+/// A driver from outside: when it ends after its start, how, and what it printed.
+#[derive(Debug, Clone)]
+pub(super) struct Drives {
+    pub(super) ends: Option<Duration>,
+    pub(super) exit: Option<Exit>,
+    pub(super) text: &'static str,
+    pub(super) left: usize,
+}
+
+/// What happens in a trial. Times are since the start of the command.
+#[derive(Debug, Clone)]
+pub(super) struct Script {
+    /// `None`: never.
+    pub(super) ready: Option<Duration>,
+    pub(super) others: Vec<u32>,
+    pub(super) happenings: Vec<(Duration, Happening)>,
+    /// What happens after it is told to go on for the nth time, and how much later.
+    pub(super) on_go: Vec<Vec<(Duration, Happening)>>,
+    pub(super) limit: Option<Bytes>,
+    /// After TERM; `None` where it has to be killed.
+    pub(super) ends_within: Option<Duration>,
+    /// Processes that could not be killed.
+    pub(super) left: usize,
+    /// RSS once it rests, and what it has on top while it is loaded.
+    pub(super) rss: (u64, u64),
+    /// For how long RSS falls after a collection, from the second part to none; `u64::MAX` ms: for ever.
+    pub(super) settles: Duration,
+    pub(super) live_bytes: Option<u64>,
+    pub(super) asked: Asked,
+    pub(super) collects_not: Option<&'static str>,
+    pub(super) survey: Option<std::result::Result<NettyPools, String>>,
+    pub(super) answers: Answers,
+    pub(super) drives: Drives,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            ready: Some(ms(500)),
+            others: Vec::new(),
+            happenings: Vec::new(),
+            on_go: Vec::new(),
+            limit: None,
+            ends_within: Some(ms(40)),
+            left: 0,
+            rss: (100 * MIB, 50 * MIB),
+            settles: ms(150),
+            live_bytes: Some(7 * MIB),
+            asked: Asked::Obeys,
+            collects_not: None,
+            survey: None,
+            answers: Answers {
+                per_s: (100, 0),
+                service_ms: 2,
+                gives_up: None,
+                tls: None,
+                stops_within: Some(ms(50)),
+                error: None,
+            },
+            drives: Drives { ends: Some(ms(1500)), exit: Some(Exit::Code(0)), text: "", left: 0 },
+        }
+    }
+}
+
+impl Script {
+    pub(super) fn with(mut self, at: Duration, happening: Happening) -> Self {
+        self.happenings.push((at, happening));
+        self
+    }
+}
+
+/// The state of a made-up world, shared by all that is made up in it.
+struct State {
+    script: Script,
+    clock: Clock,
+    interrupt: AtomicBool,
+    output: Output,
+    launch: Launch,
+    cgroup: Cgroup,
+    /// What is still to happen.
+    due: RefCell<Vec<(Duration, Happening)>>,
+    dead: Cell<Option<Exit>>,
+    oom_kills: Cell<u64>,
+    lost: Cell<bool>,
+    loaded: Cell<bool>,
+    collected_at: Cell<Option<Duration>>,
+    goes: Cell<usize>,
+    /// What was asked of the world, in order.
+    calls: RefCell<Vec<String>>,
+}
+
+impl State {
+    fn call(&self, what: impl Into<String>) {
+        self.look();
+        self.calls.borrow_mut().push(what.into());
+    }
+
+    /// Has all happen that is due.
+    fn look(&self) {
+        let now = self.clock.now();
+        let mut due = self.due.borrow_mut();
+        due.sort_by_key(|(at, _)| *at);
+        let ahead = due.partition_point(|(at, _)| *at <= now);
+        for (at, happening) in due.drain(..ahead) {
+            let dies = |exit| {
+                if self.dead.get().is_none() {
+                    self.dead.set(Some(exit));
+                }
+            };
+            match happening {
+                Happening::Prints(line) if self.dead.get().is_none() => self.output.say(line, at),
+                Happening::Prints(_) => {}
+                Happening::Dies(exit) => dies(exit),
+                Happening::OomKill => {
+                    self.oom_kills.set(self.oom_kills.get() + u64::from(self.dead.get().is_none()));
+                    dies(Exit::Signal(9));
+                }
+                Happening::OomKillBeside => self.oom_kills.set(self.oom_kills.get() + 1),
+                Happening::LosesGuardian => {
+                    self.lost.set(true);
+                    dies(Exit::Signal(9));
+                }
+                Happening::Interrupt => self.interrupt.store(true, Ordering::Relaxed),
+            }
+        }
+    }
+
+    fn lives(&self) -> bool {
+        self.look();
+        self.dead.get().is_none()
+    }
+
+    fn rss(&self) -> Option<u64> {
+        let (rests, more) = self.script.rss;
+        let left = match self.collected_at.get() {
+            None => f64::from(u8::from(self.loaded.get())),
+            Some(at) => {
+                let past = (self.clock.now() - at).as_secs_f64();
+                (1.0 - past / self.script.settles.as_secs_f64().max(1e-9)).max(0.0)
+            }
+        };
+        self.lives().then_some(rests + (more as f64 * left) as u64)
+    }
+}
+
+/// The made-up world.
+struct MadeUp(Rc<State>);
+/// Its subject, its scales, and its driver.
+struct Subject(Rc<State>);
+struct Weigher(Rc<State>);
+struct Driver(Rc<State>, Duration);
+
+/// Its timeline and its load.
+struct Reporter {
+    state: Rc<State>,
+    /// `None` once it was ended.
+    sample_due: Option<Duration>,
+    samples: u64,
+    load: Option<Load>,
+}
+
+/// A load under way.
+struct Load {
+    plan: Plan,
+    control: Arc<Control>,
+    began: Duration,
+    interval_due: Duration,
+    ends: Duration,
+    stopped: bool,
+    sums: (u64, u64),
+    service: Histogram<u64>,
+}
+
+impl World for MadeUp {
+    fn start(&self, _: &Launch, _: Option<&Path>) -> Result<Box<dyn RunningSubject>> {
+        self.0.call("start");
+        Ok(Box::new(Subject(Rc::clone(&self.0))))
+    }
+
+    fn scales(&self, _: &Sources, _: Option<Standing>, _: &mut Vec<Doubt>) -> Result<Box<dyn Scales>> {
+        match self.0.lives() {
+            true => Ok(Box::new(Weigher(Rc::clone(&self.0)))),
+            false => Err(Error::subject("it went away before it was weighed")),
+        }
+    }
+
+    fn reports(&self, _: Sources) -> Box<dyn Reports> {
+        let sample_due = Some(self.0.clock.now());
+        Box::new(Reporter { state: Rc::clone(&self.0), sample_due, samples: 0, load: None })
+    }
+
+    fn start_driver(&self, _: &DriverLaunch) -> Result<Box<dyn RunningDriver>> {
+        self.0.call("drive");
+        Ok(Box::new(Driver(Rc::clone(&self.0), self.0.clock.now())))
+    }
+
+    fn spent(&self) -> Spent {
+        Spent { at_ns: self.0.clock.now_ns(), ..Spent::default() }
+    }
+
+    fn ports(&self) -> Option<Ports> {
+        None
+    }
+}
+
+impl RunningSubject for Subject {
+    fn wait_ready(&mut self, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo> {
+        let clock = self.0.clock;
+        loop {
+            match clock.now() {
+                _ if !self.0.lives() => return Err(Error::subject("the subject ended before it was ready")),
+                _ if interrupted() => return Err(Error::interrupted()),
+                now if self.0.script.ready.is_some_and(|ready| ready <= now) => break,
+                now if now >= within => return Err(Error::subject("the subject was not ready in time")),
+                _ => clock.sleep(ms(20)),
+            }
+        }
+        self.0.loaded.set(true);
+        let address = Some(([127, 0, 0, 1], 8080).into());
+        Ok(ReadyInfo { pid: PID, other_pids: self.0.script.others.clone(), address, took: clock.now() })
+    }
+
+    fn launch(&self) -> &Launch {
+        &self.0.launch
+    }
+
+    fn started_at(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn output(&self) -> &Output {
+        self.0.look();
+        &self.0.output
+    }
+
+    fn go(&mut self) {
+        self.0.call("go");
+        let nth = self.0.goes.replace(self.0.goes.get() + 1);
+        let now = self.0.clock.now();
+        let more = self.0.script.on_go.get(nth).cloned().unwrap_or_default();
+        self.0.due.borrow_mut().extend(more.into_iter().map(|(later, happening)| (now + later, happening)));
+    }
+
+    fn cgroup(&self) -> Option<(&Cgroup, Bytes)> {
+        Some((&self.0.cgroup, self.0.script.limit?))
+    }
+
+    fn oom_kills(&self) -> u64 {
+        self.0.look();
+        self.0.oom_kills.get()
+    }
+
+    fn processes(&self) -> Vec<Process> {
+        Vec::new()
+    }
+
+    fn guardian_pid(&self) -> u32 {
+        PID - 2
+    }
+
+    fn layers(&self) -> Option<Vec<PathBuf>> {
+        None
+    }
+
+    fn lost(&self) -> bool {
+        self.0.look();
+        self.0.lost.get()
+    }
+
+    fn ended(&self) -> Option<Exit> {
+        self.0.look();
+        self.0.dead.get()
+    }
+
+    /// As [`crate::subject::Running::end`] does.
+    fn end(self: Box<Self>, within: Duration) -> Ended {
+        self.0.call("end");
+        let (state, asked_at) = (&self.0, self.0.clock.now());
+        let before = state.dead.get();
+        let obeyed = state.script.ends_within.filter(|span| *span <= within);
+        if before.is_none() {
+            state.clock.sleep(obeyed.unwrap_or(within));
+        }
+        let cause = match state.output.out_of_memory_error() {
+            _ if state.oom_kills.get() > 0 => EndCause::OomKill,
+            _ if state.lost.get() => EndCause::GuardianLost,
+            Some(_) if before.is_some() => EndCause::OutOfMemoryError,
+            _ if before.is_some() => EndCause::ByItself,
+            _ if obeyed.is_some() => EndCause::AsAsked,
+            _ => EndCause::KilledAfterTerm,
+        };
+        let exit = before.or(Some(if obeyed.is_some() { Exit::Code(143) } else { Exit::Signal(9) }));
+        Ended {
+            exit,
+            cause,
+            oom_kills: state.oom_kills.get(),
+            tail: state.output.tail_texts(200),
+            took: state.clock.now() - asked_at,
+            left: state.script.left,
+        }
+    }
+}
+
+impl Scales for Weigher {
+    fn identify(&mut self, _: &[String], _: &[Complaint], _: &mut Vec<Doubt>) -> Identity {
+        self.0.call("identify");
+        self.0.clock.sleep(ASKING);
+        Identity { jvm: Jvm { pid: PID, ..Jvm::default() }, flags: None }
+    }
+
+    fn describe_unasked(&mut self, _: &[String], _: &[Complaint], _: &mut Vec<Doubt>) -> Jvm {
+        self.0.call("describe");
+        Jvm { pid: PID, ..Jvm::default() }
+    }
+
+    fn weigh(&mut self, weigh: Weigh, mark: &str, _: Living<'_>, _: &mut Vec<Doubt>) -> Taken {
+        self.0.call(format!("weigh {mark}"));
+        self.0.clock.sleep(WEIGHING);
+        let rss_bytes = self.0.rss().unwrap_or(0);
+        let used_bytes = self.0.script.live_bytes.map(|bytes| bytes + MIB);
+        let live_bytes = used_bytes.filter(|_| weigh.moment == Moment::Collected);
+        let heap = Heap { used_bytes, live_bytes, ..Heap::default() };
+        Taken {
+            mark: Mark { name: mark.to_owned(), rss_bytes, heap, ..Mark::default() },
+            allocator: Some("glibc".to_owned()),
+            rss_bytes_peak: Some(rss_bytes).filter(|bytes| *bytes > 0),
+            ..Taken::default()
+        }
+    }
+
+    fn survey(&self) -> Option<std::result::Result<NettyPools, String>> {
+        self.0.script.survey.clone()
+    }
+
+    fn collects_not(&self) -> Option<&'static str> {
+        self.0.script.collects_not
+    }
+
+    fn tell(
+        &mut self,
+        command: &str,
+        _: &mut Vec<Doubt>,
+        _: &mut Vec<String>,
+    ) -> Option<std::result::Result<(), String>> {
+        self.0.call(command);
+        self.0.clock.sleep(ASKING);
+        match self.0.script.asked {
+            Asked::IsDeaf => None,
+            _ if !self.0.lives() => Some(Err("it has gone".to_owned())),
+            Asked::Refuses(why) => Some(Err(why.to_owned())),
+            Asked::Obeys => {
+                self.0.collected_at.set(Some(self.0.clock.now()));
+                Some(Ok(()))
+            }
+        }
+    }
+
+    fn heap_used(&self) -> Option<u64> {
+        self.0.script.live_bytes.filter(|_| self.0.lives())
+    }
+
+    fn used(&mut self, _: Living<'_>, _: &mut Vec<Doubt>) -> Used {
+        let gc = GcTotal { count: self.0.clock.now().as_secs(), ns: self.0.clock.now_ns() / 100 };
+        let main = if self.0.lives() { (Some(self.0.clock.now() / 2), Some(gc)) } else { (None, None) };
+        Used { main, ..Used::default() }
+    }
+
+    fn lives(&self) -> bool {
+        self.0.lives()
+    }
+
+    fn rss(&self) -> Option<u64> {
+        self.0.rss()
+    }
+
+    fn attached(&self) -> Option<Arc<Attach>> {
+        None
+    }
+
+    fn observer(&self) -> Observer {
+        Observer { attach_ms: Some(1.5), ..Observer::default() }
+    }
+}
+
+impl Reports for Reporter {
+    fn next(&mut self, within: Duration) -> Option<Message> {
+        let (clock, now) = (self.state.clock, self.state.clock.now());
+        self.state.look();
+        let stops_within = self.state.script.answers.stops_within;
+        if let Some(load) = self.load.as_mut().filter(|load| !load.stopped && load.control.is_stopped()) {
+            load.stopped = true;
+            load.ends = stops_within.map_or(Duration::MAX, |span| now + span);
+        }
+        let load_due = self.load.as_ref().map(|load| load.interval_due.min(load.ends));
+        let sample_due = self.sample_due.filter(|_| self.state.lives());
+        let due = [load_due, sample_due].into_iter().flatten().min();
+        let Some(due) = due.filter(|due| *due <= now + within) else {
+            clock.sleep(within);
+            return None;
+        };
+        clock.sleep(due.saturating_sub(now));
+        if sample_due == Some(due) {
+            self.sample_due = Some(due + TICK);
+            let rss_bytes = self.state.rss()?;
+            self.samples += 1;
+            let at_s = due.as_secs_f64();
+            return Some(Message::Sample(Sample {
+                at_s,
+                rss_bytes,
+                anon_bytes: Some(rss_bytes / 2),
+                ..Sample::default()
+            }));
+        }
+        let lives = self.state.lives();
+        let load = self.load.as_mut()?;
+        if load.ends <= due {
+            let outcome = load.outcome(&self.state.script.answers);
+            self.load = None;
+            return Some(Message::Load(Told::Done(Box::new(outcome))));
+        }
+        load.interval_due += Duration::from_secs(1);
+        Some(Message::Load(Told::Interval(Box::new(load.interval(&self.state.script.answers, due, lives)))))
+    }
+
+    fn begin_load(&mut self, plan: Plan, control: Arc<Control>) {
+        self.state.call("load");
+        let (began, answers) = (self.state.clock.now(), &self.state.script.answers);
+        let planned = plan.work.schedule.seconds().map_or(Duration::MAX, |s| began + Duration::from_secs_f64(s));
+        let ends = match (&answers.error, answers.gives_up) {
+            (Some(_), _) => began,
+            (None, Some((span, _))) => planned.min(began + span),
+            (None, None) => planned,
+        };
+        let interval_due = began + Duration::from_secs(1);
+        let service = times();
+        self.load = Some(Load { plan, control, began, interval_due, ends, stopped: false, sums: (0, 0), service });
+    }
+
+    fn end_load(&mut self) {
+        self.state.call("load ended");
+        assert!(self.load.is_none(), "a load is ended after its last word");
+    }
+
+    fn watch_direct(&mut self, _: Arc<Attach>) {}
+
+    fn gate(&self) -> Gate {
+        Gate::default()
+    }
+
+    fn end(&mut self) -> Cost {
+        self.state.call("timeline ended");
+        self.sample_due = None;
+        Cost { samples: self.samples, ns: 1000 * self.samples }
+    }
+}
+
+fn times() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 100_000_000_000, 2).unwrap()
+}
+
+impl Load {
+    /// The second that ends at this moment. A dead subject answers nothing.
+    fn interval(&mut self, answers: &Answers, end: Duration, lives: bool) -> Interval {
+        let (ok, failed) = answers.per_s;
+        let (ok, failed) = if lives { (ok, failed) } else { (0, ok + failed) };
+        let mut service = times();
+        service.record_n(answers.service_ms * 1_000_000, ok).unwrap();
+        self.service.add(&service).unwrap();
+        self.sums = (self.sums.0 + ok, self.sums.1 + failed);
+        let end_ns = end.as_nanos() as u64;
+        Interval {
+            start_ns: end_ns - 1_000_000_000,
+            end_ns,
+            service,
+            response: None,
+            ok,
+            failed,
+            offered: None,
+            bytes_received: 0,
+            open_connections: 1,
+            queue: 0,
+        }
+    }
+
+    fn outcome(&self, answers: &Answers) -> Result<Outcome> {
+        if let Some(error) = &answers.error {
+            return Err(error.clone());
+        }
+        let ((ok, failed), elapsed) = (self.sums, self.ends - self.began);
+        let ended = match answers.gives_up {
+            _ if self.stopped => End::Stopped,
+            Some((span, why)) if elapsed == span => End::GaveUp(why.to_owned()),
+            _ => End::Done,
+        };
+        Ok(Outcome {
+            start_ns: self.began.as_nanos() as u64,
+            elapsed_ns: elapsed.as_nanos() as u64,
+            requests: ok + failed,
+            ok,
+            failures: Failures { timeout: failed, ..Failures::default() },
+            rate_ok: ok,
+            rate_span_ns: elapsed.as_nanos() as u64,
+            service: self.service.clone(),
+            response: None,
+            lag: None,
+            offered: None,
+            queued: 0,
+            queue_max: 0,
+            unanswered: times(),
+            in_flight: 0,
+            connections_asked: 1,
+            connections_opened: 1,
+            connections_open_max: 1,
+            by_request: vec![(ok, failed); self.plan.work.requests().count()],
+            rows: Vec::new(),
+            tls_trouble: answers.tls.map(|(words, _)| words.to_owned()),
+            tls_told: answers.tls.is_some_and(|(_, told)| told),
+            backend: "http/1.1".to_owned(),
+            bytes_sent: 0,
+            bytes_received: 0,
+            wrong_statuses: [].into(),
+            ended,
+            cpu_ns: 0,
+            threads: 1,
+        })
+    }
+}
+
+impl RunningDriver for Driver {
+    fn has_ended(&self) -> bool {
+        self.0.script.drives.ends.is_some_and(|span| self.1 + span <= self.0.clock.now())
+    }
+
+    fn cpu(&self) -> Option<Duration> {
+        Some(ms(250))
+    }
+
+    fn end(self: Box<Self>) -> DriverEnd {
+        self.0.call("driver ended");
+        let (ended, Drives { exit, text, left, .. }) = (self.has_ended(), self.0.script.drives.clone());
+        DriverEnd { exit: exit.filter(|_| ended), text: text.to_owned(), left, log_trouble: None }
+    }
+}
+
+/// What became of a trial in a made-up world.
+pub(super) struct Made {
+    pub(super) conducted: Conducted,
+    /// What was asked of the world, in order.
+    pub(super) calls: Vec<String>,
+    /// What the sink was told, but for samples.
+    pub(super) events: Vec<String>,
+    /// Samples by the phase they were told in; "" outside of one.
+    pub(super) samples: Vec<(String, Sample)>,
+    pub(super) took: Duration,
+}
+
+/// Notes what it is told.
+#[derive(Default)]
+struct Notes {
+    events: Vec<String>,
+    samples: Vec<(String, Sample)>,
+}
+
+impl Sink for Notes {
+    fn take(&mut self, event: &Event<'_>) {
+        self.events.push(match event {
+            Event::Sample { phase, sample } => {
+                return self.samples.push((phase.unwrap_or_default().to_owned(), **sample));
+            }
+            Event::Starting { .. } => "starting".to_owned(),
+            Event::Ready { .. } => "ready".to_owned(),
+            Event::PhaseStarted { name, .. } => format!("begin {name}"),
+            Event::Interval { phase, .. } => format!("second of {phase}"),
+            Event::PhaseEnded(record) => format!("end {}", record.name),
+            Event::Marked(mark) => format!("mark {}", mark.name),
+            Event::Doubted(doubt) => format!("doubt {}", doubt.text()),
+            other => format!("{other:?}"),
+        });
+    }
+}
+
+/// Carries a plan out in a world that follows a script.
+pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> Made {
+    let clock = Clock::made_up();
+    let nowhere = PathBuf::from("/nowhere/loadline");
+    let launch = Launch {
+        argv: plan.subject.command.clone(),
+        env: Vec::new(),
+        dir: None,
+        cpus: Some(vec![0]),
+        limit: script.limit,
+        kind: plan.subject.kind,
+        processes: plan.subject.processes,
+        host: plan.subject.host.clone(),
+        port: 8080,
+        ports: plan.subject.ports,
+        ready: plan.subject.ready.clone(),
+        ready_status: None,
+        phases: Vec::new(),
+        reads: plan.load.has_own_work(),
+        options_passed: OptionsPassed::AtPlaceholder,
+        jdk: None,
+        container: None,
+    };
+    let state = Rc::new(State {
+        clock,
+        interrupt: AtomicBool::new(false),
+        output: Output::made_up(),
+        launch: launch.clone(),
+        cgroup: Cgroup { version: CgroupVersion::V2, folder: nowhere.clone(), mount: nowhere },
+        due: RefCell::new(script.happenings.clone()),
+        dead: Cell::new(None),
+        oom_kills: Cell::new(0),
+        lost: Cell::new(false),
+        loaded: Cell::new(false),
+        collected_at: Cell::new(None),
+        goes: Cell::new(0),
+        calls: RefCell::default(),
+        script,
+    });
+    let machine = Machine {
+        cores: 2,
+        memory_bytes: 1 << 33,
+        kernel: String::new(),
+        cgroup: "v2".to_owned(),
+        load_average_1m: None,
+        transparent_huge_pages: None,
+        swap_used_bytes: None,
+    };
+    let (world, mut notes) = (MadeUp(Rc::clone(&state)), Notes::default());
+    let stage = Stage { world: &world, clock, interrupt: &state.interrupt, machine: &machine, cpus: &[0] };
+    let prepared = Prepared { launch, agent: None, work: None, shares_cpus: false };
+    let conducted = conclude(plan, |trial| carry_out(stage, plan, prepared, trial, &mut notes));
+    let calls = state.calls.take();
+    Made { conducted, calls, events: notes.events, samples: notes.samples, took: clock.now() }
+}

@@ -1,0 +1,110 @@
+//! How trials end: each end of the subject with its record, its outcome and its error.
+
+use super::*;
+use crate::record::EndCause;
+use crate::subject::Exit;
+use crate::units::Bytes;
+
+fn ended(script: Script) -> (Made, EndCause) {
+    let made = made(script, &TrialPlan { marks: vec![MarkPoint::Loaded], ..plan(LOAD) });
+    let cause = made.conducted.trial.end.as_ref().unwrap().cause;
+    (made, cause)
+}
+
+fn text(made: &Made) -> &str {
+    made.conducted.trial.end.as_ref().map_or("", |end| &end.text)
+}
+
+#[test]
+fn as_asked_is_a_trial_that_completed() {
+    let (made, cause) = ended(Script::default());
+    assert_eq!((cause, made.conducted.trial.outcome), (EndCause::AsAsked, Outcome::Completed));
+    assert_eq!(text(&made), "it ended when asked to (exit code 143)");
+    let end = made.conducted.trial.end.as_ref().unwrap();
+    assert_eq!((end.exit_code, end.signal), (Some(143), None));
+}
+
+#[test]
+fn who_does_not_end_when_asked_is_killed_and_the_trial_holds() {
+    let quick = ended(Script::default()).0.took;
+    let (made, cause) = ended(Script { ends_within: None, ..Script::default() });
+    assert_eq!((cause, made.conducted.trial.outcome), (EndCause::KilledAfterTerm, Outcome::Completed));
+    assert_eq!(made.took - quick + ms(40), plan(LOAD).subject.end_within.0);
+    assert_eq!(made.conducted.trial.end.as_ref().unwrap().signal, Some(9));
+}
+
+#[test]
+fn what_cannot_be_killed_is_a_fault_of_the_machine() {
+    let (made, _) = ended(Script { left: 3, ..Script::default() });
+    assert_eq!((kind(&made), made.conducted.trial.outcome), (Some(ErrorKind::Machine), Outcome::Aborted));
+    assert_eq!(marks(&made), ["loaded"]);
+}
+
+#[test]
+fn a_subject_that_dies_under_load_fails_with_its_words() {
+    let script = Script::default()
+        .with(ms(3000), Happening::Prints("Error: cannot go on"))
+        .with(ms(3001), Happening::Dies(Exit::Code(3)));
+    let (made, cause) = ended(script);
+    assert_eq!((cause, made.conducted.trial.outcome), (EndCause::ByItself, Outcome::SubjectFailed));
+    let error = made.conducted.error.as_ref().unwrap();
+    assert_eq!(
+        (error.what.as_str(), &error.said[..]),
+        ("the subject died: exit code 3", &owned(&["Error: cannot go on"])[..])
+    );
+    assert_eq!(made.conducted.trial.end.as_ref().unwrap().last_lines, ["Error: cannot go on"]);
+    assert_eq!(phases(&made), ["warmup", "steady"]);
+}
+
+#[test]
+fn a_kill_for_memory_is_an_outcome_of_its_own() {
+    let limit = Some(Bytes::mib(80));
+    let (made, cause) = ended(Script { limit, ..Script::default() }.with(ms(3000), Happening::OomKill));
+    assert_eq!((cause, made.conducted.trial.outcome), (EndCause::OomKill, Outcome::Killed));
+    let error = made.conducted.error.as_ref().unwrap();
+    assert_eq!(error.what, "the subject was killed because its memory limit was reached: signal 9 (KILL)");
+    assert_eq!(error.hint.as_deref(), Some("raise `--limit`, or lower `--heap`"));
+    let cgroup = made.conducted.trial.cgroup.unwrap();
+    assert_eq!((cgroup.limit_bytes, cgroup.oom_kills), (80 << 20, 1));
+}
+
+#[test]
+fn a_kill_that_the_subject_survives_is_counted_and_no_failure() {
+    let script = Script { limit: Some(Bytes::mib(80)), ..Script::default() };
+    let (unharmed, cause) = ended(script.clone());
+    assert_eq!((unharmed.conducted.trial.cgroup.unwrap().oom_kills, cause), (0, EndCause::AsAsked));
+    let (harmed, cause) = ended(script.with(ms(3000), Happening::OomKillBeside));
+    assert_eq!((harmed.conducted.trial.cgroup.unwrap().oom_kills, cause), (1, EndCause::OomKill));
+    assert_eq!((kind(&harmed), harmed.conducted.trial.outcome), (None, Outcome::Completed));
+    assert!(ended(Script::default()).0.conducted.trial.cgroup.is_none(), "without a limit there is none");
+}
+
+#[test]
+fn an_out_of_memory_error_is_named_whether_it_was_deadly_or_not() {
+    let line = "java.lang.OutOfMemoryError: Java heap space";
+    let said = Script::default().with(ms(3000), Happening::Prints(line));
+    let is = |doubt: &Doubt| matches!(doubt, Doubt::OutOfMemoryError { error, .. } if error == line);
+    let (survived, cause) = ended(said.clone());
+    assert_eq!((cause, survived.conducted.trial.outcome), (EndCause::AsAsked, Outcome::Completed));
+    assert!(doubt(&survived, is).is_some());
+    let (died, cause) = ended(said.with(ms(3010), Happening::Dies(Exit::Code(3))));
+    assert_eq!((cause, died.conducted.trial.outcome), (EndCause::OutOfMemoryError, Outcome::SubjectFailed));
+    assert!(doubt(&died, is).is_some());
+    let what = &died.conducted.error.as_ref().unwrap().what;
+    assert_eq!(what, &format!("the subject died after `{line}`: exit code 3"));
+}
+
+#[test]
+fn a_lost_guardian_is_a_death_of_the_subject() {
+    let (made, cause) = ended(Script::default().with(ms(3000), Happening::LosesGuardian));
+    assert_eq!((cause, made.conducted.trial.outcome), (EndCause::GuardianLost, Outcome::SubjectFailed));
+    assert_eq!(text(&made), "its guardian was killed, and so was it (signal 9 (KILL))");
+}
+
+#[test]
+fn a_death_before_readiness_leaves_an_end_and_nothing_to_weigh() {
+    let (made, cause) = ended(Script::default().with(ms(100), Happening::Dies(Exit::Code(1))));
+    assert_eq!((cause, made.conducted.trial.outcome), (EndCause::ByItself, Outcome::SubjectFailed));
+    assert_eq!((made.conducted.trial.ready_s, made.samples.len()), (None, 0));
+    assert_eq!(made.calls, ["start", "end"]);
+}

@@ -1,0 +1,125 @@
+//! Marks: what is asked before them, what that means for them, and how long it may take.
+
+use super::super::made_up::{Asked, WEIGHING};
+use super::*;
+use crate::record::{Mark, NettyPools};
+use crate::scenario::Collect;
+use crate::units::{MIB, Span};
+use std::time::Duration;
+
+fn at_the_end(collect: Collect) -> TrialPlan {
+    TrialPlan { marks: vec![MarkPoint::Collected, MarkPoint::Trimmed], collect, ..plan(LOAD) }
+}
+
+fn mark<'a>(made: &'a Made, name: &str) -> &'a Mark {
+    made.conducted.trial.mark(name).unwrap_or_else(|| panic!("{:?}", marks(made)))
+}
+
+fn failed_reads(made: &Made) -> Vec<(String, String)> {
+    let of = |doubt: &Doubt| match doubt {
+        Doubt::ReadFailed { mark, why } => Some((mark.clone(), why.clone())),
+        _ => None,
+    };
+    made.conducted.trial.doubts.iter().filter_map(|doubt| of(&doubt.doubt)).collect()
+}
+
+/// From the first question on to the begin of the weighing that follows it.
+fn settling(script: Script) -> Duration {
+    let plan = at_the_end(Collect::default());
+    let without = made(script.clone(), &TrialPlan { marks: Vec::new(), ..plan.clone() });
+    let with = made(script, &TrialPlan { marks: vec![MarkPoint::Collected], ..plan });
+    with.took - without.took - WEIGHING
+}
+
+#[test]
+fn after_a_collection_the_heap_is_live_and_what_it_held_right_after_it_counts() {
+    let made = made(Script::default(), &at_the_end(Collect::default()));
+    // The made-up heap has one MiB more when it is weighed: garbage of a server that is never quite still.
+    assert_eq!(mark(&made, "collected").heap.live_bytes, Some(7 * MIB));
+    assert_eq!(mark(&made, "trimmed").heap.live_bytes, Some(8 * MIB));
+    assert_eq!(mark(&made, "collected").rss_bytes, 100 * MIB, "weighed once RSS stood still");
+    let silent = Script { live_bytes: None, ..Script::default() };
+    assert_eq!(mark(&super::made(silent, &at_the_end(Collect::default())), "collected").heap.live_bytes, None);
+}
+
+#[test]
+fn a_trim_without_a_collection_before_it_leaves_the_heap_unknown() {
+    let plan = TrialPlan { marks: vec![MarkPoint::Trimmed], ..plan(LOAD) };
+    assert_eq!(mark(&made(Script::default(), &plan), "trimmed").heap.live_bytes, None);
+}
+
+#[test]
+fn as_many_collections_as_are_asked_for_with_a_pause_between() {
+    let settle = Some(Span(ms(2000)));
+    let calls = |times| {
+        let made = made(Script::default(), &at_the_end(Collect { times, settle }));
+        let asked = made.calls.iter().filter(|call| *call == "GC.run").count();
+        (asked, made.took)
+    };
+    let ((one, short), (three, long)) = (calls(1), calls(3));
+    assert_eq!((one, three), (1, 3));
+    assert_eq!(long - short, 2 * (ms(100) + ms(5)));
+}
+
+#[test]
+fn a_collection_that_is_refused_or_would_be_none_is_no_mark() {
+    let why = |script: Script| {
+        let made = made(script, &at_the_end(Collect::default()));
+        assert_eq!((marks(&made), kind(&made)), (Vec::<&str>::new(), None));
+        failed_reads(&made)
+    };
+    let both = |gc: &str, trim: &str| {
+        [("collected", gc), ("trimmed", trim)].map(|(mark, why)| (mark.to_owned(), why.to_owned())).to_vec()
+    };
+    let refuses = Script { asked: Asked::Refuses("no"), ..Script::default() };
+    assert_eq!(why(refuses), both("no full GC: no", "no native trim: no"));
+    let deaf = Script { asked: Asked::IsDeaf, ..Script::default() };
+    let cannot = "because the JVM cannot be asked for one";
+    assert_eq!(why(deaf), both(&format!("no full GC, {cannot}"), &format!("no native trim, {cannot}")));
+    let epsilon = Script { collects_not: Some("Epsilon collects nothing"), ..Script::default() };
+    let made = made(epsilon, &at_the_end(Collect::default()));
+    assert_eq!((marks(&made), made.calls.iter().any(|call| call == "GC.run")), (vec!["trimmed"], false));
+    assert_eq!(failed_reads(&made), both("no full GC: Epsilon collects nothing", "")[..1]);
+    assert_eq!(mark(&made, "trimmed").heap.live_bytes, None, "nothing was collected before it");
+}
+
+#[test]
+fn a_mark_waits_until_rss_stands_still_and_not_for_ever() {
+    let settles = |span_ms| settling(Script { settles: ms(span_ms), ..Script::default() });
+    // 50 MiB in this time; less than 256 KiB in a look of 50 ms is no change.
+    assert!((ms(400)..ms(700)).contains(&settles(1)), "{:?}", settles(1));
+    assert!((ms(1400)..ms(1600)).contains(&settles(1000)), "{:?}", settles(1000));
+    assert_eq!(settles(9000), ms(5) + ms(3000));
+}
+
+#[test]
+fn a_span_that_was_asked_for_is_waited_for_whatever_rss_does() {
+    let took = |ms_asked| {
+        let settle = Some(Span(ms(ms_asked)));
+        made(Script::default(), &at_the_end(Collect { times: 1, settle })).took
+    };
+    assert_eq!(took(5000) - took(1000), ms(4000));
+}
+
+#[test]
+fn an_agent_that_fails_costs_the_list_of_pools_and_nothing_else() {
+    let plan = TrialPlan { marks: vec![MarkPoint::Start, MarkPoint::Loaded], ..plan(LOAD) };
+    let failing = Script { survey: Some(Err("Netty's pools: no answer".to_owned())), ..Script::default() };
+    let made = made(failing, &plan);
+    assert_eq!((marks(&made), mark(&made, "start").netty.is_none()), (vec!["start", "loaded"], true));
+    let each = ["start", "loaded"].map(|mark| (mark.to_owned(), "Netty's pools: no answer".to_owned()));
+    assert_eq!(failed_reads(&made), each);
+    let listing = Script { survey: Some(Ok(NettyPools::default())), ..Script::default() };
+    assert!(mark(&super::made(listing, &plan), "loaded").netty.is_some());
+}
+
+#[test]
+fn a_dead_subject_is_weighed_at_no_mark() {
+    let script = Script::default().with(ms(7650), Happening::Dies(crate::subject::Exit::Code(1)));
+    let plan = TrialPlan { marks: MarkPoint::ALL.to_vec(), ..plan(LOAD) };
+    let made = made(script, &plan);
+    assert_eq!((marks(&made), phases(&made).len()), (vec!["start", "warm", "loaded", "rested"], 3));
+    assert_eq!(kind(&made), Some(ErrorKind::Subject));
+    let error = made.conducted.error.as_ref().unwrap();
+    assert!(format!("{error:?}").contains("at the last mark"), "{error:?}");
+}

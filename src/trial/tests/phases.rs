@@ -1,0 +1,232 @@
+//! Phases of work, of rest and of a driver: what they record, what cuts them short, and what the guard gives up.
+
+use super::super::made_up::{Answers, Drives};
+use super::*;
+use crate::error::Error;
+use crate::record::{Model, Unit};
+use crate::scenario::{Guard, Late, PhaseGuard, Time};
+use crate::subject::Exit;
+use crate::units::MIB;
+use std::time::Duration;
+
+const DRIVEN: &str = "\n  - steady: {driver: 'wrk {url}/', within: 5s}\n";
+
+fn answering(change: impl FnOnce(&mut Answers)) -> Script {
+    let mut script = Script::default();
+    change(&mut script.answers);
+    script
+}
+
+fn cut_short(made: &Made) -> Vec<Option<&str>> {
+    made.conducted.trial.phases.iter().map(|phase| phase.cut_short.as_deref()).collect()
+}
+
+fn what(made: &Made) -> &str {
+    made.conducted.error.as_ref().map_or("", |error| error.what.as_str())
+}
+
+/// All that an error says, for a search in it.
+fn told(made: &Made) -> String {
+    format!("{:?}", made.conducted.error)
+}
+
+#[test]
+fn a_phase_records_both_sides_and_its_own_peak() {
+    let script = Script { settles: ms(1), ..Script::default() };
+    let mut plan = TrialPlan { marks: vec![MarkPoint::Loaded], ..plan(LOAD) };
+    plan.load.0[1].mark = PhaseMark::Collected;
+    let made = made(script, &plan);
+    let [warmup, steady, rest] = made.conducted.trial.phases.as_slice() else { panic!("{:?}", phases(&made)) };
+    assert_eq!((steady.requests, steady.ok, steady.seconds), (300, 300, 4.0));
+    assert_eq!((steady.model, rest.model), (Model::Closed, Model::Idle));
+    assert_eq!((rest.requests, rest.seconds), (0, 1.0));
+    assert_eq!(warmup.at_s, 0.505, "0.5 s to be ready, and then it was asked who it is");
+    assert!((steady.subject.cpu_s.unwrap() - 2.0).abs() < 1e-6, "half of the time");
+    assert_eq!((steady.subject.gc_count, steady.subject.gc_ms.map(f64::round)), (Some(4), Some(40.0)));
+    // Collected after the work: what the rest has seen is its own.
+    assert_eq!(steady.subject.rss_bytes_max, Some(150 * MIB));
+    assert_eq!(rest.subject.rss_bytes_max, Some(100 * MIB));
+    assert_eq!(made.conducted.trial.rss_bytes_peak, Some(150 * MIB));
+    let of = |name: &str| made.samples.iter().filter(|(phase, _)| phase == name).count();
+    assert_eq!((of("warmup"), of("steady"), of("rest")), (20, 40, 10));
+}
+
+#[test]
+fn a_phase_that_is_cut_short_says_by_what() {
+    let gives_up = answering(|answers| answers.gives_up = Some((ms(1200), "no correct answer for 1.0 s")));
+    let by_load = made(gives_up.clone(), &plan(LOAD));
+    assert_eq!(cut_short(&by_load)[..2], [Some("no correct answer for 1.0 s"); 2]);
+    let interrupted = made(Script::default().with(ms(3000), Happening::Interrupt), &plan(LOAD));
+    assert_eq!(cut_short(&interrupted), [None, Some("it was interrupted")]);
+    let died = made(Script::default().with(ms(3000), Happening::Dies(Exit::Code(1))), &plan(LOAD));
+    assert_eq!((cut_short(&died), kind(&died)), (vec![None, Some("the subject died")], Some(ErrorKind::Subject)));
+    // Who dies while the load gives up is the reason for it.
+    let both = made(gives_up.with(ms(1000), Happening::Dies(Exit::Code(1))), &plan(LOAD));
+    assert_eq!(cut_short(&both), [Some("the subject died")]);
+}
+
+#[test]
+fn not_one_correct_answer_ends_a_trial() {
+    let none = answering(|answers| answers.per_s = (0, 10));
+    let made = made(none.with(ms(900), Happening::Prints("it does not feel well")), &plan(LOAD));
+    assert_eq!(phases(&made), ["warmup"]);
+    assert_eq!(what(&made), "not one of 10 requests in phase warmup was answered correctly: 10 timed out");
+    let error = made.conducted.error.as_ref().unwrap();
+    assert_eq!(error.said, ["it does not feel well"]);
+    assert_eq!(made.conducted.trial.outcome, Outcome::SubjectFailed);
+    let nothing = super::made(answering(|answers| answers.per_s = (0, 0)), &plan(LOAD));
+    assert_eq!(what(&nothing), "the subject answered nothing in phase warmup");
+}
+
+#[test]
+fn what_tls_said_is_told_once() {
+    let trouble = |told| {
+        let failing = |answers: &mut Answers| {
+            answers.per_s = (0, 10);
+            answers.tls = Some(("certificate expired", told));
+            answers.gives_up = Some((ms(1500), "the last had no TLS session: certificate expired"));
+        };
+        self::told(&made(answering(failing), &plan(LOAD))).matches("certificate expired").count()
+    };
+    assert_eq!((trouble(true), trouble(false)), (1, 2));
+}
+
+#[test]
+fn an_engine_that_cannot_begin_ends_the_trial_and_keeps_what_was_before() {
+    let plan = TrialPlan { marks: vec![MarkPoint::Start], ..plan(LOAD) };
+    let broken = answering(|answers| answers.error = Some(Error::machine("too few file descriptors")));
+    let made = made(broken, &plan);
+    assert_eq!((what(&made), kind(&made)), ("too few file descriptors", Some(ErrorKind::Machine)));
+    assert!(told(&made).contains("in phase warmup"));
+    assert_eq!((marks(&made), made.conducted.trial.outcome), (vec!["start"], Outcome::Aborted));
+}
+
+#[test]
+fn an_engine_that_does_not_stop_is_not_waited_for_for_ever() {
+    let stuck = answering(|answers| answers.stops_within = None);
+    let made = made(stuck.with(ms(3000), Happening::Dies(Exit::Code(1))), &plan(LOAD));
+    assert_eq!(what(&made), "the load engine did not stop when it was told to");
+    assert!((ms(13_000)..ms(13_200)).contains(&made.took), "{:?}", made.took);
+    assert_eq!(phases(&made), ["warmup"]);
+}
+
+#[test]
+fn what_a_load_tells_after_it_was_stopped_still_counts() {
+    let slow = answering(|answers| answers.stops_within = Some(ms(2500)));
+    let made = made(slow.with(ms(3700), Happening::Interrupt), &plan(LOAD));
+    assert_eq!(kind(&made), Some(ErrorKind::Interrupted));
+    let steady = &made.conducted.trial.phases[1];
+    assert_eq!((steady.ok, steady.cut_short.as_deref()), (300, Some("it was interrupted")));
+    assert!((steady.seconds - 3.7).abs() < 0.1, "{}", steady.seconds);
+}
+
+#[test]
+fn rest_ends_early_with_the_subject_and_with_the_user() {
+    let rest = "\n  - steady: {closed: {connections: 2, duration: 2s}, get: /}\n  - rest: {idle: 60s}\n";
+    for happening in [Happening::Interrupt, Happening::Dies(Exit::Code(0)), Happening::LosesGuardian] {
+        let made = made(Script::default().with(ms(9000), happening), &plan(rest));
+        let seconds = made.conducted.trial.phases[1].seconds;
+        assert!((6.4..6.6).contains(&seconds), "{seconds}");
+        assert!(made.conducted.error.is_some());
+    }
+}
+
+// ---- The guard ----
+
+fn guarded(bound: PhaseGuard) -> TrialPlan {
+    TrialPlan { guard: Guard { phases: vec![PhaseGuard { name: "steady".to_owned(), ..bound }] }, ..plan(LOAD) }
+}
+
+#[test]
+fn each_bound_of_the_guard_ends_a_trial_early() {
+    let late = Late { bound_ms: 50.0, time: Time::Usual, requests_max: 5 };
+    let cases = [
+        (PhaseGuard { late: vec![late], ..PhaseGuard::default() }, Unit::Count, 1.0),
+        (PhaseGuard { failed_max: Some(30), ..PhaseGuard::default() }, Unit::Count, 2.0),
+        (PhaseGuard { rate_min_per_s: Some(500.0), ..PhaseGuard::default() }, Unit::PerSecond, 3.0),
+        (PhaseGuard { seconds_max: Some(2.5), ..PhaseGuard::default() }, Unit::Seconds, 2.5),
+    ];
+    for (bound, unit, after_s) in cases {
+        let ill = answering(|answers| (answers.per_s, answers.service_ms) = ((100, 20), 400));
+        let made = made(ill, &guarded(bound.clone()));
+        let trial = &made.conducted.trial;
+        let missed = trial.hopeless.as_ref().unwrap_or_else(|| panic!("{bound:?}"));
+        assert_eq!((missed.unit, phases(&made)), (unit, vec!["warmup", "steady"]), "{bound:?}");
+        assert_eq!(what(&made), format!("the trial was ended early: {}", missed.text));
+        assert_eq!(trial.outcome, Outcome::SubjectFailed);
+        let steady = &trial.phases[1];
+        assert_eq!(steady.cut_short.as_deref(), Some(format!("hopeless: {}", missed.text).as_str()));
+        let seconds = steady.seconds;
+        assert!((after_s..after_s + 0.2).contains(&seconds), "{bound:?}: {seconds}");
+        // The same bounds do not touch a server that is well.
+        let well = super::made(Script { answers: Script::default().answers, ..Script::default() }, &guarded(bound));
+        assert_eq!(well.conducted.trial.hopeless.is_some(), unit == Unit::PerSecond || unit == Unit::Seconds);
+    }
+}
+
+#[test]
+fn the_first_thing_that_made_it_hopeless_is_recorded() {
+    let late = Late { bound_ms: 50.0, time: Time::Usual, requests_max: 5 };
+    let bound = PhaseGuard { late: vec![late], failed_max: Some(30), ..PhaseGuard::default() };
+    let mut ill = answering(|answers| (answers.per_s, answers.service_ms) = ((100, 20), 400));
+    // Stopped after the first second for late answers; by the third, 40 have failed as well.
+    ill.answers.stops_within = Some(ms(2500));
+    let made = made(ill, &guarded(bound));
+    assert_eq!(made.conducted.trial.hopeless.as_ref().unwrap().metric, "service.steady");
+    assert_eq!(made.conducted.trial.phases[1].failed.total(), 60);
+}
+
+// ---- Drivers from outside ----
+
+fn driven(drives: Drives) -> Made {
+    made(Script { drives, ..Script::default() }, &plan(DRIVEN))
+}
+
+#[test]
+fn a_driver_that_ends_well_is_a_phase() {
+    let made = driven(Script::default().drives);
+    assert_eq!(kind(&made), None);
+    let steady = &made.conducted.trial.phases[0];
+    let driver = steady.driver.as_ref().unwrap();
+    assert_eq!((driver.command.as_str(), driver.exit_code), ("wrk http://127.0.0.1:8080/", Some(0)));
+    assert_eq!((driver.cpu_s, steady.model), (Some(0.25), Model::Driver));
+    assert!((1.5..1.6).contains(&steady.seconds), "{}", steady.seconds);
+    assert!(doubt(&made, |doubt| matches!(doubt, Doubt::DriverNotRead { .. })).is_some(), "it said nothing");
+}
+
+#[test]
+fn a_driver_that_fails_is_an_error_with_its_last_words() {
+    let of = |exit, left| driven(Drives { exit, left, text: "first\n\nlast\n", ..Script::default().drives });
+    let cases = [
+        (Some(Exit::Code(127)), 0, "the driver's command was not found: exit code 127"),
+        (Some(Exit::Code(126)), 0, "the driver's command cannot be executed: exit code 126"),
+        (Some(Exit::Code(3)), 0, "the driver failed: exit code 3"),
+        (None, 0, "the driver's guardian was killed, and so was the driver"),
+        (Some(Exit::Code(0)), 2, "2 processes of the driver could not be killed"),
+    ];
+    for (exit, left, expected) in cases {
+        let made = of(exit, left);
+        assert_eq!((what(&made), phases(&made)), (expected, vec!["steady"]));
+        assert_eq!(made.conducted.error.as_ref().unwrap().said, ["first", "last"]);
+        assert_eq!(made.calls.iter().filter(|call| *call == "driver ended").count(), 1);
+    }
+}
+
+#[test]
+fn a_driver_that_takes_too_long_or_outlives_the_trial_is_ended() {
+    let endless = Drives { ends: None, ..Script::default().drives };
+    let made = driven(endless.clone());
+    assert_eq!(what(&made), "the driver did not end within 5s");
+    assert_eq!(cut_short(&made), [Some("the driver did not end within 5s")]);
+    let cases = [
+        (Happening::Interrupt, "it was interrupted", ErrorKind::Interrupted),
+        (Happening::Dies(Exit::Code(1)), "the subject died", ErrorKind::Subject),
+    ];
+    for (happening, why, error) in cases {
+        let script = Script { drives: endless.clone(), ..Script::default() }.with(ms(2000), happening);
+        let made = super::made(script, &plan(DRIVEN));
+        assert_eq!((cut_short(&made), kind(&made)), (vec![Some(why)], Some(error)));
+        assert_eq!(made.calls.iter().filter(|call| *call == "driver ended").count(), 1);
+        assert!(made.took < ms(2000) + Duration::from_secs(1), "{:?}", made.took);
+    }
+}

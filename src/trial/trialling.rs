@@ -1,0 +1,210 @@
+//! A trial under way: who takes part in it, and what its marks and phases share.
+
+use super::cgroup_record;
+use super::driving::Told;
+use super::ending;
+use super::event::{Event, Sink};
+use super::files;
+use super::guard::Guarding;
+use super::markers::Markers;
+use super::world::{Message, Reports, RunningSubject, Stage};
+use crate::clock::{Clock, seconds_since};
+use crate::doubt::Doubt;
+use crate::error::{Error, Result};
+use crate::load::Outcome;
+use crate::observe::agent::Standing;
+use crate::observe::procfs::Process;
+use crate::record::{Observer, Sample, Trial};
+use crate::scenario::{Kind, Processes, TrialPlan};
+use crate::subject::ReadyInfo;
+use crate::weigh::{Cost, Scales, Sources};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+/// Where all that is learned of a trial goes.
+pub(super) struct Notes<'a> {
+    pub(super) trial: &'a mut Trial,
+    pub(super) doubts: &'a mut Vec<Doubt>,
+    pub(super) sink: &'a mut dyn Sink,
+}
+
+/// What the timeline rose to.
+#[derive(Debug, Default)]
+pub(super) struct Peaks {
+    /// Highest RSS since it was last set to 0.
+    pub(super) rss_bytes_max: u64,
+    /// The largest anonymous part of RSS; `None` before the first sample.
+    anon_bytes_max: Option<u64>,
+}
+
+/// A trial under way.
+pub(super) struct Trialling<'a> {
+    pub(super) plan: &'a TrialPlan,
+    pub(super) stage: Stage<'a>,
+    pub(super) notes: Notes<'a>,
+    pub(super) subject: &'a mut dyn RunningSubject,
+    /// Where it listens.
+    pub(super) address: SocketAddr,
+    pub(super) scales: Box<dyn Scales>,
+    pub(super) reports: Box<dyn Reports>,
+    pub(super) peaks: Peaks,
+    pub(super) guard: Guarding,
+    pub(super) markers: Markers,
+}
+
+impl<'a> Trialling<'a> {
+    /// Opens all that weighs a subject which is ready, and begins its timeline.
+    ///
+    /// # Errors
+    /// `Subject` where it has gone; `Request` where its host has no address.
+    pub(super) fn begin(
+        plan: &'a TrialPlan,
+        stage: Stage<'a>,
+        notes: Notes<'a>,
+        subject: &'a mut dyn RunningSubject,
+        (ready, agent): (&ReadyInfo, Option<Standing>),
+    ) -> Result<Self> {
+        let (kind, all) = (plan.subject.kind, plan.subject.processes == Processes::All);
+        let sources = Sources {
+            pid: ready.pid,
+            kind,
+            guardian: all.then(|| subject.guardian_pid()),
+            own_cgroup: subject.cgroup().is_some(),
+            origin_ns: subject.started_at().as_nanos() as u64,
+            hz: plan.sample_hz,
+            clock: stage.clock,
+        };
+        let scales = stage.world.scales(&sources, agent, notes.doubts)?;
+        if !all && !ready.other_pids.is_empty() {
+            let (pid, others) = (ready.pid, ready.other_pids.clone());
+            notes.doubts.push(match kind {
+                Kind::Jvm => Doubt::SeveralJvms { pid, others },
+                Kind::Native => Doubt::SeveralProcesses { pid, others },
+            });
+        }
+        let address = match ready.address {
+            Some(address) => address,
+            None => resolve(&subject.launch().host, subject.launch().port)?,
+        };
+        let reports = stage.world.reports(sources);
+        let (peaks, guard, markers) = Default::default();
+        Ok(Self { plan, stage, notes, subject, address, scales, reports, peaks, guard, markers })
+    }
+
+    /// What the load has left in the cgroup and in the hands of the subject; noted once.
+    pub(super) fn note_load(&mut self) {
+        let (trial, clock) = (&mut *self.notes.trial, &self.stage.clock);
+        if trial.cgroup.is_none() {
+            trial.cgroup = cgroup_record::take(self.subject, self.peaks.anon_bytes_max, clock);
+        }
+        if self.plan.list_files && trial.files.is_empty() {
+            let pids: Vec<u32> = self.subject.processes().iter().map(|process| process.pid).collect();
+            trial.files = match &self.subject.layers() {
+                None => files::held(&pids, clock),
+                Some(layers) => files::held_in(&pids, layers, clock),
+            };
+        }
+    }
+
+    /// Whether the phase under way has become hopeless.
+    pub(super) fn is_hopeless(&mut self) -> bool {
+        self.guard.look(self.stage.clock.now_ns()).is_some()
+    }
+
+    /// Why a phase was cut short: the reason behind it, where there is one.
+    pub(super) fn why_cut_short(&self, told: String) -> String {
+        match self.guard.hopeless() {
+            _ if self.stage.interrupted() => "it was interrupted".to_owned(),
+            _ if self.has_died() => "the subject died".to_owned(),
+            Some(missed) => format!("hopeless: {}", missed.text),
+            None => told,
+        }
+    }
+
+    /// How many CPUs the subject may use.
+    pub(super) fn subject_cpus(&self) -> usize {
+        self.subject.launch().cpus.as_ref().map_or(1, Vec::len)
+    }
+
+    /// The death of the subject, as an error, if it has died.
+    pub(super) fn death(&self) -> Option<Error> {
+        self.has_died().then(|| ending::died(self.subject, self.stage.clock))
+    }
+
+    /// Whether the subject or the JVM in it has died.
+    pub(super) fn has_died(&self) -> bool {
+        self.subject.lost() || !self.scales.lives()
+    }
+
+    /// Waits for a message and passes it on. The outcome of the load, where that was the message.
+    pub(super) fn next_message(&mut self, phase: Option<&str>, within: Duration) -> Option<Result<Outcome>> {
+        match self.reports.next(within)? {
+            Message::Sample(sample) => self.pass_on(phase, &sample),
+            Message::Load(Told::Interval(interval)) => {
+                self.guard.see(&interval);
+                self.notes.sink.take(&Event::Interval {
+                    phase: phase.unwrap_or("load"),
+                    service: &interval.service,
+                    response: interval.response.as_ref(),
+                    start: self.stage.clock.since_epoch(interval.start_ns),
+                    length: Duration::from_nanos(interval.end_ns.saturating_sub(interval.start_ns)),
+                });
+            }
+            Message::Load(Told::Done(outcome)) => return Some(*outcome),
+        }
+        None
+    }
+
+    /// Passes on what has come so far.
+    pub(super) fn pass_on_all(&mut self, phase: Option<&str>) {
+        while let Some(message) = self.reports.next(Duration::ZERO) {
+            if let Message::Sample(sample) = message {
+                self.pass_on(phase, &sample);
+            }
+        }
+    }
+
+    fn pass_on(&mut self, phase: Option<&str>, sample: &Sample) {
+        let (peaks, trial) = (&mut self.peaks, &mut self.notes.trial);
+        peaks.rss_bytes_max = peaks.rss_bytes_max.max(sample.rss_bytes);
+        peaks.anon_bytes_max = peaks.anon_bytes_max.max(sample.anon_bytes);
+        trial.rss_bytes_peak = trial.rss_bytes_peak.max(Some(sample.rss_bytes));
+        self.notes.sink.take(&Event::Sample { phase, sample });
+    }
+
+    /// Ends the timeline, passes on what is left, and notes what weighing cost.
+    pub(super) fn finish(mut self) {
+        let Cost { samples, ns } = self.reports.end();
+        self.pass_on_all(None);
+        self.note_load();
+        self.notes.trial.hopeless = self.guard.hopeless().cloned();
+        self.notes.trial.observer = Observer {
+            samples,
+            sample_us_mean: (samples > 0).then(|| ns as f64 / 1e3 / samples as f64),
+            own_rss_bytes_peak: own_rss_peak(&self.stage.clock),
+            ..self.scales.observer()
+        };
+    }
+
+    /// Seconds since the start of the command, the origin of all times of the record.
+    pub(super) fn seconds(&self, now_ns: u64) -> f64 {
+        seconds_since(self.origin_ns(), now_ns)
+    }
+
+    /// The start of the command, on the clock.
+    pub(super) fn origin_ns(&self) -> u64 {
+        self.subject.started_at().as_nanos() as u64
+    }
+}
+
+/// The first address of a host that readiness did not need.
+fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
+    let found = (host, port).to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    found.ok_or_else(|| Error::request(format!("`{host}` has no address")))
+}
+
+/// Loadline's own peak RSS.
+fn own_rss_peak(clock: &Clock) -> Option<u64> {
+    let own = Process::open(std::process::id()).ok()?;
+    own.status(clock).ok().map(|status| status.value.rss_peak.0)
+}

@@ -1,0 +1,134 @@
+//! What stands between a trial and the world: the subject under way, whoever reports of it, a driver, the machine.
+//! `here` has the world as it is; tests make one up, in which time passes without waiting.
+
+use super::driving::Told;
+use super::usage::Spent;
+use crate::clock::Clock;
+use crate::doubt::Doubt;
+use crate::error::Result;
+use crate::kernel::cgroup::Cgroup;
+use crate::kernel::ports::Ports;
+use crate::load::{Control, Plan};
+use crate::observe::agent::Standing;
+use crate::observe::attach::Attach;
+use crate::record::{Machine, Sample};
+use crate::subject::processes::Process;
+use crate::subject::{DriverEnd, DriverLaunch, Ended, Exit, Launch, Output, ReadyInfo};
+use crate::units::Bytes;
+use crate::weigh::{Cost, Gate, Scales, Sources};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Where a trial is carried out.
+#[derive(Clone, Copy)]
+pub(super) struct Stage<'a> {
+    pub(super) world: &'a dyn World,
+    pub(super) clock: Clock,
+    /// Set when the user wants to stop.
+    pub(super) interrupt: &'a AtomicBool,
+    /// The machine as it was before the first trial.
+    pub(super) machine: &'a Machine,
+    /// The CPUs Loadline was given.
+    pub(super) cpus: &'a [u32],
+}
+
+impl Stage<'_> {
+    /// Whether the user wants to stop.
+    pub(super) fn interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+}
+
+/// Starts what a trial needs, and says what the machine spends.
+pub(super) trait World {
+    /// Starts the subject.
+    ///
+    /// # Errors
+    /// Where its limit cannot be set, or its command cannot be executed.
+    fn start(&self, launch: &Launch, log: Option<&Path>) -> Result<Box<dyn RunningSubject>>;
+
+    /// Opens what weighs it. `agent` is the one that its JVM was started with, if it was.
+    ///
+    /// # Errors
+    /// `Subject` where the process has gone.
+    fn scales(&self, sources: &Sources, agent: Option<Standing>, doubts: &mut Vec<Doubt>) -> Result<Box<dyn Scales>>;
+
+    /// Begins its timeline.
+    fn reports(&self, sources: Sources) -> Box<dyn Reports>;
+
+    /// Starts a program that drives the load.
+    ///
+    /// # Errors
+    /// Where it cannot be started at all.
+    fn start_driver(&self, launch: &DriverLaunch) -> Result<Box<dyn RunningDriver>>;
+
+    /// What all programs have used up so far.
+    fn spent(&self) -> Spent;
+
+    /// The local ports now.
+    fn ports(&self) -> Option<Ports>;
+}
+
+/// A subject that was started. Each method says what [`Running`] says by the same name.
+///
+/// [`Running`]: crate::subject::Running
+pub(super) trait RunningSubject {
+    fn wait_ready(&mut self, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo>;
+    fn launch(&self) -> &Launch;
+    fn started_at(&self) -> Duration;
+    fn output(&self) -> &Output;
+    fn go(&mut self);
+    /// Its memory cgroup with its limit, if it has one of its own.
+    fn cgroup(&self) -> Option<(&Cgroup, Bytes)>;
+    fn oom_kills(&self) -> u64;
+    fn processes(&self) -> Vec<Process>;
+    fn guardian_pid(&self) -> u32;
+    fn layers(&self) -> Option<Vec<PathBuf>>;
+    fn lost(&self) -> bool;
+    fn ended(&self) -> Option<Exit>;
+    fn end(self: Box<Self>, within: Duration) -> Ended;
+}
+
+/// What arrives while a trial is under way.
+pub(super) enum Message {
+    /// From the timeline.
+    Sample(Sample),
+    /// From the load.
+    Load(Told),
+}
+
+/// Whoever reports to the conductor of a trial: the timeline and, in a phase of work, the load. The conductor waits for
+/// their messages only, so it is here that the time of a trial passes.
+pub(super) trait Reports {
+    /// The next message; `None` where none came within this time.
+    fn next(&mut self, within: Duration) -> Option<Message>;
+
+    /// Begins a load, whose counts go into the samples. Its last message is [`Told::Done`].
+    fn begin_load(&mut self, plan: Plan, control: Arc<Control>);
+
+    /// Ends it, after its last message.
+    fn end_load(&mut self);
+
+    /// Puts direct memory on the timeline, asking by this way from now on.
+    fn watch_direct(&mut self, attach: Arc<Attach>);
+
+    /// What keeps these questions off, for a mark.
+    fn gate(&self) -> Gate;
+
+    /// Ends the timeline and says what it cost. Messages that were sent before may still be taken.
+    fn end(&mut self) -> Cost;
+}
+
+/// A driver that was started.
+pub(super) trait RunningDriver {
+    /// Whether it has ended, by itself or with its guardian.
+    fn has_ended(&self) -> bool;
+
+    /// CPU time of all that it has started and that has ended; `None` where it is not known.
+    fn cpu(&self) -> Option<Duration>;
+
+    /// Kills what is left of it.
+    fn end(self: Box<Self>) -> DriverEnd;
+}

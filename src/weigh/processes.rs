@@ -1,0 +1,254 @@
+//! The processes of a subject as one list: the one that serves and, where all form the subject, those beside it. They
+//! are found, weighed, told and counted together.
+
+use super::sampler::Sources;
+use super::scales::{Living, Scales};
+use super::sum::{self, Part};
+use super::used::{Spending, Used};
+use super::watched::{Identity, Watched};
+use super::weighing::{Moment, Taken, Weigh};
+use crate::clock::Clock;
+use crate::doubt::Doubt;
+use crate::error::Result;
+use crate::observe::agent::Standing;
+use crate::observe::attach::Attach;
+use crate::observe::heap_info::HeapInfo;
+use crate::record::{Jvm, NettyPools, Observer};
+use crate::scenario::Kind;
+use crate::subject::Complaint;
+use crate::subject::jvm::is_jvm;
+use crate::subject::processes::Process;
+use std::sync::Arc;
+
+/// More than any subject has; what lies beyond is told and not weighed.
+const OTHERS_MAX: usize = 200;
+
+/// The processes of a subject.
+pub(crate) struct Processes {
+    /// Where it says that the subject is no JVM, none of them is asked anything.
+    kind: Kind,
+    clock: Clock,
+    /// Whether the others form the subject too; else there are none.
+    all: bool,
+    /// The one that serves. It stays, dead or alive.
+    main: Member,
+    others: Vec<Member>,
+}
+
+/// One of them.
+struct Member {
+    name: String,
+    watched: Watched,
+    observer: Observer,
+    /// Whether its last full collection was complete, so that what it holds is live.
+    collected: bool,
+    /// Whether a mark has it.
+    weighed: bool,
+}
+
+impl Processes {
+    /// Opens the process that serves; the others are looked for when it is weighed. `agent` is the one that the JVM was
+    /// started with, if it was.
+    ///
+    /// # Errors
+    /// `Subject` where the process has gone.
+    pub(crate) fn open(sources: &Sources, agent: Option<Standing>, doubts: &mut Vec<Doubt>) -> Result<Self> {
+        let Sources { pid, kind, own_cgroup, clock, .. } = *sources;
+        let mut watched = Watched::open(pid, own_cgroup, kind, clock, doubts)?;
+        watched.agent = agent;
+        let main = Member::of(String::new(), watched);
+        Ok(Self { kind, clock, all: sources.guardian.is_some(), main, others: Vec::new() })
+    }
+
+    /// Looks who is there now. Who was weighed before and has ended is told, with the moment at which that was seen.
+    fn find(&mut self, living: &[Process], at: &str, doubts: &mut Vec<Doubt>) {
+        let lives = |member: &Member| living.iter().any(|process| member.is(process)) && member.watched.lives();
+        for member in self.others.iter().filter(|member| !lives(member)) {
+            doubts.extend(member.ended(at));
+        }
+        self.others.retain(lives);
+        for process in living {
+            if process.pid == self.main.pid() {
+                self.main.name.clone_from(&process.name);
+                continue;
+            }
+            let kind = match (self.kind, is_jvm(process.pid)) {
+                (Kind::Jvm, Some(true)) => Kind::Jvm,
+                _ => Kind::Native,
+            };
+            let full = self.others.len() >= OTHERS_MAX;
+            match self.others.iter_mut().find(|member| member.is(process)) {
+                // A launcher has become the JVM, a shell the program it executes.
+                Some(known) if known.watched.kind == Kind::Native && kind == Kind::Jvm => {
+                    if let Ok(watched) = Watched::open(process.pid, false, kind, self.clock, doubts) {
+                        known.watched = watched;
+                    }
+                    known.name.clone_from(&process.name);
+                }
+                Some(known) => known.name.clone_from(&process.name),
+                None if full => {}
+                // One that has just ended was never part of what is weighed.
+                None => self.others.extend(Member::open(process, kind, self.clock, doubts)),
+            }
+        }
+    }
+}
+
+impl Scales for Processes {
+    fn identify(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Identity {
+        self.main.watched.attach(&mut self.main.observer, doubts);
+        self.main.watched.identify(options, complaints, doubts)
+    }
+
+    fn describe_unasked(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Jvm {
+        self.main.watched.describe_unasked(options, complaints, doubts)
+    }
+
+    fn weigh(&mut self, weigh: Weigh, mark: &str, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Taken {
+        let main = &mut self.main;
+        let taken = weigh.take(&mut main.watched, mark, &mut main.observer, doubts);
+        if !self.all {
+            return taken;
+        }
+        main.name.clear();
+        self.find(&living(), &format!("mark {mark}"), doubts);
+        let mut parts = vec![self.main.part(taken)];
+        parts.extend(self.others.iter_mut().filter_map(|member| member.weigh(weigh, mark, doubts)));
+        let taken = sum::sum(parts);
+        add_news(doubts, sum::doubt(&taken.mark));
+        taken
+    }
+
+    fn survey(&self) -> Option<std::result::Result<NettyPools, String>> {
+        self.main.watched.agent.is_some().then(|| self.main.watched.survey())
+    }
+
+    fn collects_not(&self) -> Option<&'static str> {
+        self.main.watched.collects_not
+    }
+
+    fn tell(
+        &mut self,
+        command: &str,
+        doubts: &mut Vec<Doubt>,
+        failed: &mut Vec<String>,
+    ) -> Option<std::result::Result<(), String>> {
+        self.main.watched.attach(&mut self.main.observer, doubts);
+        let reply = self.main.watched.ask(command)?;
+        if reply.is_ok() {
+            let jvms = self.others.iter_mut().filter(|member| member.watched.kind == Kind::Jvm);
+            failed.extend(jvms.filter_map(|member| member.tell(command, doubts)));
+        }
+        Some(reply.map(drop))
+    }
+
+    fn heap_used(&self) -> Option<u64> {
+        let info = HeapInfo::parse(&self.main.watched.ask("GC.heap_info").filter(|_| !self.all)?.ok()?).ok()?;
+        Some(info.used.0)
+    }
+
+    fn used(&mut self, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Used {
+        if self.all {
+            self.find(&living(), "the end of a phase", doubts);
+        }
+        let others = self.others.iter_mut().map(|member| (member.identity(), member.used())).collect();
+        Used { main: self.main.used(), others }
+    }
+
+    fn lives(&self) -> bool {
+        self.main.watched.lives()
+    }
+
+    fn rss(&self) -> Option<u64> {
+        self.main.watched.process.statm(&self.clock).ok().map(|statm| statm.value.resident.0)
+    }
+
+    fn attached(&self) -> Option<Arc<Attach>> {
+        self.main.watched.attached()
+    }
+
+    fn observer(&self) -> Observer {
+        self.main.observer.clone()
+    }
+}
+
+impl Member {
+    fn of(name: String, watched: Watched) -> Self {
+        Self { name, watched, observer: Observer::default(), collected: false, weighed: false }
+    }
+
+    fn open(process: &Process, kind: Kind, clock: Clock, doubts: &mut Vec<Doubt>) -> Option<Self> {
+        let mut found = Vec::new();
+        let watched = Watched::open(process.pid, false, kind, clock, &mut found).ok()?;
+        add_news(doubts, found);
+        Some(Self::of(process.name.clone(), watched))
+    }
+
+    fn pid(&self) -> u32 {
+        self.watched.process.pid()
+    }
+
+    /// What names a process for good.
+    fn identity(&self) -> (u32, u64) {
+        (self.pid(), self.watched.process.start_ticks())
+    }
+
+    fn is(&self, process: &Process) -> bool {
+        self.identity() == (process.pid, process.started_ticks)
+    }
+
+    /// That it ended, where an earlier mark has it: the next one weighs less.
+    fn ended(&self, at: &str) -> Option<Doubt> {
+        let (pid, name, at) = (self.pid(), self.name.clone(), at.to_owned());
+        self.weighed.then_some(Doubt::ProcessEnded { pid, name, at })
+    }
+
+    /// Weighs a process beside the one that serves; `None` where it ends meanwhile.
+    fn weigh(&mut self, weigh: Weigh, mark: &str, doubts: &mut Vec<Doubt>) -> Option<Part> {
+        let moment = if self.collected { weigh.moment } else { Moment::Running };
+        let mut found = Vec::new();
+        let taken = Weigh { moment, ..weigh }.take(&mut self.watched, mark, &mut self.observer, &mut found);
+        if !self.watched.lives() || taken.mark.rss_bytes == 0 {
+            doubts.extend(self.ended(mark));
+            return None;
+        }
+        self.weighed = true;
+        add_news(doubts, found);
+        Some(self.part(taken))
+    }
+
+    fn part(&self, taken: Taken) -> Part {
+        Part { pid: self.pid(), name: self.name.clone(), is_jvm: self.watched.kind == Kind::Jvm, taken }
+    }
+
+    /// Sends a diagnostic command to a JVM beside the one that serves; why it is not followed, if it is not.
+    fn tell(&mut self, command: &str, doubts: &mut Vec<Doubt>) -> Option<String> {
+        self.watched.attach(&mut self.observer, doubts);
+        if self.watched.collects_not.is_none() && !self.collected {
+            // Its own flags may forbid what those of the other allow; other doubts about them are no news.
+            self.watched.identify(&[], &[], &mut Vec::new());
+        }
+        let why = match (self.watched.collects_not, self.watched.ask(command)) {
+            (Some(why), _) => Some(why.to_owned()),
+            (None, Some(reply)) => reply.err(),
+            (None, None) => Some("it cannot be asked".to_owned()),
+        };
+        self.collected = why.is_none();
+        why.map(|why| format!("no `{command}` in the JVM with pid {}: {why}", self.pid()))
+    }
+
+    /// What it has used up so far.
+    fn used(&mut self) -> Spending {
+        let clock = self.watched.clock;
+        let sample = self.watched.counters.as_mut().and_then(|counters| counters.sample(&clock).ok());
+        (self.watched.process.cpu_time(&clock), sample.and_then(|reading| reading.value.gc))
+    }
+}
+
+/// Adds doubts of kinds that are not there yet: one says it for all processes and marks.
+fn add_news(doubts: &mut Vec<Doubt>, found: impl IntoIterator<Item = Doubt>) {
+    let same_kind = |one: &Doubt, other: &Doubt| std::mem::discriminant(one) == std::mem::discriminant(other);
+    let mut news: Vec<Doubt> = found.into_iter().collect();
+    news.retain(|doubt| doubts.iter().all(|known| !same_kind(known, doubt)));
+    doubts.append(&mut news);
+}

@@ -1,0 +1,56 @@
+//! What weighs a subject under way: all that a trial asks of its processes. Behind it stands the list of its processes,
+//! or, where a trial is tested, what is made up.
+
+use super::used::Used;
+use super::watched::Identity;
+use super::weighing::{Taken, Weigh};
+use crate::doubt::Doubt;
+use crate::observe::attach::Attach;
+use crate::record::{Jvm, NettyPools, Observer};
+use crate::subject::Complaint;
+use crate::subject::processes::Process;
+use std::sync::Arc;
+
+/// Lists the living processes of the subject; asked only where all of them form it, because it costs milliseconds.
+pub(crate) type Living<'a> = &'a dyn Fn() -> Vec<Process>;
+
+/// Weighs a subject, asks it, and counts what it uses. What is said of "the process" is said of the one that serves.
+pub(crate) trait Scales {
+    /// What the JVM says of itself, and doubts about options that are not in force as asked.
+    fn identify(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Identity;
+
+    /// The same without a word to it.
+    fn describe_unasked(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Jvm;
+
+    /// Weighs the subject: the process and, where all form it, the others with it.
+    fn weigh(&mut self, weigh: Weigh, mark: &str, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Taken;
+
+    /// Netty's pools, by the agent that the JVM was started with; `None` where it was started without.
+    fn survey(&self) -> Option<Result<NettyPools, String>>;
+
+    /// Why a full collection is more than this JVM does when asked for one, once that is known.
+    fn collects_not(&self) -> Option<&'static str>;
+
+    /// Sends a diagnostic command to every JVM of the subject, the serving one first. `None` where it cannot be asked;
+    /// what others do not follow is added to `failed`.
+    fn tell(&mut self, command: &str, doubts: &mut Vec<Doubt>, failed: &mut Vec<String>) -> Option<Result<(), String>>;
+
+    /// What the heap holds now in bytes, live or not; `None` where the JVM does not say it. Of several processes each
+    /// has a heap of its own, which is asked for when it is weighed: then `None` too.
+    fn heap_used(&self) -> Option<u64>;
+
+    /// CPU time and collections of the subject so far.
+    fn used(&mut self, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Used;
+
+    /// Whether the process is still the same and alive.
+    fn lives(&self) -> bool;
+
+    /// Its RSS in bytes, at its cheapest; `None` once it has gone.
+    fn rss(&self) -> Option<u64>;
+
+    /// For another thread to ask through; `None` where the JVM cannot be asked.
+    fn attached(&self) -> Option<Arc<Attach>>;
+
+    /// What asking has cost the process so far.
+    fn observer(&self) -> Observer;
+}
