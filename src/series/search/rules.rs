@@ -86,7 +86,7 @@ mod tests {
         );
         assert_eq!(share_text(8 * MIB, 16 * MIB, 0.25), "the heap would be 50 % of it, 8.0 MiB; the line asks for it");
         assert_eq!(
-            share_text(125 * MIB, 1 * MIB, 0.25),
+            share_text(125 * MIB, MIB, 0.25),
             "the heap would be 50 % of it, 125.0 MiB; the heap found asks for it"
         );
         assert_eq!(
