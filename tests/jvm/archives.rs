@@ -95,7 +95,7 @@ fn a_damaged_archive_gives_what_is_left_or_says_why_not() {
         assert!(trial_cut.stdout.contains("line 2 is cut short: its trial is lost"), "{}", trial_cut.stdout);
         assert!(!trial_cut.stdout.contains("weight, MiB"), "{}", trial_cut.stdout);
 
-        let newer = whole.replacen("loadline.archive/1", "loadline.archive/99", 1);
+        let newer = whole.replacen("loadline.archive/2", "loadline.archive/99", 1);
         now(&newer).expect(2).says(&["the archive has version 99", "hint: read it with a newer Loadline"]);
         now(&whole[9..]).expect(2).says(&["this is not an archive of Loadline"]);
         now(&whole.replacen("conditions", "conditons", 1)).expect(2).says(&["first line", "damaged"]);
