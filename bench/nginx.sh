@@ -1,5 +1,5 @@
 # What the benchmarks of the load engine share: nginx on one core, Loadline's binary, and what it says.
-# Sourced by `load.sh` and `stall.sh`; needs $root. Cleans up behind both.
+# Sourced by `load.sh`, `stall.sh` and `trial.sh`; needs $root. Cleans up behind both.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 server_cpu=${SERVER_CPU:-0} load_cpu=${LOAD_CPU:-1}

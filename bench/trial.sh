@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Does a trial cost what it cost before? Two binaries in turn, on the same servers: CPU per request and peak RSS of the
+# load alone (nginx, 25 connections), and in a trial of the demo's JVM Loadline's peak RSS, what asking added to the JVM,
+# and the time of a sample. Medians, and the new one's share of the old one's.
+# Nothing else may run beside it: about a minute for a round.
+#   bench/trial.sh OLD NEW [ROUNDS]
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+old=$(realpath "${1:?a binary from before}") new=$(realpath "${2:?the binary to compare}") rounds=${3:-11}
+requests=400000
+# shellcheck source=bench/nginx.sh
+source bench/nginx.sh
+needs nginx java taskset python3 openssl time=/usr/bin/time
+start_nginx
+demo=$(ls -t "$root"/target/release/build/loadline-*/out/demo.jar | head -n 1)
+
+printf 'machine: %s cores, Linux %s, %s\ncommand: bench/trial.sh OLD NEW %s\n' "$(nproc)" "$(uname -r)" \
+    "$(java -version 2>&1 | head -n 1)" "$rounds"
+for ((round = 0; round < rounds; round++)); do
+    # Who is first takes turns, too.
+    if ((round % 2)); then order=(new old); else order=(old new); fi
+    for which in "${order[@]}"; do
+        program=${!which}
+        taskset -c "$load_cpu" /usr/bin/time -f '%U %S %M' -o "$work/time" \
+            "$program" load "http://127.0.0.1:$port/12" -c 25 -n "$requests" --quiet >/dev/null
+        read -r user system rss_kib <"$work/time"
+        "$program" weigh --quiet --json --jvm '-XX:+UseSerialGC' --heap 64m --rate 500 -d 3s --warmup 1s --trials 1 \
+            --out "$work/archive-$which-$round" --url 'http://127.0.0.1:{port}/hello' -- java '{jvm}' -jar "$demo" '{port}' >"$work/trial.json"
+        python3 - "$which" "$user" "$system" "$rss_kib" "$requests" "$work/trial.json" <<'PY' >>"$work/all"
+import json, sys
+which, user, system, rss_kib, requests, path = sys.argv[1:]
+observer = json.load(open(path))["trials"][0]["observer"]
+cpu_us = (float(user) + float(system)) * 1e6 / int(requests)
+print(which, cpu_us, int(rss_kib) / 1024, observer["own_rss_bytes_peak"] / 2**20,
+      (observer["attach_rss_bytes"] or 0) / 2**20, observer["sample_us_mean"])
+PY
+    done
+done
+python3 - "$work/all" <<'PY'
+import statistics, sys
+rows = [line.split() for line in open(sys.argv[1])]
+names = ["load: CPU us per request", "load: peak RSS MiB", "trial: peak RSS MiB", "trial: added MiB", "trial: sample us"]
+print(f'{"":26} {"old":>9} {"new":>9} {"new/old":>8}')
+for column, name in enumerate(names, 1):
+    old, new = (statistics.median(float(row[column]) for row in rows if row[0] == which) for which in ("old", "new"))
+    print(f"{name:26} {old:9.3f} {new:9.3f} {new / old if old else float('nan'):8.3f}")
+PY
