@@ -1,11 +1,11 @@
 //! Whole runs on made-up servers: from the first trial over the archive to the document and the words on the screen.
 
 use crate::error::{ErrorKind, Result};
-use crate::record::{BudgetVerdict, Conditions, Document, FindOutcome, Machine, Trial};
+use crate::record::{BudgetVerdict, Document, FindOutcome, Trial};
 use crate::report::{self, Depth};
 use crate::result::{self, Asked, Judgement, Merged, Part};
 use crate::scenario::{Scenario, parse};
-use crate::series::made_up::{MadeUp, Mishap, Server};
+use crate::series::made_up::{MadeUp, Mishap, Server, conditions};
 use crate::series::search::Search;
 use crate::series::{self, Archived, Blocks, Strategy};
 use crate::trial::{Event, Sink};
@@ -32,28 +32,6 @@ fn scenario(more: &str) -> Scenario {
 
 fn searched() -> Scenario {
     scenario("configurations: {only: {gc: serial}}\ntarget: ['p99<50ms', 'failed==0']\nfind: {warm: false}")
-}
-
-fn conditions(scenario: &Scenario) -> Conditions {
-    let machine = Machine {
-        cores: 2,
-        memory_bytes: 8 << 30,
-        kernel: "6.18.0".to_owned(),
-        cgroup: "v2".to_owned(),
-        load_average_1m: None,
-        transparent_huge_pages: None,
-        swap_used_bytes: None,
-    };
-    Conditions {
-        loadline: env!("CARGO_PKG_VERSION").to_owned(),
-        scenario: scenario.name.clone(),
-        started: "2026-11-22T12:00:00Z".to_owned(),
-        machine,
-        seed: scenario.seed,
-        command: "loadline run made-up.loadline.yaml".to_owned(),
-        load: Vec::new(),
-        left_out: Vec::new(),
-    }
 }
 
 /// Runs a strategy into an archive of this name.

@@ -101,3 +101,77 @@ impl<S: Sink> Sink for Archived<S> {
         self.files.as_ref().map(|files| files.name().to_owned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive;
+    use crate::record::{Sample, Trial};
+    use crate::series::made_up::conditions;
+    use crate::series::tests::scenario;
+
+    /// Keeps the warnings it is told.
+    #[derive(Default)]
+    struct Warnings(Vec<String>);
+
+    impl Sink for Warnings {
+        fn take(&mut self, event: &Event<'_>) {
+            if let Event::Warning(text) = event {
+                self.0.push((*text).to_owned());
+            }
+        }
+    }
+
+    fn archived(folder: &Path) -> (Archived<Warnings>, TrialPlan) {
+        let scenario = scenario("configurations: {a: {}}");
+        let plan = TrialPlan::of(&scenario, &scenario.configurations[0]);
+        (Archived::create(folder, &conditions(&scenario), &scenario, Warnings::default()).unwrap(), plan)
+    }
+
+    #[test]
+    fn a_trial_is_kept_with_its_files() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("archive");
+        let (mut sink, plan) = archived(&folder);
+        assert_eq!((sink.folder(), Sink::folder(&sink), sink.log()), (folder.as_path(), None, None));
+        sink.take(&Event::TrialStarted(&plan));
+        let name = Sink::folder(&sink).unwrap();
+        assert!(name.starts_with("trial-001-a") && sink.log().unwrap().starts_with(folder.join(&name)), "{name}");
+        sink.take(&Event::Sample { phase: None, sample: &Sample { rss_bytes: 7, ..Sample::default() } });
+        sink.take(&Event::TrialFinished(&Trial::new("a", 0, 0)));
+        assert_eq!(Sink::folder(&sink), None, "the trial is over");
+        let (closed, warnings) = sink.close(false);
+        closed.unwrap();
+        assert_eq!(warnings.0, [""; 0]);
+        let read = archive::read(&folder).unwrap();
+        assert_eq!((read.trials.len(), read.missing.len()), (1, 0));
+        assert!(std::fs::read_dir(folder.join(&name)).unwrap().count() > 0);
+    }
+
+    /// A folder that cannot be made, and all that would have lain in it.
+    #[test]
+    fn a_write_that_fails_is_told_once_and_loses_no_record() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("archive");
+        let (mut sink, plan) = archived(&folder);
+        std::fs::write(folder.join("trial-001-a"), "in the way").unwrap();
+        for _ in 0..2 {
+            sink.take(&Event::TrialStarted(&plan));
+            sink.take(&Event::Sample { phase: None, sample: &Sample::default() });
+        }
+        sink.take(&Event::TrialFinished(&Trial::new("a", 0, 0)));
+        let (closed, warnings) = sink.close(false);
+        assert!(closed.unwrap_err().to_string().contains("the archive is incomplete; the result above is whole"));
+        let [warning] = warnings.0.as_slice() else { panic!("{:?}", warnings.0) };
+        assert!(warning.starts_with("the archive is incomplete from here on: "), "{warning}");
+        assert_eq!(archive::read(&folder).unwrap().trials.len(), 1);
+    }
+
+    #[test]
+    fn nothing_is_left_of_what_is_discarded() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("archive");
+        archived(&folder).0.discard();
+        assert!(!folder.exists());
+    }
+}

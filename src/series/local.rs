@@ -131,3 +131,21 @@ pub fn machine_now(clock: Clock) -> Machine {
         swap_used_bytes: activity.map(|activity| activity.memory.swap_used.0),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::tests::scenario;
+
+    #[test]
+    fn room_is_what_was_given_or_most_of_what_is_free() {
+        let of = |configuration: &str, find: &str| {
+            let scenario = scenario(&format!("configurations: {{a: {{{configuration}}}}}\nfind: {{{find}}}"));
+            room(&scenario, &scenario.configurations[0], Clock::start()).unwrap()
+        };
+        assert_eq!(of("limit: 64m", "limit_max: 96m"), 96 << 20);
+        assert_eq!(of("limit: 64m", ""), 64 << 20);
+        let free = of("", "");
+        assert!(free > 16 << 20 && free < machine::Machine::read().memory.0, "{free}");
+    }
+}

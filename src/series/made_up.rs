@@ -6,10 +6,10 @@ use crate::doubt::{Doubt, MemoryPool};
 use crate::error::Error;
 use crate::numbers::SplitMix64;
 use crate::record::{
-    AccountRecord, CgroupRecord, ClassesRecord, End, EndCause, Heap, Mark, Missed, Model, Outcome, OwnerRecord,
-    PhaseRecord, Quantiles, SubjectWork, Trial, Unit,
+    AccountRecord, CgroupRecord, ClassesRecord, Conditions, End, EndCause, Heap, Machine, Mark, Missed, Model, Outcome,
+    OwnerRecord, PhaseRecord, Quantiles, SubjectWork, Trial, Unit,
 };
-use crate::scenario::{Look, Pages, PhaseKind, TrialPlan};
+use crate::scenario::{Look, Pages, PhaseKind, Scenario, TrialPlan};
 use crate::trial::Sink;
 use crate::units::{Bytes, MIB};
 use std::collections::BTreeMap;
@@ -268,6 +268,29 @@ impl Making<'_> {
             account: Some(AccountRecord { owners: vec![owner], ..AccountRecord::default() }),
             ..Mark::default()
         }
+    }
+}
+
+/// What held for every trial of a made-up run.
+pub(crate) fn conditions(scenario: &Scenario) -> Conditions {
+    let machine = Machine {
+        cores: 2,
+        memory_bytes: 8 << 30,
+        kernel: "6.18.0".to_owned(),
+        cgroup: "v2".to_owned(),
+        load_average_1m: None,
+        transparent_huge_pages: None,
+        swap_used_bytes: None,
+    };
+    Conditions {
+        loadline: env!("CARGO_PKG_VERSION").to_owned(),
+        scenario: scenario.name.clone(),
+        started: "2026-11-22T12:00:00Z".to_owned(),
+        machine,
+        seed: scenario.seed,
+        command: "loadline run made-up.loadline.yaml".to_owned(),
+        load: Vec::new(),
+        left_out: Vec::new(),
     }
 }
 

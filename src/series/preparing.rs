@@ -216,6 +216,47 @@ mod tests {
     use crate::scenario::parse;
 
     #[test]
+    fn only_optional_code_may_be_missing() {
+        let place = tempfile::tempdir().unwrap();
+        let missing = |code: &str, optional: bool| {
+            let code = Some(place.path().join(code));
+            missing_code(&Configuration { code, optional, ..Configuration::default() }).is_some()
+        };
+        assert!(missing("absent", true));
+        assert!(!missing("absent", false) && !missing(".", true) && !missing(".", false));
+        assert!(missing_code(&Configuration { optional: true, ..Configuration::default() }).is_none());
+    }
+
+    #[test]
+    fn what_is_left_out_is_said_and_all_of_it_is_an_error() {
+        struct Said(Vec<String>);
+        impl Sink for Said {
+            fn take(&mut self, event: &Event<'_>) {
+                if let Event::Note(text) = event {
+                    self.0.push((*text).to_owned());
+                }
+            }
+        }
+        let text = "name: x\nsubject: {command: [java, -jar, a.jar]}\nconfigurations: {a: {}, b: {}}\n\
+                    load: [{steady: {closed: {requests: 1}, get: /}}]\n";
+        let mut prepared = Prepared { scenario: parse(text, Path::new("/x"), &[]).unwrap(), left_out: Vec::new() };
+        let mut said = Said(Vec::new());
+        let lacks = |name: &'static str| {
+            move |of: &Configuration| {
+                let error = Error::machine("no JDK 99").said(vec!["first".to_owned(), "last".to_owned()]);
+                Ok((of.name == name).then_some(error))
+            }
+        };
+        prepared.leave_out(&mut said, lacks("a")).unwrap();
+        assert_eq!(said.0, ["a is left out: no JDK 99: last"]);
+        let names: Vec<_> = prepared.scenario.configurations.iter().map(|of| of.name.as_str()).collect();
+        assert_eq!((names, prepared.left_out[0].configuration.as_str()), (vec!["b"], "a"));
+        let error = prepared.leave_out(&mut said, lacks("b")).unwrap_err();
+        assert_eq!(error.what, "no configuration is left to run");
+        assert_eq!(error.context, ["a: no JDK 99: last", "b: no JDK 99: last"]);
+    }
+
+    #[test]
     fn a_series_goes_on_with_the_same_files_only() {
         let place = tempfile::tempdir().unwrap();
         let jar = place.path().join("a.jar");

@@ -297,6 +297,23 @@ fn a_heap_that_the_command_sets_cannot_be_searched() {
     assert!(error.hint.unwrap().contains("--as-is"));
 }
 
+/// Another flag that the subject changes is a doubt and no end.
+#[test]
+fn a_search_minds_its_heap_alone() {
+    struct Changes(MadeUp);
+    impl Executor for Changes {
+        fn conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Made {
+            let mut made = self.0.conduct(plan, sink);
+            let (asked, in_force) = ("-XX:MaxGCPauseMillis=5".to_owned(), "200".to_owned());
+            made.trial.doubts.push(crate::doubt::Doubt::FlagChanged { asked, in_force }.into());
+            made
+        }
+    }
+    let mut executor = Changes(MadeUp::of(Server::default()));
+    let (_, _, ended) = series(&Search::new(&searched("warm: false"), LIMIT_MAX).unwrap(), &mut executor);
+    ended.unwrap();
+}
+
 // ---- Blocks ----
 
 pub(super) fn two(more: &str) -> Scenario {
@@ -327,8 +344,21 @@ fn every_block_runs_each_configuration_once_in_an_order_of_its_own() {
 
 #[test]
 fn one_trial_of_each_runs_in_the_order_of_the_scenario() {
-    let (trials, ..) = blocks(&two("trials: 1"), &mut MadeUp::of(Server::default()));
-    assert_eq!(trials.iter().map(|trial| trial.configuration.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    for seed in 0..16 {
+        let (trials, ..) = blocks(&two(&format!("trials: 1\nseed: {seed}")), &mut MadeUp::of(Server::default()));
+        assert_eq!(trials.iter().map(|trial| trial.configuration.as_str()).collect::<Vec<_>>(), ["a", "b"], "{seed}");
+    }
+}
+
+/// Figures that a scenario derives are of each trial, as soon as it is made.
+#[test]
+fn a_trial_is_judged_with_its_figures() {
+    let figure = "figures: [{elasticity: {of: rss, base: start, spike: loaded, valley: collected, ideal: 0.8}}]";
+    let figures = |more: &str| {
+        let (trials, ..) = blocks(&two(more), &mut MadeUp::of(Server::default()));
+        trials.iter().map(|trial| trial.figures.len()).collect::<Vec<_>>()
+    };
+    assert_eq!((figures(&format!("trials: 1\n{figure}")), figures("trials: 1")), (vec![1, 1], vec![0, 0]));
 }
 
 #[test]
