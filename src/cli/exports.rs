@@ -11,8 +11,6 @@ use std::path::{Path, PathBuf};
 
 /// Where GitHub Actions takes the summary of a step from.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
-/// The table that has a second one beside it.
-const CSV: &str = "csv";
 
 /// Makes the text of a file.
 type Text = fn(&Shown<'_>) -> String;
@@ -23,7 +21,7 @@ impl Exports {
         [
             (&self.html, "html", |of| report::html(of.document, &of.evidence(), of.missing)),
             (&self.markdown, "markdown", |of| export::markdown(of.document)),
-            (&self.csv, CSV, |of| export::csv(of.document)),
+            (&self.csv, "csv", |of| export::csv(of.document)),
             (&self.junit, "junit", |of| export::junit(of.document)),
             (&self.jmh, "jmh", |of| export::jmh(of.document)),
             (&self.openmetrics, "openmetrics", |of| export::openmetrics(of.document)),
@@ -76,11 +74,12 @@ impl Exports {
                 progress.step(&format!("{word}: {}", path.display()));
             }
             first = first.and(written);
-            if word == CSV && !is_stdout(path) && !result.document.comparisons.is_empty() {
-                // A table of other columns: `a.csv` has `a.comparisons.csv` beside it.
-                let table = export::comparisons_csv(result.document);
-                first = first.and(write(&path.with_extension("comparisons.csv"), &table));
-            }
+        }
+        let beside = self.csv.as_deref().filter(|path| !is_stdout(path) && !result.document.comparisons.is_empty());
+        if let Some(path) = beside {
+            // A table of other columns: `a.csv` has `a.comparisons.csv` beside it.
+            let table = export::comparisons_csv(result.document);
+            first = first.and(write(&path.with_extension("comparisons.csv"), &table));
         }
         if self.github {
             first = first.and(github(result.document, progress));

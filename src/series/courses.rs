@@ -59,7 +59,7 @@ fn told(plan: &TrialPlan, trial: &Trial) -> String {
     text
 }
 
-/// A course in words, with the limit, the heap and the text of what it concludes where it is a search.
+/// A course in words, with what is concluded from it where it is a search.
 fn course(made_up: &MadeUp, trials: &[Trial], ended: &str, record: Option<&FindRecord>) -> String {
     let mut text: String = made_up.plans.iter().zip(trials).map(|(plan, trial)| told(plan, trial)).collect();
     writeln!(text, "ended: {ended}").unwrap();
@@ -76,29 +76,28 @@ fn searched(scenario: &Scenario, limit_max: u64, mut made_up: MadeUp) -> String 
     course(&made_up, &trials, &ended, found(scenario, &trials).as_ref())
 }
 
-/// The usual search with these lines more.
-fn of(more: &str) -> Scenario {
-    scenario(more)
-}
-
 const HEAP: &str = "configurations: {only: {gc: serial}}\ntarget: ['p99<50ms', 'failed==0']\n";
 
 #[test]
 fn heap_limit_and_warm_line() {
-    let text = searched(&of(&format!("{HEAP}find: {{warm: true}}")), LIMIT_MAX, MadeUp::of(Server::default()));
+    let text = searched(&scenario(&format!("{HEAP}find: {{warm: true}}")), LIMIT_MAX, MadeUp::of(Server::default()));
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn direct_memory_beside_the_heap() {
     let server = Server { direct: 48 * MIB, ..Server::default() };
-    insta::assert_snapshot!(searched(&of(&format!("{HEAP}find: {{warm: false}}")), LIMIT_MAX, MadeUp::of(server)));
+    insta::assert_snapshot!(searched(
+        &scenario(&format!("{HEAP}find: {{warm: false}}")),
+        LIMIT_MAX,
+        MadeUp::of(server)
+    ));
 }
 
 #[test]
 fn a_heap_that_buys_cpu() {
     let server = Server { churn: 0.4, noise: 0.002, ..Server::default() };
-    let scenario = of(&format!("{HEAP}find: {{warm: false, step: 5%, headroom: 20%, proofs: 3}}"));
+    let scenario = scenario(&format!("{HEAP}find: {{warm: false, step: 5%, headroom: 20%, proofs: 3}}"));
     insta::assert_snapshot!(searched(&scenario, LIMIT_MAX, MadeUp::of(server)));
 }
 
@@ -106,14 +105,14 @@ fn a_heap_that_buys_cpu() {
 fn the_heap_left_to_the_jvm() {
     let server = Server { greed: 40 * MIB, ..Server::default() };
     let more = "configurations: {only: {jvm: ['-XX:MaxRAMPercentage=75']}}\ntarget: ['p90<50ms']\nfind: {warm: false}";
-    insta::assert_snapshot!(searched(&of(more), LIMIT_MAX, MadeUp::of(server)));
+    insta::assert_snapshot!(searched(&scenario(more), LIMIT_MAX, MadeUp::of(server)));
 }
 
 #[test]
 fn a_given_heap_of_a_noisy_server() {
     let server = Server { noise: 0.01, greed: 64 * MIB, ..Server::default() };
     let more = "configurations: {only: {heap: 64m}}\ntarget: ['service.max<1s', 'failed<0.1%']\nfind: {warm: true}";
-    insta::assert_snapshot!(searched(&of(more), LIMIT_MAX, MadeUp::of(server)));
+    insta::assert_snapshot!(searched(&scenario(more), LIMIT_MAX, MadeUp::of(server)));
 }
 
 #[test]
@@ -125,7 +124,7 @@ fn mishaps_on_the_way() {
         .with(8, Mishap::Unmeasured)
         .with(9, Mishap::Hopeless)
         .with(11, Mishap::Dies);
-    insta::assert_snapshot!(searched(&of(&format!("{HEAP}find: {{warm: true}}")), LIMIT_MAX, made_up));
+    insta::assert_snapshot!(searched(&scenario(&format!("{HEAP}find: {{warm: true}}")), LIMIT_MAX, made_up));
 }
 
 #[test]
@@ -134,7 +133,7 @@ fn one_limit_proved_and_one_refuted() {
     let truth = server.limit_min(64 * MIB);
     let prove = |limit: u64| {
         let more = format!("configurations: {{only: {{heap: 64m}}}}\ntarget: ['p99<50ms']\nfind: {{prove: {limit}}}");
-        searched(&of(&more), LIMIT_MAX, MadeUp::of(server.clone()))
+        searched(&scenario(&more), LIMIT_MAX, MadeUp::of(server.clone()))
     };
     insta::assert_snapshot!(format!("{}\n{}", prove(truth + MIB), prove(truth - MIB)));
 }
@@ -143,39 +142,39 @@ fn one_limit_proved_and_one_refuted() {
 fn the_highest_rate_of_a_limit() {
     let more = "configurations: {only: {gc: serial, limit: 400m}}\ntarget: ['rate>=98%']\nfind: {max_rate: true}";
     let server = Server { rate_max: 3000.0, ..Server::default() };
-    insta::assert_snapshot!(searched(&of(more), 400 * MIB, MadeUp::of(server)));
+    insta::assert_snapshot!(searched(&scenario(more), 400 * MIB, MadeUp::of(server)));
 }
 
 #[test]
 fn no_rate_is_carried() {
     let more = "configurations: {only: {gc: serial, limit: 400m}}\ntarget: ['rate>=98%']\nfind: {max_rate: true}";
     let server = Server { rate_max: 0.001, ..Server::default() };
-    insta::assert_snapshot!(searched(&of(more), 400 * MIB, MadeUp::of(server)));
+    insta::assert_snapshot!(searched(&scenario(more), 400 * MIB, MadeUp::of(server)));
 }
 
 #[test]
 fn a_target_that_does_not_hold_with_any_memory() {
     let more = "configurations: {only: {gc: serial}}\ntarget: ['p99<5ms', 'rate>=98%']\nfind: {warm: false}";
-    insta::assert_snapshot!(searched(&of(more), LIMIT_MAX, MadeUp::of(Server::default())));
+    insta::assert_snapshot!(searched(&scenario(more), LIMIT_MAX, MadeUp::of(Server::default())));
 }
 
 #[test]
 fn a_target_that_held_once_and_at_no_heap() {
     let mut made_up = MadeUp::of(Server::default());
     made_up.mishaps.extend((1..100).map(|index| (index, Mishap::Late)));
-    insta::assert_snapshot!(searched(&of(&format!("{HEAP}find: {{warm: false}}")), 200 * MIB, made_up.clone()));
-    insta::assert_snapshot!(searched(&of(&format!("{HEAP}find: {{warm: false}}")), 300 * MIB, made_up));
+    insta::assert_snapshot!(searched(&scenario(&format!("{HEAP}find: {{warm: false}}")), 200 * MIB, made_up.clone()));
+    insta::assert_snapshot!(searched(&scenario(&format!("{HEAP}find: {{warm: false}}")), 300 * MIB, made_up));
 }
 
 #[test]
 fn too_few_trials() {
-    let scenario = of(&format!("{HEAP}find: {{trials_max: 4, limit_min: 90m}}"));
+    let scenario = scenario(&format!("{HEAP}find: {{trials_max: 4, limit_min: 90m}}"));
     insta::assert_snapshot!(searched(&scenario, LIMIT_MAX, MadeUp::of(Server::default())));
 }
 
 #[test]
 fn the_smallest_limit_that_may_be_tried() {
-    let scenario = of(&format!("{HEAP}find: {{limit_min: 150m, warm: false}}"));
+    let scenario = scenario(&format!("{HEAP}find: {{limit_min: 150m, warm: false}}"));
     insta::assert_snapshot!(searched(&scenario, LIMIT_MAX, MadeUp::of(Server::default())));
 }
 

@@ -279,18 +279,25 @@ fn one_limit_is_proved_or_refuted() {
     assert_eq!(outcome(truth - MIB), (2, FindOutcome::Never));
 }
 
+/// A subject that runs with another flag than it was asked to.
+struct ChangesFlag {
+    made_up: MadeUp,
+    asked: &'static str,
+    in_force: &'static str,
+}
+
+impl Executor for ChangesFlag {
+    fn conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Made {
+        let mut made = self.made_up.conduct(plan, sink);
+        let (asked, in_force) = (self.asked.to_owned(), self.in_force.to_owned());
+        made.trial.doubts.push(crate::doubt::Doubt::FlagChanged { asked, in_force }.into());
+        made
+    }
+}
+
 #[test]
 fn a_heap_that_the_command_sets_cannot_be_searched() {
-    struct Stubborn(MadeUp);
-    impl Executor for Stubborn {
-        fn conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Made {
-            let mut made = self.0.conduct(plan, sink);
-            let (asked, in_force) = ("-Xmx26m".to_owned(), "-Xmx1g".to_owned());
-            made.trial.doubts.push(crate::doubt::Doubt::FlagChanged { asked, in_force }.into());
-            made
-        }
-    }
-    let mut executor = Stubborn(MadeUp::of(Server::default()));
+    let mut executor = ChangesFlag { made_up: MadeUp::of(Server::default()), asked: "-Xmx26m", in_force: "-Xmx1g" };
     let (trials, _, ended) = series(&Search::new(&searched("warm: false"), LIMIT_MAX).unwrap(), &mut executor);
     let error = ended.unwrap_err();
     assert_eq!((trials.len(), error.kind), (2, ErrorKind::Request), "{error}");
@@ -300,16 +307,8 @@ fn a_heap_that_the_command_sets_cannot_be_searched() {
 /// Another flag that the subject changes is a doubt and no end.
 #[test]
 fn a_search_minds_its_heap_alone() {
-    struct Changes(MadeUp);
-    impl Executor for Changes {
-        fn conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Made {
-            let mut made = self.0.conduct(plan, sink);
-            let (asked, in_force) = ("-XX:MaxGCPauseMillis=5".to_owned(), "200".to_owned());
-            made.trial.doubts.push(crate::doubt::Doubt::FlagChanged { asked, in_force }.into());
-            made
-        }
-    }
-    let mut executor = Changes(MadeUp::of(Server::default()));
+    let (asked, in_force) = ("-XX:MaxGCPauseMillis=5", "200");
+    let mut executor = ChangesFlag { made_up: MadeUp::of(Server::default()), asked, in_force };
     let (_, _, ended) = series(&Search::new(&searched("warm: false"), LIMIT_MAX).unwrap(), &mut executor);
     ended.unwrap();
 }
