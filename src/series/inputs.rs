@@ -2,6 +2,7 @@
 
 use crate::scenario::TrialPlan;
 use ring::digest::{Context, SHA256};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -13,21 +14,24 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 /// How much is read at a time.
 const CHUNK: usize = 64 << 10;
 
+/// Hashes of files and folders: what several configurations name is read once. `None` where it cannot be.
+pub(super) type Known = HashMap<PathBuf, Option<Vec<u8>>>;
+
 /// SHA-256 over the files of a plan that are there, in hexadecimal digits. `None` where one cannot be read, or is too
 /// large for it.
 ///
 /// Files stand in the order of the plan, by their contents alone, since the text of the plan has their names. Each is
 /// hashed by itself first, so that no two lists of files run together to the same bytes.
-pub(super) fn of(plan: &TrialPlan) -> Option<String> {
+pub(super) fn of(plan: &TrialPlan, known: &mut Known) -> Option<String> {
     let code = plan.configuration.code.as_deref();
     let mut whole = Context::new(&SHA256);
     for path in plan.files() {
-        let found = match fs::metadata(&path) {
-            Ok(found) if found.is_file() => file(&path),
-            Ok(found) if found.is_dir() && code == Some(path.as_path()) => folder(&path),
+        let hash = match fs::metadata(&path) {
+            Ok(found) if found.is_file() => file,
+            Ok(found) if found.is_dir() && code == Some(path.as_path()) => folder,
             _ => continue,
         };
-        whole.update(&found.ok()?);
+        whole.update(known.entry(path).or_insert_with_key(|path| hash(path).ok()).as_ref()?);
     }
     Some(whole.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -80,6 +84,10 @@ mod tests {
     use super::*;
     use crate::scenario::{Scenario, parse};
     use tempfile::TempDir;
+
+    fn of(plan: &TrialPlan) -> Option<String> {
+        super::of(plan, &mut Known::default())
+    }
 
     const FILES: [(&str, &str); 6] = [
         ("app/run.sh", "exec java"),

@@ -135,9 +135,10 @@ impl Prepared {
     /// Hashes what the trials will read, once and before the first of them. Where trials were made already, they must
     /// have read the same.
     fn hash_inputs(&mut self) -> Result<()> {
-        let scenario = self.scenario.clone();
-        for configuration in &mut self.scenario.configurations {
-            let found = inputs::of(&TrialPlan::of(&scenario, configuration));
+        let (scenario, mut known) = (&self.scenario, inputs::Known::default());
+        let plans = scenario.configurations.iter().map(|configuration| TrialPlan::of(scenario, configuration));
+        let hashes: Vec<_> = plans.map(|plan| inputs::of(&plan, &mut known)).collect();
+        for (configuration, found) in self.scenario.configurations.iter_mut().zip(hashes) {
             if configuration.inputs.is_some() && configuration.inputs != found {
                 return Err(Error::request("the files of the subject or its load are not those of the trials so far")
                     .at(format!("configuration: {}", configuration.name))
