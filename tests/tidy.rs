@@ -676,7 +676,10 @@ fn scripts_that_measure_read_fields_that_there_are() {
         let names = script.split("[\"").skip(1).filter_map(|rest| rest.split_once("\"]").map(|(name, _)| name));
         let is_field = |name: &&str| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_' || b.is_ascii_digit());
         for name in names.filter(is_field).filter(|name| !NAMES_IN_AWK.contains(name)) {
-            assert!(schema.contains(&format!("\"{name}\": {{")), "{path}: no field `{name}` in docs/results.schema.json");
+            assert!(
+                schema.contains(&format!("\"{name}\": {{")),
+                "{path}: no field `{name}` in docs/results.schema.json"
+            );
             read += 1;
         }
     }
