@@ -71,6 +71,12 @@ impl JvmAddresses {
         }
         Ok(addresses)
     }
+
+    /// The same of what was read elsewhere: code heaps in `ranges`, and the heap. What is absurd or overlaps is left
+    /// out. `collection_set_map` is where Shenandoah's begins.
+    pub fn of(read: Self, collection_set_map: Option<u64>) -> Self {
+        Found { addresses: read, code_heap: None, collection_set_map }.finish()
+    }
 }
 
 /// What was found so far. Lines live as long as the text, `'t`.

@@ -11,11 +11,19 @@
 //! | [`classes`] | loaders, classes and their fields by name |
 //! | [`objects`] | static fields, and what they refer to in the heap |
 //! | [`direct`] | direct buffers and those of mapped files |
+//! | [`heap`] | bounds, spaces and regions of the Java heap |
+//! | [`code`] | code heaps |
+//! | [`metaspace`] | where class metadata lies |
 
 pub mod classes;
+pub mod code;
 pub mod direct;
+mod fields;
 pub mod flags;
+pub mod heap;
+pub mod metaspace;
 pub mod objects;
+mod regions;
 pub mod tables;
 pub mod threads;
 
@@ -35,6 +43,8 @@ pub struct HotSpot {
     pub tables: Tables,
     /// Where the sum of what ended threads have allocated stands; `None` where the library was stripped or is older.
     pub exited_allocated_at: Option<u64>,
+    /// Where metaspace keeps its class space and its other space; `None` where the library was stripped or is older.
+    pub metaspace_at: [Option<u64>; 2],
 }
 
 /// Not among what HotSpot describes; in 11.0.23, 17.0.11, 21 and newer.
@@ -53,9 +63,12 @@ impl HotSpot {
         let io = |e: std::io::Error| Unavailable::io(SOURCE, &e);
         let place = |offset: u64| library.start.checked_add(offset);
         let exported = elf::symbols(&file, Names::Exported, tables::EXPORTED).map_err(io)?;
-        let [exited] = elf::symbols(&file, Names::All, [EXITED_ALLOCATED]).map_err(io)?;
+        let [class_space, others] = metaspace::CONTEXTS;
+        let [exited, class_space, others] =
+            elf::symbols(&file, Names::All, [EXITED_ALLOCATED, class_space, others]).map_err(io)?;
         let memory = Untouched::open(process, maps)?;
         let tables = Tables::read(&memory, exported.map(|offset| offset.and_then(place)))?;
-        Ok(Self { tables, exited_allocated_at: exited.and_then(place) })
+        let metaspace_at = [class_space, others].map(|offset| offset.and_then(place));
+        Ok(Self { tables, exited_allocated_at: exited.and_then(place), metaspace_at })
     }
 }

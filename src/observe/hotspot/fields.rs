@@ -1,0 +1,89 @@
+//! Fields of HotSpot's structures by their names, in the memory of a running JVM.
+
+use super::super::Unavailable;
+use super::super::memory::Memory;
+use super::{SOURCE, Tables};
+
+/// Reads fields; each is named as `Type::field`, by all names that releases have for it.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'a> {
+    pub(super) memory: &'a dyn Memory,
+    pub(super) tables: &'a Tables,
+}
+
+impl Fields<'_> {
+    /// The eight bytes of a static field.
+    pub(super) fn of_class(self, fields: &[&str]) -> Result<u64, Unavailable> {
+        self.memory.u64(self.tables.address(fields)?).ok_or_else(unread)
+    }
+
+    /// Where a field of the structure at `object` stands.
+    pub(super) fn place(self, object: u64, fields: &[&str]) -> Result<u64, Unavailable> {
+        object.checked_add(self.tables.offset(fields)?).ok_or_else(unread)
+    }
+
+    /// The eight bytes of a field.
+    pub(super) fn word(self, object: u64, fields: &[&str]) -> Result<u64, Unavailable> {
+        self.memory.u64(self.place(object, fields)?).ok_or_else(unread)
+    }
+
+    /// The four bytes of a field.
+    pub(super) fn half(self, object: u64, fields: &[&str]) -> Result<u32, Unavailable> {
+        self.memory.u32(self.place(object, fields)?).ok_or_else(unread)
+    }
+
+    /// Where what a pointer leads to stands; a null pointer leads nowhere.
+    pub(super) fn pointer(self, object: u64, fields: &[&str]) -> Result<u64, Unavailable> {
+        Some(self.word(object, fields)?).filter(|at| *at != 0).ok_or_else(unread)
+    }
+
+    /// A `VirtualSpace`.
+    pub(super) fn virtual_space(self, space: u64) -> Result<VirtualSpace, Unavailable> {
+        let word = |field: &str| self.word(space, &[field]);
+        let space = VirtualSpace {
+            start: word("VirtualSpace::_low_boundary")?,
+            low: word("VirtualSpace::_low")?,
+            high: word("VirtualSpace::_high")?,
+            end: word("VirtualSpace::_high_boundary")?,
+        };
+        space.plausible()
+    }
+}
+
+/// Address space that is committed in part: `[low, high)` of `[start, end)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct VirtualSpace {
+    pub(super) start: u64,
+    pub(super) low: u64,
+    pub(super) high: u64,
+    pub(super) end: u64,
+}
+
+impl VirtualSpace {
+    /// The space, if its bounds are in order.
+    pub(super) fn plausible(self) -> Result<Self, Unavailable> {
+        let Self { start, low, high, end } = self;
+        let ordered = start <= low && low <= high && high <= end && end <= super::super::text::ADDRESS_END;
+        (ordered && start < end).then_some(self).ok_or_else(|| absurd("a space of its memory"))
+    }
+
+    /// Bytes promised.
+    pub(super) fn committed(self) -> u64 {
+        self.high - self.low
+    }
+
+    /// Bytes of address space.
+    pub(super) fn reserved(self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// Memory that could not be read at this moment.
+pub(super) fn unread() -> Unavailable {
+    Unavailable { is_early: true, ..Unavailable::new(SOURCE, "memory could not be read") }
+}
+
+/// Values that contradict each other, as they may while they are being changed.
+pub(super) fn absurd(what: &str) -> Unavailable {
+    Unavailable { is_early: true, ..Unavailable::new(SOURCE, format!("{what} contradicts itself")) }
+}

@@ -1,0 +1,99 @@
+//! The nodes of metaspace: the ranges of addresses that it takes its memory from (`virtualSpaceList.hpp`,
+//! `virtualSpaceNode.hpp`, JDK 17–25; before JDK 16 metaspace was another). What `VM.metaspace vslist` says of them.
+//!
+//! HotSpot describes none of it to debuggers. So the symbols of the two contexts are where reading begins, and nothing is
+//! taken that does not prove itself: context and list name themselves; a node says its range twice and which of its
+//! granules are committed; the list says how many nodes it has, how much all of them reserve and how much is committed.
+//!
+//! ```text
+//! MetaspaceContext  name, list, chunks
+//! VirtualSpaceList  (table), name, first node, count (32 bits) …, limit, reserved words, committed words
+//! VirtualSpaceNode  next, base, bytes, … base, words, words in use, committed granules: bitmap, number of bits
+//! ```
+
+use super::super::Unavailable;
+use super::super::memory::Memory;
+use super::super::metaspace_nodes::MetaspaceNode;
+use super::super::text::ADDRESS_END;
+use super::SOURCE;
+use super::fields::{absurd, unread};
+use crate::units::Bytes;
+
+/// The contexts of both spaces, and the names that they give themselves.
+pub(super) const CONTEXTS: [&str; 2] = [
+    "_ZN9metaspace16MetaspaceContext20_class_space_contextE",
+    "_ZN9metaspace16MetaspaceContext23_nonclass_space_contextE",
+];
+const NAMES: [&str; 2] = ["class-space", "non-class-space"];
+
+/// 64 MiB each: 4 TiB of metadata.
+const NODES_MAX: u32 = 1 << 16;
+/// A bit in a node's bitmap, in bytes of it (`Settings::commit_granule_bytes`).
+const GRANULE: u64 = 64 << 10;
+/// The class space is the largest node; it has 4 GiB at the most, and 16 GiB of reserve here.
+const NODE_BYTES_MAX: u64 = 16 << 30;
+/// The words of a node in which its range stands for the second time: behind what is reserved, in one of its fields.
+const AGAIN_WORDS: std::ops::Range<u64> = 4..16;
+
+/// Where class metadata lies, by address. `contexts` are where the variables of [`CONTEXTS`] stand.
+///
+/// # Errors
+/// Where the library was stripped, or what stands there does not prove to be what it should be.
+pub fn nodes(memory: &dyn Memory, contexts: [Option<u64>; 2]) -> Result<Vec<MetaspaceNode>, Unavailable> {
+    let stripped = || Unavailable::new(SOURCE, "the JVM's library was stripped of the symbols of metaspace");
+    let mut nodes = Vec::new();
+    for (n, (variable, name)) in contexts.into_iter().zip(NAMES).enumerate() {
+        let context = memory.u64(variable.ok_or_else(stripped)?).ok_or_else(unread)?;
+        let class_space = n == 0;
+        match context {
+            // Without compressed class pointers there is no class space.
+            0 if class_space => {}
+            _ => nodes.extend(list(memory, context, name, class_space)?),
+        }
+    }
+    nodes.sort_unstable_by_key(|node| node.start);
+    let apart = nodes.windows(2).all(|pair| pair[0].end <= pair[1].start);
+    if !apart { Err(absurd("metaspace")) } else { Ok(nodes) }
+}
+
+/// The nodes of one space.
+fn list(memory: &dyn Memory, context: u64, name: &str, class_space: bool) -> Result<Vec<MetaspaceNode>, Unavailable> {
+    let word = |object: u64, n: u64| object.checked_add(8 * n).and_then(|at| memory.u64(at)).ok_or_else(unread);
+    let unknown = || Unavailable::new(SOURCE, "its list of metaspace nodes is not in a known form");
+    let list = word(context, 1)?;
+    for (object, n) in [(context, 0), (list, 1)] {
+        let said = memory.text(word(object, n)?);
+        said.filter(|said| said == name).ok_or_else(unknown)?;
+    }
+    let (count, reserved, committed) = (word(list, 3)? as u32, word(list, 5)?, word(list, 6)?);
+    if count > NODES_MAX {
+        return Err(unknown());
+    }
+    let mut nodes = Vec::new();
+    let mut at = word(list, 2)?;
+    while at != 0 && nodes.len() < count as usize {
+        nodes.push(node(memory, at, class_space).ok_or_else(unknown)?);
+        at = word(at, 0)?;
+    }
+    let sum = |bytes: &dyn Fn(&MetaspaceNode) -> u64| nodes.iter().map(bytes).fold(0, u64::saturating_add);
+    let all_reserved = sum(&|node| node.end - node.start) == reserved.saturating_mul(8);
+    let all_committed = sum(&|node| node.committed.0) == committed.saturating_mul(8);
+    let whole = at == 0 && nodes.len() == count as usize && all_reserved && all_committed;
+    if whole { Ok(nodes) } else { Err(absurd("its list of metaspace nodes")) }
+}
+
+/// A node, if what it says twice agrees.
+fn node(memory: &dyn Memory, node: u64, class_space: bool) -> Option<MetaspaceNode> {
+    let word = |n: u64| memory.u64(node.checked_add(8 * n)?);
+    let (start, bytes) = (word(1)?, word(2)?);
+    let end = start.checked_add(bytes)?;
+    let plausible = bytes > 0 && bytes <= NODE_BYTES_MAX && end <= ADDRESS_END;
+    (plausible && start.is_multiple_of(GRANULE) && bytes.is_multiple_of(GRANULE)).then_some(())?;
+    let again = AGAIN_WORDS.into_iter().find(|n| word(*n) == Some(start) && word(n + 1) == Some(bytes / 8))?;
+    let (bitmap, bits) = (word(again + 3)?, word(again + 4)?);
+    (bits == bytes / GRANULE).then_some(())?;
+    let mut map = vec![0; bits.div_ceil(64) as usize * 8];
+    memory.read(bitmap, &mut map).then_some(())?;
+    let granules: u64 = map.iter().map(|byte| u64::from(byte.count_ones())).sum();
+    Some(MetaspaceNode { start, end, committed: Bytes(granules * GRANULE), class_space })
+}
