@@ -8,12 +8,13 @@ use crate::error::{Error, Result};
 use crate::record::{ACCOUNT_SCHEMA, AccountDocument, DoubtRecord};
 use crate::report::{self, Detail, Progress, print, render, summarize_account};
 use crate::series;
-use crate::weigh::Weighing;
+use crate::weigh::{Asking, Weighing};
 
 /// Listens to signals, so that a Ctrl-C waits until the JVM's threads run again.
 pub(super) fn account(verb: &Account, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
     let machine = series::machine_now(clock);
-    let weighed = Weighing { stop: !verb.no_stop, netty: verb.netty }.take(verb.pid, &clock)?;
+    let asking = if verb.attach { Asking::Always } else { Asking::IfNeeded };
+    let weighed = Weighing { stop: !verb.no_stop, netty: verb.netty, asking }.take(verb.pid, &clock)?;
     if interrupt.seen() {
         return Err(Error::interrupted());
     }

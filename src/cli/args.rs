@@ -117,6 +117,9 @@ pub(super) struct Account {
     /// Do not hold the JVM's threads while it is read; what changes meanwhile blurs the account
     #[arg(long)]
     pub(super) no_stop: bool,
+    /// Ask the JVM by its attach socket for what is read from outside where it can be; adds 0.2 to 0.3 MiB to it
+    #[arg(long)]
+    pub(super) attach: bool,
     /// List Netty's buffer pools, chunk by chunk, by an agent that is loaded into the JVM after it was weighed
     #[arg(long)]
     pub(super) netty: bool,

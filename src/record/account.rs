@@ -33,6 +33,31 @@ pub struct AccountRecord {
     /// RSS that weighing itself added so far at most, contained in the owners: the pages that the threads of the JVM
     /// which answer touched for the first time; `null` where it is not known.
     pub observer_bytes: Option<i64>,
+    /// Who told where the JVM keeps what; `null` in older records and for a process that is no JVM.
+    pub told: Option<ToldRecord>,
+}
+
+/// Who told where the JVM keeps what.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ToldRecord {
+    /// Its own tables, or itself.
+    pub by: ToldBy,
+    /// Why it was asked although nobody wanted that; empty otherwise.
+    pub why: String,
+}
+
+/// Who told where the JVM keeps what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ToldBy {
+    /// The tables in which HotSpot describes itself, read from outside: nothing was asked of the JVM for it.
+    #[default]
+    Tables,
+    /// The JVM, which was asked by its attach socket.
+    Attach,
 }
 
 /// One owner.

@@ -11,7 +11,7 @@ mod phase;
 
 pub use account::{
     ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord,
-    RegionRecord, RemainderRecord, ShareRecord, WouldReturn,
+    RegionRecord, RemainderRecord, ShareRecord, ToldBy, ToldRecord, WouldReturn,
 };
 pub use comparison::{
     Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, LeastRecord, MetricRecord,

@@ -28,6 +28,7 @@ pub(crate) fn record(accounted: &Accounted, regions: bool) -> AccountRecord {
         pause_ms: accounted.pause.map(|pause| pause.as_secs_f64() * 1e3),
         took_ms: accounted.took.as_secs_f64() * 1e3,
         observer_bytes: None,
+        told: None,
     }
 }
 

@@ -13,6 +13,7 @@ use crate::observe::hold::Held;
 use crate::observe::hsperfdata::HsPerf;
 use crate::observe::maps::{self, Allocator};
 use crate::observe::memory::ProcessMemory;
+use crate::observe::metaspace_nodes::MetaspaceNode;
 use crate::observe::nmt::NativeMemory;
 use crate::observe::pagemap::{PageMap, Run};
 use crate::observe::procfs::Process;
@@ -35,6 +36,23 @@ pub(crate) struct Wanted {
     pub(crate) stop: bool,
     /// Whether a full collection has just happened, so that what is used is live.
     pub(crate) live: bool,
+}
+
+/// What a JVM was heard to say, or was read to hold, of where its memory lies; `None` or empty where it did not.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Heard {
+    pub(crate) info: Option<JvmAddresses>,
+    pub(crate) nodes: Vec<MetaspaceNode>,
+    pub(crate) unloadable: Option<u64>,
+    pub(crate) heap: Option<HeapInfo>,
+}
+
+impl Heard {
+    /// The same with Native Memory Tracking's own account.
+    pub(crate) fn with(self, nmt: Option<NativeMemory>) -> Said {
+        let Self { info, nodes, unloadable, heap } = self;
+        Said { info, nodes, unloadable, heap, nmt, ..Said::default() }
+    }
 }
 
 /// An account with all that goes with it.
@@ -60,9 +78,8 @@ pub(crate) struct Accounted {
 pub(crate) fn hear(
     ask: impl Fn(&str) -> Option<Result<String, String>>,
     heap: Option<(String, HeapInfo)>,
-    nmt: Option<NativeMemory>,
     failed: &mut Vec<String>,
-) -> Said {
+) -> Heard {
     let mut reply = |command: &str| {
         let reply = ask(command)?;
         reply.map_err(|why| failed.push(why)).ok()
@@ -75,14 +92,8 @@ pub(crate) fn hear(
     let nodes = nodes.and_then(|nodes| nodes.map_err(&mut note).ok()).unwrap_or_default();
     let committed = Bytes(nodes.iter().map(|node| node.committed.0).fold(0, u64::saturating_add));
     let unloadable = loaders.map(|text| class_loaders::may_be_garbage(&class_loaders::parse(&text), committed).0);
-    Said {
-        info: JvmAddresses::parse(&format!("{}\n{code}", heap_text.unwrap_or_default())).map_err(&mut note).ok(),
-        nodes,
-        unloadable,
-        heap,
-        nmt,
-        ..Said::default()
-    }
+    let info = JvmAddresses::parse(&format!("{}\n{code}", heap_text.unwrap_or_default())).map_err(&mut note).ok();
+    Heard { info, nodes, unloadable, heap }
 }
 
 /// What the last collection left in the heap, from the counters: the old generation and the survivors. `None` before

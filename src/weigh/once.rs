@@ -1,7 +1,7 @@
 //! One weighing of a running JVM, outside any trial: what `loadline account` does.
 
 use super::unweighable::Unweighable;
-use super::watched::Watched;
+use super::watched::{Asking, Watched};
 use super::weighing::{AskNmt, Moment, Weigh};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
@@ -18,6 +18,8 @@ pub struct Weighing {
     pub stop: bool,
     /// Whether the agent is loaded into it afterwards, to list the pools of Netty.
     pub netty: bool,
+    /// When it is asked for what its own tables may tell.
+    pub asking: Asking,
 }
 
 /// What a weighing yields.
@@ -43,6 +45,7 @@ impl Weighing {
         check(pid, clock)?;
         let mut doubts = Vec::new();
         let mut watched = Watched::open(pid, true, Kind::Jvm, *clock, &mut doubts)?;
+        watched.asking = self.asking;
         let mut observer = Observer::default();
         let command = watched.process.cmdline().unwrap_or_default();
         let mut jvm = watched.describe_from_outside();
@@ -61,6 +64,7 @@ impl Weighing {
         let mut failed = weighed.failed;
         if self.netty {
             // Last: the agent adds to what was weighed.
+            watched.attach(&mut observer, &mut doubts);
             let pools = if takes_agent(&jvm) { watched.survey() } else { Err(TOO_OLD.to_owned()) };
             mark.netty = pools.map_err(|why| failed.push(why)).ok();
         }

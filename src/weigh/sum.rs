@@ -5,7 +5,7 @@ use crate::account::{Owner, Reason};
 use crate::doubt::Doubt;
 use crate::record::{
     AccountRecord, DetailRecord, Heap, MallocRecord, Mark, NmtCategory, NmtRecord, OwnerRecord, ProcessRecord,
-    RemainderRecord, WouldReturn,
+    RemainderRecord, ToldBy, WouldReturn,
 };
 
 /// Stretches without an owner that are worth listing.
@@ -127,6 +127,11 @@ fn merge(parts: Vec<(u32, AccountRecord)>) -> AccountRecord {
         };
         merged.observer_bytes = match (merged.observer_bytes, account.observer_bytes) {
             (Some(one), Some(other)) => Some(one.saturating_add(other)),
+            (one, other) => one.or(other),
+        };
+        // Of several JVMs the one that was asked has to be known.
+        merged.told = match (merged.told.take(), account.told) {
+            (Some(one), Some(other)) if one.by == ToldBy::Tables => Some(other),
             (one, other) => one.or(other),
         };
         let pid = several.then_some(pid);

@@ -1,14 +1,16 @@
 //! A process under observation, mostly a JVM: its sources, opened once, and what it says of itself.
 
-use super::accounting::IN_SAFEPOINT;
+use super::accounting::{Heard, IN_SAFEPOINT};
 use super::allocation::{self, AllocatedSoFar, Allocation};
 use super::answering::Answering;
+use super::tables::JvmTables;
 use super::charge::charge_record;
 use crate::account::{Explicit, Shrinks, Sizing};
 use crate::clock::Clock;
 use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
 use crate::observe::agent::{self, Standing};
+use crate::observe::Unavailable;
 use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
@@ -35,6 +37,10 @@ pub(crate) struct Watched {
     /// `None` before the first mark and where the JVM cannot be asked.
     attach: Option<Arc<Attach>>,
     attach_tried: bool,
+    /// Its own tables, once they were looked for.
+    tables: Option<std::result::Result<JvmTables, Unavailable>>,
+    /// When it is asked what its tables tell, too.
+    pub(crate) asking: Asking,
     /// What being asked has cost it; `None` as for `attach`.
     answering: Option<Answering>,
     /// The agent that the JVM was started with, if it was.
@@ -45,6 +51,23 @@ pub(crate) struct Watched {
     pub(crate) collects_not: Option<&'static str>,
     /// What bounds the heap when it shrinks, once that is known.
     pub(crate) sizing: Sizing,
+}
+
+/// When a JVM is asked for what an account needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Asking {
+    /// Where its own tables do not tell it.
+    #[default]
+    IfNeeded,
+    /// Always.
+    Always,
+}
+
+/// What its own tables tell of a JVM.
+pub(crate) struct FromTables {
+    pub(crate) heard: Heard,
+    /// Whether Native Memory Tracking is on, so that asking for it is worth while.
+    pub(crate) tracks: bool,
 }
 
 impl Watched {
@@ -78,6 +101,8 @@ impl Watched {
             cgroup,
             attach: None,
             attach_tried: kind == Kind::Native,
+            tables: None,
+            asking: Asking::default(),
             answering: None,
             agent: None,
             baseline: false,
@@ -101,6 +126,27 @@ impl Watched {
             }
             Err(cause) => doubts.push(Doubt::AttachMissing { why: cause.why }),
         }
+    }
+
+    /// Reads from outside what else it would be asked.
+    ///
+    /// # Errors
+    /// Why it cannot be read, or that it is to be asked.
+    pub(crate) fn tables(&mut self) -> std::result::Result<FromTables, Unavailable> {
+        if self.kind == Kind::Native {
+            return Err(Unavailable::new("HotSpot's tables", "the process is no JVM"));
+        }
+        let (process, clock) = (&self.process, &self.clock);
+        let tables = self.tables.get_or_insert_with(|| JvmTables::find(process, clock));
+        let tables = tables.as_ref().map_err(Clone::clone)?;
+        let flags = tables.flags(process, clock)?;
+        let changed = flags.changed();
+        (self.collects_not, self.sizing) = (collects_not(&changed), sizing(Some(&changed)));
+        if self.asking == Asking::Always {
+            return Err(Unavailable::new("HotSpot's tables", "the JVM is to be asked"));
+        }
+        let heard = tables.read(process, &flags, clock)?;
+        Ok(FromTables { heard, tracks: flags.get("NativeMemoryTracking").is_none_or(|level| level != "off") })
     }
 
     /// Sends a diagnostic command. `None` where the JVM cannot be asked at all; that doubt is raised once, by `attach`.

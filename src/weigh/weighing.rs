@@ -2,15 +2,16 @@
 //! touch the JVM is read first, then it is asked, then its account is taken.
 
 use super::account_record;
-use super::accounting::{self, Accounted, Wanted};
-use super::watched::Watched;
+use super::accounting::{self, Accounted, Heard, Wanted};
+use super::watched::{Asking, FromTables, Watched};
 use crate::account::{Owner, Reason, Said};
 use crate::doubt::Doubt;
+use crate::observe::Unavailable;
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::smaps;
-use crate::record::{AccountRecord, Heap, Mark, NmtCategory, NmtRecord, Observer};
+use crate::record::{AccountRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy, ToldRecord};
 use crate::scenario::Kind;
 use crate::units::Growth;
 
@@ -79,17 +80,16 @@ impl Weigh {
         let mut taken = Taken::default();
         taken.mark.name = name.to_owned();
         taken.read_outside(watched);
-        watched.attach(observer, doubts);
-        let info = heap_info(watched, &mut taken.failed);
-        taken.mark.heap = heap(watched, info.as_ref().map(|(_, info)| *info), self.moment);
-        taken.collector = info.as_ref().map(|(_, info)| info.collector.title().to_owned());
+        let tables = watched.tables();
+        if !tables.as_ref().is_ok_and(|tables| self.nmt == AskNmt::No || !tables.tracks) {
+            watched.attach(observer, doubts);
+        }
         let nmt = native_memory(watched, self.nmt, &mut taken.failed);
+        let (heard, told) = taken.hear(watched, tables);
+        taken.mark.heap = heap(watched, heard.heap, self.moment);
+        taken.collector = heard.heap.map(|info| info.collector.title().to_owned());
         taken.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
-        let nmt = nmt.map(|(memory, _)| memory);
-        let mut said = match watched.kind {
-            Kind::Jvm => accounting::hear(|command| watched.ask(command), info, nmt, &mut taken.failed),
-            Kind::Native => Said::default(),
-        };
+        let mut said = heard.with(nmt.map(|(memory, _)| memory));
         said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
         said.full_collections = accounting::full_collections(watched.counters.as_mut(), &clock);
         said.sizing = watched.sizing;
@@ -97,12 +97,32 @@ impl Weigh {
             observer.attach_rss_bytes = Some(added);
         }
         taken.account(self, watched, said, observer, doubts);
+        if let Some(account) = &mut taken.mark.account {
+            account.told = told;
+            // What is only read adds nothing.
+            let asked_nothing = account.told.as_ref().is_some_and(|told| told.by == ToldBy::Tables);
+            account.observer_bytes = account.observer_bytes.or(asked_nothing.then_some(0));
+        }
         taken.mark.took_ms = (clock.now_ns() - begin_ns) as f64 / 1e6;
         taken
     }
 }
 
 impl Taken {
+    /// What the JVM's tables told, or what it says where they did not; which of both, and why it was asked.
+    fn hear(&mut self, watched: &Watched, tables: Result<FromTables, Unavailable>) -> (Heard, Option<ToldRecord>) {
+        match tables {
+            _ if watched.kind == Kind::Native => (Heard::default(), None),
+            Ok(tables) => (tables.heard, Some(ToldRecord { by: ToldBy::Tables, why: String::new() })),
+            Err(why) => {
+                let info = heap_info(watched, &mut self.failed);
+                let heard = accounting::hear(|command| watched.ask(command), info, &mut self.failed);
+                let why = if watched.asking == Asking::Always { String::new() } else { why.to_string() };
+                (heard, Some(ToldRecord { by: ToldBy::Attach, why }))
+            }
+        }
+    }
+
     fn read_outside(&mut self, watched: &Watched) {
         match watched.process.status(&watched.clock) {
             Ok(status) => {

@@ -32,6 +32,12 @@ const NODES_MAX: u32 = 1 << 16;
 const GRANULE: u64 = 64 << 10;
 /// The class space is the largest node; it has 4 GiB at the most, and 16 GiB of reserve here.
 const NODE_BYTES_MAX: u64 = 16 << 30;
+/// The largest chunk, of level 0; each further level halves it (`chunklevel.hpp`).
+const CHUNK_BYTES_MAX: u64 = 16 << 20;
+/// Chunks of 1 KiB.
+const LEVEL_MAX: u64 = 14;
+/// Chunks of one loader: 16 GiB in chunks of 16 KiB.
+const CHUNKS_MAX: u32 = 1 << 20;
 /// The words of a node in which its range stands for the second time: behind what is reserved, in one of its fields.
 const AGAIN_WORDS: std::ops::Range<u64> = 4..16;
 
@@ -54,6 +60,68 @@ pub fn nodes(memory: &dyn Memory, contexts: [Option<u64>; 2]) -> Result<Vec<Meta
     nodes.sort_unstable_by_key(|node| node.start);
     let apart = nodes.windows(2).all(|pair| pair[0].end <= pair[1].start);
     if !apart { Err(absurd("metaspace")) } else { Ok(nodes) }
+}
+
+/// The chunks that loaders have taken from both spaces, each held against the nodes.
+///
+/// ```text
+/// ClassLoaderData       …, loader, metaspace
+/// ClassLoaderMetaspace  lock, type, arena, arena of the class space
+/// MetaspaceArena        (lock), chunks of the context, policy, first chunk, number of chunks
+/// Metachunk             base, words in use, words committed, level (8 bits) …, node, previous, next
+/// ```
+pub struct Chunks<'a> {
+    memory: &'a dyn Memory,
+    nodes: &'a [MetaspaceNode],
+    /// What both contexts keep free chunks in: an arena names the one it takes from.
+    managers: [Option<u64>; 2],
+}
+
+impl<'a> Chunks<'a> {
+    /// Begins to read; `contexts` and `nodes` as of [`nodes`].
+    pub fn of(memory: &'a dyn Memory, contexts: [Option<u64>; 2], nodes: &'a [MetaspaceNode]) -> Self {
+        let manager = |variable: Option<u64>| {
+            let context = memory.u64(variable?).filter(|context| *context != 0)?;
+            memory.u64(context.checked_add(16)?)
+        };
+        Self { memory, nodes, managers: contexts.map(manager) }
+    }
+
+    /// Bytes of all chunks of a `ClassLoaderMetaspace`.
+    ///
+    /// # Errors
+    /// Where one of its arenas or chunks does not prove to be one.
+    pub fn bytes(&self, metaspace: u64) -> Result<u64, Unavailable> {
+        let [class_space, others] = self.managers;
+        let arenas = [(2, others), (3, class_space)];
+        let bytes = arenas.into_iter().map(|(n, manager)| match self.word(metaspace, n) {
+            Some(0) => Some(0),
+            arena => self.arena(arena?, manager?),
+        });
+        bytes.sum::<Option<u64>>().ok_or_else(|| absurd("the metaspace of a loader"))
+    }
+
+    fn arena(&self, arena: u64, manager: u64) -> Option<u64> {
+        (self.word(arena, 1)? == manager).then_some(())?;
+        let (mut chunk, count) = (self.word(arena, 3)?, self.word(arena, 4)? as u32);
+        (count <= CHUNKS_MAX).then_some(())?;
+        let mut bytes = 0;
+        for _ in 0..count {
+            let (base, level) = (self.word(chunk, 0)?, self.word(chunk, 3)? & 0xff);
+            let size = CHUNK_BYTES_MAX >> Some(level).filter(|level| *level <= LEVEL_MAX)?;
+            let end = base.checked_add(size)?;
+            let inside = self.nodes.iter().any(|node| node.start <= base && end <= node.end);
+            (inside && base.is_multiple_of(size)).then_some(())?;
+            bytes += size;
+            chunk = self.word(chunk, 6)?;
+        }
+        // As many chunks as it counts, and none behind.
+        (chunk == 0).then_some(bytes)
+    }
+
+    fn word(&self, object: u64, n: u64) -> Option<u64> {
+        self.memory.u64(object.checked_add(8 * n)?)
+    }
 }
 
 /// The nodes of one space.

@@ -13,6 +13,7 @@
 //! | [`direct`] | direct buffers and those of mapped files |
 //! | [`heap`] | bounds, spaces and regions of the Java heap |
 //! | [`code`] | code heaps |
+//! | [`loaders`] | classes whose loaders may be garbage |
 //! | [`metaspace`] | where class metadata lies |
 
 pub mod classes;
@@ -21,6 +22,7 @@ pub mod direct;
 mod fields;
 pub mod flags;
 pub mod heap;
+pub mod loaders;
 pub mod metaspace;
 pub mod objects;
 mod regions;

@@ -23,6 +23,15 @@ pub struct Objects {
     class_shift: u32,
 }
 
+/// The class of an object, and of another that it refers to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Linked {
+    /// Its own; `None` where there is no object.
+    pub class: Option<u64>,
+    /// Of the other; `None` where it refers to none.
+    pub other: Option<u64>,
+}
+
 /// How an object's header names its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Header {
@@ -140,6 +149,34 @@ impl Objects {
             let number = number_at(memory, object.checked_add(inner_field.offset)?, &inner_field.descriptor)?;
             // Nothing else came to lie there in the meantime, as far as can be seen.
             (self.reference(memory, at)? == object).then_some(number)
+        };
+        read().ok_or_else(moved)
+    }
+
+    /// The class of the object that a handle refers to, and that of the object in one of its fields; `None` for no
+    /// object. Whoever asks makes sure that they are classes: while objects move, what is read may be anything.
+    ///
+    /// # Errors
+    /// Where one of them is being moved.
+    pub fn class_by_handle(&self, memory: &dyn Memory, handle: u64, field: &Field) -> Result<Linked, Unavailable> {
+        let read = || {
+            let word = memory.u64(handle)?;
+            if word == 0 {
+                return Some(Linked::default());
+            }
+            let object = self.address(memory, word)?;
+            let class = self.class_of(memory, object)?;
+            let at = object.checked_add(field.offset)?;
+            let empty = match self.references {
+                References::Narrow { .. } => memory.u32(at)? == 0,
+                // A null pointer of ZGC may be coloured.
+                References::Wide | References::Coloured { .. } => self.address(memory, memory.u64(at)?).unwrap_or(0) == 0,
+            };
+            let other = match empty {
+                true => None,
+                false => Some(self.class_of(memory, self.reference(memory, at)?)?),
+            };
+            Some(Linked { class: Some(class), other })
         };
         read().ok_or_else(moved)
     }

@@ -7,7 +7,9 @@ use super::doubts::doubts;
 use super::facts::jvm_text;
 use super::netty::pools;
 use crate::owner::{self, Owner, is_heap, label};
-use crate::record::{AccountDocument, AccountRecord, ChargeRecord, MallocRecord, Mark, OwnerRecord};
+use crate::record::{
+    AccountDocument, AccountRecord, ChargeRecord, MallocRecord, Mark, OwnerRecord, ToldBy, ToldRecord,
+};
 use crate::units::{Bytes, milliseconds};
 
 /// Owners named in the sentence.
@@ -65,6 +67,9 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
     if let Some(text) = malloc.map(malloc_text).or(document.jvm.allocator.clone()) {
         fact("malloc", text);
     }
+    if let Some(told) = document.mark.account.as_ref().and_then(|account| account.told.as_ref()) {
+        fact("told by", told_text(told));
+    }
     fact("command", shortened(&crate::scenario::shell_words(&document.subject_command)));
     if let Some(charge) = &document.mark.charge {
         fact("limit", limit_text(charge));
@@ -75,6 +80,15 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
 fn heap_text(mark: &Mark) -> String {
     let [used, committed, most] = [mark.heap.used_bytes, mark.heap.committed_bytes, mark.heap.max_bytes].map(mib);
     format!("{used} MiB used of {committed} committed, {most} at most")
+}
+
+/// Who told where the JVM keeps what.
+fn told_text(told: &ToldRecord) -> String {
+    match (told.by, told.why.as_str()) {
+        (ToldBy::Tables, _) => "its own tables, from outside".to_owned(),
+        (ToldBy::Attach, "") => "the JVM, which was asked".to_owned(),
+        (ToldBy::Attach, why) => format!("the JVM, which was asked: {why}"),
+    }
 }
 
 fn malloc_text(malloc: &MallocRecord) -> String {
@@ -224,8 +238,11 @@ pub(super) fn owners(account: &AccountRecord) -> Table {
 /// What weighing did to the JVM.
 fn cost(account: &AccountRecord) -> String {
     let added = account.observer_bytes.and_then(|bytes| u64::try_from(bytes).ok());
-    let added = added
-        .map_or_else(String::new, |bytes| format!("Weighing added at most {} to it, contained above. ", Bytes(bytes)));
+    let added = match (added, &account.told) {
+        (None | Some(0), Some(ToldRecord { by: ToldBy::Tables, .. })) => "Nothing was asked of it, or added. ".to_owned(),
+        (Some(bytes), _) => format!("Weighing added at most {} to it, contained above. ", Bytes(bytes)),
+        (None, _) => String::new(),
+    };
     let took = milliseconds(account.took_ms);
     match account.pause_ms {
         Some(pause) => format!("{added}Its threads stood still for {} ms of {took}.", milliseconds(pause)),
