@@ -7,13 +7,14 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::{ACCOUNT_SCHEMA, AccountDocument, DoubtRecord};
 use crate::report::{self, Detail, Progress, print, render, summarize_account};
+use crate::scenario::Asking;
 use crate::series;
-use crate::weigh::{Asking, Weighing};
+use crate::weigh::Weighing;
 
 /// Listens to signals, so that a Ctrl-C waits until the JVM's threads run again.
 pub(super) fn account(verb: &Account, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
     let machine = series::machine_now(clock);
-    let asking = if verb.attach { Asking::Always } else { Asking::IfNeeded };
+    let asking = Asking::typed(verb.attach);
     let weighed = Weighing { stop: !verb.no_stop, netty: verb.netty, asking }.take(verb.pid, &clock)?;
     if interrupt.seen() {
         return Err(Error::interrupted());

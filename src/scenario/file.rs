@@ -79,6 +79,9 @@ pub(super) struct File {
     /// Timeline samples per second.
     #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100, "default" = 10)))]
     sample_hz: Option<u32>,
+    /// Ask the JVM by its attach socket for what is read from outside where it can be.
+    #[cfg_attr(test, schemars(extend("default" = false)))]
+    attach: Option<bool>,
     /// CPUs of the load engine and the rest of Loadline.
     #[cfg_attr(test, schemars(with = "Option<schema::Cpus>"))]
     load_cpus: Option<Scalar>,
@@ -276,6 +279,7 @@ impl File {
             figures: self.figures.into_iter().map(FigureFile::resolve).collect::<Result<_>>()?,
             seed: self.seed.unwrap_or(defaults::SEED),
             sample_hz: self.sample_hz.unwrap_or(defaults::SAMPLE_HZ),
+            asking: Asking::typed(self.attach.unwrap_or(false)),
             load_cpus: cpus(self.load_cpus)?,
         };
         scenario.marks = match self.marks {

@@ -52,7 +52,7 @@ pub use own::{Collect, OwnWork, PhaseMark};
 pub use phase::{Driver, Model, Pace, Phase, PhaseKind, Protocol, WARMUP, Work};
 pub use request::{Body, Checks, ExpectStatus, Method, Request};
 pub use schedule::{Arrivals, Pool, Rate, Schedule, Spacing, Until};
-pub use trial_plan::{Guard, Late, Look, Pages, PhaseGuard, TrialPlan};
+pub use trial_plan::{Asking, Guard, Late, Look, Pages, PhaseGuard, TrialPlan};
 pub use url::Url;
 pub use validate::validate_load;
 
@@ -96,6 +96,9 @@ pub struct Scenario {
     pub seed: u64,
     /// Timeline samples per second, 1–100.
     pub sample_hz: u32,
+    /// When a JVM is asked for what may be read from outside.
+    #[serde(default, skip_serializing_if = "Asking::is_default")]
+    pub asking: Asking,
     /// CPUs for the load engine and the rest of Loadline.
     pub load_cpus: Cpus,
 }

@@ -74,6 +74,7 @@ impl<'a> Trialling<'a> {
             own_cgroup: subject.cgroup().is_some(),
             origin_ns: subject.started_at().as_nanos() as u64,
             hz: plan.sample_hz,
+            asking: plan.asking,
             clock: stage.clock,
             threads: None,
         };

@@ -26,7 +26,7 @@ pub(crate) use sampler::{Cost, Sampler, Sources};
 pub(crate) use scales::Scales;
 pub(crate) use used::Used;
 pub(crate) use watched::Identity;
-pub use watched::Asking;
+
 pub(crate) use weighing::{AskNmt, Moment, Weigh};
 #[cfg(test)]
 pub(crate) use {scales::Living, used::Spending, weighing::Taken};

@@ -1,7 +1,7 @@
 //! One weighing of a running JVM, outside any trial: what `loadline account` does.
 
 use super::unweighable::Unweighable;
-use super::watched::{Asking, Watched};
+use super::watched::Watched;
 use super::weighing::{AskNmt, Moment, Weigh};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::observe::maps;
 use crate::observe::procfs::Process;
 use crate::record::{Jvm, Mark, Observer};
-use crate::scenario::Kind;
+use crate::scenario::{Asking, Kind};
 
 /// How a running JVM is weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +44,7 @@ impl Weighing {
     pub fn take(self, pid: u32, clock: &Clock) -> Result<Weighed> {
         check(pid, clock)?;
         let mut doubts = Vec::new();
-        let mut watched = Watched::open(pid, true, Kind::Jvm, *clock, &mut doubts)?;
-        watched.asking = self.asking;
+        let mut watched = Watched::open(pid, true, Kind::Jvm, *clock, &mut doubts)?.asked(self.asking);
         let mut observer = Observer::default();
         let command = watched.process.cmdline().unwrap_or_default();
         let mut jvm = watched.describe_from_outside();

@@ -16,7 +16,7 @@ use crate::observe::attach::Attach;
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hotspot::threads::Threads;
 use crate::record::{Jvm, NettyPools, Observer};
-use crate::scenario::Kind;
+use crate::scenario::{Asking, Kind};
 use crate::subject::Complaint;
 use crate::subject::jvm::is_jvm;
 use crate::subject::processes::Process;
@@ -30,6 +30,7 @@ pub(crate) struct Processes {
     /// Where it says that the subject is no JVM, none of them is asked anything.
     kind: Kind,
     clock: Clock,
+    asking: Asking,
     /// Whether the others form the subject too; else there are none.
     all: bool,
     /// The one that serves. It stays, dead or alive.
@@ -55,11 +56,11 @@ impl Processes {
     /// # Errors
     /// `Subject` where the process has gone.
     pub(crate) fn open(sources: &Sources, agent: Option<Standing>, doubts: &mut Vec<Doubt>) -> Result<Self> {
-        let Sources { pid, kind, own_cgroup, clock, .. } = *sources;
+        let Sources { pid, kind, own_cgroup, clock, asking, .. } = *sources;
         let mut watched = Watched::open(pid, own_cgroup, kind, clock, doubts)?;
         watched.agent = agent;
-        let main = Member::of(String::new(), watched);
-        Ok(Self { kind, clock, all: sources.guardian.is_some(), main, others: Vec::new() })
+        let main = Member::of(String::new(), watched.asked(asking));
+        Ok(Self { kind, clock, asking, all: sources.guardian.is_some(), main, others: Vec::new() })
     }
 
     /// Looks who is there now. Who was weighed before and has ended is told, with the moment at which that was seen.
@@ -83,14 +84,14 @@ impl Processes {
                 // A launcher has become the JVM, a shell the program it executes.
                 Some(known) if known.watched.kind == Kind::Native && kind == Kind::Jvm => {
                     if let Ok(watched) = Watched::open(process.pid, false, kind, self.clock, doubts) {
-                        known.watched = watched;
+                        known.watched = watched.asked(self.asking);
                     }
                     known.name.clone_from(&process.name);
                 }
                 Some(known) => known.name.clone_from(&process.name),
                 None if full => {}
                 // One that has just ended was never part of what is weighed.
-                None => self.others.extend(Member::open(process, kind, self.clock, doubts)),
+                None => self.others.extend(Member::open(process, kind, (self.clock, self.asking), doubts)),
             }
         }
     }
@@ -98,8 +99,7 @@ impl Processes {
 
 impl Scales for Processes {
     fn identify(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Identity {
-        self.main.watched.attach(&mut self.main.observer, doubts);
-        self.main.watched.identify(options, complaints, doubts)
+        self.main.watched.identify(options, complaints, &mut self.main.observer, doubts)
     }
 
     fn describe_unasked(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Jvm {
@@ -183,11 +183,11 @@ impl Member {
         Self { name, watched, observer: Observer::default(), collected: false, weighed: false }
     }
 
-    fn open(process: &Process, kind: Kind, clock: Clock, doubts: &mut Vec<Doubt>) -> Option<Self> {
+    fn open(process: &Process, kind: Kind, (clock, asking): (Clock, Asking), doubts: &mut Vec<Doubt>) -> Option<Self> {
         let mut found = Vec::new();
         let watched = Watched::open(process.pid, false, kind, clock, &mut found).ok()?;
         add_news(doubts, found);
-        Some(Self::of(process.name.clone(), watched))
+        Some(Self::of(process.name.clone(), watched.asked(asking)))
     }
 
     fn pid(&self) -> u32 {
@@ -232,7 +232,7 @@ impl Member {
         self.watched.attach(&mut self.observer, doubts);
         if self.watched.collects_not.is_none() && !self.collected {
             // Its own flags may forbid what those of the other allow; other doubts about them are no news.
-            self.watched.identify(&[], &[], &mut Vec::new());
+            self.watched.identify(&[], &[], &mut self.observer, &mut Vec::new());
         }
         let why = match (self.watched.collects_not, self.watched.ask(command)) {
             (Some(why), _) => Some(why.to_owned()),

@@ -10,7 +10,7 @@ use crate::observe::hotspot::threads::Threads;
 use crate::observe::hsperfdata::HsPerf;
 use crate::observe::procfs::Process;
 use crate::record::Sample;
-use crate::scenario::Kind;
+use crate::scenario::{Asking, Kind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,6 +47,8 @@ pub(crate) struct Sources {
     pub(crate) own_cgroup: bool,
     pub(crate) origin_ns: u64,
     pub(crate) hz: u32,
+    /// When the JVM is asked for what may be read from outside.
+    pub(crate) asking: Asking,
     pub(crate) clock: Clock,
     /// Where the JVM that serves counts what it allocates, once that is found.
     pub(crate) threads: Option<Threads>,
@@ -243,6 +245,7 @@ mod tests {
             own_cgroup: false,
             origin_ns: 0,
             hz: 10,
+            asking: Asking::default(),
             clock: Clock::made_up(),
             threads: None,
         };

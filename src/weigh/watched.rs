@@ -3,23 +3,24 @@
 use super::accounting::{Heard, IN_SAFEPOINT};
 use super::allocation::{self, AllocatedSoFar, Allocation};
 use super::answering::Answering;
-use super::tables::JvmTables;
 use super::charge::charge_record;
+use super::tables::JvmTables;
 use crate::account::{Explicit, Shrinks, Sizing};
 use crate::clock::Clock;
 use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
-use crate::observe::agent::{self, Standing};
 use crate::observe::Unavailable;
+use crate::observe::agent::{self, Standing};
 use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
+use crate::observe::hotspot::flags::Flags as AllFlags;
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
 use crate::observe::maps::{self, Allocator};
 use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
 use crate::observe::vm_version::VmVersion;
 use crate::record::{ChargeRecord, Jvm, NettyPools, Observer};
-use crate::scenario::Kind;
+use crate::scenario::{Asking, Kind};
 use crate::subject::{Complaint, ComplaintKind};
 use crate::units::Bytes;
 use std::sync::Arc;
@@ -51,16 +52,6 @@ pub(crate) struct Watched {
     pub(crate) collects_not: Option<&'static str>,
     /// What bounds the heap when it shrinks, once that is known.
     pub(crate) sizing: Sizing,
-}
-
-/// When a JVM is asked for what an account needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Asking {
-    /// Where its own tables do not tell it.
-    #[default]
-    IfNeeded,
-    /// Always.
-    Always,
 }
 
 /// What its own tables tell of a JVM.
@@ -111,6 +102,11 @@ impl Watched {
         })
     }
 
+    /// The same, asked when that is wanted.
+    pub(crate) fn asked(self, asking: Asking) -> Self {
+        Self { asking, ..self }
+    }
+
     /// Attaches once, and counts from then on what being asked adds to the JVM, the only part of weighing that does.
     pub(crate) fn attach(&mut self, observer: &mut Observer, doubts: &mut Vec<Doubt>) {
         if std::mem::replace(&mut self.attach_tried, true) {
@@ -128,6 +124,16 @@ impl Watched {
         }
     }
 
+    /// Every flag in force, read from outside; by them it is known how the heap is sized.
+    fn flags(&mut self) -> std::result::Result<AllFlags, Unavailable> {
+        let (process, clock) = (&self.process, &self.clock);
+        let tables = self.tables.get_or_insert_with(|| JvmTables::find(process, clock));
+        let flags = tables.as_ref().map_err(Clone::clone)?.flags(process, clock)?;
+        let changed = flags.changed();
+        (self.collects_not, self.sizing) = (collects_not(&changed), sizing(Some(&changed)));
+        Ok(flags)
+    }
+
     /// Reads from outside what else it would be asked.
     ///
     /// # Errors
@@ -136,16 +142,13 @@ impl Watched {
         if self.kind == Kind::Native {
             return Err(Unavailable::new("HotSpot's tables", "the process is no JVM"));
         }
-        let (process, clock) = (&self.process, &self.clock);
-        let tables = self.tables.get_or_insert_with(|| JvmTables::find(process, clock));
-        let tables = tables.as_ref().map_err(Clone::clone)?;
-        let flags = tables.flags(process, clock)?;
-        let changed = flags.changed();
-        (self.collects_not, self.sizing) = (collects_not(&changed), sizing(Some(&changed)));
+        let flags = self.flags()?;
         if self.asking == Asking::Always {
             return Err(Unavailable::new("HotSpot's tables", "the JVM is to be asked"));
         }
-        let heard = tables.read(process, &flags, clock)?;
+        let tables = self.tables.as_ref().and_then(|tables| tables.as_ref().ok());
+        let tables = tables.ok_or_else(|| Unavailable::new("HotSpot's tables", "they were not found"))?;
+        let heard = tables.read(&self.process, &flags, &self.clock)?;
         Ok(FromTables { heard, tracks: flags.get("NativeMemoryTracking").is_none_or(|level| level != "off") })
     }
 
@@ -237,12 +240,18 @@ impl Watched {
         &mut self,
         options: &[String],
         complaints: &[Complaint],
+        observer: &mut Observer,
         doubts: &mut Vec<Doubt>,
     ) -> Identity {
+        let read = if self.asking == Asking::IfNeeded { self.flags().ok() } else { None };
+        if read.is_none() {
+            self.attach(observer, doubts);
+        }
         let own = self.counters.as_mut().and_then(|counters| counters.counters(&self.clock).ok());
         let own = own.map(|reading| reading.value.identity()).unwrap_or_default();
         let version = self.ask("VM.version").and_then(|reply| reply.ok()).and_then(|text| VmVersion::parse(&text).ok());
-        let flags = self.ask("VM.flags").and_then(|reply| reply.ok()).map(|text| Flags::parse(&text));
+        let asked = || self.ask("VM.flags")?.ok().map(|text| Flags::parse(&text));
+        let flags = read.map(|flags| flags.changed()).or_else(asked);
         self.collects_not = flags.as_ref().and_then(collects_not);
         self.sizing = sizing(flags.as_ref());
         doubts.extend(flag_doubts(options, flags.as_ref(), complaints));

@@ -3,7 +3,7 @@
 
 use super::account_record;
 use super::accounting::{self, Accounted, Heard, Wanted};
-use super::watched::{Asking, FromTables, Watched};
+use super::watched::{FromTables, Watched};
 use crate::account::{Owner, Reason, Said};
 use crate::doubt::Doubt;
 use crate::observe::Unavailable;
@@ -12,7 +12,7 @@ use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::smaps;
 use crate::record::{AccountRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy, ToldRecord};
-use crate::scenario::Kind;
+use crate::scenario::{Asking, Kind};
 use crate::units::Growth;
 
 /// Why a full collection of another program returns nothing.

@@ -93,8 +93,7 @@ fn plausible(heap: &HeapRead) -> bool {
 }
 
 fn space(fields: Fields<'_>, at: u64, [bottom, top, end]: [&[&str]; 3]) -> Result<Space, Unavailable> {
-    let space =
-        Space { bottom: fields.word(at, bottom)?, top: fields.word(at, top)?, end: fields.word(at, end)? };
+    let space = Space { bottom: fields.word(at, bottom)?, top: fields.word(at, top)?, end: fields.word(at, end)? };
     let ordered = space.bottom <= space.top && space.top <= space.end && space.end <= ADDRESS_END;
     if ordered { Ok(space) } else { Err(absurd("a space of the heap")) }
 }
@@ -102,7 +101,8 @@ fn space(fields: Fields<'_>, at: u64, [bottom, top, end]: [&[&str]; 3]) -> Resul
 /// The range of the whole heap (`CollectedHeap::_reserved`).
 fn reserved(fields: Fields<'_>, heap: u64) -> Result<(u64, u64), Unavailable> {
     let region = fields.place(heap, &["CollectedHeap::_reserved"])?;
-    let (start, words) = (fields.word(region, &["MemRegion::_start"])?, fields.word(region, &["MemRegion::_word_size"])?);
+    let (start, words) =
+        (fields.word(region, &["MemRegion::_start"])?, fields.word(region, &["MemRegion::_word_size"])?);
     let end = words.checked_mul(8).and_then(|bytes| start.checked_add(bytes));
     end.filter(|end| start < *end && *end <= ADDRESS_END).map(|end| (start, end)).ok_or_else(|| absurd("the heap"))
 }
@@ -114,11 +114,10 @@ fn serial(fields: Fields<'_>, heap: u64) -> Result<HeapRead, Unavailable> {
         let space = |field: &&str| space(fields, fields.pointer(at, &[*field])?, SPACE);
         Ok(Generation { memory, spaces: spaces.iter().map(space).collect::<Result<_, _>>()? })
     };
-    let young = generation(["GenCollectedHeap::_young_gen", "SerialHeap::_young_gen"], &[
-        "DefNewGeneration::_eden_space",
-        "DefNewGeneration::_from_space",
-        "DefNewGeneration::_to_space",
-    ])?;
+    let young = generation(
+        ["GenCollectedHeap::_young_gen", "SerialHeap::_young_gen"],
+        &["DefNewGeneration::_eden_space", "DefNewGeneration::_from_space", "DefNewGeneration::_to_space"],
+    )?;
     let old = ["GenCollectedHeap::_old_gen", "SerialHeap::_old_gen"];
     generations(Collector::Serial, young, generation(old, &["TenuredGeneration::_the_space"])?)
 }
@@ -137,16 +136,13 @@ fn parallel(fields: Fields<'_>) -> Result<HeapRead, Unavailable> {
             end: word("PSVirtualSpace::_reserved_high_addr")?,
         };
         let space = |field: &&str| space(fields, fields.pointer(at, &[*field])?, MUTABLE);
-        Ok(Generation {
-            memory: memory.plausible()?,
-            spaces: spaces.iter().map(space).collect::<Result<_, _>>()?,
-        })
+        Ok(Generation { memory: memory.plausible()?, spaces: spaces.iter().map(space).collect::<Result<_, _>>()? })
     };
-    let young = generation(fields.of_class(&["ParallelScavengeHeap::_young_gen"])?, "PSYoungGen::_virtual_space", &[
-        "PSYoungGen::_eden_space",
-        "PSYoungGen::_from_space",
-        "PSYoungGen::_to_space",
-    ])?;
+    let young = generation(
+        fields.of_class(&["ParallelScavengeHeap::_young_gen"])?,
+        "PSYoungGen::_virtual_space",
+        &["PSYoungGen::_eden_space", "PSYoungGen::_from_space", "PSYoungGen::_to_space"],
+    )?;
     let old = fields.of_class(&["ParallelScavengeHeap::_old_gen"])?;
     let old = generation(old, "PSOldGen::_virtual_space", &["PSOldGen::_object_space"])?;
     generations(Collector::Parallel, young, old)

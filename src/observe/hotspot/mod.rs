@@ -74,3 +74,7 @@ impl HotSpot {
         Ok(Self { tables, exited_allocated_at: exited.and_then(place), metaspace_at })
     }
 }
+
+#[cfg(test)]
+#[path = "made_up_tests.rs"]
+mod tests;

@@ -83,7 +83,8 @@ impl Objects {
         } else {
             const SHIFT: &str = "ZGlobalsForVMStructs::_ZPointerLoadShift";
             match tables.offset(&[SHIFT]) {
-                Ok(offset) if is_on("UseZGC") => {
+                // JDK 21 to 23 have both kinds of ZGC; pointers of the older one are addresses.
+                Ok(offset) if is_on("UseZGC") && flags.is_on("ZGenerational") != Some(false) => {
                     let globals = word(&["ZGlobalsForVMStructs::_instance_p"])?;
                     References::Coloured { shift: globals.checked_add(offset).ok_or_else(unread)? }
                 }
@@ -170,7 +171,9 @@ impl Objects {
             let empty = match self.references {
                 References::Narrow { .. } => memory.u32(at)? == 0,
                 // A null pointer of ZGC may be coloured.
-                References::Wide | References::Coloured { .. } => self.address(memory, memory.u64(at)?).unwrap_or(0) == 0,
+                References::Wide | References::Coloured { .. } => {
+                    self.address(memory, memory.u64(at)?).unwrap_or(0) == 0
+                }
             };
             let other = match empty {
                 true => None,

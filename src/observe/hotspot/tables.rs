@@ -126,6 +126,13 @@ impl Tables {
         self.constants.get(name).copied().ok_or_else(|| lacks(&[name]))
     }
 
+    /// Some that are made up.
+    #[cfg(test)]
+    pub(super) fn made_up(offsets: &[(&str, u64)], addresses: &[(&str, u64)], sizes: &[(&str, u64)]) -> Self {
+        let map = |of: &[(&str, u64)]| of.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        Self { offsets: map(offsets), addresses: map(addresses), sizes: map(sizes), constants: HashMap::new() }
+    }
+
     /// How many fields, types and constants are described.
     pub fn counts(&self) -> (usize, usize, usize) {
         (self.offsets.len() + self.addresses.len(), self.sizes.len(), self.constants.len())

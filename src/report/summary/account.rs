@@ -239,7 +239,9 @@ pub(super) fn owners(account: &AccountRecord) -> Table {
 fn cost(account: &AccountRecord) -> String {
     let added = account.observer_bytes.and_then(|bytes| u64::try_from(bytes).ok());
     let added = match (added, &account.told) {
-        (None | Some(0), Some(ToldRecord { by: ToldBy::Tables, .. })) => "Nothing was asked of it, or added. ".to_owned(),
+        (None | Some(0), Some(ToldRecord { by: ToldBy::Tables, .. })) => {
+            "Nothing was asked of it, or added. ".to_owned()
+        }
         (Some(bytes), _) => format!("Weighing added at most {} to it, contained above. ", Bytes(bytes)),
         (None, _) => String::new(),
     };
