@@ -30,7 +30,7 @@ struct Try {
 }
 
 fn weighed(server: &Standing) -> Try {
-    let added = || server.account().observer_bytes.unwrap();
+    let added = || server.document("--attach").mark.account.unwrap().observer_bytes.unwrap();
     let before = server.rss_bytes().cast_signed();
     let first = added();
     let grown = server.rss_bytes().cast_signed() - before;

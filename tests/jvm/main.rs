@@ -35,6 +35,7 @@ mod scenarios;
 mod skipping;
 mod sources;
 mod standing;
+mod tables;
 mod truth;
 #[path = "../shared/waiting.rs"]
 mod waiting;

@@ -19,10 +19,10 @@ struct Words(BTreeMap<u64, u64>);
 
 impl Words {
     fn put(&mut self, at: u64, words: &[u64]) {
-        self.0.extend((0..).zip(words).map(|(n, word)| (at + 8 * n, *word)));
+        self.0.extend((0u64..).zip(words).map(|(n, word)| (at + 8 * n, *word)));
     }
 
-    fn text(&mut self, at: u64, text: &str) {
+    fn write_text(&mut self, at: u64, text: &str) {
         let mut bytes = text.as_bytes().to_vec();
         // A text is read in stretches of 64 bytes.
         bytes.resize(64, 0);
@@ -72,7 +72,7 @@ fn two_nodes() -> Words {
     made.put(CONTEXT, &[0, CONTEXT + 0x100]);
     made.put(CONTEXT + 0x100, &[CONTEXT + 0x400, CONTEXT + 0x200, 0]);
     made.put(CONTEXT + 0x200, &[0, CONTEXT + 0x400, NODE, 0x1_0000_0002, 0, 2 * NODE_BYTES / 8, 5 * 65536 / 8]);
-    made.text(CONTEXT + 0x400, "non-class-space");
+    made.write_text(CONTEXT + 0x400, "non-class-space");
     for (n, granules) in [(0, 0b111), (1, 0b11)] {
         let (node, base, bitmap) = (NODE + n * 0x100, BASE + n * 2 * NODE_BYTES, BITMAP + n * 0x1000);
         let next = if n == 0 { NODE + 0x100 } else { 0 };
@@ -87,7 +87,7 @@ const VARIABLES: [Option<u64>; 2] = [Some(CONTEXT), Some(CONTEXT + 8)];
 
 #[test]
 fn nodes_are_taken_where_all_agrees() {
-    let node = |n: u64, granules| MetaspaceNode {
+    let node = |n: u64, granules: u64| MetaspaceNode {
         start: BASE + n * 2 * NODE_BYTES,
         end: BASE + n * 2 * NODE_BYTES + NODE_BYTES,
         committed: Bytes::kib(64 * granules),
@@ -117,7 +117,7 @@ fn nodes_that_contradict_themselves_are_refused() {
         assert!(metaspace::nodes(&made, VARIABLES).is_err(), "{what}");
     }
     let mut named = two_nodes();
-    named.text(CONTEXT + 0x400, "class-space");
+    named.write_text(CONTEXT + 0x400, "class-space");
     assert!(metaspace::nodes(&named, VARIABLES).is_err(), "another name");
 }
 
@@ -274,8 +274,8 @@ fn code_heaps_name_themselves() {
     made.put(0x5100, &[0x6000, 0x7000]);
     made.put(0x6000, &[0x10_0000, 0x10_0000, 0x14_0000, 0x20_0000, 0, 0x8000, 5, 6]);
     made.put(0x7000, &[0x20_0000, 0x20_0000, 0x20_0000, 0x30_0000, 0x1_0000, 0x1_0040, 5, 6]);
-    made.text(0x1_0000, "CodeHeap");
-    made.text(0x1_0040, "CodeHeap 'non-nmethods'");
+    made.write_text(0x1_0000, "CodeHeap");
+    made.write_text(0x1_0040, "CodeHeap 'non-nmethods'");
     let heaps = code::heaps(&made, &tables()).unwrap();
     let seen: Vec<_> = heaps.iter().map(|heap| (heap.name.as_str(), heap.start, heap.committed_end)).collect();
     assert_eq!(seen, [("CodeCache", 0x10_0000, Some(0x14_0000)), ("non-nmethods", 0x20_0000, Some(0x20_0000))]);

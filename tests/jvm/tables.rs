@@ -1,0 +1,124 @@
+//! An account that asks the JVM nothing, beside the one for which it was asked: under every collector the same rows, and
+//! not a page more in the subject.
+
+use crate::account::{assert_closes, held};
+use crate::invocation::all_releases;
+use crate::skipping::skip;
+use crate::standing::{Plan, Standing};
+use loadline::observe::procfs::Process;
+use loadline::observe::thread_faults;
+use loadline::record::{AccountDocument, AccountRecord, ToldBy};
+use std::collections::BTreeSet;
+
+const COLLECTORS: [&str; 6] = ["Serial", "Parallel", "G1", "Z", "Shenandoah", "Epsilon"];
+/// The releases whose tables are known; older ones are asked.
+const OLDEST: u32 = 17;
+/// The threads that answer, as the kernel keeps their names.
+const ANSWERING: [&str; 3] = ["Signal Dispatch", "Attach Listener", "VM Thread"];
+
+fn told_by(document: &AccountDocument) -> (ToldBy, String) {
+    let told = account(document).told.clone().unwrap();
+    (told.by, told.why)
+}
+
+fn account(document: &AccountDocument) -> &AccountRecord {
+    document.mark.account.as_ref().unwrap()
+}
+
+/// Page faults of the threads that answer; of one that does not live, none.
+fn faults(server: &Standing) -> Vec<(String, u64)> {
+    let threads = thread_faults::all(&Process::open(server.pid()).unwrap()).unwrap();
+    let answering = threads.into_iter().filter(|thread| ANSWERING.contains(&thread.name.as_str()));
+    answering.map(|thread| (thread.name, thread.faults)).collect()
+}
+
+/// Whether this JVM has this collector: some builds lack Shenandoah or Epsilon.
+fn has(release: u32, options: &str) -> bool {
+    let java = crate::invocation::jdk(release).unwrap().java;
+    let started = std::process::Command::new(java).args(options.split_whitespace()).arg("-version").output().unwrap();
+    if !started.status.success() {
+        skip("LOADLINE_COLLECTORS", &format!("JDK {release} does not start with `{options}`"));
+    }
+    started.status.success()
+}
+
+fn each(mut then: impl FnMut(u32, &str, &str)) {
+    for release in all_releases().into_iter().filter(|release| *release >= OLDEST) {
+        for collector in COLLECTORS {
+            let options = format!("-XX:+UnlockExperimentalVMOptions -XX:+Use{collector}GC");
+            if has(release, &options) {
+                then(release, collector, &options);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_account_from_tables_is_the_one_that_was_asked_for() {
+    each(|release, collector, options| {
+        let server = Plan::on(release, &format!("-Xmx96m {options}")).start("DemoServer", "{port}");
+        server.answers();
+        // What being asked adds for the first time is there before both.
+        let _ = server.document("--attach");
+        let before = faults(&server);
+        let read = server.document("");
+        assert_eq!(faults(&server), before, "JDK {release}, {collector}: the threads that answer were woken");
+        let asked = server.document("--attach");
+        let what = format!("JDK {release}, {collector}");
+        assert_eq!(told_by(&read), (ToldBy::Tables, String::new()), "{what}");
+        assert_eq!(told_by(&asked), (ToldBy::Attach, String::new()), "{what}");
+        let (read, asked) = (account(&read), account(&asked));
+        assert_eq!(read.observer_bytes, Some(0), "{what}");
+        println!("{what}: {} B, {} unexplained, {:.1} ms", read.total_bytes, read.unexplained_bytes, read.took_ms);
+        assert_closes(read, 5);
+        let names = |account: &AccountRecord| account.owners.iter().map(|row| row.name.clone()).collect::<BTreeSet<_>>();
+        for name in &names(read) | &names(asked) {
+            let (one, other) = (held(read, &name), held(asked, &name));
+            assert!(one.abs_diff(other) * 500 <= asked.total_bytes, "{what}: {name} {one}, asked {other}");
+        }
+        assert_eq!(read.would_return.gc_reason, asked.would_return.gc_reason, "{what}");
+        // The server goes on between both, by what its threads allocate to wait.
+        for (one, other) in [
+            (read.would_return.gc_bytes, asked.would_return.gc_bytes),
+            (read.would_return.gc_grown_bytes, asked.would_return.gc_grown_bytes),
+            (read.would_return.trim_bytes, asked.would_return.trim_bytes),
+        ] {
+            assert_eq!(one.is_some(), other.is_some(), "{what}");
+            assert!(one.unwrap_or(0).abs_diff(other.unwrap_or(0)) <= 128 << 10, "{what}: {one:?}, asked {other:?}");
+        }
+    });
+}
+
+#[test]
+fn a_jvm_that_cannot_be_attached_to_is_weighed_as_a_whole() {
+    each(|release, collector, options| {
+        let options = format!("-Xmx96m -XX:+DisableAttachMechanism {options}");
+        let server = Plan::on(release, &options).start("DemoServer", "{port}");
+        server.answers();
+        let document = server.document("");
+        let what = format!("JDK {release}, {collector}");
+        assert_eq!(told_by(&document).0, ToldBy::Tables, "{what}: {}", told_by(&document).1);
+        assert!(document.doubts.is_empty(), "{what}: {:?}", document.doubts);
+        assert!(document.mark.heap.used_bytes > Some(1 << 20), "{what}: {:?}", document.mark.heap);
+        assert_eq!(document.jvm.collector.as_deref(), Some(collector), "{what}");
+        let account = account(&document);
+        assert_closes(account, 5);
+        let rows = ["java_heap.used", "metaspace", "class_space", "code_cache", "thread_stacks"];
+        assert!(rows.iter().all(|row| held(account, row) > 0), "{what}: {:?}", account.owners);
+        assert_eq!(server.stderr(), "", "{what}: QUIT, which is how attaching begins, would print a thread dump");
+    });
+}
+
+#[test]
+fn classes_of_loaders_that_may_be_garbage_make_a_prediction_unknown_either_way() {
+    for release in all_releases().into_iter().filter(|release| *release >= OLDEST) {
+        let mut subject = Plan::on(release, "-Xmx128m -XX:+UseSerialGC").start("ManyClasses", "");
+        subject.says("BEFORE");
+        subject.go_on();
+        subject.says("AFTER");
+        let (read, asked) = (subject.document(""), subject.document("--attach"));
+        println!("JDK {release}: {:?}, asked {:?}", account(&read).would_return, account(&asked).would_return);
+        assert_eq!(told_by(&read), (ToldBy::Tables, String::new()));
+        assert_eq!(account(&read).would_return.gc_reason, account(&asked).would_return.gc_reason);
+    }
+}
