@@ -44,7 +44,7 @@ pub struct AccountRecord {
 pub struct ToldRecord {
     /// Its own tables, or itself.
     pub by: ToldBy,
-    /// Why it was asked although nobody wanted that; empty otherwise.
+    /// What its tables did not tell, so that it was asked, or, where it cannot be, is not known; empty otherwise.
     pub why: String,
 }
 

@@ -4,11 +4,12 @@
 use super::accounting::Heard;
 use crate::clock::Clock;
 use crate::kernel::mapping::Mapping;
-use crate::observe::addresses::JvmAddresses;
+use crate::observe::addresses::{JvmAddresses, JvmRange};
 use crate::observe::heap_info::Collector;
 use crate::observe::hotspot::HotSpot;
 use crate::observe::hotspot::flags::Flags;
-use crate::observe::hotspot::{code, heap, loaders, metaspace};
+use crate::observe::hotspot::heap::{self, HeapRead};
+use crate::observe::hotspot::{code, loaders, metaspace};
 use crate::observe::procfs::Process;
 use crate::observe::untouched::Untouched;
 use crate::observe::{Unavailable, maps};
@@ -44,35 +45,56 @@ impl JvmTables {
     /// Reads all of it, again where the JVM was changing it.
     ///
     /// # Errors
-    /// What could not be read, and why; then the JVM has to be asked.
-    pub(crate) fn read(&self, process: &Process, flags: &Flags, clock: &Clock) -> Result<Heard, Unavailable> {
-        let mut tries = (0..TRIES).map(|_| self.once(process, flags, clock));
-        let mut last = tries.next().unwrap_or_else(|| Err(Unavailable::new("HotSpot's tables", "it was not tried")));
-        while last.as_ref().is_err_and(|why| why.is_early) {
-            let Some(next) = tries.next() else { break };
-            last = next;
+    /// Where not even its mappings can be read.
+    pub(crate) fn read(&self, process: &Process, flags: &Flags, clock: &Clock) -> Result<TablesRead, Unavailable> {
+        let mut read = self.once(process, flags, clock)?;
+        for _ in 1..TRIES {
+            if !read.missing.as_ref().is_some_and(|why| why.is_early) {
+                break;
+            }
+            read = self.once(process, flags, clock)?;
         }
-        last
+        Ok(read)
     }
 
-    fn once(&self, process: &Process, flags: &Flags, clock: &Clock) -> Result<Heard, Unavailable> {
+    fn once(&self, process: &Process, flags: &Flags, clock: &Clock) -> Result<TablesRead, Unavailable> {
         let maps = maps::read(process, clock)?.value;
         let (memory, tables) = (Untouched::open(process, &maps)?, &self.hotspot.tables);
-        let read = heap::read(&memory, tables, flags, &maps)?;
-        let nodes = metaspace::nodes(&memory, self.hotspot.metaspace_at)?;
-        let unloadable = loaders::may_be_garbage(&memory, &self.hotspot, flags, &nodes)?;
-        let addresses = JvmAddresses {
-            ranges: code::heaps(&memory, tables)?,
-            heap_reserved: read.reserved,
-            used_ranges: read.used_ranges,
-            region_size: read.region_size,
-        };
-        let is_shenandoah = read.info.collector == Collector::Shenandoah;
-        let map = addresses.heap_reserved.zip(addresses.region_size).filter(|_| is_shenandoah);
-        let map = map.and_then(|((_, end), region)| collection_set_map(&maps, end, region.0));
-        let (info, heap) = (Some(JvmAddresses::of(addresses, map)), Some(read.info));
-        Ok(Heard { info, nodes, unloadable: Some(unloadable.0), heap })
+        let mut missing = None;
+        let mut note = |why: Unavailable| missing = missing.take().or(Some(why));
+        let heap = heap::read(&memory, tables, flags, &maps).map_err(&mut note).ok();
+        let code = code::heaps(&memory, tables).map_err(&mut note).unwrap_or_default();
+        let nodes = metaspace::nodes(&memory, self.hotspot.metaspace_at).map_err(&mut note).unwrap_or_default();
+        let unloadable = loaders::may_be_garbage(&memory, &self.hotspot, flags, &nodes).map_err(&mut note).ok();
+        let info = addresses(heap.as_ref(), code, &maps);
+        let heard =
+            Heard { info, nodes, unloadable: unloadable.map(|bytes| bytes.0), heap: heap.map(|heap| heap.info) };
+        Ok(TablesRead { heard, missing })
     }
+}
+
+/// What was read, and the first thing that was not.
+#[derive(Debug)]
+pub(crate) struct TablesRead {
+    pub(crate) heard: Heard,
+    pub(crate) missing: Option<Unavailable>,
+}
+
+/// The ranges of heap and code; `None` where neither was read.
+fn addresses(heap: Option<&HeapRead>, code: Vec<JvmRange>, maps: &[Mapping]) -> Option<JvmAddresses> {
+    if heap.is_none() && code.is_empty() {
+        return None;
+    }
+    let addresses = JvmAddresses {
+        ranges: code,
+        heap_reserved: heap.and_then(|heap| heap.reserved),
+        used_ranges: heap.map(|heap| heap.used_ranges.clone()).unwrap_or_default(),
+        region_size: heap.and_then(|heap| heap.region_size),
+    };
+    let is_shenandoah = heap.is_some_and(|heap| heap.info.collector == Collector::Shenandoah);
+    let map = addresses.heap_reserved.zip(addresses.region_size).filter(|_| is_shenandoah);
+    let map = map.and_then(|((_, end), region)| collection_set_map(maps, end, region.0));
+    Some(JvmAddresses::of(addresses, map))
 }
 
 /// Where Shenandoah keeps a byte for each region that would fit below the end of its heap: at the first power of two that

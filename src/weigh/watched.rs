@@ -1,10 +1,10 @@
 //! A process under observation, mostly a JVM: its sources, opened once, and what it says of itself.
 
-use super::accounting::{Heard, IN_SAFEPOINT};
+use super::accounting::IN_SAFEPOINT;
 use super::allocation::{self, AllocatedSoFar, Allocation};
 use super::answering::Answering;
 use super::charge::charge_record;
-use super::tables::JvmTables;
+use super::tables::{JvmTables, TablesRead};
 use crate::account::{Explicit, Shrinks, Sizing};
 use crate::clock::Clock;
 use crate::doubt::{self, Doubt};
@@ -56,7 +56,7 @@ pub(crate) struct Watched {
 
 /// What its own tables tell of a JVM.
 pub(crate) struct FromTables {
-    pub(crate) heard: Heard,
+    pub(crate) read: TablesRead,
     /// Whether Native Memory Tracking is on, so that asking for it is worth while.
     pub(crate) tracks: bool,
 }
@@ -137,7 +137,7 @@ impl Watched {
     /// Reads from outside what else it would be asked.
     ///
     /// # Errors
-    /// Why it cannot be read, or that it is to be asked.
+    /// Why nothing can be read, or that it is to be asked.
     pub(crate) fn tables(&mut self) -> std::result::Result<FromTables, Unavailable> {
         if self.kind == Kind::Native {
             return Err(Unavailable::new("HotSpot's tables", "the process is no JVM"));
@@ -148,8 +148,8 @@ impl Watched {
         }
         let tables = self.tables.as_ref().and_then(|tables| tables.as_ref().ok());
         let tables = tables.ok_or_else(|| Unavailable::new("HotSpot's tables", "they were not found"))?;
-        let heard = tables.read(&self.process, &flags, &self.clock)?;
-        Ok(FromTables { heard, tracks: flags.get("NativeMemoryTracking").is_none_or(|level| level != "off") })
+        let read = tables.read(&self.process, &flags, &self.clock)?;
+        Ok(FromTables { read, tracks: flags.get("NativeMemoryTracking").is_none_or(|level| level != "off") })
     }
 
     /// Sends a diagnostic command. `None` where the JVM cannot be asked at all; that doubt is raised once, by `attach`.

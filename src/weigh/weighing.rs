@@ -3,6 +3,7 @@
 
 use super::account_record;
 use super::accounting::{self, Accounted, Heard, Wanted};
+use super::tables::TablesRead;
 use super::watched::{FromTables, Watched};
 use crate::account::{Owner, Reason, Said};
 use crate::doubt::Doubt;
@@ -81,7 +82,9 @@ impl Weigh {
         taken.mark.name = name.to_owned();
         taken.read_outside(watched);
         let tables = watched.tables();
-        if !tables.as_ref().is_ok_and(|tables| self.nmt == AskNmt::No || !tables.tracks) {
+        let suffices =
+            |tables: &FromTables| tables.read.missing.is_none() && (self.nmt == AskNmt::No || !tables.tracks);
+        if !tables.as_ref().is_ok_and(suffices) {
             watched.attach(observer, doubts);
         }
         let nmt = native_memory(watched, self.nmt, &mut taken.failed);
@@ -109,18 +112,27 @@ impl Weigh {
 }
 
 impl Taken {
-    /// What the JVM's tables told, or what it says where they did not; which of both, and why it was asked.
+    /// What the JVM's tables told, or what it says where they did not tell all; which of both, and why it was asked.
     fn hear(&mut self, watched: &Watched, tables: Result<FromTables, Unavailable>) -> (Heard, Option<ToldRecord>) {
-        match tables {
-            _ if watched.kind == Kind::Native => (Heard::default(), None),
-            Ok(tables) => (tables.heard, Some(ToldRecord { by: ToldBy::Tables, why: String::new() })),
-            Err(why) => {
-                let info = heap_info(watched, &mut self.failed);
-                let heard = accounting::hear(|command| watched.ask(command), info, &mut self.failed);
-                let why = if watched.asking == Asking::Always { String::new() } else { why.to_string() };
-                (heard, Some(ToldRecord { by: ToldBy::Attach, why }))
-            }
+        if watched.kind == Kind::Native {
+            return (Heard::default(), None);
         }
+        let (read, why) = match tables.map(|tables| tables.read) {
+            Ok(TablesRead { heard, missing: None }) => {
+                return (heard, Some(ToldRecord { by: ToldBy::Tables, why: String::new() }));
+            }
+            Ok(TablesRead { heard, missing: Some(why) }) => (Some(heard), why.to_string()),
+            Err(_) if watched.asking == Asking::Always => (None, String::new()),
+            Err(why) => (None, why.to_string()),
+        };
+        // Part of it is better than nothing.
+        if let Some(heard) = read.filter(|_| watched.attached().is_none()) {
+            self.failed.push(why.clone());
+            return (heard, Some(ToldRecord { by: ToldBy::Tables, why }));
+        }
+        let info = heap_info(watched, &mut self.failed);
+        let heard = accounting::hear(|command| watched.ask(command), info, &mut self.failed);
+        (heard, Some(ToldRecord { by: ToldBy::Attach, why }))
     }
 
     fn read_outside(&mut self, watched: &Watched) {

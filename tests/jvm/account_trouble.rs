@@ -179,9 +179,17 @@ fn a_jvm_without_attach_is_weighed_and_left_in_peace() {
         let subject = server(release, &format!("{SMALL} -XX:+DisableAttachMechanism"));
         let document = subject.document("");
         let account = document.mark.account.unwrap();
-        // Without the JVM's help nobody knows where its spaces lie: no promise but the sum.
-        assert_closes(&account, 1000);
-        assert!(!document.doubts.is_empty());
+        // Its own tables say where its spaces lie.
+        assert_closes(&account, 5);
+        assert!(document.doubts.is_empty(), "{:?}", document.doubts);
+        // Who wants it asked is told that it cannot be; without its help no promise but the sum.
+        let asked = subject.document("--attach");
+        assert_closes(&asked.mark.account.unwrap(), 1000);
+        assert!(
+            asked.doubts.iter().any(|doubt| matches!(doubt.doubt, Doubt::AttachMissing { .. })),
+            "{:?}",
+            asked.doubts
+        );
         subject.answers();
     }
 }

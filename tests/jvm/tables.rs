@@ -71,7 +71,8 @@ fn an_account_from_tables_is_the_one_that_was_asked_for() {
         assert_eq!(read.observer_bytes, Some(0), "{what}");
         println!("{what}: {} B, {} unexplained, {:.1} ms", read.total_bytes, read.unexplained_bytes, read.took_ms);
         assert_closes(read, 5);
-        let names = |account: &AccountRecord| account.owners.iter().map(|row| row.name.clone()).collect::<BTreeSet<_>>();
+        let names =
+            |account: &AccountRecord| account.owners.iter().map(|row| row.name.clone()).collect::<BTreeSet<_>>();
         for name in &names(read) | &names(asked) {
             let (one, other) = (held(read, &name), held(asked, &name));
             assert!(one.abs_diff(other) * 500 <= asked.total_bytes, "{what}: {name} {one}, asked {other}");

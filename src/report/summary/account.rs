@@ -85,7 +85,8 @@ fn heap_text(mark: &Mark) -> String {
 /// Who told where the JVM keeps what.
 fn told_text(told: &ToldRecord) -> String {
     match (told.by, told.why.as_str()) {
-        (ToldBy::Tables, _) => "its own tables, from outside".to_owned(),
+        (ToldBy::Tables, "") => "its own tables, from outside".to_owned(),
+        (ToldBy::Tables, why) => format!("its own tables, in part: {why}"),
         (ToldBy::Attach, "") => "the JVM, which was asked".to_owned(),
         (ToldBy::Attach, why) => format!("the JVM, which was asked: {why}"),
     }
