@@ -5,6 +5,7 @@ use crate::invocation::{Call, Ran, newest, releases};
 use crate::skipping::skip;
 use crate::standing::{Plan, Standing, account_of};
 use crate::waiting::{LONG, wait_until};
+use loadline::doubt::Doubt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
