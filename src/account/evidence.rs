@@ -25,6 +25,8 @@ pub struct Said {
     pub heap: Option<HeapInfo>,
     /// Native memory by category, where it is tracked.
     pub nmt: Option<NativeMemory>,
+    /// Direct memory, in bytes.
+    pub direct: Option<u64>,
     /// What the last collection left in the heap; `None` where there was none.
     pub left_by_last_gc: Option<u64>,
     /// Full collections so far, where that is known.

@@ -6,6 +6,7 @@
 
 mod claims;
 mod close;
+mod direct;
 mod evidence;
 mod gone;
 mod heap;
@@ -19,6 +20,7 @@ mod tags;
 pub use crate::owner::Owner;
 pub use claims::{Claim, Claims};
 pub use close::{backed, claims, close};
+pub use direct::split_direct;
 pub use evidence::{Explicit, Said, Seen, Shrinks, Sizing};
 pub use gone::gone;
 pub use heap::{split_heap, used_resident};

@@ -312,6 +312,9 @@ pub struct Mark {
     pub nmt: Option<NmtRecord>,
     /// Who holds the resident pages; `null` where it could not be told.
     pub account: Option<AccountRecord>,
+    /// Direct memory, as the JDK and Netty count it; `null` where it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct: Option<DirectRecord>,
     /// How long the weighing took.
     pub took_ms: f64,
     /// Netty's buffer pools, where they were asked for.
@@ -324,6 +327,31 @@ pub struct Mark {
     /// figures are their sums, so `rss_bytes` counts a page that n of them share n times, `pss_bytes` once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ProcessRecord>,
+}
+
+/// Direct memory: buffers outside the Java heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DirectRecord {
+    /// What direct buffers have reserved, by the JDK's counter.
+    pub reserved_bytes: u64,
+    /// How many direct buffers there are.
+    pub buffers: u64,
+    /// What Netty has allocated past the JDK; `null` where it leaves counting to the JDK.
+    pub netty_bytes: Option<u64>,
+    /// The limit of what the JDK reserves; `null` before the first buffer.
+    pub max_bytes: Option<u64>,
+    /// Buffers of mapped files, resident or not.
+    pub mapped_bytes: u64,
+    /// How many buffers of mapped files there are.
+    pub mapped_buffers: u64,
+}
+
+impl DirectRecord {
+    /// All that is known to be direct memory.
+    pub fn bytes(&self) -> u64 {
+        self.reserved_bytes.saturating_add(self.netty_bytes.unwrap_or(0))
+    }
 }
 
 impl Mark {
@@ -470,8 +498,8 @@ pub struct Sample {
     pub heap_committed_bytes: Option<u64>,
     /// Used by class metadata.
     pub metaspace_used_bytes: Option<u64>,
-    /// Direct buffers (`Other` of Native Memory Tracking, committed); about one sample a second has it, where NMT is
-    /// on and the JVM can be asked.
+    /// Direct memory as the JDK and Netty count it, or else `Other` of Native Memory Tracking, committed, where NMT is
+    /// on and the JVM can be asked; about one sample a second has it.
     #[serde(default)]
     pub direct_bytes: Option<u64>,
     /// Allocated in the Java heap since the JVM began, by all threads; about one sample a second has it.

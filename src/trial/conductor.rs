@@ -244,7 +244,9 @@ impl Trialling<'_> {
         let cores = self.stage.machine.cores;
         doubts.extend(doubts::of_collector(&jvm, &asked, cpus, cores));
         self.notes.trial.jvm = Some(jvm);
-        let attached = self.scales.attached().filter(|_| plan.configuration.nmt == Nmt::Summary);
+        // Where the JVM's own counters are read from outside, it need not be asked.
+        let asks = plan.configuration.nmt == Nmt::Summary && self.scales.objects().is_none();
+        let attached = self.scales.attached().filter(|_| asks);
         attached.into_iter().for_each(|attach| self.reports.watch_direct(attach));
     }
 

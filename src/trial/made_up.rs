@@ -13,6 +13,7 @@ use crate::kernel::ports::Ports;
 use crate::load::{Control, End, Failures, Outcome, Plan};
 use crate::observe::agent::Standing;
 use crate::observe::attach::Attach;
+use crate::observe::hotspot::objects::Objects;
 use crate::observe::hotspot::threads::Threads;
 use crate::observe::hsperfdata::GcTotal;
 use crate::record::{EndCause, Heap, Jvm, Machine, Mark, NettyPools, Observer, Sample};
@@ -458,6 +459,10 @@ impl Scales for Weigher {
     }
 
     fn threads(&self) -> Option<Threads> {
+        None
+    }
+
+    fn objects(&self) -> Option<Objects> {
         None
     }
 

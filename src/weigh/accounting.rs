@@ -127,6 +127,9 @@ pub(crate) fn account(
     if let Some(used) = heap.and_then(|(rss, pss)| account::used_resident(&said, &heap_runs, rss, pss)) {
         account::split_heap(&mut account, used, wanted.live);
     }
+    if let Some(direct) = said.direct.filter(|direct| *direct > 0) {
+        account::split_direct(&mut account, direct);
+    }
     let gc = account::gc(&said, &seen.smaps, &heap_runs, account.rss_of(Owner::Gc));
     let trim = account::trim(&seen);
     let took = Duration::from_nanos(clock.now_ns().saturating_sub(begin_ns));

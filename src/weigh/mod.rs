@@ -7,6 +7,7 @@ mod allocation;
 mod answering;
 mod charge;
 mod direct;
+mod inside;
 mod once;
 mod processes;
 mod sampler;

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::observe::agent::Standing;
 use crate::observe::attach::Attach;
 use crate::observe::heap_info::HeapInfo;
+use crate::observe::hotspot::objects::Objects;
 use crate::observe::hotspot::threads::Threads;
 use crate::record::{Jvm, NettyPools, Observer};
 use crate::scenario::Kind;
@@ -167,6 +168,10 @@ impl Scales for Processes {
 
     fn threads(&self) -> Option<Threads> {
         self.main.watched.allocation.as_ref().map(Allocation::threads)
+    }
+
+    fn objects(&self) -> Option<Objects> {
+        self.main.watched.objects.clone()
     }
 
     fn attached(&self) -> Option<Arc<Attach>> {

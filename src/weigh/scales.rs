@@ -6,6 +6,7 @@ use super::watched::Identity;
 use super::weighing::{Taken, Weigh};
 use crate::doubt::Doubt;
 use crate::observe::attach::Attach;
+use crate::observe::hotspot::objects::Objects;
 use crate::observe::hotspot::threads::Threads;
 use crate::record::{Jvm, NettyPools, Observer};
 use crate::subject::Complaint;
@@ -51,6 +52,9 @@ pub(crate) trait Scales {
 
     /// Where the JVM counts what it allocates, for another thread to read; `None` where that is not known.
     fn threads(&self) -> Option<Threads>;
+
+    /// How objects of the JVM are read, likewise.
+    fn objects(&self) -> Option<Objects>;
 
     /// For another thread to ask through; `None` where the JVM cannot be asked.
     fn attached(&self) -> Option<Arc<Attach>>;

@@ -4,6 +4,7 @@ use super::accounting::IN_SAFEPOINT;
 use super::allocation::{self, AllocatedSoFar, Allocation};
 use super::answering::Answering;
 use super::charge::charge_record;
+use super::inside;
 use crate::account::{Explicit, Shrinks, Sizing};
 use crate::clock::Clock;
 use crate::doubt::{self, Doubt};
@@ -11,6 +12,8 @@ use crate::error::{Error, Result};
 use crate::observe::agent::{self, Standing};
 use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
+use crate::observe::hotspot::direct::Direct;
+use crate::observe::hotspot::objects::Objects;
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
 use crate::observe::maps::{self, Allocator};
 use crate::observe::procfs::Process;
@@ -30,6 +33,8 @@ pub(crate) struct Watched {
     pub(crate) counters: Option<HsPerf>,
     /// What the JVM's own tables tell of allocation; `None` where they do not.
     pub(crate) allocation: Option<Allocation>,
+    /// How its objects are read from outside; `None` where they are not.
+    pub(crate) objects: Option<Objects>,
     /// Only where the subject has a cgroup of its own.
     pub(crate) cgroup: Option<MemoryCgroup>,
     /// `None` before the first mark and where the JVM cannot be asked.
@@ -63,11 +68,13 @@ impl Watched {
                 .ok()
         };
         let counters = if kind == Kind::Jvm { counters() } else { None };
-        let allocation = (kind == Kind::Jvm).then(|| Allocation::find(&process, &clock)).transpose();
-        let allocation = allocation.unwrap_or_else(|cause| {
+        let found = (kind == Kind::Jvm).then(|| inside::find(&process, &clock)).transpose();
+        let found = found.unwrap_or_else(|cause| {
             doubts.push(doubt::Allocation::AllocationUnread { why: cause.to_string() }.into());
             None
         });
+        let (allocation, objects) = found.unzip();
+        let objects = objects.flatten();
         let cgroup = own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
         Ok(Self {
             kind,
@@ -75,6 +82,7 @@ impl Watched {
             process,
             counters,
             allocation,
+            objects,
             cgroup,
             attach: None,
             attach_tried: kind == Kind::Native,
@@ -121,6 +129,11 @@ impl Watched {
             Some(allocation) => allocation.so_far(),
             None => allocation::told(|command| self.ask(command)),
         }
+    }
+
+    /// Direct memory by the counters of the JDK and of Netty; `None` where they cannot be read.
+    pub(crate) fn direct(&self) -> Option<Direct> {
+        inside::direct(&self.process, self.objects.as_ref()?, &self.clock)
     }
 
     /// Lists Netty's pools by the agent that the JVM was started with, or by one that is loaded into it.

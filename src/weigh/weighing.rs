@@ -10,7 +10,7 @@ use crate::observe::heap_info::HeapInfo;
 use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::smaps;
-use crate::record::{AccountRecord, Heap, Mark, NmtCategory, NmtRecord, Observer};
+use crate::record::{AccountRecord, DirectRecord, Heap, Mark, NmtCategory, NmtRecord, Observer};
 use crate::scenario::Kind;
 use crate::units::Growth;
 
@@ -86,6 +86,15 @@ impl Weigh {
         let nmt = native_memory(watched, self.nmt, &mut taken.failed);
         taken.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
         let nmt = nmt.map(|(memory, _)| memory);
+        let direct = watched.direct();
+        taken.mark.direct = direct.map(|direct| DirectRecord {
+            reserved_bytes: direct.reserved_bytes,
+            buffers: direct.buffers,
+            netty_bytes: direct.netty_bytes,
+            max_bytes: direct.max_bytes,
+            mapped_bytes: direct.mapped_bytes,
+            mapped_buffers: direct.mapped_buffers,
+        });
         let mut said = match watched.kind {
             Kind::Jvm => accounting::hear(|command| watched.ask(command), info, nmt, &mut taken.failed),
             Kind::Native => Said::default(),
@@ -93,6 +102,7 @@ impl Weigh {
         said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
         said.full_collections = accounting::full_collections(watched.counters.as_mut(), &clock);
         said.sizing = watched.sizing;
+        said.direct = direct.map(|direct| direct.bytes());
         if let Some(added) = watched.added_by_asking() {
             observer.attach_rss_bytes = Some(added);
         }

@@ -7,8 +7,8 @@ use super::doubts::doubts;
 use super::facts::jvm_text;
 use super::netty::pools;
 use crate::owner::{self, Owner, is_heap, label};
-use crate::record::{AccountDocument, AccountRecord, ChargeRecord, MallocRecord, Mark, OwnerRecord};
-use crate::units::{Bytes, milliseconds};
+use crate::record::{AccountDocument, AccountRecord, ChargeRecord, DirectRecord, MallocRecord, Mark, OwnerRecord};
+use crate::units::{Bytes, grouped, milliseconds};
 
 /// Owners named in the sentence.
 const LARGEST: usize = 3;
@@ -61,6 +61,9 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
     let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
     fact("jvm", jvm_text(&document.jvm));
     fact("heap", heap_text(&document.mark));
+    if let Some(direct) = &document.mark.direct {
+        fact("direct", direct_text(direct));
+    }
     let malloc = document.mark.account.as_ref().and_then(|account| account.malloc.as_ref());
     if let Some(text) = malloc.map(malloc_text).or(document.jvm.allocator.clone()) {
         fact("malloc", text);
@@ -75,6 +78,22 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
 fn heap_text(mark: &Mark) -> String {
     let [used, committed, most] = [mark.heap.used_bytes, mark.heap.committed_bytes, mark.heap.max_bytes].map(mib);
     format!("{used} MiB used of {committed} committed, {most} at most")
+}
+
+/// Direct memory with its ceiling, and what stands beside it.
+pub(super) fn direct_text(direct: &DirectRecord) -> String {
+    let mut text = format!("{} MiB in {} buffers", mib(Some(direct.reserved_bytes)), grouped(direct.buffers));
+    if let Some(most) = direct.max_bytes {
+        text.push_str(&format!(", {} at most", mib(Some(most))));
+    }
+    if let Some(netty) = direct.netty_bytes {
+        text.push_str(&format!("; {} by Netty past the JDK", mib(Some(netty))));
+    }
+    if direct.mapped_buffers > 0 {
+        let (mapped, files) = (mib(Some(direct.mapped_bytes)), grouped(direct.mapped_buffers));
+        text.push_str(&format!("; {mapped} of files mapped, in {files}"));
+    }
+    text
 }
 
 fn malloc_text(malloc: &MallocRecord) -> String {
