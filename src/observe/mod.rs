@@ -24,6 +24,7 @@ pub mod hold;
 pub mod hsperfdata;
 mod hsperfdata_find;
 mod hsperfdata_format;
+pub mod jvms;
 pub mod machine;
 pub mod maps;
 pub mod memory;

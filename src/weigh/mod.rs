@@ -6,6 +6,8 @@ mod accounting;
 mod answering;
 mod charge;
 mod direct;
+mod identity;
+mod machine_wide;
 mod once;
 mod processes;
 mod sampler;
@@ -18,6 +20,7 @@ mod watched;
 mod weighing;
 
 pub(crate) use direct::{DirectMemory, Gate};
+pub use machine_wide::{Candidate, Candidates};
 pub use once::{Weighed, Weighing};
 pub(crate) use processes::Processes;
 pub(crate) use sampler::{Cost, Sampler, Sources};

@@ -140,7 +140,7 @@ fn range(start: &str, end: &str) -> String {
 }
 
 /// The end of a path, which says more than its beginning.
-fn end(text: &str, most: usize) -> String {
+pub(super) fn end(text: &str, most: usize) -> String {
     match text.chars().count() {
         length if length > most => format!("...{}", text.chars().skip(length + 3 - most).collect::<String>()),
         _ => text.to_owned(),
