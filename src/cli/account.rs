@@ -39,14 +39,7 @@ fn one(verb: &Account, pid: u32, typed: String, clock: Clock, interrupt: &Interr
 }
 
 /// The file is read before the JVM is touched: a slip costs it nothing.
-fn against(
-    verb: &Account,
-    pid: u32,
-    file: &Path,
-    typed: String,
-    clock: Clock,
-    interrupt: &Interrupt,
-) -> Result<Code> {
+fn against(verb: &Account, pid: u32, file: &Path, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
     if verb.by.contains(&By::Region) {
         return Err(Error::request("`--by region` cannot be compared: an address says nothing of another moment")
             .hint("leave it out, or give `thread`, `file` or `tag`"));

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 /// The kind of part whose names are folded.
 const THREAD: &str = "thread";
-/// Stands for a number in the name of a pool.
-const NUMBER: char = '*';
+/// Stands for any number in the name of a pool.
+const ANY: &str = "*";
 
 fn growth_bytes(then: u64, now: u64) -> i64 {
     Growth::between(Bytes(then), Bytes(now)).0
@@ -83,9 +83,7 @@ fn change_bytes(part: &PartChangeRecord) -> u64 {
 }
 
 fn differs(part: &PartChangeRecord) -> bool {
-    part.growth_bytes != 0
-        || part.then_count != part.now_count
-        || part.then_allocated_bytes != part.now_allocated_bytes
+    part.growth_bytes != 0 || part.then_count != part.now_count || part.then_allocated_bytes != part.now_allocated_bytes
 }
 
 /// The parts of an account; what goes by one name is one.
@@ -111,28 +109,46 @@ fn pools(then: &AccountRecord, now: &AccountRecord) -> BTreeMap<String, String> 
         all.filter(|part: &&DetailRecord| part.kind == THREAD).map(|part| part.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let mut pools: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut pools: BTreeMap<Vec<&str>, Vec<(&str, Vec<&str>)>> = BTreeMap::new();
     for name in names {
-        pools.entry(without_numbers(name)).or_default().push(name);
+        let (words, numbers) = words_and_numbers(name);
+        pools.entry(words).or_default().push((name, numbers));
     }
     let several = pools.into_iter().filter(|(_, members)| members.len() > 1);
-    several.flat_map(|(pool, members)| members.into_iter().map(move |name| (name.to_owned(), pool.clone()))).collect()
+    let named = |(words, members): (Vec<&str>, Vec<(&str, Vec<&str>)>)| {
+        let pool = pool_name(&words, &members);
+        members.into_iter().map(move |(name, _)| (name.to_owned(), pool.clone())).collect::<Vec<_>>()
+    };
+    several.flat_map(named).collect()
 }
 
-/// A name with [`NUMBER`] for each run of digits: `pool-*-thread-*`.
-fn without_numbers(name: &str) -> String {
-    let mut folded = String::with_capacity(name.len());
-    let mut in_number = false;
-    for letter in name.chars() {
-        let digit = letter.is_ascii_digit();
-        match (digit, in_number) {
-            (true, false) => folded.push(NUMBER),
-            (true, true) => {}
-            (false, _) => folded.push(letter),
+/// The name of a pool: [`ANY`] in the place of each number that is not the same in all its members.
+fn pool_name(words: &[&str], members: &[(&str, Vec<&str>)]) -> String {
+    let mut name = String::new();
+    for (at, word) in words.iter().enumerate() {
+        name.push_str(word);
+        let mut numbers = members.iter().filter_map(|(_, numbers)| numbers.get(at));
+        if let Some(first) = numbers.next() {
+            name.push_str(if numbers.all(|other| other == first) { first } else { ANY });
         }
-        in_number = digit;
     }
-    folded
+    name
+}
+
+/// The words around the numbers of a name, one more than there are numbers: `exec-`, `-` and an empty one of `exec-3-4`.
+fn words_and_numbers(name: &str) -> (Vec<&str>, Vec<&str>) {
+    let digit = |c: char| c.is_ascii_digit();
+    let (mut words, mut numbers) = (Vec::new(), Vec::new());
+    let mut rest = name;
+    while let Some(start) = rest.find(digit) {
+        let (word, tail) = rest.split_at(start);
+        let (number, tail) = tail.split_at(tail.find(|c| !digit(c)).unwrap_or(tail.len()));
+        words.push(word);
+        numbers.push(number);
+        rest = tail;
+    }
+    words.push(rest);
+    (words, numbers)
 }
 
 #[cfg(test)]

@@ -108,7 +108,8 @@ fn is_hotspot(mapping: &Mapping) -> bool {
 fn found(folder: &Path, pid: u32) -> Found {
     let read = |name: &str| {
         let mut bytes = Vec::new();
-        let read = File::open(folder.join(name)).and_then(|file| file.take(ARGUMENTS_BYTES_MAX).read_to_end(&mut bytes));
+        let read =
+            File::open(folder.join(name)).and_then(|file| file.take(ARGUMENTS_BYTES_MAX).read_to_end(&mut bytes));
         // What is cut short by an error is as good as nothing.
         if read.is_ok() { bytes } else { Vec::new() }
     };

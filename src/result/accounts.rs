@@ -118,7 +118,8 @@ fn differences(then: &AccountDocument, now: &AccountDocument) -> Vec<String> {
             found.push("the machine was booted in between, or is another one".to_owned());
         }
         (Some(then), Some(now)) if then.started_ticks != now.started_ticks => {
-            found.push(format!("started at {} and at {}", when(&then.started), when(&now.started)));
+            let [then, now] = [then, now].map(|of| format!("{} (tick {})", when(&of.started), of.started_ticks));
+            found.push(format!("started at {then} and at {now}"));
         }
         (None, Some(own)) if own.started.as_deref().and_then(unix_s) > unix_s(&then.taken) => {
             found.push(format!("started at {}, after the earlier account", when(&own.started)));

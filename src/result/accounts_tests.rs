@@ -5,12 +5,8 @@ use crate::record::{IdentityRecord, Jvm, Mark, OwnerRecord};
 
 fn account(pid: u32, started_ticks: u64, rss_bytes: u64) -> AccountDocument {
     let owner = OwnerRecord { name: "cds".to_owned(), rss_bytes, pss_bytes: rss_bytes, ..OwnerRecord::default() };
-    let account = AccountRecord {
-        total_bytes: rss_bytes,
-        pss_bytes: rss_bytes,
-        owners: vec![owner],
-        ..AccountRecord::default()
-    };
+    let account =
+        AccountRecord { total_bytes: rss_bytes, pss_bytes: rss_bytes, owners: vec![owner], ..AccountRecord::default() };
     AccountDocument {
         schema: String::new(),
         loadline: String::new(),
@@ -47,7 +43,7 @@ fn one_process_has_one_pid_one_start_and_one_command() {
     let now = account(7, 100, 20);
     assert_eq!(differences(&account(7, 100, 10), &now), [] as [&str; 0]);
     assert_eq!(differences(&account(8, 100, 10), &now), ["pid 8 and 7"]);
-    let started = "started at 2026-11-21T03:00:00Z and at 2026-11-21T03:00:00Z";
+    let started = "started at 2026-11-21T03:00:00Z (tick 99) and at 2026-11-21T03:00:00Z (tick 100)";
     assert_eq!(differences(&account(7, 99, 10), &now), [started]);
     let mut other = account(7, 99, 10);
     other.identity.as_mut().unwrap().boot_id = Some("b".to_owned());
@@ -56,7 +52,7 @@ fn one_process_has_one_pid_one_start_and_one_command() {
     assert_eq!(differences(&other, &now), expect);
     other.identity.as_mut().unwrap().boot_id = Some("a".to_owned());
     other.identity.as_mut().unwrap().started = Some("\u{1b}[2J".to_owned());
-    assert!(differences(&other, &now)[0].starts_with("started at an unknown moment and at "));
+    assert!(differences(&other, &now)[0].starts_with("started at an unknown moment (tick 99) and at "));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use crate::called::{Called, loadline, loadline_in, read, root};
 use crate::schema::Schema;
 use loadline::doubt::Doubt;
 use loadline::record::{
-    AccountDocument, AccountsDocument, ChangesDocument, DetailRecord, DoubtRecord, OwnerRecord,
-    UnreadCause, UnreadRecord,
+    AccountDocument, AccountsDocument, ChangesDocument, DetailRecord, DoubtRecord, OwnerRecord, UnreadCause,
+    UnreadRecord,
 };
 use loadline::report::{self, Detail, render, summarize_accounts, summarize_changes};
 use loadline::result::{Column, MachineWide, changes};
@@ -106,6 +106,7 @@ fn no_jvm_at_all() {
     let none = AccountsDocument { accounts: Vec::new(), unread: Vec::new(), hidden: 0, ..wide() };
     let text = render(&summarize_accounts(&none));
     assert!(text.starts_with("0 JVMs, weighed by loadline 0.1.0\n") && !text.contains("sum"), "{text}");
+    assert!(text.contains("No process runs the code of a HotSpot JVM."), "{text}");
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn lines_of_80_columns_without_colour() {
     }
     for part in now.mark.account.as_mut().unwrap().owners.iter_mut().flat_map(|owner| &mut owner.detail) {
         part.name = hostile(&part.name);
-        part.rss_bytes += 1 << 40;
+        part.rss_bytes += 1 << 36;
     }
     let document = changes(vec![then.clone()], now.clone(), String::new()).unwrap();
     let all = MachineWide {
@@ -185,7 +186,7 @@ fn parts_and_owners_of_a_comparison_add_up() {
     let document = compared();
     let grown: i64 = document.owners.iter().map(|owner| owner.growth_bytes.unwrap()).sum();
     assert_eq!((grown, document.rss_growth_bytes, document.seconds), (40 << 20, 40 << 20, 3640));
-    let pool = document.parts.iter().find(|part| part.name == "http-*-*").unwrap();
+    let pool = document.parts.iter().find(|part| part.name == "http-8080-*").unwrap();
     assert_eq!((pool.then_count, pool.now_count, pool.growth_bytes), (0, 8, 2 << 20));
 }
 

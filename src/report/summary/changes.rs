@@ -15,8 +15,8 @@ use crate::units::grouped;
 const ROWS_MAX: usize = 10;
 const ROWS_ASKED_MAX: usize = 40;
 /// What is left for names beside three numbers and an owner, and beside five numbers.
-const NAME_MAX: usize = 34;
-const NAME_COUNTED_MAX: usize = 28;
+const NAME_MAX: usize = 30;
+const NAME_COUNTED_MAX: usize = 26;
 
 /// What to say of what changed; only the parts asked for, or, where nothing was, the first of every kind.
 pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Summary {
@@ -38,8 +38,10 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Summar
             blocks.push(Block::Table(parts(same, rows)));
         }
     }
-    for detail in asked.iter().filter(|detail| !document.parts.iter().any(|part| kind_of(**detail) == Some(&part.kind))) {
-        blocks.push(Block::Text(format!("No {} changed.", title(kind_of(*detail).unwrap_or_default()).1)));
+    for detail in asked.iter().filter(|detail| !document.parts.iter().any(|part| kind_of(**detail) == Some(&part.kind)))
+    {
+        let (title, word) = title(kind_of(*detail).unwrap_or_default());
+        blocks.extend([Block::Heading(title), Block::Text(format!("No {word} changed."))]);
     }
     blocks.extend(doubts(&all_doubts(document)));
     Summary { blocks }
@@ -70,7 +72,9 @@ fn facts(document: &ChangesDocument) -> Vec<(String, String)> {
     };
     let span = match document.seconds {
         seconds @ 0.. => span_text(seconds.unsigned_abs()),
-        seconds => format!("{} backwards: the clock was set back, or is another one", span_text(seconds.unsigned_abs())),
+        seconds => {
+            format!("{} backwards: the clock was set back, or is another one", span_text(seconds.unsigned_abs()))
+        }
     };
     [
         ("jvm", harmless(&jvm_text(&document.now.jvm))),

@@ -115,7 +115,8 @@ impl<'a> Journey<'a> {
         if !small.is_empty() {
             let label =
                 if small.len() == 1 { label(small[0]).to_owned() } else { format!("{} smaller owners", small.len()) };
-            let together = |account: &AccountRecord| Some(sum(small.iter().filter_map(|name| told_bytes(account, name))));
+            let together =
+                |account: &AccountRecord| Some(sum(small.iter().filter_map(|name| told_bytes(account, name))));
             rows.insert(rows.len() - 1, line(label, &together));
         }
         rows.push(line(self.1.to_owned(), &|account| Some(account.total_bytes)));

@@ -3,15 +3,16 @@
 use super::block::{Block, Summary, Table};
 use super::cells::{beginning, mib, sum};
 use super::changes::harmless;
+use super::details::end;
 use super::doubts::doubts;
 use super::facts::host_text;
 use crate::comparison::group_pss_bytes;
 use crate::owner::Group;
-use crate::record::{AccountDocument, AccountRecord, AccountsDocument, DoubtRecord};
+use crate::record::{AccountDocument, AccountRecord, AccountsDocument, DoubtRecord, UnreadRecord};
 use crate::units::{Bytes, grouped, milliseconds, several};
 
 /// What is left for names beside the numbers of each table.
-const NAME_MAX: usize = 22;
+const NAME_MAX: usize = 26;
 const NAME_BESIDE_GROUPS_MAX: usize = 18;
 /// The groups of owners in the order of their bar, each under the word that `--sort` takes.
 const GROUPS: [(Group, &str); 6] = [
@@ -37,21 +38,28 @@ pub fn summarize_accounts(document: &AccountsDocument) -> Summary {
         blocks.push(Block::Table(sizes(document, &rows)));
         blocks.push(Block::Table(groups(&rows)));
     }
-    if !document.unread.is_empty() {
-        blocks.push(Block::Heading("not read".to_owned()));
-        let unread = document.unread.iter();
-        let fact = unread.map(|one| (format!("pid {}", one.pid), format!("{}: {}", harmless(&one.name), harmless(&one.why))));
-        blocks.push(Block::Facts(fact.collect()));
+    let unread = unread(document);
+    if rows.is_empty() && document.unread.is_empty() {
+        blocks.push(Block::Text("No process runs the code of a HotSpot JVM.".to_owned()));
     }
-    if document.hidden > 0 {
-        let count = grouped(document.hidden);
-        let hidden = if document.hidden == 1 { "process is" } else { "processes are" };
-        blocks.push(Block::Text(format!(
-            "{count} further {hidden} hidden from this user; a JVM that is not called `java` would not be seen there."
-        )));
+    if !unread.is_empty() {
+        blocks.extend([Block::Heading("not read".to_owned()), Block::Facts(unread)]);
     }
     blocks.extend(doubts(&doubts_of_all(&document.accounts)));
     Summary { blocks }
+}
+
+/// JVMs without an account, and what else cannot be looked into.
+fn unread(document: &AccountsDocument) -> Vec<(String, String)> {
+    let told =
+        |one: &UnreadRecord| (format!("pid {}", one.pid), format!("{}: {}", harmless(&one.name), harmless(&one.why)));
+    let count = grouped(document.hidden);
+    let processes = if document.hidden == 1 { "process" } else { "processes" };
+    let hidden = (document.hidden > 0).then(|| {
+        let text = format!("{count} further {processes}; a JVM among them is seen only where it is called `java`");
+        ("hidden".to_owned(), text)
+    });
+    document.unread.iter().map(told).chain(hidden).collect()
 }
 
 fn jvms(number: usize) -> String {
@@ -59,7 +67,7 @@ fn jvms(number: usize) -> String {
 }
 
 fn name(document: &AccountDocument, most: usize) -> String {
-    document.identity.as_ref().map_or_else(|| "-".to_owned(), |of| beginning(&harmless(&of.name), most))
+    document.identity.as_ref().map_or_else(|| "-".to_owned(), |of| end(&harmless(&of.name), most))
 }
 
 /// `17.0.15` of `17.0.15+6-Debian`; JDK 8 calls itself `25.412-b08`, which is its update 412.
@@ -111,9 +119,10 @@ fn notes(document: &AccountsDocument, rows: &[Row<'_>]) -> Vec<String> {
     if !shared.is_empty() {
         notes.push("A limit is one of a cgroup, for all processes in it and not for one JVM alone.".to_owned());
     }
-    let pause = rows.iter().filter_map(|(_, account)| account.pause_ms).fold(None, |most: Option<f64>, pause| {
-        Some(most.map_or(pause, |most| most.max(pause)))
-    });
+    let pause = rows
+        .iter()
+        .filter_map(|(_, account)| account.pause_ms)
+        .fold(None, |most: Option<f64>, pause| Some(most.map_or(pause, |most| most.max(pause))));
     let took: f64 = rows.iter().map(|(of, _)| of.mark.took_ms).sum();
     let added = sum(rows.iter().filter_map(|(_, account)| u64::try_from(account.observer_bytes?).ok()));
     let stood = match pause {
@@ -165,7 +174,11 @@ fn doubts_of_all(accounts: &[AccountDocument]) -> Vec<DoubtRecord> {
         }
     }
     let told = |(pid, doubt, others): (u32, DoubtRecord, usize)| {
-        let too = if others > 0 { format!(" (and {others} more like it)") } else { String::new() };
+        let too = match others {
+            0 => String::new(),
+            1 => " (1 other JVM has the same)".to_owned(),
+            others => format!(" ({others} other JVMs have the same)"),
+        };
         DoubtRecord { text: format!("pid {pid}: {}{too}", harmless(&doubt.text)), ..doubt }
     };
     found.into_iter().map(told).collect()
