@@ -251,11 +251,6 @@ pub enum Doubt {
         /// When that was seen: a mark, or the end of a phase.
         at: String,
     },
-    /// An earlier account that this one is compared with is of another process.
-    AnotherProcess {
-        /// What shows it.
-        differences: Vec<String>,
-    },
     /// The folder of a trial could not be removed.
     WorkFolderLeft {
         /// Where it is.
@@ -357,9 +352,6 @@ impl Doubt {
             Self::SeveralProcesses { pid, others } => several("processes", *pid, others),
             Self::SharedCountedOften { processes, rss_bytes, pss_bytes } => shared(*processes, *rss_bytes, *pss_bytes),
             Self::ProcessEnded { pid, name, at } => gone(*pid, name, at),
-            Self::AnotherProcess { differences } => {
-                format!("the earlier account is of another process: {}", differences.join("; "))
-            }
             Self::WorkFolderLeft { folder, why } => format!("the folder {folder} could not be removed: {why}"),
             Self::LogIncomplete { why } => format!("the subject's log is incomplete: {why}"),
             Self::AchievedBelowOffered { phase, offered_per_s, achieved_per_s } => {
@@ -440,9 +432,6 @@ impl Doubt {
             Self::SeveralProcesses { .. } => "weigh all of them (`processes: all`), or `exec` the server in the script",
             Self::SharedCountedOften { .. } => "read PSS, which counts each page once; it is the weight of the subject",
             Self::ProcessEnded { .. } => "look at the subject's log; marks before and after weigh different things",
-            Self::AnotherProcess { .. } => {
-                "read the differences as those of two processes; `loadline account PID --json` keeps one to compare with"
-            }
             Self::WorkFolderLeft { .. } => "remove it by hand, or let the next start of Loadline try again",
             Self::LogIncomplete { .. } => "free space in the archive's folder",
             Self::AchievedBelowOffered { .. } => {

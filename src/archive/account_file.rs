@@ -104,6 +104,24 @@ mod tests {
         assert!(why("{\"schema\": \"loadline.account/1\"}").starts_with("is damaged: missing field"));
     }
 
+    /// An account as it was printed, cut at any byte or with one of them changed.
+    #[test]
+    fn a_damaged_file_is_refused_or_read_and_does_no_harm() {
+        let whole = include_bytes!("../../tests/cli/accounts/made-up.json");
+        assert_eq!(parse(whole).unwrap().len(), 1);
+        let end = whole.trim_ascii().len();
+        for cut in (0..end).step_by(31).chain(end - 40..end) {
+            let why = parse(&whole[..cut]).unwrap_err();
+            assert!(why == "is empty" || why.starts_with("is cut short: "), "{cut}: {why}");
+        }
+        let mut changed = whole.to_vec();
+        for at in (0..end).step_by(29) {
+            let kept = std::mem::replace(&mut changed[at], b'#');
+            let _ = parse(&changed);
+            changed[at] = kept;
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_refused_and_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {

@@ -40,7 +40,8 @@ Examples:
   loadline find --rate 200 --target 'p99<50ms' --url http://127.0.0.1:8080/ -- java -jar app.jar
   loadline find --rate 200 --url http://127.0.0.1:8080/ --image app:1.2
   loadline load http://127.0.0.1:8080/hello --rate 500 --require 'p99<50ms'
-  loadline account 4711";
+  loadline account 4711
+  loadline account --all";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {

@@ -135,7 +135,8 @@ fn pool_name(words: &[&str], members: &[(&str, Vec<&str>)]) -> String {
     name
 }
 
-/// The words around the numbers of a name, one more than there are numbers: `exec-`, `-` and an empty one of `exec-3-4`.
+/// The words around the numbers of a name, one more than there are numbers, and the numbers: of `exec-3-4` the words
+/// `exec-`, `-` and an empty one.
 fn words_and_numbers(name: &str) -> (Vec<&str>, Vec<&str>) {
     let digit = |c: char| c.is_ascii_digit();
     let (mut words, mut numbers) = (Vec::new(), Vec::new());

@@ -35,8 +35,8 @@ pub(super) fn held_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
     others.copied().all(|other| named(other.name()).is_none()).then_some(0)
 }
 
-/// The same where accounts stand beside each other: `None` also where an account knows no heap at all, and of every part
-/// of malloc where it could not split all of it.
+/// The same where accounts stand beside each other: `None` also of the heap where an account knows none at all, and of
+/// every part of malloc where it could not split all of it.
 pub fn told_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
     let lists = |other: &dyn Fn(&str) -> bool| account.owners.iter().any(|held| other(&held.name));
     let unsplit = MallocUnsplit.name();

@@ -1,7 +1,7 @@
 //! The documents of accounts beside each other: those of all JVMs of a machine, and two of one JVM compared.
 
 use crate::comparison::{self, Column};
-use crate::doubt::Doubt;
+use crate::doubt::{Comparing, Doubt};
 use crate::error::{Error, Result};
 use crate::record::{
     ACCOUNTS_SCHEMA, AccountDocument, AccountRecord, AccountsDocument, CHANGES_SCHEMA, ChangesDocument, DoubtRecord,
@@ -68,7 +68,7 @@ pub fn changes(earlier: Vec<AccountDocument>, now: AccountDocument, command: Str
     };
     let growth = |before: u64, after: u64| Growth::between(Bytes(before), Bytes(after)).0;
     let differences = differences(&then, &now);
-    let doubt = (!differences.is_empty()).then_some(Doubt::AnotherProcess { differences });
+    let doubt = (!differences.is_empty()).then_some(Doubt::from(Comparing::AnotherProcess { differences }));
     Ok(ChangesDocument {
         schema: CHANGES_SCHEMA.to_owned(),
         loadline: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,5 +1,5 @@
-//! `loadline account --all` and `--against` without a JVM: made-up accounts on the screen and against their schemas, and
-//! files that are no account.
+//! `loadline account --all` and `--against` without a JVM: made-up accounts on the screen and against their schemas,
+//! and files that are no account.
 
 use crate::accounts::made_up;
 use crate::called::{Called, loadline, loadline_in, read, root};
@@ -188,6 +188,51 @@ fn parts_and_owners_of_a_comparison_add_up() {
     assert_eq!((grown, document.rss_growth_bytes, document.seconds), (40 << 20, 40 << 20, 3640));
     let pool = document.parts.iter().find(|part| part.name == "http-8080-*").unwrap();
     assert_eq!((pool.then_count, pool.now_count, pool.growth_bytes), (0, 8, 2 << 20));
+}
+
+/// Every number of an account in turn as large as it can be: nothing overflows, whatever is added up and subtracted.
+#[test]
+fn sizes_that_cannot_be_do_no_harm() {
+    let whole = json!(made_up());
+    let mut places = Vec::new();
+    numbers(&whole, &mut String::new(), &mut places);
+    assert!(places.len() > 200, "{}", places.len());
+    let mut read = 0;
+    let mut all = whole.clone();
+    for place in &places {
+        let mut one = whole.clone();
+        for document in [&mut one, &mut all] {
+            *document.pointer_mut(place).unwrap() = json!(u64::MAX);
+            let Ok(account) = serde_json::from_value::<AccountDocument>(document.clone()) else {
+                *document.pointer_mut(place).unwrap() = whole.pointer(place).unwrap().clone();
+                continue;
+            };
+            read += 1;
+            for (then, now) in [(account.clone(), made_up()), (made_up(), account.clone())] {
+                let document = changes(vec![then], now, String::new()).unwrap();
+                assert!(!render(&summarize_changes(&document, &[])).is_empty());
+            }
+            let accounts = vec![account.clone(), account];
+            assert!(!render(&summarize_accounts(&AccountsDocument { accounts, ..wide() })).is_empty());
+        }
+    }
+    assert!(read > places.len(), "{read} of {}", places.len());
+}
+
+/// Where the integers of a document stand.
+fn numbers(value: &Value, place: &mut String, found: &mut Vec<String>) {
+    let length = place.len();
+    let mut visit = |key: String, value: &Value| {
+        place.push_str(&format!("/{key}"));
+        numbers(value, place, found);
+        place.truncate(length);
+    };
+    match value {
+        Value::Array(items) => items.iter().enumerate().for_each(|(at, item)| visit(at.to_string(), item)),
+        Value::Object(fields) => fields.iter().for_each(|(key, field)| visit(key.clone(), field)),
+        Value::Number(number) if number.is_u64() => found.push(place.clone()),
+        _ => {}
+    }
 }
 
 /// `account PID --against` a file with this text. The pid is that of nobody: a file is looked at first.

@@ -7,7 +7,7 @@ use crate::account_trouble::root_can;
 use crate::invocation::{newest, releases};
 use crate::standing::{Plan, Standing};
 use crate::truth::truth;
-use loadline::doubt::Doubt;
+use loadline::doubt::{Comparing, Doubt};
 use loadline::record::{AccountsDocument, ChangesDocument, UnreadCause};
 use loadline::report;
 use std::os::unix::fs::PermissionsExt;
@@ -152,7 +152,7 @@ fn what_threads_took_since_is_told_of_their_pool() {
     let (threads, least) = (truth("DeepStacks", "threads"), truth("DeepStacks", "touched_bytes_min"));
     for release in releases() {
         let (subject, document) = worked(release, "DeepStacks", "");
-        assert!(!document.doubts.iter().any(|doubt| matches!(doubt.doubt, Doubt::AnotherProcess { .. })));
+        assert_eq!(document.doubts, [], "one process");
         let pool = document.parts.iter().find(|part| part.name == "deep-*").unwrap();
         assert_eq!((pool.then_count, pool.now_count), (0, threads), "{pool:?}");
         let stacks = document.owners.iter().find(|owner| owner.name == "thread_stacks").unwrap();
@@ -178,7 +178,7 @@ fn another_process_is_compared_with_a_doubt_file_by_file() {
         let _ = second.says("READY");
         let document = against(&second, &then, "--no-stop");
         let [doubt] = document.doubts.as_slice() else { panic!("{:?}", document.doubts) };
-        let Doubt::AnotherProcess { differences } = &doubt.doubt else { panic!("{doubt:?}") };
+        let Doubt::Comparing(Comparing::AnotherProcess { differences }) = &doubt.doubt else { panic!("{doubt:?}") };
         assert!(differences.iter().any(|difference| difference.starts_with("started at ")), "{differences:?}");
         assert!(differences.iter().any(|difference| difference == "the command lines differ"), "{differences:?}");
         let mapped: Vec<_> = document.parts.iter().filter(|part| part.name.ends_with("/mapped.bin")).collect();
