@@ -117,8 +117,8 @@ pub(super) struct Account {
     ///
     /// A JVM is found by the code it runs (a mapped libjvm.so), not by its name. Each is read as `loadline account PID`
     /// reads it, one after another, and each pays the same: 20 to 100 ms of reading, during which it runs on but for
-    /// pauses of 2 to 9 ms (none with `--no-stop`) and two questions of about 1 ms each in a safepoint, and 0.1 to 0.3
-    /// MiB of RSS that stay, once.
+    /// pauses of 2 to 9 ms (longer on a busy machine, none with `--no-stop`) and two questions of about 1 ms each in a
+    /// safepoint; and 0.1 to 0.3 MiB of RSS that stay, once.
     ///
     /// Exit code 0: every JVM that was found was read. 4: at least one may not be read; it is listed with the reason,
     /// and the others are printed all the same. One that ends meanwhile is listed too, and is no failure.
