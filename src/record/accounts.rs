@@ -92,7 +92,6 @@ pub struct ChangesDocument {
     /// The command that repeats it.
     pub command: String,
     /// Seconds between the two accounts, by the machine's clock; below 0 where `then` was taken later.
-    #[cfg_attr(test, schemars(extend("type" = "integer")))]
     pub seconds: i64,
     /// By how much RSS grew, bytes.
     pub rss_growth_bytes: i64,
@@ -100,7 +99,8 @@ pub struct ChangesDocument {
     pub pss_growth_bytes: i64,
     /// Every owner of either account, in the order of the account.
     pub owners: Vec<OwnerChangeRecord>,
-    /// Parts of owners that differ, by kind, the largest change first: threads by pool, files, NMT tags …
+    /// Parts of owners that differ, by kind, the largest change first: threads by pool, files, NMT tags, and what else
+    /// the accounts have.
     pub parts: Vec<PartChangeRecord>,
     /// Reasons to distrust the comparison.
     pub doubts: Vec<DoubtRecord>,

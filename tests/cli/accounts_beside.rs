@@ -1,7 +1,7 @@
 //! `loadline account --all` and `--against` without a JVM: made-up accounts on the screen and against their schemas,
 //! and files that are no account.
 
-use crate::accounts::made_up;
+use crate::accounts::{ACCOUNT, made_up};
 use crate::called::{Called, loadline, loadline_in, read, root};
 use crate::schema::Schema;
 use loadline::doubt::Doubt;
@@ -13,6 +13,9 @@ use loadline::report::{self, Detail, render, summarize_accounts, summarize_chang
 use loadline::result::{Column, MachineWide, changes};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+pub(crate) const ACCOUNTS: &str = "accounts.schema.json";
+pub(crate) const CHANGES: &str = "account-changes.schema.json";
 
 /// The made-up account of another process, many times as large.
 fn other(pid: u32, name: &str, factor: u64) -> AccountDocument {
@@ -162,12 +165,11 @@ fn lines_of_80_columns_without_colour() {
 
 #[test]
 fn both_documents_are_as_described_and_nothing_else_is() {
-    let account = Schema::published("account.schema.json").described();
+    let account = Schema::published(ACCOUNT).described();
     let printed = |document: &str| serde_json::from_str::<Value>(document).unwrap();
-    for (name, document) in [
-        ("accounts.schema.json", printed(&report::document(&wide()))),
-        ("account-changes.schema.json", printed(&report::document(&compared()))),
-    ] {
+    for (name, document) in
+        [(ACCOUNTS, printed(&report::document(&wide()))), (CHANGES, printed(&report::document(&compared())))]
+    {
         let schema = Schema::published(name);
         assert_eq!(schema.complaints(&document), [] as [&str; 0], "{name}");
         assert_eq!(schema.undescribed(&document), [] as [&str; 0], "{name}");
