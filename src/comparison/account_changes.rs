@@ -53,7 +53,7 @@ pub fn part_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<PartChange
     let none = Amount::default();
     let change = |part: &Part| {
         let [before, after] = [&then, &now].map(|of| of.get(part).unwrap_or(&none));
-        // Known of one of the two, it is none of the other.
+        // Where one account knows how much was asked for, a part that the other lacks asked for nothing.
         let known = before.allocated_bytes.or(after.allocated_bytes).is_some();
         let allocated_bytes = |of: &Amount| known.then_some(of.allocated_bytes.unwrap_or(0));
         let (kind, owner, name) = part.clone();

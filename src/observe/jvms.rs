@@ -81,7 +81,7 @@ fn mapped(folder: &Path) -> Mapped {
     let file = match File::open(folder.join("maps")) {
         Ok(file) => file,
         Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => return Mapped::Hidden,
-        // Gone meanwhile.
+        // A process that has gone meanwhile is none.
         Err(_) => return Mapped::Other,
     };
     let mut lines = BufReader::new(file.take(MAPS_BYTES_MAX));
@@ -110,7 +110,7 @@ fn found(folder: &Path, pid: u32) -> Found {
         let mut bytes = Vec::new();
         let read =
             File::open(folder.join(name)).and_then(|file| file.take(ARGUMENTS_BYTES_MAX).read_to_end(&mut bytes));
-        // What is cut short by an error is as good as nothing.
+        // A file that is cut short by an error is as good as none.
         if read.is_ok() { bytes } else { Vec::new() }
     };
     let stat = Stat::parse(&String::from_utf8_lossy(&read("stat")), ticks_per_s());

@@ -109,7 +109,7 @@ fn differences(then: &AccountDocument, now: &AccountDocument) -> Vec<String> {
         found.push(format!("pid {} and {}", then.jvm.pid, now.jvm.pid));
     }
     let when = |started: &Option<String>| match started {
-        // Written by whoever wrote the file.
+        // The text of a file may be anything.
         Some(text) if unix_s(text).is_some() => text.clone(),
         _ => "an unknown moment".to_owned(),
     };

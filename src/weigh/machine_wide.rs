@@ -51,7 +51,7 @@ impl Candidate {
         let (pid, name) = (self.pid, self.name.clone());
         Ok(Err(match cause.kind {
             ErrorKind::Machine => UnreadRecord { pid, name, cause: UnreadCause::Refused, why: cause.what },
-            // It was a JVM when it was found, and is none now.
+            // A candidate was a JVM when it was found; whatever refuses it as none came later.
             _ => UnreadRecord { pid, name, cause: UnreadCause::Ended, why: cause.what },
         }))
     }

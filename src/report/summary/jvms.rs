@@ -89,7 +89,7 @@ fn sizes(document: &AccountsDocument, rows: &[Row<'_>]) -> Table {
         let sizes = [Some(account.pss_bytes), limit(of), would.gc_bytes, would.trim_bytes].map(mib);
         [of.jvm.pid.to_string(), name(of, NAME_MAX), jdk(of)].into_iter().chain(sizes).collect::<Vec<String>>()
     };
-    // What is not known of one is not known of the sum.
+    // A size that is not known of one JVM is not known of the sum.
     let all = |of: fn(&AccountRecord) -> Option<u64>| {
         rows.iter().try_fold(0, |sum: u64, (_, account)| Some(sum.saturating_add(of(account)?)))
     };
