@@ -1,6 +1,6 @@
 //! The JVMs of a machine side by side: what each holds by group of owners, and their order.
 
-use crate::owner::Group;
+use crate::owner::{Group, Owner};
 use crate::record::{AccountDocument, AccountRecord};
 use std::cmp::Reverse;
 
@@ -36,10 +36,20 @@ pub enum Column {
     Trim,
 }
 
-/// PSS of the owners of a group.
-pub fn group_pss_bytes(account: &AccountRecord, group: Group) -> u64 {
-    let of_group = account.owners.iter().filter(|owner| Group::of(&owner.name) == group);
-    of_group.fold(0, |sum, owner| sum.saturating_add(owner.pss_bytes))
+/// PSS of the owners of a group. `None` of heap and classes where the account lists none of them, since every JVM has
+/// some: nobody said where they lie; and of what malloc retains where it is not split.
+pub fn group_pss_bytes(account: &AccountRecord, group: Group) -> Option<u64> {
+    let mut of_group = account.owners.iter().filter(|owner| Group::of(&owner.name) == group).peekable();
+    let unsplit = || account.owners.iter().any(|owner| owner.name == Owner::MallocUnsplit.name());
+    let unknown = match group {
+        Group::Heap | Group::Classes => true,
+        Group::Retained => unsplit(),
+        Group::Live | Group::Files | Group::Rest => false,
+    };
+    if unknown && of_group.peek().is_none() {
+        return None;
+    }
+    Some(of_group.fold(0, |sum, owner| sum.saturating_add(owner.pss_bytes)))
 }
 
 /// Puts accounts into the order of a column; equal ones stay in the order of their pids.
@@ -57,7 +67,7 @@ pub fn rank(accounts: &mut [AccountDocument], by: Column) {
 /// What stands in a column of sizes; `None`, which is less than any size, where it is not known.
 fn size(document: &AccountDocument, column: Column) -> Option<u64> {
     let account = document.mark.account.as_ref()?;
-    let group = |group| Some(group_pss_bytes(account, group));
+    let group = |group| group_pss_bytes(account, group);
     match column {
         Column::Pss => Some(account.pss_bytes),
         Column::Rss => Some(account.total_bytes),
@@ -130,7 +140,10 @@ mod tests {
     #[test]
     fn every_owner_is_in_one_group() {
         let account = document(1, "a", 100, None).mark.account.unwrap();
-        let groups: Vec<u64> = Group::ALL.iter().map(|(group, ..)| group_pss_bytes(&account, *group)).collect();
-        assert_eq!(groups, [51, 0, 0, 0, 0, 2]);
+        let groups: Vec<Option<u64>> = Group::ALL.iter().map(|(group, ..)| group_pss_bytes(&account, *group)).collect();
+        assert_eq!(groups, [Some(51), None, Some(0), Some(0), Some(0), Some(2)]);
+        let mut unsplit = account;
+        unsplit.owners[0].name = "malloc.unsplit".to_owned();
+        assert_eq!(group_pss_bytes(&unsplit, Group::Retained), None);
     }
 }

@@ -89,20 +89,21 @@ fn sizes(document: &AccountsDocument, rows: &[Row<'_>]) -> Table {
         let sizes = [Some(account.pss_bytes), limit(of), would.gc_bytes, would.trim_bytes].map(mib);
         [of.jvm.pid.to_string(), name(of, NAME_MAX), jdk(of)].into_iter().chain(sizes).collect::<Vec<String>>()
     };
-    // A size that is not known of one JVM is not known of the sum.
-    let all = |of: fn(&AccountRecord) -> Option<u64>| {
-        rows.iter().try_fold(0, |sum: u64, (_, account)| Some(sum.saturating_add(of(account)?)))
-    };
     let sums = [
         Some(document.pss_bytes),
         None,
-        all(|account| account.would_return.gc_bytes),
-        all(|account| account.would_return.trim_bytes),
+        total(rows, |account| account.would_return.gc_bytes),
+        total(rows, |account| account.would_return.trim_bytes),
     ];
     let last = ["sum".to_owned(), jvms(rows.len()), String::new()].into_iter().chain(sums.map(mib)).collect();
     let head = ["pid", "name", "JDK", "PSS", "limit", "full GC", "trim"];
     let table = Table::new("PSS, limit, and what would come back, MiB", head, rows.iter().map(row).chain([last]));
     table.worded(2, 0).noted(notes(document, rows))
+}
+
+/// A size of all JVMs; one that is not known of one of them is not known of all.
+fn total(rows: &[Row<'_>], of: impl Fn(&AccountRecord) -> Option<u64>) -> Option<u64> {
+    rows.iter().try_fold(0, |sum: u64, (_, account)| Some(sum.saturating_add(of(account)?)))
 }
 
 /// What the numbers do not tell by themselves, and what weighing did.
@@ -142,10 +143,10 @@ fn groups(rows: &[Row<'_>]) -> Table {
     let group = |account: &AccountRecord| GROUPS.map(|(group, _)| group_pss_bytes(account, group));
     let row = |(of, account): &Row<'_>| {
         let lead = [of.jvm.pid.to_string(), name(of, NAME_BESIDE_GROUPS_MAX)];
-        lead.into_iter().chain(group(account).map(|bytes| mib(Some(bytes)))).collect::<Vec<String>>()
+        lead.into_iter().chain(group(account).map(mib)).collect::<Vec<String>>()
     };
-    let sums = GROUPS.map(|(group, _)| sum(rows.iter().map(|(_, account)| group_pss_bytes(account, group))));
-    let last = ["sum".to_owned(), jvms(rows.len())].into_iter().chain(sums.map(|bytes| mib(Some(bytes)))).collect();
+    let sums = GROUPS.map(|(group, _)| total(rows, |account| group_pss_bytes(account, group)));
+    let last = ["sum".to_owned(), jvms(rows.len())].into_iter().chain(sums.map(mib)).collect();
     let head = ["pid", "name"].into_iter().chain(GROUPS.map(|(_, word)| word));
     let words = GROUPS.map(|(group, word)| {
         let of = Group::ALL.iter().find(|(other, ..)| *other == group).map_or("", |(.., words)| words);
