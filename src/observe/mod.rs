@@ -25,6 +25,7 @@ pub mod hotspot;
 pub mod hsperfdata;
 mod hsperfdata_find;
 mod hsperfdata_format;
+pub mod jvms;
 pub mod machine;
 pub mod maps;
 pub mod memory;

@@ -216,6 +216,9 @@ pub struct AccountDocument {
     pub jvm: super::Jvm,
     /// The command line of the process.
     pub subject_command: Vec<String>,
+    /// Which process it is; absent in older documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<super::IdentityRecord>,
     /// The weighing, with its account.
     pub mark: super::Mark,
     /// Reasons to distrust it.

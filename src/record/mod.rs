@@ -2,6 +2,7 @@
 //! All that reports, comparisons and findings know of a trial. Fields may be added, never renamed.
 
 mod account;
+mod accounts;
 mod comparison;
 mod evidence;
 mod figure;
@@ -12,6 +13,10 @@ mod phase;
 pub use account::{
     ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord,
     RegionRecord, RemainderRecord, ShareRecord, WouldReturn,
+};
+pub use accounts::{
+    ACCOUNTS_SCHEMA, AccountsDocument, CHANGES_SCHEMA, ChangesDocument, IdentityRecord, OwnerChangeRecord,
+    PartChangeRecord, UnreadCause, UnreadRecord,
 };
 pub use comparison::{
     Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, LeastRecord, MetricRecord,

@@ -1,10 +1,13 @@
 //! From trials to the result document: those of one run, of a search, or of several archives side by side. The same
 //! right after a run and from its archive.
 
+mod accounts;
 mod judgement;
 mod merged;
 mod recorded;
 
+pub use crate::comparison::Column;
+pub use accounts::{MachineWide, changes};
 pub use judgement::{Asked, Judgement};
 pub use merged::{Merged, Part};
 pub use recorded::read;

@@ -7,7 +7,9 @@ mod allocation;
 mod answering;
 mod charge;
 mod direct;
+mod identity;
 mod inside;
+mod machine_wide;
 mod once;
 mod processes;
 mod sampler;
@@ -20,6 +22,7 @@ mod watched;
 mod weighing;
 
 pub(crate) use direct::{DirectMemory, Gate};
+pub use machine_wide::{Candidate, Candidates};
 pub use once::{Weighed, Weighing};
 pub(crate) use processes::Processes;
 pub(crate) use sampler::{Cost, Sampler, Sources};

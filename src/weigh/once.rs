@@ -1,5 +1,6 @@
 //! One weighing of a running JVM, outside any trial: what `loadline account` does.
 
+use super::identity::identity;
 use super::unweighable::Unweighable;
 use super::watched::Watched;
 use super::weighing::{AskNmt, Moment, Weigh};
@@ -8,7 +9,7 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::observe::maps;
 use crate::observe::procfs::Process;
-use crate::record::{Jvm, Mark, Observer};
+use crate::record::{IdentityRecord, Jvm, Mark, Observer};
 use crate::scenario::Kind;
 
 /// How a running JVM is weighed.
@@ -27,6 +28,8 @@ pub struct Weighed {
     pub jvm: Jvm,
     /// Its command line.
     pub command: Vec<String>,
+    /// Which process it is.
+    pub identity: IdentityRecord,
     /// The mark `now`, with its account.
     pub mark: Mark,
     /// Reasons to distrust it.
@@ -46,6 +49,7 @@ impl Weighing {
         let mut observer = Observer::default();
         let command = watched.process.cmdline().unwrap_or_default();
         let mut jvm = watched.describe_from_outside();
+        let identity = identity(&mut watched, &command);
         let weigh = Weigh { moment: Moment::Running, nmt: AskNmt::IfOn, stop: self.stop, regions: true };
         let weighed = weigh.take(&mut watched, "now", &mut observer, &mut doubts);
         if has_ended(&watched) {
@@ -67,7 +71,7 @@ impl Weighing {
         doubts.extend(failed.into_iter().map(|why| Doubt::ReadFailed { mark: "now".to_owned(), why }));
         jvm.allocator = weighed.allocator;
         jvm.collector = weighed.collector;
-        Ok(Weighed { jvm, command, mark, doubts })
+        Ok(Weighed { jvm, command, identity, mark, doubts })
     }
 }
 
@@ -83,9 +87,11 @@ fn takes_agent(jvm: &Jvm) -> bool {
     version.contains('+') && release.is_none_or(|release: u32| release >= AGENT_RELEASE_MIN)
 }
 
-/// Whether it has ended, or is ending: a process gives up its memory before it counts as dead.
+/// Whether it has ended, is ending (a process gives up its memory before it counts as dead), or became another program,
+/// as the child of a JVM does that was forked to start one.
 fn has_ended(watched: &Watched) -> bool {
-    !watched.lives() || maps::read(&watched.process, &watched.clock).is_ok_and(|maps| maps.value.is_empty())
+    let maps = maps::read(&watched.process, &watched.clock);
+    !watched.lives() || maps.is_ok_and(|maps| maps::libjvm(&maps.value).is_none())
 }
 
 /// Whether this is a JVM that may be read.

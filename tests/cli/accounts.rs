@@ -76,7 +76,9 @@ fn the_document_is_as_described_and_nothing_else_is() {
 fn both_documents_describe_what_they_share_alike() {
     let (account, results) = (Schema::published(ACCOUNT), Schema::published("results.schema.json"));
     let shared = results.described();
-    for (place, described) in account.described().into_iter().filter(|(place, _)| !place.starts_with('.')) {
+    // A trial knows its processes by itself.
+    let own = |place: &str| place.starts_with('.') || place.starts_with("IdentityRecord.");
+    for (place, described) in account.described().into_iter().filter(|(place, _)| !own(place)) {
         assert!(shared.contains(&(place.clone(), described)), "{place}");
     }
 }

@@ -1,6 +1,7 @@
 //! The published schemas against the program: what it prints, and what it reads.
 
 use crate::accounts::{ACCOUNT, made_up, netty};
+use crate::accounts_beside::{ACCOUNTS, CHANGES};
 use crate::called::{ARCHIVES, folder, loadline, read, root};
 use crate::loads::LOAD;
 use crate::schema::Schema;
@@ -213,7 +214,7 @@ fn driver() -> DriverRecord {
 
 #[test]
 fn every_property_has_a_description() {
-    for name in [RESULTS, SCENARIO, ACCOUNT, LOAD] {
+    for name in [RESULTS, SCENARIO, ACCOUNT, ACCOUNTS, CHANGES, LOAD] {
         for (place, described) in Schema::published(name).described() {
             let text = described["description"].as_str().unwrap_or("");
             assert!(text.ends_with('.') && !text.ends_with(".."), "{name}: {place}: `{text}`");
@@ -228,7 +229,7 @@ fn a_number_says_its_unit() {
         let has = |part: &str| name.split('_').any(|word| word == part);
         [("bytes", "bytes"), ("ms", "ms"), ("us", "µs"), ("s", " s")].into_iter().find(|(part, _)| has(part))
     };
-    let described = [RESULTS, ACCOUNT, LOAD].map(|name| Schema::published(name).described());
+    let described = [RESULTS, ACCOUNT, ACCOUNTS, CHANGES, LOAD].map(|name| Schema::published(name).described());
     for (place, described) in described.into_iter().flatten() {
         let numeric =
             described["type"].to_string().contains("integer") || described["type"].to_string().contains("number");
@@ -355,6 +356,7 @@ fn doubts_of_comparisons() -> Vec<Doubt> {
         Doubt::Comparing(Comparing::NotJudged { reasons: vec![why()] }),
         Doubt::Comparing(Comparing::ArchivesDiffer { differences: vec!["kernel: 6.1 and 6.12".to_owned()] }),
         Doubt::Comparing(Comparing::LeftOut { configuration: "jdk11".to_owned(), why: why() }),
+        Doubt::Comparing(Comparing::AnotherProcess { differences: vec!["pid 4711 and 4712".to_owned()] }),
     ]
 }
 
@@ -408,6 +410,7 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::Comparing(Comparing::NotJudged { .. }) => 44,
         Doubt::Comparing(Comparing::ArchivesDiffer { .. }) => 45,
         Doubt::Comparing(Comparing::LeftOut { .. }) => 46,
+        Doubt::Comparing(Comparing::AnotherProcess { .. }) => 47,
     }
 }
 

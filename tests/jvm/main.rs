@@ -7,6 +7,7 @@
 mod account;
 mod account_trouble;
 mod account_truth;
+mod accounts_beside;
 mod added;
 mod appetite;
 mod archives;

@@ -147,10 +147,10 @@ impl Standing {
         });
     }
 
-    /// The same with the process as a child of what was started.
+    /// The same with the process below what was started.
     pub(crate) fn in_child(mut self) -> Self {
         let parent = self.child.id();
-        let java = || processes::all().into_iter().find(|process| process.parent == parent && process.name == "java");
+        let java = || processes::descendants(parent).into_iter().find(|process| process.name == "java");
         self.pid = wait_for("a JVM runs below it", LONG, || java().ok_or(parent)).pid;
         self
     }

@@ -139,8 +139,8 @@ fn range(start: &str, end: &str) -> String {
     format!("{}-{}", plain(start), plain(end))
 }
 
-/// The end of a path, which says more than its beginning.
-fn end(text: &str, most: usize) -> String {
+/// The end of a path or of a class name, which says more than its beginning.
+pub(super) fn end(text: &str, most: usize) -> String {
     match text.chars().count() {
         length if length > most => format!("...{}", text.chars().skip(length + 3 - most).collect::<String>()),
         _ => text.to_owned(),
