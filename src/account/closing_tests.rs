@@ -145,7 +145,19 @@ fn said() -> impl Strategy<Value = Said> {
             let heap_min = left_by_last_gc.map(|bytes| bytes / 2);
             let sizing = Sizing { heap_min, max_free_ratio, ..Sizing::default() };
             let (full_collections, unloadable) = (None, None);
-            Said { info, nodes, unloadable, heap, nmt, left_by_last_gc, full_collections, sizing, images, thread_names }
+            Said {
+                info,
+                nodes,
+                unloadable,
+                loaders: None,
+                heap,
+                nmt,
+                left_by_last_gc,
+                full_collections,
+                sizing,
+                images,
+                thread_names,
+            }
         },
     )
 }

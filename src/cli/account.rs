@@ -35,7 +35,7 @@ pub(super) fn account(verb: &Account, typed: String, clock: Clock, interrupt: &I
     print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
     if !verb.json && verb.by.is_empty() {
         let mut talk = Progress::new(verb.quiet);
-        talk.step(&format!("details: loadline account {} --by thread,file,tag,region", verb.pid));
+        talk.step(&format!("details: loadline account {} --by thread,file,tag,loader,region", verb.pid));
     }
     Ok(Code::Yes)
 }
@@ -49,6 +49,7 @@ fn details(by: &[By]) -> Vec<Detail> {
             By::File => Detail::File,
             By::Tag => Detail::Tag,
             By::Region => Detail::Region,
+            By::Loader => Detail::Loader,
         };
         if !details.contains(&detail) {
             details.push(detail);

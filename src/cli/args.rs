@@ -111,7 +111,8 @@ pub(super) struct Account {
     /// Process id of the JVM
     #[arg(value_name = "PID", value_parser = pid)]
     pub(super) pid: u32,
-    /// Details by thread, file, tag (malloc by NMT tag) or region (address); may be repeated. `--json` has all of them
+    /// Details by thread, file, tag (malloc by NMT tag), loader (classes by class loader) or region (address); may be
+    /// repeated. `--json` has all of them
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
     pub(super) by: Vec<By>,
     /// Do not hold the JVM's threads while it is read; what changes meanwhile blurs the account
@@ -135,6 +136,7 @@ pub(super) enum By {
     File,
     Tag,
     Region,
+    Loader,
 }
 
 /// `loadline report`

@@ -2,10 +2,12 @@
 //! All that reports, comparisons and findings know of a trial. Fields may be added, never renamed.
 
 mod account;
+mod classes;
 mod comparison;
 mod evidence;
 mod figure;
 mod find;
+mod finding;
 mod load;
 mod phase;
 
@@ -13,6 +15,7 @@ pub use account::{
     ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord,
     RegionRecord, RemainderRecord, ShareRecord, WouldReturn,
 };
+pub use classes::{ClassCounts, LoaderChange, LoaderSum, LoaderType, LoadersRecord};
 pub use comparison::{
     Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, LeastRecord, MetricRecord,
     ParetoPoint, ParetoRecord, Unit, ValueRecord, tells_nothing,
@@ -23,6 +26,7 @@ pub use find::{
     CgroupRecord, ClassesRecord, FailureCause, FindOutcome, FindRecord, KneeRecord, LineRecord, Missed, Pages,
     ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, RuleRecord, Unknowns,
 };
+pub use finding::{Finding, FindingRecord, LoaderSpan};
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use phase::{
     Ages, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord, Reported,
@@ -76,8 +80,8 @@ pub struct Document {
     /// What a search for the load line says; `null` unless there was one.
     #[serde(default)]
     pub find: Option<FindRecord>,
-    /// Diagnoses with their evidence; empty unless they were asked for.
-    pub findings: Vec<serde_json::Value>,
+    /// Diagnoses with their evidence; empty where there are none.
+    pub findings: Vec<FindingRecord>,
     /// Budgets with their verdicts; empty unless some were given.
     pub budgets: Vec<BudgetRecord>,
 }
@@ -314,6 +318,12 @@ pub struct Mark {
     pub account: Option<AccountRecord>,
     /// How long the weighing took.
     pub took_ms: f64,
+    /// How many classes are loaded; absent where the JVM's counters cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classes: Option<ClassCounts>,
+    /// Their loaders; absent where the JVM was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loaders: Option<LoadersRecord>,
     /// Netty's buffer pools, where they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netty: Option<NettyPools>,

@@ -3,6 +3,7 @@
 use super::accounting::IN_SAFEPOINT;
 use super::answering::Answering;
 use super::charge::charge_record;
+use super::loaders::KnownLoaders;
 use crate::account::{Explicit, Shrinks, Sizing};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
@@ -36,6 +37,8 @@ pub(crate) struct Watched {
     answering: Option<Answering>,
     /// The agent that the JVM was started with, if it was.
     pub(crate) agent: Option<Standing>,
+    /// The class loaders of the last weighing.
+    pub(super) loaders: KnownLoaders,
     /// Whether NMT has a baseline to compare with.
     pub(crate) baseline: bool,
     /// Why a full collection is more than this JVM does when asked for one, once that is known.
@@ -71,6 +74,7 @@ impl Watched {
             attach_tried: kind == Kind::Native,
             answering: None,
             agent: None,
+            loaders: KnownLoaders::default(),
             baseline: false,
             collects_not: None,
             sizing: Sizing::default(),

@@ -5,12 +5,14 @@ use super::account_record;
 use super::accounting::{self, Accounted, Wanted};
 use super::watched::Watched;
 use crate::account::{Owner, Reason, Said};
+use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::observe::heap_info::HeapInfo;
+use crate::observe::hsperfdata::HsPerf;
 use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::smaps;
-use crate::record::{AccountRecord, Heap, Mark, NmtCategory, NmtRecord, Observer};
+use crate::record::{AccountRecord, ClassCounts, Heap, Mark, NmtCategory, NmtRecord, Observer};
 use crate::scenario::Kind;
 use crate::units::Growth;
 
@@ -93,6 +95,8 @@ impl Weigh {
         said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
         said.full_collections = accounting::full_collections(watched.counters.as_mut(), &clock);
         said.sizing = watched.sizing;
+        taken.mark.classes = watched.counters.as_mut().and_then(|counters| class_counts(counters, &clock));
+        taken.mark.loaders = said.loaders.take().map(|loaders| watched.loaders.record(&loaders));
         if let Some(added) = watched.added_by_asking() {
             observer.attach_rss_bytes = Some(added);
         }
@@ -229,6 +233,11 @@ fn heap(watched: &mut Watched, info: Option<HeapInfo>, moment: Moment) -> Heap {
         live_bytes: None,
         max_bytes: None,
     }
+}
+
+fn class_counts(counters: &mut HsPerf, clock: &Clock) -> Option<ClassCounts> {
+    let classes = counters.counters(clock).ok()?.value.classes()?;
+    Some(ClassCounts { loaded: classes.loaded, shared: classes.shared, unloaded: classes.unloaded })
 }
 
 /// The summary, and whether it shows the growth since a baseline.

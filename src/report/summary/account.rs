@@ -35,7 +35,7 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Summar
             if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
                 blocks.extend(remainders(account).map(Block::Table));
             }
-            blocks.extend(asked.iter().flat_map(|detail| details(account, mark.nmt.is_some(), *detail)));
+            blocks.extend(asked.iter().flat_map(|detail| details(account, mark, *detail)));
         }
         None => blocks.push(Block::Text(format!(
             "RSS is {}, PSS {}; who holds it could not be told.",

@@ -4,6 +4,7 @@ use super::block::Block;
 use super::doubts::doubts;
 use super::facts::trial_facts;
 use super::journey::journey;
+use super::loaders;
 use super::netty;
 use super::numbers::{by_category, load, weights};
 use crate::record::Trial;
@@ -20,6 +21,7 @@ pub(super) fn of_trial(trial: &Trial, several: bool) -> Vec<Block> {
         blocks.push(Block::Table(weights(trial)));
     }
     blocks.extend(journey(trial));
+    blocks.extend(loaders::of_trial(trial).map(Block::Table));
     if !trial.phases.is_empty() {
         blocks.push(Block::Table(load(trial)));
     }
