@@ -150,6 +150,7 @@ fn said() -> impl Strategy<Value = Said> {
                 nodes,
                 unloadable,
                 loaders: None,
+                code_heaps: Vec::new(),
                 heap,
                 nmt,
                 left_by_last_gc,

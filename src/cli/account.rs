@@ -1,6 +1,7 @@
 //! `loadline account`: who holds the resident memory of a running JVM, now.
 
 use super::args::{Account, By};
+use super::dumps::new_file;
 use super::exit::Code;
 use super::session::{ISO_8601, Interrupt, utc};
 use crate::clock::Clock;
@@ -8,12 +9,16 @@ use crate::error::{Error, Result};
 use crate::record::{ACCOUNT_SCHEMA, AccountDocument, DoubtRecord};
 use crate::report::{self, Detail, Progress, print, render, summarize_account};
 use crate::series;
-use crate::weigh::Weighing;
+use crate::weigh::{Collecting, Weighing};
 
 /// Listens to signals, so that a Ctrl-C waits until the JVM's threads run again.
 pub(super) fn account(verb: &Account, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
     let machine = series::machine_now(clock);
-    let weighed = Weighing { stop: !verb.no_stop, netty: verb.netty }.take(verb.pid, &clock)?;
+    let heap_dump = verb.heap_dump.as_deref().map(new_file).transpose()?;
+    let then = Collecting { classes: verb.classes, heap_dump };
+    let mut talk = Progress::new(verb.quiet);
+    let weighing = Weighing { stop: !verb.no_stop, netty: verb.netty };
+    let weighed = weighing.take_then(verb.pid, &clock, &then, &mut |price| talk.step(price))?;
     if interrupt.seen() {
         return Err(Error::interrupted());
     }
@@ -26,6 +31,8 @@ pub(super) fn account(verb: &Account, typed: String, clock: Clock, interrupt: &I
         jvm: weighed.jvm,
         subject_command: weighed.command,
         mark: weighed.mark,
+        objects: weighed.objects,
+        heap_dump: weighed.heap_dump,
         doubts: weighed.doubts.into_iter().map(DoubtRecord::from).collect(),
     };
     let text = match verb.json {
@@ -34,8 +41,7 @@ pub(super) fn account(verb: &Account, typed: String, clock: Clock, interrupt: &I
     };
     print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
     if !verb.json && verb.by.is_empty() {
-        let mut talk = Progress::new(verb.quiet);
-        talk.step(&format!("details: loadline account {} --by thread,file,tag,loader,region", verb.pid));
+        talk.step(&format!("details: loadline account {} --by thread,pool,file,tag,loader,code,region", verb.pid));
     }
     Ok(Code::Yes)
 }
@@ -50,6 +56,8 @@ fn details(by: &[By]) -> Vec<Detail> {
             By::Tag => Detail::Tag,
             By::Region => Detail::Region,
             By::Loader => Detail::Loader,
+            By::Code => Detail::Code,
+            By::Pool => Detail::Pool,
         };
         if !details.contains(&detail) {
             details.push(detail);

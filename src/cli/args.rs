@@ -3,7 +3,7 @@
 use super::args_compare::{Compare, Comparing, Exports, Judging, View};
 use super::args_find::Find;
 use super::args_load::Load;
-use crate::scenario::{self, Marking};
+use crate::scenario::{self, Inside, Marking};
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -71,6 +71,8 @@ pub(super) struct Weigh {
     #[command(flatten)]
     pub(super) marking: Marking,
     #[command(flatten)]
+    pub(super) inside: Inside,
+    #[command(flatten)]
     pub(super) judging: Judging,
     /// The server: a `java` command line or a script that ends up in one; of an image, the arguments of its entrypoint.
     /// `{port}` stands for a free port
@@ -95,6 +97,8 @@ pub(super) struct Run {
     #[command(flatten)]
     pub(super) marking: Marking,
     #[command(flatten)]
+    pub(super) inside: Inside,
+    #[command(flatten)]
     pub(super) judging: Judging,
 }
 
@@ -111,8 +115,8 @@ pub(super) struct Account {
     /// Process id of the JVM
     #[arg(value_name = "PID", value_parser = pid)]
     pub(super) pid: u32,
-    /// Details by thread, file, tag (malloc by NMT tag), loader (classes by class loader) or region (address); may be
-    /// repeated. `--json` has all of them
+    /// Details by thread, pool (threads by name), file, tag (malloc by NMT tag), loader (classes by class loader), code
+    /// (its cache by segment) or region (address); may be repeated. `--json` has all of them
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
     pub(super) by: Vec<By>,
     /// Do not hold the JVM's threads while it is read; what changes meanwhile blurs the account
@@ -121,6 +125,13 @@ pub(super) struct Account {
     /// List Netty's buffer pools, chunk by chunk, by an agent that is loaded into the JVM after it was weighed
     #[arg(long)]
     pub(super) netty: bool,
+    /// List the live objects by class, by a full GC that is made after the JVM was weighed and stops it meanwhile
+    #[arg(long)]
+    pub(super) classes: bool,
+    /// Write a heap dump into a new FILE, after everything else: a full GC, then the JVM stands still while it writes
+    /// about as much as lives in its heap
+    #[arg(long, value_name = "FILE")]
+    pub(super) heap_dump: Option<PathBuf>,
     /// Print the account as a document instead of the summary
     #[arg(long)]
     pub(super) json: bool,
@@ -137,6 +148,8 @@ pub(super) enum By {
     Tag,
     Region,
     Loader,
+    Code,
+    Pool,
 }
 
 /// `loadline report`

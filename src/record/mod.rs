@@ -9,7 +9,9 @@ mod figure;
 mod find;
 mod finding;
 mod load;
+mod objects;
 mod phase;
+mod threads;
 
 pub use account::{
     ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord,
@@ -28,10 +30,13 @@ pub use find::{
 };
 pub use finding::{Finding, FindingRecord, LoaderSpan};
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
+pub use objects::{HeapDumpRecord, ObjectClass, ObjectKind, ObjectKindName, ObjectSum, ObjectsRecord};
 pub use phase::{
     Ages, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord, Reported,
     RequestRecord, SubjectWork, Times, Timing, Tool,
 };
+
+pub use threads::{CodeHeapRecord, ThreadPoolRecord};
 
 pub use crate::scenario::Model;
 pub use crate::subject::EndCause;
@@ -247,6 +252,12 @@ pub struct Trial {
     /// Files that the subject had mapped or open, absolute paths, in a search for the load line; absent elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+    /// What the heap held after everything was measured, where it was asked for; of the process that serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<ObjectsRecord>,
+    /// The heap dump, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_dump: Option<HeapDumpRecord>,
     /// Highest RSS seen: the kernel's own mark (VmHWM) at the last weighing, or a later sample above it.
     pub rss_bytes_peak: Option<u64>,
     /// How the subject ended; `null` where it was never started.
@@ -324,6 +335,12 @@ pub struct Mark {
     /// Their loaders; absent where the JVM was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loaders: Option<LoadersRecord>,
+    /// The code cache by segment; absent where the JVM was not asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<CodeHeapRecord>,
+    /// Threads by pool, the largest stacks first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<ThreadPoolRecord>,
     /// Netty's buffer pools, where they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netty: Option<NettyPools>,

@@ -13,6 +13,7 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::Outcome;
 use crate::observe::agent::Standing;
+use crate::observe::class_histogram::ClassHistogram;
 use crate::observe::procfs::Process;
 use crate::record::{Observer, Sample, Trial};
 use crate::scenario::{Kind, Processes, TrialPlan};
@@ -50,6 +51,8 @@ pub(super) struct Trialling<'a> {
     pub(super) peaks: Peaks,
     pub(super) guard: Guarding,
     pub(super) markers: Markers,
+    /// Live objects at the end, where they were asked for.
+    pub(super) live: Option<ClassHistogram>,
 }
 
 impl<'a> Trialling<'a> {
@@ -88,7 +91,7 @@ impl<'a> Trialling<'a> {
         };
         let reports = stage.world.reports(sources);
         let (peaks, guard, markers) = Default::default();
-        Ok(Self { plan, stage, notes, subject, address, scales, reports, peaks, guard, markers })
+        Ok(Self { plan, stage, notes, subject, address, scales, reports, peaks, guard, markers, live: None })
     }
 
     /// What the load has left in the cgroup and in the hands of the subject; noted once.
@@ -172,8 +175,9 @@ impl<'a> Trialling<'a> {
         self.notes.sink.take(&Event::Sample { phase, sample });
     }
 
-    /// Ends the timeline, passes on what is left, and notes what weighing cost.
-    pub(super) fn finish(mut self) {
+    /// Ends the timeline, passes on what is left, and notes what weighing cost. What lived at the end, where that was
+    /// asked for.
+    pub(super) fn finish(mut self) -> Option<ClassHistogram> {
         let Cost { samples, ns } = self.reports.end();
         self.pass_on_all(None);
         self.note_load();
@@ -184,6 +188,7 @@ impl<'a> Trialling<'a> {
             own_rss_bytes_peak: own_rss_peak(&self.stage.clock),
             ..self.scales.observer()
         };
+        self.live
     }
 
     /// Seconds since the start of the command, the origin of all times of the record.

@@ -18,7 +18,7 @@ use crate::observe::pagemap::{PageMap, Run};
 use crate::observe::procfs::Process;
 use crate::observe::smaps::{self, Smaps};
 use crate::observe::stacks::ThreadStack;
-use crate::observe::{Unavailable, class_loaders, elf, metaspace_nodes, stacks};
+use crate::observe::{Unavailable, class_loaders, code_heaps, elf, metaspace_nodes, stacks};
 use crate::units::Bytes;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -82,6 +82,7 @@ pub(crate) fn hear(
         nodes,
         unloadable,
         loaders,
+        code_heaps: code_heaps::parse(&code),
         heap,
         nmt,
         ..Said::default()

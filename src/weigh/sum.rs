@@ -1,6 +1,7 @@
 //! Several processes as one subject: their weighings summed, their accounts merged owner by owner. Pure.
 
 use super::loaders::together;
+use super::thread_pools::{self, code_together};
 use super::weighing::Taken;
 use crate::account::{Owner, Reason};
 use crate::doubt::Doubt;
@@ -53,6 +54,8 @@ pub(crate) fn sum(mut parts: Vec<Part>) -> Taken {
         account: accounts.map(merge),
         classes: classes(parts.iter().filter(|part| part.is_jvm).map(|part| part.taken.mark.classes)),
         loaders: loaders(parts.iter().filter(|part| part.is_jvm).map(|part| part.taken.mark.loaders.as_ref())),
+        code: code_together(marks().map(|mark| mark.code.as_slice())),
+        pools: thread_pools::together(marks().map(|mark| mark.pools.as_slice())),
         took_ms: marks().map(|mark| mark.took_ms).sum(),
         processes,
         ..Mark::default()

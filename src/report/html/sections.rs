@@ -8,8 +8,8 @@ use crate::report::markup::{Attribute, Markup, shortened};
 use crate::report::quantity::budget_number;
 use crate::report::summary::tried::{is_answer, trial_text};
 use crate::report::summary::{
-    Table, by_category, configurations, figures, growth_notes, load, loaders, shared_facts, told_finding, trial_facts,
-    weights,
+    Table, by_category, configurations, figures, growth_notes, live_objects, load, loaders, shared_facts, told_finding,
+    trial_facts, weights,
 };
 use crate::report::words::{outcome_words, verdict_word};
 
@@ -308,6 +308,9 @@ fn trial_tables(out: &mut Markup, trial: &Trial) {
     }
     if let Some(loaders) = loaders(trial) {
         titled(out, "Class loaders, from mark to mark", &loaders);
+    }
+    if let Some(objects) = live_objects(trial) {
+        titled(out, "Live objects by class", &objects);
     }
     pools::write(out, trial);
     if let Some(native) = by_category(trial) {

@@ -5,6 +5,7 @@ use super::cells::{mib, rounds_to_none, sum};
 use super::details::{Detail, details, remainders};
 use super::doubts::doubts;
 use super::facts::jvm_text;
+use super::inside;
 use super::netty::pools;
 use crate::owner::{self, Owner, is_heap, label};
 use crate::record::{AccountDocument, AccountRecord, ChargeRecord, MallocRecord, Mark, OwnerRecord};
@@ -43,6 +44,8 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Summar
             mark.pss_bytes.map_or("unknown".to_owned(), |pss| Bytes(pss).to_string())
         ))),
     }
+    blocks.extend(document.objects.iter().map(|found| Block::Table(inside::objects(found, mark.heap.used_bytes))));
+    blocks.extend(document.heap_dump.as_ref().map(inside::dump));
     blocks.extend(mark.netty.iter().flat_map(|found| pools(found, release(document))));
     blocks.extend(doubts(&document.doubts));
     Summary { blocks }

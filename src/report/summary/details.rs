@@ -2,7 +2,7 @@
 
 use super::block::{Block, Table};
 use super::cells::{NONE, beginning, end, kib, sum};
-use super::loaders;
+use super::{inside, loaders};
 use crate::owner::{Owner, is_heap, label};
 use crate::record::{AccountRecord, DetailRecord, Mark, OwnerRecord, RegionRecord, RemainderRecord};
 use crate::units::grouped;
@@ -20,6 +20,10 @@ pub enum Detail {
     Region,
     /// Metaspace and class space by the type of class loader.
     Loader,
+    /// The code cache by segment.
+    Code,
+    /// Threads by pool.
+    Pool,
 }
 
 /// Rows of threads, files and tags.
@@ -47,6 +51,8 @@ pub(super) fn details(account: &AccountRecord, mark: &Mark, detail: Detail) -> O
             }
             None => return text("The heaps of malloc were not walked, so its chunks cannot be told apart."),
         },
+        Detail::Code => return Some(inside::code(mark)),
+        Detail::Pool => return Some(inside::pools(mark)),
         Detail::Loader => return Some(loaders::by_type(mark)),
         Detail::Region => regions(account.regions.as_deref().unwrap_or_default()),
     };
@@ -55,7 +61,7 @@ pub(super) fn details(account: &AccountRecord, mark: &Mark, detail: Detail) -> O
         (true, Detail::Thread) => text("No thread could be told apart."),
         (true, Detail::File) => text("No file could be told apart."),
         (true, Detail::Tag) => text("No chunk of malloc has a tag."),
-        (true, Detail::Region | Detail::Loader) => text("The mappings are not in this document."),
+        (true, _) => text("The mappings are not in this document."),
     }
 }
 

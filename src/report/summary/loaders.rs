@@ -36,7 +36,10 @@ pub(super) fn by_type(mark: &Mark) -> Block {
     let more = (left > 0).then(|| format!("and {} more types (--json)", grouped(left)));
     let counted = mark.classes.map(|classes| {
         let (loaded, shared, unloaded) = (grouped(classes.loaded), grouped(classes.shared), grouped(classes.unloaded));
-        format!("{loaded} classes are loaded, {shared} of all so far from the CDS archive; {unloaded} were unloaded.")
+        format!(
+            "{loaded} classes are loaded, {shared} of all so far from the CDS archive; {unloaded} were unloaded. \
+             Loaders count array classes too."
+        )
     });
     let taken = "Taken is what its chunks may hold, resident or not; classes of the CDS archive take none.".to_owned();
     Block::Table(Table::new(title, head, rows).noted(more.into_iter().chain(counted).chain([taken])))

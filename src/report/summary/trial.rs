@@ -4,9 +4,9 @@ use super::block::Block;
 use super::doubts::doubts;
 use super::facts::trial_facts;
 use super::journey::journey;
-use super::loaders;
 use super::netty;
 use super::numbers::{by_category, load, weights};
+use super::{inside, loaders};
 use crate::record::Trial;
 
 /// Heading, conditions, tables and doubts of a trial; its number is told where there are `several`.
@@ -22,6 +22,8 @@ pub(super) fn of_trial(trial: &Trial, several: bool) -> Vec<Block> {
     }
     blocks.extend(journey(trial));
     blocks.extend(loaders::of_trial(trial).map(Block::Table));
+    blocks.extend(inside::of_trial(trial).map(Block::Table));
+    blocks.extend(trial.heap_dump.as_ref().map(inside::dump));
     if !trial.phases.is_empty() {
         blocks.push(Block::Table(load(trial)));
     }
