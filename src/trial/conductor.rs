@@ -4,7 +4,7 @@ use super::event::{Event, Sink};
 use super::here::Here;
 use super::inside::{self, Afresh};
 use super::tools::Tools;
-use super::trialling::{Notes, Trialling};
+use super::trialling::{Ended, Notes, Trialling};
 use super::world::Stage;
 use super::{cgroup_record, doubts, ending};
 use crate::doubt::{Doubt, MemoryPool};
@@ -118,7 +118,7 @@ pub(super) fn carry_out(
         let notes = Notes { trial: &mut *trial, doubts: &mut found, sink: &mut *sink };
         let mut trialling = Trialling::begin(plan, stage, notes, &mut *running, (&ready, agent))?;
         let done = trialling.go_through();
-        live = trialling.finish();
+        live = trialling.finish(if done.is_ok() { Ended::Whole } else { Ended::Early });
         done
     };
     let done = weigh();
@@ -222,7 +222,6 @@ impl Trialling<'_> {
         }
         self.mark(MarkPoint::Collected);
         self.mark(MarkPoint::Trimmed);
-        self.look_inside();
         self.alive_at_the_end()
     }
 

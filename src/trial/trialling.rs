@@ -29,6 +29,13 @@ pub(super) struct Notes<'a> {
     pub(super) sink: &'a mut dyn Sink,
 }
 
+/// Whether all phases and marks of a trial were done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    Whole,
+    Early,
+}
+
 /// What the timeline rose to.
 #[derive(Debug, Default)]
 pub(super) struct Peaks {
@@ -175,9 +182,9 @@ impl<'a> Trialling<'a> {
         self.notes.sink.take(&Event::Sample { phase, sample });
     }
 
-    /// Ends the timeline, passes on what is left, and notes what weighing cost. What lived at the end, where that was
-    /// asked for.
-    pub(super) fn finish(mut self) -> Option<ClassHistogram> {
+    /// Ends the timeline, passes on what is left, and notes what weighing cost. Then nothing is measured any more, and
+    /// what was asked for of the heap may be: what lived at the end, where that was.
+    pub(super) fn finish(mut self, ended: Ended) -> Option<ClassHistogram> {
         let Cost { samples, ns } = self.reports.end();
         self.pass_on_all(None);
         self.note_load();
@@ -188,6 +195,9 @@ impl<'a> Trialling<'a> {
             own_rss_bytes_peak: own_rss_peak(&self.stage.clock),
             ..self.scales.observer()
         };
+        if ended == Ended::Whole {
+            self.look_inside();
+        }
         self.live
     }
 

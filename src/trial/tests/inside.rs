@@ -15,7 +15,7 @@ fn nothing_that_is_weighed_follows_a_collection_for_objects() {
     let made = carry_out_in(Script::default(), &asking());
     let calls: Vec<&str> = made.calls.iter().map(String::as_str).collect();
     let behind = calls.iter().position(|call| *call == "weigh trimmed").unwrap() + 1;
-    let expected = ["histogram", "dump", "timeline ended", "end", "start", "histogram", "end"];
+    let expected = ["timeline ended", "histogram", "dump", "end", "start", "histogram", "end"];
     assert_eq!(calls[behind..], expected);
     assert!(!calls[..behind].contains(&"histogram"));
     let trial = &made.conducted.trial;
