@@ -24,6 +24,7 @@ pub mod glibc;
 pub mod heap_dump;
 pub mod heap_info;
 pub mod hold;
+pub mod hotspot;
 pub mod hsperfdata;
 mod hsperfdata_find;
 mod hsperfdata_format;
@@ -44,6 +45,7 @@ pub mod stacks;
 mod text;
 pub mod thread_faults;
 pub mod thread_times;
+pub mod untouched;
 pub mod vm_flags;
 pub mod vm_version;
 

@@ -1,100 +1,158 @@
-//! Live objects by class, heap dumps, the code cache by segment, threads by pool: on subjects that say what they hold.
+//! What is read of a JVM through its own tables, from outside: against what the JVM says of itself, and against what
+//! was planted.
 
-use crate::invocation::{Call, newest, releases};
-use crate::standing::Plan;
-use crate::truth::truth;
-use loadline::record::{ObjectClass, ObjectsRecord};
-use std::fs::File;
-use std::io::Read;
+use crate::invocation::releases;
+use crate::skipping::skip;
+use crate::standing::{Figures, Plan, Standing};
+use loadline::clock::Clock;
+use loadline::kernel::mapping::Mapping;
+use loadline::observe::hotspot::HotSpot;
+use loadline::observe::hotspot::direct::{Direct, DirectCounters};
+use loadline::observe::hotspot::flags::Flags;
+use loadline::observe::hotspot::objects::Objects;
+use loadline::observe::hotspot::threads::{Ended, Reader, Threads};
+use loadline::observe::maps;
+use loadline::observe::memory::ProcessMemory;
+use loadline::observe::procfs::Process;
+use loadline::observe::untouched::Untouched;
 
-const REQUESTS: u64 = 200;
+const COLLECTORS: [&str; 5] =
+    ["-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC", "-XX:+UseZGC", "-XX:+UseShenandoahGC"];
+/// What a subject allocates to say its line, after it has asked the JVM.
+const LINE_BYTES_MAX: u64 = 4096;
 
-fn of<'a>(found: &'a ObjectsRecord, name: &str) -> &'a ObjectClass {
-    found.classes.iter().find(|class| class.name == name).unwrap_or_else(|| panic!("no {name}"))
+/// A JVM with its tables.
+struct Inside {
+    process: Process,
+    maps: Vec<Mapping>,
+    hotspot: HotSpot,
+    memory: ProcessMemory,
+}
+
+impl Inside {
+    fn of(standing: &Standing) -> Self {
+        let process = Process::open(standing.pid()).unwrap();
+        let maps = maps::read(&process, &Clock::start()).unwrap().value;
+        let hotspot = HotSpot::find(&process, &maps).unwrap();
+        let memory = ProcessMemory::open(&process).unwrap();
+        Self { process, maps, hotspot, memory }
+    }
+
+    fn untouched(&self) -> Untouched<'_> {
+        Untouched::open(&self.process, &self.maps).unwrap()
+    }
+
+    fn direct(&self) -> Direct {
+        let memory = self.untouched();
+        let flags = Flags::read(&memory, &self.hotspot.tables).unwrap();
+        let objects = Objects::of(&self.hotspot.tables, &flags, &memory).unwrap();
+        DirectCounters::find(&objects, &memory).unwrap().read(&memory).unwrap()
+    }
+}
+
+/// Whether this JVM has this collector: some builds lack Shenandoah.
+fn has(release: u32, collector: &str) -> bool {
+    let java = crate::invocation::jdk(release).unwrap().java;
+    let out = std::process::Command::new(java).args([collector, "-version"]).output().unwrap();
+    if !out.status.success() {
+        skip("LOADLINE_COLLECTORS", &format!("JDK {release} has no {collector}"));
+    }
+    out.status.success()
+}
+
+/// Between two lines of the subject: what was read from outside, what the JVM counted, what was planted.
+fn step(subject: &mut Standing, word: &str, reader: &mut Reader, inside: &Inside, before: (u64, u64)) -> (u64, u64) {
+    subject.go_on();
+    let said: Figures = subject.says(word);
+    let read = reader.read(&inside.memory).unwrap();
+    assert_eq!(read.ended, Ended::Counted);
+    let (planted, total) = (said.of("planted"), said.of("total"));
+    let (outside, own) = (read.bytes - before.0, total - before.1);
+    assert!(outside.abs_diff(own) <= LINE_BYTES_MAX, "{word}: {outside} outside, {own} by the JVM's own count");
+    // Threads are objects, too: virtual ones more so than what they plant.
+    let most = if word == "VIRTUAL" { planted / 100 } else { planted / 1000 };
+    let is_planted = planted > 0 || word != "VIRTUAL";
+    assert!(
+        !is_planted || outside >= planted && outside - planted <= most,
+        "{word}: {outside} outside, {planted} planted"
+    );
+    (read.bytes, total)
 }
 
 #[test]
-fn what_lives_is_counted_to_the_object_and_told_before_it_is_asked() {
-    let held = truth("Holds64MiB", "heap_bytes");
+fn what_was_allocated_is_read_to_the_byte() {
     for release in releases() {
-        let subject = Plan::on(release, "-Xmx128m -XX:+UseSerialGC").start("Holds64MiB", "{port}");
-        subject.answers();
-        let ran = subject.account_call("--json --classes").run().expect(0).says(&["live objects: a full collection"]);
-        let found = crate::standing::account_of(&ran).objects.unwrap();
-        let arrays = of(&found, "[B").now;
-        // Characters of strings are byte arrays too.
-        assert!((held..held + (4 << 20)).contains(&arrays.bytes), "JDK {release}: {arrays:?}");
-        assert!(arrays.instances >= 1024 && found.total.bytes >= arrays.bytes, "{found:?}");
-        assert_eq!(found.at_start, None);
-        // Who does not ask is not collected.
-        assert_eq!(subject.document("").objects, None);
-    }
-}
-
-#[test]
-fn what_grew_is_told_against_a_fresh_jvm() {
-    for release in newest() {
-        let call = Call::on(release).with("--classes").with("--marks start,loaded");
-        let trial = call.subject("LeaksLoaders", "{port}").run().expect(0).trial();
-        let found = trial.objects.as_ref().unwrap();
-        let loaders = of(found, "loadline.subjects.ClassFiles");
-        // Warm-up and work; whether the server is ready is asked once of each JVM.
-        let (now, start) = (loaders.now.instances, loaders.at_start.unwrap().instances);
-        assert!((2 * REQUESTS..=2 * REQUESTS + 1).contains(&now) && start <= 1, "{now}, {start}");
-        assert!(found.at_start.unwrap().instances < found.total.instances);
-    }
-}
-
-#[test]
-fn a_heap_dump_is_written_once() {
-    for release in newest() {
-        let subject = Plan::on(release, "-Xmx64m").start("Threads64", "{port}");
-        subject.answers();
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("a b.hprof");
-        let call = || subject.account_call("--json --heap-dump").with_argument(&file);
-        let ran = call().run().expect(0).says(&["heap dump: a full collection"]);
-        let dumped = crate::standing::account_of(&ran).heap_dump.unwrap();
-        let mut beginning = [0; 12];
-        File::open(&file).unwrap().read_exact(&mut beginning).unwrap();
-        assert_eq!((&beginning, dumped.path.as_str()), (b"JAVA PROFILE", file.to_str().unwrap()));
-        assert_eq!(dumped.bytes, file.metadata().unwrap().len());
-        call().run().expect(2).says(&["is there already"]);
-        assert_eq!(dumped.bytes, file.metadata().unwrap().len());
-        subject.runs_on();
-    }
-}
-
-#[test]
-fn threads_that_differ_in_numbers_are_one_pool() {
-    let extra = truth("Threads64", "threads_extra");
-    for release in releases() {
-        let subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").start("Threads64", "{port}");
-        subject.answers();
-        let mark = subject.document("").mark;
-        let pool = mark.pools.iter().find(|pool| pool.name == "parked-*").unwrap();
-        assert_eq!(pool.threads, extra, "JDK {release}");
-        // Each has touched some pages of its stack, and no more than all of it.
-        assert!((extra * 4096..=extra << 20).contains(&pool.stack_bytes), "{pool:?}");
-        let all: u64 = mark.pools.iter().map(|pool| pool.threads).sum();
-        assert!(all.abs_diff(mark.threads.unwrap()) <= 8, "JDK {release}: {all} of {:?}", mark.threads);
-    }
-}
-
-#[test]
-fn segments_of_the_code_cache_are_what_its_pools_say() {
-    for release in releases() {
-        let mut subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1").start("CodeFiller", "");
-        subject.says("BEFORE");
-        subject.go_on();
-        let used = subject.says("AFTER").of("code_used");
-        let mark = subject.document("").mark;
-        let told: u64 = mark.code.iter().map(|heap| heap.used_bytes).sum();
-        // The pools count a heap's free blocks in another way; nothing is compiled any more.
-        assert!(told.abs_diff(used) <= used / 10, "JDK {release}: {told}, truly {used}");
-        for heap in &mark.code {
-            assert!(heap.used_bytes <= heap.used_bytes_peak && heap.used_bytes_peak <= heap.reserved_bytes, "{heap:?}");
-            assert!(heap.rss_bytes.unwrap() <= heap.committed_bytes.unwrap(), "{heap:?}");
+        for collector in COLLECTORS.iter().filter(|collector| has(release, collector)) {
+            let mut subject = Plan::on(release, &format!("-Xmx320m {collector}")).start("Allocates", "{folder}/mapped");
+            subject.says("STARTED");
+            subject.go_on();
+            let total = subject.says("READY").of("total");
+            let inside = Inside::of(&subject);
+            let mut reader = Threads::of(&inside.hotspot).unwrap().reader();
+            let mut before = (reader.read(&inside.memory).unwrap().bytes, total);
+            for word in ["MAIN", "THREADS", "ENDED", "HUGE", "VIRTUAL"] {
+                before = step(&mut subject, word, &mut reader, &inside, before);
+            }
+            subject.go_on();
+            let said = subject.says("DIRECT");
+            let direct = inside.direct();
+            let told = (said.of("reserved"), said.of("buffers"), said.of("mapped"), said.of("mapped_buffers"));
+            let read = (direct.reserved_bytes, direct.buffers, direct.mapped_bytes, direct.mapped_buffers);
+            assert_eq!(read, told, "JDK {release}, {collector}");
         }
+    }
+}
+
+#[test]
+fn reading_adds_no_page() {
+    for release in releases() {
+        let mut subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC -Xint").start("Allocates", "{folder}/mapped");
+        subject.says("STARTED");
+        subject.go_on();
+        subject.says("READY");
+        let before = subject.rss_bytes();
+        let inside = Inside::of(&subject);
+        let direct = inside.direct();
+        let read = Threads::of(&inside.hotspot).unwrap().reader().by_thread(&inside.memory).unwrap();
+        assert_eq!(direct, Direct { max_bytes: direct.max_bytes, ..Direct::default() });
+        let threads = inside.process.threads().unwrap();
+        assert!(read.len() > 3 && read.iter().all(|one| one.tid.is_some_and(|tid| threads.contains(&tid))), "{read:?}");
+        assert!(read.iter().any(|one| one.bytes > 100_000), "{read:?}");
+        let grown = subject.rss_bytes().cast_signed() - before.cast_signed();
+        // The JVM's own threads wake up now and then.
+        assert!(grown <= 64 << 10, "JDK {release}: {grown} bytes");
+    }
+}
+
+#[test]
+fn flags_are_those_that_the_jvm_tells() {
+    for release in releases() {
+        let options = "-Xmx64m -XX:+UseSerialGC -XX:MaxRAMPercentage=12.5 -Xss300k";
+        let mut subject = Plan::on(release, options).start("Allocates", "{folder}/mapped");
+        subject.says("STARTED");
+        subject.go_on();
+        subject.says("READY");
+        let inside = Inside::of(&subject);
+        let flags = Flags::read(&inside.untouched(), &inside.hotspot.tables).unwrap();
+        assert!(flags.list.len() > 500, "{}", flags.list.len());
+        let Some(told) = subject.jcmd("VM.flags -all") else { continue };
+        // `     bool UseSerialGC          = true      {product} {command line}`
+        let mut compared = 0;
+        for line in told.lines() {
+            let mut words = line.split_whitespace();
+            let (Some(_), Some(name), Some("="), Some(value)) =
+                (words.next(), words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            let Some(read) = flags.get(name).filter(|_| !value.starts_with('{')) else { continue };
+            // A text of several words is cut by its first one here.
+            assert!(read.split(' ').next() == Some(value), "JDK {release}: {name} is `{read}`, told {value}");
+            compared += 1;
+        }
+        assert!(compared > 400, "JDK {release}: {compared} of {}", flags.list.len());
+        let changed = flags.changed();
+        assert_eq!(changed.get("ThreadStackSize"), Some("300"));
+        assert_eq!(changed.get("MaxRAMPercentage"), Some("12.500000"));
     }
 }

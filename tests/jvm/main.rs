@@ -19,6 +19,7 @@ mod flags;
 mod gallery;
 mod gallery_http;
 mod gallery_memory;
+mod grown;
 mod images;
 mod inside;
 mod interrupts;
