@@ -1,12 +1,14 @@
 //! The class loaders: of one account by type, and over the marks of a trial where classes came or went.
 
 use super::block::{Block, Table};
-use super::cells::{beginning, end, mib};
+use super::cells::{beginning, end, mib, rounds_to_none};
 use crate::record::{FindingRecord, LoaderChange, LoaderType, LoadersRecord, Mark, Trial};
 use crate::units::{Bytes, Growth, grouped};
 
 /// More classes than this must come or go between two marks to be told: a little is always loaded late.
 const CLASSES_MIN: u64 = 50;
+/// A type whose loaders brought fewer and are the same is not told.
+const LATE_CLASSES: u64 = 10;
 /// Types told of each span.
 const TYPES_MAX: usize = 3;
 /// Types of one account.
@@ -68,7 +70,7 @@ fn moved(from: &Mark, to: &Mark) -> u64 {
 fn rows_of(mark: &Mark) -> Vec<Vec<String>> {
     let Some(LoadersRecord { change: Some(all), types, .. }) = &mark.loaders else { return Vec::new() };
     let mut changed: Vec<(&LoaderType, LoaderChange)> =
-        types.iter().filter_map(|of| Some((of, of.change?))).filter(|(_, change)| weight(change) > 0).collect();
+        types.iter().filter_map(|of| Some((of, of.change?))).filter(|(_, change)| is_shown(change)).collect();
     changed.sort_by_key(|(_, change)| std::cmp::Reverse(weight(change)));
     let row = |name: String, change: &LoaderChange| {
         let (new, gone) = (grouped(change.added.loaders), grouped(change.ended.loaders));
@@ -81,6 +83,13 @@ fn rows_of(mark: &Mark) -> Vec<Vec<String>> {
         rows.push(row("all loaders".to_owned(), all));
     }
     rows
+}
+
+/// Whether a change is more than the few classes that a loader always loads late.
+fn is_shown(change: &LoaderChange) -> bool {
+    let loaders = change.added.loaders.max(change.ended.loaders);
+    let classes = change.classes_growth().unsigned_abs();
+    loaders > 0 || classes >= LATE_CLASSES || !rounds_to_none(change.taken_bytes_growth().unsigned_abs())
 }
 
 /// What a change is ordered by: the bytes that came and went, or classes where none did.

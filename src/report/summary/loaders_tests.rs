@@ -64,6 +64,22 @@ fn where_few_classes_come_nothing_is_said() {
 }
 
 #[test]
+fn a_type_that_brought_next_to_nothing_has_no_row() {
+    let mut trial = leaking("a.B");
+    let kept = |classes, bytes| LoaderChange {
+        kept_classes_growth: classes,
+        kept_taken_bytes_growth: bytes,
+        ..LoaderChange::default()
+    };
+    let rows = |trial: &Trial| of_trial(trial).unwrap().rows.iter().map(|row| row[1].clone()).collect::<Vec<_>>();
+    for (classes, bytes, shown) in [(9, 40_000, false), (10, 0, true), (-10, 0, true), (0, 60_000, true)] {
+        let types = &mut trial.marks[1].loaders.as_mut().unwrap().types;
+        types[0].change = Some(kept(classes, bytes));
+        assert_eq!(rows(&trial).contains(&"ClassLoaders$AppClassLoader".to_owned()), shown, "{classes} {bytes}");
+    }
+}
+
+#[test]
 fn an_account_lists_types_and_says_what_the_numbers_are() {
     let trial = leaking("groovy.lang.GroovyClassLoader");
     insta::assert_snapshot!(text(vec![by_type(&trial.marks[1])]));
