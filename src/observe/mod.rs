@@ -44,6 +44,7 @@ pub mod smaps;
 pub mod stacks;
 mod text;
 pub mod thread_faults;
+pub mod thread_print;
 pub mod thread_times;
 pub mod untouched;
 pub mod vm_flags;

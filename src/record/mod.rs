@@ -32,8 +32,8 @@ pub use finding::{Finding, FindingRecord, LoaderSpan};
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use objects::{HeapDumpRecord, ObjectClass, ObjectKind, ObjectKindName, ObjectSum, ObjectsRecord};
 pub use phase::{
-    Ages, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord, Reported,
-    RequestRecord, SubjectWork, Times, Timing, Tool,
+    Ages, AllocatedBy, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord,
+    Reported, RequestRecord, SubjectWork, Times, Timing, Tool,
 };
 
 pub use threads::{CodeHeapRecord, ThreadPoolRecord};
@@ -501,6 +501,9 @@ pub struct Sample {
     /// on and the JVM can be asked.
     #[serde(default)]
     pub direct_bytes: Option<u64>,
+    /// Allocated in the Java heap since the JVM began, by all threads; about one sample a second has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated_bytes: Option<u64>,
     /// Collections so far.
     pub gc_count: Option<u64>,
     /// Time in collections so far.

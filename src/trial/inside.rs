@@ -83,6 +83,7 @@ fn at_start(stage: Stage<'_>, plan: &TrialPlan, afresh: Afresh<'_>) -> Result<Cl
             origin_ns: running.started_at().as_nanos() as u64,
             hz: plan.sample_hz,
             clock: stage.clock,
+            threads: None,
         };
         let mut unheard = Vec::new();
         let mut scales = stage.world.scales(&sources, None, &mut unheard)?;

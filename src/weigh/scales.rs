@@ -7,6 +7,7 @@ use super::weighing::{Taken, Weigh};
 use crate::doubt::Doubt;
 use crate::observe::attach::Attach;
 use crate::observe::class_histogram::ClassHistogram;
+use crate::observe::hotspot::threads::Threads;
 use crate::record::{HeapDumpRecord, Jvm, NettyPools, Observer};
 use crate::subject::Complaint;
 use crate::subject::processes::Process;
@@ -48,7 +49,7 @@ pub(crate) trait Scales {
     /// Has the process write its heap into this new file; `None` where the JVM cannot be asked.
     fn dump_heap(&self, path: &Path) -> Option<Result<HeapDumpRecord, String>>;
 
-    /// CPU time and collections of the subject so far.
+    /// CPU time, collections and allocated bytes of the subject so far.
     fn used(&mut self, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Used;
 
     /// Whether the process is still the same and alive.
@@ -56,6 +57,9 @@ pub(crate) trait Scales {
 
     /// Its RSS in bytes, at its cheapest; `None` once it has gone.
     fn rss(&self) -> Option<u64>;
+
+    /// Where the JVM counts what it allocates, for another thread to read; `None` where that is not known.
+    fn threads(&self) -> Option<Threads>;
 
     /// For another thread to ask through; `None` where the JVM cannot be asked.
     fn attached(&self) -> Option<Arc<Attach>>;
