@@ -149,6 +149,8 @@ fn said() -> impl Strategy<Value = Said> {
                 info,
                 nodes,
                 unloadable,
+                loaders: None,
+                code_heaps: Vec::new(),
                 heap,
                 nmt,
                 direct: None,

@@ -1,6 +1,8 @@
 //! What an account is made from: what the JVM said, and what was seen of its memory.
 
 use crate::observe::addresses::JvmAddresses;
+use crate::observe::class_loaders::ClassLoader;
+use crate::observe::code_heaps::CodeHeap;
 use crate::observe::elf::Image;
 use crate::observe::glibc::{Candidate, MmappedChunk, Walk};
 use crate::observe::heap_info::HeapInfo;
@@ -21,6 +23,10 @@ pub struct Said {
     pub nodes: Vec<MetaspaceNode>,
     /// Metaspace of classes whose loaders may be garbage, in bytes.
     pub unloadable: Option<u64>,
+    /// The class loaders, with their sizes in bytes; `None` where these cannot be told.
+    pub loaders: Option<Vec<ClassLoader>>,
+    /// How full the code cache is, by segment.
+    pub code_heaps: Vec<CodeHeap>,
     /// The Java heap.
     pub heap: Option<HeapInfo>,
     /// Native memory by category, where it is tracked.

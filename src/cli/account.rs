@@ -2,6 +2,7 @@
 //! how the JVMs of a machine stand beside each other.
 
 use super::args::{Account, By};
+use super::dumps::new_file;
 use super::exit::Code;
 use super::session::Interrupt;
 use crate::archive;
@@ -14,7 +15,7 @@ use crate::report::{
 use crate::result::{self, MachineWide};
 use crate::series;
 use crate::units::{several, utc};
-use crate::weigh::{Candidates, Weighed, Weighing};
+use crate::weigh::{Candidates, Collecting, Weighed, Weighing};
 use serde::Serialize;
 use std::path::Path;
 
@@ -33,7 +34,7 @@ fn one(verb: &Account, pid: u32, typed: String, clock: Clock, interrupt: &Interr
     show(verb, &document, || summarize_account(&document, &details(&verb.by)))?;
     if !verb.json && verb.by.is_empty() {
         let mut talk = Progress::new(verb.quiet);
-        talk.step(&format!("details: loadline account {pid} --by thread,file,tag,region"));
+        talk.step(&format!("details: loadline account {pid} --by thread,pool,file,tag,loader,code,region"));
     }
     Ok(Code::Yes)
 }
@@ -96,7 +97,10 @@ fn weighing(verb: &Account) -> Weighing {
 fn take(verb: &Account, pid: u32, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<AccountDocument> {
     let machine = series::machine_now(clock);
     let taken = utc(clock.unix_s());
-    let weighed = weighing(verb).take(pid, &clock)?;
+    let heap_dump = verb.heap_dump.as_deref().map(new_file).transpose()?;
+    let then = Collecting { classes: verb.classes, heap_dump };
+    let mut talk = Progress::new(verb.quiet);
+    let weighed = weighing(verb).take_then(pid, &clock, &then, &mut |price| talk.step(price))?;
     if interrupt.seen() {
         return Err(Error::interrupted());
     }
@@ -114,6 +118,8 @@ fn document(weighed: Weighed, command: String, taken: String, machine: Machine) 
         subject_command: weighed.command,
         identity: Some(weighed.identity),
         mark: weighed.mark,
+        objects: weighed.objects,
+        heap_dump: weighed.heap_dump,
         doubts: weighed.doubts.into_iter().map(DoubtRecord::from).collect(),
     }
 }
@@ -136,6 +142,9 @@ fn details(by: &[By]) -> Vec<Detail> {
             By::File => Detail::File,
             By::Tag => Detail::Tag,
             By::Region => Detail::Region,
+            By::Loader => Detail::Loader,
+            By::Code => Detail::Code,
+            By::Pool => Detail::Pool,
         };
         if !details.contains(&detail) {
             details.push(detail);

@@ -4,7 +4,7 @@ use super::args_compare::{Compare, Comparing, Exports, Judging, View};
 use super::args_find::Find;
 use super::args_load::Load;
 use crate::result::Column;
-use crate::scenario::{self, Marking};
+use crate::scenario::{self, Inside, Marking};
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -73,6 +73,8 @@ pub(super) struct Weigh {
     #[command(flatten)]
     pub(super) marking: Marking,
     #[command(flatten)]
+    pub(super) inside: Inside,
+    #[command(flatten)]
     pub(super) judging: Judging,
     /// The server: a `java` command line or a script that ends up in one; of an image, the arguments of its entrypoint.
     /// `{port}` stands for a free port
@@ -96,6 +98,8 @@ pub(super) struct Run {
     pub(super) options: Options,
     #[command(flatten)]
     pub(super) marking: Marking,
+    #[command(flatten)]
+    pub(super) inside: Inside,
     #[command(flatten)]
     pub(super) judging: Judging,
 }
@@ -122,7 +126,7 @@ pub(super) struct Account {
     ///
     /// Exit code 0: every JVM that was found was read. 4: at least one may not be read; it is listed with the reason,
     /// and the others are printed all the same. One that ends meanwhile is listed too, and is no failure.
-    #[arg(long, conflicts_with_all = ["by", "netty", "against"])]
+    #[arg(long, conflicts_with_all = ["by", "netty", "against", "classes", "heap_dump"])]
     pub(super) all: bool,
     /// Column that `--all` is sorted by [default: pss]
     #[arg(long, value_name = "COLUMN", requires = "all")]
@@ -133,7 +137,8 @@ pub(super) struct Account {
     /// printed. An account of another process is compared all the same, with a doubt that says so.
     #[arg(long, value_name = "FILE")]
     pub(super) against: Option<PathBuf>,
-    /// Details by thread, file, tag (malloc by NMT tag) or region (address); may be repeated. `--json` has all of them
+    /// Details by thread, pool (threads by name), file, tag (malloc by NMT tag), loader (classes by class loader), code
+    /// (its cache by segment) or region (address); may be repeated. `--json` has all of them
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
     pub(super) by: Vec<By>,
     /// Do not hold the JVM's threads while it is read; what changes meanwhile blurs the account
@@ -142,6 +147,13 @@ pub(super) struct Account {
     /// List Netty's buffer pools, chunk by chunk, by an agent that is loaded into the JVM after it was weighed
     #[arg(long)]
     pub(super) netty: bool,
+    /// List the live objects by class, by a full GC that is made after the JVM was weighed and stops it meanwhile
+    #[arg(long)]
+    pub(super) classes: bool,
+    /// Write a heap dump into a new FILE, after everything else: a full GC, then the JVM stands still while it writes
+    /// about as much as lives in its heap
+    #[arg(long, value_name = "FILE")]
+    pub(super) heap_dump: Option<PathBuf>,
     /// Print the account as a document instead of the summary
     #[arg(long)]
     pub(super) json: bool,
@@ -157,6 +169,9 @@ pub(super) enum By {
     File,
     Tag,
     Region,
+    Loader,
+    Code,
+    Pool,
 }
 
 /// `loadline report`

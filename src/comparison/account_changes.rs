@@ -3,13 +3,17 @@
 
 use super::owners::told_bytes;
 use crate::owner::{Owner, place};
-use crate::record::{AccountRecord, DetailRecord, OwnerChangeRecord, PartChangeRecord};
+use crate::record::{
+    AccountRecord, DetailRecord, LoaderSum as Sum, LoaderType, LoadersRecord, OwnerChangeRecord, PartChangeRecord,
+};
 use crate::units::{Bytes, Growth};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The kind of part whose names are folded.
 const THREAD: &str = "thread";
+/// The kind of part that is a type of class loader.
+const LOADER: &str = "loader";
 /// Stands for any number in the name of a pool.
 const ANY: &str = "*";
 
@@ -46,13 +50,30 @@ struct Amount {
 /// Parts that differ, by kind, the largest change first: of what was asked for, where that is known, or of RSS.
 pub fn part_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<PartChangeRecord> {
     let pools = pools(then, now);
-    let (then, now) = (parts(then, &pools), parts(now, &pools));
+    changed(&parts(then, &pools), &parts(now, &pools))
+}
+
+/// Types of class loaders that differ: how many there are, and the metaspace and class space that they have taken.
+pub fn loader_changes(then: &LoadersRecord, now: &LoadersRecord) -> Vec<PartChangeRecord> {
+    let amounts = |record: &LoadersRecord| {
+        let amount = |of: &LoaderType| {
+            let Sum { loaders: count, taken_bytes, .. } = of.now;
+            let owner = Owner::Metaspace.name().to_owned();
+            let amount = Amount { count, rss_bytes: 0, allocated_bytes: Some(taken_bytes) };
+            ((LOADER.to_owned(), owner, of.name.clone()), amount)
+        };
+        record.types.iter().map(amount).collect::<BTreeMap<Part, Amount>>()
+    };
+    changed(&amounts(then), &amounts(now))
+}
+
+fn changed(then: &BTreeMap<Part, Amount>, now: &BTreeMap<Part, Amount>) -> Vec<PartChangeRecord> {
     let mut keys: Vec<&Part> = then.keys().chain(now.keys()).collect();
     keys.sort_unstable();
     keys.dedup();
     let none = Amount::default();
     let change = |part: &Part| {
-        let [before, after] = [&then, &now].map(|of| of.get(part).unwrap_or(&none));
+        let [before, after] = [then, now].map(|of| of.get(part).unwrap_or(&none));
         // Where one account knows how much was asked for, a part that the other lacks asked for nothing.
         let known = before.allocated_bytes.or(after.allocated_bytes).is_some();
         let allocated_bytes = |of: &Amount| known.then_some(of.allocated_bytes.unwrap_or(0));

@@ -30,7 +30,7 @@ mod simulated;
 #[cfg(test)]
 mod simulation_tests;
 
-pub use account_changes::{owner_changes, part_changes};
+pub use account_changes::{loader_changes, owner_changes, part_changes};
 pub use blocks::{blocks, order};
 pub use budgets::{check_budget, judge_budgets};
 pub use catalogue::{FAMILIES, Family, ReadAt, possible, split};

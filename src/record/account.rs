@@ -221,6 +221,12 @@ pub struct AccountDocument {
     pub identity: Option<super::IdentityRecord>,
     /// The weighing, with its account.
     pub mark: super::Mark,
+    /// The live objects by class, where they were asked for; taken after the weighing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<super::ObjectsRecord>,
+    /// The heap dump, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_dump: Option<super::HeapDumpRecord>,
     /// Reasons to distrust it.
     pub doubts: Vec<super::DoubtRecord>,
 }

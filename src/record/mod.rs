@@ -3,12 +3,16 @@
 
 mod account;
 mod accounts;
+mod classes;
 mod comparison;
 mod evidence;
 mod figure;
 mod find;
+mod finding;
 mod load;
+mod objects;
 mod phase;
+mod threads;
 
 pub use account::{
     ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord,
@@ -18,6 +22,7 @@ pub use accounts::{
     ACCOUNTS_SCHEMA, AccountsDocument, CHANGES_SCHEMA, ChangesDocument, IdentityRecord, OwnerChangeRecord,
     PartChangeRecord, UnreadCause, UnreadRecord,
 };
+pub use classes::{ClassCounts, LoaderChange, LoaderSum, LoaderType, LoadersRecord};
 pub use comparison::{
     Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, LeastRecord, MetricRecord,
     ParetoPoint, ParetoRecord, Unit, ValueRecord, tells_nothing,
@@ -28,11 +33,15 @@ pub use find::{
     CgroupRecord, ClassesRecord, FailureCause, FindOutcome, FindRecord, KneeRecord, LineRecord, Missed, Pages,
     ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, RuleRecord, Unknowns,
 };
+pub use finding::{Finding, FindingRecord, LoaderSpan};
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
+pub use objects::{HeapDumpRecord, ObjectClass, ObjectKind, ObjectKindName, ObjectSum, ObjectsRecord};
 pub use phase::{
     Ages, AllocatedBy, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord,
     Reported, RequestRecord, SubjectWork, Times, Timing, Tool,
 };
+
+pub use threads::{CodeHeapRecord, ThreadPoolRecord};
 
 pub use crate::scenario::Model;
 pub use crate::subject::EndCause;
@@ -81,8 +90,8 @@ pub struct Document {
     /// What a search for the load line says; `null` unless there was one.
     #[serde(default)]
     pub find: Option<FindRecord>,
-    /// Diagnoses with their evidence; empty unless they were asked for.
-    pub findings: Vec<serde_json::Value>,
+    /// Diagnoses with their evidence; empty where there are none.
+    pub findings: Vec<FindingRecord>,
     /// Budgets with their verdicts; empty unless some were given.
     pub budgets: Vec<BudgetRecord>,
 }
@@ -248,6 +257,12 @@ pub struct Trial {
     /// Files that the subject had mapped or open, absolute paths, in a search for the load line; absent elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+    /// What the heap held after everything was measured, where it was asked for; of the process that serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<ObjectsRecord>,
+    /// The heap dump, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_dump: Option<HeapDumpRecord>,
     /// Highest RSS seen: the kernel's own mark (VmHWM) at the last weighing, or a later sample above it.
     pub rss_bytes_peak: Option<u64>,
     /// How the subject ended; `null` where it was never started.
@@ -322,6 +337,18 @@ pub struct Mark {
     pub direct: Option<DirectRecord>,
     /// How long the weighing took.
     pub took_ms: f64,
+    /// How many classes are loaded; absent where the JVM's counters cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classes: Option<ClassCounts>,
+    /// Their loaders; absent where the JVM was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loaders: Option<LoadersRecord>,
+    /// The code cache by segment; absent where the JVM was not asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<CodeHeapRecord>,
+    /// Threads by pool, the largest stacks first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<ThreadPoolRecord>,
     /// Netty's buffer pools, where they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netty: Option<NettyPools>,

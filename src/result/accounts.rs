@@ -68,6 +68,10 @@ pub fn changes(earlier: Vec<AccountDocument>, now: AccountDocument, command: Str
     };
     let growth = |before: u64, after: u64| Growth::between(Bytes(before), Bytes(after)).0;
     let differences = differences(&then, &now);
+    let mut parts = comparison::part_changes(before, after);
+    if let (Some(before), Some(after)) = (&then.mark.loaders, &now.mark.loaders) {
+        parts.extend(comparison::loader_changes(before, after));
+    }
     let doubt = (!differences.is_empty()).then_some(Doubt::from(Comparing::AnotherProcess { differences }));
     Ok(ChangesDocument {
         schema: CHANGES_SCHEMA.to_owned(),
@@ -77,7 +81,7 @@ pub fn changes(earlier: Vec<AccountDocument>, now: AccountDocument, command: Str
         rss_growth_bytes: growth(before.total_bytes, after.total_bytes),
         pss_growth_bytes: growth(before.pss_bytes, after.pss_bytes),
         owners: comparison::owner_changes(before, after),
-        parts: comparison::part_changes(before, after),
+        parts,
         doubts: doubt.into_iter().map(DoubtRecord::from).collect(),
         then,
         now,

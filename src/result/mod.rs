@@ -2,6 +2,7 @@
 //! right after a run and from its archive.
 
 mod accounts;
+mod findings;
 mod judgement;
 mod merged;
 mod recorded;
@@ -55,7 +56,7 @@ fn document(conditions: &Conditions, trials: &[Trial], together: Together) -> Do
         comparisons: together.comparisons,
         doubts: together.doubts.into_iter().map(DoubtRecord::from).collect(),
         find: together.find,
-        findings: Vec::new(),
+        findings: findings::of_trials(trials),
         budgets: together.budgets,
     }
 }

@@ -18,7 +18,7 @@ use crate::observe::pagemap::{PageMap, Run};
 use crate::observe::procfs::Process;
 use crate::observe::smaps::{self, Smaps};
 use crate::observe::stacks::ThreadStack;
-use crate::observe::{Unavailable, class_loaders, elf, metaspace_nodes, stacks};
+use crate::observe::{Unavailable, class_loaders, code_heaps, elf, metaspace_nodes, stacks};
 use crate::units::Bytes;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -74,11 +74,15 @@ pub(crate) fn hear(
     let (heap_text, heap) = heap.unzip();
     let nodes = nodes.and_then(|nodes| nodes.map_err(&mut note).ok()).unwrap_or_default();
     let committed = Bytes(nodes.iter().map(|node| node.committed.0).fold(0, u64::saturating_add));
-    let unloadable = loaders.map(|text| class_loaders::may_be_garbage(&class_loaders::parse(&text), committed).0);
+    let loaders = loaders.map(|text| class_loaders::parse(&text));
+    let unloadable = loaders.as_ref().map(|loaders| class_loaders::may_be_garbage(loaders, committed).0);
+    let loaders = loaders.filter(|_| committed.0 > 0).map(|loaders| class_loaders::in_bytes(loaders, committed));
     Said {
         info: JvmAddresses::parse(&format!("{}\n{code}", heap_text.unwrap_or_default())).map_err(&mut note).ok(),
         nodes,
         unloadable,
+        loaders,
+        code_heaps: code_heaps::parse(&code),
         heap,
         nmt,
         ..Said::default()

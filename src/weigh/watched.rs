@@ -5,6 +5,7 @@ use super::allocation::{self, AllocatedSoFar, Allocation};
 use super::answering::Answering;
 use super::charge::charge_record;
 use super::inside;
+use super::loaders::KnownLoaders;
 use crate::account::{Explicit, Shrinks, Sizing};
 use crate::clock::Clock;
 use crate::doubt::{self, Doubt};
@@ -12,6 +13,8 @@ use crate::error::{Error, Result};
 use crate::observe::agent::{self, Standing};
 use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
+use crate::observe::class_histogram::{self, ClassHistogram};
+use crate::observe::heap_dump::{self, Dumped};
 use crate::observe::hotspot::direct::Direct;
 use crate::observe::hotspot::objects::Objects;
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
@@ -19,11 +22,16 @@ use crate::observe::maps::{self, Allocator};
 use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
 use crate::observe::vm_version::VmVersion;
-use crate::record::{ChargeRecord, Jvm, NettyPools, Observer};
+use crate::record::{ChargeRecord, HeapDumpRecord, Jvm, NettyPools, Observer};
 use crate::scenario::Kind;
 use crate::subject::{Complaint, ComplaintKind};
 use crate::units::Bytes;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// A full collection of a heap of 100 GB and a walk over it.
+const COLLECTED_WITHIN: Duration = Duration::from_secs(600);
 
 /// A process and the sources it can be read from. One that is no JVM is only read, never asked.
 pub(crate) struct Watched {
@@ -44,6 +52,8 @@ pub(crate) struct Watched {
     answering: Option<Answering>,
     /// The agent that the JVM was started with, if it was.
     pub(crate) agent: Option<Standing>,
+    /// The class loaders of the last weighing.
+    pub(super) loaders: KnownLoaders,
     /// Whether NMT has a baseline to compare with.
     pub(crate) baseline: bool,
     /// Why a full collection is more than this JVM does when asked for one, once that is known.
@@ -88,6 +98,7 @@ impl Watched {
             attach_tried: kind == Kind::Native,
             answering: None,
             agent: None,
+            loaders: KnownLoaders::default(),
             baseline: false,
             collects_not: None,
             sizing: Sizing::default(),
@@ -144,6 +155,23 @@ impl Watched {
             (None, None) => return Err("Netty's pools: the JVM cannot be asked".to_owned()),
         };
         pools.map(|pools| pools.value).map_err(|cause| format!("Netty's pools: {cause}"))
+    }
+
+    /// The live objects by class, after a full collection, which this asks for. `None` where the JVM cannot be asked.
+    pub(crate) fn histogram(&self) -> Option<std::result::Result<ClassHistogram, String>> {
+        let reply = self.attach.as_ref()?.jcmd_within(class_histogram::COMMAND, COLLECTED_WITHIN);
+        let histogram = reply.and_then(|reply| ClassHistogram::parse(&reply.value));
+        Some(histogram.map_err(|cause| cause.to_string()))
+    }
+
+    /// Has the JVM write its heap into this new file, after a full collection. `None` as for `histogram`.
+    pub(crate) fn dump_heap(&self, path: &Path) -> Option<std::result::Result<HeapDumpRecord, String>> {
+        let dumped = heap_dump::write(&self.process, self.attach.as_ref()?, path);
+        let record = |dumped: Dumped| {
+            let path = path.display().to_string();
+            HeapDumpRecord { path, bytes: dumped.bytes, seconds: dumped.seconds }
+        };
+        Some(dumped.map(record).map_err(|cause| cause.to_string()))
     }
 
     /// For another thread to ask through; `None` where [`Watched::ask`] is.

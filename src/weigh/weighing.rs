@@ -3,14 +3,21 @@
 
 use super::account_record;
 use super::accounting::{self, Accounted, Wanted};
+use super::thread_pools;
 use super::watched::Watched;
 use crate::account::{Owner, Reason, Said};
+use crate::clock::Clock;
 use crate::doubt::Doubt;
+use crate::observe::addresses::Purpose;
+use crate::observe::code_heaps::CodeHeap;
 use crate::observe::heap_info::HeapInfo;
+use crate::observe::hsperfdata::HsPerf;
 use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
-use crate::observe::smaps;
-use crate::record::{AccountRecord, DirectRecord, Heap, Mark, NmtCategory, NmtRecord, Observer};
+use crate::observe::{smaps, thread_times};
+use crate::record::{
+    AccountRecord, ClassCounts, CodeHeapRecord, DirectRecord, Heap, Mark, NmtCategory, NmtRecord, Observer,
+};
 use crate::scenario::Kind;
 use crate::units::Growth;
 
@@ -103,10 +110,14 @@ impl Weigh {
         said.full_collections = accounting::full_collections(watched.counters.as_mut(), &clock);
         said.sizing = watched.sizing;
         said.direct = direct.map(|direct| direct.bytes());
+        taken.mark.classes = watched.counters.as_mut().and_then(|counters| class_counts(counters, &clock));
+        taken.mark.loaders = said.loaders.take().map(|loaders| watched.loaders.record(&loaders));
         if let Some(added) = watched.added_by_asking() {
             observer.attach_rss_bytes = Some(added);
         }
+        let code = code_heaps(&said);
         taken.account(self, watched, said, observer, doubts);
+        taken.inside(watched, code);
         taken.mark.took_ms = (clock.now_ns() - begin_ns) as f64 / 1e6;
         taken
     }
@@ -130,6 +141,19 @@ impl Taken {
             self.mark.charge_bytes = cgroup.usage(&watched.clock).ok().map(|usage| usage.value.0);
             self.mark.charge = watched.charge();
         }
+    }
+
+    /// What is inside some owners: the segments of the code cache, the pools of threads.
+    fn inside(&mut self, watched: &Watched, mut code: Vec<CodeHeapRecord>) {
+        let account = self.mark.account.as_ref();
+        let details = || account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail);
+        for heap in &mut code {
+            let found = details().find(|detail| detail.kind == "code_heap" && detail.name == heap.name);
+            heap.rss_bytes = account.map(|_| found.map_or(0, |detail| detail.rss_bytes));
+        }
+        let threads = thread_times::all(&watched.process).unwrap_or_default();
+        self.mark.pools = thread_pools::pools(&threads, account);
+        self.mark.code = code;
     }
 
     /// Takes the account; RSS and PSS are its sums. Without one they are those of `smaps`.
@@ -161,6 +185,24 @@ impl Taken {
             }
         }
     }
+}
+
+/// How full the code cache is, as recorded; what of it is resident, the account will say.
+fn code_heaps(said: &Said) -> Vec<CodeHeapRecord> {
+    let ranges = || said.info.iter().flat_map(|info| &info.ranges).filter(|of| of.purpose == Purpose::CodeCache);
+    let committed = |name: &str| {
+        let range = ranges().find(|range| range.name == name)?;
+        Some(range.committed_end?.saturating_sub(range.start))
+    };
+    let record = |heap: &CodeHeap| CodeHeapRecord {
+        name: heap.name.clone(),
+        reserved_bytes: heap.reserved,
+        committed_bytes: committed(&heap.name),
+        used_bytes: heap.used,
+        used_bytes_peak: heap.used_max,
+        rss_bytes: None,
+    };
+    said.code_heaps.iter().map(record).collect()
 }
 
 /// What an account lacks, and what to make of it.
@@ -239,6 +281,11 @@ fn heap(watched: &mut Watched, info: Option<HeapInfo>, moment: Moment) -> Heap {
         live_bytes: None,
         max_bytes: None,
     }
+}
+
+fn class_counts(counters: &mut HsPerf, clock: &Clock) -> Option<ClassCounts> {
+    let classes = counters.counters(clock).ok()?.value.classes()?;
+    Some(ClassCounts { loaded: classes.loaded, shared: classes.shared, unloaded: classes.unloaded })
 }
 
 /// The summary, and whether it shows the growth since a baseline.

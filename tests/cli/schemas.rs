@@ -9,8 +9,9 @@ use loadline::doubt::{Allocation, Comparing, Doubt, MemoryPool};
 use loadline::error::Result;
 use loadline::record::{
     AllocatedBy, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome,
-    FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, ProbeRecord, ProbeStage,
-    ProbeVerdict, ProcessRecord, RateRecord, Reported, RuleRecord, Times, Timing, Tool, Unit, Unknowns,
+    FindRecord, Finding, FindingRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, LoaderSpan, LoaderSum,
+    Missed, Pages, ProbeRecord, ProbeStage, ProbeVerdict, ProcessRecord, RateRecord, Reported, RuleRecord, Times,
+    Timing, Tool, Unit, Unknowns,
 };
 use loadline::scenario::{Scenario, TrialPlan, parse};
 use serde_json::{Value, json};
@@ -52,6 +53,9 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["phases"][0]["counters"] = json!({"ops": 1200.0});
     accounted["trials"][0]["marks"][0]["netty"] = netty();
     accounted["trials"][0]["marks"][0]["counters"] = json!({"instances": 10_000.0});
+    accounted["trials"][0]["objects"] = json!(made_up().objects);
+    accounted["trials"][0]["heap_dump"] = json!(made_up().heap_dump);
+    accounted["findings"] = json!([finding()]);
     let figures = document("archives/figures");
     let process = ProcessRecord { pid: 1, name: "java".to_owned(), rss_bytes: 2, pss_bytes: Some(1) };
     accounted["trials"][0]["marks"][0]["processes"] = json!([process]);
@@ -72,6 +76,30 @@ fn the_results_schema_describes_nothing_else() {
     judged["archives"] = json!([{"name": "before", "index_from": 0, "conditions": judged["conditions"]}]);
     let full = [document("formats/version-2"), accounted, judged, figures, searched()];
     assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0]);
+}
+
+/// A diagnosis with all that one can say.
+fn finding() -> FindingRecord {
+    let sum = LoaderSum { loaders: 412, classes: 412, hidden_classes: 0, taken_bytes: 10 << 20, used_bytes: 9 << 20 };
+    let span = LoaderSpan {
+        from: "warm".to_owned(),
+        to: "loaded".to_owned(),
+        ok: 400,
+        added: sum,
+        ended: LoaderSum::default(),
+    };
+    FindingRecord {
+        finding: Finding::LoadersKeepComing {
+            loader: "groovy.lang.GroovyClassLoader".to_owned(),
+            spans: vec![span],
+            live_after_gc: Some(sum),
+        },
+        configuration: "serial".to_owned(),
+        trial: 0,
+        trials_alike: 1,
+        text: "equal loads keep adding class loaders".to_owned(),
+        next: "see in a heap dump who keeps one".to_owned(),
+    }
 }
 
 /// A search with all that one can say.

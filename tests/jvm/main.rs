@@ -20,10 +20,12 @@ mod flags;
 mod gallery;
 mod gallery_http;
 mod gallery_memory;
+mod grown;
 mod images;
 mod inside;
 mod interrupts;
 mod invocation;
+mod loaders;
 mod netty;
 #[path = "../shared/nmt_detail.rs"]
 mod nmt_detail;

@@ -5,6 +5,7 @@ use super::cells::{mib, rounds_to_none, sum};
 use super::details::{Detail, details, remainders};
 use super::doubts::doubts;
 use super::facts::jvm_text;
+use super::inside;
 use super::netty::pools;
 use crate::owner::{self, Owner, is_heap, label};
 use crate::record::{AccountDocument, AccountRecord, ChargeRecord, DirectRecord, MallocRecord, Mark, OwnerRecord};
@@ -35,7 +36,7 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Summar
             if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
                 blocks.extend(remainders(account).map(Block::Table));
             }
-            blocks.extend(asked.iter().flat_map(|detail| details(account, mark.nmt.is_some(), *detail)));
+            blocks.extend(asked.iter().flat_map(|detail| details(account, mark, *detail)));
         }
         None => blocks.push(Block::Text(format!(
             "RSS is {}, PSS {}; who holds it could not be told.",
@@ -43,6 +44,8 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Summar
             mark.pss_bytes.map_or("unknown".to_owned(), |pss| Bytes(pss).to_string())
         ))),
     }
+    blocks.extend(document.objects.iter().map(|found| Block::Table(inside::objects(found, mark.heap.used_bytes))));
+    blocks.extend(document.heap_dump.as_ref().map(inside::dump));
     blocks.extend(mark.netty.iter().flat_map(|found| pools(found, release(document))));
     blocks.extend(doubts(&document.doubts));
     Summary { blocks }

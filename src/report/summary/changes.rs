@@ -1,8 +1,8 @@
 //! What to say of two accounts of one JVM: how long lies between them, what grew, and which parts of its owners did it.
 
 use super::block::{Block, Summary, Table};
-use super::cells::{beginning, kib, mib, sum};
-use super::details::{Detail, end};
+use super::cells::{beginning, end, kib, mib, sum};
+use super::details::Detail;
 use super::doubts::doubts;
 use super::facts::jvm_text;
 use super::journey::between;
@@ -53,6 +53,9 @@ fn kind_of(detail: Detail) -> Option<&'static str> {
         Detail::Thread => Some("thread"),
         Detail::File => Some("file"),
         Detail::Tag => Some("tag"),
+        Detail::Loader => Some("loader"),
+        Detail::Code => Some("code_heap"),
+        Detail::Pool => Some("thread"),
         Detail::Region => None,
     }
 }
@@ -106,7 +109,7 @@ fn title(kind: &str) -> (String, &'static str) {
         "thread" => ("stacks by pool of threads, resident KiB", "pool"),
         "file" => ("files, resident KiB", "file"),
         "tag" => ("malloc by NMT tag, KiB", "tag"),
-        "loader" => ("class loaders, resident KiB", "loader"),
+        "loader" => ("class loaders by type, KiB taken", "loader"),
         "code_heap" => ("code heaps, resident KiB", "code heap"),
         "table" => ("tables of the collector, resident KiB", "table"),
         "node" => ("nodes of metaspace, resident KiB", "node"),

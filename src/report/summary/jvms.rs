@@ -1,9 +1,8 @@
 //! What to say of all JVMs of a machine: a row for each, what they hold by group of owners, and who could not be read.
 
 use super::block::{Block, Summary, Table};
-use super::cells::{beginning, mib, sum};
+use super::cells::{beginning, end, mib, sum};
 use super::changes::harmless;
-use super::details::end;
 use super::doubts::doubts;
 use super::facts::host_text;
 use crate::comparison::group_pss_bytes;
