@@ -25,6 +25,8 @@ pub mod hsperfdata;
 mod hsperfdata_find;
 mod hsperfdata_format;
 pub mod machine;
+pub mod mallocng;
+mod mallocng_group;
 pub mod maps;
 pub mod memory;
 pub mod metaspace_nodes;
