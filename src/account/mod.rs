@@ -11,6 +11,7 @@ mod gone;
 mod heap;
 mod ledger;
 mod malloc;
+mod musl;
 mod plan;
 mod predict;
 mod tables;

@@ -6,18 +6,19 @@
 //! assumed: every area of metas carries the secret, every group names its meta, every meta its group. Only present
 //! pages are read.
 
+use super::Unavailable;
 use super::glibc::{Chunks, MmappedChunk};
-use super::mallocng_group::{self as group, GroupWalk, Meta};
+use super::mallocng_group::{self as group, Meta, number};
+pub use super::mallocng_group::{Asked, GroupWalk};
 use super::memory::Memory;
 use super::pagemap::Run;
 use super::procfs::Process;
-use super::Unavailable;
 use crate::kernel::mapping::Mapping;
 use std::collections::BTreeSet;
-use std::ops::AddAssign;
 
-/// An area of metas: one page of 4 KiB, aligned to its size.
-const AREA: u64 = 4096;
+/// The size of an area of metas, to which its address is aligned.
+pub const META_AREA: u64 = 4096;
+const AREA: u64 = META_AREA;
 /// `check`, `next`, `nslots` of `meta_area`, before its metas.
 const AREA_HEADER: usize = 24;
 /// `nslots` of every area: (4096 − 24) / 40.
@@ -62,22 +63,6 @@ pub struct Context {
     pub head: u64,
     /// What every area begins with.
     secret: u64,
-}
-
-/// What the program asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Asked {
-    /// Chunks in use whose headers tell what was asked for, those with a mapping of their own included.
-    pub count: u64,
-    /// Bytes that were asked for in them, without rounding.
-    pub bytes: u64,
-}
-
-impl AddAssign for Asked {
-    fn add_assign(&mut self, other: Self) {
-        self.count = self.count.saturating_add(other.count);
-        self.bytes = self.bytes.saturating_add(other.bytes);
-    }
 }
 
 /// A group that could not be walked.
@@ -242,11 +227,6 @@ fn read_area(
     Ok((number(&bytes[8..16]), bytes))
 }
 
-/// Little-endian, of up to eight bytes.
-pub(super) fn number(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
 fn word(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64) -> Option<u64> {
     let mut bytes = [0; 8];
     read_present(memory, pages_of, at, &mut bytes).then(|| u64::from_le_bytes(bytes))
@@ -357,7 +337,7 @@ impl Walker {
         let broken = self.found.broken.len().saturating_sub(1) * BROKEN_SHARE > walked;
         let nothing = walked == 0 && !self.found.broken.is_empty();
         match torn || broken || nothing {
-            true => Err("the groups of malloc do not have the layout of musl 1.2.1 to 1.2.5"),
+            true => Err("its groups do not have the layout of musl 1.2.1 to 1.2.5"),
             false => Ok(self.found),
         }
     }

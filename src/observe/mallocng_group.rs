@@ -5,12 +5,12 @@
 //! slot in use holds a chunk, or a whole group of smaller slots, which is walked where it is met.
 
 use super::glibc::Chunks;
-use super::mallocng::{Asked, number};
 use super::memory::Memory;
 use super::nmt_header::{self, Tag};
 use super::pagemap::Run;
 use super::pages::Pages;
 use std::collections::BTreeSet;
+use std::ops::AddAssign;
 
 /// `UNIT`: what sizes and offsets count in, and the size of a group's header.
 const UNIT: u64 = 16;
@@ -35,6 +35,27 @@ const HOLDS_GROUP: u64 = 6;
 const COUNTED_BEHIND: u64 = 5;
 
 const NOT_NAMED: &str = "a group that does not name its meta";
+
+/// Little-endian, of up to eight bytes.
+pub(super) fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// What the program asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Asked {
+    /// Chunks in use whose headers tell what was asked for, those with a mapping of their own included.
+    pub count: u64,
+    /// Bytes that were asked for in them, without rounding.
+    pub bytes: u64,
+}
+
+impl AddAssign for Asked {
+    fn add_assign(&mut self, other: Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
 
 /// A `struct meta` in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

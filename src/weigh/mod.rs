@@ -6,6 +6,7 @@ mod accounting;
 mod answering;
 mod charge;
 mod direct;
+mod musl_malloc;
 mod once;
 mod processes;
 mod sampler;

@@ -171,6 +171,11 @@ fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: 
     let unsplit_bytes = account.rss_of(Owner::MallocUnsplit);
     if unsplit_bytes > 0 {
         let why = match seen.allocator {
+            Some(Allocator::Musl) => match &seen.musl {
+                None => "the allocator is musl's, and its memory could not be read".to_owned(),
+                Some(Err(why)) => format!("the allocator is musl's, and {why}"),
+                Some(Ok(walk)) => format!("{} of its groups could not be walked", walk.broken.len()),
+            },
             Some(allocator) if allocator != Allocator::Glibc => format!("the allocator is {}", allocator.name()),
             _ => match &seen.walk {
                 None => "memory could not be read".to_owned(),
