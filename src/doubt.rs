@@ -183,6 +183,13 @@ pub enum Doubt {
         /// Why.
         why: String,
     },
+    /// Options and variables were set that only another allocator heeds.
+    AllocatorIgnores {
+        /// Whose malloc it is.
+        allocator: String,
+        /// Names of variables and options.
+        options: Vec<String>,
+    },
     /// More of RSS than usual has no owner.
     Unexplained {
         /// The first mark affected.
@@ -337,6 +344,9 @@ impl Doubt {
             Self::ReadFailed { mark, why } => format!("at mark {mark}: {why}"),
             Self::AccountPartial { mark, why } => format!("the account at mark {mark} lacks a source: {why}"),
             Self::MallocUnsplit { mark, unsplit_bytes, why } => unsplit(mark, Bytes(*unsplit_bytes), why),
+            Self::AllocatorIgnores { allocator, options } => {
+                format!("the allocator is {allocator}, for which these do nothing: {}", options.join(" "))
+            }
             Self::Unexplained { mark, unexplained_bytes, share } => {
                 format!("at mark {mark} {} of RSS have no owner ({:.1} %)", Bytes(*unexplained_bytes), share * 100.0)
             }
@@ -417,7 +427,10 @@ impl Doubt {
                 "run Loadline as root, or with CAP_SYS_PTRACE, or set /proc/sys/kernel/yama/ptrace_scope to 0"
             }
             Self::MallocUnsplit { .. } => {
-                "read the row `malloc.unsplit` as live and retained together; glibc's own malloc can be split"
+                "read the row `malloc.unsplit` as live and retained together; the malloc of glibc and that of musl can be split"
+            }
+            Self::AllocatorIgnores { .. } => {
+                "use an image with glibc, or drop them: musl has no trim and nothing to set"
             }
             Self::Unexplained { .. } => "list it with `loadline account PID --by region`; NMT may know its owner",
             Self::AccountMoved { .. } => "hold the threads while it is read (without `--no-stop`), or repeat it",

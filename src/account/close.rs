@@ -19,32 +19,34 @@ use crate::owner::Owner;
 use std::collections::BTreeMap;
 
 /// What is known of ranges of addresses before memory is read: what the JVM says, where libraries and stacks are.
-pub fn claims(said: &Said, maps: &[Mapping], stacks: &[ThreadStack]) -> Claims {
-    Claims::settle(named(said, maps, stacks))
+/// `malloc` are ranges that were found to be malloc's, disjoint and in address order.
+pub fn claims(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], malloc: &[(u64, u64)]) -> Claims {
+    Claims::settle(named(said, maps, stacks, malloc))
 }
 
-fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack]) -> Vec<Claim> {
+fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], malloc: &[(u64, u64)]) -> Vec<Claim> {
     let mut list = said_by_jvm(said);
     for image in &said.images {
         let owner = if image.path.ends_with("/libjvm.so") { Owner::Libjvm } else { Owner::Libraries };
         list.push(Claim::new(image.start, image.end, owner, "file", &image.path));
     }
-    list.extend(stacks.iter().filter_map(|stack| stack_claim(said, maps, stack)));
+    list.extend(stacks.iter().filter_map(|stack| stack_claim(said, maps, stack, malloc)));
     list
 }
 
 /// The named claims, and ranges that only their sizes give away in what is neither named nor malloc's.
 fn all_claims(said: &Said, seen: &Seen) -> Claims {
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
-    let mut list = named(said, &maps, &seen.stacks);
+    let groups = seen.musl_walk().map(musl::ranges).unwrap_or_default();
+    let mut list = named(said, &maps, &seen.stacks, &groups);
     let heaps = seen.walk.iter().flat_map(|walk| {
         let walked = walk.heaps.iter().map(|heap| heap.index);
         walked.chain(walk.errors.iter().map(|error| error.index))
     });
     let heaps = heaps.map(|index| &seen.candidates[index].0).map(|candidate| (candidate.start, candidate.end));
     let chunks = seen.chunks.values().flatten().map(|chunk| (chunk.start, chunk.end));
-    let groups = seen.musl_walk().into_iter().flat_map(musl::ranges);
-    let malloc = heaps.chain(chunks).chain(groups).map(|(start, end)| Claim::new(start, end, Owner::MallocMmapped, "", ""));
+    let malloc =
+        heaps.chain(chunks).chain(groups).map(|(start, end)| Claim::new(start, end, Owner::MallocMmapped, "", ""));
     let mut taken: Vec<Claim> = list.iter().cloned().chain(malloc).collect();
     let tables = by_size(&maps, &taken, &sizes(said, seen));
     taken.extend_from_slice(&tables);
@@ -70,13 +72,17 @@ fn said_by_jvm(said: &Said) -> Vec<Claim> {
     list
 }
 
-/// The mapping that a thread's stack pointer points into is its stack, up to the guard.
-fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack) -> Option<Claim> {
+/// The mapping that a thread's stack pointer points into is its stack, up to the guard. Stacks of musl are mapped as its
+/// groups are, so that the kernel may show one of each as one mapping.
+fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack, malloc: &[(u64, u64)]) -> Option<Claim> {
     let pointer = stack.pointer?;
     let mapping = maps.get(maps.partition_point(|mapping| mapping.end <= pointer))?;
     let fits = mapping.start <= pointer && mapping.inode == 0 && mapping.path != "[heap]";
     let name = said.thread_names.get(&stack.tid).map_or("thread", String::as_str);
-    fits.then(|| Claim::new(mapping.start, mapping.end, Owner::ThreadStacks, "thread", name))
+    let above = malloc.partition_point(|(start, _)| *start <= pointer);
+    let start = above.checked_sub(1).map_or(mapping.start, |below| malloc[below].1.max(mapping.start));
+    let end = malloc.get(above).map_or(mapping.end, |(start, _)| mapping.end.min(*start));
+    (fits && start <= pointer).then(|| Claim::new(start, end, Owner::ThreadStacks, "thread", name))
 }
 
 fn sizes(said: &Said, seen: &Seen) -> Sizes {

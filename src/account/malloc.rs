@@ -30,10 +30,8 @@ pub(super) fn parts<'a>(
         range,
     };
     let untagged = if names.is_some() { Owner::MallocNonHotspot } else { Owner::MallocLive };
-    let mut parts = vec![
-        part(untagged, "", String::new(), live, None),
-        part(Owner::MallocRetained, "", String::new(), free, None),
-    ];
+    let mut parts =
+        vec![part(untagged, "", String::new(), live, None), part(Owner::MallocRetained, "", String::new(), free, None)];
     parts.extend(tagged.map(|(tag, chunks)| match names {
         Some(names) => part(Owner::MallocLive, "tag", names.name(*tag), chunks, Some(chunks.asked)),
         None => part(Owner::MallocLive, "", String::new(), chunks, None),

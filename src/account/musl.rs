@@ -9,11 +9,15 @@ use crate::observe::glibc::Chunks;
 use crate::observe::mallocng::{META_AREA, Walk};
 use std::collections::BTreeMap;
 
-/// All ranges that belong to malloc, but for chunks with a mapping of their own.
-pub(super) fn ranges(walk: &Walk) -> impl Iterator<Item = (u64, u64)> {
+/// All ranges that belong to malloc, in address order.
+pub fn ranges(walk: &Walk) -> Vec<(u64, u64)> {
     let groups = walk.groups.iter().map(|group| (group.start, group.end));
     let areas = walk.areas.iter().map(|area| (*area, area.saturating_add(META_AREA)));
-    groups.chain(areas).chain(walk.broken.iter().map(|group| (group.start, group.end)))
+    let mmapped = walk.mmapped.iter().map(|chunk| (chunk.start, chunk.end));
+    let broken = walk.broken.iter().map(|group| (group.start, group.end));
+    let mut ranges: Vec<(u64, u64)> = groups.chain(areas).chain(mmapped).chain(broken).collect();
+    ranges.sort_unstable();
+    ranges
 }
 
 /// What of a segment is malloc's: its parts and their ranges, in address order. `unsplit` makes a claim of a range that
@@ -39,10 +43,11 @@ pub(super) fn segment_parts(
         taken.push((group.start, group.end));
     }
     let from = walk.areas.partition_point(|area| *area < segment.start);
-    for area in walk.areas[from..].iter().take_while(|area| inside(**area, area.saturating_add(META_AREA))) {
-        let (resident, swapped) = backed(*area, area + META_AREA);
+    let areas = walk.areas[from..].iter().map(|area| (*area, area.saturating_add(META_AREA)));
+    for (start, end) in areas.take_while(|(start, end)| inside(*start, *end)) {
+        let (resident, swapped) = backed(start, end);
         live += Chunks { bytes: META_AREA, resident, swapped, ..Chunks::default() };
-        taken.push((*area, area + META_AREA));
+        taken.push((start, end));
     }
     let tagged: Vec<(u8, Chunks)> = tagged.into_iter().collect();
     let mut found = match taken.is_empty() {

@@ -246,6 +246,16 @@ fn read_present(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64, into: &mut
     reached >= end && memory.read(at, into)
 }
 
+/// The pages of a chunk with a mapping of its own that say what it is: those with its two headers and with the count at
+/// its end. How large the rest is, nobody needs to know.
+fn headers_of_alone(memory: &dyn Memory, pages_of: &mut PagesOf, start: u64, end: u64) -> Vec<Run> {
+    let header = word(memory, pages_of, start.saturating_add(8)).unwrap_or_default();
+    let chunk = start.saturating_add(group::first_chunk(header)).min(end);
+    let pages = [start, chunk.saturating_sub(1), chunk, end - AREA].map(|at| at & !(AREA - 1));
+    let pages: BTreeSet<u64> = pages.into_iter().filter(|page| (start..end).contains(page)).collect();
+    pages.into_iter().flat_map(|page| pages_of(page, page + AREA)).collect()
+}
+
 /// A walk under way: groups are taken one by one, so that threads need not be held for long.
 #[derive(Debug)]
 pub struct Walker {
@@ -299,13 +309,8 @@ impl Walker {
         };
         self.end = end;
         let runs = match meta.is_alone() {
-            // Of a chunk with a mapping of its own only the two headers and the count at its end are looked at.
-            true if end - meta.group > 3 * AREA => {
-                let mut runs = pages_of(meta.group, meta.group + 2 * AREA);
-                runs.extend(pages_of(end - AREA, end));
-                runs
-            }
-            _ => pages_of(meta.group & !(AREA - 1), end.checked_next_multiple_of(AREA).unwrap_or(end)),
+            true => headers_of_alone(memory, pages_of, meta.group, end),
+            false => pages_of(meta.group & !(AREA - 1), end.checked_next_multiple_of(AREA).unwrap_or(end)),
         };
         match group::walk(memory, &runs, &self.areas, &meta, end) {
             Err(why) => return self.refuse(broken(why)),

@@ -20,8 +20,8 @@ const IB: u64 = 4;
 const AREA: u64 = 4096;
 /// `size_classes`, in units.
 const SIZE_CLASSES: [u64; 48] = [
-    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18, 20, 25, 31, 36, 42, 50, 63, 72, 84, 102, 127, 146, 170, 204, 255, 292, 340,
-    409, 511, 584, 682, 818, 1023, 1169, 1364, 1637, 2047, 2340, 2730, 3276, 4095, 4680, 5460, 6552, 8191,
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18, 20, 25, 31, 36, 42, 50, 63, 72, 84, 102, 127, 146, 170, 204, 255, 292,
+    340, 409, 511, 584, 682, 818, 1023, 1169, 1364, 1637, 2047, 2340, 2730, 3276, 4095, 4680, 5460, 6552, 8191,
 ];
 /// The class of a chunk with a mapping of its own.
 const ALONE: u8 = 63;
@@ -297,11 +297,7 @@ impl GroupWalker<'_> {
     /// What the slot in use from `start` holds; its chunk ends at `end` at the latest.
     fn slot(&mut self, meta: &Meta, index: u64, start: u64, end: u64) -> Slot {
         let Some(first) = self.pages.unit(start - UNIT) else { return Slot::Unread };
-        let (first_header, first_offset) = header(first.1);
-        let at = match first_header >> 8 & 0xff {
-            STARTS_LATER => start + UNIT * first_offset,
-            _ => start,
-        };
+        let at = start - UNIT + first_chunk(first.1);
         if at >= end {
             return Slot::Torn;
         }
@@ -322,7 +318,9 @@ impl GroupWalker<'_> {
                     _ => Slot::Torn,
                 },
             },
-            0..COUNTED_BEHIND => (end - at).checked_sub(unused).map_or(Slot::Torn, |asked| Slot::Chunk(at, Some(asked))),
+            0..COUNTED_BEHIND => {
+                (end - at).checked_sub(unused).map_or(Slot::Torn, |asked| Slot::Chunk(at, Some(asked)))
+            }
             _ => Slot::Torn,
         }
     }
@@ -379,4 +377,10 @@ impl GroupWalker<'_> {
 /// The four bytes before a slot, in the upper half of a word: two flag bytes, and a 16-bit offset in units.
 fn header(high: u64) -> (u64, u64) {
     (high >> 32 & 0xffff, high >> 48)
+}
+
+/// Where the chunk of a slot starts, in bytes behind the unit before the slot, of which this is the upper half.
+pub(super) fn first_chunk(high: u64) -> u64 {
+    let (bytes, offset) = header(high);
+    UNIT + if bytes >> 8 == STARTS_LATER { UNIT * offset } else { 0 }
 }

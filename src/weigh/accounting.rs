@@ -4,7 +4,7 @@
 //! that is wanted and allowed, for as long as the heaps of malloc are walked, some at a time. The rest of the pages is
 //! looked at after that.
 
-use super::musl_malloc::MuslMalloc;
+use super::musl_malloc::{self, MuslMalloc};
 use crate::account::{self, Account, AccountPlan, Owner, Prediction, Question, Said, Seen};
 use crate::clock::Clock;
 use crate::observe::addresses::JvmAddresses;
@@ -167,16 +167,19 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
     if musl.is_some() {
         allocator = Allocator::Musl;
     }
-    let before = AccountPlan::new(&smaps, &account::claims(said, &maps, &[]));
+    let before = AccountPlan::new(&smaps, &account::claims(said, &maps, &[], &[]));
     let mut heaps = Heaps { musl, ..Heaps::new(process, &smaps, &before, allocator, &mut failed) };
     // Whatever becomes of it: the end of this thread lets go of every thread it has seized.
     let (stacks, pause) = std::thread::scope(|scope| {
         let reader = scope.spawn(|| heaps.walk(process, stop, clock, &mut failed));
         reader.join().map_err(|_| Unavailable::new("account", "its reader failed: a bug in Loadline"))
     })?;
-    let plan = AccountPlan::new(&smaps, &account::claims(said, &maps, &stacks));
+    let musl = heaps.musl.take().map(MuslMalloc::finish);
+    let malloc = musl.iter().flatten().flat_map(account::musl_ranges).collect::<Vec<_>>();
+    let plan = AccountPlan::new(&smaps, &account::claims(said, &maps, &stacks, &malloc));
     let pages = pages_in_question(process, &smaps, &plan, &mut failed);
-    let mut seen = Seen { smaps, allocator: Some(allocator), pages, stacks, ..Seen::default() };
+    let mut seen = Seen { smaps, allocator: Some(allocator), pages, stacks, musl, ..Seen::default() };
+    musl_malloc::enter_mmapped(&mut seen);
     heaps.finish(&plan, &mut seen);
     Ok((seen, pause, failed))
 }
@@ -264,7 +267,8 @@ impl Heaps {
 
     /// Whether the next heap is larger than any but the main one can be.
     fn next_is_large(&self) -> bool {
-        self.musl.is_none() && self.candidates.get(self.walked.len()).is_some_and(|next| next.end.saturating_sub(next.start) > HEAP_MAX)
+        self.musl.is_none()
+            && self.candidates.get(self.walked.len()).is_some_and(|next| next.end.saturating_sub(next.start) > HEAP_MAX)
     }
 
     /// The layout of this glibc, by the first pages of all candidates.
@@ -302,9 +306,6 @@ impl Heaps {
 
     /// Puts what was found into what was seen, with the chunks that have mappings of their own.
     fn finish(self, plan: &AccountPlan, seen: &mut Seen) {
-        if let Some(musl) = self.musl {
-            return musl.finish(seen);
-        }
         let Some((memory, _)) = &self.sources else {
             seen.candidates = self.candidates.into_iter().zip(self.mappings).collect();
             return;

@@ -1,13 +1,13 @@
 //! Reads musl's malloc while its threads are held, group by group; `accounting` says when, as for glibc's heaps.
 
 use crate::account::Seen;
+use crate::observe::Unavailable;
 use crate::observe::mallocng::{self, Context, PagesOf, Place, Walk, Walker};
 use crate::observe::maps::Allocator;
 use crate::observe::memory::ProcessMemory;
 use crate::observe::pagemap::PageMap;
 use crate::observe::procfs::Process;
 use crate::observe::smaps::Smaps;
-use crate::observe::Unavailable;
 
 /// The malloc of a process on musl, while it is walked.
 pub(super) struct MuslMalloc {
@@ -61,13 +61,9 @@ impl MuslMalloc {
         }
     }
 
-    /// Puts what was found into what was seen.
-    pub(super) fn finish(self, seen: &mut Seen) {
-        let walk = self.walker.and_then(Walker::finish);
-        if let Ok(walk) = &walk {
-            mmapped(walk, seen);
-        }
-        seen.musl = Some(walk);
+    /// What was found, or why it is not to be trusted.
+    pub(super) fn finish(self) -> Result<Walk, &'static str> {
+        self.walker.and_then(Walker::finish)
     }
 }
 
@@ -92,9 +88,9 @@ fn pages_of(map: &mut PageMap) -> Box<PagesOf<'_>> {
     })
 }
 
-/// Enters the chunks with mappings of their own where those of glibc would stand.
-fn mmapped(walk: &Walk, seen: &mut Seen) {
-    for chunk in &walk.mmapped {
+/// Enters the chunks with mappings of their own where those of glibc stand.
+pub(super) fn enter_mmapped(seen: &mut Seen) {
+    for chunk in seen.musl.iter().flatten().flat_map(|walk| &walk.mmapped) {
         let mappings = &seen.smaps.mappings;
         let index = mappings.partition_point(|weighed| weighed.mapping.end <= chunk.start);
         let fits = mappings.get(index).is_some_and(|of| of.mapping.start <= chunk.start && chunk.end <= of.mapping.end);

@@ -352,6 +352,7 @@ fn doubts_of_comparisons() -> Vec<Doubt> {
         Doubt::Comparing(Comparing::NotJudged { reasons: vec![why()] }),
         Doubt::Comparing(Comparing::ArchivesDiffer { differences: vec!["kernel: 6.1 and 6.12".to_owned()] }),
         Doubt::Comparing(Comparing::LeftOut { configuration: "jdk11".to_owned(), why: why() }),
+        Doubt::AllocatorIgnores { allocator: "musl".to_owned(), options: vec!["MALLOC_ARENA_MAX".to_owned()] },
     ]
 }
 
@@ -402,6 +403,7 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::Comparing(Comparing::NotJudged { .. }) => 41,
         Doubt::Comparing(Comparing::ArchivesDiffer { .. }) => 42,
         Doubt::Comparing(Comparing::LeftOut { .. }) => 43,
+        Doubt::AllocatorIgnores { .. } => 44,
     }
 }
 

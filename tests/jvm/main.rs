@@ -22,6 +22,7 @@ mod gallery_memory;
 mod images;
 mod interrupts;
 mod invocation;
+mod musl;
 mod netty;
 #[path = "../shared/nmt_detail.rs"]
 mod nmt_detail;

@@ -8,8 +8,9 @@
  * and two threads that go on allocating and freeing).
  *
  * Keys: live, live_bytes (asked for, mapped alone or not), alone_bytes (asked for in blocks mapped alone), freed,
- * freed_resident_bytes and freed_pages_bytes (of the freed blocks what is on resident pages, and on pages that have
- * nothing else, both by /proc/self/pagemap).
+ * freed_bytes (with their headers; without those that were mapped alone, which are gone), freed_resident_bytes and
+ * freed_pages_bytes (of the freed blocks what is on resident pages, and on pages that have nothing else, both by
+ * /proc/self/pagemap).
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -65,7 +66,7 @@ static int in_memory(int map, uintptr_t page) {
 
 static void say(void) {
     int map = open("/proc/self/pagemap", O_RDONLY);
-    long live = 0, live_bytes = 0, alone = 0, gone = 0, resident = 0, pages = 0;
+    long live = 0, live_bytes = 0, alone = 0, gone = 0, gone_bytes = 0, resident = 0, pages = 0;
     for (int i = 0; i < count; i++) {
         if (!freed[i]) {
             live++;
@@ -74,6 +75,7 @@ static void say(void) {
             continue;
         }
         gone++;
+        gone_bytes += size[i] >= ALONE_MIN ? 0 : size[i] + HEADER;
         /* With the header that belongs to it. */
         uintptr_t start = (uintptr_t)at[i] - HEADER, end = (uintptr_t)at[i] + size[i];
         for (uintptr_t page = start & -PAGE; page < end; page += PAGE) {
@@ -85,8 +87,8 @@ static void say(void) {
     }
     char text[400];
     int length = snprintf(text, sizeof text,
-        "loadline: phase=planted live=%ld live_bytes=%ld alone_bytes=%ld freed=%ld freed_resident_bytes=%ld "
-        "freed_pages_bytes=%ld\n", live, live_bytes, alone, gone, resident, pages);
+        "loadline: phase=planted live=%ld live_bytes=%ld alone_bytes=%ld freed=%ld freed_bytes=%ld "
+        "freed_resident_bytes=%ld freed_pages_bytes=%ld\n", live, live_bytes, alone, gone, gone_bytes, resident, pages);
     if (write(1, text, length) != length) {
         abort();
     }

@@ -1,0 +1,105 @@
+//! Native programs on musl, linked dynamically and statically, with a known appetite for malloc: what is live is found
+//! to the byte, what is retained is what pagemap says of the freed blocks. Skipped where there is no `musl-gcc`.
+
+use crate::account::{assert_closes, held};
+use crate::invocation::{Call, Ran, mark};
+use crate::skipping::skip;
+use loadline::record::{AccountRecord, Trial};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const LINKINGS: [&str; 2] = ["-rdynamic", "-static"];
+/// A header before each chunk, which the slot before it has.
+const HEADER: f64 = 4.0;
+
+/// The program, linked like this.
+fn build(folder: &Path, linking: &str) -> Option<PathBuf> {
+    let (source, program) =
+        (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jvm/musl/appetite.c"), folder.join("appetite"));
+    // A compiler that knows what malloc does would leave out what nobody uses.
+    let options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-fno-builtin", linking, "-o"];
+    match Command::new("musl-gcc").args(options).args([&program, &source]).output() {
+        Ok(built) => assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr)),
+        Err(why) => {
+            skip("LOADLINE_MUSL", &format!("musl-gcc cannot be run ({why})"));
+            return None;
+        }
+    }
+    Some(program)
+}
+
+/// The program weighed once it has planted this.
+fn weighed(linking: &str, filling: &str) -> Option<Ran> {
+    let call = Call::verb("run musl.loadline.yaml --json");
+    let program = build(call.folder(), linking)?;
+    let text = format!(
+        "name: musl\nsubject: {{kind: native, command: [{}, {filling}]}}\n\
+         load:\n  - work: {{phases: [planted], within: 60s}}\nmarks: []\n",
+        program.display()
+    );
+    std::fs::write(call.folder().join("musl.loadline.yaml"), text).unwrap();
+    let out = format!("--out {}", call.archive().display());
+    Some(call.with(&out).run().expect(0))
+}
+
+/// What was planted by the program's own count, and the account of it.
+fn planted(trial: &Trial) -> (&BTreeMap<String, f64>, &AccountRecord) {
+    let mark = mark(trial, "planted");
+    let account = mark.account.as_ref().unwrap();
+    println!("{:?}\n{:?}", mark.counters, account.malloc);
+    assert_closes(account, 5);
+    assert_eq!(account.owners.iter().map(|owner| owner.rss_bytes).sum::<u64>(), mark.rss_bytes);
+    assert_eq!((account.would_return.trim_bytes, held(account, "malloc.unsplit")), (Some(0), 0));
+    (&mark.counters, account)
+}
+
+/// Within two percent.
+#[track_caller]
+fn near(what: &str, found: u64, truth: f64) {
+    assert!((found as f64 - truth).abs() <= truth * 0.02, "{what}: {found}, truly {truth}");
+}
+
+#[test]
+fn planted_chunks_are_found_to_the_byte() {
+    for (linking, filling) in LINKINGS.into_iter().flat_map(|linking| [(linking, "exact"), (linking, "odd")]) {
+        let Some(ran) = weighed(linking, filling) else { return };
+        let trial = ran.trial();
+        let (truth, account) = planted(&trial);
+        let malloc = account.malloc.as_ref().unwrap();
+        assert_eq!((malloc.allocator.as_str(), malloc.walk_errors, malloc.tagged), ("musl", 0, false));
+        let chunks = malloc.live_chunks.unwrap() + malloc.mmapped_chunks;
+        assert_eq!((chunks as f64, malloc.asked_bytes.unwrap() as f64), (truth["live"], truth["live_bytes"]));
+        assert!(malloc.live_bytes + malloc.mmapped_bytes >= malloc.asked_bytes.unwrap());
+        let (retained, whole) = (held(account, "malloc.retained"), malloc.free_pages_bytes.unwrap());
+        assert!(whole as f64 >= truth["freed_pages_bytes"] * 0.98 && whole <= retained, "{whole} of {retained}");
+        assert!(retained as f64 >= truth["freed_resident_bytes"] * 0.98, "{retained}");
+        assert!(held(account, "thread_stacks") < 1 << 20, "{account:?}");
+        if filling == "odd" {
+            continue;
+        }
+        let alone = truth["alone_bytes"];
+        near("live", held(account, "malloc.live"), truth["live_bytes"] - alone + truth["live"] * HEADER);
+        near("mmapped", held(account, "malloc.mmapped"), alone);
+        // Slots that were never handed out may lie on resident pages, too.
+        let never = malloc.free_bytes as f64 - truth["freed_bytes"];
+        assert!(never >= 0.0 && retained as f64 <= (truth["freed_resident_bytes"] + never) * 1.02, "{retained}");
+    }
+}
+
+/// Groups and stacks that the kernel shows as one mapping are told apart, and what moves is not counted twice.
+#[test]
+fn a_busy_program_is_weighed_while_it_allocates() {
+    for linking in LINKINGS {
+        let Some(ran) = weighed(linking, "busy") else { return };
+        let trial = ran.trial();
+        let (truth, account) = planted(&trial);
+        let malloc = account.malloc.as_ref().unwrap();
+        near("asked", malloc.asked_bytes.unwrap(), truth["live_bytes"]);
+        let alone = truth["alone_bytes"];
+        near("live", held(account, "malloc.live"), truth["live_bytes"] - alone + truth["live"] * HEADER);
+        near("mmapped", held(account, "malloc.mmapped"), alone);
+        assert!(held(account, "malloc.retained") as f64 >= truth["freed_resident_bytes"] * 0.98);
+        assert!(held(account, "thread_stacks") < 1 << 20, "{account:?}");
+    }
+}
