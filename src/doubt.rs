@@ -344,9 +344,7 @@ impl Doubt {
             Self::ReadFailed { mark, why } => format!("at mark {mark}: {why}"),
             Self::AccountPartial { mark, why } => format!("the account at mark {mark} lacks a source: {why}"),
             Self::MallocUnsplit { mark, unsplit_bytes, why } => unsplit(mark, Bytes(*unsplit_bytes), why),
-            Self::AllocatorIgnores { allocator, options } => {
-                format!("the allocator is {allocator}, for which these do nothing: {}", options.join(" "))
-            }
+            Self::AllocatorIgnores { allocator, options } => unheeded(allocator, options),
             Self::Unexplained { mark, unexplained_bytes, share } => {
                 format!("at mark {mark} {} of RSS have no owner ({:.1} %)", Bytes(*unexplained_bytes), share * 100.0)
             }
@@ -429,9 +427,7 @@ impl Doubt {
             Self::MallocUnsplit { .. } => {
                 "read the row `malloc.unsplit` as live and retained together; the malloc of glibc and that of musl can be split"
             }
-            Self::AllocatorIgnores { .. } => {
-                "use an image with glibc, or drop them: musl has no trim and nothing to set"
-            }
+            Self::AllocatorIgnores { .. } => "use an image with glibc, or drop them",
             Self::Unexplained { .. } => "list it with `loadline account PID --by region`; NMT may know its owner",
             Self::AccountMoved { .. } => "hold the threads while it is read (without `--no-stop`), or repeat it",
             Self::HeapMultiMapped { .. } => "read the column PSS, which counts each page once",
@@ -466,6 +462,10 @@ impl From<Comparing> for Doubt {
     fn from(doubt: Comparing) -> Self {
         Self::Comparing(doubt)
     }
+}
+
+fn unheeded(allocator: &str, options: &[String]) -> String {
+    format!("the allocator is {allocator}, for which these do nothing: {}", options.join(" "))
 }
 
 fn unsplit(mark: &str, unsplit: Bytes, why: &str) -> String {

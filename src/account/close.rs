@@ -72,8 +72,8 @@ fn said_by_jvm(said: &Said) -> Vec<Claim> {
     list
 }
 
-/// The mapping that a thread's stack pointer points into is its stack, up to the guard. Stacks of musl are mapped as its
-/// groups are, so that the kernel may show one of each as one mapping.
+/// The mapping that a thread's stack pointer points into is its stack, up to the guard. Stacks of musl are mapped as
+/// its groups are, so that the kernel may show one of each as one mapping.
 fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack, malloc: &[(u64, u64)]) -> Option<Claim> {
     let pointer = stack.pointer?;
     let mapping = maps.get(maps.partition_point(|mapping| mapping.end <= pointer))?;

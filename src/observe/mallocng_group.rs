@@ -156,11 +156,11 @@ pub struct GroupWalk {
     pub end: u64,
     /// How many groups it is: itself and those in its slots.
     pub groups: u64,
-    /// Slots in use without an NMT header, with what musl needs for itself.
+    /// Slots in use without an NMT header, with what musl needs for itself: headers, and what is behind the last slot.
     pub live: Chunks,
     /// Slots in use with an NMT header, by NMT's number of the tag, in its order.
     pub tagged: Vec<(u8, Chunks)>,
-    /// Free slots, and pages behind the last one.
+    /// Free slots.
     pub free: Chunks,
     /// Resident bytes of pages that lie wholly in what is free.
     pub free_pages: u64,
@@ -270,13 +270,8 @@ impl GroupWalker<'_> {
                 Slot::Unread => self.live(start, next, None),
             }
         }
-        // What is mapped behind the last slot of a nested group is the slot's that holds it.
-        let rest = meta.group + UNIT + meta.count * stride;
-        if meta.pages > 0 {
-            self.free(rest, end, 0);
-        } else {
-            self.own(rest, end);
-        }
+        // No slot is ever made of what lies behind the last one.
+        self.own(meta.group + UNIT + meta.count * stride, end);
         Ok(())
     }
 

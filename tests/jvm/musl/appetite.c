@@ -8,9 +8,8 @@
  * and two threads that go on allocating and freeing).
  *
  * Keys: live, live_bytes (asked for, mapped alone or not), alone_bytes (asked for in blocks mapped alone), freed,
- * freed_bytes (with their headers; without those that were mapped alone, which are gone), freed_resident_bytes and
- * freed_pages_bytes (of the freed blocks what is on resident pages, and on pages that have nothing else, both by
- * /proc/self/pagemap).
+ * freed_resident_bytes and freed_pages_bytes (of the freed blocks what is on resident pages, and on pages that have
+ * nothing else, both by /proc/self/pagemap).
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -21,7 +20,7 @@
 #include <unistd.h>
 
 enum { BLOCKS_MAX = 400000, PAGE = 4096, HEADER = 4, ALONE_MIN = 131052 };
-static const int classes[] = {1, 2, 3, 5, 8, 12, 18, 31, 63, 127, 255, 511, 818, 1637, 3276, 5460};
+static const int classes[] = {1, 2, 3, 5, 18, 31, 63, 127, 255, 511, 818, 1637, 3276, 5460};
 static char *at[BLOCKS_MAX];
 static uint32_t size[BLOCKS_MAX];
 static char freed[BLOCKS_MAX];
@@ -40,8 +39,8 @@ static void keep(void *block, uint32_t bytes) {
 static void plant(int odd) {
     for (unsigned n = 0; n < sizeof classes / sizeof *classes; n++) {
         uint32_t full = classes[n] * 16 - HEADER;
-        int blocks = 3000000 / (full + HEADER);
-        for (int i = 0; i < (blocks > 20000 ? 20000 : blocks); i++) {
+        int blocks = 4000000 / (full + HEADER);
+        for (int i = 0; i < (blocks > 8000 ? 8000 : blocks); i++) {
             uint32_t bytes = odd ? 1 + rand_r(&seed) % full : full;
             int kind = odd ? rand_r(&seed) % 8 : 0;
             void *block = NULL;
@@ -66,7 +65,7 @@ static int in_memory(int map, uintptr_t page) {
 
 static void say(void) {
     int map = open("/proc/self/pagemap", O_RDONLY);
-    long live = 0, live_bytes = 0, alone = 0, gone = 0, gone_bytes = 0, resident = 0, pages = 0;
+    long live = 0, live_bytes = 0, alone = 0, gone = 0, resident = 0, pages = 0;
     for (int i = 0; i < count; i++) {
         if (!freed[i]) {
             live++;
@@ -75,7 +74,6 @@ static void say(void) {
             continue;
         }
         gone++;
-        gone_bytes += size[i] >= ALONE_MIN ? 0 : size[i] + HEADER;
         /* With the header that belongs to it. */
         uintptr_t start = (uintptr_t)at[i] - HEADER, end = (uintptr_t)at[i] + size[i];
         for (uintptr_t page = start & -PAGE; page < end; page += PAGE) {
@@ -87,8 +85,8 @@ static void say(void) {
     }
     char text[400];
     int length = snprintf(text, sizeof text,
-        "loadline: phase=planted live=%ld live_bytes=%ld alone_bytes=%ld freed=%ld freed_bytes=%ld "
-        "freed_resident_bytes=%ld freed_pages_bytes=%ld\n", live, live_bytes, alone, gone, gone_bytes, resident, pages);
+        "loadline: phase=planted live=%ld live_bytes=%ld alone_bytes=%ld freed=%ld freed_resident_bytes=%ld "
+        "freed_pages_bytes=%ld\n", live, live_bytes, alone, gone, resident, pages);
     if (write(1, text, length) != length) {
         abort();
     }
