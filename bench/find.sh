@@ -63,7 +63,7 @@ for subject in "${subjects[@]}"; do
         # shellcheck disable=SC2046
         "$loadline" find "${load[@]}" "${target[@]}" --prove "${limit}m" --proofs "$truth_times" "${options[@]}" \
             --out "$work/truth-$subject-$limit" --json -- $(server "$subject") >"$work/truth.json" || true
-        held=$(field "$work/truth.json" 'sum(t["sought"]["stage"] == "limit" and t["sought"]["verdict"] == "holds" for t in d["trials"])')
+        held=$(field "$work/truth.json" 'sum(t["probe"]["stage"] == "limit" and t["probe"]["verdict"] == "holds" for t in d["trials"])')
         printf ' %s:%s' "$limit" "$held"
         if [ "$held" != "$truth_times" ]; then truth=; elif [ -z "$truth" ]; then truth=$limit; fi
     done

@@ -67,6 +67,6 @@ fn verdict(probe: &ProbeRecord) -> String {
     match probe.verdict {
         ProbeVerdict::Holds => "  holds".to_owned(),
         ProbeVerdict::Fails => format!("  fails{why}"),
-        ProbeVerdict::Discarded => format!("  does not count{why}"),
+        ProbeVerdict::Discarded => format!("  discarded{why}"),
     }
 }

@@ -1,33 +1,105 @@
 //! `/proc/PID/mem` (man proc_pid_mem): the memory of a process. Reading a page that is not present would map it into
-//! the process, so whoever reads must know from `pagemap` that it is.
+//! the process, so whoever reads must know from `pagemap` that it is, or read through [`super::untouched`].
 
 use super::Unavailable;
 use super::procfs::{Process, open_below};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
 use std::fs::File;
+use std::io::IoSliceMut;
 use std::os::unix::fs::FileExt;
 
-/// Memory that can be read by address: of a process, or made up in a test.
+/// Memory that can be read by address: of a process, or made up in a test. Numbers are little-endian.
 pub trait Memory {
     /// Fills `into` from the address `at`; false where not all of it can be read.
     fn read(&self, at: u64, into: &mut [u8]) -> bool;
+
+    /// Fills `into` with equally long stretches from these addresses, one behind the other; false where not all of
+    /// them can be read.
+    fn read_each(&self, starts: &[u64], into: &mut [u8]) -> bool {
+        let len = into.len() / starts.len().max(1);
+        starts.iter().zip(into.chunks_exact_mut(len.max(1))).all(|(at, stretch)| self.read(*at, stretch))
+    }
+
+    /// The eight bytes at an address.
+    fn u64(&self, at: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.read(at, &mut bytes).then(|| u64::from_le_bytes(bytes))
+    }
+
+    /// The four bytes at an address.
+    fn u32(&self, at: u64) -> Option<u32> {
+        let mut bytes = [0; 4];
+        self.read(at, &mut bytes).then(|| u32::from_le_bytes(bytes))
+    }
+
+    /// The two bytes at an address.
+    fn u16(&self, at: u64) -> Option<u16> {
+        let mut bytes = [0; 2];
+        self.read(at, &mut bytes).then(|| u16::from_le_bytes(bytes))
+    }
+
+    /// The byte at an address.
+    fn u8(&self, at: u64) -> Option<u8> {
+        let mut byte = [0];
+        self.read(at, &mut byte).then_some(byte[0])
+    }
+
+    /// The text at an address up to its zero byte, which follows within 1 KiB.
+    fn text(&self, at: u64) -> Option<String> {
+        const STRETCH: u64 = 64;
+        const MAX: usize = 1024;
+        let mut text = Vec::new();
+        let mut at = at;
+        while text.len() < MAX {
+            // Never over the edge of a page behind which nothing may lie.
+            let len = STRETCH - at % STRETCH;
+            let mut stretch = [0; STRETCH as usize];
+            let stretch = &mut stretch[..len as usize];
+            self.read(at, stretch).then_some(())?;
+            if let Some(end) = stretch.iter().position(|byte| *byte == 0) {
+                text.extend_from_slice(&stretch[..end]);
+                return String::from_utf8(text).ok();
+            }
+            text.extend_from_slice(stretch);
+            at = at.checked_add(len)?;
+        }
+        None
+    }
 }
+
+/// The most stretches that one call of the kernel reads (`IOV_MAX`).
+const STRETCHES_MAX: usize = 1024;
 
 /// The memory of a running process.
 #[derive(Debug)]
 pub struct ProcessMemory {
     file: File,
+    pid: Pid,
 }
 
 impl ProcessMemory {
     /// Opens it; needs the permission to trace (`ptrace_scope`, same user or root).
     pub fn open(process: &Process) -> Result<Self, Unavailable> {
         let file = open_below(process.folder(), "mem").map_err(|e| Unavailable::io("mem", &e))?;
-        Ok(Self { file })
+        Ok(Self { file, pid: Pid::from_raw(process.pid().cast_signed()) })
     }
 }
 
 impl Memory for ProcessMemory {
     fn read(&self, at: u64, into: &mut [u8]) -> bool {
         self.file.read_exact_at(into, at).is_ok()
+    }
+
+    /// One call for up to 1,024 stretches (man process_vm_readv), by the pid: whoever reads so reads something by
+    /// [`Self::read`] afterwards, which fails once the process has gone, also where another has its pid.
+    fn read_each(&self, starts: &[u64], into: &mut [u8]) -> bool {
+        let len = into.len() / starts.len().max(1);
+        let parts = starts.chunks(STRETCHES_MAX).zip(into.chunks_mut((STRETCHES_MAX * len).max(1)));
+        parts.into_iter().all(|(starts, into)| {
+            let remote: Vec<RemoteIoVec> = starts.iter().map(|at| RemoteIoVec { base: *at as usize, len }).collect();
+            let expected = into.len();
+            process_vm_readv(self.pid, &mut [IoSliceMut::new(into)], &remote) == Ok(expected)
+        })
     }
 }

@@ -21,6 +21,7 @@ pub mod elf;
 pub mod glibc;
 pub mod heap_info;
 pub mod hold;
+pub mod hotspot;
 pub mod hsperfdata;
 mod hsperfdata_find;
 mod hsperfdata_format;
@@ -44,6 +45,7 @@ pub mod smaps;
 pub mod stacks;
 mod text;
 pub mod thread_faults;
+pub mod untouched;
 pub mod vm_flags;
 pub mod vm_version;
 

@@ -48,7 +48,7 @@ pub struct ProbeRecord {
     pub pages: Pages,
     /// Whether the target held.
     pub verdict: ProbeVerdict,
-    /// What was missed, with the numbers; or why the trial does not count.
+    /// What was missed, with the numbers; or why the trial was discarded.
     #[serde(default)]
     pub why: Vec<String>,
     /// The numbers behind `why`, where it is about numbers.

@@ -88,8 +88,10 @@ impl Reports for Threads {
 
     fn end_load(&mut self) {
         self.watch_load(None);
-        // Its last message has said how it went.
-        self.load.take().map(JoinHandle::join);
+        if let Some(load) = self.load.take() {
+            // The load's last message has said how it went.
+            let _ = load.join();
+        }
     }
 
     fn watch_direct(&mut self, attach: Arc<Attach>) {

@@ -20,6 +20,7 @@ mod gallery;
 mod gallery_http;
 mod gallery_memory;
 mod images;
+mod inside;
 mod interrupts;
 mod invocation;
 mod musl;

@@ -199,7 +199,7 @@ fn legend(dots: &[Dot<'_>]) -> Vec<(Sign, String)> {
     for (verdict, words) in [
         (ProbeVerdict::Holds, "held"),
         (ProbeVerdict::Fails, "failed"),
-        (ProbeVerdict::Discarded, "does not count: the machine disturbed it"),
+        (ProbeVerdict::Discarded, "discarded: the machine disturbed it"),
     ] {
         if dots.iter().any(|dot| dot.probe.verdict == verdict) {
             legend.push((Sign::Mark(0, class(verdict).to_owned()), words.to_owned()));

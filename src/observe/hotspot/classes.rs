@@ -1,0 +1,253 @@
+//! Loaders and classes, and the static fields of a class by their names: `ClassLoaderDataGraph`, `ClassLoaderData`,
+//! `Klass`, `InstanceKlass` (JDK 11–25). All of it lies in metaspace and does not move; it may grow while it is walked,
+//! at its beginnings, so that a walk misses the newest and nothing else. Classes that are unloaded meanwhile may end a
+//! walk; whoever wants all begins anew.
+
+use super::super::Unavailable;
+use super::super::memory::Memory;
+use super::{SOURCE, Tables};
+use std::collections::BTreeMap;
+
+/// Class loaders that are walked at the most: each hidden class may have data of a loader of its own.
+const LOADERS_MAX: usize = 1 << 20;
+/// Classes of all loaders.
+const CLASSES_MAX: usize = 1 << 22;
+/// Fields of one class: a class file counts them by 16 bits.
+const FIELDS_MAX: u64 = 1 << 16;
+/// Bytes of a stream of fields: at most seven numbers of at most five bytes a field.
+const STREAM_MAX: u64 = FIELDS_MAX * 35;
+const STATIC: u64 = 8;
+
+/// Where this JVM keeps loaders and classes.
+#[derive(Debug, Clone)]
+pub struct Classes {
+    loaders_at: u64,
+    loader_next: u64,
+    loader_classes: u64,
+    class_next: u64,
+    class_name: u64,
+    symbol_length: u64,
+    symbol_body: u64,
+    fields: Fields,
+}
+
+/// How a class keeps its fields.
+#[derive(Debug, Clone)]
+struct Fields {
+    constants: u64,
+    /// From the address of a constant pool to its first entry.
+    pool: u64,
+    form: FieldsForm,
+}
+
+#[derive(Debug, Clone)]
+enum FieldsForm {
+    /// Until JDK 20: six numbers of 16 bits each.
+    Array { fields: u64, count: u64, data: u64 },
+    /// From 21 on: numbers of one to five bytes.
+    Stream { stream: u64, length: u64, data: u64, extra: [u64; 3] },
+}
+
+/// A field of a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// From the beginning of an object; of a static field, of the class's mirror.
+    pub offset: u64,
+    /// As a class file spells its type: `J`, `Ljava/util/concurrent/atomic/AtomicLong;`.
+    pub descriptor: String,
+    /// Whether it is static.
+    pub is_static: bool,
+}
+
+impl Classes {
+    /// Where this JVM keeps them.
+    ///
+    /// # Errors
+    /// Where it does not describe one of the fields.
+    pub fn of(tables: &Tables) -> Result<Self, Unavailable> {
+        let offset = |field: &str| tables.offset(&[field]);
+        let form = match offset("InstanceKlass::_fields") {
+            Ok(fields) => FieldsForm::Array {
+                fields,
+                count: offset("InstanceKlass::_java_fields_count")?,
+                data: offset("Array<u2>::_data")?,
+            },
+            Err(_) => {
+                let bit = |name: &str| {
+                    let bit = tables.constant(&format!("FieldInfo::FieldFlags::_ff_{name}"))?;
+                    Ok(1u64.checked_shl(bit as u32).unwrap_or(0))
+                };
+                FieldsForm::Stream {
+                    stream: offset("InstanceKlass::_fieldinfo_stream")?,
+                    length: offset("Array<int>::_length")?,
+                    data: offset("Array<u1>::_data")?,
+                    extra: [bit("initialized")?, bit("generic")?, bit("contended")?],
+                }
+            }
+        };
+        Ok(Self {
+            loaders_at: tables.address(&["ClassLoaderDataGraph::_head"])?,
+            loader_next: offset("ClassLoaderData::_next")?,
+            loader_classes: offset("ClassLoaderData::_klasses")?,
+            class_next: offset("Klass::_next_link")?,
+            class_name: offset("Klass::_name")?,
+            symbol_length: offset("Symbol::_length")?,
+            symbol_body: offset("Symbol::_body[0]")?,
+            fields: Fields {
+                constants: offset("InstanceKlass::_constants")?,
+                pool: tables.size("ConstantPool")?,
+                form,
+            },
+        })
+    }
+
+    /// Hands out each class with its loader's data, both by address, until `each` says that it has enough.
+    ///
+    /// # Errors
+    /// Where memory cannot be read, or the lists do not end.
+    pub fn walk(&self, memory: &dyn Memory, mut each: impl FnMut(u64, u64) -> Walk) -> Result<(), Unavailable> {
+        let read = |at: Option<u64>| at.and_then(|at| memory.u64(at)).ok_or_else(changed);
+        let (mut loader, mut loaders, mut classes) = (read(Some(self.loaders_at))?, 0, 0);
+        while loader != 0 {
+            let mut class = read(loader.checked_add(self.loader_classes))?;
+            while class != 0 {
+                if each(loader, class) == Walk::Enough {
+                    return Ok(());
+                }
+                class = read(class.checked_add(self.class_next))?;
+                classes += 1;
+                if classes > CLASSES_MAX {
+                    return Err(changed());
+                }
+            }
+            loader = read(loader.checked_add(self.loader_next))?;
+            loaders += 1;
+            if loaders > LOADERS_MAX {
+                return Err(changed());
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of a class as the JVM has it: `java/nio/Bits`, `[J`.
+    pub fn name(&self, memory: &dyn Memory, class: u64) -> Option<String> {
+        self.symbol(memory, memory.u64(class.checked_add(self.class_name)?)?)
+    }
+
+    /// The first class of each name; names that no loader has are not among them.
+    ///
+    /// # Errors
+    /// As of [`Self::walk`].
+    pub fn find<'n>(&self, memory: &dyn Memory, names: &[&'n str]) -> Result<BTreeMap<&'n str, u64>, Unavailable> {
+        let mut found = BTreeMap::new();
+        self.walk(memory, |_, class| {
+            let name = self.name(memory, class);
+            if let Some(known) = name.and_then(|name| names.iter().find(|known| **known == name)) {
+                found.entry(*known).or_insert(class);
+            }
+            if found.len() == names.len() { Walk::Enough } else { Walk::On }
+        })?;
+        Ok(found)
+    }
+
+    /// The field of this name that a class declares itself.
+    pub fn field(&self, memory: &dyn Memory, class: u64, name: &str) -> Option<Field> {
+        match &self.fields.form {
+            FieldsForm::Array { fields, count, data } => {
+                let count = memory.u16(class.checked_add(*count)?)?;
+                let array = memory.u64(class.checked_add(*fields)?)?.checked_add(*data)?;
+                let mut numbers = vec![0; 12 * usize::from(count)];
+                memory.read(array, &mut numbers).then_some(())?;
+                let number = |field: &[u8], n: usize| u64::from(u16::from_le_bytes([field[2 * n], field[2 * n + 1]]));
+                numbers.chunks_exact(12).find_map(|field| {
+                    let offset = (number(field, 5) << 16 | number(field, 4)) >> 2;
+                    self.named(memory, class, name, [number(field, 1), number(field, 2), offset, number(field, 0)])
+                })
+            }
+            FieldsForm::Stream { stream, length, data, extra } => {
+                let stream = memory.u64(class.checked_add(*stream)?)?;
+                let length = u64::from(memory.u32(stream.checked_add(*length)?)?);
+                (length <= STREAM_MAX).then_some(())?;
+                let mut bytes = vec![0; length as usize];
+                memory.read(stream.checked_add(*data)?, &mut bytes).then_some(())?;
+                let mut numbers = Numbers { bytes: &bytes, at: 0 };
+                let (count, _injected) = (numbers.next()?, numbers.next()?);
+                for _ in 0..count.min(FIELDS_MAX) {
+                    let field = [numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?];
+                    let flags = numbers.next()?;
+                    for _ in extra.iter().filter(|bit| flags & **bit != 0) {
+                        numbers.next()?;
+                    }
+                    if let Some(found) = self.named(memory, class, name, field) {
+                        return Some(found);
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    /// The field, if it has this name.
+    fn named(&self, memory: &dyn Memory, class: u64, wanted: &str, field: [u64; 4]) -> Option<Field> {
+        let [name, descriptor, offset, access] = field;
+        let pool = memory.u64(class.checked_add(self.fields.constants)?)?.checked_add(self.fields.pool)?;
+        let constant = |index: u64| self.symbol(memory, memory.u64(pool.checked_add(8 * index)?)?);
+        (constant(name)? == wanted).then_some(())?;
+        Some(Field { offset, descriptor: constant(descriptor)?, is_static: access & STATIC != 0 })
+    }
+
+    /// A symbol is text of at most 65,535 bytes, in the JVM's own UTF-8.
+    fn symbol(&self, memory: &dyn Memory, at: u64) -> Option<String> {
+        let mut text = vec![0; usize::from(memory.u16(at.checked_add(self.symbol_length)?)?)];
+        memory.read(at.checked_add(self.symbol_body)?, &mut text).then_some(())?;
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// Whether a walk goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Walk {
+    /// To the next class.
+    On,
+    /// What was looked for is found.
+    Enough,
+}
+
+/// Numbers of one to five bytes (`utilities/unsigned5.hpp`): a byte from 192 on has another behind it.
+struct Numbers<'b> {
+    bytes: &'b [u8],
+    at: usize,
+}
+
+impl Numbers<'_> {
+    fn next(&mut self) -> Option<u64> {
+        const HIGH: u8 = 192;
+        let mut sum: u64 = 0;
+        for n in 0..5 {
+            let byte = *self.bytes.get(self.at)?;
+            self.at += 1;
+            sum += u64::from(byte.checked_sub(1)?) << (6 * n);
+            if byte < HIGH {
+                break;
+            }
+        }
+        Some(sum & u64::from(u32::MAX))
+    }
+}
+
+fn changed() -> Unavailable {
+    Unavailable::new(SOURCE, "its classes changed while they were read, or could not be")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_one_to_five_bytes() {
+        let mut numbers = Numbers { bytes: &[1, 2, 191, 192, 1, 255, 255, 255, 255, 255, 0], at: 0 };
+        let read: Vec<_> = std::iter::from_fn(|| numbers.next()).collect();
+        // 192 with a zero byte's worth behind it is the first that one byte cannot hold.
+        assert_eq!(read, [0, 1, 190, 191, (254 * (1 + 64 + 4096 + 262_144 + 16_777_216)) & 0xffff_ffff]);
+    }
+}

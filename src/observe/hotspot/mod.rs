@@ -1,0 +1,61 @@
+//! A running HotSpot by its own tables, read from outside: nothing is asked of the JVM, nothing is added to it, and no
+//! thread of it stands still. HotSpot describes its own fields for debuggers (`vmStructs.cpp`, JDK 11–25): the names,
+//! where they stand, and how large they are come from the running JVM and are never assumed. A name that this JVM does
+//! not have makes what needs it unavailable, and nothing else.
+//!
+//! | file | what it reads |
+//! |---|---|
+//! | [`tables`] | names → offsets, sizes, constants |
+//! | [`threads`] | bytes that threads have allocated in the heap |
+//! | [`flags`] | every flag with its value |
+//! | [`classes`] | loaders, classes and their fields by name |
+//! | [`objects`] | static fields, and what they refer to in the heap |
+//! | [`direct`] | direct buffers and those of mapped files |
+
+pub mod classes;
+pub mod direct;
+pub mod flags;
+pub mod objects;
+pub mod tables;
+pub mod threads;
+
+use super::Unavailable;
+use super::elf::{self, Names};
+use super::procfs::Process;
+use super::untouched::{Untouched, open_mapped};
+use crate::kernel::mapping::Mapping;
+use tables::Tables;
+
+const SOURCE: &str = "HotSpot's tables";
+
+/// What was found of a running HotSpot, while its library stays where it is.
+#[derive(Debug)]
+pub struct HotSpot {
+    /// The names that its library describes.
+    pub tables: Tables,
+    /// Where the sum of what ended threads have allocated stands; `None` where the library was stripped or is older.
+    pub exited_allocated_at: Option<u64>,
+}
+
+/// Not among what HotSpot describes; in 11.0.23, 17.0.11, 21 and newer.
+const EXITED_ALLOCATED: &str = "_ZN13ThreadService23_exited_allocated_bytesE";
+
+impl HotSpot {
+    /// Finds the tables of a JVM: some 10 ms of reading files, once.
+    ///
+    /// # Errors
+    /// Where there is no HotSpot, its library describes nothing, or memory may not be read.
+    pub fn find(process: &Process, maps: &[Mapping]) -> Result<Self, Unavailable> {
+        let unavailable = |why: &str| Unavailable::new(SOURCE, why);
+        let mut parts = maps.iter().filter(|mapping| mapping.file_name() == "libjvm.so" && mapping.offset == 0);
+        let library = parts.next().ok_or_else(|| unavailable("no libjvm.so is mapped"))?;
+        let file = open_mapped(process, library).map_err(|e| Unavailable::io(SOURCE, &e))?;
+        let io = |e: std::io::Error| Unavailable::io(SOURCE, &e);
+        let place = |offset: u64| library.start.checked_add(offset);
+        let exported = elf::symbols(&file, Names::Exported, tables::EXPORTED).map_err(io)?;
+        let [exited] = elf::symbols(&file, Names::All, [EXITED_ALLOCATED]).map_err(io)?;
+        let memory = Untouched::open(process, maps)?;
+        let tables = Tables::read(&memory, exported.map(|offset| offset.and_then(place)))?;
+        Ok(Self { tables, exited_allocated_at: exited.and_then(place) })
+    }
+}

@@ -1,0 +1,204 @@
+//! Objects in the Java heap, as far as a static field leads to one. Collectors move them, so each is read only where it
+//! proves itself: a mirror names its class, an object's header names its own. What does not is refused, not guessed; a
+//! moment later it stands still.
+
+use super::super::Unavailable;
+use super::super::memory::Memory;
+use super::classes::{Classes, Field};
+use super::flags::Flags;
+use super::{SOURCE, Tables};
+
+/// How this JVM refers to objects and classes.
+#[derive(Debug, Clone)]
+pub struct Objects {
+    classes: Classes,
+    class_mirror: u64,
+    /// Where a mirror keeps the address of its class.
+    mirror_class: u64,
+    /// Where an object keeps its class.
+    header_class: u64,
+    header: Header,
+    references: References,
+    class_base: u64,
+    class_shift: u32,
+}
+
+/// How an object's header names its class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Header {
+    /// By its address.
+    Wide,
+    /// By 32 bits.
+    Narrow,
+    /// By the upper 22 bits of the mark (`UseCompactObjectHeaders`, JDK 24 and newer).
+    InMark,
+}
+
+/// What a field that refers to an object holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum References {
+    /// 32 bits.
+    Narrow { base: u64, shift: u32 },
+    /// An address.
+    Wide,
+    /// An address above the colour that ZGC keeps in its low bits (JDK 21 and newer); the shift is the JVM's variable.
+    Coloured { shift: u64 },
+}
+
+/// Bits 12 to 15 of a coloured pointer of ZGC: one of them is set, and says by how much the address is shifted
+/// (`zAddress_x86.hpp`).
+const REMAPPED: u64 = 12;
+
+impl Objects {
+    /// How this JVM refers to them. `flags` are those in force.
+    ///
+    /// # Errors
+    /// Where it does not describe one of the fields.
+    pub fn of(tables: &Tables, flags: &Flags, memory: &dyn Memory) -> Result<Self, Unavailable> {
+        let word = |fields: &[&str]| memory.u64(tables.address(fields)?).ok_or_else(unread);
+        let half = |fields: &[&str]| memory.u32(tables.address(fields)?).ok_or_else(unread);
+        let is_on = |name: &str| flags.is_on(name).unwrap_or(false);
+        let references = if is_on("UseCompressedOops") {
+            References::Narrow {
+                base: word(&[
+                    "CompressedOops::_base",
+                    "CompressedOops::_narrow_oop._base",
+                    "Universe::_narrow_oop._base",
+                ])?,
+                shift: half(&[
+                    "CompressedOops::_shift",
+                    "CompressedOops::_narrow_oop._shift",
+                    "Universe::_narrow_oop._shift",
+                ])?,
+            }
+        } else {
+            const SHIFT: &str = "ZGlobalsForVMStructs::_ZPointerLoadShift";
+            match tables.offset(&[SHIFT]) {
+                Ok(offset) if is_on("UseZGC") => {
+                    let globals = word(&["ZGlobalsForVMStructs::_instance_p"])?;
+                    References::Coloured { shift: globals.checked_add(offset).ok_or_else(unread)? }
+                }
+                _ => References::Wide,
+            }
+        };
+        let header = match () {
+            () if is_on("UseCompactObjectHeaders") => Header::InMark,
+            () if is_on("UseCompressedClassPointers") => Header::Narrow,
+            () => Header::Wide,
+        };
+        const BASES: [&str; 3] = [
+            "CompressedKlassPointers::_base",
+            "CompressedKlassPointers::_narrow_klass._base",
+            "Universe::_narrow_klass._base",
+        ];
+        const SHIFTS: [&str; 3] = [
+            "CompressedKlassPointers::_shift",
+            "CompressedKlassPointers::_narrow_klass._shift",
+            "Universe::_narrow_klass._shift",
+        ];
+        let (class_base, class_shift) = if header == Header::Wide { (0, 0) } else { (word(&BASES)?, half(&SHIFTS)?) };
+        Ok(Self {
+            classes: Classes::of(tables)?,
+            class_mirror: tables.offset(&["Klass::_java_mirror"])?,
+            mirror_class: u64::from(half(&["java_lang_Class::_klass_offset"])?),
+            header_class: tables.offset(&["oopDesc::_metadata._klass", "oopDesc::_metadata._compressed_klass"])?,
+            header,
+            references,
+            class_base,
+            class_shift,
+        })
+    }
+
+    /// Loaders and classes.
+    pub fn classes(&self) -> &Classes {
+        &self.classes
+    }
+
+    /// The bytes of a static field of a class, as many as a number of its type has.
+    ///
+    /// # Errors
+    /// Where the mirror of the class is being moved.
+    pub fn number(&self, memory: &dyn Memory, class: u64, field: &Field) -> Result<u64, Unavailable> {
+        let at = self.mirror(memory, class).and_then(|mirror| mirror.checked_add(field.offset));
+        at.and_then(|at| number_at(memory, at, &field.descriptor)).ok_or_else(moved)
+    }
+
+    /// A number within the object that a static field of a class refers to. The object must be of the class `inner`.
+    ///
+    /// # Errors
+    /// Where mirror or object are being moved, or there is no object yet.
+    pub fn number_within(
+        &self,
+        memory: &dyn Memory,
+        (class, field): (u64, &Field),
+        (inner, inner_field): (u64, &Field),
+    ) -> Result<u64, Unavailable> {
+        let read = || {
+            let at = self.mirror(memory, class)?.checked_add(field.offset)?;
+            let object = self.reference(memory, at)?;
+            (self.class_of(memory, object)? == inner).then_some(())?;
+            let number = number_at(memory, object.checked_add(inner_field.offset)?, &inner_field.descriptor)?;
+            // Nothing else came to lie there in the meantime, as far as can be seen.
+            (self.reference(memory, at)? == object).then_some(number)
+        };
+        read().ok_or_else(moved)
+    }
+
+    /// The mirror of a class, which holds its static fields.
+    fn mirror(&self, memory: &dyn Memory, class: u64) -> Option<u64> {
+        let handle = memory.u64(class.checked_add(self.class_mirror)?)?;
+        let mirror = self.address(memory, memory.u64(handle)?)?;
+        (memory.u64(mirror.checked_add(self.mirror_class)?)? == class).then_some(mirror)
+    }
+
+    /// The object that a field refers to.
+    fn reference(&self, memory: &dyn Memory, at: u64) -> Option<u64> {
+        match self.references {
+            References::Narrow { base, shift } => {
+                let narrow = u64::from(memory.u32(at)?);
+                (narrow != 0).then_some(())?;
+                base.checked_add(narrow.checked_shl(shift)?)
+            }
+            References::Wide | References::Coloured { .. } => self.address(memory, memory.u64(at)?),
+        }
+    }
+
+    /// The address in a word that refers to an object.
+    fn address(&self, memory: &dyn Memory, word: u64) -> Option<u64> {
+        (word != 0).then_some(())?;
+        let References::Coloured { shift } = self.references else { return Some(word) };
+        let remapped = word >> REMAPPED & 15;
+        let shift = match remapped.count_ones() {
+            1 => 13 + u64::from(remapped.trailing_zeros()),
+            _ => memory.u64(memory.u64(shift)?)?,
+        };
+        word.checked_shr(u32::try_from(shift).ok()?)
+    }
+
+    /// The class that an object's header names.
+    fn class_of(&self, memory: &dyn Memory, object: u64) -> Option<u64> {
+        let narrow = match self.header {
+            Header::Wide => return memory.u64(object.checked_add(self.header_class)?),
+            Header::Narrow => u64::from(memory.u32(object.checked_add(self.header_class)?)?),
+            Header::InMark => memory.u64(object)? >> 42,
+        };
+        self.class_base.checked_add(narrow.checked_shl(self.class_shift)?)
+    }
+}
+
+/// A number of the size that its type has.
+fn number_at(memory: &dyn Memory, at: u64, descriptor: &str) -> Option<u64> {
+    match descriptor {
+        "J" => memory.u64(at),
+        "I" => memory.u32(at).map(u64::from),
+        _ => None,
+    }
+}
+
+fn moved() -> Unavailable {
+    Unavailable { is_early: true, ..Unavailable::new(SOURCE, "an object was being moved") }
+}
+
+fn unread() -> Unavailable {
+    Unavailable::new(SOURCE, "memory could not be read")
+}

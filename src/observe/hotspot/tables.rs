@@ -1,0 +1,157 @@
+//! The tables of `vmStructs` (`vmStructs.cpp`, JDK 11–25): rows of fields, types and constants, which the library
+//! exports by name, with the layout of a row beside them. JDK 17 has some 790 fields, 770 types and 480 constants.
+//!
+//! Offsets are filled in when the JVM starts, so the rows are read from its memory and not from the file.
+
+use super::super::Unavailable;
+use super::super::memory::Memory;
+use super::SOURCE;
+use std::collections::HashMap;
+
+/// The exported variables, eight bytes each: for each of four tables where it is, the layout and the length of a row.
+pub(super) const EXPORTED: [&str; 19] = [
+    "gHotSpotVMStructs",
+    "gHotSpotVMStructEntryArrayStride",
+    "gHotSpotVMStructEntryTypeNameOffset",
+    "gHotSpotVMStructEntryFieldNameOffset",
+    "gHotSpotVMStructEntryIsStaticOffset",
+    "gHotSpotVMStructEntryOffsetOffset",
+    "gHotSpotVMStructEntryAddressOffset",
+    "gHotSpotVMTypes",
+    "gHotSpotVMTypeEntryArrayStride",
+    "gHotSpotVMTypeEntryTypeNameOffset",
+    "gHotSpotVMTypeEntrySizeOffset",
+    "gHotSpotVMIntConstants",
+    "gHotSpotVMIntConstantEntryArrayStride",
+    "gHotSpotVMIntConstantEntryNameOffset",
+    "gHotSpotVMIntConstantEntryValueOffset",
+    "gHotSpotVMLongConstants",
+    "gHotSpotVMLongConstantEntryArrayStride",
+    "gHotSpotVMLongConstantEntryNameOffset",
+    "gHotSpotVMLongConstantEntryValueOffset",
+];
+
+/// Ten times what the largest known table has.
+const ROWS_MAX: u64 = 8192;
+const ROW_BYTES_MAX: u64 = 256;
+/// Nothing that HotSpot describes is larger; an offset beyond it is none.
+const OFFSET_MAX: u64 = 1 << 20;
+
+/// What a library describes, by `Type::field`, type and constant.
+#[derive(Debug, Default)]
+pub struct Tables {
+    offsets: HashMap<String, u64>,
+    addresses: HashMap<String, u64>,
+    sizes: HashMap<String, u64>,
+    constants: HashMap<String, u64>,
+}
+
+impl Tables {
+    /// Reads all four tables. `exported` is where the variables of [`EXPORTED`] stand.
+    ///
+    /// # Errors
+    /// Where one of the variables is missing, or a table is not in a known form.
+    pub(super) fn read(memory: &dyn Memory, exported: [Option<u64>; EXPORTED.len()]) -> Result<Self, Unavailable> {
+        let missing = exported.iter().zip(EXPORTED).find(|(at, _)| at.is_none());
+        if let Some((_, name)) = missing {
+            return Err(Unavailable::new(SOURCE, format!("the JVM's library does not export `{name}`")));
+        }
+        let values = exported.map(|at| at.and_then(|at| memory.u64(at)));
+        let mut tables = Self::default();
+        tables.fill(memory, values).ok_or_else(|| Unavailable::new(SOURCE, "the tables are not in a known form"))?;
+        Ok(tables)
+    }
+
+    fn fill(&mut self, memory: &dyn Memory, values: [Option<u64>; EXPORTED.len()]) -> Option<()> {
+        let mut numbers = [0; EXPORTED.len()];
+        for (number, value) in numbers.iter_mut().zip(values) {
+            *number = value?;
+        }
+        let [structs, stride, of, name, is_static, offset, address, rest @ ..] = numbers;
+        rows(memory, structs, stride, of, |row| {
+            let field = format!("{}::{}", memory.text(memory.u64(row + of)?)?, memory.text(memory.u64(row + name)?)?);
+            match memory.u32(row + is_static)? {
+                0 => self.offsets.insert(field, memory.u64(row + offset)?),
+                _ => self.addresses.insert(field, memory.u64(row + address)?),
+            };
+            Some(())
+        })?;
+        let [types, stride, name, size, rest @ ..] = rest;
+        rows(memory, types, stride, name, |row| {
+            self.sizes.insert(memory.text(memory.u64(row + name)?)?, memory.u64(row + size)?);
+            Some(())
+        })?;
+        let [ints, stride, name, value, longs, long_stride, long_name, long_value] = rest;
+        rows(memory, ints, stride, name, |row| {
+            let constant = memory.u32(row + value)?.cast_signed();
+            self.constants.insert(memory.text(memory.u64(row + name)?)?, i64::from(constant).cast_unsigned());
+            Some(())
+        })?;
+        rows(memory, longs, long_stride, long_name, |row| {
+            self.constants.insert(memory.text(memory.u64(row + long_name)?)?, memory.u64(row + long_value)?);
+            Some(())
+        })
+    }
+
+    /// The offset of the first of these fields that this JVM has: releases rename and move them.
+    ///
+    /// # Errors
+    /// Where it has none of them.
+    pub fn offset(&self, fields: &[&str]) -> Result<u64, Unavailable> {
+        let known = fields.iter().find_map(|field| self.offsets.get(*field).copied());
+        known.filter(|offset| *offset < OFFSET_MAX).ok_or_else(|| lacks(fields))
+    }
+
+    /// The address of the first of these static fields that this JVM has.
+    ///
+    /// # Errors
+    /// Where it has none of them.
+    pub fn address(&self, fields: &[&str]) -> Result<u64, Unavailable> {
+        fields.iter().find_map(|field| self.addresses.get(*field).copied()).ok_or_else(|| lacks(fields))
+    }
+
+    /// The size of a type in bytes.
+    ///
+    /// # Errors
+    /// Where this JVM does not have it.
+    pub fn size(&self, of: &str) -> Result<u64, Unavailable> {
+        self.sizes.get(of).copied().filter(|size| *size < OFFSET_MAX).ok_or_else(|| lacks(&[of]))
+    }
+
+    /// The value of a constant.
+    ///
+    /// # Errors
+    /// Where this JVM does not have it.
+    pub fn constant(&self, name: &str) -> Result<u64, Unavailable> {
+        self.constants.get(name).copied().ok_or_else(|| lacks(&[name]))
+    }
+
+    /// How many fields, types and constants are described.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        (self.offsets.len() + self.addresses.len(), self.sizes.len(), self.constants.len())
+    }
+}
+
+fn lacks(names: &[&str]) -> Unavailable {
+    Unavailable::new(SOURCE, format!("this JVM does not describe `{}`", names.join("` or `")))
+}
+
+/// Goes through a table up to the row without a name.
+fn rows(
+    memory: &dyn Memory,
+    table: u64,
+    stride: u64,
+    name: u64,
+    mut each: impl FnMut(u64) -> Option<()>,
+) -> Option<()> {
+    if !(8..=ROW_BYTES_MAX).contains(&stride) || name >= stride || table.checked_add(ROWS_MAX * stride).is_none() {
+        return None;
+    }
+    for row in (0..ROWS_MAX).map(|n| table + n * stride) {
+        if memory.u64(row.checked_add(name)?)? == 0 {
+            return Some(());
+        }
+        each(row)?;
+    }
+    None
+}

@@ -1,0 +1,158 @@
+//! What is read of a JVM through its own tables, from outside: against what the JVM says of itself, and against what
+//! was planted.
+
+use crate::invocation::releases;
+use crate::skipping::skip;
+use crate::standing::{Figures, Plan, Standing};
+use loadline::clock::Clock;
+use loadline::kernel::mapping::Mapping;
+use loadline::observe::hotspot::HotSpot;
+use loadline::observe::hotspot::direct::{Direct, DirectCounters};
+use loadline::observe::hotspot::flags::Flags;
+use loadline::observe::hotspot::objects::Objects;
+use loadline::observe::hotspot::threads::{Ended, Reader, Threads};
+use loadline::observe::maps;
+use loadline::observe::memory::ProcessMemory;
+use loadline::observe::procfs::Process;
+use loadline::observe::untouched::Untouched;
+
+const COLLECTORS: [&str; 5] =
+    ["-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC", "-XX:+UseZGC", "-XX:+UseShenandoahGC"];
+/// What a subject allocates to say its line, after it has asked the JVM.
+const LINE_BYTES_MAX: u64 = 4096;
+
+/// A JVM with its tables.
+struct Inside {
+    process: Process,
+    maps: Vec<Mapping>,
+    hotspot: HotSpot,
+    memory: ProcessMemory,
+}
+
+impl Inside {
+    fn of(standing: &Standing) -> Self {
+        let process = Process::open(standing.pid()).unwrap();
+        let maps = maps::read(&process, &Clock::start()).unwrap().value;
+        let hotspot = HotSpot::find(&process, &maps).unwrap();
+        let memory = ProcessMemory::open(&process).unwrap();
+        Self { process, maps, hotspot, memory }
+    }
+
+    fn untouched(&self) -> Untouched<'_> {
+        Untouched::open(&self.process, &self.maps).unwrap()
+    }
+
+    fn direct(&self) -> Direct {
+        let memory = self.untouched();
+        let flags = Flags::read(&memory, &self.hotspot.tables).unwrap();
+        let objects = Objects::of(&self.hotspot.tables, &flags, &memory).unwrap();
+        DirectCounters::find(&objects, &memory).unwrap().read(&memory).unwrap()
+    }
+}
+
+/// Whether this JVM has this collector: some builds lack Shenandoah.
+fn has(release: u32, collector: &str) -> bool {
+    let java = crate::invocation::jdk(release).unwrap().java;
+    let out = std::process::Command::new(java).args([collector, "-version"]).output().unwrap();
+    if !out.status.success() {
+        skip("LOADLINE_COLLECTORS", &format!("JDK {release} has no {collector}"));
+    }
+    out.status.success()
+}
+
+/// Between two lines of the subject: what was read from outside, what the JVM counted, what was planted.
+fn step(subject: &mut Standing, word: &str, reader: &mut Reader, inside: &Inside, before: (u64, u64)) -> (u64, u64) {
+    subject.go_on();
+    let said: Figures = subject.says(word);
+    let read = reader.read(&inside.memory).unwrap();
+    assert_eq!(read.ended, Ended::Counted);
+    let (planted, total) = (said.of("planted"), said.of("total"));
+    let (outside, own) = (read.bytes - before.0, total - before.1);
+    assert!(outside.abs_diff(own) <= LINE_BYTES_MAX, "{word}: {outside} outside, {own} by the JVM's own count");
+    // Threads are objects, too: virtual ones more so than what they plant.
+    let most = if word == "VIRTUAL" { planted / 100 } else { planted / 1000 };
+    let is_planted = planted > 0 || word != "VIRTUAL";
+    assert!(
+        !is_planted || outside >= planted && outside - planted <= most,
+        "{word}: {outside} outside, {planted} planted"
+    );
+    (read.bytes, total)
+}
+
+#[test]
+fn what_was_allocated_is_read_to_the_byte() {
+    for release in releases() {
+        for collector in COLLECTORS.iter().filter(|collector| has(release, collector)) {
+            let mut subject = Plan::on(release, &format!("-Xmx320m {collector}")).start("Allocates", "{folder}/mapped");
+            subject.says("STARTED");
+            subject.go_on();
+            let total = subject.says("READY").of("total");
+            let inside = Inside::of(&subject);
+            let mut reader = Threads::of(&inside.hotspot).unwrap().reader();
+            let mut before = (reader.read(&inside.memory).unwrap().bytes, total);
+            for word in ["MAIN", "THREADS", "ENDED", "HUGE", "VIRTUAL"] {
+                before = step(&mut subject, word, &mut reader, &inside, before);
+            }
+            subject.go_on();
+            let said = subject.says("DIRECT");
+            let direct = inside.direct();
+            let told = (said.of("reserved"), said.of("buffers"), said.of("mapped"), said.of("mapped_buffers"));
+            let read = (direct.reserved_bytes, direct.buffers, direct.mapped_bytes, direct.mapped_buffers);
+            assert_eq!(read, told, "JDK {release}, {collector}");
+        }
+    }
+}
+
+#[test]
+fn reading_adds_no_page() {
+    for release in releases() {
+        let mut subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC -Xint").start("Allocates", "{folder}/mapped");
+        subject.says("STARTED");
+        subject.go_on();
+        subject.says("READY");
+        let before = subject.rss_bytes();
+        let inside = Inside::of(&subject);
+        let direct = inside.direct();
+        let read = Threads::of(&inside.hotspot).unwrap().reader().by_thread(&inside.memory).unwrap();
+        assert_eq!(direct, Direct { max_bytes: direct.max_bytes, ..Direct::default() });
+        let threads = inside.process.threads().unwrap();
+        assert!(read.len() > 3 && read.iter().all(|one| one.tid.is_some_and(|tid| threads.contains(&tid))), "{read:?}");
+        assert!(read.iter().any(|one| one.bytes > 100_000), "{read:?}");
+        let grown = subject.rss_bytes().cast_signed() - before.cast_signed();
+        // The JVM's own threads wake up now and then.
+        assert!(grown <= 64 << 10, "JDK {release}: {grown} bytes");
+    }
+}
+
+#[test]
+fn flags_are_those_that_the_jvm_tells() {
+    for release in releases() {
+        let options = "-Xmx64m -XX:+UseSerialGC -XX:MaxRAMPercentage=12.5 -Xss300k";
+        let mut subject = Plan::on(release, options).start("Allocates", "{folder}/mapped");
+        subject.says("STARTED");
+        subject.go_on();
+        subject.says("READY");
+        let inside = Inside::of(&subject);
+        let flags = Flags::read(&inside.untouched(), &inside.hotspot.tables).unwrap();
+        assert!(flags.list.len() > 500, "{}", flags.list.len());
+        let Some(told) = subject.jcmd("VM.flags -all") else { continue };
+        // `     bool UseSerialGC          = true      {product} {command line}`
+        let mut compared = 0;
+        for line in told.lines() {
+            let mut words = line.split_whitespace();
+            let (Some(_), Some(name), Some("="), Some(value)) =
+                (words.next(), words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            let Some(read) = flags.get(name).filter(|_| !value.starts_with('{')) else { continue };
+            // A text of several words is cut by its first one here.
+            assert!(read.split(' ').next() == Some(value), "JDK {release}: {name} is `{read}`, told {value}");
+            compared += 1;
+        }
+        assert!(compared > 400, "JDK {release}: {compared} of {}", flags.list.len());
+        let changed = flags.changed();
+        assert_eq!(changed.get("ThreadStackSize"), Some("300"));
+        assert_eq!(changed.get("MaxRAMPercentage"), Some("12.500000"));
+    }
+}
