@@ -192,7 +192,7 @@ impl MadeUp {
                 0 => {
                     free |= 1 << index;
                     self.truth.free += stride;
-                    if plan.next() % 2 == 0 {
+                    if plan.next().is_multiple_of(2) {
                         self.put(slot.0 - 3, &[255, 0, 0]);
                     }
                 }

@@ -9,6 +9,9 @@ use std::path::Path;
 const GROUP_AT: u64 = 16;
 const BITS_AT: u64 = 32;
 
+/// Changes a group and its meta.
+type Damage = fn(&mut MadeUp, u64, u64);
+
 fn some() -> MadeUp {
     MadeUp::of(&(0..400u32).map(|n| (n * 7 + n / 9) as u8).collect::<Vec<_>>(), true)
 }
@@ -55,7 +58,7 @@ fn the_corpus_breaks_no_law() {
 fn a_torn_group_is_left_out_and_the_others_stand() {
     let whole = some().walk().unwrap();
     let (group, meta) = some().tops[3];
-    let damages: [(&str, fn(&mut MadeUp, u64, u64)); 4] = [
+    let damages: [(&str, Damage); 4] = [
         ("a group that does not name its meta", |made, group, meta| made.word(group, meta + 40)),
         ("a group of no class", |made, _, meta| {
             made.put(meta + 24, &[0; 8]);
