@@ -424,9 +424,7 @@ impl Doubt {
             Self::AccountPartial { .. } => {
                 "run Loadline as root, or with CAP_SYS_PTRACE, or set /proc/sys/kernel/yama/ptrace_scope to 0"
             }
-            Self::MallocUnsplit { .. } => {
-                "read the row `malloc.unsplit` as live and retained together; the malloc of glibc and that of musl can be split"
-            }
+            Self::MallocUnsplit { .. } => "read `malloc.unsplit` as both together; glibc's and musl's own can be split",
             Self::AllocatorIgnores { .. } => "use an image with glibc, or drop them",
             Self::Unexplained { .. } => "list it with `loadline account PID --by region`; NMT may know its owner",
             Self::AccountMoved { .. } => "hold the threads while it is read (without `--no-stop`), or repeat it",
