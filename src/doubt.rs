@@ -1,9 +1,11 @@
 //! Every reason to distrust a number, as one enum. Each says what was seen and what to do next.
 //! Doubts are computed by pure code, stored in the archive and shown beside the number they touch.
 
+mod allocation;
 mod comparing;
 pub mod noise;
 
+pub use allocation::{AllocatedBy, Allocation};
 pub use comparing::Comparing;
 
 use crate::units::{Bytes, grouped, milliseconds, per_second};
@@ -299,6 +301,9 @@ pub enum Doubt {
         /// Connections opened per second.
         connects_per_s: f64,
     },
+    /// About what is allocated per request.
+    #[serde(untagged)]
+    Allocation(Allocation),
     /// About trials that are compared.
     #[serde(untagged)]
     Comparing(Comparing),
@@ -372,6 +377,7 @@ impl Doubt {
                 let time_wait = (!tw_reuse).then_some(*time_wait);
                 spent(phase, grouped(*ports), time_wait, *connects_per_s)
             }
+            Self::Allocation(doubt) => doubt.text(),
             Self::Comparing(doubt) => doubt.text(),
         }
     }
@@ -410,9 +416,7 @@ impl Doubt {
             Self::MarkersNotAwaited { .. } => {
                 "print `wait=1` with the marker, and read a line from the standard input before going on"
             }
-            Self::LimitNotSeen { .. } => {
-                "set `-Xmx`, or look at `java -Xlog:os+container=trace -version` under the limit"
-            }
+            Self::LimitNotSeen { .. } => "set `-Xmx`, or see `java -Xlog:os+container=trace -version` under it",
             Self::Plateau40Ms { .. } => {
                 "set TCP_NODELAY; for the JDK's httpserver: `-Dsun.net.httpserver.nodelay=true`"
             }
@@ -451,8 +455,15 @@ impl Doubt {
             Self::PortsNearExhaustion { .. } => {
                 "keep connections alive, or widen /proc/sys/net/ipv4/ip_local_port_range"
             }
+            Self::Allocation(doubt) => doubt.next(),
             Self::Comparing(doubt) => doubt.next(),
         }
+    }
+}
+
+impl From<Allocation> for Doubt {
+    fn from(doubt: Allocation) -> Self {
+        Self::Allocation(doubt)
     }
 }
 

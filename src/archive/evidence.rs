@@ -92,6 +92,7 @@ fn join(into: &mut Sample, later: Sample) {
         heap_committed_bytes: later.heap_committed_bytes.or(into.heap_committed_bytes),
         metaspace_used_bytes: later.metaspace_used_bytes.or(into.metaspace_used_bytes),
         gc_count: later.gc_count.or(into.gc_count),
+        allocated_bytes: later.allocated_bytes.or(into.allocated_bytes),
         gc_ms: later.gc_ms.or(into.gc_ms),
         ..later
     };

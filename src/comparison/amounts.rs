@@ -8,6 +8,8 @@ use crate::units::Bytes;
 const LEAST_BYTES: f64 = (1 << 20) as f64;
 /// What the field takes for noise: a fiftieth.
 const LEAST_RELATIVE: f64 = 0.02;
+/// What fresh JVMs of one server differ by in bytes per request, once they are warm.
+const LEAST_ALLOCATED: f64 = 0.01;
 /// A tenth of a percentage point, for shares of requests or of time: a share of nearly nothing has no ratio.
 const LEAST_SHARE: f64 = 0.001;
 /// One thread, one collection.
@@ -33,12 +35,17 @@ pub(super) fn least_of(amount: Amount, unit: Unit) -> Result<LeastRecord, String
 /// Says how an amount of this unit is written.
 pub(super) fn absolute(amount: Amount, unit: Unit) -> Result<f64, String> {
     match (amount, unit) {
-        (Amount::Size(Bytes(bytes)), Unit::Bytes | Unit::BytesPer) => Ok(bytes as f64),
+        (Amount::Size(Bytes(bytes)), Unit::Bytes | Unit::BytesPer | Unit::BytesPerRequest | Unit::BytesPerSecond) => {
+            Ok(bytes as f64)
+        }
         (Amount::Time(span), Unit::Milliseconds) => Ok(span.as_s() * 1000.0),
         (Amount::Time(span), Unit::Seconds) => Ok(span.as_s()),
         (Amount::Share(share), Unit::Share | Unit::Ratio) => Ok(share),
         // A number of bytes may be a fraction, as a size is not.
-        (Amount::Number(number), Unit::Count | Unit::PerSecond | Unit::BytesPer | Unit::Ratio) => Ok(number),
+        (
+            Amount::Number(number),
+            Unit::Count | Unit::PerSecond | Unit::BytesPer | Unit::BytesPerRequest | Unit::BytesPerSecond | Unit::Ratio,
+        ) => Ok(number),
         // 0 needs no unit.
         (Amount::Number(0.0), _) => Ok(0.0),
         _ => Err(format!("it is measured {}, not as `{amount}`", written(unit))),
@@ -55,6 +62,8 @@ fn written(unit: Unit) -> &'static str {
         Unit::Share => "as a share (`0.1%`)",
         Unit::Count => "as a number (`30`)",
         Unit::BytesPer => "in bytes (`500B`)",
+        Unit::BytesPerRequest => "in bytes per request (`48KiB`)",
+        Unit::BytesPerSecond => "in bytes per second (`200MiB`)",
         Unit::Ratio => "as a number (`0.7`)",
     }
 }
@@ -72,7 +81,10 @@ pub(super) fn least(metric: &MetricRecord, asked: &Compare) -> LeastRecord {
         Unit::Share => LeastRecord::Absolute(LEAST_SHARE),
         Unit::Count => LeastRecord::Absolute(LEAST_COUNT),
         Unit::Ratio => LeastRecord::Absolute(LEAST_RATIO),
-        Unit::PerSecond | Unit::Milliseconds | Unit::Seconds | Unit::BytesPer => LeastRecord::Relative(LEAST_RELATIVE),
+        Unit::BytesPerRequest => LeastRecord::Relative(LEAST_ALLOCATED),
+        Unit::PerSecond | Unit::Milliseconds | Unit::Seconds | Unit::BytesPer | Unit::BytesPerSecond => {
+            LeastRecord::Relative(LEAST_RELATIVE)
+        }
     })
 }
 

@@ -35,9 +35,10 @@ pub enum ReadAt {
 }
 
 use Better::{Higher, Lower};
-use Unit::{Bytes, Count, Milliseconds, PerSecond, Seconds, Share};
+use Unit::{Bytes, BytesPerRequest, BytesPerSecond, Count, Milliseconds, PerSecond, Seconds, Share};
 
 const COUNTERS: &str = "the JVM's counters (`-XX:+UsePerfData`, the default)";
+const ALLOCATION: &str = "the JVM's counters of allocation (HotSpot 17 and newer; `ptrace` permitted), or `jcmd`";
 const REQUESTS: &str = "requests that Loadline sent, a driver's report that it can read, or counters of the subject";
 const RETAINED: &str = "an account that tells what malloc retains (glibc)";
 const OPEN: &str = "an open model, in which response and service time differ";
@@ -78,6 +79,8 @@ pub const FAMILIES: &[Family] = &[
     family("service.mean", Milliseconds, Lower, phase(|p| service(p, |q| q.mean)), OPEN),
     family("failed", Share, Lower, phase(failed), REQUESTS),
     family("cpu_per_1000", Seconds, Lower, phase(cpu_per_1000), REQUESTS),
+    family("alloc_per_request", BytesPerRequest, Lower, phase(PhaseRecord::alloc_per_request), ALLOCATION),
+    family("alloc_rate", BytesPerSecond, Lower, phase(alloc_rate), ALLOCATION),
     family("gc_ms", Milliseconds, Lower, phase(|p| p.subject.gc_ms), COUNTERS),
     family("gc_count", Count, Lower, phase(|p| number(p.subject.gc_count)), COUNTERS),
     family("gc_share", Share, Lower, phase(gc_share), COUNTERS),
@@ -202,6 +205,10 @@ fn failed(phase: &PhaseRecord) -> Option<f64> {
 fn cpu_per_1000(phase: &PhaseRecord) -> Option<f64> {
     let ok = counted(phase)?.ok;
     phase.subject.cpu_s.filter(|_| ok > 0).map(|cpu_s| cpu_s / ok as f64 * 1000.0)
+}
+
+fn alloc_rate(phase: &PhaseRecord) -> Option<f64> {
+    phase.subject.allocated_bytes.filter(|_| phase.seconds > 0.0).map(|bytes| bytes as f64 / phase.seconds)
 }
 
 fn gc_share(phase: &PhaseRecord) -> Option<f64> {

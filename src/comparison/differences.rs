@@ -66,16 +66,18 @@ fn unused_least(word: &str, amount: Amount, metrics: &[MetricRecord]) -> Option<
     Some(format!("the least difference of `{word}` is not used: {why}"))
 }
 
-/// What is judged where nothing else is asked: how much it weighs, how fast it is, what an answer costs. Three, because
-/// each further one widens the intervals of all; and the figures, which the scenario asked for.
+/// What is judged where nothing else is asked: how much it weighs, how fast it is, what an answer costs in CPU time and
+/// in bytes of heap. Four, because each further one widens the intervals of all; and the figures, which the scenario
+/// asked for.
 fn usual(metrics: &[MetricRecord]) -> Vec<String> {
     let measured = |name: &String| metrics.iter().any(|metric| metric.metric == *name);
     let phase = principal(metrics).unwrap_or_default();
     let open = measured(&format!("response.p99.{phase}"));
     let speed = if open { "p99" } else { "rate" };
-    let names = [weight(metrics).to_owned(), format!("{speed}.{phase}"), format!("cpu_per_1000.{phase}")];
+    let cost = ["cpu_per_1000", "alloc_per_request"].map(|what| format!("{what}.{phase}"));
+    let names = [weight(metrics).to_owned(), format!("{speed}.{phase}")].into_iter().chain(cost);
     let figures = metrics.iter().filter(|metric| metric.unit.is_of_figures()).map(|metric| metric.metric.as_str());
-    names.into_iter().filter(measured).chain(in_order(figures)).collect()
+    names.filter(measured).chain(in_order(figures)).collect()
 }
 
 /// The metric of what a subject weighs under load. RSS of several processes counts what they share once for each.

@@ -108,6 +108,7 @@ fn trial(mut trial: Trial, [rss, retained, peak, cpu, rate, p99, start_up]: [f64
             gc_count: Some(3),
             gc_ms: Some(20.0),
             rss_bytes_max: Some(bytes(peak)),
+            ..SubjectWork::default()
         },
         ..PhaseRecord::default()
     };

@@ -149,7 +149,9 @@ fn names() -> &'static str {
 
 fn shown(unit: Unit, value: f64) -> String {
     match unit {
-        Unit::Bytes | Unit::BytesPer => Bytes(value.max(0.0) as u64).to_string(),
+        Unit::Bytes | Unit::BytesPer | Unit::BytesPerRequest | Unit::BytesPerSecond => {
+            Bytes(value.max(0.0) as u64).to_string()
+        }
         Unit::Milliseconds => format!("{} ms", milliseconds(value)),
         Unit::Seconds => format!("{value:.2} s"),
         Unit::Share => format!("{:.2} %", value * 100.0),

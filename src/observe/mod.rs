@@ -45,6 +45,7 @@ pub mod smaps;
 pub mod stacks;
 mod text;
 pub mod thread_faults;
+pub mod thread_print;
 pub mod untouched;
 pub mod vm_flags;
 pub mod vm_version;

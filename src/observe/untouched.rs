@@ -8,6 +8,7 @@ use super::Unavailable;
 use super::memory::{Memory, ProcessMemory};
 use super::procfs::{Process, open_below};
 use crate::kernel::mapping::{DELETED, Mapping};
+use rustix::fs::{Advice, fadvise};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -110,11 +111,19 @@ impl Memory for Untouched<'_> {
     }
 }
 
-/// Opens the very file that is mapped, in the process's own mount namespace.
+/// Opens the very file that is mapped, in the process's own mount namespace, without read-ahead: pages around those
+/// that are read would be charged to Loadline, and later be free for a process whose memory is limited.
 ///
 /// # Errors
 /// Where it cannot be opened, or another file has its name by now.
 pub(super) fn open_mapped(process: &Process, mapping: &Mapping) -> io::Result<File> {
+    let file = find_mapped(process, mapping)?;
+    // A file system that does not take advice reads ahead as it does.
+    let _ = fadvise(&file, 0, None, Advice::Random);
+    Ok(file)
+}
+
+fn find_mapped(process: &Process, mapping: &Mapping) -> io::Result<File> {
     let by_range = || open_below(process.folder(), &format!("map_files/{:x}-{:x}", mapping.start, mapping.end));
     let path = mapping.file().ok_or(io::ErrorKind::NotFound)?;
     if mapping.path.ends_with(DELETED) {

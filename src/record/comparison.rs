@@ -31,6 +31,10 @@ pub enum Unit {
     Share,
     /// A number of things.
     Count,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Bytes for each request.
+    BytesPerRequest,
     /// Bytes for each of the things that a slope is taken over.
     BytesPer,
     /// One number of the same unit over another; may be below 0 and above 1.

@@ -25,8 +25,8 @@ pub use find::{
 };
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use phase::{
-    Ages, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord, Reported,
-    RequestRecord, SubjectWork, Times, Timing, Tool,
+    Ages, AllocatedBy, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord,
+    Reported, RequestRecord, SubjectWork, Times, Timing, Tool,
 };
 
 pub use crate::scenario::Model;
@@ -474,6 +474,9 @@ pub struct Sample {
     /// on and the JVM can be asked.
     #[serde(default)]
     pub direct_bytes: Option<u64>,
+    /// Allocated in the Java heap since the JVM began, by all threads; about one sample a second has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated_bytes: Option<u64>,
     /// Collections so far.
     pub gc_count: Option<u64>,
     /// Time in collections so far.

@@ -1,5 +1,6 @@
 //! What one phase leaves behind: how much was asked, what was answered, how long it took, what it cost.
 
+pub use crate::doubt::AllocatedBy;
 pub use crate::load::Failures;
 pub use crate::load::external::{Reported, Times, Timing, Tool};
 
@@ -116,6 +117,13 @@ impl PhaseRecord {
     /// The times that a user waits: response times in an open model, service times in a closed one.
     pub fn usual_ms(&self) -> Option<Quantiles> {
         self.response_ms.or(self.service_ms)
+    }
+
+    /// Bytes allocated in the Java heap per correct answer, without what the subject allocates at rest; `None` where
+    /// either was not counted.
+    pub fn alloc_per_request(&self) -> Option<f64> {
+        let bytes = self.subject.allocated_bytes?.saturating_sub(self.subject.allocated_idle_bytes.unwrap_or(0));
+        (self.is_counted() && self.ok > 0).then(|| bytes as f64 / self.ok as f64)
     }
 
     /// Correct answers as a share of what was offered; `None` in a closed model.
@@ -275,4 +283,13 @@ pub struct SubjectWork {
     pub gc_ms: Option<f64>,
     /// Highest RSS on the timeline.
     pub rss_bytes_max: Option<u64>,
+    /// Allocated in the Java heap, by all threads; `null` where it could not be read.
+    #[serde(default)]
+    pub allocated_bytes: Option<u64>,
+    /// Who counted `allocated_bytes`.
+    #[serde(default)]
+    pub allocated_by: Option<AllocatedBy>,
+    /// Of `allocated_bytes` what it allocates at rest in as much time; `null` where the trial has no rest.
+    #[serde(default)]
+    pub allocated_idle_bytes: Option<u64>,
 }

@@ -62,7 +62,11 @@ impl Form {
             Unit::Seconds => (milliseconds, " s"),
             Unit::Share => (|size| format!("{:.2}", size * 100.0), " %"),
             Unit::Count => (|size| if size.fract() == 0.0 { grouped(size as u64) } else { format!("{size:.1}") }, ""),
-            Unit::BytesPer => (tenths, " B"),
+            Unit::BytesPerRequest if values.iter().any(|value| value.abs() >= 1024.0) => {
+                (|size| tenths(size / 1024.0), " KiB")
+            }
+            Unit::BytesPer | Unit::BytesPerRequest => (tenths, " B"),
+            Unit::BytesPerSecond => (|size| format!("{:.1}", size / MIB as f64), " MiB/s"),
             Unit::Ratio => (|size| format!("{size:.2}"), ""),
         };
         Self { digits, suffix }

@@ -247,6 +247,7 @@ impl Making<'_> {
                     gc_count: Some(3),
                     gc_ms: Some(20.0),
                     rss_bytes_max: None,
+                    ..SubjectWork::default()
                 },
                 ..PhaseRecord::default()
             }

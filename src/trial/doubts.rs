@@ -1,10 +1,10 @@
 //! From what was measured to the doubts about it. Pure.
 
 use super::usage::Usage;
-use crate::doubt::{Doubt, noise};
+use crate::doubt::{Allocation, Doubt, noise};
 use crate::kernel::ports::{Ports, Reuse};
 use crate::observe::vm_flags::Flags;
-use crate::record::{Jvm, Machine, PhaseRecord, Trial};
+use crate::record::{AllocatedBy, Jvm, Machine, PhaseRecord, Trial};
 use crate::units::Bytes;
 
 /// A generator this busy has no room to send on time.
@@ -32,6 +32,28 @@ pub(super) enum Beside {
     Nothing,
 }
 
+/// Two halves of a phase that agree within this share are warm.
+const WARM_SHARE: f64 = 0.01;
+/// Fewer answers in a half say nothing of each.
+const WARM_ANSWERS_MIN: u64 = 1000;
+
+/// What requests of one kind allocated in the first half of a phase, beside the second. `seen` are allocated bytes and
+/// correct answers, about once a second.
+pub(super) fn not_warm(phase: &PhaseRecord, seen: &[(u64, u64)]) -> Option<Doubt> {
+    let [first, .., last] = *seen else { return None };
+    let middle = seen[seen.len() / 2];
+    let each = |from: (u64, u64), to: (u64, u64)| {
+        let answers = to.1.saturating_sub(from.1);
+        (answers >= WARM_ANSWERS_MIN).then(|| to.0.saturating_sub(from.0) as f64 / answers as f64)
+    };
+    let (first_bytes, second_bytes) = (each(first, middle)?, each(middle, last)?);
+    let is_mix = !phase.by_request.is_empty();
+    let apart = (first_bytes - second_bytes).abs() > WARM_SHARE * second_bytes.max(1.0);
+    let phase_name = phase.name.clone();
+    let doubt = Allocation::AllocationNotWarm { phase: phase_name, first_bytes, second_bytes };
+    (apart && !is_mix && !phase.is_warmup()).then(|| doubt.into())
+}
+
 /// Doubts about one phase of work.
 pub(super) fn of_phase(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Vec<Doubt> {
     let mut doubts: Vec<Doubt> = below_offered(phase).into_iter().collect();
@@ -49,6 +71,9 @@ pub(super) fn of_phase(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Ve
             requests: phase.requests,
             kinds: kinds(phase),
         });
+    }
+    if let Some(by) = phase.subject.allocated_by.filter(|by| *by != AllocatedBy::AllThreads) {
+        doubts.push(Allocation::AllocationRough { phase: phase.name.clone(), by }.into());
     }
     if let Some(why) = &phase.cut_short {
         doubts.push(Doubt::CutShort { phase: phase.name.clone(), why: why.clone() });

@@ -13,13 +13,14 @@ use crate::kernel::ports::Ports;
 use crate::load::{Control, End, Failures, Outcome, Plan};
 use crate::observe::agent::Standing;
 use crate::observe::attach::Attach;
+use crate::observe::hotspot::threads::Threads;
 use crate::observe::hsperfdata::GcTotal;
 use crate::record::{EndCause, Heap, Jvm, Machine, Mark, NettyPools, Observer, Sample};
 use crate::scenario::TrialPlan;
 use crate::subject::processes::Process;
 use crate::subject::{Complaint, DriverEnd, DriverLaunch, Ended, Exit, Launch, OptionsPassed, Output, ReadyInfo};
 use crate::units::{Bytes, MIB};
-use crate::weigh::{Cost, Gate, Identity, Living, Moment, Scales, Sources, Taken, Used, Weigh};
+use crate::weigh::{Cost, Gate, Identity, Living, Moment, Scales, Sources, Spending, Taken, Used, Weigh};
 use hdrhistogram::Histogram;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -442,7 +443,9 @@ impl Scales for Weigher {
 
     fn used(&mut self, _: Living<'_>, _: &mut Vec<Doubt>) -> Used {
         let gc = GcTotal { count: self.0.clock.now().as_secs(), ns: self.0.clock.now_ns() / 100 };
-        let main = if self.0.lives() { (Some(self.0.clock.now() / 2), Some(gc)) } else { (None, None) };
+        let cpu = Some(self.0.clock.now() / 2);
+        let living = Spending { cpu, gc: Some(gc), allocated: None };
+        let main = if self.0.lives() { living } else { Spending::default() };
         Used { main, ..Used::default() }
     }
 
@@ -452,6 +455,10 @@ impl Scales for Weigher {
 
     fn rss(&self) -> Option<u64> {
         self.0.rss()
+    }
+
+    fn threads(&self) -> Option<Threads> {
+        None
     }
 
     fn attached(&self) -> Option<Arc<Attach>> {

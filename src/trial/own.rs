@@ -147,6 +147,7 @@ impl Trialling<'_> {
         let description = format!("the subject works until its marker `{}`", own.phases[index + 1]);
         self.notes.sink.take(&Event::PhaseStarted { name, description });
         self.peaks.rss_bytes_max = 0;
+        self.peaks.allocated.clear();
         let before = early.unwrap_or_else(|| self.snapshot());
         let since = if waits { self.stage.clock.now() } else { marker.at };
         self.guard.begin(&self.plan.guard, name, None, since.as_nanos() as u64);

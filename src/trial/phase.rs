@@ -60,6 +60,7 @@ impl Trialling<'_> {
         self.pass_on_all(None);
         self.notes.sink.take(&Event::PhaseStarted { name: &phase.name, description: describe(phase) });
         self.peaks.rss_bytes_max = 0;
+        self.peaks.allocated.clear();
         let before = self.snapshot();
         self.guard.begin(&self.plan.guard, &phase.name, work, before.spent.at_ns);
         let mut ran = run(self)?;
@@ -80,6 +81,7 @@ impl Trialling<'_> {
             self.notes.sink.take(&Event::Requests { phase: &record, rows: &ran.rows, origin_ns });
         }
         if phase.kind.works() {
+            self.notes.doubts.extend(doubts::not_warm(&record, &self.peaks.allocated));
             self.doubt_phase(&record, &Usage { ours: usage.ours + ran.outside_cpu, ..usage });
             let ports = if self.plan.subject.socket.is_none() { self.stage.world.ports() } else { None };
             let loopback = self.address.ip().is_loopback();
@@ -102,16 +104,19 @@ impl Trialling<'_> {
 
     /// Adds what the subject used to the record of a phase; what all programs used.
     pub(super) fn used_in(&self, record: &mut PhaseRecord, before: &Snapshot, after: &Snapshot) -> Usage {
-        let (cpu, gc) = after.subject.since(&before.subject);
+        let used = after.subject.since(&before.subject);
         record.subject = SubjectWork {
-            cpu_s: cpu.map(|cpu| cpu.as_secs_f64()),
-            gc_count: gc.map(|gc| gc.count),
-            gc_ms: gc.map(|gc| gc.ns as f64 / 1e6),
+            cpu_s: used.cpu.map(|cpu| cpu.as_secs_f64()),
+            gc_count: used.gc.map(|gc| gc.count),
+            gc_ms: used.gc.map(|gc| gc.ns as f64 / 1e6),
             rss_bytes_max: Some(self.peaks.rss_bytes_max).filter(|bytes| *bytes > 0),
+            allocated_bytes: used.allocated.map(|allocated| allocated.bytes),
+            allocated_by: used.allocated.map(|allocated| allocated.by),
+            allocated_idle_bytes: None,
         };
         let usage = after.spent.since(&before.spent);
         Usage {
-            ours: usage.ours + cpu.unwrap_or_default(),
+            ours: usage.ours + used.cpu.unwrap_or_default(),
             memory_stalled: usage.memory_stalled.filter(|_| self.plan.configuration.limit.is_none()),
             ..usage
         }

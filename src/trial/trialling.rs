@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::load::Outcome;
 use crate::observe::agent::Standing;
 use crate::observe::procfs::Process;
-use crate::record::{Observer, Sample, Trial};
+use crate::record::{Observer, PhaseRecord, Sample, Trial};
 use crate::scenario::{Kind, Processes, TrialPlan};
 use crate::subject::ReadyInfo;
 use crate::weigh::{Cost, Scales, Sources};
@@ -28,13 +28,15 @@ pub(super) struct Notes<'a> {
     pub(super) sink: &'a mut dyn Sink,
 }
 
-/// What the timeline rose to.
+/// What the timeline showed.
 #[derive(Debug, Default)]
 pub(super) struct Peaks {
     /// Highest RSS since it was last set to 0.
     pub(super) rss_bytes_max: u64,
     /// The largest anonymous part of RSS; `None` before the first sample.
     anon_bytes_max: Option<u64>,
+    /// Allocated bytes and correct answers of the phase under way, once a second.
+    pub(super) allocated: Vec<(u64, u64)>,
 }
 
 /// A trial under way.
@@ -73,6 +75,7 @@ impl<'a> Trialling<'a> {
             origin_ns: subject.started_at().as_nanos() as u64,
             hz: plan.sample_hz,
             clock: stage.clock,
+            threads: None,
         };
         let scales = stage.world.scales(&sources, agent, notes.doubts)?;
         if !all && !ready.other_pids.is_empty() {
@@ -86,7 +89,7 @@ impl<'a> Trialling<'a> {
             Some(address) => address,
             None => resolve(&subject.launch().host, subject.launch().port)?,
         };
-        let reports = stage.world.reports(sources);
+        let reports = stage.world.reports(Sources { threads: scales.threads(), ..sources });
         let (peaks, guard, markers) = Default::default();
         Ok(Self { plan, stage, notes, subject, address, scales, reports, peaks, guard, markers })
     }
@@ -169,6 +172,7 @@ impl<'a> Trialling<'a> {
         peaks.rss_bytes_max = peaks.rss_bytes_max.max(sample.rss_bytes);
         peaks.anon_bytes_max = peaks.anon_bytes_max.max(sample.anon_bytes);
         trial.rss_bytes_peak = trial.rss_bytes_peak.max(Some(sample.rss_bytes));
+        peaks.allocated.extend(sample.allocated_bytes.map(|bytes| (bytes, sample.ok)));
         self.notes.sink.take(&Event::Sample { phase, sample });
     }
 
@@ -178,6 +182,7 @@ impl<'a> Trialling<'a> {
         self.pass_on_all(None);
         self.note_load();
         self.notes.trial.hopeless = self.guard.hopeless().cloned();
+        subtract_idle(&mut self.notes.trial.phases);
         self.notes.trial.observer = Observer {
             samples,
             sample_us_mean: (samples > 0).then(|| ns as f64 / 1e3 / samples as f64),
@@ -208,3 +213,18 @@ fn own_rss_peak(clock: &Clock) -> Option<u64> {
     let own = Process::open(std::process::id()).ok()?;
     own.status(clock).ok().map(|status| status.value.rss_peak.0)
 }
+
+/// Says of each phase that worked how much of what it allocated the subject allocates at rest, too: at the rate of the
+/// last phase in which it rested.
+fn subtract_idle(phases: &mut [PhaseRecord]) {
+    let rate = |phase: &PhaseRecord| Some(phase.subject.allocated_bytes? as f64 / phase.seconds);
+    let rested = phases.iter().rev().find(|phase| !phase.works() && phase.seconds >= REST_S_MIN);
+    let Some(idle_per_s) = rested.and_then(rate) else { return };
+    for phase in phases.iter_mut().filter(|phase| phase.works()) {
+        let idle = (idle_per_s * phase.seconds) as u64;
+        phase.subject.allocated_idle_bytes = phase.subject.allocated_bytes.map(|bytes| bytes.min(idle));
+    }
+}
+
+/// A shorter rest is over before timers of a server came round.
+const REST_S_MIN: f64 = 1.0;

@@ -3,6 +3,7 @@
 
 mod account_record;
 mod accounting;
+mod allocation;
 mod answering;
 mod charge;
 mod direct;
@@ -27,4 +28,4 @@ pub(crate) use used::Used;
 pub(crate) use watched::Identity;
 pub(crate) use weighing::{AskNmt, Moment, Weigh};
 #[cfg(test)]
-pub(crate) use {scales::Living, weighing::Taken};
+pub(crate) use {scales::Living, used::Spending, weighing::Taken};

@@ -1,6 +1,7 @@
 //! The processes of a subject as one list: the one that serves and, where all form the subject, those beside it. They
 //! are found, weighed, told and counted together.
 
+use super::allocation::Allocation;
 use super::sampler::Sources;
 use super::scales::{Living, Scales};
 use super::sum::{self, Part};
@@ -13,6 +14,7 @@ use crate::error::Result;
 use crate::observe::agent::Standing;
 use crate::observe::attach::Attach;
 use crate::observe::heap_info::HeapInfo;
+use crate::observe::hotspot::threads::Threads;
 use crate::record::{Jvm, NettyPools, Observer};
 use crate::scenario::Kind;
 use crate::subject::Complaint;
@@ -163,6 +165,10 @@ impl Scales for Processes {
         self.main.watched.process.statm(&self.clock).ok().map(|statm| statm.value.resident.0)
     }
 
+    fn threads(&self) -> Option<Threads> {
+        self.main.watched.allocation.as_ref().map(Allocation::threads)
+    }
+
     fn attached(&self) -> Option<Arc<Attach>> {
         self.main.watched.attached()
     }
@@ -241,7 +247,11 @@ impl Member {
     fn used(&mut self) -> Spending {
         let clock = self.watched.clock;
         let sample = self.watched.counters.as_mut().and_then(|counters| counters.sample(&clock).ok());
-        (self.watched.process.cpu_time(&clock), sample.and_then(|reading| reading.value.gc))
+        Spending {
+            cpu: self.watched.process.cpu_time(&clock),
+            gc: sample.and_then(|reading| reading.value.gc),
+            allocated: self.watched.allocated(),
+        }
     }
 }
 

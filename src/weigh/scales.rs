@@ -6,6 +6,7 @@ use super::watched::Identity;
 use super::weighing::{Taken, Weigh};
 use crate::doubt::Doubt;
 use crate::observe::attach::Attach;
+use crate::observe::hotspot::threads::Threads;
 use crate::record::{Jvm, NettyPools, Observer};
 use crate::subject::Complaint;
 use crate::subject::processes::Process;
@@ -39,7 +40,7 @@ pub(crate) trait Scales {
     /// has a heap of its own, which is asked for when it is weighed: then `None` too.
     fn heap_used(&self) -> Option<u64>;
 
-    /// CPU time and collections of the subject so far.
+    /// CPU time, collections and allocated bytes of the subject so far.
     fn used(&mut self, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Used;
 
     /// Whether the process is still the same and alive.
@@ -47,6 +48,9 @@ pub(crate) trait Scales {
 
     /// Its RSS in bytes, at its cheapest; `None` once it has gone.
     fn rss(&self) -> Option<u64>;
+
+    /// Where the JVM counts what it allocates, for another thread to read; `None` where that is not known.
+    fn threads(&self) -> Option<Threads>;
 
     /// For another thread to ask through; `None` where the JVM cannot be asked.
     fn attached(&self) -> Option<Arc<Attach>>;

@@ -1,11 +1,12 @@
 //! A process under observation, mostly a JVM: its sources, opened once, and what it says of itself.
 
 use super::accounting::IN_SAFEPOINT;
+use super::allocation::{self, AllocatedSoFar, Allocation};
 use super::answering::Answering;
 use super::charge::charge_record;
 use crate::account::{Explicit, Shrinks, Sizing};
 use crate::clock::Clock;
-use crate::doubt::Doubt;
+use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
 use crate::observe::agent::{self, Standing};
 use crate::observe::attach::Attach;
@@ -27,6 +28,8 @@ pub(crate) struct Watched {
     pub(crate) clock: Clock,
     pub(crate) process: Process,
     pub(crate) counters: Option<HsPerf>,
+    /// What the JVM's own tables tell of allocation; `None` where they do not.
+    pub(crate) allocation: Option<Allocation>,
     /// Only where the subject has a cgroup of its own.
     pub(crate) cgroup: Option<MemoryCgroup>,
     /// `None` before the first mark and where the JVM cannot be asked.
@@ -60,12 +63,18 @@ impl Watched {
                 .ok()
         };
         let counters = if kind == Kind::Jvm { counters() } else { None };
+        let allocation = (kind == Kind::Jvm).then(|| Allocation::find(&process, &clock)).transpose();
+        let allocation = allocation.unwrap_or_else(|cause| {
+            doubts.push(doubt::Allocation::AllocationUnread { why: cause.to_string() }.into());
+            None
+        });
         let cgroup = own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
         Ok(Self {
             kind,
             clock,
             process,
             counters,
+            allocation,
             cgroup,
             attach: None,
             attach_tried: kind == Kind::Native,
@@ -104,6 +113,14 @@ impl Watched {
             _ => attach.jcmd(command),
         };
         Some(reply.map(|reply| reply.value).map_err(|cause| cause.to_string()))
+    }
+
+    /// What was allocated in its heap so far, from outside, or else as the JVM tells it where it was attached already.
+    pub(crate) fn allocated(&mut self) -> Option<AllocatedSoFar> {
+        match &mut self.allocation {
+            Some(allocation) => allocation.so_far(),
+            None => allocation::told(|command| self.ask(command)),
+        }
     }
 
     /// Lists Netty's pools by the agent that the JVM was started with, or by one that is loaded into it.

@@ -130,6 +130,7 @@ fn sample(n: u64, per_sample: u64, numbers: &mut Numbers) -> Sample {
         metaspace_used_bytes: Some(mib(12.3)),
         direct_bytes: n.is_multiple_of(10).then(|| mib(8.0)),
         gc_count: Some(n / 70),
+        allocated_bytes: Some(n << 20),
         gc_ms: Some(n as f64 / 70.0 * 1.234_567),
         ok: n * per_sample,
         failed: n / 1000,

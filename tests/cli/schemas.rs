@@ -4,12 +4,12 @@ use crate::accounts::{ACCOUNT, made_up, netty};
 use crate::called::{ARCHIVES, folder, loadline, read, root};
 use crate::loads::LOAD;
 use crate::schema::Schema;
-use loadline::doubt::{Comparing, Doubt, MemoryPool};
+use loadline::doubt::{Allocation, Comparing, Doubt, MemoryPool};
 use loadline::error::Result;
 use loadline::record::{
-    CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome, FindRecord,
-    ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, ProbeRecord, ProbeStage, ProbeVerdict,
-    ProcessRecord, RateRecord, Reported, RuleRecord, Times, Timing, Tool, Unit, Unknowns,
+    AllocatedBy, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome,
+    FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, ProbeRecord, ProbeStage,
+    ProbeVerdict, ProcessRecord, RateRecord, Reported, RuleRecord, Times, Timing, Tool, Unit, Unknowns,
 };
 use loadline::scenario::{Scenario, TrialPlan, parse};
 use serde_json::{Value, json};
@@ -321,6 +321,9 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::SharedCountedOften { processes: 2, rss_bytes: 3, pss_bytes: 2 },
         Doubt::ProcessEnded { pid: 2, name: "java".to_owned(), at: "mark loaded".to_owned() },
         Doubt::WorkFolderLeft { folder: "/tmp/loadline-work-1-0".to_owned(), why: why() },
+        Doubt::Allocation(Allocation::AllocationUnread { why: why() }),
+        Doubt::Allocation(Allocation::AllocationRough { phase: phase(), by: AllocatedBy::LivingThreads }),
+        Doubt::Allocation(Allocation::AllocationNotWarm { phase: phase(), first_bytes: 2000.0, second_bytes: 1900.0 }),
     ]
     .into_iter()
     .chain(doubts_of_comparisons())
@@ -394,16 +397,19 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::SharedCountedOften { .. } => 32,
         Doubt::ProcessEnded { .. } => 33,
         Doubt::WorkFolderLeft { .. } => 34,
-        Doubt::Comparing(Comparing::EqualConfigurations { .. }) => 35,
-        Doubt::Comparing(Comparing::UnequalWork { .. }) => 36,
-        Doubt::Comparing(Comparing::DifferentBuilds { .. }) => 37,
-        Doubt::Comparing(Comparing::GeneratorLimit { .. }) => 38,
-        Doubt::Comparing(Comparing::FewBlocks { .. }) => 39,
-        Doubt::Comparing(Comparing::NotInterleaved { .. }) => 40,
-        Doubt::Comparing(Comparing::NotJudged { .. }) => 41,
-        Doubt::Comparing(Comparing::ArchivesDiffer { .. }) => 42,
-        Doubt::Comparing(Comparing::LeftOut { .. }) => 43,
-        Doubt::AllocatorIgnores { .. } => 44,
+        Doubt::Allocation(Allocation::AllocationUnread { .. }) => 35,
+        Doubt::Allocation(Allocation::AllocationRough { .. }) => 36,
+        Doubt::Allocation(Allocation::AllocationNotWarm { .. }) => 37,
+        Doubt::Comparing(Comparing::EqualConfigurations { .. }) => 38,
+        Doubt::Comparing(Comparing::UnequalWork { .. }) => 39,
+        Doubt::Comparing(Comparing::DifferentBuilds { .. }) => 40,
+        Doubt::Comparing(Comparing::GeneratorLimit { .. }) => 41,
+        Doubt::Comparing(Comparing::FewBlocks { .. }) => 42,
+        Doubt::Comparing(Comparing::NotInterleaved { .. }) => 43,
+        Doubt::Comparing(Comparing::NotJudged { .. }) => 44,
+        Doubt::Comparing(Comparing::ArchivesDiffer { .. }) => 45,
+        Doubt::Comparing(Comparing::LeftOut { .. }) => 46,
+        Doubt::AllocatorIgnores { .. } => 47,
     }
 }
 

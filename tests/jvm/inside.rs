@@ -1,7 +1,7 @@
 //! What is read of a JVM through its own tables, from outside: against what the JVM says of itself, and against what
 //! was planted.
 
-use crate::invocation::releases;
+use crate::invocation::{Call, phase, releases};
 use crate::skipping::skip;
 use crate::standing::{Figures, Plan, Standing};
 use loadline::clock::Clock;
@@ -15,6 +15,7 @@ use loadline::observe::maps;
 use loadline::observe::memory::ProcessMemory;
 use loadline::observe::procfs::Process;
 use loadline::observe::untouched::Untouched;
+use loadline::record::AllocatedBy;
 
 const COLLECTORS: [&str; 5] =
     ["-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC", "-XX:+UseZGC", "-XX:+UseShenandoahGC"];
@@ -154,5 +155,23 @@ fn flags_are_those_that_the_jvm_tells() {
         let changed = flags.changed();
         assert_eq!(changed.get("ThreadStackSize"), Some("300"));
         assert_eq!(changed.get("MaxRAMPercentage"), Some("12.500000"));
+    }
+}
+
+#[test]
+fn an_answer_costs_what_it_allocates() {
+    for release in releases() {
+        let trial = |churn_kib: u32| {
+            let call = Call::on(release).with("--warmup 4000").with("-n 4000").with("--rest 1s").with("--heap 64m");
+            call.subject("Appetite", &format!("{{port}} live=1 churn={churn_kib}")).run().expect(0).trial()
+        };
+        let trials = [4, 260].map(trial);
+        let [less, more] = trials.each_ref().map(|trial| phase(trial, "steady").alloc_per_request().unwrap());
+        // Arrays of 1 KiB, each with its header.
+        let planted = f64::from(256 * (1024 + 16));
+        assert!(((more - less) / planted - 1.0).abs() < 0.005, "JDK {release}: {less} and {more} B per request");
+        let steady = phase(&trials[1], "steady").subject;
+        assert_eq!(steady.allocated_by, Some(AllocatedBy::AllThreads));
+        assert!(steady.allocated_idle_bytes.unwrap() < steady.allocated_bytes.unwrap() / 100, "{steady:?}");
     }
 }

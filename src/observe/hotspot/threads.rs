@@ -77,7 +77,7 @@ struct Buffers {
     counters: Vec<u8>,
 }
 
-/// Reads again and again; nothing is allocated on the way but where there are more threads than before.
+/// Reads one JVM again and again; nothing is allocated on the way but where there are more threads than before.
 #[derive(Debug)]
 pub struct Reader {
     threads: Threads,

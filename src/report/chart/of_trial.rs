@@ -91,6 +91,7 @@ impl Course<'_> {
         chart.panels.push(memory);
         chart.legend = legend;
         chart.panels.extend(self.rate());
+        chart.panels.extend(self.allocation());
         chart.panels.extend(self.collections());
         Some(Figure { chart, table: self.timeline_table() })
     }
@@ -206,6 +207,29 @@ impl Course<'_> {
             self.evidence.timeline.iter().filter_map(|sample| Some((sample.at_s, sample.gc_ms?))).collect();
         let between = known.windows(2).map(|pair| (pair[1].0, pair[1].1 - pair[0].1));
         between.filter(|(_, ms)| *ms > 0.0).collect()
+    }
+
+    /// Bytes allocated in the Java heap, from one reading of the counters to the next.
+    fn allocation(&self) -> Option<Panel> {
+        let seen = self.evidence.timeline.iter().filter_map(|sample| Some((sample.at_s, sample.allocated_bytes?)));
+        let seen: Vec<(f64, u64)> = seen.collect();
+        let rates: Vec<(f64, f64, f64)> = seen
+            .windows(2)
+            .filter(|pair| pair[1].0 > pair[0].0)
+            .map(|pair| (pair[0].0, pair[1].0, pair[1].1.saturating_sub(pair[0].1) as f64 / (pair[1].0 - pair[0].0)))
+            .collect();
+        if rates.is_empty() {
+            return None;
+        }
+        let (height, mib) = (64, |rate: f64| rate / (1u64 << 20) as f64);
+        let y = Axis::new(Scale::from_zero(rates.iter().map(|(.., rate)| mib(*rate))), "MiB/s", " MiB/s", 3);
+        let points = rates.iter().flat_map(|(from, to, rate)| {
+            let level = y.down(mib(*rate), height);
+            [(self.x.across(*from), level), (self.x.across(*to), level)]
+        });
+        let line = Item::line(&points.collect::<Vec<Point>>(), "line l-alloc", "allocated");
+        let title = "MiB allocated in the Java heap per second".to_owned();
+        Some(Panel { title, y: Some(y), height, items: vec![line] })
     }
 
     fn collections(&self) -> Option<Panel> {

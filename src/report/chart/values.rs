@@ -42,6 +42,8 @@ fn known_words(head: &str) -> Option<&'static str> {
         "mean" => "mean time",
         "failed" => "failed requests",
         "cpu_per_1000" => "CPU per 1,000 requests",
+        "alloc_per_request" => "allocated per request",
+        "alloc_rate" => "allocated per second",
         "gc_ms" => "time in GC",
         "gc_count" => "collections",
         "gc_share" => "share of time in GC",
@@ -88,7 +90,9 @@ pub(crate) fn axis_unit(unit: Unit, largest: f64) -> (f64, &'static str) {
         Unit::Seconds if largest < 1.0 => (1e-3, " ms"),
         Unit::Seconds => (1.0, " s"),
         Unit::Share => (0.01, " %"),
-        Unit::BytesPer => (1.0, " B"),
+        Unit::BytesPerRequest if largest >= 1024.0 => (1024.0, " KiB"),
+        Unit::BytesPer | Unit::BytesPerRequest => (1.0, " B"),
+        Unit::BytesPerSecond => (MIB, " MiB/s"),
         Unit::Count | Unit::Ratio => (1.0, ""),
     }
 }

@@ -10,7 +10,7 @@ use crate::record::{ComparisonRecord, DifferenceVerdict, Document, Evidence, Sam
 
 const MISSING: &str = "?";
 const TIMELINE_HEAD: &str = "# at_s rss_bytes anon_bytes charge_bytes threads heap_used_bytes heap_committed_bytes \
-    metaspace_used_bytes gc_count gc_ms ok failed pss_bytes direct_bytes\n";
+    metaspace_used_bytes gc_count gc_ms ok failed pss_bytes direct_bytes allocated_bytes\n";
 /// Columns of the timeline as gnuplot counts them, from 1.
 const RSS_COLUMN: u32 = 2;
 const HEAP_COLUMN: u32 = 6;
@@ -115,6 +115,7 @@ fn sample_line(of: &Sample) -> String {
         of.failed.to_string(),
         whole(of.pss_bytes),
         whole(of.direct_bytes),
+        whole(of.allocated_bytes),
     ];
     cells.join(" ") + "\n"
 }

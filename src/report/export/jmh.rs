@@ -157,6 +157,8 @@ fn unit(unit: Unit) -> &'static str {
         Unit::Share => "share",
         Unit::Count => "counts",
         Unit::BytesPer => "B",
+        Unit::BytesPerRequest => "B/op",
+        Unit::BytesPerSecond => "B/s",
         Unit::Ratio => "ratio",
     }
 }

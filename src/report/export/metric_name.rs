@@ -5,7 +5,8 @@ use crate::record::{Document, MetricRecord, Unit};
 use crate::scenario::{MarkPoint, WARMUP};
 
 /// Metrics that a person looks at first, by the part before their mark or phase; the others are details.
-const HEADLINES: [&str; 9] = ["rss", "rss_peak", "charge", "rate", "p50", "p99", "failed", "cpu_per_1000", "start_up"];
+const HEADLINES: [&str; 10] =
+    ["rss", "rss_peak", "charge", "rate", "p50", "p99", "failed", "cpu_per_1000", "alloc_per_request", "start_up"];
 
 /// Whether a metric belongs in the short table: one of the first metrics, of weight at the end of the load only, or a
 /// figure that the scenario asked for.

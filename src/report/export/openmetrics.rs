@@ -40,7 +40,7 @@ const KINDS: &[(&str, &str)] = &[("anon", "anon"), ("file", "file")];
 const PARTS: &[(&str, &str)] = &[("heap_used", "used"), ("heap_committed", "committed"), ("heap_live", "live")];
 
 /// All families, in the order of the text.
-const FAMILIES: [Family; 29] = [
+const FAMILIES: [Family; 32] = [
     ("build_info", "", "Version of Loadline and scenario; always 1.", No),
     ("trials", "", "Trials by how they ended.", No),
     ("memory_rss_bytes", "bytes", "Resident memory at a mark, shared pages in full.", At("rss", "mark")),
@@ -70,10 +70,23 @@ const FAMILIES: [Family; 29] = [
         "CPU time of the subject per 1,000 correct answers.",
         At("cpu_per_1000", "phase"),
     ),
+    (
+        "allocated_per_request_bytes",
+        "bytes",
+        "Allocated in the Java heap per correct answer, without what is allocated at rest.",
+        At("alloc_per_request", "phase"),
+    ),
+    (
+        "allocated_bytes_per_second",
+        "bytes_per_second",
+        "Allocated in the Java heap during a phase.",
+        At("alloc_rate", "phase"),
+    ),
     ("gc_seconds", "seconds", "Time in collections during a phase.", At("gc_ms", "phase")),
     ("gc_collections", "", "Collections during a phase.", At("gc_count", "phase")),
     ("start_up_seconds", "seconds", "From the command to the first sign of readiness.", Once("start_up")),
     ("metric_bytes", "bytes", "Any other metric that is a size.", No),
+    ("metric_bytes_per_second", "bytes_per_second", "Any other metric that is a size per second.", No),
     ("metric_per_second", "per_second", "Any other metric that is a rate.", No),
     ("metric_seconds", "seconds", "Any other metric that is a time.", No),
     ("metric_ratio", "ratio", "Any other metric that is a share, 0 to 1.", No),
@@ -192,7 +205,8 @@ impl Metrics {
 /// The family of metrics without one of their own.
 fn other(unit: Unit) -> &'static str {
     match unit {
-        Unit::Bytes => "metric_bytes",
+        Unit::Bytes | Unit::BytesPerRequest => "metric_bytes",
+        Unit::BytesPerSecond => "metric_bytes_per_second",
         Unit::PerSecond => "metric_per_second",
         Unit::Milliseconds | Unit::Seconds => "metric_seconds",
         Unit::Share => "metric_ratio",

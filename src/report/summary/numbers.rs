@@ -4,7 +4,8 @@ use super::block::Table;
 use super::cells::{NONE, cells, kib, mib, weight, weight_word};
 use super::journey::tells_growth;
 use super::{drivers, own};
-use crate::record::{Heap, Mark, NmtCategory, NmtRecord, Observer, PhaseRecord, Quantiles, Trial};
+use crate::record::{Heap, Mark, NmtCategory, NmtRecord, Observer, PhaseRecord, Quantiles, Trial, Unit};
+use crate::report::quantity::Quantity;
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, Growth, grouped, milliseconds};
 
@@ -112,6 +113,7 @@ pub(in crate::report) fn load(trial: &Trial) -> Table {
     notes.extend(drivers::notes(&trial.phases));
     notes.extend(own::work(&trial.phases));
     notes.extend(costs(trial));
+    notes.extend(allocation(trial));
     Table::new("load, times in ms", head, trial.phases.iter().map(row)).noted(notes)
 }
 
@@ -120,6 +122,21 @@ fn quantiles(times: Option<&Quantiles>) -> Vec<String> {
         Some(q) => [q.p50, q.p90, q.p99, q.p999, q.max].map(milliseconds).to_vec(),
         None => vec![NONE.to_owned(); 5],
     }
+}
+
+/// What an answer of each phase took of the Java heap; what the subject allocates at rest, beside it.
+fn allocation(trial: &Trial) -> Option<String> {
+    let each = |phase: &PhaseRecord| {
+        let bytes = phase.alloc_per_request()?;
+        Some(format!("{} {}", phase.name, Quantity::new(Unit::BytesPerRequest, bytes)))
+    };
+    let phases: Vec<String> = trial.phases.iter().filter_map(each).collect();
+    let last = trial.phases.iter().rev().find(|phase| phase.subject.allocated_idle_bytes.is_some());
+    let idle = last.and_then(|phase| Some((phase.subject.allocated_idle_bytes? as f64 / phase.seconds, phase)));
+    let idle = idle.map_or("nothing subtracted, as it did not rest".to_owned(), |(rate, _)| {
+        format!("less what it allocates at rest, {} B/s", grouped(rate as u64))
+    });
+    (!phases.is_empty()).then(|| format!("Allocated per request: {} ({idle}).", phases.join(", ")))
 }
 
 /// CPU of both sides in the last phase that worked.

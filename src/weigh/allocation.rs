@@ -1,0 +1,71 @@
+//! What the threads of a JVM have allocated in its heap so far: by its own counters, read from outside, or else as it
+//! tells when it is asked.
+
+use crate::clock::Clock;
+use crate::observe::hotspot::HotSpot;
+use crate::observe::hotspot::threads::{Allocated, Ended, Reader, Threads};
+use crate::observe::memory::ProcessMemory;
+use crate::observe::procfs::Process;
+use crate::observe::{Unavailable, maps, thread_print};
+use crate::record::AllocatedBy;
+
+/// Bytes up to a moment, and who counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AllocatedSoFar {
+    pub(crate) bytes: u64,
+    pub(crate) by: AllocatedBy,
+}
+
+impl AllocatedSoFar {
+    /// What was allocated since an earlier moment; `None` where it was counted in another way then.
+    pub(crate) fn since(self, before: Self) -> Option<Self> {
+        let bytes = self.bytes.saturating_sub(before.bytes);
+        (self.by == before.by).then_some(Self { bytes, by: self.by })
+    }
+}
+
+/// The counters of a JVM, read from outside.
+#[derive(Debug)]
+pub(crate) struct Allocation {
+    memory: ProcessMemory,
+    threads: Threads,
+    reader: Reader,
+}
+
+impl Allocation {
+    /// Looks for the counters: some 10 ms, once.
+    ///
+    /// # Errors
+    /// Where there are none, or memory may not be read.
+    pub(crate) fn find(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
+        let maps = maps::read(process, clock)?.value;
+        Self::open(process, Threads::of(&HotSpot::find(process, &maps)?)?)
+    }
+
+    /// Reads counters that were found before, as another thread.
+    pub(crate) fn open(process: &Process, threads: Threads) -> Result<Self, Unavailable> {
+        let reader = threads.clone().reader();
+        Ok(Self { memory: ProcessMemory::open(process)?, threads, reader })
+    }
+
+    /// Where the counters are.
+    pub(crate) fn threads(&self) -> Threads {
+        self.threads.clone()
+    }
+
+    /// What was allocated so far; `None` where it cannot be read at this moment.
+    pub(crate) fn so_far(&mut self) -> Option<AllocatedSoFar> {
+        let Allocated { bytes, ended, .. } = self.reader.read(&self.memory).ok()?;
+        let by = match ended {
+            Ended::Counted => AllocatedBy::AllThreads,
+            Ended::Unknown => AllocatedBy::LivingThreads,
+        };
+        Some(AllocatedSoFar { bytes, by })
+    }
+}
+
+/// The same as the JVM tells it; `None` where it does not.
+pub(crate) fn told(ask: impl Fn(&str) -> Option<Result<String, String>>) -> Option<AllocatedSoFar> {
+    let bytes = thread_print::allocated(&ask("Thread.print -e")?.ok()?)?;
+    Some(AllocatedSoFar { bytes, by: AllocatedBy::ThreadPrint })
+}
