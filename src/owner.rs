@@ -131,16 +131,8 @@ const TABLE: [Entry; 21] = [
     ),
     entry(MallocMmapped, "malloc.mmapped", "malloc mmapped", "large chunks, mapped alone", Live, "malloc3", DIRECT),
     entry(MallocDirect, "malloc.direct", "direct memory", "buffers outside the heap", Live, "malloc5", DIRECT),
-    entry(
-        MallocRetained,
-        "malloc.retained",
-        "malloc retained",
-        "freed chunks, kept by glibc",
-        Retained,
-        "malloc4",
-        RETAINED,
-    )
-    .hatched(),
+    entry(MallocRetained, "malloc.retained", "malloc retained", "freed, kept by malloc", Retained, "malloc4", RETAINED)
+        .hatched(),
     entry(MallocUnsplit, "malloc.unsplit", "malloc unsplit", "in use or freed, not known", Live, "malloc2", &[]),
     entry(Unexplained, "unexplained", "unexplained", "no owner found", Rest, "none", &[]).hatched(),
 ];

@@ -6,6 +6,7 @@ use crate::observe::code_heaps::CodeHeap;
 use crate::observe::elf::Image;
 use crate::observe::glibc::{Candidate, MmappedChunk, Walk};
 use crate::observe::heap_info::HeapInfo;
+use crate::observe::mallocng;
 use crate::observe::maps::Allocator;
 use crate::observe::metaspace_nodes::MetaspaceNode;
 use crate::observe::nmt::NativeMemory;
@@ -95,8 +96,17 @@ pub struct Seen {
     pub candidates: Vec<(Candidate, Vec<usize>)>,
     /// The walk through them; `None` where memory could not be read.
     pub walk: Option<Walk>,
+    /// The walk through musl's malloc, or why it was refused; `None` where malloc is not musl's.
+    pub musl: Option<Result<mallocng::Walk, &'static str>>,
     /// Chunks of malloc with mappings of their own, by the mapping that holds them.
     pub chunks: BTreeMap<usize, Vec<MmappedChunk>>,
     /// Where the threads' stacks were.
     pub stacks: Vec<ThreadStack>,
+}
+
+impl Seen {
+    /// The walk through musl's malloc, where malloc is musl's and was walked.
+    pub(super) fn musl_walk(&self) -> Option<&mallocng::Walk> {
+        self.musl.as_ref()?.as_ref().ok()
+    }
 }

@@ -30,6 +30,10 @@ mod hsperfdata_find;
 mod hsperfdata_format;
 pub mod jvms;
 pub mod machine;
+pub mod mallocng;
+mod mallocng_group;
+#[cfg(any(test, fuzzing))]
+mod mallocng_made_up;
 pub mod maps;
 pub mod memory;
 pub mod metaspace_nodes;
@@ -53,6 +57,13 @@ pub mod vm_version;
 
 use crate::clock::Clock;
 use std::fmt;
+
+/// For `fuzz/`: panics where a process on musl, made up and damaged by this input, is walked against a law.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub fn fuzz_mallocng(input: &[u8]) {
+    mallocng_made_up::check(input);
+}
 
 /// A value with the moment and the price of reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

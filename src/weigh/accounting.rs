@@ -4,6 +4,7 @@
 //! that is wanted and allowed, for as long as the heaps of malloc are walked, some at a time. The rest of the pages is
 //! looked at after that.
 
+use super::musl_malloc::{self, MuslMalloc};
 use crate::account::{self, Account, AccountPlan, Owner, Prediction, Question, Said, Seen};
 use crate::clock::Clock;
 use crate::observe::addresses::JvmAddresses;
@@ -168,17 +169,24 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
     let mut failed = Vec::new();
     let smaps = smaps::read(process, clock)?.value;
     let maps: Vec<_> = smaps.maps().cloned().collect();
-    let allocator = smaps.allocator();
-    let before = AccountPlan::new(&smaps, &account::claims(said, &maps, &[]));
-    let mut heaps = Heaps::new(process, &smaps, &before, allocator, &mut failed);
+    let mut allocator = smaps.allocator();
+    let musl = MuslMalloc::find(process, &smaps, allocator, &mut failed);
+    if musl.is_some() {
+        allocator = Allocator::Musl;
+    }
+    let before = AccountPlan::new(&smaps, &account::claims(said, &maps, &[], &[]));
+    let mut heaps = Heaps { musl, ..Heaps::new(process, &smaps, &before, allocator, &mut failed) };
     // Whatever becomes of it: the end of this thread lets go of every thread it has seized.
     let (stacks, pause) = std::thread::scope(|scope| {
         let reader = scope.spawn(|| heaps.walk(process, stop, clock, &mut failed));
         reader.join().map_err(|_| Unavailable::new("account", "its reader failed: a bug in Loadline"))
     })?;
-    let plan = AccountPlan::new(&smaps, &account::claims(said, &maps, &stacks));
+    let musl = heaps.musl.take().map(MuslMalloc::finish);
+    let malloc = musl.iter().flatten().flat_map(account::musl_ranges).collect::<Vec<_>>();
+    let plan = AccountPlan::new(&smaps, &account::claims(said, &maps, &stacks, &malloc));
     let pages = pages_in_question(process, &smaps, &plan, &mut failed);
-    let mut seen = Seen { smaps, allocator: Some(allocator), pages, stacks, ..Seen::default() };
+    let mut seen = Seen { smaps, allocator: Some(allocator), pages, stacks, musl, ..Seen::default() };
+    musl_malloc::enter_mmapped(&mut seen);
     heaps.finish(&plan, &mut seen);
     Ok((seen, pause, failed))
 }
@@ -196,6 +204,8 @@ struct Heaps {
     /// The mappings each candidate consists of.
     mappings: Vec<Vec<usize>>,
     walked: Vec<Walked>,
+    /// Instead of them all, where malloc is musl's.
+    musl: Option<MuslMalloc>,
 }
 
 impl Heaps {
@@ -210,7 +220,7 @@ impl Heaps {
         let open = || Ok((ProcessMemory::open(process)?, PageMap::open(process)?));
         let sources = readable.then(|| open().map_err(|why| failed.push(why)).ok()).flatten();
         let (candidates, mappings) = candidates(smaps, plan);
-        Self { sources, candidates, mappings, walked: Vec::new() }
+        Self { sources, candidates, mappings, walked: Vec::new(), musl: None }
     }
 
     /// Walks all, and reads where the stacks are; the longest pause.
@@ -236,20 +246,19 @@ impl Heaps {
                 }));
                 header = self.layout();
             }
-            while self.walked.len() < self.candidates.len() && self.sources.is_some() {
+            while !self.is_done() {
                 let large = self.next_is_large();
                 if large && held.is_some() {
                     break;
                 }
-                let walked = self.walk_next(process, header, clock);
-                self.walked.push(walked);
+                self.walk_next(process, header, clock);
                 if large && stop || held.as_ref().is_some_and(|held| held.lasted() > PAUSE_MAX) {
                     break;
                 }
             }
             let lasted = held.map(|held| held.lasted());
             pause = pause.max(lasted);
-            if self.sources.is_none() || self.walked.len() >= self.candidates.len() {
+            if self.is_done() {
                 return (stacks.unwrap_or_default(), pause);
             }
             if let Some(lasted) = lasted {
@@ -258,9 +267,15 @@ impl Heaps {
         }
     }
 
+    fn is_done(&self) -> bool {
+        let heaps = self.sources.is_none() || self.walked.len() >= self.candidates.len();
+        self.musl.as_ref().map_or(heaps, MuslMalloc::is_done)
+    }
+
     /// Whether the next heap is larger than any but the main one can be.
     fn next_is_large(&self) -> bool {
-        self.candidates.get(self.walked.len()).is_some_and(|next| next.end.saturating_sub(next.start) > HEAP_MAX)
+        self.musl.is_none()
+            && self.candidates.get(self.walked.len()).is_some_and(|next| next.end.saturating_sub(next.start) > HEAP_MAX)
     }
 
     /// The layout of this glibc, by the first pages of all candidates.
@@ -272,9 +287,12 @@ impl Heaps {
         glibc::layout(memory, &self.candidates)
     }
 
-    fn walk_next(&mut self, process: &Process, header: Option<u64>, clock: &Clock) -> Walked {
+    fn walk_next(&mut self, process: &Process, header: Option<u64>, clock: &Clock) {
+        if let Some(musl) = &mut self.musl {
+            return musl.walk_next();
+        }
         let index = self.walked.len();
-        let Some((memory, map)) = self.sources.as_mut() else { return Walked::NoHeap };
+        let Some((memory, map)) = self.sources.as_mut() else { return };
         let candidate = &mut self.candidates[index];
         let most = match candidate.main {
             true => end_of_main(process, clock, candidate.start).unwrap_or(candidate.end),
@@ -289,7 +307,8 @@ impl Heaps {
                 refresh(map, owner, owner.start + 4096);
             }
         }
-        glibc::walk_one(memory, &self.candidates, header, index)
+        let walked = glibc::walk_one(memory, &self.candidates, header, index);
+        self.walked.push(walked);
     }
 
     /// Puts what was found into what was seen, with the chunks that have mappings of their own.

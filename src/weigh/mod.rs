@@ -11,6 +11,7 @@ mod identity;
 mod inside;
 mod loaders;
 mod machine_wide;
+mod musl_malloc;
 mod objects;
 mod once;
 mod processes;

@@ -227,6 +227,14 @@ fn malloc<'a>(parts: impl Iterator<Item = &'a MallocRecord>) -> Option<MallocRec
         sum.mmapped_chunks += part.mmapped_chunks;
         sum.tagged |= part.tagged;
         sum.walk_errors += part.walk_errors;
+        // What only one kind of allocator tells is the sum over the processes that have it.
+        let add =
+            |sum: &mut Option<u64>, more: Option<u64>| *sum = sum.map_or(more, |sum| Some(sum + more.unwrap_or(0)));
+        add(&mut sum.groups, part.groups);
+        add(&mut sum.live_chunks, part.live_chunks);
+        add(&mut sum.asked_bytes, part.asked_bytes);
+        add(&mut sum.free_pages_bytes, part.free_pages_bytes);
+        add(&mut sum.lazy_free_bytes, part.lazy_free_bytes);
         sum
     })
 }

@@ -169,6 +169,9 @@ impl Taken {
                     account.would_return.gc_why = NO_JVM.to_owned();
                 }
                 doubts_of(&self.mark.name, &accounted, &account, doubts);
+                if accounted.seen.allocator == Some(Allocator::Musl) {
+                    doubts_of_musl(watched, doubts);
+                }
                 self.allocator = accounted.seen.allocator.map(|allocator| allocator.name().to_owned());
                 self.mark.rss_bytes = account.total_bytes;
                 self.mark.pss_bytes = Some(account.pss_bytes);
@@ -223,6 +226,11 @@ fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: 
     let unsplit_bytes = account.rss_of(Owner::MallocUnsplit);
     if unsplit_bytes > 0 {
         let why = match seen.allocator {
+            Some(Allocator::Musl) => match &seen.musl {
+                None => "the allocator is musl's, and its memory could not be read".to_owned(),
+                Some(Err(why)) => format!("the allocator is musl's, and {why}"),
+                Some(Ok(walk)) => format!("{} of its groups could not be walked", walk.broken.len()),
+            },
             Some(allocator) if allocator != Allocator::Glibc => format!("the allocator is {}", allocator.name()),
             _ => match &seen.walk {
                 None => "memory could not be read".to_owned(),
@@ -254,6 +262,41 @@ fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: 
     if total.anon_huge.0 > 0 {
         add(Doubt::HugePagesInUse { huge_bytes: total.anon_huge.0 });
     }
+}
+
+/// Variables that only glibc's malloc reads (mallopt(3), `GLIBC_TUNABLES` of its manual).
+const OF_GLIBC: [&str; 7] = [
+    "GLIBC_TUNABLES",
+    "MALLOC_ARENA_MAX",
+    "MALLOC_ARENA_TEST",
+    "MALLOC_MMAP_MAX_",
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_TOP_PAD_",
+    "MALLOC_TRIM_THRESHOLD_",
+];
+/// HotSpot trims with glibc only.
+const TRIM_OPTION: &str = "-XX:TrimNativeHeapInterval";
+
+/// What was set for glibc's malloc and does nothing with musl's; said once a trial.
+fn doubts_of_musl(watched: &Watched, doubts: &mut Vec<Doubt>) {
+    let (environ, words) =
+        (watched.process.environ().unwrap_or_default(), watched.process.cmdline().unwrap_or_default());
+    let options = for_glibc(&environ, &words);
+    let said = doubts.iter().any(|known| matches!(known, Doubt::AllocatorIgnores { .. }));
+    if !options.is_empty() && !said {
+        doubts.push(Doubt::AllocatorIgnores { allocator: Allocator::Musl.name().to_owned(), options });
+    }
+}
+
+/// The names of what an environment and a command line set for glibc's malloc.
+fn for_glibc(environ: &[String], words: &[String]) -> Vec<String> {
+    let is_set = |name: &str| environ.iter().any(|set| set.split_once('=').is_some_and(|(known, _)| known == name));
+    let mut options: Vec<String> = OF_GLIBC.into_iter().filter(|name| is_set(name)).map(str::to_owned).collect();
+    // Options of a JVM may stand in variables, too.
+    if words.iter().chain(environ).any(|text| text.contains(TRIM_OPTION)) {
+        options.push(TRIM_OPTION.to_owned());
+    }
+    options
 }
 
 fn heap_info(watched: &Watched, failed: &mut Vec<String>) -> Option<(String, HeapInfo)> {
@@ -326,5 +369,22 @@ fn record(memory: &NativeMemory, since_baseline: bool) -> NmtRecord {
         total_reserved_bytes: memory.total.reserved.0,
         total_growth_bytes: growth(memory.total.committed_growth),
         categories: memory.categories.iter().map(category).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_for_glibc_is_named() {
+        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let environ = ["MALLOC_ARENA_MAX=1", "MALLOC_CONF=narenas:1", "XMALLOC_TOP_PAD_=1", "GLIBC_TUNABLES"];
+        assert_eq!(for_glibc(&list(&environ), &list(&["java", "-Xmx8m"])), ["MALLOC_ARENA_MAX"]);
+        let command = list(&["java", "-XX:TrimNativeHeapInterval=5000"]);
+        assert_eq!(for_glibc(&[], &command), [TRIM_OPTION]);
+        let through = list(&["JAVA_TOOL_OPTIONS=-Xmx8m -XX:TrimNativeHeapInterval=1", "MALLOC_TRIM_THRESHOLD_=0"]);
+        assert_eq!(for_glibc(&through, &[]), ["MALLOC_TRIM_THRESHOLD_", TRIM_OPTION]);
+        assert!(for_glibc(&[], &[]).is_empty());
     }
 }

@@ -385,6 +385,7 @@ fn doubts_of_comparisons() -> Vec<Doubt> {
         Doubt::Comparing(Comparing::ArchivesDiffer { differences: vec!["kernel: 6.1 and 6.12".to_owned()] }),
         Doubt::Comparing(Comparing::LeftOut { configuration: "jdk11".to_owned(), why: why() }),
         Doubt::Comparing(Comparing::AnotherProcess { differences: vec!["pid 4711 and 4712".to_owned()] }),
+        Doubt::AllocatorIgnores { allocator: "musl".to_owned(), options: vec!["MALLOC_ARENA_MAX".to_owned()] },
     ]
 }
 
@@ -439,6 +440,7 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::Comparing(Comparing::ArchivesDiffer { .. }) => 45,
         Doubt::Comparing(Comparing::LeftOut { .. }) => 46,
         Doubt::Comparing(Comparing::AnotherProcess { .. }) => 47,
+        Doubt::AllocatorIgnores { .. } => 48,
     }
 }
 

@@ -26,6 +26,7 @@ mod inside;
 mod interrupts;
 mod invocation;
 mod loaders;
+mod musl;
 mod netty;
 #[path = "../shared/nmt_detail.rs"]
 mod nmt_detail;

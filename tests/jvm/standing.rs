@@ -28,12 +28,14 @@ pub(crate) struct Plan {
     options: String,
     env: Vec<(String, String)>,
     before: Vec<String>,
+    /// Instead of the release's own.
+    java: Option<String>,
 }
 
 impl Plan {
     /// On this release, with these JVM options.
     pub(crate) fn on(release: u32, options: &str) -> Self {
-        Self { release, options: options.to_owned(), env: Vec::new(), before: Vec::new() }
+        Self { release, options: options.to_owned(), env: Vec::new(), before: Vec::new(), java: None }
     }
 
     /// With an environment variable.
@@ -45,6 +47,12 @@ impl Plan {
     /// Below another program, which ends with it.
     pub(crate) fn below(mut self, before: &[&str]) -> Self {
         self.before = before.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
+    /// By another `java`; the release is that of the tools that ask it.
+    pub(crate) fn java(mut self, program: &str) -> Self {
+        self.java = Some(program.to_owned());
         self
     }
 
@@ -63,7 +71,7 @@ impl Plan {
         let permit = Permit::one();
         let (folder, jdk) = (tempfile::tempdir().unwrap(), jdk(self.release).unwrap());
         let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-        let java = jdk.java.display().to_string();
+        let java = self.java.unwrap_or_else(|| jdk.java.display().to_string());
         let mut words: Vec<String> = self.before.clone();
         words.push(java);
         words.extend(self.options.split_whitespace().map(str::to_owned));

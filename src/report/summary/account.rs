@@ -9,7 +9,7 @@ use super::inside;
 use super::netty::pools;
 use crate::owner::{self, Owner, is_heap, label};
 use crate::record::{AccountDocument, AccountRecord, ChargeRecord, DirectRecord, MallocRecord, Mark, OwnerRecord};
-use crate::units::{Bytes, grouped, milliseconds};
+use crate::units::{Bytes, grouped, milliseconds, several};
 
 /// Owners named in the sentence.
 const LARGEST: usize = 3;
@@ -100,16 +100,18 @@ pub(super) fn direct_text(direct: &DirectRecord) -> String {
 }
 
 fn malloc_text(malloc: &MallocRecord) -> String {
-    let arenas = if malloc.arenas == 1 { "arena" } else { "arenas" };
+    let (parts, heap) = match malloc.groups {
+        Some(groups) => (several(groups, "group"), "group"),
+        None => (several(malloc.arenas, "arena"), "heap"),
+    };
     let mut text = format!(
-        "{}: {} MiB in chunks in use, {} in free ones, {} {arenas}",
+        "{}: {} MiB in chunks in use, {} in free ones, {parts}",
         malloc.allocator,
         mib(Some(malloc.live_bytes)),
         mib(Some(malloc.free_bytes)),
-        malloc.arenas
     );
     if malloc.walk_errors > 0 {
-        let heaps = if malloc.walk_errors == 1 { "heap" } else { "heaps" };
+        let heaps = if malloc.walk_errors == 1 { heap.to_owned() } else { format!("{heap}s") };
         text.push_str(&format!("; {} {heaps} could not be walked to the end", malloc.walk_errors));
     }
     text
@@ -163,8 +165,10 @@ pub(super) fn answer(account: &AccountRecord) -> String {
 }
 
 fn why_retained(account: &AccountRecord) -> String {
-    let trim = account.would_return.trim_bytes.map(|bytes| format!("; a trim would return {}", mib(Some(bytes))));
-    format!(" (freed by the program, kept by glibc{})", trim.unwrap_or_default())
+    let trim = account.would_return.trim_bytes.filter(|bytes| *bytes > 0);
+    let trim = trim.map(|bytes| format!("; a trim would return {}", mib(Some(bytes))));
+    let keeper = account.malloc.as_ref().map_or("malloc", |malloc| malloc.allocator.as_str());
+    format!(" (freed by the program, kept by {keeper}{})", trim.unwrap_or_default())
 }
 
 // ---- The table ----
@@ -268,6 +272,7 @@ fn beside(mark: &Mark, account: &AccountRecord, pid: u32) -> Vec<(String, String
         (None, _) => format!("unknown what it would return{}", because(&would.gc_why)),
     };
     let trim = match would.trim_bytes {
+        Some(0) if !would.trim_why.is_empty() => format!("would return nothing{}", because(&would.trim_why)),
         Some(bytes) => {
             format!("would return {} (`jcmd {pid} System.trim_native_heap`, JDK 17 and newer)", Bytes(bytes))
         }
