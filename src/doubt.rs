@@ -185,6 +185,13 @@ pub enum Doubt {
         /// Why.
         why: String,
     },
+    /// Options and variables were set that only another allocator heeds.
+    AllocatorIgnores {
+        /// Whose malloc it is.
+        allocator: String,
+        /// Names of variables and options.
+        options: Vec<String>,
+    },
     /// More of RSS than usual has no owner.
     Unexplained {
         /// The first mark affected.
@@ -342,6 +349,7 @@ impl Doubt {
             Self::ReadFailed { mark, why } => format!("at mark {mark}: {why}"),
             Self::AccountPartial { mark, why } => format!("the account at mark {mark} lacks a source: {why}"),
             Self::MallocUnsplit { mark, unsplit_bytes, why } => unsplit(mark, Bytes(*unsplit_bytes), why),
+            Self::AllocatorIgnores { allocator, options } => unheeded(allocator, options),
             Self::Unexplained { mark, unexplained_bytes, share } => {
                 format!("at mark {mark} {} of RSS have no owner ({:.1} %)", Bytes(*unexplained_bytes), share * 100.0)
             }
@@ -420,9 +428,8 @@ impl Doubt {
             Self::AccountPartial { .. } => {
                 "run Loadline as root, or with CAP_SYS_PTRACE, or set /proc/sys/kernel/yama/ptrace_scope to 0"
             }
-            Self::MallocUnsplit { .. } => {
-                "read the row `malloc.unsplit` as live and retained together; glibc's own malloc can be split"
-            }
+            Self::MallocUnsplit { .. } => "read `malloc.unsplit` as both together; glibc's and musl's own can be split",
+            Self::AllocatorIgnores { .. } => "use an image with glibc, or drop them",
             Self::Unexplained { .. } => "list it with `loadline account PID --by region`; NMT may know its owner",
             Self::AccountMoved { .. } => "hold the threads while it is read (without `--no-stop`), or repeat it",
             Self::HeapMultiMapped { .. } => "read the column PSS, which counts each page once",
@@ -464,6 +471,10 @@ impl From<Comparing> for Doubt {
     fn from(doubt: Comparing) -> Self {
         Self::Comparing(doubt)
     }
+}
+
+fn unheeded(allocator: &str, options: &[String]) -> String {
+    format!("the allocator is {allocator}, for which these do nothing: {}", options.join(" "))
 }
 
 fn unsplit(mark: &str, unsplit: Bytes, why: &str) -> String {

@@ -38,6 +38,8 @@ pub enum Owner {
     MallocNonHotspot,
     /// Chunks with a mapping of their own.
     MallocMmapped,
+    /// Direct buffers, as many bytes of chunks as the JDK and Netty count.
+    MallocDirect,
     /// Free chunks whose pages are resident.
     MallocRetained,
     /// Heaps of malloc that cannot be split.
@@ -100,7 +102,7 @@ use Group::{Classes, Files, Heap, Live, Rest, Retained};
 use Owner::*;
 
 /// In the order of [`Owner`].
-const TABLE: [Entry; 20] = [
+const TABLE: [Entry; 21] = [
     entry(JavaHeap, "java_heap", "Java heap", "objects and free space", Heap, "heap", HEAP),
     entry(JavaHeapUsed, "java_heap.used", "Java heap, used", "objects, live or garbage", Heap, "heap", HEAP),
     entry(JavaHeapLive, "java_heap.live", "Java heap, live", "objects a full GC keeps", Heap, "live", &[]),
@@ -128,16 +130,9 @@ const TABLE: [Entry; 20] = [
         &[],
     ),
     entry(MallocMmapped, "malloc.mmapped", "malloc mmapped", "large chunks, mapped alone", Live, "malloc3", DIRECT),
-    entry(
-        MallocRetained,
-        "malloc.retained",
-        "malloc retained",
-        "freed chunks, kept by glibc",
-        Retained,
-        "malloc4",
-        RETAINED,
-    )
-    .hatched(),
+    entry(MallocDirect, "malloc.direct", "direct memory", "buffers outside the heap", Live, "malloc5", DIRECT),
+    entry(MallocRetained, "malloc.retained", "malloc retained", "freed, kept by malloc", Retained, "malloc4", RETAINED)
+        .hatched(),
     entry(MallocUnsplit, "malloc.unsplit", "malloc unsplit", "in use or freed, not known", Live, "malloc2", &[]),
     entry(Unexplained, "unexplained", "unexplained", "no owner found", Rest, "none", &[]).hatched(),
 ];

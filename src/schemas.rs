@@ -6,7 +6,7 @@
 //! fit.
 
 use crate::account::Reason;
-use crate::record::{AccountDocument, Document, LoadDocument};
+use crate::record::{AccountDocument, AccountsDocument, ChangesDocument, Document, LoadDocument};
 use crate::scenario::TrialPlan;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -26,6 +26,10 @@ const RESULTS: &str = "What `--json` prints: the conditions, every trial with it
 const ACCOUNT: &str = "What `loadline account PID --json` prints: who holds the resident memory of a JVM. Sizes are \
     integers in bytes; times are numbers with the unit in the name; what was not measured is null, never 0. Fields may \
     be added in later versions and are never renamed, so a reader skips what it does not know.";
+const ACCOUNTS: &str = "What `loadline account --all --json` prints: the accounts of all JVMs of a machine. Fields may be \
+    added in later versions and are never renamed, so a reader skips what it does not know.";
+const CHANGES: &str = "What `loadline account PID --against FILE --json` prints: two accounts of a JVM and what changed \
+    between them. Fields may be added in later versions and are never renamed, so a reader skips what it does not know.";
 const LOAD: &str = "What `loadline load --json` prints. Fields may be added; none is renamed or removed.";
 
 const PLAN: &str = "One trial as `series` plans it: all that it needs but the contents of its files, of which \
@@ -228,6 +232,8 @@ fn the_published_schemas_are_those_of_the_types() {
     let schemas = [
         ("results", printed::<Document>("Result document of Loadline", RESULTS)),
         ("account", printed::<AccountDocument>("Account of a running JVM", ACCOUNT)),
+        ("accounts", printed::<AccountsDocument>("Accounts of all JVMs of a machine", ACCOUNTS)),
+        ("account-changes", printed::<ChangesDocument>("What changed between two accounts", CHANGES)),
         ("load", printed::<LoadDocument>("Load of Loadline", LOAD)),
         ("plan", printed::<TrialPlan>("Plan of a trial", PLAN)),
         ("scenario", written()),

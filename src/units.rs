@@ -57,9 +57,10 @@ impl fmt::Display for Bytes {
 pub struct Growth(pub i64);
 
 impl Growth {
-    /// `after` − `before`.
+    /// `after` − `before`, as far as it can be told: 8 EiB at most.
     pub fn between(before: Bytes, after: Bytes) -> Self {
-        Self(after.0 as i64 - before.0 as i64)
+        let growth = i128::from(after.0) - i128::from(before.0);
+        Self(i64::try_from(growth).unwrap_or(if growth > 0 { i64::MAX } else { i64::MIN }))
     }
 }
 
@@ -241,6 +242,20 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
+/// How documents write a moment.
+pub const ISO_8601: &str = "%Y-%m-%dT%H:%M:%SZ";
+
+/// A moment in seconds since the Unix epoch as documents write it, UTC: `2026-11-21T04:36:21Z`.
+pub fn utc(unix_s: f64) -> String {
+    let moment = jiff::Timestamp::from_second(unix_s as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    moment.strftime(ISO_8601).to_string()
+}
+
+/// What [`utc`] wrote, in whole seconds since the Unix epoch; `None` for any other text.
+pub fn unix_s(text: &str) -> Option<i64> {
+    text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second)
+}
+
 /// `36300` as `36,300`.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -307,6 +322,15 @@ mod tests {
         assert_eq!(Growth(-10).to_string(), "0.0");
         assert_eq!(Growth(3 << 20).to_string(), "+3.0");
         assert_eq!(Growth(-(3 << 20)).to_string(), "-3.0");
+        assert_eq!(Growth::between(Bytes(1 << 63), Bytes(i64::MAX as u64)), Growth(-1));
+        assert_eq!(Growth::between(Bytes(u64::MAX), Bytes(0)), Growth(i64::MIN));
+    }
+
+    #[test]
+    fn moments_are_written_and_read_back() {
+        assert_eq!(utc(1_795_394_670.9), "2026-11-23T00:44:30Z");
+        assert_eq!(unix_s("2026-11-23T00:44:30Z"), Some(1_795_394_670));
+        assert_eq!([unix_s(""), unix_s("yesterday"), unix_s("2026-11-23")], [None, None, None]);
     }
 
     #[test]

@@ -54,7 +54,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "trial",
         ],
     ),
-    ("result", &["error", "doubt", "scenario", "record", "archive", "comparison", "series"]),
+    ("result", &["error", "units", "doubt", "scenario", "record", "archive", "comparison", "series"]),
     ("report", &["error", "owner", "units", "doubt", "scenario", "record", "comparison", "series"]),
     (
         "cli",

@@ -4,6 +4,7 @@ use super::claims::{Claim, Claims};
 use super::evidence::{Said, Seen};
 use super::ledger::{Account, Ledger, LedgerEntry};
 use super::malloc::{heap_parts, mmapped_parts};
+use super::musl;
 use super::plan::{AccountPlan, Planned, Question, Segment};
 use super::tables::{CodeHeap, Sizes, by_size, ended_stacks};
 use super::tags::{TagNames, TagSum};
@@ -18,31 +19,34 @@ use crate::owner::Owner;
 use std::collections::BTreeMap;
 
 /// What is known of ranges of addresses before memory is read: what the JVM says, where libraries and stacks are.
-pub fn claims(said: &Said, maps: &[Mapping], stacks: &[ThreadStack]) -> Claims {
-    Claims::settle(named(said, maps, stacks))
+/// `malloc` are ranges that were found to be malloc's, disjoint and in address order.
+pub fn claims(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], malloc: &[(u64, u64)]) -> Claims {
+    Claims::settle(named(said, maps, stacks, malloc))
 }
 
-fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack]) -> Vec<Claim> {
+fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], malloc: &[(u64, u64)]) -> Vec<Claim> {
     let mut list = said_by_jvm(said);
     for image in &said.images {
         let owner = if image.path.ends_with("/libjvm.so") { Owner::Libjvm } else { Owner::Libraries };
         list.push(Claim::new(image.start, image.end, owner, "file", &image.path));
     }
-    list.extend(stacks.iter().filter_map(|stack| stack_claim(said, maps, stack)));
+    list.extend(stacks.iter().filter_map(|stack| stack_claim(said, maps, stack, malloc)));
     list
 }
 
 /// The named claims, and ranges that only their sizes give away in what is neither named nor malloc's.
 fn all_claims(said: &Said, seen: &Seen) -> Claims {
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
-    let mut list = named(said, &maps, &seen.stacks);
+    let groups = seen.musl_walk().map(musl::ranges).unwrap_or_default();
+    let mut list = named(said, &maps, &seen.stacks, &groups);
     let heaps = seen.walk.iter().flat_map(|walk| {
         let walked = walk.heaps.iter().map(|heap| heap.index);
         walked.chain(walk.errors.iter().map(|error| error.index))
     });
     let heaps = heaps.map(|index| &seen.candidates[index].0).map(|candidate| (candidate.start, candidate.end));
     let chunks = seen.chunks.values().flatten().map(|chunk| (chunk.start, chunk.end));
-    let malloc = heaps.chain(chunks).map(|(start, end)| Claim::new(start, end, Owner::MallocMmapped, "", ""));
+    let malloc =
+        heaps.chain(chunks).chain(groups).map(|(start, end)| Claim::new(start, end, Owner::MallocMmapped, "", ""));
     let mut taken: Vec<Claim> = list.iter().cloned().chain(malloc).collect();
     let tables = by_size(&maps, &taken, &sizes(said, seen));
     taken.extend_from_slice(&tables);
@@ -68,13 +72,17 @@ fn said_by_jvm(said: &Said) -> Vec<Claim> {
     list
 }
 
-/// The mapping that a thread's stack pointer points into is its stack, up to the guard.
-fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack) -> Option<Claim> {
+/// The mapping that a thread's stack pointer points into is its stack, up to the guard. Stacks of musl are mapped as
+/// its groups are, so that the kernel may show one of each as one mapping.
+fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack, malloc: &[(u64, u64)]) -> Option<Claim> {
     let pointer = stack.pointer?;
     let mapping = maps.get(maps.partition_point(|mapping| mapping.end <= pointer))?;
     let fits = mapping.start <= pointer && mapping.inode == 0 && mapping.path != "[heap]";
     let name = said.thread_names.get(&stack.tid).map_or("thread", String::as_str);
-    fits.then(|| Claim::new(mapping.start, mapping.end, Owner::ThreadStacks, "thread", name))
+    let above = malloc.partition_point(|(start, _)| *start <= pointer);
+    let start = above.checked_sub(1).map_or(mapping.start, |below| malloc[below].1.max(mapping.start));
+    let end = malloc.get(above).map_or(mapping.end, |(start, _)| mapping.end.min(*start));
+    (fits && start <= pointer).then(|| Claim::new(start, end, Owner::ThreadStacks, "thread", name))
 }
 
 fn sizes(said: &Said, seen: &Seen) -> Sizes {
@@ -154,9 +162,9 @@ fn unwalked_heap(seen: &Seen, planned: &Planned) -> bool {
     }
 }
 
-/// Whether malloc is known not to be glibc's.
+/// Whether malloc is known to be one that was not walked and is not glibc's.
 fn is_foreign(seen: &Seen) -> bool {
-    !matches!(seen.allocator, None | Some(Allocator::Glibc | Allocator::Unknown))
+    seen.musl_walk().is_none() && !matches!(seen.allocator, None | Some(Allocator::Glibc | Allocator::Unknown))
 }
 
 /// A range of malloc that cannot be split, under the name of its allocator.
@@ -199,7 +207,15 @@ fn unclaimed(
     let inside: Vec<MmappedChunk> =
         chunks.iter().filter(|chunk| segment.start <= chunk.start && chunk.end <= segment.end).copied().collect();
     let mut parts = mmapped_parts(&inside, names, |start, end| backed(runs, start, end));
-    parts.extend(between(runs, segment, &inside));
+    let mut taken: Vec<(u64, u64)> = inside.iter().map(|chunk| (chunk.start, chunk.end)).collect();
+    if let Some(walk) = seen.musl_walk() {
+        let unsplit = |start, end| unsplit(seen, start, end);
+        let (found, ranges) = musl::segment_parts(walk, segment, names, unsplit, |start, end| backed(runs, start, end));
+        parts.extend(found);
+        taken.extend(ranges);
+        taken.sort_unstable();
+    }
+    parts.extend(between(runs, segment, &taken));
     parts
 }
 
@@ -209,12 +225,11 @@ pub fn backed(runs: &[Run], start: u64, end: u64) -> (u64, u64) {
     pagemap::sum(runs[from..].iter(), start, end)
 }
 
-/// The resident stretches between the chunks, which have no owner.
-fn between(runs: &[Run], segment: &Segment, chunks: &[MmappedChunk]) -> Vec<LedgerEntry> {
+/// The resident stretches between what is taken, which have no owner.
+fn between(runs: &[Run], segment: &Segment, taken: &[(u64, u64)]) -> Vec<LedgerEntry> {
     let mut parts = Vec::new();
     let mut at = segment.start;
-    let bounds = chunks.iter().map(|chunk| (chunk.start, chunk.end)).chain([(segment.end, segment.end)]);
-    for (next, behind) in bounds {
+    for (next, behind) in taken.iter().copied().chain([(segment.end, segment.end)]) {
         let (resident, swapped) = backed(runs, at, next);
         if resident > 0 || swapped > 0 {
             parts.push(LedgerEntry::of(&Claim::new(at, next, Owner::Unexplained, "", ""), resident, swapped));
@@ -232,7 +247,9 @@ fn tag_names(said: &Said, seen: &Seen) -> Option<TagNames> {
         let sum = sums.entry(number).or_default();
         *sum = sum.saturating_add(asked);
     };
-    for (tag, chunks) in seen.walk.iter().flat_map(|walk| &walk.heaps).flat_map(|heap| &heap.tagged) {
+    let of_heaps = seen.walk.iter().flat_map(|walk| &walk.heaps).flat_map(|heap| &heap.tagged);
+    let of_groups = seen.musl_walk().into_iter().flat_map(|walk| &walk.groups).flat_map(|group| &group.tagged);
+    for (tag, chunks) in of_heaps.chain(of_groups) {
         add(*tag, chunks.asked);
     }
     for tag in seen.chunks.values().flatten().filter_map(|chunk| chunk.tag) {

@@ -4,6 +4,7 @@
 use super::super::evidence::Sizing;
 use super::super::heap::{split_heap, used_resident};
 use super::super::ledger::Holding;
+use super::super::musl::ranges as musl_ranges;
 use super::super::plan::AccountPlan;
 use super::super::predict::{gc, trim};
 use super::*;
@@ -11,6 +12,7 @@ use crate::observe::addresses::{JvmAddresses, JvmRange};
 use crate::observe::elf::Image;
 use crate::observe::glibc::{Candidate, Chunks, HeapWalk, Walk, WalkError};
 use crate::observe::heap_info::HeapInfo;
+use crate::observe::mallocng::{self, BrokenGroup, GroupWalk};
 use crate::observe::metaspace_nodes::MetaspaceNode;
 use crate::observe::nmt::NativeMemory;
 use crate::observe::nmt_header::Tag;
@@ -145,7 +147,21 @@ fn said() -> impl Strategy<Value = Said> {
             let heap_min = left_by_last_gc.map(|bytes| bytes / 2);
             let sizing = Sizing { heap_min, max_free_ratio, ..Sizing::default() };
             let (full_collections, unloadable) = (None, None);
-            Said { info, nodes, unloadable, heap, nmt, left_by_last_gc, full_collections, sizing, images, thread_names }
+            Said {
+                info,
+                nodes,
+                unloadable,
+                loaders: None,
+                code_heaps: Vec::new(),
+                heap,
+                nmt,
+                direct: None,
+                left_by_last_gc,
+                full_collections,
+                sizing,
+                images,
+                thread_names,
+            }
         },
     )
 }
@@ -182,22 +198,39 @@ struct Sight {
     arenas: Option<Vec<Arena>>,
     chunks: Vec<(Index, Vec<MmappedChunk>)>,
     stacks: Vec<ThreadStack>,
+    musl: Option<Result<mallocng::Walk, &'static str>>,
 }
 
 fn sight() -> impl Strategy<Value = Sight> {
-    let allocators = vec![None, Some(Allocator::Glibc), Some(Allocator::Jemalloc), Some(Allocator::Unknown)];
+    let allocators =
+        vec![None, Some(Allocator::Glibc), Some(Allocator::Jemalloc), Some(Allocator::Unknown), Some(Allocator::Musl)];
     let stack = (0u32..9, prop::option::of(address())).prop_map(|(tid, pointer)| ThreadStack { tid, pointer });
     let pages = prop::collection::vec((any::<Index>(), runs()), 0..12);
     let arenas = prop::option::of(prop::collection::vec(arena(), 0..4));
     let found = prop::collection::vec((any::<Index>(), mmapped()), 0..6);
-    (select(allocators), pages, arenas, found, prop::collection::vec(stack, 0..5))
-        .prop_map(|(allocator, pages, arenas, chunks, stacks)| Sight { allocator, pages, arenas, chunks, stacks })
+    let musl = prop::option::of(prop_oneof![Just(Err("made up")), groups().prop_map(Ok)]);
+    (select(allocators), pages, arenas, found, prop::collection::vec(stack, 0..5), musl).prop_map(
+        |(allocator, pages, arenas, chunks, stacks, musl)| Sight { allocator, pages, arenas, chunks, stacks, musl },
+    )
+}
+
+/// What a walk through musl's malloc may have found, in order or not.
+fn groups() -> impl Strategy<Value = mallocng::Walk> {
+    let group = (span(), chunks(), chunks(), prop::collection::vec((any::<u8>(), chunks()), 0..3)).prop_map(
+        |((start, end), live, free, tagged)| GroupWalk { start, end, live, free, tagged, ..GroupWalk::default() },
+    );
+    let broken = span().prop_map(|(start, end)| BrokenGroup { start, end, why: "made up" });
+    let groups = prop::collection::vec(group, 0..6);
+    (groups, prop::collection::vec(address(), 0..4), mmapped(), prop::collection::vec(broken, 0..3)).prop_map(
+        |(groups, areas, mmapped, broken)| mallocng::Walk { groups, areas, mmapped, broken, ..Default::default() },
+    )
 }
 
 impl Sight {
     fn of(self, smaps: Smaps) -> Seen {
         let count = smaps.mappings.len();
-        let mut seen = Seen { smaps, allocator: self.allocator, stacks: self.stacks, ..Seen::default() };
+        let Self { allocator, stacks, musl, .. } = self;
+        let mut seen = Seen { smaps, allocator, stacks, musl, ..Seen::default() };
         if count == 0 {
             return seen;
         }
@@ -264,7 +297,8 @@ proptest! {
         live in any::<bool>(),
     ) {
         let maps: Vec<Mapping> = smaps.maps().cloned().collect();
-        let claims = claims(&said, &maps, &sight.stacks);
+        let malloc = sight.musl.iter().flatten().flat_map(musl_ranges).collect::<Vec<_>>();
+        let claims = claims(&said, &maps, &sight.stacks, &malloc);
         prop_assert!(claims.all().iter().all(|claim| claim.start < claim.end));
         prop_assert!(claims.all().windows(2).all(|pair| pair[0].end <= pair[1].start));
         let plan = AccountPlan::new(&smaps, &claims);

@@ -1,9 +1,12 @@
 //! What an account is made from: what the JVM said, and what was seen of its memory.
 
 use crate::observe::addresses::JvmAddresses;
+use crate::observe::class_loaders::ClassLoader;
+use crate::observe::code_heaps::CodeHeap;
 use crate::observe::elf::Image;
 use crate::observe::glibc::{Candidate, MmappedChunk, Walk};
 use crate::observe::heap_info::HeapInfo;
+use crate::observe::mallocng;
 use crate::observe::maps::Allocator;
 use crate::observe::metaspace_nodes::MetaspaceNode;
 use crate::observe::nmt::NativeMemory;
@@ -21,10 +24,16 @@ pub struct Said {
     pub nodes: Vec<MetaspaceNode>,
     /// Metaspace of classes whose loaders may be garbage, in bytes.
     pub unloadable: Option<u64>,
+    /// The class loaders, with their sizes in bytes; `None` where these cannot be told.
+    pub loaders: Option<Vec<ClassLoader>>,
+    /// How full the code cache is, by segment.
+    pub code_heaps: Vec<CodeHeap>,
     /// The Java heap.
     pub heap: Option<HeapInfo>,
     /// Native memory by category, where it is tracked.
     pub nmt: Option<NativeMemory>,
+    /// Direct memory, in bytes.
+    pub direct: Option<u64>,
     /// What the last collection left in the heap; `None` where there was none.
     pub left_by_last_gc: Option<u64>,
     /// Full collections so far, where that is known.
@@ -87,8 +96,17 @@ pub struct Seen {
     pub candidates: Vec<(Candidate, Vec<usize>)>,
     /// The walk through them; `None` where memory could not be read.
     pub walk: Option<Walk>,
+    /// The walk through musl's malloc, or why it was refused; `None` where malloc is not musl's.
+    pub musl: Option<Result<mallocng::Walk, &'static str>>,
     /// Chunks of malloc with mappings of their own, by the mapping that holds them.
     pub chunks: BTreeMap<usize, Vec<MmappedChunk>>,
     /// Where the threads' stacks were.
     pub stacks: Vec<ThreadStack>,
+}
+
+impl Seen {
+    /// The walk through musl's malloc, where malloc is musl's and was walked.
+    pub(super) fn musl_walk(&self) -> Option<&mallocng::Walk> {
+        self.musl.as_ref()?.as_ref().ok()
+    }
 }

@@ -8,6 +8,17 @@ use crate::owner::Owner;
 /// The parts of a heap in `range`. Without tags all live chunks are alike; with them, those that carry none were not
 /// asked for by HotSpot.
 pub(super) fn heap_parts(walk: &HeapWalk, range: (u64, u64), names: Option<&TagNames>) -> Vec<LedgerEntry> {
+    parts(&walk.live, walk.tagged.iter(), &walk.free, range, names)
+}
+
+/// The parts of what a walk found: chunks in use, those with NMT's header by its number, and free ones.
+pub(super) fn parts<'a>(
+    live: &Chunks,
+    tagged: impl Iterator<Item = &'a (u8, Chunks)>,
+    free: &Chunks,
+    range: (u64, u64),
+    names: Option<&TagNames>,
+) -> Vec<LedgerEntry> {
     let part = |owner, kind, name: String, chunks: &Chunks, allocated| LedgerEntry {
         owner,
         kind,
@@ -19,11 +30,9 @@ pub(super) fn heap_parts(walk: &HeapWalk, range: (u64, u64), names: Option<&TagN
         range,
     };
     let untagged = if names.is_some() { Owner::MallocNonHotspot } else { Owner::MallocLive };
-    let mut parts = vec![
-        part(untagged, "", String::new(), &walk.live, None),
-        part(Owner::MallocRetained, "", String::new(), &walk.free, None),
-    ];
-    parts.extend(walk.tagged.iter().map(|(tag, chunks)| match names {
+    let mut parts =
+        vec![part(untagged, "", String::new(), live, None), part(Owner::MallocRetained, "", String::new(), free, None)];
+    parts.extend(tagged.map(|(tag, chunks)| match names {
         Some(names) => part(Owner::MallocLive, "tag", names.name(*tag), chunks, Some(chunks.asked)),
         None => part(Owner::MallocLive, "", String::new(), chunks, None),
     }));

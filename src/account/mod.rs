@@ -6,11 +6,13 @@
 
 mod claims;
 mod close;
+mod direct;
 mod evidence;
 mod gone;
 mod heap;
 mod ledger;
 mod malloc;
+mod musl;
 mod plan;
 mod predict;
 mod tables;
@@ -19,9 +21,11 @@ mod tags;
 pub use crate::owner::Owner;
 pub use claims::{Claim, Claims};
 pub use close::{backed, claims, close};
+pub use direct::split_direct;
 pub use evidence::{Explicit, Said, Seen, Shrinks, Sizing};
 pub use gone::gone;
 pub use heap::{split_heap, used_resident};
 pub use ledger::{Account, Detail, Holding, Ledger, LedgerEntry, Region, Remainder};
+pub use musl::ranges as musl_ranges;
 pub use plan::{AccountPlan, Planned, Question, Segment};
 pub use predict::{Prediction, Reason, gc, trim};

@@ -4,6 +4,7 @@ use super::close::backed;
 use super::evidence::{Explicit, Said, Seen, Shrinks};
 use super::heap::{committed, share_of};
 use crate::observe::heap_info::{Collector, HeapInfo};
+use crate::observe::maps::Allocator;
 use crate::observe::pagemap::Run;
 use crate::observe::smaps::Smaps;
 use crate::units::Bytes;
@@ -34,6 +35,10 @@ const START_USED_MAX: u64 = 80 * MIB;
 
 /// Live sets that are tried between the least and the most there may be.
 const LIVE_STEPS: u64 = 8;
+
+/// Why a trim returns nothing on musl, and what helps instead.
+const NO_TRIM: &str = "musl has no trim, and MALLOC_* and -XX:TrimNativeHeapInterval do nothing there; \
+                       an image with glibc has them";
 
 /// Why a full collection returns what it does, or why that cannot be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -127,9 +132,12 @@ impl Prediction {
 }
 
 /// What `malloc_trim(0)` gives back: the whole pages of free chunks in every arena, and of the main arena's top
-/// (glibc `mtrim`, `systrim`).
+/// (glibc `mtrim`, `systrim`). musl has none (`os::can_trim_native_heap` of HotSpot, JDK 17–25, is false there).
 pub fn trim(seen: &Seen) -> Prediction {
     let unknown = |why: &str| Prediction::unknown(Reason::NotAsked, why);
+    if seen.allocator == Some(Allocator::Musl) {
+        return Prediction::known(0, Reason::Keeps, NO_TRIM);
+    }
     match &seen.walk {
         None => unknown("the heaps of malloc could not be read"),
         Some(walk) if walk.heaps.is_empty() => unknown("no heap of glibc was found"),

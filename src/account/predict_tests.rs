@@ -155,3 +155,12 @@ fn what_is_no_full_collection_says_so() {
         assert_eq!((prediction.bytes, prediction.reason), (Some(0), reason));
     }
 }
+
+#[test]
+fn musl_returns_nothing_whatever_was_walked() {
+    for musl in [None, Some(Err("made up")), Some(Ok(Default::default()))] {
+        let predicted = trim(&Seen { allocator: Some(Allocator::Musl), musl, ..Seen::default() });
+        assert_eq!((predicted.bytes, predicted.why.as_str()), (Some(0), NO_TRIM));
+    }
+    assert_eq!(trim(&Seen { allocator: Some(Allocator::Glibc), ..Seen::default() }).bytes, None);
+}

@@ -1,8 +1,9 @@
 //! Trials on disk: a folder with `archive.jsonl` (a line for the run, a line for each finished trial, a closing line)
 //! and a folder for each trial with its timeline, histograms, requests and the subject's log. Versioned, append-only,
 //! written as things happen: a crash or a full disk costs the running trial and nothing else. What `loadline load`
-//! writes is here too.
+//! writes is here too, and the reader of accounts in files.
 
+mod account_file;
 mod evidence;
 mod evidence_times;
 mod histogram_counts;
@@ -16,6 +17,7 @@ mod thinned;
 mod whole_file;
 mod write;
 
+pub use account_file::read_accounts;
 pub use evidence::evidence;
 pub use histograms::IntervalTimes;
 pub use load_files::{LoadFiles, LoadPaths, MeasuredPhase, PhaseTimes};

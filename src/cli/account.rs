@@ -1,45 +1,137 @@
-//! `loadline account`: who holds the resident memory of a running JVM, now.
+//! `loadline account`: who holds the resident memory of a running JVM, now, what changed since an earlier account, and
+//! how the JVMs of a machine stand beside each other.
 
 use super::args::{Account, By};
+use super::dumps::new_file;
 use super::exit::Code;
-use super::session::{ISO_8601, Interrupt, utc};
+use super::session::Interrupt;
+use crate::archive;
 use crate::clock::Clock;
-use crate::error::{Error, Result};
-use crate::record::{ACCOUNT_SCHEMA, AccountDocument, DoubtRecord};
-use crate::report::{self, Detail, Progress, print, render, summarize_account};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{ACCOUNT_SCHEMA, AccountDocument, DoubtRecord, Machine, UnreadCause};
+use crate::report::{
+    self, Detail, Progress, Summary, print, render, summarize_account, summarize_accounts, summarize_changes,
+};
+use crate::result::{self, MachineWide};
 use crate::scenario::Asking;
 use crate::series;
-use crate::weigh::Weighing;
+use crate::units::{several, utc};
+use crate::weigh::{Candidates, Collecting, Weighed, Weighing};
+use serde::Serialize;
+use std::path::Path;
 
 /// Listens to signals, so that a Ctrl-C waits until the JVM's threads run again.
 pub(super) fn account(verb: &Account, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
+    match (verb.pid, &verb.against) {
+        (Some(pid), Some(file)) => against(verb, pid, file, typed, clock, interrupt),
+        (Some(pid), None) => one(verb, pid, typed, clock, interrupt),
+        // clap asks for one of the two.
+        (None, _) => all(verb, typed, clock, interrupt),
+    }
+}
+
+fn one(verb: &Account, pid: u32, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
+    let document = take(verb, pid, typed, clock, interrupt)?;
+    show(verb, &document, || summarize_account(&document, &details(&verb.by)))?;
+    if !verb.json && verb.by.is_empty() {
+        let mut talk = Progress::new(verb.quiet);
+        talk.step(&format!("details: loadline account {pid} --by thread,pool,file,tag,loader,code,region"));
+    }
+    Ok(Code::Yes)
+}
+
+/// The file is read before the JVM is touched: a slip costs it nothing.
+fn against(verb: &Account, pid: u32, file: &Path, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
+    if verb.by.contains(&By::Region) {
+        return Err(Error::request("`--by region` cannot be compared: an address says nothing of another moment")
+            .hint("leave it out, or give `thread`, `file` or `tag`"));
+    }
+    let earlier = archive::read_accounts(file)?;
+    let now = take(verb, pid, typed.clone(), clock, interrupt)?;
+    let document = result::changes(earlier, now, typed).map_err(|error| error.at(file.display().to_string()))?;
+    show(verb, &document, || summarize_changes(&document, &details(&verb.by)))?;
+    Ok(Code::Yes)
+}
+
+/// One JVM after another; those read before an interruption are printed.
+fn all(verb: &Account, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
     let machine = series::machine_now(clock);
-    let asking = Asking::typed(verb.attach);
-    let weighed = Weighing { stop: !verb.no_stop, netty: verb.netty, asking }.take(verb.pid, &clock)?;
+    let taken = utc(clock.unix_s());
+    let found = Candidates::find();
+    let mut talk = Progress::new(verb.quiet);
+    let (mut accounts, mut unread) = (Vec::new(), Vec::new());
+    for (at, jvm) in found.jvms.iter().enumerate() {
+        if interrupt.seen() {
+            break;
+        }
+        talk.live_text(&format!("{} of {}: pid {}, {}", at + 1, found.jvms.len(), jvm.pid, jvm.name));
+        let began = utc(clock.unix_s());
+        match jvm.weigh(weighing(verb), &clock)? {
+            Ok(weighed) => {
+                let command = format!("loadline account {} --json", jvm.pid);
+                accounts.push(document(weighed, command, began, machine.clone()));
+            }
+            Err(why) => unread.push(why),
+        }
+    }
+    talk.clear_line();
+    let refused = unread.iter().filter(|one| one.cause == UnreadCause::Refused).count();
+    let wide = MachineWide { taken, command: typed, machine, accounts, unread, hidden: found.hidden };
+    let document = wide.document(verb.sort.unwrap_or_default());
+    show(verb, &document, || summarize_accounts(&document))?;
+    match (interrupt.seen(), refused) {
+        (true, _) => Err(Error::interrupted()),
+        (false, 0) => Ok(Code::Yes),
+        (false, refused) => {
+            let jvms = several(refused as u64, "JVM");
+            Err(Error::new(ErrorKind::Machine, format!("{jvms} could not be read; the others are above"))
+                .hint("run Loadline as root, or as the user of each"))
+        }
+    }
+}
+
+fn weighing(verb: &Account) -> Weighing {
+    Weighing { stop: !verb.no_stop, netty: verb.netty, asking: Asking::typed(verb.attach) }
+}
+
+/// Weighs one JVM.
+fn take(verb: &Account, pid: u32, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<AccountDocument> {
+    let machine = series::machine_now(clock);
+    let taken = utc(clock.unix_s());
+    let heap_dump = verb.heap_dump.as_deref().map(new_file).transpose()?;
+    let then = Collecting { classes: verb.classes, heap_dump };
+    let mut talk = Progress::new(verb.quiet);
+    let weighed = weighing(verb).take_then(pid, &clock, &then, &mut |price| talk.step(price))?;
     if interrupt.seen() {
         return Err(Error::interrupted());
     }
-    let document = AccountDocument {
+    Ok(document(weighed, typed, taken, machine))
+}
+
+fn document(weighed: Weighed, command: String, taken: String, machine: Machine) -> AccountDocument {
+    AccountDocument {
         schema: ACCOUNT_SCHEMA.to_owned(),
         loadline: env!("CARGO_PKG_VERSION").to_owned(),
-        taken: utc(clock, ISO_8601),
-        command: typed,
+        taken,
+        command,
         machine,
         jvm: weighed.jvm,
         subject_command: weighed.command,
+        identity: Some(weighed.identity),
         mark: weighed.mark,
+        objects: weighed.objects,
+        heap_dump: weighed.heap_dump,
         doubts: weighed.doubts.into_iter().map(DoubtRecord::from).collect(),
-    };
-    let text = match verb.json {
-        true => report::document(&document),
-        false => render(&summarize_account(&document, &details(&verb.by))),
-    };
-    print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
-    if !verb.json && verb.by.is_empty() {
-        let mut talk = Progress::new(verb.quiet);
-        talk.step(&format!("details: loadline account {} --by thread,file,tag,region", verb.pid));
     }
-    Ok(Code::Yes)
+}
+
+/// Prints the document or what there is to say of it.
+fn show(verb: &Account, document: &impl Serialize, summary: impl FnOnce() -> Summary) -> Result<()> {
+    let text = match verb.json {
+        true => report::document(document),
+        false => render(&summary()),
+    };
+    print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))
 }
 
 /// Each detail once, in the order typed.
@@ -51,6 +143,9 @@ fn details(by: &[By]) -> Vec<Detail> {
             By::File => Detail::File,
             By::Tag => Detail::Tag,
             By::Region => Detail::Region,
+            By::Loader => Detail::Loader,
+            By::Code => Detail::Code,
+            By::Pool => Detail::Pool,
         };
         if !details.contains(&detail) {
             details.push(detail);

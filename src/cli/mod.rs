@@ -8,6 +8,7 @@ mod args_load;
 mod compare;
 mod demo;
 mod doctor;
+mod dumps;
 mod exit;
 mod exports;
 mod find;

@@ -1,6 +1,7 @@
 //! `loadline run`: everything a scenario file asks, changed by the options.
 
 use super::args::Run;
+use super::dumps::new_dump;
 use super::exit::Code;
 use super::judging::judgement;
 use super::session::{Interrupt, Session};
@@ -20,6 +21,7 @@ pub(super) fn run(verb: Run, typed: String, clock: Clock, interrupt: Interrupt) 
     scenario.select(&verb.only)?;
     scenario.change(&verb.options.asked)?;
     scenario.mark(&verb.marking)?;
+    scenario.look_inside(new_dump(verb.inside)?)?;
     let judgement = judgement(&scenario, None, &verb.judging)?;
     session.run(&scenario, &judgement)
 }

@@ -205,8 +205,7 @@ pub(super) fn is_interrupted<T>(done: &Result<T>) -> bool {
     matches!(done, Err(error) if error.kind == ErrorKind::Interrupted)
 }
 
-/// How documents write a moment.
-pub(super) const ISO_8601: &str = "%Y-%m-%dT%H:%M:%SZ";
+pub(super) use crate::units::ISO_8601;
 
 /// When Loadline was started, UTC.
 pub(super) fn utc(clock: Clock, format: &str) -> String {

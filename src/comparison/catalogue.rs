@@ -38,6 +38,7 @@ use Better::{Higher, Lower};
 use Unit::{Bytes, BytesPerRequest, BytesPerSecond, Count, Milliseconds, PerSecond, Seconds, Share};
 
 const COUNTERS: &str = "the JVM's counters (`-XX:+UsePerfData`, the default)";
+const DIRECT: &str = "the JDK's counters of direct memory (HotSpot 17 and newer; `ptrace` permitted)";
 const ALLOCATION: &str = "the JVM's counters of allocation (HotSpot 17 and newer; `ptrace` permitted), or `jcmd`";
 const REQUESTS: &str = "requests that Loadline sent, a driver's report that it can read, or counters of the subject";
 const RETAINED: &str = "an account that tells what malloc retains (glibc)";
@@ -54,6 +55,7 @@ pub const FAMILIES: &[Family] = &[
     family("heap_used", Bytes, Lower, mark(|m| number(m.heap.used_bytes)), COUNTERS),
     family("heap_committed", Bytes, Lower, mark(|m| number(m.heap.committed_bytes)), COUNTERS),
     family("heap_live", Bytes, Lower, mark(|m| number(m.heap.live_bytes)), "a mark after a full collection"),
+    family("direct", Bytes, Lower, mark(|m| number(m.direct.map(|direct| direct.bytes()))), DIRECT),
     family("nmt_committed", Bytes, Lower, mark(nmt_committed), "`--nmt summary`"),
     family("processes", Count, Lower, mark(processes), "`processes: all`"),
     family("threads", Count, Lower, mark(|m| number(m.threads)), ""),

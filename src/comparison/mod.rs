@@ -3,6 +3,7 @@
 //! Pure and seeded: the same trials and the same seed give the same words. `docs/compare.md` explains the method and
 //! has what simulations say of it.
 
+mod account_changes;
 mod amounts;
 mod blocks;
 mod budgets;
@@ -18,6 +19,7 @@ mod owners;
 mod pareto;
 mod quantiles;
 mod random;
+mod ranking;
 mod target;
 mod verdict;
 
@@ -28,6 +30,7 @@ mod simulated;
 #[cfg(test)]
 mod simulation_tests;
 
+pub use account_changes::{loader_changes, owner_changes, part_changes};
 pub use blocks::{blocks, order};
 pub use budgets::{check_budget, judge_budgets};
 pub use catalogue::{FAMILIES, Family, ReadAt, possible, split};
@@ -36,5 +39,7 @@ pub use doubts::doubts;
 pub use figures::{check_figures, figures, refusal};
 pub use metrics::{metrics, metrics_in_order};
 pub use names::{foresee, resolve};
+pub use owners::told_bytes;
 pub use pareto::pareto;
+pub use ranking::{Column, group_pss_bytes, rank};
 pub use target::{Judged, check_target, judge as judge_target};

@@ -2,8 +2,9 @@
 
 use crate::owner::Owner::{
     self, JavaHeap, JavaHeapFree, JavaHeapGarbage, JavaHeapLive, JavaHeapUsed, MallocLive, MallocNonHotspot,
-    MallocRetained, MallocUnsplit,
+    MallocRetained, MallocUnsplit, Unexplained,
 };
+use crate::owner::{family, is_heap};
 use crate::record::{AccountRecord, Mark};
 
 /// Owners that cannot be told where another one is listed in their place.
@@ -21,12 +22,31 @@ const IN_THEIR_PLACE: &[(Owner, &[Owner])] = &[
 /// What an owner holds. An account lists only owners that hold something, so one that it lacks holds nothing, unless
 /// this account could not tell it from others.
 pub(super) fn held(account: &AccountRecord, owner: &str) -> Option<f64> {
+    held_bytes(account, owner).map(|bytes| bytes as f64)
+}
+
+/// The same as an integer.
+pub(super) fn held_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
     let named = |name: &str| account.owners.iter().find(|held| held.name == name);
     if let Some(held) = named(owner) {
-        return Some(held.rss_bytes as f64);
+        return Some(held.rss_bytes);
     }
     let others = IN_THEIR_PLACE.iter().filter(|(of, _)| of.name() == owner).flat_map(|(_, others)| *others);
-    others.copied().all(|other| named(other.name()).is_none()).then_some(0.0)
+    others.copied().all(|other| named(other.name()).is_none()).then_some(0)
+}
+
+/// The same where accounts stand beside each other: `None` also of the heap where an account knows none at all, and of
+/// every part of malloc where it could not split all of it.
+pub fn told_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
+    let lists = |other: &dyn Fn(&str) -> bool| account.owners.iter().any(|held| other(&held.name));
+    let unsplit = MallocUnsplit.name();
+    match () {
+        () if lists(&|name| name == owner) => held_bytes(account, owner),
+        () if owner == Unexplained.name() => Some(account.unexplained_bytes),
+        () if is_heap(owner) && !lists(&is_heap) => None,
+        () if family(owner) == family(unsplit) && lists(&|name| name == unsplit) => None,
+        () => held_bytes(account, owner),
+    }
 }
 
 /// RSS without what malloc retains: fresh JVMs of one configuration differ far less in it than in RSS. `None` where the
@@ -49,6 +69,19 @@ mod tests {
         };
         let account = AccountRecord { owners: owners.iter().map(owner).collect(), ..AccountRecord::default() };
         Mark { rss_bytes: 100, account: Some(account), ..Mark::default() }
+    }
+
+    #[test]
+    fn what_an_account_lacks_is_nothing_or_not_known() {
+        let told = |owners: &[(&str, u64)], owner: &str| told_bytes(&mark(owners).account.unwrap(), owner);
+        assert_eq!(told(&[("java_heap.used", 7)], "java_heap.used"), Some(7));
+        assert_eq!(told(&[("java_heap.used", 7)], "java_heap.free"), Some(0), "all of it is used");
+        assert_eq!(told(&[("java_heap.live", 7)], "java_heap.used"), None);
+        assert_eq!(told(&[("java_heap", 7)], "java_heap.free"), None);
+        assert_eq!(told(&[("cds", 7)], "java_heap.used"), None, "nobody said where the heap is");
+        assert_eq!(told(&[("malloc.unsplit", 7)], "malloc.mmapped"), None);
+        assert_eq!(told(&[("malloc.live", 7)], "malloc.mmapped"), Some(0));
+        assert_eq!((told(&[], "gc"), told(&[], "unexplained")), (Some(0), Some(0)));
     }
 
     #[test]

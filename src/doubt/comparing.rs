@@ -1,5 +1,5 @@
-//! Doubts about trials that are compared: what makes them unlike each other, or too few. In JSON they stand among the
-//! others, told apart by their kind.
+//! Doubts about trials, and accounts, that are compared: what makes them unlike each other, or too few. In JSON they
+//! stand among the others, told apart by their kind.
 
 use crate::units::grouped;
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,11 @@ pub enum Comparing {
         /// How many count.
         blocks: u32,
     },
+    /// The earlier of two accounts is of another process.
+    AnotherProcess {
+        /// What shows it.
+        differences: Vec<String>,
+    },
 }
 
 impl Comparing {
@@ -103,6 +108,9 @@ impl Comparing {
                 let blocks = if *blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
                 format!("few blocks: the comparison rests on {blocks}, fewer than 5")
             }
+            Self::AnotherProcess { differences } => {
+                format!("the earlier account is of another process: {}", differences.join("; "))
+            }
         }
     }
 
@@ -128,6 +136,9 @@ impl Comparing {
             Self::NotJudged { .. } => "name metrics that every trial has (`--csv -` lists them)",
             Self::ArchivesDiffer { .. } => "repeat one of them under the conditions of the other",
             Self::FewBlocks { .. } => "run at least 5 trials of each configuration (`--trials 5`)",
+            Self::AnotherProcess { .. } => {
+                "read the differences as those of two processes; an account kept with `--json` is one of this process"
+            }
         }
     }
 }

@@ -122,6 +122,13 @@ pub fn uptime() -> Option<Duration> {
     Duration::try_from_secs_f64(text.split(' ').next()?.parse().ok()?).ok()
 }
 
+/// The random name of this boot: `3f0c…-…`, 36 characters (man proc_sys_kernel, `random/boot_id`).
+pub fn boot_id() -> Option<String> {
+    let text = read("/proc/sys/kernel/random/boot_id").ok()?;
+    let id = text.trim();
+    (!id.is_empty() && id.len() <= 64 && id.chars().all(|c| c.is_ascii_graphic())).then(|| id.to_owned())
+}
+
 /// Processes that were killed for want of memory since boot, in all cgroups: `oom_kill 3` (Linux 4.13 and later).
 pub fn oom_kills() -> Option<u64> {
     keyed_number(&read("/proc/vmstat").ok()?, "oom_kill")
@@ -182,6 +189,7 @@ mod tests {
     #[test]
     fn this_machine_answers() {
         assert!(uptime().unwrap() > Duration::ZERO && cpus_online() > 0);
+        assert_eq!(boot_id().map(|id| id.len()), Some(36));
         assert!(MemInfo::read().unwrap().total > Bytes::mib(64) && CpuTimes::read().unwrap().busy > Duration::ZERO);
     }
 }

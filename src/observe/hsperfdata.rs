@@ -63,6 +63,17 @@ pub struct GcTotal {
     pub ns: u64,
 }
 
+/// Classes, by the counters `java.cls.*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClassCounters {
+    /// Loaded now, those of the CDS archive among them.
+    pub loaded: u64,
+    /// Loaded from that archive so far.
+    pub shared: u64,
+    /// Unloaded so far, of either origin.
+    pub unloaded: u64,
+}
+
 /// One kind of collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GcCounter {
@@ -188,6 +199,15 @@ impl Counters {
             })
         };
         (0..PARTS_MAX).filter_map(one).collect()
+    }
+
+    /// Classes so far; `None` where the JVM does not count them.
+    pub fn classes(&self) -> Option<ClassCounters> {
+        let number = |name: &str| self.number(&format!("java.cls.{name}")).map(|count| count.max(0) as u64);
+        let shared = number("sharedLoadedClasses").unwrap_or(0);
+        let unloaded = number("unloadedClasses").unwrap_or(0) + number("sharedUnloadedClasses").unwrap_or(0);
+        let loaded = number("loadedClasses")?.saturating_add(shared).saturating_sub(unloaded);
+        Some(ClassCounters { loaded, shared, unloaded })
     }
 
     /// Version, options, command.

@@ -60,7 +60,8 @@ impl Allocator {
             () if named("libmimalloc") => Self::Mimalloc,
             () if named("libtcmalloc") => Self::Tcmalloc,
             () if name == "libc.so.6" || (name.starts_with("libc-2.") && name.ends_with(".so")) => Self::Glibc,
-            () if name.starts_with("ld-musl-") || name.starts_with("libc.musl-") => Self::Musl,
+            // glibc's `libc.so` is a text for linkers; a library of that name is musl's where it has no other (Debian).
+            () if name.starts_with("ld-musl-") || name.starts_with("libc.musl-") || name == "libc.so" => Self::Musl,
             () => Self::Unknown,
         }
     }
@@ -87,6 +88,8 @@ mod tests {
             (&["/x/libmimalloc-secure.so.2.1", "/lib/libc.so.6"], Allocator::Mimalloc),
             (&["/lib/libc.so.6", "/x/libtcmalloc_minimal.so.4 (deleted)"], Allocator::Tcmalloc),
             (&["/lib/ld-musl-x86_64.so.1"], Allocator::Musl),
+            (&["/lib/x86_64-linux-musl/libc.so"], Allocator::Musl),
+            (&["/lib/ld-musl-x86_64.so.1", "/usr/lib/libjemalloc.so.2"], Allocator::Jemalloc),
             (&["/app", "[heap]", ""], Allocator::Unknown),
         ] {
             let mappings: Vec<_> = paths.iter().map(|path| mapped(path)).collect();

@@ -15,17 +15,25 @@ mod attach_guard;
 mod attach_reply;
 mod attach_trigger;
 pub mod cgroup;
+pub mod class_histogram;
 pub mod class_loaders;
 pub mod classes;
+pub mod code_heaps;
 pub mod elf;
 pub mod glibc;
+pub mod heap_dump;
 pub mod heap_info;
 pub mod hold;
 pub mod hotspot;
 pub mod hsperfdata;
 mod hsperfdata_find;
 mod hsperfdata_format;
+pub mod jvms;
 pub mod machine;
+pub mod mallocng;
+mod mallocng_group;
+#[cfg(any(test, fuzzing))]
+mod mallocng_made_up;
 pub mod maps;
 pub mod memory;
 pub mod metaspace_nodes;
@@ -42,12 +50,20 @@ pub mod stacks;
 mod text;
 pub mod thread_faults;
 pub mod thread_print;
+pub mod thread_times;
 pub mod untouched;
 pub mod vm_flags;
 pub mod vm_version;
 
 use crate::clock::Clock;
 use std::fmt;
+
+/// For `fuzz/`: panics where a process on musl, made up and damaged by this input, is walked against a law.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub fn fuzz_mallocng(input: &[u8]) {
+    mallocng_made_up::check(input);
+}
 
 /// A value with the moment and the price of reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,6 +26,11 @@ pub fn tag(low: u64, high: u64, size: u64) -> Option<Tag> {
     (size >= needed && size <= needed + 32).then_some(tag)
 }
 
+/// The header in the first 16 bytes of a chunk of which malloc knows that exactly so many bytes were asked for.
+pub fn tag_exact(low: u64, high: u64, asked: u64) -> Option<Tag> {
+    parse(low, high).filter(|tag| tag.asked + HEADER + FOOTER == asked)
+}
+
 /// The header of a chunk with a mapping of its own, which ends with its last page.
 pub fn tag_loose(low: u64, high: u64, size: u64) -> Option<Tag> {
     parse(low, high).filter(|tag| tag.asked < size && size - tag.asked < 2 * super::pages::Pages::PAGE)

@@ -132,7 +132,7 @@ pub struct WouldReturn {
     pub gc_why: String,
     /// By `System.trim_native_heap` (JDK 17 and newer) or `malloc_trim`; `null` where it cannot be predicted.
     pub trim_bytes: Option<u64>,
-    /// Why `trim_bytes` is unknown; empty where it is known.
+    /// Why `trim_bytes` is unknown, or nothing on musl; empty where there is nothing to say.
     pub trim_why: String,
 }
 
@@ -157,8 +157,20 @@ pub struct MallocRecord {
     pub mmapped_chunks: u64,
     /// Whether live chunks are told apart by NMT's headers.
     pub tagged: bool,
-    /// Heaps that could not be walked to their end; they count as `malloc.unsplit`.
+    /// Heaps, or groups of musl, that could not be walked to their end; they count as `malloc.unsplit`.
     pub walk_errors: u64,
+    /// Groups walked, nested ones too; `null` for an allocator without them, as all but musl's are.
+    pub groups: Option<u64>,
+    /// Chunks in use, without those mapped alone; `null` in older records.
+    pub live_chunks: Option<u64>,
+    /// Bytes that the program asked for in chunks in use, those mapped alone included; `null` where the allocator keeps
+    /// only rounded sizes, as all but musl's do.
+    pub asked_bytes: Option<u64>,
+    /// Resident bytes of pages that lie wholly in free chunks of musl; `null` for other allocators.
+    pub free_pages_bytes: Option<u64>,
+    /// Of what is resident in mappings with chunks of musl, what was given back by `MADV_FREE` (up to musl 1.2.3) and
+    /// counts as resident until memory is short; `null` for other allocators.
+    pub lazy_free_bytes: Option<u64>,
 }
 
 /// One mapping that holds something.
@@ -241,8 +253,17 @@ pub struct AccountDocument {
     pub jvm: super::Jvm,
     /// The command line of the process.
     pub subject_command: Vec<String>,
+    /// Which process it is; absent in older documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<super::IdentityRecord>,
     /// The weighing, with its account.
     pub mark: super::Mark,
+    /// The live objects by class, where they were asked for; taken after the weighing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<super::ObjectsRecord>,
+    /// The heap dump, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_dump: Option<super::HeapDumpRecord>,
     /// Reasons to distrust it.
     pub doubts: Vec<super::DoubtRecord>,
 }

@@ -2,17 +2,27 @@
 //! All that reports, comparisons and findings know of a trial. Fields may be added, never renamed.
 
 mod account;
+mod accounts;
+mod classes;
 mod comparison;
 mod evidence;
 mod figure;
 mod find;
+mod finding;
 mod load;
+mod objects;
 mod phase;
+mod threads;
 
 pub use account::{
     ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord,
     RegionRecord, RemainderRecord, ShareRecord, ToldBy, ToldRecord, WouldReturn,
 };
+pub use accounts::{
+    ACCOUNTS_SCHEMA, AccountsDocument, CHANGES_SCHEMA, ChangesDocument, IdentityRecord, OwnerChangeRecord,
+    PartChangeRecord, UnreadCause, UnreadRecord,
+};
+pub use classes::{ClassCounts, LoaderChange, LoaderSum, LoaderType, LoadersRecord};
 pub use comparison::{
     Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, LeastRecord, MetricRecord,
     ParetoPoint, ParetoRecord, Unit, ValueRecord, tells_nothing,
@@ -23,11 +33,15 @@ pub use find::{
     CgroupRecord, ClassesRecord, FailureCause, FindOutcome, FindRecord, KneeRecord, LineRecord, Missed, Pages,
     ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, RuleRecord, Unknowns,
 };
+pub use finding::{Finding, FindingRecord, LoaderSpan};
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
+pub use objects::{HeapDumpRecord, ObjectClass, ObjectKind, ObjectKindName, ObjectSum, ObjectsRecord};
 pub use phase::{
     Ages, AllocatedBy, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord,
     Reported, RequestRecord, SubjectWork, Times, Timing, Tool,
 };
+
+pub use threads::{CodeHeapRecord, ThreadPoolRecord};
 
 pub use crate::scenario::Model;
 pub use crate::subject::EndCause;
@@ -76,8 +90,8 @@ pub struct Document {
     /// What a search for the load line says; `null` unless there was one.
     #[serde(default)]
     pub find: Option<FindRecord>,
-    /// Diagnoses with their evidence; empty unless they were asked for.
-    pub findings: Vec<serde_json::Value>,
+    /// Diagnoses with their evidence; empty where there are none.
+    pub findings: Vec<FindingRecord>,
     /// Budgets with their verdicts; empty unless some were given.
     pub budgets: Vec<BudgetRecord>,
 }
@@ -243,6 +257,12 @@ pub struct Trial {
     /// Files that the subject had mapped or open, absolute paths, in a search for the load line; absent elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+    /// What the heap held after everything was measured, where it was asked for; of the process that serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<ObjectsRecord>,
+    /// The heap dump, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_dump: Option<HeapDumpRecord>,
     /// Highest RSS seen: the kernel's own mark (VmHWM) at the last weighing, or a later sample above it.
     pub rss_bytes_peak: Option<u64>,
     /// How the subject ended; `null` where it was never started.
@@ -312,8 +332,23 @@ pub struct Mark {
     pub nmt: Option<NmtRecord>,
     /// Who holds the resident pages; `null` where it could not be told.
     pub account: Option<AccountRecord>,
+    /// Direct memory, as the JDK and Netty count it; `null` where it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct: Option<DirectRecord>,
     /// How long the weighing took.
     pub took_ms: f64,
+    /// How many classes are loaded; absent where the JVM's counters cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classes: Option<ClassCounts>,
+    /// Their loaders; absent where the JVM was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loaders: Option<LoadersRecord>,
+    /// The code cache by segment; absent where the JVM was not asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<CodeHeapRecord>,
+    /// Threads by pool, the largest stacks first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<ThreadPoolRecord>,
     /// Netty's buffer pools, where they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netty: Option<NettyPools>,
@@ -324,6 +359,31 @@ pub struct Mark {
     /// figures are their sums, so `rss_bytes` counts a page that n of them share n times, `pss_bytes` once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ProcessRecord>,
+}
+
+/// Direct memory: buffers outside the Java heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DirectRecord {
+    /// What direct buffers have reserved, by the JDK's counter.
+    pub reserved_bytes: u64,
+    /// How many direct buffers there are.
+    pub buffers: u64,
+    /// What Netty has allocated past the JDK; `null` where it leaves counting to the JDK.
+    pub netty_bytes: Option<u64>,
+    /// The limit of what the JDK reserves; `null` before the first buffer.
+    pub max_bytes: Option<u64>,
+    /// Buffers of mapped files, resident or not.
+    pub mapped_bytes: u64,
+    /// How many buffers of mapped files there are.
+    pub mapped_buffers: u64,
+}
+
+impl DirectRecord {
+    /// All that is known to be direct memory.
+    pub fn bytes(&self) -> u64 {
+        self.reserved_bytes.saturating_add(self.netty_bytes.unwrap_or(0))
+    }
 }
 
 impl Mark {
@@ -470,8 +530,8 @@ pub struct Sample {
     pub heap_committed_bytes: Option<u64>,
     /// Used by class metadata.
     pub metaspace_used_bytes: Option<u64>,
-    /// Direct buffers (`Other` of Native Memory Tracking, committed); about one sample a second has it, where NMT is
-    /// on and the JVM can be asked.
+    /// Direct memory as the JDK and Netty count it, or else `Other` of Native Memory Tracking, committed, where NMT is
+    /// on and the JVM can be asked; about one sample a second has it.
     #[serde(default)]
     pub direct_bytes: Option<u64>,
     /// Allocated in the Java heap since the JVM began, by all threads; about one sample a second has it.

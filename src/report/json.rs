@@ -1,5 +1,5 @@
-//! The documents of `--json`: `docs/results.schema.json`, `docs/account.schema.json` and `docs/load.schema.json`
-//! describe them.
+//! The documents of `--json`: `docs/results.schema.json`, `docs/account.schema.json`, `docs/accounts.schema.json`,
+//! `docs/account-changes.schema.json` and `docs/load.schema.json` describe them.
 
 use serde::Serialize;
 

@@ -19,5 +19,8 @@ pub use chart::{Plot, plots, png};
 pub use html::html;
 pub use json::document;
 pub use progress::Progress;
-pub use summary::{Bar, Bars, Block, Depth, Detail, Summary, Table, summarize, summarize_account, summarize_load};
+pub use summary::{
+    Bar, Bars, Block, Depth, Detail, Summary, Table, summarize, summarize_account, summarize_accounts,
+    summarize_changes, summarize_load,
+};
 pub use terminal::{print, render};

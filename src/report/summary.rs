@@ -4,6 +4,7 @@
 mod account;
 mod block;
 mod cells;
+mod changes;
 mod comparison;
 mod details;
 mod doubts;
@@ -11,7 +12,10 @@ mod drivers;
 mod facts;
 mod figures;
 pub(super) mod find;
+mod inside;
 mod journey;
+mod jvms;
+mod loaders;
 mod loads;
 mod netty;
 mod numbers;
@@ -22,10 +26,14 @@ pub(super) mod tried;
 pub use account::summarize_account;
 pub use block::{Bar, Bars, Block, Depth, Summary, Table};
 pub(super) use cells::mib;
+pub use changes::summarize_changes;
 pub use details::Detail;
 pub(super) use facts::{configurations, host_text, shared_facts, trial_facts};
 pub(super) use figures::figures;
+pub(super) use inside::of_trial as live_objects;
 pub(super) use journey::growth_notes;
+pub use jvms::summarize_accounts;
+pub(super) use loaders::{of_trial as loaders, told as told_finding};
 pub use loads::summarize_load;
 pub(super) use netty::{direct_bytes, explanations, shade};
 pub(super) use numbers::{by_category, load, weights};
@@ -68,6 +76,7 @@ pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Summa
     }
     blocks.extend(figures(document).map(Block::Table));
     blocks.extend(comparison::budgets(&document.budgets));
+    blocks.extend(loaders::findings(&document.findings));
     // Trials that are not shown as a comparison are not too few for one.
     let shown =
         |doubt: &&DoubtRecord| compares || !matches!(doubt.doubt, Doubt::Comparing(Comparing::FewBlocks { .. }));

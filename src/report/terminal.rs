@@ -1,5 +1,6 @@
 //! The summary as text of 80 columns, readable without colour.
 
+use super::export::visible;
 use super::summary::{Bar, Bars, Block, Summary, Table};
 use crate::units::Bytes;
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
@@ -88,8 +89,9 @@ fn wrapped(out: &mut String, text: &str, first: &str, rest: &str) {
     push_line(out, &line);
 }
 
+/// Foreign text may stand anywhere in a line, and must not steer the terminal.
 fn push_line(out: &mut String, line: &str) {
-    out.push_str(line.trim_end());
+    out.push_str(visible(line.trim_end()).trim_end());
     out.push('\n');
 }
 

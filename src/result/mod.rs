@@ -1,10 +1,14 @@
 //! From trials to the result document: those of one run, of a search, or of several archives side by side. The same
 //! right after a run and from its archive.
 
+mod accounts;
+mod findings;
 mod judgement;
 mod merged;
 mod recorded;
 
+pub use crate::comparison::Column;
+pub use accounts::{MachineWide, changes};
 pub use judgement::{Asked, Judgement};
 pub use merged::{Merged, Part};
 pub use recorded::read;
@@ -52,7 +56,7 @@ fn document(conditions: &Conditions, trials: &[Trial], together: Together) -> Do
         comparisons: together.comparisons,
         doubts: together.doubts.into_iter().map(DoubtRecord::from).collect(),
         find: together.find,
-        findings: Vec::new(),
+        findings: findings::of_trials(trials),
         budgets: together.budgets,
     }
 }

@@ -93,6 +93,24 @@ pub enum Netty {
     Listed,
 }
 
+/// Whether the live objects are listed by class after everything was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Objects {
+    /// The heap is left alone.
+    #[default]
+    Unread,
+    /// They are, at the end and of a fresh JVM that is ready.
+    Listed,
+}
+
+impl Objects {
+    pub(super) fn is_unread(&self) -> bool {
+        *self == Self::Unread
+    }
+}
+
 /// A garbage collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -270,6 +270,8 @@ impl File {
             subject,
             configurations,
             load: LoadPlan(load),
+            objects: Objects::Unread,
+            heap_dump: None,
             marks: Vec::new(),
             collect: Collect { times: self.collect.times.unwrap_or(1), settle: self.collect.settle },
             trials: self.compare.trials.or(self.trials).unwrap_or(1),

@@ -36,7 +36,7 @@ pub use change::Change;
 pub use compare::{Amount, Compare};
 pub use composition::{Answers, Kind, Ports, Processes};
 pub use condition::{Bound, Condition, Figure, Measured, Relation, Statistic, Time};
-pub use configuration::{Configuration, Cpus, Gc, Jdk, Netty, Nmt};
+pub use configuration::{Configuration, Cpus, Gc, Jdk, Netty, Nmt, Objects};
 pub use derived::{Derivation, Derived};
 pub use file::{parse, parse_confidence, parse_marks};
 pub use find::{Find, Searching};
@@ -47,7 +47,7 @@ pub use load_file::parse_load;
 pub use load_options::{Fill, LoadOptions, Warmup};
 pub use load_plan::LoadPlan;
 pub use matrix::vary;
-pub use options::{Marking, Options, SubjectOptions, TrialOptions};
+pub use options::{Inside, Marking, Options, SubjectOptions, TrialOptions};
 pub use own::{Collect, OwnWork, PhaseMark};
 pub use phase::{Driver, Model, Pace, Phase, PhaseKind, Protocol, WARMUP, Work};
 pub use request::{Body, Checks, ExpectStatus, Method, Request};
@@ -89,6 +89,12 @@ pub struct Scenario {
     /// How the load line is searched, where it is.
     #[serde(default)]
     pub find: Find,
+    /// Whether live objects are listed at the end.
+    #[serde(default, skip_serializing_if = "Objects::is_unread")]
+    pub objects: Objects,
+    /// The new file that takes a heap dump at the end of the first trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_dump: Option<PathBuf>,
     /// What is derived from the marks of each trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Derived>,

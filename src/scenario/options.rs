@@ -4,8 +4,8 @@ use super::load_change::{Server, change_paths, change_phases};
 use super::load_options::LoadOptions;
 use super::{
     Asking, Change, Collect, Compare, Configuration, Cpus, Gc, Image, Jdk, Kind, LoadPlan, MarkPoint, Method, Nmt,
-    Phase, PhaseKind, Ports, Processes, Ready, Request, Scenario, Subject, Tls, Until, Url, WARMUP, Work, defaults,
-    parse_marks,
+    Objects, Phase, PhaseKind, Ports, Processes, Ready, Request, Scenario, Subject, Tls, Until, Url, WARMUP, Work,
+    defaults, parse_marks,
 };
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span};
@@ -104,6 +104,20 @@ pub struct Marking {
     pub trials: Option<u32>,
 }
 
+/// What is looked at in the heap, after everything was measured.
+#[derive(Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "Trial")]
+pub struct Inside {
+    /// List the live objects by class at the end of each trial, by a full GC that nothing measured sees, and what grew
+    /// since the start, for which the server is started once more afterwards, without load
+    #[arg(long)]
+    pub classes: bool,
+    /// Write a heap dump into a new FILE at the end of the first trial: a full GC, then the JVM stands still while it
+    /// writes about as much as lives in its heap
+    #[arg(long, value_name = "FILE")]
+    pub heap_dump: Option<PathBuf>,
+}
+
 fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -162,6 +176,8 @@ impl Scenario {
             load,
             marks: Vec::new(),
             collect: Collect::default(),
+            objects: Objects::Unread,
+            heap_dump: None,
             trials: 1,
             compare: Compare::default(),
             budgets: Vec::new(),
@@ -198,6 +214,25 @@ impl Scenario {
             self.marks = parse_marks(words.split(','))?;
         }
         self.trials = typed.trials.unwrap_or(self.trials);
+        Ok(())
+    }
+
+    /// Looks into the heap at the end of trials. The path of a dump is absolute.
+    ///
+    /// # Errors
+    /// `Request` where the subject is no JVM, or its files are not kept.
+    pub fn look_inside(&mut self, typed: Inside) -> Result<()> {
+        let asked = if typed.classes { "--classes" } else { "--heap-dump" };
+        let any = typed.classes || typed.heap_dump.is_some();
+        if any && self.subject.kind != Kind::Jvm {
+            return Err(Error::request(format!("`{asked}` asks a JVM, and the subject is none")));
+        }
+        if typed.heap_dump.is_some() && self.subject.image.is_some() {
+            return Err(Error::request("`--heap-dump` would be written inside the container, which is removed")
+                .hint("run the server without `--image`, or dump one that stays with `loadline account PID`"));
+        }
+        self.objects = if typed.classes { Objects::Listed } else { Objects::Unread };
+        self.heap_dump = typed.heap_dump;
         Ok(())
     }
 

@@ -4,8 +4,8 @@
 //! plans with the same text, each named from the folder that it lies in, are the same trial.
 
 use super::{
-    Arrivals, Body, Collect, Configuration, Cpus, LoadPlan, MarkPoint, PhaseKind, Scenario, Schedule, Subject, Time,
-    Work,
+    Arrivals, Body, Collect, Configuration, Cpus, LoadPlan, MarkPoint, Objects, PhaseKind, Scenario, Schedule, Subject,
+    Time, Work,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -49,6 +49,12 @@ pub struct TrialPlan {
     /// What ends the trial early; nothing where no phase is named.
     #[serde(default)]
     pub guard: Guard,
+    /// Whether live objects are listed at the end, and of a fresh JVM that is ready.
+    #[serde(default, skip_serializing_if = "Objects::is_unread")]
+    pub objects: Objects,
+    /// The new file that takes a heap dump at the end, in the first trial of a series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_dump: Option<PathBuf>,
     /// Who pays for file pages; `None` leaves them as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<Pages>,
@@ -76,6 +82,8 @@ impl TrialPlan {
             look: Look::Full,
             asking: scenario.asking,
             guard: Guard::default(),
+            objects: scenario.objects,
+            heap_dump: scenario.heap_dump.clone(),
             pages: None,
             list_files: false,
         }

@@ -2,8 +2,9 @@
 
 use super::event::{Event, Sink};
 use super::here::Here;
+use super::inside::{self, Afresh};
 use super::tools::Tools;
-use super::trialling::{Notes, Trialling};
+use super::trialling::{Ended, Notes, Trialling};
 use super::world::Stage;
 use super::{cgroup_record, doubts, ending};
 use crate::doubt::{Doubt, MemoryPool};
@@ -70,11 +71,18 @@ fn run(plan: &TrialPlan, tools: &Tools<'_>, trial: &mut Trial, sink: &mut dyn Si
         machine: tools.machine,
         cpus: &tools.spawner.cpus,
     };
-    carry_out(stage, plan, Prepared { launch, agent, work, shares_cpus: cpu_plan.shared() }, trial, sink)
+    let afresh = || {
+        let work = needs_work.then(WorkFolder::create).transpose()?;
+        let given = Given { cpus: &cpu_plan, work: work.as_ref().map(WorkFolder::path), agent: None };
+        let launch = prepare(plan, tools, &given)?;
+        Ok((launch, work))
+    };
+    let shares_cpus = cpu_plan.shared();
+    carry_out(stage, plan, Prepared { launch, agent, work, shares_cpus, afresh: Some(&afresh) }, trial, sink)
 }
 
 /// What a trial is carried out with.
-pub(super) struct Prepared {
+pub(super) struct Prepared<'a> {
     pub(super) launch: Launch,
     /// The agent that the subject is started with, if it is.
     pub(super) agent: Option<Standing>,
@@ -82,23 +90,26 @@ pub(super) struct Prepared {
     pub(super) work: Option<WorkFolder>,
     /// Whether load from outside runs on the subject's CPUs.
     pub(super) shares_cpus: bool,
+    /// Makes the same command line once more.
+    pub(super) afresh: Option<Afresh<'a>>,
 }
 
 /// From the start of the subject to its end.
 pub(super) fn carry_out(
     stage: Stage<'_>,
     plan: &TrialPlan,
-    prepared: Prepared,
+    prepared: Prepared<'_>,
     trial: &mut Trial,
     sink: &mut dyn Sink,
 ) -> Result<()> {
-    let Prepared { launch, agent, work, shares_cpus } = prepared;
+    let Prepared { launch, agent, work, shares_cpus, afresh } = prepared;
     trial.command.clone_from(&launch.argv);
     trial.image = launch.container.as_ref().map(|container| image_record(container, plan));
     sink.take(&Event::Starting { configuration: &plan.configuration.name, command: &launch.argv });
     let log = sink.log();
     let mut running = stage.world.start(&launch, log.as_deref())?;
     let mut found = doubts::of_machine(stage.machine, shares_cpus && plan.load.is_driven());
+    let mut live = None;
     let weigh = || {
         let within = plan.subject.ready_within.0;
         let ready = running.wait_ready(within, &|| stage.interrupted())?;
@@ -107,7 +118,7 @@ pub(super) fn carry_out(
         let notes = Notes { trial: &mut *trial, doubts: &mut found, sink: &mut *sink };
         let mut trialling = Trialling::begin(plan, stage, notes, &mut *running, (&ready, agent))?;
         let done = trialling.go_through();
-        trialling.finish();
+        live = trialling.finish(if done.is_ok() { Ended::Whole } else { Ended::Early });
         done
     };
     let done = weigh();
@@ -122,6 +133,7 @@ pub(super) fn carry_out(
         let folder = work.path().display().to_string();
         found.extend(work.remove().map(|why| Doubt::WorkFolderLeft { folder, why }));
     }
+    trial.objects = live.map(|live| inside::objects(stage, plan, (&live, afresh), &mut found, sink));
     found.extend(doubts::of_trial(trial));
     found.iter().for_each(|doubt| sink.take(&Event::Doubted(doubt)));
     trial.doubts = found.into_iter().map(Into::into).collect();
@@ -244,7 +256,9 @@ impl Trialling<'_> {
         let cores = self.stage.machine.cores;
         doubts.extend(doubts::of_collector(&jvm, &asked, cpus, cores));
         self.notes.trial.jvm = Some(jvm);
-        let attached = self.scales.attached().filter(|_| plan.configuration.nmt == Nmt::Summary);
+        // Where the JVM's own counters are read from outside, it need not be asked.
+        let asks = plan.configuration.nmt == Nmt::Summary && self.scales.objects().is_none();
+        let attached = self.scales.attached().filter(|_| asks);
         attached.into_iter().for_each(|attach| self.reports.watch_direct(attach));
     }
 

@@ -13,9 +13,11 @@ use crate::kernel::ports::Ports;
 use crate::load::{Control, End, Failures, Outcome, Plan};
 use crate::observe::agent::Standing;
 use crate::observe::attach::Attach;
+use crate::observe::class_histogram::{ClassHistogram, ClassRow};
+use crate::observe::hotspot::objects::Objects;
 use crate::observe::hotspot::threads::Threads;
 use crate::observe::hsperfdata::GcTotal;
-use crate::record::{EndCause, Heap, Jvm, Machine, Mark, NettyPools, Observer, Sample};
+use crate::record::{EndCause, Heap, HeapDumpRecord, Jvm, Machine, Mark, NettyPools, Observer, Sample};
 use crate::scenario::TrialPlan;
 use crate::subject::processes::Process;
 use crate::subject::{Complaint, DriverEnd, DriverLaunch, Ended, Exit, Launch, OptionsPassed, Output, ReadyInfo};
@@ -441,6 +443,31 @@ impl Scales for Weigher {
         self.0.script.live_bytes.filter(|_| self.0.lives())
     }
 
+    fn histogram(&mut self, _: &mut Vec<Doubt>) -> Option<std::result::Result<ClassHistogram, String>> {
+        self.0.call("histogram");
+        self.0.clock.sleep(ASKING);
+        match self.0.script.asked {
+            Asked::IsDeaf => None,
+            Asked::Refuses(why) => Some(Err(why.to_owned())),
+            // One object more whenever it is asked.
+            Asked::Obeys => {
+                let asked = self.0.calls.borrow().iter().filter(|call| *call == "histogram").count() as u64;
+                let row = ClassRow { name: "[B".to_owned(), instances: asked, bytes: 16 * asked };
+                Some(Ok(ClassHistogram { rows: vec![row] }))
+            }
+        }
+    }
+
+    fn dump_heap(&mut self, path: &Path, _: &mut Vec<Doubt>) -> Option<std::result::Result<HeapDumpRecord, String>> {
+        self.0.call("dump");
+        let record = HeapDumpRecord { path: path.display().to_string(), bytes: 4096, seconds: 0.5 };
+        match self.0.script.asked {
+            Asked::IsDeaf => None,
+            Asked::Refuses(why) => Some(Err(why.to_owned())),
+            Asked::Obeys => Some(Ok(record)),
+        }
+    }
+
     fn used(&mut self, _: Living<'_>, _: &mut Vec<Doubt>) -> Used {
         let gc = GcTotal { count: self.0.clock.now().as_secs(), ns: self.0.clock.now_ns() / 100 };
         let cpu = Some(self.0.clock.now() / 2);
@@ -458,6 +485,10 @@ impl Scales for Weigher {
     }
 
     fn threads(&self) -> Option<Threads> {
+        None
+    }
+
+    fn objects(&self) -> Option<Objects> {
         None
     }
 
@@ -717,7 +748,9 @@ pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> Made {
     };
     let (world, mut notes) = (MadeUp(Rc::clone(&state)), Notes::default());
     let stage = Stage { world: &world, clock, interrupt: &state.interrupt, machine: &machine, cpus: &[0] };
-    let prepared = Prepared { launch, agent: None, work: None, shares_cpus: false };
+    let again = launch.clone();
+    let afresh = || Ok((again.clone(), None));
+    let prepared = Prepared { launch, agent: None, work: None, shares_cpus: false, afresh: Some(&afresh) };
     let conducted = conclude(plan, |trial| carry_out(stage, plan, prepared, trial, &mut notes));
     let calls = state.calls.take();
     Made { conducted, calls, events: notes.events, samples: notes.samples, took: clock.now() }

@@ -12,6 +12,7 @@ mod event;
 mod files;
 mod guard;
 mod here;
+mod inside;
 mod loading;
 #[cfg(test)]
 mod made_up;

@@ -13,6 +13,7 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::Outcome;
 use crate::observe::agent::Standing;
+use crate::observe::class_histogram::ClassHistogram;
 use crate::observe::procfs::Process;
 use crate::record::{Observer, PhaseRecord, Sample, Trial};
 use crate::scenario::{Kind, Processes, TrialPlan};
@@ -26,6 +27,13 @@ pub(super) struct Notes<'a> {
     pub(super) trial: &'a mut Trial,
     pub(super) doubts: &'a mut Vec<Doubt>,
     pub(super) sink: &'a mut dyn Sink,
+}
+
+/// Whether all phases and marks of a trial were done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    Whole,
+    Early,
 }
 
 /// What the timeline showed.
@@ -52,6 +60,8 @@ pub(super) struct Trialling<'a> {
     pub(super) peaks: Peaks,
     pub(super) guard: Guarding,
     pub(super) markers: Markers,
+    /// Live objects at the end, where they were asked for.
+    pub(super) live: Option<ClassHistogram>,
 }
 
 impl<'a> Trialling<'a> {
@@ -77,6 +87,7 @@ impl<'a> Trialling<'a> {
             asking: plan.asking,
             clock: stage.clock,
             threads: None,
+            objects: None,
         };
         let scales = stage.world.scales(&sources, agent, notes.doubts)?;
         if !all && !ready.other_pids.is_empty() {
@@ -90,9 +101,9 @@ impl<'a> Trialling<'a> {
             Some(address) => address,
             None => resolve(&subject.launch().host, subject.launch().port)?,
         };
-        let reports = stage.world.reports(Sources { threads: scales.threads(), ..sources });
+        let reports = stage.world.reports(Sources { threads: scales.threads(), objects: scales.objects(), ..sources });
         let (peaks, guard, markers) = Default::default();
-        Ok(Self { plan, stage, notes, subject, address, scales, reports, peaks, guard, markers })
+        Ok(Self { plan, stage, notes, subject, address, scales, reports, peaks, guard, markers, live: None })
     }
 
     /// What the load has left in the cgroup and in the hands of the subject; noted once.
@@ -177,8 +188,9 @@ impl<'a> Trialling<'a> {
         self.notes.sink.take(&Event::Sample { phase, sample });
     }
 
-    /// Ends the timeline, passes on what is left, and notes what weighing cost.
-    pub(super) fn finish(mut self) {
+    /// Ends the timeline, passes on what is left, and notes what weighing cost. Then nothing is measured any more, and
+    /// what was asked for of the heap may be: what lived at the end, where that was.
+    pub(super) fn finish(mut self, ended: Ended) -> Option<ClassHistogram> {
         let Cost { samples, ns } = self.reports.end();
         self.pass_on_all(None);
         self.note_load();
@@ -190,6 +202,10 @@ impl<'a> Trialling<'a> {
             own_rss_bytes_peak: own_rss_peak(&self.stage.clock),
             ..self.scales.observer()
         };
+        if ended == Ended::Whole {
+            self.look_inside();
+        }
+        self.live
     }
 
     /// Seconds since the start of the command, the origin of all times of the record.

@@ -4,6 +4,7 @@ use super::accounting::Accounted;
 use crate::account::{Account, Owner, Prediction, Region, Remainder};
 use crate::kernel::mapping::Mapping;
 use crate::observe::glibc::Walk;
+use crate::observe::mallocng;
 use crate::observe::smaps::Smaps;
 use crate::record::{
     AccountRecord, DetailRecord, MallocRecord, OwnerRecord, RegionRecord, RemainderRecord, ShareRecord, WouldReturn,
@@ -23,7 +24,10 @@ pub(crate) fn record(accounted: &Accounted, regions: bool) -> AccountRecord {
         unexplained_bytes: account.rss_of(Owner::Unexplained),
         unexplained: remainders.map(|remainder| describe(remainder, account, &seen.smaps)).collect(),
         would_return: would_return(&accounted.gc, &accounted.trim),
-        malloc: seen.walk.as_ref().map(|walk| malloc(walk, accounted)),
+        malloc: match (&seen.walk, &seen.musl) {
+            (_, Some(Ok(walk))) => Some(musl(walk, accounted)),
+            (walk, _) => walk.as_ref().map(|walk| malloc(walk, accounted)),
+        },
         regions: regions.then(|| account.regions.iter().map(|region| describe_region(region, &seen.smaps)).collect()),
         pause_ms: accounted.pause.map(|pause| pause.as_secs_f64() * 1e3),
         took_ms: accounted.took.as_secs_f64() * 1e3,
@@ -66,11 +70,7 @@ fn would_return(gc: &Prediction, trim: &Prediction) -> WouldReturn {
 }
 
 fn malloc(walk: &Walk, accounted: &Accounted) -> MallocRecord {
-    let mut record = MallocRecord {
-        allocator: accounted.seen.allocator.map_or("unknown", |allocator| allocator.name()).to_owned(),
-        walk_errors: walk.errors.len() as u64,
-        ..MallocRecord::default()
-    };
+    let mut record = MallocRecord { walk_errors: walk.errors.len() as u64, ..mmapped(accounted) };
     let mut arenas: Vec<u64> = walk.heaps.iter().map(|heap| heap.arena).collect();
     arenas.sort_unstable();
     arenas.dedup();
@@ -81,6 +81,45 @@ fn malloc(walk: &Walk, accounted: &Accounted) -> MallocRecord {
         record.free_bytes += heap.free.bytes;
         record.tagged |= !heap.tagged.is_empty();
     }
+    let counts = walk.heaps.iter().flat_map(|heap| heap.tagged.iter().map(|(_, chunks)| chunks).chain([&heap.live]));
+    record.live_chunks = Some(counts.map(|chunks| chunks.count).sum());
+    record
+}
+
+/// What there is to say of musl's malloc, which has no arenas.
+fn musl(walk: &mallocng::Walk, accounted: &Accounted) -> MallocRecord {
+    let (live, free) = (walk.live(), walk.free());
+    let record = mmapped(accounted);
+    MallocRecord {
+        walk_errors: walk.broken.len() as u64,
+        system_bytes: walk.system(),
+        live_bytes: live.bytes,
+        free_bytes: free.bytes,
+        tagged: record.tagged || walk.groups.iter().any(|group| !group.tagged.is_empty()),
+        groups: Some(walk.group_count()),
+        live_chunks: Some(live.count),
+        asked_bytes: Some(walk.asked.bytes),
+        free_pages_bytes: Some(walk.free_pages()),
+        lazy_free_bytes: Some(lazy_free(walk, &accounted.seen.smaps)),
+        ..record
+    }
+}
+
+/// What the kernel may take of the mappings that hold groups.
+fn lazy_free(walk: &mallocng::Walk, smaps: &Smaps) -> u64 {
+    let holds_group = |mapping: &Mapping| {
+        let first = walk.groups.partition_point(|group| group.end <= mapping.start);
+        walk.groups.get(first).is_some_and(|group| group.start < mapping.end)
+    };
+    smaps.mappings.iter().filter(|of| holds_group(&of.mapping)).map(|of| of.weight.lazy_free.0).sum()
+}
+
+/// The allocator, and its chunks with mappings of their own.
+fn mmapped(accounted: &Accounted) -> MallocRecord {
+    let mut record = MallocRecord {
+        allocator: accounted.seen.allocator.map_or("unknown", |allocator| allocator.name()).to_owned(),
+        ..MallocRecord::default()
+    };
     for chunk in accounted.seen.chunks.values().flatten() {
         record.mmapped_bytes += chunk.end - chunk.start;
         record.mmapped_chunks += 1;

@@ -4,9 +4,12 @@
 //! that is wanted and allowed, for as long as the heaps of malloc are walked, some at a time. The rest of the pages is
 //! looked at after that.
 
+use super::musl_malloc::{self, MuslMalloc};
 use crate::account::{self, Account, AccountPlan, Owner, Prediction, Question, Said, Seen};
 use crate::clock::Clock;
 use crate::observe::addresses::JvmAddresses;
+use crate::observe::class_loaders::ClassLoader;
+use crate::observe::code_heaps::CodeHeap;
 use crate::observe::glibc::{self, Candidate, HEAP_MAX, MmappedChunk, Walked};
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hold::Held;
@@ -19,7 +22,7 @@ use crate::observe::pagemap::{PageMap, Run};
 use crate::observe::procfs::Process;
 use crate::observe::smaps::{self, Smaps};
 use crate::observe::stacks::ThreadStack;
-use crate::observe::{Unavailable, class_loaders, elf, metaspace_nodes, stacks};
+use crate::observe::{Unavailable, class_loaders, code_heaps, elf, metaspace_nodes, stacks};
 use crate::units::Bytes;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,14 +47,16 @@ pub(crate) struct Heard {
     pub(crate) info: Option<JvmAddresses>,
     pub(crate) nodes: Vec<MetaspaceNode>,
     pub(crate) unloadable: Option<u64>,
+    pub(crate) loaders: Option<Vec<ClassLoader>>,
+    pub(crate) code_heaps: Vec<CodeHeap>,
     pub(crate) heap: Option<HeapInfo>,
 }
 
 impl Heard {
     /// The same with Native Memory Tracking's own account.
     pub(crate) fn with(self, nmt: Option<NativeMemory>) -> Said {
-        let Self { info, nodes, unloadable, heap } = self;
-        Said { info, nodes, unloadable, heap, nmt, ..Said::default() }
+        let Self { info, nodes, unloadable, loaders, code_heaps, heap } = self;
+        Said { info, nodes, unloadable, loaders, code_heaps, heap, nmt, ..Said::default() }
     }
 }
 
@@ -91,9 +96,11 @@ pub(crate) fn hear(
     let (heap_text, heap) = heap.unzip();
     let nodes = nodes.and_then(|nodes| nodes.map_err(&mut note).ok()).unwrap_or_default();
     let committed = Bytes(nodes.iter().map(|node| node.committed.0).fold(0, u64::saturating_add));
-    let unloadable = loaders.map(|text| class_loaders::may_be_garbage(&class_loaders::parse(&text), committed).0);
+    let loaders = loaders.map(|text| class_loaders::parse(&text));
+    let unloadable = loaders.as_ref().map(|loaders| class_loaders::may_be_garbage(loaders, committed).0);
+    let loaders = loaders.filter(|_| committed.0 > 0).map(|loaders| class_loaders::in_bytes(loaders, committed));
     let info = JvmAddresses::parse(&format!("{}\n{code}", heap_text.unwrap_or_default())).map_err(&mut note).ok();
-    Heard { info, nodes, unloadable, heap }
+    Heard { info, nodes, unloadable, loaders, code_heaps: code_heaps::parse(&code), heap }
 }
 
 /// What the last collection left in the heap, from the counters: the old generation and the survivors. `None` before
@@ -138,6 +145,9 @@ pub(crate) fn account(
     if let Some(used) = heap.and_then(|(rss, pss)| account::used_resident(&said, &heap_runs, rss, pss)) {
         account::split_heap(&mut account, used, wanted.live);
     }
+    if let Some(direct) = said.direct.filter(|direct| *direct > 0) {
+        account::split_direct(&mut account, direct);
+    }
     let gc = account::gc(&said, &seen.smaps, &heap_runs, account.rss_of(Owner::Gc));
     let trim = account::trim(&seen);
     let took = Duration::from_nanos(clock.now_ns().saturating_sub(begin_ns));
@@ -172,17 +182,24 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
     let mut failed = Vec::new();
     let smaps = smaps::read(process, clock)?.value;
     let maps: Vec<_> = smaps.maps().cloned().collect();
-    let allocator = smaps.allocator();
-    let before = AccountPlan::new(&smaps, &account::claims(said, &maps, &[]));
-    let mut heaps = Heaps::new(process, &smaps, &before, allocator, &mut failed);
+    let mut allocator = smaps.allocator();
+    let musl = MuslMalloc::find(process, &smaps, allocator, &mut failed);
+    if musl.is_some() {
+        allocator = Allocator::Musl;
+    }
+    let before = AccountPlan::new(&smaps, &account::claims(said, &maps, &[], &[]));
+    let mut heaps = Heaps { musl, ..Heaps::new(process, &smaps, &before, allocator, &mut failed) };
     // Whatever becomes of it: the end of this thread lets go of every thread it has seized.
     let (stacks, pause) = std::thread::scope(|scope| {
         let reader = scope.spawn(|| heaps.walk(process, stop, clock, &mut failed));
         reader.join().map_err(|_| Unavailable::new("account", "its reader failed: a bug in Loadline"))
     })?;
-    let plan = AccountPlan::new(&smaps, &account::claims(said, &maps, &stacks));
+    let musl = heaps.musl.take().map(MuslMalloc::finish);
+    let malloc = musl.iter().flatten().flat_map(account::musl_ranges).collect::<Vec<_>>();
+    let plan = AccountPlan::new(&smaps, &account::claims(said, &maps, &stacks, &malloc));
     let pages = pages_in_question(process, &smaps, &plan, &mut failed);
-    let mut seen = Seen { smaps, allocator: Some(allocator), pages, stacks, ..Seen::default() };
+    let mut seen = Seen { smaps, allocator: Some(allocator), pages, stacks, musl, ..Seen::default() };
+    musl_malloc::enter_mmapped(&mut seen);
     heaps.finish(&plan, &mut seen);
     Ok((seen, pause, failed))
 }
@@ -200,6 +217,8 @@ struct Heaps {
     /// The mappings each candidate consists of.
     mappings: Vec<Vec<usize>>,
     walked: Vec<Walked>,
+    /// Instead of them all, where malloc is musl's.
+    musl: Option<MuslMalloc>,
 }
 
 impl Heaps {
@@ -214,7 +233,7 @@ impl Heaps {
         let open = || Ok((ProcessMemory::open(process)?, PageMap::open(process)?));
         let sources = readable.then(|| open().map_err(|why| failed.push(why)).ok()).flatten();
         let (candidates, mappings) = candidates(smaps, plan);
-        Self { sources, candidates, mappings, walked: Vec::new() }
+        Self { sources, candidates, mappings, walked: Vec::new(), musl: None }
     }
 
     /// Walks all, and reads where the stacks are; the longest pause.
@@ -240,20 +259,19 @@ impl Heaps {
                 }));
                 header = self.layout();
             }
-            while self.walked.len() < self.candidates.len() && self.sources.is_some() {
+            while !self.is_done() {
                 let large = self.next_is_large();
                 if large && held.is_some() {
                     break;
                 }
-                let walked = self.walk_next(process, header, clock);
-                self.walked.push(walked);
+                self.walk_next(process, header, clock);
                 if large && stop || held.as_ref().is_some_and(|held| held.lasted() > PAUSE_MAX) {
                     break;
                 }
             }
             let lasted = held.map(|held| held.lasted());
             pause = pause.max(lasted);
-            if self.sources.is_none() || self.walked.len() >= self.candidates.len() {
+            if self.is_done() {
                 return (stacks.unwrap_or_default(), pause);
             }
             if let Some(lasted) = lasted {
@@ -262,9 +280,15 @@ impl Heaps {
         }
     }
 
+    fn is_done(&self) -> bool {
+        let heaps = self.sources.is_none() || self.walked.len() >= self.candidates.len();
+        self.musl.as_ref().map_or(heaps, MuslMalloc::is_done)
+    }
+
     /// Whether the next heap is larger than any but the main one can be.
     fn next_is_large(&self) -> bool {
-        self.candidates.get(self.walked.len()).is_some_and(|next| next.end.saturating_sub(next.start) > HEAP_MAX)
+        self.musl.is_none()
+            && self.candidates.get(self.walked.len()).is_some_and(|next| next.end.saturating_sub(next.start) > HEAP_MAX)
     }
 
     /// The layout of this glibc, by the first pages of all candidates.
@@ -276,9 +300,12 @@ impl Heaps {
         glibc::layout(memory, &self.candidates)
     }
 
-    fn walk_next(&mut self, process: &Process, header: Option<u64>, clock: &Clock) -> Walked {
+    fn walk_next(&mut self, process: &Process, header: Option<u64>, clock: &Clock) {
+        if let Some(musl) = &mut self.musl {
+            return musl.walk_next();
+        }
         let index = self.walked.len();
-        let Some((memory, map)) = self.sources.as_mut() else { return Walked::NoHeap };
+        let Some((memory, map)) = self.sources.as_mut() else { return };
         let candidate = &mut self.candidates[index];
         let most = match candidate.main {
             true => end_of_main(process, clock, candidate.start).unwrap_or(candidate.end),
@@ -293,7 +320,8 @@ impl Heaps {
                 refresh(map, owner, owner.start + 4096);
             }
         }
-        glibc::walk_one(memory, &self.candidates, header, index)
+        let walked = glibc::walk_one(memory, &self.candidates, header, index);
+        self.walked.push(walked);
     }
 
     /// Puts what was found into what was seen, with the chunks that have mappings of their own.

@@ -1,12 +1,10 @@
 //! What the threads of a JVM have allocated in its heap so far: by its own counters, read from outside, or else as it
 //! tells when it is asked.
 
-use crate::clock::Clock;
-use crate::observe::hotspot::HotSpot;
 use crate::observe::hotspot::threads::{Allocated, Ended, Reader, Threads};
 use crate::observe::memory::ProcessMemory;
 use crate::observe::procfs::Process;
-use crate::observe::{Unavailable, maps, thread_print};
+use crate::observe::{Unavailable, thread_print};
 use crate::record::AllocatedBy;
 
 /// Bytes up to a moment, and who counted them.
@@ -33,16 +31,7 @@ pub(crate) struct Allocation {
 }
 
 impl Allocation {
-    /// Looks for the counters: some 10 ms, once.
-    ///
-    /// # Errors
-    /// Where there are none, or memory may not be read.
-    pub(crate) fn find(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
-        let maps = maps::read(process, clock)?.value;
-        Self::open(process, Threads::of(&HotSpot::find(process, &maps)?)?)
-    }
-
-    /// Reads counters that were found before, as another thread.
+    /// Reads these counters from now on.
     pub(crate) fn open(process: &Process, threads: Threads) -> Result<Self, Unavailable> {
         let reader = threads.clone().reader();
         Ok(Self { memory: ProcessMemory::open(process)?, threads, reader })

@@ -1,5 +1,7 @@
 //! One weighing of a running JVM, outside any trial: what `loadline account` does.
 
+use super::identity::identity;
+use super::objects::record as live_objects;
 use super::unweighable::Unweighable;
 use super::watched::Watched;
 use super::weighing::{AskNmt, Moment, Weigh};
@@ -8,8 +10,10 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::observe::maps;
 use crate::observe::procfs::Process;
-use crate::record::{Jvm, Mark, Observer};
+use crate::record::{HeapDumpRecord, IdentityRecord, Jvm, Mark, ObjectsRecord, Observer};
 use crate::scenario::{Asking, Kind};
+use crate::units::Bytes;
+use std::path::{Path, PathBuf};
 
 /// How a running JVM is weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,25 +33,55 @@ pub struct Weighed {
     pub jvm: Jvm,
     /// Its command line.
     pub command: Vec<String>,
+    /// Which process it is.
+    pub identity: IdentityRecord,
     /// The mark `now`, with its account.
     pub mark: Mark,
+    /// The live objects by class, where they were asked for.
+    pub objects: Option<ObjectsRecord>,
+    /// The heap dump, where one was asked for.
+    pub heap_dump: Option<HeapDumpRecord>,
     /// Reasons to distrust it.
     pub doubts: Vec<Doubt>,
+}
+
+/// What a running JVM is asked for after it was weighed, which makes it collect.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Collecting {
+    /// The live objects by class.
+    pub classes: bool,
+    /// A heap dump into this new file, an absolute path.
+    pub heap_dump: Option<PathBuf>,
 }
 
 impl Weighing {
     /// Weighs the process `pid`, without a collection and without a trim.
     ///
     /// # Errors
+    /// As [`Weighing::take_then`].
+    pub fn take(self, pid: u32, clock: &Clock) -> Result<Weighed> {
+        self.take_then(pid, clock, &Collecting::default(), &mut |_| ())
+    }
+
+    /// The same, and then what makes it collect; `announce` is told the price of each before it is asked for.
+    ///
+    /// # Errors
     /// `Request` where `pid` is no JVM, Loadline itself, or gone; `Machine` where the permission is missing; `Subject`
     /// where it ends while it is read.
-    pub fn take(self, pid: u32, clock: &Clock) -> Result<Weighed> {
+    pub fn take_then(
+        self,
+        pid: u32,
+        clock: &Clock,
+        then: &Collecting,
+        announce: &mut dyn FnMut(&str),
+    ) -> Result<Weighed> {
         check(pid, clock)?;
         let mut doubts = Vec::new();
         let mut watched = Watched::open(pid, true, Kind::Jvm, *clock, &mut doubts)?.asked(self.asking);
         let mut observer = Observer::default();
         let command = watched.process.cmdline().unwrap_or_default();
         let mut jvm = watched.describe_from_outside();
+        let identity = identity(&mut watched, &command);
         let weigh = Weigh { moment: Moment::Running, nmt: AskNmt::IfOn, stop: self.stop, regions: true };
         let weighed = weigh.take(&mut watched, "now", &mut observer, &mut doubts);
         if has_ended(&watched) {
@@ -61,17 +95,74 @@ impl Weighing {
                 .hint("run Loadline as the same user as the JVM, or as root"));
         }
         let mut failed = weighed.failed;
+        if self.netty || then.asks() {
+            watched.attach(&mut observer, &mut doubts);
+        }
         if self.netty {
             // Last: the agent adds to what was weighed.
-            watched.attach(&mut observer, &mut doubts);
             let pools = if takes_agent(&jvm) { watched.survey() } else { Err(TOO_OLD.to_owned()) };
             mark.netty = pools.map_err(|why| failed.push(why)).ok();
         }
+        let (objects, heap_dump) = then.collect(&watched, &mark, announce, &mut failed)?;
         doubts.extend(failed.into_iter().map(|why| Doubt::ReadFailed { mark: "now".to_owned(), why }));
         jvm.allocator = weighed.allocator;
         jvm.collector = weighed.collector;
-        Ok(Weighed { jvm, command, mark, doubts })
+        Ok(Weighed { jvm, command, identity, mark, objects, heap_dump, doubts })
     }
+}
+
+impl Collecting {
+    /// Whether the JVM is asked for anything.
+    fn asks(&self) -> bool {
+        self.classes || self.heap_dump.is_some()
+    }
+
+    /// Asks for it; objects that cannot be told are a failed read, a dump that is not written an error.
+    fn collect(
+        &self,
+        watched: &Watched,
+        mark: &Mark,
+        announce: &mut dyn FnMut(&str),
+        failed: &mut Vec<String>,
+    ) -> Result<(Option<ObjectsRecord>, Option<HeapDumpRecord>)> {
+        let used = mark.heap.used_bytes;
+        let mut objects = None;
+        if self.classes {
+            announce(&price_of_objects(used));
+            match watched.histogram().unwrap_or_else(|| Err(DEAF.to_owned())) {
+                Ok(histogram) => objects = Some(live_objects(&histogram, None)),
+                Err(why) => failed.push(format!("no live objects by class: {why}")),
+            }
+        }
+        let Some(path) = &self.heap_dump else { return Ok((objects, None)) };
+        announce(&price_of_dump(used, path));
+        let dumped = watched.dump_heap(path).unwrap_or_else(|| Err(DEAF.to_owned()));
+        let refused = |why: String| {
+            Error::machine(format!("no heap dump: {why}"))
+                .hint("the JVM writes it by itself: as its own user, into a folder that it sees")
+        };
+        Ok((objects, Some(dumped.map_err(refused)?)))
+    }
+}
+
+/// Why nothing is said.
+const DEAF: &str = "the JVM cannot be asked";
+
+/// Of which size a heap is, in words.
+fn heap_in_use(used: Option<u64>) -> String {
+    used.map_or("a heap of unknown size".to_owned(), |bytes| format!("a heap with {} in use", Bytes(bytes)))
+}
+
+/// What asking for live objects costs the JVM, said before it is asked.
+pub(crate) fn price_of_objects(used: Option<u64>) -> String {
+    format!("live objects: a full collection of {} now, while the JVM stands still", heap_in_use(used))
+}
+
+/// What a heap dump costs, said before it is written.
+pub(crate) fn price_of_dump(used: Option<u64>, path: &Path) -> String {
+    let heap = heap_in_use(used);
+    let path = path.display();
+    format!("heap dump: a full collection of {heap}, then the JVM stands still while it writes what lives to {path}")
 }
 
 /// Why no agent is loaded: an older JVM could not read its classes and would print so into the subject's stderr.
@@ -86,9 +177,11 @@ fn takes_agent(jvm: &Jvm) -> bool {
     version.contains('+') && release.is_none_or(|release: u32| release >= AGENT_RELEASE_MIN)
 }
 
-/// Whether it has ended, or is ending: a process gives up its memory before it counts as dead.
+/// Whether it has ended, is ending (a process gives up its memory before it counts as dead), or became another program,
+/// as the child of a JVM does that was forked to start one.
 fn has_ended(watched: &Watched) -> bool {
-    !watched.lives() || maps::read(&watched.process, &watched.clock).is_ok_and(|maps| maps.value.is_empty())
+    let maps = maps::read(&watched.process, &watched.clock);
+    !watched.lives() || maps.is_ok_and(|maps| maps::libjvm(&maps.value).is_none())
 }
 
 /// Whether this is a JVM that may be read.

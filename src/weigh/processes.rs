@@ -13,13 +13,16 @@ use crate::doubt::Doubt;
 use crate::error::Result;
 use crate::observe::agent::Standing;
 use crate::observe::attach::Attach;
+use crate::observe::class_histogram::ClassHistogram;
 use crate::observe::heap_info::HeapInfo;
+use crate::observe::hotspot::objects::Objects;
 use crate::observe::hotspot::threads::Threads;
-use crate::record::{Jvm, NettyPools, Observer};
+use crate::record::{HeapDumpRecord, Jvm, NettyPools, Observer};
 use crate::scenario::{Asking, Kind};
 use crate::subject::Complaint;
 use crate::subject::jvm::is_jvm;
 use crate::subject::processes::Process;
+use std::path::Path;
 use std::sync::Arc;
 
 /// More than any subject has; what lies beyond is told and not weighed.
@@ -149,6 +152,20 @@ impl Scales for Processes {
         Some(info.used.0)
     }
 
+    fn histogram(&mut self, doubts: &mut Vec<Doubt>) -> Option<std::result::Result<ClassHistogram, String>> {
+        self.main.watched.attach(&mut self.main.observer, doubts);
+        self.main.watched.histogram()
+    }
+
+    fn dump_heap(
+        &mut self,
+        path: &Path,
+        doubts: &mut Vec<Doubt>,
+    ) -> Option<std::result::Result<HeapDumpRecord, String>> {
+        self.main.watched.attach(&mut self.main.observer, doubts);
+        self.main.watched.dump_heap(path)
+    }
+
     fn used(&mut self, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Used {
         if self.all {
             self.find(&living(), "the end of a phase", doubts);
@@ -167,6 +184,10 @@ impl Scales for Processes {
 
     fn threads(&self) -> Option<Threads> {
         self.main.watched.allocation.as_ref().map(Allocation::threads)
+    }
+
+    fn objects(&self) -> Option<Objects> {
+        self.main.watched.objects.clone()
     }
 
     fn attached(&self) -> Option<Arc<Attach>> {

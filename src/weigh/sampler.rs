@@ -2,10 +2,12 @@
 
 use super::allocation::Allocation;
 use super::direct::Latest;
+use super::inside::DirectTimeline;
 use super::tree_samples::{Below, TreeSamples};
 use crate::clock::{Clock, seconds_since};
 use crate::load::Control;
 use crate::observe::cgroup::MemoryCgroup;
+use crate::observe::hotspot::objects::Objects;
 use crate::observe::hotspot::threads::Threads;
 use crate::observe::hsperfdata::HsPerf;
 use crate::observe::procfs::Process;
@@ -52,10 +54,12 @@ pub(crate) struct Sources {
     pub(crate) clock: Clock,
     /// Where the JVM that serves counts what it allocates, once that is found.
     pub(crate) threads: Option<Threads>,
+    /// How objects of that JVM are read, likewise.
+    pub(crate) objects: Option<Objects>,
 }
 
-/// Allocated bytes are read so often: for 200 threads it takes 0.1 ms.
-const ALLOCATED_EVERY_NS: u64 = 1_000_000_000;
+/// Counters within the JVM are read so often: those of 200 threads take 0.1 ms.
+const INSIDE_EVERY_NS: u64 = 1_000_000_000;
 
 impl Sampler {
     /// Starts sampling; samples arrive as `wrap(sample)` on the channel until the process is gone or this is dropped.
@@ -107,7 +111,8 @@ fn run(sources: &Sources, shared: &Shared, send: impl FnMut(Sample) -> bool) -> 
     let mut tree_samples = below.map(|below| TreeSamples::new(below, clock));
     let cgroup = sources.own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
     let mut allocation = sources.threads.clone().and_then(|threads| Allocation::open(&process, threads).ok());
-    let mut allocated_due_ns = 0;
+    let direct = sources.objects.clone().and_then(|objects| DirectTimeline::open(&process, objects).ok());
+    let (mut direct, mut inside_due_ns) = (direct, 0);
     let take = || {
         let begin_ns = clock.now_ns();
         let mut sample = read(&process, counters.as_mut(), cgroup.as_ref(), &clock)?;
@@ -119,8 +124,10 @@ fn run(sources: &Sources, shared: &Shared, send: impl FnMut(Sample) -> bool) -> 
             (sample.ok, sample.failed) = (load.ok(), load.failed());
         }
         sample.direct_bytes = shared.direct.take();
-        if begin_ns >= allocated_due_ns {
-            allocated_due_ns = begin_ns + ALLOCATED_EVERY_NS;
+        if begin_ns >= inside_due_ns {
+            inside_due_ns = begin_ns + INSIDE_EVERY_NS;
+            sample.direct_bytes =
+                direct.as_mut().and_then(|direct| direct.bytes(&process, &clock)).or(sample.direct_bytes);
             sample.allocated_bytes = allocation.as_mut().and_then(Allocation::so_far).map(|so_far| so_far.bytes);
         }
         Some(sample)
@@ -248,6 +255,7 @@ mod tests {
             asking: Asking::default(),
             clock: Clock::made_up(),
             threads: None,
+            objects: None,
         };
         let (shared, mut rss_bytes) = (Shared::default(), 0);
         let cost = run(&sources(std::process::id()), &shared, |sample| {

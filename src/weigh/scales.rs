@@ -6,10 +6,13 @@ use super::watched::Identity;
 use super::weighing::{Taken, Weigh};
 use crate::doubt::Doubt;
 use crate::observe::attach::Attach;
+use crate::observe::class_histogram::ClassHistogram;
+use crate::observe::hotspot::objects::Objects;
 use crate::observe::hotspot::threads::Threads;
-use crate::record::{Jvm, NettyPools, Observer};
+use crate::record::{HeapDumpRecord, Jvm, NettyPools, Observer};
 use crate::subject::Complaint;
 use crate::subject::processes::Process;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Lists the living processes of the subject; asked only where all of them form it, because it costs milliseconds.
@@ -40,6 +43,13 @@ pub(crate) trait Scales {
     /// has a heap of its own, which is asked for when it is weighed: then `None` too.
     fn heap_used(&self) -> Option<u64>;
 
+    /// The live objects of the process by class, after a full collection, which this asks for; `None` where the JVM
+    /// cannot be asked.
+    fn histogram(&mut self, doubts: &mut Vec<Doubt>) -> Option<Result<ClassHistogram, String>>;
+
+    /// Has the process write its heap into this new file; `None` where the JVM cannot be asked.
+    fn dump_heap(&mut self, path: &Path, doubts: &mut Vec<Doubt>) -> Option<Result<HeapDumpRecord, String>>;
+
     /// CPU time, collections and allocated bytes of the subject so far.
     fn used(&mut self, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Used;
 
@@ -51,6 +61,9 @@ pub(crate) trait Scales {
 
     /// Where the JVM counts what it allocates, for another thread to read; `None` where that is not known.
     fn threads(&self) -> Option<Threads>;
+
+    /// How objects of the JVM are read, likewise.
+    fn objects(&self) -> Option<Objects>;
 
     /// For another thread to ask through; `None` where the JVM cannot be asked.
     fn attached(&self) -> Option<Arc<Attach>>;

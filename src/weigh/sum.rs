@@ -1,11 +1,13 @@
 //! Several processes as one subject: their weighings summed, their accounts merged owner by owner. Pure.
 
+use super::loaders::together;
+use super::thread_pools::{self, code_together};
 use super::weighing::Taken;
 use crate::account::{Owner, Reason};
 use crate::doubt::Doubt;
 use crate::record::{
-    AccountRecord, DetailRecord, Heap, MallocRecord, Mark, NmtCategory, NmtRecord, OwnerRecord, ProcessRecord,
-    RemainderRecord, ToldBy, WouldReturn,
+    AccountRecord, ClassCounts, DetailRecord, Heap, LoadersRecord, MallocRecord, Mark, NmtCategory, NmtRecord,
+    OwnerRecord, ProcessRecord, RemainderRecord, ToldBy, WouldReturn,
 };
 
 /// Stretches without an owner that are worth listing.
@@ -50,6 +52,10 @@ pub(crate) fn sum(mut parts: Vec<Part>) -> Taken {
         },
         nmt: native_memory(parts.iter().filter(|part| part.is_jvm).map(|part| part.taken.mark.nmt.as_ref())),
         account: accounts.map(merge),
+        classes: classes(parts.iter().filter(|part| part.is_jvm).map(|part| part.taken.mark.classes)),
+        loaders: loaders(parts.iter().filter(|part| part.is_jvm).map(|part| part.taken.mark.loaders.as_ref())),
+        code: code_together(marks().map(|mark| mark.code.as_slice())),
+        pools: thread_pools::together(marks().map(|mark| mark.pools.as_slice())),
         took_ms: marks().map(|mark| mark.took_ms).sum(),
         processes,
         ..Mark::default()
@@ -96,6 +102,22 @@ fn native_memory<'a>(parts: impl Iterator<Item = Option<&'a NmtRecord>>) -> Opti
         }
     }
     Some(sum)
+}
+
+/// The sum of all; `None` where one of them has none.
+fn classes(parts: impl Iterator<Item = Option<ClassCounts>>) -> Option<ClassCounts> {
+    let parts: Vec<ClassCounts> = parts.collect::<Option<_>>()?;
+    parts.into_iter().reduce(|sum, part| ClassCounts {
+        loaded: sum.loaded.saturating_add(part.loaded),
+        shared: sum.shared.saturating_add(part.shared),
+        unloaded: sum.unloaded.saturating_add(part.unloaded),
+    })
+}
+
+/// As [`classes`].
+fn loaders<'a>(parts: impl Iterator<Item = Option<&'a LoadersRecord>>) -> Option<LoadersRecord> {
+    let parts: Vec<&LoadersRecord> = parts.collect::<Option<_>>()?;
+    (!parts.is_empty()).then(|| together(parts.into_iter()))
 }
 
 fn add_category(to: &mut NmtCategory, more: &NmtCategory) {
@@ -210,6 +232,14 @@ fn malloc<'a>(parts: impl Iterator<Item = &'a MallocRecord>) -> Option<MallocRec
         sum.mmapped_chunks += part.mmapped_chunks;
         sum.tagged |= part.tagged;
         sum.walk_errors += part.walk_errors;
+        // What only one kind of allocator tells is the sum over the processes that have it.
+        let add =
+            |sum: &mut Option<u64>, more: Option<u64>| *sum = sum.map_or(more, |sum| Some(sum + more.unwrap_or(0)));
+        add(&mut sum.groups, part.groups);
+        add(&mut sum.live_chunks, part.live_chunks);
+        add(&mut sum.asked_bytes, part.asked_bytes);
+        add(&mut sum.free_pages_bytes, part.free_pages_bytes);
+        add(&mut sum.lazy_free_bytes, part.lazy_free_bytes);
         sum
     })
 }

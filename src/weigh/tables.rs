@@ -12,7 +12,7 @@ use crate::observe::hotspot::heap::{self, HeapRead};
 use crate::observe::hotspot::{code, loaders, metaspace};
 use crate::observe::procfs::Process;
 use crate::observe::untouched::Untouched;
-use crate::observe::{Unavailable, maps};
+use crate::observe::{Unavailable, class_loaders, maps};
 
 /// A reading that the JVM contradicts meanwhile is made again.
 const TRIES: usize = 5;
@@ -64,11 +64,13 @@ impl JvmTables {
         let mut note = |why: Unavailable| missing = missing.take().or(Some(why));
         let heap = heap::read(&memory, tables, flags, &maps).map_err(&mut note).ok();
         let code = code::heaps(&memory, tables).map_err(&mut note).unwrap_or_default();
+        let (code, full): (Vec<_>, Vec<_>) = code.into_iter().unzip();
         let nodes = metaspace::nodes(&memory, self.hotspot.metaspace_at).map_err(&mut note).unwrap_or_default();
-        let unloadable = loaders::may_be_garbage(&memory, &self.hotspot, flags, &nodes).map_err(&mut note).ok();
-        let info = addresses(heap.as_ref(), code, &maps);
-        let heard =
-            Heard { info, nodes, unloadable: unloadable.map(|bytes| bytes.0), heap: heap.map(|heap| heap.info) };
+        let loaders = loaders::all(&memory, &self.hotspot, flags, &nodes).map_err(&mut note).ok();
+        let unloadable = loaders.as_ref().map(|loaders| class_loaders::leaves(loaders));
+        let (info, code_heaps) = (addresses(heap.as_ref(), code, &maps), full.into_iter().flatten().collect());
+        let heap = heap.map(|heap| heap.info);
+        let heard = Heard { info, nodes, unloadable, loaders, code_heaps, heap };
         Ok(TablesRead { heard, missing })
     }
 }

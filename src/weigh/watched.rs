@@ -4,6 +4,8 @@ use super::accounting::IN_SAFEPOINT;
 use super::allocation::{self, AllocatedSoFar, Allocation};
 use super::answering::Answering;
 use super::charge::charge_record;
+use super::inside;
+use super::loaders::KnownLoaders;
 use super::tables::{JvmTables, TablesRead};
 use crate::account::{Explicit, Shrinks, Sizing};
 use crate::clock::Clock;
@@ -13,17 +15,26 @@ use crate::observe::Unavailable;
 use crate::observe::agent::{self, Standing};
 use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
+use crate::observe::class_histogram::{self, ClassHistogram};
+use crate::observe::heap_dump::{self, Dumped};
+use crate::observe::hotspot::direct::Direct;
 use crate::observe::hotspot::flags::Flags as AllFlags;
+use crate::observe::hotspot::objects::Objects;
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
 use crate::observe::maps::{self, Allocator};
 use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
 use crate::observe::vm_version::VmVersion;
-use crate::record::{ChargeRecord, Jvm, NettyPools, Observer};
+use crate::record::{ChargeRecord, HeapDumpRecord, Jvm, NettyPools, Observer};
 use crate::scenario::{Asking, Kind};
 use crate::subject::{Complaint, ComplaintKind};
 use crate::units::Bytes;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// A full collection of a heap of 100 GB and a walk over it.
+const COLLECTED_WITHIN: Duration = Duration::from_secs(600);
 
 /// A process and the sources it can be read from. One that is no JVM is only read, never asked.
 pub(crate) struct Watched {
@@ -33,6 +44,8 @@ pub(crate) struct Watched {
     pub(crate) counters: Option<HsPerf>,
     /// What the JVM's own tables tell of allocation; `None` where they do not.
     pub(crate) allocation: Option<Allocation>,
+    /// How its objects are read from outside; `None` where they are not.
+    pub(crate) objects: Option<Objects>,
     /// Only where the subject has a cgroup of its own.
     pub(crate) cgroup: Option<MemoryCgroup>,
     /// `None` before the first mark and where the JVM cannot be asked.
@@ -46,6 +59,8 @@ pub(crate) struct Watched {
     answering: Option<Answering>,
     /// The agent that the JVM was started with, if it was.
     pub(crate) agent: Option<Standing>,
+    /// The class loaders of the last weighing.
+    pub(super) loaders: KnownLoaders,
     /// Whether NMT has a baseline to compare with.
     pub(crate) baseline: bool,
     /// Why a full collection is more than this JVM does when asked for one, once that is known.
@@ -77,11 +92,13 @@ impl Watched {
                 .ok()
         };
         let counters = if kind == Kind::Jvm { counters() } else { None };
-        let allocation = (kind == Kind::Jvm).then(|| Allocation::find(&process, &clock)).transpose();
-        let allocation = allocation.unwrap_or_else(|cause| {
+        let found = (kind == Kind::Jvm).then(|| inside::find(&process, &clock)).transpose();
+        let found = found.unwrap_or_else(|cause| {
             doubts.push(doubt::Allocation::AllocationUnread { why: cause.to_string() }.into());
             None
         });
+        let (allocation, objects) = found.unzip();
+        let objects = objects.flatten();
         let cgroup = own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
         Ok(Self {
             kind,
@@ -89,6 +106,7 @@ impl Watched {
             process,
             counters,
             allocation,
+            objects,
             cgroup,
             attach: None,
             attach_tried: kind == Kind::Native,
@@ -96,6 +114,7 @@ impl Watched {
             asking: Asking::default(),
             answering: None,
             agent: None,
+            loaders: KnownLoaders::default(),
             baseline: false,
             collects_not: None,
             sizing: Sizing::default(),
@@ -172,6 +191,11 @@ impl Watched {
         }
     }
 
+    /// Direct memory by the counters of the JDK and of Netty; `None` where they cannot be read.
+    pub(crate) fn direct(&self) -> Option<Direct> {
+        inside::direct(&self.process, self.objects.as_ref()?, &self.clock)
+    }
+
     /// Lists Netty's pools by the agent that the JVM was started with, or by one that is loaded into it.
     pub(crate) fn survey(&self) -> std::result::Result<NettyPools, String> {
         let pools = match (&self.agent, &self.attach) {
@@ -180,6 +204,23 @@ impl Watched {
             (None, None) => return Err("Netty's pools: the JVM cannot be asked".to_owned()),
         };
         pools.map(|pools| pools.value).map_err(|cause| format!("Netty's pools: {cause}"))
+    }
+
+    /// The live objects by class, after a full collection, which this asks for. `None` where the JVM cannot be asked.
+    pub(crate) fn histogram(&self) -> Option<std::result::Result<ClassHistogram, String>> {
+        let reply = self.attach.as_ref()?.jcmd_within(class_histogram::COMMAND, COLLECTED_WITHIN);
+        let histogram = reply.and_then(|reply| ClassHistogram::parse(&reply.value));
+        Some(histogram.map_err(|cause| cause.to_string()))
+    }
+
+    /// Has the JVM write its heap into this new file, after a full collection. `None` as for `histogram`.
+    pub(crate) fn dump_heap(&self, path: &Path) -> Option<std::result::Result<HeapDumpRecord, String>> {
+        let dumped = heap_dump::write(&self.process, self.attach.as_ref()?, path);
+        let record = |dumped: Dumped| {
+            let path = path.display().to_string();
+            HeapDumpRecord { path, bytes: dumped.bytes, seconds: dumped.seconds }
+        };
+        Some(dumped.map(record).map_err(|cause| cause.to_string()))
     }
 
     /// For another thread to ask through; `None` where [`Watched::ask`] is.

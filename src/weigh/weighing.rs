@@ -4,15 +4,23 @@
 use super::account_record;
 use super::accounting::{self, Accounted, Heard, Wanted};
 use super::tables::TablesRead;
+use super::thread_pools;
 use super::watched::{FromTables, Watched};
 use crate::account::{Owner, Reason, Said};
+use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::observe::Unavailable;
+use crate::observe::addresses::Purpose;
+use crate::observe::code_heaps::CodeHeap;
 use crate::observe::heap_info::HeapInfo;
+use crate::observe::hsperfdata::HsPerf;
 use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
-use crate::observe::smaps;
-use crate::record::{AccountRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy, ToldRecord};
+use crate::observe::{smaps, thread_times};
+use crate::record::{
+    AccountRecord, ClassCounts, CodeHeapRecord, DirectRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy,
+    ToldRecord,
+};
 use crate::scenario::{Asking, Kind};
 use crate::units::Growth;
 
@@ -92,13 +100,26 @@ impl Weigh {
         taken.mark.heap = heap(watched, heard.heap, self.moment);
         taken.collector = heard.heap.map(|info| info.collector.title().to_owned());
         taken.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
+        let direct = watched.direct();
+        taken.mark.direct = direct.map(|direct| DirectRecord {
+            reserved_bytes: direct.reserved_bytes,
+            buffers: direct.buffers,
+            netty_bytes: direct.netty_bytes,
+            max_bytes: direct.max_bytes,
+            mapped_bytes: direct.mapped_bytes,
+            mapped_buffers: direct.mapped_buffers,
+        });
         let mut said = heard.with(nmt.map(|(memory, _)| memory));
         said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
         said.full_collections = accounting::full_collections(watched.counters.as_mut(), &clock);
         said.sizing = watched.sizing;
+        said.direct = direct.map(|direct| direct.bytes());
+        taken.mark.classes = watched.counters.as_mut().and_then(|counters| class_counts(counters, &clock));
+        taken.mark.loaders = said.loaders.take().map(|loaders| watched.loaders.record(&loaders));
         if let Some(added) = watched.added_by_asking() {
             observer.attach_rss_bytes = Some(added);
         }
+        let code = code_heaps(&said);
         taken.account(self, watched, said, observer, doubts);
         if let Some(account) = &mut taken.mark.account {
             account.told = told;
@@ -106,6 +127,7 @@ impl Weigh {
             let asked_nothing = account.told.as_ref().is_some_and(|told| told.by == ToldBy::Tables);
             account.observer_bytes = account.observer_bytes.or(asked_nothing.then_some(0));
         }
+        taken.inside(watched, code);
         taken.mark.took_ms = (clock.now_ns() - begin_ns) as f64 / 1e6;
         taken
     }
@@ -154,6 +176,19 @@ impl Taken {
         }
     }
 
+    /// What is inside some owners: the segments of the code cache, the pools of threads.
+    fn inside(&mut self, watched: &Watched, mut code: Vec<CodeHeapRecord>) {
+        let account = self.mark.account.as_ref();
+        let details = || account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail);
+        for heap in &mut code {
+            let found = details().find(|detail| detail.kind == "code_heap" && detail.name == heap.name);
+            heap.rss_bytes = account.map(|_| found.map_or(0, |detail| detail.rss_bytes));
+        }
+        let threads = thread_times::all(&watched.process).unwrap_or_default();
+        self.mark.pools = thread_pools::pools(&threads, account);
+        self.mark.code = code;
+    }
+
     /// Takes the account; RSS and PSS are its sums. Without one they are those of `smaps`.
     fn account(&mut self, weigh: Weigh, watched: &Watched, said: Said, observer: &Observer, doubts: &mut Vec<Doubt>) {
         let (process, clock) = (&watched.process, &watched.clock);
@@ -167,6 +202,9 @@ impl Taken {
                     account.would_return.gc_why = NO_JVM.to_owned();
                 }
                 doubts_of(&self.mark.name, &accounted, &account, doubts);
+                if accounted.seen.allocator == Some(Allocator::Musl) {
+                    doubts_of_musl(watched, doubts);
+                }
                 self.allocator = accounted.seen.allocator.map(|allocator| allocator.name().to_owned());
                 self.mark.rss_bytes = account.total_bytes;
                 self.mark.pss_bytes = Some(account.pss_bytes);
@@ -183,6 +221,24 @@ impl Taken {
             }
         }
     }
+}
+
+/// How full the code cache is, as recorded; what of it is resident, the account will say.
+fn code_heaps(said: &Said) -> Vec<CodeHeapRecord> {
+    let ranges = || said.info.iter().flat_map(|info| &info.ranges).filter(|of| of.purpose == Purpose::CodeCache);
+    let committed = |name: &str| {
+        let range = ranges().find(|range| range.name == name)?;
+        Some(range.committed_end?.saturating_sub(range.start))
+    };
+    let record = |heap: &CodeHeap| CodeHeapRecord {
+        name: heap.name.clone(),
+        reserved_bytes: heap.reserved,
+        committed_bytes: committed(&heap.name),
+        used_bytes: heap.used,
+        used_bytes_peak: heap.used_max,
+        rss_bytes: None,
+    };
+    said.code_heaps.iter().map(record).collect()
 }
 
 /// What an account lacks, and what to make of it.
@@ -203,6 +259,11 @@ fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: 
     let unsplit_bytes = account.rss_of(Owner::MallocUnsplit);
     if unsplit_bytes > 0 {
         let why = match seen.allocator {
+            Some(Allocator::Musl) => match &seen.musl {
+                None => "the allocator is musl's, and its memory could not be read".to_owned(),
+                Some(Err(why)) => format!("the allocator is musl's, and {why}"),
+                Some(Ok(walk)) => format!("{} of its groups could not be walked", walk.broken.len()),
+            },
             Some(allocator) if allocator != Allocator::Glibc => format!("the allocator is {}", allocator.name()),
             _ => match &seen.walk {
                 None => "memory could not be read".to_owned(),
@@ -236,6 +297,41 @@ fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: 
     }
 }
 
+/// Variables that only glibc's malloc reads (mallopt(3), `GLIBC_TUNABLES` of its manual).
+const OF_GLIBC: [&str; 7] = [
+    "GLIBC_TUNABLES",
+    "MALLOC_ARENA_MAX",
+    "MALLOC_ARENA_TEST",
+    "MALLOC_MMAP_MAX_",
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_TOP_PAD_",
+    "MALLOC_TRIM_THRESHOLD_",
+];
+/// HotSpot trims with glibc only.
+const TRIM_OPTION: &str = "-XX:TrimNativeHeapInterval";
+
+/// What was set for glibc's malloc and does nothing with musl's; said once a trial.
+fn doubts_of_musl(watched: &Watched, doubts: &mut Vec<Doubt>) {
+    let (environ, words) =
+        (watched.process.environ().unwrap_or_default(), watched.process.cmdline().unwrap_or_default());
+    let options = for_glibc(&environ, &words);
+    let said = doubts.iter().any(|known| matches!(known, Doubt::AllocatorIgnores { .. }));
+    if !options.is_empty() && !said {
+        doubts.push(Doubt::AllocatorIgnores { allocator: Allocator::Musl.name().to_owned(), options });
+    }
+}
+
+/// The names of what an environment and a command line set for glibc's malloc.
+fn for_glibc(environ: &[String], words: &[String]) -> Vec<String> {
+    let is_set = |name: &str| environ.iter().any(|set| set.split_once('=').is_some_and(|(known, _)| known == name));
+    let mut options: Vec<String> = OF_GLIBC.into_iter().filter(|name| is_set(name)).map(str::to_owned).collect();
+    // Options of a JVM may stand in variables, too.
+    if words.iter().chain(environ).any(|text| text.contains(TRIM_OPTION)) {
+        options.push(TRIM_OPTION.to_owned());
+    }
+    options
+}
+
 fn heap_info(watched: &Watched, failed: &mut Vec<String>) -> Option<(String, HeapInfo)> {
     let reply = watched.ask("GC.heap_info")?;
     let parsed = reply.and_then(|text| match HeapInfo::parse(&text) {
@@ -261,6 +357,11 @@ fn heap(watched: &mut Watched, info: Option<HeapInfo>, moment: Moment) -> Heap {
         live_bytes: None,
         max_bytes: None,
     }
+}
+
+fn class_counts(counters: &mut HsPerf, clock: &Clock) -> Option<ClassCounts> {
+    let classes = counters.counters(clock).ok()?.value.classes()?;
+    Some(ClassCounts { loaded: classes.loaded, shared: classes.shared, unloaded: classes.unloaded })
 }
 
 /// The summary, and whether it shows the growth since a baseline.
@@ -301,5 +402,22 @@ fn record(memory: &NativeMemory, since_baseline: bool) -> NmtRecord {
         total_reserved_bytes: memory.total.reserved.0,
         total_growth_bytes: growth(memory.total.committed_growth),
         categories: memory.categories.iter().map(category).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_for_glibc_is_named() {
+        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let environ = ["MALLOC_ARENA_MAX=1", "MALLOC_CONF=narenas:1", "XMALLOC_TOP_PAD_=1", "GLIBC_TUNABLES"];
+        assert_eq!(for_glibc(&list(&environ), &list(&["java", "-Xmx8m"])), ["MALLOC_ARENA_MAX"]);
+        let command = list(&["java", "-XX:TrimNativeHeapInterval=5000"]);
+        assert_eq!(for_glibc(&[], &command), [TRIM_OPTION]);
+        let through = list(&["JAVA_TOOL_OPTIONS=-Xmx8m -XX:TrimNativeHeapInterval=1", "MALLOC_TRIM_THRESHOLD_=0"]);
+        assert_eq!(for_glibc(&through, &[]), ["MALLOC_TRIM_THRESHOLD_", TRIM_OPTION]);
+        assert!(for_glibc(&[], &[]).is_empty());
     }
 }

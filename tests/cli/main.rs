@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 
 mod accounts;
+mod accounts_beside;
 mod called;
 mod compare;
 mod damage;

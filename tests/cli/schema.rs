@@ -57,6 +57,7 @@ impl Schema {
         seen: &mut BTreeSet<String>,
     ) {
         let (name, schema) = self.resolve(schema);
+        let schema = alternative(schema, value);
         match value {
             Value::Array(items) => {
                 items.iter().for_each(|item| self.compare(&schema["items"], item, place, undescribed, seen));
@@ -87,6 +88,13 @@ impl Schema {
             None => ("", schema),
         }
     }
+}
+
+/// Of a choice by `kind` the alternative that describes this value.
+fn alternative<'a>(schema: &'a Value, value: &Value) -> &'a Value {
+    let mut cases = schema["oneOf"].as_array().into_iter().flatten();
+    let fits = |case: &&Value| value["kind"].is_string() && case["properties"]["kind"]["const"] == value["kind"];
+    cases.find(fits).unwrap_or(schema)
 }
 
 /// The description of a property: among the common ones, or among those of the value's `kind`.

@@ -1,6 +1,7 @@
 //! The published schemas against the program: what it prints, and what it reads.
 
 use crate::accounts::{ACCOUNT, made_up, netty};
+use crate::accounts_beside::{ACCOUNTS, CHANGES};
 use crate::called::{ARCHIVES, folder, loadline, read, root};
 use crate::loads::LOAD;
 use crate::schema::Schema;
@@ -8,8 +9,9 @@ use loadline::doubt::{Allocation, Comparing, Doubt, MemoryPool};
 use loadline::error::Result;
 use loadline::record::{
     AllocatedBy, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome,
-    FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, ProbeRecord, ProbeStage,
-    ProbeVerdict, ProcessRecord, RateRecord, Reported, RuleRecord, Times, Timing, Tool, Unit, Unknowns,
+    FindRecord, Finding, FindingRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, LoaderSpan, LoaderSum,
+    Missed, Pages, ProbeRecord, ProbeStage, ProbeVerdict, ProcessRecord, RateRecord, Reported, RuleRecord, Times,
+    Timing, Tool, Unit, Unknowns,
 };
 use loadline::scenario::{Scenario, TrialPlan, parse};
 use serde_json::{Value, json};
@@ -51,6 +53,9 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["phases"][0]["counters"] = json!({"ops": 1200.0});
     accounted["trials"][0]["marks"][0]["netty"] = netty();
     accounted["trials"][0]["marks"][0]["counters"] = json!({"instances": 10_000.0});
+    accounted["trials"][0]["objects"] = json!(made_up().objects);
+    accounted["trials"][0]["heap_dump"] = json!(made_up().heap_dump);
+    accounted["findings"] = json!([finding()]);
     let figures = document("archives/figures");
     let process = ProcessRecord { pid: 1, name: "java".to_owned(), rss_bytes: 2, pss_bytes: Some(1) };
     accounted["trials"][0]["marks"][0]["processes"] = json!([process]);
@@ -71,6 +76,30 @@ fn the_results_schema_describes_nothing_else() {
     judged["archives"] = json!([{"name": "before", "index_from": 0, "conditions": judged["conditions"]}]);
     let full = [document("formats/version-2"), accounted, judged, figures, searched()];
     assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0]);
+}
+
+/// A diagnosis with all that one can say.
+fn finding() -> FindingRecord {
+    let sum = LoaderSum { loaders: 412, classes: 412, hidden_classes: 0, taken_bytes: 10 << 20, used_bytes: 9 << 20 };
+    let span = LoaderSpan {
+        from: "warm".to_owned(),
+        to: "loaded".to_owned(),
+        ok: 400,
+        added: sum,
+        ended: LoaderSum::default(),
+    };
+    FindingRecord {
+        finding: Finding::LoadersKeepComing {
+            loader: "groovy.lang.GroovyClassLoader".to_owned(),
+            spans: vec![span],
+            live_after_gc: Some(sum),
+        },
+        configuration: "serial".to_owned(),
+        trial: 0,
+        trials_alike: 1,
+        text: "equal loads keep adding class loaders".to_owned(),
+        next: "see in a heap dump who keeps one".to_owned(),
+    }
 }
 
 /// A search with all that one can say.
@@ -213,7 +242,7 @@ fn driver() -> DriverRecord {
 
 #[test]
 fn every_property_has_a_description() {
-    for name in [RESULTS, SCENARIO, ACCOUNT, LOAD] {
+    for name in [RESULTS, SCENARIO, ACCOUNT, ACCOUNTS, CHANGES, LOAD] {
         for (place, described) in Schema::published(name).described() {
             let text = described["description"].as_str().unwrap_or("");
             assert!(text.ends_with('.') && !text.ends_with(".."), "{name}: {place}: `{text}`");
@@ -228,7 +257,7 @@ fn a_number_says_its_unit() {
         let has = |part: &str| name.split('_').any(|word| word == part);
         [("bytes", "bytes"), ("ms", "ms"), ("us", "µs"), ("s", " s")].into_iter().find(|(part, _)| has(part))
     };
-    let described = [RESULTS, ACCOUNT, LOAD].map(|name| Schema::published(name).described());
+    let described = [RESULTS, ACCOUNT, ACCOUNTS, CHANGES, LOAD].map(|name| Schema::published(name).described());
     for (place, described) in described.into_iter().flatten() {
         let numeric =
             described["type"].to_string().contains("integer") || described["type"].to_string().contains("number");
@@ -355,6 +384,8 @@ fn doubts_of_comparisons() -> Vec<Doubt> {
         Doubt::Comparing(Comparing::NotJudged { reasons: vec![why()] }),
         Doubt::Comparing(Comparing::ArchivesDiffer { differences: vec!["kernel: 6.1 and 6.12".to_owned()] }),
         Doubt::Comparing(Comparing::LeftOut { configuration: "jdk11".to_owned(), why: why() }),
+        Doubt::Comparing(Comparing::AnotherProcess { differences: vec!["pid 4711 and 4712".to_owned()] }),
+        Doubt::AllocatorIgnores { allocator: "musl".to_owned(), options: vec!["MALLOC_ARENA_MAX".to_owned()] },
     ]
 }
 
@@ -408,6 +439,8 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::Comparing(Comparing::NotJudged { .. }) => 44,
         Doubt::Comparing(Comparing::ArchivesDiffer { .. }) => 45,
         Doubt::Comparing(Comparing::LeftOut { .. }) => 46,
+        Doubt::Comparing(Comparing::AnotherProcess { .. }) => 47,
+        Doubt::AllocatorIgnores { .. } => 48,
     }
 }
 

@@ -60,7 +60,7 @@ fn user() -> Option<u32> {
 }
 
 /// Whether root may do this here; says why not.
-fn root_can(words: &[&str]) -> bool {
+pub(crate) fn root_can(words: &[&str]) -> bool {
     let tried = Command::new(words[0]).args(&words[1..]).arg("true").stderr(Stdio::null()).status();
     let can = is_root() && tried.is_ok_and(|status| status.success());
     if !can {

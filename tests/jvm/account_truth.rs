@@ -57,28 +57,34 @@ fn asked(account: &AccountRecord, tag: &str) -> u64 {
     parts.filter_map(|part| part.allocated_bytes).sum()
 }
 
+/// That each tag has as many bytes of malloc as NMT counts for its category.
+pub(crate) fn assert_tags(subject: &Standing) {
+    let _ = subject.account();
+    let account = subject.account();
+    let Some(text) = subject.jcmd("VM.native_memory summary scale=KB") else { return };
+    let summary = NativeMemory::parse(&text).unwrap();
+    let arenas: u64 = summary.categories.iter().map(|category| category.nmt_arena.0).sum();
+    for category in &summary.categories {
+        // In memory the chunks of NMT's arenas carry the tag of `Arena Chunk`, whoever uses them.
+        let more = if category.name == "Arena Chunk" { arenas } else { 0 };
+        let (ours, truth) = (asked(&account, &category.name), category.malloc.0 + more);
+        // NMT counts its own table apart, and builds its reply in `Internal`: 1 MiB of it on JDK 25.
+        if truth < 80 << 10 || ["Native Memory Tracking", "Internal"].contains(&category.name.as_str()) {
+            continue;
+        }
+        println!("{}: {} KiB, by NMT {}", category.name, ours >> 10, truth >> 10);
+        assert!(ours.abs_diff(truth) * 100 <= truth * 3, "{}: {ours}, by NMT {truth}", category.name);
+    }
+}
+
 #[test]
 fn tags_are_as_the_jvm_counts_them() {
     for release in releases() {
         let subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:NativeMemoryTracking=summary -Xint")
             .start("DemoServer", "{port}");
         subject.answers();
-        let _ = subject.account();
-        let account = subject.account();
-        let Some(text) = subject.jcmd("VM.native_memory summary scale=KB") else { continue };
-        let summary = NativeMemory::parse(&text).unwrap();
-        let arenas: u64 = summary.categories.iter().map(|category| category.nmt_arena.0).sum();
-        for category in &summary.categories {
-            // In memory the chunks of NMT's arenas carry the tag of `Arena Chunk`, whoever uses them.
-            let more = if category.name == "Arena Chunk" { arenas } else { 0 };
-            let (ours, truth) = (asked(&account, &category.name), category.malloc.0 + more);
-            // NMT counts its own table apart, and builds its reply in `Internal`: 1 MiB of it on JDK 25.
-            if truth < 80 << 10 || ["Native Memory Tracking", "Internal"].contains(&category.name.as_str()) {
-                continue;
-            }
-            println!("JDK {release}, {}: {} KiB, by NMT {}", category.name, ours >> 10, truth >> 10);
-            assert!(ours.abs_diff(truth) * 100 <= truth * 3, "{}: {ours}, by NMT {truth}", category.name);
-        }
+        println!("JDK {release}");
+        assert_tags(&subject);
     }
 }
 

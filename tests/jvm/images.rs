@@ -16,12 +16,32 @@ const MIB: u64 = 1 << 20;
 const PARTS: [&str; 4] = ["./bin/java", "./lib", "./conf", "./release"];
 
 /// An image, removed when dropped.
-struct Image {
+pub(crate) struct Image {
     tool: &'static str,
     name: String,
 }
 
 impl Image {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Of a folder as it is, with this program to start.
+    pub(crate) fn of_folder(root: &Path, program: &str) -> Option<Self> {
+        let tools = FoundTool::installed(Clock::start());
+        let Some(tool) = tools.iter().find(|tool| tool.probe().is_ok()) else {
+            skip("LOADLINE_IMAGES", "no container tool works here");
+            return None;
+        };
+        let archive = root.with_extension("tar").display().to_string();
+        run("tar", &["--create", "--file", &archive, "--directory", &root.display().to_string(), "."]);
+        let image = Self { tool: tool.tool.word(), name: format!("loadline-test-{}:folder", std::process::id()) };
+        let entrypoint = format!("ENTRYPOINT {:?}", [program]);
+        let imported = run(image.tool, &["import", "--change", &entrypoint, &archive, &image.name]);
+        assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+        Some(image)
+    }
+
     /// Of the newest JDK here and our subjects, in `/app/subjects.jar`.
     fn make() -> Option<Self> {
         let made = Self::try_make();

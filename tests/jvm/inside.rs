@@ -89,7 +89,7 @@ fn what_was_allocated_is_read_to_the_byte() {
             subject.go_on();
             let total = subject.says("READY").of("total");
             let inside = Inside::of(&subject);
-            let mut reader = Threads::of(&inside.hotspot).unwrap().reader();
+            let mut reader = Threads::of(&inside.hotspot.tables, inside.hotspot.exited_allocated_at).unwrap().reader();
             let mut before = (reader.read(&inside.memory).unwrap().bytes, total);
             for word in ["MAIN", "THREADS", "ENDED", "HUGE", "VIRTUAL"] {
                 before = step(&mut subject, word, &mut reader, &inside, before);
@@ -100,6 +100,13 @@ fn what_was_allocated_is_read_to_the_byte() {
             let told = (said.of("reserved"), said.of("buffers"), said.of("mapped"), said.of("mapped_buffers"));
             let read = (direct.reserved_bytes, direct.buffers, direct.mapped_bytes, direct.mapped_buffers);
             assert_eq!(read, told, "JDK {release}, {collector}");
+            let document = subject.document("");
+            let direct = document.mark.direct.unwrap();
+            assert_eq!((direct.reserved_bytes, direct.buffers), (told.0, told.1));
+            // Buffers are zeroed when they are taken, so that all of them are resident.
+            let owners = document.mark.account.unwrap().owners;
+            let held = owners.iter().find(|owner| owner.name == "malloc.direct").unwrap();
+            assert_eq!(held.rss_bytes, direct.reserved_bytes, "JDK {release}, {collector}");
         }
     }
 }
@@ -114,7 +121,11 @@ fn reading_adds_no_page() {
         let before = subject.rss_bytes();
         let inside = Inside::of(&subject);
         let direct = inside.direct();
-        let read = Threads::of(&inside.hotspot).unwrap().reader().by_thread(&inside.memory).unwrap();
+        let read = Threads::of(&inside.hotspot.tables, inside.hotspot.exited_allocated_at)
+            .unwrap()
+            .reader()
+            .by_thread(&inside.memory)
+            .unwrap();
         assert_eq!(direct, Direct { max_bytes: direct.max_bytes, ..Direct::default() });
         let threads = inside.process.threads().unwrap();
         assert!(read.len() > 3 && read.iter().all(|one| one.tid.is_some_and(|tid| threads.contains(&tid))), "{read:?}");

@@ -7,6 +7,7 @@
 mod account;
 mod account_trouble;
 mod account_truth;
+mod accounts_beside;
 mod added;
 mod appetite;
 mod archives;
@@ -19,10 +20,13 @@ mod flags;
 mod gallery;
 mod gallery_http;
 mod gallery_memory;
+mod grown;
 mod images;
 mod inside;
 mod interrupts;
 mod invocation;
+mod loaders;
+mod musl;
 mod netty;
 #[path = "../shared/nmt_detail.rs"]
 mod nmt_detail;

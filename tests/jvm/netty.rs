@@ -82,8 +82,13 @@ fn a_running_jvm_lists_what_its_pools_hold() {
             assert_eq!(first.libraries[0].version.as_deref(), Some(version));
             assert!(first.agent.attached && first.agent.rss_bytes.unwrap() < 24 << 20, "{:?}", first.agent);
             println!("Netty {version} on {release}: {:?}", first.agent);
-            let again = pools(&standing);
+            let document = standing.document("--netty");
+            let again = document.mark.netty.unwrap();
             assert_truth(&again, version);
+            // The same counters, read from outside.
+            let outside = document.mark.direct.unwrap();
+            assert_eq!(outside.netty_bytes, again.libraries[0].direct_used_bytes, "{version} on {release}");
+            assert_eq!(Some(outside.reserved_bytes), again.jdk_direct.reserved_bytes, "{version} on {release}");
             println!("again: {:?}", again.agent);
             // The JVM warns each time of an agent that comes later; the agent itself says nothing.
             let warnings = standing.stderr().matches("A Java agent has been loaded dynamically").count();

@@ -28,12 +28,14 @@ pub(crate) struct Plan {
     options: String,
     env: Vec<(String, String)>,
     before: Vec<String>,
+    /// Instead of the release's own.
+    java: Option<String>,
 }
 
 impl Plan {
     /// On this release, with these JVM options.
     pub(crate) fn on(release: u32, options: &str) -> Self {
-        Self { release, options: options.to_owned(), env: Vec::new(), before: Vec::new() }
+        Self { release, options: options.to_owned(), env: Vec::new(), before: Vec::new(), java: None }
     }
 
     /// With an environment variable.
@@ -45,6 +47,12 @@ impl Plan {
     /// Below another program, which ends with it.
     pub(crate) fn below(mut self, before: &[&str]) -> Self {
         self.before = before.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
+    /// By another `java`; the release is that of the tools that ask it.
+    pub(crate) fn java(mut self, program: &str) -> Self {
+        self.java = Some(program.to_owned());
         self
     }
 
@@ -63,7 +71,7 @@ impl Plan {
         let permit = Permit::one();
         let (folder, jdk) = (tempfile::tempdir().unwrap(), jdk(self.release).unwrap());
         let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-        let java = jdk.java.display().to_string();
+        let java = self.java.unwrap_or_else(|| jdk.java.display().to_string());
         let mut words: Vec<String> = self.before.clone();
         words.push(java);
         words.extend(self.options.split_whitespace().map(str::to_owned));
@@ -147,10 +155,10 @@ impl Standing {
         });
     }
 
-    /// The same with the process as a child of what was started.
+    /// The same with the process below what was started.
     pub(crate) fn in_child(mut self) -> Self {
         let parent = self.child.id();
-        let java = || processes::all().into_iter().find(|process| process.parent == parent && process.name == "java");
+        let java = || processes::descendants(parent).into_iter().find(|process| process.name == "java");
         self.pid = wait_for("a JVM runs below it", LONG, || java().ok_or(parent)).pid;
         self
     }

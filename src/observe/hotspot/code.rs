@@ -3,8 +3,9 @@
 
 use super::super::Unavailable;
 use super::super::addresses::{JvmRange, Purpose};
+use super::super::code_heaps::CodeHeap;
 use super::super::memory::Memory;
-use super::fields::{Fields, absurd, unread};
+use super::fields::{Fields, VirtualSpace, absurd, unread};
 use super::tables::Tables;
 
 /// There are three.
@@ -19,7 +20,7 @@ const WHOLE: &str = "CodeCache";
 ///
 /// # Errors
 /// Where this JVM does not describe its code heaps, or what it has contradicts itself.
-pub fn heaps(memory: &dyn Memory, tables: &Tables) -> Result<Vec<JvmRange>, Unavailable> {
+pub fn heaps(memory: &dyn Memory, tables: &Tables) -> Result<Vec<(JvmRange, Option<CodeHeap>)>, Unavailable> {
     let fields = Fields { memory, tables };
     let list = fields.of_class(&["CodeCache::_heaps"])?;
     let count = fields.half(list, &["GrowableArrayBase::_len", "GenericGrowableArray::_len"])?;
@@ -30,22 +31,40 @@ pub fn heaps(memory: &dyn Memory, tables: &Tables) -> Result<Vec<JvmRange>, Unav
     let heap = |n: u32| {
         let heap = data.checked_add(8 * u64::from(n)).and_then(|at| memory.u64(at)).ok_or_else(unread)?;
         let space = fields.virtual_space(fields.place(heap, &["CodeHeap::_memory"])?)?;
-        let name = name(memory, heap, tables.size("CodeHeap")?.min(HEAP_BYTES_MAX));
-        Ok(JvmRange {
-            start: space.start,
-            end: space.end,
-            committed_end: Some(space.high),
-            purpose: Purpose::CodeCache,
-            name: name.unwrap_or_else(|| WHOLE.to_owned()),
-        })
+        let named = name(memory, heap, tables.size("CodeHeap")?.min(HEAP_BYTES_MAX));
+        let (at, name) = named.unwrap_or_else(|| (0, WHOLE.to_owned()));
+        let of = CodeHeap { name: name.clone(), reserved: space.reserved(), ..CodeHeap::default() };
+        let full = fullness(fields, heap, at, space).map(|(used, used_max)| CodeHeap { used, used_max, ..of });
+        let (start, end, committed_end) = (space.start, space.end, Some(space.high));
+        Ok((JvmRange { start, end, committed_end, purpose: Purpose::CodeCache, name }, full))
     };
     (0..count).map(heap).collect()
 }
 
-/// The name of a code heap. No field of it is described, but only one word of the heap is the address of such a text.
-fn name(memory: &dyn Memory, heap: u64, size: u64) -> Option<String> {
-    let words = (0..size / 8).filter_map(|n| memory.u64(heap.checked_add(8 * n)?));
-    let mut texts = words.filter(|word| *word >= 1 << 16).filter_map(|word| memory.text(word));
-    let found = texts.find(|text| text == WHOLE || text.starts_with(SEGMENT))?;
-    Some(found.strip_prefix(SEGMENT).unwrap_or(&found).trim_end_matches('\'').to_owned())
+/// Where in a code heap the address of its name stands, and the name. No field of it is described, but only one word of
+/// the heap is the address of such a text.
+fn name(memory: &dyn Memory, heap: u64, size: u64) -> Option<(u64, String)> {
+    let words = (0..size / 8).filter_map(|n| heap.checked_add(8 * n).and_then(|at| Some((at, memory.u64(at)?))));
+    let mut texts = words.filter(|(_, word)| *word >= 1 << 16).filter_map(|(at, word)| Some((at, memory.text(word)?)));
+    let (at, found) = texts.find(|(_, text)| text == WHOLE || text.starts_with(SEGMENT))?;
+    Some((at, found.strip_prefix(SEGMENT).unwrap_or(&found).trim_end_matches('\'').to_owned()))
+}
+
+/// Bytes in use, and the most that were, where what stands between the size of a segment and the name of the heap is in
+/// order (`heap.hpp`): the next segment, three words about free blocks among which is how many segments they have, and
+/// the most.
+///
+/// ```text
+/// segment size, its logarithm, next segment, free list, insertion point, free segments, free blocks, most bytes, name
+/// ```
+fn fullness(fields: Fields<'_>, heap: u64, name_at: u64, space: VirtualSpace) -> Option<(u64, u64)> {
+    let log2_at = fields.place(heap, &["CodeHeap::_log2_segment_size"]).ok()?;
+    let word = |n: u64| fields.memory.u64(log2_at.checked_add(8 * n)?);
+    (log2_at.checked_add(56)? == name_at).then_some(())?;
+    let (log2, next, free, most) = (fields.memory.u32(log2_at)?, word(1)?, word(4)?, word(6)?);
+    let segment = 1u64.checked_shl(log2)?;
+    (fields.memory.u64(log2_at.checked_sub(8)?)? == segment).then_some(())?;
+    let used = next.checked_sub(free)?.checked_mul(segment)?;
+    let fits = next.checked_mul(segment)? <= space.committed() && used <= most && most <= space.reserved();
+    fits.then_some((used, most))
 }

@@ -1,48 +1,42 @@
-//! Class loaders, and the metaspace of those that may be garbage (`ClassLoaderData`, JDK 17–25): what
-//! `VM.classloader_stats` is asked for, which lists loaders by their classes, too.
+//! Class loaders with their classes and their metaspace (`ClassLoaderData`, JDK 17–25): what `VM.classloader_stats` says
+//! of them.
 
 use super::super::Unavailable;
+use super::super::class_loaders::{ClassLoader, LoaderClasses};
 use super::super::memory::Memory;
 use super::super::metaspace_nodes::MetaspaceNode;
 use super::classes::Walk;
-use super::fields::{Fields, absurd};
+use super::fields::{Fields, absurd, unread};
 use super::flags::Flags;
-use super::metaspace::Chunks;
+use super::metaspace::{Chunks, Taken};
 use super::objects::Objects;
 use super::{HotSpot, SOURCE};
-use crate::units::Bytes;
 use std::collections::{BTreeMap, HashSet};
 
 const LOADER: &str = "java/lang/ClassLoader";
 const PARENT: &str = "parent";
-/// Prefix of the JVM's own loaders, which live as long as the JVM.
-const BUILT_IN: &str = "jdk/internal/loader/ClassLoaders$";
+/// Whether the data are of hidden classes alone, beside those of their loader.
+const OF_HIDDEN: [&str; 1] = ["ClassLoaderData::_has_class_mirror_holder"];
+const LOADER_FIELD: [&str; 1] = ["ClassLoaderData::_class_loader"];
 
-/// Loaders of one class.
-#[derive(Debug, Default)]
-struct OfClass {
-    bytes: u64,
-    parents: HashSet<u64>,
-}
-
-/// What the loaders hold that may be garbage: neither the JVM's own nor the parents of others, by their classes. In
-/// bytes of chunks of metaspace, committed or not.
+/// All loaders that have classes, sizes in bytes; the classes that they hide are counted with them.
 ///
 /// # Errors
 /// Where loaders are being moved, this JVM does not describe them, or what it has contradicts itself.
-pub fn may_be_garbage(
+pub fn all(
     memory: &dyn Memory,
     hotspot: &HotSpot,
     flags: &Flags,
     nodes: &[MetaspaceNode],
-) -> Result<Bytes, Unavailable> {
+) -> Result<Vec<ClassLoader>, Unavailable> {
     let tables = &hotspot.tables;
     let (fields, objects) = (Fields { memory, tables }, Objects::of(tables, flags, memory)?);
     let chunks = Chunks::of(memory, hotspot.metaspace_at, nodes);
-    let (mut loaders, mut classes) = (Vec::new(), HashSet::new());
+    let (mut each, mut classes) = (Vec::<(u64, u64)>::new(), HashSet::new());
     objects.classes().walk(memory, |loader, class| {
-        if loaders.last() != Some(&loader) {
-            loaders.push(loader);
+        match each.last_mut() {
+            Some((known, count)) if *known == loader => *count += 1,
+            _ => each.push((loader, 1)),
         }
         classes.insert(class);
         Walk::On
@@ -50,27 +44,31 @@ pub fn may_be_garbage(
     let class = objects.classes().find(memory, &[LOADER])?.get(LOADER).copied();
     let parent = class.and_then(|class| objects.classes().field(memory, class, PARENT));
     let parent = parent.ok_or_else(|| Unavailable::new(SOURCE, format!("`{LOADER}` has no field `{PARENT}`")))?;
-    let mut by_class: BTreeMap<u64, OfClass> = BTreeMap::new();
-    for data in loaders {
-        let handle = fields.word(data, &["ClassLoaderData::_class_loader"])?;
+    let mut loaders: BTreeMap<u64, ClassLoader> = BTreeMap::new();
+    for (data, count) in each {
         // The boot loader is no object.
-        if handle == 0 {
-            continue;
-        }
-        let linked = objects.class_by_handle(memory, handle, &parent)?;
-        let Some(class) = linked.class else { continue };
-        if !classes.contains(&class) || linked.other.is_some_and(|other| !classes.contains(&other)) {
+        let linked = match fields.word(data, &LOADER_FIELD)? {
+            0 => Default::default(),
+            handle => objects.class_by_handle(memory, handle, &parent)?,
+        };
+        if [linked.class, linked.other].into_iter().flatten().any(|class| !classes.contains(&class)) {
             return Err(absurd("a class loader"));
         }
+        let hidden = memory.u8(fields.place(data, &OF_HIDDEN)?).ok_or_else(unread)? != 0;
         // The field behind the loader is where its metaspace is.
-        let metaspace = fields.place(data, &["ClassLoaderData::_class_loader"])?.checked_add(8);
-        let metaspace = metaspace.and_then(|at| memory.u64(at)).unwrap_or(0);
-        let one = by_class.entry(class).or_default();
-        one.parents.extend(linked.other);
-        one.bytes += if metaspace == 0 { 0 } else { chunks.bytes(metaspace)? };
+        let metaspace = fields.place(data, &LOADER_FIELD)?.checked_add(8).and_then(|at| memory.u64(at));
+        let taken = match metaspace.ok_or_else(unread)? {
+            0 => Taken::default(),
+            metaspace => chunks.of_loader(metaspace)?,
+        };
+        let of = LoaderClasses { own: linked.class.unwrap_or(0), parent: linked.other.unwrap_or(0) };
+        let name = || objects.classes().name(memory, of.own).unwrap_or_default().replace('/', ".");
+        let loader = loaders.entry(linked.object).or_insert_with(|| ClassLoader::found(data, of, &name()));
+        loader.data = if hidden { loader.data } else { data };
+        loader.classes += count;
+        loader.hidden_classes += if hidden { count } else { 0 };
+        loader.size = loader.size.saturating_add(taken.bytes);
+        loader.used = loader.used.saturating_add(taken.used_bytes);
     }
-    let is_parent = |class: u64| by_class.iter().any(|(other, one)| *other != class && one.parents.contains(&class));
-    let built_in = |class: u64| objects.classes().name(memory, class).is_some_and(|name| name.starts_with(BUILT_IN));
-    let leaves = by_class.iter().filter(|(class, _)| !built_in(**class) && !is_parent(**class));
-    Ok(Bytes(leaves.map(|(_, one)| one.bytes).fold(0, u64::saturating_add)))
+    Ok(loaders.into_values().collect())
 }

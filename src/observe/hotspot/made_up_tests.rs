@@ -149,7 +149,9 @@ fn one_loader() -> Words {
 #[test]
 fn chunks_of_a_loader_are_held_against_the_nodes() {
     let nodes = metaspace::nodes(&two_nodes(), VARIABLES).unwrap();
-    let bytes = |made: &Words| metaspace::Chunks::of(made, VARIABLES, &nodes).bytes(CHUNKS + 0x100);
+    let bytes = |made: &Words| {
+        metaspace::Chunks::of(made, VARIABLES, &nodes).of_loader(CHUNKS + 0x100).map(|taken| taken.bytes)
+    };
     assert_eq!(bytes(&one_loader()), Ok((4 << 20) + 1024));
     let changes: [(&str, u64, u64); 7] = [
         ("chunks in a circle", CHUNKS + 0x430, CHUNKS + 0x300),
@@ -277,7 +279,7 @@ fn code_heaps_name_themselves() {
     made.write_text(0x1_0000, "CodeHeap");
     made.write_text(0x1_0040, "CodeHeap 'non-nmethods'");
     let heaps = code::heaps(&made, &tables()).unwrap();
-    let seen: Vec<_> = heaps.iter().map(|heap| (heap.name.as_str(), heap.start, heap.committed_end)).collect();
+    let seen: Vec<_> = heaps.iter().map(|(heap, _)| (heap.name.as_str(), heap.start, heap.committed_end)).collect();
     assert_eq!(seen, [("CodeCache", 0x10_0000, Some(0x14_0000)), ("non-nmethods", 0x20_0000, Some(0x20_0000))]);
     made.put(0x6010, &[0x21_0000]);
     assert!(code::heaps(&made, &tables()).is_err(), "committed behind its end");
@@ -303,12 +305,12 @@ proptest! {
                 prop_assert!(read.used_ranges.iter().all(|(bottom, top)| bottom <= top));
             }
         }
-        for heap in code::heaps(&memory, &tables).into_iter().flatten() {
+        for (heap, _) in code::heaps(&memory, &tables).into_iter().flatten() {
             prop_assert!(heap.start < heap.end && heap.committed_end <= Some(heap.end));
         }
         if let Ok(nodes) = metaspace::nodes(&memory, VARIABLES) {
             prop_assert!(nodes.iter().all(|node| node.start < node.end));
-            let _ = metaspace::Chunks::of(&memory, VARIABLES, &nodes).bytes(CHUNKS);
+            let _ = metaspace::Chunks::of(&memory, VARIABLES, &nodes).of_loader(CHUNKS);
         }
         prop_assert!(memory.reads.get() < 1 << 26, "{} bytes", memory.reads.get());
     }

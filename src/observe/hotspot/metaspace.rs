@@ -77,6 +77,15 @@ pub struct Chunks<'a> {
     managers: [Option<u64>; 2],
 }
 
+/// What a loader has taken of metaspace, committed or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Taken {
+    /// Of all its chunks.
+    pub bytes: u64,
+    /// Handed out of them.
+    pub used_bytes: u64,
+}
+
 impl<'a> Chunks<'a> {
     /// Begins to read; `contexts` and `nodes` as of [`nodes`].
     pub fn of(memory: &'a dyn Memory, contexts: [Option<u64>; 2], nodes: &'a [MetaspaceNode]) -> Self {
@@ -87,36 +96,42 @@ impl<'a> Chunks<'a> {
         Self { memory, nodes, managers: contexts.map(manager) }
     }
 
-    /// Bytes of all chunks of a `ClassLoaderMetaspace`.
+    /// All chunks of a `ClassLoaderMetaspace`.
     ///
     /// # Errors
     /// Where one of its arenas or chunks does not prove to be one.
-    pub fn bytes(&self, metaspace: u64) -> Result<u64, Unavailable> {
+    pub fn of_loader(&self, metaspace: u64) -> Result<Taken, Unavailable> {
         let [class_space, others] = self.managers;
         let arenas = [(2, others), (3, class_space)];
-        let bytes = arenas.into_iter().map(|(n, manager)| match self.word(metaspace, n) {
-            Some(0) => Some(0),
-            arena => self.arena(arena?, manager?),
-        });
-        bytes.sum::<Option<u64>>().ok_or_else(|| absurd("the metaspace of a loader"))
+        let mut taken = Taken::default();
+        for (n, manager) in arenas {
+            let one = match self.word(metaspace, n) {
+                Some(0) => Some(Taken::default()),
+                arena => arena.zip(manager).and_then(|(arena, manager)| self.arena(arena, manager)),
+            };
+            let one = one.ok_or_else(|| absurd("the metaspace of a loader"))?;
+            taken = Taken { bytes: taken.bytes + one.bytes, used_bytes: taken.used_bytes + one.used_bytes };
+        }
+        Ok(taken)
     }
 
-    fn arena(&self, arena: u64, manager: u64) -> Option<u64> {
+    fn arena(&self, arena: u64, manager: u64) -> Option<Taken> {
         (self.word(arena, 1)? == manager).then_some(())?;
         let (mut chunk, count) = (self.word(arena, 3)?, self.word(arena, 4)? as u32);
         (count <= CHUNKS_MAX).then_some(())?;
-        let mut bytes = 0;
+        let mut taken = Taken::default();
         for _ in 0..count {
             let (base, level) = (self.word(chunk, 0)?, self.word(chunk, 3)? & 0xff);
             let size = CHUNK_BYTES_MAX >> Some(level).filter(|level| *level <= LEVEL_MAX)?;
             let end = base.checked_add(size)?;
             let inside = self.nodes.iter().any(|node| node.start <= base && end <= node.end);
             (inside && base.is_multiple_of(size)).then_some(())?;
-            bytes += size;
+            let used = self.word(chunk, 1)?.checked_mul(8).filter(|used| *used <= size)?;
+            taken = Taken { bytes: taken.bytes + size, used_bytes: taken.used_bytes + used };
             chunk = self.word(chunk, 6)?;
         }
         // As many chunks as it counts, and none behind.
-        (chunk == 0).then_some(bytes)
+        (chunk == 0).then_some(taken)
     }
 
     fn word(&self, object: u64, n: u64) -> Option<u64> {

@@ -12,8 +12,8 @@
 //! | [`objects`] | static fields, and what they refer to in the heap |
 //! | [`direct`] | direct buffers and those of mapped files |
 //! | [`heap`] | bounds, spaces and regions of the Java heap |
-//! | [`code`] | code heaps |
-//! | [`loaders`] | classes whose loaders may be garbage |
+//! | [`code`] | code heaps, and how full they are |
+//! | [`loaders`] | class loaders, their classes and their metaspace |
 //! | [`metaspace`] | where class metadata lies |
 
 pub mod classes;

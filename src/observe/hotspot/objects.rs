@@ -26,6 +26,8 @@ pub struct Objects {
 /// The class of an object, and of another that it refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Linked {
+    /// Where it stands at this moment; 0 where there is none.
+    pub object: u64,
     /// Its own; `None` where there is no object.
     pub class: Option<u64>,
     /// Of the other; `None` where it refers to none.
@@ -133,6 +135,15 @@ impl Objects {
         at.and_then(|at| number_at(memory, at, &field.descriptor)).ok_or_else(moved)
     }
 
+    /// Whether a static field refers to an object at all.
+    ///
+    /// # Errors
+    /// Where the mirror of the class is being moved.
+    pub fn refers(&self, memory: &dyn Memory, class: u64, field: &Field) -> Result<bool, Unavailable> {
+        let at = self.mirror(memory, class).and_then(|mirror| mirror.checked_add(field.offset));
+        at.and_then(|at| self.reference(memory, at)).map(|object| object != 0).ok_or_else(moved)
+    }
+
     /// A number within the object that a static field of a class refers to. The object must be of the class `inner`.
     ///
     /// # Errors
@@ -145,7 +156,7 @@ impl Objects {
     ) -> Result<u64, Unavailable> {
         let read = || {
             let at = self.mirror(memory, class)?.checked_add(field.offset)?;
-            let object = self.reference(memory, at)?;
+            let object = self.reference(memory, at).filter(|object| *object != 0)?;
             (self.class_of(memory, object)? == inner).then_some(())?;
             let number = number_at(memory, object.checked_add(inner_field.offset)?, &inner_field.descriptor)?;
             // Nothing else came to lie there in the meantime, as far as can be seen.
@@ -179,7 +190,7 @@ impl Objects {
                 true => None,
                 false => Some(self.class_of(memory, self.reference(memory, at)?)?),
             };
-            Some(Linked { class: Some(class), other })
+            Some(Linked { object, class: Some(class), other })
         };
         read().ok_or_else(moved)
     }
@@ -187,25 +198,23 @@ impl Objects {
     /// The mirror of a class, which holds its static fields.
     fn mirror(&self, memory: &dyn Memory, class: u64) -> Option<u64> {
         let handle = memory.u64(class.checked_add(self.class_mirror)?)?;
-        let mirror = self.address(memory, memory.u64(handle)?)?;
+        let mirror = self.address(memory, memory.u64(handle)?).filter(|mirror| *mirror != 0)?;
         (memory.u64(mirror.checked_add(self.mirror_class)?)? == class).then_some(mirror)
     }
 
-    /// The object that a field refers to.
+    /// The object that a field refers to; 0 where it refers to none.
     fn reference(&self, memory: &dyn Memory, at: u64) -> Option<u64> {
         match self.references {
             References::Narrow { base, shift } => {
                 let narrow = u64::from(memory.u32(at)?);
-                (narrow != 0).then_some(())?;
-                base.checked_add(narrow.checked_shl(shift)?)
+                if narrow == 0 { Some(0) } else { base.checked_add(narrow.checked_shl(shift)?) }
             }
             References::Wide | References::Coloured { .. } => self.address(memory, memory.u64(at)?),
         }
     }
 
-    /// The address in a word that refers to an object.
+    /// The address in a word that refers to an object; 0 in one that refers to none, whatever its colour.
     fn address(&self, memory: &dyn Memory, word: u64) -> Option<u64> {
-        (word != 0).then_some(())?;
         let References::Coloured { shift } = self.references else { return Some(word) };
         let remapped = word >> REMAPPED & 15;
         let shift = match remapped.count_ones() {

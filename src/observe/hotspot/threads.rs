@@ -9,7 +9,7 @@
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
-use super::{HotSpot, SOURCE};
+use super::{SOURCE, Tables};
 
 /// As many threads as a process may have on most machines (`threads-max`), and more than any JVM bears.
 const THREADS_MAX: u32 = 100_000;
@@ -87,12 +87,12 @@ pub struct Reader {
 }
 
 impl Threads {
-    /// Where this JVM has the counters.
+    /// Where this JVM has the counters. `exited_at` is where it sums up what ended threads have allocated, if it does.
     ///
     /// # Errors
     /// Where it does not describe one of them.
-    pub fn of(hotspot: &HotSpot) -> Result<Self, Unavailable> {
-        let offset = |fields: &[&str]| hotspot.tables.offset(fields);
+    pub fn of(tables: &Tables, exited_at: Option<u64>) -> Result<Self, Unavailable> {
+        let offset = |fields: &[&str]| tables.offset(fields);
         let tlab = offset(&["Thread::_tlab"])?;
         let allocated = offset(&["Thread::_allocated_bytes"])?;
         let start = tlab + offset(&["ThreadLocalAllocBuffer::_start"])?;
@@ -100,10 +100,10 @@ impl Threads {
         let first = allocated.min(start).min(top);
         let inside = |at: u64| (at - first) as usize;
         Ok(Self {
-            list_at: hotspot.tables.address(&["ThreadsSMRSupport::_java_thread_list"])?,
+            list_at: tables.address(&["ThreadsSMRSupport::_java_thread_list"])?,
             list_length: offset(&["ThreadsList::_length"])?,
             list_threads: offset(&["ThreadsList::_threads"])?,
-            exited_at: hotspot.exited_allocated_at,
+            exited_at,
             first,
             len: inside(allocated.max(start).max(top)) + 8,
             allocated: inside(allocated),

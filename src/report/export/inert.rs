@@ -7,7 +7,7 @@ const CHARACTERS_MAX: usize = 300;
 
 /// One line, with control characters, separators of lines and marks of direction written out (`\n`, `\u{1b}`), as are
 /// the code points that no XML may hold.
-pub(super) fn visible(text: &str) -> String {
+pub(in crate::report) fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -7,9 +7,9 @@ mod tables;
 mod verdict;
 
 use super::metric_name::is_headline;
-use crate::record::{Document, DoubtRecord, MetricRecord, Trial};
-use crate::report::summary::host_text;
+use crate::record::{Document, DoubtRecord, FindingRecord, MetricRecord, Trial};
 use crate::report::summary::tried::is_answer;
+use crate::report::summary::{host_text, told_finding};
 use crate::units::several;
 use escape::{code, prose, sentence};
 use std::fmt;
@@ -78,6 +78,7 @@ pub(super) fn page(document: &Document) -> Page {
     sections.extend(budget_table(document).map(|table| Section::open("Budgets", table)));
     sections.extend(failed_trials(document));
     sections.push(conditions(document));
+    sections.extend(findings(document));
     sections.extend(doubts(document));
     let mut details = Vec::new();
     let more = comparison_tables(document, false);
@@ -150,6 +151,13 @@ pub(super) fn all_doubts(document: &Document) -> Vec<(&DoubtRecord, usize)> {
         }
     }
     found
+}
+
+fn findings(document: &Document) -> Option<Section> {
+    let line =
+        |found: &FindingRecord| format!("- {}. Next: {}\n", sentence(&told_finding(found)), sentence(&found.next));
+    let lines: String = document.findings.iter().map(line).collect();
+    (!lines.is_empty()).then(|| Section::open("Findings", lines))
 }
 
 fn doubts(document: &Document) -> Option<Section> {

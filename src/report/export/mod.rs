@@ -18,7 +18,7 @@ mod documents;
 #[cfg(test)]
 mod samples;
 
-pub(super) use inert::steers;
+pub(super) use inert::{steers, visible};
 
 pub use csv::{comparisons_csv, csv};
 pub use github::{github_annotations, github_summary};

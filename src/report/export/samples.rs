@@ -3,9 +3,9 @@
 use crate::doubt::{Doubt, MemoryPool};
 use crate::record::{
     Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict, Document,
-    DoubtRecord, End, EndCause, Evidence, IntervalRecord, Jvm, LeastRecord, Machine, Mark, MetricRecord, Model,
-    Outcome, ParetoPoint, ParetoRecord, PhaseRecord, RESULT_SCHEMA, RequestDot, Sample, SpectrumRecord, Timing, Trial,
-    Unit, ValueRecord,
+    DoubtRecord, End, EndCause, Evidence, Finding, FindingRecord, IntervalRecord, Jvm, LeastRecord, Machine, Mark,
+    MetricRecord, Model, Outcome, ParetoPoint, ParetoRecord, PhaseRecord, RESULT_SCHEMA, RequestDot, Sample,
+    SpectrumRecord, Timing, Trial, Unit, ValueRecord,
 };
 
 pub(super) const MIB: f64 = crate::units::MIB as f64;
@@ -231,6 +231,9 @@ pub(super) fn named(text: &str) -> Document {
     }
     document.doubts[0].text = own();
     document.doubts[0].next = own();
+    let finding = Finding::LoadersKeepComing { loader: own(), spans: Vec::new(), live_after_gc: None };
+    document.findings =
+        vec![FindingRecord { finding, configuration: own(), trial: 0, trials_alike: 2, text: own(), next: own() }];
     document
 }
 

@@ -105,6 +105,7 @@ fn heading(out: &mut Markup, document: &Document) {
         ("#pareto", "Weight against speed", !document.pareto.is_empty()),
         ("#figures", "Figures", document.trials.iter().any(|trial| !trial.figures.is_empty())),
         ("#budgets", "Budgets", !document.budgets.is_empty()),
+        ("#findings", "Findings", !document.findings.is_empty()),
         ("#doubts", "Doubts", sections::has_doubts(document)),
         ("#trials", "Trials", true),
         ("#details", "All metrics", document.comparisons.len() > 1),

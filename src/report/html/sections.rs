@@ -8,7 +8,8 @@ use crate::report::markup::{Attribute, Markup, shortened};
 use crate::report::quantity::budget_number;
 use crate::report::summary::tried::{is_answer, trial_text};
 use crate::report::summary::{
-    Table, by_category, configurations, figures, growth_notes, load, shared_facts, trial_facts, weights,
+    Table, by_category, configurations, figures, growth_notes, live_objects, load, loaders, shared_facts, told_finding,
+    trial_facts, weights,
 };
 use crate::report::words::{outcome_words, verdict_word};
 
@@ -130,7 +131,28 @@ impl Sections<'_> {
         });
     }
 
+    /// What trials show to be wrong; nothing where they show nothing.
+    fn findings(&self, out: &mut Markup) {
+        if self.document.findings.is_empty() {
+            return;
+        }
+        section(out, "findings", "Findings", |out| {
+            out.element("ul", &[("class", &"doubts")], |out| {
+                for found in &self.document.findings {
+                    out.element("li", &[], |out| {
+                        prose(out, &shortened(&told_finding(found), DOUBT_CHARS));
+                        out.element("div", &[("class", &"next soft")], |out| {
+                            prose(out, &shortened(&found.next, DOUBT_CHARS));
+                        });
+                    })
+                    .line();
+                }
+            });
+        });
+    }
+
     pub(super) fn doubts(&self, out: &mut Markup) {
+        self.findings(out);
         if !has_doubts(self.document) {
             return;
         }
@@ -283,6 +305,12 @@ fn trial_tables(out: &mut Markup, trial: &Trial) {
     }
     if !trial.phases.is_empty() {
         titled(out, "Phases, times in ms", &load(trial));
+    }
+    if let Some(loaders) = loaders(trial) {
+        titled(out, "Class loaders, from mark to mark", &loaders);
+    }
+    if let Some(objects) = live_objects(trial) {
+        titled(out, "Live objects by class", &objects);
     }
     pools::write(out, trial);
     if let Some(native) = by_category(trial) {

@@ -5,12 +5,13 @@ use super::cells::{mib, rounds_to_none, sum};
 use super::details::{Detail, details, remainders};
 use super::doubts::doubts;
 use super::facts::jvm_text;
+use super::inside;
 use super::netty::pools;
 use crate::owner::{self, Owner, is_heap, label};
 use crate::record::{
-    AccountDocument, AccountRecord, ChargeRecord, MallocRecord, Mark, OwnerRecord, ToldBy, ToldRecord,
+    AccountDocument, AccountRecord, ChargeRecord, DirectRecord, MallocRecord, Mark, OwnerRecord, ToldBy, ToldRecord,
 };
-use crate::units::{Bytes, milliseconds};
+use crate::units::{Bytes, grouped, milliseconds, several};
 
 /// Owners named in the sentence.
 const LARGEST: usize = 3;
@@ -37,7 +38,7 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Summar
             if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
                 blocks.extend(remainders(account).map(Block::Table));
             }
-            blocks.extend(asked.iter().flat_map(|detail| details(account, mark.nmt.is_some(), *detail)));
+            blocks.extend(asked.iter().flat_map(|detail| details(account, mark, *detail)));
         }
         None => blocks.push(Block::Text(format!(
             "RSS is {}, PSS {}; who holds it could not be told.",
@@ -45,6 +46,8 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Summar
             mark.pss_bytes.map_or("unknown".to_owned(), |pss| Bytes(pss).to_string())
         ))),
     }
+    blocks.extend(document.objects.iter().map(|found| Block::Table(inside::objects(found, mark.heap.used_bytes))));
+    blocks.extend(document.heap_dump.as_ref().map(inside::dump));
     blocks.extend(mark.netty.iter().flat_map(|found| pools(found, release(document))));
     blocks.extend(doubts(&document.doubts));
     Summary { blocks }
@@ -63,6 +66,9 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
     let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
     fact("jvm", jvm_text(&document.jvm));
     fact("heap", heap_text(&document.mark));
+    if let Some(direct) = &document.mark.direct {
+        fact("direct", direct_text(direct));
+    }
     let malloc = document.mark.account.as_ref().and_then(|account| account.malloc.as_ref());
     if let Some(text) = malloc.map(malloc_text).or(document.jvm.allocator.clone()) {
         fact("malloc", text);
@@ -92,17 +98,35 @@ fn told_text(told: &ToldRecord) -> String {
     }
 }
 
+/// Direct memory with its ceiling, and what stands beside it.
+pub(super) fn direct_text(direct: &DirectRecord) -> String {
+    let mut text = format!("{} MiB in {} buffers", mib(Some(direct.reserved_bytes)), grouped(direct.buffers));
+    if let Some(most) = direct.max_bytes {
+        text.push_str(&format!(", {} at most", mib(Some(most))));
+    }
+    if let Some(netty) = direct.netty_bytes {
+        text.push_str(&format!("; {} by Netty past the JDK", mib(Some(netty))));
+    }
+    if direct.mapped_buffers > 0 {
+        let (mapped, files) = (mib(Some(direct.mapped_bytes)), grouped(direct.mapped_buffers));
+        text.push_str(&format!("; {mapped} of files mapped, in {files}"));
+    }
+    text
+}
+
 fn malloc_text(malloc: &MallocRecord) -> String {
-    let arenas = if malloc.arenas == 1 { "arena" } else { "arenas" };
+    let (parts, heap) = match malloc.groups {
+        Some(groups) => (several(groups, "group"), "group"),
+        None => (several(malloc.arenas, "arena"), "heap"),
+    };
     let mut text = format!(
-        "{}: {} MiB in chunks in use, {} in free ones, {} {arenas}",
+        "{}: {} MiB in chunks in use, {} in free ones, {parts}",
         malloc.allocator,
         mib(Some(malloc.live_bytes)),
         mib(Some(malloc.free_bytes)),
-        malloc.arenas
     );
     if malloc.walk_errors > 0 {
-        let heaps = if malloc.walk_errors == 1 { "heap" } else { "heaps" };
+        let heaps = if malloc.walk_errors == 1 { heap.to_owned() } else { format!("{heap}s") };
         text.push_str(&format!("; {} {heaps} could not be walked to the end", malloc.walk_errors));
     }
     text
@@ -156,8 +180,10 @@ pub(super) fn answer(account: &AccountRecord) -> String {
 }
 
 fn why_retained(account: &AccountRecord) -> String {
-    let trim = account.would_return.trim_bytes.map(|bytes| format!("; a trim would return {}", mib(Some(bytes))));
-    format!(" (freed by the program, kept by glibc{})", trim.unwrap_or_default())
+    let trim = account.would_return.trim_bytes.filter(|bytes| *bytes > 0);
+    let trim = trim.map(|bytes| format!("; a trim would return {}", mib(Some(bytes))));
+    let keeper = account.malloc.as_ref().map_or("malloc", |malloc| malloc.allocator.as_str());
+    format!(" (freed by the program, kept by {keeper}{})", trim.unwrap_or_default())
 }
 
 // ---- The table ----
@@ -266,6 +292,7 @@ fn beside(mark: &Mark, account: &AccountRecord, pid: u32) -> Vec<(String, String
         (None, _) => format!("unknown what it would return{}", because(&would.gc_why)),
     };
     let trim = match would.trim_bytes {
+        Some(0) if !would.trim_why.is_empty() => format!("would return nothing{}", because(&would.trim_why)),
         Some(bytes) => {
             format!("would return {} (`jcmd {pid} System.trim_native_heap`, JDK 17 and newer)", Bytes(bytes))
         }

@@ -61,7 +61,22 @@ fn retained_says_whose_it_is_and_what_a_trim_would_return() {
     assert!(said.contains(retained), "{said}");
     let mut untrimmed = account(vec![owner("malloc.retained", 2 * MIB)]);
     untrimmed.would_return = crate::record::WouldReturn::default();
-    assert!(answer(&untrimmed).ends_with("2.0 MiB (freed by the program, kept by glibc)."));
+    assert!(answer(&untrimmed).ends_with("2.0 MiB (freed by the program, kept by malloc)."));
+}
+
+#[test]
+fn on_musl_there_are_groups_and_no_trim() {
+    let mut document = document();
+    let account = document.mark.account.as_mut().unwrap();
+    let malloc = account.malloc.as_mut().unwrap();
+    (malloc.allocator, malloc.groups, malloc.walk_errors) = ("musl".to_owned(), Some(1), 2);
+    (account.would_return.trim_bytes, account.would_return.trim_why) = (Some(0), "musl has no trim".to_owned());
+    assert!(answer(account).contains("kept by musl), "), "{}", answer(account));
+    let malloc = malloc_text(document.mark.account.as_ref().unwrap().malloc.as_ref().unwrap());
+    assert!(malloc.ends_with("in free ones, 1 group; 2 groups could not be walked to the end"), "{malloc}");
+    let account = document.mark.account.as_ref().unwrap();
+    let trim = beside(&document.mark, account, 7).into_iter().find(|(name, _)| name == "trim").unwrap().1;
+    assert_eq!(trim, "would return nothing: musl has no trim");
 }
 
 #[test]

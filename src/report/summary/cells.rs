@@ -29,6 +29,14 @@ pub(super) fn beginning(text: &str, most: usize) -> String {
     }
 }
 
+/// The end of a path or of a class, which says more than its beginning.
+pub(super) fn end(text: &str, most: usize) -> String {
+    match text.chars().count() {
+        length if length > most => format!("...{}", text.chars().skip(length + 3 - most).collect::<String>()),
+        _ => text.to_owned(),
+    }
+}
+
 /// Whether a size prints as 0.0.
 pub(super) fn rounds_to_none(bytes: u64) -> bool {
     Bytes(bytes).as_mib() < 0.05

@@ -1,9 +1,10 @@
 //! The details of an account, on demand: threads, files, NMT tags, mappings.
 
 use super::block::{Block, Table};
-use super::cells::{NONE, beginning, kib, sum};
+use super::cells::{NONE, beginning, end, kib, sum};
+use super::{inside, loaders};
 use crate::owner::{Owner, is_heap, label};
-use crate::record::{AccountRecord, DetailRecord, OwnerRecord, RegionRecord, RemainderRecord};
+use crate::record::{AccountRecord, DetailRecord, Mark, OwnerRecord, RegionRecord, RemainderRecord};
 use crate::units::grouped;
 
 /// What an account can be split by.
@@ -17,6 +18,12 @@ pub enum Detail {
     Tag,
     /// Mappings by address.
     Region,
+    /// Metaspace and class space by the type of class loader.
+    Loader,
+    /// The code cache by segment.
+    Code,
+    /// Threads by pool.
+    Pool,
 }
 
 /// Rows of threads, files and tags.
@@ -28,7 +35,8 @@ const WORDS_MAX: usize = 36;
 const NAME_MAX: usize = 48;
 
 /// The table of one kind of detail, or why there is none.
-pub(super) fn details(account: &AccountRecord, nmt_on: bool, detail: Detail) -> Option<Block> {
+pub(super) fn details(account: &AccountRecord, mark: &Mark, detail: Detail) -> Option<Block> {
+    let nmt_on = mark.nmt.is_some();
     let text = |text: &str| Some(Block::Text(text.to_owned()));
     let found = match detail {
         Detail::Thread => threads(account),
@@ -43,6 +51,9 @@ pub(super) fn details(account: &AccountRecord, nmt_on: bool, detail: Detail) -> 
             }
             None => return text("The heaps of malloc were not walked, so its chunks cannot be told apart."),
         },
+        Detail::Code => return Some(inside::code(mark)),
+        Detail::Pool => return Some(inside::pools(mark)),
+        Detail::Loader => return Some(loaders::by_type(mark)),
         Detail::Region => regions(account.regions.as_deref().unwrap_or_default()),
     };
     match (found.rows.is_empty(), detail) {
@@ -50,7 +61,7 @@ pub(super) fn details(account: &AccountRecord, nmt_on: bool, detail: Detail) -> 
         (true, Detail::Thread) => text("No thread could be told apart."),
         (true, Detail::File) => text("No file could be told apart."),
         (true, Detail::Tag) => text("No chunk of malloc has a tag."),
-        (true, Detail::Region) => text("The mappings are not in this document."),
+        (true, _) => text("The mappings are not in this document."),
     }
 }
 
@@ -137,14 +148,6 @@ pub(super) fn remainders(account: &AccountRecord) -> Option<Table> {
 fn range(start: &str, end: &str) -> String {
     let plain = |address: &str| address.trim_start_matches("0x").to_owned();
     format!("{}-{}", plain(start), plain(end))
-}
-
-/// The end of a path, which says more than its beginning.
-fn end(text: &str, most: usize) -> String {
-    match text.chars().count() {
-        length if length > most => format!("...{}", text.chars().skip(length + 3 - most).collect::<String>()),
-        _ => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

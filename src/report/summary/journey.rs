@@ -1,9 +1,10 @@
 //! How the account changes from mark to mark: a table, a picture, what grew, what came back, predictions checked.
 
 use super::block::{Bar, Bars, Block, Table};
-use super::cells::{mib, rounds_to_none, sum, weight_word};
+use super::cells::{NONE, mib, rounds_to_none, sum, weight_word};
 use super::own;
-use crate::owner::{Group, Owner, family, is_heap, label, place};
+use crate::comparison::told_bytes;
+use crate::owner::{Group, Owner, is_heap, label, place};
 use crate::record::{AccountRecord, Trial, WouldReturn};
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, Growth};
@@ -37,6 +38,21 @@ pub(super) fn journey(trial: &Trial) -> Vec<Block> {
     table.notes.extend(journey.what_grew());
     table.notes.extend(predictions(trial));
     vec![Block::Table(table), Block::Bars(journey.bars())]
+}
+
+/// Two accounts of one process: the table, what changed as its last column, and what grew in a sentence.
+pub(super) fn between(then: &AccountRecord, now: &AccountRecord) -> (Table, String) {
+    let journey = Journey(vec![("then", Cow::Borrowed(then)), ("now", Cow::Borrowed(now))], "RSS");
+    let cells = |(label, held): (String, Vec<Option<u64>>)| {
+        let change = match held.as_slice() {
+            [Some(then), Some(now)] => Growth::between(Bytes(*then), Bytes(*now)).to_string(),
+            _ => NONE.to_owned(),
+        };
+        std::iter::once(label).chain(held.into_iter().map(mib)).chain([change]).collect::<Vec<String>>()
+    };
+    let rows = journey.rows().into_iter().map(cells);
+    let table = Table::new("account, RSS MiB", ["owner", "then", "now", "change"], rows);
+    (table, journey.grew(("then", then), ("now", now)))
 }
 
 /// What grew from mark to mark, and how predictions came true, in sentences.
@@ -84,29 +100,35 @@ impl<'a> Journey<'a> {
         names
     }
 
-    fn table(&self) -> Table {
-        let line = |label: String, cell: &dyn Fn(&AccountRecord) -> String| {
-            let mut row = vec![label];
-            row.extend(self.0.iter().map(|(_, account)| cell(account)));
-            row
+    /// The rows of the table with what each account holds: owners, those that would print as 0.0 as one, and the total.
+    fn rows(&self) -> Vec<(String, Vec<Option<u64>>)> {
+        let line = |label: String, cell: &dyn Fn(&AccountRecord) -> Option<u64>| {
+            (label, self.0.iter().map(|(_, account)| cell(account)).collect())
         };
         let is_small = |name: &&str| {
             *name != Owner::Unexplained.name()
-                && self.0.iter().all(|(_, account)| rounds_to_none(held(account, name).unwrap_or(0)))
+                && self.0.iter().all(|(_, account)| rounds_to_none(told_bytes(account, name).unwrap_or(0)))
         };
         let (small, shown): (Vec<&str>, Vec<&str>) = self.names().into_iter().partition(is_small);
-        let mut rows: Vec<Vec<String>> =
-            shown.iter().map(|name| line(label(name).to_owned(), &|account| mib(held(account, name)))).collect();
+        let mut rows: Vec<(String, Vec<Option<u64>>)> =
+            shown.iter().map(|name| line(label(name).to_owned(), &|account| told_bytes(account, name))).collect();
         if !small.is_empty() {
             let label =
                 if small.len() == 1 { label(small[0]).to_owned() } else { format!("{} smaller owners", small.len()) };
             let together =
-                |account: &AccountRecord| mib(Some(sum(small.iter().filter_map(|name| held(account, name)))));
+                |account: &AccountRecord| Some(sum(small.iter().filter_map(|name| told_bytes(account, name))));
             rows.insert(rows.len() - 1, line(label, &together));
         }
-        rows.push(line(self.1.to_owned(), &|account| mib(Some(account.total_bytes))));
+        rows.push(line(self.1.to_owned(), &|account| Some(account.total_bytes)));
+        rows
+    }
+
+    fn table(&self) -> Table {
+        let cells = |(label, held): (String, Vec<Option<u64>>)| {
+            std::iter::once(label).chain(held.into_iter().map(mib)).collect::<Vec<String>>()
+        };
         let head = std::iter::once("owner").chain(self.0.iter().map(|(name, _)| *name));
-        Table::new(format!("account, {} MiB", self.1), head, rows)
+        Table::new(format!("account, {} MiB", self.1), head, self.rows().into_iter().map(cells))
     }
 
     fn bars(&self) -> Bars {
@@ -130,22 +152,7 @@ impl<'a> Journey<'a> {
         }
         let at = |name: &str| self.0.iter().find(|(mark, _)| *mark == name).map(|(_, account)| account.as_ref());
         let (start, loaded) = (at(MarkPoint::Start.word())?, at(MarkPoint::Loaded.word())?);
-        let total = Growth::between(Bytes(start.total_bytes), Bytes(loaded.total_bytes));
-        let changed = match is_shown(total) {
-            false => "did not change".to_owned(),
-            true => {
-                let verb = if total.0 > 0 { "grew" } else { "shrank" };
-                format!("{verb} by {}", Bytes(total.0.unsigned_abs()))
-            }
-        };
-        let mut text = format!("From start to loaded {} {changed}: ", self.1);
-        let grown: Vec<(&str, Growth)> = changes(start, loaded).into_iter().take(GROWN).collect();
-        let rest = Growth(grown.iter().fold(total.0, |rest, (_, growth)| rest.saturating_sub(growth.0)));
-        let mut parts: Vec<String> = grown.iter().map(|(name, growth)| format!("{name} {growth}")).collect();
-        if parts.is_empty() || is_shown(rest) {
-            parts.push(format!("everything else {rest}"));
-        }
-        text.push_str(&format!("{}.", parts.join(", ")));
+        let mut text = self.grew((MarkPoint::Start.word(), start), (MarkPoint::Loaded.word(), loaded));
         let mut before = loaded;
         let mut later = Vec::new();
         for (name, what) in MARKS.into_iter().skip(2) {
@@ -169,6 +176,27 @@ impl<'a> Journey<'a> {
 }
 
 impl Journey<'_> {
+    /// From one account to another, each with its name: the total, who holds more or less, and the rest.
+    fn grew(&self, (from, before): (&str, &AccountRecord), (to, after): (&str, &AccountRecord)) -> String {
+        let total = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
+        let changed = match is_shown(total) {
+            false => "did not change".to_owned(),
+            true => {
+                let verb = if total.0 > 0 { "grew" } else { "shrank" };
+                format!("{verb} by {}", Bytes(total.0.unsigned_abs()))
+            }
+        };
+        let mut text = format!("From {from} to {to} {} {changed}: ", self.1);
+        let grown: Vec<(&str, Growth)> = changes(before, after).into_iter().take(GROWN).collect();
+        let rest = Growth(grown.iter().fold(total.0, |rest, (_, growth)| rest.saturating_sub(growth.0)));
+        let mut parts: Vec<String> = grown.iter().map(|(name, growth)| format!("{name} {growth}")).collect();
+        if parts.is_empty() || is_shown(rest) {
+            parts.push(format!("everything else {rest}"));
+        }
+        text.push_str(&format!("{}.", parts.join(", ")));
+        text
+    }
+
     /// What changed from mark to mark, each with the owner that changed most.
     fn steps(&self) -> Option<String> {
         let (first, _) = self.0.first()?;
@@ -201,20 +229,6 @@ fn divided(account: &AccountRecord) -> AccountRecord {
         }
     }
     account
-}
-
-/// What an owner holds: nothing where it is missing, `None` where the account splits its kind in another way.
-fn held(account: &AccountRecord, name: &str) -> Option<u64> {
-    let found = account.owners.iter().find(|owner| owner.name == name).map(|owner| owner.rss_bytes);
-    let malloc_unsplit = Owner::MallocUnsplit.name();
-    let unsplit =
-        family(name) == family(malloc_unsplit) && account.owners.iter().any(|owner| owner.name == malloc_unsplit);
-    match found {
-        Some(bytes) => Some(bytes),
-        None if name == Owner::Unexplained.name() => Some(account.unexplained_bytes),
-        None if is_heap(name) || unsplit => None,
-        None => Some(0),
-    }
 }
 
 /// Whether a growth prints as more or less than 0.0.

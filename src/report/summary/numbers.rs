@@ -1,5 +1,6 @@
 //! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
 
+use super::account::direct_text;
 use super::block::Table;
 use super::cells::{NONE, cells, kib, mib, weight, weight_word};
 use super::journey::tells_growth;
@@ -48,6 +49,7 @@ pub(in crate::report) fn weights(trial: &Trial) -> Table {
     if nmt {
         notes.push("NMT counts committed memory, which is not all resident.".to_owned());
     }
+    notes.extend(direct(trial));
     notes.extend(own_weight(&trial.observer));
     Table::new("weight, MiB", head, trial.marks.iter().map(row)).noted(notes)
 }
@@ -73,6 +75,16 @@ fn what_changed(trial: &Trial) -> Option<String> {
 fn live_set(trial: &Trial) -> Option<String> {
     trial.at(MarkPoint::Collected)?.heap.live_bytes.map(|live| format!("Live set {}.", Bytes(live)))
 }
+
+/// Direct memory at the mark that had the most, where there is any to speak of.
+fn direct(trial: &Trial) -> Option<String> {
+    let marks = trial.marks.iter().filter_map(|mark| Some((mark, mark.direct.as_ref()?)));
+    let (mark, direct) = marks.max_by_key(|(_, direct)| direct.bytes())?;
+    (direct.bytes() >= DIRECT_BYTES_MIN).then(|| format!("Direct memory at {}: {}.", mark.name, direct_text(direct)))
+}
+
+/// What every server has, for its sockets.
+const DIRECT_BYTES_MIN: u64 = 1 << 20;
 
 /// What weighing cost: the subject by the attach handshake, the machine by Loadline.
 fn own_weight(observer: &Observer) -> Option<String> {

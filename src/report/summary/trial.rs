@@ -6,6 +6,7 @@ use super::facts::trial_facts;
 use super::journey::journey;
 use super::netty;
 use super::numbers::{by_category, load, weights};
+use super::{inside, loaders};
 use crate::record::Trial;
 
 /// Heading, conditions, tables and doubts of a trial; its number is told where there are `several`.
@@ -20,6 +21,9 @@ pub(super) fn of_trial(trial: &Trial, several: bool) -> Vec<Block> {
         blocks.push(Block::Table(weights(trial)));
     }
     blocks.extend(journey(trial));
+    blocks.extend(loaders::of_trial(trial).map(Block::Table));
+    blocks.extend(inside::of_trial(trial).map(Block::Table));
+    blocks.extend(trial.heap_dump.as_ref().map(inside::dump));
     if !trial.phases.is_empty() {
         blocks.push(Block::Table(load(trial)));
     }

@@ -2,6 +2,7 @@
 //! measured, whatever happens. No process, no waiting.
 
 mod endings;
+mod inside;
 mod law;
 mod marks;
 mod own;

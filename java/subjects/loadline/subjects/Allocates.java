@@ -44,7 +44,12 @@ public final class Allocates {
         long planted = inThreads(4, 64L << 20, hold);
         Dialogue.sayAndWait(line("THREADS", planted));
         hold.countDown();
+        long before = total();
         planted = inThreads(8, 128L << 20, null);
+        // A thread is joined before the JVM has counted what it allocated.
+        for (int i = 0; i < 1000 && total != null && total() - before < planted; i++) {
+            Thread.sleep(5);
+        }
         Dialogue.sayAndWait(line("ENDED", planted));
         planted = 0;
         while (planted < 1L << 30) {

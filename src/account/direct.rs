@@ -1,0 +1,53 @@
+//! Direct memory among the chunks of malloc: as many bytes as the JDK and Netty count, of the chunks with mappings of
+//! their own first, since large buffers have those.
+
+use super::heap::share_of;
+use super::ledger::{Account, Holding};
+use crate::owner::Owner;
+
+/// Where direct buffers lie, in the order in which they are looked for.
+const CHUNKS: [Owner; 3] = [Owner::MallocMmapped, Owner::MallocNonHotspot, Owner::MallocLive];
+/// The tag of Native Memory Tracking that direct memory has.
+const TAG: &str = "Other";
+
+/// Divides the chunks in use: `bytes` of them are direct memory, as far as there is as much. A buffer that was never
+/// written has no page, and takes the place of another chunk here.
+pub fn split_direct(account: &mut Account, bytes: u64) {
+    let mut direct = Holding { owner: Owner::MallocDirect, rss: 0, pss: 0, swap: 0, detail: Vec::new() };
+    for owner in CHUNKS {
+        let Some(chunks) = account.holdings.iter_mut().find(|holding| holding.owner == owner) else { continue };
+        let rss = chunks.rss.min(bytes.saturating_sub(direct.rss));
+        let (pss, swap) = (share_of(chunks.pss, rss, chunks.rss), share_of(chunks.swap, rss, chunks.rss));
+        let mut left = rss;
+        for detail in chunks.detail.iter_mut().filter(|detail| detail.name == TAG) {
+            let moved = detail.rss.min(left);
+            (detail.rss, left) = (detail.rss - moved, left - moved);
+        }
+        (chunks.rss, chunks.pss, chunks.swap) = (chunks.rss - rss, chunks.pss - pss, chunks.swap - swap);
+        (direct.rss, direct.pss, direct.swap) = (direct.rss + rss, direct.pss + pss, direct.swap + swap);
+    }
+    account.holdings.push(direct);
+    account.holdings.retain(|holding| holding.rss > 0 || holding.pss > 0 || holding.swap > 0);
+    account.holdings.sort_by_key(|holding| holding.owner);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_chunks_are_taken_first_and_no_more_than_there_is() {
+        let chunks = |owner, rss| Holding { owner, rss, pss: rss / 2, swap: 0, detail: Vec::new() };
+        let split = |bytes| {
+            let holdings = vec![chunks(Owner::MallocLive, 100), chunks(Owner::MallocMmapped, 40)];
+            let mut account = Account { holdings, ..Account::default() };
+            split_direct(&mut account, bytes);
+            let held = |owner| account.holding(owner).map(|holding| (holding.rss, holding.pss));
+            [Owner::MallocDirect, Owner::MallocLive, Owner::MallocMmapped].map(held)
+        };
+        assert_eq!(split(0), [None, Some((100, 50)), Some((40, 20))]);
+        assert_eq!(split(30), [Some((30, 15)), Some((100, 50)), Some((10, 5))]);
+        assert_eq!(split(60), [Some((60, 30)), Some((80, 40)), None]);
+        assert_eq!(split(500), [Some((140, 70)), None, None]);
+    }
+}

@@ -1,0 +1,178 @@
+//! Two accounts of one JVM: what each owner holds more or less, and which of its parts did it. Threads that differ in
+//! numbers only are one pool.
+
+use super::owners::told_bytes;
+use crate::owner::{Owner, place};
+use crate::record::{
+    AccountRecord, DetailRecord, LoaderSum as Sum, LoaderType, LoadersRecord, OwnerChangeRecord, PartChangeRecord,
+};
+use crate::units::{Bytes, Growth};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// The kind of part whose names are folded.
+const THREAD: &str = "thread";
+/// The kind of part that is a type of class loader.
+const LOADER: &str = "loader";
+/// Stands for any number in the name of a pool.
+const ANY: &str = "*";
+
+fn growth_bytes(then: u64, now: u64) -> i64 {
+    Growth::between(Bytes(then), Bytes(now)).0
+}
+
+/// Every owner of either account, in the order of the account.
+pub fn owner_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<OwnerChangeRecord> {
+    let mut names: Vec<&str> = then.owners.iter().chain(&now.owners).map(|owner| owner.name.as_str()).collect();
+    names.push(Owner::Unexplained.name());
+    names.sort_unstable();
+    names.dedup();
+    names.sort_by_key(|name| place(name));
+    let change = |name: &str| {
+        let (then_bytes, now_bytes) = (told_bytes(then, name), told_bytes(now, name));
+        let growth_bytes = then_bytes.zip(now_bytes).map(|(then, now)| growth_bytes(then, now));
+        OwnerChangeRecord { name: name.to_owned(), then_bytes, now_bytes, growth_bytes }
+    };
+    names.into_iter().map(change).collect()
+}
+
+/// A part of an account: its kind, its owner, its name or that of its pool.
+type Part = (String, String, String);
+
+/// What the accounts list of a part.
+#[derive(Debug, Clone, Copy, Default)]
+struct Amount {
+    count: u64,
+    rss_bytes: u64,
+    allocated_bytes: Option<u64>,
+}
+
+/// Parts that differ, by kind, the largest change first: of what was asked for, where that is known, or of RSS.
+pub fn part_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<PartChangeRecord> {
+    let pools = pools(then, now);
+    changed(&parts(then, &pools), &parts(now, &pools))
+}
+
+/// Types of class loaders that differ: how many there are, and the metaspace and class space that they have taken.
+pub fn loader_changes(then: &LoadersRecord, now: &LoadersRecord) -> Vec<PartChangeRecord> {
+    let amounts = |record: &LoadersRecord| {
+        let amount = |of: &LoaderType| {
+            let Sum { loaders: count, taken_bytes, .. } = of.now;
+            let owner = Owner::Metaspace.name().to_owned();
+            let amount = Amount { count, rss_bytes: 0, allocated_bytes: Some(taken_bytes) };
+            ((LOADER.to_owned(), owner, of.name.clone()), amount)
+        };
+        record.types.iter().map(amount).collect::<BTreeMap<Part, Amount>>()
+    };
+    changed(&amounts(then), &amounts(now))
+}
+
+fn changed(then: &BTreeMap<Part, Amount>, now: &BTreeMap<Part, Amount>) -> Vec<PartChangeRecord> {
+    let mut keys: Vec<&Part> = then.keys().chain(now.keys()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let none = Amount::default();
+    let change = |part: &Part| {
+        let [before, after] = [then, now].map(|of| of.get(part).unwrap_or(&none));
+        // Where one account knows how much was asked for, a part that the other lacks asked for nothing.
+        let known = before.allocated_bytes.or(after.allocated_bytes).is_some();
+        let allocated_bytes = |of: &Amount| known.then_some(of.allocated_bytes.unwrap_or(0));
+        let (kind, owner, name) = part.clone();
+        PartChangeRecord {
+            kind,
+            owner,
+            name,
+            then_count: before.count,
+            now_count: after.count,
+            then_bytes: before.rss_bytes,
+            now_bytes: after.rss_bytes,
+            growth_bytes: growth_bytes(before.rss_bytes, after.rss_bytes),
+            then_allocated_bytes: allocated_bytes(before),
+            now_allocated_bytes: allocated_bytes(after),
+        }
+    };
+    let mut changes: Vec<PartChangeRecord> = keys.into_iter().map(change).filter(differs).collect();
+    changes.sort_by(|one, other| {
+        one.kind.cmp(&other.kind).then_with(|| Reverse(change_bytes(one)).cmp(&Reverse(change_bytes(other))))
+    });
+    changes
+}
+
+fn change_bytes(part: &PartChangeRecord) -> u64 {
+    let asked = part.then_allocated_bytes.zip(part.now_allocated_bytes).map(|(then, now)| then.abs_diff(now));
+    asked.unwrap_or(part.growth_bytes.unsigned_abs())
+}
+
+fn differs(part: &PartChangeRecord) -> bool {
+    part.growth_bytes != 0 || part.then_count != part.now_count || part.then_allocated_bytes != part.now_allocated_bytes
+}
+
+/// The parts of an account; what goes by one name is one.
+fn parts(account: &AccountRecord, pools: &BTreeMap<String, String>) -> BTreeMap<Part, Amount> {
+    let mut found: BTreeMap<Part, Amount> = BTreeMap::new();
+    for (owner, detail) in account.owners.iter().flat_map(|owner| owner.detail.iter().map(move |part| (owner, part))) {
+        let name = if detail.kind == THREAD { pools.get(&detail.name) } else { None };
+        let key = (detail.kind.clone(), owner.name.clone(), name.unwrap_or(&detail.name).clone());
+        let amount = found.entry(key).or_default();
+        amount.count = amount.count.saturating_add(detail.count);
+        amount.rss_bytes = amount.rss_bytes.saturating_add(detail.rss_bytes);
+        if let Some(bytes) = detail.allocated_bytes {
+            amount.allocated_bytes = Some(amount.allocated_bytes.unwrap_or(0).saturating_add(bytes));
+        }
+    }
+    found
+}
+
+/// The pool of each thread, over both accounts; a thread that is alone in its pool keeps its name.
+fn pools(then: &AccountRecord, now: &AccountRecord) -> BTreeMap<String, String> {
+    let all = then.owners.iter().chain(&now.owners).flat_map(|owner| &owner.detail);
+    let mut names: Vec<&str> =
+        all.filter(|part: &&DetailRecord| part.kind == THREAD).map(|part| part.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut pools: BTreeMap<Vec<&str>, Vec<(&str, Vec<&str>)>> = BTreeMap::new();
+    for name in names {
+        let (words, numbers) = words_and_numbers(name);
+        pools.entry(words).or_default().push((name, numbers));
+    }
+    let several = pools.into_iter().filter(|(_, members)| members.len() > 1);
+    let named = |(words, members): (Vec<&str>, Vec<(&str, Vec<&str>)>)| {
+        let pool = pool_name(&words, &members);
+        members.into_iter().map(move |(name, _)| (name.to_owned(), pool.clone())).collect::<Vec<_>>()
+    };
+    several.flat_map(named).collect()
+}
+
+/// The name of a pool: [`ANY`] in the place of each number that is not the same in all its members.
+fn pool_name(words: &[&str], members: &[(&str, Vec<&str>)]) -> String {
+    let mut name = String::new();
+    for (at, word) in words.iter().enumerate() {
+        name.push_str(word);
+        let mut numbers = members.iter().filter_map(|(_, numbers)| numbers.get(at));
+        if let Some(first) = numbers.next() {
+            name.push_str(if numbers.all(|other| other == first) { first } else { ANY });
+        }
+    }
+    name
+}
+
+/// The words around the numbers of a name, one more than there are numbers, and the numbers: of `exec-3-4` the words
+/// `exec-`, `-` and an empty one.
+fn words_and_numbers(name: &str) -> (Vec<&str>, Vec<&str>) {
+    let digit = |c: char| c.is_ascii_digit();
+    let (mut words, mut numbers) = (Vec::new(), Vec::new());
+    let mut rest = name;
+    while let Some(start) = rest.find(digit) {
+        let (word, tail) = rest.split_at(start);
+        let (number, tail) = tail.split_at(tail.find(|c| !digit(c)).unwrap_or(tail.len()));
+        words.push(word);
+        numbers.push(number);
+        rest = tail;
+    }
+    words.push(rest);
+    (words, numbers)
+}
+
+#[cfg(test)]
+#[path = "account_changes_tests.rs"]
+mod tests;

@@ -1,0 +1,151 @@
+//! The JVMs of a machine side by side: what each holds by group of owners, and their order.
+
+use crate::owner::{Group, Owner};
+use crate::record::{AccountDocument, AccountRecord};
+use std::cmp::Reverse;
+
+/// A column of the table of all JVMs. Sizes are sorted the largest first, what is not known last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Column {
+    /// Resident, shared pages divided among sharers.
+    #[default]
+    Pss,
+    /// Resident, shared pages in full.
+    Rss,
+    /// Process id, ascending.
+    Pid,
+    /// What it runs, in the order of the alphabet.
+    Name,
+    /// The Java heap.
+    Heap,
+    /// Metaspace, class space, code.
+    Classes,
+    /// Malloc in use.
+    Malloc,
+    /// Malloc retained.
+    Retained,
+    /// Files, libraries, the CDS archive.
+    Files,
+    /// Stacks, the collector's tables, and what has no owner.
+    Rest,
+    /// The limit of its cgroup.
+    Limit,
+    /// What a full collection would return.
+    Gc,
+    /// What a trim would return.
+    Trim,
+}
+
+/// PSS of the owners of a group. `None` of heap and classes where the account lists none of them, since every JVM has
+/// some: nobody said where they lie; and of what malloc retains where it is not split.
+pub fn group_pss_bytes(account: &AccountRecord, group: Group) -> Option<u64> {
+    let mut of_group = account.owners.iter().filter(|owner| Group::of(&owner.name) == group).peekable();
+    let unsplit = || account.owners.iter().any(|owner| owner.name == Owner::MallocUnsplit.name());
+    let unknown = match group {
+        Group::Heap | Group::Classes => true,
+        Group::Retained => unsplit(),
+        Group::Live | Group::Files | Group::Rest => false,
+    };
+    if unknown && of_group.peek().is_none() {
+        return None;
+    }
+    Some(of_group.fold(0, |sum, owner| sum.saturating_add(owner.pss_bytes)))
+}
+
+/// Puts accounts into the order of a column; equal ones stay in the order of their pids.
+pub fn rank(accounts: &mut [AccountDocument], by: Column) {
+    accounts.sort_by_key(|document| document.jvm.pid);
+    match by {
+        Column::Pid => {}
+        Column::Name => {
+            accounts.sort_by_cached_key(|document| document.identity.as_ref().map(|of| of.name.to_lowercase()));
+        }
+        sized => accounts.sort_by_key(|document| Reverse(size(document, sized))),
+    }
+}
+
+/// What stands in a column of sizes; `None`, which is less than any size, where it is not known.
+fn size(document: &AccountDocument, column: Column) -> Option<u64> {
+    let account = document.mark.account.as_ref()?;
+    let group = |group| group_pss_bytes(account, group);
+    match column {
+        Column::Pss => Some(account.pss_bytes),
+        Column::Rss => Some(account.total_bytes),
+        Column::Heap => group(Group::Heap),
+        Column::Classes => group(Group::Classes),
+        Column::Malloc => group(Group::Live),
+        Column::Retained => group(Group::Retained),
+        Column::Files => group(Group::Files),
+        Column::Rest => group(Group::Rest),
+        Column::Limit => document.mark.charge.as_ref()?.limit_bytes,
+        Column::Gc => account.would_return.gc_bytes,
+        Column::Trim => account.would_return.trim_bytes,
+        Column::Pid | Column::Name => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{ChargeRecord, IdentityRecord, Jvm, Machine, Mark, OwnerRecord, WouldReturn};
+
+    pub(super) fn document(pid: u32, name: &str, pss_bytes: u64, limit_bytes: Option<u64>) -> AccountDocument {
+        let owner = |name: &str, pss_bytes| OwnerRecord { name: name.to_owned(), pss_bytes, ..OwnerRecord::default() };
+        let account = AccountRecord {
+            pss_bytes,
+            total_bytes: pss_bytes * 2,
+            owners: vec![owner("java_heap.used", pss_bytes / 2), owner("java_heap.free", 1), owner("later", 2)],
+            would_return: WouldReturn { gc_bytes: limit_bytes, ..WouldReturn::default() },
+            ..AccountRecord::default()
+        };
+        let charge = ChargeRecord { limit_bytes, ..ChargeRecord::default() };
+        AccountDocument {
+            schema: String::new(),
+            loadline: String::new(),
+            taken: String::new(),
+            command: String::new(),
+            machine: Machine {
+                cores: 1,
+                memory_bytes: 1,
+                kernel: String::new(),
+                cgroup: "none".to_owned(),
+                load_average_1m: None,
+                transparent_huge_pages: None,
+                swap_used_bytes: None,
+            },
+            jvm: Jvm { pid, ..Jvm::default() },
+            subject_command: Vec::new(),
+            identity: Some(IdentityRecord { name: name.to_owned(), ..IdentityRecord::default() }),
+            mark: Mark { account: Some(account), charge: Some(charge), ..Mark::default() },
+            objects: None,
+            heap_dump: None,
+            doubts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn sizes_go_down_names_and_pids_up_and_what_is_not_known_stands_last() {
+        let mut all = vec![document(9, "b", 10, None), document(3, "C", 30, Some(5)), document(4, "a", 30, Some(7))];
+        let mut order = |by| {
+            rank(&mut all, by);
+            all.iter().map(|document| document.jvm.pid).collect::<Vec<_>>()
+        };
+        assert_eq!(order(Column::Pss), [3, 4, 9]);
+        assert_eq!(order(Column::Pid), [3, 4, 9]);
+        assert_eq!(order(Column::Name), [4, 9, 3]);
+        assert_eq!(order(Column::Limit), [4, 3, 9]);
+        assert_eq!(order(Column::Gc), [4, 3, 9]);
+        assert_eq!(order(Column::Heap), [3, 4, 9]);
+        assert_eq!(order(Column::Trim), [3, 4, 9]);
+    }
+
+    #[test]
+    fn every_owner_is_in_one_group() {
+        let account = document(1, "a", 100, None).mark.account.unwrap();
+        let groups: Vec<Option<u64>> = Group::ALL.iter().map(|(group, ..)| group_pss_bytes(&account, *group)).collect();
+        assert_eq!(groups, [Some(51), None, Some(0), Some(0), Some(0), Some(2)]);
+        let mut unsplit = account;
+        unsplit.owners[0].name = "malloc.unsplit".to_owned();
+        assert_eq!(group_pss_bytes(&unsplit, Group::Retained), None);
+    }
+}

@@ -1,0 +1,353 @@
+//! musl's malloc, walked from outside (mallocng of musl 1.2.1–1.2.5, 64 bit, little-endian, pages of 4 KiB; layouts
+//! from `src/malloc/mallocng/meta.h`: `malloc_context`, `meta_area`, `meta`; what groups hold is in `mallocng_group`).
+//!
+//! Its context has no exported name: it begins with a secret that also stands in the process's auxiliary vector
+//! (`AT_RANDOM`, the second eight bytes), and lies in the data of the C library or of a static program. Nothing is
+//! assumed: every area of metas carries the secret, every group names its meta, every meta its group. Only present
+//! pages are read.
+
+use super::Unavailable;
+use super::glibc::{Chunks, MmappedChunk};
+use super::mallocng_group::{self as group, Meta, number};
+pub use super::mallocng_group::{Asked, GroupWalk};
+use super::memory::Memory;
+use super::pagemap::Run;
+use super::procfs::Process;
+use crate::kernel::mapping::Mapping;
+use std::collections::BTreeSet;
+
+/// The size of an area of metas, to which its address is aligned.
+pub const META_AREA: u64 = 4096;
+const AREA: u64 = META_AREA;
+/// `check`, `next`, `nslots` of `meta_area`, before its metas.
+const AREA_HEADER: usize = 24;
+/// `nslots` of every area: (4096 − 24) / 40.
+const AREA_METAS: u32 = 101;
+/// The most areas that are followed: of 6.6 million groups, which 100 million of the smallest chunks do not need.
+const AREAS_MAX: usize = 1 << 16;
+/// `AT_RANDOM` of the auxiliary vector (man getauxval): the address of 16 random bytes.
+const AT_RANDOM: u64 = 25;
+/// An auxiliary vector has some twenty pairs of words.
+const AUXV_MAX: u64 = 16 << 10;
+/// The data of all libraries that are searched for the context, in bytes of present pages.
+const SEARCHED_MAX: u64 = 64 << 20;
+/// Bytes searched at once.
+const WINDOW: u64 = 64 << 10;
+/// Words of the context from the secret up to `avail_meta_areas`, in the longer layout.
+const CONTEXT_WORDS: usize = 11;
+/// Slots in use without a valid header that threads caught inside malloc and free account for: one each …
+const TORN_MIN: u64 = 64;
+/// … and where there are more, they may be no more than one in so many.
+const TORN_SHARE: u64 = 100;
+/// Groups that make no sense, but for one, may be no more than one in so many.
+const BROKEN_SHARE: usize = 20;
+
+/// Tells the pages of `[start, end)` that are present or swapped, in address order; none where that cannot be read.
+pub type PagesOf<'a> = dyn FnMut(u64, u64) -> Vec<Run> + 'a;
+
+/// A piece of writable memory that may hold the context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// First address.
+    pub start: u64,
+    /// First address behind.
+    pub end: u64,
+}
+
+/// Where mallocng's `malloc_context` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Context {
+    /// Its address.
+    pub at: u64,
+    /// The first area of metas.
+    pub head: u64,
+    /// What every area begins with.
+    secret: u64,
+}
+
+/// A group that could not be walked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BrokenGroup {
+    /// First address of what its meta claims.
+    pub start: u64,
+    /// First address behind; `start` where the meta does not tell.
+    pub end: u64,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// What a walk found; the lists are in address order and disjoint.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Walk {
+    /// Groups in memory that malloc mapped, with those nested in their slots.
+    pub groups: Vec<GroupWalk>,
+    /// Groups that musl's loader made in gaps of libraries' data, with those nested in their slots.
+    pub donated: Vec<GroupWalk>,
+    /// Chunks with a mapping of their own.
+    pub mmapped: Vec<MmappedChunk>,
+    /// Pages of metas: first addresses, 4 KiB each.
+    pub areas: Vec<u64>,
+    /// Groups that could not be walked.
+    pub broken: Vec<BrokenGroup>,
+    /// What was asked for in chunks in use.
+    pub asked: Asked,
+}
+
+impl Walk {
+    /// Groups that were walked, nested ones too.
+    pub fn group_count(&self) -> u64 {
+        let all = self.groups.iter().chain(&self.donated);
+        all.map(|group| group.groups).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes taken from the system for groups and metas, resident or not; without chunks mapped alone.
+    pub fn system(&self) -> u64 {
+        let mapped = self.groups.iter().map(|group| group.end.saturating_sub(group.start));
+        mapped.fold(self.areas.len() as u64 * AREA, u64::saturating_add)
+    }
+
+    /// Chunks in use, with or without NMT's header; without those mapped alone.
+    pub fn live(&self) -> Chunks {
+        let mut sum = Chunks::default();
+        for group in self.groups.iter().chain(&self.donated) {
+            sum += group.live;
+            group.tagged.iter().for_each(|(_, chunks)| sum += *chunks);
+        }
+        sum
+    }
+
+    /// Free chunks.
+    pub fn free(&self) -> Chunks {
+        let mut sum = Chunks::default();
+        self.groups.iter().chain(&self.donated).for_each(|group| sum += group.free);
+        sum
+    }
+
+    /// Resident bytes of whole pages in free chunks, of the groups that malloc mapped.
+    pub fn free_pages(&self) -> u64 {
+        self.groups.iter().map(|group| group.free_pages).fold(0, u64::saturating_add)
+    }
+}
+
+/// The secret of this process's mallocng, were it to have one: the second eight bytes at `AT_RANDOM`. `None` where
+/// they cannot be read.
+///
+/// # Errors
+/// Where the auxiliary vector cannot be read.
+pub fn secret(process: &Process, memory: &dyn Memory, pages_of: &mut PagesOf) -> Result<Option<u64>, Unavailable> {
+    let auxv = process.read_below("auxv", AUXV_MAX).map_err(|e| Unavailable::io("auxv", &e))?;
+    Ok(random_at(&auxv).and_then(|at| word(memory, pages_of, at.checked_add(8)?)))
+}
+
+/// `AT_RANDOM` of an auxiliary vector: pairs of words, type and value.
+fn random_at(auxv: &[u8]) -> Option<u64> {
+    let pairs = auxv.chunks_exact(16).map(|pair| (number(&pair[..8]), number(&pair[8..])));
+    pairs.take_while(|(kind, _)| *kind != 0).find(|(kind, _)| *kind == AT_RANDOM).map(|(_, at)| at)
+}
+
+/// Writable memory of files and the zeroed data behind it: there the context lies. Files that `first` names come first.
+pub fn places(maps: &[Mapping], first: impl Fn(&Mapping) -> bool) -> Vec<Place> {
+    let (mut likely, mut others) = (Vec::new(), Vec::new());
+    let mut file: Option<(&Mapping, u64)> = None;
+    for mapping in maps {
+        match file {
+            _ if mapping.inode != 0 => file = Some((mapping, mapping.end)),
+            Some((of, end)) if end == mapping.start && mapping.path.is_empty() => file = Some((of, mapping.end)),
+            _ => file = None,
+        }
+        if let Some((of, _)) = file.filter(|_| mapping.perms == "rw-p") {
+            let place = Place { start: mapping.start, end: mapping.end };
+            if first(of) { likely.push(place) } else { others.push(place) }
+        }
+    }
+    likely.extend(others);
+    likely
+}
+
+/// Finds the context by the secret in these places: `None` where no place has it.
+pub fn find(memory: &dyn Memory, pages_of: &mut PagesOf, places: &[Place], secret: u64) -> Option<Context> {
+    // A secret of zeros would be found everywhere.
+    let mut left = if secret == 0 { 0 } else { SEARCHED_MAX };
+    for place in places {
+        for run in pages_of(place.start, place.end).into_iter().filter(|run| !run.swapped) {
+            let mut at = run.start;
+            while at < run.end && left > 0 {
+                let len = (run.end - at).min(WINDOW);
+                left = left.saturating_sub(len);
+                let mut window = vec![0; usize::try_from(len).ok()?];
+                if memory.read(at, &mut window) {
+                    let words = window.chunks_exact(8).zip((at..).step_by(8));
+                    let mut hits = words.filter(|(bytes, _)| number(bytes) == secret).map(|(_, hit)| hit);
+                    if let Some(context) = hits.find_map(|hit| accept(memory, pages_of, hit, secret)) {
+                        return Some(context);
+                    }
+                }
+                at = at.saturating_add(len);
+            }
+        }
+    }
+    None
+}
+
+/// The context at this address, if it is one: begun, with areas whose first and last carry the secret. Builds without
+/// a constant size of pages (aarch64) keep that size behind the secret.
+fn accept(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64, secret: u64) -> Option<Context> {
+    let mut words = [0; CONTEXT_WORDS];
+    for (n, word) in words.iter_mut().enumerate() {
+        *word = self::word(memory, pages_of, at.checked_add(8 * n as u64)?)?;
+    }
+    [0, 1].into_iter().find_map(|more| {
+        let word = |n: usize| words.get(n + more).copied().unwrap_or_default();
+        let size_known = more == 0 || words[1].is_power_of_two() && words[1] >= AREA;
+        // `init_done` shares its word with `mmap_counter`.
+        let begun = word(1) as u32 == 1 && word(4) <= u64::from(AREA_METAS);
+        let (head, tail) = (word(7), word(8));
+        let mut is_area = |area: u64| read_area(memory, pages_of, area, secret).is_ok();
+        (size_known && begun && is_area(head) && is_area(tail)).then_some(Context { at, head, secret })
+    })
+}
+
+/// An area as it is in memory: its `next`, and its metas.
+fn read_area(
+    memory: &dyn Memory,
+    pages_of: &mut PagesOf,
+    at: u64,
+    secret: u64,
+) -> Result<(u64, Box<[u8; AREA as usize]>), &'static str> {
+    if at == 0 || !at.is_multiple_of(AREA) {
+        return Err("an area of metas at an impossible address");
+    }
+    let mut bytes = Box::new([0; AREA as usize]);
+    if !read_present(memory, pages_of, at, bytes.as_mut_slice()) {
+        return Err("an area of metas that is not in memory");
+    }
+    if number(&bytes[..8]) != secret || number(&bytes[16..20]) != u64::from(AREA_METAS) {
+        return Err("an area of metas without the secret");
+    }
+    Ok((number(&bytes[8..16]), bytes))
+}
+
+fn word(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    read_present(memory, pages_of, at, &mut bytes).then(|| u64::from_le_bytes(bytes))
+}
+
+/// Reads where all pages are present.
+fn read_present(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64, into: &mut [u8]) -> bool {
+    let Some(end) = at.checked_add(into.len() as u64) else { return false };
+    let (first, last) = (at & !(AREA - 1), end.checked_next_multiple_of(AREA));
+    let Some(last) = last else { return false };
+    let mut reached = at;
+    for run in pages_of(first, last).iter().filter(|run| !run.swapped) {
+        if run.start <= reached {
+            reached = reached.max(run.end);
+        }
+    }
+    reached >= end && memory.read(at, into)
+}
+
+/// The pages of a chunk with a mapping of its own that say what it is: those with its two headers and with the count at
+/// its end. How large the rest is, nobody needs to know.
+fn headers_of_alone(memory: &dyn Memory, pages_of: &mut PagesOf, start: u64, end: u64) -> Vec<Run> {
+    let header = word(memory, pages_of, start.saturating_add(8)).unwrap_or_default();
+    let chunk = start.saturating_add(group::first_chunk(header)).min(end);
+    let pages = [start, chunk.saturating_sub(1), chunk, end - AREA].map(|at| at & !(AREA - 1));
+    let pages: BTreeSet<u64> = pages.into_iter().filter(|page| (start..end).contains(page)).collect();
+    pages.into_iter().flat_map(|page| pages_of(page, page + AREA)).collect()
+}
+
+/// A walk under way: groups are taken one by one, so that threads need not be held for long.
+#[derive(Debug)]
+pub struct Walker {
+    areas: BTreeSet<u64>,
+    /// Metas of groups that are not nested, by the address of the group, the next one last.
+    ahead: Vec<Meta>,
+    /// First address behind the last group.
+    end: u64,
+    torn: u64,
+    found: Walk,
+}
+
+impl Walker {
+    /// Lists the metas. Areas are only ever added, so this may happen while the process runs.
+    ///
+    /// # Errors
+    /// Where the list of areas cannot be followed to its end; says why.
+    pub fn begin(memory: &dyn Memory, pages_of: &mut PagesOf, context: Context) -> Result<Self, &'static str> {
+        let mut areas = BTreeSet::new();
+        let mut ahead = Vec::new();
+        let mut at = context.head;
+        while at != 0 {
+            if areas.len() == AREAS_MAX || !areas.insert(at) {
+                return Err("areas of metas without an end");
+            }
+            let (next, bytes) = read_area(memory, pages_of, at, context.secret)?;
+            let slots = bytes[AREA_HEADER..].chunks_exact(Meta::SIZE).take(AREA_METAS as usize);
+            let addresses = (at + AREA_HEADER as u64..).step_by(Meta::SIZE);
+            let metas = slots.zip(addresses).filter_map(|(bytes, at)| Meta::parse(at, bytes));
+            ahead.extend(metas.filter(|meta| !meta.is_nested()));
+            at = next;
+        }
+        ahead.sort_by_key(|meta| std::cmp::Reverse((meta.group, meta.at)));
+        let found = Walk { areas: areas.iter().copied().collect(), ..Walk::default() };
+        Ok(Self { areas, ahead, end: 0, torn: 0, found })
+    }
+
+    /// Walks the next group, whose memory must not change meanwhile; false where there is none.
+    pub fn step(&mut self, memory: &dyn Memory, pages_of: &mut PagesOf) -> bool {
+        let Some(listed) = self.ahead.pop() else { return false };
+        // A group that has gone since is no longer malloc's; its meta may be another group's.
+        let Some(meta) = Meta::read(memory, listed.at).filter(|meta| meta.group == listed.group) else { return true };
+        if meta.is_nested() {
+            return true;
+        }
+        let broken = |why| BrokenGroup { start: meta.group, end: meta.end().unwrap_or(meta.group), why };
+        let end = match meta.check() {
+            Ok(end) if meta.group >= self.end => end,
+            Ok(_) => return self.refuse(broken("a group inside another")),
+            Err(why) => return self.refuse(broken(why)),
+        };
+        self.end = end;
+        let runs = match meta.is_alone() {
+            true => headers_of_alone(memory, pages_of, meta.group, end),
+            false => pages_of(meta.group & !(AREA - 1), end.checked_next_multiple_of(AREA).unwrap_or(end)),
+        };
+        match group::walk(memory, &runs, &self.areas, &meta, end) {
+            Err(why) => return self.refuse(broken(why)),
+            Ok(walked) => {
+                self.torn = self.torn.saturating_add(walked.torn);
+                self.found.asked += walked.asked;
+                match walked.mmapped {
+                    Some(tag) => self.found.mmapped.push(MmappedChunk { start: meta.group, end, tag }),
+                    None if meta.pages > 0 => self.found.groups.push(walked.group),
+                    None => self.found.donated.push(walked.group),
+                }
+            }
+        }
+        true
+    }
+
+    fn refuse(&mut self, broken: BrokenGroup) -> bool {
+        self.found.broken.push(broken);
+        true
+    }
+
+    /// What was found.
+    ///
+    /// # Errors
+    /// Where so much of it makes no sense that the layout must be another one.
+    pub fn finish(self) -> Result<Walk, &'static str> {
+        let walked = self.found.groups.len() + self.found.donated.len() + self.found.mmapped.len();
+        let torn = self.torn > TORN_MIN && self.torn.saturating_mul(TORN_SHARE) > self.found.asked.count;
+        let broken = self.found.broken.len().saturating_sub(1) * BROKEN_SHARE > walked;
+        let nothing = walked == 0 && !self.found.broken.is_empty();
+        match torn || broken || nothing {
+            true => Err("its groups do not have the layout of musl 1.2.1 to 1.2.5"),
+            false => Ok(self.found),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "mallocng_tests.rs"]
+mod tests;

@@ -1,0 +1,381 @@
+//! Groups of musl's malloc and the slots in them (mallocng of musl 1.2.1–1.2.5: `struct meta`, `struct group`,
+//! `get_stride`, `get_nominal_size`, `enframe` of `src/malloc/mallocng/meta.h`, `size_classes` of `malloc.c`).
+//!
+//! A group is up to 32 slots of one size behind a header that names its meta; the meta says which slots are free. A
+//! slot in use holds a chunk, or a whole group of smaller slots, which is walked where it is met.
+
+use super::glibc::Chunks;
+use super::memory::Memory;
+use super::nmt_header::{self, Tag};
+use super::pagemap::Run;
+use super::pages::Pages;
+use std::collections::BTreeSet;
+use std::ops::AddAssign;
+
+/// `UNIT`: what sizes and offsets count in, and the size of a group's header.
+const UNIT: u64 = 16;
+/// `IB`: bytes before each chunk, which belong to the slot before it.
+const IB: u64 = 4;
+/// `sizeof (struct meta_area)` is this, and its address a multiple of it.
+const AREA: u64 = 4096;
+/// `size_classes`, in units.
+const SIZE_CLASSES: [u64; 48] = [
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18, 20, 25, 31, 36, 42, 50, 63, 72, 84, 102, 127, 146, 170, 204, 255, 292,
+    340, 409, 511, 584, 682, 818, 1023, 1169, 1364, 1637, 2047, 2340, 2730, 3276, 4095, 4680, 5460, 6552, 8191,
+];
+/// The class of a chunk with a mapping of its own.
+const ALONE: u8 = 63;
+/// Slots of a group take less than 65,536 units, and a page around that at most 64 KiB: in pages of 4 KiB.
+const GROUP_PAGES_MAX: u64 = 512;
+/// A chunk that starts later in its slot than the slot: `7 << 5` in the slot's own header.
+const STARTS_LATER: u64 = 7 << 5;
+/// A slot that holds a group.
+const HOLDS_GROUP: u64 = 6;
+/// A chunk whose unused bytes are counted at the end of its slot.
+const COUNTED_BEHIND: u64 = 5;
+
+const NOT_NAMED: &str = "a group that does not name its meta";
+
+/// Little-endian, of up to eight bytes.
+pub(super) fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// What the program asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Asked {
+    /// Chunks in use whose headers tell what was asked for, those with a mapping of their own included.
+    pub count: u64,
+    /// Bytes that were asked for in them, without rounding.
+    pub bytes: u64,
+}
+
+impl AddAssign for Asked {
+    fn add_assign(&mut self, other: Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+/// A `struct meta` in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Meta {
+    /// Its own address.
+    pub(super) at: u64,
+    /// Address of its group.
+    pub(super) group: u64,
+    /// A bit for each free slot: `avail_mask | freed_mask`.
+    free: u32,
+    /// How many slots.
+    count: u64,
+    /// False where the loader gave the memory to malloc.
+    freeable: bool,
+    class: u8,
+    /// How many pages of 4 KiB were mapped for it; 0 for a group in a slot or in a library's data.
+    pub(super) pages: u64,
+}
+
+impl Meta {
+    /// `sizeof (struct meta)`.
+    pub(super) const SIZE: usize = 40;
+
+    /// `None` where it has no group.
+    pub(super) fn parse(at: u64, bytes: &[u8]) -> Option<Self> {
+        let word = |n: usize| bytes.get(8 * n..8 * n + 8).map(number);
+        let (group, masks, bits) = (word(2)?, word(3)?, word(4)?);
+        (group != 0).then_some(Self {
+            at,
+            group,
+            free: masks as u32 | (masks >> 32) as u32,
+            count: (bits & 31) + 1,
+            freeable: bits >> 5 & 1 == 1,
+            class: (bits >> 6 & 63) as u8,
+            pages: bits >> 12,
+        })
+    }
+
+    /// The meta at this address, whose page is known to be present.
+    pub(super) fn read(memory: &dyn Memory, at: u64) -> Option<Self> {
+        let mut bytes = [0; Self::SIZE];
+        if memory.read(at, &mut bytes) { Self::parse(at, &bytes) } else { None }
+    }
+
+    /// Whether its group is in a slot of another.
+    pub(super) fn is_nested(&self) -> bool {
+        self.pages == 0 && self.freeable
+    }
+
+    /// Whether its group is a single chunk with a mapping of its own.
+    pub(super) fn is_alone(&self) -> bool {
+        self.class == ALONE
+    }
+
+    /// The first address behind what was mapped for it, if it was and there is one.
+    pub(super) fn end(&self) -> Option<u64> {
+        self.group.checked_add(self.pages.checked_mul(AREA)?).filter(|end| *end > self.group && *end < 1 << 56)
+    }
+
+    /// Bytes from one slot to the next; `None` for a class that there is not.
+    fn stride(&self) -> Option<u64> {
+        match self.pages {
+            1.. if self.count == 1 => self.pages.checked_mul(AREA)?.checked_sub(UNIT),
+            _ => SIZE_CLASSES.get(usize::from(self.class)).map(|units| units * UNIT),
+        }
+    }
+
+    /// The first address behind the group.
+    ///
+    /// # Errors
+    /// Where it cannot be a group; says why.
+    pub(super) fn check(&self) -> Result<u64, &'static str> {
+        let all = (2u64 << (self.count - 1)) - 1;
+        if u64::from(self.free) & !all != 0 {
+            return Err("a group with more free slots than slots");
+        }
+        let stride = self.stride().ok_or("a group of no class")?;
+        let needed = stride.checked_mul(self.count).and_then(|slots| slots.checked_add(UNIT));
+        let slots_end = needed.and_then(|needed| self.group.checked_add(needed));
+        let end = if self.pages > 0 { self.end() } else { slots_end };
+        let impossible = "a group of an impossible size";
+        let end = end.filter(|end| slots_end.is_some_and(|slots| slots <= *end)).ok_or(impossible)?;
+        let fits = match self.is_alone() {
+            true => self.count == 1 && self.pages > 0 && self.free == 0,
+            false => self.pages <= GROUP_PAGES_MAX,
+        };
+        let aligned = self.group.is_multiple_of(if self.pages > 0 { AREA } else { UNIT });
+        if fits && aligned { Ok(end) } else { Err(impossible) }
+    }
+}
+
+/// What a walk through a group found, with the groups in its slots.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GroupWalk {
+    /// First address.
+    pub start: u64,
+    /// First address behind what was mapped for it.
+    pub end: u64,
+    /// How many groups it is: itself and those in its slots.
+    pub groups: u64,
+    /// Slots in use without an NMT header, with what musl needs for itself: headers, and what is behind the last slot.
+    pub live: Chunks,
+    /// Slots in use with an NMT header, by NMT's number of the tag, in its order.
+    pub tagged: Vec<(u8, Chunks)>,
+    /// Free slots.
+    pub free: Chunks,
+    /// Resident bytes of pages that lie wholly in what is free.
+    pub free_pages: u64,
+}
+
+/// A group with what else its headers say.
+#[derive(Debug, Default)]
+pub(super) struct Walked {
+    pub(super) group: GroupWalk,
+    pub(super) asked: Asked,
+    /// Slots in use whose headers make no sense: caught inside malloc or free, or not what they seem.
+    pub(super) torn: u64,
+    /// The tag, if it has one, of a chunk with a mapping of its own.
+    pub(super) mmapped: Option<Option<Tag>>,
+}
+
+/// Walks a group that was checked and ends at `end`. `runs` are its pages, `areas` the addresses of all areas of metas.
+///
+/// # Errors
+/// Where the group, or one in its slots, does not belong to its meta; says which.
+pub(super) fn walk(
+    memory: &dyn Memory,
+    runs: &[Run],
+    areas: &BTreeSet<u64>,
+    meta: &Meta,
+    end: u64,
+) -> Result<Walked, &'static str> {
+    let group = GroupWalk { start: meta.group, end, ..GroupWalk::default() };
+    let found = Walked { group, ..Walked::default() };
+    let mut walker = GroupWalker { memory, areas, pages: Pages::new(memory, runs), found, hole: None };
+    if meta.is_alone() {
+        walker.alone(meta)?;
+    } else {
+        walker.slots(meta, end)?;
+        walker.close_hole();
+    }
+    Ok(walker.found)
+}
+
+/// What a slot in use holds.
+enum Slot {
+    /// A chunk: where it starts, and the bytes asked for, unless their count is swapped out.
+    Chunk(u64, Option<u64>),
+    /// A group, at this address.
+    Group(u64),
+    /// Nothing that can be told: its header makes no sense.
+    Torn,
+    /// Nothing that can be told: its header is swapped out.
+    Unread,
+}
+
+struct GroupWalker<'a> {
+    memory: &'a dyn Memory,
+    areas: &'a BTreeSet<u64>,
+    pages: Pages<'a>,
+    found: Walked,
+    /// The free stretch that ends where the walk is.
+    hole: Option<(u64, u64)>,
+}
+
+impl GroupWalker<'_> {
+    /// The only slot of a chunk with a mapping of its own.
+    fn alone(&mut self, meta: &Meta) -> Result<(), &'static str> {
+        self.named_by(meta)?;
+        let end = meta.check()?;
+        let tag = match self.slot(meta, 0, meta.group + UNIT, end - IB) {
+            Slot::Chunk(at, asked) => {
+                self.found.asked += Asked { count: 1, bytes: asked.unwrap_or_default() };
+                asked.and_then(|asked| self.tag(at, asked))
+            }
+            _ => None,
+        };
+        self.found.mmapped = Some(tag);
+        Ok(())
+    }
+
+    /// The group's header must name the meta that names the group.
+    fn named_by(&mut self, meta: &Meta) -> Result<(), &'static str> {
+        let header = self.pages.unit(meta.group).ok_or("a group whose header is not in memory")?;
+        if header.0 == meta.at { Ok(()) } else { Err(NOT_NAMED) }
+    }
+
+    /// All slots of a group, up to `end`, where its memory ends.
+    fn slots(&mut self, meta: &Meta, end: u64) -> Result<(), &'static str> {
+        self.named_by(meta)?;
+        let stride = meta.stride().ok_or(NOT_NAMED)?;
+        self.found.group.groups += 1;
+        self.own(meta.group, meta.group + UNIT);
+        for index in 0..meta.count {
+            let start = meta.group + UNIT + index * stride;
+            let next = start + stride;
+            if meta.free >> index & 1 == 1 {
+                self.free(start, next, 1);
+                continue;
+            }
+            match self.slot(meta, index, start, next - IB) {
+                Slot::Group(at) => self.nested(meta, start, at, next)?,
+                Slot::Chunk(at, asked) => {
+                    self.found.asked += Asked { count: 1, bytes: asked.unwrap_or_default() };
+                    let tag = asked.and_then(|asked| self.tag(at, asked));
+                    self.live(start, next, tag);
+                }
+                Slot::Torn => {
+                    self.found.torn += 1;
+                    self.live(start, next, None);
+                }
+                Slot::Unread => self.live(start, next, None),
+            }
+        }
+        // No slot is ever made of what lies behind the last one.
+        self.own(meta.group + UNIT + meta.count * stride, end);
+        Ok(())
+    }
+
+    /// A group in the slot `[start, end)` of a larger class, which bounds how deep groups nest.
+    fn nested(&mut self, outer: &Meta, start: u64, at: u64, end: u64) -> Result<(), &'static str> {
+        let header = self.pages.unit(at).ok_or("a group whose header is not in memory")?;
+        let known = self.areas.contains(&(header.0 & !(AREA - 1))) && header.0 % AREA <= AREA - Meta::SIZE as u64;
+        let meta = if known { Meta::read(self.memory, header.0) } else { None };
+        let meta = meta.filter(|meta| meta.group == at && meta.is_nested() && meta.class < outer.class);
+        let meta = meta.ok_or("a slot with a group whose meta does not name it")?;
+        if meta.check()? > end {
+            return Err("a group larger than the slot that holds it");
+        }
+        self.own(start, at);
+        self.slots(&meta, end)
+    }
+
+    /// What the slot in use from `start` holds; its chunk ends at `end` at the latest.
+    fn slot(&mut self, meta: &Meta, index: u64, start: u64, end: u64) -> Slot {
+        let Some(first) = self.pages.unit(start - UNIT) else { return Slot::Unread };
+        let at = start - UNIT + first_chunk(first.1);
+        if at >= end {
+            return Slot::Torn;
+        }
+        let Some((_, high)) = self.pages.unit(at - UNIT) else { return Slot::Unread };
+        let (bytes, short) = header(high);
+        // Offsets that 16 bits do not hold stand before the header, and a byte says so.
+        let offset = if bytes & 0xff == 0 { short } else { high & 0xffff_ffff };
+        let (own_index, unused) = (bytes >> 8 & 31, bytes >> 13 & 7);
+        if own_index != index || offset.checked_mul(UNIT) != at.checked_sub(meta.group + UNIT) {
+            return Slot::Torn;
+        }
+        match unused {
+            HOLDS_GROUP => Slot::Group(at),
+            COUNTED_BEHIND => match self.pages.unit(end - (UNIT - IB)) {
+                None => Slot::Chunk(at, None),
+                Some((_, high)) => match (end - at).checked_sub(high & 0xffff_ffff) {
+                    Some(asked) if high & 0xffff_ffff >= COUNTED_BEHIND => Slot::Chunk(at, Some(asked)),
+                    _ => Slot::Torn,
+                },
+            },
+            0..COUNTED_BEHIND => {
+                (end - at).checked_sub(unused).map_or(Slot::Torn, |asked| Slot::Chunk(at, Some(asked)))
+            }
+            _ => Slot::Torn,
+        }
+    }
+
+    /// NMT's header at the start of a chunk.
+    fn tag(&mut self, at: u64, asked: u64) -> Option<Tag> {
+        let (low, high) = self.pages.unit(at)?;
+        nmt_header::tag_exact(low, high, asked)
+    }
+
+    fn split(&mut self, start: u64, end: u64, count: u64, asked: u64) -> Chunks {
+        let (resident, swapped) = self.pages.backed(start, end);
+        Chunks { count, bytes: end.saturating_sub(start), asked, resident, swapped }
+    }
+
+    /// What musl needs for itself.
+    fn own(&mut self, start: u64, end: u64) {
+        self.close_hole();
+        let own = self.split(start, end, 0, 0);
+        self.found.group.live += own;
+    }
+
+    fn live(&mut self, start: u64, end: u64, tag: Option<Tag>) {
+        self.close_hole();
+        let chunks = self.split(start, end, 1, tag.map_or(0, |tag| tag.asked));
+        let Some(tag) = tag else { return self.found.group.live += chunks };
+        let tagged = &mut self.found.group.tagged;
+        match tagged.binary_search_by_key(&tag.number, |(number, _)| *number) {
+            Ok(known) => tagged[known].1 += chunks,
+            Err(place) => tagged.insert(place, (tag.number, chunks)),
+        }
+    }
+
+    fn free(&mut self, start: u64, end: u64, count: u64) {
+        let chunks = self.split(start, end, count, 0);
+        self.found.group.free += chunks;
+        match &mut self.hole {
+            Some(hole) => hole.1 = end,
+            None => self.hole = Some((start, end)),
+        }
+    }
+
+    /// Counts the whole pages of a free stretch that ends here.
+    fn close_hole(&mut self) {
+        let Some((start, end)) = self.hole.take() else { return };
+        let (first, last) = (Pages::boundary(start), end & !(Pages::PAGE - 1));
+        if first < last {
+            let whole = self.pages.backed(first, last).0;
+            self.found.group.free_pages = self.found.group.free_pages.saturating_add(whole);
+        }
+    }
+}
+
+/// The four bytes before a slot, in the upper half of a word: two flag bytes, and a 16-bit offset in units.
+fn header(high: u64) -> (u64, u64) {
+    (high >> 32 & 0xffff, high >> 48)
+}
+
+/// Where the chunk of a slot starts, in bytes behind the unit before the slot, of which this is the upper half.
+pub(super) fn first_chunk(high: u64) -> u64 {
+    let (bytes, offset) = header(high);
+    UNIT + if bytes >> 8 == STARTS_LATER { UNIT * offset } else { 0 }
+}

@@ -1,0 +1,37 @@
+//! Threads at a moment, by pool; the code cache at a moment, by segment.
+
+use serde::{Deserialize, Serialize};
+
+/// Threads whose names differ in numbers only.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ThreadPoolRecord {
+    /// Their name with `*` for the numbers that differ, as far as the kernel keeps it: 15 bytes.
+    pub name: String,
+    /// How many live.
+    pub threads: u64,
+    /// Resident pages of their stacks; those of threads that ran when they were looked at are not known.
+    pub stack_bytes: u64,
+    /// CPU time that those which live have used so far.
+    pub cpu_s: f64,
+}
+
+/// A segment of the code cache.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct CodeHeapRecord {
+    /// As the JVM names it: `non-nmethods`, `profiled nmethods`, `non-profiled nmethods`; `CodeCache` where it is one.
+    pub name: String,
+    /// The most it may become.
+    pub reserved_bytes: u64,
+    /// Promised by the kernel; `null` where the JVM does not tell it.
+    pub committed_bytes: Option<u64>,
+    /// Code that lives.
+    pub used_bytes: u64,
+    /// The most that was used so far.
+    pub used_bytes_peak: u64,
+    /// Resident; `null` where there is no account.
+    pub rss_bytes: Option<u64>,
+}

@@ -1,0 +1,146 @@
+//! What is inside some owners: live objects by class, the code cache by segment, threads by pool.
+
+use super::block::{Block, Table};
+use super::cells::{beginning, end, kib, mib};
+use crate::record::{HeapDumpRecord, Mark, ObjectClass, ObjectKindName, ObjectSum, ObjectsRecord, Trial};
+use crate::units::{Bytes, grouped};
+
+/// Classes shown.
+const CLASSES_MAX: usize = 15;
+/// Pools shown.
+const POOLS_MAX: usize = 40;
+/// What is left for names beside numbers.
+const NAME_MAX: usize = 34;
+const POOL_MAX: usize = 30;
+
+const TIERS: &str = "Profiled nmethods are of tiers 2 and 3, which go when tier 4 replaces them; non-profiled ones of \
+    tiers 1 and 4; non-nmethods are stubs and the interpreter.";
+
+/// The code cache by segment, or why there is none.
+pub(super) fn code(mark: &Mark) -> Block {
+    if mark.code.is_empty() {
+        return Block::Text("How full the code cache is, is not known: the JVM did not tell it.".to_owned());
+    }
+    let rows = mark.code.iter().map(|heap| {
+        let sizes = [heap.rss_bytes, Some(heap.used_bytes), Some(heap.used_bytes_peak)].map(mib);
+        let bounds = [heap.committed_bytes, Some(heap.reserved_bytes)].map(mib);
+        [vec![beginning(&heap.name, POOL_MAX)], sizes.to_vec(), bounds.to_vec()].concat()
+    });
+    let head = ["segment", "RSS", "used", "peak", "committed", "reserved"];
+    let notes = (mark.code.len() > 1).then(|| TIERS.to_owned());
+    Block::Table(Table::new("code cache by segment, MiB", head, rows).noted(notes))
+}
+
+/// Threads by pool, or why there are none.
+pub(super) fn pools(mark: &Mark) -> Block {
+    if mark.pools.is_empty() {
+        return Block::Text("No thread could be told apart.".to_owned());
+    }
+    let row = |pool: &crate::record::ThreadPoolRecord| {
+        let cpu = format!("{:.2}", pool.cpu_s);
+        vec![beginning(&pool.name, POOL_MAX), grouped(pool.threads), kib(pool.stack_bytes), cpu]
+    };
+    let left = mark.pools.len().saturating_sub(POOLS_MAX);
+    let more = (left > 0).then(|| format!("and {left} more pools (--json)"));
+    let cut = "Names are cut at 15 bytes by the kernel; `*` stands for numbers that differ.".to_owned();
+    let head = ["pool", "threads", "stacks KiB", "CPU s"];
+    let rows = mark.pools.iter().take(POOLS_MAX).map(row);
+    Block::Table(
+        Table::new("threads by pool, resident stacks and CPU time so far", head, rows)
+            .noted(more.into_iter().chain([cut])),
+    )
+}
+
+/// The live objects at the end of a trial.
+pub(in crate::report) fn of_trial(trial: &Trial) -> Option<Table> {
+    let heap_used = trial.marks.last().and_then(|mark| mark.heap.live_bytes.or(mark.heap.used_bytes));
+    trial.objects.as_ref().map(|found| objects(found, heap_used))
+}
+
+/// Live objects by class, those that grew most first where there is a start to grow from.
+pub(super) fn objects(found: &ObjectsRecord, heap_used: Option<u64>) -> Table {
+    let row = |class: &ObjectClass| {
+        let mut row = vec![end(&spelled(&class.name), NAME_MAX), grouped(class.now.instances), kib(class.now.bytes)];
+        row.extend(class.at_start.iter().flat_map(|start| grown(class.now, *start)));
+        row
+    };
+    let mut rows: Vec<Vec<String>> = found.classes.iter().take(CLASSES_MAX).map(row).collect();
+    let all = ObjectClass { name: "all".to_owned(), now: found.total, at_start: found.at_start };
+    rows.push(row(&all));
+    let mut head = vec!["class", "objects", "KiB"];
+    let title = match found.at_start {
+        Some(_) => {
+            head.extend(["objects +", "KiB +"]);
+            "live objects by class, by growth since a fresh JVM was ready"
+        }
+        None => "live objects by class",
+    };
+    let more = found.classes_left_out + found.classes.len().saturating_sub(CLASSES_MAX) as u64;
+    let heap = heap_used.map(|used| format!("The heap itself had {} in use when it was weighed.", Bytes(used)));
+    let more = (more > 0).then(|| format!("and {} more classes (--json)", grouped(more)));
+    Table::new(title, head, rows).noted(more.into_iter().chain(kinds(found)).chain(heap))
+}
+
+/// A class as Java writes it: `byte[]` for `[B`, `a.B[]` for `[La.B;`.
+fn spelled(name: &str) -> String {
+    let element = name.trim_start_matches('[');
+    let brackets = "[]".repeat(name.len() - element.len());
+    let word = match element {
+        _ if brackets.is_empty() => name,
+        "B" => "byte",
+        "C" => "char",
+        "D" => "double",
+        "F" => "float",
+        "I" => "int",
+        "J" => "long",
+        "S" => "short",
+        "Z" => "boolean",
+        class => class.strip_prefix('L').and_then(|class| class.strip_suffix(';')).unwrap_or(class),
+    };
+    format!("{word}{brackets}")
+}
+
+fn grown(now: ObjectSum, start: ObjectSum) -> [String; 2] {
+    [signed(now.instances, start.instances, grouped), signed(now.bytes, start.bytes, kib)]
+}
+
+fn signed(now: u64, start: u64, show: fn(u64) -> String) -> String {
+    let shown = show(now.abs_diff(start));
+    match now.cmp(&start) {
+        _ if shown == "0" => shown,
+        std::cmp::Ordering::Less => format!("-{shown}"),
+        _ => format!("+{shown}"),
+    }
+}
+
+/// The sums of kinds that hold anything, in a sentence.
+fn kinds(found: &ObjectsRecord) -> Option<String> {
+    let words = |kind| match kind {
+        ObjectKindName::Strings => "strings",
+        ObjectKindName::ByteArrays => "byte arrays",
+        ObjectKindName::Boxed => "boxed numbers",
+        ObjectKindName::EmptyMaps => "or more maps that never held anything",
+    };
+    let told = found.kinds.iter().filter(|of| of.now.instances > 0).map(|of| {
+        let growth = of.at_start.map(|start| format!(", {} KiB", signed(of.now.bytes, start.bytes, kib)));
+        let size = format!("{} KiB{}", kib(of.now.bytes), growth.unwrap_or_default());
+        format!("{} {} ({size})", grouped(of.now.instances), words(of.kind))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!("Among them {}.", told.join(", ")))
+}
+
+/// Where a heap dump is.
+pub(super) fn dump(found: &HeapDumpRecord) -> Block {
+    let text = format!(
+        "The heap dump is in {}: {}, written in {:.2} s, in which the JVM stood still.",
+        found.path,
+        Bytes(found.bytes),
+        found.seconds
+    );
+    Block::Text(text)
+}
+
+#[cfg(test)]
+#[path = "inside_tests.rs"]
+mod tests;

@@ -1,0 +1,141 @@
+//! The documents of accounts beside each other: those of all JVMs of a machine, and two of one JVM compared.
+
+use crate::comparison::{self, Column};
+use crate::doubt::{Comparing, Doubt};
+use crate::error::{Error, Result};
+use crate::record::{
+    ACCOUNTS_SCHEMA, AccountDocument, AccountRecord, AccountsDocument, CHANGES_SCHEMA, ChangesDocument, DoubtRecord,
+    Machine, UnreadRecord,
+};
+use crate::units::{Bytes, Growth, unix_s};
+
+/// All accounts of a machine, and what is known of the JVMs without one.
+#[derive(Debug)]
+pub struct MachineWide {
+    /// When the first one was begun: UTC, ISO 8601.
+    pub taken: String,
+    /// What was typed.
+    pub command: String,
+    /// The machine before it.
+    pub machine: Machine,
+    /// In any order.
+    pub accounts: Vec<AccountDocument>,
+    /// Those that could not be read.
+    pub unread: Vec<UnreadRecord>,
+    /// Processes that may not be looked into.
+    pub hidden: u64,
+}
+
+impl MachineWide {
+    /// The document, its accounts in the order of a column.
+    pub fn document(mut self, by: Column) -> AccountsDocument {
+        comparison::rank(&mut self.accounts, by);
+        let sum = |of: fn(&AccountRecord) -> u64| {
+            let accounts = self.accounts.iter().filter_map(|document| document.mark.account.as_ref());
+            accounts.fold(0, |sum: u64, account| sum.saturating_add(of(account)))
+        };
+        AccountsDocument {
+            schema: ACCOUNTS_SCHEMA.to_owned(),
+            loadline: env!("CARGO_PKG_VERSION").to_owned(),
+            taken: self.taken,
+            command: self.command,
+            machine: self.machine,
+            pss_bytes: sum(|account| account.pss_bytes),
+            rss_bytes: sum(|account| account.total_bytes),
+            accounts: self.accounts,
+            unread: self.unread,
+            hidden: self.hidden,
+        }
+    }
+}
+
+/// What changed from an earlier account to this one. Of several earlier ones it is the one of this very process, or of
+/// its pid.
+///
+/// # Errors
+/// `Request` where several have none of this pid, or the earlier one does not say when it was taken; `Machine` where
+/// this one does not say who holds anything.
+pub fn changes(earlier: Vec<AccountDocument>, now: AccountDocument, command: String) -> Result<ChangesDocument> {
+    let then = of_the_same(earlier, &now)?;
+    let seconds = unix_s(&now.taken).zip(unix_s(&then.taken)).map(|(now, then)| now.saturating_sub(then));
+    let Some(seconds) = seconds else {
+        let taken = then.taken.escape_debug();
+        return Err(Error::request(format!("the earlier account was taken at `{taken}`, which is no moment"))
+            .hint("give a file as `loadline account PID --json` printed it"));
+    };
+    let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) else {
+        return Err(Error::machine("who holds the memory could not be told, so there is nothing to compare"));
+    };
+    let growth = |before: u64, after: u64| Growth::between(Bytes(before), Bytes(after)).0;
+    let differences = differences(&then, &now);
+    let mut parts = comparison::part_changes(before, after);
+    if let (Some(before), Some(after)) = (&then.mark.loaders, &now.mark.loaders) {
+        parts.extend(comparison::loader_changes(before, after));
+    }
+    let doubt = (!differences.is_empty()).then_some(Doubt::from(Comparing::AnotherProcess { differences }));
+    Ok(ChangesDocument {
+        schema: CHANGES_SCHEMA.to_owned(),
+        loadline: env!("CARGO_PKG_VERSION").to_owned(),
+        command,
+        seconds,
+        rss_growth_bytes: growth(before.total_bytes, after.total_bytes),
+        pss_growth_bytes: growth(before.pss_bytes, after.pss_bytes),
+        owners: comparison::owner_changes(before, after),
+        parts,
+        doubts: doubt.into_iter().map(DoubtRecord::from).collect(),
+        then,
+        now,
+    })
+}
+
+/// The earlier account that is to be compared.
+fn of_the_same(earlier: Vec<AccountDocument>, now: &AccountDocument) -> Result<AccountDocument> {
+    let count = earlier.len();
+    let found = match count {
+        0 | 1 => None,
+        _ => {
+            let same = |other: &AccountDocument| other.identity.is_some() && differences(other, now).is_empty();
+            let by_pid = |other: &AccountDocument| other.jvm.pid == now.jvm.pid;
+            Some(earlier.iter().position(same).or_else(|| earlier.iter().position(by_pid)))
+        }
+    };
+    let place = found.unwrap_or(Some(0));
+    place.and_then(|place| earlier.into_iter().nth(place)).ok_or_else(|| {
+        Error::request(format!("the file has accounts of {count} JVMs, none of them with pid {}", now.jvm.pid))
+            .hint("give the account of this JVM alone (`loadline account PID --json`)")
+    })
+}
+
+/// What shows that two accounts are of different processes; empty for one and the same.
+fn differences(then: &AccountDocument, now: &AccountDocument) -> Vec<String> {
+    let mut found = Vec::new();
+    if then.jvm.pid != now.jvm.pid {
+        found.push(format!("pid {} and {}", then.jvm.pid, now.jvm.pid));
+    }
+    let when = |started: &Option<String>| match started {
+        // The text of a file may be anything.
+        Some(text) if unix_s(text).is_some() => text.clone(),
+        _ => "an unknown moment".to_owned(),
+    };
+    match (&then.identity, &now.identity) {
+        (Some(then), Some(now)) if then.boot_id != now.boot_id => {
+            found.push("the machine was booted in between, or is another one".to_owned());
+        }
+        (Some(then), Some(now)) if then.started_ticks != now.started_ticks => {
+            let [then, now] = [then, now].map(|of| format!("{} (tick {})", when(&of.started), of.started_ticks));
+            found.push(format!("started at {then} and at {now}"));
+        }
+        (None, Some(own)) if own.started.as_deref().and_then(unix_s) > unix_s(&then.taken) => {
+            found.push(format!("started at {}, after the earlier account", when(&own.started)));
+        }
+        _ => {}
+    }
+    if then.subject_command != now.subject_command {
+        found.push("the command lines differ".to_owned());
+    }
+    found
+}
+
+#[cfg(test)]
+#[path = "accounts_tests.rs"]
+mod tests;

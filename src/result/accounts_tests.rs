@@ -1,0 +1,110 @@
+//! Documents of accounts that are made up: which earlier one is compared, and what shows that it is of another process.
+
+use super::*;
+use crate::record::{IdentityRecord, Jvm, Mark, OwnerRecord};
+
+fn account(pid: u32, started_ticks: u64, rss_bytes: u64) -> AccountDocument {
+    let owner = OwnerRecord { name: "cds".to_owned(), rss_bytes, pss_bytes: rss_bytes, ..OwnerRecord::default() };
+    let account =
+        AccountRecord { total_bytes: rss_bytes, pss_bytes: rss_bytes, owners: vec![owner], ..AccountRecord::default() };
+    AccountDocument {
+        schema: String::new(),
+        loadline: String::new(),
+        taken: "2026-11-21T04:36:21Z".to_owned(),
+        command: String::new(),
+        machine: machine(),
+        jvm: Jvm { pid, ..Jvm::default() },
+        subject_command: vec!["java".to_owned()],
+        identity: Some(IdentityRecord {
+            name: "app.jar".to_owned(),
+            started: Some("2026-11-21T03:00:00Z".to_owned()),
+            started_ticks,
+            boot_id: Some("a".to_owned()),
+        }),
+        mark: Mark { account: Some(account), ..Mark::default() },
+        objects: None,
+        heap_dump: None,
+        doubts: Vec::new(),
+    }
+}
+
+fn machine() -> Machine {
+    Machine {
+        cores: 1,
+        memory_bytes: 1,
+        kernel: String::new(),
+        cgroup: "none".to_owned(),
+        load_average_1m: None,
+        transparent_huge_pages: None,
+        swap_used_bytes: None,
+    }
+}
+
+#[test]
+fn one_process_has_one_pid_one_start_and_one_command() {
+    let now = account(7, 100, 20);
+    assert_eq!(differences(&account(7, 100, 10), &now), [] as [&str; 0]);
+    assert_eq!(differences(&account(8, 100, 10), &now), ["pid 8 and 7"]);
+    let started = "started at 2026-11-21T03:00:00Z (tick 99) and at 2026-11-21T03:00:00Z (tick 100)";
+    assert_eq!(differences(&account(7, 99, 10), &now), [started]);
+    let mut other = account(7, 99, 10);
+    other.identity.as_mut().unwrap().boot_id = Some("b".to_owned());
+    other.subject_command.push("-version".to_owned());
+    let expect = ["the machine was booted in between, or is another one", "the command lines differ"];
+    assert_eq!(differences(&other, &now), expect);
+    other.identity.as_mut().unwrap().boot_id = Some("a".to_owned());
+    other.identity.as_mut().unwrap().started = Some("\u{1b}[2J".to_owned());
+    assert!(differences(&other, &now)[0].starts_with("started at an unknown moment (tick 99) and at "));
+}
+
+#[test]
+fn an_older_document_shows_another_process_by_the_time_it_was_taken() {
+    let now = account(7, 100, 20);
+    let mut older = account(7, 100, 10);
+    older.identity = None;
+    assert_eq!(differences(&older, &now), [] as [&str; 0]);
+    older.taken = "2026-11-21T02:59:59Z".to_owned();
+    assert_eq!(differences(&older, &now), ["started at 2026-11-21T03:00:00Z, after the earlier account"]);
+}
+
+#[test]
+fn of_several_earlier_accounts_it_is_the_one_of_this_process() {
+    let now = account(7, 100, 20);
+    let compared = |earlier: Vec<AccountDocument>| changes(earlier, now.clone(), String::new());
+    // By what names it for good, else by its pid.
+    let found = compared(vec![account(7, 99, 1), account(7, 100, 2)]).unwrap();
+    assert_eq!((found.then.mark.account.unwrap().total_bytes, found.rss_growth_bytes), (2, 18));
+    let found = compared(vec![account(6, 100, 1), account(7, 99, 2)]).unwrap();
+    assert_eq!((found.then.jvm.pid, found.doubts.len()), (7, 1));
+    let refused = compared(vec![account(5, 1, 1), account(6, 1, 1)]).unwrap_err();
+    assert_eq!(refused.what, "the file has accounts of 2 JVMs, none of them with pid 7");
+    // One alone was meant, whatever it is of.
+    assert_eq!(compared(vec![account(6, 1, 1)]).unwrap().doubts.len(), 1);
+}
+
+#[test]
+fn the_time_between_is_that_of_the_documents() {
+    let compared = |taken: &str| {
+        let earlier = AccountDocument { taken: taken.to_owned(), ..account(7, 100, 10) };
+        changes(vec![earlier], account(7, 100, 20), String::new()).map(|document| document.seconds)
+    };
+    assert_eq!(compared("2026-11-21T03:36:20Z").unwrap(), 3601);
+    assert_eq!(compared("2026-11-21T04:36:31Z").unwrap(), -10);
+    let refused = compared("yester\u{1b}day").unwrap_err();
+    assert_eq!(refused.what, "the earlier account was taken at `yester\\u{1b}day`, which is no moment");
+}
+
+#[test]
+fn sums_are_those_of_the_accounts() {
+    let wide = MachineWide {
+        taken: String::new(),
+        command: String::new(),
+        machine: machine(),
+        accounts: vec![account(7, 1, 10), account(8, 1, 30), account(9, 1, u64::MAX)],
+        unread: Vec::new(),
+        hidden: 3,
+    };
+    let document = wide.document(Column::Pss);
+    assert_eq!((document.pss_bytes, document.rss_bytes, document.hidden), (u64::MAX, u64::MAX, 3));
+    assert_eq!(document.accounts.iter().map(|of| of.jvm.pid).collect::<Vec<_>>(), [9, 8, 7]);
+}

@@ -1,0 +1,102 @@
+//! What the heap holds, after everything was measured: live objects by class, and a heap dump. Both collect, so nothing
+//! that is weighed may follow them. What grew is told against a JVM that is started for that alone, once the one that
+//! was weighed has ended: a collection before the load would change what the load finds.
+
+use super::event::{Event, Sink};
+use super::trialling::Trialling;
+use super::world::Stage;
+use crate::doubt::Doubt;
+use crate::error::{Error, Result};
+use crate::observe::class_histogram::ClassHistogram;
+use crate::record::ObjectsRecord;
+use crate::scenario::{Look, Objects, TrialPlan};
+use crate::subject::{Launch, WorkFolder};
+use crate::weigh::{Sources, live_objects, price_of_dump, price_of_objects};
+
+/// Makes the command line of a fresh JVM like the one that was weighed, with its folder.
+pub(super) type Afresh<'a> = &'a dyn Fn() -> Result<(Launch, Option<WorkFolder>)>;
+
+/// Where doubts about the end of a trial belong.
+const THE_END: &str = "the end";
+const DEAF: &str = "the JVM cannot be asked";
+
+impl Trialling<'_> {
+    /// Asks for what was asked for, in the order in which one does not change what the next says.
+    pub(super) fn look_inside(&mut self) {
+        let plan = self.plan;
+        if plan.look == Look::Outside || self.stage.interrupted() || self.has_died() {
+            return;
+        }
+        let used = self.notes.trial.marks.last().and_then(|mark| mark.heap.used_bytes);
+        if plan.objects == Objects::Listed {
+            self.notes.sink.take(&Event::Note(&format!("  {}", price_of_objects(used))));
+            let found = self.scales.histogram(self.notes.doubts).unwrap_or_else(|| Err(DEAF.to_owned()));
+            self.live = self.noted("no live objects by class", found);
+        }
+        if let Some(path) = plan.heap_dump.as_ref().filter(|_| plan.index == 0) {
+            self.notes.sink.take(&Event::Note(&format!("  {}", price_of_dump(used, path))));
+            let dumped = self.scales.dump_heap(path, self.notes.doubts).unwrap_or_else(|| Err(DEAF.to_owned()));
+            self.notes.trial.heap_dump = self.noted("no heap dump", dumped);
+        }
+    }
+
+    /// What was found; why it was not is noted as a doubt.
+    fn noted<T>(&mut self, what: &str, found: std::result::Result<T, String>) -> Option<T> {
+        found.map_err(|why| self.notes.doubts.push(failed(what, &why))).ok()
+    }
+}
+
+fn failed(what: &str, why: &str) -> Doubt {
+    Doubt::ReadFailed { mark: THE_END.to_owned(), why: format!("{what}: {why}") }
+}
+
+/// The live objects of the JVM that was weighed, beside those of a fresh one, where one can be started and asked.
+pub(super) fn objects(
+    stage: Stage<'_>,
+    plan: &TrialPlan,
+    (live, afresh): (&ClassHistogram, Option<Afresh<'_>>),
+    doubts: &mut Vec<Doubt>,
+    sink: &mut dyn Sink,
+) -> ObjectsRecord {
+    let Some(afresh) = afresh.filter(|_| !stage.interrupted()) else { return live_objects(live, None) };
+    sink.take(&Event::Note("  live objects of a fresh JVM: it is started, asked when it is ready, and ended"));
+    match at_start(stage, plan, afresh) {
+        Ok(start) => live_objects(live, Some(&start)),
+        Err(error) => {
+            doubts.push(failed("no live objects of a fresh JVM", &error.what));
+            live_objects(live, None)
+        }
+    }
+}
+
+/// Those of a JVM that has just become ready.
+fn at_start(stage: Stage<'_>, plan: &TrialPlan, afresh: Afresh<'_>) -> Result<ClassHistogram> {
+    let (launch, work) = afresh()?;
+    let mut running = stage.world.start(&launch, None)?;
+    let mut ask = || {
+        let ready = running.wait_ready(plan.subject.ready_within.0, &|| stage.interrupted())?;
+        let sources = Sources {
+            pid: ready.pid,
+            kind: plan.subject.kind,
+            guardian: None,
+            own_cgroup: false,
+            origin_ns: running.started_at().as_nanos() as u64,
+            hz: plan.sample_hz,
+            asking: plan.asking,
+            clock: stage.clock,
+            threads: None,
+            objects: None,
+        };
+        let mut unheard = Vec::new();
+        let mut scales = stage.world.scales(&sources, None, &mut unheard)?;
+        let found = scales.histogram(&mut unheard).unwrap_or_else(|| Err(DEAF.to_owned()));
+        found.map_err(Error::machine)
+    };
+    let found = ask();
+    let ended = running.end(plan.subject.end_within.0);
+    drop(work);
+    match ended.left {
+        0 => found,
+        n => Err(Error::machine(format!("{n} of its processes could not be killed"))),
+    }
+}

@@ -1,0 +1,110 @@
+//! Which process was weighed: what it runs, and what names it for good.
+
+use super::watched::Watched;
+use crate::kernel::machine;
+use crate::kernel::process::ticks_per_s;
+use crate::record::IdentityRecord;
+use crate::units::utc;
+use std::time::Duration;
+
+/// What a name may have; the whole command line is in the document.
+const NAME_CHARS_MAX: usize = 120;
+/// Options of the launcher whose value is the next word (man java, JDK 11–25).
+const WITH_VALUE: [&str; 15] = [
+    "-cp",
+    "-classpath",
+    "--class-path",
+    "-p",
+    "--module-path",
+    "--upgrade-module-path",
+    "--add-modules",
+    "--limit-modules",
+    "--add-exports",
+    "--add-opens",
+    "--add-reads",
+    "--patch-module",
+    "--enable-native-access",
+    "--source",
+    "--illegal-native-access",
+];
+
+/// Of a process that is watched.
+pub(super) fn identity(watched: &mut Watched, arguments: &[String]) -> IdentityRecord {
+    let clock = watched.clock;
+    let started_ticks = watched.process.start_ticks();
+    let own = watched.counters.as_mut().and_then(|counters| counters.counters(&clock).ok());
+    let own = own.and_then(|reading| reading.value.identity().command);
+    let comm = watched.process.stat(&clock).map(|stat| stat.value.comm).unwrap_or_default();
+    let running = machine::uptime().and_then(|uptime| {
+        let started = Duration::try_from_secs_f64(started_ticks as f64 / ticks_per_s() as f64).ok()?;
+        uptime.checked_sub(started)
+    });
+    IdentityRecord {
+        name: name(arguments, own.as_deref(), &comm),
+        started: running.map(|running| utc(clock.unix_s() - running.as_secs_f64())),
+        started_ticks,
+        boot_id: machine::boot_id(),
+    }
+}
+
+/// What a process runs, by its arguments where the launcher has them, else by its counters (`own`, the main class or
+/// archive with its arguments), else by the kernel's name of it.
+pub(super) fn name(arguments: &[String], own: Option<&str>, comm: &str) -> String {
+    let own = own.and_then(|command| command.split_whitespace().next());
+    let found = of_arguments(arguments).or(own).filter(|name| !name.is_empty()).unwrap_or(comm);
+    // Of a module and its main class the class, of an archive its file.
+    let short = found.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(found);
+    let harmless = short.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    harmless.take(NAME_CHARS_MAX).collect()
+}
+
+/// The archive, module or class of a command line of the launcher; `None` for other programs, and where an options file
+/// may hold it.
+fn of_arguments(arguments: &[String]) -> Option<&str> {
+    let (program, options) = arguments.split_first()?;
+    (program.rsplit('/').next() == Some("java")).then_some(())?;
+    let mut words = options.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            "-jar" | "-m" | "--module" => return words.next(),
+            _ if WITH_VALUE.contains(&word) => _ = words.next(),
+            _ if word.starts_with("--module=") => return word.split_once('=').map(|(_, module)| module),
+            _ if word.starts_with('@') => return None,
+            _ if word.starts_with('-') => {}
+            _ => return Some(word),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_named_after_what_it_runs() {
+        let check = |line: &str, own: Option<&str>, expect: &str| {
+            let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(name(&arguments, own, "comm"), expect, "{line}");
+        };
+        check("/opt/jdk/bin/java -Xmx6m -cp a:b com.example.App --x", Some("no"), "com.example.App");
+        check("java -XX:+UseSerialGC -jar /srv/app/app.jar -jar x", None, "app.jar");
+        check("java --add-opens java.base/java.lang=ALL-UNNAMED -jar a.war", None, "a.war");
+        check("java -p mods -m app.module/com.example.Main", None, "com.example.Main");
+        check("java --module=app.module/com.example.Main", None, "com.example.Main");
+        check("java @options", Some("com.example.App with arguments"), "com.example.App");
+        check("java @options", None, "comm");
+        check("java -cp", Some(""), "comm");
+        check("/usr/bin/soffice --headless", None, "comm");
+        check("/usr/bin/launcher x", Some("org.App a"), "org.App");
+        check("", None, "comm");
+        check("java folder/", None, "folder/");
+    }
+
+    #[test]
+    fn a_name_steers_no_terminal_and_ends() {
+        let arguments = vec!["java".to_owned(), format!("\u{1b}[2J{}", "x".repeat(1000))];
+        let name = name(&arguments, None, "comm");
+        assert!(name.chars().count() == NAME_CHARS_MAX && !name.contains(char::is_control), "{name}");
+    }
+}

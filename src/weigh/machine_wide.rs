@@ -1,0 +1,58 @@
+//! All JVMs of the machine, one after another: what `loadline account --all` does.
+
+use super::identity;
+use super::once::{Weighed, Weighing};
+use crate::clock::Clock;
+use crate::error::{ErrorKind, Result};
+use crate::observe::jvms::{self, Found};
+use crate::record::{UnreadCause, UnreadRecord};
+
+/// The JVMs of the machine, before any of them is weighed.
+#[derive(Debug, Clone, Default)]
+pub struct Candidates {
+    /// In the order of their pids.
+    pub jvms: Vec<Candidate>,
+    /// Further processes that may not be looked into.
+    pub hidden: u64,
+}
+
+/// One of them.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// Process id, as seen from here.
+    pub pid: u32,
+    /// What it runs, as far as its command line tells.
+    pub name: String,
+}
+
+impl Candidates {
+    /// Looks at all processes that can be seen from here; none of them is asked anything.
+    pub fn find() -> Self {
+        let found = jvms::find();
+        let mut all: Vec<Found> = found.known.into_iter().chain(found.perhaps).collect();
+        all.sort_by_key(|jvm| jvm.pid);
+        let own = std::process::id();
+        let named = |jvm: Found| Candidate { pid: jvm.pid, name: identity::name(&jvm.arguments, None, &jvm.comm) };
+        Self { jvms: all.into_iter().filter(|jvm| jvm.pid != own).map(named).collect(), hidden: found.hidden }
+    }
+}
+
+impl Candidate {
+    /// Weighs it, or says why it cannot be.
+    ///
+    /// # Errors
+    /// A bug of Loadline; whatever keeps this one JVM from being read is no error, since others can be.
+    pub fn weigh(&self, weighing: Weighing, clock: &Clock) -> Result<Result<Weighed, UnreadRecord>> {
+        let cause = match weighing.take(self.pid, clock) {
+            Ok(weighed) => return Ok(Ok(weighed)),
+            Err(error) if error.kind == ErrorKind::Bug => return Err(error),
+            Err(error) => error,
+        };
+        let (pid, name) = (self.pid, self.name.clone());
+        Ok(Err(match cause.kind {
+            ErrorKind::Machine => UnreadRecord { pid, name, cause: UnreadCause::Refused, why: cause.what },
+            // A candidate was a JVM when it was found; whatever refuses it as none came later.
+            _ => UnreadRecord { pid, name, cause: UnreadCause::Ended, why: cause.what },
+        }))
+    }
+}

@@ -1,0 +1,101 @@
+//! Reads musl's malloc while its threads are held, group by group; `accounting` says when, as for glibc's heaps.
+
+use crate::account::Seen;
+use crate::observe::Unavailable;
+use crate::observe::mallocng::{self, Context, PagesOf, Place, Walk, Walker};
+use crate::observe::maps::Allocator;
+use crate::observe::memory::ProcessMemory;
+use crate::observe::pagemap::PageMap;
+use crate::observe::procfs::Process;
+use crate::observe::smaps::Smaps;
+
+/// The malloc of a process on musl, while it is walked.
+pub(super) struct MuslMalloc {
+    memory: ProcessMemory,
+    map: PageMap,
+    /// The walk, or why there is none.
+    walker: Result<Walker, &'static str>,
+    done: bool,
+}
+
+impl MuslMalloc {
+    /// Finds it by its secret: in the data of the C library, or of the program where that is linked statically.
+    /// `None` where malloc is not musl's, or where it is and cannot be read.
+    pub(super) fn find(
+        process: &Process,
+        smaps: &Smaps,
+        allocator: Allocator,
+        failed: &mut Vec<Unavailable>,
+    ) -> Option<Self> {
+        let is_musl = match allocator {
+            Allocator::Musl => true,
+            Allocator::Unknown => false,
+            _ => return None,
+        };
+        let open = || Ok((ProcessMemory::open(process)?, PageMap::open(process)?));
+        // Where the allocator is not known, the walk of glibc's heaps says what cannot be read.
+        let (memory, mut map) = open().map_err(|why| failed.extend(is_musl.then_some(why))).ok()?;
+        let maps: Vec<_> = smaps.maps().cloned().collect();
+        let places = mallocng::places(&maps, |mapping| Allocator::of([mapping]) == Allocator::Musl);
+        let walker = match context(process, &memory, &mut map, &places) {
+            Ok(Some(context)) => Walker::begin(&memory, &mut pages_of(&mut map), context),
+            Ok(None) if is_musl => Err("it has no context of musl 1.2.1 to 1.2.5"),
+            Ok(None) => return None,
+            Err(why) => {
+                failed.extend(is_musl.then_some(why));
+                return None;
+            }
+        };
+        Some(Self { memory, map, walker, done: false })
+    }
+
+    /// Whether all groups were walked.
+    pub(super) fn is_done(&self) -> bool {
+        self.done || self.walker.is_err()
+    }
+
+    /// Walks the next group.
+    pub(super) fn walk_next(&mut self) {
+        if let Ok(walker) = &mut self.walker {
+            self.done = !walker.step(&self.memory, &mut pages_of(&mut self.map));
+        }
+    }
+
+    /// What was found, or why it is not to be trusted.
+    pub(super) fn finish(self) -> Result<Walk, &'static str> {
+        self.walker.and_then(Walker::finish)
+    }
+}
+
+fn context(
+    process: &Process,
+    memory: &ProcessMemory,
+    map: &mut PageMap,
+    places: &[Place],
+) -> Result<Option<Context>, Unavailable> {
+    let secret = mallocng::secret(process, memory, &mut pages_of(map))?;
+    Ok(secret.and_then(|secret| mallocng::find(memory, &mut pages_of(map), places, secret)))
+}
+
+/// The pages of a range as they are now; none where they cannot be read, so that nothing of it is.
+fn pages_of(map: &mut PageMap) -> Box<PagesOf<'_>> {
+    Box::new(|start, end| {
+        let mut runs = Vec::new();
+        if map.runs(start, end, &mut |run| runs.push(run)).is_err() {
+            runs.clear();
+        }
+        runs
+    })
+}
+
+/// Enters the chunks with mappings of their own where those of glibc stand.
+pub(super) fn enter_mmapped(seen: &mut Seen) {
+    for chunk in seen.musl.iter().flatten().flat_map(|walk| &walk.mmapped) {
+        let mappings = &seen.smaps.mappings;
+        let index = mappings.partition_point(|weighed| weighed.mapping.end <= chunk.start);
+        let fits = mappings.get(index).is_some_and(|of| of.mapping.start <= chunk.start && chunk.end <= of.mapping.end);
+        if fits {
+            seen.chunks.entry(index).or_default().push(*chunk);
+        }
+    }
+}

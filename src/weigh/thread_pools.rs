@@ -1,0 +1,162 @@
+//! Threads by pool: those whose names differ in numbers only, with their stacks and their CPU time.
+
+use crate::observe::thread_times::ThreadTime;
+use crate::record::{AccountRecord, CodeHeapRecord, ThreadPoolRecord};
+use std::collections::BTreeMap;
+
+/// Pools listed, the heaviest first; a server has 20 to 60.
+const POOLS_MAX: usize = 200;
+
+/// Threads of one pattern.
+#[derive(Default)]
+struct Pool<'a> {
+    names: Vec<&'a str>,
+    record: ThreadPoolRecord,
+}
+
+/// The pools of the threads that live, the one with the largest stacks first. Without an account nothing is known of
+/// stacks.
+pub(super) fn pools(threads: &[ThreadTime], account: Option<&AccountRecord>) -> Vec<ThreadPoolRecord> {
+    let mut pools: BTreeMap<String, Pool<'_>> = BTreeMap::new();
+    for thread in threads {
+        let pool = pools.entry(pattern(&thread.name)).or_default();
+        pool.names.push(&thread.name);
+        pool.record.threads += 1;
+        pool.record.cpu_s += thread.cpu.as_secs_f64();
+    }
+    for stack in account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail) {
+        if let Some(pool) = pools.get_mut(&pattern(&stack.name)).filter(|_| stack.kind == "thread") {
+            pool.record.stack_bytes = pool.record.stack_bytes.saturating_add(stack.rss_bytes);
+        }
+    }
+    let named = |pool: Pool<'_>| ThreadPoolRecord { name: common(&pool.names), ..pool.record };
+    let mut listed: Vec<ThreadPoolRecord> = pools.into_values().map(named).collect();
+    listed.sort_by(|one, other| other.stack_bytes.cmp(&one.stack_bytes).then(other.cpu_s.total_cmp(&one.cpu_s)));
+    listed.truncate(POOLS_MAX);
+    listed
+}
+
+/// Several processes as one: a pool of the same name is one.
+pub(super) fn together<'a>(parts: impl Iterator<Item = &'a [ThreadPoolRecord]>) -> Vec<ThreadPoolRecord> {
+    let mut sum: Vec<ThreadPoolRecord> = Vec::new();
+    for pool in parts.flatten() {
+        match sum.iter_mut().find(|known| known.name == pool.name) {
+            Some(known) => {
+                known.threads = known.threads.saturating_add(pool.threads);
+                known.stack_bytes = known.stack_bytes.saturating_add(pool.stack_bytes);
+                known.cpu_s += pool.cpu_s;
+            }
+            None => sum.push(pool.clone()),
+        }
+    }
+    sum.sort_by_key(|pool| std::cmp::Reverse(pool.stack_bytes));
+    sum.truncate(POOLS_MAX);
+    sum
+}
+
+/// As [`together`], of code caches.
+pub(super) fn code_together<'a>(parts: impl Iterator<Item = &'a [CodeHeapRecord]>) -> Vec<CodeHeapRecord> {
+    let both = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
+    let mut sum: Vec<CodeHeapRecord> = Vec::new();
+    for heap in parts.flatten() {
+        match sum.iter_mut().find(|known| known.name == heap.name) {
+            Some(known) => {
+                known.reserved_bytes = known.reserved_bytes.saturating_add(heap.reserved_bytes);
+                known.committed_bytes = both(known.committed_bytes, heap.committed_bytes);
+                known.used_bytes = known.used_bytes.saturating_add(heap.used_bytes);
+                known.used_bytes_peak = known.used_bytes_peak.saturating_add(heap.used_bytes_peak);
+                known.rss_bytes = both(known.rss_bytes, heap.rss_bytes);
+            }
+            None => sum.push(heap.clone()),
+        }
+    }
+    sum
+}
+
+/// The name in pieces: each number, and each text between numbers.
+fn pieces(name: &str) -> impl Iterator<Item = &str> {
+    let mut rest = name;
+    std::iter::from_fn(move || {
+        let digit = rest.chars().next()?.is_ascii_digit();
+        let end = rest.find(|c: char| c.is_ascii_digit() != digit).unwrap_or(rest.len());
+        let (piece, behind) = rest.split_at(end);
+        rest = behind;
+        Some(piece)
+    })
+}
+
+fn is_number(piece: &str) -> bool {
+    piece.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// The name with each number as `0`, which tells pools apart.
+fn pattern(name: &str) -> String {
+    pieces(name).map(|piece| if is_number(piece) { "0" } else { piece }).collect()
+}
+
+/// What names of one pattern have in common, `*` for the numbers that differ.
+fn common(names: &[&str]) -> String {
+    let Some((first, others)) = names.split_first() else { return String::new() };
+    let mut found: Vec<&str> = pieces(first).collect();
+    for name in others {
+        for (known, piece) in found.iter_mut().zip(pieces(name)) {
+            if *known != piece {
+                *known = "*";
+            }
+        }
+    }
+    found.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{DetailRecord, OwnerRecord};
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    fn thread(name: &str, ms: u64) -> ThreadTime {
+        ThreadTime { name: name.to_owned(), cpu: Duration::from_millis(ms) }
+    }
+
+    #[test]
+    fn names_that_differ_in_numbers_are_one_pool() {
+        let stack = |name: &str, rss_bytes| DetailRecord {
+            kind: "thread".to_owned(),
+            name: name.to_owned(),
+            rss_bytes,
+            ..DetailRecord::default()
+        };
+        let detail = vec![stack("pool-1-thread-1", 80), stack("pool-1-thread-2", 90), stack("main", 10)];
+        let owner = OwnerRecord { name: "thread_stacks".to_owned(), detail, ..OwnerRecord::default() };
+        let account = AccountRecord { owners: vec![owner], ..AccountRecord::default() };
+        let threads = [
+            thread("main", 500),
+            thread("pool-1-thread-1", 10),
+            thread("pool-1-thread-2", 20),
+            thread("C2 CompilerThre", 70),
+        ];
+        let found = pools(&threads, Some(&account));
+        let rows: Vec<_> = found.iter().map(|pool| (pool.name.as_str(), pool.threads, pool.stack_bytes)).collect();
+        assert_eq!(rows, [("pool-1-thread-*", 2, 170), ("main", 1, 10), ("C2 CompilerThre", 1, 0)]);
+        assert!((found[0].cpu_s - 0.03).abs() < 1e-9);
+    }
+
+    proptest! {
+        #[test]
+        fn every_thread_is_in_one_pool(names in prop::collection::vec("[a-b0-9ü-]{0,6}", 0..40)) {
+            let threads: Vec<ThreadTime> = names.iter().map(|name| thread(name, 10)).collect();
+            let found = pools(&threads, None);
+            prop_assert_eq!(found.iter().map(|pool| pool.threads).sum::<u64>(), names.len() as u64);
+            for pool in found.iter().filter(|pool| pool.threads == 1) {
+                prop_assert!(names.contains(&pool.name));
+            }
+            prop_assert_eq!(together([found.as_slice(), &found].into_iter()).len(), {
+                let mut names: Vec<&str> = found.iter().map(|pool| pool.name.as_str()).collect();
+                names.sort_unstable();
+                names.dedup();
+                names.len()
+            });
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! `loadline account --all` and `--against` without a JVM: made-up accounts on the screen and against their schemas,
+//! and files that are no account.
+
+use crate::accounts::{ACCOUNT, made_up};
+use crate::called::{Called, loadline, loadline_in, read, root};
+use crate::schema::Schema;
+use loadline::doubt::Doubt;
+use loadline::record::{
+    AccountDocument, AccountsDocument, ChangesDocument, DetailRecord, DoubtRecord, OwnerRecord, UnreadCause,
+    UnreadRecord,
+};
+use loadline::report::{self, Detail, render, summarize_accounts, summarize_changes};
+use loadline::result::{Column, MachineWide, changes};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub(crate) const ACCOUNTS: &str = "accounts.schema.json";
+pub(crate) const CHANGES: &str = "account-changes.schema.json";
+
+/// The made-up account of another process, many times as large.
+fn other(pid: u32, name: &str, factor: u64) -> AccountDocument {
+    let mut document = made_up();
+    document.jvm.pid = pid;
+    document.jvm.version = Some("25.0.3+9-LTS".to_owned());
+    let identity = document.identity.as_mut().unwrap();
+    identity.name = name.to_owned();
+    identity.started_ticks += u64::from(pid);
+    let account = document.mark.account.as_mut().unwrap();
+    account.total_bytes *= factor;
+    account.pss_bytes *= factor;
+    account.unexplained_bytes *= factor;
+    for owner in &mut account.owners {
+        owner.rss_bytes *= factor;
+        owner.pss_bytes *= factor;
+    }
+    document
+}
+
+fn wide() -> AccountsDocument {
+    let mut alone = other(815, "org.gradle.launcher.daemon.bootstrap.GradleDaemon", 1);
+    alone.mark.charge = None;
+    alone.jvm.version = Some("25.412-b08".to_owned());
+    alone.doubts.clear();
+    let mut large = other(4_194_303, "app.jar", 90);
+    large.mark.charge.as_mut().unwrap().processes = 3;
+    large.mark.account.as_mut().unwrap().would_return.gc_bytes = None;
+    let unread = UnreadRecord {
+        pid: 99,
+        name: "java".to_owned(),
+        cause: UnreadCause::Refused,
+        why: "the process with pid 99 belongs to another user".to_owned(),
+    };
+    let wide = MachineWide {
+        taken: "2026-11-21T04:36:21Z".to_owned(),
+        command: "loadline account --all".to_owned(),
+        machine: made_up().machine,
+        accounts: vec![alone, made_up(), large],
+        unread: vec![unread],
+        hidden: 12,
+    };
+    wide.document(Column::Pss)
+}
+
+/// The made-up account an hour later: a leak in malloc, a pool of threads that grew, a file more.
+fn later() -> AccountDocument {
+    let mut document = made_up();
+    document.taken = "2026-11-21T05:37:01Z".to_owned();
+    let account = document.mark.account.as_mut().unwrap();
+    let grown: u64 = 40 << 20;
+    account.total_bytes += grown;
+    account.pss_bytes += grown;
+    document.mark.rss_bytes += grown;
+    let owner = |owners: &'_ mut Vec<OwnerRecord>, name: &str| owners.iter().position(|of| of.name == name).unwrap();
+    let detail = |kind: &str, name: &str, count, rss_bytes| DetailRecord {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        count,
+        rss_bytes,
+        allocated_bytes: None,
+    };
+    let owners = &mut account.owners;
+    let at = owner(owners, "malloc.live");
+    owners[at].rss_bytes += grown - (3 << 20);
+    owners[at].pss_bytes += grown - (3 << 20);
+    let at = owner(owners, "thread_stacks");
+    owners[at].rss_bytes += 2 << 20;
+    owners[at].pss_bytes += 2 << 20;
+    owners[at].detail.push(detail("thread", "http-8080-1", 1, 1 << 20));
+    owners[at].detail.push(detail("thread", "http-8080-2", 7, 1 << 20));
+    let at = owner(owners, "mapped_files");
+    owners[at].rss_bytes += 1 << 20;
+    owners[at].pss_bytes += 1 << 20;
+    let long = "/srv/app/plugins/with/a/rather/long/path/to/its/plugin-1.2.3.jar";
+    owners[at].detail.push(detail("file", long, 1, 1 << 20));
+    document
+}
+
+fn compared() -> ChangesDocument {
+    changes(vec![made_up()], later(), "loadline account 4711 --against then.json --json".to_owned()).unwrap()
+}
+
+#[test]
+fn all_jvms_of_a_machine() {
+    insta::assert_snapshot!(render(&summarize_accounts(&wide())));
+}
+
+#[test]
+fn no_jvm_at_all() {
+    let none = AccountsDocument { accounts: Vec::new(), unread: Vec::new(), hidden: 0, ..wide() };
+    let text = render(&summarize_accounts(&none));
+    assert!(text.starts_with("0 JVMs, weighed by loadline 0.1.0\n") && !text.contains("sum"), "{text}");
+    assert!(text.contains("No process runs the code of a HotSpot JVM."), "{text}");
+}
+
+#[test]
+fn what_changed() {
+    insta::assert_snapshot!(render(&summarize_changes(&compared(), &[])));
+}
+
+#[test]
+fn what_changed_of_another_process_by_thread() {
+    let mut then = other(99, "app.jar", 2);
+    then.taken = "2026-11-21T06:36:21Z".to_owned();
+    then.doubts.push(DoubtRecord::from(Doubt::AttachMissing { why: "\u{1b}[2J".to_owned() }));
+    let document = changes(vec![then], made_up(), String::new()).unwrap();
+    insta::assert_snapshot!(render(&summarize_changes(&document, &[Detail::Thread, Detail::Tag])));
+}
+
+/// Every line fits, and nothing of a file steers the terminal that shows it.
+#[test]
+fn lines_of_80_columns_without_colour() {
+    let hostile = |text: &str| format!("\u{1b}[2J\u{202e}{text}\u{7}");
+    let mut then = made_up();
+    let mut now = later();
+    for document in [&mut then, &mut now] {
+        let identity = document.identity.as_mut().unwrap();
+        identity.name = hostile(&identity.name);
+        document.jvm.name = Some(hostile("VM"));
+    }
+    for part in now.mark.account.as_mut().unwrap().owners.iter_mut().flat_map(|owner| &mut owner.detail) {
+        part.name = hostile(&part.name);
+        part.rss_bytes += 1 << 36;
+    }
+    let document = changes(vec![then.clone()], now.clone(), String::new()).unwrap();
+    let all = MachineWide {
+        taken: String::new(),
+        command: String::new(),
+        machine: made_up().machine,
+        accounts: vec![then, now, other(7, "x", 90)],
+        unread: vec![UnreadRecord { pid: 1, name: hostile("x"), why: hostile("y"), cause: UnreadCause::Ended }],
+        hidden: 1,
+    };
+    let details = [Detail::Thread, Detail::File, Detail::Tag];
+    let texts = [
+        render(&summarize_changes(&document, &[])),
+        render(&summarize_changes(&document, &details)),
+        render(&summarize_accounts(&all.document(Column::Name))),
+        render(&summarize_accounts(&wide())),
+    ];
+    for line in texts.iter().flat_map(|text| text.lines()) {
+        assert!(line.chars().count() <= 80 && line == line.trim_end(), "{line}");
+        assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{line:?}");
+    }
+}
+
+#[test]
+fn both_documents_are_as_described_and_nothing_else_is() {
+    let account = Schema::published(ACCOUNT).described();
+    let printed = |document: &str| serde_json::from_str::<Value>(document).unwrap();
+    for (name, document) in
+        [(ACCOUNTS, printed(&report::document(&wide()))), (CHANGES, printed(&report::document(&compared())))]
+    {
+        let schema = Schema::published(name);
+        assert_eq!(schema.complaints(&document), [] as [&str; 0], "{name}");
+        assert_eq!(schema.undescribed(&document), [] as [&str; 0], "{name}");
+        // What they share with a single account is described as there, and tested there.
+        let own = |place: &String| !account.iter().any(|(shared, _)| shared == place);
+        assert_eq!(schema.unused(&[document]).into_iter().filter(own).collect::<Vec<_>>(), [] as [&str; 0], "{name}");
+        for (place, described) in schema.described() {
+            let same = account.iter().find(|(shared, _)| *shared == place && !place.starts_with('.'));
+            assert!(same.is_none_or(|(_, other)| *other == described), "{name}: {place}");
+        }
+    }
+}
+
+#[test]
+fn parts_and_owners_of_a_comparison_add_up() {
+    let document = compared();
+    let grown: i64 = document.owners.iter().map(|owner| owner.growth_bytes.unwrap()).sum();
+    assert_eq!((grown, document.rss_growth_bytes, document.seconds), (40 << 20, 40 << 20, 3640));
+    let pool = document.parts.iter().find(|part| part.name == "http-8080-*").unwrap();
+    assert_eq!((pool.then_count, pool.now_count, pool.growth_bytes), (0, 8, 2 << 20));
+}
+
+/// Every number of an account in turn as large as it can be: nothing overflows, whatever is added up and subtracted.
+#[test]
+fn sizes_that_cannot_be_do_no_harm() {
+    let whole = json!(made_up());
+    let mut places = Vec::new();
+    numbers(&whole, &mut String::new(), &mut places);
+    assert!(places.len() > 200, "{}", places.len());
+    let mut read = 0;
+    let mut all = whole.clone();
+    for place in &places {
+        let mut one = whole.clone();
+        for document in [&mut one, &mut all] {
+            *document.pointer_mut(place).unwrap() = json!(u64::MAX);
+            let Ok(account) = serde_json::from_value::<AccountDocument>(document.clone()) else {
+                *document.pointer_mut(place).unwrap() = whole.pointer(place).unwrap().clone();
+                continue;
+            };
+            read += 1;
+            for (then, now) in [(account.clone(), made_up()), (made_up(), account.clone())] {
+                let document = changes(vec![then], now, String::new()).unwrap();
+                assert!(!render(&summarize_changes(&document, &[])).is_empty());
+            }
+            let accounts = vec![account.clone(), account];
+            assert!(!render(&summarize_accounts(&AccountsDocument { accounts, ..wide() })).is_empty());
+        }
+    }
+    assert!(read > places.len(), "{read} of {}", places.len());
+}
+
+/// Where the integers of a document stand.
+fn numbers(value: &Value, place: &mut String, found: &mut Vec<String>) {
+    let length = place.len();
+    let mut visit = |key: String, value: &Value| {
+        place.push_str(&format!("/{key}"));
+        numbers(value, place, found);
+        place.truncate(length);
+    };
+    match value {
+        Value::Array(items) => items.iter().enumerate().for_each(|(at, item)| visit(at.to_string(), item)),
+        Value::Object(fields) => fields.iter().for_each(|(key, field)| visit(key.clone(), field)),
+        Value::Number(number) if number.is_u64() => found.push(place.clone()),
+        _ => {}
+    }
+}
+
+/// `account PID --against` a file with this text. The pid is that of nobody: a file is looked at first.
+fn against(text: &str) -> Called {
+    let place = TempDir::new().unwrap();
+    std::fs::write(place.path().join("then.json"), text).unwrap();
+    loadline_in(place.path(), &["account", "999999999", "--against", "then.json"])
+}
+
+#[test]
+fn files_that_are_no_account() {
+    let mut said = String::new();
+    let whole = report::document(&made_up());
+    let result = read(root().join("docs/results.schema.json"));
+    let mut without_owners = json!(made_up());
+    without_owners["mark"]["account"] = Value::Null;
+    for (what, text) in [
+        ("nothing", String::new()),
+        ("a text", "pid 4711, weighed by loadline 0.1.0\n".to_owned()),
+        ("half an account", whole[..whole.len() / 2].to_owned()),
+        ("a list", "[]".to_owned()),
+        ("another document", result),
+        ("a result", "{\"schema\": \"loadline.result/2\"}".to_owned()),
+        ("an account of a version to come", whole.replace("loadline.account/1", "loadline.account/2")),
+        ("a damaged account", whole.replace("\"subject_command\"", "\"subject_commands\"")),
+        ("a size that is none", whole.replace("\"total_bytes\": 165466112", "\"total_bytes\": -1")),
+        ("an account without owners", without_owners.to_string()),
+    ] {
+        let called = against(&text);
+        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{what}: {called}");
+        said.push_str(&format!("{what}\n{}\n", called.stderr));
+    }
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn no_file_and_no_process_to_compare() {
+    let missing = loadline(&["account", "999999999", "--against", "no-such.json"]);
+    assert_eq!(missing.code, 2, "{missing}");
+    assert!(missing.stderr.starts_with("error: cannot read no-such.json: No such file"), "{missing}");
+    let folder = loadline(&["account", "999999999", "--against", "."]);
+    assert!(folder.code == 2 && folder.stderr.contains("cannot read .: Is a directory"), "{folder}");
+    let whole = against(&report::document(&made_up()));
+    assert!(whole.code == 2 && whole.stderr.contains("there is no process with pid 999999999"), "{whole}");
+    for document in [report::document(&wide()), report::document(&compared())] {
+        let whole = against(&document);
+        assert!(whole.code == 2 && whole.stderr.contains("there is no process with pid"), "{whole}");
+    }
+}
+
+#[test]
+fn options_that_do_not_go_together() {
+    for words in [
+        &["account", "--all", "4711"][..],
+        &["account", "--all", "--by", "thread"],
+        &["account", "--all", "--netty"],
+        &["account", "--all", "--against", "x.json"],
+        &["account", "--against", "x.json"],
+        &["account", "4711", "--sort", "pss"],
+        &["account", "--all", "--sort", "nonsense"],
+        &["account", "4711", "--against", "accounts/made-up.json", "--by", "region"],
+    ] {
+        let called = loadline(words);
+        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{words:?}: {called}");
+        assert!(called.stderr.starts_with("error: "), "{words:?}: {called}");
+    }
+}
+
+#[test]
+fn the_help_says_what_asking_costs_and_what_the_exit_code_means() {
+    insta::assert_snapshot!(loadline(&["account", "--help"]));
+}

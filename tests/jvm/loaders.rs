@@ -1,0 +1,69 @@
+//! Class loaders from mark to mark: a server that leaks one for each request must be found out, to the loader.
+
+use crate::invocation::{Call, all_releases, mark, newest};
+use crate::standing::Plan;
+use loadline::record::{Finding, LoaderType, Mark};
+
+const LEAKY: &str = "loadline.subjects.ClassFiles";
+const REQUESTS: u64 = 200;
+
+fn of<'a>(mark: &'a Mark, name: &str) -> &'a LoaderType {
+    mark.loaders.as_ref().unwrap().types.iter().find(|of| of.name == name).unwrap()
+}
+
+#[test]
+fn a_loader_for_each_request_is_counted_and_found() {
+    for release in all_releases() {
+        let ran = Call::on(release).subject("LeaksLoaders", "{port}").run().expect(0);
+        let (document, trial) = (ran.document(), ran.trial());
+        // The warm-up is the same load.
+        for point in ["warm", "loaded"] {
+            let change = of(mark(&trial, point), LEAKY).change.unwrap();
+            assert_eq!((change.added.loaders, change.added.classes, change.ended.loaders), (REQUESTS, REQUESTS, 0));
+            // The class has a method of 1.8 KB; a chunk holds little else of its loader.
+            let each = change.added.taken_bytes / REQUESTS;
+            assert!((1_800..40_000).contains(&each), "JDK {release}, {point}: {each} bytes a loader");
+        }
+        let [start, loaded] = ["start", "loaded"].map(|point| mark(&trial, point).classes.unwrap().loaded);
+        assert!(loaded >= start + 2 * REQUESTS, "JDK {release}: {start}, {loaded}");
+        let [finding] = document.findings.as_slice() else { panic!("{:?}", document.findings) };
+        let Finding::LoadersKeepComing { loader, spans, live_after_gc } = &finding.finding else { unreachable!() };
+        // A request asks whether the server is ready.
+        let (live, asked) = (live_after_gc.unwrap().loaders, 2 * REQUESTS + 1);
+        assert_eq!((loader.as_str(), spans.len()), (LEAKY, 2));
+        assert!((2 * REQUESTS..=asked).contains(&live), "JDK {release}: {live}");
+    }
+}
+
+#[test]
+fn a_server_that_makes_none_is_not_accused() {
+    for release in newest() {
+        let call = Call::on(release).with("--url http://127.0.0.1:{port}/calm");
+        let ran = call.subject("LeaksLoaders", "{port}").run().expect(0);
+        assert_eq!(ran.document().findings, []);
+    }
+}
+
+#[test]
+fn an_account_has_the_classes_of_a_loader() {
+    for release in all_releases() {
+        let mut subject = Plan::on(release, "-Xmx96m -XX:+UseSerialGC").start("ManyClasses", "");
+        subject.says("BEFORE");
+        subject.go_on();
+        subject.says("AFTER");
+        let document = subject.document("");
+        let loader = of(&document.mark, LEAKY);
+        assert_eq!((loader.now.loaders, loader.now.classes, loader.change), (1, 8_001, None), "JDK {release}");
+        let metaspace: u64 = document
+            .mark
+            .account
+            .iter()
+            .flat_map(|account| &account.owners)
+            .filter(|owner| ["metaspace", "class_space"].contains(&owner.name.as_str()))
+            .map(|owner| owner.rss_bytes)
+            .sum();
+        let used = document.mark.loaders.as_ref().unwrap().total.used_bytes;
+        // In words or in bytes: what is used is resident, and little else is.
+        assert!(used <= metaspace && used * 10 >= metaspace * 9, "JDK {release}: {used} of {metaspace}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Native programs on musl, linked dynamically and statically, with a known appetite for malloc: what is live is found
+//! to the byte, what is retained is what pagemap says of the freed blocks. Skipped where there is no `musl-gcc`.
+
+use crate::account::{assert_closes, held};
+use crate::account_truth::assert_tags;
+use crate::images::Image;
+use crate::invocation::{Call, Ran, mark, newest};
+use crate::skipping::{record, skip};
+use crate::standing::Plan;
+use loadline::doubt::Doubt;
+use loadline::record::{AccountRecord, DoubtRecord, Trial};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const LINKINGS: [&str; 2] = ["-rdynamic", "-static"];
+/// A header before each chunk, which the slot before it has.
+const HEADER: f64 = 4.0;
+
+/// The program, linked like this.
+fn build(folder: &Path, linking: &str) -> Option<PathBuf> {
+    let (source, program) =
+        (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jvm/musl/appetite.c"), folder.join("appetite"));
+    // A compiler that knows what malloc does would leave out what nobody uses.
+    let options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-fno-builtin", linking, "-o"];
+    match Command::new("musl-gcc").args(options).args([&program, &source]).output() {
+        Ok(built) => assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr)),
+        Err(why) => {
+            skip("LOADLINE_MUSL", &format!("musl-gcc cannot be run ({why})"));
+            return None;
+        }
+    }
+    Some(program)
+}
+
+/// The program weighed once it has planted this.
+fn weighed(linking: &str, filling: &str) -> Option<Ran> {
+    let call = Call::verb("run musl.loadline.yaml --json");
+    let program = build(call.folder(), linking)?;
+    Some(run(call, &format!("command: [{}, {filling}]", program.display())))
+}
+
+/// The run of a subject that plants.
+fn run(call: Call, subject: &str) -> Ran {
+    let text = format!(
+        "name: musl\nsubject: {{kind: native, {subject}}}\n\
+         load:\n  - work: {{phases: [planted], within: 60s}}\nmarks: []\n"
+    );
+    std::fs::write(call.folder().join("musl.loadline.yaml"), text).unwrap();
+    let out = format!("--out {}", call.archive().display());
+    call.with(&out).run().expect(0)
+}
+
+/// What was planted by the program's own count, and the account of it.
+fn planted(trial: &Trial) -> (&BTreeMap<String, f64>, &AccountRecord) {
+    let mark = mark(trial, "planted");
+    let account = mark.account.as_ref().unwrap();
+    println!("{:?}\n{:?}", mark.counters, account.malloc);
+    assert_closes(account, 5);
+    assert_eq!(account.owners.iter().map(|owner| owner.rss_bytes).sum::<u64>(), mark.rss_bytes);
+    assert_eq!((account.would_return.trim_bytes, held(account, "malloc.unsplit")), (Some(0), 0));
+    (&mark.counters, account)
+}
+
+/// Within two percent.
+#[track_caller]
+fn near(what: &str, found: u64, truth: f64) {
+    assert!((found as f64 - truth).abs() <= truth * 0.02, "{what}: {found}, truly {truth}");
+}
+
+#[test]
+fn planted_chunks_are_found_to_the_byte() {
+    for (linking, filling) in LINKINGS.into_iter().flat_map(|linking| [(linking, "exact"), (linking, "odd")]) {
+        let Some(ran) = weighed(linking, filling) else { return };
+        let trial = ran.trial();
+        let (truth, account) = planted(&trial);
+        let malloc = account.malloc.as_ref().unwrap();
+        assert_eq!((malloc.allocator.as_str(), malloc.walk_errors, malloc.tagged), ("musl", 0, false));
+        let chunks = malloc.live_chunks.unwrap() + malloc.mmapped_chunks;
+        assert_eq!((chunks as f64, malloc.asked_bytes.unwrap() as f64), (truth["live"], truth["live_bytes"]));
+        assert!(malloc.live_bytes + malloc.mmapped_bytes >= malloc.asked_bytes.unwrap());
+        let (retained, whole) = (held(account, "malloc.retained"), malloc.free_pages_bytes.unwrap());
+        assert!(whole as f64 >= truth["freed_pages_bytes"] * 0.98 && whole <= retained, "{whole} of {retained}");
+        assert!(retained as f64 >= truth["freed_resident_bytes"] * 0.98, "{retained}");
+        assert!(held(account, "thread_stacks") < 1 << 20, "{account:?}");
+        if filling == "odd" {
+            continue;
+        }
+        let alone = truth["alone_bytes"];
+        near("live", held(account, "malloc.live"), truth["live_bytes"] - alone + truth["live"] * HEADER);
+        near("mmapped", held(account, "malloc.mmapped"), alone);
+        near("retained", retained, truth["freed_resident_bytes"]);
+    }
+}
+
+/// Groups and stacks that the kernel shows as one mapping are told apart, and what moves is not counted twice.
+#[test]
+fn a_busy_program_is_weighed_while_it_allocates() {
+    for linking in LINKINGS {
+        let Some(ran) = weighed(linking, "busy") else { return };
+        let trial = ran.trial();
+        let (truth, account) = planted(&trial);
+        let malloc = account.malloc.as_ref().unwrap();
+        near("asked", malloc.asked_bytes.unwrap(), truth["live_bytes"]);
+        let alone = truth["alone_bytes"];
+        near("live", held(account, "malloc.live"), truth["live_bytes"] - alone + truth["live"] * HEADER);
+        near("mmapped", held(account, "malloc.mmapped"), alone);
+        near("retained", held(account, "malloc.retained"), truth["freed_resident_bytes"]);
+        assert!(held(account, "thread_stacks") < 1 << 20, "{account:?}");
+    }
+}
+
+/// An image that has the C library of Alpine and nothing else.
+#[test]
+fn a_program_on_musl_is_weighed_in_an_image() {
+    let call = Call::verb("run musl.loadline.yaml --json");
+    let root = call.folder().join("root");
+    for name in ["lib", "etc", "tmp", "proc", "sys", "dev"] {
+        std::fs::create_dir_all(root.join(name)).unwrap();
+    }
+    let Some(_) = build(&root, LINKINGS[0]) else { return };
+    let libraries = std::fs::read_dir("/lib").unwrap().map(|file| file.unwrap());
+    for loader in libraries.filter(|file| file.file_name().to_string_lossy().starts_with("ld-musl-")) {
+        if loader.path().is_file() {
+            std::fs::copy(loader.path(), root.join("lib").join(loader.file_name())).unwrap();
+        }
+    }
+    let Some(image) = Image::of_folder(&root, "/appetite") else { return };
+    let ran = run(call, &format!("image: '{}', command: [exact]", image.name()));
+    let trial = ran.trial();
+    let (truth, account) = planted(&trial);
+    assert_eq!(account.malloc.as_ref().unwrap().asked_bytes.unwrap() as f64, truth["live_bytes"]);
+    near("retained", held(account, "malloc.retained"), truth["freed_resident_bytes"]);
+}
+
+/// Names the `java` of a JVM that was built for musl; none is to be had where these tests run by themselves.
+const JAVA: &str = "LOADLINE_MUSL_JAVA";
+
+#[test]
+fn a_jvm_on_musl_is_split_as_on_glibc() {
+    let Ok(java) = std::env::var(JAVA) else { return record(JAVA, "it names no JVM for musl") };
+    for (release, gc) in newest().into_iter().flat_map(|release| [(release, "Serial"), (release, "G1")]) {
+        let options = format!("-Xmx64m -XX:+Use{gc}GC -Xint -XX:NativeMemoryTracking=summary");
+        let trim = "-XX:+IgnoreUnrecognizedVMOptions -XX:TrimNativeHeapInterval=5000";
+        let subject = Plan::on(release, &format!("{options} {trim}")).java(&java).start("DemoServer", "{port}");
+        subject.answers();
+        assert_tags(&subject);
+        let document = subject.document("");
+        let account = document.mark.account.unwrap();
+        assert_closes(&account, 5);
+        let malloc = account.malloc.as_ref().unwrap();
+        println!("{malloc:?}");
+        assert_eq!((malloc.allocator.as_str(), malloc.walk_errors, malloc.tagged), ("musl", 0, true));
+        assert_eq!((account.would_return.trim_bytes, held(&account, "malloc.unsplit")), (Some(0), 0));
+        let said = |doubt: &DoubtRecord| matches!(&doubt.doubt, Doubt::AllocatorIgnores { .. });
+        assert!(document.doubts.iter().any(said), "{:?}", document.doubts);
+    }
+}
