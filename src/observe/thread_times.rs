@@ -9,6 +9,8 @@ use std::time::Duration;
 /// A thread and the CPU time that it has used since it was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadTime {
+    /// Its id, as seen from here.
+    pub tid: u32,
     /// As the kernel keeps it.
     pub name: String,
     /// In user mode and in the kernel, in steps of the kernel's clock, mostly 10 ms.
@@ -24,7 +26,7 @@ pub fn all(process: &Process) -> Result<Vec<ThreadTime>, Unavailable> {
     let of = |tid: u32| {
         let text = process.read_below(&format!("task/{tid}/stat"), 2048).ok()?;
         let stat = Stat::parse(&String::from_utf8_lossy(&text), per_s)?;
-        Some(ThreadTime { cpu: stat.cpu(), name: stat.comm })
+        Some(ThreadTime { tid, cpu: stat.cpu(), name: stat.comm })
     };
     Ok(process.threads()?.into_iter().filter_map(of).collect())
 }

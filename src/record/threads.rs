@@ -15,6 +15,9 @@ pub struct ThreadPoolRecord {
     pub stack_bytes: u64,
     /// CPU time that those which live have used so far.
     pub cpu_s: f64,
+    /// What those which live have allocated in the Java heap so far; `null` of threads that are none of Java, and where
+    /// it could not be read.
+    pub allocated_bytes: Option<u64>,
 }
 
 /// A segment of the code cache.

@@ -6,6 +6,7 @@ use crate::observe::memory::ProcessMemory;
 use crate::observe::procfs::Process;
 use crate::observe::{Unavailable, thread_print};
 use crate::record::AllocatedBy;
+use std::collections::BTreeMap;
 
 /// Bytes up to a moment, and who counted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,12 @@ impl Allocation {
     pub(crate) fn open(process: &Process, threads: Threads) -> Result<Self, Unavailable> {
         let reader = threads.clone().reader();
         Ok(Self { memory: ProcessMemory::open(process)?, threads, reader })
+    }
+
+    /// What each thread that lives has allocated, by its id in the JVM's own pid namespace.
+    pub(crate) fn by_thread(&mut self) -> BTreeMap<u32, u64> {
+        let threads = self.reader.by_thread(&self.memory).unwrap_or_default();
+        threads.into_iter().filter_map(|thread| Some((thread.tid?, thread.bytes))).collect()
     }
 
     /// Where the counters are.

@@ -14,15 +14,22 @@ struct Pool<'a> {
     record: ThreadPoolRecord,
 }
 
-/// The pools of the threads that live, the one with the largest stacks first. Without an account nothing is known of
-/// stacks.
-pub(super) fn pools(threads: &[ThreadTime], account: Option<&AccountRecord>) -> Vec<ThreadPoolRecord> {
+/// The pools of the threads that live, the one with the largest stacks first. `allocated` is what threads allocated, by
+/// their ids. Without an account nothing is known of stacks.
+pub(super) fn pools(
+    threads: &[ThreadTime],
+    allocated: &BTreeMap<u32, u64>,
+    account: Option<&AccountRecord>,
+) -> Vec<ThreadPoolRecord> {
     let mut pools: BTreeMap<String, Pool<'_>> = BTreeMap::new();
     for thread in threads {
         let pool = pools.entry(pattern(&thread.name)).or_default();
         pool.names.push(&thread.name);
         pool.record.threads += 1;
         pool.record.cpu_s += thread.cpu.as_secs_f64();
+        if let Some(bytes) = allocated.get(&thread.tid) {
+            *pool.record.allocated_bytes.get_or_insert(0) += bytes;
+        }
     }
     for stack in account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail) {
         if let Some(pool) = pools.get_mut(&pattern(&stack.name)).filter(|_| stack.kind == "thread") {
@@ -45,6 +52,9 @@ pub(super) fn together<'a>(parts: impl Iterator<Item = &'a [ThreadPoolRecord]>) 
                 known.threads = known.threads.saturating_add(pool.threads);
                 known.stack_bytes = known.stack_bytes.saturating_add(pool.stack_bytes);
                 known.cpu_s += pool.cpu_s;
+                if let Some(bytes) = pool.allocated_bytes {
+                    *known.allocated_bytes.get_or_insert(0) += bytes;
+                }
             }
             None => sum.push(pool.clone()),
         }
@@ -116,7 +126,7 @@ mod tests {
     use std::time::Duration;
 
     fn thread(name: &str, ms: u64) -> ThreadTime {
-        ThreadTime { name: name.to_owned(), cpu: Duration::from_millis(ms) }
+        ThreadTime { tid: ms as u32, name: name.to_owned(), cpu: Duration::from_millis(ms) }
     }
 
     #[test]
@@ -136,9 +146,11 @@ mod tests {
             thread("pool-1-thread-2", 20),
             thread("C2 CompilerThre", 70),
         ];
-        let found = pools(&threads, Some(&account));
+        let found = pools(&threads, &BTreeMap::from([(10, 300), (20, 40), (500, 7), (99, 1)]), Some(&account));
         let rows: Vec<_> = found.iter().map(|pool| (pool.name.as_str(), pool.threads, pool.stack_bytes)).collect();
         assert_eq!(rows, [("pool-1-thread-*", 2, 170), ("main", 1, 10), ("C2 CompilerThre", 1, 0)]);
+        let allocated: Vec<_> = found.iter().map(|pool| pool.allocated_bytes).collect();
+        assert_eq!(allocated, [Some(340), Some(7), None]);
         assert!((found[0].cpu_s - 0.03).abs() < 1e-9);
     }
 
@@ -146,7 +158,7 @@ mod tests {
         #[test]
         fn every_thread_is_in_one_pool(names in prop::collection::vec("[a-b0-9ü-]{0,6}", 0..40)) {
             let threads: Vec<ThreadTime> = names.iter().map(|name| thread(name, 10)).collect();
-            let found = pools(&threads, None);
+            let found = pools(&threads, &BTreeMap::new(), None);
             prop_assert_eq!(found.iter().map(|pool| pool.threads).sum::<u64>(), names.len() as u64);
             for pool in found.iter().filter(|pool| pool.threads == 1) {
                 prop_assert!(names.contains(&pool.name));

@@ -29,6 +29,7 @@ use crate::record::{ChargeRecord, HeapDumpRecord, Jvm, NettyPools, Observer};
 use crate::scenario::{Asking, Kind};
 use crate::subject::{Complaint, ComplaintKind};
 use crate::units::Bytes;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -189,6 +190,12 @@ impl Watched {
             Some(allocation) => allocation.so_far(),
             None => allocation::told(|command| self.ask(command)),
         }
+    }
+
+    /// What each thread has allocated in its heap, by its id in the JVM's own pid namespace; none where that cannot be
+    /// read.
+    pub(crate) fn allocated_by_thread(&mut self) -> BTreeMap<u32, u64> {
+        self.allocation.as_mut().map(Allocation::by_thread).unwrap_or_default()
     }
 
     /// Direct memory by the counters of the JDK and of Netty; `None` where they cannot be read.

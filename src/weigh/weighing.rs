@@ -177,7 +177,7 @@ impl Taken {
     }
 
     /// What is inside some owners: the segments of the code cache, the pools of threads.
-    fn inside(&mut self, watched: &Watched, mut code: Vec<CodeHeapRecord>) {
+    fn inside(&mut self, watched: &mut Watched, mut code: Vec<CodeHeapRecord>) {
         let account = self.mark.account.as_ref();
         let details = || account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail);
         for heap in &mut code {
@@ -185,7 +185,7 @@ impl Taken {
             heap.rss_bytes = account.map(|_| found.map_or(0, |detail| detail.rss_bytes));
         }
         let threads = thread_times::all(&watched.process).unwrap_or_default();
-        self.mark.pools = thread_pools::pools(&threads, account);
+        self.mark.pools = thread_pools::pools(&threads, &watched.allocated_by_thread(), account);
         self.mark.code = code;
     }
 

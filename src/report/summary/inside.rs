@@ -38,15 +38,16 @@ pub(super) fn pools(mark: &Mark) -> Block {
     }
     let row = |pool: &crate::record::ThreadPoolRecord| {
         let cpu = format!("{:.2}", pool.cpu_s);
-        vec![beginning(&pool.name, POOL_MAX), grouped(pool.threads), kib(pool.stack_bytes), cpu]
+        let (stacks, allocated) = (kib(pool.stack_bytes), mib(pool.allocated_bytes));
+        vec![beginning(&pool.name, POOL_MAX), grouped(pool.threads), stacks, cpu, allocated]
     };
     let left = mark.pools.len().saturating_sub(POOLS_MAX);
     let more = (left > 0).then(|| format!("and {left} more pools (--json)"));
     let cut = "Names are cut at 15 bytes by the kernel; `*` stands for numbers that differ.".to_owned();
-    let head = ["pool", "threads", "stacks KiB", "CPU s"];
+    let head = ["pool", "threads", "stacks KiB", "CPU s", "allocated MiB"];
     let rows = mark.pools.iter().take(POOLS_MAX).map(row);
     Block::Table(
-        Table::new("threads by pool, resident stacks and CPU time so far", head, rows)
+        Table::new("threads by pool, resident stacks; CPU time and what was allocated in the heap so far", head, rows)
             .noted(more.into_iter().chain([cut])),
     )
 }

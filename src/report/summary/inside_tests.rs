@@ -85,6 +85,7 @@ fn the_code_cache_and_the_threads_have_their_tables() {
         threads,
         stack_bytes,
         cpu_s,
+        allocated_bytes: (threads > 100).then_some(threads << 22),
     };
     let mark = Mark {
         code: vec![heap("non-profiled nmethods", 3 << 20), heap("profiled nmethods", 6 << 20)],
