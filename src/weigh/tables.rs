@@ -1,5 +1,5 @@
-//! What an account needs to know of a JVM, from HotSpot's own tables: nothing is asked of it, nothing is added to it. It
-//! is what `accounting::hear` hears where the JVM has to be asked.
+//! What an account needs to know of a JVM, from HotSpot's own tables: nothing is asked of it, nothing is added to it.
+//! It is what `accounting::hear` hears where the JVM has to be asked.
 
 use super::accounting::Heard;
 use crate::clock::Clock;
@@ -99,8 +99,8 @@ fn addresses(heap: Option<&HeapRead>, code: Vec<JvmRange>, maps: &[Mapping]) -> 
     Some(JvmAddresses::of(addresses, map))
 }
 
-/// Where Shenandoah keeps a byte for each region that would fit below the end of its heap: at the first power of two that
-/// was free, up to 1 GiB (`shenandoahHeap.cpp`). It is known by its length and by nothing before it.
+/// Where Shenandoah keeps a byte for each region that would fit below the end of its heap: at the first power of two
+/// that was free, up to 1 GiB (`shenandoahHeap.cpp`). It is known by its length and by nothing before it.
 fn collection_set_map(maps: &[Mapping], heap_end: u64, region: u64) -> Option<u64> {
     const PAGE: u64 = 4096;
     let length = heap_end.checked_div(region)?.checked_next_multiple_of(PAGE)?;

@@ -1,5 +1,5 @@
-//! An account that asks the JVM nothing, beside the one for which it was asked: under every collector the same rows, and
-//! not a page more in the subject.
+//! An account that asks the JVM nothing, beside the one for which it was asked: under every collector the same rows,
+//! and not a page more in the subject.
 
 use crate::account::{assert_closes, held};
 use crate::invocation::all_releases;

@@ -1,5 +1,5 @@
-//! Class loaders with their classes and their metaspace (`ClassLoaderData`, JDK 17–25): what `VM.classloader_stats` says
-//! of them.
+//! Class loaders with their classes and their metaspace (`ClassLoaderData`, JDK 17–25): what
+//! `VM.classloader_stats` says of them.
 
 use super::super::Unavailable;
 use super::super::class_loaders::{ClassLoader, LoaderClasses};

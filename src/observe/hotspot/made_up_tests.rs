@@ -1,5 +1,5 @@
-//! Memory of a JVM made up word by word, and memory that answers anything: what reads it must find what is there, refuse
-//! what contradicts itself, and end.
+//! Memory of a JVM made up word by word, and memory that answers anything: what reads it must find what is there,
+//! refuse what contradicts itself, and end.
 
 use super::super::memory::Memory;
 use super::super::metaspace_nodes::MetaspaceNode;

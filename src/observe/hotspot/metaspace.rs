@@ -1,8 +1,8 @@
 //! The nodes of metaspace: the ranges of addresses that it takes its memory from (`virtualSpaceList.hpp`,
 //! `virtualSpaceNode.hpp`, JDK 17–25; before JDK 16 metaspace was another). What `VM.metaspace vslist` says of them.
 //!
-//! HotSpot describes none of it to debuggers. So the symbols of the two contexts are where reading begins, and nothing is
-//! taken that does not prove itself: context and list name themselves; a node says its range twice and which of its
+//! HotSpot describes none of it to debuggers. So the symbols of the two contexts are where reading begins, and nothing
+//! is taken that does not prove itself: context and list name themselves; a node says its range twice and which of its
 //! granules are committed; the list says how many nodes it has, how much all of them reserve and how much is committed.
 //!
 //! ```text
