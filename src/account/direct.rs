@@ -18,10 +18,13 @@ pub fn split_direct(account: &mut Account, bytes: u64) {
         let Some(chunks) = account.holdings.iter_mut().find(|holding| holding.owner == owner) else { continue };
         let rss = chunks.rss.min(bytes.saturating_sub(direct.rss));
         let (pss, swap) = (share_of(chunks.pss, rss, chunks.rss), share_of(chunks.swap, rss, chunks.rss));
-        let mut left = rss;
+        let (mut left, mut to_move) = (rss, rss);
         for detail in chunks.detail.iter_mut().filter(|detail| detail.name == TAG) {
             let moved = detail.rss.min(left);
             (detail.rss, left) = (detail.rss - moved, left - moved);
+        }
+        for region in &mut account.regions {
+            move_share(&mut region.shares, owner, &mut to_move);
         }
         (chunks.rss, chunks.pss, chunks.swap) = (chunks.rss - rss, chunks.pss - pss, chunks.swap - swap);
         (direct.rss, direct.pss, direct.swap) = (direct.rss + rss, direct.pss + pss, direct.swap + swap);
@@ -31,17 +34,37 @@ pub fn split_direct(account: &mut Account, bytes: u64) {
     account.holdings.sort_by_key(|holding| holding.owner);
 }
 
+/// Moves up to `bytes` of what an owner has of a mapping to direct memory.
+fn move_share(shares: &mut Vec<(Owner, u64)>, owner: Owner, bytes: &mut u64) {
+    let Some(share) = shares.iter_mut().find(|share| share.0 == owner) else { return };
+    let moved = share.1.min(*bytes);
+    (share.1, *bytes) = (share.1 - moved, *bytes - moved);
+    match shares.iter_mut().find(|share| share.0 == Owner::MallocDirect) {
+        _ if moved == 0 => {}
+        Some(direct) => direct.1 += moved,
+        None => shares.push((Owner::MallocDirect, moved)),
+    }
+    shares.retain(|share| share.1 > 0);
+    shares.sort_by_key(|share| std::cmp::Reverse(share.1));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::Region;
+    use std::collections::BTreeMap;
 
     #[test]
     fn large_chunks_are_taken_first_and_no_more_than_there_is() {
         let chunks = |owner, rss| Holding { owner, rss, pss: rss / 2, swap: 0, detail: Vec::new() };
         let split = |bytes| {
             let holdings = vec![chunks(Owner::MallocLive, 100), chunks(Owner::MallocMmapped, 40)];
-            let mut account = Account { holdings, ..Account::default() };
+            let shares = holdings.iter().map(|holding| (holding.owner, holding.rss)).collect();
+            let regions = vec![Region { index: 0, shares }];
+            let mut account = Account { holdings, regions, ..Account::default() };
             split_direct(&mut account, bytes);
+            let rows: BTreeMap<Owner, u64> = account.holdings.iter().map(|of| (of.owner, of.rss)).collect();
+            assert_eq!(account.regions[0].shares.iter().copied().collect::<BTreeMap<_, _>>(), rows);
             let held = |owner| account.holding(owner).map(|holding| (holding.rss, holding.pss));
             [Owner::MallocDirect, Owner::MallocLive, Owner::MallocMmapped].map(held)
         };
