@@ -2,7 +2,7 @@
 //! their own first, since large buffers have those.
 
 use super::heap::share_of;
-use super::ledger::{Account, Holding};
+use super::ledger::{Account, Detail, Holding};
 use crate::owner::Owner;
 
 /// Where direct buffers lie, in the order in which they are looked for.
@@ -21,7 +21,12 @@ pub fn split_direct(account: &mut Account, bytes: u64) {
         let (mut left, mut to_move) = (rss, rss);
         for detail in chunks.detail.iter_mut().filter(|detail| detail.name == TAG) {
             let moved = detail.rss.min(left);
-            (detail.rss, left) = (detail.rss - moved, left - moved);
+            let [allocated, count] =
+                [detail.allocated.unwrap_or(0), detail.count].map(|all| share_of(all, moved, detail.rss));
+            let known = detail.allocated.map(|_| allocated);
+            direct.detail.push(Detail { rss: moved, allocated: known, count, ..detail.clone() });
+            (detail.rss, detail.count, left) = (detail.rss - moved, detail.count - count, left - moved);
+            detail.allocated = detail.allocated.map(|all| all - allocated);
         }
         for region in &mut account.regions {
             move_share(&mut region.shares, owner, &mut to_move);

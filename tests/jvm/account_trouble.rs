@@ -231,7 +231,11 @@ fn a_subject_that_ends_meanwhile_is_told() {
     for release in newest() {
         for moment in moments() {
             let mut subject = server(release, SMALL);
-            let started = subject.account_call("--json").start();
+            // Its tables are read all the same, and nothing lacks.
+            let outside = account_of(&subject.account_call("--json").run().expect(0));
+            assert_closes(outside.mark.account.as_ref().unwrap(), 1000);
+            assert!(outside.doubts.is_empty(), "{:?}", outside.doubts);
+            let started = subject.account_call("--json --attach").start();
             std::thread::sleep(moment);
             subject.kill();
             let ran = started.wait();
@@ -297,7 +301,11 @@ fn a_stopped_subject_stays_stopped() {
         let subject = server(release, SMALL);
         let signal = |name: &str| Command::new("kill").args([name, &subject.pid().to_string()]).status().unwrap();
         assert!(signal("-STOP").success());
-        let started = subject.account_call("--json").start();
+        // Its tables are read all the same, and nothing lacks.
+        let outside = account_of(&subject.account_call("--json").run().expect(0));
+        assert_closes(outside.mark.account.as_ref().unwrap(), 1000);
+        assert!(outside.doubts.is_empty(), "{:?}", outside.doubts);
+        let started = subject.account_call("--json --attach").start();
         // It is told without the JVM's answers: who stopped it decides when it goes on.
         let ran = started.wait().expect(0);
         let document = account_of(&ran);

@@ -93,8 +93,10 @@ fn the_walk_finds_what_glibc_has_taken() {
     for release in releases().into_iter().filter(|release| *release >= 21) {
         let subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
         subject.answers();
-        let _ = subject.account();
-        let account = subject.account();
+        // The listener that answers has an arena of its own from the first question on.
+        let asked = || subject.document("--attach").mark.account.unwrap();
+        let _ = asked();
+        let account = asked();
         // `malloc_info`: the last `system` is the sum over the arenas.
         let Some(text) = subject.jcmd("System.native_heap_info") else { continue };
         let size = |line: &str| line.split("size=\"").nth(1)?.split('"').next()?.parse::<u64>().ok();
