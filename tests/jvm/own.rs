@@ -99,7 +99,7 @@ fn shown(ran: &Ran) {
     report(&format!("--csv {}", table.display()));
     let table = std::fs::read_to_string(table).unwrap();
     let has = |metric: &str| table.contains(metric);
-    assert!(has("rss.full") && has("heap_live.calm") && has("rate.empty") && !has("rate.full"), "{table}");
+    assert!(has(",rss.full,") && has(",heap_live.calm,") && has(",rate.empty,") && !has(",rate.full,"), "{table}");
 }
 
 #[test]
