@@ -17,8 +17,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// Pages as `pagemap` counts them; on machines with larger ones nothing is read this way.
 const PAGE: u64 = 4096;
-/// 16 MiB; when it is full, it begins anew.
-const PAGES_MAX: usize = 4096;
+/// 1 MiB; when it is full, it begins anew.
+const PAGES_MAX: usize = 256;
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 
