@@ -5,7 +5,7 @@
 //! which does what a question asks; what needs a safepoint is done by `VM Thread`. A fault of theirs makes one page
 //! resident, or none. Only of a file the kernel maps pages around it as well: those of the libraries that answering
 //! runs are counted beside it, whoever touched them. So the sum is what answering added at most, unless a huge page was
-//! among it.
+//! among it. What a full collection or a trim runs of the libraries is work that was asked for, and not in it.
 
 use crate::clock::Clock;
 use crate::kernel::process::page_size;
@@ -38,7 +38,8 @@ pub(crate) struct Answering {
 enum Libraries {
     /// Before the first question; `None` where its pages may not be read.
     Before(Option<u64>),
-    /// By what it grew up to the first weighing: later ones run what is mapped already.
+    /// By what it grew up to the first weighing, or to the first command that has the JVM work: later questions run
+    /// what is mapped already.
     Grown(u64),
 }
 
@@ -71,8 +72,8 @@ impl Answering {
         answer
     }
 
-    /// What was added so far at most, in bytes.
-    pub(crate) fn bytes(&mut self, process: &Process, clock: &Clock) -> u64 {
+    /// Counts the libraries up to now and no further.
+    pub(crate) fn count_libraries(&mut self, process: &Process, clock: &Clock) -> u64 {
         let grown = match self.libraries {
             Libraries::Grown(bytes) => bytes,
             Libraries::Before(before) => {
@@ -80,6 +81,12 @@ impl Answering {
             }
         };
         self.libraries = Libraries::Grown(grown);
+        grown
+    }
+
+    /// What was added so far at most, in bytes.
+    pub(crate) fn bytes(&mut self, process: &Process, clock: &Clock) -> u64 {
+        let grown = self.count_libraries(process, clock);
         let more = |thread: &ThreadFaults| {
             thread_faults::of(process, thread.tid).map_or(0, |now| now.faults.saturating_sub(thread.faults))
         };

@@ -139,7 +139,7 @@ impl Scales for Processes {
         failed: &mut Vec<String>,
     ) -> Option<std::result::Result<(), String>> {
         self.main.watched.attach(&mut self.main.observer, doubts);
-        let reply = self.main.watched.ask(command)?;
+        let reply = self.main.watched.tell(command)?;
         if reply.is_ok() {
             let jvms = self.others.iter_mut().filter(|member| member.watched.kind == Kind::Jvm);
             failed.extend(jvms.filter_map(|member| member.tell(command, doubts)));
@@ -255,7 +255,7 @@ impl Member {
             // Its own flags may forbid what those of the other allow; other doubts about them are no news.
             self.watched.identify(&[], &[], &mut self.observer, &mut Vec::new());
         }
-        let why = match (self.watched.collects_not, self.watched.ask(command)) {
+        let why = match (self.watched.collects_not, self.watched.tell(command)) {
             (Some(why), _) => Some(why.to_owned()),
             (None, Some(reply)) => reply.err(),
             (None, None) => Some("it cannot be asked".to_owned()),

@@ -184,6 +184,14 @@ impl Watched {
         Some(reply.map(|reply| reply.value).map_err(|cause| cause.to_string()))
     }
 
+    /// Sends a command that has the JVM work: a full collection, a trim.
+    pub(crate) fn tell(&mut self, command: &str) -> Option<std::result::Result<String, String>> {
+        if let Some(answering) = &mut self.answering {
+            answering.count_libraries(&self.process, &self.clock);
+        }
+        self.ask(command)
+    }
+
     /// What was allocated in its heap so far, from outside, or else as the JVM tells it where it was attached already.
     pub(crate) fn allocated(&mut self) -> Option<AllocatedSoFar> {
         match &mut self.allocation {

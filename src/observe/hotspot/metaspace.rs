@@ -41,7 +41,7 @@ const CHUNKS_MAX: u32 = 1 << 20;
 /// The words of a node in which its range stands for the second time: behind what is reserved, in one of its fields.
 const AGAIN_WORDS: std::ops::Range<u64> = 4..16;
 
-/// Where class metadata lies, by address. `contexts` are where the variables of [`CONTEXTS`] stand.
+/// Where class metadata lies, by address. `contexts` are where the variables of `CONTEXTS` stand.
 ///
 /// # Errors
 /// Where the library was stripped, or what stands there does not prove to be what it should be.
