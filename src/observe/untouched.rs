@@ -2,7 +2,7 @@
 //! from the file that is mapped there, or is zero because it was never written. Swapped pages stay where they are, and
 //! cannot be read.
 //!
-//! A page is read once: all that is read through one [`Untouched`] of a page is of one moment.
+//! What was read may be read again a moment later, and be another thing: readers check what must belong together.
 
 use super::Unavailable;
 use super::memory::{Memory, ProcessMemory};
@@ -10,17 +10,21 @@ use super::procfs::{Process, open_below};
 use crate::kernel::mapping::{DELETED, Mapping};
 use rustix::fs::{Advice, fadvise};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// Pages as `pagemap` counts them; on machines with larger ones nothing is read this way.
 const PAGE: u64 = 4096;
-/// 1 MiB; when it is full, it begins anew.
-const PAGES_MAX: usize = 256;
+/// Pages that are kept, each in the place that its number gives it: 256 KiB.
+const KEPT: usize = 64;
+/// Entries of `pagemap` that are read at once: of 256 KiB.
+const STRETCH: usize = 64;
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
+/// The number of no page.
+const NONE: u64 = u64::MAX;
 
 /// A process whose pages are left as they are.
 #[derive(Debug)]
@@ -30,7 +34,16 @@ pub struct Untouched<'p> {
     memory: ProcessMemory,
     pagemap: File,
     files: RefCell<BTreeMap<&'p str, Option<File>>>,
-    pages: RefCell<HashMap<u64, Box<[u8; PAGE as usize]>>>,
+    kept: RefCell<Kept>,
+}
+
+/// Pages that were read, and what `pagemap` said of those around the last one that was looked up.
+#[derive(Debug)]
+struct Kept {
+    numbers: [u64; KEPT],
+    bytes: Vec<u8>,
+    stretch: u64,
+    entries: [u8; 8 * STRETCH],
 }
 
 impl<'p> Untouched<'p> {
@@ -44,16 +57,32 @@ impl<'p> Untouched<'p> {
         }
         let pagemap = open_below(process.folder(), "pagemap").map_err(|e| Unavailable::io("pagemap", &e))?;
         let memory = ProcessMemory::open(process)?;
-        Ok(Self { process, maps, memory, pagemap, files: RefCell::default(), pages: RefCell::default() })
+        let bytes = vec![0; KEPT * PAGE as usize];
+        let kept = Kept { numbers: [NONE; KEPT], bytes, stretch: NONE, entries: [0; 8 * STRETCH] };
+        Ok(Self { process, maps, memory, pagemap, files: RefCell::default(), kept: RefCell::new(kept) })
+    }
+
+    /// What `pagemap` says of a page: a moment ago of one that is present, and now of one that is not, since the
+    /// process may have written there since. Behind the last mapping it says nothing.
+    fn entry(&self, page: u64, stretch: &mut u64, entries: &mut [u8; 8 * STRETCH]) -> Option<u64> {
+        let (of, inside) = (page / STRETCH as u64, page as usize % STRETCH);
+        let known = |entries: &[u8]| entries.chunks_exact(8).nth(inside)?.try_into().ok().map(u64::from_ne_bytes);
+        if *stretch == of {
+            let entry = known(entries)?;
+            if entry & PRESENT != 0 {
+                return Some(entry);
+            }
+        }
+        *stretch = NONE;
+        let read = self.pagemap.read_at(entries, of * 8 * STRETCH as u64).ok()?;
+        entries[read..].fill(0);
+        *stretch = of;
+        known(entries)
     }
 
     /// One page, from wherever it is.
-    fn page(&self, start: u64, into: &mut [u8; PAGE as usize]) -> bool {
-        let mut entry = [0; 8];
-        if self.pagemap.read_exact_at(&mut entry, start / PAGE * 8).is_err() {
-            return false;
-        }
-        match u64::from_ne_bytes(entry) {
+    fn page(&self, entry: u64, start: u64, into: &mut [u8]) -> bool {
+        match entry {
             entry if entry & PRESENT != 0 => self.memory.read(start, into),
             entry if entry & SWAPPED != 0 => false,
             _ => self.page_of_file(start, into),
@@ -61,7 +90,7 @@ impl<'p> Untouched<'p> {
     }
 
     /// A page that nobody has touched yet.
-    fn page_of_file(&self, start: u64, into: &mut [u8; PAGE as usize]) -> bool {
+    fn page_of_file(&self, start: u64, into: &mut [u8]) -> bool {
         let at = self.maps.partition_point(|mapping| mapping.end <= start);
         let Some(mapping) = self.maps.get(at).filter(|mapping| mapping.start <= start) else { return false };
         into.fill(0);
@@ -86,23 +115,23 @@ impl<'p> Untouched<'p> {
 
 impl Memory for Untouched<'_> {
     fn read(&self, at: u64, into: &mut [u8]) -> bool {
-        let mut pages = self.pages.borrow_mut();
+        let Kept { numbers, bytes, stretch, entries } = &mut *self.kept.borrow_mut();
         let (mut at, mut into) = (at, into);
         while !into.is_empty() {
-            let (start, inside) = (at - at % PAGE, (at % PAGE) as usize);
-            if !pages.contains_key(&start) {
-                let mut page = Box::new([0; PAGE as usize]);
-                if !self.page(start, &mut page) {
+            let (page, inside) = (at / PAGE, (at % PAGE) as usize);
+            let place = page as usize % KEPT;
+            let kept = &mut bytes[place * PAGE as usize..][..PAGE as usize];
+            if numbers[place] != page {
+                numbers[place] = NONE;
+                let entry = self.entry(page, stretch, entries);
+                if !entry.is_some_and(|entry| self.page(entry, page * PAGE, kept)) {
                     return false;
                 }
-                if pages.len() == PAGES_MAX {
-                    pages.clear();
-                }
-                pages.insert(start, page);
+                numbers[place] = page;
             }
             let len = into.len().min(PAGE as usize - inside);
             let (now, later) = into.split_at_mut(len);
-            now.copy_from_slice(&pages[&start][inside..inside + len]);
+            now.copy_from_slice(&kept[inside..inside + len]);
             into = later;
             let Some(next) = at.checked_add(len as u64) else { return into.is_empty() };
             at = next;

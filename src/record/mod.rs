@@ -46,6 +46,7 @@ pub use threads::{CodeHeapRecord, ThreadPoolRecord};
 pub use crate::scenario::Model;
 pub use crate::subject::EndCause;
 
+pub use crate::observe::hotspot::direct::DirectRecord;
 pub use crate::observe::netty::{
     AgentCost, JdkDirect, NettyAllocated, NettyAllocations, NettyAllocator, NettyArena, NettyCache, NettyCacheKind,
     NettyChunk, NettyKind, NettyLibrary, NettyList, NettyMemory, NettyPools,
@@ -359,31 +360,6 @@ pub struct Mark {
     /// figures are their sums, so `rss_bytes` counts a page that n of them share n times, `pss_bytes` once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ProcessRecord>,
-}
-
-/// Direct memory: buffers outside the Java heap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DirectRecord {
-    /// What direct buffers have reserved, by the JDK's counter.
-    pub reserved_bytes: u64,
-    /// How many direct buffers there are.
-    pub buffers: u64,
-    /// What Netty has allocated past the JDK; `null` where it leaves counting to the JDK.
-    pub netty_bytes: Option<u64>,
-    /// The limit of what the JDK reserves; `null` before the first buffer.
-    pub max_bytes: Option<u64>,
-    /// Buffers of mapped files, resident or not.
-    pub mapped_bytes: u64,
-    /// How many buffers of mapped files there are.
-    pub mapped_buffers: u64,
-}
-
-impl DirectRecord {
-    /// All that is known to be direct memory.
-    pub fn bytes(&self) -> u64 {
-        self.reserved_bytes.saturating_add(self.netty_bytes.unwrap_or(0))
-    }
 }
 
 impl Mark {

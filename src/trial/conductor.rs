@@ -257,7 +257,7 @@ impl Trialling<'_> {
         doubts.extend(doubts::of_collector(&jvm, &asked, cpus, cores));
         self.notes.trial.jvm = Some(jvm);
         // Where the JVM's own counters are read from outside, it need not be asked.
-        let asks = plan.configuration.nmt == Nmt::Summary && self.scales.objects().is_none();
+        let asks = plan.configuration.nmt == Nmt::Summary && self.scales.inside().direct.is_none();
         let attached = self.scales.attached().filter(|_| asks);
         attached.into_iter().for_each(|attach| self.reports.watch_direct(attach));
     }

@@ -17,7 +17,7 @@ use crate::subject::{
     DriverEnd, DriverLaunch, DriverRunning, Ended, Exit, Launch, Output, ReadyInfo, Running, Spawner,
 };
 use crate::units::Bytes;
-use crate::weigh::{Cost, DirectMemory, Gate, Processes, Sampler, Scales, Sources};
+use crate::weigh::{Cost, DirectMemory, Gate, Inside, Processes, Sampler, Scales, Sources};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -36,9 +36,9 @@ impl World for Here<'_> {
         Ok(Box::new(Processes::open(sources, agent, doubts)?))
     }
 
-    fn reports(&self, sources: Sources) -> Box<dyn Reports> {
+    fn reports(&self, sources: Sources, inside: Inside) -> Box<dyn Reports> {
         let (clock, (sender, receiver)) = (sources.clock, channel());
-        let sampler = Some(Sampler::start(sources, sender.clone(), Message::Sample));
+        let sampler = Some(Sampler::start(sources, inside, sender.clone(), Message::Sample));
         Box::new(Threads { clock, sender, receiver, sampler, direct: None, load: None })
     }
 

@@ -84,8 +84,6 @@ fn at_start(stage: Stage<'_>, plan: &TrialPlan, afresh: Afresh<'_>) -> Result<Cl
             hz: plan.sample_hz,
             asking: plan.asking,
             clock: stage.clock,
-            threads: None,
-            objects: None,
         };
         let mut unheard = Vec::new();
         let mut scales = stage.world.scales(&sources, None, &mut unheard)?;

@@ -14,15 +14,13 @@ use crate::load::{Control, End, Failures, Outcome, Plan};
 use crate::observe::agent::Standing;
 use crate::observe::attach::Attach;
 use crate::observe::class_histogram::{ClassHistogram, ClassRow};
-use crate::observe::hotspot::objects::Objects;
-use crate::observe::hotspot::threads::Threads;
 use crate::observe::hsperfdata::GcTotal;
 use crate::record::{EndCause, Heap, HeapDumpRecord, Jvm, Machine, Mark, NettyPools, Observer, Sample};
 use crate::scenario::TrialPlan;
 use crate::subject::processes::Process;
 use crate::subject::{Complaint, DriverEnd, DriverLaunch, Ended, Exit, Launch, OptionsPassed, Output, ReadyInfo};
 use crate::units::{Bytes, MIB};
-use crate::weigh::{Cost, Gate, Identity, Living, Moment, Scales, Sources, Spending, Taken, Used, Weigh};
+use crate::weigh::{Cost, Gate, Identity, Inside, Living, Moment, Scales, Sources, Spending, Taken, Used, Weigh};
 use hdrhistogram::Histogram;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -268,7 +266,7 @@ impl World for MadeUp {
         }
     }
 
-    fn reports(&self, _: Sources) -> Box<dyn Reports> {
+    fn reports(&self, _: Sources, _: Inside) -> Box<dyn Reports> {
         let sample_due = Some(self.0.clock.now());
         Box::new(Reporter { state: Rc::clone(&self.0), sample_due, samples: 0, load: None })
     }
@@ -484,12 +482,8 @@ impl Scales for Weigher {
         self.0.rss()
     }
 
-    fn threads(&self) -> Option<Threads> {
-        None
-    }
-
-    fn objects(&self) -> Option<Objects> {
-        None
+    fn inside(&self) -> Inside {
+        Inside::default()
     }
 
     fn attached(&self) -> Option<Arc<Attach>> {

@@ -86,8 +86,6 @@ impl<'a> Trialling<'a> {
             hz: plan.sample_hz,
             asking: plan.asking,
             clock: stage.clock,
-            threads: None,
-            objects: None,
         };
         let scales = stage.world.scales(&sources, agent, notes.doubts)?;
         if !all && !ready.other_pids.is_empty() {
@@ -101,7 +99,7 @@ impl<'a> Trialling<'a> {
             Some(address) => address,
             None => resolve(&subject.launch().host, subject.launch().port)?,
         };
-        let reports = stage.world.reports(Sources { threads: scales.threads(), objects: scales.objects(), ..sources });
+        let reports = stage.world.reports(sources, scales.inside());
         let (peaks, guard, markers) = Default::default();
         Ok(Self { plan, stage, notes, subject, address, scales, reports, peaks, guard, markers, live: None })
     }

@@ -15,7 +15,7 @@ use crate::record::{Machine, Sample};
 use crate::subject::processes::Process;
 use crate::subject::{DriverEnd, DriverLaunch, Ended, Exit, Launch, Output, ReadyInfo};
 use crate::units::Bytes;
-use crate::weigh::{Cost, Gate, Scales, Sources};
+use crate::weigh::{Cost, Gate, Inside, Scales, Sources};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +56,7 @@ pub(super) trait World {
     fn scales(&self, sources: &Sources, agent: Option<Standing>, doubts: &mut Vec<Doubt>) -> Result<Box<dyn Scales>>;
 
     /// Begins its timeline.
-    fn reports(&self, sources: Sources) -> Box<dyn Reports>;
+    fn reports(&self, sources: Sources, inside: Inside) -> Box<dyn Reports>;
 
     /// Starts a program that drives the load.
     ///

@@ -2,7 +2,7 @@
 //! are found, weighed, told and counted together.
 
 use super::allocation::Allocation;
-use super::sampler::Sources;
+use super::sampler::{Inside, Sources};
 use super::scales::{Living, Scales};
 use super::sum::{self, Part};
 use super::used::{Spending, Used};
@@ -15,8 +15,6 @@ use crate::observe::agent::Standing;
 use crate::observe::attach::Attach;
 use crate::observe::class_histogram::ClassHistogram;
 use crate::observe::heap_info::HeapInfo;
-use crate::observe::hotspot::objects::Objects;
-use crate::observe::hotspot::threads::Threads;
 use crate::record::{HeapDumpRecord, Jvm, NettyPools, Observer};
 use crate::scenario::{Asking, Kind};
 use crate::subject::Complaint;
@@ -182,12 +180,9 @@ impl Scales for Processes {
         self.main.watched.process.statm(&self.clock).ok().map(|statm| statm.value.resident.0)
     }
 
-    fn threads(&self) -> Option<Threads> {
-        self.main.watched.allocation.as_ref().map(Allocation::threads)
-    }
-
-    fn objects(&self) -> Option<Objects> {
-        self.main.watched.objects.clone()
+    fn inside(&self) -> Inside {
+        let Watched { allocation, direct, .. } = &self.main.watched;
+        Inside { threads: allocation.as_ref().map(Allocation::threads), direct: direct.clone() }
     }
 
     fn attached(&self) -> Option<Arc<Attach>> {

@@ -2,12 +2,11 @@
 
 use super::allocation::Allocation;
 use super::direct::Latest;
-use super::inside::DirectTimeline;
+use super::direct_reader::{DirectReader, DirectTimeline};
 use super::tree_samples::{Below, TreeSamples};
 use crate::clock::{Clock, seconds_since};
 use crate::load::Control;
 use crate::observe::cgroup::MemoryCgroup;
-use crate::observe::hotspot::objects::Objects;
 use crate::observe::hotspot::threads::Threads;
 use crate::observe::hsperfdata::HsPerf;
 use crate::observe::procfs::Process;
@@ -52,10 +51,15 @@ pub(crate) struct Sources {
     /// When the JVM is asked for what may be read from outside.
     pub(crate) asking: Asking,
     pub(crate) clock: Clock,
-    /// Where the JVM that serves counts what it allocates, once that is found.
+}
+
+/// What is read of the JVM that serves by its own tables.
+#[derive(Debug, Default)]
+pub(crate) struct Inside {
+    /// Where it counts what it allocates; `None` where that is not known.
     pub(crate) threads: Option<Threads>,
-    /// How objects of that JVM are read, likewise.
-    pub(crate) objects: Option<Objects>,
+    /// Its direct memory; `None` where it cannot be read.
+    pub(crate) direct: Option<DirectReader>,
 }
 
 /// Counters within the JVM are read so often: those of 200 threads take 0.1 ms.
@@ -65,12 +69,14 @@ impl Sampler {
     /// Starts sampling; samples arrive as `wrap(sample)` on the channel until the process is gone or this is dropped.
     pub(crate) fn start<M: Send + 'static>(
         sources: Sources,
+        inside: Inside,
         to: Sender<M>,
         wrap: impl Fn(Sample) -> M + Send + 'static,
     ) -> Self {
         let shared = Arc::new(Shared::default());
         let in_thread = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || run(&sources, &in_thread, |sample| to.send(wrap(sample)).is_ok()));
+        let thread =
+            std::thread::spawn(move || run(&sources, inside, &in_thread, |sample| to.send(wrap(sample)).is_ok()));
         Self { shared, thread: Some(thread) }
     }
 
@@ -103,15 +109,15 @@ impl Drop for Sampler {
     }
 }
 
-fn run(sources: &Sources, shared: &Shared, send: impl FnMut(Sample) -> bool) -> Cost {
+fn run(sources: &Sources, inside: Inside, shared: &Shared, send: impl FnMut(Sample) -> bool) -> Cost {
     let clock = sources.clock;
     let Ok(process) = Process::open(sources.pid) else { return Cost::default() };
     let mut counters = if sources.kind == Kind::Jvm { HsPerf::open(&process, &clock).ok() } else { None };
     let below = sources.guardian.map(|guardian| Below { guardian, main: sources.pid, kind: sources.kind });
     let mut tree_samples = below.map(|below| TreeSamples::new(below, clock));
     let cgroup = sources.own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
-    let mut allocation = sources.threads.clone().and_then(|threads| Allocation::open(&process, threads).ok());
-    let direct = sources.objects.clone().and_then(|objects| DirectTimeline::open(&process, objects).ok());
+    let mut allocation = inside.threads.and_then(|threads| Allocation::open(&process, threads).ok());
+    let direct = inside.direct.and_then(|reader| DirectTimeline::open(&process, reader).ok());
     let (mut direct, mut inside_due_ns) = (direct, 0);
     let take = || {
         let begin_ns = clock.now_ns();
@@ -254,15 +260,13 @@ mod tests {
             hz: 10,
             asking: Asking::default(),
             clock: Clock::made_up(),
-            threads: None,
-            objects: None,
         };
         let (shared, mut rss_bytes) = (Shared::default(), 0);
-        let cost = run(&sources(std::process::id()), &shared, |sample| {
+        let cost = run(&sources(std::process::id()), Inside::default(), &shared, |sample| {
             rss_bytes = sample.rss_bytes;
             false
         });
         assert!(cost.samples == 1 && rss_bytes > 0);
-        assert_eq!(run(&sources(u32::MAX), &shared, |_| true).samples, 0);
+        assert_eq!(run(&sources(u32::MAX), Inside::default(), &shared, |_| true).samples, 0);
     }
 }

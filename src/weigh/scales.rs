@@ -1,14 +1,13 @@
 //! What weighs a subject under way: all that a trial asks of its processes. Behind it stands the list of its processes,
 //! or, where a trial is tested, what is made up.
 
+use super::sampler::Inside;
 use super::used::Used;
 use super::watched::Identity;
 use super::weighing::{Taken, Weigh};
 use crate::doubt::Doubt;
 use crate::observe::attach::Attach;
 use crate::observe::class_histogram::ClassHistogram;
-use crate::observe::hotspot::objects::Objects;
-use crate::observe::hotspot::threads::Threads;
 use crate::record::{HeapDumpRecord, Jvm, NettyPools, Observer};
 use crate::subject::Complaint;
 use crate::subject::processes::Process;
@@ -59,11 +58,8 @@ pub(crate) trait Scales {
     /// Its RSS in bytes, at its cheapest; `None` once it has gone.
     fn rss(&self) -> Option<u64>;
 
-    /// Where the JVM counts what it allocates, for another thread to read; `None` where that is not known.
-    fn threads(&self) -> Option<Threads>;
-
-    /// How objects of the JVM are read, likewise.
-    fn objects(&self) -> Option<Objects>;
+    /// What of the JVM another thread may read from outside.
+    fn inside(&self) -> Inside;
 
     /// For another thread to ask through; `None` where the JVM cannot be asked.
     fn attached(&self) -> Option<Arc<Attach>>;

@@ -2,17 +2,24 @@
 //! It is what `accounting::hear` hears where the JVM has to be asked.
 
 use super::accounting::Heard;
+use super::allocation::Allocation;
 use crate::clock::Clock;
 use crate::kernel::mapping::Mapping;
 use crate::observe::addresses::{JvmAddresses, JvmRange};
+use crate::observe::class_loaders::{self, ClassLoader};
 use crate::observe::heap_info::Collector;
 use crate::observe::hotspot::HotSpot;
+use crate::observe::hotspot::classes::Field;
 use crate::observe::hotspot::flags::Flags;
 use crate::observe::hotspot::heap::{self, HeapRead};
+use crate::observe::hotspot::objects::Objects;
+use crate::observe::hotspot::threads::Threads;
 use crate::observe::hotspot::{code, loaders, metaspace};
+use crate::observe::metaspace_nodes::MetaspaceNode;
 use crate::observe::procfs::Process;
 use crate::observe::untouched::Untouched;
-use crate::observe::{Unavailable, class_loaders, maps};
+use crate::observe::{Unavailable, maps};
+use std::cell::OnceCell;
 
 /// A reading that the JVM contradicts meanwhile is made again.
 const TRIES: usize = 5;
@@ -21,16 +28,47 @@ const TRIES: usize = 5;
 #[derive(Debug)]
 pub(crate) struct JvmTables {
     hotspot: HotSpot,
+    objects: Result<Objects, Unavailable>,
+    parent: OnceCell<Field>,
 }
 
 impl JvmTables {
-    /// Looks for them: some 10 ms, once.
+    /// Looks for them: some 3 ms, once.
     ///
     /// # Errors
     /// Where there are none, or memory may not be read.
     pub(crate) fn find(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
         let maps = maps::read(process, clock)?.value;
-        Ok(Self { hotspot: HotSpot::find(process, &maps)? })
+        let (hotspot, memory) = (HotSpot::find(process, &maps)?, Untouched::open(process, &maps)?);
+        let objects =
+            Flags::read(&memory, &hotspot.tables).and_then(|flags| Objects::of(&hotspot.tables, &flags, &memory));
+        Ok(Self { hotspot, objects, parent: OnceCell::new() })
+    }
+
+    /// Its counters of allocation.
+    ///
+    /// # Errors
+    /// Where it has none, or memory may not be read.
+    pub(crate) fn allocation(&self, process: &Process) -> Result<Allocation, Unavailable> {
+        let HotSpot { tables, exited_allocated_at, .. } = &self.hotspot;
+        Allocation::open(process, Threads::of(tables, *exited_allocated_at)?)
+    }
+
+    /// How its objects are read; `None` where it does not describe all that this takes.
+    pub(crate) fn objects(&self) -> Option<&Objects> {
+        self.objects.as_ref().ok()
+    }
+
+    fn loaders(&self, memory: &Untouched<'_>, nodes: &[MetaspaceNode]) -> Result<Vec<ClassLoader>, Unavailable> {
+        let objects = self.objects.as_ref().map_err(Clone::clone)?;
+        let parent = match self.parent.get() {
+            Some(parent) => parent,
+            None => {
+                let parent = loaders::parent(memory, objects)?;
+                self.parent.get_or_init(|| parent)
+            }
+        };
+        loaders::all(memory, &self.hotspot, (objects, parent), nodes)
     }
 
     /// Every flag in force.
@@ -66,7 +104,7 @@ impl JvmTables {
         let code = code::heaps(&memory, tables).map_err(&mut note).unwrap_or_default();
         let (code, full): (Vec<_>, Vec<_>) = code.into_iter().unzip();
         let nodes = metaspace::nodes(&memory, self.hotspot.metaspace_at).map_err(&mut note).unwrap_or_default();
-        let loaders = loaders::all(&memory, &self.hotspot, flags, &nodes).map_err(&mut note).ok();
+        let loaders = self.loaders(&memory, &nodes).map_err(&mut note).ok();
         let unloadable = loaders.as_ref().map(|loaders| class_loaders::leaves(loaders));
         let (info, code_heaps) = (addresses(heap.as_ref(), code, &maps), full.into_iter().flatten().collect());
         let heap = heap.map(|heap| heap.info);

@@ -4,7 +4,7 @@ use super::accounting::IN_SAFEPOINT;
 use super::allocation::{self, AllocatedSoFar, Allocation};
 use super::answering::Answering;
 use super::charge::charge_record;
-use super::inside;
+use super::direct_reader::DirectReader;
 use super::loaders::KnownLoaders;
 use super::tables::{JvmTables, TablesRead};
 use crate::account::{Explicit, Shrinks, Sizing};
@@ -17,15 +17,13 @@ use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::class_histogram::{self, ClassHistogram};
 use crate::observe::heap_dump::{self, Dumped};
-use crate::observe::hotspot::direct::Direct;
 use crate::observe::hotspot::flags::Flags as AllFlags;
-use crate::observe::hotspot::objects::Objects;
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
 use crate::observe::maps::{self, Allocator};
 use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
 use crate::observe::vm_version::VmVersion;
-use crate::record::{ChargeRecord, HeapDumpRecord, Jvm, NettyPools, Observer};
+use crate::record::{ChargeRecord, DirectRecord, HeapDumpRecord, Jvm, NettyPools, Observer};
 use crate::scenario::{Asking, Kind};
 use crate::subject::{Complaint, ComplaintKind};
 use crate::units::Bytes;
@@ -45,15 +43,15 @@ pub(crate) struct Watched {
     pub(crate) counters: Option<HsPerf>,
     /// What the JVM's own tables tell of allocation; `None` where they do not.
     pub(crate) allocation: Option<Allocation>,
-    /// How its objects are read from outside; `None` where they are not.
-    pub(crate) objects: Option<Objects>,
+    /// Its direct memory; `None` where it is not read from outside.
+    pub(crate) direct: Option<DirectReader>,
     /// Only where the subject has a cgroup of its own.
     pub(crate) cgroup: Option<MemoryCgroup>,
     /// `None` before the first mark and where the JVM cannot be asked.
     attach: Option<Arc<Attach>>,
     attach_tried: bool,
-    /// Its own tables, once they were looked for.
-    tables: Option<std::result::Result<JvmTables, Unavailable>>,
+    /// Its own tables; `None` where they were not found.
+    tables: Option<JvmTables>,
     /// When it is asked what its tables tell, too.
     pub(crate) asking: Asking,
     /// What being asked has cost it; `None` as for `attach`.
@@ -93,21 +91,14 @@ impl Watched {
                 .ok()
         };
         let counters = if kind == Kind::Jvm { counters() } else { None };
-        let found = (kind == Kind::Jvm).then(|| inside::find(&process, &clock)).transpose();
-        let found = found.unwrap_or_else(|cause| {
-            doubts.push(doubt::Allocation::AllocationUnread { why: cause.to_string() }.into());
-            None
-        });
-        let (allocation, objects) = found.unzip();
-        let objects = objects.flatten();
         let cgroup = own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
-        Ok(Self {
+        let mut watched = Self {
             kind,
             clock,
             process,
             counters,
-            allocation,
-            objects,
+            allocation: None,
+            direct: None,
             cgroup,
             attach: None,
             attach_tried: kind == Kind::Native,
@@ -119,7 +110,14 @@ impl Watched {
             baseline: false,
             collects_not: None,
             sizing: Sizing::default(),
-        })
+        };
+        if kind == Kind::Jvm {
+            let allocation = watched.find_tables().and_then(|()| watched.found_tables()?.allocation(&watched.process));
+            let unread = |cause: &Unavailable| doubt::Allocation::AllocationUnread { why: cause.to_string() };
+            doubts.extend(allocation.as_ref().err().map(unread).map(Doubt::from));
+            watched.allocation = allocation.ok();
+        }
+        Ok(watched)
     }
 
     /// The same, asked when that is wanted.
@@ -144,11 +142,23 @@ impl Watched {
         }
     }
 
+    /// Looks for its tables, unless they were found already: of a JVM that has just begun they come a little later.
+    fn find_tables(&mut self) -> std::result::Result<(), Unavailable> {
+        if self.tables.is_none() {
+            let tables = self.tables.insert(JvmTables::find(&self.process, &self.clock)?);
+            self.direct = tables.objects().cloned().map(DirectReader::of);
+        }
+        Ok(())
+    }
+
+    fn found_tables(&self) -> std::result::Result<&JvmTables, Unavailable> {
+        self.tables.as_ref().ok_or_else(|| Unavailable::new("HotSpot's tables", "they were not found"))
+    }
+
     /// Every flag in force, read from outside; by them it is known how the heap is sized.
     fn flags(&mut self) -> std::result::Result<AllFlags, Unavailable> {
-        let (process, clock) = (&self.process, &self.clock);
-        let tables = self.tables.get_or_insert_with(|| JvmTables::find(process, clock));
-        let flags = tables.as_ref().map_err(Clone::clone)?.flags(process, clock)?;
+        self.find_tables()?;
+        let flags = self.found_tables()?.flags(&self.process, &self.clock)?;
         let changed = flags.changed();
         (self.collects_not, self.sizing) = (collects_not(&changed), sizing(Some(&changed)));
         Ok(flags)
@@ -166,9 +176,7 @@ impl Watched {
         if self.asking == Asking::Always {
             return Err(Unavailable::new("HotSpot's tables", "the JVM is to be asked"));
         }
-        let tables = self.tables.as_ref().and_then(|tables| tables.as_ref().ok());
-        let tables = tables.ok_or_else(|| Unavailable::new("HotSpot's tables", "they were not found"))?;
-        let read = tables.read(&self.process, &flags, &self.clock)?;
+        let read = self.found_tables()?.read(&self.process, &flags, &self.clock)?;
         Ok(FromTables { read, tracks: flags.get("NativeMemoryTracking").is_none_or(|level| level != "off") })
     }
 
@@ -207,8 +215,8 @@ impl Watched {
     }
 
     /// Direct memory by the counters of the JDK and of Netty; `None` where they cannot be read.
-    pub(crate) fn direct(&self) -> Option<Direct> {
-        inside::direct(&self.process, self.objects.as_ref()?, &self.clock)
+    pub(crate) fn direct(&self) -> Option<DirectRecord> {
+        self.direct.as_ref()?.read(&self.process, &self.clock)
     }
 
     /// Lists Netty's pools by the agent that the JVM was started with, or by one that is loaded into it.

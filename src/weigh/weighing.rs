@@ -18,8 +18,7 @@ use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::{smaps, thread_times};
 use crate::record::{
-    AccountRecord, ClassCounts, CodeHeapRecord, DirectRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy,
-    ToldRecord,
+    AccountRecord, ClassCounts, CodeHeapRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy, ToldRecord,
 };
 use crate::scenario::{Asking, Kind};
 use crate::units::Growth;
@@ -101,14 +100,7 @@ impl Weigh {
         taken.collector = heard.heap.map(|info| info.collector.title().to_owned());
         taken.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
         let direct = watched.direct();
-        taken.mark.direct = direct.map(|direct| DirectRecord {
-            reserved_bytes: direct.reserved_bytes,
-            buffers: direct.buffers,
-            netty_bytes: direct.netty_bytes,
-            max_bytes: direct.max_bytes,
-            mapped_bytes: direct.mapped_bytes,
-            mapped_buffers: direct.mapped_buffers,
-        });
+        taken.mark.direct = direct;
         let mut said = heard.with(nmt.map(|(memory, _)| memory));
         said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
         said.full_collections = accounting::full_collections(watched.counters.as_mut(), &clock);

@@ -7,7 +7,7 @@ use crate::standing::{Figures, Plan, Standing};
 use loadline::clock::Clock;
 use loadline::kernel::mapping::Mapping;
 use loadline::observe::hotspot::HotSpot;
-use loadline::observe::hotspot::direct::{Direct, DirectCounters};
+use loadline::observe::hotspot::direct::{DirectCounters, DirectRecord};
 use loadline::observe::hotspot::flags::Flags;
 use loadline::observe::hotspot::objects::Objects;
 use loadline::observe::hotspot::threads::{Ended, Reader, Threads};
@@ -43,11 +43,13 @@ impl Inside {
         Untouched::open(&self.process, &self.maps).unwrap()
     }
 
-    fn direct(&self) -> Direct {
+    fn direct(&self) -> DirectRecord {
         let memory = self.untouched();
         let flags = Flags::read(&memory, &self.hotspot.tables).unwrap();
         let objects = Objects::of(&self.hotspot.tables, &flags, &memory).unwrap();
-        DirectCounters::find(&objects, &memory).unwrap().read(&memory).unwrap()
+        let mut counters = DirectCounters::of(objects);
+        counters.look(&memory).unwrap();
+        counters.read(&memory).unwrap()
     }
 }
 
@@ -126,7 +128,7 @@ fn reading_adds_no_page() {
             .reader()
             .by_thread(&inside.memory)
             .unwrap();
-        assert_eq!(direct, Direct { max_bytes: direct.max_bytes, ..Direct::default() });
+        assert_eq!(direct, DirectRecord { max_bytes: direct.max_bytes, ..DirectRecord::default() });
         let threads = inside.process.threads().unwrap();
         assert!(read.len() > 3 && read.iter().all(|one| one.tid.is_some_and(|tid| threads.contains(&tid))), "{read:?}");
         assert!(read.iter().any(|one| one.bytes > 100_000), "{read:?}");

@@ -6,7 +6,7 @@
 use super::super::Unavailable;
 use super::super::memory::Memory;
 use super::{SOURCE, Tables};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// Class loaders that are walked at the most: each hidden class may have data of a loader of its own.
 const LOADERS_MAX: usize = 1 << 20;
@@ -101,53 +101,51 @@ impl Classes {
         })
     }
 
-    /// Hands out each class with its loader's data, both by address, until `each` says that it has enough.
+    /// Hands out each class with its loader's data, both by address.
     ///
     /// # Errors
     /// Where memory cannot be read, or the lists do not end.
-    pub fn walk(&self, memory: &dyn Memory, mut each: impl FnMut(u64, u64) -> Walk) -> Result<(), Unavailable> {
+    pub fn walk(&self, memory: &dyn Memory, each: impl FnMut(u64, u64)) -> Result<(), Unavailable> {
+        self.walk_new(memory, &mut Seen::default(), each)
+    }
+
+    /// The same of those classes that were not there when this was last called.
+    ///
+    /// # Errors
+    /// As of [`Self::walk`]; the next call then hands out what this one did once more.
+    pub fn walk_new(
+        &self,
+        memory: &dyn Memory,
+        seen: &mut Seen,
+        mut each: impl FnMut(u64, u64),
+    ) -> Result<(), Unavailable> {
         let read = |at: Option<u64>| at.and_then(|at| memory.u64(at)).ok_or_else(changed);
-        let (mut loader, mut loaders, mut classes) = (read(Some(self.loaders_at))?, 0, 0);
+        let (mut loader, mut classes, mut now) = (read(Some(self.loaders_at))?, 0, HashMap::new());
         while loader != 0 {
-            let mut class = read(loader.checked_add(self.loader_classes))?;
-            while class != 0 {
-                if each(loader, class) == Walk::Enough {
-                    return Ok(());
-                }
+            let newest = read(loader.checked_add(self.loader_classes))?;
+            let before = seen.newest.get(&loader).copied().unwrap_or(0);
+            let mut class = newest;
+            while class != 0 && class != before {
+                each(loader, class);
                 class = read(class.checked_add(self.class_next))?;
                 classes += 1;
                 if classes > CLASSES_MAX {
                     return Err(changed());
                 }
             }
-            loader = read(loader.checked_add(self.loader_next))?;
-            loaders += 1;
-            if loaders > LOADERS_MAX {
+            // A list that comes back to itself has no end.
+            if now.insert(loader, newest).is_some() || now.len() > LOADERS_MAX {
                 return Err(changed());
             }
+            loader = read(loader.checked_add(self.loader_next))?;
         }
+        seen.newest = now;
         Ok(())
     }
 
     /// The name of a class as the JVM has it: `java/nio/Bits`, `[J`.
     pub fn name(&self, memory: &dyn Memory, class: u64) -> Option<String> {
         self.symbol(memory, memory.u64(class.checked_add(self.class_name)?)?)
-    }
-
-    /// The first class of each name; names that no loader has are not among them.
-    ///
-    /// # Errors
-    /// As of [`Self::walk`].
-    pub fn find<'n>(&self, memory: &dyn Memory, names: &[&'n str]) -> Result<BTreeMap<&'n str, u64>, Unavailable> {
-        let mut found = BTreeMap::new();
-        self.walk(memory, |_, class| {
-            let name = self.name(memory, class);
-            if let Some(known) = name.and_then(|name| names.iter().find(|known| **known == name)) {
-                found.entry(*known).or_insert(class);
-            }
-            if found.len() == names.len() { Walk::Enough } else { Walk::On }
-        })?;
-        Ok(found)
     }
 
     /// The field of this name that a class declares itself.
@@ -204,13 +202,17 @@ impl Classes {
     }
 }
 
-/// Whether a walk goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Walk {
-    /// To the next class.
-    On,
-    /// What was looked for is found.
-    Enough,
+/// The loaders of a walk, each with the class that was its newest: those that come later stand before it.
+#[derive(Debug, Default)]
+pub struct Seen {
+    newest: HashMap<u64, u64>,
+}
+
+impl Seen {
+    /// Whether a loader was there.
+    pub fn has(&self, loader: u64) -> bool {
+        self.newest.contains_key(&loader)
+    }
 }
 
 /// Numbers of one to five bytes (`utilities/unsigned5.hpp`): a byte from 192 on has another behind it.

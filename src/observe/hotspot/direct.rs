@@ -5,9 +5,9 @@
 use super::super::Unavailable;
 use super::super::memory::Memory;
 use super::SOURCE;
-use super::classes::Field;
-use super::classes::Walk;
+use super::classes::{Field, Seen};
 use super::objects::Objects;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 const BITS: &str = "java/nio/Bits";
@@ -23,30 +23,34 @@ const UNMAPPERS: [&str; 3] = [
     "sun/nio/ch/FileChannelImpl$SyncUnmapper",
 ];
 
+/// The JDK's classes that count, and the one of their numbers that are objects.
+const COUNTING: [&str; 5] = [BITS, ATOMIC, UNMAPPERS[0], UNMAPPERS[1], UNMAPPERS[2]];
+
 /// Netty's, wherever a jar may have moved it.
 const NETTY: &str = "netty/util/internal/PlatformDependent";
 const NETTY_COUNTER: &str = "DIRECT_MEMORY_COUNTER";
 /// Copies of Netty in one JVM that are looked at.
 const NETTY_MAX: usize = 16;
 
-/// Direct memory, by the JDK's counters and Netty's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Direct {
-    /// Bytes that direct buffers have reserved, with what aligns them.
+/// Direct memory: buffers outside the Java heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DirectRecord {
+    /// What direct buffers have reserved, by the JDK's counter, with what aligns them.
     pub reserved_bytes: u64,
     /// How many direct buffers there are.
     pub buffers: u64,
-    /// What Netty has allocated past the JDK, by its own counters; `None` where it leaves counting to the JDK.
+    /// What Netty has allocated past the JDK; `null` where it leaves counting to the JDK.
     pub netty_bytes: Option<u64>,
-    /// The limit: `-XX:MaxDirectMemorySize`, or the heap's.
+    /// The limit of what the JDK reserves, `-XX:MaxDirectMemorySize` or the heap's; `null` before the first buffer.
     pub max_bytes: Option<u64>,
-    /// Bytes of the buffers of mapped files, resident or not.
+    /// Buffers of mapped files, resident or not.
     pub mapped_bytes: u64,
-    /// How many such buffers there are.
+    /// How many buffers of mapped files there are.
     pub mapped_buffers: u64,
 }
 
-impl Direct {
+impl DirectRecord {
     /// All that is known to be direct memory.
     pub fn bytes(&self) -> u64 {
         self.reserved_bytes.saturating_add(self.netty_bytes.unwrap_or(0))
@@ -54,24 +58,28 @@ impl Direct {
 }
 
 /// A counter of a class.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Counter {
     class: u64,
     field: Field,
 }
 
-/// Where the counters are; what is not loaded yet has counted nothing.
-#[derive(Debug, Clone)]
+/// The counters of one JVM; what is not loaded yet has counted nothing.
+#[derive(Debug)]
 pub struct DirectCounters {
     objects: Objects,
+    seen: Seen,
+    /// Of the JDK's classes that count, those that are loaded.
+    classes: BTreeMap<&'static str, u64>,
+    /// Netty's counters, by class, each with its loader.
+    netty: BTreeMap<u64, (u64, Field)>,
     bits: Option<Bits>,
     mapped: Vec<(Counter, Counter)>,
-    netty: Vec<Counter>,
     /// The number within a counter that is an object.
     value: Option<Counter>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Bits {
     reserved: Counter,
     count: Counter,
@@ -79,79 +87,79 @@ struct Bits {
 }
 
 impl DirectCounters {
-    /// Looks for the classes that count, among all that are loaded.
+    /// Those of the JVM whose objects are read so; none is found before the first look.
+    pub fn of(objects: Objects) -> Self {
+        let (seen, classes, netty) = Default::default();
+        Self { objects, seen, classes, netty, bits: None, mapped: Vec::new(), value: None }
+    }
+
+    /// Looks for the classes that count, among those that were loaded since it last looked.
     ///
     /// # Errors
     /// Where classes cannot be read, or count in another way.
-    pub fn find(objects: &Objects, memory: &dyn Memory) -> Result<Self, Unavailable> {
-        let (mut found, mut netty): (BTreeMap<String, u64>, Vec<u64>) = Default::default();
-        objects.classes().walk(memory, |_, class| {
-            match objects.classes().name(memory, class) {
-                Some(name) if name == BITS || name == ATOMIC || UNMAPPERS.contains(&name.as_str()) => {
-                    found.entry(name).or_insert(class);
-                }
-                Some(name) if name.ends_with(NETTY) && netty.len() < NETTY_MAX => netty.push(class),
-                _ => {}
+    pub fn look(&mut self, memory: &dyn Memory) -> Result<(), Unavailable> {
+        let Self { objects, seen, classes, netty, .. } = self;
+        let (known, all) = (classes.len(), objects.classes());
+        all.walk_new(memory, seen, |loader, class| {
+            let Some(name) = all.name(memory, class) else { return };
+            if let Some(name) = COUNTING.into_iter().find(|counting| *counting == name) {
+                classes.entry(name).or_insert(class);
+            } else if name.ends_with(NETTY) && netty.len() < NETTY_MAX {
+                let counter = all.field(memory, class, NETTY_COUNTER);
+                netty.extend(counter.map(|counter| (class, (loader, counter))));
             }
-            Walk::On
         })?;
-        let field =
-            |class: u64, name: &str| Some(Counter { class, field: objects.classes().field(memory, class, name)? });
-        let counter = |class: &str, name: &str| field(*found.get(class)?, name);
-        let bits = match found.contains_key(BITS) {
-            false => None,
-            true => Some(
-                (|| {
-                    Some(Bits {
-                        reserved: counter(BITS, RESERVED)?,
-                        count: counter(BITS, COUNT)?,
-                        max: counter(BITS, MAX)?,
-                    })
-                })()
-                .ok_or_else(|| Unavailable::new(SOURCE, format!("`{BITS}` does not count in a known way")))?,
-            ),
+        netty.retain(|_, (loader, _)| seen.has(*loader));
+        if classes.len() != known {
+            self.find(memory);
+        }
+        match (&self.bits, self.classes.contains_key(BITS)) {
+            (None, true) => Err(Unavailable::new(SOURCE, format!("`{BITS}` does not count in a known way"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Finds the counters of the JDK's classes.
+    fn find(&mut self, memory: &dyn Memory) {
+        let counter = |class: &str, name: &str| {
+            let class = *self.classes.get(class)?;
+            Some(Counter { class, field: self.objects.classes().field(memory, class, name)? })
+        };
+        let bits = || {
+            let (reserved, count) = (counter(BITS, RESERVED)?, counter(BITS, COUNT)?);
+            Some(Bits { reserved, count, max: counter(BITS, MAX)? })
         };
         let mapped = UNMAPPERS.iter().filter_map(|class| {
             Some((counter(class, "totalCapacity").or_else(|| counter(class, "totalSize"))?, counter(class, "count")?))
         });
-        let mapped = mapped.collect();
-        let netty = netty.into_iter().filter_map(|class| field(class, NETTY_COUNTER)).collect();
-        Ok(Self { objects: objects.clone(), bits, mapped, netty, value: counter(ATOMIC, "value") })
-    }
-
-    /// Whether `java.nio.Bits` was loaded when it was looked for: before the first direct buffer it is not.
-    pub fn is_loaded(&self) -> bool {
-        self.bits.is_some()
+        (self.bits, self.mapped, self.value) = (bits(), mapped.collect(), counter(ATOMIC, "value"));
     }
 
     /// What is counted now.
     ///
     /// # Errors
     /// Where a collector moves one of the objects at this moment; soon it will not.
-    pub fn read(&self, memory: &dyn Memory) -> Result<Direct, Unavailable> {
-        let mut direct = Direct::default();
-        if let (Some(Bits { reserved, count, max }), Some(value)) = (&self.bits, &self.value) {
-            let within = |counter| self.within(memory, counter, value);
-            (direct.reserved_bytes, direct.buffers) = (within(reserved)?, within(count)?);
-            direct.max_bytes = Some(self.number(memory, max)?);
+    pub fn read(&self, memory: &dyn Memory) -> Result<DirectRecord, Unavailable> {
+        let mut direct = DirectRecord::default();
+        let Some(value) = &self.value else { return Ok(direct) };
+        let within =
+            |class: u64, field: &Field| self.objects.number_within(memory, (class, field), (value.class, &value.field));
+        let number = |counter: &Counter| self.objects.number(memory, counter.class, &counter.field);
+        if let Some(Bits { reserved, count, max }) = &self.bits {
+            direct.reserved_bytes = within(reserved.class, &reserved.field)?;
+            direct.buffers = within(count.class, &count.field)?;
+            direct.max_bytes = Some(number(max)?);
         }
-        for (counter, value) in self.netty.iter().zip(self.value.iter().cycle()) {
-            if self.objects.refers(memory, counter.class, &counter.field)? {
-                *direct.netty_bytes.get_or_insert(0) += self.within(memory, counter, value)?;
+        for (class, (_, field)) in &self.netty {
+            if self.objects.refers(memory, *class, field)? {
+                let before = direct.netty_bytes.unwrap_or(0);
+                direct.netty_bytes = Some(before.saturating_add(within(*class, field)?));
             }
         }
         for (bytes, count) in &self.mapped {
-            direct.mapped_bytes += self.number(memory, bytes)?;
-            direct.mapped_buffers += self.number(memory, count)?;
+            direct.mapped_bytes = direct.mapped_bytes.saturating_add(number(bytes)?);
+            direct.mapped_buffers = direct.mapped_buffers.saturating_add(number(count)?);
         }
         Ok(direct)
-    }
-
-    fn within(&self, memory: &dyn Memory, counter: &Counter, value: &Counter) -> Result<u64, Unavailable> {
-        self.objects.number_within(memory, (counter.class, &counter.field), (value.class, &value.field))
-    }
-
-    fn number(&self, memory: &dyn Memory, counter: &Counter) -> Result<u64, Unavailable> {
-        self.objects.number(memory, counter.class, &counter.field)
     }
 }

@@ -5,9 +5,8 @@ use super::super::Unavailable;
 use super::super::class_loaders::{ClassLoader, LoaderClasses};
 use super::super::memory::Memory;
 use super::super::metaspace_nodes::MetaspaceNode;
-use super::classes::Walk;
+use super::classes::Field;
 use super::fields::{Fields, absurd, unread};
-use super::flags::Flags;
 use super::metaspace::{Chunks, Taken};
 use super::objects::Objects;
 use super::{HotSpot, SOURCE};
@@ -19,6 +18,21 @@ const PARENT: &str = "parent";
 const OF_HIDDEN: [&str; 1] = ["ClassLoaderData::_has_class_mirror_holder"];
 const LOADER_FIELD: [&str; 1] = ["ClassLoaderData::_class_loader"];
 
+/// The field of a loader that refers to its parent.
+///
+/// # Errors
+/// Where the class of all loaders cannot be found among the others, or is another one.
+pub fn parent(memory: &dyn Memory, objects: &Objects) -> Result<Field, Unavailable> {
+    let (classes, mut loader) = (objects.classes(), None);
+    classes.walk(memory, |_, class| {
+        if loader.is_none() && classes.name(memory, class).is_some_and(|name| name == LOADER) {
+            loader = Some(class);
+        }
+    })?;
+    let parent = loader.and_then(|class| classes.field(memory, class, PARENT));
+    parent.ok_or_else(|| Unavailable::new(SOURCE, format!("`{LOADER}` has no field `{PARENT}`")))
+}
+
 /// All loaders that have classes, sizes in bytes; the classes that they hide are counted with them.
 ///
 /// # Errors
@@ -26,11 +40,10 @@ const LOADER_FIELD: [&str; 1] = ["ClassLoaderData::_class_loader"];
 pub fn all(
     memory: &dyn Memory,
     hotspot: &HotSpot,
-    flags: &Flags,
+    (objects, parent): (&Objects, &Field),
     nodes: &[MetaspaceNode],
 ) -> Result<Vec<ClassLoader>, Unavailable> {
-    let tables = &hotspot.tables;
-    let (fields, objects) = (Fields { memory, tables }, Objects::of(tables, flags, memory)?);
+    let fields = Fields { memory, tables: &hotspot.tables };
     let chunks = Chunks::of(memory, hotspot.metaspace_at, nodes);
     let (mut each, mut classes) = (Vec::<(u64, u64)>::new(), HashSet::new());
     objects.classes().walk(memory, |loader, class| {
@@ -39,17 +52,13 @@ pub fn all(
             _ => each.push((loader, 1)),
         }
         classes.insert(class);
-        Walk::On
     })?;
-    let class = objects.classes().find(memory, &[LOADER])?.get(LOADER).copied();
-    let parent = class.and_then(|class| objects.classes().field(memory, class, PARENT));
-    let parent = parent.ok_or_else(|| Unavailable::new(SOURCE, format!("`{LOADER}` has no field `{PARENT}`")))?;
     let mut loaders: BTreeMap<u64, ClassLoader> = BTreeMap::new();
     for (data, count) in each {
         // The boot loader is no object.
         let linked = match fields.word(data, &LOADER_FIELD)? {
             0 => Default::default(),
-            handle => objects.class_by_handle(memory, handle, &parent)?,
+            handle => objects.class_by_handle(memory, handle, parent)?,
         };
         if [linked.class, linked.other].into_iter().flatten().any(|class| !classes.contains(&class)) {
             return Err(absurd("a class loader"));

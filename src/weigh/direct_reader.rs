@@ -1,0 +1,78 @@
+//! Direct memory of a JVM by the counters of the JDK and of Netty, read from outside, at marks and once a second.
+
+use crate::clock::Clock;
+use crate::observe::Unavailable;
+use crate::observe::hotspot::direct::DirectCounters;
+use crate::observe::hotspot::objects::Objects;
+use crate::observe::maps;
+use crate::observe::memory::ProcessMemory;
+use crate::observe::procfs::Process;
+use crate::observe::untouched::Untouched;
+use crate::record::DirectRecord;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// A collector that moves the counters has done so within a few of these …
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
+/// … and is not waited for longer than a tenth of a second.
+const TRIES: usize = 20;
+/// New classes are looked through again after so long, and then after twice as long each time.
+const LOOK_AGAIN_NS: u64 = 1_000_000_000;
+
+/// The counters of one JVM: marks and the timeline look for them and read them, and none looks for what another found.
+#[derive(Debug, Clone)]
+pub(crate) struct DirectReader(Arc<Mutex<DirectCounters>>);
+
+impl DirectReader {
+    /// Of the JVM whose objects are read so.
+    pub(crate) fn of(objects: Objects) -> Self {
+        Self(Arc::new(Mutex::new(DirectCounters::of(objects))))
+    }
+
+    /// Direct memory now; `None` where it cannot be read.
+    pub(crate) fn read(&self, process: &Process, clock: &Clock) -> Option<DirectRecord> {
+        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..TRIES {
+            let maps = maps::read(process, clock).ok()?.value;
+            let memory = Untouched::open(process, &maps).ok()?;
+            match counters.look(&memory).and_then(|()| counters.read(&memory)) {
+                Ok(direct) => return Some(direct),
+                Err(why) if !why.is_early => return None,
+                Err(_) => clock.sleep(TRY_AGAIN_AFTER),
+            }
+        }
+        None
+    }
+}
+
+/// Direct memory on the timeline.
+#[derive(Debug)]
+pub(crate) struct DirectTimeline {
+    reader: DirectReader,
+    memory: ProcessMemory,
+    look_due_ns: u64,
+    look_after_ns: u64,
+    /// Whether a look has ever come to its end: before it, that nothing is known does not mean that nothing is there.
+    looked: bool,
+}
+
+impl DirectTimeline {
+    pub(crate) fn open(process: &Process, reader: DirectReader) -> Result<Self, Unavailable> {
+        let memory = ProcessMemory::open(process)?;
+        Ok(Self { reader, memory, look_due_ns: 0, look_after_ns: LOOK_AGAIN_NS, looked: false })
+    }
+
+    /// Bytes of direct memory now; `None` where they cannot be read at this moment, or a mark reads them.
+    pub(crate) fn bytes(&mut self, process: &Process, clock: &Clock) -> Option<u64> {
+        let mut counters = self.reader.0.try_lock().ok()?;
+        let now_ns = clock.now_ns();
+        if now_ns >= self.look_due_ns {
+            self.look_due_ns = now_ns + self.look_after_ns;
+            self.look_after_ns *= 2;
+            let maps = maps::read(process, clock).ok()?.value;
+            self.looked |= counters.look(&Untouched::open(process, &maps).ok()?).is_ok();
+        }
+        let direct = self.looked.then(|| counters.read(&self.memory).ok())??;
+        Some(direct.bytes())
+    }
+}
