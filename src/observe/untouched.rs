@@ -21,8 +21,11 @@ const PAGE: u64 = 4096;
 const KEPT: usize = 64;
 /// Entries of `pagemap` that are read at once: of 256 KiB.
 const STRETCH: usize = 64;
-const PRESENT: u64 = 1 << 63;
-const SWAPPED: u64 = 1 << 62;
+/// What they said is kept of so many stretches, likewise.
+const STRETCHES: usize = 64;
+/// Bits of an entry (`Documentation/admin-guide/mm/pagemap.rst`).
+const PRESENT: u32 = 63;
+const SWAPPED: u32 = 62;
 /// The number of no page.
 const NONE: u64 = u64::MAX;
 
@@ -37,13 +40,45 @@ pub struct Untouched<'p> {
     kept: RefCell<Kept>,
 }
 
-/// Pages that were read, and what `pagemap` said of those around the last one that was looked up.
+/// Pages that were read, and what `pagemap` said of those around them.
 #[derive(Debug)]
 struct Kept {
     numbers: [u64; KEPT],
     bytes: Vec<u8>,
-    stretch: u64,
-    entries: [u8; 8 * STRETCH],
+    stretches: [Stretch; STRETCHES],
+}
+
+/// What `pagemap` said of neighbouring pages, a bit for each.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    number: u64,
+    present: u64,
+    swapped: u64,
+}
+
+/// Where the bytes of a page are.
+enum Place {
+    Memory,
+    Swap,
+    /// In its file; zero where it has none.
+    File,
+}
+
+impl Stretch {
+    const UNKNOWN: Self = Self { number: NONE, present: 0, swapped: 0 };
+
+    /// Reads those of this number; what lies behind the last mapping has no entry.
+    fn read(pagemap: &File, number: u64) -> Option<Self> {
+        let mut entries = [0; 8 * STRETCH];
+        pagemap.read_at(&mut entries, number.checked_mul(8 * STRETCH as u64)?).ok()?;
+        let mut stretch = Self { number, ..Self::UNKNOWN };
+        for (bit, entry) in entries.chunks_exact(8).enumerate() {
+            let entry = u64::from_ne_bytes(entry.try_into().ok()?);
+            stretch.present |= (entry >> PRESENT & 1) << bit;
+            stretch.swapped |= (entry >> SWAPPED & 1) << bit;
+        }
+        Some(stretch)
+    }
 }
 
 impl<'p> Untouched<'p> {
@@ -58,34 +93,30 @@ impl<'p> Untouched<'p> {
         let pagemap = open_below(process.folder(), "pagemap").map_err(|e| Unavailable::io("pagemap", &e))?;
         let memory = ProcessMemory::open(process)?;
         let bytes = vec![0; KEPT * PAGE as usize];
-        let kept = Kept { numbers: [NONE; KEPT], bytes, stretch: NONE, entries: [0; 8 * STRETCH] };
+        let kept = Kept { numbers: [NONE; KEPT], bytes, stretches: [Stretch::UNKNOWN; STRETCHES] };
         Ok(Self { process, maps, memory, pagemap, files: RefCell::default(), kept: RefCell::new(kept) })
     }
 
-    /// What `pagemap` says of a page: a moment ago of one that is present, and now of one that is not, since the
-    /// process may have written there since. Behind the last mapping it says nothing.
-    fn entry(&self, page: u64, stretch: &mut u64, entries: &mut [u8; 8 * STRETCH]) -> Option<u64> {
-        let (of, inside) = (page / STRETCH as u64, page as usize % STRETCH);
-        let known = |entries: &[u8]| entries.chunks_exact(8).nth(inside)?.try_into().ok().map(u64::from_ne_bytes);
-        if *stretch == of {
-            let entry = known(entries)?;
-            if entry & PRESENT != 0 {
-                return Some(entry);
-            }
+    /// Where a page is: a moment ago, if it was present, or else now, since the process may have written there since.
+    fn place(&self, page: u64, stretches: &mut [Stretch; STRETCHES]) -> Option<Place> {
+        let (number, bit) = (page / STRETCH as u64, page % STRETCH as u64);
+        let stretch = &mut stretches[number as usize % STRETCHES];
+        if stretch.number != number || stretch.present >> bit & 1 == 0 {
+            *stretch = Stretch::read(&self.pagemap, number)?;
         }
-        *stretch = NONE;
-        let read = self.pagemap.read_at(entries, of * 8 * STRETCH as u64).ok()?;
-        entries[read..].fill(0);
-        *stretch = of;
-        known(entries)
+        Some(match (stretch.present >> bit & 1, stretch.swapped >> bit & 1) {
+            (1, _) => Place::Memory,
+            (_, 1) => Place::Swap,
+            _ => Place::File,
+        })
     }
 
     /// One page, from wherever it is.
-    fn page(&self, entry: u64, start: u64, into: &mut [u8]) -> bool {
-        match entry {
-            entry if entry & PRESENT != 0 => self.memory.read(start, into),
-            entry if entry & SWAPPED != 0 => false,
-            _ => self.page_of_file(start, into),
+    fn page(&self, page: u64, stretches: &mut [Stretch; STRETCHES], into: &mut [u8]) -> bool {
+        match self.place(page, stretches) {
+            Some(Place::Memory) => self.memory.read(page * PAGE, into),
+            Some(Place::File) => self.page_of_file(page * PAGE, into),
+            Some(Place::Swap) | None => false,
         }
     }
 
@@ -115,7 +146,7 @@ impl<'p> Untouched<'p> {
 
 impl Memory for Untouched<'_> {
     fn read(&self, at: u64, into: &mut [u8]) -> bool {
-        let Kept { numbers, bytes, stretch, entries } = &mut *self.kept.borrow_mut();
+        let Kept { numbers, bytes, stretches } = &mut *self.kept.borrow_mut();
         let (mut at, mut into) = (at, into);
         while !into.is_empty() {
             let (page, inside) = (at / PAGE, (at % PAGE) as usize);
@@ -123,8 +154,7 @@ impl Memory for Untouched<'_> {
             let kept = &mut bytes[place * PAGE as usize..][..PAGE as usize];
             if numbers[place] != page {
                 numbers[place] = NONE;
-                let entry = self.entry(page, stretch, entries);
-                if !entry.is_some_and(|entry| self.page(entry, page * PAGE, kept)) {
+                if !self.page(page, stretches, kept) {
                     return false;
                 }
                 numbers[place] = page;

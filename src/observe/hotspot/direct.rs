@@ -23,7 +23,7 @@ const UNMAPPERS: [&str; 3] = [
     "sun/nio/ch/FileChannelImpl$SyncUnmapper",
 ];
 
-/// The JDK's classes that count, and the one of their numbers that are objects.
+/// All of the JDK that are looked for: those that count, and the class of counters that are objects.
 const COUNTING: [&str; 5] = [BITS, ATOMIC, UNMAPPERS[0], UNMAPPERS[1], UNMAPPERS[2]];
 
 /// Netty's, wherever a jar may have moved it.

@@ -1,0 +1,33 @@
+import java.util.concurrent.CountDownLatch;
+
+/**
+ * Threads that have allocated something and then wait: {@code IdleThreads COUNT}. Run from its source, it has the
+ * classes of the compiler, some 3,000, loaded besides.
+ */
+public final class IdleThreads {
+    private static byte[] last;
+
+    private IdleThreads() {}
+
+    public static void main(String[] args) throws InterruptedException {
+        int count = Integer.parseInt(args[0]);
+        CountDownLatch never = new CountDownLatch(1);
+        CountDownLatch begun = new CountDownLatch(count);
+        for (int i = 0; i < count; i++) {
+            Thread thread = new Thread(() -> {
+                last = new byte[10_000];
+                begun.countDown();
+                try {
+                    never.await();
+                } catch (InterruptedException ignored) {
+                    // Ends.
+                }
+            });
+            thread.setDaemon(true);
+            thread.start();
+        }
+        begun.await();
+        System.out.println("ready");
+        never.await();
+    }
+}
