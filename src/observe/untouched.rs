@@ -17,8 +17,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// Pages as `pagemap` counts them; on machines with larger ones nothing is read this way.
 const PAGE: u64 = 4096;
-/// Pages that are kept, each in the place that its number gives it: 256 KiB.
-const KEPT: usize = 64;
+/// Pages that are kept, each in the place that its number gives it: 64 KiB.
+const KEPT: usize = 16;
 /// Entries of `pagemap` that are read at once: of 256 KiB.
 const STRETCH: usize = 64;
 /// What they said is kept of so many stretches, likewise.
