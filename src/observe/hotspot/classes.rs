@@ -108,21 +108,23 @@ impl Classes {
     pub fn walk(&self, memory: &dyn Memory, mut each: impl FnMut(u64, u64) -> Walk) -> Result<(), Unavailable> {
         let read = |at: Option<u64>| at.and_then(|at| memory.u64(at)).ok_or_else(changed);
         let (mut loader, mut loaders, mut classes) = (read(Some(self.loaders_at))?, 0, 0);
+        let mut data = Circle::from(loader);
         while loader != 0 {
             let mut class = read(loader.checked_add(self.loader_classes))?;
+            let mut circle = Circle::from(class);
             while class != 0 {
                 if each(loader, class) == Walk::Enough {
                     return Ok(());
                 }
                 class = read(class.checked_add(self.class_next))?;
                 classes += 1;
-                if classes > CLASSES_MAX {
+                if classes > CLASSES_MAX || circle.is_closed_by(class) {
                     return Err(changed());
                 }
             }
             loader = read(loader.checked_add(self.loader_next))?;
             loaders += 1;
-            if loaders > LOADERS_MAX {
+            if loaders > LOADERS_MAX || data.is_closed_by(loader) {
                 return Err(changed());
             }
         }
@@ -211,6 +213,28 @@ pub enum Walk {
     On,
     /// What was looked for is found.
     Enough,
+}
+
+/// Finds out that a list goes in a circle, within three turns at the most (R. P. Brent, 1980): what comes is held
+/// against one that came before, and that one is replaced after each power of two.
+struct Circle {
+    kept: u64,
+    steps: u64,
+}
+
+impl Circle {
+    fn from(first: u64) -> Self {
+        Self { kept: first, steps: 0 }
+    }
+
+    fn is_closed_by(&mut self, next: u64) -> bool {
+        let is_closed = next != 0 && next == self.kept;
+        self.steps += 1;
+        if self.steps.is_power_of_two() {
+            self.kept = next;
+        }
+        is_closed
+    }
 }
 
 /// Numbers of one to five bytes (`utilities/unsigned5.hpp`): a byte from 192 on has another behind it.
