@@ -243,7 +243,14 @@ fn objects_that_are_something_else_are_refused() {
         assert_eq!(whole.read(&whole.made.memory), Ok(1234), "{form:?}");
         let other = Counting { atomic: whole.class, ..counting(kind, number) };
         assert!(other.read(&other.made.memory).is_err_and(|why| why.is_early), "{form:?}: an object of another class");
-        let handle = whole.made.memory.u64(whole.class + whole.made.at(2)).unwrap();
+        let handle_of = |class: u64| whole.made.memory.u64(class + whole.made.at(2)).unwrap();
+        let handle = handle_of(whole.class);
+        // The mirror of another class.
+        let (objects, number) = (whole.made.objects(&whole.hotspot), planted("n", "J", 64, true, 0).field);
+        assert!(objects.number(&whole.made.memory, whole.class, &number).is_ok());
+        let mut damaged = whole.made.memory.clone();
+        damaged.word(handle, whole.made.memory.u64(handle_of(whole.atomic)).unwrap());
+        assert!(objects.number(&damaged, whole.class, &number).is_err_and(|why| why.is_early), "{form:?}");
         for word in [0, 8, u64::MAX, u64::MAX - 7, whole.made.memory.u64(handle).unwrap() ^ 1 << 40] {
             for at in [handle, whole.class + whole.made.at(2)] {
                 let mut damaged = whole.made.memory.clone();

@@ -103,9 +103,12 @@ impl MadeUp {
     }
 
     pub(super) fn put(&mut self, at: u64, bytes: &[u8]) {
-        for (n, byte) in (0..).zip(bytes) {
-            let at = at.wrapping_add(n);
-            self.page(at & !(PAGE - 1))[(at % PAGE) as usize] = *byte;
+        let (mut at, mut rest) = (at, bytes);
+        while !rest.is_empty() {
+            let inside = (at % PAGE) as usize;
+            let (now, later) = rest.split_at(rest.len().min(PAGE as usize - inside));
+            self.page(at & !(PAGE - 1))[inside..inside + now.len()].copy_from_slice(now);
+            (at, rest) = (at.wrapping_add(now.len() as u64), later);
         }
     }
 

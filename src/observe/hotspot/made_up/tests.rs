@@ -6,8 +6,8 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::path::Path;
 
-/// A few seconds for all.
-const MANGLED: usize = if cfg!(debug_assertions) { 3_000 } else { 30_000 };
+/// A few seconds for each.
+const MANGLED: usize = if cfg!(debug_assertions) { 2_000 } else { 20_000 };
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]

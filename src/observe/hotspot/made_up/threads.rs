@@ -80,7 +80,7 @@ impl<'p> Jvm<'p> {
             length: far,
             threads: far + 8,
             // Counters before the TLAB and behind it.
-            allocated: if spread % 2 == 0 { 64 + far } else { 200 + far },
+            allocated: if spread.is_multiple_of(2) { 64 + far } else { 200 + far },
             start: 16 + spread % 3 * 8,
             top: 48,
             os_thread: 300 + far,
@@ -238,7 +238,7 @@ impl<'p> Jvm<'p> {
             self.memory.word(list + 64 + 8 * n, self.places[one.place]);
         }
         self.memory.word(layout.head, list);
-        if self.plan.next() % 2 == 0 {
+        if self.plan.next().is_multiple_of(2) {
             self.poison(old, 64 + 8 * PLACES as u64);
         }
     }

@@ -88,6 +88,8 @@ fn counters_and_tlabs_add_up() {
     // The bounds of a TLAB while it is replaced.
     made.memory.word(0x10_0000, 0x6000);
     assert_eq!(made.sum(), Some(7 + 300));
+    made.memory.word(0x10_0000, 0);
+    assert_eq!(made.sum(), Some(7 + 300), "a TLAB that is none");
     assert_eq!(alike(0, 0).sum(), Some(0));
 }
 
@@ -156,6 +158,10 @@ fn threads_at_both_ends_of_memory() {
     let known = |thread: u64, counter: u64| {
         let mut made = listed(&[thread]);
         made.memory.word(thread.wrapping_add(COUNTER), counter);
+        if thread.checked_add(OS_THREAD).is_none() {
+            // What would be its `OSThread`, were memory a ring.
+            made.memory.word(thread.wrapping_add(OS_THREAD), made.list);
+        }
         (made.sum(), made.reader().by_thread(&made.memory).ok())
     };
     let without_id = |bytes| Some(vec![ThreadAllocated { tid: None, bytes }]);
