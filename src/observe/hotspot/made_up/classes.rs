@@ -509,8 +509,8 @@ fn loader_laws(loaded: &Loaded, hotspot: &HotSpot) {
     assert_eq!(read, expected.into_values().collect::<Vec<_>>());
 }
 
-/// For fuzzing and tests: a JVM of the first half of the input is read, and again when the second half has changed words
-/// of it; panics where something else is found than was planted, or reading does not end.
+/// For fuzzing and tests: a JVM of the first half of the input is read, and again when the second half has changed
+/// words of it; panics where something else is found than was planted, or reading does not end.
 pub(crate) fn check(input: &[u8]) {
     const ASKED_MAX: u64 = 1 << 30;
     let (plan, changes) = halves(input);

@@ -1,6 +1,6 @@
 //! A HotSpot made up byte by byte from a plan that is any bytes, as `vmStructs.cpp`, `threadSMR.cpp`,
-//! `classLoaderData.cpp` and `fieldStreams.hpp` (JDK 11–25) lay it out; for tests and fuzzing only. What a reader has to
-//! find is kept while it is written.
+//! `classLoaderData.cpp` and `fieldInfo.hpp` (JDK 11–25) lay it out; for tests and fuzzing only. What a reader has to
+//! find is kept while the memory is written.
 //!
 //! | file | what it makes up |
 //! |---|---|

@@ -1,6 +1,7 @@
-//! A JVM whose threads allocate, begin and end while they are read, each time one step before a stretch of its memory
-//! is. It does so in HotSpot's order: a thread that ends is off the list first and among the ended ones then, both under
-//! one lock (`Threads::remove`); lists, threads and what they point to are freed, overwritten and used again at once.
+//! A JVM whose threads allocate, begin and end while they are read: up to three steps before each stretch of its memory
+//! that is. A thread that ends is off the list first and among the ended ones then, both under one lock, as HotSpot does
+//! it (`Threads::remove`); lists and threads are freed, overwritten and used again at once. What one thread has in its
+//! counters and its TLAB changes in one step: no reader can tell the moment between.
 
 use super::super::super::memory::Memory;
 use super::super::tables::Tables;
@@ -295,8 +296,8 @@ fn read_each(live: &Live, reader: &mut Reader) {
     }
 }
 
-/// For fuzzing and tests: a JVM that goes on by the first half of the input while it is read; panics where a sum is none
-/// that it had. Once more with words of its memory changed by the second half: readings end.
+/// For fuzzing and tests: a JVM that goes on by the first half of the input while it is read; panics where a sum is
+/// none that it had. Once more with words of its memory changed by the second half: readings end.
 pub(crate) fn check(input: &[u8]) {
     // 50 tries that take two lists of 100,000 threads each, and what little can be read of them.
     const ASKED_MAX: u64 = 8 * 50 * (2 * 800_000 + (1 << 20));
