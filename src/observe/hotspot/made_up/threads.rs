@@ -1,6 +1,6 @@
 //! A JVM whose threads allocate, begin and end while they are read: up to three steps before each stretch of its memory
-//! that is. A thread that ends is off the list first and among the ended ones then, both under one lock, as HotSpot does
-//! it (`Threads::remove`); lists and threads are freed, overwritten and used again at once. What one thread has in its
+//! that is. A thread that ends is off the list first and among the ended ones then, both under one lock, as in HotSpot
+//! (`Threads::remove`); lists and threads are freed, overwritten and used again at once. What one thread has in its
 //! counters and its TLAB changes in one step: no reader can tell the moment between.
 
 use super::super::super::memory::Memory;
