@@ -28,8 +28,11 @@ measure:
     cargo build --release
     target/release/loadline run scenarios/tiny-http/tiny-http.loadline.yaml
 
-# The reader of answers and the walk through musl's malloc under made-up input, a minute each; needs a nightly toolchain
-# and cargo-fuzz.
+# The reader of answers, the walk through musl's malloc and the readers of HotSpot's tables under made-up input, a minute
+# each; needs a nightly toolchain and cargo-fuzz.
 fuzz:
     cargo +nightly fuzz run response -- -max_total_time=60 -max_len=1500
     cargo +nightly fuzz run mallocng -- -max_total_time=60 -max_len=2000
+    cargo +nightly fuzz run hotspot_tables -- -max_total_time=60 -max_len=1000
+    cargo +nightly fuzz run hotspot_threads -- -max_total_time=60 -max_len=1500
+    cargo +nightly fuzz run hotspot_classes -- -max_total_time=60 -max_len=600

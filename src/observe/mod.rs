@@ -65,6 +65,27 @@ pub fn fuzz_mallocng(input: &[u8]) {
     mallocng_made_up::check(input);
 }
 
+/// For `fuzz/`: panics where the tables of names of a HotSpot that is made up are read against a law.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub fn fuzz_hotspot_tables(input: &[u8]) {
+    hotspot::made_up::tables::check(input);
+}
+
+/// For `fuzz/`: the same of its threads, while it goes on.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub fn fuzz_hotspot_threads(input: &[u8]) {
+    hotspot::made_up::threads::check(input);
+}
+
+/// For `fuzz/`: the same of its loaders and classes.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub fn fuzz_hotspot_classes(input: &[u8]) {
+    hotspot::made_up::classes::check(input);
+}
+
 /// A value with the moment and the price of reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading<T> {

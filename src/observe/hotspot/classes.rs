@@ -124,16 +124,16 @@ impl Classes {
         while loader != 0 {
             let newest = read(loader.checked_add(self.loader_classes))?;
             let before = seen.newest.get(&loader).copied().unwrap_or(0);
-            let mut class = newest;
+            let (mut class, mut circle) = (newest, Circle::from(newest));
             while class != 0 && class != before {
                 each(loader, class);
                 class = read(class.checked_add(self.class_next))?;
                 classes += 1;
-                if classes > CLASSES_MAX {
+                if classes > CLASSES_MAX || circle.is_closed_by(class) {
                     return Err(changed());
                 }
             }
-            // A list that comes back to itself has no end.
+            // A list that comes back to one of its loaders has no end.
             if now.insert(loader, newest).is_some() || now.len() > LOADERS_MAX {
                 return Err(changed());
             }
@@ -212,6 +212,28 @@ impl Seen {
     /// Whether a loader was there.
     pub fn has(&self, loader: u64) -> bool {
         self.newest.contains_key(&loader)
+    }
+}
+
+/// Finds out that a list goes in a circle, within three turns at the most (R. P. Brent, 1980): what comes is held
+/// against one that came before, and that one is replaced after each power of two.
+struct Circle {
+    kept: u64,
+    steps: u64,
+}
+
+impl Circle {
+    fn from(first: u64) -> Self {
+        Self { kept: first, steps: 0 }
+    }
+
+    fn is_closed_by(&mut self, next: u64) -> bool {
+        let is_closed = next != 0 && next == self.kept;
+        self.steps += 1;
+        if self.steps.is_power_of_two() {
+            self.kept = next;
+        }
+        is_closed
     }
 }
 

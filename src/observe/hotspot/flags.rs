@@ -102,7 +102,7 @@ impl Flags {
             let origin = Origin::of(memory.u32(flag.checked_add(origin)?)? & mask);
             Some(Some(Flag { name, value, origin }))
         };
-        if count > FLAGS_MAX || flags.checked_add(count.saturating_mul(size)).is_none() {
+        if count > FLAGS_MAX || size == 0 || flags.checked_add(count.saturating_mul(size)).is_none() {
             return Err(unread());
         }
         let rows = (0..count).map(|n| read(flags + n * size));

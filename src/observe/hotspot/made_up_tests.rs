@@ -150,10 +150,16 @@ fn one_loader() -> Words {
 fn chunks_of_a_loader_are_held_against_the_nodes() {
     let nodes = metaspace::nodes(&two_nodes(), VARIABLES).unwrap();
     let bytes = |made: &Words| {
-        metaspace::Chunks::of(made, VARIABLES, &nodes).of_loader(CHUNKS + 0x100).map(|taken| taken.bytes)
+        let taken = metaspace::Chunks::of(made, VARIABLES, &nodes).of_loader(CHUNKS + 0x100);
+        taken.map(|taken| (taken.bytes, taken.used_bytes))
     };
-    assert_eq!(bytes(&one_loader()), Ok((4 << 20) + 1024));
-    let changes: [(&str, u64, u64); 7] = [
+    let mut made = one_loader();
+    assert_eq!(bytes(&made), Ok(((4 << 20) + 1024, 0)));
+    made.put(CHUNKS + 0x408, &[1024 / 8]);
+    assert_eq!(bytes(&made), Ok(((4 << 20) + 1024, 1024)));
+    let changes: [(&str, u64, u64); 9] = [
+        ("more used than a chunk has", CHUNKS + 0x408, 1024 / 8 + 1),
+        ("more used than there is memory", CHUNKS + 0x408, u64::MAX),
         ("chunks in a circle", CHUNKS + 0x430, CHUNKS + 0x300),
         ("one chunk more", CHUNKS + 0x220, 3),
         ("an absurd number of chunks", CHUNKS + 0x220, u64::MAX),

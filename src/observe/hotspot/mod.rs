@@ -23,6 +23,8 @@ mod fields;
 pub mod flags;
 pub mod heap;
 pub mod loaders;
+#[cfg(any(test, fuzzing))]
+pub(super) mod made_up;
 pub mod metaspace;
 pub mod objects;
 mod regions;

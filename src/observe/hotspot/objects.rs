@@ -131,8 +131,7 @@ impl Objects {
     /// # Errors
     /// Where the mirror of the class is being moved.
     pub fn number(&self, memory: &dyn Memory, class: u64, field: &Field) -> Result<u64, Unavailable> {
-        let at = self.mirror(memory, class).and_then(|mirror| mirror.checked_add(field.offset));
-        at.and_then(|at| number_at(memory, at, &field.descriptor)).ok_or_else(moved)
+        self.static_at(memory, class, field).and_then(|at| number_at(memory, at, &field.descriptor)).ok_or_else(moved)
     }
 
     /// Whether a static field refers to an object at all.
@@ -140,8 +139,8 @@ impl Objects {
     /// # Errors
     /// Where the mirror of the class is being moved.
     pub fn refers(&self, memory: &dyn Memory, class: u64, field: &Field) -> Result<bool, Unavailable> {
-        let at = self.mirror(memory, class).and_then(|mirror| mirror.checked_add(field.offset));
-        at.and_then(|at| self.reference(memory, at)).map(|object| object != 0).ok_or_else(moved)
+        let object = self.static_at(memory, class, field).and_then(|at| self.reference(memory, at));
+        object.map(|object| object != 0).ok_or_else(moved)
     }
 
     /// A number within the object that a static field of a class refers to. The object must be of the class `inner`.
@@ -155,7 +154,7 @@ impl Objects {
         (inner, inner_field): (u64, &Field),
     ) -> Result<u64, Unavailable> {
         let read = || {
-            let at = self.mirror(memory, class)?.checked_add(field.offset)?;
+            let at = self.static_at(memory, class, field)?;
             let object = self.reference(memory, at).filter(|object| *object != 0)?;
             (self.class_of(memory, object)? == inner).then_some(())?;
             let number = number_at(memory, object.checked_add(inner_field.offset)?, &inner_field.descriptor)?;
@@ -195,11 +194,13 @@ impl Objects {
         read().ok_or_else(moved)
     }
 
-    /// The mirror of a class, which holds its static fields.
-    fn mirror(&self, memory: &dyn Memory, class: u64) -> Option<u64> {
+    /// Where a static field stands: in the mirror of its class.
+    fn static_at(&self, memory: &dyn Memory, class: u64, field: &Field) -> Option<u64> {
+        field.is_static.then_some(())?;
         let handle = memory.u64(class.checked_add(self.class_mirror)?)?;
         let mirror = self.address(memory, memory.u64(handle)?).filter(|mirror| *mirror != 0)?;
-        (memory.u64(mirror.checked_add(self.mirror_class)?)? == class).then_some(mirror)
+        (memory.u64(mirror.checked_add(self.mirror_class)?)? == class).then_some(())?;
+        mirror.checked_add(field.offset)
     }
 
     /// The object that a field refers to; 0 where it refers to none.

@@ -68,7 +68,7 @@ impl Tables {
             *number = value?;
         }
         let [structs, stride, of, name, is_static, offset, address, rest @ ..] = numbers;
-        rows(memory, structs, stride, of, |row| {
+        rows(memory, structs, stride, &[of, name, is_static, offset, address], |row| {
             let field = format!("{}::{}", memory.text(memory.u64(row + of)?)?, memory.text(memory.u64(row + name)?)?);
             match memory.u32(row + is_static)? {
                 0 => self.offsets.insert(field, memory.u64(row + offset)?),
@@ -77,17 +77,17 @@ impl Tables {
             Some(())
         })?;
         let [types, stride, name, size, rest @ ..] = rest;
-        rows(memory, types, stride, name, |row| {
+        rows(memory, types, stride, &[name, size], |row| {
             self.sizes.insert(memory.text(memory.u64(row + name)?)?, memory.u64(row + size)?);
             Some(())
         })?;
         let [ints, stride, name, value, longs, long_stride, long_name, long_value] = rest;
-        rows(memory, ints, stride, name, |row| {
+        rows(memory, ints, stride, &[name, value], |row| {
             let constant = memory.u32(row + value)?.cast_signed();
             self.constants.insert(memory.text(memory.u64(row + name)?)?, i64::from(constant).cast_unsigned());
             Some(())
         })?;
-        rows(memory, longs, long_stride, long_name, |row| {
+        rows(memory, longs, long_stride, &[long_name, long_value], |row| {
             self.constants.insert(memory.text(memory.u64(row + long_name)?)?, memory.u64(row + long_value)?);
             Some(())
         })
@@ -132,30 +132,24 @@ impl Tables {
         let map = |of: &[(&str, u64)]| of.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         Self { offsets: map(offsets), addresses: map(addresses), sizes: map(sizes), constants: HashMap::new() }
     }
-
-    /// How many fields, types and constants are described.
-    pub fn counts(&self) -> (usize, usize, usize) {
-        (self.offsets.len() + self.addresses.len(), self.sizes.len(), self.constants.len())
-    }
 }
 
 fn lacks(names: &[&str]) -> Unavailable {
     Unavailable::new(SOURCE, format!("this JVM does not describe `{}`", names.join("` or `")))
 }
 
-/// Goes through a table up to the row without a name.
+/// Goes through a table up to the row without a name, which is the first of the columns.
 fn rows(
     memory: &dyn Memory,
     table: u64,
     stride: u64,
-    name: u64,
+    columns: &[u64],
     mut each: impl FnMut(u64) -> Option<()>,
 ) -> Option<()> {
-    if !(8..=ROW_BYTES_MAX).contains(&stride) || name >= stride || table.checked_add(ROWS_MAX * stride).is_none() {
-        return None;
-    }
+    let known = (8..=ROW_BYTES_MAX).contains(&stride) && columns.iter().all(|column| *column < stride);
+    (known && table.checked_add(ROWS_MAX * stride).is_some()).then_some(())?;
     for row in (0..ROWS_MAX).map(|n| table + n * stride) {
-        if memory.u64(row.checked_add(name)?)? == 0 {
+        if memory.u64(row + columns[0])? == 0 {
             return Some(());
         }
         each(row)?;

@@ -17,6 +17,8 @@ const THREADS_MAX: u32 = 100_000;
 const TRIES: usize = 50;
 /// No TLAB is as large (`-XX:+UseLargePages` with ZGC has some of 64 MiB).
 const TLAB_MAX: u64 = 4 << 30;
+/// A thread's counters and its TLAB's bounds stand side by side, within its first few hundred bytes.
+const COUNTERS_BYTES_MAX: usize = 4096;
 /// 1 EiB: no thread comes that far.
 const ALLOCATED_MAX: u64 = 1 << 60;
 
@@ -55,8 +57,6 @@ pub struct Allocated {
     pub bytes: u64,
     /// Whether `bytes` lack what threads had allocated when they ended.
     pub ended: Ended,
-    /// Threads that live.
-    pub threads: u32,
 }
 
 /// Whether what ended threads have allocated is known.
@@ -75,6 +75,14 @@ struct Buffers {
     list_behind: Vec<u8>,
     addresses: Vec<u64>,
     counters: Vec<u8>,
+    living: Vec<Living>,
+}
+
+/// A thread on the list.
+#[derive(Debug, Clone, Copy)]
+struct Living {
+    thread: u64,
+    bytes: u64,
 }
 
 /// Reads one JVM again and again; nothing is allocated on the way but where there are more threads than before.
@@ -99,13 +107,17 @@ impl Threads {
         let top = tlab + offset(&["ThreadLocalAllocBuffer::_top"])?;
         let first = allocated.min(start).min(top);
         let inside = |at: u64| (at - first) as usize;
+        let len = inside(allocated.max(start).max(top)) + 8;
+        if len > COUNTERS_BYTES_MAX {
+            return Err(Unavailable::new(SOURCE, "the counters of its threads are not in a known form"));
+        }
         Ok(Self {
             list_at: tables.address(&["ThreadsSMRSupport::_java_thread_list"])?,
             list_length: offset(&["ThreadsList::_length"])?,
             list_threads: offset(&["ThreadsList::_threads"])?,
             exited_at,
             first,
-            len: inside(allocated.max(start).max(top)) + 8,
+            len,
             allocated: inside(allocated),
             tlab_start: inside(start),
             tlab_top: inside(top),
@@ -149,9 +161,12 @@ impl Reader {
     /// # Errors
     /// Where the JVM has gone, or its threads begin and end faster than they can be read.
     pub fn read(&mut self, memory: &dyn Memory) -> Result<Allocated, Unavailable> {
-        let read = (0..TRIES).find_map(|_| self.once(memory)).ok_or_else(torn)?;
-        self.most = self.most.max(read.bytes);
-        Ok(Allocated { bytes: self.most, ..read })
+        let sum =
+            |exited: u64, living: &[Living]| living.iter().try_fold(exited, |sum, one| sum.checked_add(one.bytes));
+        let bytes = (0..TRIES).find_map(|_| self.once(memory, sum)).ok_or_else(torn)?;
+        self.most = self.most.max(bytes);
+        let ended = if self.threads.exited_at.is_some() { Ended::Counted } else { Ended::Unknown };
+        Ok(Allocated { bytes: self.most, ended })
     }
 
     /// What each thread that lives has allocated, in no order.
@@ -159,26 +174,20 @@ impl Reader {
     /// # Errors
     /// As of [`Self::read`].
     pub fn by_thread(&mut self, memory: &dyn Memory) -> Result<Vec<ThreadAllocated>, Unavailable> {
-        (0..TRIES).find_map(|_| self.by_thread_once(memory)).ok_or_else(torn)
-    }
-
-    fn by_thread_once(&mut self, memory: &dyn Memory) -> Option<Vec<ThreadAllocated>> {
-        self.once(memory)?;
-        let Buffers { addresses, counters, .. } = &self.buffers;
+        let Threads { os_thread, thread_id, .. } = self.threads;
         let tid = |thread: u64| {
-            let os_thread = memory.u64(thread + self.threads.os_thread).filter(|at| *at != 0)?;
-            memory.u32(os_thread.checked_add(self.threads.thread_id)?).filter(|tid| *tid != 0)
+            let os_thread = memory.u64(thread.checked_add(os_thread)?).filter(|at| *at != 0)?;
+            memory.u32(os_thread.checked_add(thread_id)?).filter(|tid| *tid != 0)
         };
-        let counters = counters.chunks_exact(self.threads.len);
-        let threads = addresses.iter().zip(counters);
-        threads
-            .map(|(at, counters)| Some((tid(*at), self.threads.allocated(counters)?)))
-            .map(|thread| thread.map(|(tid, bytes)| ThreadAllocated { tid, bytes }))
-            .collect()
+        let each = |_, living: &[Living]| {
+            Some(living.iter().map(|one| ThreadAllocated { tid: tid(one.thread), bytes: one.bytes }).collect())
+        };
+        (0..TRIES).find_map(|_| self.once(memory, each)).ok_or_else(torn)
     }
 
-    fn once(&mut self, memory: &dyn Memory) -> Option<Allocated> {
-        let (threads, Buffers { list, list_behind, addresses, counters }) = (&self.threads, &mut self.buffers);
+    /// What `of` makes of the bytes of ended threads and of the living ones, if neither changed meanwhile.
+    fn once<T>(&mut self, memory: &dyn Memory, of: impl Fn(u64, &[Living]) -> Option<T>) -> Option<T> {
+        let (threads, Buffers { list, list_behind, addresses, counters, living }) = (&self.threads, &mut self.buffers);
         let exited = threads.exited(memory)?;
         let head = memory.u64(threads.list_at)?;
         threads.list(memory, head, list)?;
@@ -189,15 +198,15 @@ impl Reader {
         }
         counters.resize(addresses.len() * threads.len, 0);
         (addresses.is_empty() || memory.read_each(addresses, counters)).then_some(())?;
-        let living = counters.chunks_exact(threads.len).map(|one| threads.allocated(one));
-        let bytes = living.sum::<Option<u64>>()?.checked_add(exited)?;
+        let each = addresses.iter().zip(counters.chunks_exact(threads.len));
+        living.clear();
+        for (at, counters) in each {
+            living.push(Living { thread: at - threads.first, bytes: threads.allocated(counters)? });
+        }
+        let read = of(exited, living)?;
         threads.list(memory, head, list_behind)?;
         let unchanged = memory.u64(threads.list_at)? == head && list == list_behind;
-        (unchanged && threads.exited(memory)? == exited).then_some(())?;
-        let first = threads.first;
-        addresses.iter_mut().for_each(|at| *at -= first);
-        let ended = if threads.exited_at.is_some() { Ended::Counted } else { Ended::Unknown };
-        Some(Allocated { bytes, ended, threads: addresses.len() as u32 })
+        (unchanged && threads.exited(memory)? == exited).then_some(read)
     }
 }
 

@@ -1,0 +1,162 @@
+//! A HotSpot made up byte by byte from a plan that is any bytes, as `vmStructs.cpp`, `threadSMR.cpp`,
+//! `classLoaderData.cpp` and `fieldInfo.hpp` (JDK 11–25) lay it out; for tests and fuzzing only. What a reader has to
+//! find is kept while the memory is written.
+//!
+//! | file | what it makes up |
+//! |---|---|
+//! | [`tables`] | rows of names |
+//! | [`threads`] | a JVM whose threads allocate, begin and end while they are read |
+//! | [`classes`] | loaders, classes, fields, mirrors and objects |
+
+pub(crate) mod classes;
+pub(crate) mod tables;
+pub(crate) mod threads;
+
+#[cfg(test)]
+mod classes_tests;
+#[cfg(test)]
+mod tables_tests;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod threads_tests;
+
+use super::super::memory::Memory;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+pub(super) const PAGE: u64 = 4096;
+/// Where things are put one behind the other.
+const FIRST: u64 = 0x7f10_0000_0000;
+/// A change of a word, as an input has it.
+const CHANGE_BYTES: usize = 8;
+
+/// Bytes of a plan, one after the other, and zeros behind them.
+#[derive(Debug, Clone)]
+pub(super) struct Plan<'a>(std::slice::Iter<'a, u8>);
+
+impl<'a> Plan<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
+        Self(bytes.iter())
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0.next().map_or(0, |byte| u64::from(*byte))
+    }
+
+    /// Two bytes.
+    fn pair(&mut self) -> u64 {
+        self.next() << 8 | self.next()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.0.as_slice().is_empty()
+    }
+}
+
+/// Pages by their addresses, zero where nothing was written; what is on no page cannot be read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct MadeUp {
+    pub(super) pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
+    /// Of these addresses nothing can be read, whatever was written there.
+    pub(super) hole: Range<u64>,
+    taken: u64,
+    asked: Cell<u64>,
+}
+
+impl Memory for MadeUp {
+    fn read(&self, at: u64, into: &mut [u8]) -> bool {
+        self.asked.set(self.asked.get() + into.len() as u64);
+        let (mut at, mut into) = (at, into);
+        while !into.is_empty() {
+            let (start, inside) = (at & !(PAGE - 1), (at % PAGE) as usize);
+            let len = into.len().min(PAGE as usize - inside);
+            let Some(last) = at.checked_add(len as u64 - 1) else { return false };
+            let in_hole = !self.hole.is_empty() && at < self.hole.end && self.hole.start <= last;
+            let Some(page) = self.pages.get(&start).filter(|_| !in_hole) else { return false };
+            let (now, later) = into.split_at_mut(len);
+            now.copy_from_slice(&page[inside..inside + len]);
+            (at, into) = match last.checked_add(1) {
+                Some(next) => (next, later),
+                None => return later.is_empty(),
+            };
+        }
+        true
+    }
+}
+
+impl MadeUp {
+    /// The address of so many bytes that are free, at a multiple of `step`.
+    pub(super) fn place(&mut self, len: u64, step: u64) -> u64 {
+        let at = (FIRST + self.taken).next_multiple_of(step);
+        self.taken = at + len - FIRST;
+        // All of it can be read, also what nobody writes.
+        for page in (at & !(PAGE - 1)..at + len).step_by(PAGE as usize) {
+            self.page(page);
+        }
+        at
+    }
+
+    fn page(&mut self, start: u64) -> &mut [u8; PAGE as usize] {
+        self.pages.entry(start).or_insert_with(|| Box::new([0; PAGE as usize]))
+    }
+
+    pub(super) fn put(&mut self, at: u64, bytes: &[u8]) {
+        let (mut at, mut rest) = (at, bytes);
+        while !rest.is_empty() {
+            let inside = (at % PAGE) as usize;
+            let (now, later) = rest.split_at(rest.len().min(PAGE as usize - inside));
+            self.page(at & !(PAGE - 1))[inside..inside + now.len()].copy_from_slice(now);
+            (at, rest) = (at.wrapping_add(now.len() as u64), later);
+        }
+    }
+
+    pub(super) fn word(&mut self, at: u64, word: u64) {
+        self.put(at, &word.to_le_bytes());
+    }
+
+    pub(super) fn half(&mut self, at: u64, half: u32) {
+        self.put(at, &half.to_le_bytes());
+    }
+
+    /// Puts a text somewhere, with its zero byte.
+    fn write_text(&mut self, text: &str) -> u64 {
+        let at = self.place(text.len() as u64 + 1, 1);
+        self.put(at, text.as_bytes());
+        at
+    }
+
+    /// Bytes that were asked for so far, whether they could be read or not.
+    pub(super) fn asked(&self) -> u64 {
+        self.asked.get()
+    }
+
+    /// Changes words of it; whether there were any to change.
+    pub(super) fn damage(&mut self, changes: &[u8]) -> bool {
+        let pages: Vec<u64> = self.pages.keys().copied().collect();
+        let mut plan = Plan::of(changes.get(..changes.len() / CHANGE_BYTES * CHANGE_BYTES).unwrap_or_default());
+        let changed = !plan.is_over();
+        while !plan.is_over() {
+            let mut place = || pages[plan.next() as usize % pages.len()] + plan.pair() % PAGE / 8 * 8;
+            let (at, there) = (place(), place());
+            let (kind, number) = (plan.next(), plan.next());
+            let word = match kind % 8 {
+                0 => number,
+                1 => number << 8 | kind,
+                2..4 => there,
+                4 => u64::MAX - number,
+                5 => u64::MAX << (number % 64),
+                6 => 1 << (number % 64),
+                _ => number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            };
+            self.word(at, word);
+        }
+        changed
+    }
+}
+
+/// An input's two halves: a plan, and what is changed of what it makes up.
+fn halves(input: &[u8]) -> (&[u8], &[u8]) {
+    input.split_at(input.len().div_ceil(2))
+}

@@ -1,0 +1,265 @@
+//! Tables of names and of flags that are cut short, point anywhere, or lie about their form.
+
+use super::super::flags::{Flags, Origin};
+use super::super::tables::{EXPORTED, Tables};
+use super::tables::{Exported, Says, agrees, describe};
+use super::{MadeUp, PAGE};
+use crate::observe::memory::Memory;
+
+const ROWS: [(&str, Says); 8] = [
+    ("Klass::_name", Says::Offset(24)),
+    ("Klass::_next_link", Says::Offset(160)),
+    ("Universe::_collectedHeap", Says::Address(0x7f00_0000_1000)),
+    ("Klass", Says::Size(208)),
+    ("ConstantPool", Says::Size(72)),
+    ("JVMFlag::VALUE_ORIGIN_MASK", Says::Int(15)),
+    ("markWord::lock_mask", Says::Long(u64::MAX)),
+    ("LastFrameFactory::_none", Says::Int(-1)),
+];
+/// Which of the exported variables are lengths of rows, and where tables are; all others are columns.
+const STRIDES: [usize; 4] = [1, 8, 12, 16];
+const STARTS: [usize; 4] = [0, 7, 11, 15];
+/// Numbers that no pointer, length or column has.
+const HOSTILE: [u64; 9] = [1, 7, 4097, 1 << 32, 1 << 47, 1 << 63, u64::MAX - 255, u64::MAX - 7, u64::MAX];
+
+/// All that HotSpot describes, by columns in some order, and where the first thing behind it lies.
+fn described(spread: u64) -> (MadeUp, Exported, u64) {
+    let mut memory = MadeUp::default();
+    let exported = describe(&mut memory, &ROWS, spread);
+    let behind = memory.place(8, 8);
+    (memory, exported, behind)
+}
+
+fn is_whole(tables: &Tables) -> bool {
+    ROWS.iter().all(|(name, says)| agrees(tables, name, *says))
+}
+
+/// The address and the value of each variable.
+fn variables(memory: &MadeUp, exported: Exported) -> [(u64, u64); EXPORTED.len()] {
+    exported.map(|at| (at.unwrap(), memory.u64(at.unwrap()).unwrap()))
+}
+
+#[test]
+fn tables_cut_at_every_byte_are_whole_or_refused() {
+    for spread in 0..6 {
+        let (mut memory, exported, behind) = described(spread);
+        assert!(is_whole(&Tables::read(&memory, exported).unwrap()));
+        let values = variables(&memory, exported).map(|(_, value)| value);
+        let (first, variables) = (values[0], exported[0].unwrap());
+        // The name that the last row does not have is the last that is read.
+        let last = values[15] + values[16] + values[17] + 8;
+        for at in first..behind {
+            memory.hole = at..at + 1;
+            let read = Tables::read(&memory, exported);
+            assert!(read.is_err() || is_whole(&read.unwrap()), "without {at:#x}");
+            memory.hole = at..variables;
+            let read = Tables::read(&memory, exported);
+            assert!(at >= last || read.is_err(), "cut at {at:#x}");
+        }
+    }
+}
+
+#[test]
+fn a_variable_that_is_missing_is_named() {
+    let (memory, exported, _) = described(0);
+    for n in 0..EXPORTED.len() {
+        let mut less = exported;
+        less[n] = None;
+        let why = Tables::read(&memory, less).unwrap_err();
+        assert!(why.why.contains(EXPORTED[n]), "{why}");
+        less[n] = Some(u64::MAX - 3);
+        assert!(Tables::read(&memory, less).is_err(), "{}", EXPORTED[n]);
+    }
+}
+
+#[test]
+fn no_variable_of_another_form_is_taken() {
+    for spread in 0..3 {
+        let (memory, exported, _) = described(spread);
+        let variables = variables(&memory, exported);
+        for (n, (at, value)) in variables.into_iter().enumerate() {
+            let hostile = HOSTILE.into_iter().filter(|number| !STRIDES.contains(&n) || *number != 7);
+            for number in hostile.chain([0, 255, 256]) {
+                let mut made = memory.clone();
+                made.word(at, number);
+                let read = Tables::read(&made, exported);
+                let impossible = match n {
+                    n if STRIDES.contains(&n) => !(8..=256).contains(&number),
+                    n if STARTS.contains(&n) => number != value,
+                    _ => number >= 40,
+                };
+                assert!(!impossible || read.is_err(), "{} = {number:#x} instead of {value:#x}", EXPORTED[n]);
+            }
+        }
+    }
+}
+
+/// A pointer of a row that leads nowhere ends reading; one that leads elsewhere changes its own row at the most.
+#[test]
+fn rows_that_point_anywhere() {
+    let (memory, exported, behind) = described(0);
+    let variables = variables(&memory, exported);
+    let (structs, text) = (variables[0].1, variables[7].1);
+    let rows = ROWS.iter().filter(|(_, says)| matches!(says, Says::Offset(_) | Says::Address(_))).count() as u64;
+    for (row, column) in (0..rows).flat_map(|row| [(row, 0), (row, 8)]) {
+        let at = structs + row * variables[1].1 + column;
+        for number in HOSTILE.into_iter().chain([behind + PAGE]) {
+            let mut made = memory.clone();
+            made.word(at, number);
+            assert!(Tables::read(&made, exported).is_err(), "{at:#x} leads to {number:#x}");
+        }
+        let mut made = memory.clone();
+        made.word(at, text);
+        let elsewhere = Tables::read(&made, exported);
+        let same = |(n, (name, says)): (usize, &(&str, Says))| {
+            n as u64 == row || elsewhere.as_ref().is_ok_and(|read| agrees(read, name, *says))
+        };
+        assert!(elsewhere.is_err() || ROWS.iter().enumerate().all(same), "{at:#x}");
+    }
+    let mut made = memory;
+    made.word(structs + variables[1].1, 0);
+    let shorter = Tables::read(&made, exported).unwrap();
+    assert!(
+        agrees(&shorter, ROWS[0].0, ROWS[0].1) && shorter.offset(&[ROWS[1].0]).is_err(),
+        "a row without a name is the last"
+    );
+}
+
+#[test]
+fn a_table_without_an_end_is_refused() {
+    let names: Vec<String> = (0..8192).map(|n| format!("c{n}")).collect();
+    let read = |count: usize| {
+        let rows: Vec<(&str, Says)> = names[..count].iter().map(|name| (name.as_str(), Says::Long(7))).collect();
+        let mut memory = MadeUp::default();
+        let exported = describe(&mut memory, &rows, 0);
+        Tables::read(&memory, exported)
+    };
+    assert_eq!(read(8191).unwrap().constant("c8190"), Ok(7));
+    assert!(read(8192).is_err());
+}
+
+#[test]
+fn what_cannot_be_an_offset_is_none() {
+    let mut memory = MadeUp::default();
+    let rows = [("A::b", Says::Offset(1 << 20)), ("A::c", Says::Offset((1 << 20) - 1)), ("A", Says::Size(u64::MAX))];
+    let exported = describe(&mut memory, &rows, 0);
+    let tables = Tables::read(&memory, exported).unwrap();
+    assert!(tables.offset(&["A::b"]).is_err_and(|why| why.why.contains("A::b")));
+    assert_eq!((tables.offset(&["A::none", "A::c"]), tables.size("A").is_err()), (Ok((1 << 20) - 1), true));
+    assert!(tables.address(&["A::c"]).is_err(), "a field that is not static has no address");
+}
+
+/// Name, type, bytes of the value, who set it, and how it is told.
+type Made<'a> = (&'a str, u32, u64, u32, &'a str);
+
+const FLAGS: [Made; 10] = [
+    ("UseSerialGC", 0, 1, 0, "true"),
+    ("UseG1GC", 0, 0, 5, "false"),
+    ("ParallelGCThreads", 2, u32::MAX as u64, 5, "4294967295"),
+    ("LogBytesPerSecond", 1, u32::MAX as u64, 1, "-1"),
+    ("hashCode", 3, u64::MAX, 2, "-1"),
+    ("MaxHeapSize", 6, u64::MAX, 1, "18446744073709551615"),
+    ("MaxRAMPercentage", 7, 0x4052_c000_0000_0000, 3, "75.000000"),
+    ("ConcGCThreads", 7, u64::MAX, 0x105, "NaN"),
+    ("ErrorFile", 8, 0, 0, ""),
+    ("OnError", 9, u64::MAX, 4, "<b>&\u{fffd}"),
+];
+
+/// Where the flags stand: how many there are, and their first row of 40 bytes.
+struct Rows {
+    count_at: u64,
+    first: u64,
+}
+
+/// What is described of flags whose two variables stand there.
+fn described_flags(statics: u64) -> [(&'static str, Says); 8] {
+    [
+        ("JVMFlag::flags", Says::Address(statics)),
+        ("JVMFlag::numFlags", Says::Address(statics + 8)),
+        ("JVMFlag", Says::Size(40)),
+        ("JVMFlag::_type", Says::Offset(0)),
+        ("JVMFlag::_flags", Says::Offset(4)),
+        ("JVMFlag::_addr", Says::Offset(16)),
+        ("JVMFlag::_name", Says::Offset(32)),
+        ("JVMFlag::VALUE_ORIGIN_MASK", Says::Int(15)),
+    ]
+}
+
+/// A row: type, flags, address, name.
+fn flags() -> (MadeUp, Tables, Rows) {
+    let mut memory = MadeUp::default();
+    let (statics, first) = (memory.place(16, 8), memory.place(40 * (FLAGS.len() as u64 + 1), 8));
+    memory.word(statics, first);
+    memory.word(statics + 8, FLAGS.len() as u64 + 1);
+    for (row, (name, kind, value, origin, said)) in (first..).step_by(40).zip(FLAGS) {
+        let (at, name, text) = (memory.place(8, 8), memory.write_text(name), memory.write_text(said));
+        memory.word(at, if value == u64::MAX && kind == 9 { text } else { value });
+        memory.half(row, kind);
+        memory.half(row + 4, origin);
+        memory.word(row + 16, at);
+        memory.word(row + 32, name);
+    }
+    let exported = describe(&mut memory, &described_flags(statics), 0);
+    let tables = Tables::read(&memory, exported).unwrap();
+    (memory, tables, Rows { count_at: statics + 8, first })
+}
+
+#[test]
+fn flags_of_every_type_are_read() {
+    let (memory, tables, _) = flags();
+    let read = Flags::read(&memory, &tables).unwrap();
+    let told: Vec<(&str, &str)> = read.list.iter().map(|flag| (flag.name.as_str(), flag.value.as_str())).collect();
+    assert_eq!(told, FLAGS.map(|(name, _, _, _, said)| (name, said)));
+    use Origin::{CommandLine, Default, Environment, Ergonomic, File, Other};
+    let origins: Vec<Origin> = read.list.iter().map(|flag| flag.origin).collect();
+    assert_eq!(
+        origins,
+        [Default, Ergonomic, Ergonomic, CommandLine, Environment, CommandLine, File, Ergonomic, Default, Other]
+    );
+    assert_eq!(
+        (read.is_on("UseSerialGC"), read.is_on("UseG1GC"), read.is_on("UseZGC")),
+        (Some(true), Some(false), None)
+    );
+}
+
+#[test]
+fn flags_that_lie_are_refused() {
+    let (memory, tables, rows) = flags();
+    let changes: [(&str, u64, u64); 9] = [
+        ("more flags than there are", rows.count_at, 10_000),
+        ("an absurd number of flags", rows.count_at, u64::MAX),
+        ("flags at the end of memory", rows.count_at - 8, u64::MAX - 39),
+        ("flags nowhere", rows.count_at - 8, 8),
+        ("a flag of another type than it has", rows.first, 1),
+        ("a type that is none", rows.first + 40, 10),
+        ("a value nowhere", rows.first + 16, 0),
+        ("a value at the end of memory", rows.first + 16, u64::MAX),
+        ("a name nowhere", rows.first + 32, 1),
+    ];
+    for (what, at, word) in changes {
+        let mut made = memory.clone();
+        made.word(at, word);
+        assert!(Flags::read(&made, &tables).is_err(), "{what}");
+    }
+    let named = |name, says| {
+        let (mut made, _, rows) = flags();
+        let all = described_flags(rows.count_at - 8).map(|row| if row.0 == name { (name, says) } else { row });
+        let exported = describe(&mut made, &all, 0);
+        Flags::read(&made, &Tables::read(&made, exported).unwrap()).is_ok()
+    };
+    assert!(named("JVMFlag", Says::Size(40)));
+    assert!(!named("JVMFlag", Says::Size(0)), "rows of no size");
+    assert!(!named("JVMFlag", Says::Size((1 << 20) - 1)), "rows of a huge size");
+    assert!(!named("JVMFlag::_name", Says::Offset((1 << 20) - 1)), "names behind all that there is");
+}
+
+#[test]
+fn flags_without_a_byte_are_the_same_or_refused() {
+    let (mut memory, tables, rows) = flags();
+    let whole = Flags::read(&memory, &tables).unwrap();
+    for at in rows.count_at - 8..rows.first + 40 * (FLAGS.len() as u64 + 1) + 400 {
+        memory.hole = at..at + 1;
+        let read = Flags::read(&memory, &tables);
+        assert!(read.is_err() || read.as_ref() == Ok(&whole), "{at:#x}");
+    }
+}
