@@ -277,7 +277,12 @@ pub fn trimmed(number: f64, digits_max: usize) -> String {
 
 /// How many of a thing: `1 trial`, `1,200 trials`.
 pub fn several(number: u64, thing: &str) -> String {
-    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
+    let plural = match number {
+        1 => "",
+        _ if thing.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {thing}{plural}", grouped(number))
 }
 
 /// A rate with the precision that its size deserves: `0.5`, `42.5`, `5,000`.
@@ -357,7 +362,8 @@ mod tests {
         assert!(parse_count("1.5").is_err());
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(123), "123");
-        assert_eq!([several(1, "block"), several(1200, "block")], ["1 block", "1,200 blocks"]);
+        let told = [several(1, "block"), several(1200, "block"), several(1, "class"), several(0, "class")];
+        assert_eq!(told, ["1 block", "1,200 blocks", "1 class", "0 classes"]);
         assert_eq!(
             [trimmed(0.25, 2), trimmed(0.999, 2), trimmed(20.0, 1), trimmed(20.0, 0)],
             ["0.25", "1", "20", "20"]

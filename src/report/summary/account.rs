@@ -126,8 +126,7 @@ fn malloc_text(malloc: &MallocRecord) -> String {
         mib(Some(malloc.free_bytes)),
     );
     if malloc.walk_errors > 0 {
-        let heaps = if malloc.walk_errors == 1 { heap.to_owned() } else { format!("{heap}s") };
-        text.push_str(&format!("; {} {heaps} could not be walked to the end", malloc.walk_errors));
+        text.push_str(&format!("; {} could not be walked to the end", several(malloc.walk_errors, heap)));
     }
     text
 }

@@ -8,7 +8,7 @@ use super::facts::host_text;
 use crate::comparison::group_pss_bytes;
 use crate::owner::Group;
 use crate::record::{AccountDocument, AccountRecord, AccountsDocument, DoubtRecord, UnreadRecord};
-use crate::units::{Bytes, grouped, milliseconds, several};
+use crate::units::{Bytes, milliseconds, several};
 
 /// What is left for names beside the numbers of each table.
 const NAME_MAX: usize = 26;
@@ -52,10 +52,9 @@ pub fn summarize_accounts(document: &AccountsDocument) -> Summary {
 fn unread(document: &AccountsDocument) -> Vec<(String, String)> {
     let told =
         |one: &UnreadRecord| (format!("pid {}", one.pid), format!("{}: {}", harmless(&one.name), harmless(&one.why)));
-    let count = grouped(document.hidden);
-    let processes = if document.hidden == 1 { "process" } else { "processes" };
     let hidden = (document.hidden > 0).then(|| {
-        let text = format!("{count} further {processes}; a JVM among them is seen only where it is called `java`");
+        let processes = several(document.hidden, "further process");
+        let text = format!("{processes}; a JVM among them is seen only where it is called `java`");
         ("hidden".to_owned(), text)
     });
     document.unread.iter().map(told).chain(hidden).collect()
