@@ -59,9 +59,14 @@ pub struct Growth(pub i64);
 impl Growth {
     /// `after` − `before`, as far as it can be told: 8 EiB at most.
     pub fn between(before: Bytes, after: Bytes) -> Self {
-        let growth = i128::from(after.0) - i128::from(before.0);
-        Self(i64::try_from(growth).unwrap_or(if growth > 0 { i64::MAX } else { i64::MIN }))
+        Self(growth(before.0, after.0))
     }
+}
+
+/// `after` − `before`, or the bound of what the number can hold.
+pub fn growth(before: u64, after: u64) -> i64 {
+    let growth = i128::from(after) - i128::from(before);
+    i64::try_from(growth).unwrap_or(if growth > 0 { i64::MAX } else { i64::MIN })
 }
 
 impl fmt::Display for Growth {

@@ -1,5 +1,6 @@
 //! What is loaded at a moment: classes as the JVM counts them, and the loaders that hold them, folded by type.
 
+use crate::units::growth;
 use serde::{Deserialize, Serialize};
 
 /// How many classes are loaded, by the JVM's own counters.
@@ -103,21 +104,16 @@ impl LoaderChange {
 
     /// By how many classes all of it grew.
     pub fn classes_growth(&self) -> i64 {
-        difference(self.added.classes, self.ended.classes).saturating_add(self.kept_classes_growth)
+        growth(self.ended.classes, self.added.classes).saturating_add(self.kept_classes_growth)
     }
 
     /// By how many bytes of taken chunks all of it grew.
     pub fn taken_bytes_growth(&self) -> i64 {
-        difference(self.added.taken_bytes, self.ended.taken_bytes).saturating_add(self.kept_taken_bytes_growth)
+        growth(self.ended.taken_bytes, self.added.taken_bytes).saturating_add(self.kept_taken_bytes_growth)
     }
 
     /// How many loaders more there are.
     pub fn loaders_growth(&self) -> i64 {
-        difference(self.added.loaders, self.ended.loaders)
+        growth(self.ended.loaders, self.added.loaders)
     }
-}
-
-/// `after` − `before`, at the bounds of what a number can hold.
-fn difference(after: u64, before: u64) -> i64 {
-    i64::try_from(i128::from(after) - i128::from(before)).unwrap_or(if after > before { i64::MAX } else { i64::MIN })
 }

@@ -7,7 +7,7 @@ use crate::record::{
     ACCOUNTS_SCHEMA, AccountDocument, AccountRecord, AccountsDocument, CHANGES_SCHEMA, ChangesDocument, DoubtRecord,
     Machine, UnreadRecord,
 };
-use crate::units::{Bytes, Growth, unix_s};
+use crate::units::{growth, unix_s};
 
 /// All accounts of a machine, and what is known of the JVMs without one.
 #[derive(Debug)]
@@ -66,7 +66,6 @@ pub fn changes(earlier: Vec<AccountDocument>, now: AccountDocument, command: Str
     let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) else {
         return Err(Error::machine("who holds the memory could not be told, so there is nothing to compare"));
     };
-    let growth = |before: u64, after: u64| Growth::between(Bytes(before), Bytes(after)).0;
     let differences = differences(&then, &now);
     let mut parts = comparison::part_changes(before, after);
     if let (Some(before), Some(after)) = (&then.mark.loaders, &now.mark.loaders) {

@@ -1,7 +1,7 @@
 //! What to say of two accounts of one JVM: how long lies between them, what grew, and which parts of its owners did it.
 
 use super::block::{Block, Summary, Table};
-use super::cells::{beginning, end, kib, mib, sum};
+use super::cells::{beginning, end, kib, mib, signed, sum};
 use super::details::Detail;
 use super::doubts::doubts;
 use super::facts::jvm_text;
@@ -9,7 +9,7 @@ use super::journey::between;
 use crate::owner::label;
 use crate::record::{AccountDocument, ChangesDocument, DoubtRecord, PartChangeRecord};
 use crate::report::export::steers;
-use crate::units::grouped;
+use crate::units::{grouped, growth};
 
 /// Rows of each kind of part, and of one that was asked for.
 const ROWS_MAX: usize = 10;
@@ -138,7 +138,7 @@ fn parts(parts: &[PartChangeRecord], rows: usize) -> Table {
                 vec![beginning(&name, NAME_COUNTED_MAX), grouped(part.then_count), grouped(part.now_count)]
             }
         };
-        row.extend([kib(then), kib(now), signed_kib(then, now)]);
+        row.extend([kib(then), kib(now), signed(growth(then, now), kib)]);
         row.extend((!counted).then(|| label(&part.owner).to_owned()));
         row
     };
@@ -150,16 +150,6 @@ fn parts(parts: &[PartChangeRecord], rows: usize) -> Table {
     let note = format!("and {} more, whose RSS changed by {} KiB together (--json)", left.len(), kib(moved));
     let table = Table::new(title, head, shown.iter().map(row)).worded(1, usize::from(!counted));
     table.noted((!left.is_empty()).then_some(note))
-}
-
-/// A difference in whole KiB with its sign.
-fn signed_kib(then: u64, now: u64) -> String {
-    let size = kib(then.abs_diff(now));
-    match (size.as_str(), now > then) {
-        ("0", _) => size,
-        (_, true) => format!("+{size}"),
-        (_, false) => format!("-{size}"),
-    }
 }
 
 /// Text of a file from anywhere, without what steers a terminal.
@@ -195,13 +185,5 @@ mod tests {
             assert_eq!(span_text(seconds), text);
         }
         assert!(span_text(u64::MAX).ends_with('h'));
-    }
-
-    #[test]
-    fn a_difference_has_a_sign_unless_it_is_none() {
-        let check = |then, now, text: &str| assert_eq!(signed_kib(then, now), text);
-        check(1024, 4096 * 1024, "+4,095");
-        check(4096, 0, "-4");
-        check(0, 1023, "0");
     }
 }
