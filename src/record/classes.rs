@@ -1,20 +1,9 @@
 //! What is loaded at a moment: classes as the JVM counts them, and the loaders that hold them, folded by type.
 
+pub use crate::observe::hsperfdata::ClassCounts;
+
 use crate::units::growth;
 use serde::{Deserialize, Serialize};
-
-/// How many classes are loaded, by the JVM's own counters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct ClassCounts {
-    /// Now, those of the archive that JVMs share among them.
-    pub loaded: u64,
-    /// Loaded from that archive so far, whether they were unloaded since or not.
-    pub shared: u64,
-    /// Unloaded so far.
-    pub unloaded: u64,
-}
 
 /// The class loaders at a mark, folded by the class of the loader.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
