@@ -74,7 +74,7 @@ fn list_doubts(out: &mut String, doubts: &[(String, String)]) {
 fn wrapped(out: &mut String, text: &str, first: &str, rest: &str) {
     let mut line = first.to_owned();
     let mut empty = true;
-    for word in text.split_whitespace() {
+    for word in text.split_whitespace().map(visible) {
         if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
             push_line(out, &line);
             line = rest.to_owned();
@@ -83,7 +83,7 @@ fn wrapped(out: &mut String, text: &str, first: &str, rest: &str) {
         if !empty {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&word);
         empty = false;
     }
     push_line(out, &line);
@@ -172,7 +172,7 @@ mod tests {
         let rows = [vec!["a\u{1b}[2J\nb".to_owned(), "1".to_owned()], vec!["c".to_owned(), "22".to_owned()]];
         let text = render(&Summary { blocks: vec![Block::Table(Table::new("t", ["name", "n"], rows))] });
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[2..], ["  a\\u{1b}[2J\\nb  1", "  c               22"], "{text}");
+        assert_eq!(lines[2..], ["  a\\u{1b}[2J\\nb  1", "  c             22"], "{text}");
     }
 
     #[test]

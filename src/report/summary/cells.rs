@@ -1,6 +1,7 @@
 //! How numbers stand in a cell, the sums behind them, and what a subject weighs.
 
 use crate::record::{Mark, Trial};
+use crate::report::export::visible;
 use crate::units::{Bytes, grouped};
 
 /// An absent number.
@@ -31,19 +32,21 @@ pub(super) fn signed(growth: i64, show: fn(u64) -> String) -> String {
     }
 }
 
-/// A text that leaves room for the numbers of its row.
+/// A text that leaves room for the numbers of its row, with what steers a terminal written out.
 pub(super) fn beginning(text: &str, most: usize) -> String {
+    let text = visible(text);
     match text.char_indices().nth(most) {
         Some(_) => format!("{}...", text.chars().take(most - 3).collect::<String>()),
-        None => text.to_owned(),
+        None => text,
     }
 }
 
-/// The end of a path or of a class, which says more than its beginning.
+/// As [`beginning`], the end of a path or of a class, which says more.
 pub(super) fn end(text: &str, most: usize) -> String {
+    let text = visible(text);
     match text.chars().count() {
         length if length > most => format!("...{}", text.chars().skip(length + 3 - most).collect::<String>()),
-        _ => text.to_owned(),
+        _ => text,
     }
 }
 
