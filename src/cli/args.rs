@@ -123,8 +123,8 @@ pub(super) struct Account {
     ///
     /// A JVM is found by the code it runs (a mapped libjvm.so), not by its name. Each is read as `loadline account PID`
     /// reads it, one after another, and each pays the same: 20 to 100 ms of reading, during which it runs on but for
-    /// pauses of 2 to 9 ms (longer on a busy machine, none with `--no-stop`). Only one whose own tables do not tell all,
-    /// or with Native Memory Tracking, is asked: that adds 0.1 to 0.3 MiB of RSS, once.
+    /// pauses of 2 to 9 ms (longer on a busy machine, none with `--no-stop`). Only one whose own tables do not tell
+    /// all, or with Native Memory Tracking, is asked: that adds 0.1 to 0.3 MiB of RSS, once.
     ///
     /// Exit code 0: every JVM that was found was read. 4: at least one may not be read; it is listed with the reason,
     /// and the others are printed all the same. One that ends meanwhile is listed too, and is no failure.
@@ -136,8 +136,9 @@ pub(super) struct Account {
     pub(super) sort: Option<Column>,
     /// What changed since an earlier account, in a file that `loadline account PID --json` printed
     ///
-    /// By owner, thread pool, file, NMT tag, code heap and class loader. The file may also be what `--all --json` or `--against FILE --json`
-    /// printed. An account of another process is compared all the same, with a doubt that says so.
+    /// By owner, thread pool, file, NMT tag, code heap and class loader. The file may also be what `--all --json` or
+    /// `--against FILE --json` printed. An account of another process is compared all the same, with a doubt that says
+    /// so.
     #[arg(long, value_name = "FILE")]
     pub(super) against: Option<PathBuf>,
     /// Details by thread, pool (threads by name), file, tag (malloc by NMT tag), loader (classes by class loader), code

@@ -308,3 +308,12 @@ fn options_that_do_not_go_together() {
 fn the_help_says_what_asking_costs_and_what_the_exit_code_means() {
     insta::assert_snapshot!(loadline(&["account", "--help"]));
 }
+
+/// The order of one JVM is none: what would be ignored is refused.
+#[test]
+fn an_order_is_one_of_all_jvms() {
+    let of_one = loadline(&["account", "999999999", "--sort", "heap"]);
+    assert!(of_one.code == 2 && of_one.stderr.contains("cannot be used with '--sort <COLUMN>'"), "{of_one}");
+    let of_none = loadline(&["account", "--sort", "heap"]);
+    assert!(of_none.code == 2 && of_none.stderr.contains("--all"), "{of_none}");
+}

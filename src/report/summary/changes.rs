@@ -16,7 +16,7 @@ const ROWS_MAX: usize = 10;
 const ROWS_ASKED_MAX: usize = 40;
 /// What is left for names beside three numbers and an owner, and beside five numbers.
 const NAME_MAX: usize = 30;
-const NAME_COUNTED_MAX: usize = 26;
+const NAME_COUNTED_MAX: usize = 25;
 
 /// What to say of what changed; only the parts asked for, or, where nothing was, the first of every kind.
 pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Summary {

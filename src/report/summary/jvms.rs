@@ -12,15 +12,8 @@ use crate::units::{Bytes, milliseconds, several};
 /// What is left for names beside the numbers of each table.
 const NAME_MAX: usize = 26;
 const NAME_BESIDE_GROUPS_MAX: usize = 18;
-/// The groups of owners in the order of their bar, each under the word that `--sort` takes.
-const GROUPS: [(Group, &str); 6] = [
-    (Group::Heap, "heap"),
-    (Group::Classes, "classes"),
-    (Group::Live, "malloc"),
-    (Group::Retained, "retained"),
-    (Group::Files, "files"),
-    (Group::Rest, "rest"),
-];
+/// The words that `--sort` takes for the groups of owners, in the order of [`Group::ALL`].
+const GROUPS: [&str; Group::ALL.len()] = ["heap", "classes", "malloc", "retained", "files", "rest"];
 
 /// A JVM with its account.
 type Row<'a> = (&'a AccountDocument, &'a AccountRecord);
@@ -129,18 +122,15 @@ fn notes(document: &AccountsDocument, rows: &[Row<'_>]) -> Vec<String> {
 
 /// The same by group of owners.
 fn groups(rows: &[Row<'_>]) -> Table {
-    let group = |account: &AccountRecord| GROUPS.map(|(group, _)| group_pss_bytes(account, group));
+    let group = |account: &AccountRecord| Group::ALL.map(|(group, ..)| group_pss_bytes(account, group));
     let row = |(of, account): &Row<'_>| {
         let lead = [of.jvm.pid.to_string(), name(of, NAME_BESIDE_GROUPS_MAX)];
         lead.into_iter().chain(group(account).map(mib)).collect::<Vec<String>>()
     };
-    let sums = GROUPS.map(|(group, _)| total(rows, |account| group_pss_bytes(account, group)));
+    let sums = Group::ALL.map(|(group, ..)| total(rows, |account| group_pss_bytes(account, group)));
     let last = ["sum".to_owned(), jvms(rows.len())].into_iter().chain(sums.map(mib)).collect();
-    let head = ["pid", "name"].into_iter().chain(GROUPS.map(|(_, word)| word));
-    let words = GROUPS.map(|(group, word)| {
-        let of = Group::ALL.iter().find(|(other, ..)| *other == group).map_or("", |(.., words)| words);
-        format!("{word}: {of}")
-    });
+    let head = ["pid", "name"].into_iter().chain(GROUPS);
+    let words: Vec<String> = GROUPS.iter().zip(Group::ALL).map(|(word, (.., of))| format!("{word}: {of}")).collect();
     Table::new("the same by owner, PSS MiB", head, rows.iter().map(row).chain([last]))
         .worded(2, 0)
         .noted([format!("{}.", words.join("; "))])
