@@ -59,9 +59,14 @@ pub struct Growth(pub i64);
 impl Growth {
     /// `after` − `before`, as far as it can be told: 8 EiB at most.
     pub fn between(before: Bytes, after: Bytes) -> Self {
-        let growth = i128::from(after.0) - i128::from(before.0);
-        Self(i64::try_from(growth).unwrap_or(if growth > 0 { i64::MAX } else { i64::MIN }))
+        Self(growth(before.0, after.0))
     }
+}
+
+/// `after` − `before`, or the bound of what the number can hold.
+pub fn growth(before: u64, after: u64) -> i64 {
+    let growth = i128::from(after) - i128::from(before);
+    i64::try_from(growth).unwrap_or(if growth > 0 { i64::MAX } else { i64::MIN })
 }
 
 impl fmt::Display for Growth {
@@ -277,7 +282,12 @@ pub fn trimmed(number: f64, digits_max: usize) -> String {
 
 /// How many of a thing: `1 trial`, `1,200 trials`.
 pub fn several(number: u64, thing: &str) -> String {
-    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
+    let plural = match number {
+        1 => "",
+        _ if thing.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {thing}{plural}", grouped(number))
 }
 
 /// A rate with the precision that its size deserves: `0.5`, `42.5`, `5,000`.
@@ -357,7 +367,8 @@ mod tests {
         assert!(parse_count("1.5").is_err());
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(123), "123");
-        assert_eq!([several(1, "block"), several(1200, "block")], ["1 block", "1,200 blocks"]);
+        let told = [several(1, "block"), several(1200, "block"), several(1, "class"), several(0, "class")];
+        assert_eq!(told, ["1 block", "1,200 blocks", "1 class", "0 classes"]);
         assert_eq!(
             [trimmed(0.25, 2), trimmed(0.999, 2), trimmed(20.0, 1), trimmed(20.0, 0)],
             ["0.25", "1", "20", "20"]

@@ -24,7 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("observe", &["clock", "error", "units", "kernel"]),
     ("doctor", &["clock", "subject", "observe", "kernel"]),
     ("account", &["owner", "units", "observe", "kernel"]),
-    ("record", &["doubt", "scenario", "subject", "observe", "load"]),
+    ("record", &["units", "doubt", "scenario", "subject", "observe", "load"]),
     ("archive", &["error", "units", "scenario", "record"]),
     ("comparison", &["numbers", "owner", "units", "doubt", "scenario", "record"]),
     (

@@ -1,29 +1,38 @@
 //! `loadline account`: who holds the resident memory of a running JVM, now, what changed since an earlier account, and
 //! how the JVMs of a machine stand beside each other.
 
-use super::args::{Account, By};
+use super::args::Account;
 use super::dumps::new_file;
 use super::exit::Code;
 use super::session::Interrupt;
 use crate::archive;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{ACCOUNT_SCHEMA, AccountDocument, DoubtRecord, Machine, UnreadCause};
+use crate::record::{
+    ACCOUNT_SCHEMA, ACCOUNTS_SCHEMA, AccountDocument, AccountsDocument, DoubtRecord, Machine, UnreadCause,
+};
 use crate::report::{
     self, Detail, Progress, Summary, print, render, summarize_account, summarize_accounts, summarize_changes,
 };
-use crate::result::{self, MachineWide};
+use crate::result;
 use crate::scenario::Asking;
 use crate::series;
 use crate::units::{several, utc};
 use crate::weigh::{Candidates, Collecting, Weighed, Weighing};
 use serde::Serialize;
-use std::path::Path;
 
 /// Listens to signals, so that a Ctrl-C waits until the JVM's threads run again.
-pub(super) fn account(verb: &Account, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
-    match (verb.pid, &verb.against) {
-        (Some(pid), Some(file)) => against(verb, pid, file, typed, clock, interrupt),
+pub(super) fn account(verb: &Account, typed: String, clock: Clock) -> Result<Code> {
+    if verb.against.is_some() && verb.by.contains(&Detail::Region) {
+        return Err(Error::request("`--by region` cannot be compared: an address says nothing of another moment")
+            .hint("leave it out, or give `thread`, `file`, `tag`, `loader` or `code`"));
+    }
+    // The file is read before the JVM is touched, so that a slip costs it nothing, and before signals wait: nobody may
+    // ever write into a pipe.
+    let earlier = verb.against.as_deref().map(archive::read_accounts).transpose()?;
+    let interrupt = &Interrupt::listen()?;
+    match (verb.pid, earlier) {
+        (Some(pid), Some(earlier)) => against(verb, pid, earlier, typed, clock, interrupt),
         (Some(pid), None) => one(verb, pid, typed, clock, interrupt),
         // clap asks for one of the two.
         (None, _) => all(verb, typed, clock, interrupt),
@@ -40,15 +49,17 @@ fn one(verb: &Account, pid: u32, typed: String, clock: Clock, interrupt: &Interr
     Ok(Code::Yes)
 }
 
-/// The file is read before the JVM is touched: a slip costs it nothing.
-fn against(verb: &Account, pid: u32, file: &Path, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
-    if verb.by.contains(&By::Region) {
-        return Err(Error::request("`--by region` cannot be compared: an address says nothing of another moment")
-            .hint("leave it out, or give `thread`, `file` or `tag`"));
-    }
-    let earlier = archive::read_accounts(file)?;
+fn against(
+    verb: &Account,
+    pid: u32,
+    earlier: Vec<AccountDocument>,
+    typed: String,
+    clock: Clock,
+    interrupt: &Interrupt,
+) -> Result<Code> {
     let now = take(verb, pid, typed.clone(), clock, interrupt)?;
-    let document = result::changes(earlier, now, typed).map_err(|error| error.at(file.display().to_string()))?;
+    let file = verb.against.iter().map(|file| file.display().to_string()).collect::<String>();
+    let document = result::changes(earlier, now, typed).map_err(|error| error.at(file))?;
     show(verb, &document, || summarize_changes(&document, &details(&verb.by)))?;
     Ok(Code::Yes)
 }
@@ -76,8 +87,18 @@ fn all(verb: &Account, typed: String, clock: Clock, interrupt: &Interrupt) -> Re
     }
     talk.clear_line();
     let refused = unread.iter().filter(|one| one.cause == UnreadCause::Refused).count();
-    let wide = MachineWide { taken, command: typed, machine, accounts, unread, hidden: found.hidden };
-    let document = wide.document(verb.sort.unwrap_or_default());
+    let document = AccountsDocument {
+        schema: ACCOUNTS_SCHEMA.to_owned(),
+        loadline: env!("CARGO_PKG_VERSION").to_owned(),
+        taken,
+        command: typed,
+        machine,
+        accounts,
+        unread,
+        hidden: found.hidden,
+        ..AccountsDocument::default()
+    };
+    let document = result::ranked(document, verb.sort.unwrap_or_default());
     show(verb, &document, || summarize_accounts(&document))?;
     match (interrupt.seen(), refused) {
         (true, _) => Err(Error::interrupted()),
@@ -135,20 +156,11 @@ fn show(verb: &Account, document: &impl Serialize, summary: impl FnOnce() -> Sum
 }
 
 /// Each detail once, in the order typed.
-fn details(by: &[By]) -> Vec<Detail> {
+fn details(by: &[Detail]) -> Vec<Detail> {
     let mut details = Vec::new();
-    for by in by {
-        let detail = match by {
-            By::Thread => Detail::Thread,
-            By::File => Detail::File,
-            By::Tag => Detail::Tag,
-            By::Region => Detail::Region,
-            By::Loader => Detail::Loader,
-            By::Code => Detail::Code,
-            By::Pool => Detail::Pool,
-        };
-        if !details.contains(&detail) {
-            details.push(detail);
+    for detail in by {
+        if !details.contains(detail) {
+            details.push(*detail);
         }
     }
     details

@@ -3,6 +3,7 @@
 use super::args_compare::{Compare, Comparing, Exports, Judging, View};
 use super::args_find::Find;
 use super::args_load::Load;
+use crate::report::Detail;
 use crate::result::Column;
 use crate::scenario::{self, Inside, Marking};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -113,6 +114,7 @@ pub(super) struct Demo {
 
 /// `loadline account`
 #[derive(Debug, Parser)]
+#[command(override_usage = "loadline account [OPTIONS] <PID>\n       loadline account [OPTIONS] --all")]
 pub(super) struct Account {
     /// Process id of the JVM
     #[arg(value_name = "PID", value_parser = pid, required_unless_present = "all", conflicts_with = "all")]
@@ -121,26 +123,28 @@ pub(super) struct Account {
     ///
     /// A JVM is found by the code it runs (a mapped libjvm.so), not by its name. Each is read as `loadline account PID`
     /// reads it, one after another, and each pays the same: 20 to 100 ms of reading, during which it runs on but for
-    /// pauses of 2 to 9 ms (longer on a busy machine, none with `--no-stop`) and two questions of about 1 ms each in a
-    /// safepoint; and 0.1 to 0.3 MiB of RSS that stay, once.
+    /// pauses of 2 to 9 ms (longer on a busy machine, none with `--no-stop`). Only one whose own tables do not tell
+    /// all, or with Native Memory Tracking, is asked: that adds 0.1 to 0.3 MiB of RSS, once.
     ///
     /// Exit code 0: every JVM that was found was read. 4: at least one may not be read; it is listed with the reason,
     /// and the others are printed all the same. One that ends meanwhile is listed too, and is no failure.
     #[arg(long, conflicts_with_all = ["by", "netty", "against", "classes", "heap_dump"])]
     pub(super) all: bool,
     /// Column that `--all` is sorted by [default: pss]
-    #[arg(long, value_name = "COLUMN", requires = "all")]
+    // A `requires` alone does not hold where a pid, which conflicts with `all`, is given.
+    #[arg(long, value_name = "COLUMN", requires = "all", conflicts_with = "pid")]
     pub(super) sort: Option<Column>,
     /// What changed since an earlier account, in a file that `loadline account PID --json` printed
     ///
-    /// By owner, thread pool, file and NMT tag. The file may also be what `--all --json` or `--against FILE --json`
-    /// printed. An account of another process is compared all the same, with a doubt that says so.
+    /// By owner, thread pool, file, NMT tag, code heap and class loader. The file may also be what `--all --json` or
+    /// `--against FILE --json` printed. An account of another process is compared all the same, with a doubt that says
+    /// so.
     #[arg(long, value_name = "FILE")]
     pub(super) against: Option<PathBuf>,
     /// Details by thread, pool (threads by name), file, tag (malloc by NMT tag), loader (classes by class loader), code
     /// (its cache by segment) or region (address); may be repeated. `--json` has all of them
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
-    pub(super) by: Vec<By>,
+    pub(super) by: Vec<Detail>,
     /// Do not hold the JVM's threads while it is read; what changes meanwhile blurs the account
     #[arg(long)]
     pub(super) no_stop: bool,
@@ -163,18 +167,6 @@ pub(super) struct Account {
     /// No talk on stderr
     #[arg(long, short)]
     pub(super) quiet: bool,
-}
-
-/// What an account is split by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum By {
-    Thread,
-    File,
-    Tag,
-    Region,
-    Loader,
-    Code,
-    Pool,
 }
 
 /// `loadline report`

@@ -97,7 +97,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
         Verb::Find(verb) => find::find(*verb, typed, clock, Interrupt::listen()?),
         Verb::Load(verb) => load::load(&verb, typed, clock, &Interrupt::listen()?),
         Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
-        Verb::Account(verb) => account::account(&verb, typed, clock, &Interrupt::listen()?),
+        Verb::Account(verb) => account::account(&verb, typed, clock),
         Verb::Report(verb) => report::report(&verb),
         Verb::Doctor => doctor::doctor(clock),
     }

@@ -87,7 +87,7 @@ fn size(document: &AccountDocument, column: Column) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{ChargeRecord, IdentityRecord, Jvm, Machine, Mark, OwnerRecord, WouldReturn};
+    use crate::record::{ChargeRecord, IdentityRecord, Jvm, Mark, OwnerRecord, WouldReturn};
 
     pub(super) fn document(pid: u32, name: &str, pss_bytes: u64, limit_bytes: Option<u64>) -> AccountDocument {
         let owner = |name: &str, pss_bytes| OwnerRecord { name: name.to_owned(), pss_bytes, ..OwnerRecord::default() };
@@ -100,26 +100,10 @@ mod tests {
         };
         let charge = ChargeRecord { limit_bytes, ..ChargeRecord::default() };
         AccountDocument {
-            schema: String::new(),
-            loadline: String::new(),
-            taken: String::new(),
-            command: String::new(),
-            machine: Machine {
-                cores: 1,
-                memory_bytes: 1,
-                kernel: String::new(),
-                cgroup: "none".to_owned(),
-                load_average_1m: None,
-                transparent_huge_pages: None,
-                swap_used_bytes: None,
-            },
             jvm: Jvm { pid, ..Jvm::default() },
-            subject_command: Vec::new(),
             identity: Some(IdentityRecord { name: name.to_owned(), ..IdentityRecord::default() }),
             mark: Mark { account: Some(account), charge: Some(charge), ..Mark::default() },
-            objects: None,
-            heap_dump: None,
-            doubts: Vec::new(),
+            ..AccountDocument::default()
         }
     }
 

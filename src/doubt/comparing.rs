@@ -1,7 +1,7 @@
 //! Doubts about trials, and accounts, that are compared: what makes them unlike each other, or too few. In JSON they
 //! stand among the others, told apart by their kind.
 
-use crate::units::grouped;
+use crate::units::{grouped, several};
 use serde::{Deserialize, Serialize};
 
 /// A reason to distrust a comparison.
@@ -105,8 +105,7 @@ impl Comparing {
                 format!("the archives differ in more than their configurations: {}", differences.join("; "))
             }
             Self::FewBlocks { blocks } => {
-                let blocks = if *blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
-                format!("few blocks: the comparison rests on {blocks}, fewer than 5")
+                format!("few blocks: the comparison rests on {}, fewer than 5", several(u64::from(*blocks), "block"))
             }
             Self::AnotherProcess { differences } => {
                 format!("the earlier account is of another process: {}", differences.join("; "))

@@ -63,6 +63,13 @@ const SYMBOL: usize = 24;
 const PIECE: usize = 64 << 10;
 /// A library has some 40 sections.
 const SECTIONS_MAX: u64 = 4096;
+/// All names of a libjvm with the symbols of a debugger have some 10 MB.
+const SECTION_BYTES_MAX: u64 = 256 << 20;
+/// A name stands in a library once, and at the end of a few longer ones.
+const PLACES_MAX: usize = 4096;
+/// `SHT_SYMTAB` and `SHT_DYNSYM`.
+const SYMBOLS_ALL: u32 = 2;
+const SYMBOLS_EXPORTED: u32 = 11;
 
 /// A stretch of a file.
 #[derive(Debug, Clone, Copy)]
@@ -78,11 +85,11 @@ struct Section {
 /// All of libjvm's (2.4 MB with 5 MB of names) take some 3 ms.
 ///
 /// # Errors
-/// Where the file cannot be read or is cut.
+/// Where the file cannot be read, is cut, or has a section as large as no library has.
 pub fn symbols<const N: usize>(file: &File, names: Names, wanted: [&str; N]) -> io::Result<[Option<u64>; N]> {
     let mut found = [None; N];
     let sections = sections(file)?;
-    let kind = if names == Names::Exported { 11 } else { 2 };
+    let kind = if names == Names::Exported { SYMBOLS_EXPORTED } else { SYMBOLS_ALL };
     let Some(table) = sections.iter().find(|section| section.kind == kind) else { return Ok(found) };
     let Some(strings) = sections.get(table.link as usize) else { return Ok(found) };
     let mut places: BTreeMap<u32, usize> = BTreeMap::new();
@@ -92,7 +99,8 @@ pub fn symbols<const N: usize>(file: &File, names: Names, wanted: [&str; N]) -> 
     pieces(file, *strings, overlap, |at, piece| {
         for (n, name) in ends.iter().enumerate() {
             // Linkers let a name begin inside a longer one with the same end.
-            places.extend(name.find_iter(piece).map(|inside| ((at + inside as u64) as u32, n)));
+            let room = PLACES_MAX.saturating_sub(places.len());
+            places.extend(name.find_iter(piece).take(room).map(|inside| ((at + inside as u64) as u32, n)));
         }
     })?;
     pieces(file, *table, 0, |_, piece| {
@@ -131,6 +139,9 @@ fn sections(file: &File) -> io::Result<Vec<Section>> {
 /// Hands out a section piece by piece, with where in it each begins. Each but the last ends in whole symbols, and
 /// begins with the last `overlap` bytes of the one before.
 fn pieces(file: &File, section: Section, overlap: usize, mut each: impl FnMut(u64, &[u8])) -> io::Result<()> {
+    if section.size > SECTION_BYTES_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
     let whole = PIECE / SYMBOL * SYMBOL;
     let mut buffer = vec![0; whole + overlap];
     let mut at = 0;
@@ -199,5 +210,48 @@ mod tests {
         let mut head = vec![0xff; 4096];
         head[..6].copy_from_slice(b"\x7fELF\x02\x01");
         assert_eq!(span(&head), None);
+    }
+
+    /// A library with the names `ab` (at 16) and `b` (not defined there), whose names are so large by its own account.
+    fn library(names_size: u64) -> Vec<u8> {
+        let names = b"\0ab\0";
+        let symbol = |name: u32, section: u16, value: u64| {
+            [&name.to_le_bytes()[..], &[0, 0], &section.to_le_bytes(), &value.to_le_bytes(), &[0; 8]].concat()
+        };
+        let symbols = [symbol(1, 1, 16), symbol(2, 0, 7)].concat();
+        let section = |kind: u32, link: u32, start: u64, size: u64| {
+            let numbers = [start, size].map(u64::to_le_bytes).concat();
+            [&[0; 4], &kind.to_le_bytes()[..], &[0; 16], &numbers, &link.to_le_bytes(), &[0; 20]].concat()
+        };
+        let (table, start) = (64_u64, 64 + 2 * SECTION);
+        let sections =
+            [section(3, 0, start, names_size), section(SYMBOLS_EXPORTED, 0, start + 4, symbols.len() as u64)].concat();
+        let mut head = vec![0; 64];
+        head[..6].copy_from_slice(MAGIC);
+        head[0x28..0x30].copy_from_slice(&table.to_le_bytes());
+        (head[0x3a], head[0x3c]) = (SECTION as u8, 2);
+        [head, sections, names.to_vec(), symbols].concat()
+    }
+
+    fn found(library: &[u8]) -> io::Result<[Option<u64>; 2]> {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(library, 0).unwrap();
+        symbols(&file, Names::Exported, ["ab", "b"])
+    }
+
+    #[test]
+    fn names_are_found_where_they_are_defined_and_a_library_that_is_cut_is_refused() {
+        let whole = library(4);
+        assert_eq!(found(&whole).unwrap(), [Some(16), None]);
+        for end in 0..whole.len() {
+            assert!(found(&whole[..end]).is_err(), "{end}");
+        }
+    }
+
+    #[test]
+    fn what_is_larger_than_any_library_is_not_read() {
+        for size in [SECTION_BYTES_MAX + 1, 1 << 40, u64::MAX] {
+            assert_eq!(found(&library(size)).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        }
     }
 }

@@ -58,7 +58,8 @@ fn parse(reply: &str) -> Result<Dumped, Unavailable> {
         let (_, rest) = reply.split_once("Heap dump file created [")?;
         let (bytes, rest) = rest.split_once(" bytes in ")?;
         let (seconds, _) = rest.split_once(" secs")?;
-        Some(Dumped { bytes: bytes.parse().ok()?, seconds: seconds.trim().parse().ok()? })
+        let seconds = seconds.trim().parse().ok().filter(|seconds: &f64| seconds.is_finite())?;
+        Some(Dumped { bytes: bytes.parse().ok()?, seconds })
     };
     let why = || reply.lines().last().unwrap_or("the JVM says nothing").trim().to_owned();
     created().ok_or_else(|| Unavailable::new(SOURCE, why()))
@@ -85,6 +86,7 @@ mod tests {
         for end in 0..text.len() - 3 {
             assert!(parse(&text[..end]).is_err() || end > 82, "{end}");
         }
+        assert!(parse("Heap dump file created [1 bytes in inf secs]").is_err(), "no number of JSON");
         let why = parse("Dumping heap to /x ...\nUnable to create /x: Permission denied\n").unwrap_err().why;
         assert_eq!(why, "Unable to create /x: Permission denied");
     }

@@ -15,6 +15,7 @@ use super::procfs::{Process, read_from_start};
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
 use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::time::Duration;
 
@@ -63,14 +64,16 @@ pub struct GcTotal {
     pub ns: u64,
 }
 
-/// Classes, by the counters `java.cls.*`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ClassCounters {
-    /// Loaded now, those of the CDS archive among them.
+/// How many classes are loaded, by the JVM's own counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ClassCounts {
+    /// Now, those of the archive that JVMs share among them.
     pub loaded: u64,
-    /// Loaded from that archive so far.
+    /// Loaded from that archive so far, whether they were unloaded since or not.
     pub shared: u64,
-    /// Unloaded so far, of either origin.
+    /// Unloaded so far.
     pub unloaded: u64,
 }
 
@@ -201,13 +204,13 @@ impl Counters {
         (0..PARTS_MAX).filter_map(one).collect()
     }
 
-    /// Classes so far; `None` where the JVM does not count them.
-    pub fn classes(&self) -> Option<ClassCounters> {
+    /// By the counters `java.cls.*`; `None` where the JVM does not count classes.
+    pub fn classes(&self) -> Option<ClassCounts> {
         let number = |name: &str| self.number(&format!("java.cls.{name}")).map(|count| count.max(0) as u64);
         let shared = number("sharedLoadedClasses").unwrap_or(0);
         let unloaded = number("unloadedClasses").unwrap_or(0) + number("sharedUnloadedClasses").unwrap_or(0);
         let loaded = number("loadedClasses")?.saturating_add(shared).saturating_sub(unloaded);
-        Some(ClassCounters { loaded, shared, unloaded })
+        Some(ClassCounts { loaded, shared, unloaded })
     }
 
     /// Version, options, command.

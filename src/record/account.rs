@@ -234,7 +234,7 @@ pub struct ChargeRecord {
 }
 
 /// The document that `loadline account --json` prints.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountDocument {
     /// Which document this is, and the version of its form.

@@ -26,7 +26,7 @@ pub struct IdentityRecord {
 }
 
 /// The document that `loadline account --all --json` prints.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountsDocument {
     /// Which document this is, and the version of its form.

@@ -1,19 +1,9 @@
 //! What is loaded at a moment: classes as the JVM counts them, and the loaders that hold them, folded by type.
 
-use serde::{Deserialize, Serialize};
+pub use crate::observe::hsperfdata::ClassCounts;
 
-/// How many classes are loaded, by the JVM's own counters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct ClassCounts {
-    /// Now, those of the archive that JVMs share among them.
-    pub loaded: u64,
-    /// Loaded from that archive so far, whether they were unloaded since or not.
-    pub shared: u64,
-    /// Unloaded so far.
-    pub unloaded: u64,
-}
+use crate::units::growth;
+use serde::{Deserialize, Serialize};
 
 /// The class loaders at a mark, folded by the class of the loader.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -103,21 +93,16 @@ impl LoaderChange {
 
     /// By how many classes all of it grew.
     pub fn classes_growth(&self) -> i64 {
-        difference(self.added.classes, self.ended.classes).saturating_add(self.kept_classes_growth)
+        growth(self.ended.classes, self.added.classes).saturating_add(self.kept_classes_growth)
     }
 
     /// By how many bytes of taken chunks all of it grew.
     pub fn taken_bytes_growth(&self) -> i64 {
-        difference(self.added.taken_bytes, self.ended.taken_bytes).saturating_add(self.kept_taken_bytes_growth)
+        growth(self.ended.taken_bytes, self.added.taken_bytes).saturating_add(self.kept_taken_bytes_growth)
     }
 
     /// How many loaders more there are.
     pub fn loaders_growth(&self) -> i64 {
-        difference(self.added.loaders, self.ended.loaders)
+        growth(self.ended.loaders, self.added.loaders)
     }
-}
-
-/// `after` − `before`, at the bounds of what a number can hold.
-fn difference(after: u64, before: u64) -> i64 {
-    i64::try_from(i128::from(after) - i128::from(before)).unwrap_or(if after > before { i64::MAX } else { i64::MIN })
 }

@@ -163,7 +163,7 @@ pub struct LeftOutRecord {
 }
 
 /// The machine and how busy it was before the first trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Machine {
     /// CPUs online.

@@ -74,7 +74,7 @@ fn list_doubts(out: &mut String, doubts: &[(String, String)]) {
 fn wrapped(out: &mut String, text: &str, first: &str, rest: &str) {
     let mut line = first.to_owned();
     let mut empty = true;
-    for word in text.split_whitespace() {
+    for word in text.split_whitespace().map(visible) {
         if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
             push_line(out, &line);
             line = rest.to_owned();
@@ -83,7 +83,7 @@ fn wrapped(out: &mut String, text: &str, first: &str, rest: &str) {
         if !empty {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&word);
         empty = false;
     }
     push_line(out, &line);
@@ -101,7 +101,8 @@ fn grid(out: &mut String, table: &Table) {
     grid.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     grid.set_header(&table.head);
     for row in &table.rows {
-        grid.add_row(row);
+        // What steers is written out before it is measured: a line break in a name would make two rows of one.
+        grid.add_row(row.iter().map(|cell| visible(cell)));
     }
     for (index, column) in grid.column_iter_mut().enumerate() {
         let (room, alignment) =
@@ -164,6 +165,14 @@ mod tests {
             assert_eq!(line, line.trim_end());
         }
         assert!(text.contains(&long));
+    }
+
+    #[test]
+    fn foreign_names_steer_nothing_and_keep_their_columns() {
+        let rows = [vec!["a\u{1b}[2J\nb".to_owned(), "1".to_owned()], vec!["c".to_owned(), "22".to_owned()]];
+        let text = render(&Summary { blocks: vec![Block::Table(Table::new("t", ["name", "n"], rows))] });
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[2..], ["  a\\u{1b}[2J\\nb  1", "  c             22"], "{text}");
     }
 
     #[test]

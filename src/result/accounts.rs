@@ -3,50 +3,18 @@
 use crate::comparison::{self, Column};
 use crate::doubt::{Comparing, Doubt};
 use crate::error::{Error, Result};
-use crate::record::{
-    ACCOUNTS_SCHEMA, AccountDocument, AccountRecord, AccountsDocument, CHANGES_SCHEMA, ChangesDocument, DoubtRecord,
-    Machine, UnreadRecord,
-};
-use crate::units::{Bytes, Growth, unix_s};
+use crate::record::{AccountDocument, AccountRecord, AccountsDocument, CHANGES_SCHEMA, ChangesDocument, DoubtRecord};
+use crate::units::{growth, unix_s};
 
-/// All accounts of a machine, and what is known of the JVMs without one.
-#[derive(Debug)]
-pub struct MachineWide {
-    /// When the first one was begun: UTC, ISO 8601.
-    pub taken: String,
-    /// What was typed.
-    pub command: String,
-    /// The machine before it.
-    pub machine: Machine,
-    /// In any order.
-    pub accounts: Vec<AccountDocument>,
-    /// Those that could not be read.
-    pub unread: Vec<UnreadRecord>,
-    /// Processes that may not be looked into.
-    pub hidden: u64,
-}
-
-impl MachineWide {
-    /// The document, its accounts in the order of a column.
-    pub fn document(mut self, by: Column) -> AccountsDocument {
-        comparison::rank(&mut self.accounts, by);
-        let sum = |of: fn(&AccountRecord) -> u64| {
-            let accounts = self.accounts.iter().filter_map(|document| document.mark.account.as_ref());
-            accounts.fold(0, |sum: u64, account| sum.saturating_add(of(account)))
-        };
-        AccountsDocument {
-            schema: ACCOUNTS_SCHEMA.to_owned(),
-            loadline: env!("CARGO_PKG_VERSION").to_owned(),
-            taken: self.taken,
-            command: self.command,
-            machine: self.machine,
-            pss_bytes: sum(|account| account.pss_bytes),
-            rss_bytes: sum(|account| account.total_bytes),
-            accounts: self.accounts,
-            unread: self.unread,
-            hidden: self.hidden,
-        }
-    }
+/// The accounts of a machine in the order of a column, with their sums.
+pub fn ranked(mut document: AccountsDocument, by: Column) -> AccountsDocument {
+    comparison::rank(&mut document.accounts, by);
+    let sum = |of: fn(&AccountRecord) -> u64| {
+        let accounts = document.accounts.iter().filter_map(|document| document.mark.account.as_ref());
+        accounts.map(of).fold(0, u64::saturating_add)
+    };
+    let (pss_bytes, rss_bytes) = (sum(|account| account.pss_bytes), sum(|account| account.total_bytes));
+    AccountsDocument { pss_bytes, rss_bytes, ..document }
 }
 
 /// What changed from an earlier account to this one. Of several earlier ones it is the one of this very process, or of
@@ -66,7 +34,6 @@ pub fn changes(earlier: Vec<AccountDocument>, now: AccountDocument, command: Str
     let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) else {
         return Err(Error::machine("who holds the memory could not be told, so there is nothing to compare"));
     };
-    let growth = |before: u64, after: u64| Growth::between(Bytes(before), Bytes(after)).0;
     let differences = differences(&then, &now);
     let mut parts = comparison::part_changes(before, after);
     if let (Some(before), Some(after)) = (&then.mark.loaders, &now.mark.loaders) {

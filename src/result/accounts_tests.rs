@@ -8,11 +8,7 @@ fn account(pid: u32, started_ticks: u64, rss_bytes: u64) -> AccountDocument {
     let account =
         AccountRecord { total_bytes: rss_bytes, pss_bytes: rss_bytes, owners: vec![owner], ..AccountRecord::default() };
     AccountDocument {
-        schema: String::new(),
-        loadline: String::new(),
         taken: "2026-11-21T04:36:21Z".to_owned(),
-        command: String::new(),
-        machine: machine(),
         jvm: Jvm { pid, ..Jvm::default() },
         subject_command: vec!["java".to_owned()],
         identity: Some(IdentityRecord {
@@ -22,21 +18,7 @@ fn account(pid: u32, started_ticks: u64, rss_bytes: u64) -> AccountDocument {
             boot_id: Some("a".to_owned()),
         }),
         mark: Mark { account: Some(account), ..Mark::default() },
-        objects: None,
-        heap_dump: None,
-        doubts: Vec::new(),
-    }
-}
-
-fn machine() -> Machine {
-    Machine {
-        cores: 1,
-        memory_bytes: 1,
-        kernel: String::new(),
-        cgroup: "none".to_owned(),
-        load_average_1m: None,
-        transparent_huge_pages: None,
-        swap_used_bytes: None,
+        ..AccountDocument::default()
     }
 }
 
@@ -96,15 +78,8 @@ fn the_time_between_is_that_of_the_documents() {
 
 #[test]
 fn sums_are_those_of_the_accounts() {
-    let wide = MachineWide {
-        taken: String::new(),
-        command: String::new(),
-        machine: machine(),
-        accounts: vec![account(7, 1, 10), account(8, 1, 30), account(9, 1, u64::MAX)],
-        unread: Vec::new(),
-        hidden: 3,
-    };
-    let document = wide.document(Column::Pss);
-    assert_eq!((document.pss_bytes, document.rss_bytes, document.hidden), (u64::MAX, u64::MAX, 3));
+    let accounts = vec![account(7, 1, 10), account(8, 1, 30), account(9, 1, u64::MAX)];
+    let document = ranked(AccountsDocument { accounts, ..AccountsDocument::default() }, Column::Pss);
+    assert_eq!((document.pss_bytes, document.rss_bytes), (u64::MAX, u64::MAX));
     assert_eq!(document.accounts.iter().map(|of| of.jvm.pid).collect::<Vec<_>>(), [9, 8, 7]);
 }

@@ -113,7 +113,6 @@ fn text(finding: &Finding) -> String {
     let of_span = |span: &LoaderSpan| {
         let (loaders, bytes) = (grouped(span.added.loaders), Bytes(span.added.taken_bytes));
         let (ok, classes) = (grouped(span.ok), several(span.added.classes, "class"));
-        let classes = if span.added.classes == 1 { classes } else { classes.replace("classs", "classes") };
         format!("{loaders} with {classes}, {bytes}, for {ok} answers from {} to {}", span.from, span.to)
     };
     let parts: Vec<String> = spans.iter().map(of_span).collect();

@@ -8,7 +8,7 @@ mod merged;
 mod recorded;
 
 pub use crate::comparison::Column;
-pub use accounts::{MachineWide, changes};
+pub use accounts::{changes, ranked};
 pub use judgement::{Asked, Judgement};
 pub use merged::{Merged, Part};
 pub use recorded::read;

@@ -11,14 +11,13 @@ use crate::observe::class_histogram::ClassHistogram;
 use crate::record::ObjectsRecord;
 use crate::scenario::{Look, Objects, TrialPlan};
 use crate::subject::{Launch, WorkFolder};
-use crate::weigh::{Sources, live_objects, price_of_dump, price_of_objects};
+use crate::weigh::{DEAF, Sources, live_objects, price_of_dump, price_of_objects};
 
 /// Makes the command line of a fresh JVM like the one that was weighed, with its folder.
 pub(super) type Afresh<'a> = &'a dyn Fn() -> Result<(Launch, Option<WorkFolder>)>;
 
 /// Where doubts about the end of a trial belong.
 const THE_END: &str = "the end";
-const DEAF: &str = "the JVM cannot be asked";
 
 impl Trialling<'_> {
     /// Asks for what was asked for, in the order in which one does not change what the next says.

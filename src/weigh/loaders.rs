@@ -2,6 +2,7 @@
 
 use crate::observe::class_loaders::ClassLoader;
 use crate::record::{LoaderChange, LoaderSum, LoaderType, LoadersRecord};
+use crate::units::growth;
 use std::collections::HashMap;
 
 /// Types listed at a mark: servers have 5 to 20, and each type beyond is counted.
@@ -104,10 +105,6 @@ fn sum_of(loader: &ClassLoader) -> LoaderSum {
 }
 
 fn grown(before: LoaderSum, now: LoaderSum) -> LoaderChange {
-    let growth = |before: u64, now: u64| {
-        let change = i128::from(now) - i128::from(before);
-        i64::try_from(change).unwrap_or(if change > 0 { i64::MAX } else { i64::MIN })
-    };
     LoaderChange {
         kept_classes_growth: growth(before.classes, now.classes),
         kept_taken_bytes_growth: growth(before.taken_bytes, now.taken_bytes),

@@ -31,7 +31,7 @@ pub(crate) use direct::{DirectMemory, Gate};
 pub use machine_wide::{Candidate, Candidates};
 pub(crate) use objects::record as live_objects;
 pub use once::{Collecting, Weighed, Weighing};
-pub(crate) use once::{price_of_dump, price_of_objects};
+pub(crate) use once::{DEAF, price_of_dump, price_of_objects};
 pub(crate) use processes::Processes;
 pub(crate) use sampler::{Cost, Inside, Sampler, Sources};
 pub(crate) use scales::Scales;

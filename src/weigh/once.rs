@@ -146,7 +146,7 @@ impl Collecting {
 }
 
 /// Why nothing is said.
-const DEAF: &str = "the JVM cannot be asked";
+pub(crate) const DEAF: &str = "the JVM cannot be asked";
 
 /// Of which size a heap is, in words.
 fn heap_in_use(used: Option<u64>) -> String {

@@ -6,8 +6,8 @@ use super::weighing::Taken;
 use crate::account::{Owner, Reason};
 use crate::doubt::Doubt;
 use crate::record::{
-    AccountRecord, ClassCounts, DetailRecord, Heap, LoadersRecord, MallocRecord, Mark, NmtCategory, NmtRecord,
-    OwnerRecord, ProcessRecord, RemainderRecord, ToldBy, WouldReturn,
+    AccountRecord, ClassCounts, DetailRecord, DirectRecord, Heap, LoadersRecord, MallocRecord, Mark, NmtCategory,
+    NmtRecord, OwnerRecord, ProcessRecord, RemainderRecord, ToldBy, WouldReturn,
 };
 
 /// Stretches without an owner that are worth listing.
@@ -32,9 +32,9 @@ pub(crate) fn sum(mut parts: Vec<Part>) -> Taken {
     let marks = || parts.iter().map(|part| &part.taken.mark);
     let all = |of: fn(&Mark) -> Option<u64>| marks().map(of).sum::<Option<u64>>();
     // What is no JVM has no Java heap, so its absence is no gap.
-    let heaps = || parts.iter().filter(|part| part.is_jvm).map(|part| &part.taken.mark.heap);
+    let jvms = || parts.iter().filter(|part| part.is_jvm).map(|part| &part.taken.mark);
     let heap = |of: fn(&Heap) -> Option<u64>| {
-        if heaps().next().is_none() { None } else { heaps().map(of).sum::<Option<u64>>() }
+        if jvms().next().is_none() { None } else { jvms().map(|mark| of(&mark.heap)).sum::<Option<u64>>() }
     };
     let rss_bytes = marks().map(|mark| mark.rss_bytes).sum();
     let mark = Mark {
@@ -50,10 +50,11 @@ pub(crate) fn sum(mut parts: Vec<Part>) -> Taken {
             live_bytes: heap(|heap| heap.live_bytes),
             max_bytes: heap(|heap| heap.max_bytes),
         },
-        nmt: native_memory(parts.iter().filter(|part| part.is_jvm).map(|part| part.taken.mark.nmt.as_ref())),
+        nmt: native_memory(jvms().map(|mark| mark.nmt.as_ref())),
         account: accounts.map(merge),
-        classes: classes(parts.iter().filter(|part| part.is_jvm).map(|part| part.taken.mark.classes)),
-        loaders: loaders(parts.iter().filter(|part| part.is_jvm).map(|part| part.taken.mark.loaders.as_ref())),
+        direct: direct(jvms().map(|mark| mark.direct)),
+        classes: classes(jvms().map(|mark| mark.classes)),
+        loaders: loaders(jvms().map(|mark| mark.loaders.as_ref())),
         code: code_together(marks().map(|mark| mark.code.as_slice())),
         pools: thread_pools::together(marks().map(|mark| mark.pools.as_slice())),
         took_ms: marks().map(|mark| mark.took_ms).sum(),
@@ -104,6 +105,14 @@ fn native_memory<'a>(parts: impl Iterator<Item = Option<&'a NmtRecord>>) -> Opti
     Some(sum)
 }
 
+/// The sum of what is known; `None` where neither is.
+fn known<T>(one: Option<T>, other: Option<T>, sum: impl Fn(T, T) -> T) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(sum(one, other)),
+        (one, other) => one.or(other),
+    }
+}
+
 /// The sum of all; `None` where one of them has none.
 fn classes(parts: impl Iterator<Item = Option<ClassCounts>>) -> Option<ClassCounts> {
     let parts: Vec<ClassCounts> = parts.collect::<Option<_>>()?;
@@ -111,6 +120,19 @@ fn classes(parts: impl Iterator<Item = Option<ClassCounts>>) -> Option<ClassCoun
         loaded: sum.loaded.saturating_add(part.loaded),
         shared: sum.shared.saturating_add(part.shared),
         unloaded: sum.unloaded.saturating_add(part.unloaded),
+    })
+}
+
+/// As [`classes`]; of ceilings the sum, where each has one.
+fn direct(parts: impl Iterator<Item = Option<DirectRecord>>) -> Option<DirectRecord> {
+    let parts: Vec<DirectRecord> = parts.collect::<Option<_>>()?;
+    parts.into_iter().reduce(|sum, part| DirectRecord {
+        reserved_bytes: sum.reserved_bytes.saturating_add(part.reserved_bytes),
+        buffers: sum.buffers.saturating_add(part.buffers),
+        netty_bytes: known(sum.netty_bytes, part.netty_bytes, u64::saturating_add),
+        max_bytes: sum.max_bytes.zip(part.max_bytes).map(|(one, other)| one.saturating_add(other)),
+        mapped_bytes: sum.mapped_bytes.saturating_add(part.mapped_bytes),
+        mapped_buffers: sum.mapped_buffers.saturating_add(part.mapped_buffers),
     })
 }
 
@@ -143,14 +165,8 @@ fn merge(parts: Vec<(u32, AccountRecord)>) -> AccountRecord {
         merged.pss_bytes += account.pss_bytes;
         merged.unexplained_bytes += account.unexplained_bytes;
         merged.took_ms += account.took_ms;
-        merged.pause_ms = match (merged.pause_ms, account.pause_ms) {
-            (Some(one), Some(other)) => Some(one.max(other)),
-            (one, other) => one.or(other),
-        };
-        merged.observer_bytes = match (merged.observer_bytes, account.observer_bytes) {
-            (Some(one), Some(other)) => Some(one.saturating_add(other)),
-            (one, other) => one.or(other),
-        };
+        merged.pause_ms = known(merged.pause_ms, account.pause_ms, f64::max);
+        merged.observer_bytes = known(merged.observer_bytes, account.observer_bytes, i64::saturating_add);
         // Of several JVMs the one that was asked has to be known.
         merged.told = match (merged.told.take(), account.told) {
             (Some(one), Some(other)) if one.by == ToldBy::Tables => Some(other),
@@ -188,10 +204,7 @@ fn add_owner(to: &mut OwnerRecord, more: OwnerRecord) {
 fn add_detail(to: &mut DetailRecord, more: &DetailRecord) {
     to.count += more.count;
     to.rss_bytes += more.rss_bytes;
-    to.allocated_bytes = match (to.allocated_bytes, more.allocated_bytes) {
-        (Some(one), Some(other)) => Some(one.saturating_add(other)),
-        (one, other) => one.or(other),
-    };
+    to.allocated_bytes = known(to.allocated_bytes, more.allocated_bytes, u64::saturating_add);
 }
 
 /// What comes back from all is known only where it is known of each; what has no Java heap returns none.
@@ -233,8 +246,7 @@ fn malloc<'a>(parts: impl Iterator<Item = &'a MallocRecord>) -> Option<MallocRec
         sum.tagged |= part.tagged;
         sum.walk_errors += part.walk_errors;
         // What only one kind of allocator tells is the sum over the processes that have it.
-        let add =
-            |sum: &mut Option<u64>, more: Option<u64>| *sum = sum.map_or(more, |sum| Some(sum + more.unwrap_or(0)));
+        let add = |sum: &mut Option<u64>, more: Option<u64>| *sum = known(*sum, more, u64::saturating_add);
         add(&mut sum.groups, part.groups);
         add(&mut sum.live_chunks, part.live_chunks);
         add(&mut sum.asked_bytes, part.asked_bytes);

@@ -171,3 +171,26 @@ fn shared_pages_are_doubted_only_where_there_are_several_processes() {
     assert!(doubt(&sum(vec![jvm(1), jvm(2)]).mark).is_some());
     assert_eq!(doubt(&sum(vec![jvm(1)]).mark), None);
 }
+
+#[test]
+fn direct_memory_of_all_jvms_is_summed_and_known_only_where_it_is_of_each() {
+    let with = |pid, direct| {
+        let part = jvm(pid);
+        Part { taken: Taken { mark: Mark { direct, ..part.taken.mark }, ..part.taken }, ..part }
+    };
+    let direct = |reserved_bytes, netty_bytes| DirectRecord {
+        reserved_bytes,
+        buffers: 2,
+        netty_bytes,
+        max_bytes: Some(100),
+        mapped_bytes: 1,
+        mapped_buffers: 1,
+    };
+    let of = |parts| sum(parts).mark.direct;
+    let all = vec![with(1, Some(direct(10, None))), with(2, Some(direct(30, Some(5)))), native(3)];
+    let expect =
+        DirectRecord { buffers: 4, max_bytes: Some(200), mapped_bytes: 2, mapped_buffers: 2, ..direct(40, Some(5)) };
+    assert_eq!(of(all), Some(expect));
+    assert_eq!(of(vec![with(1, Some(direct(10, None))), jvm(2)]), None);
+    assert_eq!(of(vec![with(1, Some(direct(10, None)))]), Some(direct(10, None)));
+}

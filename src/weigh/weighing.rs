@@ -7,18 +7,16 @@ use super::tables::TablesRead;
 use super::thread_pools;
 use super::watched::{FromTables, Watched};
 use crate::account::{Owner, Reason, Said};
-use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::observe::Unavailable;
 use crate::observe::addresses::Purpose;
 use crate::observe::code_heaps::CodeHeap;
 use crate::observe::heap_info::HeapInfo;
-use crate::observe::hsperfdata::HsPerf;
 use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::{smaps, thread_times};
 use crate::record::{
-    AccountRecord, ClassCounts, CodeHeapRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy, ToldRecord,
+    AccountRecord, CodeHeapRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy, ToldRecord,
 };
 use crate::scenario::{Asking, Kind};
 use crate::units::Growth;
@@ -106,7 +104,8 @@ impl Weigh {
         said.full_collections = accounting::full_collections(watched.counters.as_mut(), &clock);
         said.sizing = watched.sizing;
         said.direct = direct.map(|direct| direct.bytes());
-        taken.mark.classes = watched.counters.as_mut().and_then(|counters| class_counts(counters, &clock));
+        let counters = watched.counters.as_mut().and_then(|counters| counters.counters(&clock).ok());
+        taken.mark.classes = counters.and_then(|counters| counters.value.classes());
         taken.mark.loaders = said.loaders.take().map(|loaders| watched.loaders.record(&loaders));
         if let Some(added) = watched.added_by_asking() {
             observer.attach_rss_bytes = Some(added);
@@ -349,11 +348,6 @@ fn heap(watched: &mut Watched, info: Option<HeapInfo>, moment: Moment) -> Heap {
         live_bytes: None,
         max_bytes: None,
     }
-}
-
-fn class_counts(counters: &mut HsPerf, clock: &Clock) -> Option<ClassCounts> {
-    let classes = counters.counters(clock).ok()?.value.classes()?;
-    Some(ClassCounts { loaded: classes.loaded, shared: classes.shared, unloaded: classes.unloaded })
 }
 
 /// The summary, and whether it shows the growth since a baseline.

@@ -6,11 +6,11 @@ use crate::called::{Called, loadline, loadline_in, read, root};
 use crate::schema::Schema;
 use loadline::doubt::Doubt;
 use loadline::record::{
-    AccountDocument, AccountsDocument, ChangesDocument, DetailRecord, DoubtRecord, OwnerRecord, UnreadCause,
-    UnreadRecord,
+    ACCOUNTS_SCHEMA, AccountDocument, AccountsDocument, ChangesDocument, DetailRecord, DoubtRecord, OwnerRecord,
+    UnreadCause, UnreadRecord,
 };
 use loadline::report::{self, Detail, render, summarize_accounts, summarize_changes};
-use loadline::result::{Column, MachineWide, changes};
+use loadline::result::{Column, changes, ranked};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -50,15 +50,18 @@ fn wide() -> AccountsDocument {
         cause: UnreadCause::Refused,
         why: "the process with pid 99 belongs to another user".to_owned(),
     };
-    let wide = MachineWide {
+    let wide = AccountsDocument {
+        schema: ACCOUNTS_SCHEMA.to_owned(),
+        loadline: env!("CARGO_PKG_VERSION").to_owned(),
         taken: "2026-11-21T04:36:21Z".to_owned(),
         command: "loadline account --all".to_owned(),
         machine: made_up().machine,
         accounts: vec![alone, made_up(), large],
         unread: vec![unread],
         hidden: 12,
+        ..AccountsDocument::default()
     };
-    wide.document(Column::Pss)
+    ranked(wide, Column::Pss)
 }
 
 /// The made-up account an hour later: a leak in malloc, a pool of threads that grew, a file more.
@@ -142,19 +145,17 @@ fn lines_of_80_columns_without_colour() {
         part.rss_bytes += 1 << 36;
     }
     let document = changes(vec![then.clone()], now.clone(), String::new()).unwrap();
-    let all = MachineWide {
-        taken: String::new(),
-        command: String::new(),
-        machine: made_up().machine,
+    let all = AccountsDocument {
         accounts: vec![then, now, other(7, "x", 90)],
         unread: vec![UnreadRecord { pid: 1, name: hostile("x"), why: hostile("y"), cause: UnreadCause::Ended }],
         hidden: 1,
+        ..AccountsDocument::default()
     };
     let details = [Detail::Thread, Detail::File, Detail::Tag];
     let texts = [
         render(&summarize_changes(&document, &[])),
         render(&summarize_changes(&document, &details)),
-        render(&summarize_accounts(&all.document(Column::Name))),
+        render(&summarize_accounts(&ranked(all, Column::Name))),
         render(&summarize_accounts(&wide())),
     ];
     for line in texts.iter().flat_map(|text| text.lines()) {
@@ -306,4 +307,13 @@ fn options_that_do_not_go_together() {
 #[test]
 fn the_help_says_what_asking_costs_and_what_the_exit_code_means() {
     insta::assert_snapshot!(loadline(&["account", "--help"]));
+}
+
+/// The order of one JVM is none: what would be ignored is refused.
+#[test]
+fn an_order_is_one_of_all_jvms() {
+    let of_one = loadline(&["account", "999999999", "--sort", "heap"]);
+    assert!(of_one.code == 2 && of_one.stderr.contains("cannot be used with '--sort <COLUMN>'"), "{of_one}");
+    let of_none = loadline(&["account", "--sort", "heap"]);
+    assert!(of_none.code == 2 && of_none.stderr.contains("--all"), "{of_none}");
 }

@@ -24,7 +24,7 @@ const COMMAND_CHARS_MAX: usize = 130;
 pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Summary {
     let mark = &document.mark;
     let mut blocks = vec![
-        Block::Heading(format!("pid {}, weighed by loadline {}", document.jvm.pid, document.loadline)),
+        Block::Heading(format!("{}, weighed by loadline {}", which(document), document.loadline)),
         Block::Facts(facts(document)),
     ];
     match mark.account.as_ref().filter(|account| !account.owners.is_empty()) {
@@ -46,11 +46,23 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Summar
             mark.pss_bytes.map_or("unknown".to_owned(), |pss| Bytes(pss).to_string())
         ))),
     }
-    blocks.extend(document.objects.iter().map(|found| Block::Table(inside::objects(found, mark.heap.used_bytes))));
-    blocks.extend(document.heap_dump.as_ref().map(inside::dump));
-    blocks.extend(mark.netty.iter().flat_map(|found| pools(found, release(document))));
+    blocks.extend(asked_for(document));
     blocks.extend(doubts(&document.doubts));
     Summary { blocks }
+}
+
+/// Which process was weighed: `pid 4711, app.jar`.
+pub(super) fn which(document: &AccountDocument) -> String {
+    let name = document.identity.as_ref().map_or(String::new(), |of| format!(", {}", of.name));
+    format!("pid {}{name}", document.jvm.pid)
+}
+
+/// What the JVM was asked for once it was weighed: live objects, a heap dump, the pools of Netty.
+pub(super) fn asked_for(document: &AccountDocument) -> Vec<Block> {
+    let mark = &document.mark;
+    let objects = document.objects.iter().map(|found| Block::Table(inside::objects(found, mark.heap.used_bytes)));
+    let pools = mark.netty.iter().flat_map(|found| pools(found, release(document)));
+    objects.chain(document.heap_dump.as_ref().map(inside::dump)).chain(pools).collect()
 }
 
 /// The feature release: 17 of `17.0.15+6`.
@@ -126,8 +138,7 @@ fn malloc_text(malloc: &MallocRecord) -> String {
         mib(Some(malloc.free_bytes)),
     );
     if malloc.walk_errors > 0 {
-        let heaps = if malloc.walk_errors == 1 { heap.to_owned() } else { format!("{heap}s") };
-        text.push_str(&format!("; {} {heaps} could not be walked to the end", malloc.walk_errors));
+        text.push_str(&format!("; {} could not be walked to the end", several(malloc.walk_errors, heap)));
     }
     text
 }

@@ -1,6 +1,7 @@
 //! How numbers stand in a cell, the sums behind them, and what a subject weighs.
 
 use crate::record::{Mark, Trial};
+use crate::report::export::visible;
 use crate::units::{Bytes, grouped};
 
 /// An absent number.
@@ -21,19 +22,31 @@ pub(super) fn kib(bytes: u64) -> String {
     grouped(bytes / 1024)
 }
 
-/// A text that leaves room for the numbers of its row.
-pub(super) fn beginning(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some(_) => format!("{}...", text.chars().take(most - 3).collect::<String>()),
-        None => text.to_owned(),
+/// How a number changed, with its sign; nothing that rounds to none has one.
+pub(super) fn signed(growth: i64, show: fn(u64) -> String) -> String {
+    let shown = show(growth.unsigned_abs());
+    match growth {
+        _ if shown == show(0) => shown,
+        ..0 => format!("-{shown}"),
+        0.. => format!("+{shown}"),
     }
 }
 
-/// The end of a path or of a class, which says more than its beginning.
+/// A text that leaves room for the numbers of its row, with what steers a terminal written out.
+pub(super) fn beginning(text: &str, most: usize) -> String {
+    let text = visible(text);
+    match text.char_indices().nth(most) {
+        Some(_) => format!("{}...", text.chars().take(most - 3).collect::<String>()),
+        None => text,
+    }
+}
+
+/// As [`beginning`], the end of a path or of a class, which says more.
 pub(super) fn end(text: &str, most: usize) -> String {
+    let text = visible(text);
     match text.chars().count() {
         length if length > most => format!("...{}", text.chars().skip(length + 3 - most).collect::<String>()),
-        _ => text.to_owned(),
+        _ => text,
     }
 }
 
@@ -55,4 +68,16 @@ pub(super) fn weight(mark: Option<&Mark>) -> Option<u64> {
 /// The word for what a subject weighs in this trial.
 pub(super) fn weight_word(trial: &Trial) -> &'static str {
     trial.marks.first().map_or("RSS", |mark| mark.weight().0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_has_a_sign_unless_it_is_shown_as_none() {
+        let told = [4095 << 10, -4 << 10, 1023, -1023, 0, i64::MIN].map(|bytes| signed(bytes, kib));
+        assert_eq!(told, ["+4,095", "-4", "0", "0", "0", "-9,007,199,254,740,992"]);
+        assert_eq!([signed(7, grouped), signed(-1000, grouped)], ["+7", "-1,000"]);
+    }
 }

@@ -1,29 +1,28 @@
 //! What to say of two accounts of one JVM: how long lies between them, what grew, and which parts of its owners did it.
 
+use super::account::{asked_for, which};
 use super::block::{Block, Summary, Table};
-use super::cells::{beginning, end, kib, mib, sum};
+use super::cells::{beginning, end, kib, mib, signed, sum};
 use super::details::Detail;
 use super::doubts::doubts;
 use super::facts::jvm_text;
 use super::journey::between;
 use crate::owner::label;
 use crate::record::{AccountDocument, ChangesDocument, DoubtRecord, PartChangeRecord};
-use crate::report::export::steers;
-use crate::units::grouped;
+use crate::units::{grouped, growth};
 
 /// Rows of each kind of part, and of one that was asked for.
 const ROWS_MAX: usize = 10;
 const ROWS_ASKED_MAX: usize = 40;
 /// What is left for names beside three numbers and an owner, and beside five numbers.
 const NAME_MAX: usize = 30;
-const NAME_COUNTED_MAX: usize = 26;
+const NAME_COUNTED_MAX: usize = 25;
 
 /// What to say of what changed; only the parts asked for, or, where nothing was, the first of every kind.
 pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Summary {
     let (then, now) = (&document.then, &document.now);
-    let name = now.identity.as_ref().map_or(String::new(), |of| format!(", {}", harmless(&of.name)));
     let mut blocks = vec![
-        Block::Heading(format!("pid {}{name}, weighed twice by loadline {}", now.jvm.pid, document.loadline)),
+        Block::Heading(format!("{}, weighed twice by loadline {}", which(now), document.loadline)),
         Block::Facts(facts(document)),
     ];
     if let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) {
@@ -43,6 +42,7 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Summar
         let (title, word) = title(kind_of(*detail).unwrap_or_default());
         blocks.extend([Block::Heading(title), Block::Text(format!("No {word} changed."))]);
     }
+    blocks.extend(asked_for(now));
     blocks.extend(doubts(&all_doubts(document)));
     Summary { blocks }
 }
@@ -65,7 +65,7 @@ fn facts(document: &ChangesDocument) -> Vec<(String, String)> {
         let heap = of.mark.heap;
         format!(
             "{}: RSS {} MiB, PSS {}, heap used {} of {} committed, {} threads",
-            harmless(&of.taken),
+            of.taken,
             mib(Some(of.mark.rss_bytes)),
             mib(of.mark.pss_bytes),
             mib(heap.used_bytes),
@@ -80,7 +80,7 @@ fn facts(document: &ChangesDocument) -> Vec<(String, String)> {
         }
     };
     [
-        ("jvm", harmless(&jvm_text(&document.now.jvm))),
+        ("jvm", jvm_text(&document.now.jvm)),
         ("then", moment(&document.then)),
         ("now", moment(&document.now)),
         ("between", span),
@@ -113,7 +113,7 @@ fn title(kind: &str) -> (String, &'static str) {
         "code_heap" => ("code heaps, resident KiB", "code heap"),
         "table" => ("tables of the collector, resident KiB", "table"),
         "node" => ("nodes of metaspace, resident KiB", "node"),
-        other => return (format!("parts by {}, resident KiB", harmless(other)), "part"),
+        other => return (format!("parts by {other}, resident KiB"), "part"),
     };
     (title.to_owned(), word)
 }
@@ -125,46 +125,33 @@ fn parts(parts: &[PartChangeRecord], rows: usize) -> Table {
     let kind = parts[0].kind.as_str();
     let (title, word) = title(kind);
     let (shown, left) = parts.split_at(parts.len().min(rows));
+    let amounts = |part: &PartChangeRecord| match allocated {
+        true => (part.then_allocated_bytes.unwrap_or(0), part.now_allocated_bytes.unwrap_or(0)),
+        false => (part.then_bytes, part.now_bytes),
+    };
+    // The end of a path and of a class tells more than its beginning.
+    let cut = if ["file", "loader"].contains(&kind) { end } else { beginning };
     let row = |part: &PartChangeRecord| {
-        let name = harmless(&part.name);
-        let (then, now) = match allocated {
-            true => (part.then_allocated_bytes.unwrap_or(0), part.now_allocated_bytes.unwrap_or(0)),
-            false => (part.then_bytes, part.now_bytes),
-        };
-        let mut row = match (kind, counted) {
-            ("file", _) => vec![end(&name, NAME_MAX)],
-            (_, false) => vec![beginning(&name, NAME_MAX)],
-            (_, true) => {
-                vec![beginning(&name, NAME_COUNTED_MAX), grouped(part.then_count), grouped(part.now_count)]
-            }
-        };
-        row.extend([kib(then), kib(now), signed_kib(then, now)]);
+        let (then, now) = amounts(part);
+        let mut row = vec![cut(&part.name, if counted { NAME_COUNTED_MAX } else { NAME_MAX })];
+        row.extend(counted.then(|| [part.then_count, part.now_count].map(grouped)).into_iter().flatten());
+        row.extend([kib(then), kib(now), signed(growth(then, now), kib)]);
         row.extend((!counted).then(|| label(&part.owner).to_owned()));
         row
     };
     let mut head = vec![word];
     head.extend(if counted { &["count then", "now"][..] } else { &[] });
-    head.extend(if allocated { ["asked then", "now", "change"] } else { ["RSS then", "now", "change"] });
+    let amount = match (allocated, kind) {
+        (false, _) => "RSS then",
+        (true, "loader") => "taken then",
+        (true, _) => "asked then",
+    };
+    head.extend([amount, "now", "change"]);
     head.extend((!counted).then_some("owner"));
-    let moved = sum(left.iter().map(|part| part.growth_bytes.unsigned_abs()));
-    let note = format!("and {} more, whose RSS changed by {} KiB together (--json)", left.len(), kib(moved));
+    let moved = sum(left.iter().map(amounts).map(|(then, now)| then.abs_diff(now)));
+    let note = format!("and {} more, which changed by {} KiB together (--json)", left.len(), kib(moved));
     let table = Table::new(title, head, shown.iter().map(row)).worded(1, usize::from(!counted));
     table.noted((!left.is_empty()).then_some(note))
-}
-
-/// A difference in whole KiB with its sign.
-fn signed_kib(then: u64, now: u64) -> String {
-    let size = kib(then.abs_diff(now));
-    match (size.as_str(), now > then) {
-        ("0", _) => size,
-        (_, true) => format!("+{size}"),
-        (_, false) => format!("-{size}"),
-    }
-}
-
-/// Text of a file from anywhere, without what steers a terminal.
-pub(super) fn harmless(text: &str) -> String {
-    text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// Those of the comparison, of this account, and what the earlier one had beside them.
@@ -172,8 +159,8 @@ fn all_doubts(document: &ChangesDocument) -> Vec<DoubtRecord> {
     let now = document.doubts.iter().chain(&document.now.doubts);
     let told = |other: &DoubtRecord| document.now.doubts.iter().any(|doubt| doubt.doubt.is_like(&other.doubt));
     let then = document.then.doubts.iter().filter(|other| !told(other));
-    let then = then.map(|doubt| DoubtRecord { text: format!("then: {}", harmless(&doubt.text)), ..doubt.clone() });
-    now.cloned().chain(then).map(|doubt| DoubtRecord { next: harmless(&doubt.next), ..doubt }).collect()
+    let then = then.map(|doubt| DoubtRecord { text: format!("then: {}", doubt.text), ..doubt.clone() });
+    now.cloned().chain(then).collect()
 }
 
 #[cfg(test)]
@@ -195,13 +182,5 @@ mod tests {
             assert_eq!(span_text(seconds), text);
         }
         assert!(span_text(u64::MAX).ends_with('h'));
-    }
-
-    #[test]
-    fn a_difference_has_a_sign_unless_it_is_none() {
-        let check = |then, now, text: &str| assert_eq!(signed_kib(then, now), text);
-        check(1024, 4096 * 1024, "+4,095");
-        check(4096, 0, "-4");
-        check(0, 1023, "0");
     }
 }

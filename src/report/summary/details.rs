@@ -8,7 +8,7 @@ use crate::record::{AccountRecord, DetailRecord, Mark, OwnerRecord, RegionRecord
 use crate::units::grouped;
 
 /// What an account can be split by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Detail {
     /// Stacks by thread.
     Thread,

@@ -135,15 +135,6 @@ mod tests {
             high: (values.len() > 2).then_some(1_470.0),
             values: values.clone(),
         };
-        let machine = Machine {
-            cores: 2,
-            memory_bytes: 1,
-            kernel: String::new(),
-            cgroup: "none".to_owned(),
-            load_average_1m: None,
-            transparent_huge_pages: None,
-            swap_used_bytes: None,
-        };
         Document {
             schema: RESULT_SCHEMA.to_owned(),
             archives: Vec::new(),
@@ -151,7 +142,7 @@ mod tests {
                 loadline: String::new(),
                 scenario: String::new(),
                 started: String::new(),
-                machine,
+                machine: Machine::default(),
                 seed: 1,
                 command: String::new(),
                 load: Vec::new(),

@@ -1,9 +1,9 @@
 //! What is inside some owners: live objects by class, the code cache by segment, threads by pool.
 
 use super::block::{Block, Table};
-use super::cells::{beginning, end, kib, mib};
+use super::cells::{beginning, end, kib, mib, signed};
 use crate::record::{HeapDumpRecord, Mark, ObjectClass, ObjectKindName, ObjectSum, ObjectsRecord, Trial};
-use crate::units::{Bytes, grouped};
+use crate::units::{Bytes, grouped, growth};
 
 /// Classes shown.
 const CLASSES_MAX: usize = 15;
@@ -102,16 +102,7 @@ fn spelled(name: &str) -> String {
 }
 
 fn grown(now: ObjectSum, start: ObjectSum) -> [String; 2] {
-    [signed(now.instances, start.instances, grouped), signed(now.bytes, start.bytes, kib)]
-}
-
-fn signed(now: u64, start: u64, show: fn(u64) -> String) -> String {
-    let shown = show(now.abs_diff(start));
-    match now.cmp(&start) {
-        _ if shown == "0" => shown,
-        std::cmp::Ordering::Less => format!("-{shown}"),
-        _ => format!("+{shown}"),
-    }
+    [signed(growth(start.instances, now.instances), grouped), signed(growth(start.bytes, now.bytes), kib)]
 }
 
 /// The sums of kinds that hold anything, in a sentence.
@@ -123,8 +114,8 @@ fn kinds(found: &ObjectsRecord) -> Option<String> {
         ObjectKindName::EmptyMaps => "or more maps that never held anything",
     };
     let told = found.kinds.iter().filter(|of| of.now.instances > 0).map(|of| {
-        let growth = of.at_start.map(|start| format!(", {} KiB", signed(of.now.bytes, start.bytes, kib)));
-        let size = format!("{} KiB{}", kib(of.now.bytes), growth.unwrap_or_default());
+        let grown = of.at_start.map(|start| format!(", {} KiB", signed(growth(start.bytes, of.now.bytes), kib)));
+        let size = format!("{} KiB{}", kib(of.now.bytes), grown.unwrap_or_default());
         format!("{} {} ({size})", grouped(of.now.instances), words(of.kind))
     });
     let told: Vec<String> = told.collect();

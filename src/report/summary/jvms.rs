@@ -2,26 +2,18 @@
 
 use super::block::{Block, Summary, Table};
 use super::cells::{beginning, end, mib, sum};
-use super::changes::harmless;
 use super::doubts::doubts;
 use super::facts::host_text;
 use crate::comparison::group_pss_bytes;
 use crate::owner::Group;
-use crate::record::{AccountDocument, AccountRecord, AccountsDocument, DoubtRecord, UnreadRecord};
-use crate::units::{Bytes, grouped, milliseconds, several};
+use crate::record::{AccountDocument, AccountRecord, AccountsDocument, ChargeRecord, DoubtRecord, UnreadRecord};
+use crate::units::{Bytes, milliseconds, several};
 
 /// What is left for names beside the numbers of each table.
 const NAME_MAX: usize = 26;
 const NAME_BESIDE_GROUPS_MAX: usize = 18;
-/// The groups of owners in the order of their bar, each under the word that `--sort` takes.
-const GROUPS: [(Group, &str); 6] = [
-    (Group::Heap, "heap"),
-    (Group::Classes, "classes"),
-    (Group::Live, "malloc"),
-    (Group::Retained, "retained"),
-    (Group::Files, "files"),
-    (Group::Rest, "rest"),
-];
+/// The words that `--sort` takes for the groups of owners, in the order of [`Group::ALL`].
+const GROUPS: [&str; Group::ALL.len()] = ["heap", "classes", "malloc", "retained", "files", "rest"];
 
 /// A JVM with its account.
 type Row<'a> = (&'a AccountDocument, &'a AccountRecord);
@@ -50,12 +42,10 @@ pub fn summarize_accounts(document: &AccountsDocument) -> Summary {
 
 /// JVMs without an account, and what else cannot be looked into.
 fn unread(document: &AccountsDocument) -> Vec<(String, String)> {
-    let told =
-        |one: &UnreadRecord| (format!("pid {}", one.pid), format!("{}: {}", harmless(&one.name), harmless(&one.why)));
-    let count = grouped(document.hidden);
-    let processes = if document.hidden == 1 { "process" } else { "processes" };
+    let told = |one: &UnreadRecord| (format!("pid {}", one.pid), format!("{}: {}", one.name, one.why));
     let hidden = (document.hidden > 0).then(|| {
-        let text = format!("{count} further {processes}; a JVM among them is seen only where it is called `java`");
+        let processes = several(document.hidden, "further process");
+        let text = format!("{processes}; a JVM among them is seen only where it is called `java`");
         ("hidden".to_owned(), text)
     });
     document.unread.iter().map(told).chain(hidden).collect()
@@ -66,7 +56,7 @@ fn jvms(number: usize) -> String {
 }
 
 fn name(document: &AccountDocument, most: usize) -> String {
-    document.identity.as_ref().map_or_else(|| "-".to_owned(), |of| end(&harmless(&of.name), most))
+    document.identity.as_ref().map_or_else(|| "-".to_owned(), |of| end(&of.name, most))
 }
 
 /// `17.0.15` of `17.0.15+6-Debian`; JDK 8 calls itself `25.412-b08`, which is its update 412.
@@ -77,7 +67,7 @@ fn jdk(document: &AccountDocument) -> String {
         (None, Some((update, _))) => format!("8u{update}"),
         (None, None) => version.to_owned(),
     };
-    beginning(&harmless(&known), 9)
+    beginning(&known, 9)
 }
 
 /// A row for each JVM, and one for all.
@@ -111,18 +101,11 @@ fn notes(document: &AccountsDocument, rows: &[Row<'_>]) -> Vec<String> {
         "A page that several share counts once in the sum of PSS; the sum of RSS, {}, counts it for each.",
         Bytes(document.rss_bytes)
     )];
-    let cgroup = |(of, _): &Row<'_>| {
-        let charge = of.mark.charge.as_ref().filter(|charge| charge.limit_bytes.is_some())?;
-        (charge.processes > 1).then(|| charge.cgroup.clone())
-    };
-    let shared: Vec<String> = rows.iter().filter_map(cgroup).collect();
-    if !shared.is_empty() {
+    let shares = |charge: &ChargeRecord| charge.limit_bytes.is_some() && charge.processes > 1;
+    if rows.iter().any(|(of, _)| of.mark.charge.as_ref().is_some_and(shares)) {
         notes.push("A limit is one of a cgroup, for all processes in it and not for one JVM alone.".to_owned());
     }
-    let pause = rows
-        .iter()
-        .filter_map(|(_, account)| account.pause_ms)
-        .fold(None, |most: Option<f64>, pause| Some(most.map_or(pause, |most| most.max(pause))));
+    let pause = rows.iter().filter_map(|(_, account)| account.pause_ms).reduce(f64::max);
     let took: f64 = rows.iter().map(|(of, _)| of.mark.took_ms).sum();
     let added = sum(rows.iter().filter_map(|(_, account)| u64::try_from(account.observer_bytes?).ok()));
     let stood = match pause {
@@ -139,18 +122,15 @@ fn notes(document: &AccountsDocument, rows: &[Row<'_>]) -> Vec<String> {
 
 /// The same by group of owners.
 fn groups(rows: &[Row<'_>]) -> Table {
-    let group = |account: &AccountRecord| GROUPS.map(|(group, _)| group_pss_bytes(account, group));
+    let group = |account: &AccountRecord| Group::ALL.map(|(group, ..)| group_pss_bytes(account, group));
     let row = |(of, account): &Row<'_>| {
         let lead = [of.jvm.pid.to_string(), name(of, NAME_BESIDE_GROUPS_MAX)];
         lead.into_iter().chain(group(account).map(mib)).collect::<Vec<String>>()
     };
-    let sums = GROUPS.map(|(group, _)| total(rows, |account| group_pss_bytes(account, group)));
+    let sums = Group::ALL.map(|(group, ..)| total(rows, |account| group_pss_bytes(account, group)));
     let last = ["sum".to_owned(), jvms(rows.len())].into_iter().chain(sums.map(mib)).collect();
-    let head = ["pid", "name"].into_iter().chain(GROUPS.map(|(_, word)| word));
-    let words = GROUPS.map(|(group, word)| {
-        let of = Group::ALL.iter().find(|(other, ..)| *other == group).map_or("", |(.., words)| words);
-        format!("{word}: {of}")
-    });
+    let head = ["pid", "name"].into_iter().chain(GROUPS);
+    let words: Vec<String> = GROUPS.iter().zip(Group::ALL).map(|(word, (.., of))| format!("{word}: {of}")).collect();
     Table::new("the same by owner, PSS MiB", head, rows.iter().map(row).chain([last]))
         .worded(2, 0)
         .noted([format!("{}.", words.join("; "))])
@@ -179,7 +159,7 @@ fn doubts_of_all(accounts: &[AccountDocument]) -> Vec<DoubtRecord> {
             1 => " (1 other JVM has the same)".to_owned(),
             others => format!(" ({others} other JVMs have the same)"),
         };
-        DoubtRecord { text: format!("pid {pid}: {}{too}", harmless(&doubt.text)), ..doubt }
+        DoubtRecord { text: format!("pid {pid}: {}{too}", doubt.text), ..doubt }
     };
     found.into_iter().map(told).collect()
 }

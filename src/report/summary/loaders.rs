@@ -1,7 +1,7 @@
 //! The class loaders: of one account by type, and over the marks of a trial where classes came or went.
 
 use super::block::{Block, Table};
-use super::cells::{beginning, end, mib, rounds_to_none};
+use super::cells::{beginning, end, mib, rounds_to_none, signed};
 use crate::record::{FindingRecord, LoaderChange, LoaderType, LoadersRecord, Mark, Trial};
 use crate::units::{Bytes, Growth, grouped};
 
@@ -74,7 +74,7 @@ fn rows_of(mark: &Mark) -> Vec<Vec<String>> {
     changed.sort_by_key(|(_, change)| std::cmp::Reverse(weight(change)));
     let row = |name: String, change: &LoaderChange| {
         let (new, gone) = (grouped(change.added.loaders), grouped(change.ended.loaders));
-        let classes = signed(change.classes_growth());
+        let classes = signed(change.classes_growth(), grouped);
         vec![beginning(&mark.name, MARK_MAX), name, new, gone, classes, Growth(change.taken_bytes_growth()).to_string()]
     };
     let mut rows: Vec<Vec<String>> =
@@ -116,7 +116,7 @@ fn in_all(trial: &Trial) -> Option<String> {
     sums.sort_by_key(|(_, change)| std::cmp::Reverse(change.taken_bytes_growth()));
     let told = |(name, change): &(&str, LoaderChange)| {
         let loaders = grouped(change.loaders_growth().unsigned_abs());
-        let classes = signed(change.classes_growth());
+        let classes = signed(change.classes_growth(), grouped);
         let size = Bytes(change.taken_bytes_growth().max(0) as u64);
         format!("{loaders} more {}, {classes} classes, {size}", end(brief(name), NAME_MAX))
     };
@@ -145,16 +145,6 @@ pub(in crate::report) fn told(found: &FindingRecord) -> String {
 /// A class without its packages.
 fn brief(name: &str) -> &str {
     name.rsplit('.').next().filter(|last| !last.is_empty()).unwrap_or(name)
-}
-
-/// A number of things with its sign.
-fn signed(number: i64) -> String {
-    let sign = match number {
-        0 => "",
-        1.. => "+",
-        _ => "-",
-    };
-    format!("{sign}{}", grouped(number.unsigned_abs()))
 }
 
 #[cfg(test)]

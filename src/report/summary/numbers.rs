@@ -2,7 +2,7 @@
 
 use super::account::direct_text;
 use super::block::Table;
-use super::cells::{NONE, cells, kib, mib, weight, weight_word};
+use super::cells::{NONE, cells, kib, mib, signed, weight, weight_word};
 use super::journey::tells_growth;
 use super::{drivers, own};
 use crate::record::{Heap, Mark, NmtCategory, NmtRecord, Observer, PhaseRecord, Quantiles, Trial, Unit};
@@ -176,7 +176,7 @@ pub(in crate::report) fn by_category(trial: &Trial) -> Option<Table> {
         trial.marks.iter().filter_map(|mark| Some((mark.name.as_str(), mark.nmt.as_ref()?))).collect();
     let shown = marks.iter().find(|(name, _)| *name == MarkPoint::Loaded.word()).or(marks.last())?;
     let first = marks.first()?;
-    let growth = |growth: Option<i64>| growth.map_or(NONE.to_owned(), kib_signed);
+    let growth = |growth: Option<i64>| growth.map_or(NONE.to_owned(), |bytes| signed(bytes, kib));
     let committed = |nmt: &NmtRecord, name: &str| {
         let found = nmt.categories.iter().find(|category| category.name == name);
         found.map_or(NONE.to_owned(), |category| kib(category.committed_bytes))
@@ -194,15 +194,6 @@ pub(in crate::report) fn by_category(trial: &Trial) -> Option<Table> {
     let rows = std::iter::once(total).chain(shown.1.categories.iter().map(row));
     let head = ["category", first.0, shown.0, "growth"];
     Some(Table::new("native memory by category, committed KiB", head, rows))
-}
-
-fn kib_signed(bytes: i64) -> String {
-    let sign = match bytes / 1024 {
-        0 => "",
-        n if n < 0 => "-",
-        _ => "+",
-    };
-    format!("{sign}{}", grouped(bytes.unsigned_abs() / 1024))
 }
 
 /// A row for each trial.
