@@ -12,6 +12,7 @@ mod finding;
 mod load;
 mod objects;
 mod phase;
+mod pool_names;
 mod threads;
 
 pub use account::{
@@ -41,6 +42,7 @@ pub use phase::{
     Reported, RequestRecord, SubjectWork, Times, Timing, Tool,
 };
 
+pub use pool_names::pool_names;
 pub use threads::{CodeHeapRecord, ThreadPoolRecord};
 
 pub use crate::scenario::Model;
