@@ -137,7 +137,7 @@ pub(super) struct Account {
     /// printed. An account of another process is compared all the same, with a doubt that says so.
     #[arg(long, value_name = "FILE")]
     pub(super) against: Option<PathBuf>,
-    /// Details by thread, pool (threads by name), file, tag (malloc by NMT tag), loader (classes by class loader), code
+    /// Details by thread (stack, CPU time, what it allocated), pool (threads by name), file, tag (malloc by NMT tag), loader (classes by class loader), code
     /// (its cache by segment) or region (address); may be repeated. `--json` has all of them
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
     pub(super) by: Vec<By>,

@@ -1,5 +1,6 @@
 //! The account at a moment, as recorded: owners of the resident pages, their details, what could come back.
 
+use super::threads::ThreadRecord;
 use serde::{Deserialize, Serialize};
 
 /// Schema of the document that `loadline account --json` prints.
@@ -26,6 +27,9 @@ pub struct AccountRecord {
     pub malloc: Option<MallocRecord>,
     /// All mappings that hold something, in address order; only in the document of `loadline account`.
     pub regions: Option<Vec<RegionRecord>>,
+    /// All threads that live, those that allocated most first; only in the document of `loadline account`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<Vec<ThreadRecord>>,
     /// The longest time all threads stood still; `null` where the process was not stopped.
     pub pause_ms: Option<f64>,
     /// From the first question to the last.

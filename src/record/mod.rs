@@ -43,7 +43,7 @@ pub use phase::{
 };
 
 pub use pool_names::pool_names;
-pub use threads::{CodeHeapRecord, ThreadPoolRecord};
+pub use threads::{CodeHeapRecord, ThreadPoolRecord, ThreadRecord};
 
 pub use crate::scenario::Model;
 pub use crate::subject::EndCause;

@@ -19,6 +19,7 @@ mod sampler;
 mod scales;
 mod sum;
 mod tables;
+mod thread_list;
 mod thread_pools;
 mod tree_samples;
 mod unweighable;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 const POOLS_MAX: usize = 200;
 
 /// The pools of the threads that live, the one with the largest stacks first. `allocated` is what threads allocated, by
-/// their ids. Without an account nothing is known of stacks.
+/// their ids in their own pid namespace. Without an account nothing is known of stacks.
 pub(super) fn pools(
     threads: &[ThreadTime],
     allocated: &BTreeMap<u32, u64>,
@@ -24,7 +24,7 @@ pub(super) fn pools(
         let pool = pools.entry(name).or_default();
         pool.threads += 1;
         pool.cpu_s += thread.cpu.as_secs_f64();
-        if let Some(bytes) = allocated.get(&thread.tid) {
+        if let Some(bytes) = allocated.get(&thread.ns_tid) {
             *pool.allocated_bytes.get_or_insert(0) += bytes;
         }
     }
@@ -89,7 +89,7 @@ mod tests {
     use std::time::Duration;
 
     fn thread(name: &str, ms: u64) -> ThreadTime {
-        ThreadTime { tid: ms as u32, name: name.to_owned(), cpu: Duration::from_millis(ms) }
+        ThreadTime { tid: 1, ns_tid: ms as u32, name: name.to_owned(), cpu: Duration::from_millis(ms) }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::units::grouped;
 /// What an account can be split by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// Stacks by thread.
+    /// Stacks, CPU time and what was allocated, by thread.
     Thread,
     /// Mapped files and libraries by file.
     File,
@@ -39,7 +39,10 @@ pub(super) fn details(account: &AccountRecord, mark: &Mark, detail: Detail) -> O
     let nmt_on = mark.nmt.is_some();
     let text = |text: &str| Some(Block::Text(text.to_owned()));
     let found = match detail {
-        Detail::Thread => threads(account),
+        Detail::Thread => match account.threads.as_deref() {
+            Some(listed @ [_, ..]) => return Some(inside::threads(listed)),
+            _ => threads(account),
+        },
         Detail::File => files(account),
         Detail::Tag => match &account.malloc {
             Some(malloc) if malloc.tagged => tags(account),
@@ -87,6 +90,7 @@ fn listing(
     Table::new(title, head.iter().copied(), rows).noted((!left.is_empty()).then_some(note))
 }
 
+/// Stacks by name, of documents that have no list of threads.
 fn threads(account: &AccountRecord) -> Table {
     let row = |_: &OwnerRecord, detail: &DetailRecord| {
         vec![beginning(&detail.name, NAME_MAX), grouped(detail.count), kib(detail.rss_bytes)]
