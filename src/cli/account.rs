@@ -35,7 +35,7 @@ fn one(verb: &Account, pid: u32, typed: String, clock: Clock, interrupt: &Interr
     show(verb, &document, || summarize_account(&document, &details(&verb.by)))?;
     if !verb.json && verb.by.is_empty() {
         let mut talk = Progress::new(verb.quiet);
-        talk.step(&format!("details: loadline account {pid} --by thread,pool,file,tag,loader,code,region"));
+        talk.step(&format!("details: loadline account {pid} --by thread,pool,file,tag,loader,code,region,flag"));
     }
     Ok(Code::Yes)
 }
@@ -45,6 +45,10 @@ fn against(verb: &Account, pid: u32, file: &Path, typed: String, clock: Clock, i
     if verb.by.contains(&By::Region) {
         return Err(Error::request("`--by region` cannot be compared: an address says nothing of another moment")
             .hint("leave it out, or give `thread`, `file` or `tag`"));
+    }
+    if verb.by.contains(&By::Flag) {
+        return Err(Error::request("`--by flag` cannot be compared: flags hardly change while a JVM runs")
+            .hint("leave it out; `loadline doctor PID` says who set which"));
     }
     let earlier = archive::read_accounts(file)?;
     let now = take(verb, pid, typed.clone(), clock, interrupt)?;
@@ -119,6 +123,7 @@ fn document(weighed: Weighed, command: String, taken: String, machine: Machine) 
         subject_command: weighed.command,
         identity: Some(weighed.identity),
         mark: weighed.mark,
+        flags: weighed.flags,
         objects: weighed.objects,
         heap_dump: weighed.heap_dump,
         doubts: weighed.doubts.into_iter().map(DoubtRecord::from).collect(),
@@ -146,6 +151,7 @@ fn details(by: &[By]) -> Vec<Detail> {
             By::Loader => Detail::Loader,
             By::Code => Detail::Code,
             By::Pool => Detail::Pool,
+            By::Flag => Detail::Flag,
         };
         if !details.contains(&detail) {
             details.push(detail);

@@ -117,6 +117,7 @@ mod tests {
             subject_command: Vec::new(),
             identity: Some(IdentityRecord { name: name.to_owned(), ..IdentityRecord::default() }),
             mark: Mark { account: Some(account), charge: Some(charge), ..Mark::default() },
+            flags: None,
             objects: None,
             heap_dump: None,
             doubts: Vec::new(),

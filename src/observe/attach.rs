@@ -54,7 +54,35 @@ pub struct Attach {
     clock: Clock,
 }
 
+/// How far a JVM is from answering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attachable {
+    /// The JVM was asked before, or listens from its start.
+    Listens,
+    /// The JVM would listen when it is asked to.
+    WouldListen,
+}
+
 impl Attach {
+    /// Whether the JVM could be attached to, as far as can be told without touching it.
+    ///
+    /// # Errors
+    /// Why it could not.
+    pub fn possible(process: &Process, clock: &Clock) -> Result<Attachable, Unavailable> {
+        let status = process.status(clock)?.value;
+        let socket = format!("root/tmp/.java_pid{}", status.ns_pid);
+        let listens = match rustix::fs::statat(process.folder(), socket, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(file) => file.st_uid == status.euid && rustix::fs::FileType::from_raw_mode(file.st_mode).is_socket(),
+            Err(rustix::io::Errno::NOENT) => false,
+            Err(why) => return Err(denied(&status, &why.into())),
+        };
+        match may_signal(process, &status, clock) {
+            _ if listens => Ok(Attachable::Listens),
+            Ok(()) => Ok(Attachable::WouldListen),
+            Err(Refusal::NotYet(why) | Refusal::Never(why)) => Err(Unavailable::new(SOURCE, why)),
+        }
+    }
+
     /// Makes sure that the JVM listens. Sends SIGQUIT only where it is known to be harmless: see `attach_guard`.
     pub fn connect(process: &Process, clock: &Clock) -> Read<Self> {
         Reading::take(clock, || {

@@ -262,6 +262,9 @@ pub struct AccountDocument {
     pub identity: Option<super::IdentityRecord>,
     /// The weighing, with its account.
     pub mark: super::Mark,
+    /// Every flag in force; absent where they could not be read from outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flags: Option<super::FlagsRecord>,
     /// The live objects by class, where they were asked for; taken after the weighing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<super::ObjectsRecord>,

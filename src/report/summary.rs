@@ -12,6 +12,7 @@ mod drivers;
 mod facts;
 mod figures;
 pub(super) mod find;
+mod flags;
 mod inside;
 mod journey;
 mod jvms;

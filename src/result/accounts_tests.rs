@@ -22,6 +22,7 @@ fn account(pid: u32, started_ticks: u64, rss_bytes: u64) -> AccountDocument {
             boot_id: Some("a".to_owned()),
         }),
         mark: Mark { account: Some(account), ..Mark::default() },
+        flags: None,
         objects: None,
         heap_dump: None,
         doubts: Vec::new(),

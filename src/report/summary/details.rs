@@ -2,9 +2,9 @@
 
 use super::block::{Block, Table};
 use super::cells::{NONE, beginning, end, kib, sum};
-use super::{inside, loaders};
+use super::{flags, inside, loaders};
 use crate::owner::{Owner, is_heap, label};
-use crate::record::{AccountRecord, DetailRecord, Mark, OwnerRecord, RegionRecord, RemainderRecord};
+use crate::record::{AccountDocument, AccountRecord, DetailRecord, OwnerRecord, RegionRecord, RemainderRecord};
 use crate::units::grouped;
 
 /// What an account can be split by.
@@ -24,6 +24,8 @@ pub enum Detail {
     Code,
     /// Threads by pool.
     Pool,
+    /// Flags that are not at their default.
+    Flag,
 }
 
 /// Rows of threads, files and tags.
@@ -35,7 +37,8 @@ const WORDS_MAX: usize = 36;
 const NAME_MAX: usize = 48;
 
 /// The table of one kind of detail, or why there is none.
-pub(super) fn details(account: &AccountRecord, mark: &Mark, detail: Detail) -> Option<Block> {
+pub(super) fn details(account: &AccountRecord, document: &AccountDocument, detail: Detail) -> Option<Block> {
+    let mark = &document.mark;
     let nmt_on = mark.nmt.is_some();
     let text = |text: &str| Some(Block::Text(text.to_owned()));
     let found = match detail {
@@ -56,6 +59,7 @@ pub(super) fn details(account: &AccountRecord, mark: &Mark, detail: Detail) -> O
         },
         Detail::Code => return Some(inside::code(mark)),
         Detail::Pool => return Some(inside::pools(mark)),
+        Detail::Flag => return Some(flags::table(document.flags.as_ref())),
         Detail::Loader => return Some(loaders::by_type(mark)),
         Detail::Region => regions(account.regions.as_deref().unwrap_or_default()),
     };
