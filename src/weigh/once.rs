@@ -10,8 +10,8 @@ use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::observe::hotspot::flags::Flags;
-use crate::observe::maps;
 use crate::observe::procfs::Process;
+use crate::observe::{elf, maps};
 use crate::record::{FlagsRecord, HeapDumpRecord, IdentityRecord, Jvm, Mark, ObjectsRecord, Observer};
 use crate::scenario::{Asking, Kind};
 use crate::units::Bytes;
@@ -197,7 +197,10 @@ fn has_ended(watched: &Watched) -> bool {
 /// # Errors
 /// `Request` where it is none, Loadline itself, or gone; `Machine` where the permission is missing.
 pub fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
-    let refuse = |why: Unweighable| Err(why.error(pid).hint("`jcmd -l` lists the JVMs of this user"));
+    let refuse = |why: Unweighable| {
+        let error = why.error(pid);
+        Err(if error.hint.is_some() { error } else { error.hint("`jcmd -l` lists the JVMs of this user") })
+    };
     if pid == std::process::id() {
         return refuse(Unweighable::Loadline);
     }
@@ -208,6 +211,7 @@ pub fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
     }
     match maps::read(&process, clock) {
         Ok(maps) if maps::libjvm(&maps.value).is_some() => Ok(()),
+        Ok(_) if elf::is_native_image(&process) => refuse(Unweighable::NativeImage(stat.value.comm)),
         Ok(_) => refuse(Unweighable::NoJvm(stat.value.comm)),
         Err(_) if !process.is_alive() => refuse(Unweighable::Gone),
         Err(why) => {
