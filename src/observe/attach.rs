@@ -19,7 +19,7 @@ use super::attach_guard::{Refusal, may_signal};
 use super::attach_reply::{self, Deadline};
 use super::attach_trigger::{Acting, Trigger, signal};
 use super::procfs::Process;
-use super::{Read, Reading, Unavailable};
+use super::{Read, Reading, Unavailable, stacks};
 use crate::clock::Clock;
 use crate::kernel::process::Status;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -30,6 +30,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 const SOURCE: &str = "attach";
+/// The thread that a JVM starts to listen.
+const LISTENER: &str = "Attach Listener";
 /// From SIGQUIT to the socket: 2–8 ms; longer only when a safepoint is in the way.
 pub const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 /// A JVM on a slow machine installs its signal handlers within this time of its start.
@@ -70,12 +72,8 @@ impl Attach {
     /// Why it could not.
     pub fn possible(process: &Process, clock: &Clock) -> Result<Attachable, Unavailable> {
         let status = process.status(clock)?.value;
-        let socket = format!("root/tmp/.java_pid{}", status.ns_pid);
-        let listens = match rustix::fs::statat(process.folder(), socket, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(file) => file.st_uid == status.euid && rustix::fs::FileType::from_raw_mode(file.st_mode).is_socket(),
-            Err(rustix::io::Errno::NOENT) => false,
-            Err(why) => return Err(denied(&status, &why.into())),
-        };
+        // A file of the socket's name may be of an earlier JVM with this pid.
+        let listens = stacks::names(process)?.iter().any(|(_, name)| name == LISTENER);
         match may_signal(process, &status, clock) {
             _ if listens => Ok(Attachable::Listens),
             Ok(()) => Ok(Attachable::WouldListen),
