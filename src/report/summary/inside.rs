@@ -80,7 +80,7 @@ pub(super) fn threads(threads: &[ThreadRecord]) -> Block {
     );
     let more = (!left.is_empty()).then_some(more);
     let head = ["thread", "tid", "stack KiB", "CPU s", "allocated MiB"];
-    let title = "threads, resident stacks; CPU time and what was allocated in the heap since each began";
+    let title = "threads: resident stacks, CPU time, allocated in the heap since each began";
     Block::Table(Table::new(title, head, shown.iter().map(row)).noted(more.into_iter().chain([CUT.to_owned()])))
 }
 

@@ -120,7 +120,7 @@ fn threads_are_shown_that_are_heaviest_in_any_column() {
     assert!(!shown.contains('\u{1b}') && shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     // Nothing of a damaged document is divided by.
     let nothing = [f64::NAN, f64::INFINITY, 0.0].map(|cpu_s| thread(1, "", Some(u64::MAX), cpu_s, Some(u64::MAX)));
-    assert!(text(threads(&nothing)).contains("threads, resident stacks"));
+    assert!(text(threads(&nothing)).contains("threads: resident stacks"));
 }
 
 #[test]
