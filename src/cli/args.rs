@@ -137,8 +137,9 @@ pub(super) struct Account {
     /// printed. An account of another process is compared all the same, with a doubt that says so.
     #[arg(long, value_name = "FILE")]
     pub(super) against: Option<PathBuf>,
-    /// Details by thread (stack, CPU time, what it allocated), pool (threads by name), file, tag (malloc by NMT tag), loader (classes by class loader), code
-    /// (its cache by segment), region (address) or flag (those that somebody set); may be repeated. `--json` has all of them
+    /// Details by thread (stack, CPU time, what it allocated), pool (threads by name), file, tag (malloc by NMT tag),
+    /// loader (classes by class loader), code (its cache by segment), region (address) or flag (those that somebody
+    /// set); may be repeated. `--json` has all of them
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
     pub(super) by: Vec<By>,
     /// Do not hold the JVM's threads while it is read; what changes meanwhile blurs the account

@@ -298,8 +298,8 @@ pub struct Jvm {
     /// How they reached the JVM: `none_needed`, `command_line`, `placeholder`, or the name of an environment variable,
     /// `JDK_JAVA_OPTIONS`.
     pub options_through: String,
-    /// Flags in force that differ from their defaults, `-XX:` form; `null` where they could not be read from outside and
-    /// the JVM was not asked, or could not be.
+    /// Flags in force that differ from their defaults, `-XX:` form; `null` where they could not be read from outside
+    /// and the JVM was not asked, or could not be.
     pub flags: Option<Vec<String>>,
     /// The C allocator.
     pub allocator: Option<String>,
