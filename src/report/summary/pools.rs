@@ -34,15 +34,22 @@ impl Pair<'_> {
     }
 }
 
-/// Threads by pool between the two marks in a row with the most allocated in between; `None` where no marks tell it.
+/// Threads by pool between two marks in a row with much allocated in between, the last such; `None` where no marks tell
+/// it.
 pub(in crate::report) fn of_trial(trial: &Trial) -> Option<Table> {
-    let spans = trial.marks.windows(2).filter_map(|pair| match pair {
-        [from, to] => Some((total(from)?, total(to)?, from, to)),
+    let spans = trial.marks.windows(2).filter_map(|span| match span {
+        [from, to] => {
+            let pairs = pairs(from, to);
+            let allocated = pairs.values().filter_map(Pair::allocated).reduce(u64::saturating_add)?;
+            Some((allocated, pairs, from, to))
+        }
         _ => None,
     });
-    let (_, _, from, to) = spans.max_by_key(|(from, to, ..)| to.saturating_sub(*from))?;
-    let mut pairs: Vec<(String, Pair<'_>)> =
-        pairs(from, to).into_iter().filter(|(_, pair)| pair.to.threads > 0).collect();
+    let spans: Vec<_> = spans.collect();
+    let most = spans.iter().map(|(allocated, ..)| *allocated).max()?;
+    // A warm-up does the same work for as long, and its first requests allocate more.
+    let (_, pairs, from, to) = spans.into_iter().rfind(|(allocated, ..)| *allocated >= most / 2)?;
+    let mut pairs: Vec<(String, Pair<'_>)> = pairs.into_iter().filter(|(_, pair)| pair.to.threads > 0).collect();
     pairs.sort_by(|(_, one), (_, other)| {
         other.allocated().cmp(&one.allocated()).then(other.to.cpu_s.total_cmp(&one.to.cpu_s))
     });
@@ -58,12 +65,6 @@ pub(in crate::report) fn of_trial(trial: &Trial) -> Option<Table> {
     let head = ["pool", "threads", "stacks KiB", "CPU s", "allocated MiB"];
     let rows = pairs.iter().take(POOLS_MAX).map(row);
     Some(Table::new(title, head, rows).noted(more.into_iter().chain([ENDED.to_owned()])))
-}
-
-/// What all threads of a mark had allocated; `None` where it knows of none.
-fn total(mark: &Mark) -> Option<u64> {
-    let known = mark.pools.iter().filter_map(|pool| pool.allocated_bytes);
-    known.reduce(u64::saturating_add)
 }
 
 /// The pools of two marks by their names; a pool may have had another number of members then, and so another name.
@@ -110,8 +111,16 @@ mod tests {
     #[test]
     fn pools_are_matched_whatever_they_were_called_then() {
         let marks = vec![
-            mark("start", &[("main", 1, 0.1, Some(1))]),
-            mark("warm", &[("exec-1", 1, 1.0, Some(100)), ("http-8080-*", 2, 1.0, Some(9)), ("main", 1, 0.5, Some(5))]),
+            mark("start", &[("main", 1, 0.1, Some(1)), ("exec-1", 1, 0.0, Some(0)), ("init", 1, 0.0, Some(0))]),
+            mark(
+                "warm",
+                &[
+                    ("exec-1", 1, 1.0, Some(100)),
+                    ("http-8080-*", 2, 1.0, Some(9)),
+                    ("main", 1, 0.5, Some(5)),
+                    ("init", 1, 1.0, Some(1000)),
+                ],
+            ),
             mark(
                 "loaded",
                 &[
@@ -121,7 +130,7 @@ mod tests {
                     ("VM Thread", 1, 0.25, None),
                 ],
             ),
-            mark("rested", &[("exec-*", 8, 9.0, Some(900))]),
+            mark("rested", &[("exec-*", 8, 9.0, Some(901))]),
         ];
         let table = of_trial(&Trial { marks, ..Trial::default() }).unwrap();
         assert_eq!(table.title, "Threads by pool, from warm to loaded");
