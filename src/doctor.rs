@@ -1,4 +1,9 @@
-//! What this machine lets Loadline measure, tried out: each ability with its answer, and how to get what is missing.
+//! What this machine, or one JVM on it, lets Loadline measure, tried out: each ability with its answer, and how to get
+//! what is missing.
+
+mod jvm;
+
+pub use jvm::{Listed, examine_jvm};
 
 use crate::clock::Clock;
 use crate::kernel::cgroup::CgroupVersion;
@@ -17,7 +22,7 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
     /// What they are about.
-    pub title: &'static str,
+    pub title: String,
     /// Label and text.
     pub facts: Vec<(String, String)>,
 }
@@ -28,9 +33,9 @@ pub fn examine(clock: Clock) -> Vec<Section> {
     // Of two of one release the nearer at hand stays first.
     jdks.sort_by_key(|jdk| std::cmp::Reverse(jdk.release));
     vec![
-        Section { title: "machine", facts: machine_facts(&Machine::read()) },
-        Section { title: "JDKs, newest first", facts: jdk_facts(&jdks) },
-        Section { title: "what can be measured", facts: abilities(clock, jdks.first()) },
+        Section { title: "machine".to_owned(), facts: machine_facts(&Machine::read()) },
+        Section { title: "JDKs, newest first".to_owned(), facts: jdk_facts(&jdks) },
+        Section { title: "what can be measured".to_owned(), facts: abilities(clock, jdks.first()) },
     ]
 }
 
@@ -183,11 +188,12 @@ fn eviction(place: &Path, answer: &Eviction) -> String {
     }
 }
 
+/// What came of trying.
+fn tried(tried: &std::result::Result<(), Unavailable>) -> String {
+    tried.as_ref().map_or_else(|cause| format!("no: {}", cause.why), |()| "yes".to_owned())
+}
+
 fn access_facts(access: &Access) -> Vec<(String, String)> {
-    let tried = |tried: &std::result::Result<(), Unavailable>| match tried {
-        Ok(()) => "yes".to_owned(),
-        Err(cause) => format!("no: {}", cause.why),
-    };
     let attach = match rustix::process::geteuid().is_root() {
         true => "yes: to JVMs of every user",
         false => "yes: to JVMs of this user; as root to all",

@@ -22,7 +22,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("subject", &["clock", "error", "units", "scenario", "kernel"]),
     ("load", &["clock", "error", "numbers", "units", "scenario"]),
     ("observe", &["clock", "error", "units", "kernel"]),
-    ("doctor", &["clock", "subject", "observe", "kernel"]),
     ("account", &["owner", "units", "observe", "kernel"]),
     ("record", &["units", "doubt", "scenario", "subject", "observe", "load"]),
     ("archive", &["error", "units", "scenario", "record"]),
@@ -31,6 +30,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "weigh",
         &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "account", "record", "kernel"],
     ),
+    ("doctor", &["clock", "error", "kernel", "subject", "observe", "weigh"]),
     (
         "trial",
         &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "record", "weigh", "kernel"],

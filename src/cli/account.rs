@@ -27,6 +27,10 @@ pub(super) fn account(verb: &Account, typed: String, clock: Clock) -> Result<Cod
         return Err(Error::request("`--by region` cannot be compared: an address says nothing of another moment")
             .hint("leave it out, or give `thread`, `file`, `tag`, `loader` or `code`"));
     }
+    if verb.against.is_some() && verb.by.contains(&Detail::Flag) {
+        return Err(Error::request("`--by flag` cannot be compared: flags hardly change while a JVM runs")
+            .hint("leave it out; `loadline doctor PID` says who set which"));
+    }
     // The file is read before the JVM is touched, so that a slip costs it nothing, and before signals wait: nobody may
     // ever write into a pipe.
     let earlier = verb.against.as_deref().map(archive::read_accounts).transpose()?;
@@ -44,7 +48,7 @@ fn one(verb: &Account, pid: u32, typed: String, clock: Clock, interrupt: &Interr
     show(verb, &document, || summarize_account(&document, &details(&verb.by)))?;
     if !verb.json && verb.by.is_empty() {
         let mut talk = Progress::new(verb.quiet);
-        talk.step(&format!("details: loadline account {pid} --by thread,pool,file,tag,loader,code,region"));
+        talk.step(&format!("details: loadline account {pid} --by thread,pool,file,tag,loader,code,region,flag"));
     }
     Ok(Code::Yes)
 }
@@ -140,6 +144,7 @@ fn document(weighed: Weighed, command: String, taken: String, machine: Machine) 
         subject_command: weighed.command,
         identity: Some(weighed.identity),
         mark: weighed.mark,
+        flags: weighed.flags,
         objects: weighed.objects,
         heap_dump: weighed.heap_dump,
         doubts: weighed.doubts.into_iter().map(DoubtRecord::from).collect(),

@@ -62,8 +62,8 @@ pub(super) enum Verb {
     Account(Account),
     /// Print the summary of an archive again; needs no JVM
     Report(Box<Report>),
-    /// Say what this machine lets Loadline measure, and how to get the rest
-    Doctor,
+    /// Say what this machine, or one JVM, lets Loadline measure, and how to get the rest
+    Doctor(Doctor),
 }
 
 /// `loadline weigh`
@@ -141,8 +141,9 @@ pub(super) struct Account {
     /// so.
     #[arg(long, value_name = "FILE")]
     pub(super) against: Option<PathBuf>,
-    /// Details by thread, pool (threads by name), file, tag (malloc by NMT tag), loader (classes by class loader), code
-    /// (its cache by segment) or region (address); may be repeated. `--json` has all of them
+    /// Details by thread (stack, CPU time, what it allocated), pool (threads by name), file, tag (malloc by NMT tag),
+    /// loader (classes by class loader), code (its cache by segment), region (address) or flag (those that somebody
+    /// set); may be repeated. `--json` has all of them
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
     pub(super) by: Vec<Detail>,
     /// Do not hold the JVM's threads while it is read; what changes meanwhile blurs the account
@@ -167,6 +168,18 @@ pub(super) struct Account {
     /// No talk on stderr
     #[arg(long, short)]
     pub(super) quiet: bool,
+}
+
+/// `loadline doctor`
+#[derive(Debug, Parser)]
+pub(super) struct Doctor {
+    /// A JVM by its process id: what can be read of it, with which flags it runs and who set them, and whether it can
+    /// be attached to; nothing is asked of it
+    #[arg(value_name = "PID", value_parser = pid)]
+    pub(super) pid: Option<u32>,
+    /// All flags of that JVM, those at their default too
+    #[arg(long, requires = "pid")]
+    pub(super) flags: bool,
 }
 
 /// `loadline report`

@@ -99,7 +99,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
         Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
         Verb::Account(verb) => account::account(&verb, typed, clock),
         Verb::Report(verb) => report::report(&verb),
-        Verb::Doctor => doctor::doctor(clock),
+        Verb::Doctor(verb) => doctor::doctor(&verb, clock),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::owners::told_bytes;
 use crate::owner::{Owner, place};
 use crate::record::{
-    AccountRecord, DetailRecord, LoaderSum as Sum, LoaderType, LoadersRecord, OwnerChangeRecord, PartChangeRecord,
+    AccountRecord, LoaderSum as Sum, LoaderType, LoadersRecord, OwnerChangeRecord, PartChangeRecord, pool_names,
 };
 use crate::units::{Bytes, Growth};
 use std::cmp::Reverse;
@@ -14,8 +14,6 @@ use std::collections::BTreeMap;
 const THREAD: &str = "thread";
 /// The kind of part that is a type of class loader.
 const LOADER: &str = "loader";
-/// Stands for any number in the name of a pool.
-const ANY: &str = "*";
 
 fn growth_bytes(then: u64, now: u64) -> i64 {
     Growth::between(Bytes(then), Bytes(now)).0
@@ -49,7 +47,7 @@ struct Amount {
 
 /// Parts that differ, by kind, the largest change first: of what was asked for, where that is known, or of RSS.
 pub fn part_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<PartChangeRecord> {
-    let pools = pools(then, now);
+    let pools = pool_names(threads(then).chain(threads(now)));
     changed(&parts(then, &pools), &parts(now, &pools))
 }
 
@@ -108,10 +106,10 @@ fn differs(part: &PartChangeRecord) -> bool {
 }
 
 /// The parts of an account; what goes by one name is one.
-fn parts(account: &AccountRecord, pools: &BTreeMap<String, String>) -> BTreeMap<Part, Amount> {
+fn parts(account: &AccountRecord, pools: &BTreeMap<&str, String>) -> BTreeMap<Part, Amount> {
     let mut found: BTreeMap<Part, Amount> = BTreeMap::new();
     for (owner, detail) in account.owners.iter().flat_map(|owner| owner.detail.iter().map(move |part| (owner, part))) {
-        let name = if detail.kind == THREAD { pools.get(&detail.name) } else { None };
+        let name = if detail.kind == THREAD { pools.get(detail.name.as_str()) } else { None };
         let key = (detail.kind.clone(), owner.name.clone(), name.unwrap_or(&detail.name).clone());
         let amount = found.entry(key).or_default();
         amount.count = amount.count.saturating_add(detail.count);
@@ -123,54 +121,10 @@ fn parts(account: &AccountRecord, pools: &BTreeMap<String, String>) -> BTreeMap<
     found
 }
 
-/// The pool of each thread, over both accounts; a thread that is alone in its pool keeps its name.
-fn pools(then: &AccountRecord, now: &AccountRecord) -> BTreeMap<String, String> {
-    let all = then.owners.iter().chain(&now.owners).flat_map(|owner| &owner.detail);
-    let mut names: Vec<&str> =
-        all.filter(|part: &&DetailRecord| part.kind == THREAD).map(|part| part.name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let mut pools: BTreeMap<Vec<&str>, Vec<(&str, Vec<&str>)>> = BTreeMap::new();
-    for name in names {
-        let (words, numbers) = words_and_numbers(name);
-        pools.entry(words).or_default().push((name, numbers));
-    }
-    let several = pools.into_iter().filter(|(_, members)| members.len() > 1);
-    let named = |(words, members): (Vec<&str>, Vec<(&str, Vec<&str>)>)| {
-        let pool = pool_name(&words, &members);
-        members.into_iter().map(move |(name, _)| (name.to_owned(), pool.clone())).collect::<Vec<_>>()
-    };
-    several.flat_map(named).collect()
-}
-
-/// The name of a pool: [`ANY`] in the place of each number that is not the same in all its members.
-fn pool_name(words: &[&str], members: &[(&str, Vec<&str>)]) -> String {
-    let mut name = String::new();
-    for (at, word) in words.iter().enumerate() {
-        name.push_str(word);
-        let mut numbers = members.iter().filter_map(|(_, numbers)| numbers.get(at));
-        if let Some(first) = numbers.next() {
-            name.push_str(if numbers.all(|other| other == first) { first } else { ANY });
-        }
-    }
-    name
-}
-
-/// The words around the numbers of a name, one more than there are numbers, and the numbers: of `exec-3-4` the words
-/// `exec-`, `-` and an empty one.
-fn words_and_numbers(name: &str) -> (Vec<&str>, Vec<&str>) {
-    let digit = |c: char| c.is_ascii_digit();
-    let (mut words, mut numbers) = (Vec::new(), Vec::new());
-    let mut rest = name;
-    while let Some(start) = rest.find(digit) {
-        let (word, tail) = rest.split_at(start);
-        let (number, tail) = tail.split_at(tail.find(|c| !digit(c)).unwrap_or(tail.len()));
-        words.push(word);
-        numbers.push(number);
-        rest = tail;
-    }
-    words.push(rest);
-    (words, numbers)
+/// The names of all threads of an account.
+fn threads(account: &AccountRecord) -> impl Iterator<Item = &str> {
+    let all = account.owners.iter().flat_map(|owner| &owner.detail);
+    all.filter(|part| part.kind == THREAD).map(|part| part.name.as_str())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What changed between two accounts that are made up.
 
 use super::*;
-use crate::record::OwnerRecord;
+use crate::record::{DetailRecord, OwnerRecord};
 use proptest::prelude::*;
 
 fn part(kind: &str, name: &str, count: u64, rss_bytes: u64) -> DetailRecord {
@@ -71,20 +71,6 @@ fn files_of_two_owners_and_tags_stand_apart() {
     assert_eq!(changes[0].then_allocated_bytes, None);
 }
 
-#[test]
-fn numbers_that_all_share_stay() {
-    let of = |names: &[&str]| {
-        let threads: Vec<_> = names.iter().map(|name| (*name, 1, 1)).collect();
-        let mut found: Vec<String> =
-            part_changes(&stacks(&[]), &stacks(&threads)).into_iter().map(|part| part.name).collect();
-        found.sort_unstable();
-        found
-    };
-    assert_eq!(of(&["http-8080-1", "http-8080-22", "http-8080-3"]), ["http-8080-*"]);
-    assert_eq!(of(&["http-8080-1", "http-8443-1"]), ["http-*-1"]);
-    assert_eq!(of(&["pool-1-thread-1", "pool-2-thread-9", "7", "07", "a", "a1"]), ["*", "a", "a1", "pool-*-thread-*"]);
-}
-
 proptest! {
     #[test]
     fn parts_add_up_whatever_they_are_called(
@@ -98,9 +84,8 @@ proptest! {
         let changes = part_changes(&of(&then), &of(&now));
         prop_assert_eq!(changes.iter().map(|part| part.growth_bytes).sum::<i64>(), total(&now) - total(&then));
         let names: Vec<&str> = changes.iter().map(|part| part.name.as_str()).collect();
-        let words: std::collections::BTreeSet<_> =
-            names.iter().map(|name| format!("{:?}", words_and_numbers(&name.replace(ANY, "0")).0)).collect();
-        prop_assert_eq!(words.len(), names.len());
+        let once: std::collections::BTreeSet<_> = names.iter().collect();
+        prop_assert_eq!(once.len(), names.len());
         prop_assert!(part_changes(&of(&now), &of(&now)).is_empty());
     }
 

@@ -19,7 +19,7 @@ use super::attach_guard::{Refusal, may_signal};
 use super::attach_reply::{self, Deadline};
 use super::attach_trigger::{Acting, Trigger, signal};
 use super::procfs::Process;
-use super::{Read, Reading, Unavailable};
+use super::{Read, Reading, Unavailable, stacks};
 use crate::clock::Clock;
 use crate::kernel::process::Status;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -30,6 +30,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 const SOURCE: &str = "attach";
+/// The thread that a JVM starts to listen.
+const LISTENER: &str = "Attach Listener";
 /// From SIGQUIT to the socket: 2–8 ms; longer only when a safepoint is in the way.
 pub const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 /// A JVM on a slow machine installs its signal handlers within this time of its start.
@@ -54,7 +56,31 @@ pub struct Attach {
     clock: Clock,
 }
 
+/// How far a JVM is from answering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attachable {
+    /// The JVM was asked before, or listens from its start.
+    Listens,
+    /// The JVM would listen when it is asked to.
+    WouldListen,
+}
+
 impl Attach {
+    /// Whether the JVM could be attached to, as far as can be told without touching it.
+    ///
+    /// # Errors
+    /// Why it could not.
+    pub fn possible(process: &Process, clock: &Clock) -> Result<Attachable, Unavailable> {
+        let status = process.status(clock)?.value;
+        // A file of the socket's name may be of an earlier JVM with this pid.
+        let listens = stacks::names(process)?.iter().any(|(_, name)| name == LISTENER);
+        match may_signal(process, &status, clock) {
+            _ if listens => Ok(Attachable::Listens),
+            Ok(()) => Ok(Attachable::WouldListen),
+            Err(Refusal::NotYet(why) | Refusal::Never(why)) => Err(Unavailable::new(SOURCE, why)),
+        }
+    }
+
     /// Makes sure that the JVM listens. Sends SIGQUIT only where it is known to be harmless: see `attach_guard`.
     pub fn connect(process: &Process, clock: &Clock) -> Read<Self> {
         Reading::take(clock, || {

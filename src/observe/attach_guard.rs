@@ -37,7 +37,7 @@ pub(super) enum Refusal {
 /// Whether SIGQUIT may be sent to this process now.
 pub(super) fn may_signal(process: &Process, status: &Status, clock: &Clock) -> Result<(), Refusal> {
     let maps = maps::read(process, clock).map_err(never)?.value;
-    if maps::libjvm(&maps).is_none() || maps.iter().any(|m| m.file_name().starts_with("libj9")) {
+    if maps::libjvm(&maps).is_none() || maps::is_openj9(&maps) {
         return Err(Refusal::NotYet("the process is no HotSpot JVM".into()));
     }
     let stat = process.stat(clock).map_err(never)?.value;

@@ -115,6 +115,13 @@ pub fn symbols<const N: usize>(file: &File, names: Names, wanted: [&str; N]) -> 
     Ok(found)
 }
 
+/// Whether a process runs a native image of GraalVM, which exports its version (`VMFeature.java`).
+pub fn is_native_image(process: &Process) -> bool {
+    const VERSION: &str = "__svm_version_info";
+    let program = open_below(process.folder(), "exe");
+    program.and_then(|file| symbols(&file, Names::Exported, [VERSION])).is_ok_and(|[version]| version.is_some())
+}
+
 fn sections(file: &File) -> io::Result<Vec<Section>> {
     let mut head = [0; 64];
     file.read_exact_at(&mut head, 0)?;

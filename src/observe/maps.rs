@@ -72,6 +72,11 @@ pub fn libjvm<'m>(mappings: impl IntoIterator<Item = &'m Mapping>) -> Option<&'m
     mappings.into_iter().find(|mapping| mapping.file_name() == "libjvm.so").and_then(Mapping::file)
 }
 
+/// Whether the JVM is an OpenJ9, whose library goes by HotSpot's name, too.
+pub fn is_openj9<'m>(mappings: impl IntoIterator<Item = &'m Mapping>) -> bool {
+    mappings.into_iter().any(|mapping| mapping.file_name().starts_with("libj9"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +105,9 @@ mod tests {
     #[test]
     fn hotspot_is_found_by_its_library() {
         assert_eq!(libjvm(&[mapped("/x y/libjvm.so")]), Some("/x y/libjvm.so"));
+        assert!(
+            !is_openj9(&[mapped("/x y/libjvm.so")])
+                && is_openj9(&[mapped("/x/j9vm/libjvm.so"), mapped("/x/libj9vm29.so")])
+        );
     }
 }

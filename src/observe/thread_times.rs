@@ -3,14 +3,19 @@
 
 use super::Unavailable;
 use super::procfs::Process;
-use crate::kernel::process::{Stat, ticks_per_s};
+use crate::kernel::process::{Stat, Status, ticks_per_s};
 use std::time::Duration;
+
+/// `Groups:`, which may be long, comes before `NSpid:`.
+const STATUS_MAX: u64 = 1 << 20;
 
 /// A thread and the CPU time that it has used since it was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadTime {
     /// Its id, as seen from here.
     pub tid: u32,
+    /// Its id in the pid namespace of its process.
+    pub ns_tid: u32,
     /// As the kernel keeps it.
     pub name: String,
     /// In user mode and in the kernel, in steps of the kernel's clock, mostly 10 ms.
@@ -23,12 +28,21 @@ pub struct ThreadTime {
 /// Where the process has gone.
 pub fn all(process: &Process) -> Result<Vec<ThreadTime>, Unavailable> {
     let per_s = ticks_per_s();
+    // Ids differ in a pid namespace of its own only, and then those of all threads do.
+    let is_apart = ns_id(process, "status").is_some_and(|id| id != process.pid());
     let of = |tid: u32| {
         let text = process.read_below(&format!("task/{tid}/stat"), 2048).ok()?;
         let stat = Stat::parse(&String::from_utf8_lossy(&text), per_s)?;
-        Some(ThreadTime { tid, cpu: stat.cpu(), name: stat.comm })
+        let ns_tid = if is_apart { ns_id(process, &format!("task/{tid}/status"))? } else { tid };
+        Some(ThreadTime { tid, ns_tid, cpu: stat.cpu(), name: stat.comm })
     };
     Ok(process.threads()?.into_iter().filter_map(of).collect())
+}
+
+/// The id in its own pid namespace of what this `status` is of.
+fn ns_id(process: &Process, status: &str) -> Option<u32> {
+    let text = process.read_below(status, STATUS_MAX).ok()?;
+    Status::parse(&String::from_utf8_lossy(&text)).map(|status| status.ns_pid)
 }
 
 #[cfg(test)]
@@ -51,6 +65,7 @@ mod tests {
         while !threads().any(|thread| thread.name == "works-1" && !thread.cpu.is_zero()) {
             std::thread::yield_now();
         }
+        assert!(threads().all(|thread| thread.ns_tid == thread.tid));
         stop_to.send(()).unwrap();
         works.unwrap().join().unwrap();
     }

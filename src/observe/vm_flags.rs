@@ -29,11 +29,35 @@ impl Flags {
 
     /// As the command line spells it.
     pub fn spelled(&self, name: &str) -> Option<String> {
-        Some(match self.get(name)? {
-            "true" => format!("-XX:+{name}"),
-            "false" => format!("-XX:-{name}"),
-            value => format!("-XX:{name}={value}"),
-        })
+        Some(spelled(name, self.get(name)?))
+    }
+
+    /// All of them as the command line spells them.
+    pub fn all_spelled(&self) -> Vec<String> {
+        self.list.iter().map(|(name, value)| spelled(name, value)).collect()
+    }
+
+    /// The collector in force, by the flag that selects it.
+    pub fn collector(&self) -> Option<&'static str> {
+        const SELECTED_BY: [(&str, &str); 7] = [
+            ("UseSerialGC", "Serial"),
+            ("UseG1GC", "G1"),
+            ("UseParallelGC", "Parallel"),
+            ("UseZGC", "Z"),
+            ("UseShenandoahGC", "Shenandoah"),
+            ("UseEpsilonGC", "Epsilon"),
+            ("UseConcMarkSweepGC", "CMS"),
+        ];
+        SELECTED_BY.into_iter().find(|(flag, _)| self.get(flag) == Some("true")).map(|(_, name)| name)
+    }
+}
+
+/// A flag as the command line spells it.
+pub fn spelled(name: &str, value: &str) -> String {
+    match value {
+        "true" => format!("-XX:+{name}"),
+        "false" => format!("-XX:-{name}"),
+        value => format!("-XX:{name}={value}"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The account at a moment, as recorded: owners of the resident pages, their details, what could come back.
 
+use super::threads::ThreadRecord;
 use serde::{Deserialize, Serialize};
 
 /// Schema of the document that `loadline account --json` prints.
@@ -26,6 +27,9 @@ pub struct AccountRecord {
     pub malloc: Option<MallocRecord>,
     /// All mappings that hold something, in address order; only in the document of `loadline account`.
     pub regions: Option<Vec<RegionRecord>>,
+    /// All threads that live, those that allocated most first; only in the document of `loadline account`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<Vec<ThreadRecord>>,
     /// The longest time all threads stood still; `null` where the process was not stopped.
     pub pause_ms: Option<f64>,
     /// From the first question to the last.
@@ -258,6 +262,9 @@ pub struct AccountDocument {
     pub identity: Option<super::IdentityRecord>,
     /// The weighing, with its account.
     pub mark: super::Mark,
+    /// Every flag in force; absent where they could not be read from outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flags: Option<super::FlagsRecord>,
     /// The live objects by class, where they were asked for; taken after the weighing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<super::ObjectsRecord>,

@@ -9,9 +9,11 @@ mod evidence;
 mod figure;
 mod find;
 mod finding;
+mod flags;
 mod load;
 mod objects;
 mod phase;
+mod pool_names;
 mod threads;
 
 pub use account::{
@@ -34,6 +36,7 @@ pub use find::{
     ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, RuleRecord, Unknowns,
 };
 pub use finding::{Finding, FindingRecord, LoaderSpan};
+pub use flags::{FlagOrigin, FlagRecord, FlagsRecord};
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use objects::{HeapDumpRecord, ObjectClass, ObjectKind, ObjectKindName, ObjectSum, ObjectsRecord};
 pub use phase::{
@@ -41,7 +44,8 @@ pub use phase::{
     Reported, RequestRecord, SubjectWork, Times, Timing, Tool,
 };
 
-pub use threads::{CodeHeapRecord, ThreadPoolRecord};
+pub use pool_names::pool_names;
+pub use threads::{CodeHeapRecord, ThreadPoolRecord, ThreadRecord};
 
 pub use crate::scenario::Model;
 pub use crate::subject::EndCause;
@@ -295,8 +299,8 @@ pub struct Jvm {
     /// How they reached the JVM: `none_needed`, `command_line`, `placeholder`, or the name of an environment variable,
     /// `JDK_JAVA_OPTIONS`.
     pub options_through: String,
-    /// Flags in force that differ from their defaults, `-XX:` form; `null` where the JVM was not asked (`loadline
-    /// account`) or could not be.
+    /// Flags in force that differ from their defaults, `-XX:` form; `null` where they could not be read from outside
+    /// and the JVM was not asked, or could not be.
     pub flags: Option<Vec<String>>,
     /// The C allocator.
     pub allocator: Option<String>,

@@ -1,6 +1,24 @@
-//! Threads at a moment, by pool; the code cache at a moment, by segment.
+//! Threads at a moment, one by one and by pool; the code cache at a moment, by segment.
 
 use serde::{Deserialize, Serialize};
+
+/// A thread that lives.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ThreadRecord {
+    /// Its id, as seen from here.
+    pub tid: u32,
+    /// As far as the kernel keeps it: 15 bytes.
+    pub name: String,
+    /// Resident pages of its stack; `null` where the thread ran when it was looked at.
+    pub stack_bytes: Option<u64>,
+    /// CPU time that it has used since it began.
+    pub cpu_s: f64,
+    /// What it has allocated in the Java heap since it began; `null` of a thread that is none of Java, and where it
+    /// could not be read.
+    pub allocated_bytes: Option<u64>,
+}
 
 /// Threads whose names differ in numbers only.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ mod drivers;
 mod facts;
 mod figures;
 pub(super) mod find;
+mod flags;
 mod inside;
 mod journey;
 mod jvms;
@@ -20,6 +21,7 @@ mod loads;
 mod netty;
 mod numbers;
 mod own;
+mod pools;
 mod trial;
 pub(super) mod tried;
 
@@ -37,6 +39,7 @@ pub(super) use loaders::{of_trial as loaders, told as told_finding};
 pub use loads::summarize_load;
 pub(super) use netty::{direct_bytes, explanations, shade};
 pub(super) use numbers::{by_category, load, weights};
+pub(super) use pools::of_trial as thread_pools;
 
 use crate::doubt::{Comparing, Doubt};
 use crate::record::{Document, DoubtRecord};

@@ -106,6 +106,11 @@ pub enum Objects {
 }
 
 impl Objects {
+    /// As it was typed: whether `--classes` is there.
+    pub(super) fn typed(classes: bool) -> Self {
+        if classes { Self::Listed } else { Self::Unread }
+    }
+
     pub(super) fn is_unread(&self) -> bool {
         *self == Self::Unread
     }

@@ -82,6 +82,10 @@ pub(super) struct File {
     /// Ask the JVM by its attach socket for what is read from outside where it can be.
     #[cfg_attr(test, schemars(extend("default" = false)))]
     attach: Option<bool>,
+    /// List the live objects by class at the end of each trial, by a full GC that nothing measured sees, and what grew
+    /// since the start, for which the server is started once more afterwards, without load. Not of a `native` subject.
+    #[cfg_attr(test, schemars(extend("default" = false)))]
+    classes: Option<bool>,
     /// CPUs of the load engine and the rest of Loadline.
     #[cfg_attr(test, schemars(with = "Option<schema::Cpus>"))]
     load_cpus: Option<Scalar>,
@@ -270,7 +274,7 @@ impl File {
             subject,
             configurations,
             load: LoadPlan(load),
-            objects: Objects::Unread,
+            objects: Objects::typed(self.classes.unwrap_or(false)),
             heap_dump: None,
             marks: Vec::new(),
             collect: Collect { times: self.collect.times.unwrap_or(1), settle: self.collect.settle },
@@ -562,6 +566,22 @@ load:
         assert_eq!(scenario.marks, MarkPoint::ALL[..5]);
         assert_eq!(scenario.subject.ready_within, Span::seconds(30));
         assert_eq!(scenario.subject.env[1], ("N".to_owned(), "1".to_owned()));
+    }
+
+    #[test]
+    fn live_objects_are_listed_where_the_file_or_the_command_line_asks() {
+        let with = |text: &str, typed: bool| {
+            let mut scenario = parse_here(&format!("{SCENARIO}{text}")).unwrap();
+            scenario.look_inside(Inside { classes: typed, heap_dump: None }).unwrap();
+            scenario.objects
+        };
+        for text in ["", "classes: false\n"] {
+            assert_eq!((with(text, false), with(text, true)), (Objects::Unread, Objects::Listed));
+        }
+        assert_eq!(with("classes: true\n", false), Objects::Listed);
+        let native = "name: n\nsubject: {kind: native, command: [server]}\nclasses: true\n\
+                      load:\n  - steady: {closed: {connections: 1, requests: 1}, get: /}\n";
+        assert!(parse_here(native).unwrap_err().what.contains("`classes` has no effect"));
     }
 
     #[test]

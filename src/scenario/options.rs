@@ -217,7 +217,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Looks into the heap at the end of trials. The path of a dump is absolute.
+    /// Looks into the heap at the end of trials, also where the scenario asks for it. The path of a dump is absolute.
     ///
     /// # Errors
     /// `Request` where the subject is no JVM, or its files are not kept.
@@ -231,7 +231,9 @@ impl Scenario {
             return Err(Error::request("`--heap-dump` would be written inside the container, which is removed")
                 .hint("run the server without `--image`, or dump one that stays with `loadline account PID`"));
         }
-        self.objects = if typed.classes { Objects::Listed } else { Objects::Unread };
+        if typed.classes {
+            self.objects = Objects::Listed;
+        }
         self.heap_dump = typed.heap_dump;
         Ok(())
     }

@@ -85,6 +85,9 @@ impl Scenario {
         if self.subject.kind == Kind::Jvm {
             return Ok(());
         }
+        if self.objects == Objects::Listed {
+            return Err(Error::request("`classes` has no effect: the subject is `kind: native`, no JVM"));
+        }
         for configuration in &self.configurations {
             let asked = [
                 ("heap", configuration.heap.is_some()),

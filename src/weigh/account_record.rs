@@ -29,6 +29,7 @@ pub(crate) fn record(accounted: &Accounted, regions: bool) -> AccountRecord {
             (walk, _) => walk.as_ref().map(|walk| malloc(walk, accounted)),
         },
         regions: regions.then(|| account.regions.iter().map(|region| describe_region(region, &seen.smaps)).collect()),
+        threads: None,
         pause_ms: accounted.pause.map(|pause| pause.as_secs_f64() * 1e3),
         took_ms: accounted.took.as_secs_f64() * 1e3,
         observer_bytes: None,

@@ -1,5 +1,6 @@
 //! One weighing of a running JVM, outside any trial: what `loadline account` does.
 
+use super::flags;
 use super::identity::identity;
 use super::objects::record as live_objects;
 use super::unweighable::Unweighable;
@@ -8,9 +9,10 @@ use super::weighing::{AskNmt, Moment, Weigh};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
-use crate::observe::maps;
+use crate::observe::hotspot::flags::Flags;
 use crate::observe::procfs::Process;
-use crate::record::{HeapDumpRecord, IdentityRecord, Jvm, Mark, ObjectsRecord, Observer};
+use crate::observe::{elf, maps};
+use crate::record::{FlagsRecord, HeapDumpRecord, IdentityRecord, Jvm, Mark, ObjectsRecord, Observer};
 use crate::scenario::{Asking, Kind};
 use crate::units::Bytes;
 use std::path::{Path, PathBuf};
@@ -37,6 +39,8 @@ pub struct Weighed {
     pub identity: IdentityRecord,
     /// The mark `now`, with its account.
     pub mark: Mark,
+    /// Every flag in force; `None` where they cannot be read from outside.
+    pub flags: Option<FlagsRecord>,
     /// The live objects by class, where they were asked for.
     pub objects: Option<ObjectsRecord>,
     /// The heap dump, where one was asked for.
@@ -75,13 +79,14 @@ impl Weighing {
         then: &Collecting,
         announce: &mut dyn FnMut(&str),
     ) -> Result<Weighed> {
-        check(pid, clock)?;
+        check_jvm(pid, clock)?;
         let mut doubts = Vec::new();
         let mut watched = Watched::open(pid, true, Kind::Jvm, *clock, &mut doubts)?.asked(self.asking);
         let mut observer = Observer::default();
         let command = watched.process.cmdline().unwrap_or_default();
         let mut jvm = watched.describe_from_outside();
         let identity = identity(&mut watched, &command);
+        let flags = watched.flags().ok();
         let weigh = Weigh { moment: Moment::Running, nmt: AskNmt::IfOn, stop: self.stop, regions: true };
         let weighed = weigh.take(&mut watched, "now", &mut observer, &mut doubts);
         if has_ended(&watched) {
@@ -107,7 +112,10 @@ impl Weighing {
         doubts.extend(failed.into_iter().map(|why| Doubt::ReadFailed { mark: "now".to_owned(), why }));
         jvm.allocator = weighed.allocator;
         jvm.collector = weighed.collector;
-        Ok(Weighed { jvm, command, identity, mark, objects, heap_dump, doubts })
+        let in_force = |flags: &Flags| flags.changed().all_spelled();
+        jvm.flags = flags.as_ref().map(in_force);
+        let flags = flags.as_ref().map(flags::record);
+        Ok(Weighed { jvm, command, identity, mark, flags, objects, heap_dump, doubts })
     }
 }
 
@@ -185,8 +193,14 @@ fn has_ended(watched: &Watched) -> bool {
 }
 
 /// Whether this is a JVM that may be read.
-fn check(pid: u32, clock: &Clock) -> Result<()> {
-    let refuse = |why: Unweighable| Err(why.error(pid).hint("`jcmd -l` lists the JVMs of this user"));
+///
+/// # Errors
+/// `Request` where it is none, Loadline itself, or gone; `Machine` where the permission is missing.
+pub fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
+    let refuse = |why: Unweighable| {
+        let error = why.error(pid);
+        Err(if error.hint.is_some() { error } else { error.hint("`jcmd -l` lists the JVMs of this user") })
+    };
     if pid == std::process::id() {
         return refuse(Unweighable::Loadline);
     }
@@ -197,6 +211,7 @@ fn check(pid: u32, clock: &Clock) -> Result<()> {
     }
     match maps::read(&process, clock) {
         Ok(maps) if maps::libjvm(&maps.value).is_some() => Ok(()),
+        Ok(_) if elf::is_native_image(&process) => refuse(Unweighable::NativeImage(stat.value.comm)),
         Ok(_) => refuse(Unweighable::NoJvm(stat.value.comm)),
         Err(_) if !process.is_alive() => refuse(Unweighable::Gone),
         Err(why) => {

@@ -1,43 +1,41 @@
 //! Threads by pool: those whose names differ in numbers only, with their stacks and their CPU time.
 
 use crate::observe::thread_times::ThreadTime;
-use crate::record::{AccountRecord, CodeHeapRecord, ThreadPoolRecord};
+use crate::record::{AccountRecord, CodeHeapRecord, ThreadPoolRecord, pool_names};
 use std::collections::BTreeMap;
 
 /// Pools listed, the heaviest first; a server has 20 to 60.
 const POOLS_MAX: usize = 200;
 
-/// Threads of one pattern.
-#[derive(Default)]
-struct Pool<'a> {
-    names: Vec<&'a str>,
-    record: ThreadPoolRecord,
-}
-
 /// The pools of the threads that live, the one with the largest stacks first. `allocated` is what threads allocated, by
-/// their ids. Without an account nothing is known of stacks.
+/// their ids in their own pid namespace. Without an account nothing is known of stacks.
 pub(super) fn pools(
     threads: &[ThreadTime],
     allocated: &BTreeMap<u32, u64>,
     account: Option<&AccountRecord>,
 ) -> Vec<ThreadPoolRecord> {
-    let mut pools: BTreeMap<String, Pool<'_>> = BTreeMap::new();
+    let details = account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail);
+    let stacks: Vec<_> = details.filter(|detail| detail.kind == "thread").collect();
+    let names = threads.iter().map(|thread| &thread.name).chain(stacks.iter().map(|stack| &stack.name));
+    let pool_of = pool_names(names.map(String::as_str));
+    let mut pools: BTreeMap<&str, ThreadPoolRecord> = BTreeMap::new();
     for thread in threads {
-        let pool = pools.entry(pattern(&thread.name)).or_default();
-        pool.names.push(&thread.name);
-        pool.record.threads += 1;
-        pool.record.cpu_s += thread.cpu.as_secs_f64();
-        if let Some(bytes) = allocated.get(&thread.tid) {
-            *pool.record.allocated_bytes.get_or_insert(0) += bytes;
+        let Some(name) = pool_of.get(thread.name.as_str()) else { continue };
+        let pool = pools.entry(name).or_default();
+        pool.threads += 1;
+        pool.cpu_s += thread.cpu.as_secs_f64();
+        if let Some(bytes) = allocated.get(&thread.ns_tid) {
+            *pool.allocated_bytes.get_or_insert(0) += bytes;
         }
     }
-    for stack in account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail) {
-        if let Some(pool) = pools.get_mut(&pattern(&stack.name)).filter(|_| stack.kind == "thread") {
-            pool.record.stack_bytes = pool.record.stack_bytes.saturating_add(stack.rss_bytes);
+    for stack in stacks {
+        // A pool whose threads have all ended meanwhile is none.
+        if let Some(pool) = pool_of.get(stack.name.as_str()).and_then(|name| pools.get_mut(name.as_str())) {
+            pool.stack_bytes = pool.stack_bytes.saturating_add(stack.rss_bytes);
         }
     }
-    let named = |pool: Pool<'_>| ThreadPoolRecord { name: common(&pool.names), ..pool.record };
-    let mut listed: Vec<ThreadPoolRecord> = pools.into_values().map(named).collect();
+    let named = |(name, pool): (&str, ThreadPoolRecord)| ThreadPoolRecord { name: name.to_owned(), ..pool };
+    let mut listed: Vec<ThreadPoolRecord> = pools.into_iter().map(named).collect();
     listed.sort_by(|one, other| other.stack_bytes.cmp(&one.stack_bytes).then(other.cpu_s.total_cmp(&one.cpu_s)));
     listed.truncate(POOLS_MAX);
     listed
@@ -83,41 +81,6 @@ pub(super) fn code_together<'a>(parts: impl Iterator<Item = &'a [CodeHeapRecord]
     sum
 }
 
-/// The name in pieces: each number, and each text between numbers.
-fn pieces(name: &str) -> impl Iterator<Item = &str> {
-    let mut rest = name;
-    std::iter::from_fn(move || {
-        let digit = rest.chars().next()?.is_ascii_digit();
-        let end = rest.find(|c: char| c.is_ascii_digit() != digit).unwrap_or(rest.len());
-        let (piece, behind) = rest.split_at(end);
-        rest = behind;
-        Some(piece)
-    })
-}
-
-fn is_number(piece: &str) -> bool {
-    piece.starts_with(|c: char| c.is_ascii_digit())
-}
-
-/// The name with each number as `0`, which tells pools apart.
-fn pattern(name: &str) -> String {
-    pieces(name).map(|piece| if is_number(piece) { "0" } else { piece }).collect()
-}
-
-/// What names of one pattern have in common, `*` for the numbers that differ.
-fn common(names: &[&str]) -> String {
-    let Some((first, others)) = names.split_first() else { return String::new() };
-    let mut found: Vec<&str> = pieces(first).collect();
-    for name in others {
-        for (known, piece) in found.iter_mut().zip(pieces(name)) {
-            if *known != piece {
-                *known = "*";
-            }
-        }
-    }
-    found.concat()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,7 +89,7 @@ mod tests {
     use std::time::Duration;
 
     fn thread(name: &str, ms: u64) -> ThreadTime {
-        ThreadTime { tid: ms as u32, name: name.to_owned(), cpu: Duration::from_millis(ms) }
+        ThreadTime { tid: 1, ns_tid: ms as u32, name: name.to_owned(), cpu: Duration::from_millis(ms) }
     }
 
     #[test]

@@ -9,6 +9,8 @@ pub(crate) enum Unweighable {
     Gone,
     /// It is another program; its name as the kernel has it.
     NoJvm(String),
+    /// It is a native image of GraalVM: Java without a JVM; its name as the kernel has it.
+    NativeImage(String),
     /// It is the one that asks.
     Loadline,
     /// It ended, and its parent did not ask how.
@@ -23,6 +25,10 @@ impl Unweighable {
         match self {
             Self::Gone => Error::request(format!("there is no process with pid {pid}")),
             Self::NoJvm(name) => Error::request(format!("the process with pid {pid} ({name}) is no HotSpot JVM")),
+            Self::NativeImage(name) => {
+                Error::request(format!("the process with pid {pid} ({name}) is a GraalVM native image, no HotSpot JVM"))
+                    .hint("`kind: native` in a scenario weighs it as a program without a JVM")
+            }
             Self::Loadline => Error::request(format!("pid {pid} is Loadline itself")),
             Self::Zombie => {
                 Error::request(format!("the process with pid {pid} has ended and waits to be reaped (zombie)"))
@@ -48,6 +54,8 @@ mod tests {
         check(Unweighable::Gone, Request, "there is no process with pid 123");
         check(Unweighable::NoJvm("cat".into()), Request, "the process with pid 123 (cat) is no HotSpot JVM");
         check(Unweighable::Loadline, Request, "pid 123 is Loadline itself");
+        let image = "the process with pid 123 (app) is a GraalVM native image, no HotSpot JVM";
+        check(Unweighable::NativeImage("app".into()), Request, image);
         let zombie = "the process with pid 123 has ended and waits to be reaped (zombie)";
         check(Unweighable::Zombie, Request, zombie);
         check(Unweighable::OtherUser, Machine, "the process with pid 123 belongs to another user");

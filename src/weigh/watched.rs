@@ -156,7 +156,7 @@ impl Watched {
     }
 
     /// Every flag in force, read from outside; by them it is known how the heap is sized.
-    fn flags(&mut self) -> std::result::Result<AllFlags, Unavailable> {
+    pub(super) fn flags(&mut self) -> std::result::Result<AllFlags, Unavailable> {
         self.find_tables()?;
         let flags = self.found_tables()?.flags(&self.process, &self.clock)?;
         let changed = flags.changed();
@@ -413,26 +413,12 @@ fn describe(
         version: said.or_else(|| own.vm_version.clone()),
         name: name.or_else(|| own.vm_name.clone()),
         java: exe.map(|exe| exe.display().to_string()),
-        collector: flags.and_then(collector).map(str::to_owned),
+        collector: flags.and_then(Flags::collector).map(str::to_owned),
         options: options.to_vec(),
         options_through: String::new(),
-        flags: flags.map(|flags| flags.list.iter().map(|(name, _)| flags.spelled(name).unwrap_or_default()).collect()),
+        flags: flags.map(Flags::all_spelled),
         allocator: None,
     }
-}
-
-/// The collector in force, by the flag that selects it.
-fn collector(flags: &Flags) -> Option<&'static str> {
-    const SELECTED_BY: [(&str, &str); 7] = [
-        ("UseSerialGC", "Serial"),
-        ("UseG1GC", "G1"),
-        ("UseParallelGC", "Parallel"),
-        ("UseZGC", "Z"),
-        ("UseShenandoahGC", "Shenandoah"),
-        ("UseEpsilonGC", "Epsilon"),
-        ("UseConcMarkSweepGC", "CMS"),
-    ];
-    SELECTED_BY.into_iter().find(|(flag, _)| flags.get(flag) == Some("true")).map(|(_, name)| name)
 }
 
 /// Why `GC.run` would leave garbage behind; then nothing that is used after it may be called live.

@@ -4,8 +4,8 @@
 use super::account_record;
 use super::accounting::{self, Accounted, Heard, Wanted};
 use super::tables::TablesRead;
-use super::thread_pools;
 use super::watched::{FromTables, Watched};
+use super::{thread_list, thread_pools};
 use crate::account::{Owner, Reason, Said};
 use crate::doubt::Doubt;
 use crate::observe::Unavailable;
@@ -15,11 +15,10 @@ use crate::observe::heap_info::HeapInfo;
 use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::{smaps, thread_times};
-use crate::record::{
-    AccountRecord, CodeHeapRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy, ToldRecord,
-};
+use crate::record::{AccountRecord, CodeHeapRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy, ToldRecord};
 use crate::scenario::{Asking, Kind};
 use crate::units::Growth;
+use std::collections::BTreeMap;
 
 /// Why a full collection of another program returns nothing.
 pub(crate) const NO_JVM: &str = "the process is no JVM";
@@ -56,7 +55,7 @@ pub(crate) struct Weigh {
     pub(crate) nmt: AskNmt,
     /// Whether threads may be held.
     pub(crate) stop: bool,
-    /// Whether the account lists every mapping.
+    /// Whether the account lists every mapping and every thread.
     pub(crate) regions: bool,
 }
 
@@ -111,14 +110,14 @@ impl Weigh {
             observer.attach_rss_bytes = Some(added);
         }
         let code = code_heaps(&said);
-        taken.account(self, watched, said, observer, doubts);
+        let stacks = taken.account(self, watched, said, observer, doubts);
         if let Some(account) = &mut taken.mark.account {
             account.told = told;
             // What is only read adds nothing.
             let asked_nothing = account.told.as_ref().is_some_and(|told| told.by == ToldBy::Tables);
             account.observer_bytes = account.observer_bytes.or(asked_nothing.then_some(0));
         }
-        taken.inside(watched, code);
+        taken.inside(watched, code, stacks.filter(|_| self.regions));
         taken.mark.took_ms = (clock.now_ns() - begin_ns) as f64 / 1e6;
         taken
     }
@@ -167,8 +166,9 @@ impl Taken {
         }
     }
 
-    /// What is inside some owners: the segments of the code cache, the pools of threads.
-    fn inside(&mut self, watched: &mut Watched, mut code: Vec<CodeHeapRecord>) {
+    /// What is inside some owners: the segments of the code cache, the pools of threads, and, where their `stacks` are
+    /// given, the threads.
+    fn inside(&mut self, watched: &mut Watched, mut code: Vec<CodeHeapRecord>, stacks: Option<BTreeMap<u32, u64>>) {
         let account = self.mark.account.as_ref();
         let details = || account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail);
         for heap in &mut code {
@@ -176,12 +176,24 @@ impl Taken {
             heap.rss_bytes = account.map(|_| found.map_or(0, |detail| detail.rss_bytes));
         }
         let threads = thread_times::all(&watched.process).unwrap_or_default();
-        self.mark.pools = thread_pools::pools(&threads, &watched.allocated_by_thread(), account);
+        let allocated = watched.allocated_by_thread();
+        self.mark.pools = thread_pools::pools(&threads, &allocated, account);
         self.mark.code = code;
+        if let Some(account) = &mut self.mark.account {
+            account.threads = stacks.map(|stacks| thread_list::threads(&threads, &allocated, &stacks));
+        }
     }
 
-    /// Takes the account; RSS and PSS are its sums. Without one they are those of `smaps`.
-    fn account(&mut self, weigh: Weigh, watched: &Watched, said: Said, observer: &Observer, doubts: &mut Vec<Doubt>) {
+    /// Takes the account, and yields what each thread's stack holds; RSS and PSS are its sums. Without one they are
+    /// those of `smaps`.
+    fn account(
+        &mut self,
+        weigh: Weigh,
+        watched: &Watched,
+        said: Said,
+        observer: &Observer,
+        doubts: &mut Vec<Doubt>,
+    ) -> Option<BTreeMap<u32, u64>> {
         let (process, clock) = (&watched.process, &watched.clock);
         let wanted = Wanted { stop: weigh.stop, live: weigh.moment == Moment::Collected };
         match accounting::account(process, said, wanted, clock) {
@@ -200,6 +212,7 @@ impl Taken {
                 self.mark.rss_bytes = account.total_bytes;
                 self.mark.pss_bytes = Some(account.pss_bytes);
                 self.mark.account = Some(account);
+                Some(thread_list::stacks(&accounted))
             }
             Err(why) => {
                 self.failed.push(format!("no account: {why}"));
@@ -209,6 +222,7 @@ impl Taken {
                     self.mark.pss_bytes = Some(total.pss.0);
                     self.allocator = Some(smaps.value.allocator().name().to_owned());
                 }
+                None
             }
         }
     }

@@ -33,7 +33,10 @@ fn one_screen() {
 
 #[test]
 fn all_details() {
-    let text = render(&summarize_account(&made_up(), &[Detail::Thread, Detail::File, Detail::Tag, Detail::Region]));
+    let text = render(&summarize_account(
+        &made_up(),
+        &[Detail::Thread, Detail::File, Detail::Tag, Detail::Region, Detail::Flag],
+    ));
     let plain = render(&summarize_account(&made_up(), &[]));
     // The details stand before what was asked for after the account.
     let behind = plain.find("\nlive objects by class").unwrap();
@@ -77,8 +80,9 @@ fn the_document_is_as_described_and_nothing_else_is() {
 fn both_documents_describe_what_they_share_alike() {
     let (account, results) = (Schema::published(ACCOUNT), Schema::published("results.schema.json"));
     let shared = results.described();
-    // A trial knows its processes by itself.
-    let own = |place: &str| place.starts_with('.') || place.starts_with("IdentityRecord.");
+    // A trial knows its processes by itself, and its flags by their names.
+    let own =
+        |place: &str| ["", "IdentityRecord", "FlagsRecord", "FlagRecord"].contains(&place.split('.').next().unwrap());
     for (place, described) in account.described().into_iter().filter(|(place, _)| !own(place)) {
         assert!(shared.contains(&(place.clone(), described)), "{place}");
     }

@@ -531,6 +531,7 @@ marks: [start, loaded]
 trials: 2
 seed: 7
 sample_hz: 20
+classes: true
 load_cpus: 1
 ";
 
@@ -685,6 +686,7 @@ fn what_is_wrong_is_wrong_for_both() {
     check("connections:", "conections:");
     check("size:", "sice:");
     check("sample_hz:", "sample-hz:");
+    check("classes:", "clases:");
     // Wrong types.
     check("[java, '{jvm}', -jar, app.jar, '{port}']", "java -jar app.jar");
     check("env: {LANG: C}", "env: [LANG]");
@@ -714,6 +716,7 @@ fn what_is_wrong_is_wrong_for_both() {
     check("marks: [start, loaded]", "marks: [start, lunch]");
     check("trials: 2", "trials: 0");
     check("sample_hz: 20", "sample_hz: 1000");
+    check("classes: true", "classes: many");
     check("subject:\n", "subject:\n  port: 0\n");
     check("command: [java, '{jvm}', -jar, app.jar, '{port}']", "command: []");
     check("command: [java, '{jvm}', -jar, app.jar, '{port}']\n  env", "env");

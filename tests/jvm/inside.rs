@@ -114,6 +114,36 @@ fn what_was_allocated_is_read_to_the_byte() {
 }
 
 #[test]
+fn what_each_thread_allocated_stands_beside_its_stack() {
+    for release in releases() {
+        let mut subject = Plan::on(release, "-Xmx320m -XX:+UseSerialGC").start("Allocates", "{folder}/mapped");
+        for word in ["STARTED", "READY", "MAIN"] {
+            subject.says(word);
+            subject.go_on();
+        }
+        // The threads that planted it hold on.
+        let planted = subject.says("THREADS").of("planted");
+        let document = subject.document("--by thread");
+        let threads = document.mark.account.unwrap().threads.unwrap();
+        let own = Process::open(subject.pid()).unwrap().threads().unwrap();
+        assert!(threads.len() > 8 && threads.iter().all(|one| own.contains(&one.tid)), "JDK {release}: {threads:?}");
+        let each = planted / 4;
+        let of = |low: u64, high: u64| {
+            threads.iter().filter(move |one| one.allocated_bytes.is_some_and(|bytes| (low..high).contains(&bytes)))
+        };
+        assert_eq!(of(each, each + each / 100).count(), 4, "JDK {release}, {each} planted: {threads:?}");
+        let main = of(256 << 20, 270 << 20).next().unwrap_or_else(|| panic!("JDK {release}: {threads:?}"));
+        assert!(main.stack_bytes.is_some_and(|bytes| (8 << 10..1 << 20).contains(&bytes)), "{main:?}");
+        assert_eq!(threads[0], *main, "JDK {release}: {threads:?}");
+        // Threads that are none of Java allocate nothing in its heap.
+        let vm = threads.iter().find(|one| one.name == "VM Thread").unwrap();
+        assert_eq!(vm.allocated_bytes, None, "JDK {release}");
+        let text = subject.account_call("--by thread").run().expect(0).stdout;
+        assert!(text.contains("allocated MiB") && text.contains(&main.tid.to_string()), "{text}");
+    }
+}
+
+#[test]
 fn reading_adds_no_page() {
     for release in releases() {
         let mut subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC -Xint").start("Allocates", "{folder}/mapped");

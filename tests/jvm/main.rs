@@ -13,6 +13,7 @@ mod appetite;
 mod archives;
 mod composition;
 mod deaths;
+mod doctor;
 mod drivers;
 mod endings;
 mod find;

@@ -47,6 +47,13 @@ pub struct Flag {
     pub origin: Origin,
 }
 
+impl Flag {
+    /// As the command line spells it.
+    pub fn spelled(&self) -> String {
+        vm_flags::spelled(&self.name, &self.value)
+    }
+}
+
 /// Who set a flag (`JVMFlagOrigin`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -130,6 +137,10 @@ impl Flags {
 }
 
 impl Origin {
+    /// All, those of the user first.
+    pub const ALL: [Self; 6] =
+        [Self::CommandLine, Self::Environment, Self::File, Self::Other, Self::Ergonomic, Self::Default];
+
     fn of(number: u32) -> Self {
         match number {
             0 => Self::Default,

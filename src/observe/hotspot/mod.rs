@@ -33,6 +33,7 @@ pub mod threads;
 
 use super::Unavailable;
 use super::elf::{self, Names};
+use super::memory::Memory;
 use super::procfs::Process;
 use super::untouched::{Untouched, open_mapped};
 use crate::kernel::mapping::Mapping;
@@ -75,6 +76,12 @@ impl HotSpot {
         let metaspace_at = [class_space, others].map(|offset| offset.and_then(place));
         Ok(Self { tables, exited_allocated_at: exited.and_then(place), metaspace_at })
     }
+}
+
+/// The version of a JVM, such as `17.0.15+6-Debian-1deb12u1`; `None` where its tables do not have it.
+pub fn version(memory: &dyn Memory, tables: &Tables) -> Option<String> {
+    let text = memory.u64(tables.address(&["Abstract_VM_Version::_s_vm_release"]).ok()?)?;
+    memory.text(text).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]

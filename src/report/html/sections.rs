@@ -8,8 +8,8 @@ use crate::report::markup::{Attribute, Markup, shortened};
 use crate::report::quantity::budget_number;
 use crate::report::summary::tried::{is_answer, trial_text};
 use crate::report::summary::{
-    Table, by_category, configurations, figures, growth_notes, live_objects, load, loaders, shared_facts, told_finding,
-    trial_facts, weights,
+    Table, by_category, configurations, figures, growth_notes, live_objects, load, loaders, shared_facts, thread_pools,
+    told_finding, trial_facts, weights,
 };
 use crate::report::words::{outcome_words, verdict_word};
 
@@ -313,6 +313,9 @@ fn trial_tables(out: &mut Markup, trial: &Trial) {
         titled(out, "Live objects by class", &objects);
     }
     pools::write(out, trial);
+    if let Some(threads) = thread_pools(trial) {
+        folded(out, &threads);
+    }
     if let Some(native) = by_category(trial) {
         folded(out, &Table { title: "Native memory by category, committed KiB".to_owned(), ..native });
     }

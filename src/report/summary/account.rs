@@ -5,11 +5,12 @@ use super::cells::{mib, rounds_to_none, sum};
 use super::details::{Detail, details, remainders};
 use super::doubts::doubts;
 use super::facts::jvm_text;
-use super::inside;
 use super::netty::pools;
+use super::{flags, inside};
 use crate::owner::{self, Owner, is_heap, label};
 use crate::record::{
-    AccountDocument, AccountRecord, ChargeRecord, DirectRecord, MallocRecord, Mark, OwnerRecord, ToldBy, ToldRecord,
+    AccountDocument, AccountRecord, ChargeRecord, DirectRecord, FlagsRecord, MallocRecord, Mark, OwnerRecord, ToldBy,
+    ToldRecord,
 };
 use crate::units::{Bytes, grouped, milliseconds, several};
 
@@ -38,7 +39,7 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Summar
             if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
                 blocks.extend(remainders(account).map(Block::Table));
             }
-            blocks.extend(asked.iter().flat_map(|detail| details(account, mark, *detail)));
+            blocks.extend(asked.iter().flat_map(|detail| details(account, document, *detail)));
         }
         None => blocks.push(Block::Text(format!(
             "RSS is {}, PSS {}; who holds it could not be told.",
@@ -86,7 +87,12 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
         fact("malloc", text);
     }
     if let Some(told) = document.mark.account.as_ref().and_then(|account| account.told.as_ref()) {
-        fact("told by", told_text(told));
+        let deaf = document.flags.as_ref().is_some_and(FlagsRecord::disables_attaching);
+        let deaf = if deaf { "; it cannot be attached to (`-XX:+DisableAttachMechanism`)" } else { "" };
+        fact("told by", format!("{}{deaf}", told_text(told)));
+    }
+    if let Some(flags) = &document.flags {
+        fact("flags", flags::text(flags));
     }
     fact("command", shortened(&crate::scenario::shell_words(&document.subject_command)));
     if let Some(charge) = &document.mark.charge {

@@ -125,6 +125,32 @@ fn without_an_account_the_weight_is_still_said() {
 }
 
 #[test]
+fn threads_of_older_documents_are_told_by_name() {
+    let mut document = document();
+    let told = |document: &AccountDocument| render(&summarize_account(document, &[Detail::Thread]));
+    let text = told(&document);
+    assert!(text.contains("allocated MiB") && !text.contains("stacks by thread"), "{text}");
+    document.mark.account.as_mut().unwrap().threads = None;
+    let text = told(&document);
+    assert!(text.contains("stacks by thread, resident KiB") && !text.contains("allocated MiB"), "{text}");
+}
+
+#[test]
+fn an_account_says_who_set_flags_and_that_nobody_can_attach() {
+    let mut document = document();
+    let words = |document: &AccountDocument| {
+        let text = render(&summarize_account(document, &[]));
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let set = "flags set: command line 2, environment 1, the JVM 1; of 6 (--by flag)";
+    assert!(words(&document).contains(set) && !words(&document).contains("attached"), "{}", words(&document));
+    document.mark.account.as_mut().unwrap().told = Some(ToldRecord::default());
+    let flags = document.flags.as_mut().unwrap();
+    (flags.set[0].name, flags.set[0].value) = ("DisableAttachMechanism".to_owned(), "true".to_owned());
+    assert!(words(&document).contains("it cannot be attached to (`-XX:+DisableAttachMechanism`)"));
+}
+
+#[test]
 fn malloc_by_tag_needs_tags() {
     let mut document = document();
     document.mark.account.as_mut().unwrap().malloc.as_mut().unwrap().tagged = false;

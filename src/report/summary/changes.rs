@@ -47,7 +47,7 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Summar
     Summary { blocks }
 }
 
-/// The kind of part that a detail shows; `None` for mappings, which are no parts of owners.
+/// The kind of part that a detail shows; `None` for mappings and flags, which are no parts of owners.
 fn kind_of(detail: Detail) -> Option<&'static str> {
     match detail {
         Detail::Thread => Some("thread"),
@@ -56,7 +56,7 @@ fn kind_of(detail: Detail) -> Option<&'static str> {
         Detail::Loader => Some("loader"),
         Detail::Code => Some("code_heap"),
         Detail::Pool => Some("thread"),
-        Detail::Region => None,
+        Detail::Region | Detail::Flag => None,
     }
 }
 

@@ -2,15 +2,15 @@
 
 use super::block::{Block, Table};
 use super::cells::{NONE, beginning, end, kib, sum};
-use super::{inside, loaders};
+use super::{flags, inside, loaders};
 use crate::owner::{Owner, is_heap, label};
-use crate::record::{AccountRecord, DetailRecord, Mark, OwnerRecord, RegionRecord, RemainderRecord};
+use crate::record::{AccountDocument, AccountRecord, DetailRecord, OwnerRecord, RegionRecord, RemainderRecord};
 use crate::units::grouped;
 
 /// What an account can be split by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Detail {
-    /// Stacks by thread.
+    /// Stacks, CPU time and what was allocated, by thread.
     Thread,
     /// Mapped files and libraries by file.
     File,
@@ -24,6 +24,8 @@ pub enum Detail {
     Code,
     /// Threads by pool.
     Pool,
+    /// Flags that are not at their default.
+    Flag,
 }
 
 /// Rows of threads, files and tags.
@@ -35,11 +37,15 @@ const WORDS_MAX: usize = 36;
 const NAME_MAX: usize = 48;
 
 /// The table of one kind of detail, or why there is none.
-pub(super) fn details(account: &AccountRecord, mark: &Mark, detail: Detail) -> Option<Block> {
+pub(super) fn details(account: &AccountRecord, document: &AccountDocument, detail: Detail) -> Option<Block> {
+    let mark = &document.mark;
     let nmt_on = mark.nmt.is_some();
     let text = |text: &str| Some(Block::Text(text.to_owned()));
     let found = match detail {
-        Detail::Thread => threads(account),
+        Detail::Thread => match account.threads.as_deref() {
+            Some(listed @ [_, ..]) => return Some(inside::threads(listed)),
+            _ => threads(account),
+        },
         Detail::File => files(account),
         Detail::Tag => match &account.malloc {
             Some(malloc) if malloc.tagged => tags(account),
@@ -53,6 +59,7 @@ pub(super) fn details(account: &AccountRecord, mark: &Mark, detail: Detail) -> O
         },
         Detail::Code => return Some(inside::code(mark)),
         Detail::Pool => return Some(inside::pools(mark)),
+        Detail::Flag => return Some(flags::table(document.flags.as_ref())),
         Detail::Loader => return Some(loaders::by_type(mark)),
         Detail::Region => regions(account.regions.as_deref().unwrap_or_default()),
     };
@@ -87,6 +94,7 @@ fn listing(
     Table::new(title, head.iter().copied(), rows).noted((!left.is_empty()).then_some(note))
 }
 
+/// Stacks by name, of documents that have no list of threads.
 fn threads(account: &AccountRecord) -> Table {
     let row = |_: &OwnerRecord, detail: &DetailRecord| {
         vec![beginning(&detail.name, NAME_MAX), grouped(detail.count), kib(detail.rss_bytes)]

@@ -1,17 +1,23 @@
-//! What is inside some owners: live objects by class, the code cache by segment, threads by pool.
+//! What is inside some owners: live objects by class, the code cache by segment, threads one by one and by pool.
 
 use super::block::{Block, Table};
-use super::cells::{beginning, end, kib, mib, signed};
-use crate::record::{HeapDumpRecord, Mark, ObjectClass, ObjectKindName, ObjectSum, ObjectsRecord, Trial};
+use super::cells::{NONE, beginning, end, kib, mib, signed, sum};
+use crate::record::{
+    HeapDumpRecord, Mark, ObjectClass, ObjectKindName, ObjectSum, ObjectsRecord, ThreadPoolRecord, ThreadRecord, Trial,
+};
 use crate::units::{Bytes, grouped, growth};
 
 /// Classes shown.
 const CLASSES_MAX: usize = 15;
 /// Pools shown.
 const POOLS_MAX: usize = 40;
+/// Threads shown.
+const THREADS_MAX: usize = 40;
 /// What is left for names beside numbers.
 const NAME_MAX: usize = 34;
 const POOL_MAX: usize = 30;
+
+const CUT: &str = "Names are cut at 15 bytes by the kernel.";
 
 const TIERS: &str = "Profiled nmethods are of tiers 2 and 3, which go when tier 4 replaces them; non-profiled ones of \
     tiers 1 and 4; non-nmethods are stubs and the interpreter.";
@@ -36,20 +42,58 @@ pub(super) fn pools(mark: &Mark) -> Block {
     if mark.pools.is_empty() {
         return Block::Text("No thread could be told apart.".to_owned());
     }
-    let row = |pool: &crate::record::ThreadPoolRecord| {
+    let row = |pool: &ThreadPoolRecord| {
         let cpu = format!("{:.2}", pool.cpu_s);
         let (stacks, allocated) = (kib(pool.stack_bytes), mib(pool.allocated_bytes));
         vec![beginning(&pool.name, POOL_MAX), grouped(pool.threads), stacks, cpu, allocated]
     };
     let left = mark.pools.len().saturating_sub(POOLS_MAX);
     let more = (left > 0).then(|| format!("and {left} more pools (--json)"));
-    let cut = "Names are cut at 15 bytes by the kernel; `*` stands for numbers that differ.".to_owned();
     let head = ["pool", "threads", "stacks KiB", "CPU s", "allocated MiB"];
     let rows = mark.pools.iter().take(POOLS_MAX).map(row);
     Block::Table(
         Table::new("threads by pool, resident stacks; CPU time and what was allocated in the heap so far", head, rows)
-            .noted(more.into_iter().chain([cut])),
+            .noted(more.into_iter().chain([format!("{CUT} `*` stands for numbers that differ.")])),
     )
+}
+
+/// Threads one by one: those that are heaviest in any column, the deepest first.
+pub(super) fn threads(threads: &[ThreadRecord]) -> Block {
+    let total = |of: fn(&ThreadRecord) -> f64| threads.iter().map(of).sum::<f64>().max(f64::MIN_POSITIVE);
+    let columns = [stack, cpu, allocated].map(|of: fn(&ThreadRecord) -> f64| (of, total(of)));
+    let weight = |thread: &ThreadRecord| columns.iter().map(|(of, total)| of(thread) / total).fold(0.0, f64::max);
+    let mut shown: Vec<&ThreadRecord> = threads.iter().collect();
+    shown.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
+    let left = shown.split_off(shown.len().min(THREADS_MAX));
+    shown.sort_by_key(|thread| std::cmp::Reverse((thread.stack_bytes, thread.allocated_bytes)));
+    let row = |thread: &&ThreadRecord| {
+        let cpu = format!("{:.2}", thread.cpu_s);
+        let stack = thread.stack_bytes.map_or_else(|| NONE.to_owned(), kib);
+        vec![beginning(&thread.name, POOL_MAX), thread.tid.to_string(), stack, cpu, mib(thread.allocated_bytes)]
+    };
+    let (stacks, heap) = (sum(left.iter().filter_map(|of| of.stack_bytes)), left.iter().map(|of| of.allocated_bytes));
+    let more = format!(
+        "and {} more with {} KiB of stacks, which allocated {} MiB (--json)",
+        grouped(left.len() as u64),
+        kib(stacks),
+        mib(Some(sum(heap.flatten())))
+    );
+    let more = (!left.is_empty()).then_some(more);
+    let head = ["thread", "tid", "stack KiB", "CPU s", "allocated MiB"];
+    let title = "threads: resident stacks, CPU time, allocated in the heap since each began";
+    Block::Table(Table::new(title, head, shown.iter().map(row)).noted(more.into_iter().chain([CUT.to_owned()])))
+}
+
+fn stack(thread: &ThreadRecord) -> f64 {
+    thread.stack_bytes.unwrap_or(0) as f64
+}
+
+fn cpu(thread: &ThreadRecord) -> f64 {
+    thread.cpu_s
+}
+
+fn allocated(thread: &ThreadRecord) -> f64 {
+    thread.allocated_bytes.unwrap_or(0) as f64
 }
 
 /// The live objects at the end of a trial.

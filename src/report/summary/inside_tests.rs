@@ -2,7 +2,7 @@
 
 use super::super::block::Summary;
 use super::*;
-use crate::record::{CodeHeapRecord, ObjectKind, ThreadPoolRecord};
+use crate::record::{CodeHeapRecord, ObjectKind, ThreadPoolRecord, ThreadRecord};
 use crate::report::render;
 
 fn text(block: Block) -> String {
@@ -95,6 +95,32 @@ fn the_code_cache_and_the_threads_have_their_tables() {
     insta::assert_snapshot!(format!("{}{}", text(code(&mark)), text(pools(&mark))));
     assert!(text(code(&Mark::default())).contains("did not tell"));
     assert!(text(pools(&Mark::default())).contains("No thread"));
+}
+
+#[test]
+fn threads_are_shown_that_are_heaviest_in_any_column() {
+    let thread = |tid: u32, name: &str, stack_bytes, cpu_s, allocated_bytes| ThreadRecord {
+        tid,
+        name: name.to_owned(),
+        stack_bytes,
+        cpu_s,
+        allocated_bytes,
+    };
+    let mut listed: Vec<_> = (0..60).map(|n| thread(n, "exec-\u{1b}[1m", Some(8 << 10), 0.01, Some(2 << 20))).collect();
+    listed.extend([
+        thread(70, "deep", Some(900 << 10), 0.0, Some(0)),
+        thread(71, "allocates", Some(4 << 10), 0.0, Some(3 << 30)),
+        thread(72, "C2 CompilerThre", None, 25.0, None),
+    ]);
+    let shown = text(threads(&listed));
+    let place = |name: &str| shown.find(name).unwrap_or_else(|| panic!("no {name}:\n{shown}"));
+    assert!(place("deep") < place("exec-") && place("exec-") < place("allocates") && place("allocates") < place("C2 "));
+    assert_eq!(shown.matches("exec-").count(), 37, "{shown}");
+    assert!(shown.contains("and 23 more with 184 KiB of stacks, which allocated 46.0 MiB (--json)"), "{shown}");
+    assert!(!shown.contains('\u{1b}') && shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    // Nothing of a damaged document is divided by.
+    let nothing = [f64::NAN, f64::INFINITY, 0.0].map(|cpu_s| thread(1, "", Some(u64::MAX), cpu_s, Some(u64::MAX)));
+    assert!(text(threads(&nothing)).contains("threads: resident stacks"));
 }
 
 #[test]

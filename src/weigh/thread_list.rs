@@ -1,0 +1,67 @@
+//! The threads of a process one by one: what each holds, has used and has allocated.
+
+use super::accounting::Accounted;
+use crate::account::Owner;
+use crate::observe::thread_times::ThreadTime;
+use crate::record::ThreadRecord;
+use std::collections::BTreeMap;
+
+/// What is resident of the stack of each thread, by its id as seen from here. A thread is missing that ran when it was
+/// looked at, and one whose stack the kernel shows in one mapping with another's, as it may with musl.
+pub(super) fn stacks(accounted: &Accounted) -> BTreeMap<u32, u64> {
+    let maps = &accounted.seen.smaps.mappings;
+    let mut found: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+    for stack in &accounted.seen.stacks {
+        let Some(pointer) = stack.pointer else { continue };
+        let at = maps.partition_point(|of| of.mapping.end <= pointer);
+        if maps.get(at).is_some_and(|of| of.mapping.start <= pointer) {
+            found.entry(at).or_default().push(stack.tid);
+        }
+    }
+    let mut stacks = BTreeMap::new();
+    for region in &accounted.account.regions {
+        let held = region.shares.iter().find(|(owner, _)| *owner == Owner::ThreadStacks);
+        if let (Some([tid]), Some((_, bytes))) = (found.get(&region.index).map(Vec::as_slice), held) {
+            stacks.insert(*tid, *bytes);
+        }
+    }
+    stacks
+}
+
+/// All threads that live, those that allocated most first. `allocated` is by their ids in their own pid namespace.
+pub(super) fn threads(
+    threads: &[ThreadTime],
+    allocated: &BTreeMap<u32, u64>,
+    stacks: &BTreeMap<u32, u64>,
+) -> Vec<ThreadRecord> {
+    let record = |thread: &ThreadTime| ThreadRecord {
+        tid: thread.tid,
+        name: thread.name.clone(),
+        stack_bytes: stacks.get(&thread.tid).copied(),
+        cpu_s: thread.cpu.as_secs_f64(),
+        allocated_bytes: allocated.get(&thread.ns_tid).copied(),
+    };
+    let mut list: Vec<ThreadRecord> = threads.iter().map(record).collect();
+    list.sort_by_key(|thread| std::cmp::Reverse((thread.allocated_bytes, thread.stack_bytes)));
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_thread_is_found_by_the_id_that_each_source_knows() {
+        let thread = |tid, ns_tid| ThreadTime { tid, ns_tid, name: "a".to_owned(), cpu: Duration::from_millis(250) };
+        // In a pid namespace of its own, whose ids are those of other threads here.
+        let list = threads(
+            &[thread(900, 7), thread(901, 900), thread(902, 8)],
+            &BTreeMap::from([(7, 5), (900, 6), (901, 7)]),
+            &BTreeMap::from([(900, 4096), (7, 1)]),
+        );
+        let told: Vec<_> = list.iter().map(|of| (of.tid, of.stack_bytes, of.allocated_bytes)).collect();
+        assert_eq!(told, [(901, None, Some(6)), (900, Some(4096), Some(5)), (902, None, None)]);
+        assert!(list.iter().all(|of| of.name == "a" && of.cpu_s == 0.25));
+    }
+}

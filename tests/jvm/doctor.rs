@@ -1,0 +1,223 @@
+//! `loadline doctor PID` on real JVMs: what it says of each, and that it asks none; a library without its symbols; what
+//! is no HotSpot.
+
+use crate::account::{assert_closes, held};
+use crate::invocation::{Call, Ran, all_releases, doubts, jdk, newest, phase, releases};
+use crate::skipping::skip;
+use crate::standing::{Plan, Standing};
+use loadline::doubt::{Allocation, Doubt};
+use loadline::record::{AllocatedBy, FlagOrigin, ToldBy};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+/// The oldest release whose tables are known.
+const OLDEST: u32 = 17;
+
+fn doctor(pid: u32, options: &str) -> Ran {
+    Call::verb(&format!("doctor {pid} {options}")).beside().run()
+}
+
+fn ready(plan: Plan) -> Standing {
+    let mut subject = plan.start("Allocates", "{folder}/mapped");
+    subject.says("STARTED");
+    subject.go_on();
+    subject.says("READY");
+    subject
+}
+
+/// The line of a label, with those that go on below it, as one.
+#[track_caller]
+fn fact(ran: &Ran, label: &str) -> String {
+    let mut lines = ran.stdout.lines().skip_while(|line| line.split_whitespace().next() != Some(label));
+    let first = lines.next().unwrap_or_else(|| panic!("no {label}:\n{}", ran.stdout));
+    let more = lines.take_while(|line| line.starts_with("   "));
+    let words = std::iter::once(first).chain(more).flat_map(str::split_whitespace);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_jvm_is_examined_and_not_asked() {
+    for release in all_releases() {
+        let plan = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").env("JAVA_TOOL_OPTIONS", "-XX:MaxMetaspaceSize=64m");
+        let subject = ready(plan);
+        let ran = doctor(subject.pid(), "").expect(0);
+        let what = format!("JDK {release}:\n{}", ran.stdout);
+        assert!(fact(&ran, "jvm").contains(&format!(" {release}")), "{what}");
+        assert!(fact(&ran, "library").ends_with("libjvm.so"), "{what}");
+        assert!(fact(&ran, "options").contains("-Xmx64m"), "{what}");
+        assert_eq!(fact(&ran, "attach"), "attach yes: for `--attach`, `--classes`, `--heap-dump`, `--netty` and NMT");
+        assert_eq!(
+            (fact(&ran, "memory").as_str(), fact(&ran, "counters").as_str()),
+            ("memory yes", "counters yes: hsperfdata")
+        );
+        if release >= OLDEST {
+            assert!(fact(&ran, "jvm").ends_with("Serial GC"), "{what}");
+            assert!(fact(&ran, "tables").contains("asks it nothing"), "{what}");
+            assert_eq!(fact(&ran, "allocated"), "allocated yes: of all threads");
+            let set = fact(&ran, "command");
+            assert!(set.contains("-XX:MaxHeapSize=67108864") && set.contains("-XX:+UseSerialGC"), "{what}");
+            assert_eq!(fact(&ran, "variable"), "variable -XX:MaxMetaspaceSize=67108864");
+            assert!(fact(&ran, "JVM").contains("-XX:InitialHeapSize="), "{what}");
+            let all = doctor(subject.pid(), "--flags").expect(0);
+            let listed = all.stdout.lines().filter(|line| line.contains(" -XX:")).count();
+            assert!(listed > 1000 && fact(&all, "default").contains("-XX:MaxHeapFreeRatio=70"), "{}", all.stdout);
+        } else {
+            assert!(fact(&ran, "flags").starts_with("flags no: "), "{what}");
+        }
+        assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80 || !line.contains(' ')), "{what}");
+        // A JVM that has been asked listens from then on.
+        assert_eq!(doctor(subject.pid(), "").stdout, ran.stdout, "{what}");
+        let _ = subject.document("--attach");
+        assert_eq!(fact(&doctor(subject.pid(), "").expect(0), "attach"), "attach yes: it listens already");
+        subject.runs_on();
+    }
+}
+
+#[test]
+fn who_cannot_be_attached_to_is_told() {
+    for release in releases() {
+        let plan = || Plan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:+DisableAttachMechanism -XX:-UsePerfData");
+        let subject = ready(plan());
+        let ran = doctor(subject.pid(), "").expect(0);
+        assert_eq!(fact(&ran, "attach"), "attach no: the JVM runs with `-XX:+DisableAttachMechanism`");
+        assert!(fact(&ran, "jvm").starts_with(&format!("jvm {release}")), "by its tables:\n{}", ran.stdout);
+        let document = subject.document("");
+        let flags = document.flags.unwrap();
+        assert!(flags.disables_attaching() && flags.count() > 1000, "JDK {release}: {:?}", flags.set);
+        let of =
+            |name: &str| flags.set.iter().find(|flag| flag.name == name).map(|flag| (flag.value.as_str(), flag.origin));
+        assert_eq!(of("MaxHeapSize"), Some(("67108864", FlagOrigin::CommandLine)));
+        assert_eq!(of("CompressedClassSpaceSize").map(|(_, origin)| origin), None, "JDK {release}: {:?}", flags.set);
+        assert_eq!(flags.defaults.get("MaxHeapFreeRatio").map(String::as_str), Some("70"));
+        assert!(document.jvm.flags.unwrap().contains(&"-XX:+UseSerialGC".to_owned()));
+        let text = subject.account_call("--by flag").run().expect(0).stdout;
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("it cannot be attached to (`-XX:+DisableAttachMechanism`)"), "{text}");
+        assert!(words.contains("MaxHeapSize 67108864 command line"), "{text}");
+        assert_eq!(subject.stderr(), "", "JDK {release}: QUIT would print a thread dump");
+    }
+}
+
+/// A process that is no JVM; killed when dropped.
+struct Other(Child);
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[track_caller]
+fn refused(ran: &Ran, words: &str) {
+    assert_eq!((ran.code(), ran.stdout.as_str()), (Some(2), ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains(words), "no `{words}`:\n{}", ran.stderr);
+}
+
+#[test]
+fn what_is_no_hotspot_is_said() {
+    refused(&doctor(999_999_999, ""), "there is no process with pid 999999999");
+    refused(&doctor(std::process::id(), ""), "is no HotSpot JVM");
+    assert_eq!(Call::verb("doctor x").beside().run().code(), Some(2));
+    assert_eq!(Call::verb("doctor --flags").beside().run().code(), Some(2));
+    // What GraalVM makes exports its version.
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("a.c"), folder.path().join("image"));
+    let text = "#include <unistd.h>\nconst char __svm_version_info[] = \"x\";\nint main() { for (;;) pause(); }\n";
+    fs::write(&source, text).unwrap();
+    let compiled = Command::new("cc").arg("-rdynamic").arg(&source).arg("-o").arg(&program).status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        return skip("LOADLINE_TOOLS", "there is no C compiler");
+    }
+    let image = Other(Command::new(&program).stdin(Stdio::null()).spawn().unwrap());
+    for verb in ["doctor", "account"] {
+        let ran = Call::verb(&format!("{verb} {}", image.0.id())).beside().run();
+        refused(&ran, "(image) is a GraalVM native image, no HotSpot JVM");
+        assert!(ran.stderr.contains("kind: native"), "{}", ran.stderr);
+    }
+}
+
+/// A JDK whose libjvm has the names that it exports, and no others; `None` where it cannot be made.
+fn stripped(release: u32) -> Option<(TempDir, PathBuf)> {
+    let home = jdk(release)?.home;
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("jdk");
+    /// All files of a folder, as links; what is named here, for its own folder counts, as copies.
+    fn link(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let (path, name) = (entry.path(), entry.file_name());
+            match name.to_str() {
+                Some("lib" | "server" | "bin") if path.is_dir() => link(&path, &to.join(&name)),
+                Some("java" | "libjli.so") => _ = fs::copy(&path, to.join(&name)).unwrap(),
+                Some("libjvm.so") => {
+                    let stripped = to.join(&name);
+                    let run = Command::new("strip").arg("--strip-all").arg("-o").arg(&stripped).arg(&path).status();
+                    if !run.is_ok_and(|status| status.success()) {
+                        let _ = fs::remove_file(stripped);
+                    }
+                }
+                _ => symlink(fs::canonicalize(&path).unwrap_or(path), to.join(&name)).unwrap(),
+            }
+        }
+    }
+    link(&home, &made);
+    if !made.join("lib/server/libjvm.so").is_file() {
+        skip("LOADLINE_TOOLS", "libjvm.so cannot be stripped (`strip` of binutils)");
+        return None;
+    }
+    Some((folder, made))
+}
+
+#[test]
+fn a_library_without_its_symbols_makes_an_account_ask() {
+    for release in releases() {
+        let Some((_folder, home)) = stripped(release) else { continue };
+        let java = home.join("bin/java").display().to_string();
+        let subject = ready(Plan::on(release, "-Xmx64m -XX:+UseSerialGC").java(&java));
+        let ran = doctor(subject.pid(), "").expect(0);
+        let what = format!("JDK {release}:\n{}", ran.stdout);
+        assert!(fact(&ran, "library").contains(&home.display().to_string()), "{what}");
+        assert!(fact(&ran, "tables").contains("so an account asks the JVM"), "{what}");
+        assert!(fact(&ran, "allocated").starts_with("allocated of threads that live"), "{what}");
+        assert!(fact(&ran, "flags").starts_with("flags yes: 1"), "{what}");
+        let document = subject.document("");
+        let account = document.mark.account.unwrap();
+        let told = account.told.clone().unwrap();
+        assert_eq!(told.by, ToldBy::Attach, "JDK {release}: {told:?}");
+        assert!(told.why.contains("stripped"), "JDK {release}: {told:?}");
+        assert_closes(&account, 5);
+        for row in ["java_heap.used", "metaspace", "code_cache", "thread_stacks"] {
+            assert!(held(&account, row) > 0, "JDK {release}: no {row}: {:?}", account.owners);
+        }
+        let threads = account.threads.unwrap();
+        assert!(threads.iter().any(|thread| thread.allocated_bytes > Some(100_000)), "JDK {release}: {threads:?}");
+    }
+}
+
+#[test]
+fn without_symbols_an_answer_costs_what_living_threads_allocate() {
+    for release in newest() {
+        let Some((_folder, home)) = stripped(release) else { continue };
+        let trial = |churn_kib: u32| {
+            let call = Call::on(release).with("--warmup 4000").with("-n 4000").with("--rest 1s").with("--heap 64m");
+            let call = call.with(&format!("--jdk {}", home.display()));
+            call.subject("Appetite", &format!("{{port}} live=1 churn={churn_kib}")).run().expect(0).trial()
+        };
+        let trials = [4, 260].map(trial);
+        let [less, more] = trials.each_ref().map(|trial| phase(trial, "steady").alloc_per_request().unwrap());
+        // Arrays of 1 KiB, each with its header; the threads that answer live on.
+        let planted = f64::from(256 * (1024 + 16));
+        assert!(((more - less) / planted - 1.0).abs() < 0.005, "JDK {release}: {less} and {more} B per request");
+        for trial in &trials {
+            assert!(trial.jvm.as_ref().unwrap().java.as_ref().unwrap().contains(&home.display().to_string()));
+            assert_eq!(phase(trial, "steady").subject.allocated_by, Some(AllocatedBy::LivingThreads));
+            let is_rough = |doubt: &Doubt| matches!(doubt, Doubt::Allocation(Allocation::AllocationRough { .. }));
+            assert!(doubts(trial, is_rough), "JDK {release}: {:?}", trial.doubts);
+        }
+    }
+}
