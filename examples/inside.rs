@@ -64,7 +64,7 @@ fn inside(pid: u32) -> Result<Value, Unavailable> {
     add("flags", median_us(|| Flags::read(&memory()?, tables))?);
     let mut threads = Threads::of(tables, hotspot.exited_allocated_at)?.reader();
     let direct = ProcessMemory::open(&process)?;
-    add("threads", json!(threads.read(&direct)?.threads));
+    add("threads", json!(threads.by_thread(&direct)?.len()));
     add("allocated", median_us(|| threads.read(&direct))?);
     let objects = Objects::of(tables, &flags, &memory()?)?;
     let mut classes = 0;
