@@ -4,6 +4,7 @@
 use crate::invocation::{Call, phase, releases};
 use crate::skipping::skip;
 use crate::standing::{Figures, Plan, Standing};
+use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
 use loadline::kernel::mapping::Mapping;
 use loadline::observe::hotspot::HotSpot;
@@ -14,6 +15,7 @@ use loadline::observe::hotspot::threads::{Ended, Reader, Threads};
 use loadline::observe::maps;
 use loadline::observe::memory::ProcessMemory;
 use loadline::observe::procfs::Process;
+use loadline::observe::thread_faults;
 use loadline::observe::untouched::Untouched;
 use loadline::record::AllocatedBy;
 
@@ -63,10 +65,20 @@ fn has(release: u32, collector: &str) -> bool {
     out.status.success()
 }
 
+/// Waits for the subject's own threads to end. The JVM counts one of them that is off its list and not yet among the
+/// ended ones by the most that it has ever seen; whoever reads for the first time then sees less.
+fn until_ended(process: &Process) {
+    let lives = || thread_faults::all(process).unwrap().iter().any(|thread| thread.name.starts_with("Thread-"));
+    wait_until("its threads have ended", LONG, || !lives());
+}
+
 /// Between two lines of the subject: what was read from outside, what the JVM counted, what was planted.
 fn step(subject: &mut Standing, word: &str, reader: &mut Reader, inside: &Inside, before: (u64, u64)) -> (u64, u64) {
     subject.go_on();
     let said: Figures = subject.says(word);
+    if word == "ENDED" {
+        until_ended(&inside.process);
+    }
     let read = reader.read(&inside.memory).unwrap();
     assert_eq!(read.ended, Ended::Counted);
     let (planted, total) = (said.of("planted"), said.of("total"));
