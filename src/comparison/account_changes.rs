@@ -6,7 +6,7 @@ use crate::owner::{Owner, place};
 use crate::record::{
     AccountRecord, LoaderSum as Sum, LoaderType, LoadersRecord, OwnerChangeRecord, PartChangeRecord, pool_names,
 };
-use crate::units::{Bytes, Growth};
+use crate::units::growth;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -14,10 +14,6 @@ use std::collections::BTreeMap;
 const THREAD: &str = "thread";
 /// The kind of part that is a type of class loader.
 const LOADER: &str = "loader";
-
-fn growth_bytes(then: u64, now: u64) -> i64 {
-    Growth::between(Bytes(then), Bytes(now)).0
-}
 
 /// Every owner of either account, in the order of the account.
 pub fn owner_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<OwnerChangeRecord> {
@@ -28,7 +24,7 @@ pub fn owner_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<OwnerChan
     names.sort_by_key(|name| place(name));
     let change = |name: &str| {
         let (then_bytes, now_bytes) = (told_bytes(then, name), told_bytes(now, name));
-        let growth_bytes = then_bytes.zip(now_bytes).map(|(then, now)| growth_bytes(then, now));
+        let growth_bytes = then_bytes.zip(now_bytes).map(|(then, now)| growth(then, now));
         OwnerChangeRecord { name: name.to_owned(), then_bytes, now_bytes, growth_bytes }
     };
     names.into_iter().map(change).collect()
@@ -84,7 +80,7 @@ fn changed(then: &BTreeMap<Part, Amount>, now: &BTreeMap<Part, Amount>) -> Vec<P
             now_count: after.count,
             then_bytes: before.rss_bytes,
             now_bytes: after.rss_bytes,
-            growth_bytes: growth_bytes(before.rss_bytes, after.rss_bytes),
+            growth_bytes: growth(before.rss_bytes, after.rss_bytes),
             then_allocated_bytes: allocated_bytes(before),
             now_allocated_bytes: allocated_bytes(after),
         }

@@ -8,16 +8,12 @@ use super::musl_malloc::{self, MuslMalloc};
 use crate::account::{self, Account, AccountPlan, Owner, Prediction, Question, Said, Seen};
 use crate::clock::Clock;
 use crate::observe::addresses::JvmAddresses;
-use crate::observe::class_loaders::ClassLoader;
-use crate::observe::code_heaps::CodeHeap;
 use crate::observe::glibc::{self, Candidate, HEAP_MAX, MmappedChunk, Walked};
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hold::Held;
 use crate::observe::hsperfdata::HsPerf;
 use crate::observe::maps::{self, Allocator};
 use crate::observe::memory::ProcessMemory;
-use crate::observe::metaspace_nodes::MetaspaceNode;
-use crate::observe::nmt::NativeMemory;
 use crate::observe::pagemap::{PageMap, Run};
 use crate::observe::procfs::Process;
 use crate::observe::smaps::{self, Smaps};
@@ -39,25 +35,6 @@ pub(crate) struct Wanted {
     pub(crate) stop: bool,
     /// Whether a full collection has just happened, so that what is used is live.
     pub(crate) live: bool,
-}
-
-/// What a JVM was heard to say, or was read to hold, of where its memory lies; `None` or empty where it did not.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Heard {
-    pub(crate) info: Option<JvmAddresses>,
-    pub(crate) nodes: Vec<MetaspaceNode>,
-    pub(crate) unloadable: Option<u64>,
-    pub(crate) loaders: Option<Vec<ClassLoader>>,
-    pub(crate) code_heaps: Vec<CodeHeap>,
-    pub(crate) heap: Option<HeapInfo>,
-}
-
-impl Heard {
-    /// The same with Native Memory Tracking's own account.
-    pub(crate) fn with(self, nmt: Option<NativeMemory>) -> Said {
-        let Self { info, nodes, unloadable, loaders, code_heaps, heap } = self;
-        Said { info, nodes, unloadable, loaders, code_heaps, heap, nmt, ..Said::default() }
-    }
 }
 
 /// An account with all that goes with it.
@@ -84,7 +61,7 @@ pub(crate) fn hear(
     ask: impl Fn(&str) -> Option<Result<String, String>>,
     heap: Option<(String, HeapInfo)>,
     failed: &mut Vec<String>,
-) -> Heard {
+) -> Said {
     let mut reply = |command: &str| {
         let reply = ask(command)?;
         reply.map_err(|why| failed.push(why)).ok()
@@ -100,7 +77,7 @@ pub(crate) fn hear(
     let unloadable = loaders.as_ref().map(|loaders| class_loaders::may_be_garbage(loaders, committed).0);
     let loaders = loaders.filter(|_| committed.0 > 0).map(|loaders| class_loaders::in_bytes(loaders, committed));
     let info = JvmAddresses::parse(&format!("{}\n{code}", heap_text.unwrap_or_default())).map_err(&mut note).ok();
-    Heard { info, nodes, unloadable, loaders, code_heaps: code_heaps::parse(&code), heap }
+    Said { info, nodes, unloadable, loaders, code_heaps: code_heaps::parse(&code), heap, ..Said::default() }
 }
 
 /// What the last collection left in the heap, from the counters: the old generation and the survivors. `None` before

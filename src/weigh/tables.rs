@@ -1,8 +1,8 @@
 //! What an account needs to know of a JVM, from HotSpot's own tables: nothing is asked of it, nothing is added to it.
 //! It is what `accounting::hear` hears where the JVM has to be asked.
 
-use super::accounting::Heard;
 use super::allocation::Allocation;
+use crate::account::Said;
 use crate::clock::Clock;
 use crate::kernel::mapping::Mapping;
 use crate::observe::addresses::{JvmAddresses, JvmRange};
@@ -108,15 +108,15 @@ impl JvmTables {
         let unloadable = loaders.as_ref().map(|loaders| class_loaders::leaves(loaders));
         let (info, code_heaps) = (addresses(heap.as_ref(), code, &maps), full.into_iter().flatten().collect());
         let heap = heap.map(|heap| heap.info);
-        let heard = Heard { info, nodes, unloadable, loaders, code_heaps, heap };
-        Ok(TablesRead { heard, missing })
+        let said = Said { info, nodes, unloadable, loaders, code_heaps, heap, ..Said::default() };
+        Ok(TablesRead { said, missing })
     }
 }
 
 /// What was read, and the first thing that was not.
 #[derive(Debug)]
 pub(crate) struct TablesRead {
-    pub(crate) heard: Heard,
+    pub(crate) said: Said,
     pub(crate) missing: Option<Unavailable>,
 }
 

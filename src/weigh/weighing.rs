@@ -2,7 +2,7 @@
 //! touch the JVM is read first, then it is asked, then its account is taken.
 
 use super::account_record;
-use super::accounting::{self, Accounted, Heard, Wanted};
+use super::accounting::{self, Accounted, Wanted};
 use super::tables::TablesRead;
 use super::watched::{FromTables, Watched};
 use super::{thread_list, thread_pools};
@@ -92,17 +92,16 @@ impl Weigh {
             watched.attach(observer, doubts);
         }
         let nmt = native_memory(watched, self.nmt, &mut taken.failed);
-        let (heard, told) = taken.hear(watched, tables);
-        taken.mark.heap = heap(watched, heard.heap, self.moment);
-        taken.collector = heard.heap.map(|info| info.collector.title().to_owned());
+        let (mut said, told) = taken.hear(watched, tables);
+        taken.mark.heap = heap(watched, said.heap, self.moment);
+        taken.collector = said.heap.map(|info| info.collector.title().to_owned());
         taken.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
-        let direct = watched.direct();
-        taken.mark.direct = direct;
-        let mut said = heard.with(nmt.map(|(memory, _)| memory));
+        taken.mark.direct = watched.direct();
+        said.nmt = nmt.map(|(memory, _)| memory);
         said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
         said.full_collections = accounting::full_collections(watched.counters.as_mut(), &clock);
         said.sizing = watched.sizing;
-        said.direct = direct.map(|direct| direct.bytes());
+        said.direct = taken.mark.direct.map(|direct| direct.bytes());
         let counters = watched.counters.as_mut().and_then(|counters| counters.counters(&clock).ok());
         taken.mark.classes = counters.and_then(|counters| counters.value.classes());
         taken.mark.loaders = said.loaders.take().map(|loaders| watched.loaders.record(&loaders));
@@ -125,26 +124,26 @@ impl Weigh {
 
 impl Taken {
     /// What the JVM's tables told, or what it says where they did not tell all; which of both, and why it was asked.
-    fn hear(&mut self, watched: &Watched, tables: Result<FromTables, Unavailable>) -> (Heard, Option<ToldRecord>) {
+    fn hear(&mut self, watched: &Watched, tables: Result<FromTables, Unavailable>) -> (Said, Option<ToldRecord>) {
         if watched.kind == Kind::Native {
-            return (Heard::default(), None);
+            return (Said::default(), None);
         }
         let (read, why) = match tables.map(|tables| tables.read) {
-            Ok(TablesRead { heard, missing: None }) => {
-                return (heard, Some(ToldRecord { by: ToldBy::Tables, why: String::new() }));
+            Ok(TablesRead { said, missing: None }) => {
+                return (said, Some(ToldRecord { by: ToldBy::Tables, why: String::new() }));
             }
-            Ok(TablesRead { heard, missing: Some(why) }) => (Some(heard), why.to_string()),
+            Ok(TablesRead { said, missing: Some(why) }) => (Some(said), why.to_string()),
             Err(_) if watched.asking == Asking::Always => (None, String::new()),
             Err(why) => (None, why.to_string()),
         };
         // Part of it is better than nothing.
-        if let Some(heard) = read.filter(|_| watched.attached().is_none()) {
+        if let Some(said) = read.filter(|_| watched.attached().is_none()) {
             self.failed.push(why.clone());
-            return (heard, Some(ToldRecord { by: ToldBy::Tables, why }));
+            return (said, Some(ToldRecord { by: ToldBy::Tables, why }));
         }
         let info = heap_info(watched, &mut self.failed);
-        let heard = accounting::hear(|command| watched.ask(command), info, &mut self.failed);
-        (heard, Some(ToldRecord { by: ToldBy::Attach, why }))
+        let said = accounting::hear(|command| watched.ask(command), info, &mut self.failed);
+        (said, Some(ToldRecord { by: ToldBy::Attach, why }))
     }
 
     fn read_outside(&mut self, watched: &Watched) {
