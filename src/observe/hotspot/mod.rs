@@ -56,7 +56,7 @@ pub struct HotSpot {
 const EXITED_ALLOCATED: &str = "_ZN13ThreadService23_exited_allocated_bytesE";
 
 impl HotSpot {
-    /// Finds the tables of a JVM: some 10 ms of reading files, once.
+    /// Finds the tables of a JVM: some 2 ms of reading files, once.
     ///
     /// # Errors
     /// Where there is no HotSpot, its library describes nothing, or memory may not be read.
