@@ -52,14 +52,13 @@ pub(crate) struct DirectTimeline {
     memory: ProcessMemory,
     look_due_ns: u64,
     look_after_ns: u64,
-    /// Whether a look has ever come to its end: before it, that nothing is known does not mean that nothing is there.
-    looked: bool,
 }
 
 impl DirectTimeline {
-    pub(crate) fn open(process: &Process, reader: DirectReader) -> Result<Self, Unavailable> {
+    pub(crate) fn open(process: &Process, reader: DirectReader, clock: &Clock) -> Result<Self, Unavailable> {
         let memory = ProcessMemory::open(process)?;
-        Ok(Self { reader, memory, look_due_ns: 0, look_after_ns: LOOK_AGAIN_NS, looked: false })
+        // The first look of all, at every class, is that of the first mark: nobody is served meanwhile.
+        Ok(Self { reader, memory, look_due_ns: clock.now_ns() + LOOK_AGAIN_NS, look_after_ns: LOOK_AGAIN_NS })
     }
 
     /// Bytes of direct memory now; `None` where they cannot be read at this moment, or a mark reads them.
@@ -69,10 +68,10 @@ impl DirectTimeline {
         if now_ns >= self.look_due_ns {
             self.look_due_ns = now_ns + self.look_after_ns;
             self.look_after_ns *= 2;
-            let maps = maps::read(process, clock).ok()?.value;
-            self.looked |= counters.look(&Untouched::open(process, &maps).ok()?).is_ok();
+            // What the JVM has just loaded is in its memory: only the first look needs to know what else is mapped.
+            let maps = if counters.have_looked() { Vec::new() } else { maps::read(process, clock).ok()?.value };
+            let _ = counters.look(&Untouched::open(process, &maps).ok()?);
         }
-        let direct = self.looked.then(|| counters.read(&self.memory).ok())??;
-        Some(direct.bytes())
+        counters.read(&self.memory).ok().map(|direct| direct.bytes())
     }
 }

@@ -117,7 +117,7 @@ fn run(sources: &Sources, inside: Inside, shared: &Shared, send: impl FnMut(Samp
     let mut tree_samples = below.map(|below| TreeSamples::new(below, clock));
     let cgroup = sources.own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
     let mut allocation = inside.threads.and_then(|threads| Allocation::open(&process, threads).ok());
-    let direct = inside.direct.and_then(|reader| DirectTimeline::open(&process, reader).ok());
+    let direct = inside.direct.and_then(|reader| DirectTimeline::open(&process, reader, &clock).ok());
     let (mut direct, mut inside_due_ns) = (direct, 0);
     let take = || {
         let begin_ns = clock.now_ns();

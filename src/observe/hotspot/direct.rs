@@ -93,6 +93,11 @@ impl DirectCounters {
         Self { objects, seen, classes, netty, bits: None, mapped: Vec::new(), value: None }
     }
 
+    /// Whether a look has come to its end.
+    pub fn have_looked(&self) -> bool {
+        self.value.is_some()
+    }
+
     /// Looks for the classes that count, among those that were loaded since it last looked.
     ///
     /// # Errors
@@ -138,10 +143,10 @@ impl DirectCounters {
     /// What is counted now.
     ///
     /// # Errors
-    /// Where a collector moves one of the objects at this moment; soon it will not.
+    /// Before the first look that came to its end; where a collector moves one of the objects at this moment; soon it will not.
     pub fn read(&self, memory: &dyn Memory) -> Result<DirectRecord, Unavailable> {
         let mut direct = DirectRecord::default();
-        let Some(value) = &self.value else { return Ok(direct) };
+        let value = self.value.as_ref().ok_or_else(|| Unavailable::new(SOURCE, format!("`{ATOMIC}` is not known")))?;
         let within =
             |class: u64, field: &Field| self.objects.number_within(memory, (class, field), (value.class, &value.field));
         let number = |counter: &Counter| self.objects.number(memory, counter.class, &counter.field);

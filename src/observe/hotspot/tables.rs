@@ -6,7 +6,7 @@
 use super::super::Unavailable;
 use super::super::memory::Memory;
 use super::SOURCE;
-use std::collections::HashMap;
+use std::fmt::{self, Write};
 
 /// The exported variables, eight bytes each: for each of four tables where it is, the layout and the length of a row.
 pub(super) const EXPORTED: [&str; 19] = [
@@ -40,10 +40,40 @@ const OFFSET_MAX: u64 = 1 << 20;
 /// What a library describes, by `Type::field`, type and constant.
 #[derive(Debug, Default)]
 pub struct Tables {
-    offsets: HashMap<String, u64>,
-    addresses: HashMap<String, u64>,
-    sizes: HashMap<String, u64>,
-    constants: HashMap<String, u64>,
+    offsets: Named,
+    addresses: Named,
+    sizes: Named,
+    constants: Named,
+}
+
+/// Values by name. All names lie in one piece: apart, the 2,000 of a JVM would take three times the memory.
+#[derive(Debug, Default)]
+struct Named {
+    names: String,
+    /// From where to where in it a name stands, and its value; in the order of names.
+    rows: Vec<(u32, u32, u64)>,
+}
+
+impl Named {
+    fn push(&mut self, name: fmt::Arguments<'_>, value: u64) -> Option<()> {
+        let start = self.names.len();
+        self.names.write_fmt(name).ok()?;
+        self.rows.push((u32::try_from(start).ok()?, u32::try_from(self.names.len()).ok()?, value));
+        Some(())
+    }
+
+    fn sort(&mut self) {
+        let Self { names, rows } = self;
+        rows.sort_by_key(|(start, end, _)| &names[*start as usize..*end as usize]);
+        names.shrink_to_fit();
+        rows.shrink_to_fit();
+    }
+
+    fn get(&self, name: &str) -> Option<u64> {
+        let of = |(start, end, _): &(u32, u32, u64)| &self.names[*start as usize..*end as usize];
+        let found = self.rows.binary_search_by(|row| of(row).cmp(name)).ok()?;
+        Some(self.rows[found].2)
+    }
 }
 
 impl Tables {
@@ -69,28 +99,30 @@ impl Tables {
         }
         let [structs, stride, of, name, is_static, offset, address, rest @ ..] = numbers;
         rows(memory, structs, stride, &[of, name, is_static, offset, address], |row| {
-            let field = format!("{}::{}", memory.text(memory.u64(row + of)?)?, memory.text(memory.u64(row + name)?)?);
+            let (of, field) = (memory.text(memory.u64(row + of)?)?, memory.text(memory.u64(row + name)?)?);
             match memory.u32(row + is_static)? {
-                0 => self.offsets.insert(field, memory.u64(row + offset)?),
-                _ => self.addresses.insert(field, memory.u64(row + address)?),
-            };
-            Some(())
+                0 => self.offsets.push(format_args!("{of}::{field}"), memory.u64(row + offset)?),
+                _ => self.addresses.push(format_args!("{of}::{field}"), memory.u64(row + address)?),
+            }
         })?;
         let [types, stride, name, size, rest @ ..] = rest;
         rows(memory, types, stride, &[name, size], |row| {
-            self.sizes.insert(memory.text(memory.u64(row + name)?)?, memory.u64(row + size)?);
-            Some(())
+            self.sizes.push(format_args!("{}", memory.text(memory.u64(row + name)?)?), memory.u64(row + size)?)
         })?;
         let [ints, stride, name, value, longs, long_stride, long_name, long_value] = rest;
         rows(memory, ints, stride, &[name, value], |row| {
             let constant = memory.u32(row + value)?.cast_signed();
-            self.constants.insert(memory.text(memory.u64(row + name)?)?, i64::from(constant).cast_unsigned());
-            Some(())
+            let name = memory.text(memory.u64(row + name)?)?;
+            self.constants.push(format_args!("{name}"), i64::from(constant).cast_unsigned())
         })?;
         rows(memory, longs, long_stride, &[long_name, long_value], |row| {
-            self.constants.insert(memory.text(memory.u64(row + long_name)?)?, memory.u64(row + long_value)?);
-            Some(())
-        })
+            let name = memory.text(memory.u64(row + long_name)?)?;
+            self.constants.push(format_args!("{name}"), memory.u64(row + long_value)?)
+        })?;
+        for named in [&mut self.offsets, &mut self.addresses, &mut self.sizes, &mut self.constants] {
+            named.sort();
+        }
+        Some(())
     }
 
     /// The offset of the first of these fields that this JVM has: releases rename and move them.
@@ -98,7 +130,7 @@ impl Tables {
     /// # Errors
     /// Where it has none of them.
     pub fn offset(&self, fields: &[&str]) -> Result<u64, Unavailable> {
-        let known = fields.iter().find_map(|field| self.offsets.get(*field).copied());
+        let known = fields.iter().find_map(|field| self.offsets.get(field));
         known.filter(|offset| *offset < OFFSET_MAX).ok_or_else(|| lacks(fields))
     }
 
@@ -107,7 +139,7 @@ impl Tables {
     /// # Errors
     /// Where it has none of them.
     pub fn address(&self, fields: &[&str]) -> Result<u64, Unavailable> {
-        fields.iter().find_map(|field| self.addresses.get(*field).copied()).ok_or_else(|| lacks(fields))
+        fields.iter().find_map(|field| self.addresses.get(field)).ok_or_else(|| lacks(fields))
     }
 
     /// The size of a type in bytes.
@@ -115,7 +147,7 @@ impl Tables {
     /// # Errors
     /// Where this JVM does not have it.
     pub fn size(&self, of: &str) -> Result<u64, Unavailable> {
-        self.sizes.get(of).copied().filter(|size| *size < OFFSET_MAX).ok_or_else(|| lacks(&[of]))
+        self.sizes.get(of).filter(|size| *size < OFFSET_MAX).ok_or_else(|| lacks(&[of]))
     }
 
     /// The value of a constant.
@@ -123,14 +155,20 @@ impl Tables {
     /// # Errors
     /// Where this JVM does not have it.
     pub fn constant(&self, name: &str) -> Result<u64, Unavailable> {
-        self.constants.get(name).copied().ok_or_else(|| lacks(&[name]))
+        self.constants.get(name).ok_or_else(|| lacks(&[name]))
     }
 
     /// Some that are made up.
     #[cfg(test)]
     pub(super) fn made_up(offsets: &[(&str, u64)], addresses: &[(&str, u64)], sizes: &[(&str, u64)]) -> Self {
-        let map = |of: &[(&str, u64)]| of.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        Self { offsets: map(offsets), addresses: map(addresses), sizes: map(sizes), constants: HashMap::new() }
+        let named = |of: &[(&str, u64)]| {
+            let mut named = Named::default();
+            of.iter().for_each(|(name, value)| _ = named.push(format_args!("{name}"), *value));
+            named.sort();
+            named
+        };
+        let constants = Named::default();
+        Self { offsets: named(offsets), addresses: named(addresses), sizes: named(sizes), constants }
     }
 }
 
