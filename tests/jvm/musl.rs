@@ -1,26 +1,30 @@
 //! Native programs on musl, linked dynamically and statically, with a known appetite for malloc: what is live is found
-//! to the byte, what is retained is what pagemap says of the freed blocks. Skipped where there is no `musl-gcc`.
+//! to the byte, what is retained is what pagemap says of the freed blocks. In an image as small as Alpine's they are
+//! weighed, and the limit of a server is found. Skipped where there is no `musl-gcc`.
 
 use crate::account::{assert_closes, held};
 use crate::account_truth::assert_tags;
+use crate::deaths::limits_work;
 use crate::images::Image;
 use crate::invocation::{Call, Ran, mark, newest};
 use crate::skipping::{record, skip};
 use crate::standing::Plan;
 use loadline::doubt::Doubt;
-use loadline::record::{AccountRecord, DoubtRecord, Trial};
+use loadline::record::{AccountRecord, DoubtRecord, FindOutcome, Trial, Unknowns};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const LINKINGS: [&str; 2] = ["-rdynamic", "-static"];
+/// What the server holds.
+const SERVES_MIB: u64 = 64;
 /// A header before each chunk, which the slot before it has.
 const HEADER: f64 = 4.0;
 
-/// The program, linked like this.
-fn build(folder: &Path, linking: &str) -> Option<PathBuf> {
-    let (source, program) =
-        (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jvm/musl/appetite.c"), folder.join("appetite"));
+/// One of the programs, linked like this.
+fn build(folder: &Path, name: &str, linking: &str) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/jvm/musl/{name}.c"));
+    let program = folder.join(name);
     // A compiler that knows what malloc does would leave out what nobody uses.
     let options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-fno-builtin", linking, "-o"];
     match Command::new("musl-gcc").args(options).args([&program, &source]).output() {
@@ -36,7 +40,7 @@ fn build(folder: &Path, linking: &str) -> Option<PathBuf> {
 /// The program weighed once it has planted this.
 fn weighed(linking: &str, filling: &str) -> Option<Ran> {
     let call = Call::verb("run musl.loadline.yaml --json");
-    let program = build(call.folder(), linking)?;
+    let program = build(call.folder(), "appetite", linking)?;
     Some(run(call, &format!("command: [{}, {filling}]", program.display())))
 }
 
@@ -110,27 +114,55 @@ fn a_busy_program_is_weighed_while_it_allocates() {
     }
 }
 
-/// An image that has the C library of Alpine and nothing else.
-#[test]
-fn a_program_on_musl_is_weighed_in_an_image() {
-    let call = Call::verb("run musl.loadline.yaml --json");
-    let root = call.folder().join("root");
+/// An image that has the C library of Alpine, this program, and nothing else.
+fn image(folder: &Path, name: &str) -> Option<Image> {
+    let root = folder.join("root");
     for name in ["lib", "etc", "tmp", "proc", "sys", "dev"] {
         std::fs::create_dir_all(root.join(name)).unwrap();
     }
-    let Some(_) = build(&root, LINKINGS[0]) else { return };
+    build(&root, name, LINKINGS[0])?;
     let libraries = std::fs::read_dir("/lib").unwrap().map(|file| file.unwrap());
     for loader in libraries.filter(|file| file.file_name().to_string_lossy().starts_with("ld-musl-")) {
         if loader.path().is_file() {
             std::fs::copy(loader.path(), root.join("lib").join(loader.file_name())).unwrap();
         }
     }
-    let Some(image) = Image::of_folder(&root, "/appetite") else { return };
+    Image::of_folder(&root, &format!("/{name}"))
+}
+
+/// One after the other: both images have one name.
+#[test]
+fn a_program_on_musl_is_weighed_and_its_limit_found_in_an_image() {
+    let call = Call::verb("run musl.loadline.yaml --json");
+    let Some(image) = image(call.folder(), "appetite") else { return };
     let ran = run(call, &format!("image: '{}', command: [exact]", image.name()));
     let trial = ran.trial();
     let (truth, account) = planted(&trial);
     assert_eq!(account.malloc.as_ref().unwrap().asked_bytes.unwrap() as f64, truth["live_bytes"]);
     near("retained", held(account, "malloc.retained"), truth["freed_resident_bytes"]);
+    drop(image);
+    if limits_work() {
+        the_limit_of_a_server_is_found();
+    }
+}
+
+fn the_limit_of_a_server_is_found() {
+    let call = Call::verb("find musl.loadline.yaml --json --no-warm --proofs 2 --step 10% --limit-max 256m").alone();
+    let Some(image) = image(call.folder(), "serves") else { return };
+    let text = format!(
+        "name: musl\nsubject: {{kind: native, image: '{}', command: ['{{port}}', '{SERVES_MIB}']}}\nload:\n  \
+         - steady: {{constant: {{rate: 50, duration: 1s, connections: 4}}, get: /}}\ntarget: [failed==0]\n",
+        image.name()
+    );
+    std::fs::write(call.folder().join("musl.loadline.yaml"), text).unwrap();
+    let out = format!("--out {}", call.archive().display());
+    let document = call.with(&out).run().expect(0).document();
+    let find = document.find.unwrap();
+    assert_eq!((find.outcome, find.unknowns), (FindOutcome::Found, Unknowns::Limit), "{}", find.text);
+    let line = find.line.unwrap();
+    let (limit, below) = (line.limit_bytes >> 20, line.below_bytes.unwrap() >> 20);
+    // Beside what it holds it needs next to nothing, and a step is a tenth.
+    assert!(below < SERVES_MIB + 8 && (SERVES_MIB..SERVES_MIB + 16).contains(&limit), "{below} {limit}");
 }
 
 /// Names the `java` of a JVM that was built for musl; none is to be had where these tests run by themselves.

@@ -181,6 +181,8 @@ fn with_heap(find: &FindRecord, line: &LineRecord) -> String {
     match (line.heap_bytes, find.unknowns) {
         (Some(heap), _) => format!(" with -Xmx{}{}", Bytes(heap).java(), direct.unwrap_or_default()),
         (None, Unknowns::AsIs) => " with the heap that the JVM chooses there".to_owned(),
+        // Of a native program, or of a JVM whose heap its own command gives.
+        (None, _) if find.options.is_empty() => String::new(),
         (None, _) => " with the heap that the configuration gives".to_owned(),
     }
 }

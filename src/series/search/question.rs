@@ -4,7 +4,7 @@ use super::{Course, conclude, rules};
 use crate::comparison;
 use crate::error::{Error, Result};
 use crate::record::{FindRecord, ProbeRecord, ProbeStage, Trial, Unknowns};
-use crate::scenario::{Budget, Change, Configuration, LoadPlan, MarkPoint, Scenario, Searching};
+use crate::scenario::{Budget, Change, Configuration, Kind, LoadPlan, MarkPoint, Scenario, Searching};
 use crate::units::Bytes;
 
 /// Options by which a user has chosen the heap.
@@ -63,6 +63,9 @@ pub fn check(scenario: &Scenario) -> Result<()> {
         return Err(Error::request(format!("the heap of {heap} does not fit into the limit of {limit}"))
             .hint("leave `heap` out to have it searched, or raise the limit"));
     }
+    if find.as_is && scenario.subject.kind == Kind::Native {
+        return Err(Error::request("a native program has no heap that a JVM could choose").hint("leave out `--as-is`"));
+    }
     if find.as_is && unknowns(scenario, configuration) == Unknowns::Limit {
         return Err(Error::request("the heap is given, and was to be left to the JVM")
             .hint("leave out either `--as-is` or the heap (`--heap`, `-Xmx`)"));
@@ -106,7 +109,7 @@ pub(super) fn course(scenario: &Scenario, configuration: &Configuration, limit_m
     }
 }
 
-/// What varies: the heap only where nobody has chosen it.
+/// What varies: the heap only where there is one and nobody has chosen it.
 pub(super) fn unknowns(scenario: &Scenario, configuration: &Configuration) -> Unknowns {
     let begins = |beginnings: &[&str]| {
         let of_image = scenario.subject.image.iter().flat_map(|image| &image.heap_options);
@@ -116,6 +119,7 @@ pub(super) fn unknowns(scenario: &Scenario, configuration: &Configuration) -> Un
     };
     match () {
         () if scenario.find.max_rate => Unknowns::Rate,
+        () if scenario.subject.kind == Kind::Native => Unknowns::Limit,
         () if configuration.heap.is_some() || begins(&HEAP_GIVEN) => Unknowns::Limit,
         () if scenario.find.as_is || begins(&HEAP_BY_LIMIT) => Unknowns::AsIs,
         () => Unknowns::HeapAndLimit,
@@ -190,6 +194,17 @@ mod tests {
         );
         let scenario = parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"));
         assert_eq!(unknowns(&scenario, &scenario.configurations[0]), expect, "{text}");
+    }
+
+    #[test]
+    fn a_native_program_has_no_heap_to_search_or_to_leave_to_a_jvm() {
+        let text = "name: x\nsubject: {kind: native, command: [serves, \"{port}\"]}\nload: [steady: {constant: \
+                    {rate: 9, duration: 1s}, get: /}]\n";
+        let scenario = parse(text, Path::new("/x"), &[]).unwrap();
+        assert_eq!(unknowns(&scenario, &scenario.configurations[0]), Unknowns::Limit);
+        let mut left = scenario.clone();
+        left.find.as_is = true;
+        assert!(super::check(&left).unwrap_err().what.starts_with("a native program has no heap"));
     }
 
     #[test]
