@@ -8,7 +8,7 @@ use crate::units::Bytes;
 const LEAST_BYTES: f64 = (1 << 20) as f64;
 /// What the field takes for noise: a fiftieth.
 const LEAST_RELATIVE: f64 = 0.02;
-/// What fresh JVMs of one server differ by in bytes per request, once they are warm.
+/// More than most fresh JVMs of one server differ by in bytes per request, once they are warm.
 const LEAST_ALLOCATED: f64 = 0.01;
 /// A tenth of a percentage point, for shares of requests or of time: a share of nearly nothing has no ratio.
 const LEAST_SHARE: f64 = 0.001;
