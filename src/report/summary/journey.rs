@@ -186,15 +186,14 @@ impl Journey<'_> {
                 format!("{verb} by {}", Bytes(total.0.unsigned_abs()))
             }
         };
-        let mut text = format!("From {from} to {to} {} {changed}: ", self.1);
         let grown: Vec<(&str, Growth)> = changes(before, after).into_iter().take(GROWN).collect();
         let rest = Growth(grown.iter().fold(total.0, |rest, (_, growth)| rest.saturating_sub(growth.0)));
         let mut parts: Vec<String> = grown.iter().map(|(name, growth)| format!("{name} {growth}")).collect();
-        if parts.is_empty() || is_shown(rest) {
+        if is_shown(rest) || parts.is_empty() && is_shown(total) {
             parts.push(format!("everything else {rest}"));
         }
-        text.push_str(&format!("{}.", parts.join(", ")));
-        text
+        let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        format!("From {from} to {to} {} {changed}{parts}.", self.1)
     }
 
     /// What changed from mark to mark, each with the owner that changed most.
