@@ -143,7 +143,8 @@ impl DirectCounters {
     /// What is counted now.
     ///
     /// # Errors
-    /// Before the first look that came to its end; where a collector moves one of the objects at this moment; soon it will not.
+    /// Before the first look that came to its end. Where a collector moves one of the objects at this moment; soon it
+    /// will not.
     pub fn read(&self, memory: &dyn Memory) -> Result<DirectRecord, Unavailable> {
         let mut direct = DirectRecord::default();
         let value = self.value.as_ref().ok_or_else(|| Unavailable::new(SOURCE, format!("`{ATOMIC}` is not known")))?;
