@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::kernel::mapping::Mapping;
 use crate::observe::Unavailable;
 use crate::observe::attach::{Attach, Attachable};
-use crate::observe::hotspot::flags::{Flags, Origin};
+use crate::observe::hotspot::flags::{FlagOrigin, Flags};
 use crate::observe::hotspot::threads::Threads;
 use crate::observe::hotspot::{self, HotSpot};
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
@@ -124,33 +124,34 @@ fn attach(process: &Process, clock: &Clock) -> String {
 
 /// The flags by who set them, as the command line spells them.
 fn of_flags(flags: &Flags, listed: Listed) -> Section {
-    let changed = flags.list.iter().filter(|flag| flag.origin != Origin::Default).count();
+    let changed = flags.list.iter().filter(|flag| flag.origin.is_some()).count();
     let title = match listed {
         Listed::All => format!("flags, by who set them: all {}", flags.list.len()),
         Listed::Changed => {
             format!("flags that are not at their default, by who set them: {changed} of {}", flags.list.len())
         }
     };
-    let of = |origin: Origin| {
+    let of = |origin: Option<FlagOrigin>| {
         let set = flags.list.iter().filter(|flag| flag.origin == origin);
         let mut set: Vec<(&str, String)> = set.map(|flag| (flag.name.as_str(), flag.spelled())).collect();
         set.sort();
         let lines = set.into_iter().enumerate();
         lines.map(|(n, (_, text))| fact(if n == 0 { word(origin) } else { "" }, text)).collect::<Vec<_>>()
     };
-    let shown = Origin::ALL.into_iter().filter(|origin| listed == Listed::All || *origin != Origin::Default);
+    let defaults = (listed == Listed::All).then_some(None);
+    let shown = FlagOrigin::ALL.into_iter().map(Some).chain(defaults);
     Section { title, facts: shown.flat_map(of).collect() }
 }
 
 /// Who set a flag, in words.
-fn word(origin: Origin) -> &'static str {
+fn word(origin: Option<FlagOrigin>) -> &'static str {
     match origin {
-        Origin::CommandLine => "command",
-        Origin::Environment => "variable",
-        Origin::File => "file",
-        Origin::Other => "run time",
-        Origin::Ergonomic => "JVM",
-        Origin::Default => "default",
+        Some(FlagOrigin::CommandLine) => "command",
+        Some(FlagOrigin::Environment) => "variable",
+        Some(FlagOrigin::File) => "file",
+        Some(FlagOrigin::Other) => "run time",
+        Some(FlagOrigin::Ergonomic) => "JVM",
+        None => "default",
     }
 }
 
@@ -164,11 +165,11 @@ mod tests {
         let flag = |name: &str, value: &str, origin| Flag { name: name.to_owned(), value: value.to_owned(), origin };
         let flags = Flags {
             list: vec![
-                flag("UseSerialGC", "true", Origin::CommandLine),
-                flag("MaxHeapSize", "8388608", Origin::CommandLine),
-                flag("AlwaysPreTouch", "false", Origin::Default),
-                flag("UsePerfData", "false", Origin::Environment),
-                flag("CICompilerCount", "2", Origin::Ergonomic),
+                flag("UseSerialGC", "true", Some(FlagOrigin::CommandLine)),
+                flag("MaxHeapSize", "8388608", Some(FlagOrigin::CommandLine)),
+                flag("AlwaysPreTouch", "false", None),
+                flag("UsePerfData", "false", Some(FlagOrigin::Environment)),
+                flag("CICompilerCount", "2", Some(FlagOrigin::Ergonomic)),
             ],
         };
         let Section { title, facts } = of_flags(&flags, Listed::Changed);

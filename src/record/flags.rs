@@ -1,5 +1,7 @@
 //! The flags of a running JVM, as recorded.
 
+pub use crate::observe::hotspot::flags::FlagOrigin;
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -25,24 +27,6 @@ pub struct FlagRecord {
     pub value: String,
     /// Who set it.
     pub origin: FlagOrigin,
-}
-
-/// Who set a flag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum FlagOrigin {
-    /// The command line, `JDK_JAVA_OPTIONS` among it.
-    CommandLine,
-    /// `JAVA_TOOL_OPTIONS` or `_JAVA_OPTIONS`.
-    Environment,
-    /// A file named by `-XX:Flags` or `-XX:VMOptionsFile`.
-    File,
-    /// Somebody at run time, or another way.
-    #[default]
-    Other,
-    /// The JVM itself, by the machine or by other flags.
-    Ergonomic,
 }
 
 impl FlagsRecord {

@@ -114,7 +114,7 @@ impl Weighing {
         jvm.collector = weighed.collector;
         let in_force = |flags: &Flags| flags.changed().all_spelled();
         jvm.flags = flags.as_ref().map(in_force);
-        let flags = flags.as_ref().map(flags::record);
+        let flags = flags.map(flags::record);
         Ok(Weighed { jvm, command, identity, mark, flags, objects, heap_dump, doubts })
     }
 }

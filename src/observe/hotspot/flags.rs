@@ -6,6 +6,7 @@ use super::super::Unavailable;
 use super::super::memory::Memory;
 use super::super::vm_flags;
 use super::{SOURCE, Tables};
+use serde::{Deserialize, Serialize};
 
 /// Ten times what there is.
 const FLAGS_MAX: u64 = 16_384;
@@ -43,8 +44,8 @@ pub struct Flag {
     pub name: String,
     /// As `VM.flags` prints it: `true`, `8388608`, `75.000000`; empty for a text that is not set.
     pub value: String,
-    /// Who set it.
-    pub origin: Origin,
+    /// Who set it; `None` for one at its default.
+    pub origin: Option<FlagOrigin>,
 }
 
 impl Flag {
@@ -54,21 +55,23 @@ impl Flag {
     }
 }
 
-/// Who set a flag (`JVMFlagOrigin`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// Nobody.
-    Default,
+/// Who set a flag.
+// `JVMFlagOrigin` of jvmFlag.hpp; its descriptions stand in the published schemas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FlagOrigin {
     /// The command line, `JDK_JAVA_OPTIONS` among it.
     CommandLine,
     /// `JAVA_TOOL_OPTIONS` or `_JAVA_OPTIONS`.
     Environment,
     /// A file named by `-XX:Flags` or `-XX:VMOptionsFile`.
     File,
+    /// Somebody at run time, or another way.
+    #[default]
+    Other,
     /// The JVM itself, by the machine or by other flags.
     Ergonomic,
-    /// Somebody at run time, or another way.
-    Other,
 }
 
 /// All flags of a JVM.
@@ -106,7 +109,7 @@ impl Flags {
                 return None;
             }
             let value = value(memory, memory.u64(flag.checked_add(at)?)?, *TYPES.get(kind as usize)?)?;
-            let origin = Origin::of(memory.u32(flag.checked_add(origin)?)? & mask);
+            let origin = FlagOrigin::of(memory.u32(flag.checked_add(origin)?)? & mask);
             Some(Some(Flag { name, value, origin }))
         };
         if count > FLAGS_MAX || size == 0 || flags.checked_add(count.saturating_mul(size)).is_none() {
@@ -129,26 +132,26 @@ impl Flags {
 
     /// Those that are not at their default, as `VM.flags` lists them.
     pub fn changed(&self) -> vm_flags::Flags {
-        let changed = self.list.iter().filter(|flag| flag.origin != Origin::Default);
+        let changed = self.list.iter().filter(|flag| flag.origin.is_some());
         let mut list: Vec<_> = changed.map(|flag| (flag.name.clone(), flag.value.clone())).collect();
         list.sort();
         vm_flags::Flags { list }
     }
 }
 
-impl Origin {
+impl FlagOrigin {
     /// All, those of the user first.
-    pub const ALL: [Self; 6] =
-        [Self::CommandLine, Self::Environment, Self::File, Self::Other, Self::Ergonomic, Self::Default];
+    pub const ALL: [Self; 5] = [Self::CommandLine, Self::Environment, Self::File, Self::Other, Self::Ergonomic];
 
-    fn of(number: u32) -> Self {
+    /// By the JVM's number; `None` for 0, which is nobody.
+    fn of(number: u32) -> Option<Self> {
         match number {
-            0 => Self::Default,
-            1 => Self::CommandLine,
-            2 => Self::Environment,
-            3 => Self::File,
-            5 => Self::Ergonomic,
-            _ => Self::Other,
+            0 => None,
+            1 => Some(Self::CommandLine),
+            2 => Some(Self::Environment),
+            3 => Some(Self::File),
+            5 => Some(Self::Ergonomic),
+            _ => Some(Self::Other),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::super::memory::Memory;
 use super::super::metaspace_nodes::MetaspaceNode;
-use super::flags::{Flag, Flags, Origin};
+use super::flags::{Flag, FlagOrigin, Flags};
 use super::tables::Tables;
 use super::{code, heap, metaspace};
 use crate::kernel::mapping::Mapping;
@@ -225,7 +225,7 @@ fn tables() -> Tables {
 }
 
 fn flags(on: &str) -> Flags {
-    let flag = Flag { name: on.to_owned(), value: "true".to_owned(), origin: Origin::CommandLine };
+    let flag = Flag { name: on.to_owned(), value: "true".to_owned(), origin: Some(FlagOrigin::CommandLine) };
     Flags { list: vec![flag] }
 }
 

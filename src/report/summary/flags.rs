@@ -9,17 +9,13 @@ use crate::units::grouped;
 const NAME_MAX: usize = 34;
 const VALUE_MAX: usize = 28;
 
-/// In the order of the table.
-const ORIGINS: [FlagOrigin; 5] =
-    [FlagOrigin::CommandLine, FlagOrigin::Environment, FlagOrigin::File, FlagOrigin::Other, FlagOrigin::Ergonomic];
-
 /// How many flags were set by whom, in a sentence.
 pub(super) fn text(flags: &FlagsRecord) -> String {
     let by = |origin: FlagOrigin| {
         let count = flags.set.iter().filter(|flag| flag.origin == origin).count();
         (count > 0).then(|| format!("{} {count}", word(origin)))
     };
-    let parts: Vec<String> = ORIGINS.into_iter().filter_map(by).collect();
+    let parts: Vec<String> = FlagOrigin::ALL.into_iter().filter_map(by).collect();
     let all = grouped(flags.count() as u64);
     match parts.is_empty() {
         true => format!("all {all} at their default"),
@@ -37,7 +33,7 @@ pub(super) fn table(flags: Option<&FlagsRecord>) -> Block {
         set.map(move |flag| vec![end(&flag.name, NAME_MAX), end(&flag.value, VALUE_MAX), word(origin).to_owned()])
     };
     let note = format!("{} more are at their default (--json)", grouped(flags.defaults.len() as u64));
-    let rows = ORIGINS.into_iter().flat_map(row);
+    let rows = FlagOrigin::ALL.into_iter().flat_map(row);
     let table = Table::new("flags that are not at their default", ["flag", "value", "set by"], rows);
     Block::Table(table.worded(1, 1).noted([note]))
 }

@@ -2,7 +2,7 @@
 
 use super::super::classes::Field;
 use super::super::direct::DirectCounters;
-use super::super::flags::{Flag, Flags, Origin};
+use super::super::flags::{Flag, Flags};
 use super::super::objects::Objects;
 use super::super::tables::Tables;
 use super::super::{HotSpot, loaders};
@@ -135,7 +135,7 @@ impl Form {
             Header::Narrow { .. } => "UseCompressedClassPointers",
             Header::InMark => "UseCompactObjectHeaders",
         };
-        let on = |name: &str| Flag { name: name.to_owned(), value: "true".to_owned(), origin: Origin::Default };
+        let on = |name: &str| Flag { name: name.to_owned(), value: "true".to_owned(), origin: None };
         Flags { list: [references, header].map(on).into() }
     }
 }

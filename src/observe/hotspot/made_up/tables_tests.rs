@@ -1,6 +1,6 @@
 //! Tables of names and of flags that are cut short, point anywhere, or lie about their form.
 
-use super::super::flags::{Flags, Origin};
+use super::super::flags::{FlagOrigin, Flags};
 use super::super::tables::{EXPORTED, Tables};
 use super::tables::{Exported, Says, agrees, describe};
 use super::{MadeUp, PAGE};
@@ -210,11 +210,22 @@ fn flags_of_every_type_are_read() {
     let read = Flags::read(&memory, &tables).unwrap();
     let told: Vec<(&str, &str)> = read.list.iter().map(|flag| (flag.name.as_str(), flag.value.as_str())).collect();
     assert_eq!(told, FLAGS.map(|(name, _, _, _, said)| (name, said)));
-    use Origin::{CommandLine, Default, Environment, Ergonomic, File, Other};
-    let origins: Vec<Origin> = read.list.iter().map(|flag| flag.origin).collect();
+    use FlagOrigin::{CommandLine, Environment, Ergonomic, File, Other};
+    let origins: Vec<_> = read.list.iter().map(|flag| flag.origin).collect();
     assert_eq!(
         origins,
-        [Default, Ergonomic, Ergonomic, CommandLine, Environment, CommandLine, File, Ergonomic, Default, Other]
+        [
+            None,
+            Some(Ergonomic),
+            Some(Ergonomic),
+            Some(CommandLine),
+            Some(Environment),
+            Some(CommandLine),
+            Some(File),
+            Some(Ergonomic),
+            None,
+            Some(Other)
+        ]
     );
     assert_eq!(
         (read.is_on("UseSerialGC"), read.is_on("UseG1GC"), read.is_on("UseZGC")),
