@@ -38,6 +38,18 @@ pub struct ThreadPoolRecord {
     pub allocated_bytes: Option<u64>,
 }
 
+impl ThreadPoolRecord {
+    /// Takes in the threads of another; what is known of one alone counts for both.
+    pub fn add(&mut self, more: &Self) {
+        self.threads = self.threads.saturating_add(more.threads);
+        self.stack_bytes = self.stack_bytes.saturating_add(more.stack_bytes);
+        self.cpu_s += more.cpu_s;
+        if let Some(bytes) = more.allocated_bytes {
+            self.allocated_bytes = Some(self.allocated_bytes.unwrap_or(0).saturating_add(bytes));
+        }
+    }
+}
+
 /// A segment of the code cache.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

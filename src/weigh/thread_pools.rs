@@ -21,12 +21,12 @@ pub(super) fn pools(
     let mut pools: BTreeMap<&str, ThreadPoolRecord> = BTreeMap::new();
     for thread in threads {
         let Some(name) = pool_of.get(thread.name.as_str()) else { continue };
-        let pool = pools.entry(name).or_default();
-        pool.threads += 1;
-        pool.cpu_s += thread.cpu.as_secs_f64();
-        if let Some(bytes) = allocated.get(&thread.ns_tid) {
-            *pool.allocated_bytes.get_or_insert(0) += bytes;
-        }
+        pools.entry(name).or_default().add(&ThreadPoolRecord {
+            threads: 1,
+            cpu_s: thread.cpu.as_secs_f64(),
+            allocated_bytes: allocated.get(&thread.ns_tid).copied(),
+            ..ThreadPoolRecord::default()
+        });
     }
     for stack in stacks {
         // A pool whose threads have all ended meanwhile is none.
@@ -46,14 +46,7 @@ pub(super) fn together<'a>(parts: impl Iterator<Item = &'a [ThreadPoolRecord]>) 
     let mut sum: Vec<ThreadPoolRecord> = Vec::new();
     for pool in parts.flatten() {
         match sum.iter_mut().find(|known| known.name == pool.name) {
-            Some(known) => {
-                known.threads = known.threads.saturating_add(pool.threads);
-                known.stack_bytes = known.stack_bytes.saturating_add(pool.stack_bytes);
-                known.cpu_s += pool.cpu_s;
-                if let Some(bytes) = pool.allocated_bytes {
-                    *known.allocated_bytes.get_or_insert(0) += bytes;
-                }
-            }
+            Some(known) => known.add(pool),
             None => sum.push(pool.clone()),
         }
     }

@@ -78,19 +78,11 @@ fn pairs<'a>(from: &'a Mark, to: &'a Mark) -> BTreeMap<String, Pair<'a>> {
             let Some(name) = pool_of.get(plain(&pool.name).as_str()) else { continue };
             let pair = pairs.entry(name.clone()).or_default();
             pair.names.push(&pool.name);
-            add(if is_later { &mut pair.to } else { &mut pair.from }, pool);
+            let at = if is_later { &mut pair.to } else { &mut pair.from };
+            at.add(pool);
         }
     }
     pairs
-}
-
-fn add(sum: &mut ThreadPoolRecord, more: &ThreadPoolRecord) {
-    sum.threads = sum.threads.saturating_add(more.threads);
-    sum.stack_bytes = sum.stack_bytes.saturating_add(more.stack_bytes);
-    sum.cpu_s += more.cpu_s;
-    if let Some(bytes) = more.allocated_bytes {
-        sum.allocated_bytes = Some(sum.allocated_bytes.unwrap_or(0).saturating_add(bytes));
-    }
 }
 
 #[cfg(test)]
