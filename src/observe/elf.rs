@@ -4,6 +4,7 @@
 //!
 //! By hand, and a piece at a time: a crate would hold all names of libjvm at once, some 8 MB for one of them.
 
+use super::memory;
 use super::procfs::{Process, open_below, read_from_start};
 use crate::kernel::mapping::{DELETED, Mapping};
 use memchr::memmem::Finder;
@@ -167,8 +168,7 @@ fn pieces(file: &File, section: Section, overlap: usize, mut each: impl FnMut(u6
 
 /// A little-endian number of so many bytes.
 fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
-    let bytes = bytes.get(at..at.checked_add(len)?)?;
-    Some(bytes.iter().rev().fold(0u64, |number, byte| number << 8 | u64::from(*byte)))
+    Some(memory::number(bytes.get(at..at.checked_add(len)?)?))
 }
 
 /// The libraries among the mappings that take more address space than their file gives.

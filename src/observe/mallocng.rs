@@ -8,9 +8,9 @@
 
 use super::Unavailable;
 use super::glibc::{Chunks, MmappedChunk};
-use super::mallocng_group::{self as group, Meta, number};
+use super::mallocng_group::{self as group, Meta};
 pub use super::mallocng_group::{Asked, GroupWalk};
-use super::memory::Memory;
+use super::memory::{Memory, number};
 use super::pagemap::Run;
 use super::procfs::Process;
 use crate::kernel::mapping::Mapping;

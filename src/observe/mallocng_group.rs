@@ -5,7 +5,7 @@
 //! slot in use holds a chunk, or a whole group of smaller slots, which is walked where it is met.
 
 use super::glibc::Chunks;
-use super::memory::Memory;
+use super::memory::{Memory, number};
 use super::nmt_header::{self, Tag};
 use super::pagemap::Run;
 use super::pages::Pages;
@@ -35,11 +35,6 @@ const HOLDS_GROUP: u64 = 6;
 const COUNTED_BEHIND: u64 = 5;
 
 const NOT_NAMED: &str = "a group that does not name its meta";
-
-/// Little-endian, of up to eight bytes.
-pub(super) fn number(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
 
 /// What the program asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -68,6 +68,11 @@ pub trait Memory {
     }
 }
 
+/// Little-endian, of up to eight bytes.
+pub(super) fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
 /// The most stretches that one call of the kernel reads (`IOV_MAX`).
 const STRETCHES_MAX: usize = 1024;
 
