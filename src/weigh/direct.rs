@@ -1,5 +1,6 @@
 //! Direct memory on the timeline: a thread that asks the JVM once a second what Native Memory Tracking counts as
-//! `Other`, which is what `Unsafe.allocateMemory` gave out: direct buffers. No counter outside the JVM has it.
+//! `Other`, which is what `Unsafe.allocateMemory` gave out: direct buffers. It runs where the JVM's own counters cannot
+//! be read from outside, as [`super::direct_reader`] reads them.
 
 use crate::clock::Clock;
 use crate::observe::attach::Attach;

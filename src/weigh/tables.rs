@@ -83,24 +83,24 @@ impl JvmTables {
     /// Reads all of it, again where the JVM was changing it.
     ///
     /// # Errors
-    /// Where not even its mappings can be read.
-    pub(crate) fn read(&self, process: &Process, flags: &Flags, clock: &Clock) -> Result<TablesRead, Unavailable> {
-        let mut read = self.once(process, flags, clock)?;
+    /// Where not even its mappings or its flags can be read.
+    pub(crate) fn read(&self, process: &Process, clock: &Clock) -> Result<TablesRead, Unavailable> {
+        let mut read = self.once(process, clock)?;
         for _ in 1..TRIES {
             if !read.missing.as_ref().is_some_and(|why| why.is_early) {
                 break;
             }
-            read = self.once(process, flags, clock)?;
+            read = self.once(process, clock)?;
         }
         Ok(read)
     }
 
-    fn once(&self, process: &Process, flags: &Flags, clock: &Clock) -> Result<TablesRead, Unavailable> {
+    fn once(&self, process: &Process, clock: &Clock) -> Result<TablesRead, Unavailable> {
         let maps = maps::read(process, clock)?.value;
         let (memory, tables) = (Untouched::open(process, &maps)?, &self.hotspot.tables);
-        let mut missing = None;
+        let (flags, mut missing) = (Flags::read(&memory, tables)?, None);
         let mut note = |why: Unavailable| missing = missing.take().or(Some(why));
-        let heap = heap::read(&memory, tables, flags, &maps).map_err(&mut note).ok();
+        let heap = heap::read(&memory, tables, &flags, &maps).map_err(&mut note).ok();
         let code = code::heaps(&memory, tables).map_err(&mut note).unwrap_or_default();
         let (code, full): (Vec<_>, Vec<_>) = code.into_iter().unzip();
         let nodes = metaspace::nodes(&memory, self.hotspot.metaspace_at).map_err(&mut note).unwrap_or_default();
@@ -109,15 +109,23 @@ impl JvmTables {
         let (info, code_heaps) = (addresses(heap.as_ref(), code, &maps), full.into_iter().flatten().collect());
         let heap = heap.map(|heap| heap.info);
         let said = Said { info, nodes, unloadable, loaders, code_heaps, heap, ..Said::default() };
-        Ok(TablesRead { said, missing })
+        Ok(TablesRead { flags, said, missing })
     }
 }
 
 /// What was read, and the first thing that was not.
 #[derive(Debug)]
 pub(crate) struct TablesRead {
+    pub(crate) flags: Flags,
     pub(crate) said: Said,
     pub(crate) missing: Option<Unavailable>,
+}
+
+impl TablesRead {
+    /// Whether Native Memory Tracking is on, so that asking for it is worth while.
+    pub(crate) fn tracks(&self) -> bool {
+        self.flags.get("NativeMemoryTracking").is_none_or(|level| level != "off")
+    }
 }
 
 /// The ranges of heap and code; `None` where neither was read.

@@ -17,7 +17,7 @@ use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::class_histogram::{self, ClassHistogram};
 use crate::observe::heap_dump::{self, Dumped};
-use crate::observe::hotspot::flags::Flags as AllFlags;
+use crate::observe::hotspot::{self, flags::Flags as AllFlags};
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
 use crate::observe::maps::{self, Allocator};
 use crate::observe::procfs::Process;
@@ -66,13 +66,6 @@ pub(crate) struct Watched {
     pub(crate) collects_not: Option<&'static str>,
     /// What bounds the heap when it shrinks, once that is known.
     pub(crate) sizing: Sizing,
-}
-
-/// What its own tables tell of a JVM.
-pub(crate) struct FromTables {
-    pub(crate) read: TablesRead,
-    /// Whether Native Memory Tracking is on, so that asking for it is worth while.
-    pub(crate) tracks: bool,
 }
 
 impl Watched {
@@ -152,32 +145,38 @@ impl Watched {
     }
 
     fn found_tables(&self) -> std::result::Result<&JvmTables, Unavailable> {
-        self.tables.as_ref().ok_or_else(|| Unavailable::new("HotSpot's tables", "they were not found"))
+        self.tables.as_ref().ok_or_else(|| Unavailable::new(hotspot::SOURCE, "they were not found"))
     }
 
     /// Every flag in force, read from outside; by them it is known how the heap is sized.
     pub(super) fn flags(&mut self) -> std::result::Result<AllFlags, Unavailable> {
         self.find_tables()?;
         let flags = self.found_tables()?.flags(&self.process, &self.clock)?;
+        self.heed(&flags);
+        Ok(flags)
+    }
+
+    fn heed(&mut self, flags: &AllFlags) {
         let changed = flags.changed();
         (self.collects_not, self.sizing) = (collects_not(&changed), sizing(Some(&changed)));
-        Ok(flags)
     }
 
     /// Reads from outside what else it would be asked.
     ///
     /// # Errors
     /// Why nothing can be read, or that it is to be asked.
-    pub(crate) fn tables(&mut self) -> std::result::Result<FromTables, Unavailable> {
+    pub(crate) fn tables(&mut self) -> std::result::Result<TablesRead, Unavailable> {
         if self.kind == Kind::Native {
-            return Err(Unavailable::new("HotSpot's tables", "the process is no JVM"));
+            return Err(Unavailable::new(hotspot::SOURCE, "the process is no JVM"));
         }
-        let flags = self.flags()?;
         if self.asking == Asking::Always {
-            return Err(Unavailable::new("HotSpot's tables", "the JVM is to be asked"));
+            self.flags()?;
+            return Err(Unavailable::new(hotspot::SOURCE, "the JVM is to be asked"));
         }
-        let read = self.found_tables()?.read(&self.process, &flags, &self.clock)?;
-        Ok(FromTables { read, tracks: flags.get("NativeMemoryTracking").is_none_or(|level| level != "off") })
+        self.find_tables()?;
+        let read = self.found_tables()?.read(&self.process, &self.clock)?;
+        self.heed(&read.flags);
+        Ok(read)
     }
 
     /// Sends a diagnostic command. `None` where the JVM cannot be asked at all; that doubt is raised once, by `attach`.

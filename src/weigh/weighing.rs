@@ -4,7 +4,7 @@
 use super::account_record;
 use super::accounting::{self, Accounted, Wanted};
 use super::tables::TablesRead;
-use super::watched::{FromTables, Watched};
+use super::watched::Watched;
 use super::{thread_list, thread_pools};
 use crate::account::{Owner, Reason, Said};
 use crate::doubt::Doubt;
@@ -86,8 +86,7 @@ impl Weigh {
         taken.mark.name = name.to_owned();
         taken.read_outside(watched);
         let tables = watched.tables();
-        let suffices =
-            |tables: &FromTables| tables.read.missing.is_none() && (self.nmt == AskNmt::No || !tables.tracks);
+        let suffices = |tables: &TablesRead| tables.missing.is_none() && (self.nmt == AskNmt::No || !tables.tracks());
         if !tables.as_ref().is_ok_and(suffices) {
             watched.attach(observer, doubts);
         }
@@ -124,15 +123,15 @@ impl Weigh {
 
 impl Taken {
     /// What the JVM's tables told, or what it says where they did not tell all; which of both, and why it was asked.
-    fn hear(&mut self, watched: &Watched, tables: Result<FromTables, Unavailable>) -> (Said, Option<ToldRecord>) {
+    fn hear(&mut self, watched: &Watched, tables: Result<TablesRead, Unavailable>) -> (Said, Option<ToldRecord>) {
         if watched.kind == Kind::Native {
             return (Said::default(), None);
         }
-        let (read, why) = match tables.map(|tables| tables.read) {
-            Ok(TablesRead { said, missing: None }) => {
+        let (read, why) = match tables {
+            Ok(TablesRead { said, missing: None, .. }) => {
                 return (said, Some(ToldRecord { by: ToldBy::Tables, why: String::new() }));
             }
-            Ok(TablesRead { said, missing: Some(why) }) => (Some(said), why.to_string()),
+            Ok(TablesRead { said, missing: Some(why), .. }) => (Some(said), why.to_string()),
             Err(_) if watched.asking == Asking::Always => (None, String::new()),
             Err(why) => (None, why.to_string()),
         };

@@ -39,7 +39,8 @@ use super::untouched::{Untouched, open_mapped};
 use crate::kernel::mapping::Mapping;
 use tables::Tables;
 
-const SOURCE: &str = "HotSpot's tables";
+/// What they are called where they cannot be read.
+pub const SOURCE: &str = "HotSpot's tables";
 
 /// What was found of a running HotSpot, while its library stays where it is.
 #[derive(Debug)]
