@@ -5,29 +5,19 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 threads=${1:-200}
-cargo build --release --example inside
-work=$(mktemp -d)
-jvm=
-cleanup() {
-    [[ -n $jvm ]] && kill "$jvm" 2>/dev/null || true
-    rm -rf "$work"
-}
-trap cleanup EXIT
+cargo build --release --example observe
+# shellcheck source=bench/jdks.sh
+source bench/jdks.sh
 
 printf 'machine: %s cores, Linux %s\ncommand: bench/inside.sh %s\n' "$(nproc)" "$(uname -r)" "$threads"
-for java in $(for each in "${JAVA_HOME:-}"/bin/java "$(command -v java)" /usr/lib/jvm/*/bin/java; do
-    [[ -x $each ]] && readlink -f "$each"
-done | sort -u); do
+for java in $(javas); do
     "$java" -version 2>&1 | head -n 1
-    "$java" -Xmx256m bench/IdleThreads.java "$threads" >"$work/out" 2>&1 &
-    jvm=$!
+    start_jvm "$java" -Xmx256m bench/IdleThreads.java "$threads"
     for ((i = 0; i < 300; i++)); do
         if grep -qs ready "$work/out"; then break; fi
         sleep 0.1
     done
     sleep 2
-    target/release/examples/inside "$jvm"
-    kill "$jvm"
-    wait "$jvm" 2>/dev/null || true
-    jvm=
+    target/release/examples/observe tables "$jvm"
+    end_jvm
 done
