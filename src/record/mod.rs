@@ -15,6 +15,7 @@ mod objects;
 mod phase;
 mod pool_names;
 mod threads;
+mod tune;
 
 pub use account::{
     ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord,
@@ -46,6 +47,10 @@ pub use phase::{
 
 pub use pool_names::pool_names;
 pub use threads::{CodeHeapRecord, ThreadPoolRecord, ThreadRecord};
+pub use tune::{
+    ConfirmationRecord, Fate, LinesRecord, NoiseRecord, OwnerBytes, OwnerGain, PhaseRate, PriceClass, RemedyRecord,
+    SettingRecord, TuneOutcome, TuneRecord, TuneStage, TuneTrialRecord,
+};
 
 pub use crate::scenario::Model;
 pub use crate::subject::EndCause;
@@ -95,6 +100,9 @@ pub struct Document {
     /// What a search for the load line says; `null` unless there was one.
     #[serde(default)]
     pub find: Option<FindRecord>,
+    /// What tuning says; absent unless there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tune: Option<TuneRecord>,
     /// Diagnoses with their evidence; empty where there are none.
     pub findings: Vec<FindingRecord>,
     /// Budgets with their verdicts; empty unless some were given.
@@ -259,6 +267,12 @@ pub struct Trial {
     /// What it was for, in a search for the load line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeRecord>,
+    /// What it was for, in a tuning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuned: Option<TuneTrialRecord>,
+    /// Every flag in force, where they were asked for; in a tuning the first trial has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flags: Option<FlagsRecord>,
     /// Files that the subject had mapped or open, absolute paths, in a search for the load line; absent elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,

@@ -157,6 +157,7 @@ fn empty() -> Document {
         pareto: Vec::new(),
         doubts: Vec::new(),
         find: None,
+        tune: None,
         findings: Vec::new(),
         budgets: Vec::new(),
     }

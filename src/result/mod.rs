@@ -17,7 +17,7 @@ use crate::comparison;
 use crate::doubt::Doubt;
 use crate::record::{
     ArchiveRecord, BlockRecord, BudgetRecord, ComparisonRecord, Conditions, Document, DoubtRecord, FindRecord,
-    MetricRecord, RESULT_SCHEMA, Trial,
+    MetricRecord, RESULT_SCHEMA, Trial, TuneRecord,
 };
 use crate::scenario::Scenario;
 use crate::series::search;
@@ -42,6 +42,7 @@ struct Together {
     doubts: Vec<Doubt>,
     budgets: Vec<BudgetRecord>,
     find: Option<FindRecord>,
+    tune: Option<TuneRecord>,
 }
 
 fn document(conditions: &Conditions, trials: &[Trial], together: Together) -> Document {
@@ -56,6 +57,7 @@ fn document(conditions: &Conditions, trials: &[Trial], together: Together) -> Do
         comparisons: together.comparisons,
         doubts: together.doubts.into_iter().map(DoubtRecord::from).collect(),
         find: together.find,
+        tune: together.tune,
         findings: findings::of_trials(trials),
         budgets: together.budgets,
     }

@@ -69,6 +69,9 @@ pub(super) struct File {
     /// How the load line is searched.
     #[serde(default)]
     find: FindFile,
+    /// How it is tuned: what is tried against memory.
+    #[serde(default)]
+    tune: TuneFile,
     /// What is derived from the marks of each trial: metrics like all others.
     #[serde(default)]
     #[cfg_attr(test, schemars(extend("maxItems" = 32)))]
@@ -282,6 +285,7 @@ impl File {
             compare: self.compare.resolve()?,
             budgets: self.budgets.iter().map(|text| text.parse().map_err(Error::request)).collect::<Result<_>>()?,
             find: self.find.resolve(&self.target)?,
+            tune: self.tune.resolve()?,
             figures: self.figures.into_iter().map(FigureFile::resolve).collect::<Result<_>>()?,
             seed: self.seed.unwrap_or(defaults::SEED),
             sample_hz: self.sample_hz.unwrap_or(defaults::SAMPLE_HZ),
@@ -389,14 +393,21 @@ struct FindFile {
     warm: Option<bool>,
 }
 
+/// A share as it is written, or what is usual.
+///
+/// # Errors
+/// `Request` for an amount of another kind.
+fn share(written: Option<Amount>, word: &str, usual: f64) -> Result<f64> {
+    match written {
+        None => Ok(usual),
+        Some(Amount::Share(share) | Amount::Number(share)) => Ok(share),
+        Some(other) => Err(Error::request(format!("`{word}: {other}` is no share; write it as `2%`"))),
+    }
+}
+
 impl FindFile {
     fn resolve(self, target: &[String]) -> Result<Find> {
         let usual = Find::default();
-        let share = |written: Option<Amount>, word: &str, usual: f64| match written {
-            None => Ok(usual),
-            Some(Amount::Share(share) | Amount::Number(share)) => Ok(share),
-            Some(other) => Err(Error::request(format!("`{word}: {other}` is no share; write it as `2%`"))),
-        };
         Ok(Find {
             target: target.iter().map(|text| text.parse().map_err(Error::request)).collect::<Result<_>>()?,
             step: share(self.step, "step", usual.step)?,
@@ -409,6 +420,51 @@ impl FindFile {
             max_rate: self.max_rate,
             trials_max: self.trials_max.unwrap_or(usual.trials_max),
             warm: self.warm.unwrap_or(usual.warm),
+        })
+    }
+}
+
+/// How a scenario is tuned.
+#[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+struct TuneFile {
+    /// What is made small: the larger of RSS after the load and after the rest, one of them, the peak, or what a limit
+    /// cannot take back.
+    #[cfg_attr(test, schemars(with = "Option<Objective>", extend("default" = "rss")))]
+    objective: Option<Objective>,
+    /// What the CPU time of a request may rise by.
+    #[cfg_attr(test, schemars(with = "Option<schema::Step>", extend("default" = "2%")))]
+    price: Option<Amount>,
+    /// Remedies beside those that are known: a JVM option, `env.NAME=VALUE` or `args.WORD`.
+    r#try: Vec<String>,
+    /// Ids of remedies that are not tried, or how they begin.
+    skip: Vec<String>,
+    /// Minutes that tuning may take; the least promising remedies are left out for it.
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
+    minutes: Option<f64>,
+    /// Trials after which the search for the winner ends.
+    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 40)))]
+    trials_max: Option<u32>,
+    /// Keeps closed phases closed, instead of a constant rate taken from the first trial.
+    closed: bool,
+    /// Finds the smallest limit as well, as it is and with what was proved.
+    find: bool,
+}
+
+impl TuneFile {
+    fn resolve(self) -> Result<Tune> {
+        let usual = Tune::default();
+        Ok(Tune {
+            objective: self.objective.unwrap_or_default(),
+            price: share(self.price, "price", usual.price)?,
+            tries: self.r#try.iter().map(|text| text.parse().map_err(Error::request)).collect::<Result<_>>()?,
+            skip: self.skip,
+            minutes: self.minutes,
+            trials_max: self.trials_max.unwrap_or(usual.trials_max),
+            closed: self.closed,
+            find: self.find || self.objective == Some(Objective::Limit),
+            ..usual
         })
     }
 }

@@ -27,6 +27,7 @@ mod schedule;
 pub(crate) mod schema;
 mod short_name;
 mod trial_plan;
+mod tune;
 mod url;
 mod validate;
 mod written;
@@ -53,6 +54,7 @@ pub use phase::{Driver, Model, Pace, Phase, PhaseKind, Protocol, WARMUP, Work};
 pub use request::{Body, Checks, ExpectStatus, Method, Request};
 pub use schedule::{Arrivals, Pool, Rate, Schedule, Spacing, Until};
 pub use trial_plan::{Asking, Guard, Late, Look, Pages, PhaseGuard, TrialPlan};
+pub use tune::{Objective, Try, Tune, Tuning};
 pub use url::Url;
 pub use validate::validate_load;
 
@@ -89,6 +91,9 @@ pub struct Scenario {
     /// How the load line is searched, where it is.
     #[serde(default)]
     pub find: Find,
+    /// How it is tuned, where it is.
+    #[serde(default, skip_serializing_if = "Tune::is_default")]
+    pub tune: Tune,
     /// Whether live objects are listed at the end.
     #[serde(default, skip_serializing_if = "Objects::is_unread")]
     pub objects: Objects,

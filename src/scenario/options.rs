@@ -182,6 +182,7 @@ impl Scenario {
             compare: Compare::default(),
             budgets: Vec::new(),
             find: Default::default(),
+            tune: Default::default(),
             figures: Vec::new(),
             seed: defaults::SEED,
             sample_hz: defaults::SAMPLE_HZ,

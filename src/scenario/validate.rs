@@ -42,6 +42,7 @@ impl Scenario {
         validate_load(&self.load)?;
         super::derived::validate_figures(&self.figures)?;
         self.find.validate()?;
+        self.tune.validate()?;
         self.collect.validate()?;
         let possible = self.marks_possible();
         match self.marks.iter().find(|mark| !possible.contains(mark)) {

@@ -100,6 +100,7 @@ pub(crate) fn document(trials: Vec<Trial>) -> Document {
         pareto: Vec::new(),
         doubts: Vec::new(),
         find: None,
+        tune: None,
         findings: Vec::new(),
         budgets: Vec::new(),
     }

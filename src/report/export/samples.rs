@@ -72,6 +72,7 @@ pub(super) fn empty() -> Document {
         pareto: Vec::new(),
         doubts: Vec::new(),
         find: None,
+        tune: None,
         findings: Vec::new(),
         budgets: Vec::new(),
     }

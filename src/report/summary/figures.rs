@@ -155,6 +155,7 @@ mod tests {
             pareto: Vec::new(),
             doubts: Vec::new(),
             find: None,
+            tune: None,
             findings: Vec::new(),
             budgets: Vec::new(),
         }

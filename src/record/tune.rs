@@ -1,0 +1,275 @@
+//! What tuning leaves behind: what each trial was for, and what all of them together say.
+
+use super::{ComparisonRecord, FindRecord, Missed, ProbeVerdict};
+use crate::scenario::{Change, Objective};
+use serde::{Deserialize, Serialize};
+
+/// What a trial of a tuning was for, and what it said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TuneTrialRecord {
+    /// Which part of the tuning.
+    pub stage: TuneStage,
+    /// Ids of the remedies that were set, in the order of the table; empty as it is.
+    pub remedies: Vec<String>,
+    /// Constant rates that replaced closed phases, requests per second by phase; empty where none did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<PhaseRate>,
+    /// Whether the target held.
+    pub verdict: ProbeVerdict,
+    /// What was missed, with the numbers; or why the trial was discarded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<String>,
+    /// The numbers behind `why`, where it is about numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missed: Vec<Missed>,
+    /// Changes that were asked for and that the process does not have, as they were typed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_in_force: Vec<String>,
+    /// From the start of the trial to the end of its subject.
+    #[serde(default)]
+    pub seconds: f64,
+}
+
+/// The rate that took the place of a closed phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PhaseRate {
+    /// Name of the phase.
+    pub phase: String,
+    /// Requests per second.
+    pub rate_per_s: f64,
+}
+
+/// A part of a tuning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TuneStage {
+    /// The one closed trial from which a constant rate is taken.
+    Reference,
+    /// As it is.
+    Baseline,
+    /// All free remedies at once, and parts of them.
+    Bundle,
+    /// One remedy less, or a simpler level of one.
+    LeaveOut,
+    /// One remedy more.
+    Race,
+    /// A run that makes an archive of classes; it is not measured.
+    Training,
+    /// The winner against as it is, in alternating trials.
+    Confirmation,
+}
+
+/// How tuning ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TuneOutcome {
+    /// Fresh trials confirmed what the search found.
+    Proved,
+    /// No remedy helped, or none was confirmed.
+    NothingProved,
+    /// The target does not hold as it is.
+    NotHeld,
+    /// Only planned: nothing was tried.
+    Planned,
+    /// It ended before it was done.
+    GivenUp,
+}
+
+/// What tuning says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TuneRecord {
+    /// How it ended.
+    pub outcome: TuneOutcome,
+    /// The answer in a sentence.
+    pub text: String,
+    /// What is made small.
+    pub objective: Objective,
+    /// What the CPU time of a request may rise by, as a share.
+    pub price: f64,
+    /// What held in every trial that counts.
+    pub target: Vec<String>,
+    /// Constant rates that took the place of closed phases; empty where the load is as planned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<PhaseRate>,
+    /// What it weighs and costs as it is; `null` before the first trials.
+    pub as_is: Option<SettingRecord>,
+    /// What to set; empty where nothing was proved.
+    pub answer: Vec<String>,
+    /// The same as changes.
+    pub changes: Vec<Change>,
+    /// The winner against as it is, by the confirmation alone: the objective first, then CPU time, times and rates;
+    /// empty where nothing was proved.
+    pub gains: Vec<ComparisonRecord>,
+    /// What the owners held in the confirmation, those that changed most first.
+    pub owners: Vec<OwnerGain>,
+    /// Each attempt to confirm, in time order.
+    pub confirmations: Vec<ConfirmationRecord>,
+    /// Every remedy of the table and what became of it, in the order of the table.
+    pub remedies: Vec<RemedyRecord>,
+    /// What was weighed on the way, in the order of first trial; as it is comes first.
+    pub path: Vec<SettingRecord>,
+    /// The least memory at each price, of all that held the target: from as it is to the least memory.
+    pub front: Vec<SettingRecord>,
+    /// The smallest limits that hold, as it is and with the winner; `null` unless they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<LinesRecord>,
+    /// How far fresh processes of the same setting differ, as they are.
+    pub noise: Option<NoiseRecord>,
+    /// What makes the answer doubtful, a sentence each.
+    pub doubts: Vec<String>,
+    /// Trials, those of the lines apart.
+    pub trials: u32,
+    /// Time of these trials.
+    pub seconds: f64,
+}
+
+/// A set of remedies and what it weighed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SettingRecord {
+    /// Ids of the remedies; empty as it is.
+    pub remedies: Vec<String>,
+    /// What to set for it, as it is typed.
+    pub options: Vec<String>,
+    /// For which part of the tuning it was first tried.
+    pub stage: TuneStage,
+    /// Trials that count.
+    pub trials: u32,
+    /// Whether the target held in all of them.
+    pub holds: bool,
+    /// The objective; mean of the trials; `null` where none was weighed.
+    pub bytes: Option<f64>,
+    /// CPU time of a request over that as it is; `null` where it was not measured.
+    pub cpu_ratio: Option<f64>,
+    /// What each owner held, mean of the trials, in the order of the account.
+    pub owners: Vec<OwnerBytes>,
+    /// What was missed, where the target did not hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<String>,
+}
+
+/// What an owner held.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OwnerBytes {
+    /// Its name, as in the account.
+    pub owner: String,
+    /// Resident.
+    pub bytes: f64,
+}
+
+/// What an owner held as it is and with the winner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OwnerGain {
+    /// Its name, as in the account.
+    pub owner: String,
+    /// As it is, median of the confirmation.
+    pub before_bytes: f64,
+    /// With the winner, median of the confirmation.
+    pub after_bytes: f64,
+}
+
+/// An attempt to confirm a set of remedies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ConfirmationRecord {
+    /// Ids of the remedies.
+    pub remedies: Vec<String>,
+    /// Whether they were confirmed.
+    pub confirmed: bool,
+    /// Blocks of two trials that were made.
+    pub blocks: u32,
+    /// Why they were not.
+    pub why: String,
+}
+
+/// What became of a remedy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It is part of the answer.
+    Kept,
+    /// It was part of a set that was not confirmed.
+    NotConfirmed,
+    /// It was tried and saved less than what matters.
+    NoEffect,
+    /// It saved something alone, and nothing beside the others.
+    NotMissed,
+    /// It saves memory, at more than the price.
+    TooCostly,
+    /// Memory grew, or the target broke.
+    Harmful,
+    /// The subject did not start with it.
+    Refused,
+    /// The process did not have it, although it was set.
+    NotInForce,
+    /// It was not tried.
+    NotTried,
+    /// It would be tried next.
+    Planned,
+}
+
+/// A remedy and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RemedyRecord {
+    /// Its id in the table, such as `malloc.arenas`; `try.1` where the user named it.
+    pub id: String,
+    /// What it does, in plain words.
+    pub what: String,
+    /// What is set for it, as it is typed; empty where that was not settled.
+    pub options: Vec<String>,
+    /// What it may cost.
+    pub price: PriceClass,
+    /// What it can save at most, by the account as it is; `null` where that cannot be told.
+    pub gain_bytes_max: Option<u64>,
+    /// What became of it.
+    pub fate: Fate,
+    /// Why, with the numbers.
+    pub why: String,
+    /// What it saved beside the others of its time, by the owners that it moves; negative where they grew; `null` where
+    /// it was not weighed.
+    pub saved_bytes: Option<f64>,
+    /// CPU time of a request with it, over that without it; `null` where it was not measured.
+    pub cpu_ratio: Option<f64>,
+}
+
+/// What a remedy may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PriceClass {
+    /// Nothing that was ever measured.
+    Free,
+    /// CPU time or latency, in some servers.
+    Cpu,
+    /// It changes the program or what is shipped with it.
+    Program,
+}
+
+/// How far fresh processes differ, as standard deviations of one trial.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NoiseRecord {
+    /// Of the objective.
+    pub bytes: f64,
+    /// Of the CPU time of a request, as a share; `null` where it was not measured.
+    pub cpu: Option<f64>,
+}
+
+/// The smallest limits that hold the target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LinesRecord {
+    /// As it is; `null` where it was not searched to its end.
+    pub as_is: Option<FindRecord>,
+    /// With the winner.
+    pub tuned: Option<FindRecord>,
+}

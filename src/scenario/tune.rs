@@ -1,0 +1,256 @@
+//! What tuning is asked: what to make small, at which price, what to try and what not.
+
+use super::Change;
+use super::budget::Budget;
+use super::compare::Amount;
+use super::validate::within;
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What tuning makes small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub enum Objective {
+    /// The larger of RSS after the load and RSS after the rest.
+    #[default]
+    #[serde(rename = "rss")]
+    Rss,
+    /// RSS after the load.
+    #[serde(rename = "rss.loaded")]
+    Loaded,
+    /// RSS after the rest.
+    #[serde(rename = "rss.rested")]
+    Rested,
+    /// The highest RSS of all.
+    #[serde(rename = "rss.peak")]
+    Peak,
+    /// What no limit can take back, the anonymous part; the answer has the smallest limits as well.
+    #[serde(rename = "limit")]
+    Limit,
+}
+
+impl Objective {
+    /// All, in the order of the help.
+    pub const ALL: [Self; 5] = [Self::Rss, Self::Loaded, Self::Rested, Self::Peak, Self::Limit];
+
+    /// As it is typed.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Rss => "rss",
+            Self::Loaded => "rss.loaded",
+            Self::Rested => "rss.rested",
+            Self::Peak => "rss.peak",
+            Self::Limit => "limit",
+        }
+    }
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl FromStr for Objective {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|of| of.word() == text).ok_or_else(|| {
+            let words = Self::ALL.map(Self::word).join(", ");
+            format!("`{text}` is nothing that tuning makes small; one of {words}")
+        })
+    }
+}
+
+/// A remedy that a user names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Try {
+    /// As it was typed.
+    pub text: String,
+    /// What it changes.
+    pub change: Change,
+}
+
+impl FromStr for Try {
+    type Err = String;
+
+    /// `env.NAME=VALUE`, a JVM option, or `args.WORD` for an argument of the program.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refuse = || {
+            Err(format!(
+                "`{text}` is nothing to try; write a JVM option (`-Xss512k`, `-Dname=value`), an environment variable \
+                 (`env.MALLOC_ARENA_MAX=2`) or an argument of the program (`args.--threads=50`)"
+            ))
+        };
+        let change = match (text.strip_prefix("env."), text.strip_prefix("args.")) {
+            (Some(variable), _) => match variable.split_once('=') {
+                Some((name, value)) if !name.is_empty() && !name.contains(char::is_whitespace) => {
+                    Change::Env(vec![(name.to_owned(), value.to_owned())])
+                }
+                _ => return refuse(),
+            },
+            (_, Some(word)) if !word.is_empty() => Change::Args(vec![word.to_owned()]),
+            _ if text.starts_with('-') && text.len() > 2 && !text.contains(char::is_whitespace) => {
+                Change::Jvm(vec![text.to_owned()])
+            }
+            _ => return refuse(),
+        };
+        Ok(Self { text: text.to_owned(), change })
+    }
+}
+
+/// How tuning goes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tune {
+    /// What is made small.
+    pub objective: Objective,
+    /// What the CPU time of a request may rise by, as a share.
+    pub price: f64,
+    /// Remedies of the user's own.
+    pub tries: Vec<Try>,
+    /// Ids of remedies that are not tried.
+    pub skip: Vec<String>,
+    /// Minutes that tuning may take; candidates are left out for it, never the confirmation.
+    pub minutes: Option<f64>,
+    /// Trials after which the search for the winner ends; the confirmation is apart.
+    pub trials_max: u32,
+    /// Keeps closed phases closed.
+    pub closed: bool,
+    /// Whether the smallest limits are searched, as it is and with the winner.
+    pub find: bool,
+    /// Allocators that the loader would find, as they are preloaded.
+    pub allocators: Vec<String>,
+    /// Where archives of classes that trials make may lie; none are made where there is none.
+    pub scratch: Option<String>,
+}
+
+impl Default for Tune {
+    fn default() -> Self {
+        Self {
+            objective: Objective::default(),
+            price: 0.02,
+            tries: Vec::new(),
+            skip: Vec::new(),
+            minutes: None,
+            trials_max: 40,
+            closed: false,
+            find: false,
+            allocators: Vec::new(),
+            scratch: None,
+        }
+    }
+}
+
+/// How tuning goes; changes what a scenario says.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Tuning")]
+pub struct Tuning {
+    /// What must hold in every trial: `p99<50ms`, `rate>=98%` of what is offered, `failed==0`; may be repeated
+    /// [default: rate>=98% and failed==0; rate>=90% in a closed model]
+    #[arg(long, value_name = "TARGET")]
+    pub target: Vec<Budget>,
+    /// What to make small: rss (the larger of loaded and rested), rss.loaded, rss.rested, rss.peak, limit
+    /// [default: rss]
+    #[arg(long, value_name = "WHAT")]
+    pub objective: Option<Objective>,
+    /// What the CPU time of a request may rise by [default: 2%]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub price: Option<f64>,
+    /// A remedy of your own: a JVM option, `env.NAME=VALUE`, `args.WORD`; may be repeated
+    #[arg(long = "try", value_name = "CHANGE", allow_hyphen_values = true)]
+    pub tries: Vec<Try>,
+    /// A remedy not to try, by its id or the beginning of it (`--list` names them); may be repeated
+    #[arg(long, value_name = "ID")]
+    pub skip: Vec<String>,
+    /// Minutes that tuning may take: the least promising remedies are left out for it, never the confirmation
+    #[arg(long, value_name = "N")]
+    pub minutes: Option<f64>,
+    /// Trials after which the search for the winner ends [default: 40]; the confirmation comes on top
+    #[arg(long, value_name = "N")]
+    pub trials_max: Option<u32>,
+    /// Keep a closed model closed, instead of a constant rate taken from its first trial
+    #[arg(long)]
+    pub closed: bool,
+    /// Find the smallest limit as well, as it is and with what was proved
+    #[arg(long)]
+    pub find: bool,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse()? {
+        Amount::Share(share) | Amount::Number(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(format!("`{text}` is no share between 0 % and 100 %; write it as `2%`")),
+    }
+}
+
+/// Minutes that anybody waits for.
+const MINUTES_MAX: f64 = 100_000.0;
+
+impl Tune {
+    /// Whether it need not be written down.
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Takes in what was typed.
+    pub fn change(&mut self, typed: &Tuning) {
+        self.objective = typed.objective.unwrap_or(self.objective);
+        self.price = typed.price.unwrap_or(self.price);
+        self.tries.extend(typed.tries.iter().cloned());
+        self.skip.extend(typed.skip.iter().cloned());
+        self.minutes = typed.minutes.or(self.minutes);
+        self.trials_max = typed.trials_max.unwrap_or(self.trials_max);
+        self.closed |= typed.closed;
+        self.find |= typed.find || self.objective == Objective::Limit;
+    }
+
+    /// Checks what the types do not.
+    ///
+    /// # Errors
+    /// `Request`, naming the first value that is wrong and its valid range.
+    pub(super) fn validate(&self) -> Result<()> {
+        within("tune.trials_max", u64::from(self.trials_max), 1, 1000)?;
+        match self.minutes {
+            Some(minutes) if !(minutes > 0.0 && minutes <= MINUTES_MAX) => {
+                Err(Error::request(format!("`--minutes` is {minutes}; it must lie above 0 and up to {MINUTES_MAX}")))
+            }
+            _ if !(0.0..=1.0).contains(&self.price) => Err(Error::request(format!(
+                "`tune.price` is {} %; it must lie between 0 % and 100 %",
+                self.price * 100.0
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_user_tries_is_an_option_a_variable_or_an_argument() {
+        let of = |text: &str| text.parse::<Try>().map(|of| of.change);
+        assert_eq!(of("-Da.b=50"), Ok(Change::Jvm(vec!["-Da.b=50".to_owned()])));
+        assert_eq!(
+            of("env.MALLOC_ARENA_MAX=2"),
+            Ok(Change::Env(vec![("MALLOC_ARENA_MAX".to_owned(), "2".to_owned())]))
+        );
+        assert_eq!(of("args.--threads=50"), Ok(Change::Args(vec!["--threads=50".to_owned()])));
+        for wrong in ["", "-", "-X y", "env.", "env.A", "env.=1", "args.", "MALLOC_ARENA_MAX=2", "env.A B=1"] {
+            assert!(of(wrong).unwrap_err().contains("is nothing to try"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_objective_reads_back() {
+        for objective in Objective::ALL {
+            assert_eq!(objective.word().parse(), Ok(objective));
+            assert_eq!(serde_json::to_string(&objective).unwrap(), format!("\"{objective}\""));
+        }
+        assert!("weight".parse::<Objective>().unwrap_err().contains("rss.loaded"));
+    }
+}
