@@ -19,6 +19,7 @@ pub mod subject;
 pub mod account;
 pub mod doctor;
 pub mod record;
+pub mod remedy;
 
 pub mod archive;
 pub mod comparison;

@@ -145,6 +145,14 @@ pub fn compare_apart(
     records(&pairings(metrics, pairs, &judged, apart), asked, seed)
 }
 
+/// The centre of differences within blocks and the ends of its interval, one of a family of so many that hold together
+/// with this confidence; `None` where there are none, no ends below three. The same numbers as [`compare`] gives them.
+pub fn of_pairs(differences: &[f64], seed: u64, confidence: f64, family: usize) -> Option<(f64, Option<(f64, f64)>)> {
+    let mut resamples = Resamples::new(seed, RESAMPLES_JUDGED);
+    let estimate = resamples.one_sample(Sample::Differences, differences, each(confidence, family))?;
+    Some((estimate.centre, estimate.ends))
+}
+
 /// The confidence of each interval of a family, so that all hold together (Bonferroni).
 pub(super) fn each(confidence: f64, family: usize) -> f64 {
     1.0 - (1.0 - sane(confidence)) / family.max(1) as f64

@@ -34,7 +34,7 @@ pub use account_changes::{loader_changes, owner_changes, part_changes};
 pub use blocks::{blocks, order};
 pub use budgets::{check_budget, judge_budgets};
 pub use catalogue::{FAMILIES, Family, ReadAt, possible, split};
-pub use differences::{JudgingPlan, compare, compare_apart, plan};
+pub use differences::{JudgingPlan, compare, compare_apart, of_pairs, plan};
 pub use doubts::doubts;
 pub use figures::{check_figures, figures, refusal};
 pub use metrics::{metrics, metrics_in_order};

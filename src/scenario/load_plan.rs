@@ -89,6 +89,23 @@ impl LoadPlan {
         self.iter().any(|phase| matches!(&phase.kind, PhaseKind::Work(work) if work.schedule.model() == Model::Open))
     }
 
+    /// Names of the measured phases whose model is closed.
+    pub fn closed_phases(&self) -> impl Iterator<Item = &str> {
+        let closed = self.iter().filter(|phase| {
+            !phase.is_warmup() && matches!(&phase.kind, PhaseKind::Work(work) if work.schedule.model() == Model::Closed)
+        });
+        closed.map(|phase| phase.name.as_str())
+    }
+
+    /// Gives the closed phase of this name a constant rate, requests per second.
+    pub fn open(&mut self, name: &str, rate_per_s: f64) {
+        for phase in self.iter_mut().filter(|phase| phase.name == name) {
+            if let PhaseKind::Work(work) = &mut phase.kind {
+                work.schedule.open(rate_per_s);
+            }
+        }
+    }
+
     /// Multiplies the rate of every phase with an open model.
     pub fn scale(&mut self, factor: f64) {
         for phase in self.iter_mut() {

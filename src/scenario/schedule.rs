@@ -80,6 +80,14 @@ impl Schedule {
         }
     }
 
+    /// Puts a constant rate in the place of a closed model, on as many connections and to the same end.
+    pub fn open(&mut self, rate_per_s: f64) {
+        if let Self::Closed { connections, until, .. } = *self {
+            let arrivals = Arrivals::Rate { rate: Rate::Constant(rate_per_s), spacing: Spacing::Even, until };
+            *self = Self::Open { arrivals, pool: Pool::fixed(connections) };
+        }
+    }
+
     /// When it ends; `None` where a file decides.
     pub fn until(&self) -> Option<Until> {
         match self {

@@ -11,6 +11,7 @@ mod local;
 mod paging;
 mod preparing;
 pub mod search;
+pub mod tune;
 
 pub use archived::Archived;
 pub use blocks::Blocks;

@@ -23,4 +23,5 @@ pub use grid::Grid;
 pub use needs::Needs;
 pub use question::{check, found, settle};
 pub use rules::rules;
+pub(super) use ruling::{DISCARDED_MAX, Ruling};
 pub use strategy::Search;

@@ -7,27 +7,27 @@ use crate::units::Bytes;
 
 /// Trials in a row that may be discarded; one more that the machine disturbed counts all the same, and one more whose
 /// target was not measured ends the search.
-pub(super) const DISCARDED_MAX: usize = 3;
+pub(in crate::series) const DISCARDED_MAX: usize = 3;
 
 /// A cgroup whose charge came so near to its limit was full: the kernel frees some pages ahead.
 const FULL_SHARE: f64 = 0.98;
 
 /// What a trial counts for, and why.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Ruling {
-    pub(super) verdict: ProbeVerdict,
+pub(in crate::series) struct Ruling {
+    pub(in crate::series) verdict: ProbeVerdict,
     /// What was missed, with the numbers; or why the trial is discarded.
-    pub(super) why: Vec<String>,
+    pub(in crate::series) why: Vec<String>,
     /// The numbers that were missed.
-    pub(super) missed: Vec<Missed>,
+    pub(in crate::series) missed: Vec<Missed>,
     /// The cause of failure.
-    pub(super) cause: Option<FailureCause>,
+    pub(in crate::series) cause: Option<FailureCause>,
 }
 
 impl Ruling {
     /// Of a trial judged by its target, after so many that were discarded in a row. `shared` are the bytes of its file
     /// pages for which others paid, where that makes a trial easier than it should be and a next one need not be.
-    pub(super) fn of(judged: Judged, trial: &Trial, discarded: usize, shared: Option<u64>) -> Self {
+    pub(in crate::series) fn of(judged: Judged, trial: &Trial, discarded: usize, shared: Option<u64>) -> Self {
         if trial.outcome == Outcome::Aborted {
             // Nobody knows what would have become of it: a search that goes on makes it again.
             return Self::discard(trial.why.clone().into_iter().collect());

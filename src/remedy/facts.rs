@@ -1,0 +1,189 @@
+//! What is known of a subject as it is, by which it is decided which remedies are worth a trial.
+
+use crate::owner::{Owner, is_heap};
+use crate::record::{FlagOrigin, Mark, Trial};
+use crate::scenario::{MarkPoint, Scenario};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of a subject as it is. Sizes in bytes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Facts {
+    /// RSS, the larger of loaded and rested.
+    pub rss: u64,
+    /// What each owner held then.
+    pub owners: BTreeMap<Owner, u64>,
+    /// Reachable in the heap after a full collection; `None` where it is not known.
+    pub live: Option<u64>,
+    /// The most direct memory at any mark, and what a full collection left of it.
+    pub direct: u64,
+    /// See `direct`; `None` where it is not known.
+    pub direct_live: Option<u64>,
+    /// What a trim would return, as predicted.
+    pub trim: Option<u64>,
+    /// Whether Netty counts direct memory of its own.
+    pub netty: bool,
+    /// The collector in force.
+    pub collector: Option<String>,
+    /// The feature release of the JDK.
+    pub release: Option<u32>,
+    /// The C allocator.
+    pub allocator: Option<String>,
+    /// The flags that the JVM has, by name; `None` where they could not be read.
+    pub flags: Option<BTreeSet<String>>,
+    /// Flags that the user set, by name, with their values; of a JVM whose flags were read.
+    pub chosen: BTreeMap<String, String>,
+    /// All words by which the user tells the JVM something: options, `-D`, and variables as `NAME=VALUE`.
+    pub words: Vec<String>,
+    /// The rest after the load, in seconds.
+    pub rest_s: f64,
+    /// Libraries of other allocators that the loader would find.
+    pub libraries: Vec<String>,
+    /// Where an archive of classes may be written.
+    pub scratch: Option<String>,
+}
+
+impl Facts {
+    /// Of trials of a subject as it is.
+    pub fn of(scenario: &Scenario, trials: &[&Trial]) -> Self {
+        let mut facts = Self {
+            words: words(scenario),
+            libraries: scenario.tune.allocators.clone(),
+            scratch: scenario.tune.scratch.clone(),
+            ..Self::default()
+        };
+        let Some(first) = trials.first() else { return facts };
+        let largest: Vec<&Mark> = trials.iter().filter_map(|trial| largest(trial)).collect();
+        facts.rss = median(largest.iter().map(|mark| mark.rss_bytes));
+        for owner in Owner::ALL {
+            let held = largest
+                .iter()
+                .filter_map(|mark| mark.account.as_ref())
+                .map(|account| account.owners.iter().find(|of| of.name == owner.name()).map_or(0, |of| of.rss_bytes));
+            _ = facts.owners.insert(owner, median(held));
+        }
+        facts.live = of_marks(trials, |mark| mark.heap.live_bytes);
+        facts.direct = of_marks(trials, |mark| mark.direct.map(|direct| direct.bytes())).unwrap_or(0);
+        let collected = trials.iter().filter_map(|trial| trial.at(MarkPoint::Collected));
+        facts.direct_live = collected.filter_map(|mark| mark.direct.map(|direct| direct.bytes())).max();
+        let trims = largest.iter().filter_map(|mark| mark.account.as_ref()?.would_return.trim_bytes);
+        facts.trim = Some(median(trims)).filter(|bytes| *bytes > 0);
+        facts.netty = trials
+            .iter()
+            .flat_map(|trial| &trial.marks)
+            .any(|mark| mark.netty.is_some() || mark.direct.is_some_and(|of| of.netty_bytes.is_some()));
+        let jvm = first.jvm.as_ref();
+        facts.collector = jvm.and_then(|jvm| jvm.collector.clone());
+        facts.allocator = jvm.and_then(|jvm| jvm.allocator.clone());
+        facts.release = jvm.and_then(|jvm| jvm.version.as_deref()).and_then(release);
+        if let Some(flags) = trials.iter().find_map(|trial| trial.flags.as_ref()) {
+            let set = flags.set.iter().map(|flag| &flag.name);
+            facts.flags = Some(set.chain(flags.defaults.keys()).cloned().collect());
+            let by_user = flags.set.iter().filter(|flag| flag.origin != FlagOrigin::Ergonomic);
+            facts.chosen = by_user.map(|flag| (flag.name.clone(), flag.value.clone())).collect();
+        }
+        let rests = first.phases.iter().rev().take_while(|phase| !phase.works());
+        facts.rest_s = rests.map(|phase| phase.seconds).sum();
+        facts
+    }
+
+    /// What an owner holds.
+    pub fn held(&self, owner: Owner) -> u64 {
+        self.owners.get(&owner).copied().unwrap_or(0)
+    }
+
+    /// What these owners hold.
+    pub fn held_by(&self, owners: &[Owner]) -> u64 {
+        owners.iter().map(|owner| self.held(*owner)).fold(0, u64::saturating_add)
+    }
+
+    /// What is resident of the Java heap.
+    pub fn heap(&self) -> u64 {
+        self.owners.iter().filter(|(owner, _)| is_heap(owner.name())).map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Whether the JVM has a flag of this name; it may, where its flags could not be read.
+    pub fn has_flag(&self, name: &str) -> bool {
+        self.flags.as_ref().is_none_or(|flags| flags.contains(name))
+    }
+
+    /// What the user set that stands in the way of a change of one of these flags, options or variables, as typed.
+    pub fn in_the_way(&self, names: &[&str]) -> Option<String> {
+        let typed = self.words.iter().find(|word| names.iter().any(|name| is_of(word, name))).cloned();
+        typed.or_else(|| {
+            let (name, value) = self.chosen.iter().find(|(flag, _)| names.contains(&flag.as_str()))?;
+            Some(format!("-XX:{name}={value}"))
+        })
+    }
+}
+
+/// Whether a word sets this flag (`-XX:+UseG1GC`, `-XX:MaxHeapSize=1g` for `MaxHeapSize`), option (`-Xmx`), property
+/// (`-Dname`) or variable (`NAME`).
+fn is_of(word: &str, name: &str) -> bool {
+    let flag = word.strip_prefix("-XX:").map(|flag| flag.trim_start_matches(['+', '-']));
+    match flag {
+        Some(flag) => flag.split('=').next() == Some(name),
+        None if name.starts_with("-X") => word.starts_with(name),
+        None => word.split('=').next() == Some(name),
+    }
+}
+
+/// Options of the JVM and variables, wherever they are given.
+fn words(scenario: &Scenario) -> Vec<String> {
+    let configuration = scenario.configurations.first();
+    let options = configuration.map(|of| of.jvm_options()).unwrap_or_default();
+    let of_image = scenario.subject.image.iter().flat_map(|image| image.heap_options.clone());
+    let command = scenario.subject.command.iter().filter(|word| word.starts_with('-')).cloned();
+    let variables = scenario.subject.env.iter().chain(configuration.iter().flat_map(|of| &of.env));
+    let of_variables = variables.flat_map(|(name, value)| {
+        let options = value.split_whitespace().filter(|word| word.starts_with('-')).map(str::to_owned);
+        std::iter::once(format!("{name}={value}")).chain(options).collect::<Vec<_>>()
+    });
+    let preload = configuration.and_then(|of| of.preload.as_ref()).map(|library| format!("LD_PRELOAD={library}"));
+    options.into_iter().chain(of_image).chain(command).chain(of_variables).chain(preload).collect()
+}
+
+/// The mark with the larger RSS of loaded and rested.
+fn largest(trial: &Trial) -> Option<&Mark> {
+    let marks = [MarkPoint::Loaded, MarkPoint::Rested].into_iter().filter_map(|point| trial.at(point));
+    marks.max_by_key(|mark| mark.rss_bytes)
+}
+
+/// The most that any mark has.
+fn of_marks(trials: &[&Trial], read: impl Fn(&Mark) -> Option<u64>) -> Option<u64> {
+    trials.iter().flat_map(|trial| &trial.marks).filter_map(read).max()
+}
+
+/// The lower median; 0 of nothing.
+fn median(values: impl Iterator<Item = u64>) -> u64 {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
+}
+
+/// `17` of `17.0.15+6-Debian-1deb12u1`.
+fn release(version: &str) -> Option<u32> {
+    version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_set_is_named_as_it_was_typed() {
+        let facts = Facts {
+            words: ["-Xmx64m", "-XX:+UseG1GC", "MALLOC_ARENA_MAX=4", "-Da.b=c"].map(str::to_owned).to_vec(),
+            chosen: [("MaxRAMPercentage".to_owned(), "75.000000".to_owned())].into(),
+            ..Facts::default()
+        };
+        let check = |names: &[&str], expect: Option<&str>| assert_eq!(facts.in_the_way(names).as_deref(), expect);
+        check(&["-Xmx", "MaxHeapSize"], Some("-Xmx64m"));
+        check(&["UseG1GC"], Some("-XX:+UseG1GC"));
+        check(&["MALLOC_ARENA_MAX"], Some("MALLOC_ARENA_MAX=4"));
+        check(&["-Da.b"], Some("-Da.b=c"));
+        check(&["MaxRAMPercentage"], Some("-XX:MaxRAMPercentage=75.000000"));
+        check(&["UseSerialGC", "MALLOC_TRIM_THRESHOLD_", "-Da"], None);
+        assert!(facts.has_flag("Anything"), "its flags were not read");
+        assert_eq!((release("17.0.15+6-Debian"), release("25"), release("x")), (Some(17), Some(25), None));
+    }
+}

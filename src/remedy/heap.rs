@@ -1,0 +1,108 @@
+//! Remedies for the Java heap and for direct memory, whose ceiling the heap sets where nobody else does.
+
+use super::{Facts, NotOffered, Offer};
+use crate::owner::Owner;
+use crate::scenario::Change;
+use crate::units::{Bytes, MIB};
+
+/// Whatever sets the ceiling of the heap (man java, JDK 11–25).
+const CEILINGS: [&str; 6] =
+    ["-Xmx", "MaxHeapSize", "MaxRAMPercentage", "MaxRAMFraction", "MaxRAM", "InitialRAMPercentage"];
+/// Below this much, direct memory is nobody's trouble.
+const DIRECT_LEAST: u64 = 16 * MIB;
+/// What direct memory needs beyond what a full collection leaves of it: buffers of requests under way.
+const DIRECT_ROOM: f64 = 1.5;
+/// What a G1 that rests collects after, in ms, and how often that must fit into the rest for a trial to see it.
+const PERIOD_MS: u32 = 5_000;
+const PERIODS_MIN: f64 = 2.0;
+
+const DIRECT: &[Owner] = &[Owner::MallocDirect, Owner::MallocMmapped, Owner::MallocLive, Owner::MallocRetained];
+
+/// A ceiling of the heap at so many times what lives in it, and with room for so many MiB of garbage at least. Direct
+/// memory has the same ceiling where nobody sets its own; where it is large it gets its own beside.
+pub(super) fn ceiling(facts: &Facts, factor: f64, room_mib: u64) -> Result<Offer, NotOffered> {
+    if let Some(text) = facts.in_the_way(&CEILINGS) {
+        return Err(NotOffered::Chosen(text));
+    }
+    let Some(live) = facts.live else { return Err(NotOffered::Unknown("what lives in the heap")) };
+    let heap = whole_mib(((live as f64 * factor) as u64).max(live.saturating_add(room_mib * MIB)));
+    let mut changes = vec![Change::HeapMax(Bytes(heap))];
+    // An initial heap of the user's own above the ceiling keeps the JVM from starting.
+    let initial = facts.in_the_way(&["-Xms", "InitialHeapSize", "MinHeapSize"]);
+    if let Some(text) = initial.filter(|text| size(text).is_none_or(|bytes| bytes > heap)) {
+        return Err(NotOffered::Chosen(text));
+    }
+    let (mut gain, mut also): (u64, &'static [Owner]) = (facts.heap().saturating_sub(heap), &[]);
+    if facts.direct > DIRECT_LEAST {
+        also = DIRECT;
+        if facts.in_the_way(&["MaxDirectMemorySize"]).is_none() {
+            let direct = direct_room(facts);
+            gain = gain.saturating_add(facts.direct.saturating_sub(direct));
+            changes.push(Change::DirectMax(Bytes(direct)));
+        }
+    }
+    Ok(Offer { also, ..Offer::of(changes, gain) })
+}
+
+/// A ceiling of direct memory alone, for a heap that the user chose.
+pub(super) fn direct_ceiling(facts: &Facts) -> Result<Offer, NotOffered> {
+    if let Some(text) = facts.in_the_way(&["MaxDirectMemorySize"]) {
+        return Err(NotOffered::Chosen(text));
+    }
+    if facts.in_the_way(&CEILINGS).is_none() && facts.live.is_some() {
+        return Err(NotOffered::NotHere("the heap ceiling bounds direct memory, too".to_owned()));
+    }
+    let direct = direct_room(facts);
+    Ok(Offer::of(vec![Change::DirectMax(Bytes(direct))], facts.direct.saturating_sub(direct)))
+}
+
+/// What direct memory needs, as far as is known: by what a full collection leaves of it.
+fn direct_room(facts: &Facts) -> u64 {
+    let live = facts.direct_live.unwrap_or(facts.direct);
+    whole_mib(((live as f64 * DIRECT_ROOM) as u64).max(live.saturating_add(DIRECT_LEAST)))
+}
+
+/// A heap that shrinks and grows in small steps. G1 of JDK 26 sizes itself by its CPU time instead (JDK-8238687).
+pub(super) fn ratios(facts: &Facts) -> Result<Offer, NotOffered> {
+    match facts.collector.as_deref() {
+        Some("Serial" | "Parallel") => {}
+        Some("G1") if facts.release.is_some_and(|release| release < 26) => {}
+        Some(other) => return Err(NotOffered::NotHere(format!("{other} does not size its heap by free ratios"))),
+        None => return Err(NotOffered::Unknown("the collector")),
+    }
+    if let Some(text) = facts.in_the_way(&["MinHeapFreeRatio", "MaxHeapFreeRatio", "-Xms", "InitialHeapSize"]) {
+        return Err(NotOffered::Chosen(text));
+    }
+    let options = ["-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=20"].map(str::to_owned).to_vec();
+    Ok(Offer::of(vec![Change::Jvm(options)], facts.heap().saturating_sub(facts.live.unwrap_or(0))))
+}
+
+/// A collection of a G1 at rest (JEP 346).
+pub(super) fn periodic(facts: &Facts) -> Result<Offer, NotOffered> {
+    if facts.collector.as_deref() != Some("G1") {
+        return Err(NotOffered::NotHere("the collector is not G1".to_owned()));
+    }
+    if let Some(text) = facts.in_the_way(&["G1PeriodicGCInterval"]) {
+        return Err(NotOffered::Chosen(text));
+    }
+    let seconds = f64::from(PERIOD_MS) / 1000.0;
+    if facts.rest_s < seconds * PERIODS_MIN {
+        let needs = seconds * PERIODS_MIN;
+        return Err(NotOffered::NotHere(format!(
+            "it acts at rest, and the rest lasts {:.0} s: one of {needs:.0} s (`--rest`) would show it",
+            facts.rest_s
+        )));
+    }
+    let options = vec![format!("-XX:G1PeriodicGCInterval={PERIOD_MS}")];
+    Ok(Offer::of(vec![Change::Jvm(options)], facts.heap().saturating_sub(facts.live.unwrap_or(0))))
+}
+
+fn whole_mib(bytes: u64) -> u64 {
+    bytes.div_ceil(MIB).max(1) * MIB
+}
+
+/// The size in `-Xms64m` or `-XX:InitialHeapSize=64m`.
+fn size(text: &str) -> Option<u64> {
+    let value = text.rsplit_once('=').map(|(_, value)| value).or_else(|| text.strip_prefix("-Xms"))?;
+    value.parse::<Bytes>().ok().map(|bytes| bytes.0)
+}

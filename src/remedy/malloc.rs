@@ -1,0 +1,76 @@
+//! Remedies for what malloc keeps.
+
+use super::{Facts, NotOffered, Offer};
+use crate::owner::Owner;
+use crate::scenario::Change;
+
+/// How often the JVM trims, in ms: seldom enough to cost next to nothing, often enough that a mark sees it.
+const TRIM_MS: u32 = 2_000;
+/// Where large chunks begin, in bytes: glibc's own value before it adapts it (mallopt(3)).
+const THRESHOLD: &str = "131072";
+/// Beside what would be trimmed, chunks that live in other places after it: what one arena may save of all of them.
+const ARENAS_SHARE: f64 = 0.9;
+
+const RETAINED: &[Owner] = &[Owner::MallocRetained, Owner::MallocUnsplit];
+
+/// Of glibc's malloc what is retained, and what a trim would return if that is more.
+fn retained(facts: &Facts) -> Result<u64, NotOffered> {
+    match facts.allocator.as_deref() {
+        Some("glibc") | None => {}
+        Some(other) => return Err(NotOffered::Allocator(other.to_owned())),
+    }
+    let rows = (facts.held_by(RETAINED) as f64 * ARENAS_SHARE) as u64;
+    Ok(rows.max(facts.trim.unwrap_or(0)))
+}
+
+fn free_of(facts: &Facts, names: &[&str]) -> Result<(), NotOffered> {
+    facts.in_the_way(names).map_or(Ok(()), |text| Err(NotOffered::Chosen(text)))
+}
+
+fn env(pairs: &[(&str, &str)]) -> Change {
+    Change::Env(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+}
+
+/// One arena (mallopt(3), `M_ARENA_MAX`).
+pub(super) fn arenas(facts: &Facts) -> Result<Offer, NotOffered> {
+    free_of(facts, &["MALLOC_ARENA_MAX", "GLIBC_TUNABLES"])?;
+    Ok(Offer::of(vec![env(&[("MALLOC_ARENA_MAX", "1")])], retained(facts)?))
+}
+
+/// A trim now and then; whether the JVM has the flag is asked of itself, because updates of 17 and 21 got it later.
+pub(super) fn trim(facts: &Facts) -> Result<Offer, NotOffered> {
+    free_of(facts, &["TrimNativeHeapInterval"])?;
+    if !facts.has_flag("TrimNativeHeapInterval") {
+        return Err(NotOffered::NoFlag("TrimNativeHeapInterval"));
+    }
+    Ok(Offer::of(vec![Change::Jvm(vec![format!("-XX:TrimNativeHeapInterval={TRIM_MS}")])], retained(facts)?))
+}
+
+pub(super) fn arenas_and_trim(facts: &Facts) -> Result<Offer, NotOffered> {
+    both(arenas(facts)?, trim(facts)?)
+}
+
+/// Both thresholds, which also ends that glibc moves them (mallopt(3), `M_MMAP_THRESHOLD`).
+pub(super) fn thresholds(facts: &Facts) -> Result<Offer, NotOffered> {
+    free_of(facts, &["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"])?;
+    let pairs = [("MALLOC_MMAP_THRESHOLD_", THRESHOLD), ("MALLOC_TRIM_THRESHOLD_", THRESHOLD)];
+    Ok(Offer::of(vec![env(&pairs)], retained(facts)?))
+}
+
+pub(super) fn thresholds_and_trim(facts: &Facts) -> Result<Offer, NotOffered> {
+    both(thresholds(facts)?, trim(facts)?)
+}
+
+fn both(one: Offer, other: Offer) -> Result<Offer, NotOffered> {
+    Ok(Offer { changes: [one.changes, other.changes].concat(), ..one })
+}
+
+/// Another allocator, where its library was found.
+pub(super) fn preload(facts: &Facts, name: &str) -> Result<Offer, NotOffered> {
+    free_of(facts, &["LD_PRELOAD"])?;
+    let bound = retained(facts)?;
+    let Some(library) = facts.libraries.iter().find(|library| library.contains(name)) else {
+        return Err(NotOffered::NotHere(format!("no library of {name} was found where the loader looks")));
+    };
+    Ok(Offer::of(vec![Change::Preload(Some(library.clone()))], bound))
+}

@@ -1,0 +1,132 @@
+//! What of the table would be tried on a subject, and what not, with the reason.
+
+use super::{Facts, Group, Remedy, TABLE};
+use crate::owner::Owner;
+use crate::record::PriceClass;
+use crate::scenario::{Change, Tune};
+use crate::units::{Bytes, MIB};
+use std::fmt;
+
+/// What a remedy would change here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    /// The changes; they win over what was there.
+    pub changes: Vec<Change>,
+    /// What it can save at most; `None` where nothing bounds it but RSS itself.
+    pub gain_bytes_max: Option<u64>,
+    /// Owners that it moves here beside its own.
+    pub also: &'static [Owner],
+    /// The changes of a run that has to come first and is not measured.
+    pub training: Vec<Change>,
+}
+
+impl Offer {
+    pub(super) fn of(changes: Vec<Change>, gain_bytes_max: u64) -> Self {
+        Self { changes, gain_bytes_max: Some(gain_bytes_max), also: &[], training: Vec::new() }
+    }
+}
+
+/// Why a remedy is not tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotOffered {
+    /// It could save this at most, in bytes, which is less than matters.
+    NoGain(u64),
+    /// The JVM has no such flag.
+    NoFlag(&'static str),
+    /// The user set it.
+    Chosen(String),
+    /// It acts on glibc's malloc, and the subject has another.
+    Allocator(String),
+    /// What it would be judged by is not known.
+    Unknown(&'static str),
+    /// It does nothing here.
+    NotHere(String),
+    /// A known fault forbids it.
+    Fault(&'static str),
+    /// It is not to be tried.
+    Skipped,
+}
+
+impl fmt::Display for NotOffered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoGain(0) => write!(f, "nothing here that it could save"),
+            Self::NoGain(bytes) => write!(f, "it could save {} at most", Bytes(*bytes)),
+            Self::NoFlag(flag) => write!(f, "this JVM has no flag `{flag}`"),
+            Self::Chosen(text) => write!(f, "`{text}` is set, and stays"),
+            Self::Allocator(name) => write!(f, "it acts on glibc's malloc, and the subject has {name}"),
+            Self::Unknown(what) => write!(f, "{what} is not known"),
+            Self::NotHere(why) => write!(f, "{why}"),
+            Self::Fault(fault) => write!(f, "{fault}; `--try` tries it all the same"),
+            Self::Skipped => write!(f, "it was to be skipped (`--skip`)"),
+        }
+    }
+}
+
+/// A remedy and what it would change here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offered {
+    /// Its id; `try.1` for the first of the user's own.
+    pub id: String,
+    /// What it does, in plain words.
+    pub what: String,
+    /// The setting whose level it is.
+    pub group: Group,
+    /// Whose pages it moves; empty where that is not known.
+    pub owners: Vec<Owner>,
+    /// What it may cost.
+    pub price: PriceClass,
+    /// See [`Remedy::rank`].
+    pub rank: u8,
+    /// See [`Remedy::share_min`].
+    pub share_min: f64,
+    /// What it would change, or why it is not tried.
+    pub offer: Result<Offer, NotOffered>,
+}
+
+/// All remedies, those of the user's own last. None may save less than `least` bytes.
+pub fn offers(facts: &Facts, tune: &Tune, least: u64) -> Vec<Offered> {
+    let skips = |id: &str| {
+        tune.skip
+            .iter()
+            .any(|skip| id == skip || id.strip_prefix(skip.as_str()).is_some_and(|rest| rest.starts_with('.')))
+    };
+    let own = tune.tries.iter().enumerate().map(|(place, tried)| Offered {
+        id: format!("try.{}", place + 1),
+        what: format!("`{}`, as asked", tried.text),
+        group: Group::Own(place),
+        owners: Vec::new(),
+        price: PriceClass::Cpu,
+        rank: 0,
+        share_min: 0.0,
+        offer: Ok(Offer { gain_bytes_max: None, ..Offer::of(vec![tried.change.clone()], 0) }),
+    });
+    let of_table = TABLE.iter().map(|remedy| Offered {
+        id: remedy.id.to_owned(),
+        what: remedy.what.to_owned(),
+        group: remedy.group,
+        owners: remedy.owners.to_vec(),
+        price: remedy.price,
+        rank: remedy.rank,
+        share_min: remedy.share_min,
+        offer: if skips(remedy.id) { Err(NotOffered::Skipped) } else { offer(remedy, facts, least) },
+    });
+    of_table.chain(own).map(with_owners).collect()
+}
+
+/// What one would change, where that can save what matters.
+fn offer(remedy: &Remedy, facts: &Facts, least: u64) -> Result<Offer, NotOffered> {
+    let offer = (remedy.offer)(facts)?;
+    match offer.gain_bytes_max {
+        Some(gain) if gain < least.max(MIB) => Err(NotOffered::NoGain(gain)),
+        _ => Ok(offer),
+    }
+}
+
+fn with_owners(mut offered: Offered) -> Offered {
+    let also = offered.offer.as_ref().map_or(&[][..], |offer| offer.also);
+    let also = also.iter().copied().filter(|owner| !offered.owners.contains(owner));
+    let also: Vec<Owner> = also.collect();
+    offered.owners.extend(also);
+    offered
+}

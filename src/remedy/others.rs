@@ -1,0 +1,108 @@
+//! Remedies of the collector, the compilers, headers, classes, Netty and I/O.
+
+use super::{Facts, NotOffered, Offer};
+use crate::owner::Owner;
+use crate::scenario::{Change, Gc};
+
+/// Flags by which somebody chose a collector.
+const COLLECTORS: [&str; 8] = [
+    "UseSerialGC",
+    "UseParallelGC",
+    "UseG1GC",
+    "UseZGC",
+    "UseShenandoahGC",
+    "UseConcMarkSweepGC",
+    "UseEpsilonGC",
+    "AlwaysActAsServerClassMachine",
+];
+/// Of the code cache, what the second compiler and what it profiled by may hold (measured on small servers).
+const SECOND_SHARE: f64 = 0.6;
+/// What its arenas may hold beside.
+const ARENAS: u64 = 4 << 20;
+/// Of the metadata of classes, what an archive may take the place of.
+const ARCHIVED_SHARE: f64 = 0.5;
+
+fn jvm(option: &str) -> Vec<Change> {
+    vec![Change::Jvm(vec![option.to_owned()])]
+}
+
+/// Buffers that threads keep for I/O from arrays (`sun.nio.ch.Util`, unbounded by default).
+pub(super) fn buffer_cache(facts: &Facts) -> Result<Offer, NotOffered> {
+    if let Some(text) = facts.in_the_way(&["-Djdk.nio.maxCachedBufferSize"]) {
+        return Err(NotOffered::Chosen(text));
+    }
+    // Buffers that Netty counts are its own, not those of threads.
+    if facts.netty {
+        return Err(NotOffered::NotHere("Netty does its own I/O".to_owned()));
+    }
+    Ok(Offer::of(jvm("-Djdk.nio.maxCachedBufferSize=262144"), facts.direct))
+}
+
+/// Netty's pools: one of its properties.
+pub(super) fn netty(facts: &Facts, property: &str) -> Result<Offer, NotOffered> {
+    if !facts.netty {
+        return Err(NotOffered::NotHere("no Netty was seen".to_owned()));
+    }
+    let name = property.split('=').next().unwrap_or(property);
+    if let Some(text) = facts.in_the_way(&[format!("-Dio.netty.allocator.{name}").as_str()]) {
+        return Err(NotOffered::Chosen(text));
+    }
+    Ok(Offer::of(jvm(&format!("-Dio.netty.allocator.{property}")), facts.direct))
+}
+
+/// The collector without tables.
+pub(super) fn serial(facts: &Facts) -> Result<Offer, NotOffered> {
+    if facts.collector.as_deref() == Some("Serial") {
+        return Err(NotOffered::NotHere("the collector is Serial".to_owned()));
+    }
+    if let Some(text) = facts.in_the_way(&COLLECTORS) {
+        return Err(NotOffered::Chosen(text));
+    }
+    let gain = facts.held(Owner::Gc).saturating_add(facts.heap().saturating_sub(facts.live.unwrap_or(0)) / 2);
+    Ok(Offer::of(vec![Change::Gc(Gc::Serial)], gain))
+}
+
+/// No second compiler (JDK-8269555: 2 and 3 are no levels to stop at).
+pub(super) fn first_compiler(facts: &Facts) -> Result<Offer, NotOffered> {
+    if let Some(text) =
+        facts.in_the_way(&["TieredStopAtLevel", "TieredCompilation", "CompilationMode", "UseJVMCICompiler"])
+    {
+        return Err(NotOffered::Chosen(text));
+    }
+    let gain = (facts.held(Owner::CodeCache) as f64 * SECOND_SHARE) as u64;
+    Ok(Offer::of(jvm("-XX:TieredStopAtLevel=1"), gain.saturating_add(ARENAS)))
+}
+
+/// Headers of 8 bytes (JEP 450, 519).
+pub(super) fn compact_headers(facts: &Facts) -> Result<Offer, NotOffered> {
+    const FLAG: &str = "UseCompactObjectHeaders";
+    match facts.release {
+        _ if !facts.has_flag(FLAG) => Err(NotOffered::NoFlag(FLAG)),
+        Some(24 | 25) => Err(NotOffered::Fault("JDK-8380060: it corrupts byte arrays silently on JDK 24 and 25")),
+        Some(release) if release >= 27 => Err(NotOffered::NotHere("it is the default (JEP 534)".to_owned())),
+        Some(26) => match facts.in_the_way(&[FLAG]) {
+            Some(text) => Err(NotOffered::Chosen(text)),
+            None => Ok(Offer::of(jvm("-XX:+UseCompactObjectHeaders"), facts.live.unwrap_or(facts.heap()) / 4)),
+        },
+        _ => Err(NotOffered::Unknown("the release of the JDK")),
+    }
+}
+
+/// An archive of the application's classes, written at the end of a run that comes first (JEP 350, JDK 13).
+pub(super) fn class_archive(facts: &Facts) -> Result<Offer, NotOffered> {
+    let in_the_way =
+        ["SharedArchiveFile", "ArchiveClassesAtExit", "AOTCache", "AOTMode", "-Xshare", "AutoCreateSharedArchive"];
+    if let Some(text) = facts.in_the_way(&in_the_way) {
+        return Err(NotOffered::Chosen(text));
+    }
+    if !facts.has_flag("ArchiveClassesAtExit") {
+        return Err(NotOffered::NoFlag("ArchiveClassesAtExit"));
+    }
+    let Some(folder) = &facts.scratch else {
+        return Err(NotOffered::NotHere("there is no place that the subject could write an archive to".to_owned()));
+    };
+    let held = facts.held_by(&[Owner::Metaspace, Owner::ClassSpace]);
+    let file = format!("{folder}/classes.jsa");
+    let offer = Offer::of(jvm(&format!("-XX:SharedArchiveFile={file}")), (held as f64 * ARCHIVED_SHARE) as u64);
+    Ok(Offer { training: jvm(&format!("-XX:ArchiveClassesAtExit={file}")), ..offer })
+}

@@ -1,0 +1,17 @@
+//! Tuning as a strategy: remedies tried under the load, kept only where they help, and proved in fresh trials. Pure: it
+//! is given trials and asks for one, so that it can be tested on made-up servers, and goes on from an archive.
+//!
+//! `docs/tune.md` explains the method and has what simulations say of it.
+
+mod course;
+mod outcome;
+mod setting;
+mod story;
+
+pub use course::{Ask, BASELINE, BLOCKS, Course, Finish};
+pub use outcome::{Means, Noise, Outcome};
+pub use setting::Setting;
+pub use story::{Attempt, Story, Told};
+
+#[cfg(test)]
+mod simulation_tests;

@@ -1,0 +1,184 @@
+//! What a trial of a tuning says in numbers.
+
+use crate::owner::Owner;
+use crate::record::{Mark, ProbeVerdict, Trial, TuneStage, TuneTrialRecord};
+use crate::scenario::{MarkPoint, Objective};
+use crate::series::search::cpu_per_request;
+use std::collections::BTreeMap;
+
+/// What a trial says in numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Which part of the tuning it was for.
+    pub stage: TuneStage,
+    /// Ids of the remedies that were set.
+    pub remedies: Vec<String>,
+    /// The block of a confirmation, counted over all attempts.
+    pub block: u32,
+    /// Whether the target held.
+    pub holds: bool,
+    /// Whether the subject did not even become ready.
+    pub refused: bool,
+    /// What was missed.
+    pub why: Vec<String>,
+    /// Whether each change was in force, where that is known.
+    pub not_in_force: Vec<String>,
+    /// The objective in bytes; `None` where it was not weighed.
+    pub bytes: Option<f64>,
+    /// What each owner held at the same moment, in bytes.
+    pub owners: BTreeMap<Owner, f64>,
+    /// CPU time of a request in seconds.
+    pub cpu_s: Option<f64>,
+    /// How long the trial took.
+    pub seconds: f64,
+}
+
+impl Outcome {
+    /// Of a trial that counts; `None` for one that was discarded, and for one that is none of a tuning.
+    pub fn of(trial: &Trial, objective: Objective) -> Option<Self> {
+        let TuneTrialRecord { stage, remedies, verdict, why, not_in_force, seconds, .. } = trial.tuned.clone()?;
+        if verdict == ProbeVerdict::Discarded {
+            return None;
+        }
+        let mark = moment(trial, objective);
+        let bytes = match objective {
+            Objective::Peak => trial.rss_bytes_peak,
+            Objective::Limit => mark.and_then(|mark| mark.anon_bytes),
+            Objective::Rss | Objective::Loaded | Objective::Rested => mark.map(|mark| mark.weight().1),
+        };
+        let account = mark.and_then(|mark| mark.account.as_ref());
+        let owners = account.iter().flat_map(|account| &account.owners);
+        Some(Self {
+            stage,
+            remedies,
+            block: trial.block,
+            holds: verdict == ProbeVerdict::Holds,
+            refused: trial.ready_s.is_none(),
+            why,
+            not_in_force,
+            bytes: bytes.map(|bytes| bytes as f64),
+            owners: owners.filter_map(|of| Some((Owner::named(&of.name)?, of.rss_bytes as f64))).collect(),
+            cpu_s: cpu_per_request(trial),
+            seconds,
+        })
+    }
+}
+
+/// The mark that an objective is read at.
+pub(super) fn moment(trial: &Trial, objective: Objective) -> Option<&Mark> {
+    let (loaded, rested) = (trial.at(MarkPoint::Loaded), trial.at(MarkPoint::Rested));
+    let weight = |mark: &&Mark| match objective {
+        Objective::Limit => mark.anon_bytes.unwrap_or(0),
+        _ => mark.weight().1,
+    };
+    match objective {
+        Objective::Loaded | Objective::Peak => loaded,
+        Objective::Rested => rested,
+        Objective::Rss | Objective::Limit => [loaded, rested].into_iter().flatten().max_by_key(weight),
+    }
+}
+
+/// The means of several outcomes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Means {
+    /// Of the objective.
+    pub bytes: f64,
+    /// Of each owner.
+    pub owners: BTreeMap<Owner, f64>,
+    /// Of the CPU time of a request; `None` where one of them has none.
+    pub cpu_s: Option<f64>,
+    /// How many they are of.
+    pub trials: usize,
+}
+
+impl Means {
+    /// Of outcomes that were weighed.
+    pub fn of(outcomes: &[&Outcome]) -> Self {
+        let mean = |values: &mut dyn Iterator<Item = f64>| {
+            let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+            if count > 0.0 { sum / count } else { 0.0 }
+        };
+        let cpu: Option<Vec<f64>> = outcomes.iter().map(|of| of.cpu_s).collect();
+        let held = |owner: Owner| mean(&mut outcomes.iter().map(|of| of.owners.get(&owner).copied().unwrap_or(0.0)));
+        Self {
+            bytes: mean(&mut outcomes.iter().filter_map(|of| of.bytes)),
+            owners: Owner::ALL
+                .into_iter()
+                .map(|owner| (owner, held(owner)))
+                .filter(|(_, bytes)| *bytes > 0.0)
+                .collect(),
+            cpu_s: cpu.filter(|cpu| !cpu.is_empty()).map(|cpu| mean(&mut cpu.into_iter())),
+            trials: outcomes.len(),
+        }
+    }
+
+    /// What these owners hold; all of the objective where none is named.
+    pub fn held_by(&self, owners: &[Owner]) -> f64 {
+        if owners.is_empty() {
+            return self.bytes;
+        }
+        owners.iter().filter_map(|owner| self.owners.get(owner)).sum()
+    }
+
+    /// CPU time of a request over that of others; 1 where either is not known.
+    pub fn cpu_ratio(&self, others: &Self) -> f64 {
+        match (self.cpu_s, others.cpu_s) {
+            (Some(own), Some(other)) if other > 0.0 => own / other,
+            _ => 1.0,
+        }
+    }
+}
+
+/// How far fresh processes of one setting differ: standard deviations of one trial.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Noise {
+    /// Of the objective, in bytes.
+    pub bytes: f64,
+    /// Of each owner, in bytes.
+    pub owners: BTreeMap<Owner, f64>,
+    /// Of the CPU time of a request, as a share.
+    pub cpu: f64,
+    /// Whether CPU time was measured at all.
+    pub has_cpu: bool,
+}
+
+/// A standard deviation of three values may be small by luck: none is believed below this.
+const OWNER_MIN: f64 = 0.35 * 1024.0 * 1024.0;
+/// The same as a share of the CPU time of a request at a constant rate (measured: 0.7 %).
+const CPU_MIN: f64 = 0.004;
+
+impl Noise {
+    /// Of outcomes of one setting.
+    pub fn of(outcomes: &[&Outcome]) -> Self {
+        let means = Means::of(outcomes);
+        let values =
+            |read: &dyn Fn(&Outcome) -> Option<f64>| outcomes.iter().filter_map(|of| read(of)).collect::<Vec<f64>>();
+        let owner = |owner: Owner| deviation(&values(&|of| Some(of.owners.get(&owner).copied().unwrap_or(0.0))));
+        let cpu = values(&|of| of.cpu_s);
+        Self {
+            bytes: deviation(&values(&|of| of.bytes)).max(OWNER_MIN),
+            owners: means.owners.keys().map(|of| (*of, owner(*of).max(OWNER_MIN))).collect(),
+            cpu: means.cpu_s.filter(|mean| *mean > 0.0).map_or(CPU_MIN, |mean| (deviation(&cpu) / mean).max(CPU_MIN)),
+            has_cpu: means.cpu_s.is_some(),
+        }
+    }
+
+    /// Of the sum of these owners; of the objective where none is named.
+    pub fn of_owners(&self, owners: &[Owner]) -> f64 {
+        if owners.is_empty() {
+            return self.bytes;
+        }
+        let squares = owners.iter().map(|owner| self.owners.get(owner).copied().unwrap_or(OWNER_MIN).powi(2));
+        squares.sum::<f64>().sqrt()
+    }
+}
+
+/// The standard deviation of a sample; 0 below two values.
+fn deviation(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    if count < 2.0 {
+        return 0.0;
+    }
+    let mean = values.iter().sum::<f64>() / count;
+    (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt()
+}
