@@ -83,6 +83,11 @@ pub enum Doubt {
         /// As `VM.flags` shows it.
         in_force: String,
     },
+    /// Variables that were set for the subject and that the process which serves has not, or with other values.
+    VariablesLost {
+        /// As `NAME=VALUE`, as they were set.
+        variables: Vec<String>,
+    },
     /// Requests failed.
     LoadFailures {
         /// The phase affected.
@@ -325,6 +330,9 @@ impl Doubt {
             }
             Self::FlagsIgnored { flags } => format!("the JVM ignored {}", flags.join(" ")),
             Self::FlagChanged { asked, in_force } => format!("asked {asked}, in force is {in_force}"),
+            Self::VariablesLost { variables } => {
+                format!("the process that serves does not have {}", variables.join(" "))
+            }
             Self::LoadFailures { phase, failed, requests, kinds } => load_failures(phase, *failed, *requests, kinds),
             Self::CutShort { phase, why } => format!("{phase} ended early: {why}"),
             Self::DriverThresholds { phase, tool, code } => {
@@ -404,6 +412,7 @@ impl Doubt {
             }
             Self::FlagsIgnored { .. } => "drop them or choose a JDK that knows them; two configurations may be equal",
             Self::FlagChanged { .. } => "compare what is in force, not what was asked",
+            Self::VariablesLost { .. } => "what starts it sets its own environment: set them there",
             Self::LoadFailures { .. } => {
                 "check the URL and `--expect-status`; what a weighed server printed is in the archive"
             }

@@ -3,6 +3,7 @@
 use super::args_compare::{Compare, Comparing, Exports, Judging, View};
 use super::args_find::Find;
 use super::args_load::Load;
+use super::args_tune::Tune;
 use crate::report::Detail;
 use crate::result::Column;
 use crate::scenario::{self, Inside, Marking};
@@ -40,6 +41,7 @@ Examples:
   loadline compare --vary gc=serial,g1 --url http://127.0.0.1:8080/ -- java -jar app.jar
   loadline find --rate 200 --target 'p99<50ms' --url http://127.0.0.1:8080/ -- java -jar app.jar
   loadline find --rate 200 --url http://127.0.0.1:8080/ --image app:1.2
+  loadline tune --rate 200 --target 'p99<50ms' --url http://127.0.0.1:8080/ -- java -jar app.jar
   loadline load http://127.0.0.1:8080/hello --rate 500 --require 'p99<50ms'
   loadline account 4711
   loadline account --all";
@@ -54,6 +56,8 @@ pub(super) enum Verb {
     Compare(Box<Compare>),
     /// Find the smallest memory limit at which a server still holds its target, and prove it
     Find(Box<Find>),
+    /// Find out what to set for less memory: try remedies under the load, keep what helps, and prove it
+    Tune(Box<Tune>),
     /// Load a server that already runs, without weighing it
     Load(Box<Load>),
     /// Weigh a built-in small server in a 6 MB heap, with G1 and with Serial

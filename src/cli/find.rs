@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::{Conditions, FindOutcome, Trial};
 use crate::result;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Searching};
 use crate::series::search::{self, Search};
 use crate::series::{self, Archived, Local};
 use std::path::Path;
@@ -104,6 +104,17 @@ fn search(session: &Session, searched: &Searched, mut trials: Vec<Trial>, mut st
         Some(FindOutcome::Found | FindOutcome::AtLowerBound) => Code::Yes,
         _ => Code::No,
     })
+}
+
+/// Searches the line of a scenario in an archive of its own, as part of something else that shows what was found.
+pub(super) fn line(session: &Session, scenario: &Scenario, folder: &Path) -> Result<()> {
+    let mut scenario = scenario.clone();
+    search::settle(&mut scenario, &Searching::default())?;
+    let conditions = session.conditions(&scenario);
+    let mut store = Archived::create(folder, &conditions, &scenario, session.live())?;
+    let done = make(session, &Searched { conditions, scenario }, &mut Vec::new(), &mut store);
+    let (kept, _) = store.close(is_interrupted(&done));
+    done.and(kept)
 }
 
 /// Makes the trials that the search asks for.

@@ -1,6 +1,6 @@
 //! What happens in a run, as lines on the terminal.
 
-use crate::record::{ProbeRecord, ProbeVerdict, Trial};
+use crate::record::{ProbeVerdict, Trial};
 use crate::report::Progress;
 use crate::scenario::shell_words;
 use crate::trial::{Event, Sink};
@@ -26,7 +26,12 @@ impl Sink for Live {
             Event::Note(words) => progress.step(words),
             Event::Warning(words) => progress.warn(words),
             Event::TrialStarted(plan) => progress.step(&plan.title),
-            Event::TrialFinished(Trial { probe: Some(probe), .. }) => progress.step(&verdict(probe)),
+            Event::TrialFinished(Trial { probe: Some(probe), .. }) => {
+                progress.step(&verdict(probe.verdict, &probe.why))
+            }
+            Event::TrialFinished(Trial { tuned: Some(tuned), .. }) => {
+                progress.step(&verdict(tuned.verdict, &tuned.why))
+            }
             Event::Starting { command, .. } => {
                 progress.step(&format!("  start: {}", shell_words(command)));
             }
@@ -62,9 +67,9 @@ impl Sink for Live {
 }
 
 /// `  fails: p99.steady was 812 ms, and p99<50ms is asked`.
-fn verdict(probe: &ProbeRecord) -> String {
-    let why = if probe.why.is_empty() { String::new() } else { format!(": {}", probe.why.join("; ")) };
-    match probe.verdict {
+fn verdict(verdict: ProbeVerdict, why: &[String]) -> String {
+    let why = if why.is_empty() { String::new() } else { format!(": {}", why.join("; ")) };
+    match verdict {
         ProbeVerdict::Holds => "  holds".to_owned(),
         ProbeVerdict::Fails => format!("  fails{why}"),
         ProbeVerdict::Discarded => format!("  discarded{why}"),

@@ -5,6 +5,7 @@ mod args;
 mod args_compare;
 mod args_find;
 mod args_load;
+mod args_tune;
 mod compare;
 mod demo;
 mod doctor;
@@ -19,6 +20,7 @@ mod load;
 mod report;
 mod run;
 mod session;
+mod tune;
 mod weigh;
 
 use crate::clock::Clock;
@@ -60,7 +62,8 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 
 /// What reads the command line: all that the help shows, and what is refused with better words than clap's.
 fn parser() -> Command {
-    Args::command().mut_subcommand("find", |find| find.args(args_find::refused()))
+    let refusing = |verb: Command| verb.args(args_find::refused());
+    Args::command().mut_subcommand("find", refusing).mut_subcommand("tune", refusing)
 }
 
 /// A panic is a bug: says so, and what to send, instead of Rust's own words.
@@ -95,6 +98,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
         Verb::Run(verb) => run::run(*verb, typed, clock, Interrupt::listen()?),
         Verb::Compare(verb) => compare::compare(*verb, typed, clock, Interrupt::listen()?),
         Verb::Find(verb) => find::find(*verb, typed, clock, Interrupt::listen()?),
+        Verb::Tune(verb) => tune::tune(*verb, typed, clock, Interrupt::listen()?),
         Verb::Load(verb) => load::load(&verb, typed, clock, &Interrupt::listen()?),
         Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
         Verb::Account(verb) => account::account(&verb, typed, clock),

@@ -19,6 +19,11 @@ pub(super) fn report(verb: &Report) -> Result<Code> {
         let found = result::of_search(&archive.conditions, &archive.scenario, &archive.trials);
         return show(verb, &archive, &found).map(|()| Code::Yes);
     }
+    if result::is_tuning(&archive.trials) {
+        let mut tuned = result::of_tuning(&archive.conditions, &archive.scenario, &archive.trials);
+        result::add_lines(&mut tuned, &verb.archive);
+        return show(verb, &archive, &tuned).map(|()| Code::Yes);
+    }
     let judgement = judgement(&archive.scenario, Some(&verb.comparing), &verb.judging)?;
     // A metric that only these trials lack leaves its budget undecided.
     judgement.check_metrics(&archive.scenario, &MarkPoint::ALL)?;

@@ -12,5 +12,5 @@ mod others;
 mod table;
 
 pub use facts::Facts;
-pub use offers::{NotOffered, Offer, Offered, offers};
+pub use offers::{NotOffered, Offer, Offered, begins, offers};
 pub use table::{Group, Remedy, TABLE};

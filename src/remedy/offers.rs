@@ -84,13 +84,14 @@ pub struct Offered {
     pub offer: Result<Offer, NotOffered>,
 }
 
+/// Whether an id is meant by how it begins: `malloc` means all of malloc.
+pub fn begins(id: &str, meant: &str) -> bool {
+    id.strip_prefix(meant).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 /// All remedies, those of the user's own last. None may save less than `least` bytes.
 pub fn offers(facts: &Facts, tune: &Tune, least: u64) -> Vec<Offered> {
-    let skips = |id: &str| {
-        tune.skip
-            .iter()
-            .any(|skip| id == skip || id.strip_prefix(skip.as_str()).is_some_and(|rest| rest.starts_with('.')))
-    };
+    let skips = |id: &str| tune.skip.iter().any(|skip| begins(id, skip));
     let own = tune.tries.iter().enumerate().map(|(place, tried)| Offered {
         id: format!("try.{}", place + 1),
         what: format!("`{}`, as asked", tried.text),

@@ -21,6 +21,6 @@ pub use json::document;
 pub use progress::Progress;
 pub use summary::{
     Bar, Bars, Block, Depth, Detail, Summary, Table, summarize, summarize_account, summarize_accounts,
-    summarize_changes, summarize_load,
+    summarize_changes, summarize_load, summarize_remedies,
 };
 pub use terminal::{print, render};

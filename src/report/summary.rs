@@ -22,6 +22,7 @@ mod netty;
 mod numbers;
 mod own;
 mod pools;
+mod remedies;
 mod trial;
 pub(super) mod tried;
 
@@ -40,6 +41,7 @@ pub use loads::summarize_load;
 pub(super) use netty::{direct_bytes, explanations, shade};
 pub(super) use numbers::{by_category, load, weights};
 pub(super) use pools::of_trial as thread_pools;
+pub use remedies::summarize_remedies;
 
 use crate::doubt::{Comparing, Doubt};
 use crate::record::{Document, DoubtRecord};

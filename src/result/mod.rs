@@ -17,14 +17,38 @@ use crate::comparison;
 use crate::doubt::Doubt;
 use crate::record::{
     ArchiveRecord, BlockRecord, BudgetRecord, ComparisonRecord, Conditions, Document, DoubtRecord, FindRecord,
-    MetricRecord, RESULT_SCHEMA, Trial, TuneRecord,
+    LinesRecord, MetricRecord, RESULT_SCHEMA, Trial, TuneRecord,
 };
 use crate::scenario::Scenario;
-use crate::series::search;
+use crate::series::{search, tune};
+use std::path::Path;
 
 /// Whether these trials are those of a search.
 pub fn is_search(trials: &[Trial]) -> bool {
     trials.iter().any(|trial| trial.probe.is_some())
+}
+
+/// Whether these trials are those of a tuning.
+pub fn is_tuning(trials: &[Trial]) -> bool {
+    trials.iter().any(|trial| trial.tuned.is_some())
+}
+
+/// The document of a tuning; what its settings have in common with configurations that are compared, its own record
+/// says.
+pub fn of_tuning(conditions: &Conditions, scenario: &Scenario, trials: &[Trial]) -> Document {
+    document(conditions, trials, Together { tune: tune::found(scenario, trials), ..Together::default() })
+}
+
+/// Adds the smallest limits that were searched after a tuning, whose archives lie in that of the tuning.
+pub fn add_lines(document: &mut Document, folder: &Path) {
+    let line = |name: &str| {
+        let archive = read(&folder.join(name)).ok()?;
+        search::found(&archive.scenario, &archive.trials)
+    };
+    let (as_is, tuned) = (line(tune::LINE_AS_IS), line(tune::LINE_TUNED));
+    if let Some(tune) = document.tune.as_mut().filter(|_| as_is.is_some() || tuned.is_some()) {
+        tune.lines = Some(LinesRecord { as_is, tuned });
+    }
 }
 
 /// The document of a search. Metrics and comparisons are of trials that ask the same; those of a search do not.

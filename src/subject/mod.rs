@@ -6,6 +6,7 @@
 //! Whatever of these dies, and however, everything to its right dies with it: see `guardian`. The processes of a
 //! container need not descend from the guardian; a container is found by its name, and the guardian removes it.
 
+pub mod allocators;
 pub mod build_stamp;
 mod build_step;
 pub mod complaint;

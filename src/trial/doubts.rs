@@ -5,6 +5,7 @@ use crate::doubt::{Allocation, Doubt, noise};
 use crate::kernel::ports::{Ports, Reuse};
 use crate::observe::vm_flags::Flags;
 use crate::record::{AllocatedBy, Jvm, Machine, PhaseRecord, Trial};
+use crate::scenario::Configuration;
 use crate::units::Bytes;
 
 /// A generator this busy has no room to send on time.
@@ -186,6 +187,25 @@ pub(super) fn of_collector(jvm: &Jvm, asked: &[String], cpus: usize, cores: u32)
 pub(super) fn of_trial(trial: &Trial) -> Vec<Doubt> {
     let swap_bytes = trial.marks.iter().filter_map(|mark| mark.swap_bytes).max().unwrap_or(0);
     if swap_bytes > 0 { vec![Doubt::SwapInUse { swap_bytes }] } else { Vec::new() }
+}
+
+/// Variables of the configuration that a process does not have as they were set.
+pub(super) fn of_environment(configuration: &Configuration, variables: &[String]) -> Option<Doubt> {
+    // Placeholders are filled in, and what Loadline passes to the JVM itself is joined with what is there.
+    let fixed = |(name, value): &(String, String)| {
+        !value.contains('{') && !name.ends_with("JAVA_OPTIONS") && name != "JAVA_TOOL_OPTIONS"
+    };
+    let asked = configuration.env.iter().rev().filter(|of| fixed(of));
+    let mut seen: Vec<&str> = Vec::new();
+    let last = asked.filter(|(name, _)| {
+        let first = !seen.contains(&name.as_str());
+        seen.push(name);
+        first
+    });
+    let asked = last.map(|(name, value)| format!("{name}={value}"));
+    let mut lost: Vec<String> = asked.filter(|variable| !variables.contains(variable)).collect();
+    lost.reverse();
+    (!lost.is_empty()).then_some(Doubt::VariablesLost { variables: lost })
 }
 
 /// A JVM that may use a larger heap than its limit, without having been told to, does not see the limit.

@@ -30,6 +30,7 @@ mod watched;
 mod weighing;
 
 pub(crate) use direct::{DirectMemory, Gate};
+pub(crate) use flags::record as flags_record;
 pub use machine_wide::{Candidate, Candidates};
 pub(crate) use objects::record as live_objects;
 pub use once::{Collecting, Weighed, Weighing, check_jvm};

@@ -314,12 +314,13 @@ impl Watched {
         let own = own.map(|reading| reading.value.identity()).unwrap_or_default();
         let version = self.ask("VM.version").and_then(|reply| reply.ok()).and_then(|text| VmVersion::parse(&text).ok());
         let asked = || self.ask("VM.flags")?.ok().map(|text| Flags::parse(&text));
-        let flags = read.map(|flags| flags.changed()).or_else(asked);
+        let flags = read.as_ref().map(AllFlags::changed).or_else(asked);
         self.collects_not = flags.as_ref().and_then(collects_not);
         self.sizing = sizing(flags.as_ref());
         doubts.extend(flag_doubts(options, flags.as_ref(), complaints));
         let pid = self.process.pid();
-        Identity { jvm: describe(pid, &own, version, flags.as_ref(), self.process.exe().ok(), options), flags }
+        let jvm = describe(pid, &own, version, flags.as_ref(), self.process.exe().ok(), options);
+        Identity { jvm, flags, all_flags: read, variables: self.process.environ().ok() }
     }
 }
 
@@ -359,6 +360,10 @@ fn sizing_of_arguments(arguments: &str) -> Sizing {
 pub(crate) struct Identity {
     pub(crate) jvm: Jvm,
     pub(crate) flags: Option<Flags>,
+    /// All that there are, where they were read from outside.
+    pub(crate) all_flags: Option<AllFlags>,
+    /// The environment it was started with, `NAME=VALUE`; `None` where it may not be read.
+    pub(crate) variables: Option<Vec<String>>,
 }
 
 /// Options the JVM does not follow: by what is in force where it can be asked, and by its own words.

@@ -21,7 +21,7 @@ pub use course::{Attempt, Course, Move, next};
 pub use edge::{Answer, Patience, Stage, Step, next as next_on_edge};
 pub use grid::Grid;
 pub use needs::Needs;
-pub use question::{check, found, settle};
+pub use question::{check, found, settle, usual_target};
 pub use rules::rules;
 pub(super) use ruling::{DISCARDED_MAX, Ruling};
 pub use strategy::Search;

@@ -4,7 +4,7 @@ use super::{Course, conclude, rules};
 use crate::comparison;
 use crate::error::{Error, Result};
 use crate::record::{FindRecord, ProbeRecord, ProbeStage, Trial, Unknowns};
-use crate::scenario::{Budget, Change, Configuration, Kind, LoadPlan, MarkPoint, Scenario, Searching};
+use crate::scenario::{Budget, Change, Configuration, Kind, MarkPoint, Scenario, Searching};
 use crate::units::Bytes;
 
 /// Options by which a user has chosen the heap.
@@ -16,8 +16,8 @@ const HEAP_BY_LIMIT: [&str; 3] = ["-XX:MaxRAMPercentage=", "-XX:MaxRAMFraction="
 ///
 /// # Errors
 /// `Bug` where it cannot be parsed.
-fn usual_target(load: &LoadPlan) -> Result<Vec<Budget>> {
-    let rate = if load.is_open() { "rate>=98%" } else { "rate>=90%" };
+pub fn usual_target(is_open: bool) -> Result<Vec<Budget>> {
+    let rate = if is_open { "rate>=98%" } else { "rate>=90%" };
     [rate, "failed==0"].into_iter().map(|text| text.parse().map_err(Error::bug)).collect()
 }
 
@@ -29,7 +29,7 @@ fn usual_target(load: &LoadPlan) -> Result<Vec<Budget>> {
 pub fn settle(scenario: &mut Scenario, typed: &Searching) -> Result<()> {
     scenario.find.change(typed);
     if scenario.find.target.is_empty() {
-        scenario.find.target = usual_target(&scenario.load)?;
+        scenario.find.target = usual_target(scenario.load.is_open())?;
     }
     let wanted = [MarkPoint::Start, MarkPoint::Loaded, MarkPoint::Collected];
     scenario.marks = scenario.marks_possible().into_iter().filter(|mark| wanted.contains(mark)).collect();
@@ -151,7 +151,11 @@ mod tests {
     #[test]
     fn a_target_is_usual_for_its_load() {
         let of = |load: &str| {
-            usual_target(&scenario("a: {}", "", load).load).unwrap().iter().map(ToString::to_string).collect::<Vec<_>>()
+            usual_target(scenario("a: {}", "", load).load.is_open())
+                .unwrap()
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
         };
         assert_eq!(of(CLOSED), ["rate>=90%", "failed==0"]);
         assert_eq!(of(OPEN), ["rate>=98%", "failed==0"]);

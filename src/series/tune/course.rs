@@ -24,7 +24,7 @@ const BLOCKS_MAX: u32 = 2 * BLOCKS;
 /// How often a confirmation is tried.
 const ATTEMPTS: u32 = 2;
 /// A difference of so many of its standard errors is one.
-const DEVIATIONS: f64 = 2.0;
+const DEVIATIONS: f64 = 1.5;
 /// What is no remedy's own row counts where it moved by so many of its standard errors.
 const DEVIATIONS_OTHERS: f64 = 4.0;
 /// An owner that grew by less is not looked into, in bytes.
@@ -563,6 +563,7 @@ impl Way<'_> {
     fn tell_replaced(&self, winner: &Setting, variant: &Setting, story: &mut Story) {
         for place in winner.places().iter().filter(|place| !variant.places().contains(place)) {
             let by = variant.places().iter().find(|other| self.offered(**other).group == self.offered(*place).group);
+            by.into_iter().for_each(|by| story.replace(*by, *place));
             let by = by.map_or("another", |by| &self.offered(*by).id);
             let saved = Some(story.saved(*place));
             let told = Told { fate: Fate::NotMissed, why: format!("`{by}` saves more"), saved, cpu_ratio: None };
@@ -591,7 +592,11 @@ impl Way<'_> {
             if attempt + 1 < ATTEMPTS {
                 for place in self.suspects(&winner, &refuted, story) {
                     story.tell(place, Told::of(Fate::NotConfirmed, "the set with it was not confirmed"));
-                    winner = winner.without(place);
+                    // The level in whose place it came is there again.
+                    winner = match story.replaced(place) {
+                        Some(before) => winner.with(before, self.course.offered),
+                        None => winner.without(place),
+                    };
                 }
             }
         }

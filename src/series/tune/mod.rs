@@ -3,15 +3,21 @@
 //!
 //! `docs/tune.md` explains the method and has what simulations say of it.
 
+mod conclusion;
 mod course;
 mod outcome;
+mod question;
 mod setting;
 mod story;
+mod strategy;
 
+pub use conclusion::found;
 pub use course::{Ask, BASELINE, BLOCKS, Course, Finish};
 pub use outcome::{Means, Noise, Outcome};
+pub use question::{LINE_AS_IS, LINE_TUNED, check, lines, settle};
 pub use setting::Setting;
 pub use story::{Attempt, Story, Told};
+pub use strategy::Tuner;
 
 #[cfg(test)]
 mod simulation_tests;

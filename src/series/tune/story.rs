@@ -38,6 +38,8 @@ pub struct Attempt {
 pub struct Story {
     told: BTreeMap<usize, Told>,
     weighed: BTreeMap<usize, (f64, Option<f64>)>,
+    /// Levels that took the place of others.
+    replaced: BTreeMap<usize, usize>,
     /// Attempts to confirm, in time order.
     pub attempts: Vec<Attempt>,
 }
@@ -51,6 +53,17 @@ impl Story {
     /// What one saved and cost where it was part of the winner, if it was.
     pub fn weighing(&self, place: usize) -> Option<(f64, Option<f64>)> {
         self.weighed.get(&place).copied()
+    }
+
+    /// The level in whose place this one came, which then has no fate yet.
+    pub(super) fn replaced(&mut self, by: usize) -> Option<usize> {
+        let before = self.replaced.remove(&by)?;
+        self.told.remove(&before);
+        Some(before)
+    }
+
+    pub(super) fn replace(&mut self, by: usize, before: usize) {
+        _ = self.replaced.insert(by, before);
     }
 
     pub(super) fn tell(&mut self, place: usize, told: Told) {

@@ -1,0 +1,119 @@
+//! `loadline tune`: remedies tried under the load, kept only where they help, and proved.
+
+use super::args_tune::Tune as Verb;
+use super::exit::Code;
+use super::live::Live;
+use super::session::{Interrupt, Session, is_interrupted};
+use super::{find, run};
+use crate::archive::Archive;
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::record::{Conditions, Trial, TuneOutcome};
+use crate::report::{print, render, summarize_remedies};
+use crate::result;
+use crate::scenario::Scenario;
+use crate::series::tune::{self, Tuner};
+use crate::series::{self, Archived, Local};
+use crate::subject::allocators;
+use std::path::Path;
+
+/// Tunes a server.
+pub(super) fn tune(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+    if verb.list {
+        print(&render(&summarize_remedies())).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+        return Ok(Code::Yes);
+    }
+    let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
+    let session = session.rebuilding(verb.options.asked.subject.rebuild);
+    if let Some(archive) = &verb.resume {
+        return resume(&session, archive, verb.dry_run);
+    }
+    let only_image = verb.scenario.is_none() && verb.options.asked.subject.image.is_some();
+    let mut scenario = match (&verb.scenario, verb.command.is_empty() && !only_image) {
+        (Some(scenario), true) => {
+            let mut asked = run::load(scenario, &session.releases())?;
+            asked.select(&verb.only)?;
+            asked.change(&verb.options.asked)?;
+            asked
+        }
+        (None, false) => Scenario::of_command(&verb.command, &verb.options.asked)?,
+        _ => {
+            return Err(Error::request("tune what?")
+                .hint("give a scenario, or `--url` and a command after `--`; `--list` shows what would be tried"));
+        }
+    };
+    if scenario.subject.image.is_none() {
+        scenario.tune.allocators = allocators::found();
+    }
+    tune::settle(&mut scenario, &verb.tuning)?;
+    begin(&session, scenario, verb.dry_run)
+}
+
+/// Goes on with the tuning of an archive, in the same archive.
+fn resume(session: &Session, path: &Path, dry_run: bool) -> Result<Code> {
+    let archive = result::read(path)?;
+    if !result::is_tuning(&archive.trials) {
+        return Err(Error::request(format!("{} holds no tuning", path.display()))
+            .hint("`loadline tune` makes one; `loadline report ARCHIVE` shows what is there"));
+    }
+    tune::check(&archive.scenario)?;
+    let mut live = session.live();
+    let scenario = session.prepare(&archive.scenario, &mut live)?.scenario;
+    let Archive { trials, conditions, .. } = archive;
+    live.progress.step(&format!("going on after {} trials", trials.len()));
+    let store = Archived::reopen(path, trials.len() as u32, live)?;
+    Tuned { session, conditions, scenario, dry_run }.make(trials, store)
+}
+
+/// Tunes, in an archive of its own.
+fn begin(session: &Session, scenario: Scenario, dry_run: bool) -> Result<Code> {
+    let mut live = session.live();
+    let mut scenario = session.prepare(&scenario, &mut live)?.scenario;
+    let conditions = session.conditions(&scenario);
+    let folder = session.folder(&scenario);
+    if scenario.subject.image.is_none() {
+        let absolute = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
+        scenario.tune.scratch = Some(absolute.display().to_string());
+    }
+    let store = Archived::create(&folder, &conditions, &scenario, live)?;
+    Tuned { session, conditions, scenario, dry_run }.make(Vec::new(), store)
+}
+
+/// What is tuned, and under which conditions.
+struct Tuned<'a> {
+    session: &'a Session,
+    conditions: Conditions,
+    scenario: Scenario,
+    dry_run: bool,
+}
+
+impl Tuned<'_> {
+    /// Tunes, then says what was found. What was measured is kept and shown, however it ends.
+    fn make(&self, mut trials: Vec<Trial>, mut store: Archived<Live>) -> Result<Code> {
+        let Self { session, conditions, scenario, dry_run } = self;
+        let strategy = Tuner::new(scenario)?;
+        let strategy = if *dry_run { strategy.dry() } else { strategy };
+        let mut local = Local::new(session.tools(&conditions.machine));
+        let mut done = series::run(&strategy, &mut local, &mut store, &mut trials).map(drop);
+        let mut tuned = result::of_tuning(conditions, scenario, &trials);
+        let folder = store.folder().to_owned();
+        if done.is_ok() && scenario.tune.find && !dry_run {
+            let proved = tuned.tune.as_ref().filter(|of| of.outcome == TuneOutcome::Proved);
+            let changes = proved.map(|of| of.changes.clone());
+            let lines = tune::lines(scenario, changes.as_deref()).into_iter();
+            done = lines.map(|(name, scenario)| find::line(session, &scenario, &folder.join(name))).collect();
+        }
+        result::add_lines(&mut tuned, &folder);
+        let interrupted = is_interrupted(&done);
+        let mut ended = session.finish(store, interrupted, &tuned)?;
+        if interrupted {
+            ended.progress.step(&format!("`loadline tune --resume {}` goes on", ended.folder.display()));
+        }
+        done?;
+        ended.kept?;
+        Ok(match tuned.tune.as_ref().map(|of| of.outcome) {
+            Some(TuneOutcome::Proved | TuneOutcome::Planned) => Code::Yes,
+            _ => Code::No,
+        })
+    }
+}

@@ -1,0 +1,34 @@
+//! The table of remedies, as it is listed.
+
+use super::block::{Block, Summary};
+use crate::record::PriceClass;
+use crate::remedy::TABLE;
+
+/// Every remedy with what it does, moves and costs, and where that was measured.
+pub fn summarize_remedies() -> Summary {
+    let of = |remedy: &crate::remedy::Remedy| {
+        let owners: Vec<&str> = remedy.owners.iter().map(|owner| owner.entry().label).collect();
+        let facts = [
+            ("does", remedy.what.to_owned()),
+            ("moves", owners.join(", ")),
+            ("price", price_words(remedy.price).to_owned()),
+            ("source", remedy.source.to_owned()),
+            ("against", remedy.against.to_owned()),
+        ];
+        let said = facts.into_iter().filter(|(_, text)| !text.is_empty());
+        let facts = said.map(|(label, text)| (label.to_owned(), text)).collect();
+        [Block::Heading(remedy.id.to_owned()), Block::Facts(facts)]
+    };
+    let note = "What is set, and whether it is tried at all, follows from the account of the server as it is: \
+                `loadline tune … --dry-run` says it.";
+    Summary { blocks: TABLE.iter().flat_map(of).chain([Block::Text(note.to_owned())]).collect() }
+}
+
+/// What a class of prices says.
+pub(super) fn price_words(price: PriceClass) -> &'static str {
+    match price {
+        PriceClass::Free => "free",
+        PriceClass::Cpu => "may cost CPU time",
+        PriceClass::Program => "changes what is shipped",
+    }
+}

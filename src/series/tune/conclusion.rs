@@ -1,0 +1,333 @@
+//! What a tuning has found, by its scenario and its trials alone.
+
+use super::course::{BASELINE, Course, Finish};
+use super::outcome::{Means, Noise, Outcome, moment};
+use super::setting::Setting;
+use super::story::Story;
+use super::strategy::{Known, Next, Tuner};
+use crate::comparison;
+use crate::owner::{Owner, place};
+use crate::record::{
+    Better, ComparisonRecord, ConfirmationRecord, Fate, MetricRecord, NoiseRecord, OwnerBytes, OwnerGain, RemedyRecord,
+    SettingRecord, Trial, TuneOutcome, TuneRecord, TuneStage, Unit, ValueRecord,
+};
+use crate::remedy::Offered;
+use crate::scenario::{Change, Compare, Scenario};
+use crate::units::Bytes;
+
+/// Closed models whose CPU time of a request differs by more from trial to trial are too noisy to judge a price by.
+const CPU_NOISE_MAX: f64 = 0.03;
+/// An owner that changed by less is not shown, in bytes.
+const OWNER_MIN: f64 = 100.0 * 1024.0;
+
+/// What a tuning has found; `None` where there is no configuration.
+pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<TuneRecord> {
+    let tuner = Tuner::new(scenario).ok()?;
+    let known = tuner.known(trials);
+    let course = tuner.course(&known);
+    let mut story = Story::default();
+    let next = tuner.next_of(&known, &mut story);
+    let finish = match &next {
+        Next::End(finish) => Some(finish),
+        Next::Trial(_) => None,
+    };
+    let telling = Telling { scenario, trials, known: &known, course, story };
+    Some(telling.record(finish))
+}
+
+struct Telling<'a> {
+    scenario: &'a Scenario,
+    trials: &'a [Trial],
+    known: &'a Known,
+    course: Course<'a>,
+    story: Story,
+}
+
+impl Telling<'_> {
+    fn record(&self, finish: Option<&Finish>) -> TuneRecord {
+        let tune = &self.scenario.tune;
+        let base = self.course.baseline().ok();
+        let outcome = self.outcome(finish);
+        let winner = match finish {
+            Some(Finish::Proved(winner)) => winner.clone(),
+            _ => Setting::default(),
+        };
+        let changes = winner.changes(&self.known.offered);
+        let gains = self.gains(&winner);
+        let (path, front) = self.path();
+        let noise = base.as_ref().map(|of| Noise::of(of));
+        TuneRecord {
+            outcome,
+            text: self.text(outcome, &changes, &gains),
+            objective: tune.objective,
+            price: tune.price,
+            target: self.scenario.find.target.iter().map(ToString::to_string).collect(),
+            rates: self.known.rates.clone(),
+            as_is: path.iter().find(|of| of.remedies.is_empty()).cloned(),
+            answer: changes.iter().flat_map(Change::typed).collect(),
+            changes,
+            owners: self.owners(&winner),
+            gains,
+            confirmations: self.confirmations(),
+            remedies: self.remedies(outcome, &winner),
+            path,
+            front,
+            lines: None,
+            doubts: self.doubts(noise.as_ref()),
+            noise: noise.map(|of| NoiseRecord { bytes: of.bytes, cpu: of.has_cpu.then_some(of.cpu) }),
+            trials: self.trials.len() as u32,
+            seconds: self.trials.iter().filter_map(|trial| trial.tuned.as_ref()).map(|of| of.seconds).sum(),
+        }
+    }
+
+    fn outcome(&self, finish: Option<&Finish>) -> TuneOutcome {
+        match finish {
+            Some(Finish::Proved(_)) => TuneOutcome::Proved,
+            Some(Finish::Nothing) => TuneOutcome::NothingProved,
+            Some(Finish::NotHeld) => TuneOutcome::NotHeld,
+            None if self.trials.len() <= BASELINE + 1 && !self.known.offered.is_empty() => TuneOutcome::Planned,
+            None => TuneOutcome::GivenUp,
+        }
+    }
+
+    fn text(&self, outcome: TuneOutcome, changes: &[Change], gains: &[ComparisonRecord]) -> String {
+        match outcome {
+            TuneOutcome::Proved => {
+                let set: Vec<String> = changes.iter().flat_map(Change::typed).collect();
+                let saved = gains.first().map_or(0.0, |of| -of.difference);
+                format!("set {}: it saves {}", set.join(" "), Bytes(saved.max(0.0) as u64))
+            }
+            TuneOutcome::NothingProved if self.story.attempts.is_empty() => {
+                "nothing proved: no remedy saved what could be told".to_owned()
+            }
+            TuneOutcome::NothingProved => "nothing proved: what the search found was not confirmed".to_owned(),
+            TuneOutcome::NotHeld => {
+                let why = self.course.outcomes.iter().find(|of| !of.holds).map(|of| of.why.join("; "));
+                format!("the target does not hold as it is: {}", why.unwrap_or_default())
+            }
+            TuneOutcome::Planned => "nothing was tried yet".to_owned(),
+            TuneOutcome::GivenUp => format!("no answer after {} trials", self.trials.len()),
+        }
+    }
+
+    /// The trials of the attempt that confirmed, as it is and with the winner.
+    fn confirming(&self, winner: &Setting) -> Vec<&Trial> {
+        let ids = winner.ids(&self.known.offered);
+        let own = |trial: &&Trial| {
+            trial
+                .tuned
+                .as_ref()
+                .is_some_and(|of| of.stage == TuneStage::Confirmation && of.remedies == ids && counts(trial))
+        };
+        let blocks: Vec<u32> = self.trials.iter().filter(own).map(|trial| trial.block).collect();
+        let of_block = |trial: &&Trial| {
+            let is_confirming = trial.tuned.as_ref().is_some_and(|of| of.stage == TuneStage::Confirmation);
+            is_confirming && counts(trial) && blocks.contains(&trial.block)
+        };
+        self.trials.iter().filter(of_block).collect()
+    }
+
+    /// The winner against as it is, by the confirmation alone: the objective first.
+    fn gains(&self, winner: &Setting) -> Vec<ComparisonRecord> {
+        if winner.is_as_it_is() {
+            return Vec::new();
+        }
+        let trials: Vec<Trial> = self.confirming(winner).into_iter().cloned().collect();
+        let Some(as_is) = trials.iter().find(|trial| trial.tuned.as_ref().is_some_and(|of| of.remedies.is_empty()))
+        else {
+            return Vec::new();
+        };
+        let mut metrics = comparison::metrics(&trials);
+        let own = self.of_objective(&trials);
+        let name = own.first().map(|of| of.metric.clone()).unwrap_or_default();
+        metrics.retain(|metric| metric.metric != name);
+        metrics.extend(own);
+        let cpu = metrics.iter().map(|of| of.metric.as_str()).filter(|of| of.starts_with("cpu_per_1000.")).next_back();
+        let asked = Compare {
+            metrics: [Some(name.clone()), cpu.map(str::to_owned)].into_iter().flatten().collect(),
+            baseline: Some(as_is.configuration.clone()),
+            ..Compare::default()
+        };
+        let compared = comparison::compare(&metrics, &asked, self.scenario.seed);
+        let is_shown = |metric: &str| {
+            let family = metric.split('.').next().unwrap_or(metric);
+            metric == name || ["cpu_per_1000", "p50", "p99", "rate", "gc_share", "start_up"].contains(&family)
+        };
+        compared.into_iter().filter(|of| is_shown(&of.metric)).collect()
+    }
+
+    /// The objective as a metric of each configuration.
+    fn of_objective(&self, trials: &[Trial]) -> Vec<MetricRecord> {
+        let objective = self.scenario.tune.objective;
+        let mut metrics: Vec<MetricRecord> = Vec::new();
+        for trial in trials {
+            let Some(value) = Outcome::of(trial, objective).and_then(|of| of.bytes) else { continue };
+            let value = ValueRecord { trial: trial.index, block: trial.block, value, used: true };
+            match metrics.iter_mut().find(|of| of.configuration == trial.configuration) {
+                Some(metric) => metric.values.push(value),
+                None => metrics.push(MetricRecord {
+                    metric: format!("{objective}.tuned"),
+                    unit: Unit::Bytes,
+                    better: Better::Lower,
+                    configuration: trial.configuration.clone(),
+                    values: vec![value],
+                    median: 0.0,
+                    low: None,
+                    high: None,
+                }),
+            }
+        }
+        for metric in &mut metrics {
+            metric.median =
+                crate::numbers::median(&metric.values.iter().map(|of| of.value).collect::<Vec<_>>()).unwrap_or(0.0);
+        }
+        metrics
+    }
+
+    fn owners(&self, winner: &Setting) -> Vec<OwnerGain> {
+        let trials = if winner.is_as_it_is() { Vec::new() } else { self.confirming(winner) };
+        let held = |owner: Owner, tuned: bool| {
+            let own =
+                trials.iter().filter(|trial| trial.tuned.as_ref().is_some_and(|of| of.remedies.is_empty() != tuned));
+            let values =
+                own.filter_map(|trial| moment(trial, self.scenario.tune.objective)?.account.as_ref()).map(|account| {
+                    account.owners.iter().find(|of| of.name == owner.name()).map_or(0.0, |of| of.rss_bytes as f64)
+                });
+            crate::numbers::median(&values.collect::<Vec<_>>()).unwrap_or(0.0)
+        };
+        let gains = Owner::ALL.into_iter().map(|owner| OwnerGain {
+            owner: owner.name().to_owned(),
+            before_bytes: held(owner, false),
+            after_bytes: held(owner, true),
+        });
+        let change = |of: &OwnerGain| (of.before_bytes - of.after_bytes).abs();
+        let mut gains: Vec<OwnerGain> = gains.filter(|of| change(of) >= OWNER_MIN).collect();
+        gains.sort_by(|one, other| change(other).total_cmp(&change(one)));
+        gains
+    }
+
+    fn confirmations(&self) -> Vec<ConfirmationRecord> {
+        let of = |attempt: &super::Attempt| ConfirmationRecord {
+            remedies: attempt.remedies.clone(),
+            confirmed: attempt.why.is_none(),
+            blocks: attempt.blocks,
+            why: attempt.why.clone().unwrap_or_default(),
+        };
+        self.story.attempts.iter().map(of).collect()
+    }
+
+    /// Every remedy and what became of it.
+    fn remedies(&self, outcome: TuneOutcome, winner: &Setting) -> Vec<RemedyRecord> {
+        let of = |(place, offered): (usize, &Offered)| {
+            let weighed = self.story.weighing(place);
+            let (mut saved_bytes, mut cpu_ratio) = (weighed.map(|of| of.0), weighed.and_then(|of| of.1));
+            let (fate, why) = match (&offered.offer, self.story.of(place)) {
+                (Err(reason), _) => (Fate::NotTried, reason.to_string()),
+                _ if winner.places().contains(&place) => (Fate::Kept, String::new()),
+                (_, Some(told)) => {
+                    (saved_bytes, cpu_ratio) = (told.saved, told.cpu_ratio);
+                    (told.fate, told.why.clone())
+                }
+                _ if outcome == TuneOutcome::Planned => (Fate::Planned, String::new()),
+                _ if outcome == TuneOutcome::GivenUp => (Fate::NotTried, "it ended before".to_owned()),
+                _ if offered.rank > 0 => (Fate::NotTried, "another level of it was tried".to_owned()),
+                _ => (Fate::NotTried, "a looser level of it did not win".to_owned()),
+            };
+            RemedyRecord {
+                id: offered.id.clone(),
+                what: offered.what.clone(),
+                options: offered.offer.iter().flat_map(|offer| offer.changes.iter().flat_map(Change::typed)).collect(),
+                price: offered.price,
+                gain_bytes_max: offered.offer.as_ref().ok().and_then(|offer| offer.gain_bytes_max),
+                fate,
+                why,
+                saved_bytes,
+                cpu_ratio,
+            }
+        };
+        self.known.offered.iter().enumerate().map(of).collect()
+    }
+
+    /// Every setting that was searched, in the order of first trial, and those of which none is better in both memory
+    /// and CPU time.
+    fn path(&self) -> (Vec<SettingRecord>, Vec<SettingRecord>) {
+        let searched = self
+            .course
+            .outcomes
+            .iter()
+            .filter(|of| !matches!(of.stage, TuneStage::Confirmation | TuneStage::Reference | TuneStage::Training));
+        let mut groups: Vec<Vec<&Outcome>> = Vec::new();
+        for outcome in searched {
+            match groups.iter_mut().find(|of| of[0].remedies == outcome.remedies) {
+                Some(group) => group.push(outcome),
+                None => groups.push(vec![outcome]),
+            }
+        }
+        let base = groups.iter().find(|of| of[0].remedies.is_empty()).map(|of| Means::of(of)).unwrap_or_default();
+        let path: Vec<SettingRecord> = groups.iter().map(|of| self.setting(of, &base)).collect();
+        let costs = |of: &SettingRecord| Some((of.bytes?, of.cpu_ratio.unwrap_or(1.0)));
+        let held: Vec<&SettingRecord> = path.iter().filter(|of| of.holds && of.bytes.is_some()).collect();
+        let is_beaten = |of: &SettingRecord| {
+            let Some((bytes, cpu)) = costs(of) else { return true };
+            held.iter()
+                .filter_map(|other| costs(other))
+                .any(|(other, price)| other <= bytes && price <= cpu && (other < bytes || price < cpu))
+        };
+        let mut front: Vec<SettingRecord> =
+            held.iter().filter(|of| of.remedies.is_empty() || !is_beaten(of)).map(|of| (*of).clone()).collect();
+        front.sort_by(|one, other| other.bytes.unwrap_or(0.0).total_cmp(&one.bytes.unwrap_or(0.0)));
+        (path, front)
+    }
+
+    fn setting(&self, outcomes: &[&Outcome], base: &Means) -> SettingRecord {
+        let first = outcomes[0];
+        let means = Means::of(outcomes);
+        let places = self.known.offered.iter().enumerate().filter(|(_, of)| first.remedies.contains(&of.id));
+        let setting = Setting::of(places.map(|(place, _)| place));
+        let weighed = outcomes.iter().any(|of| of.bytes.is_some());
+        let mut owners: Vec<OwnerBytes> = means
+            .owners
+            .iter()
+            .map(|(owner, bytes)| OwnerBytes { owner: owner.name().to_owned(), bytes: *bytes })
+            .collect();
+        owners.sort_by_key(|of| place(&of.owner));
+        SettingRecord {
+            remedies: first.remedies.clone(),
+            options: setting.changes(&self.known.offered).iter().flat_map(Change::typed).collect(),
+            stage: first.stage,
+            trials: outcomes.len() as u32,
+            holds: outcomes.iter().all(|of| of.holds),
+            bytes: weighed.then_some(means.bytes),
+            cpu_ratio: (means.cpu_s.is_some() && base.cpu_s.is_some()).then(|| means.cpu_ratio(base)),
+            owners,
+            why: outcomes.iter().find(|of| !of.holds).map(|of| of.why.clone()).unwrap_or_default(),
+        }
+    }
+
+    fn doubts(&self, noise: Option<&Noise>) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let Some(noise) = noise else { return doubts };
+        if noise.has_cpu && noise.cpu > CPU_NOISE_MAX {
+            let closed = self.scenario.tune.closed && self.scenario.load.closed_phases().next().is_some();
+            let instead = if closed {
+                "a constant rate (`--rate N`, or without `--closed`) decides better"
+            } else {
+                "a longer phase or a quieter machine decides better"
+            };
+            doubts.push(format!(
+                "CPU time of a request differs by {:.1} % from trial to trial as it is, so a price of {:.1} % is hard to \
+                 judge: {instead}",
+                noise.cpu * 100.0,
+                self.scenario.tune.price * 100.0
+            ));
+        }
+        if !noise.has_cpu {
+            doubts.push("CPU time of a request was not measured: no price was judged".to_owned());
+        }
+        doubts
+    }
+}
+
+fn counts(trial: &Trial) -> bool {
+    trial.tuned.as_ref().is_some_and(|of| of.verdict != crate::record::ProbeVerdict::Discarded)
+}

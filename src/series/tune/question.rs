@@ -1,0 +1,74 @@
+//! What a tuning is asked: of what, to which target; and whose smallest limits are searched after it.
+
+use super::strategy::Tuner;
+use crate::comparison;
+use crate::error::{Error, Result};
+use crate::remedy::{TABLE, begins};
+use crate::scenario::{Change, Kind, MarkPoint, Scenario, Tuning};
+use crate::series::search;
+
+/// Folders of the lines, in that of the tuning.
+pub const LINE_AS_IS: &str = "line-as-it-is";
+/// See [`LINE_AS_IS`].
+pub const LINE_TUNED: &str = "line-tuned";
+
+/// Takes what was typed about tuning into a scenario, and checks that it can be tuned.
+///
+/// # Errors
+/// `Request`, as [`Scenario::validate`] and [`check`].
+pub fn settle(scenario: &mut Scenario, typed: &Tuning) -> Result<()> {
+    scenario.tune.change(typed);
+    if !typed.target.is_empty() {
+        scenario.find.target.clone_from(&typed.target);
+    }
+    if scenario.find.target.is_empty() {
+        let opens = scenario.load.is_open() || !scenario.tune.closed;
+        scenario.find.target = search::usual_target(opens)?;
+    }
+    scenario.marks = scenario.marks_possible().into_iter().filter(|mark| *mark != MarkPoint::Trimmed).collect();
+    scenario.validate()?;
+    check(scenario)
+}
+
+/// Whether a scenario can be tuned.
+///
+/// # Errors
+/// `Request`, saying what is wrong with its configurations, its load, its target or what is to be tried.
+pub fn check(scenario: &Scenario) -> Result<()> {
+    if let [_, _, ..] = scenario.configurations.as_slice() {
+        let names: Vec<&str> = scenario.configurations.iter().map(|of| of.name.as_str()).collect();
+        return Err(Error::request("tuning is of one configuration")
+            .hint(format!("choose one of them with `--only`: {}", names.join(", "))));
+    }
+    Tuner::new(scenario)?;
+    if scenario.subject.kind == Kind::Native {
+        return Err(Error::request("remedies are of JVMs, and the subject is `kind: native`")
+            .hint("`loadline compare --vary` tries variables and preloads of a native program"));
+    }
+    let phases = scenario.load.works();
+    for target in &scenario.find.target {
+        comparison::check_target(target, &phases).map_err(Error::request)?;
+    }
+    for skip in &scenario.tune.skip {
+        let known = TABLE.iter().any(|remedy| begins(remedy.id, skip));
+        if !known {
+            let near = TABLE.iter().min_by_key(|remedy| strsim::damerau_levenshtein(skip, remedy.id));
+            let near = near.map_or_else(String::new, |remedy| format!("; did you mean `{}`?", remedy.id));
+            return Err(
+                Error::request(format!("no remedy is called `{skip}`{near}")).hint("`loadline tune --list` names them")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The scenarios whose smallest limits are to be searched, with the folder of each: as it is, and with what was proved.
+pub fn lines(scenario: &Scenario, proved: Option<&[Change]>) -> Vec<(&'static str, Scenario)> {
+    let Some(changes) = proved else { return Vec::new() };
+    let mut as_is = scenario.clone();
+    as_is.load.drop_last_rest();
+    let mut tuned = as_is.clone();
+    let configuration = tuned.configurations.iter_mut();
+    configuration.for_each(|of| changes.iter().cloned().for_each(|change| change.apply(of)));
+    vec![(LINE_AS_IS, as_is), (LINE_TUNED, tuned)]
+}
