@@ -97,8 +97,11 @@ pub(super) fn periodic(facts: &Facts) -> Result<Offer, NotOffered> {
     Ok(Offer::of(vec![Change::Jvm(options)], facts.heap().saturating_sub(facts.live.unwrap_or(0))))
 }
 
+/// In steps of 2 MiB, to which the JVM rounds a heap with most collectors; larger ones in steps of 8 MiB, since nobody
+/// writes `-Xmx163m`.
 fn whole_mib(bytes: u64) -> u64 {
-    bytes.div_ceil(MIB).max(1) * MIB
+    let step = if bytes < 64 * MIB { 2 * MIB } else { 8 * MIB };
+    bytes.div_ceil(step).max(1) * step
 }
 
 /// The size in `-Xms64m` or `-XX:InitialHeapSize=64m`.

@@ -72,12 +72,13 @@ const CLASSES: &[Owner] = &[Metaspace, ClassSpace, Owner::Cds, MappedFiles];
 /// All remedies, in the order in which they are shown.
 pub const TABLE: &[Remedy] = &[
     Remedy {
-        rank: 1,
+        rank: 2,
         source: "measured (docs/tune.md); a heap that nobody bounds may take a quarter of the machine (JDK 11-25)",
         against: "too small: collections take CPU, then OutOfMemoryError under a load that was not tried",
         ..heap("heap.4x", "a heap ceiling of 4 times what lives in it", |facts| heap::ceiling(facts, 4.0, 32))
     },
     Remedy {
+        rank: 1,
         source: "as heap.4x",
         against: "as heap.4x, sooner",
         ..heap("heap.2.5x", "a heap ceiling of 2.5 times what lives in it", |facts| heap::ceiling(facts, 2.5, 16))

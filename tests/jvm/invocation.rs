@@ -111,7 +111,8 @@ impl Call {
     pub(crate) fn with(mut self, option: &str) -> Self {
         let options: Vec<String> = words(option).collect();
         assert!(options.len() <= 2, "one at a time: {option}");
-        let repeated = ["--jvm", "--env", "--header", "--only", "--target"].contains(&options[0].as_str());
+        let repeated =
+            ["--jvm", "--env", "--header", "--only", "--target", "--try", "--skip"].contains(&options[0].as_str());
         if let (false, Some(at)) = (repeated, self.options.iter().position(|known| *known == options[0])) {
             self.options.drain(at..at + options.len());
         }

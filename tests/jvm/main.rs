@@ -42,5 +42,6 @@ mod sources;
 mod standing;
 mod tables;
 mod truth;
+mod tune;
 #[path = "../shared/waiting.rs"]
 mod waiting;

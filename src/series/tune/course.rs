@@ -8,7 +8,7 @@ use super::outcome::{Means, Noise, Outcome};
 use super::setting::Setting;
 use super::story::{Story, Told};
 use crate::comparison;
-use crate::owner::Owner;
+use crate::owner::{Owner, is_heap};
 use crate::record::{Fate, PriceClass, TuneStage};
 use crate::remedy::{Group, Offered};
 use crate::units::{Bytes, MIB};
@@ -27,6 +27,8 @@ const ATTEMPTS: u32 = 2;
 const DEVIATIONS: f64 = 1.5;
 /// What is no remedy's own row counts where it moved by so many of its standard errors.
 const DEVIATIONS_OTHERS: f64 = 4.0;
+/// Of what the Java heap holds, what two trials may differ by for no reason.
+const HEAP_SHARE: f64 = 0.25;
 /// An owner that grew by less is not looked into, in bytes.
 const GROWN_MIN: f64 = 2.0 * MIB as f64;
 /// Trials of a setting whose CPU time lies nearer to the price than so many of its standard errors.
@@ -106,7 +108,8 @@ impl Course<'_> {
     pub fn baseline(&self) -> Known<Vec<&Outcome>> {
         let as_is = Setting::default();
         let known: Vec<&Outcome> = self.searched(&as_is).take(BASELINE).collect();
-        match known.len() >= BASELINE {
+        let failed = known.iter().filter(|of| !of.holds).count();
+        match known.len() >= BASELINE || failed >= ENOUGH {
             true => Ok(known),
             false => Err(Ask { stage: TuneStage::Baseline, setting: as_is, block: 0 }),
         }
@@ -196,7 +199,9 @@ impl Way<'_> {
         let moved = |owner: Owner| from.held_by(&[owner]) - to.held_by(&[owner]);
         let others = Owner::ALL.into_iter().filter(|owner| !owners.contains(owner)).map(|owner| (owner, moved(owner)));
         let beyond = others.filter(|(owner, bytes)| {
-            bytes.abs() > (DEVIATIONS_OTHERS * self.noise.of_owners(&[*owner]) * error).max(MIB as f64)
+            // How far the heap is filled is a matter of the moment.
+            let moment = if is_heap(owner.name()) { HEAP_SHARE * from.held_by(&[*owner]) } else { 0.0 };
+            bytes.abs() > (DEVIATIONS_OTHERS * self.noise.of_owners(&[*owner]) * error).max(MIB as f64).max(moment)
         });
         owners.iter().map(|owner| moved(*owner)).sum::<f64>() + beyond.map(|(_, bytes)| bytes).sum::<f64>()
     }

@@ -21,3 +21,5 @@ pub use strategy::Tuner;
 
 #[cfg(test)]
 mod simulation_tests;
+#[cfg(test)]
+mod tests;

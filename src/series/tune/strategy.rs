@@ -12,7 +12,7 @@ use crate::remedy::{Facts, Offered, offers};
 use crate::scenario::{Change, Configuration, MarkPoint, Scenario, TrialPlan};
 use crate::series::search::{DISCARDED_MAX, Ruling};
 use crate::series::{Made, Strategy};
-use crate::units::MIB;
+use crate::units::{Bytes, MIB};
 
 /// Of what a closed model reaches, the constant rate that takes its place: the server keeps up, and is far from idle.
 const RATE_SHARE: f64 = 0.75;
@@ -153,7 +153,8 @@ impl<'a> Tuner<'a> {
     fn check_time(&self, trials: &[Trial]) -> Result<()> {
         let Some(minutes) = self.scenario.tune.minutes else { return Ok(()) };
         let known = self.known(trials);
-        if known.outcomes.iter().filter(|of| of.stage == TuneStage::Baseline).count() != BASELINE {
+        let baseline = known.outcomes.iter().filter(|of| of.stage == TuneStage::Baseline).count();
+        if baseline != BASELINE || known.outcomes.last().is_some_and(|of| of.stage != TuneStage::Baseline) {
             return Ok(());
         }
         let spent: f64 = known.outcomes.iter().map(|of| of.seconds).sum();
@@ -190,13 +191,26 @@ fn discarded(trials: &[Trial]) -> usize {
     trials.iter().rev().take_while(is_discarded).count()
 }
 
+/// A size that the JVM rounds, to its regions or pages, is in force all the same.
+const ROUNDED_BY: f64 = 0.1;
+
+/// Whether an option is in force but for rounding: `-Xmx75m` and `-XX:MaxHeapSize=79691776`.
+fn is_rounded(asked: &str, in_force: &str) -> bool {
+    let bytes = |option: &str| {
+        let value = option.split_once('=').map(|(_, value)| value);
+        value.or(option.get(4..)).and_then(|value| value.parse::<Bytes>().ok()).map(|bytes| bytes.0 as f64)
+    };
+    let near = |one: f64, other: f64| (one / other - 1.0).abs() <= ROUNDED_BY;
+    bytes(asked).zip(bytes(in_force)).is_some_and(|(asked, in_force)| near(in_force, asked))
+}
+
 /// Changes of a plan that a trial shows not to be in force, as they are typed.
 fn not_in_force(changes: &[Change], trial: &Trial) -> Vec<String> {
     let words = changes.iter().flat_map(Change::typed);
     let denied = |word: &String| {
         trial.doubts.iter().any(|of| match &of.doubt {
             Doubt::FlagsIgnored { flags } => flags.iter().any(|flag| flag.contains(word.as_str())),
-            Doubt::FlagChanged { asked, .. } => asked == word,
+            Doubt::FlagChanged { asked, in_force } => asked == word && !is_rounded(asked, in_force),
             Doubt::VariablesLost { variables } => variables.contains(word),
             _ => false,
         })

@@ -1,0 +1,344 @@
+//! Tunings as a whole, on a server that is a function of its plan: from the first trial to the record.
+
+use super::{BASELINE, Tuner, check, found, settle};
+use crate::doubt::Doubt;
+use crate::error::{Error, Result};
+use crate::numbers::SplitMix64;
+use crate::record::{
+    AccountRecord, Fate, FlagsRecord, Heap, Jvm, Mark, Model, Outcome, OwnerRecord, PhaseRecord, Quantiles,
+    RemedyRecord, SubjectWork, Trial, TuneOutcome, TuneRecord, TuneStage,
+};
+use crate::scenario::{Scenario, TrialPlan, Tuning, parse};
+use crate::series::{Executor, Made, run};
+use crate::trial::{Event, Sink};
+use crate::units::MIB;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A JVM whose heap grows to its ceiling, whose malloc keeps what several arenas freed.
+#[derive(Debug, Clone)]
+struct Server {
+    live: u64,
+    /// What the heap grows to where nothing bounds it.
+    greed: u64,
+    retained: u64,
+    noise: f64,
+    seed: u64,
+    /// Variables do not reach it.
+    loses_variables: bool,
+    /// Answers of a closed model, per second.
+    rate_max: f64,
+    /// The trial after which the user stops it.
+    stops_after: usize,
+    plans: Vec<TrialPlan>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            live: 20 * MIB,
+            greed: 200 * MIB,
+            retained: 40 * MIB,
+            noise: 0.002,
+            seed: 1,
+            loses_variables: false,
+            rate_max: 4000.0,
+            stops_after: usize::MAX,
+            plans: Vec::new(),
+        }
+    }
+}
+
+impl Server {
+    fn has(&self, plan: &TrialPlan, option: &str) -> bool {
+        plan.configuration.jvm.iter().any(|word| word.starts_with(option))
+    }
+
+    fn ceiling(&self, plan: &TrialPlan) -> Option<u64> {
+        let options = plan.configuration.jvm_options();
+        let of = |word: &String| word.strip_prefix("-Xmx")?.parse::<crate::units::Bytes>().ok().map(|bytes| bytes.0);
+        options.iter().rev().find_map(of)
+    }
+
+    fn trial(&self, plan: &TrialPlan) -> Trial {
+        let mut random = SplitMix64::new(self.seed << 20 | u64::from(plan.index));
+        let mut wobble = |bytes: u64| {
+            let unit: f64 = (0..12).map(|_| (random.next() >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() - 6.0;
+            (bytes as f64 * (1.0 + self.noise * unit)) as u64
+        };
+        let mut trial = Trial::new(&plan.configuration.name, plan.block, plan.index);
+        let ceiling = self.ceiling(plan);
+        if self.has(plan, "-XX:Absent") {
+            (trial.outcome, trial.why) = (Outcome::SubjectFailed, Some("Unrecognized VM option 'Absent'".to_owned()));
+            return trial;
+        }
+        let heap = ceiling.unwrap_or(self.greed).min(self.greed);
+        let arenas = !self.loses_variables && plan.configuration.env.iter().any(|(name, _)| name == "MALLOC_ARENA_MAX");
+        let trims = self.has(plan, "-XX:TrimNativeHeapInterval");
+        let retained = if trims {
+            0
+        } else if arenas {
+            self.retained / 8
+        } else {
+            self.retained
+        };
+        let saves = if self.has(plan, "-Dhelps") { 0 } else { 16 * MIB };
+        let code = if self.has(plan, "-XX:TieredStopAtLevel=1") { 6 * MIB } else { 18 * MIB };
+        let held = [
+            ("java_heap.used", heap),
+            ("malloc.retained", retained),
+            ("malloc.mmapped", saves),
+            ("code_cache", code),
+            ("libjvm", 20 * MIB),
+        ];
+        let owners: Vec<OwnerRecord> = held
+            .into_iter()
+            .map(|(name, bytes)| OwnerRecord {
+                name: name.to_owned(),
+                rss_bytes: wobble(bytes),
+                ..OwnerRecord::default()
+            })
+            .collect();
+        let total = owners.iter().map(|owner| owner.rss_bytes).sum();
+        let mark = |name: &str, live: Option<u64>| Mark {
+            name: name.to_owned(),
+            rss_bytes: total,
+            anon_bytes: Some(total - 20 * MIB),
+            heap: Heap { live_bytes: live, ..Heap::default() },
+            account: Some(AccountRecord { owners: owners.clone(), total_bytes: total, ..AccountRecord::default() }),
+            ..Mark::default()
+        };
+        trial.marks =
+            plan.marks.iter().map(|of| mark(of.word(), (of.word() == "collected").then_some(self.live))).collect();
+        let slow = self.has(plan, "-Dbreaks");
+        let cost = if code < 10 * MIB { 1.3 } else { 1.0 } + self.live as f64 / heap as f64 * 0.01;
+        let phases = plan.load.iter().map(|phase| {
+            let offered = match &phase.kind {
+                crate::scenario::PhaseKind::Work(work) => work.schedule.rate().map(|rate| rate.max()),
+                _ => None,
+            };
+            let works = !matches!(phase.kind, crate::scenario::PhaseKind::Idle(_));
+            let rate = offered.unwrap_or(self.rate_max);
+            let times = Quantiles { p99: if slow { 812.0 } else { 8.0 }, ..Quantiles::default() };
+            let cpu_s = wobble((rate * 10.0 * cost * 100.0) as u64) as f64 / 1e6;
+            let model = if !works {
+                Model::Idle
+            } else if offered.is_some() {
+                Model::Open
+            } else {
+                Model::Closed
+            };
+            PhaseRecord {
+                name: phase.name.clone(),
+                model,
+                seconds: 10.0,
+                requests: (rate * 10.0) as u64,
+                ok: (rate * 10.0) as u64,
+                achieved_per_s: rate,
+                offered_per_s: offered,
+                response_ms: offered.map(|_| times),
+                service_ms: Some(times),
+                subject: SubjectWork { cpu_s: Some(cpu_s), ..SubjectWork::default() },
+                ..PhaseRecord::default()
+            }
+        });
+        trial.phases = phases.collect();
+        (trial.outcome, trial.ready_s) = (Outcome::Completed, Some(0.4));
+        trial.jvm = Some(Jvm {
+            version: Some("25.0.3+9".to_owned()),
+            collector: Some("Serial".to_owned()),
+            allocator: Some("glibc".to_owned()),
+            ..Jvm::default()
+        });
+        let known = ["TrimNativeHeapInterval", "TieredStopAtLevel", "UseCompactObjectHeaders", "ArchiveClassesAtExit"];
+        let defaults: BTreeMap<String, String> = known.map(|name| (name.to_owned(), "0".to_owned())).into();
+        trial.flags = plan.list_flags.then(|| FlagsRecord { set: Vec::new(), defaults });
+        if self.loses_variables && !plan.configuration.env.is_empty() {
+            let variables = plan.configuration.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            trial.doubts.push(Doubt::VariablesLost { variables }.into());
+        }
+        trial
+    }
+}
+
+impl Executor for Server {
+    fn conduct(&mut self, plan: &TrialPlan, _sink: &mut dyn Sink) -> Made {
+        self.plans.push(plan.clone());
+        let trial = self.trial(plan);
+        let error = (trial.outcome != Outcome::Completed).then(|| Error::subject("it did not start"));
+        Made { error, seconds: 30.0, ..Made::new(trial) }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.plans.len() >= self.stops_after
+    }
+}
+
+struct Nobody;
+
+impl Sink for Nobody {
+    fn take(&mut self, _: &Event<'_>) {}
+}
+
+fn asked(load: &str, typed: &Tuning) -> Result<Scenario> {
+    let text = format!("name: x\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}']}}\n{load}\n");
+    let mut asked = parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    settle(&mut asked, typed).map(|()| asked)
+}
+
+const OPEN: &str =
+    "configurations: {a: {}}\nload: [steady: {constant: {rate: 200, duration: 10s}, get: /}, rest: {idle: 5s}]";
+const CLOSED: &str = "configurations: {a: {}}\nload: [steady: {closed: {duration: 10s}, get: /}, rest: {idle: 5s}]";
+
+fn tuned(server: &mut Server, scenario: &Scenario) -> (TuneRecord, Vec<Trial>) {
+    let mut trials = Vec::new();
+    run(&Tuner::new(scenario).unwrap(), server, &mut Nobody, &mut trials).unwrap();
+    (found(scenario, &trials).unwrap(), trials)
+}
+
+fn remedy<'a>(record: &'a TuneRecord, id: &str) -> &'a RemedyRecord {
+    record.remedies.iter().find(|of| of.id == id).unwrap_or_else(|| panic!("no {id}"))
+}
+
+#[test]
+fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
+    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let (record, trials) = tuned(&mut Server::default(), &scenario);
+    assert_eq!(record.outcome, TuneOutcome::Proved, "{record:?}");
+    // A trim alone does what both do, and the tightest heap costs next to nothing.
+    assert_eq!(record.answer, ["-Xmx32m", "-XX:TrimNativeHeapInterval=2000"], "{:?}", record.remedies);
+    let saved = -record.gains[0].difference / MIB as f64;
+    assert!((saved - 208.0).abs() < 2.0, "{saved}");
+    assert_eq!(record.owners[0].owner, "java_heap.used");
+    assert_eq!(remedy(&record, "compiler.c1").fate, Fate::TooCostly);
+    assert!(remedy(&record, "headers.compact").why.contains("JDK-8380060"));
+    assert_eq!(remedy(&record, "malloc.arenas+trim").fate, Fate::NotMissed, "{:?}", record.remedies);
+    assert!(record.front.len() >= 2 && record.front[0].remedies.is_empty(), "{:?}", record.front);
+    assert!(record.front.last().unwrap().remedies.contains(&"compiler.c1".to_owned()), "the least memory, at a price");
+    assert!(record.trials <= 32 && record.trials as usize == trials.len());
+    let confirming = trials.iter().filter(|trial| trial.tuned.as_ref().unwrap().stage == TuneStage::Confirmation);
+    assert_eq!(confirming.count(), 10);
+}
+
+/// What was decided by the first trials is not decided otherwise by later ones.
+#[test]
+fn a_tuning_goes_on_where_it_was_cut_off() {
+    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let mut server = Server { noise: 0.01, ..Server::default() };
+    let (_, trials) = tuned(&mut server, &scenario);
+    let tuner = Tuner::new(&scenario).unwrap();
+    for (count, plan) in server.plans.iter().enumerate() {
+        assert_eq!(
+            crate::series::Strategy::next(&tuner, &trials[..count]).as_ref(),
+            Some(plan),
+            "after {count} trials"
+        );
+        // What is said meanwhile is said without a panic, and proves nothing yet.
+        let record = found(&scenario, &trials[..count]).unwrap();
+        assert_ne!(record.outcome, TuneOutcome::Proved, "after {count} trials");
+    }
+}
+
+#[test]
+fn what_the_user_tries_is_kept_or_told() {
+    let tries = ["-Dhelps=1", "-Dbreaks=1", "-XX:Absent=1", "-Didle=1"].map(|text| text.parse().unwrap()).to_vec();
+    let typed = Tuning {
+        tries,
+        skip: vec!["malloc".to_owned(), "heap".to_owned()],
+        target: vec!["p99<50ms".parse().unwrap()],
+        ..Tuning::default()
+    };
+    let scenario = asked(OPEN, &typed).unwrap();
+    let (record, _) = tuned(&mut Server::default(), &scenario);
+    let fates = ["try.1", "try.2", "try.3", "try.4"].map(|id| remedy(&record, id).fate);
+    assert_eq!(fates, [Fate::Kept, Fate::Harmful, Fate::Refused, Fate::NoEffect], "{:?}", record.remedies);
+    assert_eq!(record.answer, ["-Dhelps=1"]);
+    assert!(remedy(&record, "try.3").why.contains("Unrecognized VM option"));
+    assert!(remedy(&record, "heap.4x").why.contains("--skip") && remedy(&record, "malloc.trim").why.contains("--skip"));
+}
+
+#[test]
+fn what_does_not_reach_the_process_is_not_called_without_effect() {
+    let typed = Tuning {
+        skip: vec!["heap".to_owned(), "malloc.trim".to_owned(), "malloc.arenas+trim".to_owned()],
+        ..Tuning::default()
+    };
+    let scenario = asked(OPEN, &typed).unwrap();
+    let (record, _) = tuned(&mut Server { loses_variables: true, ..Server::default() }, &scenario);
+    assert_eq!(remedy(&record, "malloc.arenas").fate, Fate::NotInForce, "{:?}", record.remedies);
+    assert_eq!(record.outcome, TuneOutcome::NothingProved);
+}
+
+#[test]
+fn a_closed_model_gets_a_constant_rate_of_its_own() {
+    let scenario = asked(CLOSED, &Tuning::default()).unwrap();
+    let mut server = Server::default();
+    let (record, trials) = tuned(&mut server, &scenario);
+    assert_eq!((record.rates.len(), record.rates[0].rate_per_s), (1, 3000.0));
+    assert_eq!(trials[0].tuned.as_ref().unwrap().stage, TuneStage::Reference);
+    assert!(server.plans[1..].iter().all(|plan| plan.load.rate_per_s() == Some(3000.0)));
+    assert_eq!(record.outcome, TuneOutcome::Proved);
+    let closed = asked(CLOSED, &Tuning { closed: true, ..Tuning::default() }).unwrap();
+    let (record, trials) = tuned(&mut Server::default(), &closed);
+    assert!(record.rates.is_empty() && trials[0].tuned.as_ref().unwrap().stage == TuneStage::Baseline);
+}
+
+#[test]
+fn a_target_that_does_not_hold_as_it_is_ends_it() {
+    let typed = Tuning { target: vec!["p99<1ms".parse().unwrap()], ..Tuning::default() };
+    let scenario = asked(OPEN, &typed).unwrap();
+    let (record, trials) = tuned(&mut Server::default(), &scenario);
+    assert_eq!((record.outcome, trials.len()), (TuneOutcome::NotHeld, 2), "one may be a mishap");
+    assert!(record.text.contains("p99.steady was 8"), "{}", record.text);
+}
+
+#[test]
+fn a_dry_run_ends_before_anything_is_tried() {
+    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let mut trials = Vec::new();
+    run(&Tuner::new(&scenario).unwrap().dry(), &mut Server::default(), &mut Nobody, &mut trials).unwrap();
+    let record = found(&scenario, &trials).unwrap();
+    assert_eq!((record.outcome, trials.len()), (TuneOutcome::Planned, BASELINE));
+    assert_eq!(remedy(&record, "malloc.arenas+trim").fate, Fate::Planned);
+    assert!(trials[0].flags.is_some() && trials[1].flags.is_none(), "flags are listed once");
+}
+
+#[test]
+fn minutes_cut_candidates_and_never_the_confirmation() {
+    let scenario = asked(OPEN, &Tuning { minutes: Some(10.0), ..Tuning::default() }).unwrap();
+    let (record, trials) = tuned(&mut Server::default(), &scenario);
+    assert!(trials.len() <= 20 && record.outcome == TuneOutcome::Proved, "{}: {:?}", trials.len(), record.outcome);
+    assert!(record.remedies.iter().any(|of| of.why.contains("no time left")), "{:?}", record.remedies);
+    let scenario = asked(OPEN, &Tuning { minutes: Some(4.0), ..Tuning::default() }).unwrap();
+    let mut trials = Vec::new();
+    let error = run(&Tuner::new(&scenario).unwrap(), &mut Server::default(), &mut Nobody, &mut trials).unwrap_err();
+    assert!(
+        error.what.contains("4 minutes are too few") && error.hint.unwrap().contains("--minutes 8"),
+        "{}",
+        error.what
+    );
+}
+
+#[test]
+fn what_was_interrupted_says_so_far() {
+    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let mut trials = Vec::new();
+    let mut server = Server { stops_after: 7, ..Server::default() };
+    run(&Tuner::new(&scenario).unwrap(), &mut server, &mut Nobody, &mut trials).unwrap_err();
+    assert_eq!(found(&scenario, &trials).unwrap().outcome, TuneOutcome::GivenUp);
+    server.stops_after = usize::MAX;
+    run(&Tuner::new(&scenario).unwrap(), &mut server, &mut Nobody, &mut trials).unwrap();
+    assert_eq!(found(&scenario, &trials).unwrap().outcome, TuneOutcome::Proved);
+}
+
+#[test]
+fn what_cannot_be_tuned_says_why() {
+    let refused = |load: &str, typed: &Tuning| asked(load, typed).unwrap_err().to_string();
+    let two = "configurations: {a: {}, b: {heap: 9m}}\nload: [steady: {constant: {rate: 200, duration: 10s}, get: /}]";
+    assert!(refused(two, &Tuning::default()).contains("tuning is of one configuration"));
+    let skip = |id: &str| Tuning { skip: vec![id.to_owned()], ..Tuning::default() };
+    assert!(refused(OPEN, &skip("malloc.arena")).contains("did you mean `malloc.arenas`"));
+    let target = Tuning { target: vec!["rss.loaded<9MiB".parse().unwrap()], ..Tuning::default() };
+    assert!(refused(OPEN, &target).contains("is measured at marks"));
+    assert!(check(&asked(OPEN, &skip("malloc")).unwrap()).is_ok());
+}

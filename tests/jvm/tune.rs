@@ -1,0 +1,90 @@
+//! Tuning a real server whose ailments and cures are known: what cures it is found and proved, what hurts, breaks or is
+//! refused is told. Differences are of tens of MiB and bounds of seconds: a timing decides nothing.
+
+use crate::invocation::{Call, Ran, newest};
+use loadline::record::{Fate, RemedyRecord, TuneOutcome, TuneRecord, TuneStage};
+
+const MIB: f64 = 1_048_576.0;
+/// What nothing is to be tried of.
+const SKIPPED: [&str; 11] = [
+    "heap",
+    "direct",
+    "nio",
+    "netty",
+    "gc",
+    "compiler",
+    "headers",
+    "cds",
+    "malloc.thresholds",
+    "malloc.jemalloc",
+    "malloc.mimalloc",
+];
+
+/// A tuning with little load, of a server that retains and holds what it is told to.
+fn tune(release: u32) -> Call {
+    let call = Call::verb("tune --json --rate 30 -d 700ms --warmup 200ms --rest 200ms -c 2 --price 100%");
+    let out = format!("--out {}", call.archive().display());
+    let call = call.with("--url http://127.0.0.1:{port}/").with(&out).with(&format!("--jdk {release}"));
+    let call = call.with("--target failed==0").with("--target p99<1s").with("--gc serial").with("--heap 24m");
+    SKIPPED.iter().fold(call, |call, id| call.with(&format!("--skip {id}")))
+}
+
+fn record(ran: &Ran) -> TuneRecord {
+    ran.document().tune.unwrap()
+}
+
+fn remedy<'a>(record: &'a TuneRecord, id: &str) -> &'a RemedyRecord {
+    record.remedies.iter().find(|of| of.id == id).unwrap()
+}
+
+#[test]
+fn what_cures_is_proved_and_what_does_not_is_told() {
+    for release in newest() {
+        let tried = ["-Dhelps=true", "-Dhurts=40", "-Dbreaks=2500", "-XX:+NoSuchFlagAtAll"];
+        let call = tried.iter().fold(tune(release), |call, option| call.with(&format!("--try {option}")));
+        let ran = call.subject("Curable", "{port} arenas=64 direct=32").alone().run().expect(0);
+        let record = record(&ran);
+        assert_eq!(record.outcome, TuneOutcome::Proved, "{}", record.text);
+        // With one arena an eighth is left, with a trim nothing.
+        let cures = ["MALLOC_ARENA_MAX=1", "-XX:TrimNativeHeapInterval=2000"];
+        assert!(record.answer.contains(&"-Dhelps=true".to_owned()), "{:?}", record.answer);
+        assert!(cures.iter().any(|cure| record.answer.contains(&(*cure).to_owned())), "{:?}", record.answer);
+        let saved = -record.gains[0].difference / MIB;
+        println!("JDK {release}: {:?} saves {saved:.1} MiB in {} trials", record.answer, record.trials);
+        assert!((75.0..105.0).contains(&saved), "{saved}: {:?}", record.gains[0]);
+        assert!(record.gains[0].high.unwrap() < 0.0);
+        let owners: Vec<&str> = record.owners.iter().map(|of| of.owner.as_str()).collect();
+        assert!(owners.contains(&"malloc.retained"), "{owners:?}");
+        let fates = ["try.1", "try.2", "try.3", "try.4"].map(|id| remedy(&record, id).fate);
+        assert_eq!(fates, [Fate::Kept, Fate::Harmful, Fate::Harmful, Fate::Refused], "{:?}", record.remedies);
+        let grew = remedy(&record, "try.2").saved_bytes.unwrap() / MIB;
+        assert!((-50.0..-35.0).contains(&grew), "{grew}");
+        assert!(remedy(&record, "try.3").why.contains("p99"), "{:?}", remedy(&record, "try.3"));
+        assert!(remedy(&record, "heap.4x").why.contains("--skip"));
+        let document = ran.document();
+        let stages = document.trials.iter().filter_map(|trial| trial.tuned.as_ref()).map(|of| of.stage);
+        assert!(stages.filter(|stage| *stage == TuneStage::Confirmation).count() >= 10);
+        // The archive says the same without a JVM.
+        let again = Call::verb("report --json").with_argument(&ran.archive).run().expect(0);
+        assert_eq!(again.document().tune, Some(record));
+    }
+}
+
+#[test]
+fn as_it_is_comes_first_and_may_be_all() {
+    for release in newest() {
+        let call = tune(release).with("--dry-run").subject("Curable", "{port} arenas=48").alone();
+        let ran = call.run().expect(0);
+        let planned = record(&ran);
+        assert_eq!((planned.outcome, planned.trials), (TuneOutcome::Planned, 3));
+        let arenas = remedy(&planned, "malloc.arenas");
+        assert_eq!((arenas.fate, arenas.options.as_slice()), (Fate::Planned, &["MALLOC_ARENA_MAX=1".to_owned()][..]));
+        let most = arenas.gain_bytes_max.unwrap() as f64 / MIB;
+        assert!((40.0..60.0).contains(&most), "{most}");
+        let broken = tune(release).with("--target p99<1us").with("--skip malloc");
+        let ran = broken.subject("Curable", "{port}").alone().run().expect(1);
+        let record = record(&ran);
+        assert_eq!(record.outcome, TuneOutcome::NotHeld, "{}", record.text);
+        assert!(record.text.contains("p99") && record.trials <= 3, "{}", record.text);
+    }
+}
