@@ -24,6 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("observe", &["clock", "error", "units", "kernel"]),
     ("account", &["owner", "units", "observe", "kernel"]),
     ("record", &["units", "doubt", "scenario", "subject", "observe", "load"]),
+    ("remedy", &["owner", "units", "scenario", "record"]),
     ("archive", &["error", "units", "scenario", "record"]),
     ("comparison", &["numbers", "owner", "units", "doubt", "scenario", "record"]),
     (
@@ -49,13 +50,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "subject",
             "observe",
             "record",
+            "remedy",
             "archive",
             "comparison",
             "trial",
         ],
     ),
     ("result", &["error", "units", "doubt", "scenario", "record", "archive", "comparison", "series"]),
-    ("report", &["error", "owner", "units", "doubt", "scenario", "record", "comparison", "series"]),
+    ("report", &["error", "owner", "units", "doubt", "scenario", "record", "remedy", "comparison", "series"]),
     (
         "cli",
         &[
@@ -69,11 +71,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 /// Modules that only compute: they do no input or output and cannot hang.
 const PURE: &[&str] =
-    &["numbers", "owner", "units", "doubt", "scenario", "account", "record", "comparison", "series/search"];
+    &["numbers", "owner", "units", "doubt", "scenario", "account", "record", "remedy", "comparison", "series/search", "series/tune"];
 
 /// Folders whose files use each other in one direction: none uses another that uses it, over however many others.
 const WITHOUT_CIRCLES: &[&str] =
-    &["src/report/summary", "src/result", "src/scenario", "src/series", "src/series/search", "src/trial", "src/weigh"];
+    &["src/report/summary", "src/result", "src/scenario", "src/series", "src/series/search", "src/series/tune", "src/trial", "src/weigh"];
 
 /// What a pure module must not name.
 const IMPURE: &[&str] = &["std::fs", "std::net", "std::process", "std::thread", "rustix", "nix"];

@@ -78,6 +78,8 @@ pub(crate) struct Call {
     shares: usize,
     /// The JDK that it asks for, which Loadline may not know.
     jdk: Option<FoundJdk>,
+    /// How long its end is waited for.
+    patience: Duration,
 }
 
 /// Words without blanks in them.
@@ -89,7 +91,7 @@ impl Call {
     /// `loadline VERB …`; an archive goes to [`Call::archive`] where the verb makes one.
     pub(crate) fn verb(words_: &str) -> Self {
         let options = words(words_).collect();
-        Self { folder: tempfile::tempdir().unwrap(), options, command: Vec::new(), shares: 1, jdk: None }
+        Self { folder: tempfile::tempdir().unwrap(), options, command: Vec::new(), shares: 1, jdk: None, patience: LONG }
     }
 
     /// `loadline weigh`, with little load and little rest.
@@ -124,6 +126,11 @@ impl Call {
     pub(crate) fn with_argument(mut self, word: &Path) -> Self {
         self.options.push(word.display().to_string());
         self
+    }
+
+    /// The same with many trials, each of which may have to wait for others on the machine.
+    pub(crate) fn of_many_trials(self) -> Self {
+        Self { patience: 5 * LONG, ..self }
     }
 
     /// The option with its value is dropped.
@@ -295,7 +302,8 @@ impl Started {
     /// Waits for its end. Nothing it started may be left then, but for a moment after a sudden death.
     pub(crate) fn wait(mut self) -> Ran {
         let folder = self.call.folder().to_path_buf();
-        let status = wait_for("it ends", LONG, || self.child.try_wait().unwrap().ok_or(read(&folder.join("stderr"))));
+        let patience = self.call.patience;
+        let status = wait_for("it ends", patience, || self.child.try_wait().unwrap().ok_or(read(&folder.join("stderr"))));
         let left = || Some(self.subjects()).filter(|left| !left.is_empty());
         wait_for("its subject is gone", gone_within(status), || left().map_or(Ok(()), Err));
         self.permit = None;

@@ -12,8 +12,8 @@ import sun.misc.Unsafe;
  * A server with an ailment whose cure is known; answers every request with 204.
  *
  * <p>{@code arenas=MIB}: eight threads that live at once take an eighth of it from malloc, one after another, write
- * every page and free it below a chunk that stays. Each has an arena of its own, so all of it is retained; with one
- * arena the next thread takes what the one before freed, and an eighth is.
+ * every page and free it below a chunk that stays. As far as each has an arena of its own all of it is retained; with
+ * one arena the next thread takes what the one before freed, and an eighth is.
  *
  * <p>{@code -Dhurts=MIB}: holds so much direct memory. {@code -Dbreaks=MS}: every answer comes so late.
  * {@code -Dhelps=true}: {@code direct=MIB} of direct memory, held otherwise, is not.
