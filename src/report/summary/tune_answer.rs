@@ -1,0 +1,161 @@
+//! The answer of a tuning in words: what to set, what it saves, with its interval, what it costs, what that rests on.
+
+use super::find::{percent, sentence};
+use crate::comparison::split;
+use crate::record::{
+    ComparisonRecord, FindRecord, LeastRecord, LinesRecord, Trial, TuneOutcome, TuneRecord, Unit,
+};
+use crate::report::quantity::{Estimate, shown};
+use crate::scenario::{Objective, shell_words};
+use crate::units::several;
+
+/// As it is.
+pub(in crate::report) const AS_IS: &str = "as it is";
+
+/// The first trial as it is whose JVM is known; else the first as it is.
+pub(in crate::report) fn as_is_trial(trials: &[Trial]) -> Option<&Trial> {
+    let as_is = |trial: &&Trial| trial.tuned.as_ref().is_some_and(|of| of.remedies.is_empty());
+    let known = |trial: &&Trial| as_is(trial) && trial.jvm.is_some();
+    trials.iter().find(known).or(trials.iter().find(as_is))
+}
+
+/// The answer in a sentence or two.
+pub(in crate::report) fn told(tune: &TuneRecord) -> String {
+    let text = sentence(&tune.text);
+    match tune.outcome {
+        TuneOutcome::Proved if tune.answer.is_empty() => text,
+        TuneOutcome::Proved => {
+            let saves = saves(tune).map_or(String::new(), |saves| format!(": it {saves}"));
+            let costs = costs(tune).map_or(String::new(), |costs| format!(" It costs: {costs}."));
+            let proof = proof(tune).map_or(String::new(), |proof| format!(" Proved by {proof}."));
+            format!("Set {}{saves}.{costs}{proof}", shell_words(&tune.answer))
+        }
+        TuneOutcome::NothingProved => format!("Nothing is proved to help. {text} Leave it as it is."),
+        TuneOutcome::NotHeld => format!(
+            "{text} No setting that saves memory can help: give the server more CPU or another configuration, or ask \
+             for less."
+        ),
+        TuneOutcome::Planned => text,
+        TuneOutcome::GivenUp => format!("There is no answer. {text}"),
+    }
+}
+
+/// What to set, what it saves, what it costs, what that rests on; what was missed where the target does not hold.
+/// Empty where there is neither.
+pub(in crate::report) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
+    let mut facts: Vec<(&str, String)> = Vec::new();
+    if tune.outcome == TuneOutcome::Proved && !tune.answer.is_empty() {
+        facts.push(("set", shell_words(&tune.answer)));
+        facts.extend(saves(tune).map(|text| ("saves", text.trim_start_matches("saves ").to_owned())));
+        facts.extend(costs(tune).map(|text| ("costs", text)));
+        facts.extend(proof(tune).map(|text| ("proof", format!("{text}; none of the search's trials is among them"))));
+        facts.extend(tune.lines.as_ref().and_then(limits).map(|text| ("limit", text)));
+    }
+    if tune.outcome == TuneOutcome::NotHeld {
+        let missed = tune.as_is.iter().flat_map(|as_is| &as_is.why);
+        facts.extend(missed.enumerate().map(|(at, why)| (if at == 0 { "missed" } else { "" }, why.clone())));
+    }
+    facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
+}
+
+/// `saves 412.3 MiB of 1413.0 MiB RSS (29.2 %), 398.0 to 427.1 MiB at 95 % confidence`.
+pub(super) fn saves(tune: &TuneRecord) -> Option<String> {
+    let gain = tune.gains.first()?;
+    let size = |value: f64| shown(gain.unit, Some(value));
+    let (saved, before) = (-gain.difference, gain.baseline_median);
+    let verb = if saved < 0.0 { "takes" } else { "saves" };
+    let more = if saved < 0.0 { " more" } else { "" };
+    let share = if before > 0.0 { format!(" ({})", percent(saved.abs() / before)) } else { String::new() };
+    let ends = gain.low.zip(gain.high).map_or(String::new(), |(low, high)| {
+        let confidence = percent(gain.confidence);
+        format!(", {} to {} at {confidence} confidence", size(-high), size(-low))
+    });
+    let what = objective_words(tune.objective).0;
+    Some(format!("{verb} {}{more} of {} {what}{share}{ends}", size(saved.abs()), size(before)))
+}
+
+/// What is made small: in a word or two, and told in full.
+pub(in crate::report) fn objective_words(objective: Objective) -> (&'static str, &'static str) {
+    match objective {
+        Objective::Rss => ("RSS", "RSS, the larger of after the load and after the rest"),
+        Objective::Loaded => ("RSS loaded", "RSS after the load"),
+        Objective::Rested => ("RSS rested", "RSS after the rest"),
+        Objective::Peak => ("peak RSS", "the highest RSS of all"),
+        Objective::Limit => ("anonymous memory", "anonymous memory, which no limit can take back"),
+    }
+}
+
+/// CPU time, times and rates with the winner.
+pub(super) fn costs(tune: &TuneRecord) -> Option<String> {
+    let costs: Vec<String> = tune.gains.iter().skip(1).filter(|gain| tells_cost(gain)).map(cost).collect();
+    (!costs.is_empty()).then(|| costs.join("; "))
+}
+
+/// CPU time, and the usual percentile; the table has all.
+fn tells_cost(gain: &ComparisonRecord) -> bool {
+    is_cpu(gain) || split(&gain.metric).0 == "p99"
+}
+
+fn is_cpu(gain: &ComparisonRecord) -> bool {
+    split(&gain.metric).0.starts_with("cpu")
+}
+
+fn cost(gain: &ComparisonRecord) -> String {
+    if is_cpu(gain) && gain.ratio.is_some() {
+        return format!("{} {}", cost_words(gain), Estimate::judged(&as_share(gain)));
+    }
+    let [before, after] =
+        [gain.baseline_median, gain.candidate_median].map(|value| shown(gain.unit, Some(value)));
+    format!("{} {before} before, {after} with it", cost_words(gain))
+}
+
+/// A difference of CPU time is told as a change.
+fn as_share(gain: &ComparisonRecord) -> ComparisonRecord {
+    match gain.least {
+        LeastRecord::Relative(_) => gain.clone(),
+        LeastRecord::Absolute(_) => ComparisonRecord { least: LeastRecord::Relative(0.0), ..gain.clone() },
+    }
+}
+
+/// A metric in words where there are plain ones.
+pub(super) fn cost_words(gain: &ComparisonRecord) -> String {
+    let (head, place) = split(&gain.metric);
+    match head {
+        "cpu_per_1000" | "cpu_per_request" if place.is_empty() || place == "steady" => "CPU per request".to_owned(),
+        "cpu_per_1000" | "cpu_per_request" => format!("CPU per request of {place}"),
+        _ => gain.metric.clone(),
+    }
+}
+
+/// What the numbers rest on.
+pub(super) fn proof(tune: &TuneRecord) -> Option<String> {
+    let of_gains = tune.gains.iter().map(|gain| gain.blocks).min();
+    let of_attempt = tune.confirmations.iter().rev().find(|of| of.confirmed).map(|of| of.blocks);
+    let blocks = of_gains.or(of_attempt)?;
+    Some(format!("{} of fresh JVMs, {AS_IS} and tuned in turn", several(u64::from(blocks), "block")))
+}
+
+/// The smallest limits, each with how often it held.
+fn limits(lines: &LinesRecord) -> Option<String> {
+    let of = |find: &Option<FindRecord>| find.as_ref()?.line.as_ref().map(|line| line.limit_bytes);
+    let size = |bytes: u64| shown(Unit::Bytes, Some(bytes as f64));
+    let held = |find: &Option<FindRecord>| {
+        let held = find.as_ref().and_then(|find| find.line.as_ref()).map_or(0, |line| line.held);
+        format!("held {held} of {}", several(u64::from(held), "time"))
+    };
+    match (of(&lines.as_is), of(&lines.tuned)) {
+        (Some(before), Some(after)) => Some(format!(
+            "the smallest that holds is {} ({}), {AS_IS} {} ({}): {:.2} of it",
+            size(after),
+            held(&lines.tuned),
+            size(before),
+            held(&lines.as_is),
+            after as f64 / before.max(1) as f64
+        )),
+        (None, Some(after)) => Some(format!("the smallest that holds is {} ({})", size(after), held(&lines.tuned))),
+        (Some(before), None) => {
+            Some(format!("{AS_IS}, the smallest that holds is {} ({})", size(before), held(&lines.as_is)))
+        }
+        (None, None) => None,
+    }
+}
