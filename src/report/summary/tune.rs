@@ -8,7 +8,7 @@ use super::doubts::{doubts, doubts_of_trials};
 use super::facts::{repeatable_facts, trial_facts};
 use super::find::{percent, span};
 use super::trial::of_trial;
-use super::tune_answer::{AS_IS, answer, as_is_trial, cost_words, objective_words, told};
+use super::tune_answer::{AS_IS, answer, as_is_trial, cost_words, limits, objective_words, of_a_request, told};
 use super::tune_request::request;
 use crate::owner::label;
 use crate::record::{
@@ -115,6 +115,7 @@ fn headed(heading: &str, facts: Vec<(String, String)>) -> Vec<Block> {
 pub(in crate::report) fn gains(tune: &TuneRecord) -> Option<Table> {
     let first = tune.gains.first()?;
     let row = |(at, gain): (usize, &ComparisonRecord)| {
+        let gain = &of_a_request(gain);
         let judged = Estimate::judged(gain);
         let what = if at == 0 { objective_words(tune.objective).0.to_owned() } else { cost_words(gain) };
         let [before, after] =
@@ -385,6 +386,11 @@ pub(in crate::report) fn method(tune: &TuneRecord) -> Vec<(String, String)> {
         let cpu = noise.cpu.map_or(String::new(), |cpu| format!(" and {} of CPU per request", percent(cpu)));
         let size = shown(Unit::Bytes, Some(noise.bytes));
         fact("noise", format!("fresh processes differ by {size}{cpu} (standard deviation of a trial)"));
+    }
+    if tune.outcome != TuneOutcome::Proved
+        && let Some(text) = tune.lines.as_ref().and_then(limits)
+    {
+        fact("limit", text);
     }
     let spent = format!("{}, {}", several(u64::from(tune.trials), "trial"), span(tune.seconds));
     let apart = if tune.lines.is_some() { ", those of the limits apart" } else { "" };

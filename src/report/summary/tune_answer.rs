@@ -3,7 +3,8 @@
 use super::find::{percent, sentence};
 use crate::comparison::split;
 use crate::record::{
-    ComparisonRecord, FindRecord, LeastRecord, LinesRecord, Trial, TuneOutcome, TuneRecord, Unit,
+    ComparisonRecord, FindRecord, LeastRecord, LinesRecord, Trial, TuneOutcome, TuneRecord,
+    TuneStage, Unit,
 };
 use crate::report::quantity::{Estimate, shown};
 use crate::scenario::{Objective, shell_words};
@@ -12,10 +13,11 @@ use crate::units::several;
 /// As it is.
 pub(in crate::report) const AS_IS: &str = "as it is";
 
-/// The first trial as it is whose JVM is known; else the first as it is.
+/// The first trial of the baseline whose JVM is known; else the first as it is.
 pub(in crate::report) fn as_is_trial(trials: &[Trial]) -> Option<&Trial> {
     let as_is = |trial: &&Trial| trial.tuned.as_ref().is_some_and(|of| of.remedies.is_empty());
-    let known = |trial: &&Trial| as_is(trial) && trial.jvm.is_some();
+    let usual = |trial: &&Trial| trial.tuned.as_ref().is_some_and(|of| of.stage == TuneStage::Baseline);
+    let known = |trial: &&Trial| usual(trial) && as_is(trial) && trial.jvm.is_some();
     trials.iter().find(known).or(trials.iter().find(as_is))
 }
 
@@ -101,19 +103,31 @@ fn is_cpu(gain: &ComparisonRecord) -> bool {
 }
 
 fn cost(gain: &ComparisonRecord) -> String {
-    if is_cpu(gain) && gain.ratio.is_some() {
-        return format!("{} {}", cost_words(gain), Estimate::judged(&as_share(gain)));
+    let gain = of_a_request(gain);
+    if is_cpu(&gain) && gain.ratio.is_some() {
+        return format!("{} {}", cost_words(&gain), Estimate::judged(&gain));
     }
-    let [before, after] =
-        [gain.baseline_median, gain.candidate_median].map(|value| shown(gain.unit, Some(value)));
-    format!("{} {before} before, {after} with it", cost_words(gain))
+    let [before, after] = [gain.baseline_median, gain.candidate_median].map(|value| shown(gain.unit, Some(value)));
+    format!("{} {before} before, {after} with it", cost_words(&gain))
 }
 
-/// A difference of CPU time is told as a change.
-fn as_share(gain: &ComparisonRecord) -> ComparisonRecord {
-    match gain.least {
-        LeastRecord::Relative(_) => gain.clone(),
-        LeastRecord::Absolute(_) => ComparisonRecord { least: LeastRecord::Relative(0.0), ..gain.clone() },
+/// CPU time of 1,000 requests as that of one, its difference as a change; any other metric as it is.
+pub(super) fn of_a_request(gain: &ComparisonRecord) -> ComparisonRecord {
+    if !is_cpu(gain) {
+        return gain.clone();
+    }
+    let scale = if split(&gain.metric).0 == "cpu_per_1000" { 1e-3 } else { 1.0 };
+    ComparisonRecord {
+        baseline_median: gain.baseline_median * scale,
+        candidate_median: gain.candidate_median * scale,
+        difference: gain.difference * scale,
+        low: gain.low.map(|end| end * scale),
+        high: gain.high.map(|end| end * scale),
+        least: match gain.least {
+            LeastRecord::Relative(share) => LeastRecord::Relative(share),
+            LeastRecord::Absolute(_) => LeastRecord::Relative(0.0),
+        },
+        ..gain.clone()
     }
 }
 
@@ -135,27 +149,26 @@ pub(super) fn proof(tune: &TuneRecord) -> Option<String> {
     Some(format!("{} of fresh JVMs, {AS_IS} and tuned in turn", several(u64::from(blocks), "block")))
 }
 
-/// The smallest limits, each with how often it held.
-fn limits(lines: &LinesRecord) -> Option<String> {
-    let of = |find: &Option<FindRecord>| find.as_ref()?.line.as_ref().map(|line| line.limit_bytes);
+/// The smallest limits, each with how often it held, and what to set.
+pub(super) fn limits(lines: &LinesRecord) -> Option<String> {
     let size = |bytes: u64| shown(Unit::Bytes, Some(bytes as f64));
-    let held = |find: &Option<FindRecord>| {
-        let held = find.as_ref().and_then(|find| find.line.as_ref()).map_or(0, |line| line.held);
-        format!("held {held} of {}", several(u64::from(held), "time"))
+    let of = |find: &Option<FindRecord>| {
+        let line = find.as_ref()?.line.as_ref()?;
+        let times = several(u64::from(line.held), "time");
+        Some((line.limit_bytes, format!("{} ({} of {times})", size(line.limit_bytes), line.held)))
     };
+    let set = lines.tuned.as_ref().and_then(|find| {
+        let limit = find.limit_bytes.filter(|_| find.headroom > 0.0)?;
+        Some(format!("; with {} of headroom, set {}", percent(find.headroom), size(limit)))
+    });
+    let set = set.unwrap_or_default();
     match (of(&lines.as_is), of(&lines.tuned)) {
-        (Some(before), Some(after)) => Some(format!(
-            "the smallest that holds is {} ({}), {AS_IS} {} ({}): {:.2} of it",
-            size(after),
-            held(&lines.tuned),
-            size(before),
-            held(&lines.as_is),
-            after as f64 / before.max(1) as f64
-        )),
-        (None, Some(after)) => Some(format!("the smallest that holds is {} ({})", size(after), held(&lines.tuned))),
-        (Some(before), None) => {
-            Some(format!("{AS_IS}, the smallest that holds is {} ({})", size(before), held(&lines.as_is)))
+        (Some((before, as_is)), Some((after, tuned))) => {
+            let ratio = after as f64 / before.max(1) as f64;
+            Some(format!("{tuned} is the smallest that holds, {ratio:.2} of the {as_is} {AS_IS}{set}"))
         }
+        (None, Some((_, tuned))) => Some(format!("{tuned} is the smallest that holds{set}")),
+        (Some((_, as_is)), None) => Some(format!("{AS_IS}, {as_is} is the smallest that holds")),
         (None, None) => None,
     }
 }

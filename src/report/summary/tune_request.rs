@@ -17,9 +17,9 @@ pub(in crate::report) fn request(document: &Document, tune: &TuneRecord) -> Opti
     let mut text = vec![format!("Set {}: it {saves}.", shell_words(&tune.answer))];
     text.extend(costs(tune).map(|costs| format!("Its cost: {costs}.")));
     if !tune.target.is_empty() {
-        text.push(format!("The target held in every trial that counts: {}.", tune.target.join(", ")));
+        text.push(format!("Target, held in every trial that counts: {}.", tune.target.join(", ")));
     }
-    text.push(format!("By {} is meant {}.", objective_words(tune.objective).0, objective_words(tune.objective).1));
+    text.push(format!("What was made small: {}.", objective_words(tune.objective).1));
     text.push(format!(
         "Measured on {day} with loadline {} in {proof}, after {} in all; those that chose these settings do not count.",
         of.loadline,
