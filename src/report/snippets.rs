@@ -232,7 +232,7 @@ fn winners<'a>(options: &[String], command: &'a [String]) -> Vec<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::find_sample;
+    use super::super::{find_sample, tune_sample};
     use super::*;
     use proptest::prelude::*;
 
@@ -348,6 +348,96 @@ mod tests {
         assert!(note.lines[0].starts_with("Take -Xmx512m out of the command"), "{note:?}");
         let same = [vec!["java".to_owned()], find.options.clone()].concat();
         assert_eq!(snippets(&find, &same, None).len(), 3);
+    }
+
+    fn tuned(changes: Vec<Change>) -> TuneRecord {
+        TuneRecord { changes, lines: None, ..tune_sample::proved().tune.unwrap() }
+    }
+
+    fn lines(snippets: &[Snippet]) -> Vec<String> {
+        snippets.iter().flat_map(|snippet| snippet.lines.clone()).collect()
+    }
+
+    #[test]
+    fn what_tuning_proved_is_set_with_variables_and_options() {
+        let tune = tune_sample::proved().tune.unwrap();
+        let text: Vec<String> = of_tuning(&tune, &[], None)
+            .into_iter()
+            .flat_map(|snippet| [vec![snippet.name], snippet.lines].concat())
+            .collect();
+        insta::assert_snapshot!(text.join("\n"));
+        // Without a limit none is set.
+        let bare = of_tuning(&TuneRecord { lines: None, ..tune.clone() }, &[], None);
+        assert!(!lines(&bare).iter().any(|line| line.to_lowercase().contains("mem")), "{bare:?}");
+        for (outcome, document) in tune_sample::endings() {
+            let tune = document.tune.unwrap();
+            assert_eq!(of_tuning(&tune, &[], None).is_empty(), tune.changes.is_empty(), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn what_no_variable_can_set_is_a_note() {
+        let changes = vec![
+            Change::Args(vec!["--threads=50".to_owned(), "a b".to_owned()]),
+            Change::Preload(Some("libjemalloc.so.2".to_owned())),
+            Change::Jdk(crate::scenario::Jdk::Release(25)),
+        ];
+        let found = of_tuning(&tuned(changes), &[], None);
+        assert!(found[0].lines[0].contains(" -e LD_PRELOAD=libjemalloc.so.2 "), "{found:?}");
+        let note = found.last().unwrap();
+        assert_eq!(note.lines[0], "Append to the program's own arguments: --threads=50 'a b'");
+        assert_eq!(note.lines[1], "libjemalloc.so.2 has to be there where the server runs.");
+        assert_eq!(note.lines[2], "Set as well, as in the trials: --jdk=25");
+        let only = of_tuning(&tuned(vec![Change::Args(vec!["-x".to_owned()])]), &[], None);
+        assert_eq!(only.len(), 1, "no variable, no host: {only:?}");
+    }
+
+    #[test]
+    fn what_the_command_sets_of_the_same_is_told_and_nothing_else() {
+        let command = ["java", "-Xms64m", "-Xmx6g", "-XX:+UseG1GC", "-XX:-UseStringDeduplication", "-Da=1", "-jar"];
+        let command = command.map(str::to_owned);
+        let winners = |options: &[&str]| {
+            let options = options.iter().map(|option| (*option).to_owned()).collect();
+            let found = of_tuning(&tuned(vec![Change::Jvm(options)]), &command, None);
+            let note = found.iter().find(|snippet| snippet.name == "note");
+            note.map(|note| note.lines[0].clone())
+        };
+        let takes = |words: &str| Some(format!("Take {words} out of the command: it wins over JAVA_TOOL_OPTIONS."));
+        assert_eq!(winners(&["-XX:MaxRAMPercentage=40"]), takes("-Xmx6g"));
+        assert_eq!(winners(&["-XX:+UseSerialGC"]), takes("-XX:+UseG1GC"));
+        assert_eq!(winners(&["-XX:+UseStringDeduplication"]), takes("-XX:-UseStringDeduplication"));
+        assert_eq!(winners(&["-Da=2", "-Xms8m"]), takes("-Xms64m -Da=1"));
+        assert_eq!(winners(&["-Xmx6g", "-Xss512k", "-Dab=1"]), None);
+    }
+
+    #[test]
+    fn a_limit_goes_with_the_heap_that_it_was_found_with() {
+        let mut tune = tune_sample::proved().tune.unwrap();
+        tune.lines.as_mut().unwrap().tuned = find_sample::found().find;
+        let both = lines(&of_tuning(&tune, &[], None));
+        assert!(both[0].contains("-Xmx128m -XX:+UseSerialGC'"), "the answer's own heap stays: {both:?}");
+        tune.changes.truncate(1);
+        let found = lines(&of_tuning(&tune, &[], None));
+        assert!(found[0].contains("'JAVA_TOOL_OPTIONS=-Xmx7m -XX:+UseSerialGC'"), "{found:?}");
+    }
+
+    #[test]
+    fn variables_reach_their_readers_whole() {
+        let odd = "a b$(c)%d\"e'f\\";
+        let variables = vec![("ODD".to_owned(), odd.to_owned()), (VARIABLE.to_owned(), "-Dx=1".to_owned())];
+        let changes = vec![Change::Env(variables), Change::Jvm(vec!["-Xss1m".to_owned()])];
+        let found = of_tuning(&tuned(changes), &[], None);
+        let word = shell_word(&format!("ODD={odd}"));
+        let expect = format!("docker run -e {word} -e 'JAVA_TOOL_OPTIONS=-Dx=1 -Xss1m' IMAGE");
+        assert_eq!(found[0].lines, [expect]);
+        let yaml: yaml_serde::Value = yaml_serde::from_str(&found[1].lines.join("\n")).unwrap();
+        assert_eq!(yaml["env"][0]["name"].as_str(), Some("ODD"));
+        assert_eq!(yaml["env"][0]["value"].as_str().unwrap().replace("$$", "$"), odd);
+        assert_eq!(found[2].lines[1], r#"Environment="ODD=a b$(c)%%d\"e'f\\""#);
+        for text in ["\u{1b}[31m", "x\ny"] {
+            let found = of_tuning(&tuned(vec![Change::Env(vec![("A".to_owned(), text.to_owned())])]), &[], None);
+            assert!(found.len() == 1 && !found[0].lines[0].contains(steers), "{found:?}");
+        }
     }
 
     #[test]

@@ -137,7 +137,7 @@ pub(in crate::report) fn endings() -> Vec<(TuneOutcome, Document)> {
             (tune.trials, tune.seconds) = (3, 95.0);
         }),
         other(TuneOutcome::Planned, &|tune| {
-            tune.text = "9 remedies would be tried, in about 24 trials".to_owned();
+            tune.text = "10 remedies would be tried, in about 24 trials".to_owned();
             (tune.path, tune.front, tune.confirmations) = (Vec::new(), Vec::new(), Vec::new());
             for of in tune.remedies.iter_mut().filter(|of| of.fate != Fate::NotTried) {
                 (of.fate, of.saved_bytes, of.cpu_ratio, of.why) = (Fate::Planned, None, None, String::new());

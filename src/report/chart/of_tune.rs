@@ -11,6 +11,7 @@ use crate::record::{Document, Fate, OwnerBytes, RemedyRecord, SettingRecord, Tun
 use crate::report::markup::shortened;
 use crate::report::quantity::{change, shown, signed};
 use crate::report::summary::Table;
+use crate::report::summary::tune::NO_PROOF;
 use crate::report::summary::tune_answer::{AS_IS, objective_words};
 
 /// Height of a row of the steps, in tenths of a pixel.
@@ -337,7 +338,7 @@ fn front_table(tune: &TuneRecord, points: &[Weighed<'_>]) -> Table {
         ]
     };
     let head = ["setting", "MiB", "CPU per request", "held", "least at its price"];
-    let notes = ["By the trials of the search; only the answer is proved.".to_owned()];
+    let notes = [NO_PROOF.to_owned()];
     Table::new("Settings in numbers", head, points.iter().map(row)).worded(1, 2).noted(notes)
 }
 

@@ -75,7 +75,7 @@ pub fn github_annotations(document: &Document) -> String {
         }
     }
     if let Some(tune) = &document.tune {
-        let text = short(&tune_answer::told(tune));
+        let text = tune_answer::told_each(tune).iter().map(|text| short(text)).collect::<Vec<_>>().join(" ");
         match tune.outcome {
             TuneOutcome::Proved => notices.push_str(&command("notice", "Tuned", &text)),
             TuneOutcome::Planned => notices.push_str(&command("notice", "Tuning planned", &text)),
@@ -203,7 +203,7 @@ mod tests {
         for (outcome, document) in tune_sample::endings() {
             let text = github_annotations(&document);
             let expect = match outcome {
-                TuneOutcome::Proved => "::notice title=Tuned::Set MALLOC_ARENA_MAX=1 ",
+                TuneOutcome::Proved => "::notice title=Tuned::Set `MALLOC_ARENA_MAX=1 ",
                 TuneOutcome::NothingProved => "::warning title=Nothing proved::",
                 TuneOutcome::NotHeld => "::error title=Target not held::",
                 TuneOutcome::Planned => "::notice title=Tuning planned::",

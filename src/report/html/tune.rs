@@ -34,7 +34,7 @@ pub(super) fn write(out: &mut Markup, document: &Document) {
             lines(out, snippet.lines.iter());
         }
         if let Some(text) = request(document, tune) {
-            out.words("h3", &[], "For a change request").words("p", &[], text);
+            out.words("h3", &[], "For a change request").element("p", &[], |out| prose(out, &text.join(" ")));
         }
     });
 }

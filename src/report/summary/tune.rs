@@ -31,6 +31,9 @@ const OPTIONS_CHARS: usize = 160;
 const METRIC_CHARS: usize = 16;
 const IDS_CHARS: usize = 27;
 
+/// Of what the search weighed.
+pub(in crate::report) const NO_PROOF: &str = "By the search's own trials, which chose among them: that is no proof.";
+
 /// What to say of a tuning, in place of what is said of trials.
 pub(super) fn blocks(document: &Document, tune: &TuneRecord, depth: Depth) -> Vec<Block> {
     let (conditions, trials) = (&document.conditions, &document.trials);
@@ -63,7 +66,7 @@ pub(super) fn blocks(document: &Document, tune: &TuneRecord, depth: Depth) -> Ve
     let literal = |Snippet { name, lines }: Snippet| Block::Literal { title: name, lines };
     blocks.extend(snippets_of(document, tune).into_iter().map(literal));
     if let Some(text) = request(document, tune) {
-        blocks.extend([Block::Heading("for a change request".to_owned()), Block::Text(text)]);
+        blocks.extend([Block::Heading("for a change request".to_owned()), Block::Text(text.join(" "))]);
     }
     blocks.extend(comparison::budgets(&document.budgets));
     blocks.extend(all_doubts(document, tune));
@@ -277,11 +280,11 @@ fn numbers(of: &RemedyRecord) -> String {
 
 fn planned_text(of: &RemedyRecord) -> String {
     let bound = of.gain_bytes_max.map_or_else(
-        || "what it saves cannot be told beforehand".to_owned(),
+        || "no bound is known".to_owned(),
         |bytes| format!("{} at most", shown(Unit::Bytes, Some(bytes as f64))),
     );
-    let what = if of.what.is_empty() { String::new() } else { format!("; {}", of.what) };
-    format!("{}: {bound}, {}{what}", named(of), price_words(of.price))
+    let what = if of.what.is_empty() { String::new() } else { format!("{}; ", of.what) };
+    format!("{}: {what}{bound}, {}", named(of), price_words(of.price))
 }
 
 /// Every remedy and what became of it, in the order of the table, for a page with room.
@@ -330,8 +333,7 @@ fn front(tune: &TuneRecord) -> Vec<Block> {
         (label, setting_text(of, as_is, tune))
     };
     let mut blocks = headed("least memory at each price, in CPU per request", tune.front.iter().map(fact).collect());
-    let note = "By the search's own trials, which chose among them; only the answer is proved.";
-    blocks.push(Block::Text(note.to_owned()));
+    blocks.push(Block::Text(NO_PROOF.to_owned()));
     blocks
 }
 

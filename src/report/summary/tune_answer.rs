@@ -23,23 +23,35 @@ pub(in crate::report) fn as_is_trial(trials: &[Trial]) -> Option<&Trial> {
 
 /// The answer in a sentence or two.
 pub(in crate::report) fn told(tune: &TuneRecord) -> String {
+    told_each(tune).join(" ")
+}
+
+/// The sentences of [`told`]. What stands between backticks is meant literally.
+pub(in crate::report) fn told_each(tune: &TuneRecord) -> Vec<String> {
     let text = sentence(&tune.text);
+    let own = |words: &str| words.to_owned();
     match tune.outcome {
-        TuneOutcome::Proved if tune.answer.is_empty() => text,
+        TuneOutcome::Proved if tune.answer.is_empty() => vec![text],
         TuneOutcome::Proved => {
-            let saves = saves(tune).map_or(String::new(), |saves| format!(": it {saves}"));
-            let costs = costs(tune).map_or(String::new(), |costs| format!(" It costs: {costs}."));
-            let proof = proof(tune).map_or(String::new(), |proof| format!(" Proved by {proof}."));
-            format!("Set {}{saves}.{costs}{proof}", shell_words(&tune.answer))
+            let costs = costs(tune).map(|costs| format!("It costs: {costs}."));
+            let proof = proof(tune).map(|proof| format!("Proved by {proof}."));
+            std::iter::once(set_told(tune)).chain(costs).chain(proof).collect()
         }
-        TuneOutcome::NothingProved => format!("Nothing is proved to help. {text} Leave it as it is."),
-        TuneOutcome::NotHeld => format!(
-            "{text} No setting that saves memory can help: give the server more CPU or another configuration, or ask \
-             for less."
-        ),
-        TuneOutcome::Planned => text,
-        TuneOutcome::GivenUp => format!("There is no answer. {text}"),
+        TuneOutcome::NothingProved => vec![own("Nothing is proved to help."), text, own("Leave it as it is.")],
+        TuneOutcome::NotHeld => {
+            let next = "No setting that saves memory can help: give the server more CPU or another configuration, or \
+                        ask for less.";
+            vec![text, own(next)]
+        }
+        TuneOutcome::Planned => vec![text],
+        TuneOutcome::GivenUp => vec![own("There is no answer."), text],
     }
+}
+
+/// What to set and what that saves.
+pub(super) fn set_told(tune: &TuneRecord) -> String {
+    let saves = saves(tune).map_or(String::new(), |saves| format!(": it {saves}"));
+    format!("Set `{}`{saves}.", shell_words(&tune.answer))
 }
 
 /// What to set, what it saves, what it costs, what that rests on; what was missed where the target does not hold.

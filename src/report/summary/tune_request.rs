@@ -1,20 +1,19 @@
 //! A paragraph for a change request: what is set, what it saves and costs, on what that rests, and what it leaves open.
 
 use super::facts::machine_text;
-use super::tune_answer::{as_is_trial, costs, objective_words, proof, saves};
+use super::tune_answer::{as_is_trial, costs, objective_words, proof, set_told};
 use crate::record::{Document, Jvm, TuneOutcome, TuneRecord};
-use crate::scenario::shell_words;
 use crate::units::several;
 
-/// The paragraph; `None` where nothing was proved. Plain text, in which options, load and names are foreign.
-pub(in crate::report) fn request(document: &Document, tune: &TuneRecord) -> Option<String> {
+/// The sentences of the paragraph; `None` where nothing was proved. What stands between backticks is meant literally.
+pub(in crate::report) fn request(document: &Document, tune: &TuneRecord) -> Option<Vec<String>> {
     if tune.outcome != TuneOutcome::Proved || tune.answer.is_empty() {
         return None;
     }
-    let (saves, proof) = (saves(tune)?, proof(tune)?);
+    let proof = proof(tune)?;
     let of = &document.conditions;
     let day = of.started.split('T').next().unwrap_or_default();
-    let mut text = vec![format!("Set {}: it {saves}.", shell_words(&tune.answer))];
+    let mut text = vec![set_told(tune)];
     text.extend(costs(tune).map(|costs| format!("Its cost: {costs}.")));
     if !tune.target.is_empty() {
         text.push(format!("Target, held in every trial that counts: {}.", tune.target.join(", ")));
@@ -30,10 +29,10 @@ pub(in crate::report) fn request(document: &Document, tune: &TuneRecord) -> Opti
     text.extend(jvm.map(|jvm| format!("JVM: {jvm}.")));
     text.push(format!("Machine: {}.", machine_text(&of.machine)));
     text.push(format!(
-        "Another load, another machine or another JDK, be it only an update, asks for proving it anew: {}",
+        "Another load, another machine or another JDK, be it only an update, asks for proving it anew: `{}`.",
         of.command
     ));
-    Some(text.join(" "))
+    Some(text)
 }
 
 /// `OpenJDK 64-Bit Server VM 25.0.3+9-LTS, G1 GC, glibc 2.36`.

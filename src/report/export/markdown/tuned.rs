@@ -18,12 +18,14 @@ pub(super) fn sections(document: &Document) -> Vec<Section> {
     // A fact without a label goes on with the one before.
     let line = |(label, text): &(String, String)| match label.as_str() {
         "" => format!("- {}\n", sentence(text)),
+        "set" => format!("- set: {}\n", code(text)),
         label => format!("- {label}: {}\n", sentence(text)),
     };
     let mut found = vec![Section::open("Tuning", facts.iter().map(line).collect::<String>())];
     found.extend(gains(tune).map(|table| Section::open("What it changes", numbers(&table, 2))));
     found.extend(owners(tune, usize::MAX).map(|table| Section::folding("By owner, MiB", numbers(&table, 1))));
-    found.extend(request(document, tune).map(|text| Section::open("For a change request", sentence(&text) + "\n")));
+    let paragraph = |text: Vec<String>| text.iter().map(|text| sentence(text)).collect::<Vec<_>>().join(" ") + "\n";
+    found.extend(request(document, tune).map(|text| Section::open("For a change request", paragraph(text))));
     let doubts: String = tune.doubts.iter().map(|doubt| format!("- {}\n", sentence(doubt))).collect();
     found.extend((!doubts.is_empty()).then(|| Section::open("Doubts about the answer", doubts)));
     found

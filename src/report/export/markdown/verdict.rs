@@ -10,7 +10,7 @@ use crate::report::summary::tune_answer;
 /// The first paragraph of a page.
 pub(super) fn of(document: &Document) -> String {
     let mut sentences = Vec::new();
-    sentences.extend(document.tune.iter().map(|tune| sentence(&tune_answer::told(tune))));
+    sentences.extend(document.tune.iter().flat_map(tune_answer::told_each).map(|text| sentence(&text)));
     sentences.extend(document.find.iter().map(|find| sentence(&told(find, &document.trials))));
     sentences.extend(failed(document));
     sentences.extend(budgets(document));
