@@ -76,7 +76,11 @@ pub(in crate::report) fn of_tuning(tune: &TuneRecord, command: &[String], image:
             Change::Limit(limit) => setting.limit_mib = Some(limit.0.div_ceil(MIB)),
             Change::Preload(library) => setting.preload.clone_from(library),
             Change::Jdk(_) | Change::Code(_) | Change::Cpus(_) => setting.others.extend(change.typed()),
-            Change::Gc(_) | Change::Heap(_) | Change::HeapMax(_) | Change::DirectMax(_) | Change::Nmt(_)
+            Change::Gc(_)
+            | Change::Heap(_)
+            | Change::HeapMax(_)
+            | Change::DirectMax(_)
+            | Change::Nmt(_)
             | Change::Jvm(_) => setting.options.extend(change.typed()),
         }
     }

@@ -114,7 +114,8 @@ pub(in crate::report) fn endings() -> Vec<(TuneOutcome, Document)> {
     vec![
         (TuneOutcome::Proved, proved()),
         other(TuneOutcome::NothingProved, &|tune| {
-            tune.text = "no remedy that was tried saves 4.6 MiB or more, which is what fresh processes differ by".into();
+            tune.text =
+                "no remedy that was tried saves 4.6 MiB or more, which is what fresh processes differ by".into();
             tune.confirmations.truncate(1);
             tune.remedies.retain(|of| !matches!(of.fate, Fate::Kept));
             tune.front.truncate(1);
@@ -243,73 +244,68 @@ fn path() -> Vec<SettingRecord> {
     ]
 }
 
+/// Every remedy: id, what it does, what is set, what it can save at most in MiB, what became of it.
+const REMEDIES: [(&str, &str, &str, Option<u64>, Fate); 14] = [
+    ("malloc.arenas", "one arena of malloc for all threads", ARENAS, Some(286), Fate::Kept),
+    ("malloc.trim", "free pages of malloc go back every 2 s", TRIM, Some(286), Fate::Kept),
+    ("malloc.thresholds", "fixed thresholds", THRESHOLDS, Some(286), Fate::NoEffect),
+    ("heap.max", "a smaller ceiling of the heap", HEAP, Some(241), Fate::Kept),
+    ("cds.archive", "an archive of classes", "-XX:SharedArchiveFile=app.jsa", None, Fate::NotMissed),
+    ("heap.ratios", "the heap shrinks sooner", "-XX:MaxHeapFreeRatio=20", Some(61), Fate::NotConfirmed),
+    ("jit.c1", "compiled code of C1 only", C1, Some(52), Fate::TooCostly),
+    ("gc.parallel", "the parallel collector", "-XX:+UseParallelGC", Some(16), Fate::Harmful),
+    ("try.1", "as you named it", "-XX:MaxHeapFre=10", None, Fate::Refused),
+    ("try.2", "as you named it", "MALLOC_CONF=narenas:1", None, Fate::NotInForce),
+    ("gc.shenandoah", "the Shenandoah collector", "-XX:+UseShenandoahGC", None, Fate::NotTried),
+    ("heap.soft_max", "a ceiling that may be crossed", "", None, Fate::NotTried),
+    ("heap.headers", "compact object headers", "", None, Fate::NotTried),
+    ("netty.arenas", "fewer arenas of Netty", "", Some(0), Fate::NotTried),
+];
+/// What those that were weighed saved in MiB, and the CPU time of a request with them over that without.
+const WEIGHED: [(&str, f64, f64); 8] = [
+    ("malloc.arenas", 95.4, 0.999),
+    ("malloc.trim", 208.5, 1.003),
+    ("malloc.thresholds", 0.3, 1.007),
+    ("heap.max", 108.9, 1.002),
+    ("cds.archive", 0.4, 1.0),
+    ("heap.ratios", 14.0, 1.016),
+    ("jit.c1", 37.9, 1.289),
+    ("gc.parallel", -64.7, 0.981),
+];
+const WHY: [(&str, &str); 11] = [
+    ("malloc.thresholds", "saved 0.3 MiB, and 4.6 MiB are what fresh processes differ by"),
+    ("cds.archive", "without it the others save as much"),
+    ("heap.ratios", "p99.steady was 61.0 ms in block 3 of the confirmation, and p99<50ms is asked"),
+    ("jit.c1", "saves 37.9 MiB more at +28.9 % of CPU per request, and 2 % is the price"),
+    ("gc.parallel", "64.7 MiB more, and p99.steady was 118 ms, and p99<50ms is asked"),
+    ("try.1", "Unrecognized VM option 'MaxHeapFre=10'"),
+    ("try.2", "the launcher starts the JVM with an environment of its own"),
+    ("gc.shenandoah", "this JVM has no such flag"),
+    ("heap.soft_max", "this JVM has no such flag"),
+    ("heap.headers", "JDK-8380060 corrupts bytes on this release"),
+    ("netty.arenas", "it can save 0.0 MiB at most"),
+];
+
 fn remedies() -> Vec<RemedyRecord> {
-    let of = |id: &str, what: &str, option: &str, bound: Option<u64>, fate: Fate| RemedyRecord {
-        id: id.to_owned(),
-        what: what.to_owned(),
-        options: if option.is_empty() { Vec::new() } else { owned(&[option]) },
-        price: PriceClass::Free,
-        gain_bytes_max: bound.map(|mib| mib * MIB),
-        fate,
-        why: String::new(),
-        saved_bytes: None,
-        cpu_ratio: None,
+    let of = |(id, what, option, bound, fate): (&str, &str, &str, Option<u64>, Fate)| {
+        let weighed = WEIGHED.iter().find(|of| of.0 == id);
+        RemedyRecord {
+            id: id.to_owned(),
+            what: what.to_owned(),
+            options: if option.is_empty() { Vec::new() } else { owned(&[option]) },
+            price: match id {
+                "jit.c1" | "gc.parallel" => PriceClass::Cpu,
+                "heap.headers" => PriceClass::Program,
+                _ => PriceClass::Free,
+            },
+            gain_bytes_max: bound.map(|mib| mib * MIB),
+            fate,
+            why: WHY.iter().find(|of| of.0 == id).map_or("", |of| of.1).to_owned(),
+            saved_bytes: weighed.map(|of| bytes(of.1)),
+            cpu_ratio: weighed.map(|of| of.2),
+        }
     };
-    let told = |of: RemedyRecord, why: &str| RemedyRecord { why: why.to_owned(), ..of };
-    let weighed = |of: RemedyRecord, mib: f64, cpu: f64| RemedyRecord {
-        saved_bytes: Some(bytes(mib)),
-        cpu_ratio: Some(cpu),
-        ..of
-    };
-    let priced = |of: RemedyRecord, price: PriceClass| RemedyRecord { price, ..of };
-    use Fate::{Harmful, Kept, NoEffect, NotConfirmed, NotInForce, NotMissed, NotTried, Refused, TooCostly};
-    let unknown = "this JVM has no such flag";
-    vec![
-        weighed(of("malloc.arenas", "one arena of malloc for all threads", ARENAS, Some(286), Kept), 95.4, 0.999),
-        weighed(of("malloc.trim", "free pages of malloc go back every 2 s", TRIM, Some(286), Kept), 208.5, 1.003),
-        told(
-            weighed(of("malloc.thresholds", "fixed thresholds", THRESHOLDS, Some(286), NoEffect), 0.3, 1.007),
-            "saved 0.3 MiB, and 4.6 MiB are what fresh processes differ by",
-        ),
-        weighed(of("heap.max", "a smaller ceiling of the heap", HEAP, Some(241), Kept), 108.9, 1.002),
-        told(
-            weighed(of("cds.archive", "an archive of classes", "-XX:SharedArchiveFile=app.jsa", None, NotMissed), 0.4, 1.0),
-            "without it the others save as much",
-        ),
-        told(
-            weighed(of("heap.ratios", "the heap shrinks sooner", "-XX:MaxHeapFreeRatio=20", Some(61), NotConfirmed), 14.0, 1.016),
-            "p99.steady was 61.0 ms in block 3 of the confirmation, and p99<50ms is asked",
-        ),
-        priced(
-            told(
-                weighed(of("jit.c1", "compiled code of C1 only", C1, Some(52), TooCostly), 37.9, 1.289),
-                "saves 37.9 MiB more at +28.9 % of CPU per request, and 2 % is the price",
-            ),
-            PriceClass::Cpu,
-        ),
-        priced(
-            told(
-                weighed(of("gc.parallel", "the parallel collector", "-XX:+UseParallelGC", Some(16), Harmful), -64.7, 0.981),
-                "64.7 MiB more, and p99.steady was 118 ms, and p99<50ms is asked",
-            ),
-            PriceClass::Cpu,
-        ),
-        told(
-            of("try.1", "as you named it", "-XX:MaxHeapFre=10", None, Refused),
-            "Unrecognized VM option 'MaxHeapFre=10'",
-        ),
-        told(
-            of("try.2", "as you named it", "MALLOC_CONF=narenas:1", None, NotInForce),
-            "the launcher starts the JVM with an environment of its own",
-        ),
-        told(of("gc.shenandoah", "the Shenandoah collector", "-XX:+UseShenandoahGC", None, NotTried), unknown),
-        told(of("heap.soft_max", "a ceiling that may be crossed", "", None, NotTried), unknown),
-        told(
-            priced(of("heap.headers", "compact object headers", "", None, NotTried), PriceClass::Program),
-            "JDK-8380060 corrupts bytes on this release",
-        ),
-        told(of("netty.arenas", "fewer arenas of Netty", "", Some(0), NotTried), "it can save 0.0 MiB at most"),
-    ]
+    REMEDIES.map(of).to_vec()
 }
 
 fn gains() -> Vec<ComparisonRecord> {

@@ -54,7 +54,8 @@ fn kept(tune: &TuneRecord) -> Vec<&RemedyRecord> {
 
 /// The setting with exactly these remedies.
 fn setting_of<'a>(tune: &'a TuneRecord, ids: &[&str]) -> Option<&'a SettingRecord> {
-    let same = |of: &&SettingRecord| of.remedies.len() == ids.len() && of.remedies.iter().all(|id| ids.contains(&&**id));
+    let same =
+        |of: &&SettingRecord| of.remedies.len() == ids.len() && of.remedies.iter().all(|id| ids.contains(&&**id));
     tune.path.iter().chain(&tune.front).find(same)
 }
 
@@ -199,11 +200,10 @@ fn steps_table(before: f64, steps: &[Step], after: f64) -> Table {
     };
     rows.extend(steps.iter().map(row));
     rows.push(vec![ANSWER.to_owned(), "-".to_owned(), mib(after), "-".to_owned()]);
-    let notes = [
-        "By the trials of the search: each step as it was weighed beside the others of its time. together: what the \
+    let notes =
+        ["By the trials of the search: each step as it was weighed beside the others of its time. together: what the \
          remedies save, or do not save, beside each other."
-            .to_owned(),
-    ];
+            .to_owned()];
     Table::new("Steps in numbers", ["step", "change", "then", "owners"], rows).worded(1, 1).noted(notes)
 }
 
@@ -232,7 +232,8 @@ fn front(tune: &TuneRecord) -> Option<Figure> {
         return None;
     }
     let what = objective_words(tune.objective).0;
-    let x = Axis::new(Scale::around(points.iter().map(|of| of.mib)), &format!("{what}, MiB  \u{2190} better"), " MiB", 6);
+    let x =
+        Axis::new(Scale::around(points.iter().map(|of| of.mib)), &format!("{what}, MiB  \u{2190} better"), " MiB", 6);
     let price = (tune.price * 100.0).clamp(0.0, 100.0);
     let mut y = Axis::new(Scale::around(points.iter().map(|of| of.cpu).chain([0.0, price])), "", " %", 6);
     let ticks: Vec<f64> = y.ticks.iter().map(|(tick, _)| *tick).collect();
@@ -253,9 +254,10 @@ fn front(tune: &TuneRecord) -> Option<Figure> {
     let chart = Chart {
         name: "tuning-front".to_owned(),
         title: format!("{what} against CPU per request, every setting that was weighed"),
-        description: "A point for each setting: filled where none that held has less memory at no more CPU, grey where \
+        description:
+            "A point for each setting: filled where none that held has less memory at no more CPU, grey where \
                       one has, hollow where the target did not hold."
-            .to_owned(),
+                .to_owned(),
         panels: vec![Panel {
             title: format!("CPU per request against {AS_IS}, %  \u{2193} better"),
             y: Some(y),

@@ -62,7 +62,8 @@ impl Verdict {
     }
 }
 
-/// Four suites, `loadline.tune`, `loadline.find`, `loadline.budget` and `loadline.trial`; one without cases is left out.
+/// Four suites, `loadline.tune`, `loadline.find`, `loadline.budget` and `loadline.trial`; those without cases are left
+/// out.
 pub fn junit(document: &Document) -> String {
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
     // Writing to memory cannot fail; an empty file would be the visible sign.

@@ -1,5 +1,6 @@
 //! What a reader wants to know first, in sentences: what failed, what is better, what cannot be told.
 
+use super::tables::prose;
 use crate::record::{
     BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, FindOutcome, FindRecord, Trial,
     TuneOutcome, TuneRecord, Unit, tells_nothing,
@@ -71,7 +72,7 @@ fn write_sentence(out: &mut Markup, sentence: &Sentence) {
     badge(out, sentence.class, sentence.sign, &sentence.badge);
     out.element("span", &[], |out| {
         out.words("b", &[], shortened(&sentence.about, NAME_CHARS * 3)).text(" ");
-        out.text(shortened(&sentence.text, WHY_CHARS * 2));
+        prose(out, &shortened(&sentence.text, WHY_CHARS * 2));
     });
 }
 

@@ -121,8 +121,7 @@ pub(in crate::report) fn gains(tune: &TuneRecord) -> Option<Table> {
         let gain = &of_a_request(gain);
         let judged = Estimate::judged(gain);
         let what = if at == 0 { objective_words(tune.objective).0.to_owned() } else { cost_words(gain) };
-        let [before, after] =
-            [gain.baseline_median, gain.candidate_median].map(|value| shown(gain.unit, Some(value)));
+        let [before, after] = [gain.baseline_median, gain.candidate_median].map(|value| shown(gain.unit, Some(value)));
         vec![
             verdict_word(gain.verdict).to_owned(),
             beginning(&what, METRIC_CHARS),
@@ -177,11 +176,11 @@ fn mib(bytes: Option<f64>) -> String {
 
 /// Every fate in the order in which they are told, with its word and what it means.
 pub(in crate::report) const FATES: [(Fate, &str, &str); 10] = [
-    (Fate::Kept, "kept", "part of the answer"),
-    (Fate::NotConfirmed, "unproved", "part of a set that was not confirmed"),
-    (Fate::TooCostly, "too costly", "saves memory, at more than the price"),
-    (Fate::NotMissed, "not missed", "saved something alone, and nothing beside the others"),
-    (Fate::NoEffect, "no effect", "saved less than what matters"),
+    (Fate::Kept, "kept", "it is part of the answer"),
+    (Fate::NotConfirmed, "unproved", "it was part of a set that was not confirmed"),
+    (Fate::TooCostly, "too costly", "it saves memory, at more than the price"),
+    (Fate::NotMissed, "not missed", "it saved something alone, and nothing beside the others"),
+    (Fate::NoEffect, "no effect", "it was tried and saved less than what matters"),
     (Fate::Harmful, "harmful", "memory grew, or the target broke"),
     (Fate::Refused, "refused", "the server did not start with it"),
     (Fate::NotInForce, "ignored", "the process did not have it, although it was set"),
@@ -298,12 +297,12 @@ pub(in crate::report) fn remedies(tune: &TuneRecord) -> Option<Table> {
             mib(of.gain_bytes_max.map(|bytes| bytes as f64)),
             mib(of.saved_bytes),
             change(of.cpu_ratio),
-            price_words(of.price).to_owned(),
-            of.what.clone(),
             dash(of.why.clone()),
+            of.what.clone(),
+            price_words(of.price).to_owned(),
         ]
     };
-    let head = ["remedy", "fate", "set", "at most", "saved", "CPU per request", "price", "what it does", "why"];
+    let head = ["remedy", "fate", "set", "at most", "saved", "CPU per request", "why", "what it does", "price"];
     let seen = FATES.iter().filter(|(fate, ..)| tune.remedies.iter().any(|of| of.fate == *fate));
     let fates: Vec<String> = seen.map(|(_, word, meaning)| format!("{word}: {meaning}")).collect();
     let notes = [

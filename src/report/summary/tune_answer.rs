@@ -3,8 +3,7 @@
 use super::find::{percent, sentence};
 use crate::comparison::split;
 use crate::record::{
-    ComparisonRecord, FindRecord, LeastRecord, LinesRecord, Trial, TuneOutcome, TuneRecord,
-    TuneStage, Unit,
+    ComparisonRecord, FindRecord, LeastRecord, LinesRecord, Trial, TuneOutcome, TuneRecord, TuneStage, Unit,
 };
 use crate::report::quantity::{Estimate, shown};
 use crate::scenario::{Objective, shell_words};

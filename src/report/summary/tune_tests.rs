@@ -49,6 +49,25 @@ fn what_would_be_tried() {
     insta::assert_snapshot!(screen(&tune_sample::endings()[3].1));
 }
 
+/// The examples of the page for users are what is said.
+#[test]
+fn the_page_shows_what_is_said() {
+    let page = include_str!("../../../docs/tune.md");
+    let said = screen(&tune_sample::proved());
+    let examples: Vec<&str> =
+        page.split("```text\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default()).collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        assert!(said.contains(example), "{example}");
+    }
+    for (_, word, meaning) in FATES.iter().filter(|of| !matches!(of.0, Fate::Planned | Fate::NotTried)) {
+        assert!(page.contains(&format!("| {word} | {meaning} |")), "{word}");
+    }
+    for objective in Objective::ALL {
+        assert!(page.contains(&format!("`{objective}`")), "{objective}");
+    }
+}
+
 #[test]
 fn each_answer_in_its_words() {
     let answer = |(outcome, document): (TuneOutcome, Document)| {
@@ -154,7 +173,11 @@ fn what_is_planned_stands_in_the_order_of_its_bound() {
     let bounds: Vec<Option<u64>> = ranked(&tune, Fate::Planned).iter().map(|of| of.gain_bytes_max).collect();
     assert!(bounds.windows(2).all(|pair| pair[0] >= pair[1]), "{bounds:?}");
     assert_eq!(fates(&tune)[0].0, "to try");
-    assert!(fates(&tune)[0].1.ends_with("one arena of malloc for all threads; 286.0 MiB at most, free"), "{:?}", fates(&tune)[0]);
+    assert!(
+        fates(&tune)[0].1.ends_with("one arena of malloc for all threads; 286.0 MiB at most, free"),
+        "{:?}",
+        fates(&tune)[0]
+    );
 }
 
 #[test]
@@ -213,8 +236,10 @@ fn a_change_request_says_on_what_it_rests() {
 #[test]
 fn doubts_of_the_answer_stand_with_the_others() {
     let mut document = tune_sample::proved();
-    assert!(screen(&document).ends_with("\ndoubts\n  ! the load was closed, and its first trial set the constant rate of steady:\n    \
-         200/s\n"));
+    assert!(screen(&document).ends_with(
+        "\ndoubts\n  ! the load was closed, and its first trial set the constant rate of steady:\n    \
+         200/s\n"
+    ));
     document.doubts.push(crate::doubt::Doubt::SharedCpus.into());
     let text = screen(&document);
     let (own, other) = text.split_once("\ndoubts\n").unwrap().1.split_once("200/s\n").unwrap();
@@ -289,6 +314,9 @@ fn setting() -> impl Strategy<Value = SettingRecord> {
 }
 
 proptest! {
+    // A case writes a whole page and its pictures.
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
     #[test]
     fn no_record_is_a_panic(
         remedies in proptest::collection::vec(remedy(), 0..60),

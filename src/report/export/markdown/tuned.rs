@@ -5,10 +5,10 @@ use super::Section;
 use super::escape::{code, sentence};
 use crate::record::{Document, RemedyRecord, SettingRecord, TuneRecord, Unit};
 use crate::report::quantity::{change, shown};
+use crate::report::summary::Table;
 use crate::report::summary::tune::{fate_word, gains, method, owners, stage_words};
 use crate::report::summary::tune_answer::{AS_IS, answer};
 use crate::report::summary::tune_request::request;
-use crate::report::summary::Table;
 
 /// What stands for itself: the answer, what it changes, the paragraph; nothing where nothing was tuned.
 pub(super) fn sections(document: &Document) -> Vec<Section> {
