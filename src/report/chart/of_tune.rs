@@ -7,12 +7,12 @@ use super::scale::{Scale, tick_text};
 use super::thin::{Point, WIDTH};
 use super::values::MIB;
 use crate::owner::{label, place};
-use crate::record::{Document, Fate, OwnerBytes, RemedyRecord, SettingRecord, TuneRecord, Unit};
+use crate::record::{Document, Fate, OwnerBytes, RemedyRecord, SettingRecord, TuneRecord, TuneStage, Unit};
 use crate::report::markup::shortened;
 use crate::report::quantity::{change, shown, signed};
 use crate::report::summary::Table;
 use crate::report::summary::tune::NO_PROOF;
-use crate::report::summary::tune_answer::{AS_IS, objective_words};
+use crate::report::summary::tune_answer::{AS_IS, objective_gain, objective_words};
 
 /// Height of a row of the steps, in tenths of a pixel.
 const ROW: u32 = 420;
@@ -59,6 +59,22 @@ fn setting_of<'a>(tune: &'a TuneRecord, ids: &[&str]) -> Option<&'a SettingRecor
     tune.path.iter().chain(&tune.front).find(same)
 }
 
+/// The answer by its confirmation, where the search did not weigh just these remedies; its owners are not told.
+fn confirmed(tune: &TuneRecord, ids: &[&str]) -> Option<SettingRecord> {
+    let gain = objective_gain(tune).filter(|gain| gain.unit == Unit::Bytes && gain.candidate_median.is_finite())?;
+    Some(SettingRecord {
+        remedies: ids.iter().map(|id| (*id).to_owned()).collect(),
+        options: tune.answer.clone(),
+        stage: TuneStage::Confirmation,
+        trials: gain.blocks,
+        holds: true,
+        bytes: Some(gain.candidate_median),
+        cpu_ratio: None,
+        owners: Vec::new(),
+        why: Vec::new(),
+    })
+}
+
 /// What the owners lost by a remedy: between two settings that differ by it alone, those with the most remedies.
 fn moved_by(tune: &TuneRecord, id: &str) -> Vec<(String, f64)> {
     let mut with: Vec<&SettingRecord> = tune.path.iter().filter(|of| of.remedies.iter().any(|own| own == id)).collect();
@@ -98,7 +114,8 @@ fn waterfall(tune: &TuneRecord) -> Option<Figure> {
     let bytes = |of: &&SettingRecord| of.bytes.is_some_and(f64::is_finite);
     let as_is = tune.as_is.as_ref().filter(bytes)?;
     let ids: Vec<&str> = kept(tune).iter().map(|of| of.id.as_str()).collect();
-    let winner = setting_of(tune, &ids).filter(|_| !ids.is_empty()).filter(bytes)?;
+    let winner = setting_of(tune, &ids).filter(bytes).cloned().or_else(|| confirmed(tune, &ids));
+    let winner = &winner.filter(|_| !ids.is_empty())?;
     let (before, after) = (as_is.bytes?, winner.bytes?);
     let steps = steps(tune, before, after);
     let ends = steps.iter().flat_map(|step| [step.from, step.to]).chain([before, after]);
@@ -392,6 +409,17 @@ mod tests {
         let steps = &tunes(&document)[0].table.rows;
         let together = steps.iter().find(|row| row[0] == "together").unwrap();
         assert!(together[1].starts_with("+91."), "{together:?}");
+    }
+
+    #[test]
+    fn an_answer_that_the_search_did_not_weigh_is_drawn_by_its_confirmation() {
+        let mut document = tune_sample::proved();
+        let tune = document.tune.as_mut().unwrap();
+        tune.path.retain(|of| of.remedies != tune_sample::WINNER);
+        tune.front.retain(|of| of.remedies != tune_sample::WINNER);
+        let rows = &tunes(&document)[0].table.rows;
+        assert_eq!(rows.last().unwrap()[2], "1000.7 MiB");
+        assert_eq!(rows[rows.len() - 2][2], "1000.7 MiB");
     }
 
     #[test]

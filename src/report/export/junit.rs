@@ -227,7 +227,7 @@ fn tuning(of: &TuneRecord, scenario: &str) -> Case {
         TuneOutcome::NotHeld => failure(message, "target not held"),
         TuneOutcome::Planned | TuneOutcome::GivenUp => Verdict::Skipped { message },
     };
-    let gain = of.gains.first();
+    let gain = tune_answer::objective_gain(of);
     let numbers = [
         ("objective", of.objective.word().to_owned()),
         ("as_is", plain(gain.map(|gain| gain.baseline_median))),

@@ -9,6 +9,7 @@ use super::inert::visible;
 use crate::comparison::split;
 use crate::owner::{self, Owner};
 use crate::record::{BudgetVerdict, Document, MetricRecord, Outcome, Unit};
+use crate::report::summary::tune_answer::objective_gain;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -252,7 +253,7 @@ fn budgets(samples: &mut Samples, document: &Document) {
 fn tuning(samples: &mut Samples, document: &Document) {
     let Some(tune) = &document.tune else { return };
     let objective = tune.objective.word();
-    if let Some(gain) = tune.gains.first().filter(|gain| gain.unit == Unit::Bytes) {
+    if let Some(gain) = objective_gain(tune).filter(|gain| gain.unit == Unit::Bytes) {
         for (setting, value) in [("as_is", gain.baseline_median), ("tuned", gain.candidate_median)] {
             samples.push("tuning_bytes", &[("objective", objective), ("setting", setting)], Some(value));
         }

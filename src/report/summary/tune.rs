@@ -8,7 +8,9 @@ use super::doubts::{doubts, doubts_of_trials};
 use super::facts::{repeatable_facts, trial_facts};
 use super::find::{percent, span};
 use super::trial::of_trial;
-use super::tune_answer::{AS_IS, answer, as_is_trial, cost_words, limits, objective_words, of_a_request, told};
+use super::tune_answer::{
+    AS_IS, answer, as_is_trial, cost_words, gains_told, limits, objective_words, of_a_request, told,
+};
 use super::tune_request::request;
 use crate::owner::label;
 use crate::record::{
@@ -116,11 +118,13 @@ fn headed(heading: &str, facts: Vec<(String, String)>) -> Vec<Block> {
 
 /// Every metric of the confirmation; `None` where nothing was proved.
 pub(in crate::report) fn gains(tune: &TuneRecord) -> Option<Table> {
-    let first = tune.gains.first()?;
-    let row = |(at, gain): (usize, &ComparisonRecord)| {
+    let all = gains_told(tune);
+    let first = all.first()?;
+    let row = |(at, gain): (usize, &&ComparisonRecord)| {
+        let words = cost_words(gain, &all);
         let gain = &of_a_request(gain);
         let judged = Estimate::judged(gain);
-        let what = if at == 0 { objective_words(tune.objective).0.to_owned() } else { cost_words(gain) };
+        let what = if at == 0 { objective_words(tune.objective).0.to_owned() } else { words };
         let [before, after] = [gain.baseline_median, gain.candidate_median].map(|value| shown(gain.unit, Some(value)));
         vec![
             verdict_word(gain.verdict).to_owned(),
@@ -140,7 +144,7 @@ pub(in crate::report) fn gains(tune: &TuneRecord) -> Option<Table> {
         percent(first.confidence)
     );
     let head = ["verdict", "metric", AS_IS, "tuned", "difference", "interval"];
-    let table = Table::new("what it changes, by the confirmation alone", head, tune.gains.iter().enumerate().map(row));
+    let table = Table::new("what it changes, by the confirmation alone", head, all.iter().enumerate().map(row));
     Some(table.worded(2, 0).noted([note]))
 }
 
@@ -184,7 +188,7 @@ pub(in crate::report) const FATES: [(Fate, &str, &str); 10] = [
     (Fate::Harmful, "harmful", "memory grew, or the target broke"),
     (Fate::Refused, "refused", "the server did not start with it"),
     (Fate::NotInForce, "ignored", "the process did not have it, although it was set"),
-    (Fate::Planned, "would be", "it would be tried next"),
+    (Fate::Planned, "to try", "it would be tried next"),
     (Fate::NotTried, "not tried", "it was not tried"),
 ];
 
@@ -212,8 +216,6 @@ fn fates(tune: &TuneRecord) -> Vec<(String, String)> {
             _ => ranked(tune, fate).into_iter().map(|of| remedy_text(of, fate)).collect::<Vec<_>>(),
         };
         let word = match (fate, tune.outcome) {
-            (Fate::Planned, TuneOutcome::Planned) => "to try",
-            (Fate::Planned, _) => "left to try",
             (Fate::NotTried, TuneOutcome::Planned) => "left out",
             _ => word,
         };
@@ -327,7 +329,7 @@ fn front(tune: &TuneRecord) -> Vec<Block> {
         let label = match (of.remedies.is_empty(), of.cpu_ratio) {
             (true, _) => AS_IS.to_owned(),
             (false, Some(ratio)) => change(Some(ratio)),
-            (false, None) => "CPU ?".to_owned(),
+            (false, None) => NONE.to_owned(),
         };
         (label, setting_text(of, as_is, tune))
     };

@@ -3,10 +3,10 @@
 use super::find::{percent, sentence};
 use crate::comparison::split;
 use crate::record::{
-    ComparisonRecord, FindRecord, LeastRecord, LinesRecord, Trial, TuneOutcome, TuneRecord, TuneStage, Unit,
+    ComparisonRecord, Fate, FindRecord, LeastRecord, LinesRecord, Trial, TuneOutcome, TuneRecord, TuneStage, Unit,
 };
 use crate::report::quantity::{Estimate, shown};
-use crate::scenario::{Objective, shell_words};
+use crate::scenario::{Objective, WARMUP, shell_words};
 use crate::units::several;
 
 /// As it is.
@@ -36,14 +36,23 @@ pub(in crate::report) fn told_each(tune: &TuneRecord) -> Vec<String> {
             let proof = proof(tune).map(|proof| format!("Proved by {proof}."));
             std::iter::once(set_told(tune)).chain(costs).chain(proof).collect()
         }
-        TuneOutcome::NothingProved => vec![own("Nothing is proved to help."), text, own("Leave it as it is.")],
+        TuneOutcome::NothingProved => vec![text, own("Leave it as it is.")],
         TuneOutcome::NotHeld => {
             let next = "No setting that saves memory can help: give the server more CPU or another configuration, or \
                         ask for less.";
             vec![text, own(next)]
         }
-        TuneOutcome::Planned => vec![text],
-        TuneOutcome::GivenUp => vec![own("There is no answer."), text],
+        TuneOutcome::Planned => vec![text, planned(tune)],
+        TuneOutcome::GivenUp => vec![text],
+    }
+}
+
+/// How many remedies would be tried, and how many not.
+fn planned(tune: &TuneRecord) -> String {
+    let all = tune.remedies.len();
+    match tune.remedies.iter().filter(|of| of.fate == Fate::Planned).count() {
+        1 => format!("One remedy of {all} would be tried."),
+        count => format!("{count} remedies of {all} would be tried."),
     }
 }
 
@@ -73,7 +82,7 @@ pub(in crate::report) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
 
 /// `saves 412.3 MiB of 1413.0 MiB RSS (29.2 %), 398.0 to 427.1 MiB at 95 % confidence`.
 pub(super) fn saves(tune: &TuneRecord) -> Option<String> {
-    let gain = tune.gains.first()?;
+    let gain = objective_gain(tune)?;
     let size = |value: f64| shown(gain.unit, Some(value));
     let (saved, before) = (-gain.difference, gain.baseline_median);
     let verb = if saved < 0.0 { "takes" } else { "saves" };
@@ -100,8 +109,23 @@ pub(in crate::report) fn objective_words(objective: Objective) -> (&'static str,
 
 /// CPU time, times and rates with the winner.
 pub(super) fn costs(tune: &TuneRecord) -> Option<String> {
-    let costs: Vec<String> = tune.gains.iter().skip(1).filter(|gain| tells_cost(gain)).map(cost).collect();
+    let all = gains_told(tune);
+    let costs: Vec<String> = all.iter().filter(|gain| tells_cost(gain)).map(|gain| cost(gain, &all)).collect();
     (!costs.is_empty()).then(|| costs.join("; "))
+}
+
+/// The objective among what was confirmed: the judged size, or what stands first.
+pub(in crate::report) fn objective_gain(tune: &TuneRecord) -> Option<&ComparisonRecord> {
+    tune.gains.iter().find(|gain| gain.primary && gain.unit == Unit::Bytes).or(tune.gains.first())
+}
+
+/// What was confirmed, without what the warm-up took: the objective first, CPU time next, then what was judged.
+pub(super) fn gains_told(tune: &TuneRecord) -> Vec<&ComparisonRecord> {
+    let Some(objective) = objective_gain(tune) else { return Vec::new() };
+    let others = tune.gains.iter().filter(|gain| !std::ptr::eq(*gain, objective));
+    let mut others: Vec<&ComparisonRecord> = others.filter(|gain| split(&gain.metric).1 != WARMUP).collect();
+    others.sort_by_key(|gain| (!is_cpu(gain), !gain.primary));
+    std::iter::once(objective).chain(others).collect()
 }
 
 /// CPU time, and the usual percentile; the table has all.
@@ -113,13 +137,13 @@ fn is_cpu(gain: &ComparisonRecord) -> bool {
     split(&gain.metric).0.starts_with("cpu")
 }
 
-fn cost(gain: &ComparisonRecord) -> String {
-    let gain = of_a_request(gain);
+fn cost(gain: &ComparisonRecord, all: &[&ComparisonRecord]) -> String {
+    let (gain, words) = (of_a_request(gain), cost_words(gain, all));
     if is_cpu(&gain) && gain.ratio.is_some() {
-        return format!("{} {}", cost_words(&gain), Estimate::judged(&gain));
+        return format!("{words} {}", Estimate::judged(&gain));
     }
     let [before, after] = [gain.baseline_median, gain.candidate_median].map(|value| shown(gain.unit, Some(value)));
-    format!("{} {before} before, {after} with it", cost_words(&gain))
+    format!("{words} {before} before, {after} with it")
 }
 
 /// CPU time of 1,000 requests as that of one, its difference as a change; any other metric as it is.
@@ -142,13 +166,13 @@ pub(super) fn of_a_request(gain: &ComparisonRecord) -> ComparisonRecord {
     }
 }
 
-/// A metric in words where there are plain ones.
-pub(super) fn cost_words(gain: &ComparisonRecord) -> String {
-    let (head, place) = split(&gain.metric);
-    match head {
-        "cpu_per_1000" | "cpu_per_request" if place.is_empty() || place == "steady" => "CPU per request".to_owned(),
-        "cpu_per_1000" | "cpu_per_request" => format!("CPU per request of {place}"),
-        _ => gain.metric.clone(),
+/// A metric in words where there are plain ones; CPU time names its phase where there is that of another one too.
+pub(super) fn cost_words(gain: &ComparisonRecord, all: &[&ComparisonRecord]) -> String {
+    let place = split(&gain.metric).1;
+    match is_cpu(gain) {
+        false => gain.metric.clone(),
+        true if place.is_empty() || all.iter().filter(|gain| is_cpu(gain)).count() == 1 => "CPU per request".to_owned(),
+        true => format!("CPU {place}"),
     }
 }
 

@@ -132,11 +132,31 @@ fn cpu_time_is_told_for_one_request_and_as_a_change() {
     // Seconds for 1,000 requests are milliseconds for one.
     let row = gains(&tune).unwrap().rows.remove(1);
     assert_eq!(row[1..5], ["CPU per request", "1.25 ms", "1.25 ms", "+0.4 %"].map(str::to_owned));
-    tune.gains[1].metric = "cpu_per_1000.spike".to_owned();
-    tune.gains[1].ratio = None;
-    assert!(costs(&tune).unwrap().starts_with("CPU per request of spike 1.25 ms before, 1.25 ms with it; p99"));
+    // Of several phases each is named, and the warm-up is left out.
+    let of = |metric: &str, tune: &TuneRecord| ComparisonRecord {
+        metric: metric.to_owned(),
+        ratio: None,
+        primary: false,
+        ..tune.gains[1].clone()
+    };
+    tune.gains.extend([of("cpu_per_1000.spike", &tune), of("cpu_per_1000.warmup", &tune)]);
+    let told = costs(&tune).unwrap();
+    assert!(
+        told.starts_with("CPU steady +0.4 % (-0.6 … +1.4); CPU spike 1.25 ms before, 1.25 ms with it; p99"),
+        "{told}"
+    );
+    assert_eq!(gains(&tune).unwrap().rows.len(), 5);
     tune.gains.truncate(1);
     assert_eq!(costs(&tune), None);
+}
+
+#[test]
+fn the_objective_comes_first_wherever_it_stands() {
+    let mut tune = tune();
+    tune.gains.reverse();
+    assert!(told(&tune).contains(": it saves 412.3 MiB of 1413.0 MiB RSS"), "{}", told(&tune));
+    let metrics: Vec<String> = gains(&tune).unwrap().rows.into_iter().map(|mut row| row.remove(1)).collect();
+    assert_eq!(metrics, ["RSS", "CPU per request", "rate.steady", "p99.steady"]);
 }
 
 #[test]
