@@ -43,7 +43,8 @@ pub(super) fn blocks(document: &Document, tune: &TuneRecord, depth: Depth) -> Ve
     let mut failing: Vec<String> = (!is_answered).then(|| told(tune)).into_iter().collect();
     failing.extend(comparison::failing(&document.budgets));
     let mut blocks = vec![Block::Failing(failing)];
-    blocks.push(Block::Heading(format!("{}, tuned by loadline {}", conditions.scenario, conditions.loadline)));
+    let what = if tune.outcome == TuneOutcome::Planned { "a plan to tune it" } else { "tuned" };
+    blocks.push(Block::Heading(format!("{}, {what} by loadline {}", conditions.scenario, conditions.loadline)));
     let answer = answer(tune);
     if is_answered && answer.is_empty() {
         blocks.push(Block::Text(told(tune)));

@@ -58,7 +58,7 @@ fn planned(tune: &TuneRecord) -> String {
 
 /// What to set and what that saves.
 pub(super) fn set_told(tune: &TuneRecord) -> String {
-    let saves = saves(tune).map_or(String::new(), |saves| format!(": it {saves}"));
+    let saves = saves(tune).map_or(String::new(), |(verb, text)| format!(": it {verb} {text}"));
     format!("Set `{}`{saves}.", shell_words(&tune.answer))
 }
 
@@ -68,7 +68,7 @@ pub(in crate::report) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
     let mut facts: Vec<(&str, String)> = Vec::new();
     if tune.outcome == TuneOutcome::Proved && !tune.answer.is_empty() {
         facts.push(("set", shell_words(&tune.answer)));
-        facts.extend(saves(tune).map(|text| ("saves", text.trim_start_matches("saves ").to_owned())));
+        facts.extend(saves(tune));
         facts.extend(costs(tune).map(|text| ("costs", text)));
         facts.extend(proof(tune).map(|text| ("proof", format!("{text}; none of the search's trials is among them"))));
         facts.extend(tune.lines.as_ref().and_then(limits).map(|text| ("limit", text)));
@@ -80,20 +80,20 @@ pub(in crate::report) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
     facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
 }
 
-/// `saves 412.3 MiB of 1413.0 MiB RSS (29.2 %), 398.0 to 427.1 MiB at 95 % confidence`.
-pub(super) fn saves(tune: &TuneRecord) -> Option<String> {
+/// `saves`, and `412.3 MiB of 1413.0 MiB RSS (29.2 %), 398.0 to 427.1 MiB at 95 % confidence`; `takes` where the
+/// winner weighs more.
+fn saves(tune: &TuneRecord) -> Option<(&'static str, String)> {
     let gain = objective_gain(tune)?;
     let size = |value: f64| shown(gain.unit, Some(value));
     let (saved, before) = (-gain.difference, gain.baseline_median);
-    let verb = if saved < 0.0 { "takes" } else { "saves" };
-    let more = if saved < 0.0 { " more" } else { "" };
+    let (verb, more) = if saved < 0.0 { ("takes", " more than the") } else { ("saves", " of") };
     let share = if before > 0.0 { format!(" ({})", percent(saved.abs() / before)) } else { String::new() };
     let ends = gain.low.zip(gain.high).map_or(String::new(), |(low, high)| {
         let confidence = percent(gain.confidence);
         format!(", {} to {} at {confidence} confidence", size(-high), size(-low))
     });
     let what = objective_words(tune.objective).0;
-    Some(format!("{verb} {}{more} of {} {what}{share}{ends}", size(saved.abs()), size(before)))
+    Some((verb, format!("{}{more} {} {what}{share}{ends}", size(saved.abs()), size(before))))
 }
 
 /// What is made small: in a word or two, and told in full.
@@ -178,7 +178,7 @@ pub(super) fn cost_words(gain: &ComparisonRecord, all: &[&ComparisonRecord]) -> 
 
 /// What the numbers rest on.
 pub(super) fn proof(tune: &TuneRecord) -> Option<String> {
-    let of_gains = tune.gains.iter().map(|gain| gain.blocks).min();
+    let of_gains = objective_gain(tune).map(|gain| gain.blocks);
     let of_attempt = tune.confirmations.iter().rev().find(|of| of.confirmed).map(|of| of.blocks);
     let blocks = of_gains.or(of_attempt)?;
     Some(format!("{} of fresh JVMs, {AS_IS} and tuned in turn", several(u64::from(blocks), "block")))
