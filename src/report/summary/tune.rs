@@ -17,7 +17,7 @@ use crate::record::{
     ComparisonRecord, Document, Fate, ImageRecord, OwnerGain, PhaseRate, PriceClass, RemedyRecord, SettingRecord,
     TuneOutcome, TuneRecord, TuneStage, Unit, each_once,
 };
-use crate::report::quantity::{Estimate, change, shown, signed};
+use crate::report::quantity::{Estimate, change, shown};
 use crate::report::snippets::{self, Snippet};
 use crate::report::words::verdict_word;
 use crate::scenario::shell_words;
@@ -29,6 +29,8 @@ const OWNERS_MAX: usize = 6;
 const OWNER_BYTES_MIN: f64 = 0.05 * MIB as f64;
 /// Longest text of a remedy's options where they stand beside other words.
 const OPTIONS_CHARS: usize = 160;
+/// Longest reason on a screen: a message of a JVM, but not its whole output.
+const WHY_CHARS: usize = 400;
 /// Names that leave room for numbers in 80 columns.
 const METRIC_CHARS: usize = 16;
 const IDS_CHARS: usize = 27;
@@ -157,9 +159,7 @@ pub(in crate::report) fn owners(tune: &TuneRecord, most: usize) -> Option<Table>
     let changed = sorted.iter().take(most).take_while(|gain| moved(gain) >= OWNER_BYTES_MIN).count();
     let (shown_ones, rest) = sorted.split_at(changed);
     let row = |name: String, before: f64, after: f64| {
-        let plain = |value: f64| mib(Some(value));
-        let difference = signed(Unit::Bytes, Some(after - before));
-        vec![name, plain(before), plain(after), difference.trim_end_matches(" MiB").to_owned()]
+        vec![name, mib(Some(before)), mib(Some(after)), signed_mib(after - before)]
     };
     let named = |gain: &&OwnerGain| row(beginning(label(&gain.owner), IDS_CHARS), gain.before_bytes, gain.after_bytes);
     let mut rows: Vec<Vec<String>> = shown_ones.iter().map(named).collect();
@@ -171,10 +171,19 @@ pub(in crate::report) fn owners(tune: &TuneRecord, most: usize) -> Option<Table>
     (!rows.is_empty()).then(|| Table::new("by owner, MiB", ["owner", AS_IS, "tuned", "change"], rows))
 }
 
-/// MiB without their unit.
+/// MiB without their unit; a dash for what is no number.
 fn mib(bytes: Option<f64>) -> String {
-    let text = shown(Unit::Bytes, bytes);
-    text.strip_suffix(" MiB").unwrap_or(&text).to_owned()
+    let known = bytes.filter(|bytes| bytes.is_finite());
+    known.map_or_else(|| NONE.to_owned(), |bytes| format!("{:.1}", bytes / MIB as f64))
+}
+
+/// [`mib`] of a difference, with its sign unless it prints as none.
+fn signed_mib(bytes: f64) -> String {
+    match mib(Some(bytes)) {
+        text if text == mib(Some(0.0)) || text == mib(Some(-0.0)) => mib(Some(0.0)),
+        text if bytes > 0.0 && bytes.is_finite() => format!("+{text}"),
+        text => text,
+    }
 }
 
 // ---- The remedies ----
@@ -242,7 +251,7 @@ fn not_tried(tune: &TuneRecord) -> Vec<String> {
     let left_out = || tune.remedies.iter().filter(|of| of.fate == Fate::NotTried);
     let line = |why: &str| {
         let ids: Vec<String> = left_out().filter(|of| of.why == why).map(|of| shortened_id(&of.id)).collect();
-        if why.is_empty() { ids.join(", ") } else { format!("{}: {why}", ids.join(", ")) }
+        if why.is_empty() { ids.join(", ") } else { format!("{}: {}", ids.join(", "), beginning(why, WHY_CHARS)) }
     };
     each_once(left_out().map(|of| of.why.as_str())).into_iter().map(line).collect()
 }
@@ -265,7 +274,7 @@ fn remedy_text(of: &RemedyRecord, fate: Fate) -> String {
     let why = match fate {
         Fate::Kept if !numbers.is_empty() => numbers,
         _ if of.why.is_empty() => numbers,
-        _ => of.why.clone(),
+        _ => beginning(&of.why, WHY_CHARS),
     };
     if why.is_empty() { named(of) } else { format!("{}: {why}", named(of)) }
 }
@@ -383,7 +392,7 @@ pub(in crate::report) fn method(tune: &TuneRecord) -> Vec<(String, String)> {
     for (at, of) in tune.confirmations.iter().filter(|of| !of.confirmed).enumerate() {
         let ids: Vec<String> = of.remedies.iter().map(|id| shortened_id(id)).collect();
         let blocks = several(u64::from(of.blocks), "block");
-        let why = if of.why.is_empty() { String::new() } else { format!(": {}", of.why) };
+        let why = if of.why.is_empty() { String::new() } else { format!(": {}", beginning(&of.why, WHY_CHARS)) };
         fact(if at == 0 { "refuted" } else { "" }, format!("{}, after {blocks}{why}", ids.join(", ")));
     }
     if let Some(noise) = tune.noise {

@@ -172,6 +172,20 @@ fn owners_that_change_most_come_first_and_the_others_are_summed() {
 }
 
 #[test]
+fn a_change_has_a_sign_unless_it_prints_as_none() {
+    let told = [1e6, -1e6, 1.0, -1.0, 0.0, -0.0, f64::NAN, f64::INFINITY].map(signed_mib);
+    assert_eq!(told, ["+1.0", "-1.0", "0.0", "0.0", "0.0", "0.0", "-", "-"].map(str::to_owned));
+}
+
+#[test]
+fn a_reason_is_no_whole_output() {
+    let mut tune = tune();
+    tune.remedies.iter_mut().for_each(|of| of.why = "Unrecognized\noption ".repeat(1000));
+    let longest = fates(&tune).iter().map(|(_, text)| text.chars().count()).max();
+    assert!(longest.is_some_and(|most| most < 600), "{longest:?}");
+}
+
+#[test]
 fn every_remedy_is_told_once_under_its_fate() {
     for (outcome, document) in tune_sample::endings() {
         let tune = document.tune.as_ref().unwrap();
