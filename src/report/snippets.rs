@@ -10,6 +10,8 @@ use crate::units::MIB;
 const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
 /// How the loader is told what to load before all else (ld.so(8)).
 const PRELOAD: &str = "LD_PRELOAD";
+/// Options that name a file of classes, which only the JDK that wrote it takes (JEP 310, 350, 483).
+const OF_CLASSES: [&str; 2] = ["-XX:SharedArchiveFile=", "-XX:AOTCache="];
 /// Heap options that a command line may set itself, which then win.
 const OF_HEAP: [&str; 4] = ["-Xmx", "-XX:MaxHeapSize=", "-XX:MaxRAMPercentage=", "-XX:MaxRAM="];
 
@@ -154,6 +156,10 @@ fn for_hosts(setting: &Setting, image: Option<&ImageRecord>, winners: &[&str]) -
     }
     if let Some(library) = &setting.preload {
         notes.push(format!("{library} has to be there where the server runs."));
+    }
+    let classes = |option: &String| OF_CLASSES.iter().find_map(|head| option.strip_prefix(head).map(str::to_owned));
+    for file in setting.options.iter().filter_map(classes) {
+        notes.push(format!("{file} has to be there where the server runs, made by the same JDK of the same classes."));
     }
     if !setting.others.is_empty() {
         notes.push(format!("Set as well, as in the trials: {}", shell_words(&setting.others)));
@@ -385,13 +391,16 @@ mod tests {
             Change::Args(vec!["--threads=50".to_owned(), "a b".to_owned()]),
             Change::Preload(Some("libjemalloc.so.2".to_owned())),
             Change::Jdk(crate::scenario::Jdk::Release(25)),
+            Change::Jvm(vec!["-XX:SharedArchiveFile=app.jsa".to_owned()]),
         ];
         let found = of_tuning(&tuned(changes), &[], None);
         assert!(found[0].lines[0].contains(" -e LD_PRELOAD=libjemalloc.so.2 "), "{found:?}");
         let note = found.last().unwrap();
         assert_eq!(note.lines[0], "Append to the program's own arguments: --threads=50 'a b'");
         assert_eq!(note.lines[1], "libjemalloc.so.2 has to be there where the server runs.");
-        assert_eq!(note.lines[2], "Set as well, as in the trials: --jdk=25");
+        let classes = "app.jsa has to be there where the server runs, made by the same JDK of the same classes.";
+        assert_eq!(note.lines[2], classes);
+        assert_eq!(note.lines[3], "Set as well, as in the trials: --jdk=25");
         let only = of_tuning(&tuned(vec![Change::Args(vec!["-x".to_owned()])]), &[], None);
         assert_eq!(only.len(), 1, "no variable, no host: {only:?}");
     }
