@@ -566,12 +566,13 @@ impl Trial {
         Self { configuration: configuration.to_owned(), block, index, ..Self::default() }
     }
 
-    /// Whether it did not do what it was made for. One that failed in a search for the load line did: it is an answer.
+    /// Whether it did not do what it was made for. One that failed in a search for the load line did, and so did one of
+    /// a tuning: it is an answer.
     pub fn is_failed(&self) -> bool {
         match self.outcome {
             Outcome::Completed => false,
             Outcome::Aborted => true,
-            Outcome::SubjectFailed | Outcome::Killed => self.probe.is_none(),
+            Outcome::SubjectFailed | Outcome::Killed => self.probe.is_none() && self.tuned.is_none(),
         }
     }
 

@@ -13,6 +13,8 @@ mod quantity;
 mod snippets;
 mod summary;
 mod terminal;
+#[cfg(test)]
+mod tune_sample;
 mod words;
 
 pub use chart::{Plot, plots, png};

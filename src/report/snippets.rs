@@ -1,13 +1,17 @@
-//! What to write where a container is made, so that a limit that was found is set: Docker, Kubernetes, systemd.
-//! Options are foreign text. Each kind quotes them as its reader takes quotes apart.
+//! What to write where a container is made, so that a limit that was found, or what tuning proved, is set: Docker,
+//! Kubernetes, systemd. Options and variables are foreign text. Each kind quotes them as its reader takes quotes apart.
 
 use super::export::steers;
-use crate::record::{FindRecord, ImageRecord};
-use crate::scenario::shell_word;
+use crate::record::{FindRecord, ImageRecord, TuneRecord};
+use crate::scenario::{Change, shell_word, shell_words};
 use crate::units::MIB;
 
 /// How a JVM is told without a word of its command line.
 const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
+/// How the loader is told what to load before all else (ld.so(8)).
+const PRELOAD: &str = "LD_PRELOAD";
+/// Options that name a file of classes, which only the JDK that wrote it takes (JEP 310, 350, 483).
+const OF_CLASSES: [&str; 2] = ["-XX:SharedArchiveFile=", "-XX:AOTCache="];
 /// Heap options that a command line may set itself, which then win.
 const OF_HEAP: [&str; 4] = ["-Xmx", "-XX:MaxHeapSize=", "-XX:MaxRAMPercentage=", "-XX:MaxRAM="];
 
@@ -28,75 +32,181 @@ pub(in crate::report) fn options(find: &FindRecord) -> Vec<String> {
     heap.into_iter().chain(find.options.iter().cloned()).collect()
 }
 
+/// What is set at once.
+#[derive(Debug, Default)]
+struct Setting {
+    limit_mib: Option<u64>,
+    /// JVM options.
+    options: Vec<String>,
+    /// Variables of the environment with their values.
+    env: Vec<(String, String)>,
+    /// Arguments of the program, which no variable hands on.
+    args: Vec<String>,
+    /// A library that is loaded before all others.
+    preload: Option<String>,
+    /// What is set in none of these ways, as it is typed.
+    others: Vec<String>,
+}
+
+impl Setting {
+    /// Every text of others in it.
+    fn foreign(&self) -> impl Iterator<Item = &str> {
+        let env = self.env.iter().flat_map(|(name, value)| [name, value]);
+        self.options.iter().chain(env).chain(&self.args).chain(&self.preload).chain(&self.others).map(String::as_str)
+    }
+}
+
 /// What to write for each kind of host; nothing where no limit was found. `command` and `image` are those of a trial
 /// that held.
 pub(in crate::report) fn snippets(find: &FindRecord, command: &[String], image: Option<&ImageRecord>) -> Vec<Snippet> {
     let Some(limit) = find.limit_bytes else { return Vec::new() };
-    let mib = limit.div_ceil(MIB);
     let options = options(find);
+    let in_image: &[String] = image.map_or(&[], |image| &image.heap_options);
+    let winners = [winners(&options, command), winners(&options, in_image)].concat();
+    let setting = Setting { limit_mib: Some(limit.div_ceil(MIB)), options, ..Setting::default() };
+    for_hosts(&setting, image, &winners)
+}
+
+/// What to write for each kind of host, so that what tuning proved is set, with the limit where one was searched for
+/// it; nothing where nothing was proved. `command` and `image` are those of a trial as it is.
+pub(in crate::report) fn of_tuning(tune: &TuneRecord, command: &[String], image: Option<&ImageRecord>) -> Vec<Snippet> {
+    let mut setting = Setting::default();
+    for change in &tune.changes {
+        match change {
+            Change::Env(variables) => setting.env.extend(variables.iter().cloned()),
+            Change::Args(words) => setting.args.extend(words.iter().cloned()),
+            Change::Limit(limit) => setting.limit_mib = Some(limit.0.div_ceil(MIB)),
+            Change::Preload(library) => setting.preload.clone_from(library),
+            Change::Jdk(_) | Change::Code(_) | Change::Cpus(_) => setting.others.extend(change.typed()),
+            Change::Gc(_)
+            | Change::Heap(_)
+            | Change::HeapMax(_)
+            | Change::DirectMax(_)
+            | Change::Nmt(_)
+            | Change::Jvm(_) => setting.options.extend(change.typed()),
+        }
+    }
+    if tune.changes.is_empty() {
+        return Vec::new();
+    }
+    if let Some(tuned) = tune.lines.as_ref().and_then(|lines| lines.tuned.as_ref()) {
+        setting.limit_mib = tuned.limit_bytes.map(|limit| limit.div_ceil(MIB)).or(setting.limit_mib);
+        // A limit holds with the heap that it was searched with.
+        let of_line = options(tuned).into_iter().filter(|_| tuned.limit_bytes.is_some());
+        let new = of_line.filter(|option| !setting.options.iter().any(|own| subject_of(own) == subject_of(option)));
+        let new: Vec<String> = new.collect();
+        setting.options.extend(new);
+    }
+    let in_image: &[String] = image.map_or(&[], |image| &image.heap_options);
+    let words = command.iter().chain(in_image).filter(|word| word.starts_with('-') && !setting.options.contains(word));
+    let own = words.filter(|word| setting.options.iter().any(|option| subject_of(option) == subject_of(word)));
+    let winners: Vec<&str> = own.map(String::as_str).filter(|word| !word.chars().any(steers)).collect();
+    for_hosts(&setting, image, &winners)
+}
+
+/// What a JVM option is about: of two about the same the JVM takes one, or refuses both.
+fn subject_of(option: &str) -> &str {
+    if OF_HEAP.iter().any(|head| option.starts_with(head)) {
+        return OF_HEAP[0];
+    }
+    let name = option.split('=').next().unwrap_or_default();
+    match (name.strip_prefix("-XX:").map(|name| name.trim_start_matches(['+', '-'])), name.get(..4)) {
+        (Some(name), _) if name.starts_with("Use") && name.ends_with("GC") => "collector",
+        (Some(name), _) => name,
+        (None, Some(size @ ("-Xms" | "-Xmn" | "-Xss"))) => size,
+        (None, _) => name,
+    }
+}
+
+/// The lines for each kind of host. `winners` are words of a command line that win over the variable.
+fn for_hosts(setting: &Setting, image: Option<&ImageRecord>, winners: &[&str]) -> Vec<Snippet> {
     let snippet = |name: &str, lines: Vec<String>| Snippet { name: name.to_owned(), lines };
     // Characters that steer a terminal cannot be shown and still be copied.
     let own = image.map_or("", |image| image.tool_options.as_str());
-    let foreign = options.iter().map(String::as_str).chain([own]).chain(image.map(|image| image.name.as_str()));
+    let foreign = setting.foreign().chain([own]).chain(image.map(|image| image.name.as_str()));
     if foreign.into_iter().any(|text| text.chars().any(steers)) {
         let why = "the options hold characters that cannot be shown (--json has them)";
-        let what = format!("set a limit of {mib} MiB; {why}");
-        return vec![snippet("to set it", vec![what])];
+        let limit = setting.limit_mib.map_or(String::new(), |mib| format!("set a limit of {mib} MiB; "));
+        return vec![snippet("to set it", vec![format!("{limit}{why}")])];
     }
-    // The options of the image itself go along, since the variable would replace them.
-    let own = Some(own.to_owned()).filter(|own| !own.is_empty() && !options.is_empty());
-    let value = own.into_iter().chain(options.iter().map(|option| tool_option(option))).collect::<Vec<_>>().join(" ");
-    let mut found = vec![
-        snippet("to set it with Docker", docker(mib, &value, image)),
-        snippet("to set it for a container of Kubernetes", kubernetes(mib, &value, image)),
-    ];
-    if image.is_none() {
-        found.push(snippet("to set it in a unit of systemd", systemd(mib, &value)));
+    // What the variable holds already goes along, since it would be replaced: the image's, or a remedy's.
+    let own = Some(own.to_owned()).filter(|own| !own.is_empty() && !setting.options.is_empty());
+    let given = setting.env.iter().filter(|(name, _)| name == VARIABLE).map(|(_, value)| value.clone());
+    let options = setting.options.iter().map(|option| tool_option(option));
+    let value = own.into_iter().chain(given).chain(options).collect::<Vec<_>>().join(" ");
+    let mut env: Vec<(&str, &str)> = Vec::new();
+    env.extend(setting.env.iter().filter(|(name, _)| name != VARIABLE).map(|(name, value)| (&**name, &**value)));
+    env.extend(setting.preload.as_deref().map(|library| (PRELOAD, library)));
+    env.extend(Some(value.as_str()).filter(|value| !value.is_empty()).map(|value| (VARIABLE, value)));
+    let mut found = Vec::new();
+    if setting.limit_mib.is_some() || !env.is_empty() {
+        found.push(snippet("to set it with Docker", docker(setting.limit_mib, &env, image)));
+        found.push(snippet("to set it for a container of Kubernetes", kubernetes(setting.limit_mib, &env, image)));
+        if image.is_none() {
+            found.push(snippet("to set it in a unit of systemd", systemd(setting.limit_mib, &env)));
+        }
     }
-    let in_image: &[String] = image.map_or(&[], |image| &image.heap_options);
-    let winners = [winners(&options, command), winners(&options, in_image)].concat();
+    let mut notes = Vec::new();
     if !value.is_empty() && !winners.is_empty() {
         let whose = if image.is_some() { "the image's command" } else { "the command" };
-        let what = format!("Take {} out of {whose}: it wins over {VARIABLE}.", winners.join(" "));
-        found.push(snippet("note", vec![what]));
+        notes.push(format!("Take {} out of {whose}: it wins over {VARIABLE}.", winners.join(" ")));
     }
+    if !setting.args.is_empty() {
+        notes.push(format!("Append to the program's own arguments: {}", shell_words(&setting.args)));
+    }
+    if let Some(library) = &setting.preload {
+        notes.push(format!("{library} has to be there where the server runs."));
+    }
+    let classes = |option: &String| OF_CLASSES.iter().find_map(|head| option.strip_prefix(head).map(str::to_owned));
+    for file in setting.options.iter().filter_map(classes) {
+        notes.push(format!("{file} has to be there where the server runs, made by the same JDK of the same classes."));
+    }
+    if !setting.others.is_empty() {
+        notes.push(format!("Set as well, as in the trials: {}", shell_words(&setting.others)));
+    }
+    found.extend((!notes.is_empty()).then(|| snippet("note", notes)));
     found
 }
 
 /// Docker would allow as much swap again where nothing is said of it; the trials had none.
-fn docker(mib: u64, value: &str, image: Option<&ImageRecord>) -> Vec<String> {
+fn docker(limit_mib: Option<u64>, env: &[(&str, &str)], image: Option<&ImageRecord>) -> Vec<String> {
     let tool = image.map_or("docker", |image| image.tool.as_str());
-    let mut line = format!("{tool} run --memory={mib}m --memory-swap={mib}m");
-    if !value.is_empty() {
-        line.push_str(&format!(" -e {}", shell_word(&format!("{VARIABLE}={value}"))));
-    }
+    let mut line = format!("{tool} run");
+    line.extend(limit_mib.map(|mib| format!(" --memory={mib}m --memory-swap={mib}m")));
+    line.extend(env.iter().map(|(name, value)| format!(" -e {}", shell_word(&format!("{name}={value}")))));
     line.push(' ');
     line.push_str(&image.map_or_else(|| "IMAGE".to_owned(), |image| shell_word(&image.name)));
     vec![line]
 }
 
-fn kubernetes(mib: u64, value: &str, image: Option<&ImageRecord>) -> Vec<String> {
-    let image = image.map(|image| format!("image: {}", double_quoted(&image.name)));
-    let first = ["resources:", "  requests:"].map(str::to_owned);
-    let mut lines: Vec<String> = image.into_iter().chain(first).collect();
-    lines.push(format!("    memory: {mib}Mi"));
-    lines.push("  limits:".to_owned());
-    lines.push(format!("    memory: {mib}Mi"));
-    if !value.is_empty() {
+fn kubernetes(limit_mib: Option<u64>, env: &[(&str, &str)], image: Option<&ImageRecord>) -> Vec<String> {
+    let mut lines: Vec<String> =
+        image.into_iter().map(|image| format!("image: {}", double_quoted(&image.name))).collect();
+    if let Some(mib) = limit_mib {
+        let sizes = ["resources:", "  requests:", &format!("    memory: {mib}Mi"), "  limits:"].map(str::to_owned);
+        lines.extend(sizes);
+        lines.push(format!("    memory: {mib}Mi"));
+    }
+    if !env.is_empty() {
         lines.push("env:".to_owned());
-        lines.push(format!("  - name: {VARIABLE}"));
+    }
+    for (name, value) in env {
+        let is_plain = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+        lines.push(format!("  - name: {}", if is_plain { (*name).to_owned() } else { double_quoted(name) }));
         // Kubernetes replaces `$(NAME)`, and takes a doubled sign for one.
         lines.push(format!("    value: {}", double_quoted(&value.replace('$', "$$"))));
     }
     lines
 }
 
-fn systemd(mib: u64, value: &str) -> Vec<String> {
-    let mut lines = vec!["[Service]".to_owned(), format!("MemoryMax={mib}M"), "MemorySwapMax=0".to_owned()];
-    if !value.is_empty() {
-        // systemd replaces `%h` and the like, and takes a doubled sign for one.
-        lines.push(format!("Environment={}", double_quoted(&format!("{VARIABLE}={value}").replace('%', "%%"))));
+fn systemd(limit_mib: Option<u64>, env: &[(&str, &str)]) -> Vec<String> {
+    let mut lines = vec!["[Service]".to_owned()];
+    if let Some(mib) = limit_mib {
+        lines.extend([format!("MemoryMax={mib}M"), "MemorySwapMax=0".to_owned()]);
     }
+    // systemd replaces `%h` and the like, and takes a doubled sign for one.
+    let quoted = |(name, value): &(&str, &str)| double_quoted(&format!("{name}={value}").replace('%', "%%"));
+    lines.extend(env.iter().map(|variable| format!("Environment={}", quoted(variable))));
     lines
 }
 
@@ -132,7 +242,7 @@ fn winners<'a>(options: &[String], command: &'a [String]) -> Vec<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::find_sample;
+    use super::super::{find_sample, tune_sample};
     use super::*;
     use proptest::prelude::*;
 
@@ -248,6 +358,99 @@ mod tests {
         assert!(note.lines[0].starts_with("Take -Xmx512m out of the command"), "{note:?}");
         let same = [vec!["java".to_owned()], find.options.clone()].concat();
         assert_eq!(snippets(&find, &same, None).len(), 3);
+    }
+
+    fn tuned(changes: Vec<Change>) -> TuneRecord {
+        TuneRecord { changes, lines: None, ..tune_sample::proved().tune.unwrap() }
+    }
+
+    fn lines(snippets: &[Snippet]) -> Vec<String> {
+        snippets.iter().flat_map(|snippet| snippet.lines.clone()).collect()
+    }
+
+    #[test]
+    fn what_tuning_proved_is_set_with_variables_and_options() {
+        let tune = tune_sample::proved().tune.unwrap();
+        let text: Vec<String> = of_tuning(&tune, &[], None)
+            .into_iter()
+            .flat_map(|snippet| [vec![snippet.name], snippet.lines].concat())
+            .collect();
+        insta::assert_snapshot!(text.join("\n"));
+        // Without a limit none is set.
+        let bare = of_tuning(&TuneRecord { lines: None, ..tune.clone() }, &[], None);
+        assert!(!lines(&bare).iter().any(|line| line.to_lowercase().contains("mem")), "{bare:?}");
+        for (outcome, document) in tune_sample::endings() {
+            let tune = document.tune.unwrap();
+            assert_eq!(of_tuning(&tune, &[], None).is_empty(), tune.changes.is_empty(), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn what_no_variable_can_set_is_a_note() {
+        let changes = vec![
+            Change::Args(vec!["--threads=50".to_owned(), "a b".to_owned()]),
+            Change::Preload(Some("libjemalloc.so.2".to_owned())),
+            Change::Jdk(crate::scenario::Jdk::Release(25)),
+            Change::Jvm(vec!["-XX:SharedArchiveFile=app.jsa".to_owned()]),
+        ];
+        let found = of_tuning(&tuned(changes), &[], None);
+        assert!(found[0].lines[0].contains(" -e LD_PRELOAD=libjemalloc.so.2 "), "{found:?}");
+        let note = found.last().unwrap();
+        assert_eq!(note.lines[0], "Append to the program's own arguments: --threads=50 'a b'");
+        assert_eq!(note.lines[1], "libjemalloc.so.2 has to be there where the server runs.");
+        let classes = "app.jsa has to be there where the server runs, made by the same JDK of the same classes.";
+        assert_eq!(note.lines[2], classes);
+        assert_eq!(note.lines[3], "Set as well, as in the trials: --jdk=25");
+        let only = of_tuning(&tuned(vec![Change::Args(vec!["-x".to_owned()])]), &[], None);
+        assert_eq!(only.len(), 1, "no variable, no host: {only:?}");
+    }
+
+    #[test]
+    fn what_the_command_sets_of_the_same_is_told_and_nothing_else() {
+        let command = ["java", "-Xms64m", "-Xmx6g", "-XX:+UseG1GC", "-XX:-UseStringDeduplication", "-Da=1", "-jar"];
+        let command = command.map(str::to_owned);
+        let winners = |options: &[&str]| {
+            let options = options.iter().map(|option| (*option).to_owned()).collect();
+            let found = of_tuning(&tuned(vec![Change::Jvm(options)]), &command, None);
+            let note = found.iter().find(|snippet| snippet.name == "note");
+            note.map(|note| note.lines[0].clone())
+        };
+        let takes = |words: &str| Some(format!("Take {words} out of the command: it wins over JAVA_TOOL_OPTIONS."));
+        assert_eq!(winners(&["-XX:MaxRAMPercentage=40"]), takes("-Xmx6g"));
+        assert_eq!(winners(&["-XX:+UseSerialGC"]), takes("-XX:+UseG1GC"));
+        assert_eq!(winners(&["-XX:+UseStringDeduplication"]), takes("-XX:-UseStringDeduplication"));
+        assert_eq!(winners(&["-Da=2", "-Xms8m"]), takes("-Xms64m -Da=1"));
+        assert_eq!(winners(&["-Xmx6g", "-Xss512k", "-Dab=1"]), None);
+    }
+
+    #[test]
+    fn a_limit_goes_with_the_heap_that_it_was_found_with() {
+        let mut tune = tune_sample::proved().tune.unwrap();
+        tune.lines.as_mut().unwrap().tuned = find_sample::found().find;
+        let both = lines(&of_tuning(&tune, &[], None));
+        assert!(both[0].contains("-Xmx128m -XX:+UseSerialGC'"), "the answer's own heap stays: {both:?}");
+        tune.changes.truncate(1);
+        let found = lines(&of_tuning(&tune, &[], None));
+        assert!(found[0].contains("'JAVA_TOOL_OPTIONS=-Xmx7m -XX:+UseSerialGC'"), "{found:?}");
+    }
+
+    #[test]
+    fn variables_reach_their_readers_whole() {
+        let odd = "a b$(c)%d\"e'f\\";
+        let variables = vec![("ODD".to_owned(), odd.to_owned()), (VARIABLE.to_owned(), "-Dx=1".to_owned())];
+        let changes = vec![Change::Env(variables), Change::Jvm(vec!["-Xss1m".to_owned()])];
+        let found = of_tuning(&tuned(changes), &[], None);
+        let word = shell_word(&format!("ODD={odd}"));
+        let expect = format!("docker run -e {word} -e 'JAVA_TOOL_OPTIONS=-Dx=1 -Xss1m' IMAGE");
+        assert_eq!(found[0].lines, [expect]);
+        let yaml: yaml_serde::Value = yaml_serde::from_str(&found[1].lines.join("\n")).unwrap();
+        assert_eq!(yaml["env"][0]["name"].as_str(), Some("ODD"));
+        assert_eq!(yaml["env"][0]["value"].as_str().unwrap().replace("$$", "$"), odd);
+        assert_eq!(found[2].lines[1], r#"Environment="ODD=a b$(c)%%d\"e'f\\""#);
+        for text in ["\u{1b}[31m", "x\ny"] {
+            let found = of_tuning(&tuned(vec![Change::Env(vec![("A".to_owned(), text.to_owned())])]), &[], None);
+            assert!(found.len() == 1 && !found[0].lines[0].contains(steers), "{found:?}");
+        }
     }
 
     #[test]

@@ -25,6 +25,9 @@ mod pools;
 mod remedies;
 mod trial;
 pub(super) mod tried;
+pub(super) mod tune;
+pub(super) mod tune_answer;
+pub(super) mod tune_request;
 
 pub use account::summarize_account;
 pub use block::{Bar, Bars, Block, Depth, Summary, Table};
@@ -53,10 +56,14 @@ use trial::of_trial;
 /// What to say of a result. `missing` says what an archive lacks.
 ///
 /// Where several trials of several configurations were made, what they say together stands for them; `depth` asks for
-/// more. So it is with the trials of a search for the load line.
+/// more. So it is with the trials of a search for the load line, and with those of a tuning.
 pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Summary {
-    if let Some(find) = &document.find {
-        let mut blocks = find::blocks(document, find, depth);
+    let searched = match (&document.tune, &document.find) {
+        (Some(tune), _) => Some(tune::blocks(document, tune, depth)),
+        (None, Some(find)) => Some(find::blocks(document, find, depth)),
+        (None, None) => None,
+    };
+    if let Some(mut blocks) = searched {
         blocks.extend(lacking(missing));
         return Summary { blocks };
     }

@@ -60,13 +60,15 @@ fn literal(out: &mut String, title: &str, lines: &[String]) {
     lines.iter().for_each(|line| push_line(out, &format!("  {line}")));
 }
 
-/// Each doubt with what to do; said once for neighbours that ask for the same.
+/// Each doubt with what to do, where something is; said once for neighbours that ask for the same.
 fn list_doubts(out: &mut String, doubts: &[(String, String)]) {
     for same in doubts.chunk_by(|left, right| left.1 == right.1) {
         for (text, _) in same {
             wrapped(out, text, "  ! ", "    ");
         }
-        wrapped(out, &same[0].1, "    -> ", "       ");
+        if !same[0].1.is_empty() {
+            wrapped(out, &same[0].1, "    -> ", "       ");
+        }
     }
 }
 

@@ -13,3 +13,4 @@ mod plots;
 mod searches;
 #[path = "../shared/skipping.rs"]
 mod skipping;
+mod tunings;

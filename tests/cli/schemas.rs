@@ -74,7 +74,7 @@ fn the_results_schema_describes_nothing_else() {
     let mut judged: Value = serde_json::from_str(&judged.stdout).unwrap();
     judged["trials"][0]["repeats"] = json!(0);
     judged["archives"] = json!([{"name": "before", "index_from": 0, "conditions": judged["conditions"]}]);
-    let full = [document("formats/version-2"), accounted, judged, figures, searched()];
+    let full = [document("formats/version-2"), accounted, judged, figures, searched(), tuned()];
     assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0]);
 }
 
@@ -100,6 +100,43 @@ fn finding() -> FindingRecord {
         text: "equal loads keep adding class loaders".to_owned(),
         next: "see in a heap dump who keeps one".to_owned(),
     }
+}
+
+/// A tuning with all that one can say.
+fn tuned() -> Value {
+    let missed =
+        json!([{"metric": "p99.steady", "unit": "milliseconds", "value": 118.0, "bound": 50.0, "text": "why"}]);
+    let rates = json!([{"phase": "steady", "rate_per_s": 200.0}]);
+    let setting = json!({
+        "remedies": ["malloc.arenas"], "options": ["MALLOC_ARENA_MAX=1"], "stage": "bundle", "trials": 2,
+        "holds": false, "bytes": 1e9, "cpu_ratio": 1.01, "owners": [{"owner": "gc", "bytes": 1e6}], "why": ["why"]
+    });
+    let judged = loadline(&["report", "archives/compared", "--json"]);
+    let judged: Value = serde_json::from_str(&judged.stdout).unwrap();
+    let find = searched()["find"].clone();
+    let mut tuned = document("archives/account");
+    tuned["trials"][0]["tuned"] = json!({
+        "stage": "bundle", "remedies": ["malloc.arenas"], "rates": rates, "verdict": "fails", "why": ["why"],
+        "missed": missed, "not_in_force": ["-Xmx1g"], "seconds": 30.5
+    });
+    let flag = json!({"name": "MaxHeapSize", "value": "8388608", "origin": "command_line"});
+    tuned["trials"][0]["flags"] = json!({"set": [flag], "defaults": {"UseG1GC": "true"}});
+    tuned["tune"] = json!({
+        "outcome": "proved", "text": "it helps", "objective": "rss", "price": 0.02, "target": ["p99<50ms"],
+        "rates": rates, "as_is": setting, "answer": ["MALLOC_ARENA_MAX=1"],
+        "changes": [{"env": [["MALLOC_ARENA_MAX", "1"]]}], "gains": [judged["comparisons"][0]],
+        "owners": [{"owner": "gc", "before_bytes": 2e6, "after_bytes": 1e6}],
+        "confirmations": [{"remedies": ["malloc.arenas"], "confirmed": true, "blocks": 5, "why": ""}],
+        "remedies": [{
+            "id": "malloc.arenas", "what": "one arena", "options": ["MALLOC_ARENA_MAX=1"], "price": "free",
+            "gain_bytes_max": 1, "fate": "kept", "why": "", "saved_bytes": 1e6, "cpu_ratio": 1.0
+        }],
+        "path": [setting], "front": [setting], "lines": {"as_is": find, "tuned": find},
+        "noise": {"bytes": 1e6, "cpu": 0.007}, "doubts": ["a doubt"], "trials": 31, "seconds": 1104.0
+    });
+    // What is made by hand reads as what the program writes.
+    let read: loadline::record::Document = serde_json::from_value(tuned).unwrap();
+    json!(read)
 }
 
 /// A search with all that one can say.

@@ -5,6 +5,7 @@ mod model;
 mod of_comparison;
 mod of_find;
 mod of_trial;
+mod of_tune;
 mod palette;
 mod png;
 mod scale;
@@ -17,6 +18,7 @@ pub(super) use model::{Figure, Sign};
 pub(super) use of_comparison::{candidates, dots, forest_table, forests, judged, paretos, verdict_class};
 pub(super) use of_find::finds;
 pub(super) use of_trial::figures as of_trial;
+pub(super) use of_tune::tunes;
 pub(super) use spectra::figures as spectra;
 pub(super) use svg::{definitions, draw_sign, fluid};
 pub(super) use values::{also_text, configurations, judged_text, least_text, metric_words, value_text};
@@ -44,8 +46,8 @@ pub struct Plot {
 /// Every chart of the report as a picture of its own, in the order of the report.
 pub fn plots(document: &Document, evidence: &[Evidence]) -> Vec<Plot> {
     let style = palette::literal(COLOURS, RULES);
-    let mut figures =
-        [finds(document), forests(document), dots(document), paretos(document), spectra(document, evidence)].concat();
+    let mut figures = [tunes(document), finds(document), forests(document), dots(document), paretos(document)].concat();
+    figures.extend(spectra(document, evidence));
     for trial in &document.trials {
         figures.extend(of_trial(trial, evidence.iter().find(|evidence| evidence.trial == trial.index)));
     }

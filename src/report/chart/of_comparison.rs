@@ -224,10 +224,10 @@ pub(crate) fn forest_table(rows: &[&ComparisonRecord], title: &str) -> Table {
 
 // ---- Every trial ----
 
-/// A chart for each judged metric: every trial of every configuration as a dot. The trials of a search differ on
-/// purpose, and have a picture of their own.
+/// A chart for each judged metric: every trial of every configuration as a dot. The trials of a search and of a tuning
+/// differ on purpose, and have pictures of their own.
 pub(crate) fn dots(document: &Document) -> Vec<Figure> {
-    if document.trials.len() < 2 || document.find.is_some() {
+    if document.trials.len() < 2 || document.find.is_some() || document.tune.is_some() {
         return Vec::new();
     }
     let compared = document.comparisons.iter().filter(|comparison| comparison.primary);

@@ -6,6 +6,7 @@ use super::super::words::name_of;
 use super::inert::visible;
 use crate::record::{ComparisonRecord, Document, LeastRecord, MetricRecord, ProbeVerdict, Trial, Unit, ValueRecord};
 use crate::report::summary::tried::reached;
+use crate::scenario::MarkPoint;
 use std::collections::BTreeMap;
 
 const TRIALS_HEAD: &str = "configuration,block,trial,outcome,metric,unit,value,used";
@@ -14,7 +15,7 @@ const COMPARISONS_HEAD: &str = "baseline,candidate,metric,unit,better,primary,ve
     confidence_each,least,least_kind,blocks,blocks_needed";
 
 /// Every metric of every trial, in the order of the trials. A trial that measured nothing has one row without a metric;
-/// one of a search says first what was asked of it, and whether it held.
+/// one of a search or of a tuning says first what it was for and what it reached, and whether the target held.
 pub fn csv(document: &Document) -> String {
     // Trials of two archives may share an index, but not a configuration as well.
     let mut by_trial: BTreeMap<(&str, u32), Vec<(&MetricRecord, &ValueRecord)>> = BTreeMap::new();
@@ -29,7 +30,7 @@ pub fn csv(document: &Document) -> String {
             [cell(&trial.configuration), trial.block.to_string(), trial.index.to_string(), name_of(trial.outcome)];
         let start = start.join(",");
         let values = by_trial.get(&(trial.configuration.as_str(), trial.index)).map(Vec::as_slice).unwrap_or_default();
-        let probe = probe(trial);
+        let probe = [probe(trial), tuned(trial)].concat();
         for (name, unit, number, used) in &probe {
             out.push_str(&format!("{start},{name},{},{},{used}\r\n", name_of(unit), plain(Some(*number))));
         }
@@ -59,6 +60,25 @@ fn probe(trial: &Trial) -> Vec<(&'static str, Unit, f64, bool)> {
         ("find.p99", Unit::Milliseconds, reached.p99_ms),
         ("find.cpu_per_request", Unit::Milliseconds, reached.cpu_us.map(|us| us / 1e3)),
         ("find.holds", Unit::Count, Some(holds).filter(|_| used)),
+    ];
+    known.into_iter().filter_map(|(name, unit, number)| Some((name, unit, number?, used))).collect()
+}
+
+/// What a trial of a tuning weighed and reached, in the form of [`probe`].
+fn tuned(trial: &Trial) -> Vec<(&'static str, Unit, f64, bool)> {
+    let Some(of) = &trial.tuned else { return Vec::new() };
+    let used = of.verdict != ProbeVerdict::Discarded;
+    let reached = reached(trial);
+    let weight = |point: MarkPoint| trial.at(point).map(|mark| mark.weight().1 as f64);
+    let holds = f64::from(u8::from(of.verdict == ProbeVerdict::Holds));
+    let known = [
+        ("tune.loaded", Unit::Bytes, weight(MarkPoint::Loaded)),
+        ("tune.rested", Unit::Bytes, weight(MarkPoint::Rested)),
+        ("tune.peak", Unit::Bytes, trial.rss_bytes_peak.map(|bytes| bytes as f64)),
+        ("tune.rate", Unit::PerSecond, reached.rate_per_s),
+        ("tune.p99", Unit::Milliseconds, reached.p99_ms),
+        ("tune.cpu_per_request", Unit::Milliseconds, reached.cpu_us.map(|us| us / 1e3)),
+        ("tune.holds", Unit::Count, Some(holds).filter(|_| used)),
     ];
     known.into_iter().filter_map(|(name, unit, number)| Some((name, unit, number?, used))).collect()
 }
@@ -103,7 +123,7 @@ fn cell(text: &str) -> String {
 mod tests {
     use super::super::samples;
     use super::*;
-    use crate::report::find_sample;
+    use crate::report::{find_sample, tune_sample};
 
     /// The rows of a CSV file, strictly: every row as long as the head.
     fn rows(text: &str) -> Vec<Vec<String>> {
@@ -133,6 +153,24 @@ mod tests {
                 assert_eq!(row[7], value.used.to_string());
             }
         }
+    }
+
+    #[test]
+    fn a_tuning_says_of_each_trial_what_it_weighed_and_whether_the_target_held() {
+        let mut document = tune_sample::proved();
+        let marks = find_sample::found().trials[0].marks.clone();
+        (document.trials[1].marks, document.trials[1].rss_bytes_peak) = (marks, Some(130 << 20));
+        document.trials[2].tuned.as_mut().unwrap().verdict = ProbeVerdict::Discarded;
+        let rows = rows(&csv(&document));
+        let of = |trial: &str, name: &str| {
+            let row = rows.iter().find(|row| row[2] == trial && row[4] == name)?;
+            Some((row[6].clone(), row[7].clone()))
+        };
+        let (loaded, peak) = (of("1", "tune.loaded").unwrap(), of("1", "tune.peak").unwrap());
+        assert_eq!((loaded.0, peak.0), ((126 << 20).to_string(), (130 << 20).to_string()));
+        assert_eq!(of("1", "tune.holds").unwrap(), ("1".to_owned(), "true".to_owned()));
+        assert_eq!(of("2", "tune.holds"), None, "a discarded trial says nothing");
+        assert_eq!(of("1", "tune.rested"), None);
     }
 
     #[test]

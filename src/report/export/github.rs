@@ -3,8 +3,9 @@
 
 use super::inert::short;
 use super::markdown::{all_doubts, folded, page};
-use crate::record::{BudgetRecord, BudgetVerdict, Document, DoubtRecord, FindOutcome};
+use crate::record::{BudgetRecord, BudgetVerdict, Document, DoubtRecord, FindOutcome, TuneOutcome};
 use crate::report::summary::find::told;
+use crate::report::summary::tune_answer;
 
 /// GitHub drops a summary above 1 MiB altogether. The rest is for what else the step writes there.
 const SUMMARY_BYTES_MAX: usize = 1_000_000;
@@ -51,7 +52,8 @@ fn cut(text: String, bytes_max: usize) -> String {
 }
 
 /// An error for each budget that failed and each trial that did, a warning for each undecided budget and each kind of
-/// doubt; ten of each, of which the last says how many more there are. A notice has the load line that was found.
+/// doubt; ten of each, of which the last says how many more there are. A notice has the load line that was found, or
+/// what tuning says.
 pub fn github_annotations(document: &Document) -> String {
     let of_verdict = |verdict| document.budgets.iter().filter(move |of| of.verdict == verdict);
     let mut errors: Vec<String> =
@@ -70,6 +72,16 @@ pub fn github_annotations(document: &Document) -> String {
             FindOutcome::Found | FindOutcome::AtLowerBound => notices = command("notice", "Load line", &text),
             FindOutcome::NotHeld | FindOutcome::Never => errors.insert(0, command("error", "Target not held", &text)),
             FindOutcome::GivenUp => warnings.insert(0, command("warning", "No load line", &text)),
+        }
+    }
+    if let Some(tune) = &document.tune {
+        let text = tune_answer::told_each(tune).iter().map(|text| short(text)).collect::<Vec<_>>().join(" ");
+        match tune.outcome {
+            TuneOutcome::Proved => notices.push_str(&command("notice", "Tuned", &text)),
+            TuneOutcome::Planned => notices.push_str(&command("notice", "Tuning planned", &text)),
+            TuneOutcome::NothingProved => warnings.insert(0, command("warning", "Nothing proved", &text)),
+            TuneOutcome::NotHeld => errors.insert(0, command("error", "Target not held", &text)),
+            TuneOutcome::GivenUp => warnings.insert(0, command("warning", "Tuning has no answer", &text)),
         }
     }
     for (doubt, more) in one_of_each_kind(document) {
@@ -126,7 +138,7 @@ mod tests {
     use super::*;
     use crate::doubt::{Doubt, MemoryPool};
     use crate::record::DoubtRecord;
-    use crate::report::find_sample;
+    use crate::report::{find_sample, tune_sample};
 
     #[test]
     fn a_step_shows_what_to_act_on() {
@@ -182,6 +194,26 @@ mod tests {
         }
         for text in samples::hostile_texts() {
             let text = github_annotations(&find_sample::hostile(&text));
+            assert!(text.lines().all(|line| line.starts_with("::")), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_answer_of_a_tuning_is_one_annotation() {
+        for (outcome, document) in tune_sample::endings() {
+            let text = github_annotations(&document);
+            let expect = match outcome {
+                TuneOutcome::Proved => "::notice title=Tuned::Set `MALLOC_ARENA_MAX=1 ",
+                TuneOutcome::NothingProved => "::warning title=Nothing proved::",
+                TuneOutcome::NotHeld => "::error title=Target not held::",
+                TuneOutcome::Planned => "::notice title=Tuning planned::",
+                TuneOutcome::GivenUp => "::warning title=Tuning has no answer::",
+            };
+            assert!(text.starts_with(expect), "{outcome:?}: {text}");
+            assert_eq!(text.lines().count(), 1, "{outcome:?}: {text}");
+        }
+        for text in samples::hostile_texts() {
+            let text = github_annotations(&tune_sample::hostile(&text));
             assert!(text.lines().all(|line| line.starts_with("::")), "{text}");
         }
     }

@@ -1,5 +1,5 @@
-//! JUnit XML, which every CI system shows: a test case for each budget, each trial and a search. One that failed is a
-//! failure, undecided is skipped, a trial that failed is an error.
+//! JUnit XML, which every CI system shows: a test case for each budget, each trial, a search and a tuning. One that
+//! failed is a failure, undecided is skipped, a trial that failed is an error.
 //!
 //! Numbers of a case stand in its `system-out`: the schema of Jenkins' xUnit plugin, the strictest reader, takes
 //! `properties` in a suite only, and `skipped` not in the root. `time`, `timestamp` and `hostname` are left out:
@@ -8,8 +8,11 @@
 use super::super::quantity::plain;
 use super::super::words::name_of;
 use super::inert::{short, visible};
-use crate::record::{BudgetRecord, BudgetVerdict, Document, FindOutcome, FindRecord, Outcome, Trial};
+use crate::record::{
+    BudgetRecord, BudgetVerdict, Document, FindOutcome, FindRecord, Outcome, Trial, TuneOutcome, TuneRecord,
+};
 use crate::report::summary::find::told;
+use crate::report::summary::tune_answer;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use std::borrow::Cow;
@@ -59,7 +62,8 @@ impl Verdict {
     }
 }
 
-/// Three suites, `loadline.find`, `loadline.budget` and `loadline.trial`; one without cases is left out.
+/// Four suites, `loadline.tune`, `loadline.find`, `loadline.budget` and `loadline.trial`; those without cases are left
+/// out.
 pub fn junit(document: &Document) -> String {
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
     // Writing to memory cannot fail; an empty file would be the visible sign.
@@ -70,7 +74,9 @@ pub fn junit(document: &Document) -> String {
 }
 
 fn write(xml: &mut Xml, document: &Document) -> Written {
+    let scenario = &document.conditions.scenario;
     let mut suites: Vec<(&str, Vec<Case>)> = vec![
+        ("loadline.tune", document.tune.iter().map(|of| tuning(of, scenario)).collect()),
         ("loadline.find", document.find.iter().map(|of| search(of, &document.trials)).collect()),
         ("loadline.budget", document.budgets.iter().map(budget).collect()),
         ("loadline.trial", document.trials.iter().map(trial).collect()),
@@ -211,6 +217,28 @@ fn search(of: &FindRecord, trials: &[Trial]) -> Case {
     Case { name: format!("load line of {}", visible(&of.configuration)), verdict, numbers: Some(numbers.into()) }
 }
 
+/// The answer of a tuning: one that ended without any is skipped, as is a plan.
+fn tuning(of: &TuneRecord, scenario: &str) -> Case {
+    let message = short(&tune_answer::told(of));
+    let failure = |message: String, kind| Verdict::Failure { text: message.clone(), message, kind };
+    let verdict = match of.outcome {
+        TuneOutcome::Proved => Verdict::Passed,
+        TuneOutcome::NothingProved => failure(message, "nothing proved"),
+        TuneOutcome::NotHeld => failure(message, "target not held"),
+        TuneOutcome::Planned | TuneOutcome::GivenUp => Verdict::Skipped { message },
+    };
+    let gain = tune_answer::objective_gain(of);
+    let numbers = [
+        ("objective", of.objective.word().to_owned()),
+        ("as_is", plain(gain.map(|gain| gain.baseline_median))),
+        ("tuned", plain(gain.map(|gain| gain.candidate_median))),
+        ("low", plain(gain.and_then(|gain| gain.low))),
+        ("high", plain(gain.and_then(|gain| gain.high))),
+        ("trials", of.trials.to_string()),
+    ];
+    Case { name: format!("tuning of {}", visible(scenario)), verdict, numbers: Some(numbers.into()) }
+}
+
 fn trial(of: &Trial) -> Case {
     let message = short(of.why.as_deref().unwrap_or("it did not complete"));
     let kind = match of.outcome {
@@ -228,7 +256,7 @@ fn trial(of: &Trial) -> Case {
 mod tests {
     use super::super::{consumers, samples};
     use super::*;
-    use crate::report::find_sample;
+    use crate::report::{find_sample, tune_sample};
 
     #[test]
     fn budgets_and_trials_are_cases() {
@@ -272,6 +300,25 @@ mod tests {
         }
         for text in samples::hostile_texts() {
             consumers::check_junit(&junit(&find_sample::hostile(&text)));
+        }
+    }
+
+    #[test]
+    fn a_tuning_is_a_case_and_its_trials_are_no_errors() {
+        for (outcome, document) in tune_sample::endings() {
+            let root = consumers::check_junit(&junit(&document));
+            let case = root.children[0].cases()[0];
+            let expect = match outcome {
+                TuneOutcome::Proved => None,
+                TuneOutcome::NothingProved | TuneOutcome::NotHeld => Some("failure"),
+                TuneOutcome::Planned | TuneOutcome::GivenUp => Some("skipped"),
+            };
+            let verdict = ["failure", "skipped"].into_iter().find(|name| case.child(name).is_some());
+            assert_eq!(verdict, expect, "{outcome:?}");
+            assert_eq!(root.attribute("errors"), "0", "{outcome:?}");
+        }
+        for text in samples::hostile_texts() {
+            consumers::check_junit(&junit(&tune_sample::hostile(&text)));
         }
     }
 

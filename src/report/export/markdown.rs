@@ -4,6 +4,7 @@
 mod escape;
 mod found;
 mod tables;
+mod tuned;
 mod verdict;
 
 use super::metric_name::is_headline;
@@ -68,10 +69,11 @@ pub(super) fn folded(title: &str, block: &str) -> String {
 }
 
 pub(super) fn page(document: &Document) -> Page {
-    let mut sections: Vec<Section> = found::section(document).into_iter().collect();
+    let mut sections: Vec<Section> = tuned::sections(document);
+    sections.extend(found::section(document));
     sections.extend(comparison_tables(document, true));
-    // The trials of a search differ on purpose: their medians are of nothing.
-    let searched = document.find.is_some();
+    // The trials of a search or of a tuning differ on purpose: their medians are of nothing.
+    let searched = document.find.is_some() || document.tune.is_some();
     if document.comparisons.is_empty() && !searched {
         sections.extend(metric_table(document, is_headline).map(|table| Section::open("Metrics", table)));
     }
@@ -80,7 +82,7 @@ pub(super) fn page(document: &Document) -> Page {
     sections.push(conditions(document));
     sections.extend(findings(document));
     sections.extend(doubts(document));
-    let mut details = Vec::new();
+    let mut details = tuned::details(document);
     let more = comparison_tables(document, false);
     if !more.is_empty() {
         let tables: Vec<String> = more.iter().map(Section::to_string).collect();

@@ -9,6 +9,7 @@ use super::inert::visible;
 use crate::comparison::split;
 use crate::owner::{self, Owner};
 use crate::record::{BudgetVerdict, Document, MetricRecord, Outcome, Unit};
+use crate::report::summary::tune_answer::objective_gain;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -40,7 +41,7 @@ const KINDS: &[(&str, &str)] = &[("anon", "anon"), ("file", "file")];
 const PARTS: &[(&str, &str)] = &[("heap_used", "used"), ("heap_committed", "committed"), ("heap_live", "live")];
 
 /// All families, in the order of the text.
-const FAMILIES: [Family; 32] = [
+const FAMILIES: [Family; 34] = [
     ("build_info", "", "Version of Loadline and scenario; always 1.", No),
     ("trials", "", "Trials by how they ended.", No),
     ("memory_rss_bytes", "bytes", "Resident memory at a mark, shared pages in full.", At("rss", "mark")),
@@ -98,6 +99,8 @@ const FAMILIES: [Family; 32] = [
     ("budget_verdict", "", "1 for the verdict on a budget, 0 for the others.", No),
     ("budget_value", "", "What was judged, in the unit of the budget.", No),
     ("budget_bound", "", "What the budget allows, in the unit of the budget.", No),
+    ("tuning_bytes", "bytes", "What tuning makes small, as it is and tuned; medians of the confirmation.", No),
+    ("tuning_cpu_ratio", "ratio", "CPU time of a request tuned, over that as it is; estimated within blocks.", No),
 ];
 
 type Labels<'a> = Vec<(&'a str, &'a str)>;
@@ -149,6 +152,7 @@ pub fn openmetrics(document: &Document) -> String {
     document.metrics.iter().for_each(|metric| median(&mut samples, metric));
     comparisons(&mut samples, document);
     budgets(&mut samples, document);
+    tuning(&mut samples, document);
     let mut out = String::new();
     for (name, unit, help, _) in FAMILIES {
         let mut lines = samples.lines.iter().filter(|(of, _)| *of == name).peekable();
@@ -245,6 +249,23 @@ fn budgets(samples: &mut Samples, document: &Document) {
     }
 }
 
+/// What was confirmed: the first gain is the objective.
+fn tuning(samples: &mut Samples, document: &Document) {
+    let Some(tune) = &document.tune else { return };
+    let objective = tune.objective.word();
+    if let Some(gain) = objective_gain(tune).filter(|gain| gain.unit == Unit::Bytes) {
+        for (setting, value) in [("as_is", gain.baseline_median), ("tuned", gain.candidate_median)] {
+            samples.push("tuning_bytes", &[("objective", objective), ("setting", setting)], Some(value));
+        }
+    }
+    for gain in &tune.gains {
+        let (what, phase) = split(&gain.metric);
+        if what.starts_with("cpu_per") {
+            samples.push("tuning_cpu_ratio", &[("phase", phase)], gain.ratio);
+        }
+    }
+}
+
 /// After the grammar of OpenMetrics: backslash, quote and newline are escaped. Other control characters are legal there
 /// and trouble everywhere else.
 fn label_value(text: &str) -> String {
@@ -255,6 +276,7 @@ fn label_value(text: &str) -> String {
 mod tests {
     use super::super::{consumers, samples};
     use super::*;
+    use crate::report::tune_sample;
 
     #[test]
     fn families_have_type_unit_and_help() {
@@ -267,6 +289,18 @@ mod tests {
             consumers::check_openmetrics(&openmetrics(&document));
         }
         assert_eq!(label_value("a\\b\"c\nd"), "a\\\\b\\\"c\\\\nd");
+    }
+
+    #[test]
+    fn what_tuning_confirmed_has_its_place() {
+        let found = consumers::check_openmetrics(&openmetrics(&tune_sample::proved()));
+        let value = |series: &str| found.iter().find(|(name, _)| name == series).map(|(_, value)| *value);
+        let tuned = value("loadline_tuning_bytes{objective=\"rss\",setting=\"tuned\"}").unwrap();
+        assert!((tuned - 1000.7 * samples::MIB).abs() < 1.0);
+        assert_eq!(value("loadline_tuning_cpu_ratio{phase=\"steady\"}"), Some(1.255 / 1.25));
+        for text in samples::hostile_texts() {
+            consumers::check_openmetrics(&openmetrics(&tune_sample::hostile(&text)));
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod find;
 mod pools;
 mod sections;
 mod tables;
+mod tune;
 mod verdicts;
 
 use super::chart::{COLOURS, RULES, configurations, definitions};
@@ -50,6 +51,7 @@ fn slot(out: &mut Markup, name: &str, sections: &sections::Sections<'_>) {
         "heading" => heading(out, sections.document),
         "verdict" => verdicts::write(out, sections.document),
         "conditions" => sections.conditions(out),
+        "tune" => tune::write(out, sections.document),
         "find" => find::write(out, sections.document),
         "comparison" => sections.comparison(out),
         "pareto" => sections.pareto(out),
@@ -100,6 +102,7 @@ fn heading(out: &mut Markup, document: &Document) {
     out.words("p", &[("class", &"soft")], what).line();
     let links = [
         ("#conditions", "Conditions", true),
+        ("#tune", "Tuning", document.tune.is_some()),
         ("#find", "Load line", document.find.is_some()),
         ("#comparison", "Comparison", !document.comparisons.is_empty()),
         ("#pareto", "Weight against speed", !document.pareto.is_empty()),
@@ -132,6 +135,7 @@ mod tests {
             "heading",
             "verdict",
             "conditions",
+            "tune",
             "find",
             "comparison",
             "pareto",

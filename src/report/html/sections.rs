@@ -280,8 +280,11 @@ fn trial_section(out: &mut Markup, trial: &Trial, evidence: Option<&Evidence>, f
                 out.text(" ");
             }
             let weight = verdicts::weight(trial).unwrap_or("no mark was reached".to_owned());
-            // A trial of a search is told by what it was for, and is not asked for its weight.
-            let weight = trial_text(trial).unwrap_or(weight);
+            // A trial of a search is told by what it was for, and is not asked for its weight; one of a tuning is.
+            let weight = match trial_text(trial) {
+                Some(text) if trial.tuned.is_some() => format!("{text}; {weight}"),
+                text => text.unwrap_or(weight),
+            };
             out.words("span", &[("class", &"soft")], format!("block {}. {weight}", trial.block + 1));
         });
         figures.iter().for_each(|one| figure(out, one));

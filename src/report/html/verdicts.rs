@@ -1,13 +1,14 @@
 //! What a reader wants to know first, in sentences: what failed, what is better, what cannot be told.
 
+use super::tables::prose;
 use crate::record::{
-    BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, FindOutcome, FindRecord, Trial, Unit,
-    tells_nothing,
+    BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, FindOutcome, FindRecord, Trial,
+    TuneOutcome, TuneRecord, Unit, tells_nothing,
 };
 use crate::report::chart::{candidates, judged, judged_text, least_text, metric_words, value_text, verdict_class};
 use crate::report::markup::{Attribute, Markup, shortened};
 use crate::report::quantity::Estimate;
-use crate::report::summary::find as told;
+use crate::report::summary::{find as told, tune_answer};
 use crate::report::words::{outcome_words, verdict_word};
 use crate::scenario::MarkPoint;
 use crate::units::{grouped, milliseconds, several};
@@ -33,7 +34,8 @@ struct Sentence {
 /// The sentences at the head of the page: failures, budgets, comparisons and, where there are none, the weights.
 pub(super) fn write(out: &mut Markup, document: &Document) {
     let of_find = document.find.iter().map(|find| of_find(find, &document.trials));
-    let mut sentences: Vec<Sentence> = of_find.chain(failures(&document.trials)).collect();
+    let of_tune = document.tune.iter().map(|tune| of_tune(tune, &document.conditions.scenario));
+    let mut sentences: Vec<Sentence> = of_tune.chain(of_find).chain(failures(&document.trials)).collect();
     let mut budgets: Vec<&BudgetRecord> = document.budgets.iter().collect();
     budgets.sort_by_key(|budget| budget_order(budget.verdict));
     let (failed, others): (Vec<_>, Vec<_>) =
@@ -48,7 +50,8 @@ pub(super) fn write(out: &mut Markup, document: &Document) {
     }
     sentences.extend(others.into_iter().map(of_budget));
     if document.comparisons.is_empty() {
-        let weighed = |trial: &&Trial| document.find.is_none() || told::is_reference(trial);
+        let searched = document.find.is_some() || document.tune.is_some();
+        let weighed = |trial: &&Trial| !searched || told::is_reference(trial);
         sentences.extend(document.trials.iter().filter(weighed).filter_map(of_trial));
     }
     let left_out = sentences.len().saturating_sub(SENTENCES_MAX);
@@ -69,7 +72,7 @@ fn write_sentence(out: &mut Markup, sentence: &Sentence) {
     badge(out, sentence.class, sentence.sign, &sentence.badge);
     out.element("span", &[], |out| {
         out.words("b", &[], shortened(&sentence.about, NAME_CHARS * 3)).text(" ");
-        out.text(shortened(&sentence.text, WHY_CHARS * 2));
+        prose(out, &shortened(&sentence.text, WHY_CHARS * 2));
     });
 }
 
@@ -102,6 +105,19 @@ fn of_find(find: &FindRecord, trials: &[Trial]) -> Sentence {
     };
     let about = format!("{}:", shortened(&find.configuration, NAME_CHARS));
     Sentence { class, sign, badge: badge.to_owned(), about, text: told::told(find, trials) }
+}
+
+/// The answer of a tuning.
+fn of_tune(tune: &TuneRecord, scenario: &str) -> Sentence {
+    let (class, sign, badge) = match tune.outcome {
+        TuneOutcome::Proved => ("pass", "\u{2713}", "tuned"),
+        TuneOutcome::NothingProved => ("undecided", "?", "nothing proved"),
+        TuneOutcome::NotHeld => ("fail", "\u{2715}", "not held"),
+        TuneOutcome::Planned => ("v-same", "\u{25a0}", "planned"),
+        TuneOutcome::GivenUp => ("undecided", "?", "no answer"),
+    };
+    let about = format!("{}:", shortened(scenario, NAME_CHARS));
+    Sentence { class, sign, badge: badge.to_owned(), about, text: tune_answer::told(tune) }
 }
 
 /// Failing ones first.

@@ -48,7 +48,7 @@ pub(super) fn repeatable_facts(conditions: &Conditions) -> Vec<(String, String)>
 /// What each of these configurations is, by its first trial; `None` without any trial of them. In a search the limit is
 /// left out, since it varies from trial to trial.
 pub(in crate::report) fn configurations(document: &Document, names: &[&str]) -> Option<Table> {
-    let searched = document.find.is_some();
+    let searched = document.find.is_some() || document.tune.is_some();
     let first = |name: &&str| document.trials.iter().find(|trial| trial.configuration == **name);
     let row = |trial: &Trial| {
         let jvm = trial.jvm.as_ref();

@@ -207,7 +207,7 @@ fn known(trials: &[Trial]) -> Option<String> {
 }
 
 /// A phrase as a sentence.
-fn sentence(phrase: &str) -> String {
+pub(super) fn sentence(phrase: &str) -> String {
     let mut rest = phrase.chars();
     let first: String = rest.next().into_iter().flat_map(char::to_uppercase).collect();
     let end = if phrase.ends_with('.') || phrase.is_empty() { "" } else { "." };
@@ -374,7 +374,7 @@ pub(in crate::report) fn percent(share: f64) -> String {
     format!("{} %", trimmed(share * 100.0, 1))
 }
 
-fn span(seconds: f64) -> String {
+pub(super) fn span(seconds: f64) -> String {
     match seconds {
         seconds if seconds < MINUTES_FROM_S => format!("{seconds:.0} s"),
         seconds => format!("{:.1} minutes", seconds / 60.0),

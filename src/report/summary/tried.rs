@@ -4,7 +4,9 @@ use super::block::Table;
 use super::cells::{NONE, mib};
 use super::drivers;
 use crate::doubt::Doubt;
-use crate::record::{CgroupRecord, FailureCause, PhaseRecord, ProbeRecord, ProbeStage, ProbeVerdict, Trial};
+use crate::record::{
+    CgroupRecord, FailureCause, PhaseRecord, ProbeRecord, ProbeStage, ProbeVerdict, Trial, TuneStage, TuneTrialRecord,
+};
 use crate::report::words::name_of;
 use crate::series::search::cpu_per_request;
 use crate::units::{Bytes, grouped, milliseconds, per_second};
@@ -46,7 +48,8 @@ pub(in crate::report) fn reached(trial: &Trial) -> Reached {
 
 /// Whether a doubt of a failed trial only says that it failed: what is an answer is no reason to distrust it.
 pub(in crate::report) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
-    let failed = trial.probe.as_ref().is_some_and(|probe| probe.verdict == ProbeVerdict::Fails);
+    let verdict = trial.probe.as_ref().map(|of| of.verdict).or(trial.tuned.as_ref().map(|of| of.verdict));
+    let failed = verdict == Some(ProbeVerdict::Fails);
     let says_so = matches!(
         doubt,
         Doubt::CutShort { .. }
@@ -136,6 +139,9 @@ pub(in crate::report) fn cause_words(cause: FailureCause) -> (&'static str, &'st
 
 /// A trial in half a sentence.
 pub(in crate::report) fn trial_text(trial: &Trial) -> Option<String> {
+    if let Some(tuned) = &trial.tuned {
+        return Some(tuned_text(tuned));
+    }
     let probe = trial.probe.as_ref()?;
     let stage = match probe.stage {
         ProbeStage::Reference => "where memory is no concern",
@@ -154,13 +160,34 @@ pub(in crate::report) fn trial_text(trial: &Trial) -> Option<String> {
     if let Some(rate) = probe.rate_per_s {
         text.push_str(&format!(", {}/s asked", per_second(rate)));
     }
-    text.push_str(match probe.verdict {
-        ProbeVerdict::Holds => ": held",
-        ProbeVerdict::Fails => ": failed",
-        ProbeVerdict::Discarded => ": discarded",
-    });
+    text.push_str(held_text(probe.verdict));
     if let Some(cause) = probe.cause {
         text.push_str(&format!(", {}", cause_words(cause).1));
     }
     Some(text)
+}
+
+/// Whether the target held, behind what a trial was for.
+fn held_text(verdict: ProbeVerdict) -> &'static str {
+    match verdict {
+        ProbeVerdict::Holds => ": held",
+        ProbeVerdict::Fails => ": failed",
+        ProbeVerdict::Discarded => ": discarded",
+    }
+}
+
+/// A trial of a tuning: what was set, and what of it the process does not have.
+fn tuned_text(tuned: &TuneTrialRecord) -> String {
+    let set = if tuned.remedies.is_empty() { "as it is".to_owned() } else { tuned.remedies.join(", ") };
+    let stage = match tuned.stage {
+        TuneStage::Reference => "for the rate, ",
+        TuneStage::Baseline | TuneStage::Bundle | TuneStage::LeaveOut | TuneStage::Race => "",
+        TuneStage::Training => "to make an archive of classes, ",
+        TuneStage::Confirmation => "to confirm, ",
+    };
+    let absent = match tuned.not_in_force.is_empty() {
+        true => String::new(),
+        false => format!(", without {}", tuned.not_in_force.join(" ")),
+    };
+    format!("{stage}{set}{absent}{}", held_text(tuned.verdict))
 }

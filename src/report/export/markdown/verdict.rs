@@ -5,10 +5,12 @@ use super::super::super::words::{Pair, pairs};
 use super::escape::{code, sentence};
 use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, Outcome, tells_nothing};
 use crate::report::summary::find::told;
+use crate::report::summary::tune_answer;
 
 /// The first paragraph of a page.
 pub(super) fn of(document: &Document) -> String {
     let mut sentences = Vec::new();
+    sentences.extend(document.tune.iter().flat_map(tune_answer::told_each).map(|text| sentence(&text)));
     sentences.extend(document.find.iter().map(|find| sentence(&told(find, &document.trials))));
     sentences.extend(failed(document));
     sentences.extend(budgets(document));
