@@ -65,11 +65,57 @@ impl Change {
             _ => None,
         }
     }
+
+    /// The change as a user types it, a word for each setting: options of the JVM (`-Xmx128m`), variables of the
+    /// environment (`MALLOC_ARENA_MAX=1`), the subject's own arguments; what Loadline itself sets as its option
+    /// (`--limit=128m`), code as the axis of `--vary` (`code=app.jar`). Not quoted for a shell.
+    pub fn typed(&self) -> Vec<String> {
+        let variable = |(name, value): &(String, String)| format!("{name}={value}");
+        match self {
+            Self::Gc(gc) => gc.flags().iter().map(|&flag| flag.to_owned()).collect(),
+            Self::Heap(heap) => vec![format!("-Xms{}", heap.java()), format!("-Xmx{}", heap.java())],
+            Self::HeapMax(_) | Self::DirectMax(_) => self.option().into_iter().collect(),
+            Self::Jdk(jdk) => vec![format!("--jdk={jdk}")],
+            Self::Limit(limit) => vec![format!("--limit={}", limit.java())],
+            Self::Nmt(Nmt::Off) => vec!["-XX:NativeMemoryTracking=off".to_owned()],
+            Self::Nmt(Nmt::Summary) => vec!["-XX:NativeMemoryTracking=summary".to_owned()],
+            Self::Jvm(words) | Self::Args(words) => words.clone(),
+            Self::Env(variables) => variables.iter().map(variable).collect(),
+            Self::Preload(library) => vec![format!("LD_PRELOAD={}", library.as_deref().unwrap_or_default())],
+            Self::Code(path) => vec![format!("code={}", path.display())],
+            Self::Cpus(cpus) => vec![format!("--cpus={cpus}")],
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_is_shown_as_it_is_typed() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let typed = [
+            (Change::Gc(Gc::Epsilon), vec!["-XX:+UnlockExperimentalVMOptions", "-XX:+UseEpsilonGC"]),
+            (Change::Heap(Bytes::mib(64)), vec!["-Xms64m", "-Xmx64m"]),
+            (Change::HeapMax(Bytes::mib(128)), vec!["-Xmx128m"]),
+            (Change::DirectMax(Bytes::mib(2048)), vec!["-XX:MaxDirectMemorySize=2g"]),
+            (Change::Jdk(Jdk::Release(25)), vec!["--jdk=25"]),
+            (Change::Limit(Bytes::mib(90)), vec!["--limit=90m"]),
+            (Change::Nmt(Nmt::Off), vec!["-XX:NativeMemoryTracking=off"]),
+            (Change::Jvm(vec!["-XX:TrimNativeHeapInterval=5000".into()]), vec!["-XX:TrimNativeHeapInterval=5000"]),
+            (Change::Env(vec![pair("MALLOC_ARENA_MAX", "1"), pair("A", "")]), vec!["MALLOC_ARENA_MAX=1", "A="]),
+            (Change::Preload(Some("libjemalloc.so.2".into())), vec!["LD_PRELOAD=libjemalloc.so.2"]),
+            (Change::Preload(None), vec!["LD_PRELOAD="]),
+            (Change::Args(vec!["--port".into(), "1".into()]), vec!["--port", "1"]),
+            (Change::Code("a.jar".into()), vec!["code=a.jar"]),
+            (Change::Cpus("0-2,5".parse().unwrap()), vec!["--cpus=0,1,2,5"]),
+            (Change::Cpus(Cpus::All), vec!["--cpus=all"]),
+        ];
+        for (change, words) in typed {
+            assert_eq!(change.typed(), words);
+        }
+    }
 
     #[test]
     fn the_last_bound_of_the_heap_wins() {

@@ -252,6 +252,17 @@ impl FromStr for Cpus {
     }
 }
 
+impl fmt::Display for Cpus {
+    /// As `from_str` reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Apart => f.write_str("apart"),
+            Self::All => f.write_str("all"),
+            Self::Only(cpus) => f.write_str(&cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
+        }
+    }
+}
+
 /// Native Memory Tracking in the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
