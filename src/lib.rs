@@ -22,6 +22,7 @@ pub mod record;
 
 pub mod archive;
 pub mod comparison;
+pub mod findings;
 
 pub mod weigh;
 

@@ -9,7 +9,7 @@ use loadline::doubt::{Allocation, Comparing, Doubt, MemoryPool};
 use loadline::error::Result;
 use loadline::record::{
     AllocatedBy, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome,
-    FindRecord, Finding, FindingRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, LoaderSpan, LoaderSum,
+    FindRecord, Finding, FindingRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, LoaderSpan, LoaderSum, OfTrials,
     Missed, Pages, ProbeRecord, ProbeStage, ProbeVerdict, ProcessRecord, RateRecord, Reported, RuleRecord, Times,
     Timing, Tool, Unit, Unknowns,
 };
@@ -94,9 +94,10 @@ fn finding() -> FindingRecord {
             spans: vec![span],
             live_after_gc: Some(sum),
         },
-        configuration: "serial".to_owned(),
-        trial: 0,
-        trials_alike: 1,
+        of: Some(OfTrials { configuration: "serial".to_owned(), trial: 0, trials_alike: 1 }),
+        costs_bytes: 0,
+        gain_bytes_max: Some(0),
+        remedies: vec![Change::HeapMax(Bytes::mib(8)), Change::Gc(Gc::Serial)],
         text: "equal loads keep adding class loaders".to_owned(),
         next: "see in a heap dump who keeps one".to_owned(),
     }
