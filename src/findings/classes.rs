@@ -68,18 +68,19 @@ pub(super) fn cds_missing(facts: &Facts) -> Option<FindingRecord> {
     let classes = resident_metadata(account);
     let cause = cause(facts, account).filter(|_| classes > 0)?;
     let bound = classes.min(CDS_GAIN_MAX);
+    let none = "no archive of classes (CDS) is mapped";
     let (what, next) = match &cause {
-        CdsCause::SwitchedOff => ("it is switched off".to_owned(), "drop your own `-Xshare:off`"),
-        CdsCause::NoArchive => {
-            ("the JDK has none that fits".to_owned(), "make one: `java -Xshare:dump`, once, as its owner")
-        }
+        CdsCause::SwitchedOff => (format!("{none}, for it is switched off"), "drop your own `-Xshare:off`"),
+        CdsCause::NoArchive => (
+            format!("{none}, for the JDK has none that fits"),
+            "make one, once, as the owner of the JDK: `java -Xshare:dump`",
+        ),
         CdsCause::NotMapped { file } => (
-            format!("`{file}` was given and is not mapped"),
+            format!("the archive of classes `{file}` was given and is not mapped"),
             "start once with `-Xshare:on`, which says what does not match: JDK, class path or collector",
         ),
     };
-    let text =
-        format!("no such archive of classes is mapped as could be, {what}; class metadata weigh {}", Bytes(classes));
+    let text = format!("{what}; class metadata weigh {}", Bytes(classes));
     let weighs = Weight { costs_bytes: bound, gain_bytes_max: Some(bound), remedies: Vec::new() };
     Some(weight(Finding::CdsMissing { cause }, text, next.to_owned(), weighs))
 }

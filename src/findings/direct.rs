@@ -54,14 +54,20 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
         gain_bytes_max: Some(waited),
         remedies: remedies(facts, direct_bytes, left),
     };
-    let (text, next) = (told(&finding), next(&weighs.remedies));
+    let (text, next) = (told(&finding), next(&weighs.remedies, left));
     Some(weight(finding, text, next, weighs))
 }
 
-fn next(remedies: &[Change]) -> String {
-    match remedies.first() {
-        Some(first) => format!("bound it with `{}`, or reuse the buffers", first.typed().join(" ")),
-        None => "lower your own `-XX:MaxDirectMemorySize`, or reuse the buffers".to_owned(),
+/// What is live fails at a ceiling, so that a ceiling follows a full collection.
+fn next(remedies: &[Change], left: Option<u64>) -> String {
+    match (remedies.first(), left) {
+        (Some(first), Some(_)) => format!("bound it with `{}`, or reuse the buffers", first.typed().join(" ")),
+        (Some(first), None) => format!(
+            "see what a full GC leaves (`jcmd PID GC.run`, or the mark collected); where they were garbage, bound it \
+             with `{}`",
+            first.typed().join(" ")
+        ),
+        (None, _) => "lower your own `-XX:MaxDirectMemorySize`, or reuse the buffers".to_owned(),
     }
 }
 

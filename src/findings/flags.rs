@@ -134,12 +134,14 @@ fn options_of(command: &[String]) -> impl Iterator<Item = &str> {
     /// Options of the launcher whose value is the next word.
     const WITH_VALUE: [&str; 8] =
         ["-cp", "-classpath", "--class-path", "-p", "--module-path", "--add-modules", "-d", "--upgrade-module-path"];
-    let mut value = false;
-    let is_option = move |word: &&String| {
-        let was_value = std::mem::replace(&mut value, WITH_VALUE.contains(&word.as_str()));
-        was_value || word.starts_with('-') && word.as_str() != "-jar"
-    };
-    command.iter().skip(1).take_while(is_option).map(String::as_str)
+    let mut words = command.iter().skip(1).map(String::as_str);
+    std::iter::from_fn(move || {
+        let option = words.next().filter(|word| word.starts_with('-') && *word != "-jar")?;
+        if WITH_VALUE.contains(&option) {
+            words.next();
+        }
+        Some(option)
+    })
 }
 
 /// The flag that an option sets, with its value as typed: `MaxHeapSize` and `8m` of `-Xmx8m`.

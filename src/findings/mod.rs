@@ -109,3 +109,8 @@ fn rank(found: &mut [FindingRecord], rss: u64) {
         (class(one), std::cmp::Reverse(one.gain_bytes_max.unwrap_or(0)), std::cmp::Reverse(one.costs_bytes))
     });
 }
+
+#[cfg(test)]
+mod laws_tests;
+#[cfg(test)]
+mod tests;

@@ -3,15 +3,15 @@
 use crate::accounts::{ACCOUNT, made_up, netty};
 use crate::accounts_beside::{ACCOUNTS, CHANGES};
 use crate::called::{ARCHIVES, folder, loadline, read, root};
+use crate::found;
 use crate::loads::LOAD;
 use crate::schema::Schema;
 use loadline::doubt::{Allocation, Comparing, Doubt, MemoryPool};
 use loadline::error::Result;
 use loadline::record::{
     AllocatedBy, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome,
-    FindRecord, Finding, FindingRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, LoaderSpan, LoaderSum, OfTrials,
-    Missed, Pages, ProbeRecord, ProbeStage, ProbeVerdict, ProcessRecord, RateRecord, Reported, RuleRecord, Times,
-    Timing, Tool, Unit, Unknowns,
+    FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, ProbeRecord, ProbeStage,
+    ProbeVerdict, ProcessRecord, RateRecord, Reported, RuleRecord, Times, Timing, Tool, Unit, Unknowns,
 };
 use loadline::scenario::{Scenario, TrialPlan, parse};
 use serde_json::{Value, json};
@@ -55,7 +55,8 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["marks"][0]["counters"] = json!({"instances": 10_000.0});
     accounted["trials"][0]["objects"] = json!(made_up().objects);
     accounted["trials"][0]["heap_dump"] = json!(made_up().heap_dump);
-    accounted["findings"] = json!([finding()]);
+    accounted["findings"] = json!(found::every());
+    accounted["trials"][0]["jvm"]["flags_kept"] = json!(made_up().flags);
     let figures = document("archives/figures");
     let process = ProcessRecord { pid: 1, name: "java".to_owned(), rss_bytes: 2, pss_bytes: Some(1) };
     accounted["trials"][0]["marks"][0]["processes"] = json!([process]);
@@ -76,31 +77,6 @@ fn the_results_schema_describes_nothing_else() {
     judged["archives"] = json!([{"name": "before", "index_from": 0, "conditions": judged["conditions"]}]);
     let full = [document("formats/version-2"), accounted, judged, figures, searched()];
     assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0]);
-}
-
-/// A diagnosis with all that one can say.
-fn finding() -> FindingRecord {
-    let sum = LoaderSum { loaders: 412, classes: 412, hidden_classes: 0, taken_bytes: 10 << 20, used_bytes: 9 << 20 };
-    let span = LoaderSpan {
-        from: "warm".to_owned(),
-        to: "loaded".to_owned(),
-        ok: 400,
-        added: sum,
-        ended: LoaderSum::default(),
-    };
-    FindingRecord {
-        finding: Finding::LoadersKeepComing {
-            loader: "groovy.lang.GroovyClassLoader".to_owned(),
-            spans: vec![span],
-            live_after_gc: Some(sum),
-        },
-        of: Some(OfTrials { configuration: "serial".to_owned(), trial: 0, trials_alike: 1 }),
-        costs_bytes: 0,
-        gain_bytes_max: Some(0),
-        remedies: vec![Change::HeapMax(Bytes::mib(8)), Change::Gc(Gc::Serial)],
-        text: "equal loads keep adding class loaders".to_owned(),
-        next: "see in a heap dump who keeps one".to_owned(),
-    }
 }
 
 /// A search with all that one can say.
