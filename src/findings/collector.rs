@@ -1,6 +1,6 @@
 //! The collector: one that is too much for its heap, and one that nobody chose.
 
-use super::facts::{Facts, heap, holds, share};
+use super::facts::{Facts, heap, holds};
 use super::found::{Weight, risk, weight};
 use crate::owner::Owner;
 use crate::record::{Finding, FindingRecord, PhaseRecord};
@@ -9,20 +9,19 @@ use crate::units::Bytes;
 
 /// Heaps that Serial collects in a few milliseconds.
 const SMALL_HEAP: u64 = 200 << 20;
-/// Less of RSS is not worth another collector.
-const TABLES_SHARE_MIN: f64 = 0.05;
 /// Serial's own card table: a byte for each 512.
 const CARD_BYTES: u64 = 512;
 /// Time in collections above which another collector may serve better.
 const GC_SHARE_MAX: f64 = 0.05;
 
 /// The tables of G1 weigh much beside a small heap. Source: JDK-8210708 (JDK 20: one mark bitmap, 1.5 % of the heap,
-/// less), JDK-8017163 and JDK-8336086 (remembered sets); so the gain of Serial falls with each release.
+/// less), JDK-8017163 and JDK-8336086 (remembered sets); so the gain of Serial falls with each release. Measured: 4.8 MiB
+/// beside 128 MiB of heap with JDK 17, 2.5 MiB with 25, and next to none before the first marking of an idle JVM.
 pub(super) fn g1_on_small_heap(facts: &Facts) -> Option<FindingRecord> {
     let (_, account) = facts.weighed()?;
     let (tables_bytes, heap_bytes) = (holds(account, Owner::Gc), heap(account));
     let is_small = facts.collector() == "G1" && heap_bytes <= SMALL_HEAP;
-    if !is_small || share(tables_bytes, account.total_bytes) < TABLES_SHARE_MIN {
+    if !is_small {
         return None;
     }
     let gain = tables_bytes.saturating_sub(heap_bytes / CARD_BYTES);

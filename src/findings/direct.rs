@@ -97,8 +97,12 @@ pub(super) fn ceiling(facts: &Facts, direct: &DirectRecord, mark: &Mark) -> Opti
 }
 
 fn are_few(facts: &Facts, mark: &Mark) -> bool {
-    let Some((collections, age_s)) = mark.heap.collections.zip(facts.age_s()) else { return false };
-    collections as f64 * SECONDS_PER_COLLECTION <= age_s.max(SECONDS_PER_COLLECTION)
+    let seconds = |collections: u64| collections as f64 * SECONDS_PER_COLLECTION;
+    match (mark.heap.collections, facts.age_s()) {
+        (Some(0), _) => true,
+        (Some(collections), Some(age_s)) => seconds(collections) <= age_s.max(SECONDS_PER_COLLECTION),
+        _ => false,
+    }
 }
 
 /// What to set: a ceiling above what lives, where nobody set one.

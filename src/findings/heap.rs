@@ -32,13 +32,10 @@ pub(super) fn free(facts: &Facts) -> Option<FindingRecord> {
     }
     let fixed = fixed_by(facts, mark.heap.committed_bytes);
     let remedies = if fixed.is_some() { Vec::new() } else { remedies(facts) };
-    let committed = mark.heap.committed_bytes.map(|bytes| format!(" of {} committed", Bytes(bytes)));
     let moment = if rested { " after the rest" } else { "" };
-    let text = format!(
-        "{} of Java heap are resident and hold no object{moment}{}",
-        Bytes(free_bytes),
-        committed.unwrap_or_default()
-    );
+    let of = mark.heap.committed_bytes.map(|bytes| format!("of {} of Java heap committed, ", Bytes(bytes)));
+    let of = of.unwrap_or_else(|| "of the Java heap ".to_owned());
+    let text = format!("{of}{} are resident and hold no object{moment}", Bytes(free_bytes));
     let next = match (fixed, remedies.first()) {
         (Some(option), _) => format!("your own `{option}` keeps it; the collector gives back only what lies above"),
         (None, Some(first)) => {

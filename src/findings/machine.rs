@@ -68,7 +68,7 @@ pub(super) fn observers(facts: &Facts) -> Option<FindingRecord> {
     let sum = |of: fn(&ObserverOn) -> Option<u64>| observers.iter().filter_map(of).fold(0, u64::saturating_add);
     let (costs_bytes, gain) = (sum(|of| of.bytes_min), sum(|of| of.bytes_max));
     let list: Vec<String> = observers.iter().map(told).collect();
-    let text = format!("what watches the JVM from inside weighs, as measured elsewhere: {}", list.join(", "));
+    let text = format!("the JVM is watched from inside: {}", list.join("; "));
     let next = "leave out what nobody reads, and weigh again: `loadline compare` shows what each costs here".to_owned();
     let remedies = if nmt.is_some() { vec![Change::Nmt(Nmt::Off)] } else { Vec::new() };
     let weighs = Weight { costs_bytes, gain_bytes_max: Some(gain), remedies };
@@ -83,8 +83,10 @@ fn file(option: &str) -> String {
 
 fn told(observer: &ObserverOn) -> String {
     match (observer.bytes_min, observer.bytes_max) {
-        (Some(least), Some(most)) if least == most => format!("{} {}", observer.what, Bytes(least)),
-        (Some(least), Some(most)) => format!("{} {:.1} to {}", observer.what, Bytes(least).as_mib(), Bytes(most)),
+        (Some(least), Some(most)) if least == most => format!("{}, {}", observer.what, Bytes(least)),
+        (Some(least), Some(most)) => {
+            format!("{}, usually {:.1} to {}", observer.what, Bytes(least).as_mib(), Bytes(most))
+        }
         _ => format!("`{}`, which nobody has measured", observer.what),
     }
 }

@@ -200,9 +200,9 @@ fn a_heap_far_above_what_lives_gets_a_ceiling_where_nobody_set_one() {
 #[test]
 fn collectors_fit_their_heaps() {
     let g1 = |heap, tables| loaded(&[("java_heap.used", heap), ("gc", tables)]);
-    assert_eq!(remedies(&only(&g1(64, 10), "g1_on_small_heap")), ["-XX:+UseSerialGC"]);
-    assert!(only(&g1(64, 9), "g1_on_small_heap").is_none());
-    let chosen = typed(&g1(64, 10), "-XX:+UseG1GC", "UseG1GC", "true");
+    assert_eq!(remedies(&only(&g1(64, 3), "g1_on_small_heap")), ["-XX:+UseSerialGC"]);
+    assert!(only(&g1(64, 2), "g1_on_small_heap").is_none());
+    let chosen = typed(&g1(64, 3), "-XX:+UseG1GC", "UseG1GC", "true");
     assert_eq!(remedies(&only(&chosen, "g1_on_small_heap")), [] as [&str; 0]);
     let serial = |gc_ms| {
         with(&loaded(&[]), |trial| {
@@ -295,8 +295,8 @@ fn netty_chunks_mostly_free() {
 #[test]
 fn what_watches_is_told_with_its_price() {
     let of = |option: &str| only(&with(&loaded(&[]), |trial| trial.command.push(option.to_owned())), "observers_on");
-    says(&of("-Dcom.sun.management.jmxremote.port=1"), &["JMX 7.6 to 13.4 MiB"]);
-    says(&of("-XX:StartFlightRecording"), &["JFR 21.0 to 34.3 MiB"]);
+    says(&of("-Dcom.sun.management.jmxremote.port=1"), &["JMX, usually 7.6 to 13.4 MiB"]);
+    says(&of("-XX:StartFlightRecording"), &["JFR, usually 21.0 to 34.3 MiB"]);
     assert!(of("-javaagent:/a/apm.jar=x=y").is_none(), "nobody has measured it");
     let both = with(&loaded(&[]), |trial| {
         trial.command.extend(["-javaagent:/a/apm.jar=x=y", "-XX:StartFlightRecording"].map(str::to_owned));
