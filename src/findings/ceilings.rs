@@ -13,10 +13,11 @@ use crate::units::{Bytes, grouped};
 const OVER_LIMIT_MIN: f64 = 1.25;
 /// Rounding of a heap to regions and generations.
 const ROUNDING: f64 = 1.1;
-/// `MaxRAMPercentage` and `MinRAMPercentage` unless they were set; the second is for up to 250 MB (JDK 11–25).
+/// `MaxRAMPercentage` and `MinRAMPercentage` unless they were set (JDK 11–25).
 const HEAP_SHARE: f64 = 0.25;
 const HEAP_SHARE_SMALL: f64 = 0.50;
-const SMALL: u64 = 256 << 20;
+/// `MaxHeapSize` before the memory is looked at: 96 MiB, scaled by 1.3 for 64 bits.
+const HEAP_USUAL: u64 = (96 << 20) / 10 * 13;
 /// What a thread's stack reserves where no flag tells (JDK 11–25, x86-64).
 const STACK_KIB: u64 = 1024;
 /// The least ceiling of direct memory that is proposed.
@@ -69,16 +70,15 @@ pub(super) fn above_limit(facts: &Facts) -> Option<FindingRecord> {
 }
 
 /// The JVM took a heap as if there were no limit. Source: JDK-8230305 (cgroup v2: JDK 15, 11.0.16, 8u372);
-/// `Arguments::set_heap_size` (JDK 11–25: a quarter of the memory seen, half of a small one).
+/// `Arguments::set_heap_size` (JDK 11–25), and measured: 126 MiB under a limit of 300 MiB that was seen.
 pub(super) fn not_seen(facts: &Facts) -> Option<FindingRecord> {
     let flags = &facts.flags;
     let limit_bytes = facts.limit.filter(|limit| *limit > 0)?;
     let seen = flags.number("MaxHeapSize");
     let heap_bytes_max = seen.or_else(|| facts.weighed()?.0.heap.max_bytes).filter(|_| !flags.heap_is_typed())?;
-    let small = if limit_bytes <= SMALL { HEAP_SHARE_SMALL } else { HEAP_SHARE };
-    let heap_share = flags.share("MaxRAMPercentage").unwrap_or(HEAP_SHARE).max(small);
-    let most = (limit_bytes as f64 * heap_share * ROUNDING) as u64;
-    if heap_bytes_max <= most.max(direct::round_up(most)) || flags.is_typed("InitialHeapSize") {
+    let taken = heap_by(facts, limit_bytes);
+    let most = (taken as f64 * ROUNDING) as u64;
+    if heap_bytes_max <= direct::round_up(most) || flags.is_typed("InitialHeapSize") {
         return None;
     }
     let version = facts.marks.iter().find_map(|mark| mark.charge.as_ref()).map(|charge| charge.version.as_str());
@@ -96,9 +96,7 @@ pub(super) fn not_seen(facts: &Facts) -> Option<FindingRecord> {
     };
     let (heap, limit) = (Bytes(heap_bytes_max), Bytes(limit_bytes));
     let text = format!("the JVM did not size itself by its limit{why}: it may use a heap of {heap} under {limit}");
-    // What a JVM takes that sees the limit.
-    let level = direct::round_up((limit_bytes as f64 * heap_share) as u64);
-    let set = Change::HeapMax(Bytes(level));
+    let set = Change::HeapMax(Bytes(direct::round_up(taken)));
     let next = match cause {
         UnseenCause::SwitchedOff => "drop your own `-XX:-UseContainerSupport`, or set `-Xmx`".to_owned(),
         UnseenCause::BeforeCgroupV2 => format!("take a newer JDK, or set `{}`", set.typed().join(" ")),
@@ -108,4 +106,14 @@ pub(super) fn not_seen(facts: &Facts) -> Option<FindingRecord> {
     };
     let finding = Finding::LimitNotSeen { limit_bytes, heap_bytes_max, cause };
     Some(FindingRecord { remedies: vec![set], ..risk(finding, text, next) })
+}
+
+/// The heap that a JVM takes by itself that sees this much memory (`Arguments::set_heap_size`): half of a small one,
+/// else a quarter, but no less than it would without looking.
+fn heap_by(facts: &Facts, memory: u64) -> u64 {
+    let of = |name, usual| (memory as f64 * facts.flags.share(name).unwrap_or(usual)) as u64;
+    match of("MinRAMPercentage", HEAP_SHARE_SMALL) {
+        small if small < HEAP_USUAL => small,
+        _ => of("MaxRAMPercentage", HEAP_SHARE).max(HEAP_USUAL),
+    }
 }

@@ -110,7 +110,7 @@ fn cause(facts: &Facts, account: &AccountRecord) -> Option<CdsCause> {
 pub(super) fn code_large(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let code_bytes = holds(account, Owner::CodeCache);
-    let compiler_bytes = tagged(account, "Compiler");
+    let compiler_bytes = tagged(mark, "Compiler");
     let flags = &facts.flags;
     let is_tiered = flags.is_free("TieredStopAtLevel") && !flags.is("TieredCompilation", "false");
     let is_large = code_bytes >= CODE_MIN && share(code_bytes, account.total_bytes) >= CODE_SHARE_MIN;

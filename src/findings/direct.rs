@@ -110,7 +110,7 @@ fn remedies(facts: &Facts, direct_bytes: u64, left: Option<u64>) -> Vec<Change> 
     let live = left.unwrap_or(direct_bytes / 4);
     let room = round_up(live.saturating_mul(ROOM_TIMES).max(CEILING_LEAST));
     let is_useful = room < direct_bytes && facts.flags.is_free("MaxDirectMemorySize");
-    is_useful.then(|| Change::DirectMax(Bytes(room))).into_iter().collect()
+    is_useful.then_some(Change::DirectMax(Bytes(room))).into_iter().collect()
 }
 
 /// To whole MiB.

@@ -2,8 +2,7 @@
 
 use super::flags::Flags;
 use crate::owner::{Owner, is_heap};
-use crate::record::{AccountDocument, AccountRecord, DoubtRecord, Jvm, MallocRecord, Mark, ObjectsRecord, PhaseRecord};
-use crate::record::{DetailRecord, Trial};
+use crate::record::{AccountDocument, AccountRecord, DoubtRecord, Jvm, Mark, ObjectsRecord, PhaseRecord, Trial};
 use crate::scenario::MarkPoint;
 use crate::units::unix_s;
 
@@ -148,17 +147,12 @@ pub(super) fn heap(account: &AccountRecord) -> u64 {
     of.map(|owner| owner.rss_bytes).fold(0, u64::saturating_add)
 }
 
-/// Parts of all owners of one kind and name.
-pub(super) fn parts<'a>(account: &'a AccountRecord, kind: &'a str, name: &'a str) -> Vec<&'a DetailRecord> {
-    let details = account.owners.iter().flat_map(|owner| &owner.detail);
-    details.filter(|detail| detail.kind == kind && detail.name == name).collect()
-}
-
-/// What malloc holds for a category of Native Memory Tracking; `None` where it is off.
-pub(super) fn tagged(account: &AccountRecord, tag: &str) -> Option<u64> {
-    account.malloc.as_ref().is_some_and(|malloc: &MallocRecord| malloc.tagged).then(|| {
-        let held =
-            parts(account, "tag", tag).into_iter().map(|part| part.rss_bytes.max(part.allocated_bytes.unwrap_or(0)));
-        held.fold(0, u64::saturating_add)
-    })
+/// What malloc holds for a category of Native Memory Tracking: by the headers of its chunks, which an account of a
+/// running JVM lists, or else what the JVM committed for it; `None` where neither is known.
+pub(super) fn tagged(mark: &Mark, tag: &str) -> Option<u64> {
+    let details = mark.account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail);
+    let held = details.filter(|detail| detail.kind == "tag" && detail.name == tag);
+    let held = held.map(|part| part.rss_bytes.max(part.allocated_bytes.unwrap_or(0))).fold(0, u64::saturating_add);
+    let category = || mark.nmt.as_ref()?.categories.iter().find(|category| category.name == tag);
+    Some(held).filter(|held| *held > 0).or_else(|| Some(category()?.committed_bytes)).filter(|held| *held > 0)
 }

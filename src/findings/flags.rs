@@ -56,8 +56,8 @@ impl<'a> Flags<'a> {
                 set.or_else(|| record.defaults.get(name).map(String::as_str))
             }
             Known::Spelled(list) => {
-                let parsed = list.iter().filter_map(|option| parse(option));
-                parsed.filter(|(known, _)| *known == name).last().map(|(_, value)| value)
+                let mut parsed = list.iter().rev().filter_map(|option| parse(option));
+                parsed.find(|(known, _)| *known == name).map(|(_, value)| value)
             }
         }
     }

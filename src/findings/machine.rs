@@ -49,9 +49,8 @@ pub(super) fn observers(facts: &Facts) -> Option<FindingRecord> {
     let mut observers = Vec::new();
     let nmt = flags.get("NativeMemoryTracking").filter(|level| *level != "off" && !level.is_empty());
     if let Some(level) = nmt {
-        let own = facts.weighed().and_then(|(_, account)| tagged(account, "Native Memory Tracking"));
+        let own = facts.weighed().and_then(|(mark, _)| tagged(mark, "Native Memory Tracking"));
         let usual = if level == "detail" { NMT_DETAIL } else { NMT };
-        let own = own.filter(|bytes| *bytes > 0);
         observers.push(on("NMT", own.map_or(usual, |bytes| (bytes, bytes))));
     }
     let remote = flags.words("-Dcom.sun.management.jmxremote").next().is_some();

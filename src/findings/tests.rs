@@ -222,6 +222,14 @@ fn collectors_fit_their_heaps() {
 fn code_and_archives_of_classes() {
     assert_eq!(remedies(&only(&loaded(&[("code_cache", 20)]), "code_large")), ["-XX:TieredStopAtLevel=1"]);
     assert!(only(&loaded(&[("code_cache", 19)]), "code_large").is_none(), "10 % of RSS");
+    let compiling = with(&loaded(&[("code_cache", 20)]), |trial| {
+        let category = |name: &str| NmtCategory { name: name.to_owned(), committed_bytes: 7 * MIB, ..<_>::default() };
+        let categories = vec![category("Compiler"), category("Code")];
+        trial.marks[0].nmt = Some(NmtRecord { categories, ..NmtRecord::default() });
+    });
+    let found = only(&compiling, "code_large");
+    says(&found, &["20.0 MiB, and compilers hold 7.0 MiB"]);
+    assert_eq!(found.unwrap().gain_bytes_max, Some(17 * MIB));
     let typed_level = typed(&loaded(&[("code_cache", 40)]), "-XX:TieredStopAtLevel=1", "TieredStopAtLevel", "1");
     assert!(only(&typed_level, "code_large").is_none());
     let base = loaded(&[("metaspace", 12)]);
@@ -324,7 +332,8 @@ fn limited(limit: u64, heap_max: u64) -> Trial {
         let flags = trial.jvm.as_mut().unwrap().flags_kept.as_mut().unwrap();
         flags.defaults.insert("ReservedCodeCacheSize".to_owned(), (240 * MIB).to_string());
         flags.defaults.insert("ThreadStackSize".to_owned(), "1024".to_owned());
-        flags.defaults.insert("MaxRAMPercentage".to_owned(), "25.0".to_owned());
+        flags.defaults.insert("MaxRAMPercentage".to_owned(), "25.000000".to_owned());
+        flags.defaults.insert("MinRAMPercentage".to_owned(), "50.000000".to_owned());
         flags.defaults.remove("MaxHeapSize");
     });
     with(&base, |trial| trial.marks[0].direct = None)
@@ -347,10 +356,12 @@ fn ceilings_are_held_against_the_limit() {
 #[test]
 fn a_limit_that_the_jvm_does_not_see_is_told() {
     let of = |limit, heap| only(&limited(limit, heap), "limit_not_seen");
-    assert!(of(512, 128).is_none() && of(200, 100).is_none() && of(512, 141).is_none());
-    let found = of(512, 142);
-    assert_eq!(remedies(&found), ["-Xmx128m"]);
-    says(&found, &["did not size itself by its limit", "512.0 MiB"]);
+    assert!(of(512, 141).is_none() && of(1024, 282).is_none(), "a quarter, and what rounding adds");
+    assert!(of(200, 100).is_none() && of(200, 111).is_some(), "half of a small one");
+    assert!(of(300, 126).is_none() && of(300, 139).is_some(), "no less than without looking");
+    let found = of(1024, 283);
+    assert_eq!(remedies(&found), ["-Xmx256m"]);
+    says(&found, &["did not size itself by its limit", "1024.0 MiB"]);
     assert!(only(&limited(512, 6000), "ceilings_above_limit").is_none(), "the cause is said");
     let off = typed(&limited(512, 6000), "-XX:-UseContainerSupport", "UseContainerSupport", "false");
     says(&only(&off, "limit_not_seen"), &["drop your own `-XX:-UseContainerSupport`"]);

@@ -33,7 +33,7 @@ pub use changes::summarize_changes;
 pub use details::Detail;
 pub(super) use facts::{configurations, host_text, shared_facts, trial_facts};
 pub(super) use figures::figures;
-pub(super) use findings::told as told_finding;
+pub(super) use findings::{more as more_findings, shown as shown_findings, told as told_finding};
 pub(super) use inside::of_trial as live_objects;
 pub(super) use journey::growth_notes;
 pub use jvms::summarize_accounts;

@@ -60,7 +60,11 @@ fn threads_that_only_park_stand_out() {
     // A JVM younger than a second has no share of CPU time that says anything.
     let idle = || {
         let document = threads.document("");
-        if document.findings.iter().any(|found| kind(found) == "threads_idle") { Ok(document) } else { Err(document) }
+        if document.findings.iter().any(|found| kind(found) == "threads_idle") {
+            Ok(document)
+        } else {
+            Err(document.findings)
+        }
     };
     let (found, first) = shows(&wait_for("they are idle for a second", LONG, idle), "threads_idle");
     assert!(found.text.contains("64 of `parked-*`") && first.is_empty(), "{}", found.text);
