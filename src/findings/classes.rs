@@ -105,8 +105,8 @@ fn cause(facts: &Facts, account: &AccountRecord) -> Option<CdsCause> {
     }
 }
 
-/// Compiled code and what compilers hold. Source: measured (C1 alone, with a trim and one arena: 74.7 to 44.0 MB at 0.775 of
-/// the rate), the man page of `java` 25 (240 MB reserved with tiers, 48 without), JDK-8269555.
+/// Compiled code and what compilers hold. Source: measured (C1 alone, with a trim and one arena: 74.7 to 44.0 MB at
+/// 0.775 of the rate), the man page of `java` 25 (240 MB reserved with tiers, 48 without), JDK-8269555.
 pub(super) fn code_large(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let code_bytes = holds(account, Owner::CodeCache);

@@ -20,9 +20,9 @@ const CEILING_LEAST: u64 = 16 << 20;
 /// Netty's chunks of which less than this share is handed out are mostly free.
 const HANDED_OUT_SHARE_MAX: f64 = 0.5;
 
-/// Direct buffers wait for a collection. Source: `java.nio.Bits` and `java.lang.ref.Cleaner` (JDK 11–25: memory goes when
-/// the collector finds the buffer dead, and `System.gc()` is called only at the ceiling, which is the heap's unless it
-/// was set), and measured: a database on JDK 25 with 1,063 MB in 239 buffers beside 29 MiB of live heap.
+/// Direct buffers wait for a collection. Source: `java.nio.Bits` and `java.lang.ref.Cleaner` (JDK 11–25: memory goes
+/// when the collector finds the buffer dead, and `System.gc()` is called only at the ceiling, which is the heap's
+/// unless it was set), and measured: a database on JDK 25 with 1,063 MB in 239 buffers beside 29 MiB of live heap.
 pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let direct = mark.direct?;
@@ -118,8 +118,8 @@ pub(super) fn round_up(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(1 << 20).unwrap_or(u64::MAX)
 }
 
-/// Netty's chunks are mostly free. Source: netty #9768 (adaptive against pooled: 7.5 and 37.7 MiB of chunks) and #15850,
-/// #15206 (the other way round), so both are to be tried; measured in `scenarios/netty-pools`.
+/// Netty's chunks are mostly free. Source: netty #9768 (adaptive against pooled: 7.5 and 37.7 MiB of chunks) and
+/// #15850, #15206 (the other way round), so both are to be tried; measured in `scenarios/netty-pools`.
 pub(super) fn netty(facts: &Facts) -> Option<FindingRecord> {
     let (mark, _) = facts.weighed()?;
     let libraries = &mark.netty.as_ref()?.libraries;

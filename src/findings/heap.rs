@@ -18,8 +18,8 @@ const HEAP_LEAST: u64 = 8 << 20;
 
 /// Heap is resident and holds no object after a rest; of an account, as far as a full collection would return it.
 /// Source: JEP 346 (G1, JDK 12: `G1PeriodicGCInterval`), the man page of `java` 25, which recommends ratios of 5 and 10
-/// and `-ShrinkHeapInSteps` for footprint, vcell #1899 (1,934 to 1,032 MiB by one full GC), JDK-8238687 (from 26 on G1 heeds no
-/// ratio), and quarkus #39084 (such ratios under spikes: out of memory), so a spike belongs to the trial.
+/// and `-ShrinkHeapInSteps` for footprint, vcell #1899 (1,934 to 1,032 MiB by one full GC), JDK-8238687 (from 26 on G1
+/// heeds no ratio), and quarkus #39084 (such ratios under spikes: out of memory), so a spike belongs to the trial.
 pub(super) fn free(facts: &Facts) -> Option<FindingRecord> {
     let at_rest = facts.at(MarkPoint::Rested).and_then(|mark| Some((mark, mark.account.as_ref()?)));
     let rested = at_rest.is_some();
@@ -86,8 +86,8 @@ fn remedies(facts: &Facts) -> Vec<Change> {
 }
 
 /// The heap is far larger than what lives in it. Source: measured, and `loadline find`, which searches the heap: the
-/// database of 1,413 MiB carried the same load in 506 with a heap of 121 MiB. The live set is that of a full collection or
-/// at most what the last one left (`sun.gc.generation.*`, JDK 11–25).
+/// database of 1,413 MiB carried the same load in 506 with a heap of 121 MiB. The live set is that of a full collection
+/// or at most what the last one left (`sun.gc.generation.*`, JDK 11–25).
 pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let heap_bytes = heap(account);

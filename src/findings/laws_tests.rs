@@ -152,8 +152,14 @@ proptest! {
     }
 
     #[test]
-    fn whatever_an_account_says(mark in mark(), flags in prop::option::of(flags()), jvm in jvm(), words in prop::collection::vec(word(), 0..8)) {
-        let rss = mark.account.as_ref().filter(|account| !account.owners.is_empty()).map_or(0, |account| account.total_bytes);
+    fn whatever_an_account_says(
+        mark in mark(),
+        flags in prop::option::of(flags()),
+        jvm in jvm(),
+        words in prop::collection::vec(word(), 0..8),
+    ) {
+        let account = mark.account.as_ref().filter(|account| !account.owners.is_empty());
+        let rss = account.map_or(0, |account| account.total_bytes);
         let document = AccountDocument { mark, flags, jvm, subject_command: words, ..AccountDocument::default() };
         let found = of_account(&document);
         prop_assert!(each_once(&found));

@@ -273,7 +273,7 @@ fn idle_pools_are_told_by_their_cpu_time() {
         })
     };
     let found = only(&of(200, 60.0, 18), "threads_idle");
-    says(&found, &["200 of `http-nio-*` (18.0 MiB of stacks, 1.00 CPUs)"]);
+    says(&found, &["200 of `http-nio-*` with 18.0 MiB of stacks and 1.00 CPUs in use"]);
     assert!(found.unwrap().remedies.is_empty());
     assert!(only(&of(200, 120.0, 18), "threads_idle").is_none(), "a hundredth of a CPU each");
     assert!(only(&of(19, 0.0, 18), "threads_idle").is_none() && only(&of(20, 0.0, 1), "threads_idle").is_none());

@@ -14,8 +14,8 @@ const POOLS_MAX: usize = 3;
 /// Threads of the JVM that compile; they are Java threads to it.
 const COMPILERS: [&str; 2] = ["C1 Compiler", "C2 Compiler"];
 
-/// Pools of idle threads. Source: measured (50 to 150 KiB of stack and tcache a thread), winfoom #15; Tomcat's default is
-/// 200 workers. Nothing of the JVM makes them fewer: `-Xss` reserves and saves nothing resident (ecchronos #1608).
+/// Pools of idle threads. Source: measured (50 to 150 KiB of stack and tcache a thread), winfoom #15; Tomcat's default
+/// is 200 workers. Nothing of the JVM makes them fewer: `-Xss` reserves and saves nothing resident (ecchronos #1608).
 pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
     let (mark, _) = facts.weighed()?;
     let age_s = facts.age_s()?;
@@ -37,7 +37,7 @@ pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
     let stacks = pools.iter().map(|pool| pool.stack_bytes).fold(0, u64::saturating_add);
     let told = |pool: &IdlePool| {
         format!(
-            "{} of `{}` ({} of stacks, {:.2} CPUs)",
+            "{} of `{}` with {} of stacks and {:.2} CPUs in use",
             grouped(pool.threads),
             pool.name,
             Bytes(pool.stack_bytes),

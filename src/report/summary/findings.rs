@@ -40,14 +40,14 @@ pub(in crate::report) fn shown(found: &[FindingRecord]) -> Vec<&FindingRecord> {
 
 /// A finding with whose it is, and the most that it is worth.
 pub(in crate::report) fn told(found: &FindingRecord) -> String {
-    let gain = match found.gain_bytes_max {
-        Some(bytes) if bytes > 0 => format!(" (at most {} to gain)", Bytes(bytes)),
-        _ => String::new(),
-    };
-    let Some(of) = &found.of else { return format!("{}{gain}", found.text) };
-    let alike = match of.trials_alike {
-        0 | 1 => String::new(),
-        trials => format!(" (so in {trials} trials)"),
-    };
-    format!("{}: {}{gain}{alike}", of.configuration, found.text)
+    let gain = found.gain_bytes_max.filter(|bytes| *bytes > 0);
+    let gain = gain.map(|bytes| format!("at most {} to gain", Bytes(bytes)));
+    let alike = found.of.as_ref().map_or(0, |of| of.trials_alike);
+    let alike = (alike > 1).then(|| format!("so in {alike} trials"));
+    let notes: Vec<String> = gain.into_iter().chain(alike).collect();
+    let whose = found.of.iter().map(|of| format!("{}: ", of.configuration)).collect::<String>();
+    match notes.is_empty() {
+        true => format!("{whose}{}", found.text),
+        false => format!("{whose}{} ({})", found.text, notes.join("; ")),
+    }
 }
