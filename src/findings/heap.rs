@@ -10,10 +10,15 @@ use crate::units::Bytes;
 
 /// Less of RSS is not worth a change of when the heap shrinks.
 const FREE_SHARE_MIN: f64 = 0.05;
+/// Heaps of small servers are some times as large as what lives, and little is to gain there.
+const GAIN_SHARE_MIN: f64 = 0.05;
 /// So many times the live set is far above it.
 const FAR_TIMES: u64 = 4;
 /// A heap of three times the live set is what collectors are usually given.
 const ROOM_TIMES: u64 = 3;
+/// Collectors whose counters after a collection are of all that it left; those of a generational ZGC are of the old
+/// generation alone.
+const COUNT_WHAT_IS_LEFT: [&str; 3] = ["Serial", "Parallel", "G1"];
 const HEAP_LEAST: u64 = 8 << 20;
 
 /// Heap is resident and holds no object after a rest; of an account, as far as a full collection would return it.
@@ -92,11 +97,14 @@ pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let heap_bytes = heap(account);
     let by_full = facts.live_after_gc().map(|live| (live, LiveBy::FullCollection));
-    let by_last = || Some((mark.heap.left_by_gc_bytes.filter(|left| *left > 0)?, LiveBy::LastCollection));
+    let tells = COUNT_WHAT_IS_LEFT.contains(&facts.collector());
+    let left = mark.heap.left_by_gc_bytes.filter(|left| tells && *left > 0);
+    let by_last = || left.map(|left| (left, LiveBy::LastCollection));
     let (live_bytes, live_by) = by_full.or_else(by_last)?;
     let level = round_up(live_bytes.saturating_mul(ROOM_TIMES)).max(HEAP_LEAST);
     let gain = heap_bytes.saturating_sub(level);
-    if heap_bytes < live_bytes.saturating_mul(FAR_TIMES) || gain == 0 {
+    let is_far = heap_bytes >= live_bytes.saturating_mul(FAR_TIMES);
+    if !is_far || share(gain, account.total_bytes) < GAIN_SHARE_MIN {
         return None;
     }
     let lives = match live_by {

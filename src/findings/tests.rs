@@ -186,6 +186,7 @@ fn a_heap_far_above_what_lives_gets_a_ceiling_where_nobody_set_one() {
     let found = only(&of(80, 20), "heap_far_above_live");
     assert_eq!((remedies(&found), found.as_ref().unwrap().gain_bytes_max), (vec!["-Xmx60m".into()], Some(20 * MIB)));
     assert!(only(&of(79, 20), "heap_far_above_live").is_none());
+    assert!(only(&of(18, 2), "heap_far_above_live").is_some() && only(&of(17, 2), "heap_far_above_live").is_none());
     let typed = typed(&of(80, 20), "-Xmx4g", "MaxHeapSize", "4294967296");
     assert_eq!(remedies(&only(&typed, "heap_far_above_live")), [] as [&str; 0]);
     let buffers = with(&of(80, 10), |trial| trial.marks[1].direct = direct(50));
@@ -195,6 +196,8 @@ fn a_heap_far_above_what_lives_gets_a_ceiling_where_nobody_set_one() {
         trial.marks[0].heap.left_by_gc_bytes = Some(20 * MIB);
     });
     says(&only(&by_last, "heap_far_above_live"), &["the last collection left 20.0 MiB"]);
+    let z = with(&by_last, |trial| trial.jvm.as_mut().unwrap().collector = Some("Z".to_owned()));
+    assert!(only(&z, "heap_far_above_live").is_none(), "its counters are of the old generation");
 }
 
 #[test]
