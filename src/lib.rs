@@ -23,6 +23,7 @@ pub mod remedy;
 
 pub mod archive;
 pub mod comparison;
+pub mod findings;
 
 pub mod weigh;
 

@@ -27,6 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("remedy", &["owner", "units", "scenario", "record"]),
     ("archive", &["error", "units", "scenario", "record"]),
     ("comparison", &["numbers", "owner", "units", "doubt", "scenario", "record"]),
+    ("findings", &["owner", "units", "doubt", "scenario", "record"]),
     (
         "weigh",
         &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "account", "record", "kernel"],
@@ -56,13 +57,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "trial",
         ],
     ),
-    ("result", &["error", "units", "doubt", "scenario", "record", "archive", "comparison", "series"]),
+    ("result", &["error", "units", "doubt", "scenario", "record", "archive", "comparison", "findings", "series"]),
     ("report", &["error", "owner", "units", "doubt", "scenario", "record", "remedy", "comparison", "series"]),
     (
         "cli",
         &[
-            "clock", "error", "units", "doubt", "scenario", "subject", "load", "doctor", "record", "archive", "weigh",
-            "trial", "series", "result", "report",
+            "clock", "error", "units", "doubt", "scenario", "subject", "load", "doctor", "record", "archive",
+            "findings", "weigh", "trial", "series", "result", "report",
         ],
     ),
     // `subject` re-enters the binary as the guardian of what it started.
@@ -70,12 +71,33 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Modules that only compute: they do no input or output and cannot hang.
-const PURE: &[&str] =
-    &["numbers", "owner", "units", "doubt", "scenario", "account", "record", "remedy", "comparison", "series/search", "series/tune"];
+const PURE: &[&str] = &[
+    "numbers",
+    "owner",
+    "units",
+    "doubt",
+    "scenario",
+    "account",
+    "record",
+    "remedy",
+    "comparison",
+    "findings",
+    "series/search",
+    "series/tune",
+];
 
 /// Folders whose files use each other in one direction: none uses another that uses it, over however many others.
-const WITHOUT_CIRCLES: &[&str] =
-    &["src/report/summary", "src/result", "src/scenario", "src/series", "src/series/search", "src/series/tune", "src/trial", "src/weigh"];
+const WITHOUT_CIRCLES: &[&str] = &[
+    "src/findings",
+    "src/report/summary",
+    "src/result",
+    "src/scenario",
+    "src/series",
+    "src/series/search",
+    "src/series/tune",
+    "src/trial",
+    "src/weigh",
+];
 
 /// What a pure module must not name.
 const IMPURE: &[&str] = &["std::fs", "std::net", "std::process", "std::thread", "rustix", "nix"];

@@ -8,6 +8,7 @@ use super::session::Interrupt;
 use crate::archive;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
+use crate::findings;
 use crate::record::{
     ACCOUNT_SCHEMA, ACCOUNTS_SCHEMA, AccountDocument, AccountsDocument, DoubtRecord, Machine, UnreadCause,
 };
@@ -134,7 +135,7 @@ fn take(verb: &Account, pid: u32, typed: String, clock: Clock, interrupt: &Inter
 }
 
 fn document(weighed: Weighed, command: String, taken: String, machine: Machine) -> AccountDocument {
-    AccountDocument {
+    let mut document = AccountDocument {
         schema: ACCOUNT_SCHEMA.to_owned(),
         loadline: env!("CARGO_PKG_VERSION").to_owned(),
         taken,
@@ -147,8 +148,11 @@ fn document(weighed: Weighed, command: String, taken: String, machine: Machine) 
         flags: weighed.flags,
         objects: weighed.objects,
         heap_dump: weighed.heap_dump,
+        findings: Vec::new(),
         doubts: weighed.doubts.into_iter().map(DoubtRecord::from).collect(),
-    }
+    };
+    document.findings = findings::of_account(&document);
+    document
 }
 
 /// Prints the document or what there is to say of it.

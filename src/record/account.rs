@@ -175,6 +175,9 @@ pub struct MallocRecord {
     /// Of what is resident in mappings with chunks of musl, what was given back by `MADV_FREE` (up to musl 1.2.3) and
     /// counts as resident until memory is short; `null` for other allocators.
     pub lazy_free_bytes: Option<u64>,
+    /// Variables of the process's environment that tune a C allocator, as they are set: `MALLOC_ARENA_MAX=1`; `null`
+    /// where the environment was not read.
+    pub settings: Option<Vec<String>>,
 }
 
 /// One mapping that holds something.
@@ -271,6 +274,9 @@ pub struct AccountDocument {
     /// The heap dump, where one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_dump: Option<super::HeapDumpRecord>,
+    /// What stands out in it, the most worthwhile first; empty in older documents.
+    #[serde(default)]
+    pub findings: Vec<super::FindingRecord>,
     /// Reasons to distrust it.
     pub doubts: Vec<super::DoubtRecord>,
 }

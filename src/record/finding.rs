@@ -1,6 +1,7 @@
-//! What trials say is wrong, with the numbers that show it.
+//! What trials or an account say is wrong, with the numbers that show it.
 
 use super::LoaderSum;
+use crate::scenario::Change;
 use serde::{Deserialize, Serialize};
 
 /// A diagnosis with its evidence and its words, so that readers need not know every kind.
@@ -9,16 +10,46 @@ use serde::{Deserialize, Serialize};
 pub struct FindingRecord {
     /// The diagnosis with its evidence.
     pub finding: Finding,
+    /// Whose it is, where it is of trials; absent in the document of `loadline account`.
+    #[serde(flatten)]
+    pub of: Option<OfTrials>,
+    /// What was seen.
+    pub text: String,
+    /// One thing to do.
+    pub next: String,
+    /// What it costs in resident memory now; 0 where it is a risk and no weight.
+    #[serde(default)]
+    pub costs_bytes: u64,
+    /// The most that resident memory may become less; `null` where that has no bound that is known.
+    #[serde(default)]
+    pub gain_bytes_max: Option<u64>,
+    /// What to set, the first one to try first; empty where only people can act, or what the user set is in the way.
+    #[serde(default)]
+    pub remedies: Vec<Change>,
+}
+
+/// The trials that show a finding.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OfTrials {
     /// The configuration it is of.
     pub configuration: String,
     /// Index of the trial whose numbers these are.
     pub trial: u32,
     /// How many trials of the configuration show it.
     pub trials_alike: u32,
-    /// What was seen.
-    pub text: String,
-    /// One thing to do.
-    pub next: String,
+}
+
+impl FindingRecord {
+    /// By how much resident memory may become less at most, or else what the finding costs.
+    pub fn worth_bytes(&self) -> u64 {
+        self.gain_bytes_max.unwrap_or(self.costs_bytes)
+    }
+
+    /// The configuration it is of; empty for one of an account.
+    pub fn configuration(&self) -> &str {
+        self.of.as_ref().map_or("", |of| of.configuration.as_str())
+    }
 }
 
 /// A diagnosis.
@@ -36,6 +67,157 @@ pub enum Finding {
         /// Loaders of this type that lived after a full collection; `null` where there was none after the spans.
         live_after_gc: Option<LoaderSum>,
     },
+    /// Equal loads keep adding class metadata, by whichever loader.
+    MetaspaceKeepsGrowing {
+        /// The spans that were compared, in time order; each has grown by about as much for a request.
+        spans: Vec<GrowthSpan>,
+        /// Whether a full collection took less than half of it away; `false` where there was none.
+        kept_by_gc: bool,
+    },
+    /// Chunks that the program freed and malloc keeps.
+    MallocRetained {
+        /// Resident bytes in them.
+        retained_bytes: u64,
+        /// What a trim would return; `null` where it cannot be predicted.
+        trim_bytes: Option<u64>,
+        /// Arenas of glibc; 0 for an allocator without them.
+        arenas: u64,
+        /// The allocator.
+        allocator: String,
+    },
+    /// Direct buffers that nobody refers to any more, or may: only a collection frees them, and none comes.
+    DirectMemoryWaits {
+        /// What direct buffers have reserved.
+        direct_bytes: u64,
+        /// How many there are.
+        buffers: u64,
+        /// What a full collection left of it; `null` where there was none.
+        left_by_gc_bytes: Option<u64>,
+        /// The most they may reserve; `null` where it is not known.
+        ceiling_bytes: Option<u64>,
+        /// Collections so far; `null` where they are not counted.
+        collections: Option<u64>,
+    },
+    /// Chunks that Netty holds, of which little is handed out.
+    NettyChunksFree {
+        /// Direct memory that the allocator holds.
+        held_bytes: u64,
+        /// What of it is in buffers that are handed out.
+        handed_out_bytes: u64,
+        /// Class of the allocator.
+        allocator: String,
+    },
+    /// Heap that is committed and resident, and holds no object.
+    HeapFree {
+        /// How much.
+        free_bytes: u64,
+        /// All that is committed; `null` where it is not known.
+        committed_bytes: Option<u64>,
+        /// Whether the subject rested before it was weighed.
+        rested: bool,
+    },
+    /// Far more of the heap is resident than objects live.
+    HeapFarAboveLive {
+        /// Heap that is resident.
+        heap_bytes: u64,
+        /// What lives, or at most may.
+        live_bytes: u64,
+        /// How that is known.
+        live_by: LiveBy,
+        /// The most the heap may become; `null` where it is not known.
+        max_bytes: Option<u64>,
+    },
+    /// The tables of G1 weigh much beside a small heap.
+    G1OnSmallHeap {
+        /// Resident bytes of the tables.
+        tables_bytes: u64,
+        /// Heap that is resident.
+        heap_bytes: u64,
+    },
+    /// The JVM took Serial by itself, and collections take much time under load.
+    SerialUnasked {
+        /// Time in collections over the time of the load, 0–1.
+        gc_share: f64,
+        /// CPUs that the subject may use; `null` where it is not pinned.
+        cpus: Option<u64>,
+    },
+    /// Compiled code, and what compilers hold, weighs much.
+    CodeLarge {
+        /// Resident bytes of the code cache.
+        code_bytes: u64,
+        /// What compilers hold of malloc; `null` without Native Memory Tracking.
+        compiler_bytes: Option<u64>,
+    },
+    /// Pools with many threads that do next to nothing.
+    ThreadsIdle {
+        /// The pools, the largest stacks first.
+        pools: Vec<IdlePool>,
+    },
+    /// The JVM runs without an archive of classes that it could map.
+    CdsMissing {
+        /// Why.
+        cause: CdsCause,
+    },
+    /// What watches the JVM from inside.
+    ObserversOn {
+        /// Each of them.
+        observers: Vec<ObserverOn>,
+    },
+    /// Memory in transparent huge pages, each of which is resident as a whole.
+    HugePages {
+        /// How much.
+        huge_bytes: u64,
+        /// Whether the JVM was asked to use them (`-XX:+UseTransparentHugePages`).
+        asked: bool,
+    },
+    /// All that may grow, grown to its ceiling, is more than the limit.
+    CeilingsAboveLimit {
+        /// The limit.
+        limit_bytes: u64,
+        /// Sum of the ceilings.
+        ceilings_bytes: u64,
+        /// Each of them, the largest first.
+        ceilings: Vec<Ceiling>,
+    },
+    /// The JVM chose a heap as if there were no limit, or another one.
+    LimitNotSeen {
+        /// The limit.
+        limit_bytes: u64,
+        /// The most that the heap may become.
+        heap_bytes_max: u64,
+        /// Why.
+        cause: UnseenCause,
+    },
+    /// Options that were set and change nothing.
+    FlagsIdle {
+        /// Each of them.
+        flags: Vec<IdleFlag>,
+    },
+}
+
+impl Finding {
+    /// Whether it is about what may come, and so is said whatever it weighs now.
+    pub fn is_risk(&self) -> bool {
+        matches!(
+            self,
+            Self::LoadersKeepComing { .. }
+                | Self::MetaspaceKeepsGrowing { .. }
+                | Self::SerialUnasked { .. }
+                | Self::CeilingsAboveLimit { .. }
+                | Self::LimitNotSeen { .. }
+                | Self::FlagsIdle { .. }
+        )
+    }
+
+    /// Whether both are the same diagnosis of the same thing, with whatever numbers.
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::LoadersKeepComing { loader: one, .. }, Self::LoadersKeepComing { loader: other, .. }) => {
+                one == other
+            }
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
 }
 
 /// What a stretch between two marks added.
@@ -52,4 +234,121 @@ pub struct LoaderSpan {
     pub added: LoaderSum,
     /// Those that went.
     pub ended: LoaderSum,
+}
+
+/// By how much something grew between two marks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct GrowthSpan {
+    /// The mark before.
+    pub from: String,
+    /// The mark behind.
+    pub to: String,
+    /// Requests answered correctly in between, or what the subject counted as done.
+    pub ok: u64,
+    /// The growth.
+    pub growth_bytes: u64,
+}
+
+/// How the live set is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LiveBy {
+    /// A full collection left it.
+    FullCollection,
+    /// The last collection, of whatever kind, left as much: no more was live then.
+    LastCollection,
+}
+
+/// A pool of threads that do next to nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct IdlePool {
+    /// Their name with `*` for the numbers that differ.
+    pub name: String,
+    /// How many live.
+    pub threads: u64,
+    /// Resident pages of their stacks.
+    pub stack_bytes: u64,
+    /// CPUs that they used, all together, on average since the JVM began.
+    pub cpus: f64,
+}
+
+/// Why there is no archive of classes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum CdsCause {
+    /// It was switched off.
+    SwitchedOff,
+    /// The JDK has none that fits.
+    NoArchive,
+    /// One was given, and is not mapped.
+    NotMapped {
+        /// As it was given.
+        file: String,
+    },
+}
+
+/// What watches a JVM from inside, and what that was measured to weigh.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ObserverOn {
+    /// Which one: `NMT`, `JMX`, `JFR`, or an agent with its file.
+    pub what: String,
+    /// The least it weighs; `null` where nobody measured it.
+    pub bytes_min: Option<u64>,
+    /// The most.
+    pub bytes_max: Option<u64>,
+}
+
+/// A ceiling.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Ceiling {
+    /// Of what.
+    pub what: String,
+    /// How much it may become.
+    pub bytes: u64,
+}
+
+/// Why a JVM does not see its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum UnseenCause {
+    /// `-XX:-UseContainerSupport`.
+    SwitchedOff,
+    /// The JVM is older than its support of cgroups v2.
+    BeforeCgroupV2,
+    /// The limit came later, or the JVM looks for it elsewhere.
+    Unknown,
+}
+
+/// An option that changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct IdleFlag {
+    /// As it was typed.
+    pub option: String,
+    /// Why it changes nothing.
+    pub cause: IdleCause,
+    /// What is in force instead or wins over it; empty where nothing does.
+    pub by: String,
+}
+
+/// Why an option changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum IdleCause {
+    /// This JVM does not have it.
+    Unknown,
+    /// Another option wins over it.
+    Overridden,
+    /// It is for another collector.
+    OtherCollector,
+    /// It is the default.
+    Default,
 }

@@ -36,8 +36,11 @@ pub use find::{
     CgroupRecord, ClassesRecord, FailureCause, FindOutcome, FindRecord, KneeRecord, LineRecord, Missed, Pages,
     ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, RuleRecord, Unknowns,
 };
-pub use finding::{Finding, FindingRecord, LoaderSpan};
-pub use flags::{FlagOrigin, FlagRecord, FlagsRecord};
+pub use finding::{
+    CdsCause, Ceiling, Finding, FindingRecord, GrowthSpan, IdleCause, IdleFlag, IdlePool, LiveBy, LoaderSpan,
+    ObserverOn, OfTrials, UnseenCause,
+};
+pub use flags::{FLAGS_KEPT, FlagOrigin, FlagRecord, FlagsRecord};
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use objects::{HeapDumpRecord, ObjectClass, ObjectKind, ObjectKindName, ObjectSum, ObjectsRecord};
 pub use phase::{
@@ -316,6 +319,10 @@ pub struct Jvm {
     /// Flags in force that differ from their defaults, `-XX:` form; `null` where they could not be read from outside
     /// and the JVM was not asked, or could not be.
     pub flags: Option<Vec<String>>,
+    /// The same with who set each, and, of the flags at their default, those that findings and remedies look at; absent
+    /// where they could not be read from outside, and in an account, whose `flags` are all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flags_kept: Option<FlagsRecord>,
     /// The C allocator.
     pub allocator: Option<String>,
 }
@@ -418,6 +425,12 @@ pub struct Heap {
     /// The most it may become.
     #[serde(default)]
     pub max_bytes: Option<u64>,
+    /// What the last collection left in it, by the JVM's counters: no more was live then. Absent before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_by_gc_bytes: Option<u64>,
+    /// Collections so far, of all kinds; absent where the JVM does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collections: Option<u64>,
 }
 
 /// Native Memory Tracking at a mark.

@@ -12,6 +12,7 @@ mod drivers;
 mod facts;
 mod figures;
 pub(super) mod find;
+mod findings;
 mod flags;
 mod inside;
 mod journey;
@@ -36,10 +37,11 @@ pub use changes::summarize_changes;
 pub use details::Detail;
 pub(super) use facts::{configurations, host_text, shared_facts, trial_facts};
 pub(super) use figures::figures;
+pub(super) use findings::{more as more_findings, shown as shown_findings, told as told_finding};
 pub(super) use inside::of_trial as live_objects;
 pub(super) use journey::growth_notes;
 pub use jvms::summarize_accounts;
-pub(super) use loaders::{of_trial as loaders, told as told_finding};
+pub(super) use loaders::of_trial as loaders;
 pub use loads::summarize_load;
 pub(super) use netty::{direct_bytes, explanations, shade};
 pub(super) use numbers::{by_category, load, weights};
@@ -88,7 +90,7 @@ pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Summa
     }
     blocks.extend(figures(document).map(Block::Table));
     blocks.extend(comparison::budgets(&document.budgets));
-    blocks.extend(loaders::findings(&document.findings));
+    blocks.extend(findings::blocks("what stands out", &document.findings));
     // Trials that are not shown as a comparison are not too few for one.
     let shown =
         |doubt: &&DoubtRecord| compares || !matches!(doubt.doubt, Doubt::Comparing(Comparing::FewBlocks { .. }));

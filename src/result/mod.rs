@@ -2,7 +2,6 @@
 //! right after a run and from its archive.
 
 mod accounts;
-mod findings;
 mod judgement;
 mod merged;
 mod recorded;
@@ -15,6 +14,7 @@ pub use recorded::read;
 
 use crate::comparison;
 use crate::doubt::Doubt;
+use crate::findings;
 use crate::record::{
     ArchiveRecord, BlockRecord, BudgetRecord, ComparisonRecord, Conditions, Document, DoubtRecord, FindRecord,
     LinesRecord, MetricRecord, RESULT_SCHEMA, Trial, TuneRecord,

@@ -1,7 +1,7 @@
 //! The flags of a JVM, as they are recorded.
 
 use crate::observe::hotspot::flags::Flags;
-use crate::record::{FlagRecord, FlagsRecord};
+use crate::record::{FLAGS_KEPT, FlagRecord, FlagsRecord};
 
 /// All flags; those that are not at their default by name.
 pub(crate) fn record(flags: Flags) -> FlagsRecord {
@@ -13,5 +13,12 @@ pub(crate) fn record(flags: Flags) -> FlagsRecord {
         }
     }
     record.set.sort_by(|one, other| one.name.cmp(&other.name));
+    record
+}
+
+/// The same for a trial, which keeps few of the defaults.
+pub(super) fn kept(flags: &Flags) -> FlagsRecord {
+    let mut record = record(flags.clone());
+    record.defaults.retain(|name, _| FLAGS_KEPT.contains(&name.as_str()));
     record
 }

@@ -49,6 +49,7 @@ pub(crate) fn sum(mut parts: Vec<Part>) -> Taken {
             committed_bytes: heap(|heap| heap.committed_bytes),
             live_bytes: heap(|heap| heap.live_bytes),
             max_bytes: heap(|heap| heap.max_bytes),
+            ..Heap::default()
         },
         nmt: native_memory(jvms().map(|mark| mark.nmt.as_ref())),
         account: accounts.map(merge),

@@ -47,7 +47,7 @@ fn part(pid: u32, account: Option<AccountRecord>) -> Part {
         pss_bytes: Some(rss_bytes / 2),
         anon_bytes: Some(10),
         threads: Some(u64::from(pid)),
-        heap: Heap { used_bytes: Some(4), committed_bytes: Some(8), live_bytes: Some(2), max_bytes: None },
+        heap: Heap { used_bytes: Some(4), committed_bytes: Some(8), live_bytes: Some(2), ..Heap::default() },
         account,
         took_ms: 3.0,
         ..Mark::default()

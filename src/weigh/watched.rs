@@ -5,6 +5,7 @@ use super::allocation::{self, AllocatedSoFar, Allocation};
 use super::answering::Answering;
 use super::charge::charge_record;
 use super::direct_reader::DirectReader;
+use super::flags;
 use super::loaders::KnownLoaders;
 use super::tables::{JvmTables, TablesRead};
 use crate::account::{Explicit, Shrinks, Sizing};
@@ -314,12 +315,14 @@ impl Watched {
         let own = own.map(|reading| reading.value.identity()).unwrap_or_default();
         let version = self.ask("VM.version").and_then(|reply| reply.ok()).and_then(|text| VmVersion::parse(&text).ok());
         let asked = || self.ask("VM.flags")?.ok().map(|text| Flags::parse(&text));
+        let flags_kept = read.as_ref().map(flags::kept);
         let flags = read.as_ref().map(AllFlags::changed).or_else(asked);
         self.collects_not = flags.as_ref().and_then(collects_not);
         self.sizing = sizing(flags.as_ref());
         doubts.extend(flag_doubts(options, flags.as_ref(), complaints));
         let pid = self.process.pid();
         let jvm = describe(pid, &own, version, flags.as_ref(), self.process.exe().ok(), options);
+        let jvm = Jvm { flags_kept, ..jvm };
         Identity { jvm, flags, all_flags: read, variables: self.process.environ().ok() }
     }
 }
@@ -421,6 +424,7 @@ fn describe(
         options: options.to_vec(),
         options_through: String::new(),
         flags: flags.map(Flags::all_spelled),
+        flags_kept: None,
         allocator: None,
     }
 }

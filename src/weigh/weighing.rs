@@ -12,6 +12,7 @@ use crate::observe::Unavailable;
 use crate::observe::addresses::Purpose;
 use crate::observe::code_heaps::CodeHeap;
 use crate::observe::heap_info::HeapInfo;
+use crate::observe::hsperfdata::JvmSample;
 use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::{smaps, thread_times};
@@ -94,10 +95,12 @@ impl Weigh {
         let (mut said, told) = taken.hear(watched, tables);
         taken.mark.heap = heap(watched, said.heap, self.moment);
         taken.collector = said.heap.map(|info| info.collector.title().to_owned());
+        taken.mark.heap.collections = sample(watched).and_then(|sample| sample.gc).map(|gc| gc.count);
         taken.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
         taken.mark.direct = watched.direct();
         said.nmt = nmt.map(|(memory, _)| memory);
         said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
+        taken.mark.heap.left_by_gc_bytes = said.left_by_last_gc;
         said.full_collections = accounting::full_collections(watched.counters.as_mut(), &clock);
         said.sizing = watched.sizing;
         said.direct = taken.mark.direct.map(|direct| direct.bytes());
@@ -198,6 +201,9 @@ impl Taken {
             Ok(accounted) => {
                 let mut account = account_record::record(&accounted, weigh.regions);
                 account.observer_bytes = observer.attach_rss_bytes;
+                if let Some(malloc) = &mut account.malloc {
+                    malloc.settings = watched.process.environ().ok().map(|environ| tuning(&environ));
+                }
                 if watched.kind == Kind::Native {
                     account.would_return.gc_reason = Reason::NoJvm.name().to_owned();
                     account.would_return.gc_why = NO_JVM.to_owned();
@@ -310,6 +316,20 @@ const OF_GLIBC: [&str; 7] = [
     "MALLOC_TOP_PAD_",
     "MALLOC_TRIM_THRESHOLD_",
 ];
+/// Variables of other allocators begin so (jemalloc, mimalloc, tcmalloc).
+const OF_OTHERS: [&str; 3] = ["MALLOC_CONF", "MIMALLOC_", "TCMALLOC_"];
+/// Settings of one process that are kept.
+const SETTINGS_MAX: usize = 16;
+/// Characters of one that are kept.
+const SETTING_CHARS_MAX: usize = 200;
+
+/// What of an environment tunes a C allocator.
+fn tuning(environ: &[String]) -> Vec<String> {
+    let tunes = |name: &str| OF_GLIBC.contains(&name) || OF_OTHERS.iter().any(|begin| name.starts_with(begin));
+    let set = environ.iter().filter(|set| set.split_once('=').is_some_and(|(name, _)| tunes(name)));
+    set.take(SETTINGS_MAX).map(|set| set.chars().take(SETTING_CHARS_MAX).collect()).collect()
+}
+
 /// HotSpot trims with glibc only.
 const TRIM_OPTION: &str = "-XX:TrimNativeHeapInterval";
 
@@ -350,16 +370,20 @@ fn heap(watched: &mut Watched, info: Option<HeapInfo>, moment: Moment) -> Heap {
         let used = Some(info.used.0);
         let live_bytes = if moment == Moment::Collected { used } else { None };
         let (committed_bytes, max_bytes) = (Some(info.committed.0), Some(info.capacity_max.0));
-        return Heap { used_bytes: used, committed_bytes, live_bytes, max_bytes };
+        return Heap { used_bytes: used, committed_bytes, live_bytes, max_bytes, ..Heap::default() };
     }
-    let sample = watched.counters.as_mut().and_then(|counters| counters.sample(&watched.clock).ok());
-    let sample = sample.map(|reading| reading.value);
+    let sample = sample(watched);
     Heap {
         used_bytes: sample.map(|sample| sample.heap_used.0),
         committed_bytes: sample.map(|sample| sample.heap_committed.0),
-        live_bytes: None,
-        max_bytes: None,
+        ..Heap::default()
     }
+}
+
+/// The JVM's counters at this moment.
+fn sample(watched: &mut Watched) -> Option<JvmSample> {
+    let sample = watched.counters.as_mut()?.sample(&watched.clock).ok()?;
+    Some(sample.value)
 }
 
 /// The summary, and whether it shows the growth since a baseline.
@@ -417,5 +441,6 @@ mod tests {
         let through = list(&["JAVA_TOOL_OPTIONS=-Xmx8m -XX:TrimNativeHeapInterval=1", "MALLOC_TRIM_THRESHOLD_=0"]);
         assert_eq!(for_glibc(&through, &[]), ["MALLOC_TRIM_THRESHOLD_", TRIM_OPTION]);
         assert!(for_glibc(&[], &[]).is_empty());
+        assert_eq!(tuning(&list(&environ)), ["MALLOC_ARENA_MAX=1", "MALLOC_CONF=narenas:1"]);
     }
 }

@@ -112,6 +112,7 @@ fn trial(name: &str, place: usize, block: u32, index: u32, size: Size, noise: &m
     trial.command =
         ["java", "-Xmx6m", "-XX:+UseSerialGC", "-jar", "target/tiny-http.jar", "8080"].map(str::to_owned).to_vec();
     trial.jvm = Some(Jvm {
+        flags_kept: None,
         pid: 4711 + index,
         version: Some("17.0.15+6-Debian-1deb12u1".to_owned()),
         name: Some("OpenJDK 64-Bit Server VM".to_owned()),
@@ -222,6 +223,7 @@ fn marks(place: usize, seconds: f64, noise: &mut Noise) -> Vec<Mark> {
                 committed_bytes: Some(6 << 20),
                 live_bytes: None,
                 max_bytes: None,
+                ..Heap::default()
             },
             nmt: (place == 0).then(|| NmtRecord {
                 total_committed_bytes: 55 << 20,

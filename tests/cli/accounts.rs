@@ -1,7 +1,9 @@
 //! `loadline account` without a JVM: a made-up account (accounts/made-up.json) on the screen and against its schema.
 
 use crate::called::{folder, read, root};
+use crate::found;
 use crate::schema::Schema;
+use loadline::findings;
 use loadline::record::AccountDocument;
 use loadline::report::{self, Detail, render, summarize_account};
 use serde_json::{Value, json};
@@ -10,7 +12,20 @@ pub(crate) const ACCOUNT: &str = "account.schema.json";
 
 /// Put together by hand: every field is set, and the owners add up to the RSS.
 pub(crate) fn made_up() -> AccountDocument {
-    serde_json::from_str(&read(folder().join("accounts/made-up.json"))).unwrap()
+    let mut document: AccountDocument = serde_json::from_str(&read(folder().join("accounts/made-up.json"))).unwrap();
+    document.findings = findings::of_account(&document);
+    document
+}
+
+/// What stood out in a real account: JDK 25.0.3 with G1 under `-Xmx4g -Xshare:auto` and 200 parked threads, which had
+/// allocated 600 arrays of 1 MiB and dropped 128 direct buffers.
+#[test]
+fn what_stands_out_in_a_real_account() {
+    let mut document: AccountDocument = serde_json::from_str(&read(folder().join("accounts/real-25.json"))).unwrap();
+    document.findings = findings::of_account(&document);
+    let shown = render(&summarize_account(&document, &[]));
+    let start = shown.find("what stands out").unwrap();
+    insta::assert_snapshot!(&shown[start..]);
 }
 
 /// As `--json` prints it.
@@ -64,13 +79,14 @@ fn the_document_is_as_described_and_nothing_else_is() {
     assert_eq!(schema.undescribed(&printed()), [] as [&str; 0]);
     let mut with_netty = printed();
     with_netty["mark"]["netty"] = netty();
+    with_netty["findings"] = json!(found::every());
     assert_eq!(schema.complaints(&with_netty), [] as [&str; 0]);
     assert_eq!(schema.undescribed(&with_netty), [] as [&str; 0]);
     // The marks of a trial fill these, and other doubts have other fields.
     let unused = schema.unused(&[with_netty]);
     let of_trials = |place: &String| {
         let whole = ["Nmt", "DoubtRecord.", "ProcessRecord."];
-        let single = ["Mark.counters", "Mark.processes", "RemainderRecord.pid"];
+        let single = ["Mark.counters", "Mark.processes", "RemainderRecord.pid", "Jvm.flags_kept"];
         whole.iter().any(|start| place.starts_with(start)) || single.contains(&place.as_str())
     };
     assert_eq!(unused.into_iter().filter(|place| !of_trials(place)).collect::<Vec<_>>(), [] as [&str; 0]);

@@ -13,6 +13,7 @@ mod documents;
 mod figures;
 mod find;
 mod format;
+mod found;
 mod generate;
 mod large;
 mod load;

@@ -3,15 +3,15 @@
 use crate::accounts::{ACCOUNT, made_up, netty};
 use crate::accounts_beside::{ACCOUNTS, CHANGES};
 use crate::called::{ARCHIVES, folder, loadline, read, root};
+use crate::found;
 use crate::loads::LOAD;
 use crate::schema::Schema;
 use loadline::doubt::{Allocation, Comparing, Doubt, MemoryPool};
 use loadline::error::Result;
 use loadline::record::{
     AllocatedBy, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome,
-    FindRecord, Finding, FindingRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, LoaderSpan, LoaderSum,
-    Missed, Pages, ProbeRecord, ProbeStage, ProbeVerdict, ProcessRecord, RateRecord, Reported, RuleRecord, Times,
-    Timing, Tool, Unit, Unknowns,
+    FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, ProbeRecord, ProbeStage,
+    ProbeVerdict, ProcessRecord, RateRecord, Reported, RuleRecord, Times, Timing, Tool, Unit, Unknowns,
 };
 use loadline::scenario::{Scenario, TrialPlan, parse};
 use serde_json::{Value, json};
@@ -55,7 +55,8 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["marks"][0]["counters"] = json!({"instances": 10_000.0});
     accounted["trials"][0]["objects"] = json!(made_up().objects);
     accounted["trials"][0]["heap_dump"] = json!(made_up().heap_dump);
-    accounted["findings"] = json!([finding()]);
+    accounted["findings"] = json!(found::every());
+    accounted["trials"][0]["jvm"]["flags_kept"] = json!(made_up().flags);
     let figures = document("archives/figures");
     let process = ProcessRecord { pid: 1, name: "java".to_owned(), rss_bytes: 2, pss_bytes: Some(1) };
     accounted["trials"][0]["marks"][0]["processes"] = json!([process]);
@@ -76,30 +77,6 @@ fn the_results_schema_describes_nothing_else() {
     judged["archives"] = json!([{"name": "before", "index_from": 0, "conditions": judged["conditions"]}]);
     let full = [document("formats/version-2"), accounted, judged, figures, searched(), tuned()];
     assert_eq!(Schema::published(RESULTS).unused(&full), [] as [&str; 0]);
-}
-
-/// A diagnosis with all that one can say.
-fn finding() -> FindingRecord {
-    let sum = LoaderSum { loaders: 412, classes: 412, hidden_classes: 0, taken_bytes: 10 << 20, used_bytes: 9 << 20 };
-    let span = LoaderSpan {
-        from: "warm".to_owned(),
-        to: "loaded".to_owned(),
-        ok: 400,
-        added: sum,
-        ended: LoaderSum::default(),
-    };
-    FindingRecord {
-        finding: Finding::LoadersKeepComing {
-            loader: "groovy.lang.GroovyClassLoader".to_owned(),
-            spans: vec![span],
-            live_after_gc: Some(sum),
-        },
-        configuration: "serial".to_owned(),
-        trial: 0,
-        trials_alike: 1,
-        text: "equal loads keep adding class loaders".to_owned(),
-        next: "see in a heap dump who keeps one".to_owned(),
-    }
 }
 
 /// A tuning with all that one can say.
@@ -423,6 +400,7 @@ fn doubts_of_comparisons() -> Vec<Doubt> {
         Doubt::Comparing(Comparing::LeftOut { configuration: "jdk11".to_owned(), why: why() }),
         Doubt::Comparing(Comparing::AnotherProcess { differences: vec!["pid 4711 and 4712".to_owned()] }),
         Doubt::AllocatorIgnores { allocator: "musl".to_owned(), options: vec!["MALLOC_ARENA_MAX".to_owned()] },
+        Doubt::VariablesLost { variables: vec!["MALLOC_ARENA_MAX=1".to_owned()] },
     ]
 }
 
@@ -478,6 +456,7 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::Comparing(Comparing::LeftOut { .. }) => 46,
         Doubt::Comparing(Comparing::AnotherProcess { .. }) => 47,
         Doubt::AllocatorIgnores { .. } => 48,
+        Doubt::VariablesLost { .. } => 49,
     }
 }
 

@@ -91,7 +91,14 @@ impl Call {
     /// `loadline VERB …`; an archive goes to [`Call::archive`] where the verb makes one.
     pub(crate) fn verb(words_: &str) -> Self {
         let options = words(words_).collect();
-        Self { folder: tempfile::tempdir().unwrap(), options, command: Vec::new(), shares: 1, jdk: None, patience: LONG }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            options,
+            command: Vec::new(),
+            shares: 1,
+            jdk: None,
+            patience: LONG,
+        }
     }
 
     /// `loadline weigh`, with little load and little rest.
@@ -303,7 +310,8 @@ impl Started {
     pub(crate) fn wait(mut self) -> Ran {
         let folder = self.call.folder().to_path_buf();
         let patience = self.call.patience;
-        let status = wait_for("it ends", patience, || self.child.try_wait().unwrap().ok_or(read(&folder.join("stderr"))));
+        let status =
+            wait_for("it ends", patience, || self.child.try_wait().unwrap().ok_or(read(&folder.join("stderr"))));
         let left = || Some(self.subjects()).filter(|left| !left.is_empty());
         wait_for("its subject is gone", gone_within(status), || left().map_or(Ok(()), Err));
         self.permit = None;

@@ -17,6 +17,7 @@ mod doctor;
 mod drivers;
 mod endings;
 mod find;
+mod findings;
 mod flags;
 mod gallery;
 mod gallery_http;

@@ -10,7 +10,7 @@ mod verdict;
 use super::metric_name::is_headline;
 use crate::record::{Document, DoubtRecord, FindingRecord, MetricRecord, Trial};
 use crate::report::summary::tried::is_answer;
-use crate::report::summary::{host_text, told_finding};
+use crate::report::summary::{host_text, more_findings, shown_findings, told_finding};
 use crate::units::several;
 use escape::{code, prose, sentence};
 use std::fmt;
@@ -158,7 +158,9 @@ pub(super) fn all_doubts(document: &Document) -> Vec<(&DoubtRecord, usize)> {
 fn findings(document: &Document) -> Option<Section> {
     let line =
         |found: &FindingRecord| format!("- {}. Next: {}\n", sentence(&told_finding(found)), sentence(&found.next));
-    let lines: String = document.findings.iter().map(line).collect();
+    let shown = shown_findings(&document.findings);
+    let more = more_findings(&document.findings, &shown).map(|more| format!("\n{more}\n"));
+    let lines: String = shown.into_iter().map(line).chain(more).collect();
     (!lines.is_empty()).then(|| Section::open("Findings", lines))
 }
 

@@ -4,7 +4,7 @@ use crate::doubt::{Doubt, MemoryPool};
 use crate::record::{
     Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict, Document,
     DoubtRecord, End, EndCause, Evidence, Finding, FindingRecord, IntervalRecord, Jvm, LeastRecord, Machine, Mark,
-    MetricRecord, Model, Outcome, ParetoPoint, ParetoRecord, PhaseRecord, RESULT_SCHEMA, RequestDot, Sample,
+    MetricRecord, Model, OfTrials, Outcome, ParetoPoint, ParetoRecord, PhaseRecord, RESULT_SCHEMA, RequestDot, Sample,
     SpectrumRecord, Timing, Trial, Unit, ValueRecord,
 };
 
@@ -233,8 +233,16 @@ pub(super) fn named(text: &str) -> Document {
     document.doubts[0].text = own();
     document.doubts[0].next = own();
     let finding = Finding::LoadersKeepComing { loader: own(), spans: Vec::new(), live_after_gc: None };
-    document.findings =
-        vec![FindingRecord { finding, configuration: own(), trial: 0, trials_alike: 2, text: own(), next: own() }];
+    let of = OfTrials { configuration: own(), trial: 0, trials_alike: 2 };
+    document.findings = vec![FindingRecord {
+        finding,
+        of: Some(of),
+        text: own(),
+        next: own(),
+        costs_bytes: 0,
+        gain_bytes_max: None,
+        remedies: Vec::new(),
+    }];
     document
 }
 

@@ -6,7 +6,7 @@ use super::details::{Detail, details, remainders};
 use super::doubts::doubts;
 use super::facts::jvm_text;
 use super::netty::pools;
-use super::{flags, inside};
+use super::{findings, flags, inside};
 use crate::owner::{self, Owner, is_heap, label};
 use crate::record::{
     AccountDocument, AccountRecord, ChargeRecord, DirectRecord, FlagsRecord, MallocRecord, Mark, OwnerRecord, ToldBy,
@@ -35,6 +35,7 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Summar
             blocks.push(Block::Table(owners(account)));
             blocks.push(Block::Heading("what could come back, what is charged".to_owned()));
             blocks.push(Block::Facts(beside(mark, account, document.jvm.pid)));
+            blocks.extend(findings::blocks("what stands out", &document.findings));
             let share = account.unexplained_bytes as f64 / account.total_bytes.max(1) as f64;
             if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
                 blocks.extend(remainders(account).map(Block::Table));

@@ -7,6 +7,7 @@ use super::cells::mib;
 use super::comparison;
 use super::doubts::{doubts, doubts_of_trials};
 use super::facts::{repeatable_facts, trial_facts};
+use super::findings;
 use super::trial::of_trial;
 use super::tried::{cause_words, tried};
 use crate::record::{
@@ -51,6 +52,7 @@ pub(super) fn blocks(document: &Document, find: &FindRecord, depth: Depth) -> Ve
     let literal = |Snippet { name, lines }: Snippet| Block::Literal { title: name, lines };
     blocks.extend(snippets::snippets(find, command(trials), image(trials)).into_iter().map(literal));
     blocks.extend(comparison::budgets(&document.budgets));
+    blocks.extend(findings::blocks("what stands out", &document.findings));
     let mut all = document.doubts.clone();
     all.extend(doubts_of_trials(trials));
     blocks.extend(doubts(&all));

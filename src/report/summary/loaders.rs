@@ -2,7 +2,7 @@
 
 use super::block::{Block, Table};
 use super::cells::{beginning, end, mib, rounds_to_none, signed};
-use crate::record::{FindingRecord, LoaderChange, LoaderType, LoadersRecord, Mark, Trial};
+use crate::record::{LoaderChange, LoaderType, LoadersRecord, Mark, Trial};
 use crate::units::{Bytes, Growth, grouped};
 
 /// More classes than this must come or go between two marks to be told: a little is always loaded late.
@@ -122,24 +122,6 @@ fn in_all(trial: &Trial) -> Option<String> {
     };
     let parts: Vec<String> = sums.iter().take(TYPES_MAX).map(told).collect();
     (!parts.is_empty()).then(|| format!("From {} to {} in all: {}.", first.name, last.name, parts.join("; ")))
-}
-
-/// What trials show to be wrong, with what to do.
-pub(super) fn findings(found: &[FindingRecord]) -> Vec<Block> {
-    if found.is_empty() {
-        return Vec::new();
-    }
-    let list = found.iter().map(|one| (told(one), one.next.clone())).collect();
-    vec![Block::Heading("findings".to_owned()), Block::Doubts(list)]
-}
-
-/// A finding with whose it is.
-pub(in crate::report) fn told(found: &FindingRecord) -> String {
-    let alike = match found.trials_alike {
-        0 | 1 => String::new(),
-        trials => format!(" (so in {trials} trials)"),
-    };
-    format!("{}: {}{alike}", found.configuration, found.text)
 }
 
 /// A class without its packages.

@@ -1,74 +1,41 @@
-//! What is wrong with a subject, by rules over recorded trials: each rule yields its evidence. Pure.
+//! Class loaders that keep coming.
 
-use crate::record::{Finding, FindingRecord, LoaderSpan, LoaderSum, Mark, Trial};
+use super::facts::Facts;
+use super::found::risk;
+use super::spans::{alike, worked};
+use crate::record::{Finding, FindingRecord, LoaderSpan, LoaderSum, Mark};
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, several};
 
 /// Fewer new loaders in a span may be of the first use of something.
 const LOADERS_MIN: i64 = 5;
-/// Spans in which a request brings as many loaders within this factor are alike.
-const ALIKE_WITHIN: f64 = 2.0;
 /// A type of which a collection takes this share of what was added is not kept by anybody.
 const COLLECTED_SHARE: f64 = 0.5;
-/// Findings of one configuration; the heaviest first.
-const FINDINGS_MAX: usize = 5;
-
-/// What the trials show, each diagnosis once for each configuration.
-pub(super) fn of_trials(trials: &[Trial]) -> Vec<FindingRecord> {
-    let mut found: Vec<FindingRecord> = Vec::new();
-    for trial in trials {
-        for finding in loaders(trial) {
-            let alike = |known: &&mut FindingRecord| {
-                known.configuration == trial.configuration && loader(&known.finding) == loader(&finding)
-            };
-            let of_configuration = found.iter().filter(|known| known.configuration == trial.configuration).count();
-            match found.iter_mut().find(alike) {
-                Some(known) => known.trials_alike += 1,
-                None if of_configuration < FINDINGS_MAX => found.push(FindingRecord {
-                    text: text(&finding),
-                    next: NEXT.to_owned(),
-                    configuration: trial.configuration.clone(),
-                    trial: trial.index,
-                    trials_alike: 1,
-                    finding,
-                }),
-                None => {}
-            }
-        }
-    }
-    found
-}
 
 const NEXT: &str = "see in a heap dump (`--heap-dump FILE`) who keeps one of them; what makes one for each request \
     should make one for all, and drop what refers to it";
 
-fn loader(finding: &Finding) -> &str {
-    let Finding::LoadersKeepComing { loader, .. } = finding;
-    loader
-}
-
 /// Types of loaders of which two spans with work in them bring about as many for a request, and which no collection
-/// takes away.
-fn loaders(trial: &Trial) -> Vec<Finding> {
-    let spans: Vec<(&Mark, &Mark, u64)> = trial.marks.windows(2).filter_map(|pair| span(trial, pair)).collect();
+/// takes away. Source: measured on `LeaksLoaders` and `scenarios/class-churn`.
+pub(super) fn keep_coming(facts: &Facts) -> Vec<FindingRecord> {
+    let spans = worked(facts.marks, facts.phases);
     let mut types: Vec<&str> = Vec::new();
     for of in spans.iter().flat_map(|(_, to, _)| to.loaders.iter().flat_map(|loaders| &loaders.types)) {
         if !types.contains(&of.name.as_str()) {
             types.push(&of.name);
         }
     }
-    types.into_iter().filter_map(|name| keeps_coming(trial, name, &spans)).collect()
+    let found = types.into_iter().filter_map(|name| keeps_coming(facts.marks, name, &spans));
+    found
+        .map(|(finding, costs_bytes)| {
+            let text = text(&finding);
+            FindingRecord { costs_bytes, ..risk(finding, text, NEXT.to_owned()) }
+        })
+        .collect()
 }
 
-/// Two marks and the work between them; `None` where there was none.
-fn span<'a>(trial: &Trial, pair: &'a [Mark]) -> Option<(&'a Mark, &'a Mark, u64)> {
-    let [from, to] = pair else { return None };
-    let between = trial.phases.iter().filter(|phase| (from.at_s..to.at_s).contains(&phase.at_s));
-    let ok = between.map(|phase| phase.ok).fold(0, u64::saturating_add);
-    (ok > 0).then_some((from, to, ok))
-}
-
-fn keeps_coming(trial: &Trial, name: &str, spans: &[(&Mark, &Mark, u64)]) -> Option<Finding> {
+/// The finding, and what the loaders that came have taken.
+fn keeps_coming(marks: &[Mark], name: &str, spans: &[(&Mark, &Mark, u64)]) -> Option<(Finding, u64)> {
     let of = |(from, to, ok): &(&Mark, &Mark, u64)| {
         let change = at(to, name)?.1?;
         let span = LoaderSpan {
@@ -82,24 +49,23 @@ fn keeps_coming(trial: &Trial, name: &str, spans: &[(&Mark, &Mark, u64)]) -> Opt
     };
     let grown: Vec<(i64, LoaderSpan)> = spans.iter().filter_map(of).collect();
     let rate = |(growth, span): &(i64, LoaderSpan)| *growth as f64 / span.ok as f64;
-    let alike = |one: &(i64, LoaderSpan), other: &(i64, LoaderSpan)| {
-        let ratio = rate(one) / rate(other);
-        (1.0 / ALIKE_WITHIN..=ALIKE_WITHIN).contains(&ratio)
-    };
     let last = grown.last()?;
-    let spans: Vec<LoaderSpan> = grown.iter().filter(|one| alike(one, last)).map(|(_, span)| span.clone()).collect();
+    let spans: Vec<LoaderSpan> =
+        grown.iter().filter(|one| alike(rate(one), rate(last))).map(|(_, span)| span.clone()).collect();
     if spans.len() < 2 {
         return None;
     }
     let added: u64 = spans.iter().map(|span| span.added.loaders.saturating_sub(span.ended.loaders)).sum();
-    let end = trial.marks.iter().position(|mark| mark.name == last.1.to)?;
-    let collected = trial.marks[end + 1..].iter().find(|mark| mark.name == MarkPoint::Collected.word());
+    let end = marks.iter().position(|mark| mark.name == last.1.to)?;
+    let collected = marks[end + 1..].iter().find(|mark| mark.name == MarkPoint::Collected.word());
     let gone = collected.and_then(|mark| at(mark, name)?.1).map_or(0, |change| change.ended.loaders);
     if gone as f64 >= added as f64 * COLLECTED_SHARE {
         return None;
     }
     let live_after_gc = collected.and_then(|mark| at(mark, name)).map(|(now, _)| now);
-    Some(Finding::LoadersKeepComing { loader: name.to_owned(), spans, live_after_gc })
+    let taken = spans.iter().map(|span| span.added.taken_bytes).fold(0, u64::saturating_add);
+    let costs_bytes = live_after_gc.map_or(taken, |live| live.taken_bytes);
+    Some((Finding::LoadersKeepComing { loader: name.to_owned(), spans, live_after_gc }, costs_bytes))
 }
 
 /// The loaders of a type at a mark.
@@ -109,7 +75,7 @@ fn at(mark: &Mark, name: &str) -> Option<(LoaderSum, Option<crate::record::Loade
 }
 
 fn text(finding: &Finding) -> String {
-    let Finding::LoadersKeepComing { loader, spans, live_after_gc } = finding;
+    let Finding::LoadersKeepComing { loader, spans, live_after_gc } = finding else { return String::new() };
     let of_span = |span: &LoaderSpan| {
         let (loaders, bytes) = (grouped(span.added.loaders), Bytes(span.added.taken_bytes));
         let (ok, classes) = (grouped(span.ok), several(span.added.classes, "class"));
@@ -125,8 +91,9 @@ fn text(finding: &Finding) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::of_trials;
     use super::*;
-    use crate::record::{LoaderChange, LoaderType, LoadersRecord, PhaseRecord};
+    use crate::record::{LoaderChange, LoaderType, LoadersRecord, PhaseRecord, Trial};
 
     fn sum(loaders: u64) -> LoaderSum {
         LoaderSum { loaders, classes: loaders, taken_bytes: loaders << 14, ..LoaderSum::default() }
@@ -155,7 +122,8 @@ mod tests {
     #[test]
     fn equal_loads_that_keep_adding_loaders_are_a_finding_with_its_numbers() {
         let found = of_trials(&[trial([400, 800], [412, 790], Some((1_202, 0))), trial([400, 800], [400, 800], None)]);
-        assert_eq!((found.len(), found[0].trials_alike, found[0].trial), (1, 2, 0));
+        let of = found[0].of.clone().unwrap();
+        assert_eq!((found.len(), of.trials_alike, of.trial), (1, 2, 0));
         let text = &found[0].text;
         for part in [
             "`g.GroovyClassLoader`: 412 with 412 classes, 6.4 MiB, for 400 answers from start to warm",

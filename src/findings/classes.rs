@@ -1,0 +1,134 @@
+//! Classes and their code: metadata that grows, an archive that is missing, compiled code.
+
+use super::facts::{Facts, holds, share, tagged};
+use super::found::{Weight, risk, weight};
+use super::spans::{alike, worked};
+use crate::owner::Owner;
+use crate::record::{AccountRecord, CdsCause, Finding, FindingRecord, GrowthSpan, Mark};
+use crate::scenario::{Change, MarkPoint};
+use crate::units::Bytes;
+
+/// Growth of a span that may be of the first use of something.
+const GROWTH_MIN: u64 = 1 << 20;
+/// Metadata of which a collection takes this share of what was added is not kept by anybody.
+const COLLECTED_SHARE: f64 = 0.5;
+/// Code below this much, or this share of RSS, is what any server compiles.
+const CODE_MIN: u64 = 16 << 20;
+const CODE_SHARE_MIN: f64 = 0.10;
+/// Of code by segments, what profiling adds to it.
+const PROFILING_SHARE: f64 = 0.3;
+/// The archive of the JDK saved 8 to 10 MB at the start, and nothing that was resolved after the load (measured).
+const CDS_GAIN_MAX: u64 = 10_000_000;
+
+/// Equal loads keep adding class metadata. Source: JEP 387 (JDK 16: metadata goes with its loader only), measured on
+/// `scenarios/class-churn`. Where loaders of a type keep coming, that finding says more.
+pub(super) fn metaspace_grows(facts: &Facts) -> Option<FindingRecord> {
+    let of = |(from, to, ok): &(&Mark, &Mark, u64)| {
+        let growth_bytes = metadata(to)?.saturating_sub(metadata(from)?);
+        let span = GrowthSpan { from: from.name.clone(), to: to.name.clone(), ok: *ok, growth_bytes };
+        (growth_bytes >= GROWTH_MIN).then_some(span)
+    };
+    let grown: Vec<GrowthSpan> = worked(facts.marks, facts.phases).iter().filter_map(of).collect();
+    let last = grown.last()?.clone();
+    let rate = |span: &GrowthSpan| span.growth_bytes as f64 / span.ok as f64;
+    let spans: Vec<GrowthSpan> = grown.into_iter().filter(|span| alike(rate(span), rate(&last))).collect();
+    let added = spans.iter().map(|span| span.growth_bytes).fold(0, u64::saturating_add);
+    let end = facts.marks.iter().find(|mark| mark.name == last.to).and_then(metadata)?;
+    let collected = facts.at(MarkPoint::Collected).and_then(metadata);
+    let gone = collected.map_or(0, |left| end.saturating_sub(left));
+    if spans.len() < 2 || gone as f64 >= added as f64 * COLLECTED_SHARE {
+        return None;
+    }
+    let of_span = |span: &GrowthSpan| {
+        format!("{} for {} answers from {} to {}", Bytes(span.growth_bytes), span.ok, span.from, span.to)
+    };
+    let parts: Vec<String> = spans.iter().map(of_span).collect();
+    let kept = if collected.is_some() { "; a full GC took little of it" } else { "" };
+    let text = format!("equal loads keep adding class metadata: {}{kept}", parts.join(", "));
+    let next =
+        "see which loader grows in the table of class loaders, and what makes classes for each request".to_owned();
+    let finding = Finding::MetaspaceKeepsGrowing { spans, kept_by_gc: collected.is_some() };
+    Some(FindingRecord { costs_bytes: added, ..risk(finding, text, next) })
+}
+
+/// Chunks that loaders have taken, or else what is resident of metadata.
+fn metadata(mark: &Mark) -> Option<u64> {
+    let taken = mark.loaders.as_ref().map(|loaders| loaders.total.taken_bytes);
+    taken.or_else(|| mark.account.as_ref().map(resident_metadata))
+}
+
+fn resident_metadata(account: &AccountRecord) -> u64 {
+    holds(account, Owner::Metaspace).saturating_add(holds(account, Owner::ClassSpace))
+}
+
+/// The JVM maps no archive of classes, or not the one it was given. Source: measured (8 to 10 MB at the start); a
+/// mismatch is silent unless `-Xshare:on` (man page of `java`, JDK 17 and 25).
+pub(super) fn cds_missing(facts: &Facts) -> Option<FindingRecord> {
+    let (_, account) = facts.weighed()?;
+    let classes = resident_metadata(account);
+    let cause = cause(facts, account).filter(|_| classes > 0)?;
+    let bound = classes.min(CDS_GAIN_MAX);
+    let none = "no archive of classes (CDS) is mapped";
+    let (what, next) = match &cause {
+        CdsCause::SwitchedOff => (format!("{none}, for it is switched off"), "drop your own `-Xshare:off`"),
+        CdsCause::NoArchive => (
+            format!("{none}, for the JDK has none that fits"),
+            "make one, once, as the owner of the JDK: `java -Xshare:dump`",
+        ),
+        CdsCause::NotMapped { file } => (
+            format!("the archive of classes `{file}` was given and is not mapped"),
+            "start once with `-Xshare:on`, which says what does not match: JDK, class path or collector",
+        ),
+    };
+    let text = format!("{what}; class metadata weigh {}", Bytes(classes));
+    let weighs = Weight { costs_bytes: bound, gain_bytes_max: Some(bound), remedies: Vec::new() };
+    Some(weight(Finding::CdsMissing { cause }, text, next.to_owned(), weighs))
+}
+
+fn cause(facts: &Facts, account: &AccountRecord) -> Option<CdsCause> {
+    let flags = &facts.flags;
+    let maps = account.owners.iter().find(|owner| owner.name == Owner::Cds.name() && owner.rss_bytes > 0);
+    let off = flags.words("-Xshare:").last() == Some("-Xshare:off") || flags.is("UseSharedSpaces", "false");
+    let given = flags.words("-XX:SharedArchiveFile=").last().and_then(|word| Some(word.split_once('=')?.1));
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    match (maps, given) {
+        (None, _) if off => Some(CdsCause::SwitchedOff),
+        (None, None) => Some(CdsCause::NoArchive),
+        (None, Some(file)) => Some(CdsCause::NotMapped { file: file.to_owned() }),
+        (Some(cds), Some(files)) => {
+            // A path of several has the base first.
+            let is_mapped = |file: &str| cds.detail.iter().any(|detail| name(&detail.name) == name(file));
+            let missing = files.split(':').find(|file| !is_mapped(file) && !cds.detail.is_empty());
+            missing.map(|file| CdsCause::NotMapped { file: file.to_owned() })
+        }
+        (Some(_), None) => None,
+    }
+}
+
+/// Compiled code and what compilers hold. Source: measured (C1 alone, with a trim and one arena: 74.7 to 44.0 MB at
+/// 0.775 of the rate), the man page of `java` 25 (240 MB reserved with tiers, 48 without), JDK-8269555.
+pub(super) fn code_large(facts: &Facts) -> Option<FindingRecord> {
+    let (mark, account) = facts.weighed()?;
+    let code_bytes = holds(account, Owner::CodeCache);
+    let compiler_bytes = tagged(mark, "Compiler");
+    let flags = &facts.flags;
+    let is_tiered = flags.is_free("TieredStopAtLevel") && !flags.is("TieredCompilation", "false");
+    let is_large = code_bytes >= CODE_MIN && share(code_bytes, account.total_bytes) >= CODE_SHARE_MIN;
+    if !is_large || !is_tiered || flags.words("-Xint").next().is_some() {
+        return None;
+    }
+    let segment = |name: &str| mark.code.iter().find(|heap| heap.name == name).and_then(|heap| heap.rss_bytes);
+    let segments = segment("non-profiled nmethods").zip(segment("profiled nmethods"));
+    let less = segments.map_or(code_bytes / 2, |(optimised, profiled)| {
+        optimised.saturating_add((profiled as f64 * PROFILING_SHARE) as u64).min(code_bytes)
+    });
+    let gain = less.saturating_add(compiler_bytes.unwrap_or(0));
+    let holds = compiler_bytes.map(|bytes| format!(", and compilers hold {} of malloc", Bytes(bytes)));
+    let text = format!("compiled code weighs {}{}", Bytes(code_bytes), holds.unwrap_or_default());
+    let next = "`-XX:TieredStopAtLevel=1` makes it smaller at the price of CPU time: compare both at a constant rate"
+        .to_owned();
+    let remedies = vec![Change::Jvm(vec!["-XX:TieredStopAtLevel=1".to_owned()])];
+    let costs_bytes = code_bytes.saturating_add(compiler_bytes.unwrap_or(0));
+    let finding = Finding::CodeLarge { code_bytes, compiler_bytes };
+    Some(weight(finding, text, next, Weight { costs_bytes, gain_bytes_max: Some(gain), remedies }))
+}

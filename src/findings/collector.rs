@@ -1,0 +1,58 @@
+//! The collector: one that is too much for its heap, and one that nobody chose.
+
+use super::facts::{Facts, heap, holds};
+use super::found::{Weight, risk, weight};
+use crate::owner::Owner;
+use crate::record::{Finding, FindingRecord, PhaseRecord};
+use crate::scenario::{Change, Gc};
+use crate::units::Bytes;
+
+/// Heaps that Serial collects in a few milliseconds.
+const SMALL_HEAP: u64 = 200 << 20;
+/// Serial's own card table: a byte for each 512.
+const CARD_BYTES: u64 = 512;
+/// Time in collections above which another collector may serve better.
+const GC_SHARE_MAX: f64 = 0.05;
+
+/// The tables of G1 weigh much beside a small heap. Source: JDK-8210708 (JDK 20: one mark bitmap, 1.5 % of the heap,
+/// less), JDK-8017163 and JDK-8336086 (remembered sets); so the gain of Serial falls with each release. Measured: 4.8
+/// MiB beside 128 MiB of heap with JDK 17, 2.5 MiB with 25, and next to none before the first marking of an idle JVM.
+pub(super) fn g1_on_small_heap(facts: &Facts) -> Option<FindingRecord> {
+    let (_, account) = facts.weighed()?;
+    let (tables_bytes, heap_bytes) = (holds(account, Owner::Gc), heap(account));
+    let is_small = facts.collector() == "G1" && heap_bytes <= SMALL_HEAP;
+    if !is_small {
+        return None;
+    }
+    let gain = tables_bytes.saturating_sub(heap_bytes / CARD_BYTES);
+    let is_typed = facts.flags.collector_is_typed();
+    let remedies = if is_typed { Vec::new() } else { vec![Change::Gc(Gc::Serial)] };
+    let text = format!("the tables of G1 weigh {} beside {} of heap", Bytes(tables_bytes), Bytes(heap_bytes));
+    let next = match is_typed {
+        true => "your own `-XX:+UseG1GC` keeps them; Serial's are a 512th of the heap".to_owned(),
+        false => "try `-XX:+UseSerialGC`, and watch the longest pause".to_owned(),
+    };
+    let finding = Finding::G1OnSmallHeap { tables_bytes, heap_bytes };
+    Some(weight(finding, text, next, Weight { costs_bytes: tables_bytes, gain_bytes_max: Some(gain), remedies }))
+}
+
+/// The JVM took Serial by itself and collects much under load. Source: `VM_Version` and `os::is_server_class_machine`
+/// (JDK 11–26: below 2 CPUs or 1,792 MB it takes Serial; JEP 523 ends that in 27), and tmdevlab's test of jaz, in
+/// which leaving Serial on 2 CPUs gave +36 % throughput.
+pub(super) fn serial_unasked(facts: &Facts) -> Option<FindingRecord> {
+    let is_chosen = facts.collector() == "Serial" && !facts.flags.collector_is_typed();
+    let is_load = |phase: &&PhaseRecord| phase.works() && !phase.is_warmup() && phase.seconds > 0.0;
+    let phases: Vec<&PhaseRecord> = facts.phases.iter().filter(is_load).collect();
+    let seconds: f64 = phases.iter().map(|phase| phase.seconds).sum();
+    let gc_ms = phases.iter().map(|phase| phase.subject.gc_ms).sum::<Option<f64>>()?;
+    let gc_share = gc_ms / 1e3 / seconds;
+    if !is_chosen || !gc_share.is_finite() || gc_share < GC_SHARE_MAX {
+        return None;
+    }
+    let cpus = facts.cpus.map(|cpus| format!(", for it sees few CPUs ({cpus}) or little memory")).unwrap_or_default();
+    let text =
+        format!("the JVM took Serial GC by itself{cpus}; {:.0} % of the load went into collections", gc_share * 1e2);
+    let next = "try `-XX:+UseG1GC` or `-XX:+UseParallelGC`, or a larger heap".to_owned();
+    let found = risk(Finding::SerialUnasked { gc_share, cpus: facts.cpus }, text, next);
+    Some(FindingRecord { remedies: vec![Change::Gc(Gc::G1), Change::Gc(Gc::Parallel)], ..found })
+}

@@ -1,0 +1,157 @@
+//! Direct memory: buffers that wait for a collection, and chunks of Netty that hold next to nothing.
+
+use super::facts::{Facts, share};
+use super::found::{Weight, weight};
+use crate::record::{DirectRecord, Finding, FindingRecord, Mark, NettyAllocator, NettyKind, NettyMemory};
+use crate::scenario::{Change, MarkPoint};
+use crate::units::{Bytes, grouped, several};
+
+/// Less of RSS is not worth a ceiling.
+const DIRECT_SHARE_MIN: f64 = 0.05;
+/// A full collection that frees less than this share has found little that waited.
+const FREED_SHARE_MIN: f64 = 0.25;
+/// A ceiling this many times what is reserved makes nobody collect soon.
+const CEILING_TIMES_MIN: u64 = 2;
+/// Without a full collection to tell, so many seconds for each collection are few of them.
+const SECONDS_PER_COLLECTION: f64 = 10.0;
+/// Room that a ceiling leaves above what lives, and the least of it.
+const ROOM_TIMES: u64 = 2;
+const CEILING_LEAST: u64 = 16 << 20;
+/// Netty's chunks of which less than this share is handed out are mostly free.
+const HANDED_OUT_SHARE_MAX: f64 = 0.5;
+
+/// Direct buffers wait for a collection. Source: `java.nio.Bits` and `java.lang.ref.Cleaner` (JDK 11–25: memory goes
+/// when the collector finds the buffer dead, and `System.gc()` is called only at the ceiling, which is the heap's
+/// unless it was set), and measured: a database on JDK 25 with 1,063 MB in 239 buffers beside 29 MiB of live heap.
+pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
+    let (mark, account) = facts.weighed()?;
+    let direct = mark.direct?;
+    let direct_bytes = direct.reserved_bytes;
+    let left = facts.at(MarkPoint::Collected).and_then(|mark| mark.direct).map(|direct| direct.reserved_bytes);
+    let ceiling_bytes = ceiling(facts, &direct, mark);
+    let is_high = ceiling_bytes.is_some_and(|ceiling| ceiling >= direct_bytes.saturating_mul(CEILING_TIMES_MIN));
+    let waited = match left {
+        Some(left) => direct_bytes.saturating_sub(left),
+        None => direct_bytes,
+    };
+    let shows = match left {
+        Some(_) => share(waited, direct_bytes) >= FREED_SHARE_MIN,
+        // Who counts for himself frees for himself.
+        None => is_high && direct.netty_bytes.is_none() && are_few(facts, mark),
+    };
+    if !shows || share(waited, account.total_bytes) < DIRECT_SHARE_MIN {
+        return None;
+    }
+    let finding = Finding::DirectMemoryWaits {
+        direct_bytes,
+        buffers: direct.buffers,
+        left_by_gc_bytes: left,
+        ceiling_bytes,
+        collections: mark.heap.collections,
+    };
+    let weighs = Weight {
+        costs_bytes: direct_bytes,
+        gain_bytes_max: Some(waited),
+        remedies: remedies(facts, direct_bytes, left),
+    };
+    let (text, next) = (told(&finding), next(&weighs.remedies, left));
+    Some(weight(finding, text, next, weighs))
+}
+
+/// What is live fails at a ceiling, so that a ceiling follows a full collection.
+fn next(remedies: &[Change], left: Option<u64>) -> String {
+    match (remedies.first(), left) {
+        (Some(first), Some(_)) => format!("bound it with `{}`, or reuse the buffers", first.typed().join(" ")),
+        (Some(first), None) => format!(
+            "see what a full GC leaves (`jcmd PID GC.run`, or the mark collected); where they were garbage, bound it \
+             with `{}`",
+            first.typed().join(" ")
+        ),
+        (None, _) => "lower your own `-XX:MaxDirectMemorySize`, or reuse the buffers".to_owned(),
+    }
+}
+
+fn told(finding: &Finding) -> String {
+    let Finding::DirectMemoryWaits { direct_bytes, buffers, left_by_gc_bytes, ceiling_bytes, collections } = finding
+    else {
+        return String::new();
+    };
+    let mut text = format!("{} are in {}", Bytes(*direct_bytes), several(*buffers, "direct buffer"));
+    match left_by_gc_bytes {
+        Some(left) => text.push_str(&format!(", of which a full GC left {}", Bytes(*left))),
+        None => text.push_str(", which only a collection frees"),
+    }
+    if let Some(collections) = collections {
+        text.push_str(&format!("; {} so far", several(*collections, "collection")));
+    }
+    if let Some(ceiling) = ceiling_bytes {
+        text.push_str(&format!("; they may become {}", Bytes(*ceiling)));
+    }
+    text
+}
+
+/// The most that direct buffers may reserve: what was set, or else as much as the heap.
+pub(super) fn ceiling(facts: &Facts, direct: &DirectRecord, mark: &Mark) -> Option<u64> {
+    let set = facts.flags.number("MaxDirectMemorySize").filter(|bytes| *bytes > 0);
+    direct.max_bytes.or(set).or(mark.heap.max_bytes).filter(|bytes| *bytes > 0)
+}
+
+fn are_few(facts: &Facts, mark: &Mark) -> bool {
+    let seconds = |collections: u64| collections as f64 * SECONDS_PER_COLLECTION;
+    match (mark.heap.collections, facts.age_s()) {
+        (Some(0), _) => true,
+        (Some(collections), Some(age_s)) => seconds(collections) <= age_s.max(SECONDS_PER_COLLECTION),
+        _ => false,
+    }
+}
+
+/// What to set: a ceiling above what lives, where nobody set one.
+fn remedies(facts: &Facts, direct_bytes: u64, left: Option<u64>) -> Vec<Change> {
+    let live = left.unwrap_or(direct_bytes / 4);
+    let room = round_up(live.saturating_mul(ROOM_TIMES).max(CEILING_LEAST));
+    let is_useful = room < direct_bytes && facts.flags.is_free("MaxDirectMemorySize");
+    is_useful.then_some(Change::DirectMax(Bytes(room))).into_iter().collect()
+}
+
+/// To whole MiB.
+pub(super) fn round_up(bytes: u64) -> u64 {
+    bytes.checked_next_multiple_of(1 << 20).unwrap_or(u64::MAX)
+}
+
+/// Netty's chunks are mostly free. Source: netty #9768 (adaptive against pooled: 7.5 and 37.7 MiB of chunks) and
+/// #15850, #15206 (the other way round), so both are to be tried; measured in `scenarios/netty-pools`.
+pub(super) fn netty(facts: &Facts) -> Option<FindingRecord> {
+    let (mark, _) = facts.weighed()?;
+    let libraries = &mark.netty.as_ref()?.libraries;
+    let known = libraries.iter().flat_map(|library| library.allocators.iter().map(move |of| (library, of)));
+    let held = known.filter_map(|(library, of)| Some((library, of, held(of)?, of.pinned_direct_bytes?)));
+    let mostly_free = held.filter(|(.., held, out)| share(*out, *held) < HANDED_OUT_SHARE_MAX);
+    let (library, of, held_bytes, handed_out_bytes) =
+        mostly_free.max_by_key(|(.., held, out)| held.saturating_sub(*out))?;
+    let free = held_bytes.saturating_sub(handed_out_bytes);
+    let typed = || facts.flags.words("-Dio.netty.allocator.type=").next().is_some();
+    // A Netty that was moved into another package reads properties of that package.
+    let pooled = of.kind == NettyKind::Adaptive && library.package == "io.netty" && !typed();
+    let remedy = || Change::Jvm(vec!["-Dio.netty.allocator.type=pooled".to_owned()]);
+    let remedies: Vec<Change> = pooled.then(remedy).into_iter().collect();
+    let class = of.class.rsplit('.').next().unwrap_or_default().to_owned();
+    let text = format!(
+        "Netty's {class} holds {} of direct memory, of which {} are handed out, in {} chunks",
+        Bytes(held_bytes),
+        Bytes(handed_out_bytes),
+        grouped(of.arenas.iter().flat_map(|arena| &arena.chunks).count() as u64)
+    );
+    let next = match remedies.first() {
+        Some(first) => format!("try `{}`; which allocator holds less depends on the load", first.typed().join(" ")),
+        None => "read which chunks linger and why (`account --netty`); fewer event loops hold fewer chunks".to_owned(),
+    };
+    let finding = Finding::NettyChunksFree { held_bytes, handed_out_bytes, allocator: class };
+    Some(weight(finding, text, next, Weight { costs_bytes: held_bytes, gain_bytes_max: Some(free), remedies }))
+}
+
+/// Direct memory that an allocator holds: by its own metric, or else by its chunks.
+fn held(allocator: &NettyAllocator) -> Option<u64> {
+    let direct = allocator.arenas.iter().filter(|arena| arena.memory == NettyMemory::Direct);
+    let chunks = || direct.flat_map(|arena| &arena.chunks).map(|chunk| chunk.bytes).fold(0, u64::saturating_add);
+    Some(allocator.used_direct_bytes.unwrap_or_else(chunks)).filter(|held| *held > 0)
+}

@@ -1,0 +1,158 @@
+//! What rules look at: one value, made of a trial or of an account.
+
+use super::flags::Flags;
+use crate::owner::{Owner, is_heap};
+use crate::record::{AccountDocument, AccountRecord, DoubtRecord, Jvm, Mark, ObjectsRecord, PhaseRecord, Trial};
+use crate::scenario::MarkPoint;
+use crate::units::unix_s;
+
+/// Below this much, and this share of RSS, a weight is not worth a finding.
+const LEAST_BYTES: u64 = 1 << 20;
+const LEAST_SHARE: f64 = 0.01;
+
+/// Marks whose weighing has changed what it weighs, or rested before.
+const AFTER_LOAD: [MarkPoint; 3] = [MarkPoint::Rested, MarkPoint::Collected, MarkPoint::Trimmed];
+
+/// What is known of one JVM.
+pub(super) struct Facts<'a> {
+    /// Its weighings, in time order.
+    pub(super) marks: &'a [Mark],
+    /// Stretches of load and rest; empty of an account.
+    pub(super) phases: &'a [PhaseRecord],
+    pub(super) jvm: Option<&'a Jvm>,
+    pub(super) flags: Flags<'a>,
+    /// The smallest limit that holds for it.
+    pub(super) limit: Option<u64>,
+    /// CPUs that it may use, where it is pinned.
+    pub(super) cpus: Option<u64>,
+    pub(super) doubts: &'a [DoubtRecord],
+    /// The live objects, where they were asked for.
+    pub(super) objects: Option<&'a ObjectsRecord>,
+    /// How long it had run when it was weighed.
+    age_s: Option<f64>,
+    /// Variables that were set for it, as far as they are known, `NAME=value`.
+    env: Vec<String>,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn of_trial(trial: &'a Trial) -> Self {
+        let facts = Self {
+            marks: &trial.marks,
+            phases: &trial.phases,
+            jvm: trial.jvm.as_ref(),
+            flags: Flags::of_trial(trial),
+            limit: trial.limit_bytes,
+            cpus: trial.subject_cpus.as_ref().map(|cpus| cpus.len() as u64),
+            doubts: &trial.doubts,
+            objects: None,
+            age_s: None,
+            env: trial.env.iter().flatten().map(|(name, value)| format!("{name}={value}")).collect(),
+        };
+        Self { age_s: facts.weighed().map(|(mark, _)| mark.at_s), ..facts }
+    }
+
+    pub(super) fn of_account(document: &'a AccountDocument) -> Self {
+        let started = document.identity.as_ref().and_then(|identity| unix_s(identity.started.as_deref()?));
+        let age_s = unix_s(&document.taken).zip(started).map(|(now, then)| now.saturating_sub(then) as f64);
+        Self {
+            marks: std::slice::from_ref(&document.mark),
+            phases: &[],
+            jvm: Some(&document.jvm),
+            flags: Flags::of_account(document),
+            limit: document.mark.charge.as_ref().and_then(|charge| charge.limit_bytes),
+            cpus: None,
+            doubts: &document.doubts,
+            objects: document.objects.as_ref(),
+            age_s,
+            env: Vec::new(),
+        }
+    }
+
+    /// Where the weight of the subject is judged, with its account: at the end of the load, or else at the last mark
+    /// before it rested. Of several processes there is none: what is added up over them fits no rule.
+    pub(super) fn weighed(&self) -> Option<(&'a Mark, &'a AccountRecord)> {
+        let of = |mark: &'a Mark| {
+            let account = mark.account.as_ref().filter(|account| !account.owners.is_empty())?;
+            mark.processes.is_empty().then_some((mark, account))
+        };
+        let is_after = |mark: &&Mark| AFTER_LOAD.iter().any(|point| mark.name == point.word());
+        let loaded = self.at(MarkPoint::Loaded).and_then(of);
+        let before = || self.marks.iter().rev().filter(|mark| !is_after(mark)).find_map(of);
+        loaded.or_else(before).or_else(|| self.marks.iter().rev().find_map(of))
+    }
+
+    /// A mark by its moment.
+    pub(super) fn at(&self, point: MarkPoint) -> Option<&'a Mark> {
+        self.marks.iter().find(|mark| mark.name == point.word())
+    }
+
+    /// Seconds that it had run when it was weighed; `None` where that is not known, or hardly any.
+    pub(super) fn age_s(&self) -> Option<f64> {
+        self.age_s.filter(|age| age.is_finite() && *age >= 1.0)
+    }
+
+    /// RSS where the weight is judged; 0 without an account.
+    pub(super) fn rss(&self) -> u64 {
+        self.weighed().map_or(0, |(_, account)| account.total_bytes)
+    }
+
+    /// The collector in force.
+    pub(super) fn collector(&self) -> &'a str {
+        self.jvm.and_then(|jvm| jvm.collector.as_deref()).unwrap_or_default()
+    }
+
+    /// The release, as numbers: 17, 0, 15 of `17.0.15+6`; 8, 0, 372 of `25.372-b07`, which is JDK 8.
+    pub(super) fn release(&self) -> Option<[u64; 3]> {
+        let version = self.jvm?.version.as_deref()?;
+        let mut numbers = version.split(['.', '+', '-', '_']).map_while(|part| part.parse().ok());
+        let [first, second, third] = [(); 3].map(|()| numbers.next().unwrap_or(0));
+        let is_8 = first == 25 && version.split(['+', '-']).nth(1).is_some_and(|build| build.starts_with('b'));
+        (first > 0).then_some(if is_8 { [8, 0, second] } else { [first, second, third] })
+    }
+
+    /// Whether a variable of the environment is known to be set.
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        let malloc = self.weighed().and_then(|(_, account)| account.malloc.as_ref());
+        let settings = malloc.and_then(|malloc| malloc.settings.as_ref()).into_iter().flatten();
+        let mut set = self.env.iter().chain(settings);
+        set.any(|set| set.split_once('=').is_some_and(|(known, _)| known == name))
+    }
+
+    /// The live set where a full collection told it.
+    pub(super) fn live_after_gc(&self) -> Option<u64> {
+        let collected = self.at(MarkPoint::Collected).and_then(|mark| mark.heap.live_bytes);
+        collected.or(self.objects.map(|objects| objects.total.bytes)).filter(|live| *live > 0)
+    }
+}
+
+/// The least that is worth a finding where so much is resident.
+pub(super) fn least(rss: u64) -> u64 {
+    LEAST_BYTES.max((rss as f64 * LEAST_SHARE) as u64)
+}
+
+/// A part of a whole; 0 of nothing.
+pub(super) fn share(part: u64, of: u64) -> f64 {
+    if of == 0 { 0.0 } else { part as f64 / of as f64 }
+}
+
+/// Resident bytes of an owner.
+pub(super) fn holds(account: &AccountRecord, owner: Owner) -> u64 {
+    let of = account.owners.iter().filter(|known| known.name == owner.name());
+    of.map(|known| known.rss_bytes).fold(0, u64::saturating_add)
+}
+
+/// Resident bytes of the Java heap, whatever it holds.
+pub(super) fn heap(account: &AccountRecord) -> u64 {
+    let of = account.owners.iter().filter(|owner| is_heap(&owner.name));
+    of.map(|owner| owner.rss_bytes).fold(0, u64::saturating_add)
+}
+
+/// What malloc holds for a category of Native Memory Tracking: by the headers of its chunks, which an account of a
+/// running JVM lists, or else what the JVM committed for it; `None` where neither is known.
+pub(super) fn tagged(mark: &Mark, tag: &str) -> Option<u64> {
+    let details = mark.account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail);
+    let held = details.filter(|detail| detail.kind == "tag" && detail.name == tag);
+    let held = held.map(|part| part.rss_bytes.max(part.allocated_bytes.unwrap_or(0))).fold(0, u64::saturating_add);
+    let category = || mark.nmt.as_ref()?.categories.iter().find(|category| category.name == tag);
+    Some(held).filter(|held| *held > 0).or_else(|| Some(category()?.committed_bytes)).filter(|held| *held > 0)
+}

@@ -1,0 +1,165 @@
+//! The flags of a JVM as rules ask for them.
+//!
+//! The JVM's own list tells which flags there are and who set them (JDK 17 and newer). Without it, what differs from
+//! its default is known from `VM.flags`, and who set it from the command line alone.
+
+use crate::record::{AccountDocument, FLAGS_KEPT, FlagOrigin, FlagsRecord, Trial};
+
+/// How much is known of the flags.
+enum Known<'a> {
+    /// All that the JVM has.
+    All(&'a FlagsRecord),
+    /// Those of [`FLAGS_KEPT`], and what was set.
+    Kept(&'a FlagsRecord),
+    /// What differs from its default, as the command line spells it.
+    Spelled(&'a [String]),
+}
+
+/// The flags of one JVM.
+pub(super) struct Flags<'a> {
+    known: Known<'a>,
+    /// Words that may be its options, in the order in which the JVM reads them.
+    words: Vec<&'a str>,
+}
+
+impl<'a> Flags<'a> {
+    pub(super) fn of_trial(trial: &'a Trial) -> Self {
+        let jvm = trial.jvm.as_ref();
+        let spelled = || jvm.and_then(|jvm| jvm.flags.as_deref()).unwrap_or_default();
+        let kept = jvm.and_then(|jvm| jvm.flags_kept.as_ref());
+        let known = kept.map_or_else(|| Known::Spelled(spelled()), Known::Kept);
+        let options = jvm.into_iter().flat_map(|jvm| &jvm.options);
+        // Options that reach the JVM by its command line stand there too.
+        let asked = options.filter(|option| !trial.command.contains(option)).map(String::as_str);
+        let words = asked.chain(options_of(&trial.command)).collect();
+        Self { known, words }
+    }
+
+    pub(super) fn of_account(document: &'a AccountDocument) -> Self {
+        let spelled = || document.jvm.flags.as_deref().unwrap_or_default();
+        let known = document.flags.as_ref().map_or_else(|| Known::Spelled(spelled()), Known::All);
+        Self { known, words: options_of(&document.subject_command).collect() }
+    }
+
+    fn record(&self) -> Option<&'a FlagsRecord> {
+        match self.known {
+            Known::All(record) | Known::Kept(record) => Some(record),
+            Known::Spelled(_) => None,
+        }
+    }
+
+    /// The value in force; `None` where it is not known.
+    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
+        match self.known {
+            Known::All(record) | Known::Kept(record) => {
+                let set = record.set.iter().find(|flag| flag.name == name).map(|flag| flag.value.as_str());
+                set.or_else(|| record.defaults.get(name).map(String::as_str))
+            }
+            Known::Spelled(list) => {
+                let mut parsed = list.iter().rev().filter_map(|option| parse(option));
+                parsed.find(|(known, _)| *known == name).map(|(_, value)| value)
+            }
+        }
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        let value = self.get(name)?;
+        value.parse().ok().or_else(|| Some(value.parse::<f64>().ok()? as u64))
+    }
+
+    pub(super) fn share(&self, name: &str) -> Option<f64> {
+        Some(self.get(name)?.parse::<f64>().ok()? / 100.0).filter(|share| (0.0..=1.0).contains(share))
+    }
+
+    pub(super) fn is(&self, name: &str, value: &str) -> bool {
+        self.get(name) == Some(value)
+    }
+
+    /// Whether this JVM has the flag; `None` where its flags' names are not known.
+    pub(super) fn has(&self, name: &str) -> Option<bool> {
+        match self.known {
+            Known::All(_) => Some(self.get(name).is_some()),
+            Known::Kept(_) => {
+                (FLAGS_KEPT.contains(&name) || self.get(name).is_some()).then(|| self.get(name).is_some())
+            }
+            Known::Spelled(_) => self.get(name).is_some().then_some(true),
+        }
+    }
+
+    /// The options that set flags, in the order in which the JVM reads them: as typed, the flag, its value as typed.
+    pub(super) fn typed(&self) -> Vec<(&'a str, &'a str, &'a str)> {
+        let of = |word: &&'a str| parse(word).map(|(name, value)| (*word, name, value));
+        self.words.iter().filter_map(of).collect()
+    }
+
+    /// Whether all names of the JVM's flags are known, and this is none.
+    pub(super) fn lacks(&self, name: &str) -> bool {
+        matches!(self.known, Known::All(_)) && self.has(name) == Some(false)
+    }
+
+    /// Whether somebody else than the JVM set the flag.
+    pub(super) fn is_typed(&self, name: &str) -> bool {
+        let set = self.record().and_then(|record| record.set.iter().find(|flag| flag.name == name));
+        let by_word = || self.words.iter().any(|word| parse(word).is_some_and(|(known, _)| known == name));
+        set.is_some_and(|flag| flag.origin != FlagOrigin::Ergonomic) || by_word()
+    }
+
+    /// Whether this JVM has the flag, or is not known to lack it, and nobody set it.
+    pub(super) fn is_free(&self, name: &str) -> bool {
+        self.has(name) != Some(false) && !self.is_typed(name)
+    }
+
+    /// Whether somebody chose a collector.
+    pub(super) fn collector_is_typed(&self) -> bool {
+        COLLECTORS.iter().any(|(flag, _)| self.is_typed(flag))
+    }
+
+    /// Whether somebody bounded the heap, in bytes or as a share.
+    pub(super) fn heap_is_typed(&self) -> bool {
+        ["MaxHeapSize", "MaxRAMPercentage", "MaxRAM", "MaxRAMFraction"].iter().any(|name| self.is_typed(name))
+    }
+
+    /// The words that begin so.
+    pub(super) fn words(&self, begin: &str) -> impl Iterator<Item = &'a str> {
+        self.words.iter().copied().filter(move |word| word.starts_with(begin))
+    }
+}
+
+/// The flag that selects a collector, and what the flags of its own begin with.
+pub(super) const COLLECTORS: [(&str, &str); 5] =
+    [("UseG1GC", "G1"), ("UseShenandoahGC", "Shenandoah"), ("UseZGC", "Z"), ("UseSerialGC", ""), ("UseParallelGC", "")];
+
+/// Options of the JVM in a command line: up to the main class or the archive.
+fn options_of(command: &[String]) -> impl Iterator<Item = &str> {
+    /// Options of the launcher whose value is the next word.
+    const WITH_VALUE: [&str; 8] =
+        ["-cp", "-classpath", "--class-path", "-p", "--module-path", "--add-modules", "-d", "--upgrade-module-path"];
+    let mut words = command.iter().skip(1).map(String::as_str);
+    std::iter::from_fn(move || {
+        let option = words.next().filter(|word| word.starts_with('-') && *word != "-jar")?;
+        if WITH_VALUE.contains(&option) {
+            words.next();
+        }
+        Some(option)
+    })
+}
+
+/// The flag that an option sets, with its value as typed: `MaxHeapSize` and `8m` of `-Xmx8m`.
+fn parse(option: &str) -> Option<(&str, &str)> {
+    const SHORT: [(&str, &str); 5] = [
+        ("-Xmx", "MaxHeapSize"),
+        ("-Xms", "InitialHeapSize"),
+        ("-Xmn", "MaxNewSize"),
+        ("-Xss", "ThreadStackSize"),
+        ("-Xshare:", "Xshare"),
+    ];
+    if let Some((begin, name)) = SHORT.into_iter().find(|(begin, _)| option.starts_with(begin)) {
+        return Some((name, &option[begin.len()..]));
+    }
+    let flag = option.strip_prefix("-XX:")?;
+    match (flag.strip_prefix('+'), flag.strip_prefix('-')) {
+        (Some(name), _) => Some((name, "true")),
+        (_, Some(name)) => Some((name, "false")),
+        _ => flag.split_once('='),
+    }
+}

@@ -1,0 +1,142 @@
+//! The Java heap: what is free and resident, and what no live object needs.
+
+use super::direct::round_up;
+use super::facts::{Facts, heap, holds, share};
+use super::found::{Weight, weight};
+use crate::owner::Owner;
+use crate::record::{Finding, FindingRecord, LiveBy};
+use crate::scenario::{Change, MarkPoint};
+use crate::units::Bytes;
+
+/// Less of RSS is not worth a change of when the heap shrinks.
+const FREE_SHARE_MIN: f64 = 0.05;
+/// Heaps of small servers are some times as large as what lives, and little is to gain there.
+const GAIN_SHARE_MIN: f64 = 0.05;
+/// So many times the live set is far above it.
+const FAR_TIMES: u64 = 4;
+/// A heap of three times the live set is what collectors are usually given.
+const ROOM_TIMES: u64 = 3;
+/// Collectors whose counters after a collection are of all that it left; those of a generational ZGC are of the old
+/// generation alone.
+const COUNT_WHAT_IS_LEFT: [&str; 3] = ["Serial", "Parallel", "G1"];
+const HEAP_LEAST: u64 = 8 << 20;
+
+/// Heap is resident and holds no object after a rest; of an account, as far as a full collection would return it.
+/// Source: JEP 346 (G1, JDK 12: `G1PeriodicGCInterval`), the man page of `java` 25, which recommends ratios of 5 and 10
+/// and `-ShrinkHeapInSteps` for footprint, vcell #1899 (1,934 to 1,032 MiB by one full GC), JDK-8238687 (from 26 on G1
+/// heeds no ratio), and quarkus #39084 (such ratios under spikes: out of memory), so a spike belongs to the trial.
+pub(super) fn free(facts: &Facts) -> Option<FindingRecord> {
+    let at_rest = facts.at(MarkPoint::Rested).and_then(|mark| Some((mark, mark.account.as_ref()?)));
+    let rested = at_rest.is_some();
+    let weighed = || facts.weighed().filter(|_| facts.phases.is_empty());
+    let (mark, account) = at_rest.filter(|(mark, _)| mark.processes.is_empty()).or_else(weighed)?;
+    let free_bytes = holds(account, Owner::JavaHeapFree);
+    let gain = if rested { free_bytes } else { account.would_return.gc_bytes.unwrap_or(0).min(free_bytes) };
+    if share(gain, account.total_bytes) < FREE_SHARE_MIN {
+        return None;
+    }
+    let fixed = fixed_by(facts, mark.heap.committed_bytes);
+    let remedies = if fixed.is_some() { Vec::new() } else { remedies(facts) };
+    let moment = if rested { " after the rest" } else { "" };
+    let of = mark.heap.committed_bytes.map(|bytes| format!("of {} of Java heap committed, ", Bytes(bytes)));
+    let of = of.unwrap_or_else(|| "of the Java heap ".to_owned());
+    let text = format!("{of}{} are resident and hold no object{moment}", Bytes(free_bytes));
+    let next = match (fixed, remedies.first()) {
+        (Some(option), _) => format!("your own `{option}` keeps it; the collector gives back only what lies above"),
+        (None, Some(first)) => {
+            format!(
+                "try `{}`, with a spike in the load: a heap that shrinks has to grow again",
+                first.typed().join(" ")
+            )
+        }
+        (None, None) => "a lower `-Xmx` bounds it; this collector has no option that gives it back sooner".to_owned(),
+    };
+    let finding = Finding::HeapFree { free_bytes, committed_bytes: mark.heap.committed_bytes, rested };
+    Some(weight(finding, text, next, Weight { costs_bytes: free_bytes, gain_bytes_max: Some(gain), remedies }))
+}
+
+/// The option of the user that keeps the heap as large as it is.
+fn fixed_by(facts: &Facts, committed: Option<u64>) -> Option<&'static str> {
+    let least = ["InitialHeapSize", "MinHeapSize"].into_iter().find(|name| {
+        let bytes = facts.flags.number(name).or_else(|| facts.marks.last()?.heap.committed_bytes);
+        facts.flags.is_typed(name) && bytes.zip(committed).is_some_and(|(bytes, committed)| bytes >= committed)
+    });
+    let touched = || facts.flags.is("AlwaysPreTouch", "true").then_some("-XX:+AlwaysPreTouch");
+    least.map(|_| "-Xms").or_else(touched)
+}
+
+fn remedies(facts: &Facts) -> Vec<Change> {
+    let jvm = |options: &[&str]| Change::Jvm(options.iter().map(|option| (*option).to_owned()).collect());
+    let flags = &facts.flags;
+    let ratios = flags.is_free("MinHeapFreeRatio") && flags.is_free("MaxHeapFreeRatio");
+    let narrow = ["-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=20"];
+    let release = facts.release().map_or(0, |[major, ..]| major);
+    let periodic = flags.has("G1PeriodicGCInterval") == Some(true) && flags.is_free("G1PeriodicGCInterval");
+    let mut remedies = Vec::new();
+    match facts.collector() {
+        "G1" => {
+            remedies.extend(periodic.then(|| jvm(&["-XX:G1PeriodicGCInterval=10000"])));
+            remedies.extend((ratios && release < 26).then(|| jvm(&narrow)));
+        }
+        "Serial" if flags.is_free("ShrinkHeapInSteps") => {
+            remedies.extend(ratios.then(|| jvm(&[narrow[0], narrow[1], "-XX:-ShrinkHeapInSteps"])));
+        }
+        "Serial" | "Parallel" => remedies.extend(ratios.then(|| jvm(&narrow))),
+        "Z" if flags.has("ZUncommitDelay") == Some(true) && flags.is_free("ZUncommitDelay") => {
+            remedies.push(jvm(&["-XX:ZUncommitDelay=30"]));
+        }
+        _ => {}
+    }
+    remedies
+}
+
+/// The heap is far larger than what lives in it. Source: measured, and `loadline find`, which searches the heap: the
+/// database of 1,413 MiB carried the same load in 506 with a heap of 121 MiB. The live set is that of a full collection
+/// or at most what the last one left (`sun.gc.generation.*`, JDK 11–25).
+pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
+    let (mark, account) = facts.weighed()?;
+    let heap_bytes = heap(account);
+    let by_full = facts.live_after_gc().map(|live| (live, LiveBy::FullCollection));
+    let tells = COUNT_WHAT_IS_LEFT.contains(&facts.collector());
+    let left = mark.heap.left_by_gc_bytes.filter(|left| tells && *left > 0);
+    let by_last = || left.map(|left| (left, LiveBy::LastCollection));
+    let (live_bytes, live_by) = by_full.or_else(by_last)?;
+    let level = round_up(live_bytes.saturating_mul(ROOM_TIMES)).max(HEAP_LEAST);
+    let gain = heap_bytes.saturating_sub(level);
+    let is_far = heap_bytes >= live_bytes.saturating_mul(FAR_TIMES);
+    if !is_far || share(gain, account.total_bytes) < GAIN_SHARE_MIN {
+        return None;
+    }
+    let lives = match live_by {
+        LiveBy::FullCollection => format!("{} live", Bytes(live_bytes)),
+        LiveBy::LastCollection => format!("the last collection left {}", Bytes(live_bytes)),
+    };
+    let max_bytes = mark.heap.max_bytes;
+    let most = max_bytes.map(|bytes| format!("; it may become {}", Bytes(bytes))).unwrap_or_default();
+    let text = format!("{} of Java heap are resident, where {lives}{most}", Bytes(heap_bytes));
+    let remedies = ceiling(facts, level);
+    let next = match remedies.first() {
+        Some(first) => format!("try `{}`; `loadline find` searches the smallest that holds", first.typed().join(" ")),
+        None => "lower your own bound of the heap; `loadline find` searches the smallest that holds".to_owned(),
+    };
+    let finding = Finding::HeapFarAboveLive { heap_bytes, live_bytes, live_by, max_bytes };
+    Some(weight(finding, text, next, Weight { costs_bytes: heap_bytes, gain_bytes_max: Some(gain), remedies }))
+}
+
+/// A heap of at most this much, where nobody bounded it. Direct buffers take their ceiling from the heap's, so it
+/// comes with one for them where they hold more than that leaves.
+fn ceiling(facts: &Facts, level: u64) -> Vec<Change> {
+    let flags = &facts.flags;
+    let starts_larger = flags.is_typed("InitialHeapSize") || flags.is_typed("MinHeapSize");
+    if flags.heap_is_typed() || starts_larger {
+        return Vec::new();
+    }
+    let after_gc = facts.at(MarkPoint::Collected).and_then(|mark| mark.direct);
+    let direct = after_gc.or_else(|| facts.weighed()?.0.direct).map_or(0, |direct| direct.bytes());
+    let room = round_up(direct.saturating_mul(2));
+    let options = [Change::HeapMax(Bytes(level)), Change::DirectMax(Bytes(room))];
+    match room > level && flags.is_free("MaxDirectMemorySize") {
+        true => vec![Change::Jvm(options.iter().flat_map(Change::typed).collect())],
+        false => options.into_iter().take(1).collect(),
+    }
+}

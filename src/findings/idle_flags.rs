@@ -1,0 +1,118 @@
+//! The rule about options that were set and change nothing.
+
+use super::facts::Facts;
+use super::flags::{COLLECTORS, Flags};
+use super::found::risk;
+use crate::record::{Finding, FindingRecord, IdleCause, IdleFlag};
+use crate::units::Bytes;
+
+/// Flags that people copy and whose defaults are the same in JDK 11, 17, 21 and 25 (`-XX:+PrintFlagsFinal` of each;
+/// tests/jvm/findings.rs asks the JVMs that are there).
+pub const COPIED_DEFAULTS: &[(&str, &str)] = &[
+    ("BackgroundCompilation", "true"),
+    ("ClassUnloading", "true"),
+    ("DisableExplicitGC", "false"),
+    ("G1HeapWastePercent", "5"),
+    ("G1ReservePercent", "10"),
+    ("InitialRAMPercentage", "1.5625"),
+    ("InitiatingHeapOccupancyPercent", "45"),
+    ("MaxHeapFreeRatio", "70"),
+    ("MaxRAMPercentage", "25"),
+    ("MinHeapFreeRatio", "40"),
+    ("MinRAMPercentage", "50"),
+    ("NativeMemoryTracking", "off"),
+    ("NewRatio", "2"),
+    ("OmitStackTraceInFastThrow", "true"),
+    ("ResizeTLAB", "true"),
+    ("SoftRefLRUPolicyMSPerMB", "1000"),
+    ("SurvivorRatio", "8"),
+    ("TieredCompilation", "true"),
+    ("UseAdaptiveSizePolicy", "true"),
+    ("UseContainerSupport", "true"),
+    ("UseGCOverheadLimit", "true"),
+    ("UseLargePages", "false"),
+    ("UseNUMA", "false"),
+    ("UsePerfData", "true"),
+    ("UseStringDeduplication", "false"),
+    ("UseTLAB", "true"),
+    ("UseTransparentHugePages", "false"),
+    ("Xshare", "auto"),
+];
+
+/// Options that are read by the launcher and are no flags.
+const NOT_FLAGS: [&str; 4] = ["Flags", "VMOptionsFile", "Flag", "Xshare"];
+/// Options of one JVM that are told.
+const IDLE_MAX: usize = 12;
+
+/// Options that were set and change nothing: unknown to this JVM, overridden by a later or a stronger one, for another
+/// collector, or equal to the default. Source: TechEmpower/FrameworkBenchmarks #7376, which refused tuned flags many of
+/// which were defaults; `arguments.cpp` of JDK 11–25 (the last option of a name wins; `MaxRAMPercentage` is not looked
+/// at where `MaxHeapSize` was set). Of a trial doubts say already what was ignored or changed.
+pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
+    let flags = &facts.flags;
+    let typed = flags.typed();
+    let mut idle: Vec<IdleFlag> = Vec::new();
+    for (at, (option, name, value)) in typed.iter().enumerate() {
+        let later = typed[at + 1..].iter().find(|(_, other, _)| other == name).map(|(later, ..)| *later);
+        let heap = typed.iter().rev().find(|(_, name, _)| *name == "MaxHeapSize").map(|(option, ..)| *option);
+        let cause = match () {
+            () if later.is_some_and(|later| later != *option) => (IdleCause::Overridden, later),
+            () if later.is_some() => continue,
+            () if ["MaxRAMPercentage", "MinRAMPercentage"].contains(name) && heap.is_some() => {
+                (IdleCause::Overridden, heap)
+            }
+            () if is_unknown(flags, name) => (IdleCause::Unknown, None),
+            () if is_of_another(flags, name) => (IdleCause::OtherCollector, Some(facts.collector())),
+            () if is_default(name, value) => (IdleCause::Default, None),
+            () => continue,
+        };
+        let by = cause.1.unwrap_or_default().to_owned();
+        idle.push(IdleFlag { option: (*option).to_owned(), cause: cause.0, by });
+    }
+    idle.truncate(IDLE_MAX);
+    let text = format!("options that change nothing: {}", idle.iter().map(told).collect::<Vec<_>>().join(", "));
+    let next = "drop them, so that what is set is what counts".to_owned();
+    (!idle.is_empty()).then(|| risk(Finding::FlagsIdle { flags: idle }, text, next))
+}
+
+fn told(flag: &IdleFlag) -> String {
+    let IdleFlag { option, by, .. } = flag;
+    match flag.cause {
+        IdleCause::Unknown => format!("`{option}` (this JVM has no such flag)"),
+        IdleCause::Overridden => format!("`{option}` (`{by}` wins)"),
+        IdleCause::OtherCollector if by.is_empty() => format!("`{option}` (for another collector)"),
+        IdleCause::OtherCollector => format!("`{option}` (the collector is {by})"),
+        IdleCause::Default => format!("`{option}` (the default)"),
+    }
+}
+
+/// Of a trial only some names are known.
+fn is_unknown(flags: &Flags, name: &str) -> bool {
+    !NOT_FLAGS.contains(&name) && flags.lacks(name)
+}
+
+/// Whether the flag is of a collector that is known to be another one.
+fn is_of_another(flags: &Flags, name: &str) -> bool {
+    let is_own = |begin: &str| !begin.is_empty() && name.strip_prefix(begin).is_some_and(starts_word);
+    let of = COLLECTORS.iter().find(|(_, begin)| is_own(begin));
+    let chosen = COLLECTORS.iter().any(|(flag, _)| flags.is(flag, "true"));
+    of.is_some_and(|(flag, _)| chosen && !flags.is(flag, "true"))
+}
+
+/// `UncommitDelay` of `ZUncommitDelay`, not `ero` of `Zero`.
+fn starts_word(rest: &str) -> bool {
+    rest.starts_with(|c: char| c.is_ascii_uppercase())
+}
+
+fn is_default(name: &str, value: &str) -> bool {
+    let default = COPIED_DEFAULTS.iter().find(|(known, _)| *known == name).map(|(_, default)| *default);
+    default.is_some_and(|default| default == value || same_amount(default, value))
+}
+
+/// `25`, `25.0`; sizes are compared in bytes.
+fn same_amount(one: &str, other: &str) -> bool {
+    match (one.parse::<f64>(), other.parse::<f64>()) {
+        (Ok(one), Ok(other)) => (one - other).abs() < 1e-9,
+        _ => matches!((one.parse::<Bytes>(), other.parse::<Bytes>()), (Ok(one), Ok(other)) if one == other),
+    }
+}

@@ -1,0 +1,66 @@
+//! What the program freed and malloc keeps.
+
+use super::facts::{Facts, holds};
+use super::found::{Weight, weight};
+use crate::owner::Owner;
+use crate::record::{Finding, FindingRecord};
+use crate::scenario::Change;
+use crate::units::{Bytes, several};
+
+/// A trim returned 76 to 87 % of the row (measured; docs/memory.md), where no prediction can be had.
+const TRIMMED_SHARE: f64 = 0.9;
+/// Each of these switches glibc's own threshold off (mallopt(3)), so that a second one is another remedy's business.
+const THRESHOLDS: [&str; 4] =
+    ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_"];
+
+/// Malloc retains what was freed. Source: bigbluebutton #25309 (one arena: p95 of RSS −7.5 % in a controlled 36 h),
+/// SapMachine #2110 (one arena by default), glibc's manual for thresholds, hotspot-dev 2021-08 054323 and JDK-8293114
+/// (trim by the JVM), and measured: Netty's uploads 632 to 184 MB with one arena, a trim returns 76 to 87 % of the row.
+pub(super) fn retained(facts: &Facts) -> Option<FindingRecord> {
+    let (_, account) = facts.weighed()?;
+    let retained_bytes = holds(account, Owner::MallocRetained);
+    let malloc = account.malloc.as_ref()?;
+    let is_glibc = malloc.allocator == "glibc";
+    let trim_bytes = account.would_return.trim_bytes.filter(|_| is_glibc);
+    let bound = trim_bytes.unwrap_or((retained_bytes as f64 * TRIMMED_SHARE) as u64).min(retained_bytes);
+    let remedies = if is_glibc { remedies(facts, malloc.arenas) } else { Vec::new() };
+    let keeper = match malloc.arenas {
+        0 => malloc.allocator.clone(),
+        arenas => format!("{} in {}", malloc.allocator, several(arenas, "arena")),
+    };
+    let trim = trim_bytes.map(|bytes| format!("; a trim would return {}", Bytes(bytes))).unwrap_or_default();
+    let text = format!("malloc retains {}, freed by the program and kept by {keeper}{trim}", Bytes(retained_bytes));
+    let next = match (is_glibc, remedies.first()) {
+        (true, Some(first)) => {
+            format!("try `{}` under the load, and watch the CPU time per request", first.typed().join(" "))
+        }
+        (true, None) => "what is set already leaves this; another `MALLOC_ARENA_MAX` or allocator is left".to_owned(),
+        (false, _) => format!(
+            "{} heeds no variable of glibc and no `-XX:TrimNativeHeapInterval`; an image with glibc does",
+            malloc.allocator
+        ),
+    };
+    let allocator = malloc.allocator.clone();
+    let finding = Finding::MallocRetained { retained_bytes, trim_bytes, arenas: malloc.arenas, allocator };
+    let weighs = Weight { costs_bytes: retained_bytes, gain_bytes_max: Some(bound), remedies };
+    Some(weight(finding, text, next, weighs))
+}
+
+fn remedies(facts: &Facts, arenas: u64) -> Vec<Change> {
+    let env = |name: &str, value: &str| Change::Env(vec![(name.to_owned(), value.to_owned())]);
+    let tuned = facts.is_set("GLIBC_TUNABLES");
+    let mut remedies = Vec::new();
+    if arenas > 1 && !tuned && !facts.is_set("MALLOC_ARENA_MAX") {
+        remedies.push(env("MALLOC_ARENA_MAX", "1"));
+    }
+    // Only a JVM that has the flag: 17.0.9 and 21.0.1 got it, 22 was the first; 11 has none.
+    if facts.flags.has("TrimNativeHeapInterval") == Some(true) && facts.flags.is_free("TrimNativeHeapInterval") {
+        let is_experimental = matches!(facts.release(), Some([17, 0, ..12] | [21, 0, ..4]));
+        let unlock = is_experimental.then(|| "-XX:+UnlockExperimentalVMOptions".to_owned());
+        remedies.push(Change::Jvm(unlock.into_iter().chain(["-XX:TrimNativeHeapInterval=5000".to_owned()]).collect()));
+    }
+    if !tuned && !THRESHOLDS.iter().any(|name| facts.is_set(name)) {
+        remedies.push(env("MALLOC_TRIM_THRESHOLD_", "131072"));
+    }
+    remedies
+}

@@ -1,0 +1,116 @@
+//! What is wrong with a subject, by rules over recorded trials or over one account: each yields its evidence, what it
+//! costs, what to set, and the most that may be gained. Pure. `docs/findings.md` has the table of rules.
+//!
+//! A rule whose evidence is not there says nothing.
+
+mod ceilings;
+mod classes;
+mod collector;
+mod direct;
+mod facts;
+mod flags;
+mod found;
+mod heap;
+mod idle_flags;
+mod loaders;
+mod machine;
+mod malloc;
+mod spans;
+mod threads;
+
+pub use idle_flags::COPIED_DEFAULTS;
+
+use crate::record::{AccountDocument, FindingRecord, OfTrials, ProbeStage, Trial, each_once};
+use facts::{Facts, least, share};
+
+/// A weight of more of RSS than this comes before any risk.
+const HEAVY_SHARE: f64 = 0.05;
+
+/// A rule that yields at most one finding.
+type Rule = fn(&Facts) -> Option<FindingRecord>;
+
+/// Every rule but that of loaders, which yields one for each type.
+const RULES: &[Rule] = &[
+    direct::waits,
+    malloc::retained,
+    heap::free,
+    heap::far_above_live,
+    collector::g1_on_small_heap,
+    collector::serial_unasked,
+    classes::code_large,
+    threads::idle,
+    direct::netty,
+    classes::cds_missing,
+    machine::observers,
+    machine::huge_pages,
+    ceilings::not_seen,
+    ceilings::above_limit,
+    idle_flags::idle,
+];
+
+/// What the trials show, each diagnosis once for each configuration, with the numbers of the first trial that shows
+/// it; the most worthwhile first. Of a search only the trials in which memory was no concern are looked at: the others
+/// are starved on purpose.
+pub fn of_trials(trials: &[Trial]) -> Vec<FindingRecord> {
+    let is_probe = |trial: &&Trial| trial.probe.as_ref().is_none_or(|probe| probe.stage == ProbeStage::Reference);
+    let all: Vec<&Trial> = trials.iter().filter(is_probe).collect();
+    let mut found = Vec::new();
+    for configuration in each_once(all.iter().map(|trial| trial.configuration.as_str())) {
+        let mut own: Vec<FindingRecord> = Vec::new();
+        let mut rss = 0;
+        for trial in all.iter().filter(|trial| trial.configuration == configuration) {
+            let facts = Facts::of_trial(trial);
+            rss = if rss == 0 { facts.rss() } else { rss };
+            for one in every(&facts) {
+                let known = own.iter_mut().find(|known| known.finding.is_like(&one.finding));
+                match known.and_then(|known| known.of.as_mut()) {
+                    Some(of) => of.trials_alike += 1,
+                    None => {
+                        let configuration = configuration.to_owned();
+                        let of = Some(OfTrials { configuration, trial: trial.index, trials_alike: 1 });
+                        own.push(FindingRecord { of, ..one });
+                    }
+                }
+            }
+        }
+        rank(&mut own, rss);
+        found.extend(own);
+    }
+    found
+}
+
+/// What an account shows, the most worthwhile first.
+pub fn of_account(document: &AccountDocument) -> Vec<FindingRecord> {
+    let facts = Facts::of_account(document);
+    let mut found = every(&facts);
+    rank(&mut found, facts.rss());
+    found
+}
+
+/// All that is worth saying of one JVM.
+fn every(facts: &Facts) -> Vec<FindingRecord> {
+    let loaders = loaders::keep_coming(facts);
+    // Loaders that keep coming say why metadata grow.
+    let metaspace = if loaders.is_empty() { classes::metaspace_grows(facts) } else { None };
+    let others = RULES.iter().filter_map(|rule| rule(facts));
+    let least = least(facts.rss());
+    let is_worth = |found: &FindingRecord| found.finding.is_risk() || found.worth_bytes() >= least;
+    loaders.into_iter().chain(metaspace).chain(others).filter(is_worth).collect()
+}
+
+/// Puts heavy weights first, then risks, then the other weights; each the most worthwhile first.
+fn rank(found: &mut [FindingRecord], rss: u64) {
+    let class = |one: &FindingRecord| match one.finding.is_risk() {
+        true => 1,
+        false if share(one.worth_bytes(), rss) > HEAVY_SHARE => 0,
+        false => 2,
+    };
+    found.sort_by_key(|one| {
+        (class(one), std::cmp::Reverse(one.gain_bytes_max.unwrap_or(0)), std::cmp::Reverse(one.costs_bytes))
+    });
+}
+
+#[cfg(test)]
+mod laws_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,440 @@
+//! Each rule on made-up facts, at its threshold both ways.
+
+use super::{of_account, of_trials};
+use crate::doubt::Doubt;
+use crate::record::*;
+use crate::scenario::Model;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+const MIB: u64 = 1 << 20;
+
+/// A mark with owners in MiB; what is left of 200 MiB is libjvm's, so that 1 % of RSS are 2 MiB.
+fn mark(name: &str, owners: &[(&str, u64)]) -> Mark {
+    let rest = 200 - owners.iter().map(|(_, mib)| mib).sum::<u64>();
+    let all = owners.iter().copied().chain([("libjvm", rest)]);
+    let owner = |(name, mib): (&str, u64)| OwnerRecord {
+        name: name.to_owned(),
+        rss_bytes: mib * MIB,
+        ..OwnerRecord::default()
+    };
+    let malloc = MallocRecord { allocator: "glibc".to_owned(), arenas: 8, ..MallocRecord::default() };
+    let owners = all.chain([("cds", 0)]).map(owner).collect();
+    let account = AccountRecord { total_bytes: 200 * MIB, owners, malloc: Some(malloc), ..AccountRecord::default() };
+    Mark { name: name.to_owned(), at_s: 60.0, rss_bytes: 200 * MIB, account: Some(account), ..Mark::default() }
+}
+
+/// A trial of JDK 21.0.5 with G1, whose flags are all known.
+fn trial(marks: Vec<Mark>) -> Trial {
+    let mut defaults: BTreeMap<_, _> = FLAGS_KEPT.iter().map(|name| ((*name).to_owned(), "0".to_owned())).collect();
+    defaults.insert("NativeMemoryTracking".to_owned(), "off".to_owned());
+    let jvm = Jvm {
+        version: Some("21.0.5+11".to_owned()),
+        collector: Some("G1".to_owned()),
+        flags_kept: Some(FlagsRecord { set: Vec::new(), defaults }),
+        ..Jvm::default()
+    };
+    Trial { marks, jvm: Some(jvm), command: vec!["java".to_owned()], ..Trial::new("a", 0, 0) }
+}
+
+fn with(trial: &Trial, change: impl FnOnce(&mut Trial)) -> Trial {
+    let mut trial = trial.clone();
+    change(&mut trial);
+    trial
+}
+
+/// The same with this option in its command line, and the flag it sets in force.
+fn typed(trial: &Trial, option: &str, name: &str, value: &str) -> Trial {
+    with(trial, |trial| {
+        trial.command.push(option.to_owned());
+        let flags = trial.jvm.as_mut().unwrap().flags_kept.as_mut().unwrap();
+        flags.defaults.remove(name);
+        let origin = FlagOrigin::CommandLine;
+        flags.set.push(FlagRecord { name: name.to_owned(), value: value.to_owned(), origin });
+    })
+}
+
+fn kind(found: &FindingRecord) -> String {
+    serde_json::to_value(&found.finding).unwrap()["kind"].as_str().unwrap().to_owned()
+}
+
+fn kinds(trial: &Trial) -> Vec<String> {
+    of_trials(std::slice::from_ref(trial)).iter().map(kind).collect()
+}
+
+fn only(trial: &Trial, wanted: &str) -> Option<FindingRecord> {
+    of_trials(std::slice::from_ref(trial)).into_iter().find(|found| kind(found) == wanted)
+}
+
+fn remedies(found: &Option<FindingRecord>) -> Vec<String> {
+    found.iter().flat_map(|found| &found.remedies).map(|change| change.typed().join(" ")).collect()
+}
+
+fn says(found: &Option<FindingRecord>, parts: &[&str]) {
+    let found = found.as_ref().unwrap();
+    let said = format!("{} -> {}", found.text, found.next);
+    assert!(parts.iter().all(|part| said.contains(part)), "{parts:?} in {said}");
+}
+
+fn loaded(owners: &[(&str, u64)]) -> Trial {
+    trial(vec![mark("loaded", owners)])
+}
+
+#[test]
+fn a_quiet_server_has_no_finding() {
+    assert_eq!(kinds(&loaded(&[("java_heap.used", 4), ("malloc.live", 10), ("cds", 13)])), [] as [&str; 0]);
+    assert_eq!(kinds(&Trial::default()), [] as [&str; 0]);
+    assert_eq!(of_account(&AccountDocument::default()), []);
+}
+
+#[test]
+fn retained_malloc_is_told_with_what_is_not_set_yet() {
+    let found = only(&loaded(&[("malloc.retained", 20)]), "malloc_retained");
+    let all = ["MALLOC_ARENA_MAX=1", "-XX:TrimNativeHeapInterval=5000", "MALLOC_TRIM_THRESHOLD_=131072"];
+    assert_eq!(remedies(&found), all);
+    assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(18 * MIB));
+    says(&found, &["20.0 MiB", "8 arenas", "`MALLOC_ARENA_MAX=1`"]);
+    // The bound of the gain, 90 % of the row, has to be 1 % of RSS.
+    assert!(only(&loaded(&[("malloc.retained", 3)]), "malloc_retained").is_some());
+    assert!(only(&loaded(&[("malloc.retained", 2)]), "malloc_retained").is_none());
+    let of = |change: fn(&mut MallocRecord)| {
+        let trial = with(&loaded(&[("malloc.retained", 20)]), |trial| {
+            change(trial.marks[0].account.as_mut().unwrap().malloc.as_mut().unwrap());
+        });
+        only(&trial, "malloc_retained")
+    };
+    assert_eq!(remedies(&of(|malloc| malloc.settings = Some(vec!["MALLOC_ARENA_MAX=2".to_owned()]))), all[1..]);
+    assert_eq!(remedies(&of(|malloc| malloc.settings = Some(vec!["MALLOC_TOP_PAD_=0".to_owned()]))), all[..2]);
+    assert_eq!(remedies(&of(|malloc| malloc.arenas = 1)), all[1..]);
+    let musl = of(|malloc| malloc.allocator = "musl".to_owned());
+    assert_eq!(remedies(&musl), [] as [&str; 0]);
+    says(&musl, &["an image with glibc"]);
+}
+
+#[test]
+fn a_trim_is_proposed_where_the_jvm_has_it() {
+    let base = loaded(&[("malloc.retained", 20)]);
+    let trim = |trial: &Trial| remedies(&only(trial, "malloc_retained")).into_iter().find(|one| one.contains("Trim"));
+    let lacks = with(&base, |trial| {
+        trial.jvm.as_mut().unwrap().flags_kept.as_mut().unwrap().defaults.remove("TrimNativeHeapInterval");
+    });
+    assert_eq!(trim(&lacks), None);
+    assert_eq!(trim(&typed(&base, "-XX:TrimNativeHeapInterval=60000", "TrimNativeHeapInterval", "60000")), None);
+    let early = with(&base, |trial| trial.jvm.as_mut().unwrap().version = Some("17.0.10+7".to_owned()));
+    let unlocked = "-XX:+UnlockExperimentalVMOptions -XX:TrimNativeHeapInterval=5000";
+    assert_eq!(trim(&early).as_deref(), Some(unlocked));
+}
+
+fn direct(mib: u64) -> Option<DirectRecord> {
+    let max_bytes = Some(1024 * MIB);
+    Some(DirectRecord { reserved_bytes: mib * MIB, buffers: mib, max_bytes, ..DirectRecord::default() })
+}
+
+#[test]
+fn direct_memory_that_waits_is_told_with_what_a_collection_left() {
+    let of = |loaded: u64, collected: Option<u64>, collections: u64| {
+        let mut marks = vec![mark("loaded", &[("malloc.direct", 80)])];
+        marks[0].direct = direct(loaded);
+        marks[0].heap.collections = Some(collections);
+        marks.extend(collected.map(|mib| Mark { direct: direct(mib), ..mark("collected", &[]) }));
+        only(&trial(marks), "direct_memory_waits")
+    };
+    let freed = of(80, Some(10), 99);
+    assert_eq!(
+        (remedies(&freed), freed.as_ref().unwrap().gain_bytes_max),
+        (vec!["-XX:MaxDirectMemorySize=20m".into()], Some(70 * MIB))
+    );
+    says(&freed, &["80.0 MiB are in 80 direct buffers", "a full GC left 10.0 MiB", "may become 1024.0 MiB"]);
+    assert!(of(80, Some(60), 0).is_some() && of(80, Some(61), 0).is_none(), "a quarter has to go");
+    // A minute with six collections has one each ten seconds.
+    assert!(of(80, None, 6).is_some() && of(80, None, 7).is_none());
+    assert!(of(9, None, 0).is_none(), "less than 5 % of RSS");
+}
+
+#[test]
+fn free_heap_after_a_rest_is_told_with_the_collectors_own_remedies() {
+    let of = |collector: &str, version: &str, free: u64| {
+        let rested = mark("rested", &[("java_heap.free", free), ("java_heap.used", 10)]);
+        with(&trial(vec![mark("loaded", &[]), rested]), |trial| {
+            let jvm = trial.jvm.as_mut().unwrap();
+            (jvm.collector, jvm.version) = (Some(collector.to_owned()), Some(version.to_owned()));
+        })
+    };
+    let check = |collector, version, expect: &[&str]| {
+        assert_eq!(remedies(&only(&of(collector, version, 40), "heap_free")), expect, "{collector} {version}");
+    };
+    let narrow = "-XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20";
+    check("G1", "25.0.3+9", &["-XX:G1PeriodicGCInterval=10000", narrow]);
+    check("G1", "26+35", &["-XX:G1PeriodicGCInterval=10000"]);
+    check("Serial", "17.0.15+6", &[&format!("{narrow} -XX:-ShrinkHeapInSteps")]);
+    check("Z", "25.0.3+9", &["-XX:ZUncommitDelay=30"]);
+    check("Epsilon", "25.0.3+9", &[]);
+    let is_told = |free| only(&of("G1", "25", free), "heap_free").is_some();
+    assert!(is_told(10) && !is_told(9), "5 % of RSS");
+    let kept = typed(&of("G1", "25", 40), "-Xms2g", "InitialHeapSize", "2147483648");
+    let kept = with(&kept, |trial| trial.marks[1].heap.committed_bytes = Some(2048 * MIB));
+    says(&only(&kept, "heap_free"), &["your own `-Xms` keeps it"]);
+}
+
+#[test]
+fn a_heap_far_above_what_lives_gets_a_ceiling_where_nobody_set_one() {
+    let of = |heap: u64, live: u64| {
+        let mut collected = mark("collected", &[]);
+        collected.heap.live_bytes = Some(live * MIB);
+        trial(vec![mark("loaded", &[("java_heap.used", heap)]), collected])
+    };
+    let found = only(&of(80, 20), "heap_far_above_live");
+    assert_eq!((remedies(&found), found.as_ref().unwrap().gain_bytes_max), (vec!["-Xmx60m".into()], Some(20 * MIB)));
+    assert!(only(&of(79, 20), "heap_far_above_live").is_none());
+    assert!(only(&of(18, 2), "heap_far_above_live").is_some() && only(&of(17, 2), "heap_far_above_live").is_none());
+    let typed = typed(&of(80, 20), "-Xmx4g", "MaxHeapSize", "4294967296");
+    assert_eq!(remedies(&only(&typed, "heap_far_above_live")), [] as [&str; 0]);
+    let buffers = with(&of(80, 10), |trial| trial.marks[1].direct = direct(50));
+    let both = ["-Xmx30m -XX:MaxDirectMemorySize=100m"];
+    assert_eq!(remedies(&only(&buffers, "heap_far_above_live")), both, "buffers take their ceiling from the heap");
+    let by_last = with(&loaded(&[("java_heap.used", 80)]), |trial| {
+        trial.marks[0].heap.left_by_gc_bytes = Some(20 * MIB);
+    });
+    says(&only(&by_last, "heap_far_above_live"), &["the last collection left 20.0 MiB"]);
+    let z = with(&by_last, |trial| trial.jvm.as_mut().unwrap().collector = Some("Z".to_owned()));
+    assert!(only(&z, "heap_far_above_live").is_none(), "its counters are of the old generation");
+}
+
+#[test]
+fn collectors_fit_their_heaps() {
+    let g1 = |heap, tables| loaded(&[("java_heap.used", heap), ("gc", tables)]);
+    assert_eq!(remedies(&only(&g1(64, 3), "g1_on_small_heap")), ["-XX:+UseSerialGC"]);
+    assert!(only(&g1(64, 2), "g1_on_small_heap").is_none());
+    let chosen = typed(&g1(64, 3), "-XX:+UseG1GC", "UseG1GC", "true");
+    assert_eq!(remedies(&only(&chosen, "g1_on_small_heap")), [] as [&str; 0]);
+    let serial = |gc_ms| {
+        with(&loaded(&[]), |trial| {
+            trial.jvm.as_mut().unwrap().collector = Some("Serial".to_owned());
+            let subject = SubjectWork { gc_ms: Some(gc_ms), ..SubjectWork::default() };
+            let name = "steady".to_owned();
+            trial.phases = vec![PhaseRecord { name, seconds: 10.0, subject, model: Model::Closed, ..<_>::default() }];
+        })
+    };
+    assert_eq!(remedies(&only(&serial(500.0), "serial_unasked")), ["-XX:+UseG1GC", "-XX:+UseParallelGC"]);
+    assert!(only(&serial(499.0), "serial_unasked").is_none());
+    let chosen = typed(&serial(900.0), "-XX:+UseSerialGC", "UseSerialGC", "true");
+    assert!(only(&chosen, "serial_unasked").is_none());
+}
+
+#[test]
+fn code_and_archives_of_classes() {
+    assert_eq!(remedies(&only(&loaded(&[("code_cache", 20)]), "code_large")), ["-XX:TieredStopAtLevel=1"]);
+    assert!(only(&loaded(&[("code_cache", 19)]), "code_large").is_none(), "10 % of RSS");
+    let compiling = with(&loaded(&[("code_cache", 20)]), |trial| {
+        let category = |name: &str| NmtCategory { name: name.to_owned(), committed_bytes: 7 * MIB, ..<_>::default() };
+        let categories = vec![category("Compiler"), category("Code")];
+        trial.marks[0].nmt = Some(NmtRecord { categories, ..NmtRecord::default() });
+    });
+    let found = only(&compiling, "code_large");
+    says(&found, &["20.0 MiB, and compilers hold 7.0 MiB"]);
+    assert_eq!(found.unwrap().gain_bytes_max, Some(17 * MIB));
+    let typed_level = typed(&loaded(&[("code_cache", 40)]), "-XX:TieredStopAtLevel=1", "TieredStopAtLevel", "1");
+    assert!(only(&typed_level, "code_large").is_none());
+    let base = loaded(&[("metaspace", 12)]);
+    says(&only(&base, "cds_missing"), &["the JDK has none that fits", "class metadata weigh 12.0 MiB"]);
+    let option = |option: &str| with(&base, |trial| trial.command.push(option.to_owned()));
+    says(&only(&option("-Xshare:off"), "cds_missing"), &["switched off"]);
+    says(&only(&option("-XX:SharedArchiveFile=app.jsa"), "cds_missing"), &["`app.jsa` was given"]);
+    assert!(only(&loaded(&[("metaspace", 12), ("cds", 13)]), "cds_missing").is_none());
+}
+
+#[test]
+fn metadata_that_keeps_growing_is_told_unless_a_collection_takes_it() {
+    let of = |sizes: [u64; 3], collected: Option<u64>| {
+        let names = ["start", "warm", "loaded"];
+        let at = |(n, mib): (usize, &u64)| Mark { at_s: 10.0 * n as f64, ..mark(names[n], &[("metaspace", *mib)]) };
+        let mut marks: Vec<Mark> = sizes.iter().enumerate().map(at).collect();
+        marks.extend(collected.map(|mib| Mark { at_s: 40.0, ..mark("collected", &[("metaspace", mib)]) }));
+        with(&trial(marks), |trial| {
+            let phase = |at_s| PhaseRecord { at_s, ok: 1000, ..PhaseRecord::default() };
+            trial.phases = vec![phase(1.0), phase(11.0)];
+        })
+    };
+    let told = |sizes, collected| only(&of(sizes, collected), "metaspace_keeps_growing").is_some();
+    assert!(told([10, 20, 30], None) && told([10, 20, 30], Some(25)));
+    assert!(!told([10, 20, 30], Some(15)), "a collection took it");
+    assert!(!told([10, 20, 24], None) && told([10, 20, 25], None), "a request brings as much within a factor of 2");
+}
+
+#[test]
+fn idle_pools_are_told_by_their_cpu_time() {
+    let of = |threads, cpu_s, mib: u64| {
+        let pool = |name: &str| ThreadPoolRecord {
+            name: name.to_owned(),
+            threads,
+            stack_bytes: mib * MIB,
+            cpu_s,
+            allocated_bytes: Some(1),
+        };
+        with(&loaded(&[("thread_stacks", 20)]), |trial| {
+            trial.marks[0].pools = vec![pool("http-nio-*"), pool("C2 CompilerThre*")];
+        })
+    };
+    let found = only(&of(200, 60.0, 18), "threads_idle");
+    says(&found, &["200 of `http-nio-*` with 18.0 MiB of stacks and 1.00 CPUs in use"]);
+    assert!(found.unwrap().remedies.is_empty());
+    assert!(only(&of(200, 120.0, 18), "threads_idle").is_none(), "a hundredth of a CPU each");
+    assert!(only(&of(19, 0.0, 18), "threads_idle").is_none() && only(&of(20, 0.0, 1), "threads_idle").is_none());
+}
+
+#[test]
+fn netty_chunks_mostly_free() {
+    let of = |held: u64, out: u64, kind: NettyKind, package: &str| {
+        let allocator = NettyAllocator {
+            class: "io.netty.buffer.AdaptiveByteBufAllocator".to_owned(),
+            kind,
+            used_direct_bytes: Some(held * MIB),
+            pinned_direct_bytes: Some(out * MIB),
+            ..NettyAllocator::default()
+        };
+        let library =
+            NettyLibrary { package: package.to_owned(), allocators: vec![allocator], ..NettyLibrary::default() };
+        let pools = NettyPools { libraries: vec![library], ..NettyPools::default() };
+        only(&with(&loaded(&[]), |trial| trial.marks[0].netty = Some(pools)), "netty_chunks_free")
+    };
+    assert_eq!(remedies(&of(32, 15, NettyKind::Adaptive, "io.netty")), ["-Dio.netty.allocator.type=pooled"]);
+    assert!(of(32, 16, NettyKind::Adaptive, "io.netty").is_none());
+    assert!(remedies(&of(32, 1, NettyKind::Adaptive, "shaded.io.netty")).is_empty(), "it reads another property");
+    assert!(of(32, 1, NettyKind::Pooled, "io.netty").is_some());
+}
+
+#[test]
+fn what_watches_is_told_with_its_price() {
+    let of = |option: &str| only(&with(&loaded(&[]), |trial| trial.command.push(option.to_owned())), "observers_on");
+    says(&of("-Dcom.sun.management.jmxremote.port=1"), &["JMX, usually 7.6 to 13.4 MiB"]);
+    says(&of("-XX:StartFlightRecording"), &["JFR, usually 21.0 to 34.3 MiB"]);
+    assert!(of("-javaagent:/a/apm.jar=x=y").is_none(), "nobody has measured it");
+    let both = with(&loaded(&[]), |trial| {
+        trial.command.extend(["-javaagent:/a/apm.jar=x=y", "-XX:StartFlightRecording"].map(str::to_owned));
+    });
+    says(&only(&both, "observers_on"), &["`apm.jar`, which nobody has measured"]);
+    let nmt = typed(&loaded(&[]), "-XX:NativeMemoryTracking=detail", "NativeMemoryTracking", "detail");
+    assert_eq!(remedies(&only(&nmt, "observers_on")), ["-XX:NativeMemoryTracking=off"]);
+}
+
+#[test]
+fn huge_pages_are_told_as_the_doubt_saw_them() {
+    let of = |mib: u64| {
+        let doubt = Doubt::HugePagesInUse { huge_bytes: mib * MIB };
+        only(&with(&loaded(&[]), |trial| trial.doubts = vec![doubt.into()]), "huge_pages")
+    };
+    assert!(of(2).is_some() && of(1).is_none());
+}
+
+/// A trial under a limit, with what may grow.
+fn limited(limit: u64, heap_max: u64) -> Trial {
+    let base = with(&loaded(&[("metaspace", 20), ("cds", 13)]), |trial| {
+        trial.limit_bytes = Some(limit * MIB);
+        let mark = &mut trial.marks[0];
+        (mark.heap.max_bytes, mark.threads) = (Some(heap_max * MIB), Some(60));
+        let flags = trial.jvm.as_mut().unwrap().flags_kept.as_mut().unwrap();
+        flags.defaults.insert("ReservedCodeCacheSize".to_owned(), (240 * MIB).to_string());
+        flags.defaults.insert("ThreadStackSize".to_owned(), "1024".to_owned());
+        flags.defaults.insert("MaxRAMPercentage".to_owned(), "25.000000".to_owned());
+        flags.defaults.insert("MinRAMPercentage".to_owned(), "50.000000".to_owned());
+        flags.defaults.remove("MaxHeapSize");
+    });
+    with(&base, |trial| trial.marks[0].direct = None)
+}
+
+#[test]
+fn ceilings_are_held_against_the_limit() {
+    // 2 x heap + 240 + 60 + 20, against 1.25 x the limit.
+    let of = |heap: u64| {
+        let trial = typed(&limited(512, heap), "-Xmx", "MaxHeapSize", &(heap * MIB).to_string());
+        only(&trial, "ceilings_above_limit")
+    };
+    assert!(of(160).is_none());
+    let found = of(161);
+    says(&found, &["may grow to 642.0 MiB under a limit of 512.0 MiB", "code cache 240.0 MiB", "60 stacks 60.0 MiB"]);
+    assert_eq!(remedies(&found), ["-XX:MaxDirectMemorySize=32m"]);
+    assert!(only(&with(&limited(512, 400), |trial| trial.limit_bytes = None), "ceilings_above_limit").is_none());
+}
+
+#[test]
+fn a_limit_that_the_jvm_does_not_see_is_told() {
+    let of = |limit, heap| only(&limited(limit, heap), "limit_not_seen");
+    assert!(of(512, 141).is_none() && of(1024, 282).is_none(), "a quarter, and what rounding adds");
+    assert!(of(200, 100).is_none() && of(200, 111).is_some(), "half of a small one");
+    assert!(of(300, 126).is_none() && of(300, 139).is_some(), "no less than without looking");
+    let found = of(1024, 283);
+    assert_eq!(remedies(&found), ["-Xmx256m"]);
+    says(&found, &["did not size itself by its limit", "1024.0 MiB"]);
+    assert!(only(&limited(512, 6000), "ceilings_above_limit").is_none(), "the cause is said");
+    let off = typed(&limited(512, 6000), "-XX:-UseContainerSupport", "UseContainerSupport", "false");
+    says(&only(&off, "limit_not_seen"), &["drop your own `-XX:-UseContainerSupport`"]);
+    let old = with(&limited(512, 6000), |trial| {
+        trial.jvm.as_mut().unwrap().version = Some("11.0.15+10".to_owned());
+        trial.marks[0].charge = Some(ChargeRecord { version: "v2".to_owned(), ..ChargeRecord::default() });
+    });
+    says(&only(&old, "limit_not_seen"), &["this release knows no cgroups v2"]);
+}
+
+#[test]
+fn options_that_change_nothing_are_listed() {
+    let of = |options: &[&str]| {
+        let trial = with(&loaded(&[]), |trial| trial.command.extend(options.iter().map(|&one| one.to_owned())));
+        let trial = with(&trial, |trial| {
+            let flags = trial.jvm.as_mut().unwrap().flags_kept.as_mut().unwrap();
+            flags.defaults.insert("UseG1GC".to_owned(), "true".to_owned());
+        });
+        let found = of_trials(&[trial]).into_iter().find(|found| kind(found) == "flags_idle");
+        found.map(|found| found.text).unwrap_or_default()
+    };
+    assert_eq!(of(&["-Xmx1g", "-cp", "-Xmx2g", "Main", "-XX:+UseTLAB"]), "");
+    assert!(of(&["-Xmx1g", "-Xmx2g"]).contains("`-Xmx1g` (`-Xmx2g` wins)"));
+    assert!(of(&["-Xmx1g", "-XX:MaxRAMPercentage=70"]).contains("`-XX:MaxRAMPercentage=70` (`-Xmx1g` wins)"));
+    assert!(of(&["-XX:MaxRAMPercentage=25"]).contains("(the default)"));
+    assert!(of(&["-XX:ZUncommitDelay=30"]).contains("`-XX:ZUncommitDelay=30` (the collector is G1)"));
+    assert_eq!(of(&["-XX:ZeroAll=30", "-XX:MaxRAMPercentage=26", "-XX:G1ReservePercent=11"]), "");
+}
+
+#[test]
+fn heavy_weights_come_first_then_risks_then_the_rest() {
+    let trial = with(&loaded(&[("malloc.retained", 40), ("metaspace", 5)]), |trial| {
+        trial.command.extend(["-Xmx1g", "-Xmx2g"].map(str::to_owned));
+    });
+    assert_eq!(kinds(&trial), ["malloc_retained", "flags_idle", "cds_missing"]);
+}
+
+#[test]
+fn trials_alike_are_counted_and_starved_ones_left_out() {
+    let one = loaded(&[("malloc.retained", 40), ("cds", 9)]);
+    let probe = ProbeRecord {
+        stage: ProbeStage::Limit,
+        heap_bytes: None,
+        direct_bytes: None,
+        rate_per_s: None,
+        pages: Pages::Cold,
+        verdict: ProbeVerdict::Holds,
+        why: Vec::new(),
+        missed: Vec::new(),
+        cause: None,
+        classes: None,
+        read_ahead_bytes: None,
+        seconds: 1.0,
+    };
+    let starved = with(&one, |trial| trial.probe = Some(probe));
+    let other = with(&one, |trial| trial.configuration = "b".to_owned());
+    let found = of_trials(&[one.clone(), starved, other, one]);
+    let told: Vec<_> = found.iter().map(|found| found.of.clone().unwrap()).collect();
+    let counts: Vec<_> = told.iter().map(|of| (of.configuration.as_str(), of.trials_alike)).collect();
+    assert_eq!(counts, [("a", 2), ("b", 1)]);
+}
+
+#[test]
+fn the_table_of_the_document_has_every_kind() {
+    let page = include_str!("../../docs/findings.md");
+    let schema: Value = serde_json::from_str(include_str!("../../docs/results.schema.json")).unwrap();
+    let kinds = schema["$defs"]["Finding"]["oneOf"].as_array().unwrap();
+    assert!(kinds.len() >= 17);
+    for of in kinds {
+        let kind = of["properties"]["kind"]["const"].as_str().unwrap();
+        assert!(page.contains(&format!("| `{kind}` |")), "{kind}");
+    }
+}

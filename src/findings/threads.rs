@@ -1,0 +1,52 @@
+//! Threads that do next to nothing.
+
+use super::facts::Facts;
+use super::found::{Weight, weight};
+use crate::record::{Finding, FindingRecord, IdlePool, ThreadPoolRecord};
+use crate::units::{Bytes, grouped};
+
+/// Fewer threads of a name are no pool that anybody sized.
+const THREADS_MIN: u64 = 20;
+/// CPU time of a thread over the time it lived, above which it works.
+const CPU_SHARE_MAX: f64 = 0.01;
+/// Pools that are named.
+const POOLS_MAX: usize = 3;
+/// Threads of the JVM that compile; they are Java threads to it.
+const COMPILERS: [&str; 2] = ["C1 Compiler", "C2 Compiler"];
+
+/// Pools of idle threads. Source: measured (50 to 150 KiB of stack and tcache a thread), winfoom #15; Tomcat's default
+/// is 200 workers. Nothing of the JVM makes them fewer: `-Xss` reserves and saves nothing resident (ecchronos #1608).
+pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
+    let (mark, _) = facts.weighed()?;
+    let age_s = facts.age_s()?;
+    let is_of_program = |pool: &&ThreadPoolRecord| {
+        let compiles = COMPILERS.iter().any(|name| pool.name.starts_with(name));
+        pool.allocated_bytes.is_some() && !compiles && pool.threads >= THREADS_MIN
+    };
+    let is_idle = |pool: &&ThreadPoolRecord| pool.cpu_s / (pool.threads as f64 * age_s) < CPU_SHARE_MAX;
+    let known = mark.pools.iter().filter(is_of_program).filter(is_idle);
+    let pool = |of: &ThreadPoolRecord| IdlePool {
+        name: of.name.clone(),
+        threads: of.threads,
+        stack_bytes: of.stack_bytes,
+        cpus: of.cpu_s / age_s,
+    };
+    let mut pools: Vec<IdlePool> = known.map(pool).collect();
+    pools.sort_by_key(|pool| std::cmp::Reverse(pool.stack_bytes));
+    pools.truncate(POOLS_MAX);
+    let stacks = pools.iter().map(|pool| pool.stack_bytes).fold(0, u64::saturating_add);
+    let told = |pool: &IdlePool| {
+        format!(
+            "{} of `{}` with {} of stacks and {:.2} CPUs in use",
+            grouped(pool.threads),
+            pool.name,
+            Bytes(pool.stack_bytes),
+            pool.cpus
+        )
+    };
+    let list: Vec<String> = pools.iter().map(told).collect();
+    let text = format!("threads that do next to nothing: {}", list.join(", "));
+    let next = "give the pool fewer threads, or let it shrink, in the application's own settings".to_owned();
+    let weighs = Weight { costs_bytes: stacks, gain_bytes_max: Some(stacks), remedies: Vec::new() };
+    (!pools.is_empty()).then(|| weight(Finding::ThreadsIdle { pools }, text, next, weighs))
+}

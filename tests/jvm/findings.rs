@@ -1,0 +1,90 @@
+//! What stands out of JVMs with a known appetite, and what does not of one that is quiet.
+
+use crate::invocation::{all_releases, jdk, newest, releases};
+use crate::standing::{Plan, Standing};
+use crate::waiting::{LONG, wait_for};
+use loadline::findings::COPIED_DEFAULTS;
+use loadline::record::{AccountDocument, FindingRecord};
+use std::process::Command;
+
+fn kind(found: &FindingRecord) -> String {
+    let kind = serde_json::to_value(&found.finding).unwrap();
+    kind["kind"].as_str().unwrap().to_owned()
+}
+
+/// The finding of this kind, and what would be tried first for it.
+#[track_caller]
+fn shows(document: &AccountDocument, wanted: &str) -> (FindingRecord, String) {
+    let found = document.findings.iter().find(|found| kind(found) == wanted);
+    let all: Vec<&str> = document.findings.iter().map(|found| found.text.as_str()).collect();
+    let found = found.unwrap_or_else(|| panic!("no {wanted}: {all:#?}")).clone();
+    println!("{wanted}: {}", found.text);
+    let first = found.remedies.first().map(|change| change.typed().join(" ")).unwrap_or_default();
+    (found, first)
+}
+
+/// A subject that says this word, then another once it is told to go on.
+fn after(release: u32, options: &str, subject: &str) -> Standing {
+    let mut standing = Plan::on(release, options).start(subject, "");
+    standing.says("BEFORE");
+    standing.go_on();
+    standing.says("AFTER");
+    standing
+}
+
+#[test]
+fn known_appetites_stand_out() {
+    let Some(release) = releases().into_iter().next() else { return };
+    // Its heap is resident whole and nearly empty, and the collection by which classes are listed tells what lives.
+    let options = "-XX:+UseG1GC -Xms128m -Xmx128m -XX:+AlwaysPreTouch";
+    let retained = after(release, options, "RetainedMalloc");
+    let document = retained.document("--classes");
+    let (found, first) = shows(&document, "malloc_retained");
+    assert!(found.gain_bytes_max >= Some(30 << 20) && first == "MALLOC_ARENA_MAX=1", "{found:?}");
+    let (found, first) = shows(&document, "g1_on_small_heap");
+    assert!(found.costs_bytes >= 3 << 20 && first.is_empty(), "the collector was chosen: {found:?}");
+    let (found, first) = shows(&document, "heap_far_above_live");
+    assert!(found.gain_bytes_max >= Some(100 << 20) && first.is_empty(), "the heap was bounded: {found:?}");
+    drop(retained);
+
+    let direct = after(release, "-XX:+UseSerialGC -Xmx2g", "DirectBuffers");
+    let (found, first) = shows(&direct.document(""), "direct_memory_waits");
+    assert!(found.costs_bytes >= 64 << 20 && first.starts_with("-XX:MaxDirectMemorySize="), "{found:?}");
+}
+
+#[test]
+fn threads_that_only_park_stand_out() {
+    let Some(release) = newest().pop() else { return };
+    let threads = Plan::on(release, "-XX:+UseSerialGC -Xmx32m").start("Threads64", "{port}");
+    threads.answers();
+    // A JVM younger than a second has no share of CPU time that says anything.
+    let idle = || {
+        let document = threads.document("");
+        if document.findings.iter().any(|found| kind(found) == "threads_idle") {
+            Ok(document)
+        } else {
+            Err(document.findings)
+        }
+    };
+    let (found, first) = shows(&wait_for("they are idle for a second", LONG, idle), "threads_idle");
+    assert!(found.text.contains("64 of `parked-*`") && first.is_empty(), "{}", found.text);
+    let quiet: Vec<String> = threads.document("").findings.iter().map(kind).collect();
+    assert_eq!(quiet, ["threads_idle"], "nothing else of a server that does nothing");
+}
+
+/// The table is of JDK 11 to 25; whichever of them are here are asked.
+#[test]
+fn defaults_that_people_copy_are_the_defaults() {
+    for release in all_releases() {
+        let java = jdk(release).unwrap().java;
+        let out = Command::new(java).args(["-XX:+PrintFlagsFinal", "-version"]).output().unwrap();
+        let text = String::from_utf8_lossy(&out.stdout);
+        let flags: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        for (name, default) in COPIED_DEFAULTS.iter().filter(|(name, _)| *name != "Xshare") {
+            let row = flags.iter().find(|row| row.get(1) == Some(name));
+            let value = row.unwrap_or_else(|| panic!("JDK {release} has no {name}"))[3];
+            let same = value == *default || value.parse::<f64>().ok() == default.parse::<f64>().ok();
+            assert!(same && (value == *default || value.parse::<f64>().is_ok()), "JDK {release}: {name}={value}");
+        }
+    }
+}
