@@ -56,7 +56,7 @@ pub(super) enum Verb {
     Compare(Box<Compare>),
     /// Find the smallest memory limit at which a server still holds its target, and prove it
     Find(Box<Find>),
-    /// Find out what to set for less memory: try remedies under the load, keep what helps, and prove it
+    /// Try remedies against memory under the load, keep what helps, and prove it
     Tune(Box<Tune>),
     /// Load a server that already runs, without weighing it
     Load(Box<Load>),
