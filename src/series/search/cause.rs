@@ -5,6 +5,8 @@ use crate::record::{EndCause, FailureCause, Missed, PhaseRecord, Trial};
 
 /// A collector that takes this share of a phase leaves the server too little.
 const GC_SHARE: f64 = 0.25;
+/// A collector that is asked again and again takes this share, though it leaves the server enough.
+const GC_SHARE_ASKED: f64 = 0.10;
 /// Pages dropped and read again, per second: a healthy server under its limit drops some at its start and then few.
 const REFAULTS_PER_S: f64 = 500.0;
 /// From here on a trial that holds is near the edge: a step above it there are next to none.
@@ -68,6 +70,11 @@ pub(super) fn is_strained(trial: &Trial, cause: Option<FailureCause>) -> bool {
         }
         None => refaults_per_s(trial) > REFAULTS_NEAR_PER_S,
     }
+}
+
+/// Whether the collector took a part of a phase that it takes where something asks for collections all the time.
+pub(super) fn collects(trial: &Trial) -> bool {
+    trial.phases.iter().filter_map(gc_share).any(|share| share > GC_SHARE_ASKED)
 }
 
 /// File pages that were dropped and read again, or faulted in from a disk, per second of the whole trial.

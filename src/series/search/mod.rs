@@ -9,6 +9,7 @@ mod course;
 mod edge;
 mod grid;
 mod guarding;
+mod heap;
 mod needs;
 mod question;
 mod rules;

@@ -16,7 +16,7 @@ const STACKS: u64 = 250;
 const SMALL_HEAP_SHARE: f64 = 0.50;
 const SMALL_MEMORY: u64 = 250 * MIB;
 /// `MaxRAMPercentage` by default.
-const DEFAULT_SHARE: f64 = 0.25;
+pub(super) const DEFAULT_SHARE: f64 = 0.25;
 /// What people set it to.
 const MOST_SHARE: f64 = 0.75;
 
@@ -34,7 +34,7 @@ pub fn rules(heap: u64, line: u64, classes: Option<ClassesRecord>) -> Vec<RuleRe
 }
 
 /// The smallest limit at which the JVM would choose this heap by itself.
-fn for_heap(heap: u64, share: f64) -> u64 {
+pub(super) fn for_heap(heap: u64, share: f64) -> u64 {
     let small = (heap as f64 / SMALL_HEAP_SHARE).ceil() as u64;
     let large = (heap as f64 / share).ceil() as u64;
     if small <= SMALL_MEMORY { small } else { large.max(SMALL_MEMORY) }
