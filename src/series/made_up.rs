@@ -275,12 +275,12 @@ impl Making<'_> {
 
     /// File pages read again: as many as a disk can read below what is needed, above it fewer with every step.
     fn refaults(&self, limit: u64, need: u64) -> u64 {
-        const MOST: f64 = 100_000.0;
-        const LEAST: f64 = 1000.0;
+        const THRASHES: u64 = 100_000;
+        let pages = self.server.file as f64 / 4096.0;
         let above = limit as f64 / need as f64 - 1.0;
         match () {
-            () if above < 0.0 => MOST as u64,
-            () if above < self.server.strain => (MOST * (LEAST / MOST).powf(above / self.server.strain)) as u64,
+            () if above < 0.0 => THRASHES,
+            () if above < self.server.strain => (pages * 0.01f64.powf(above / self.server.strain)) as u64,
             () => 0,
         }
     }

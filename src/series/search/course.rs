@@ -2,7 +2,7 @@
 //! with that heap and its proof, then the limit of a host that holds the file pages already. What comes next follows
 //! from the trials so far.
 
-use super::cause::is_strained;
+use super::cause::{is_short, room};
 use super::edge::{self, Answer, Patience, Stage, Step};
 use super::grid::Grid;
 use super::heap::{heap_standing, ran_out_of_direct};
@@ -162,7 +162,7 @@ pub(super) fn rate_step(course: &Course, trials: &[Trial]) -> Option<Step> {
     let (low, high) = (between(start * RATE_FACTOR), between(start / RATE_FACTOR));
     let grid = Grid::by_ratio(between(start), low, high, 1.0 + course.step, 1);
     let patience = patience(course, course.proofs);
-    let answers = answers(trials, ProbeStage::Rate, |_, probe| probe.rate_per_s.map(between));
+    let answers = answers(trials, ProbeStage::Rate, |_, probe| probe.rate_per_s.map(between), |_| None);
     Some(edge::next(&grid, &patience, &answers))
 }
 
@@ -205,13 +205,14 @@ pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a>
     let grid = limit_grid(course, &limit_guesses(course, &needs, heap, shown), asked);
     let first_stride = if shown.is_some() { SHOWN_STRIDE } else { LIMIT_STRIDE };
     let of_limit = Patience { first_stride, ..patience(course, course.proofs) };
-    let step = edge::next(&grid, &of_limit, &answers(trials, ProbeStage::Limit, of_heap));
+    let of_limit_room = |trial: &Trial| room(trial, needs.file, course.step);
+    let step = edge::next(&grid, &of_limit, &answers(trials, ProbeStage::Limit, of_heap, of_limit_room));
     standing.limit_step = Some(step);
     let Step::Found { value, .. } = step else { return standing };
     if course.warm && course.prove.is_none() {
         let grid = warm_grid(course, trials, value, heap);
         let patience = patience(course, course.proofs.min(WARM_PROOFS));
-        standing.warm_step = Some(edge::next(&grid, &patience, &answers(trials, ProbeStage::Warm, of_heap)));
+        standing.warm_step = Some(edge::next(&grid, &patience, &answers(trials, ProbeStage::Warm, of_heap, |_| None)));
     }
     standing
 }
@@ -226,14 +227,17 @@ pub(super) fn counted(trials: &[Trial], stage: ProbeStage) -> impl Iterator<Item
     of.filter(move |(_, probe)| probe.stage == stage && probe.verdict != ProbeVerdict::Discarded)
 }
 
+/// What the trials of a stage say of the values that they asked.
 pub(super) fn answers(
     trials: &[Trial],
     stage: ProbeStage,
     value: impl Fn(&Trial, &ProbeRecord) -> Option<u64>,
+    room: impl Fn(&Trial) -> Option<i32>,
 ) -> Vec<Answer> {
     let answer = |(trial, probe): (&Trial, &ProbeRecord)| {
         let held = probe.verdict == ProbeVerdict::Holds;
-        Some(Answer { value: value(trial, probe)?, held, strained: is_strained(trial, probe.cause) })
+        let (strained, room) = (is_short(probe.cause), room(trial).filter(|_| held));
+        Some(Answer { value: value(trial, probe)?, held, strained, room })
     };
     counted(trials, stage).filter_map(answer).collect()
 }

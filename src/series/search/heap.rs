@@ -2,7 +2,7 @@
 //! concern, and how much direct memory goes with it. A heap that fails before the subject is ready is followed by
 //! starts without load, until the smallest is known that it starts with; only then the load is sent again.
 
-use super::cause::{collects, is_strained};
+use super::cause::{collects, is_short};
 use super::course::{Course, answers, counted};
 use super::edge::{self, Answer, Patience, Step};
 use super::grid::Grid;
@@ -43,7 +43,7 @@ pub(super) fn heap_standing(course: &Course, trials: &[Trial], needs: &Needs) ->
     let grid = Grid::by_amount(needs.heap_guess(), HEAP_MIN, course.limit_max, unit);
     let patience = Patience { proofs: HEAP_PROOFS, answers_max: HEAP_ANSWERS_MAX, first_stride: HEAP_STRIDE };
     let of_direct = |_: &Trial, probe: &ProbeRecord| probe.heap_bytes.filter(|_| probe.direct_bytes == direct);
-    let loaded = answers(trials, ProbeStage::Heap, of_direct);
+    let loaded = answers(trials, ProbeStage::Heap, of_direct, |_| None);
     if !course.starts_alone || !counted(trials, ProbeStage::Heap).any(|(trial, _)| trial.ready_s.is_none()) {
         return standing(edge::next(&grid, &patience, &loaded), false);
     }
@@ -68,7 +68,7 @@ fn starts(trials: &[Trial]) -> Vec<Answer> {
             ProbeStage::Heap => trial.ready_s.is_some(),
             _ => return None,
         };
-        Some(Answer { value: probe.heap_bytes?, held, strained: !held && is_strained(trial, probe.cause) })
+        Some(Answer { value: probe.heap_bytes?, held, strained: !held && is_short(probe.cause), room: None })
     };
     trials.iter().filter_map(answer).collect()
 }
