@@ -280,7 +280,10 @@ impl Making<'_> {
         let above = limit as f64 / need as f64 - 1.0;
         match () {
             () if above < 0.0 => THRASHES,
-            () if above < self.server.strain => (pages * 0.01f64.powf(above / self.server.strain)) as u64,
+            () if self.server.strain > 0.0 => {
+                // Over and over at the edge, hardly two steps above it; then the more rarely the more room there is.
+                (pages * (20.0 * (-above / 0.006).exp() + 0.3 * (-above / self.server.strain * 3.0).exp())) as u64
+            }
             () => 0,
         }
     }

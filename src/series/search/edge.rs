@@ -22,8 +22,8 @@ pub struct Answer {
     pub held: bool,
     /// It failed for want of memory, so that it was no mishap.
     pub strained: bool,
-    /// It held, and so many steps below it the edge is taken to lie, by how short memory was; `None` where nothing shows
-    /// that.
+    /// It held, and so many steps below it the edge is taken to lie, by how short memory was; 0 where it hardly held.
+    /// `None` where nothing shows that.
     pub room: Option<i32>,
 }
 
