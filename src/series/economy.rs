@@ -10,6 +10,7 @@ use crate::scenario::Scenario;
 use crate::units::MIB;
 use std::fmt::Write;
 
+const HEAD: &str = "kind               mean   95%  max    heap  minutes    found  within 3%  below     off  excess\n";
 const LIMIT_MAX: u64 = 8192 * MIB;
 const SEEDS: u64 = 300;
 /// A fresh process that needs this many standard deviations more than the middle one is one in twelve: at such a limit
@@ -210,13 +211,20 @@ fn searches(kind: &Kind) -> Sum {
     sum
 }
 
+/// Means, the 95th percentile and the largest of trials, those of the heap, minutes; and how well the lines answer.
 #[test]
 fn searches_are_cheap_and_honest() {
-    let mut text = String::from(
-        "kind               mean   95%  max    heap  minutes    found  within 3%  below     off  excess\n",
-    );
+    let mut text = String::from(HEAD);
     for kind in &KINDS {
-        write!(text, "{}", searches(kind).row(kind.name)).unwrap();
+        let sum = searches(kind);
+        write!(text, "{}", sum.row(kind.name)).unwrap();
+        let mean = f64::from(sum.trials.iter().sum::<u32>()) / f64::from(sum.searches);
+        let near = sum.off.iter().filter(|off| off.abs() <= 0.03).count() as f64 / f64::from(sum.searches);
+        assert_eq!(sum.found, sum.searches, "{}", kind.name);
+        assert!(mean <= 16.0, "{}: {mean} trials", kind.name);
+        assert!(f64::from(sum.below) <= 0.01 * f64::from(sum.searches), "{}: {} below", kind.name, sum.below);
+        // A mishap in a proof refutes the limit.
+        assert!(near >= if kind.mishaps > 0 { 0.85 } else { 0.99 }, "{}: {near} within 3 %", kind.name);
     }
-    println!("{text}");
+    insta::assert_snapshot!(text);
 }
