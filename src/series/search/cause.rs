@@ -73,9 +73,12 @@ pub(super) fn is_short(cause: Option<FailureCause>) -> bool {
 
 /// How many steps of this share the edge is taken to lie below a limit that held: few where many of the file pages were
 /// read again, more where hardly any were and there are pages left to give. `None` where that does not show it.
-pub(super) fn room(trial: &Trial, file: u64, step: f64) -> Option<i32> {
+pub(super) fn room(trial: &Trial, reference: &Trial, file: u64, step: f64) -> Option<i32> {
     let cgroup = trial.cgroup.filter(|_| file > 0)?;
-    let again = cgroup.file_refaults.max(cgroup.major_faults) as f64 * PAGE as f64 / file as f64;
+    // A cold start faults from the disk without being short of memory, too.
+    let at_start = reference.cgroup.map_or(0, |cgroup| cgroup.major_faults);
+    let faults = cgroup.major_faults.saturating_sub(at_start);
+    let again = cgroup.file_refaults.max(faults) as f64 * PAGE as f64 / file as f64;
     let left = cgroup.file_bytes? as f64 / cgroup.limit_bytes as f64;
     match () {
         () if again > REREAD_ALL => Some(0),
@@ -147,15 +150,17 @@ mod tests {
                 file_bytes,
                 ..CgroupRecord::default()
             };
-            room(&Trial { cgroup: Some(cgroup), ..trial() }, 10_000 * PAGE, 0.02)
+            let cold = Some(CgroupRecord { major_faults: 50, ..CgroupRecord::default() });
+            let reference = Trial { cgroup: cold, ..trial() };
+            room(&Trial { cgroup: Some(cgroup), ..trial() }, &reference, 10_000 * PAGE, 0.02)
         };
         assert_eq!([of(10_001, 0, 20), of(10_000, 0, 20)], [Some(0), Some(1)]);
-        assert_eq!([of(1001, 0, 20), of(0, 1001, 20), of(1000, 0, 20)], [Some(1), Some(1), Some(2)]);
+        assert_eq!([of(1001, 0, 20), of(0, 1051, 20), of(1000, 1050, 20)], [Some(1), Some(1), Some(2)]);
         assert_eq!([of(201, 0, 1), of(200, 0, 13), of(200, 0, 12)], [Some(2), Some(3), None]);
-        assert_eq!(room(&trial(), 10_000, 0.02), None, "nothing was counted");
+        assert_eq!(room(&trial(), &trial(), 10_000, 0.02), None, "nothing was counted");
         let cgroup = Some(CgroupRecord { file_bytes: Some(1), limit_bytes: 1, ..CgroupRecord::default() });
-        assert_eq!(room(&Trial { cgroup, ..trial() }, 0, 0.02), None, "no files");
-        assert_eq!(room(&Trial { cgroup, ..trial() }, 10_000, 0.2), Some(1), "never less than a step");
+        assert_eq!(room(&Trial { cgroup, ..trial() }, &trial(), 0, 0.02), None, "no files");
+        assert_eq!(room(&Trial { cgroup, ..trial() }, &trial(), 10_000, 0.2), Some(1), "never less than a step");
     }
 
     #[test]

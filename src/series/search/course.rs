@@ -205,7 +205,7 @@ pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a>
     let grid = limit_grid(course, &limit_guesses(course, &needs, heap, shown), asked);
     let first_stride = if shown.is_some() { SHOWN_STRIDE } else { LIMIT_STRIDE };
     let of_limit = Patience { first_stride, ..patience(course, course.proofs) };
-    let of_limit_room = |trial: &Trial| room(trial, needs.file, course.step);
+    let of_limit_room = |trial: &Trial| room(trial, reference, needs.file, course.step);
     let step = edge::next(&grid, &of_limit, &answers(trials, ProbeStage::Limit, of_heap, of_limit_room));
     standing.limit_step = Some(step);
     let Step::Found { value, .. } = step else { return standing };

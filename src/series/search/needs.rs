@@ -1,6 +1,6 @@
 //! What a trial needed, by what it held: from it, the first guess of heap and limit.
 
-use super::rules::for_heap;
+use super::rules::{for_heap, heap_by};
 use crate::owner::is_heap;
 use crate::record::Trial;
 use crate::units::MIB;
@@ -26,6 +26,8 @@ const DIRECT_APART: f64 = 1.5;
 /// A heap that may grow has about so many times what is live: the JVM keeps 40 % of it free (`MinHeapFreeRatio`), and
 /// young objects beside it.
 const HEAP_GROWN: u64 = 2;
+/// Each halves at least what is left to the limit at which such a heap fits.
+const APPROACHES: u32 = 8;
 
 /// What a trial held at most, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -101,7 +103,10 @@ impl Needs {
     /// would choose too small a heap.
     pub fn limit_guess_as_is(&self, share: f64) -> u64 {
         let heap = self.live.map_or(self.heap, |live| self.heap.min(live.saturating_mul(HEAP_GROWN)));
-        self.limit_guess(Some(heap)).max(for_heap(self.heap_guess(), share))
+        let least = for_heap(self.heap_guess(), share);
+        // A smaller limit makes for a smaller heap, which makes for a smaller limit.
+        let nearer = |limit: u64, _| self.limit_guess(Some(heap.min(heap_by(limit, share)))).max(least);
+        (0..APPROACHES).fold(self.limit_guess(Some(heap)).max(least), nearer)
     }
 
     /// Where to begin with the limit, with a heap of this size in place of the one it had.
@@ -185,6 +190,42 @@ mod tests {
         assert_eq!(needs.limit_guess(None), 5 * MIB + 50);
         let weighed = Needs { file: 200, file_share: 0.1, ..needs };
         assert_eq!(needs.with_files_of(&weighed), Needs { file_share: 0.1, ..needs }, "the smaller files");
+    }
+
+    /// 10 MiB are no heap, 40 are live, and as many are garbage.
+    #[test]
+    fn a_guess_for_a_heap_by_the_limit_fits_the_heap_that_the_jvm_would_choose() {
+        let needs = Needs {
+            live: Some(40 * MIB),
+            heap: 200 * MIB,
+            anon: 210 * MIB,
+            file: 0,
+            file_share: 0.3,
+            direct_live: None,
+            direct_most: None,
+        };
+        // No limit is enough for which the JVM chooses less than what is live and 1 MiB.
+        assert_eq!(needs.limit_guess_as_is(0.25), 82 * MIB);
+        // A heap of 80 MiB would be half of 160; with what is no heap, 90.
+        let more = Needs { anon: 300 * MIB, ..needs };
+        assert_eq!(more.limit_guess_as_is(0.25), 180 * MIB, "100 MiB and 80 of heap");
+        let most = Needs { live: Some(400 * MIB), heap: 500 * MIB, anon: 510 * MIB, ..needs };
+        assert_eq!(most.limit_guess_as_is(0.25), 4 * 401 * MIB, "a quarter");
+    }
+
+    /// A quarter and 4 MiB more than a collection leaves, a tenth and 4 MiB more than there was, and one between.
+    #[test]
+    fn ceilings_of_direct_memory_rise_from_what_is_live_to_what_there_was() {
+        let of = |direct_live, direct_most| {
+            let (live, heap, anon, file) = (None, 0, 0, 0);
+            let needs = Needs { live, heap, anon, file, file_share: 0.3, direct_live, direct_most };
+            needs.direct_ceilings().iter().map(|bytes| bytes / MIB).collect::<Vec<_>>()
+        };
+        assert!(of(None, None).is_empty() && of(Some(5), Some(0)).is_empty());
+        assert_eq!(of(Some(20 * MIB), Some(20 * MIB)), [29], "near to each other");
+        assert_eq!(of(None, Some(20 * MIB)), [29], "nothing is known of what is live");
+        assert_eq!(of(Some(16 * MIB), Some(40 * MIB)), [24, 48]);
+        assert_eq!(of(Some(16 * MIB), Some(1000 * MIB)), [24, 167, 1104]);
     }
 
     #[test]
