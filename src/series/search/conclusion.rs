@@ -1,6 +1,8 @@
 //! What the trials of a search say together.
 
-use super::course::{Course, Standing, counted, rate_of, rate_step, standing};
+use super::answers::counted;
+use super::bounds::Course;
+use super::course::{Standing, rate_of, rate_step, standing};
 use super::edge::Step;
 use crate::numbers::median;
 use crate::record::{

@@ -2,8 +2,10 @@
 //! with that heap and its proof, then the limit of a host that holds the file pages already. What comes next follows
 //! from the trials so far.
 
-use super::cause::{is_short, room};
-use super::edge::{self, Answer, Patience, Stage, Step};
+use super::answers::{answers, counted};
+use super::bounds::Course;
+use super::cause::room;
+use super::edge::{self, Patience, Stage, Step};
 use super::grid::Grid;
 use super::heap::{heap_standing, ran_out_of_direct};
 use super::needs::Needs;
@@ -24,35 +26,6 @@ const LIMIT_STRIDE: i32 = 2;
 const RATE_SCALE: f64 = 1e12;
 /// Beyond so many times the rate that was given, or below this part of it, none is asked.
 const RATE_FACTOR: f64 = 1000.0;
-
-/// What is searched for, and within which bounds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Course {
-    /// What varies.
-    pub unknowns: Unknowns,
-    /// The relative step at which to stop.
-    pub step: f64,
-    /// Trials in a row that must hold.
-    pub proofs: u32,
-    /// The smallest limit to try, in bytes; the usual one where `None`.
-    pub limit_min: Option<u64>,
-    /// The limit at which memory is no concern, in bytes; no larger one is asked.
-    pub limit_max: u64,
-    /// The rate of the measured phase to begin with, where rates are searched.
-    pub rate_per_s: Option<f64>,
-    /// The one limit to prove, in bytes, where none is searched for.
-    pub prove: Option<u64>,
-    /// Trials after which the search ends.
-    pub trials_max: u32,
-    /// Whether the warm line is searched, too.
-    pub warm: bool,
-    /// Whether a start without load can be told from one that is not ready.
-    pub starts_alone: bool,
-    /// Whether the configuration has a ceiling of direct memory.
-    pub direct_given: bool,
-    /// Of a large limit, the share that the JVM takes as its heap where it chooses that by the limit.
-    pub ram_share: f64,
-}
 
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -221,27 +194,6 @@ fn patience(course: &Course, proofs: u32) -> Patience {
     Patience { proofs, answers_max: course.trials_max, first_stride: LIMIT_STRIDE }
 }
 
-/// The trials of a stage that count, with what they say.
-pub(super) fn counted(trials: &[Trial], stage: ProbeStage) -> impl Iterator<Item = (&Trial, &ProbeRecord)> {
-    let of = trials.iter().filter_map(|trial| Some((trial, trial.probe.as_ref()?)));
-    of.filter(move |(_, probe)| probe.stage == stage && probe.verdict != ProbeVerdict::Discarded)
-}
-
-/// What the trials of a stage say of the values that they asked.
-pub(super) fn answers(
-    trials: &[Trial],
-    stage: ProbeStage,
-    value: impl Fn(&Trial, &ProbeRecord) -> Option<u64>,
-    room: impl Fn(&Trial) -> Option<i32>,
-) -> Vec<Answer> {
-    let answer = |(trial, probe): (&Trial, &ProbeRecord)| {
-        let held = probe.verdict == ProbeVerdict::Holds;
-        let (strained, room) = (is_short(probe.cause), room(trial).filter(|_| held));
-        Some(Answer { value: value(trial, probe)?, held, strained, room })
-    };
-    counted(trials, stage).filter_map(answer).collect()
-}
-
 /// How often a limit failed because the heap was too small, with this direct memory: the next larger one is tried then.
 fn too_small(trials: &[Trial], direct: Option<u64>) -> u64 {
     let of_heap = |cause: FailureCause| matches!(cause, FailureCause::OutOfMemoryError | FailureCause::Collections);
@@ -251,8 +203,8 @@ fn too_small(trials: &[Trial], direct: Option<u64>) -> u64 {
     counted(trials, ProbeStage::Limit).filter(fails).count() as u64
 }
 
-/// Where the limit may be: what the heap's own trial held, where there is one; else what the trial shows in which memory
-/// was no concern. The first guess is the best one, the others are those of searches that earlier releases made.
+/// Where the limit may be: what the heap's own trial held, where there is one; else what the trial shows in which
+/// memory was no concern. The first guess is the best one, the others are those of searches that earlier releases made.
 fn limit_guesses(course: &Course, needs: &Needs, heap: Option<u64>, shown: Option<Needs>) -> Vec<u64> {
     match (shown, course.prove) {
         (_, Some(only)) => vec![only],

@@ -2,8 +2,9 @@
 //! concern, and how much direct memory goes with it. A heap that fails before the subject is ready is followed by
 //! starts without load, until the smallest is known that it starts with; only then the load is sent again.
 
+use super::answers::{answers, counted};
+use super::bounds::Course;
 use super::cause::{collects, is_short};
-use super::course::{Course, answers, counted};
 use super::edge::{self, Answer, Patience, Step};
 use super::grid::Grid;
 use super::needs::Needs;
@@ -80,8 +81,8 @@ fn heap_unit(course: &Course, needs: &Needs) -> u64 {
 }
 
 /// The direct memory to give beside the heap; `None` leaves it to the JVM. HotSpot allows as much of it as heap unless
-/// it was told otherwise, so a small heap takes away direct memory, too: where a collection leaves more of it than that,
-/// it has a ceiling of its own from the first heap on, the smallest one first. The ceiling rises when a trial wants it.
+/// it was told otherwise, so a small heap takes away direct memory, too. Where a collection leaves more of it than that,
+/// direct memory has a ceiling of its own from the first heap on, the smallest first. The ceiling rises when a trial wants it.
 fn direct(course: &Course, trials: &[Trial], needs: &Needs) -> Option<u64> {
     let ceilings = needs.direct_ceilings();
     let lacks = |least: &u64| !course.direct_given && *least > needs.heap_guess();

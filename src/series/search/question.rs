@@ -117,8 +117,8 @@ pub(super) fn course(scenario: &Scenario, configuration: &Configuration, limit_m
     }
 }
 
-/// Whether a subject without load becomes ready as it does with it: it works because it is asked, and the readiness that
-/// is waited for does not depend on what the load expects.
+/// Whether a subject without load becomes ready as it does with it: it works because it is asked, and the readiness
+/// that is waited for does not depend on what the load expects.
 fn starts_alone(scenario: &Scenario) -> bool {
     let (load, ready) = (&scenario.load, &scenario.subject.ready);
     let is_usual = load.ready_status(ready).is_none_or(|status| (200..300).contains(&status));
