@@ -81,8 +81,9 @@ fn heap_unit(course: &Course, needs: &Needs) -> u64 {
 }
 
 /// The direct memory to give beside the heap; `None` leaves it to the JVM. HotSpot allows as much of it as heap unless
-/// it was told otherwise, so a small heap takes away direct memory, too. Where a collection leaves more of it than that,
-/// direct memory has a ceiling of its own from the first heap on, the smallest first. The ceiling rises when a trial wants it.
+/// it was told otherwise, so a small heap takes away direct memory, too. Where a collection leaves more direct memory
+/// than that, it has a ceiling of its own from the first heap on, the smallest first. The ceiling rises when a trial
+/// wants it; one that the configuration gives is left alone.
 fn direct(course: &Course, trials: &[Trial], needs: &Needs) -> Option<u64> {
     let ceilings = needs.direct_ceilings();
     let lacks = |least: &u64| !course.direct_given && *least > needs.heap_guess();
