@@ -68,6 +68,13 @@ pub struct ProbeRecord {
     pub seconds: f64,
 }
 
+impl ProbeRecord {
+    /// Whether the search gave this heap with this direct memory.
+    pub fn gave(&self, heap: Option<u64>, direct: Option<u64>) -> bool {
+        (self.heap_bytes, self.direct_bytes) == (heap, direct)
+    }
+}
+
 /// Classes that rules of thumb count, whether they are loaded or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -85,6 +92,8 @@ pub struct ClassesRecord {
 pub enum ProbeStage {
     /// The one trial in which memory is no concern.
     Reference,
+    /// For the smallest heap with which the subject becomes ready at all: a start without load.
+    HeapStart,
     /// For the smallest heap.
     Heap,
     /// For the smallest limit, proofs included.

@@ -31,6 +31,9 @@ pub(in crate::report) const COURSE: Course = Course {
     prove: None,
     trials_max: 60,
     warm: true,
+    starts_alone: false,
+    direct_given: false,
+    ram_share: 0.25,
 };
 
 /// A line was found, with a knee beside it and what rules of thumb would have needed.

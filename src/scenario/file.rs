@@ -389,7 +389,7 @@ struct FindFile {
     #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 60)))]
     trials_max: Option<u32>,
     /// Whether the line of a host that has the file pages in memory already is searched, too.
-    #[cfg_attr(test, schemars(extend("default" = true)))]
+    #[cfg_attr(test, schemars(extend("default" = false)))]
     warm: Option<bool>,
 }
 

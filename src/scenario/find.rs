@@ -70,7 +70,10 @@ pub struct Searching {
     /// Trials after which the search ends, whatever is known by then [default: 60]
     #[arg(long, value_name = "N")]
     pub trials_max: Option<u32>,
-    /// Do not search the line of a host that has the file pages in memory already
+    /// Search the line of a host that has the file pages in memory already, too
+    #[arg(long, conflicts_with = "no_warm")]
+    pub warm: bool,
+    /// Do not search it, where the scenario asks for it
     #[arg(long)]
     pub no_warm: bool,
 }
@@ -104,7 +107,7 @@ impl Find {
         self.prove = typed.prove.or(self.prove);
         self.max_rate |= typed.max_rate;
         self.trials_max = typed.trials_max.unwrap_or(self.trials_max);
-        self.warm &= !typed.no_warm;
+        self.warm = (self.warm || typed.warm) && !typed.no_warm;
     }
 
     /// Checks what the types do not.
@@ -152,7 +155,7 @@ impl Default for Find {
             prove: None,
             max_rate: false,
             trials_max: 60,
-            warm: true,
+            warm: false,
         }
     }
 }

@@ -6,8 +6,8 @@ use crate::doubt::{Doubt, MemoryPool};
 use crate::error::Error;
 use crate::numbers::SplitMix64;
 use crate::record::{
-    AccountRecord, CgroupRecord, ClassesRecord, Conditions, End, EndCause, Heap, Machine, Mark, Missed, Model, Outcome,
-    OwnerRecord, PhaseRecord, Quantiles, SubjectWork, Trial, Unit,
+    AccountRecord, CgroupRecord, ClassesRecord, Conditions, DirectRecord, End, EndCause, Heap, Machine, Mark, Missed,
+    Model, Outcome, OwnerRecord, PhaseRecord, Quantiles, SubjectWork, Trial, Unit,
 };
 use crate::scenario::{Look, Pages, PhaseKind, Scenario, TrialPlan};
 use crate::trial::Sink;
@@ -24,6 +24,8 @@ const PHASE_S: f64 = 10.0;
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) live: u64,
+    /// The smallest heap over that.
+    pub(crate) slack: f64,
     /// All but heap and files.
     pub(crate) native: u64,
     /// Files it touches.
@@ -32,8 +34,16 @@ pub(crate) struct Server {
     pub(crate) hot: f64,
     /// What its heap grows to where nothing bounds it.
     pub(crate) greed: u64,
-    /// Direct memory, part of `native`.
+    /// Direct memory, part of `native`: what is in use.
     pub(crate) direct: u64,
+    /// What direct memory grows to, by that which waits for a collection, where no ceiling asks for one.
+    pub(crate) direct_greed: u64,
+    /// The smallest heap that it starts with, where that is more than the load needs.
+    pub(crate) start: u64,
+    /// So far above the smallest limit file pages are dropped and read again, as a share of it.
+    pub(crate) strain: f64,
+    /// Whether the JVM chooses the heap by the limit, as HotSpot does, where nobody else did.
+    pub(crate) by_limit: bool,
     /// What collecting costs: CPU per request grows by this times what is live, for each byte of heap beyond that.
     pub(crate) churn: f64,
     /// No server answers more often, per second.
@@ -46,11 +56,16 @@ impl Default for Server {
     fn default() -> Self {
         Self {
             live: 20 * MIB,
+            slack: 1.25,
             native: 60 * MIB,
             file: 50 * MIB,
             hot: 0.55,
             greed: 200 * MIB,
             direct: 0,
+            direct_greed: 0,
+            start: 0,
+            strain: 0.0,
+            by_limit: false,
             churn: 0.0,
             rate_max: 4321.0,
             noise: 0.0,
@@ -61,7 +76,12 @@ impl Default for Server {
 impl Server {
     /// The smallest heap, in whole MiB.
     pub(crate) fn heap_min(&self) -> u64 {
-        (self.live * 5 / 4).div_ceil(MIB) * MIB
+        ((self.live as f64 * self.slack) as u64).div_ceil(MIB) * MIB
+    }
+
+    /// The smallest heap with which it becomes ready.
+    pub(crate) fn heap_to_start(&self) -> u64 {
+        self.start.max(self.live)
     }
 
     /// The smallest limit with this heap.
@@ -89,6 +109,11 @@ pub(crate) enum Mishap {
     SharedPages(u64),
     /// It is given up for late answers.
     Hopeless,
+}
+
+/// The heap that HotSpot chooses: half of a small limit, a quarter of a large one.
+pub(crate) fn heap_by_limit(limit: u64) -> u64 {
+    (limit / 2).min((limit / 4).max(125 * MIB))
 }
 
 /// Makes trials of a server that is a function.
@@ -161,16 +186,36 @@ impl Making<'_> {
     }
 
     fn heap(&self) -> u64 {
-        self.option("-Xmx").unwrap_or(self.server.greed)
+        let limit = self.plan.configuration.limit.filter(|_| self.server.by_limit);
+        let chosen = limit.map_or(self.server.greed, |limit| heap_by_limit(limit.0));
+        self.option("-Xmx").unwrap_or(chosen)
+    }
+
+    /// Whether no load is sent.
+    fn starts_alone(&self) -> bool {
+        self.plan.load.is_empty()
+    }
+
+    fn heap_needed(&self) -> u64 {
+        let to_start = self.server.heap_to_start();
+        if self.starts_alone() { to_start } else { self.server.heap_min().max(to_start) }
+    }
+
+    /// The most direct memory: HotSpot gives as much as heap unless it is told otherwise.
+    fn direct_max(&self) -> u64 {
+        self.option("-XX:MaxDirectMemorySize=").unwrap_or(self.heap())
+    }
+
+    /// Direct memory where nothing collects it but its own ceiling.
+    fn direct_held(&self) -> u64 {
+        self.server.direct_greed.min(self.direct_max()).max(self.server.direct)
     }
 
     /// The `OutOfMemoryError` of a server that is given too little of a pool, if it is.
     fn ran_out(&self) -> Option<Doubt> {
-        // HotSpot gives as much direct memory as heap unless it is told otherwise.
-        let direct = self.option("-XX:MaxDirectMemorySize=").unwrap_or(self.heap());
         let (error, pool) = match () {
-            () if self.heap() < self.server.heap_min() => ("Java heap space", MemoryPool::Other),
-            () if direct < self.server.direct => {
+            () if self.heap() < self.heap_needed() => ("Java heap space", MemoryPool::Other),
+            () if self.direct_max() < self.server.direct && !self.starts_alone() => {
                 ("Cannot reserve 8192 bytes of direct buffer memory", MemoryPool::DirectMemory)
             }
             () => return None,
@@ -181,12 +226,13 @@ impl Making<'_> {
     fn make(&self) -> Made {
         let (server, heap) = (self.server, self.heap());
         let resident = heap.min(server.greed);
-        let anon = ((server.native + resident) as f64 * self.wobble) as u64;
+        let waiting = self.direct_held() - server.direct;
+        let anon = ((server.native + waiting + resident) as f64 * self.wobble) as u64;
         let files = if self.plan.pages == Some(Pages::Warm) { 0 } else { server.file };
         let limit = self.plan.configuration.limit.map_or(u64::MAX, |limit| limit.0);
         let listed = self.plan.list_files;
         let mut made = Made {
-            seconds: 20.0,
+            seconds: if self.starts_alone() { 3.0 } else { 20.0 },
             classes: listed.then_some(ClassesRecord { jdk: 27_000, application: 3_000 }),
             read_ahead_bytes: listed.then_some(512 << 10),
             ..Made::new(fresh(self.plan))
@@ -202,6 +248,9 @@ impl Making<'_> {
         });
         trial.rss_bytes_peak = Some(anon + files);
         if let Some(doubt) = self.ran_out() {
+            if heap < server.heap_to_start() {
+                trial.ready_s = None;
+            }
             trial.doubts.push(doubt.into());
             return ended(made, EndCause::OutOfMemoryError, "the subject died after an OutOfMemoryError");
         }
@@ -211,9 +260,10 @@ impl Making<'_> {
             }
             return ended(made, EndCause::OomKill, "the subject was killed because its memory limit was reached");
         }
-        let thrashes = limit < anon + (files as f64 * server.hot) as u64;
-        if let Some(cgroup) = trial.cgroup.as_mut().filter(|_| thrashes) {
-            cgroup.file_refaults = 100_000;
+        let need = anon + (files as f64 * server.hot) as u64;
+        let thrashes = limit < need;
+        if let Some(cgroup) = trial.cgroup.as_mut() {
+            cgroup.file_refaults = self.refaults(limit, need);
         }
         trial.phases = self.phases(if thrashes { P99_ILL } else { P99_WELL });
         if self.plan.look == Look::Full {
@@ -221,6 +271,21 @@ impl Making<'_> {
         }
         trial.outcome = Outcome::Completed;
         made
+    }
+
+    /// File pages read again: as many as a disk can read below what is needed, above it fewer with every step.
+    fn refaults(&self, limit: u64, need: u64) -> u64 {
+        const THRASHES: u64 = 100_000;
+        let pages = self.server.file as f64 / 4096.0;
+        let above = limit as f64 / need as f64 - 1.0;
+        match () {
+            () if above < 0.0 => THRASHES,
+            () if self.server.strain > 0.0 => {
+                // Over and over at the edge, hardly two steps above it; then the more rarely the more room there is.
+                (pages * (20.0 * (-above / 0.006).exp() + 0.3 * (-above / self.server.strain * 3.0).exp())) as u64
+            }
+            () => 0,
+        }
     }
 
     fn phases(&self, p99: f64) -> Vec<PhaseRecord> {
@@ -261,9 +326,12 @@ impl Making<'_> {
 
     fn mark(&self, name: &str, rss_bytes: u64, resident: u64) -> Mark {
         let owner = OwnerRecord { name: "java_heap.used".to_owned(), rss_bytes: resident, ..OwnerRecord::default() };
+        let held = if name == "collected" { self.server.direct } else { self.direct_held() };
+        let direct = DirectRecord { reserved_bytes: held, ..DirectRecord::default() };
         Mark {
             name: name.to_owned(),
             rss_bytes,
+            direct: Some(direct).filter(|_| held > 0),
             file_bytes: Some(self.server.file),
             heap: Heap { live_bytes: Some(self.server.live), ..Heap::default() },
             account: Some(AccountRecord { owners: vec![owner], ..AccountRecord::default() }),

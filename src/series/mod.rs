@@ -107,6 +107,8 @@ pub fn run(
 #[cfg(test)]
 mod courses;
 #[cfg(test)]
+mod economy;
+#[cfg(test)]
 pub(crate) mod made_up;
 #[cfg(test)]
 mod tests;

@@ -142,6 +142,50 @@ fn only_the_first_trial_is_asked_and_the_others_are_guarded() {
     }
 }
 
+fn stages(trials: &[Trial]) -> Vec<ProbeStage> {
+    trials.iter().map(|trial| trial.probe.as_ref().unwrap().stage).collect()
+}
+
+/// A subject that needs more heap to start than its load does: the load is sent to no heap that does not start.
+#[test]
+fn a_heap_that_does_not_start_is_followed_by_starts_without_load() {
+    let server = Server { start: 60 * MIB, ..Server::default() };
+    let mut made_up = MadeUp::of(server.clone());
+    let (trials, record) = search(&searched(""), &mut made_up);
+    assert_eq!(stages(&trials)[..3], [ProbeStage::Reference, ProbeStage::Heap, ProbeStage::HeapStart]);
+    for (plan, trial) in made_up.plans.iter().zip(&trials).skip(2) {
+        let probe = trial.probe.as_ref().unwrap();
+        let alone = probe.stage == ProbeStage::HeapStart;
+        assert_eq!((plan.load.is_empty(), plan.pages == Some(Pages::Warm)), (alone, alone), "{}", plan.title);
+        assert!(alone || probe.heap_bytes >= Some(server.start), "{}", plan.title);
+        assert_eq!(probe.verdict == ProbeVerdict::Holds, trial.ready_s.is_some() && probe.cause.is_none());
+        let within_s = plan.subject.ready_within.as_s();
+        assert_eq!(within_s, if alone { 5.0 } else { 10.0 }, "{}", plan.title);
+    }
+    let heap = record.line.unwrap().heap_bytes.unwrap();
+    assert!((server.start..server.start + 2 * MIB).contains(&heap), "{heap}");
+    assert!(stages(&trials).iter().filter(|stage| **stage == ProbeStage::Heap).count() == 2, "{:?}", stages(&trials));
+}
+
+/// Direct memory that a collection leaves, and what piles up where nothing asks for one.
+#[test]
+fn direct_memory_has_a_ceiling_of_its_own_unless_one_is_given() {
+    let (direct, direct_greed, native) = (48 * MIB, 400 * MIB, 110 * MIB);
+    let server = Server { direct, direct_greed, native, ..Server::default() };
+    let (trials, record) = search(&searched(""), &mut MadeUp::of(server.clone()));
+    let line = record.line.unwrap();
+    // A quarter and 4 MiB more than a collection leaves.
+    let heap = line.heap_bytes.unwrap();
+    assert_eq!((line.direct_bytes, heap < server.heap_min() + 3 * MIB), (Some(64 * MIB), true), "{heap}");
+    let truth = server.limit_min(heap) + 16 * MIB;
+    assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?} {truth}");
+    assert!(trials.len() <= 14, "{}", trials.len());
+    let given = "configurations: {only: {gc: serial, jvm: ['-XX:MaxDirectMemorySize=90m']}}\ntarget: ['p99<50ms']";
+    let (trials, record) = search(&scenario(given), &mut MadeUp::of(server));
+    assert!(trials.iter().all(|trial| trial.probe.as_ref().unwrap().direct_bytes.is_none()));
+    assert_eq!(record.line.unwrap().direct_bytes, None);
+}
+
 /// The machine disturbs a trial that would have held: it is made again, and the line stays where it is.
 #[test]
 fn a_noisy_machine_costs_trials_and_moves_nothing() {
@@ -235,7 +279,8 @@ fn a_first_trial_that_dies_is_the_error_and_names_memory_where_that_was_short() 
 #[test]
 fn a_search_goes_on_after_any_cut() {
     let scenario = searched("warm: true");
-    let of = Server { noise: 0.004, ..Server::default() };
+    // Of each kind of trial one, at least.
+    let of = Server { noise: 0.004, start: 40 * MIB, direct: 44 * MIB, direct_greed: 90 * MIB, ..Server::default() };
     let (whole, expect) = search(&scenario, &mut MadeUp::of(of.clone()));
     for cut in 0..whole.len() as u32 {
         let strategy = Search::new(&scenario, LIMIT_MAX).unwrap();

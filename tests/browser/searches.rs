@@ -22,6 +22,9 @@ const COURSE: Course = Course {
     prove: None,
     trials_max: 60,
     warm: true,
+    starts_alone: false,
+    direct_given: false,
+    ram_share: 0.25,
 };
 
 /// A search on a made-up server: 7 MiB of heap, 60 of its own, 50 of files of which it needs half.

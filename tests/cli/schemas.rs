@@ -207,7 +207,7 @@ fn a_search_is_as_described() {
     for unknowns in [Unknowns::Limit, Unknowns::AsIs, Unknowns::Rate] {
         check("/find/unknowns", json!(unknowns), true);
     }
-    for stage in [ProbeStage::Reference, ProbeStage::Heap, ProbeStage::Warm, ProbeStage::Rate] {
+    for stage in [ProbeStage::Reference, ProbeStage::HeapStart, ProbeStage::Heap, ProbeStage::Warm, ProbeStage::Rate] {
         check("/trials/0/probe/stage", json!(stage), true);
     }
     for verdict in [ProbeVerdict::Holds, ProbeVerdict::Discarded] {

@@ -24,7 +24,10 @@ fn the_help_names_every_verb_and_is_plain_text() {
     let called = loadline(&["--help"]);
     let verbs = called.stdout.split("\nCommands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
     let verbs: Vec<&str> = verbs.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
-    assert_eq!(verbs, ["weigh", "run", "compare", "find", "tune", "load", "demo", "account", "report", "doctor", "help"]);
+    assert_eq!(
+        verbs,
+        ["weigh", "run", "compare", "find", "tune", "load", "demo", "account", "report", "doctor", "help"]
+    );
     for verb in &verbs[..verbs.len() - 1] {
         let own = loadline(&[verb, "--help"]);
         assert_eq!((own.code, own.stderr.as_str()), (0, ""), "{verb}");

@@ -48,7 +48,9 @@ fn heap_and_limit_of_a_known_appetite_are_found() {
         assert!(below < line.limit_bytes && line.limit_bytes as f64 / below as f64 <= 1.101, "{line:?}");
         assert!(line.cause.is_some() && !line.cause_text.is_empty(), "{line:?}");
         // The heap is no more than a step above one that was tried and failed, and too small a heap breaks by itself.
-        let small = document.trials.iter().filter(|trial| probe(trial) == (ProbeStage::Heap, ProbeVerdict::Fails));
+        let of_heap = |stage| matches!(stage, ProbeStage::Heap | ProbeStage::HeapStart);
+        let fails = |(stage, verdict)| of_heap(stage) && verdict == ProbeVerdict::Fails;
+        let small = document.trials.iter().filter(|trial| fails(probe(trial)));
         let tried: Vec<_> = small.map(|trial| trial.probe.as_ref().unwrap()).collect();
         let cause: Vec<_> = tried.iter().map(|probe| (probe.heap_bytes.unwrap() / MIB, probe.cause)).collect();
         println!("JDK {release}: {} MiB of heap in {}; failed: {cause:?}", heap / MIB, line.limit_bytes);

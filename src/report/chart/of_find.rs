@@ -48,7 +48,8 @@ fn dot(trial: &Trial) -> Option<Dot<'_>> {
     let bytes = match probe.stage {
         ProbeStage::Limit | ProbeStage::Warm => trial.limit_bytes,
         ProbeStage::Reference | ProbeStage::Heap => reached.peak_bytes,
-        ProbeStage::Rate => None,
+        // A start without load has nothing that a panel shows.
+        ProbeStage::HeapStart | ProbeStage::Rate => None,
     };
     let mib = bytes.map(|bytes| bytes as f64 / MIB);
     let x = mib.or(probe.rate_per_s).filter(|x| *x > 0.0 && x.is_finite())?;
@@ -69,7 +70,7 @@ fn shape(stage: ProbeStage) -> (usize, &'static str) {
     match stage {
         ProbeStage::Limit => (0, "for the limit, at its limit"),
         ProbeStage::Warm => (3, "for the limit of a warm host, at its limit"),
-        ProbeStage::Heap => (2, "for the heap, at its largest charge"),
+        ProbeStage::Heap | ProbeStage::HeapStart => (2, "for the heap, at its largest charge"),
         ProbeStage::Reference => (1, "no concern for memory, at its largest charge"),
         ProbeStage::Rate => (0, "for the rate, at what was asked"),
     }

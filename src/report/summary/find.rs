@@ -263,9 +263,13 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
     if !find.target.is_empty() {
         facts.push(("target", find.target.join(", ")));
     }
-    let trials = several(u64::from(find.trials), "trial");
+    let mut spent = several(u64::from(find.trials), "trial");
+    let starts = trials.iter().filter(|trial| is_at(trial, ProbeStage::HeapStart)).count();
+    if starts > 0 {
+        spent.push_str(&format!(" ({starts} of them starts without load)"));
+    }
     let how = format!("in steps of {}, to be held {}", percent(find.step), times_in_a_row(find.proofs));
-    facts.push(("spent", format!("{trials}, {} without pauses, {how}", span(find.seconds))));
+    facts.push(("spent", format!("{spent}, {} without pauses, {how}", span(find.seconds))));
     facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
 }
 

@@ -81,6 +81,9 @@ pub(in crate::report) fn tried(trials: &[Trial]) -> Table {
     if probe().any(|(_, of)| of.verdict == ProbeVerdict::Discarded) {
         notes.push("discarded: the machine disturbed the trial, which says nothing and was repeated.".to_owned());
     }
+    if probe().any(|(_, of)| of.stage == ProbeStage::HeapStart) {
+        notes.push("heap_start: a start without load, which held where the subject became ready.".to_owned());
+    }
     let asked = probe().any(|(_, of)| of.rate_per_s.is_some());
     // Where rates are searched, what was asked stands where the heap would, which does not vary then.
     let varied = if asked { "asked" } else { "Xmx" };
@@ -145,6 +148,7 @@ pub(in crate::report) fn trial_text(trial: &Trial) -> Option<String> {
     let probe = trial.probe.as_ref()?;
     let stage = match probe.stage {
         ProbeStage::Reference => "where memory is no concern",
+        ProbeStage::HeapStart => "for the heap, its start alone",
         ProbeStage::Heap => "for the heap",
         ProbeStage::Limit => "for the limit",
         ProbeStage::Warm => "for the limit of a warm host",

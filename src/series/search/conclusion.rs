@@ -1,6 +1,8 @@
 //! What the trials of a search say together.
 
-use super::course::{Course, Standing, counted, rate_of, rate_step, standing};
+use super::answers::counted;
+use super::bounds::Course;
+use super::course::{Standing, rate_of, rate_step, standing};
 use super::edge::Step;
 use crate::numbers::median;
 use crate::record::{
@@ -108,7 +110,7 @@ fn outcome(course: &Course, standing: &Standing<'_>, trials: &[Trial]) -> FindOu
 fn line(step: Option<Step>, stage: ProbeStage, standing: &Standing<'_>, trials: &[Trial]) -> Option<LineRecord> {
     let Step::Found { value, held, below } = step? else { return None };
     let own: Vec<(&Trial, &ProbeRecord)> =
-        counted(trials, stage).filter(|(_, probe)| probe.heap_bytes == standing.heap).collect();
+        counted(trials, stage).filter(|(_, probe)| probe.gave(standing.heap, standing.direct)).collect();
     let failed = |(_, probe): &&(&Trial, &ProbeRecord)| probe.verdict == ProbeVerdict::Fails;
     let at = |(trial, _): &&(&Trial, &ProbeRecord)| trial.limit_bytes == below;
     let broken = own.iter().filter(failed).rev().find(at).map(|(_, probe)| *probe);

@@ -28,7 +28,7 @@ fn probe(stage: ProbeStage, limit: u64, heap: Option<u64>, verdict: ProbeVerdict
         why: if fails { vec![format!("at {limit}")] } else { Vec::new() },
         missed: Vec::new(),
         cause: fails.then_some(FailureCause::OomKill),
-        direct_bytes: None,
+        direct_bytes: heap.map(|_| 7),
         classes: None,
         read_ahead_bytes: None,
         seconds: 0.0,
@@ -44,7 +44,15 @@ fn probe(stage: ProbeStage, limit: u64, heap: Option<u64>, verdict: ProbeVerdict
 
 fn standing(heap: Option<u64>) -> Standing<'static> {
     let heap = heap.map(|heap| heap * MIB);
-    Standing { reference: None, heap, direct: Some(7), heap_step: None, limit_step: None, warm_step: None }
+    Standing {
+        reference: None,
+        heap,
+        direct: Some(7),
+        heap_step: None,
+        alone: false,
+        limit_step: None,
+        warm_step: None,
+    }
 }
 
 const HOLDS: ProbeVerdict = ProbeVerdict::Holds;

@@ -2,11 +2,13 @@
 //! with that heap and its proof, then the limit of a host that holds the file pages already. What comes next follows
 //! from the trials so far.
 
-use super::cause::is_strained;
-use super::edge::{self, Answer, Patience, Stage, Step};
+use super::answers::{answers, counted};
+use super::bounds::Course;
+use super::cause::room;
+use super::edge::{self, Patience, Stage, Step};
 use super::grid::Grid;
+use super::heap::{heap_standing, ran_out_of_direct};
 use super::needs::Needs;
-use crate::doubt::{Doubt, MemoryPool};
 use crate::record::{FailureCause, Pages, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::units::MIB;
 
@@ -14,45 +16,16 @@ use crate::units::MIB;
 const PAGE: u64 = 4096;
 /// Below this not even a JVM that does nothing starts.
 const LIMIT_MIN: u64 = 16 * MIB;
-/// The smallest heap that HotSpot takes.
-const HEAP_MIN: u64 = 2 * MIB;
-/// A heap is only there to be searched with: the limit is what gets proved, with this heap.
-const HEAP_PROOFS: u32 = 1;
 /// The warm line is an aside; it is held so often, or as often as the cold one if that is less.
 const WARM_PROOFS: u32 = 2;
-/// A heap stage that needs more has no edge.
-const HEAP_ANSWERS_MAX: u32 = 14;
-/// The live set is measured, so the smallest heap lies next to it; what a limit needs is guessed.
-const HEAP_STRIDE: i32 = 1;
+/// A guess that a trial with the same heap has shown is a step or two from the edge; any other is further.
+const SHOWN_STRIDE: i32 = 1;
 const LIMIT_STRIDE: i32 = 2;
 
 /// A rate is searched by the time between two requests, which is the smaller the harder, as a limit is.
 const RATE_SCALE: f64 = 1e12;
 /// Beyond so many times the rate that was given, or below this part of it, none is asked.
 const RATE_FACTOR: f64 = 1000.0;
-
-/// What is searched for, and within which bounds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Course {
-    /// What varies.
-    pub unknowns: Unknowns,
-    /// The relative step at which to stop.
-    pub step: f64,
-    /// Trials in a row that must hold.
-    pub proofs: u32,
-    /// The smallest limit to try, in bytes; the usual one where `None`.
-    pub limit_min: Option<u64>,
-    /// The limit at which memory is no concern, in bytes; no larger one is asked.
-    pub limit_max: u64,
-    /// The rate of the measured phase to begin with, where rates are searched.
-    pub rate_per_s: Option<f64>,
-    /// The one limit to prove, in bytes, where none is searched for.
-    pub prove: Option<u64>,
-    /// Trials after which the search ends.
-    pub trials_max: u32,
-    /// Whether the warm line is searched, too.
-    pub warm: bool,
-}
 
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,6 +66,8 @@ pub(super) struct Standing<'a> {
     pub(super) direct: Option<u64>,
     /// Where each part of the search stands; `None` where it has not begun.
     pub(super) heap_step: Option<Step>,
+    /// Whether the next trial of a heap is a start without load.
+    pub(super) alone: bool,
     pub(super) limit_step: Option<Step>,
     pub(super) warm_step: Option<Step>,
 }
@@ -109,7 +84,7 @@ pub fn next(course: &Course, trials: &[Trial]) -> Move {
     let attempt = |stage, step: Option<Step>, pages| match step {
         Some(Step::Probe { value, stage: purpose }) => {
             let (heap, limit) = match stage {
-                ProbeStage::Heap => (Some(value), course.limit_max),
+                ProbeStage::Heap | ProbeStage::HeapStart => (Some(value), course.limit_max),
                 _ => (standing.heap, value),
             };
             Some(Attempt {
@@ -131,7 +106,9 @@ pub fn next(course: &Course, trials: &[Trial]) -> Move {
         let reference = Attempt { stage, purpose: None, heap: None, direct: None, limit, pages, rate_per_s: None };
         return if asked { Move::End } else { Move::Try(reference) };
     }
-    attempt(ProbeStage::Heap, standing.heap_step, Pages::Cold)
+    let (of_heap, pages) =
+        if standing.alone { (ProbeStage::HeapStart, Pages::Warm) } else { (ProbeStage::Heap, Pages::Cold) };
+    attempt(of_heap, standing.heap_step, pages)
         .or_else(|| attempt(ProbeStage::Limit, standing.limit_step, Pages::Cold))
         .or_else(|| attempt(ProbeStage::Warm, standing.warm_step, Pages::Warm))
         .map_or(Move::End, Move::Try)
@@ -158,7 +135,7 @@ pub(super) fn rate_step(course: &Course, trials: &[Trial]) -> Option<Step> {
     let (low, high) = (between(start * RATE_FACTOR), between(start / RATE_FACTOR));
     let grid = Grid::by_ratio(between(start), low, high, 1.0 + course.step, 1);
     let patience = patience(course, course.proofs);
-    let answers = answers(trials, ProbeStage::Rate, |_, probe| probe.rate_per_s.map(between));
+    let answers = answers(trials, ProbeStage::Rate, |_, probe| probe.rate_per_s.map(between), |_| None);
     Some(edge::next(&grid, &patience, &answers))
 }
 
@@ -169,36 +146,46 @@ pub(super) fn rate_of(value: u64) -> f64 {
 
 /// How far the search has come.
 pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a> {
-    let nothing =
-        Standing { reference: None, heap: None, direct: None, heap_step: None, limit_step: None, warm_step: None };
+    let nothing = Standing {
+        reference: None,
+        heap: None,
+        direct: None,
+        heap_step: None,
+        alone: false,
+        limit_step: None,
+        warm_step: None,
+    };
     let reference = counted(trials, ProbeStage::Reference).find(|(_, probe)| probe.verdict == ProbeVerdict::Holds);
     let Some((reference, needs)) = reference.and_then(|(trial, _)| Some((trial, Needs::of(trial)?))) else {
         return nothing;
     };
     let mut standing = Standing { reference: Some(reference), ..nothing };
     if course.unknowns == Unknowns::HeapAndLimit {
-        let unit = heap_unit(course, &needs);
-        let grid = heap_grid(course, &needs, unit);
-        let patience = Patience { proofs: HEAP_PROOFS, answers_max: HEAP_ANSWERS_MAX, first_stride: HEAP_STRIDE };
-        standing.direct = direct(trials, &needs);
-        let of_direct =
-            |_: &Trial, probe: &ProbeRecord| probe.heap_bytes.filter(|_| probe.direct_bytes == standing.direct);
-        let answers = answers(trials, ProbeStage::Heap, of_direct);
-        let step = edge::next(&grid, &patience, &answers);
-        standing.heap_step = Some(step);
-        let Step::Found { value, .. } = step else { return standing };
-        standing.heap = Some(value + unit * too_small(trials));
+        let of_heap = heap_standing(course, trials, &needs);
+        (standing.heap_step, standing.alone, standing.direct) = (Some(of_heap.step), of_heap.alone, of_heap.direct);
+        let Step::Found { value, .. } = of_heap.step else { return standing };
+        standing.heap = Some(value + of_heap.unit * too_small(trials, of_heap.direct));
     }
-    let grid = limit_grid(course, trials, &needs, standing.heap);
-    let of_heap = |trial: &Trial, probe: &ProbeRecord| trial.limit_bytes.filter(|_| probe.heap_bytes == standing.heap);
-    let answers_of_heap = answers(trials, ProbeStage::Limit, of_heap);
-    let step = edge::next(&grid, &patience(course, course.proofs), &answers_of_heap);
+    let (heap, direct) = (standing.heap, standing.direct);
+    let of_heap = |trial: &Trial, probe: &ProbeRecord| trial.limit_bytes.filter(|_| probe.gave(heap, direct));
+    let own = counted(trials, ProbeStage::Heap)
+        .filter(|(_, probe)| probe.verdict == ProbeVerdict::Holds && probe.gave(heap, direct));
+    let shown = own.filter_map(|(trial, _)| Needs::of(trial)).last().map(|own| own.with_files_of(&needs));
+    let asked = trials.iter().find_map(|trial| {
+        let of = trial.probe.as_ref().filter(|probe| probe.stage == ProbeStage::Limit);
+        of_heap(trial, of?)
+    });
+    let grid = limit_grid(course, &limit_guesses(course, &needs, heap, shown), asked);
+    let first_stride = if shown.is_some() { SHOWN_STRIDE } else { LIMIT_STRIDE };
+    let of_limit = Patience { first_stride, ..patience(course, course.proofs) };
+    let of_limit_room = |trial: &Trial| room(trial, reference, needs.file, course.step);
+    let step = edge::next(&grid, &of_limit, &answers(trials, ProbeStage::Limit, of_heap, of_limit_room));
     standing.limit_step = Some(step);
     let Step::Found { value, .. } = step else { return standing };
     if course.warm && course.prove.is_none() {
-        let grid = warm_grid(course, trials, value, standing.heap);
+        let grid = warm_grid(course, trials, value, heap);
         let patience = patience(course, course.proofs.min(WARM_PROOFS));
-        standing.warm_step = Some(edge::next(&grid, &patience, &answers(trials, ProbeStage::Warm, of_heap)));
+        standing.warm_step = Some(edge::next(&grid, &patience, &answers(trials, ProbeStage::Warm, of_heap, |_| None)));
     }
     standing
 }
@@ -207,58 +194,36 @@ fn patience(course: &Course, proofs: u32) -> Patience {
     Patience { proofs, answers_max: course.trials_max, first_stride: LIMIT_STRIDE }
 }
 
-/// The trials of a stage that count, with what they say.
-pub(super) fn counted(trials: &[Trial], stage: ProbeStage) -> impl Iterator<Item = (&Trial, &ProbeRecord)> {
-    let of = trials.iter().filter_map(|trial| Some((trial, trial.probe.as_ref()?)));
-    of.filter(move |(_, probe)| probe.stage == stage && probe.verdict != ProbeVerdict::Discarded)
-}
-
-fn answers(trials: &[Trial], stage: ProbeStage, value: impl Fn(&Trial, &ProbeRecord) -> Option<u64>) -> Vec<Answer> {
-    let answer = |(trial, probe): (&Trial, &ProbeRecord)| {
-        let held = probe.verdict == ProbeVerdict::Holds;
-        Some(Answer { value: value(trial, probe)?, held, strained: is_strained(trial, probe.cause) })
-    };
-    counted(trials, stage).filter_map(answer).collect()
-}
-
-/// How often a limit failed because the heap was too small: the next larger one is tried then.
-fn too_small(trials: &[Trial]) -> u64 {
+/// How often a limit failed because the heap was too small, with this direct memory: the next larger one is tried then.
+fn too_small(trials: &[Trial], direct: Option<u64>) -> u64 {
     let of_heap = |cause: FailureCause| matches!(cause, FailureCause::OutOfMemoryError | FailureCause::Collections);
-    counted(trials, ProbeStage::Limit).filter(|(_, probe)| probe.cause.is_some_and(of_heap)).count() as u64
-}
-
-/// The direct memory to give beside a heap. HotSpot allows as much of it as heap unless it was told otherwise, so a
-/// small heap takes away direct memory, too; once a heap failed for want of it, it is given as it was where memory was
-/// no concern.
-fn direct(trials: &[Trial], needs: &Needs) -> Option<u64> {
-    let ran_out = |trial: &Trial| {
-        let is_direct = |doubt: &Doubt| matches!(doubt, Doubt::OutOfMemoryError { pool: MemoryPool::DirectMemory, .. });
-        trial.doubts.iter().any(|of| is_direct(&of.doubt))
+    let fails = |(trial, probe): &(&Trial, &ProbeRecord)| {
+        probe.cause.is_some_and(of_heap) && probe.direct_bytes == direct && !ran_out_of_direct(trial)
     };
-    let mut failed = counted(trials, ProbeStage::Heap).filter(|(_, probe)| probe.verdict == ProbeVerdict::Fails);
-    failed.any(|(trial, _)| ran_out(trial)).then(|| needs.direct_max())
+    counted(trials, ProbeStage::Limit).filter(fails).count() as u64
 }
 
-/// A step of the heap is about as large as one of the limit: finer would be lost in it.
-fn heap_unit(course: &Course, needs: &Needs) -> u64 {
-    let limit = needs.limit_guess(Some(needs.heap_guess())) as f64;
-    ((limit * course.step / MIB as f64).floor() as u64).max(1) * MIB
-}
-
-fn heap_grid(course: &Course, needs: &Needs, unit: u64) -> Grid {
-    Grid::by_amount(needs.heap_guess(), HEAP_MIN, course.limit_max, unit)
-}
-
-/// The guess is what the smallest heap's own trial held, where there is one.
-fn limit_grid(course: &Course, trials: &[Trial], needs: &Needs, heap: Option<u64>) -> Grid {
-    let same = counted(trials, ProbeStage::Heap)
-        .filter(|(_, probe)| probe.verdict == ProbeVerdict::Holds && probe.heap_bytes == heap);
-    let own = same.filter_map(|(trial, _)| Needs::of(trial)).last();
-    let guess = own.map_or_else(|| needs.limit_guess(heap), |own| own.with_files_of(needs).limit_guess(None));
-    match course.prove {
-        Some(only) => Grid::by_ratio(only, only, only, 1.0 + course.step, PAGE),
-        None => Grid::by_ratio(guess, limit_min(course), course.limit_max, 1.0 + course.step, PAGE),
+/// Where the limit may be: what the heap's own trial held, where there is one; else what the trial shows in which
+/// memory was no concern. The first guess is the best one, the others are those of searches that earlier releases made.
+fn limit_guesses(course: &Course, needs: &Needs, heap: Option<u64>, shown: Option<Needs>) -> Vec<u64> {
+    match (shown, course.prove) {
+        (_, Some(only)) => vec![only],
+        (Some(shown), _) => vec![shown.limit_guess(None)],
+        (None, _) if course.unknowns == Unknowns::AsIs => {
+            vec![needs.limit_guess_as_is(course.ram_share), needs.limit_guess(None)]
+        }
+        (None, _) => vec![needs.limit_guess(heap)],
     }
+}
+
+/// The limits that may be asked, a step apart. They begin with a guess, or with what was asked first where no guess is
+/// that: limits that were asked are always among them.
+fn limit_grid(course: &Course, guesses: &[u64], asked: Option<u64>) -> Grid {
+    let (low, high) = course.prove.map_or((limit_min(course), course.limit_max), |only| (only, only));
+    let from = |start: u64| Grid::by_ratio(start, low, high, 1.0 + course.step, PAGE);
+    let began = |grid: &Grid| asked.is_none_or(|asked| grid.value(0) == asked);
+    let fallback = asked.or(guesses.first().copied()).unwrap_or(high);
+    guesses.iter().map(|guess| from(*guess)).find(began).unwrap_or_else(|| from(fallback))
 }
 
 /// Without file pages to pay for, what is left is the rest. No warm line lies above the cold one.

@@ -1,7 +1,7 @@
 //! Whole searches on made-up servers: what they hold is known, so what the search says can be checked.
 
 use super::*;
-use crate::doubt::MemoryPool;
+use crate::doubt::{Doubt, MemoryPool};
 use crate::record::{AccountRecord, CgroupRecord, Heap, Mark, Outcome, OwnerRecord};
 use crate::scenario::Find;
 use crate::series::search::conclude;
@@ -99,6 +99,9 @@ const COURSE: Course = Course {
     prove: None,
     trials_max: 60,
     warm: false,
+    starts_alone: false,
+    direct_given: false,
+    ram_share: 0.25,
 };
 
 fn search(course: &Course, server: &Server) -> Vec<Trial> {

@@ -20,8 +20,11 @@ pub struct Answer {
     pub value: u64,
     /// Whether it held.
     pub held: bool,
-    /// Memory was visibly short. What held so is near the edge; what failed so was no mishap.
+    /// It failed for want of memory, so that it was no mishap.
     pub strained: bool,
+    /// It held, and so many steps below it the edge is taken to lie, by how short memory was; 0 where it hardly held.
+    /// `None` where nothing shows that.
+    pub room: Option<i32>,
 }
 
 /// How sure to be.
@@ -90,8 +93,8 @@ struct Seen {
     failed_first: bool,
     /// It failed for want of memory.
     short: bool,
-    /// It held, and memory was short.
-    near: bool,
+    /// It held, and the edge was taken to be so many steps below.
+    room: Option<i32>,
 }
 
 impl Seen {
@@ -134,7 +137,7 @@ fn seen(grid: &Grid, answers: &[Answer]) -> BTreeMap<i32, Seen> {
         let of = seen.entry(grid.number(answer.value)).or_default();
         of.failed_first |= of.held == 0 && !answer.held;
         of.short |= answer.strained && !answer.held;
-        of.near |= answer.strained && answer.held;
+        of.room = of.room.or(answer.room.filter(|_| answer.held));
         match answer.held {
             true => (of.held, of.row) = (of.held + 1, of.row + 1),
             false => (of.failed, of.row) = (of.failed + 1, 0),
@@ -184,10 +187,16 @@ fn question(
             probe(floor + stride, Stage::Bracket)
         }
         (None, Some(held)) if held > grid.low() => {
-            let mut known = seen.values().map(|of| of.near);
-            // The first that held with memory short: the edge may be the next one.
-            let has_come_near = known.next() == Some(true) && known.next() != Some(true);
-            let stride = if has_come_near { 1 } else { stride(seen.keys(), patience) };
+            let mut rooms = seen.values().map(|of| of.room);
+            let (room, above) = (rooms.next().flatten(), rooms.next().flatten());
+            // The edge is most likely near the guess: the second step down is no larger than the first.
+            let usual = if seen.len() == 2 { patience.first_stride.max(1) } else { stride(seen.keys(), patience) };
+            let stride = match (room, above) {
+                // A value above said the same, and the edge was not there.
+                (Some(room), Some(above)) if room >= above => room.max(usual),
+                (Some(room), _) => room.max(1),
+                (None, _) => usual,
+            };
             probe(held - stride, Stage::Bracket)
         }
         (Some(floor), Some(held)) if held - floor > 1 => {

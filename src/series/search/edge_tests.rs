@@ -27,7 +27,7 @@ fn search(grid: &Grid, mut holds: impl FnMut(f64, usize) -> bool) -> (Step, Vec<
         match next(grid, &PATIENCE, &answers) {
             Step::Probe { value, .. } => {
                 let held = holds(value as f64 / MIB, answers.len());
-                answers.push(Answer { value, held, strained: false });
+                answers.push(Answer { value, held, strained: false, room: None });
             }
             step => return (step, answers),
         }
@@ -43,7 +43,8 @@ fn search_of_a_telling_one(grid: &Grid, edge: f64, mut holds: impl FnMut(f64) ->
             Step::Probe { value, .. } => {
                 let mib = value as f64 / MIB;
                 let held = holds(mib);
-                answers.push(Answer { value, held, strained: !held || mib < edge * 1.04 });
+                let room = (held && mib < edge * 1.04).then_some(1);
+                answers.push(Answer { value, held, strained: !held, room });
             }
             step => return (step, answers),
         }
@@ -170,7 +171,12 @@ fn what_failed_for_want_of_memory_is_refuted_at_once() {
     let answers = [(100.0, true, false), (96.0, false, true), (98.0, true, false)];
     let grid = grid(100.0);
     let answers: Vec<Answer> = answers
-        .map(|(mib, held, strained)| Answer { value: grid.value(grid.number((mib * MIB) as u64)), held, strained })
+        .map(|(mib, held, strained)| Answer {
+            value: grid.value(grid.number((mib * MIB) as u64)),
+            held,
+            strained,
+            room: None,
+        })
         .into();
     assert!(matches!(next(&grid, &PATIENCE, &answers), Step::Probe { stage: Stage::Prove, .. }));
     // Without a trace of it, the failure is asked about again.
@@ -225,7 +231,8 @@ fn course(patience: &Patience, mut holds: impl FnMut(i32, usize) -> (bool, bool)
         let (held, strained) = holds(number, answers.len());
         let sign = if held { '+' } else { '-' };
         text.push_str(&format!("{letter}{number}{sign}{} ", if strained { "!" } else { "" }));
-        answers.push(Answer { value, held, strained });
+        let room = (held && strained).then_some(1);
+        answers.push(Answer { value, held, strained: strained && !held, room });
     }
 }
 

@@ -20,6 +20,9 @@ const LATE_MORE: u64 = 2;
 const START_LONGER: f64 = 5.0;
 /// No start is given less.
 const START_MIN: Duration = Duration::from_secs(10);
+/// The same two of a start without load.
+const START_ALONE_LONGER: f64 = 3.0;
+const START_ALONE_MIN: Duration = Duration::from_secs(5);
 
 /// What ends a trial with this load early.
 pub(super) fn guard(load: &LoadPlan, target: &[Budget], reference: &Trial) -> Guard {
@@ -39,6 +42,12 @@ pub(super) fn guard(load: &LoadPlan, target: &[Budget], reference: &Trial) -> Gu
 pub(super) fn ready_within(usual: Duration, reference: &Trial) -> Duration {
     let ready_s = reference.ready_s.unwrap_or(usual.as_secs_f64());
     Duration::from_secs_f64(ready_s * START_LONGER).max(START_MIN).min(usual)
+}
+
+/// The same, of a start without load whose file pages are in memory: three times what it took where they were not.
+pub(super) fn ready_alone_within(usual: Duration, reference: &Trial) -> Duration {
+    let ready_s = reference.ready_s.unwrap_or(usual.as_secs_f64());
+    Duration::from_secs_f64(ready_s * START_ALONE_LONGER).max(START_ALONE_MIN).min(usual)
 }
 
 /// Whether a target speaks of this phase; the warm-up is only asked for failures.

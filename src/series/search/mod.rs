@@ -3,21 +3,25 @@
 //!
 //! `docs/find.md` explains the method and has what simulations say of it.
 
+mod answers;
+mod bounds;
 mod cause;
 mod conclusion;
 mod course;
 mod edge;
 mod grid;
 mod guarding;
+mod heap;
 mod needs;
 mod question;
 mod rules;
 mod ruling;
 mod strategy;
 
+pub use bounds::Course;
 pub use cause::{cause_of, is_disturbed};
 pub use conclusion::{PROOF_CONFIDENCE, conclude, cpu_per_request, failing_share_max};
-pub use course::{Attempt, Course, Move, next};
+pub use course::{Attempt, Move, next};
 pub use edge::{Answer, Patience, Stage, Step, next as next_on_edge};
 pub use grid::Grid;
 pub use needs::Needs;

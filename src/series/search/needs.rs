@@ -1,5 +1,6 @@
 //! What a trial needed, by what it held: from it, the first guess of heap and limit.
 
+use super::rules::{for_heap, heap_by};
 use crate::owner::is_heap;
 use crate::record::Trial;
 use crate::units::MIB;
@@ -14,6 +15,20 @@ const READ_AHEAD_USUAL: f64 = 131_072.0;
 /// Where it is not known how far is read ahead.
 const FILE_SHARE_UNKNOWN: f64 = 0.6;
 
+/// What is added to the direct memory that a collection leaves, for what requests hold meanwhile: a quarter, and
+/// 4 MiB.
+const DIRECT_ROOM: f64 = 1.25;
+const DIRECT_ROOM_MIB: u64 = 4;
+/// The same, for what was measured where nothing asked for a collection.
+const DIRECT_ROOM_MOST: f64 = 1.1;
+/// Ceilings that are nearer to each other than this are one.
+const DIRECT_APART: f64 = 1.5;
+/// A heap that may grow has about so many times what is live: the JVM keeps 40 % of it free (`MinHeapFreeRatio`), and
+/// young objects beside it.
+const HEAP_GROWN: u64 = 2;
+/// Each halves at least what is left to the limit at which such a heap fits.
+const APPROACHES: u32 = 8;
+
 /// What a trial held at most, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Needs {
@@ -27,6 +42,10 @@ pub struct Needs {
     pub file: u64,
     /// The part of them that it cannot do without, as a guess.
     pub file_share: f64,
+    /// Direct memory that a full collection left; `None` where the JVM's own counters were not read.
+    pub direct_live: Option<u64>,
+    /// The most direct memory that a mark saw.
+    pub direct_most: Option<u64>,
 }
 
 impl Needs {
@@ -42,7 +61,10 @@ impl Needs {
         let (charged, mapped) = (cgroup.file_bytes.unwrap_or(0), last.and_then(|mark| mark.file_bytes));
         let file = mapped.map_or(charged, |mapped| mapped.min(charged));
         let read_ahead = trial.probe.as_ref().and_then(|probe| probe.read_ahead_bytes);
-        Some(Self { live, heap, anon, file, file_share: file_share(read_ahead) })
+        let direct = trial.marks.iter().filter_map(|mark| mark.direct.map(|direct| direct.bytes()));
+        let direct_live = trial.mark("collected").and_then(|mark| mark.direct).map(|direct| direct.bytes());
+        let direct_most = direct.max();
+        Some(Self { live, heap, anon, file, file_share: file_share(read_ahead), direct_live, direct_most })
     }
 
     /// Where to begin with the heap: what is live, and 1 to 2 MiB to make garbage in.
@@ -59,6 +81,32 @@ impl Needs {
     /// More than its direct memory can have been: all that is anonymous and not the heap, in whole MiB.
     pub fn direct_max(&self) -> u64 {
         self.anon.saturating_sub(self.heap).div_ceil(MIB).max(1) * MIB
+    }
+
+    /// Ceilings of direct memory to try, the smallest first: a little more than what a collection leaves, as much as
+    /// there was where nothing asked for a collection, and one between where these lie far apart. None where the JVM's
+    /// own counters were not read, or counted none.
+    pub fn direct_ceilings(&self) -> Vec<u64> {
+        let Some(most) = self.direct_most.filter(|most| *most > 0) else { return Vec::new() };
+        let ceiling = |bytes: f64, room: f64| ((bytes * room / MIB as f64).ceil() as u64 + DIRECT_ROOM_MIB) * MIB;
+        let live = self.direct_live.unwrap_or(most).min(most);
+        let (least, most) = (ceiling(live as f64, DIRECT_ROOM), ceiling(most as f64, DIRECT_ROOM_MOST));
+        match most as f64 / least as f64 {
+            ratio if ratio < DIRECT_APART => vec![most.max(least)],
+            ratio if ratio < DIRECT_APART * DIRECT_APART => vec![least, most],
+            _ => vec![least, ceiling((least as f64 * most as f64).sqrt(), 1.0), most],
+        }
+    }
+
+    /// Where to begin with the limit where the JVM chooses the heap by it, and takes this share of a large one: what is
+    /// live with as much again, for a heap that may grow is not full of what is live, and no limit by which the JVM
+    /// would choose too small a heap.
+    pub fn limit_guess_as_is(&self, share: f64) -> u64 {
+        let heap = self.live.map_or(self.heap, |live| self.heap.min(live.saturating_mul(HEAP_GROWN)));
+        let least = for_heap(self.heap_guess(), share);
+        // A smaller limit makes for a smaller heap, which makes for a smaller limit.
+        let nearer = |limit: u64, _| self.limit_guess(Some(heap.min(heap_by(limit, share)))).max(least);
+        (0..APPROACHES).fold(self.limit_guess(Some(heap)).max(least), nearer)
     }
 
     /// Where to begin with the limit, with a heap of this size in place of the one it had.
@@ -131,7 +179,9 @@ mod tests {
 
     #[test]
     fn guesses_are_whole_mebibytes() {
-        let needs = Needs { live: None, heap: 5 * MIB, anon: 5 * MIB, file: 100, file_share: 0.5 };
+        let (direct_live, direct_most) = (None, None);
+        let needs =
+            Needs { live: None, heap: 5 * MIB, anon: 5 * MIB, file: 100, file_share: 0.5, direct_live, direct_most };
         assert_eq!(needs.heap_guess(), 4 * MIB, "half of the heap, and one to make garbage in");
         assert_eq!(Needs { live: Some(4 * MIB + 1), ..needs }.heap_guess(), 6 * MIB);
         assert_eq!(needs.direct_max(), MIB, "never none");
@@ -140,6 +190,42 @@ mod tests {
         assert_eq!(needs.limit_guess(None), 5 * MIB + 50);
         let weighed = Needs { file: 200, file_share: 0.1, ..needs };
         assert_eq!(needs.with_files_of(&weighed), Needs { file_share: 0.1, ..needs }, "the smaller files");
+    }
+
+    /// 10 MiB are no heap, 40 are live, and as many are garbage.
+    #[test]
+    fn a_guess_for_a_heap_by_the_limit_fits_the_heap_that_the_jvm_would_choose() {
+        let needs = Needs {
+            live: Some(40 * MIB),
+            heap: 200 * MIB,
+            anon: 210 * MIB,
+            file: 0,
+            file_share: 0.3,
+            direct_live: None,
+            direct_most: None,
+        };
+        // No limit is enough for which the JVM chooses less than what is live and 1 MiB.
+        assert_eq!(needs.limit_guess_as_is(0.25), 82 * MIB);
+        // A heap of 80 MiB would be half of 160; with what is no heap, 90.
+        let more = Needs { anon: 300 * MIB, ..needs };
+        assert_eq!(more.limit_guess_as_is(0.25), 180 * MIB, "100 MiB and 80 of heap");
+        let most = Needs { live: Some(400 * MIB), heap: 500 * MIB, anon: 510 * MIB, ..needs };
+        assert_eq!(most.limit_guess_as_is(0.25), 4 * 401 * MIB, "a quarter");
+    }
+
+    /// A quarter and 4 MiB more than a collection leaves, a tenth and 4 MiB more than there was, and one between.
+    #[test]
+    fn ceilings_of_direct_memory_rise_from_what_is_live_to_what_there_was() {
+        let of = |direct_live, direct_most| {
+            let (live, heap, anon, file) = (None, 0, 0, 0);
+            let needs = Needs { live, heap, anon, file, file_share: 0.3, direct_live, direct_most };
+            needs.direct_ceilings().iter().map(|bytes| bytes / MIB).collect::<Vec<_>>()
+        };
+        assert!(of(None, None).is_empty() && of(Some(5), Some(0)).is_empty());
+        assert_eq!(of(Some(20 * MIB), Some(20 * MIB)), [29], "near to each other");
+        assert_eq!(of(None, Some(20 * MIB)), [29], "nothing is known of what is live");
+        assert_eq!(of(Some(16 * MIB), Some(40 * MIB)), [24, 48]);
+        assert_eq!(of(Some(16 * MIB), Some(1000 * MIB)), [24, 167, 1104]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a search is asked: what varies, within which bounds, to which target; and what it has found.
 
+use super::rules::DEFAULT_SHARE;
 use super::{Course, conclude, rules};
 use crate::comparison;
 use crate::error::{Error, Result};
@@ -9,8 +10,12 @@ use crate::units::Bytes;
 
 /// Options by which a user has chosen the heap.
 const HEAP_GIVEN: [&str; 2] = ["-Xmx", "-XX:MaxHeapSize="];
+const RAM_PERCENTAGE: &str = "-XX:MaxRAMPercentage=";
+const RAM_FRACTION: &str = "-XX:MaxRAMFraction=";
 /// Options by which a user lets the JVM choose it by the limit.
-const HEAP_BY_LIMIT: [&str; 3] = ["-XX:MaxRAMPercentage=", "-XX:MaxRAMFraction=", "-XX:MaxRAM="];
+const HEAP_BY_LIMIT: [&str; 3] = [RAM_PERCENTAGE, RAM_FRACTION, "-XX:MaxRAM="];
+/// The option by which a user has bounded direct memory.
+const DIRECT_GIVEN: &str = "-XX:MaxDirectMemorySize=";
 
 /// What is usual for the load: nearly all that is offered, and nothing wrong. A closed model varies by itself.
 ///
@@ -106,16 +111,43 @@ pub(super) fn course(scenario: &Scenario, configuration: &Configuration, limit_m
         prove: find.prove.map(|limit| limit.0),
         trials_max: find.trials_max,
         warm: find.warm,
+        starts_alone: starts_alone(scenario),
+        direct_given: words(scenario, configuration).any(|word| word.starts_with(DIRECT_GIVEN)),
+        ram_share: ram_share(scenario, configuration),
     }
+}
+
+/// Whether a subject without load becomes ready as it does with it: it works because it is asked, and the readiness
+/// that is waited for does not depend on what the load expects.
+fn starts_alone(scenario: &Scenario) -> bool {
+    let (load, ready) = (&scenario.load, &scenario.subject.ready);
+    let is_usual = load.ready_status(ready).is_none_or(|status| (200..300).contains(&status));
+    load.is_driven() && !load.has_own_work() && is_usual
+}
+
+/// Of a large limit, what the JVM takes as its heap: as the last option that is about it says.
+fn ram_share(scenario: &Scenario, configuration: &Configuration) -> f64 {
+    let share = |word: &str| {
+        let percent = word.strip_prefix(RAM_PERCENTAGE).and_then(|percent| percent.parse::<f64>().ok());
+        let fraction = word.strip_prefix(RAM_FRACTION).and_then(|fraction| fraction.parse::<f64>().ok());
+        percent.map(|percent| percent / 100.0).or(fraction.map(|fraction| 1.0 / fraction))
+    };
+    let shares = words(scenario, configuration).filter_map(share).filter(|share| *share > 0.0 && *share <= 1.0);
+    shares.last().unwrap_or(DEFAULT_SHARE)
+}
+
+/// What a JVM is told, word by word, wherever it is said.
+fn words<'a>(scenario: &'a Scenario, configuration: &'a Configuration) -> impl Iterator<Item = &'a str> {
+    let of_image = scenario.subject.image.iter().flat_map(|image| &image.heap_options);
+    let values = scenario.subject.env.iter().chain(&configuration.env).flat_map(|(_, value)| value.split(' '));
+    let said = scenario.subject.command.iter().chain(of_image).map(String::as_str);
+    said.chain(values).chain(configuration.jvm.iter().map(String::as_str))
 }
 
 /// What varies: the heap only where there is one and nobody has chosen it.
 pub(super) fn unknowns(scenario: &Scenario, configuration: &Configuration) -> Unknowns {
     let begins = |beginnings: &[&str]| {
-        let of_image = scenario.subject.image.iter().flat_map(|image| &image.heap_options);
-        let words = configuration.jvm.iter().chain(&scenario.subject.command).chain(of_image).map(String::as_str);
-        let values = scenario.subject.env.iter().chain(&configuration.env).flat_map(|(_, value)| value.split(' '));
-        words.chain(values).any(|word| beginnings.iter().any(|beginning| word.starts_with(beginning)))
+        words(scenario, configuration).any(|word| beginnings.iter().any(|beginning| word.starts_with(beginning)))
     };
     match () {
         () if scenario.find.max_rate => Unknowns::Rate,

@@ -16,7 +16,7 @@ const STACKS: u64 = 250;
 const SMALL_HEAP_SHARE: f64 = 0.50;
 const SMALL_MEMORY: u64 = 250 * MIB;
 /// `MaxRAMPercentage` by default.
-const DEFAULT_SHARE: f64 = 0.25;
+pub(super) const DEFAULT_SHARE: f64 = 0.25;
 /// What people set it to.
 const MOST_SHARE: f64 = 0.75;
 
@@ -34,10 +34,16 @@ pub fn rules(heap: u64, line: u64, classes: Option<ClassesRecord>) -> Vec<RuleRe
 }
 
 /// The smallest limit at which the JVM would choose this heap by itself.
-fn for_heap(heap: u64, share: f64) -> u64 {
+pub(super) fn for_heap(heap: u64, share: f64) -> u64 {
     let small = (heap as f64 / SMALL_HEAP_SHARE).ceil() as u64;
     let large = (heap as f64 / share).ceil() as u64;
     if small <= SMALL_MEMORY { small } else { large.max(SMALL_MEMORY) }
+}
+
+/// The heap that the JVM chooses by itself at this limit.
+pub(super) fn heap_by(limit: u64, share: f64) -> u64 {
+    let of = |share: f64| (limit as f64 * share) as u64;
+    if limit <= SMALL_MEMORY { of(SMALL_HEAP_SHARE) } else { of(share).max(SMALL_MEMORY / 2) }
 }
 
 fn share_text(heap: u64, line: u64, share: f64) -> String {
@@ -93,6 +99,15 @@ mod tests {
             share_text(1024 * MIB, 1200 * MIB, 0.75),
             "the heap would be 75 % of it, 1024.0 MiB; the heap found asks for it"
         );
+    }
+
+    #[test]
+    fn a_heap_that_is_chosen_fits_the_limit_that_it_asks_for() {
+        assert_eq!([100, 250, 251, 800].map(|mib| heap_by(mib * MIB, 0.25) / MIB), [50, 125, 125, 200]);
+        for heap in [3, 60, 124, 126, 400, 4000] {
+            let limit = for_heap(heap * MIB, 0.25);
+            assert!(heap_by(limit, 0.25) >= heap * MIB && heap_by(limit - MIB, 0.25) < heap * MIB, "{heap}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::comparison::{self, Judged};
 use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{ProbeRecord, ProbeStage, ProbeVerdict, Trial};
-use crate::scenario::{Change, Configuration, Look, Pages, Scenario, TrialPlan};
+use crate::scenario::{Budget, Change, Configuration, LoadPlan, Look, Pages, Scenario, TrialPlan};
 use crate::series::{Made, Strategy};
 use crate::units::{Bytes, Span};
 use std::time::Duration;
@@ -51,12 +51,19 @@ impl<'a> Search<'a> {
             ..TrialPlan::of(self.scenario, self.configuration)
         };
         let limit = Change::Limit(Bytes(attempt.limit));
+        if attempt.stage == ProbeStage::HeapStart {
+            plan.load = LoadPlan::default();
+        }
         let changes = given(attempt.heap, attempt.direct).chain([limit]);
         changes.for_each(|change| change.apply(&mut plan.configuration));
         if let Some(reference) = reference(trials).filter(|_| !is_reference) {
             plan.load.drop_last_rest();
             plan.subject.end_within = Span(plan.subject.end_within.0.min(END_WITHIN));
-            plan.subject.ready_within = Span(guarding::ready_within(plan.subject.ready_within.0, reference));
+            let usual = plan.subject.ready_within.0;
+            plan.subject.ready_within = Span(match attempt.stage {
+                ProbeStage::HeapStart => guarding::ready_alone_within(usual, reference),
+                _ => guarding::ready_within(usual, reference),
+            });
         }
         if let Some((rate, base)) = attempt.rate_per_s.zip(self.course.rate_per_s) {
             plan.load.scale(rate / base);
@@ -65,6 +72,11 @@ impl<'a> Search<'a> {
             plan.guard = guarding::guard(&plan.load, &self.scenario.find.target, reference);
         }
         plan
+    }
+
+    /// What must hold in a trial of this stage: of a start without load, that the subject became ready.
+    fn target(&self, stage: ProbeStage) -> &[Budget] {
+        if stage == ProbeStage::HeapStart { &[] } else { &self.scenario.find.target }
     }
 
     /// An error of the first trial: where its limit was too little, that comes before all other advice.
@@ -86,7 +98,8 @@ impl<'a> Search<'a> {
     fn check_measured(&self, trials: &[Trial]) -> Result<()> {
         let discarded = ruling::discarded(trials);
         let Some(trial) = trials.last().filter(|_| discarded > DISCARDED_MAX) else { return Ok(()) };
-        match comparison::judge_target(&self.scenario.find.target, trial, reference(trials)) {
+        let stage = trial.probe.as_ref().map_or(ProbeStage::Reference, |probe| probe.stage);
+        match comparison::judge_target(self.target(stage), trial, reference(trials)) {
             Judged::Unmeasured(why) => Err(Error::subject(format!("the target cannot be judged: {why}"))
                 .at(format!("discarded: {discarded} trials in a row"))
                 .hint("search with another target (`--target`)")),
@@ -105,7 +118,7 @@ impl Strategy for Search<'_> {
 
     fn judge(&self, before: &[Trial], made: &mut Made) {
         let Move::Try(attempt) = next(&self.course, before) else { return };
-        let judged = comparison::judge_target(&self.scenario.find.target, &made.trial, reference(before));
+        let judged = comparison::judge_target(self.target(attempt.stage), &made.trial, reference(before));
         let Ruling { verdict, why, missed, cause } =
             Ruling::of(judged, &made.trial, ruling::discarded(before), made.shared_bytes);
         made.trial.probe = Some(ProbeRecord {
@@ -178,6 +191,9 @@ fn title(attempt: &Attempt, before: usize) -> String {
         (_, Some(Stage::Recheck)) => "once more",
         (_, None) => "",
     };
+    if attempt.stage == ProbeStage::HeapStart {
+        return format!("trial {}, {what}: a start without load{heap}", before + 1);
+    }
     let pages = if attempt.pages == Pages::Warm { ", file pages in memory already" } else { "" };
     if let Some(rate) = attempt.rate_per_s {
         return format!("trial {}, {what}: {rate:.1}/s", before + 1);
