@@ -325,14 +325,10 @@ impl Doubt {
                 saturated(phase, *cpu_share, *subject_share)
             }
             Self::SharedCpus => "subject and load generator share their CPUs".to_owned(),
-            Self::CollectorByCpus { cpus, cores, collector } => {
-                format!("the JVM chose {collector} GC because it sees {cpus} of {cores} CPUs")
-            }
+            Self::CollectorByCpus { cpus, cores, collector } => by_cpus(*cpus, *cores, collector),
             Self::FlagsIgnored { flags } => format!("the JVM ignored {}", flags.join(" ")),
             Self::FlagChanged { asked, in_force } => format!("asked {asked}, in force is {in_force}"),
-            Self::VariablesLost { variables } => {
-                format!("the process that serves does not have {}", variables.join(" "))
-            }
+            Self::VariablesLost { variables } => lost(variables),
             Self::LoadFailures { phase, failed, requests, kinds } => load_failures(phase, *failed, *requests, kinds),
             Self::CutShort { phase, why } => format!("{phase} ended early: {why}"),
             Self::DriverThresholds { phase, tool, code } => {
@@ -480,6 +476,14 @@ impl From<Comparing> for Doubt {
     fn from(doubt: Comparing) -> Self {
         Self::Comparing(doubt)
     }
+}
+
+fn by_cpus(cpus: usize, cores: u32, collector: &str) -> String {
+    format!("the JVM chose {collector} GC because it sees {cpus} of {cores} CPUs")
+}
+
+fn lost(variables: &[String]) -> String {
+    format!("the process that serves does not have {}", variables.join(" "))
 }
 
 fn unheeded(allocator: &str, options: &[String]) -> String {

@@ -100,8 +100,8 @@ impl Tuned<'_> {
         if done.is_ok() && scenario.tune.find && !dry_run {
             let proved = tuned.tune.as_ref().filter(|of| of.outcome == TuneOutcome::Proved);
             let changes = proved.map(|of| of.changes.clone());
-            let lines = tune::lines(scenario, changes.as_deref()).into_iter();
-            done = lines.map(|(name, scenario)| find::line(session, &scenario, &folder.join(name))).collect();
+            let mut lines = tune::lines(scenario, changes.as_deref()).into_iter();
+            done = lines.try_for_each(|(name, scenario)| find::line(session, &scenario, &folder.join(name)));
         }
         result::add_lines(&mut tuned, &folder);
         let interrupted = is_interrupted(&done);

@@ -142,7 +142,7 @@ impl Telling<'_> {
         let name = own.first().map(|of| of.metric.clone()).unwrap_or_default();
         metrics.retain(|metric| metric.metric != name);
         metrics.extend(own);
-        let cpu = metrics.iter().map(|of| of.metric.as_str()).filter(|of| of.starts_with("cpu_per_1000.")).next_back();
+        let cpu = metrics.iter().map(|of| of.metric.as_str()).rfind(|of| of.starts_with("cpu_per_1000."));
         let asked = Compare {
             metrics: [Some(name.clone()), cpu.map(str::to_owned)].into_iter().flatten().collect(),
             baseline: Some(as_is.configuration.clone()),
@@ -315,8 +315,8 @@ impl Telling<'_> {
                 "a longer phase or a quieter machine decides better"
             };
             doubts.push(format!(
-                "CPU time of a request differs by {:.1} % from trial to trial as it is, so a price of {:.1} % is hard to \
-                 judge: {instead}",
+                "CPU time of a request differs by {:.1} % from trial to trial as it is, so a price of {:.1} % is hard \
+                 to judge: {instead}",
                 noise.cpu * 100.0,
                 self.scenario.tune.price * 100.0
             ));

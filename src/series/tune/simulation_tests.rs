@@ -64,75 +64,54 @@ impl World {
             (Owner::Libjvm, 20.0),
         ];
         let mut world = Self { offered: Vec::new(), effects: Vec::new(), owners: owners.into(), cpu_noise };
-        let held = |owner: Owner| owners.iter().find(|(of, _)| *of == owner).map_or(0.0, |(_, mib)| *mib);
+        world.add_malloc(helps, random);
+        world.add_others(helps, random);
+        world.add_harm(seed, random);
+        let idle = [Owner::ThreadStacks, Owner::MallocLive, Owner::Cds, Owner::Libjvm];
+        for (number, owner) in idle.into_iter().cycle().take(8).enumerate() {
+            let (id, rank) = (format!("idle.{number}"), u8::from(number < 4));
+            world.add(&id, Group::Own(number), &[owner], PriceClass::Free, rank, Effect::default());
+        }
+        world
+    }
+
+    fn add_malloc(&mut self, helps: f64, random: &mut SplitMix64) {
         let retained = [Owner::MallocRetained];
         let share = |random: &mut SplitMix64| helps * between(random, 0.0, 0.9);
         let (arenas, trim) = (share(random), share(random));
         let of_retained = |retained: f64, cpu: f64| Effect { retained, cpu, ..Effect::default() };
-        world.add("arenas", Group::Malloc, &retained, PriceClass::Free, 1, of_retained(arenas, 0.0));
-        world.add("trim", Group::Malloc, &retained, PriceClass::Free, 2, of_retained(trim, 0.001));
+        self.add("arenas", Group::Malloc, &retained, PriceClass::Free, 1, of_retained(arenas, 0.0));
+        self.add("trim", Group::Malloc, &retained, PriceClass::Free, 2, of_retained(trim, 0.001));
         let both = 1.0 - (1.0 - arenas) * (1.0 - trim);
-        world.add("both", Group::Malloc, &retained, PriceClass::Free, 3, of_retained(both, 0.001));
-        world.offered[2].offer.as_mut().unwrap().changes.push(Change::Preload(None));
-        let thresholds = share(random);
-        world.add(
-            "thresholds",
-            Group::Malloc,
-            &retained,
-            PriceClass::Cpu,
-            0,
-            of_retained(thresholds, between(random, 0.0, 0.04)),
-        );
-        let heap = [Owner::JavaHeapUsed];
-        let saves = helps * between(random, 0.0, 0.6) * held(Owner::JavaHeapUsed);
-        let cost = between(random, 0.0, 0.015);
-        world.add(
-            "heap",
-            Group::Heap,
-            &heap,
-            PriceClass::Cpu,
-            1,
-            Effect { saves: vec![(heap[0], saves)], cpu: cost, ..Effect::default() },
-        );
-        let saves = vec![(Owner::Gc, helps * between(random, 0.0, 0.8) * held(Owner::Gc))];
-        world.add(
-            "gc",
-            Group::Collector,
-            &[Owner::Gc],
-            PriceClass::Cpu,
-            0,
-            Effect { saves, cpu: between(random, -0.01, 0.03), ..Effect::default() },
-        );
-        let saves = vec![(Owner::CodeCache, between(random, 5.0, 9.0))];
-        world.add(
-            "c1",
-            Group::Compiler,
-            &[Owner::CodeCache],
-            PriceClass::Cpu,
-            0,
-            Effect { saves, cpu: between(random, 0.1, 0.3), ..Effect::default() },
-        );
+        self.add("both", Group::Malloc, &retained, PriceClass::Free, 3, of_retained(both, 0.001));
+        self.offered[2].offer.as_mut().unwrap().changes.push(Change::Preload(None));
+        let (thresholds, cost) = (share(random), between(random, 0.0, 0.04));
+        self.add("thresholds", Group::Malloc, &retained, PriceClass::Cpu, 0, of_retained(thresholds, cost));
+    }
+
+    fn add_others(&mut self, helps: f64, random: &mut SplitMix64) {
+        let mut add = |id: &str, group, owner: Owner, share: f64, rank, cpu: f64| {
+            let saves = vec![(owner, share * self.owners[&owner])];
+            self.add(id, group, &[owner], PriceClass::Cpu, rank, Effect { saves, cpu, ..Effect::default() });
+        };
+        let heap = (helps * between(random, 0.0, 0.6), between(random, 0.0, 0.015));
+        add("heap", Group::Heap, Owner::JavaHeapUsed, heap.0, 1, heap.1);
+        let gc = (helps * between(random, 0.0, 0.8), between(random, -0.01, 0.03));
+        add("gc", Group::Collector, Owner::Gc, gc.0, 0, gc.1);
+        let c1 = (between(random, 0.3, 0.5), between(random, 0.1, 0.3));
+        add("c1", Group::Compiler, Owner::CodeCache, c1.0, 0, c1.1);
+    }
+
+    /// One that makes memory grow, breaks the target, or costs CPU time.
+    fn add_harm(&mut self, seed: u64, random: &mut SplitMix64) {
+        let grows = |mib: f64| Effect { saves: vec![(Owner::MallocLive, -mib)], ..Effect::default() };
+        let breaks = |breaks: f64| Effect { saves: vec![(Owner::Metaspace, 3.0)], breaks, ..Effect::default() };
         let harm = match seed % 3 {
-            0 => Effect { saves: vec![(Owner::MallocLive, -between(random, 4.0, 20.0))], ..Effect::default() },
-            1 => {
-                Effect { saves: vec![(Owner::Metaspace, 3.0)], breaks: between(random, 0.3, 1.0), ..Effect::default() }
-            }
+            0 => grows(between(random, 4.0, 20.0)),
+            1 => breaks(between(random, 0.3, 1.0)),
             _ => Effect { cpu: between(random, 0.04, 0.2), ..Effect::default() },
         };
-        world.add("harm", Group::Own(90), &[Owner::Metaspace], PriceClass::Free, 1, harm);
-        let idle = [Owner::ThreadStacks, Owner::MallocLive, Owner::Cds, Owner::Libjvm];
-        for (number, owner) in idle.into_iter().cycle().take(8).enumerate() {
-            let rank = u8::from(number < 4);
-            world.add(
-                &format!("idle.{number}"),
-                Group::Own(number),
-                &[owner],
-                PriceClass::Free,
-                rank,
-                Effect::default(),
-            );
-        }
-        world
+        self.add("harm", Group::Own(90), &[Owner::Metaspace], PriceClass::Free, 1, harm);
     }
 
     fn add(&mut self, id: &str, group: Group, owners: &[Owner], price: PriceClass, rank: u8, effect: Effect) {

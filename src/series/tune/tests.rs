@@ -8,12 +8,15 @@ use crate::record::{
     AccountRecord, Fate, FlagsRecord, Heap, Jvm, Mark, Model, Outcome, OwnerRecord, PhaseRecord, Quantiles,
     RemedyRecord, SubjectWork, Trial, TuneOutcome, TuneRecord, TuneStage,
 };
-use crate::scenario::{Scenario, TrialPlan, Tuning, parse};
+use crate::scenario::{Phase, PhaseKind, Scenario, TrialPlan, Tuning, parse};
 use crate::series::{Executor, Made, run};
 use crate::trial::{Event, Sink};
 use crate::units::MIB;
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// What leaves out the second compiler.
+const FIRST: &str = "-XX:TieredStopAtLevel=1";
 
 /// A JVM whose heap grows to its ceiling, whose malloc keeps what several arenas freed.
 #[derive(Debug, Clone)]
@@ -54,10 +57,62 @@ impl Server {
         plan.configuration.jvm.iter().any(|word| word.starts_with(option))
     }
 
-    fn ceiling(&self, plan: &TrialPlan) -> Option<u64> {
+    fn heap(&self, plan: &TrialPlan) -> u64 {
         let options = plan.configuration.jvm_options();
         let of = |word: &String| word.strip_prefix("-Xmx")?.parse::<crate::units::Bytes>().ok().map(|bytes| bytes.0);
-        options.iter().rev().find_map(of)
+        options.iter().rev().find_map(of).unwrap_or(self.greed).min(self.greed)
+    }
+
+    /// A phase in which a request costs so many times 100 µs.
+    fn phase(&self, plan: &TrialPlan, phase: &Phase, cost: f64) -> PhaseRecord {
+        let offered = match &phase.kind {
+            PhaseKind::Work(work) => work.schedule.rate().map(|rate| rate.max()),
+            _ => None,
+        };
+        let model = match (&phase.kind, offered) {
+            (PhaseKind::Idle(_), _) => Model::Idle,
+            (_, Some(_)) => Model::Open,
+            (_, None) => Model::Closed,
+        };
+        let rate = offered.unwrap_or(self.rate_max);
+        let p99 = if self.has(plan, "-Dbreaks") { 812.0 } else { 8.0 };
+        let times = Quantiles { p99, ..Quantiles::default() };
+        PhaseRecord {
+            name: phase.name.clone(),
+            model,
+            seconds: 10.0,
+            requests: (rate * 10.0) as u64,
+            ok: (rate * 10.0) as u64,
+            achieved_per_s: rate,
+            offered_per_s: offered,
+            response_ms: offered.map(|_| times),
+            service_ms: Some(times),
+            subject: SubjectWork { cpu_s: Some(rate * 10.0 * cost * 1e-4), ..SubjectWork::default() },
+            ..PhaseRecord::default()
+        }
+    }
+
+    fn owners(&self, plan: &TrialPlan, wobble: &mut dyn FnMut(u64) -> u64) -> Vec<OwnerRecord> {
+        let arenas = !self.loses_variables && plan.configuration.env.iter().any(|(name, _)| name == "MALLOC_ARENA_MAX");
+        let retained = match (self.has(plan, "-XX:TrimNativeHeapInterval"), arenas) {
+            (true, _) => 0,
+            (false, true) => self.retained / 8,
+            (false, false) => self.retained,
+        };
+        let saves = if self.has(plan, "-Dhelps") { 0 } else { 16 * MIB };
+        let held = [
+            ("java_heap.used", self.heap(plan)),
+            ("malloc.retained", retained),
+            ("malloc.mmapped", saves),
+            ("code_cache", if self.has(plan, FIRST) { 6 * MIB } else { 18 * MIB }),
+            ("libjvm", 20 * MIB),
+        ];
+        let owner = |(name, bytes): (&str, u64)| OwnerRecord {
+            name: name.to_owned(),
+            rss_bytes: wobble(bytes),
+            ..OwnerRecord::default()
+        };
+        held.into_iter().map(owner).collect()
     }
 
     fn trial(&self, plan: &TrialPlan) -> Trial {
@@ -67,38 +122,11 @@ impl Server {
             (bytes as f64 * (1.0 + self.noise * unit)) as u64
         };
         let mut trial = Trial::new(&plan.configuration.name, plan.block, plan.index);
-        let ceiling = self.ceiling(plan);
         if self.has(plan, "-XX:Absent") {
             (trial.outcome, trial.why) = (Outcome::SubjectFailed, Some("Unrecognized VM option 'Absent'".to_owned()));
             return trial;
         }
-        let heap = ceiling.unwrap_or(self.greed).min(self.greed);
-        let arenas = !self.loses_variables && plan.configuration.env.iter().any(|(name, _)| name == "MALLOC_ARENA_MAX");
-        let trims = self.has(plan, "-XX:TrimNativeHeapInterval");
-        let retained = if trims {
-            0
-        } else if arenas {
-            self.retained / 8
-        } else {
-            self.retained
-        };
-        let saves = if self.has(plan, "-Dhelps") { 0 } else { 16 * MIB };
-        let code = if self.has(plan, "-XX:TieredStopAtLevel=1") { 6 * MIB } else { 18 * MIB };
-        let held = [
-            ("java_heap.used", heap),
-            ("malloc.retained", retained),
-            ("malloc.mmapped", saves),
-            ("code_cache", code),
-            ("libjvm", 20 * MIB),
-        ];
-        let owners: Vec<OwnerRecord> = held
-            .into_iter()
-            .map(|(name, bytes)| OwnerRecord {
-                name: name.to_owned(),
-                rss_bytes: wobble(bytes),
-                ..OwnerRecord::default()
-            })
-            .collect();
+        let owners = self.owners(plan, &mut wobble);
         let total = owners.iter().map(|owner| owner.rss_bytes).sum();
         let mark = |name: &str, live: Option<u64>| Mark {
             name: name.to_owned(),
@@ -110,39 +138,9 @@ impl Server {
         };
         trial.marks =
             plan.marks.iter().map(|of| mark(of.word(), (of.word() == "collected").then_some(self.live))).collect();
-        let slow = self.has(plan, "-Dbreaks");
-        let cost = if code < 10 * MIB { 1.3 } else { 1.0 } + self.live as f64 / heap as f64 * 0.01;
-        let phases = plan.load.iter().map(|phase| {
-            let offered = match &phase.kind {
-                crate::scenario::PhaseKind::Work(work) => work.schedule.rate().map(|rate| rate.max()),
-                _ => None,
-            };
-            let works = !matches!(phase.kind, crate::scenario::PhaseKind::Idle(_));
-            let rate = offered.unwrap_or(self.rate_max);
-            let times = Quantiles { p99: if slow { 812.0 } else { 8.0 }, ..Quantiles::default() };
-            let cpu_s = wobble((rate * 10.0 * cost * 100.0) as u64) as f64 / 1e6;
-            let model = if !works {
-                Model::Idle
-            } else if offered.is_some() {
-                Model::Open
-            } else {
-                Model::Closed
-            };
-            PhaseRecord {
-                name: phase.name.clone(),
-                model,
-                seconds: 10.0,
-                requests: (rate * 10.0) as u64,
-                ok: (rate * 10.0) as u64,
-                achieved_per_s: rate,
-                offered_per_s: offered,
-                response_ms: offered.map(|_| times),
-                service_ms: Some(times),
-                subject: SubjectWork { cpu_s: Some(cpu_s), ..SubjectWork::default() },
-                ..PhaseRecord::default()
-            }
-        });
-        trial.phases = phases.collect();
+        let cost = if self.has(plan, FIRST) { 1.3 } else { 1.0 } + self.live as f64 / self.heap(plan) as f64 * 0.01;
+        trial.phases =
+            plan.load.iter().map(|phase| self.phase(plan, phase, wobble(MIB) as f64 / MIB as f64 * cost)).collect();
         (trial.outcome, trial.ready_s) = (Outcome::Completed, Some(0.4));
         trial.jvm = Some(Jvm {
             version: Some("25.0.3+9".to_owned()),
