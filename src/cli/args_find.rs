@@ -40,10 +40,7 @@ Examples:
 
 /// Options of other verbs that would be without effect on a search: an error says what a search has instead.
 pub(super) fn refused() -> [Arg; 6] {
-    let of = |name, value, instead: &'static str| {
-        let refusing = UnknownArgumentValueParser::suggest(instead);
-        Arg::new(name).long(name).value_name(value).hide(true).value_parser(refusing)
-    };
+    let of = refusing;
     let target = "a search asks for a `--target`; budgets are for `weigh`, `run` and `compare`";
     [
         of("budget", "BUDGET", target),
@@ -53,4 +50,10 @@ pub(super) fn refused() -> [Arg; 6] {
         of("trials", "N", "a search makes the trials it needs: see `--proofs` and `--trials-max`"),
         of("marks", "MARKS", "a search weighs once; `weigh`, `run` and `compare` do at marks"),
     ]
+}
+
+/// An option that is not there, and what to use instead.
+pub(super) fn refusing(name: &'static str, value: &'static str, instead: &'static str) -> Arg {
+    let refusing = UnknownArgumentValueParser::suggest(instead);
+    Arg::new(name).long(name).value_name(value).hide(true).value_parser(refusing)
 }

@@ -1,8 +1,9 @@
 //! What was typed about tuning: the verb `tune`.
 
 use super::args::Options;
+use super::args_find::refusing;
 use crate::scenario::Tuning;
-use clap::Parser;
+use clap::{Arg, Parser};
 use std::path::PathBuf;
 
 /// `loadline tune`
@@ -42,3 +43,20 @@ Examples:
   loadline tune app.loadline.yaml --dry-run
   loadline tune app.loadline.yaml --try env.MALLOC_ARENA_MAX=2 --try -Dserver.tomcat.threads.max=50
   loadline tune --list";
+
+/// Options of other verbs that would be without effect on a tuning: an error says what it has instead.
+pub(super) fn refused() -> [Arg; 6] {
+    let target = "tuning asks for a `--target`; budgets are for `weigh`, `run` and `compare`";
+    [
+        refusing("budget", "BUDGET", target),
+        refusing("baseline", "NAME | ARCHIVE", "the baseline of a tuning is the server as it is"),
+        refusing("undecided", "HOW", target),
+        refusing("strict", "", target).num_args(0).default_missing_value(""),
+        refusing("trials", "N", "tuning makes the trials it needs: see `--trials-max` and `--minutes`"),
+        refusing(
+            "marks",
+            "MARKS",
+            "tuning weighs at the marks it needs; `weigh`, `run` and `compare` at those asked for",
+        ),
+    ]
+}

@@ -62,8 +62,8 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 
 /// What reads the command line: all that the help shows, and what is refused with better words than clap's.
 fn parser() -> Command {
-    let refusing = |verb: Command| verb.args(args_find::refused());
-    Args::command().mut_subcommand("find", refusing).mut_subcommand("tune", refusing)
+    let verbs = Args::command().mut_subcommand("find", |find| find.args(args_find::refused()));
+    verbs.mut_subcommand("tune", |tune| tune.args(args_tune::refused()))
 }
 
 /// A panic is a bug: says so, and what to send, instead of Rust's own words.

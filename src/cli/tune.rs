@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::record::{Conditions, Trial, TuneOutcome};
 use crate::report::{print, render, summarize_remedies};
 use crate::result;
-use crate::scenario::Scenario;
+use crate::scenario::{Change, Scenario};
 use crate::series::tune::{self, Tuner};
 use crate::series::{self, Archived, Local};
 use crate::subject::allocators;
@@ -42,11 +42,30 @@ pub(super) fn tune(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
                 .hint("give a scenario, or `--url` and a command after `--`; `--list` shows what would be tried"));
         }
     };
+    tune::settle(&mut scenario, &verb.tuning)?;
     if scenario.subject.image.is_none() {
         scenario.tune.allocators = allocators::found();
+        check_preloads(&scenario)?;
     }
-    tune::settle(&mut scenario, &verb.tuning)?;
     begin(&session, scenario, verb.dry_run)
+}
+
+/// A library that is not there would be without effect, for which the loader has no more than a line on stderr.
+///
+/// # Errors
+/// `Request`, naming the library.
+fn check_preloads(scenario: &Scenario) -> Result<()> {
+    let variables = scenario.tune.tries.iter().filter_map(|tried| match &tried.change {
+        Change::Env(variables) => Some(variables),
+        _ => None,
+    });
+    let mut preloads = variables.flatten().filter(|(name, _)| name == "LD_PRELOAD");
+    let is_absent = |library: &str| library.contains('/') && !Path::new(library).is_file();
+    match preloads.find(|(_, libraries)| libraries.split([':', ' ']).any(is_absent)) {
+        Some((_, library)) => Err(Error::request(format!("there is no library `{library}` to preload"))
+            .hint("install it, or name the file where it lies")),
+        None => Ok(()),
+    }
 }
 
 /// Goes on with the tuning of an archive, in the same archive.

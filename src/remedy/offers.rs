@@ -86,7 +86,7 @@ pub struct Offered {
 
 /// Whether an id is meant by how it begins: `malloc` means all of malloc.
 pub fn begins(id: &str, meant: &str) -> bool {
-    id.strip_prefix(meant).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    id.strip_prefix(meant.trim_end_matches('.')).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// All remedies, those of the user's own last. None may save less than `least` bytes.

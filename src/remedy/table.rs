@@ -72,6 +72,11 @@ const CLASSES: &[Owner] = &[Metaspace, ClassSpace, Owner::Cds, MappedFiles];
 /// All remedies, in the order in which they are shown.
 pub const TABLE: &[Remedy] = &[
     Remedy {
+        source: "as heap.4x",
+        against: "as heap.4x, later",
+        ..heap("heap.8x", "a heap ceiling of 8 times what lives in it", |facts| heap::ceiling(facts, 8.0, 64))
+    },
+    Remedy {
         rank: 2,
         source: "measured (docs/tune.md); a heap that nobody bounds may take a quarter of the machine (JDK 11-25)",
         against: "too small: collections take CPU, then OutOfMemoryError under a load that was not tried",
@@ -229,5 +234,32 @@ impl Remedy {
 impl std::fmt::Debug for Remedy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_remedy_has_a_row_of_its_own_in_the_documents() {
+        let page = include_str!("../../docs/tune.md");
+        for remedy in TABLE {
+            let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", remedy.id)));
+            let row = row.unwrap_or_else(|| panic!("no row for `{}`", remedy.id));
+            for part in [remedy.what, remedy.source, remedy.against] {
+                assert!(row.contains(part), "{}: `{part}` is not in `{row}`", remedy.id);
+            }
+            assert!(!remedy.source.is_empty() && !remedy.owners.is_empty(), "{}", remedy.id);
+            assert_eq!(TABLE.iter().filter(|other| other.id == remedy.id).count(), 1, "{}", remedy.id);
+        }
+    }
+
+    #[test]
+    fn levels_of_a_group_that_go_into_the_bundle_have_an_order() {
+        for remedy in TABLE.iter().filter(|remedy| remedy.rank > 0) {
+            let same = TABLE.iter().filter(|of| of.group == remedy.group && of.rank == remedy.rank);
+            assert_eq!(same.count(), 1, "{}", remedy.id);
+        }
     }
 }

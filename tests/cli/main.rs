@@ -22,6 +22,7 @@ mod replay;
 mod schema;
 mod schemas;
 mod server;
+mod tune;
 mod usage;
 #[path = "../shared/waiting.rs"]
 mod waiting;

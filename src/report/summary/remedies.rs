@@ -1,7 +1,7 @@
 //! The table of remedies, as it is listed.
 
 use super::block::{Block, Summary};
-use crate::record::PriceClass;
+use super::tune::price_words;
 use crate::remedy::TABLE;
 
 /// Every remedy with what it does, moves and costs, and where that was measured.
@@ -22,13 +22,4 @@ pub fn summarize_remedies() -> Summary {
     let note = "What is set, and whether it is tried at all, follows from the account of the server as it is: \
                 `loadline tune … --dry-run` says it.";
     Summary { blocks: TABLE.iter().flat_map(of).chain([Block::Text(note.to_owned())]).collect() }
-}
-
-/// What a class of prices says.
-pub(super) fn price_words(price: PriceClass) -> &'static str {
-    match price {
-        PriceClass::Free => "free",
-        PriceClass::Cpu => "may cost CPU time",
-        PriceClass::Program => "changes what is shipped",
-    }
 }

@@ -67,13 +67,13 @@ impl Telling<'_> {
             answer: changes.iter().flat_map(Change::typed).collect(),
             changes,
             owners: self.owners(&winner),
-            gains,
             confirmations: self.confirmations(),
             remedies: self.remedies(outcome, &winner),
             path,
             front,
             lines: None,
-            doubts: self.doubts(noise.as_ref()),
+            doubts: self.doubts(noise.as_ref(), &gains),
+            gains,
             noise: noise.map(|of| NoiseRecord { bytes: of.bytes, cpu: of.has_cpu.then_some(of.cpu) }),
             trials: self.trials.len() as u32,
             seconds: self.trials.iter().filter_map(|trial| trial.tuned.as_ref()).map(|of| of.seconds).sum(),
@@ -304,8 +304,17 @@ impl Telling<'_> {
         }
     }
 
-    fn doubts(&self, noise: Option<&Noise>) -> Vec<String> {
+    fn doubts(&self, noise: Option<&Noise>, gains: &[ComparisonRecord]) -> Vec<String> {
         let mut doubts = Vec::new();
+        let price = self.scenario.tune.price;
+        let cpu = gains.iter().find(|of| of.primary && of.metric.starts_with("cpu_per_1000."));
+        if let Some(high) = cpu.and_then(|of| of.ratio_high).filter(|high| *high > 1.0 + price) {
+            doubts.push(format!(
+                "the confirmation does not rule out that CPU time of a request rises by more than the price, by up to \
+                 {:.1} %: a longer phase or a lower rate tells it better",
+                (high - 1.0) * 100.0
+            ));
+        }
         let Some(noise) = noise else { return doubts };
         if noise.has_cpu && noise.cpu > CPU_NOISE_MAX {
             let closed = self.scenario.tune.closed && self.scenario.load.closed_phases().next().is_some();
@@ -318,7 +327,7 @@ impl Telling<'_> {
                 "CPU time of a request differs by {:.1} % from trial to trial as it is, so a price of {:.1} % is hard \
                  to judge: {instead}",
                 noise.cpu * 100.0,
-                self.scenario.tune.price * 100.0
+                price * 100.0
             ));
         }
         if !noise.has_cpu {

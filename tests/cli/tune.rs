@@ -1,0 +1,61 @@
+//! What a tuning refuses before it starts anything, and what it lists.
+
+use crate::called::{Called, loadline};
+
+/// `tune` with these options, on a server that no machine has.
+fn tune(options: &[&str]) -> Called {
+    let server = ["--rate", "9", "--url", "http://127.0.0.1:1/", "--", "no-such-program"];
+    loadline(&[&["tune"], options, &server].concat())
+}
+
+#[test]
+fn what_would_be_ignored_is_refused_with_what_is_meant() {
+    let refused = [
+        (["--budget", "p99<50ms"], "--target"),
+        (["--baseline", "before/"], "as it is"),
+        (["--trials", "3"], "`--minutes`"),
+        (["--marks", "start"], "`weigh`"),
+    ];
+    for (options, meant) in refused {
+        let called = tune(&options);
+        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{called}");
+        assert!(called.stderr.contains(&format!("'{}", options[0])) && called.stderr.contains(meant), "{called}");
+    }
+}
+
+#[test]
+fn bad_input_says_what_is_wrong_and_what_to_write() {
+    let check = |options: &[&str], pieces: &[&str]| {
+        let called = tune(options);
+        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{called}");
+        assert!(pieces.iter().all(|piece| called.stderr.contains(piece)), "{pieces:?}: {called}");
+    };
+    check(&["--try", "MALLOC_ARENA_MAX=2"], &["is nothing to try", "env.MALLOC_ARENA_MAX=2"]);
+    check(&["--try", "env.LD_PRELOAD=/no/such/lib.so"], &["there is no library `/no/such/lib.so` to preload"]);
+    check(
+        &["--skip", "malloc.arena"],
+        &["no remedy is called `malloc.arena`", "did you mean `malloc.arenas`", "--list"],
+    );
+    check(&["--objective", "weight"], &["is nothing that tuning makes small", "rss.loaded"]);
+    check(&["--price", "300%"], &["is no share between 0 % and 100 %"]);
+    check(&["--minutes", "0"], &["`--minutes` is 0", "above 0"]);
+    check(&["--trials-max", "0"], &["tune.trials_max"]);
+    check(&["--target", "rss.loaded<9MiB"], &["is measured at marks"]);
+    let nothing = loadline(&["tune"]);
+    assert_eq!(nothing.code, 2, "{nothing}");
+    assert!(nothing.stderr.contains("tune what?") && nothing.stderr.contains("--list"), "{nothing}");
+    let absent = loadline(&["tune", "--resume", "archives/two"]);
+    assert!(absent.code == 2 && absent.stderr.contains("archives/two holds no tuning"), "{absent}");
+}
+
+#[test]
+fn the_table_of_remedies_is_listed_without_a_server() {
+    let listed = loadline(&["tune", "--list"]);
+    assert_eq!((listed.code, listed.stderr.as_str()), (0, ""), "{listed}");
+    for part in ["malloc.arenas+trim", "heap.4x", "JDK-8380060", "changes the program", "MALLOC_ARENA_MAX"] {
+        let is_there = listed.stdout.contains(part);
+        // What is set depends on the server.
+        assert_eq!(is_there, part != "MALLOC_ARENA_MAX", "{part}: {listed}");
+    }
+    assert!(listed.stdout.lines().all(|line| line.chars().count() <= 80), "{listed}");
+}
