@@ -24,14 +24,14 @@ declare -A jvm=(
     [arenas]='-Xmx32m' [free]='' [g1]='-Xmx16m' [threads]='-Xmx32m' [hurts]='-Xmx96m' [breaks]='-Xmx96m' [nothing]='-Xmx16m'
 )
 declare -A options=(
-    [arenas]='' [free]='' [g1]='--cpus all' [threads]='' [hurts]='--try -Dhurts=48'
-    [breaks]='--try -Dhelps=true --try -Dbreaks=400' [nothing]=''
+    [arenas]='' [free]='' [g1]='--cpus all' [threads]='--skip compiler --skip cds' [hurts]='--try -Dhurts=48'
+    [breaks]='--try -Dhelps=true --try -Dbreaks=400' [nothing]='--skip compiler --skip cds'
 )
 declare -A right=(
     [arenas]='o == "proved" and a & {"MALLOC_ARENA_MAX=1", "-XX:TrimNativeHeapInterval=2000", "MALLOC_TRIM_THRESHOLD_=131072"}'
     [free]='o == "proved" and any(w.startswith("-Xmx") for w in a)'
     [g1]='o == "proved" and "-XX:+UseSerialGC" in a'
-    [threads]='not any(w.startswith("-Xss") for w in a) and fate["compiler.c1"] != "kept"'
+    [threads]='o == "nothing_proved"'
     [hurts]='o == "proved" and "-Dhurts=48" not in a and fate["try.1"] == "harmful"'
     [breaks]='o == "proved" and "-Dhelps=true" in a and "-Dbreaks=400" not in a'
     [nothing]='o == "nothing_proved"'
