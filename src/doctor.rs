@@ -2,6 +2,7 @@
 //! what is missing.
 
 mod jvm;
+mod watching;
 
 pub use jvm::{Listed, examine_jvm};
 
@@ -36,6 +37,7 @@ pub fn examine(clock: Clock) -> Vec<Section> {
         Section { title: "machine".to_owned(), facts: machine_facts(&Machine::read()) },
         Section { title: "JDKs, newest first".to_owned(), facts: jdk_facts(&jdks) },
         Section { title: "what can be measured".to_owned(), facts: abilities(clock, jdks.first()) },
+        Section { title: "what can be watched (`loadline watch`)".to_owned(), facts: watching::facts(clock) },
     ]
 }
 

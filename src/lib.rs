@@ -8,6 +8,7 @@ pub mod error;
 pub mod kernel;
 pub mod numbers;
 pub mod owner;
+pub mod tls;
 pub mod units;
 
 pub mod scenario;
@@ -21,11 +22,15 @@ pub mod doctor;
 pub mod record;
 pub mod remedy;
 
+pub mod growth;
+
 pub mod archive;
 pub mod comparison;
 pub mod findings;
 
 pub mod weigh;
+
+pub mod watch;
 
 pub mod trial;
 

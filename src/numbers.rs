@@ -37,6 +37,18 @@ impl SplitMix64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
+    /// At least 0 and below 1, in steps of 2⁻⁵³.
+    #[cfg(test)]
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Something near a normal value of mean 0 and deviation 1: the sum of twelve uniform ones, less its mean.
+    #[cfg(test)]
+    pub(crate) fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
+    }
+
     /// A gap of a Poisson process with one event per unit: exponential with mean 1.
     pub fn exponential(&mut self) -> f64 {
         // 53 bits in (0, 1]: the logarithm is finite.

@@ -6,7 +6,9 @@
 //! fit.
 
 use crate::account::Reason;
-use crate::record::{AccountDocument, AccountsDocument, ChangesDocument, Document, LoadDocument};
+use crate::record::{
+    AccountDocument, AccountsDocument, ChangesDocument, Document, LoadDocument, PostMortem, WatchDocument,
+};
 use crate::scenario::TrialPlan;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -32,6 +34,10 @@ const CHANGES: &str = "What `loadline account PID --against FILE --json` prints:
     between them. Fields may be added in later versions and are never renamed, so a reader skips what it does not know.";
 const LOAD: &str = "What `loadline load --json` prints. Fields may be added; none is renamed or removed.";
 
+const WATCH: &str = "What `loadline watch --once --json` prints: every JVM that is watched, with what it holds and what \
+    it does over time. Fields may be added; none is renamed or removed.";
+const POST_MORTEM: &str = "What `loadline watch --post-mortem --json` prints: how a JVM ended, what it held, what grew. \
+    Fields may be added; none is renamed or removed.";
 const PLAN: &str = "One trial as `series` plans it: all that it needs but the contents of its files, of which \
     `configuration.inputs` is the hash. Relative paths start from the folder in which the plan lies. Fields may be added; \
     none is renamed or removed.";
@@ -235,6 +241,8 @@ fn the_published_schemas_are_those_of_the_types() {
         ("accounts", printed::<AccountsDocument>("Accounts of all JVMs of a machine", ACCOUNTS)),
         ("account-changes", printed::<ChangesDocument>("What changed between two accounts", CHANGES)),
         ("load", printed::<LoadDocument>("Load of Loadline", LOAD)),
+        ("post-mortem", printed::<PostMortem>("Post-mortem of Loadline", POST_MORTEM)),
+        ("watch", printed::<WatchDocument>("Watched by Loadline", WATCH)),
         ("plan", printed::<TrialPlan>("Plan of a trial", PLAN)),
         ("scenario", written()),
     ];

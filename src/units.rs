@@ -189,6 +189,7 @@ impl FromStr for Span {
         let refuse = || ParseError(format!("`{text}` is not a span of time; write it as `500ms`, `30s` or `2m`"));
         let (number, unit) = number_and_unit(text).ok_or_else(refuse)?;
         let seconds = match unit {
+            "d" => number * 86_400.0,
             "us" => number / 1e6,
             "ms" => number / 1e3,
             "" | "s" => number,
@@ -278,6 +279,17 @@ pub fn grouped(n: u64) -> String {
 pub fn trimmed(number: f64, digits_max: usize) -> String {
     let text = format!("{number:.digits_max$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A time that is yet to come or has passed, as one says it: `48 s`, `12 min`, `31 h`, `6.1 days`.
+pub fn roughly(seconds: f64) -> String {
+    match seconds {
+        s if s < 99.5 => format!("{s:.0} s"),
+        s if s < 99.5 * 60.0 => format!("{:.0} min", s / 60.0),
+        s if s < 71.5 * 3600.0 => format!("{:.0} h", s / 3600.0),
+        s if s < 99.5 * 86_400.0 => format!("{} days", trimmed(s / 86_400.0, 1)),
+        s => format!("{} days", grouped((s / 86_400.0) as u64)),
+    }
 }
 
 /// How many of a thing: `1 trial`, `1,200 trials`.

@@ -15,22 +15,28 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("numbers", &[]),
     ("owner", &[]),
+    ("tls", &["error"]),
     ("units", &[]),
     ("kernel", &["units"]),
     ("doubt", &["units"]),
     ("scenario", &["units", "error"]),
     ("subject", &["clock", "error", "units", "scenario", "kernel"]),
-    ("load", &["clock", "error", "numbers", "units", "scenario"]),
+    ("load", &["clock", "error", "numbers", "tls", "units", "scenario"]),
     ("observe", &["clock", "error", "units", "kernel"]),
     ("account", &["owner", "units", "observe", "kernel"]),
     ("record", &["units", "doubt", "scenario", "subject", "observe", "load"]),
-    ("remedy", &["owner", "units", "scenario", "record"]),
+    ("remedy", &["numbers", "owner", "units", "scenario", "record"]),
     ("archive", &["error", "units", "scenario", "record"]),
+    ("growth", &["numbers"]),
     ("comparison", &["numbers", "owner", "units", "doubt", "scenario", "record"]),
-    ("findings", &["owner", "units", "doubt", "scenario", "record"]),
+    ("findings", &["owner", "units", "doubt", "scenario", "record", "remedy"]),
     (
         "weigh",
         &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "account", "record", "kernel"],
+    ),
+    (
+        "watch",
+        &["clock", "error", "numbers", "tls", "units", "scenario", "kernel", "observe", "record", "growth", "weigh"],
     ),
     ("doctor", &["clock", "error", "kernel", "subject", "observe", "weigh"]),
     (
@@ -63,7 +69,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "clock", "error", "units", "doubt", "scenario", "subject", "load", "doctor", "record", "archive",
-            "findings", "weigh", "trial", "series", "result", "report",
+            "findings", "weigh", "watch", "trial", "series", "result", "report",
         ],
     ),
     // `subject` re-enters the binary as the guardian of what it started.
@@ -82,6 +88,7 @@ const PURE: &[&str] = &[
     "remedy",
     "comparison",
     "findings",
+    "growth",
     "series/search",
     "series/tune",
 ];
@@ -96,6 +103,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "src/series/search",
     "src/series/tune",
     "src/trial",
+    "src/watch",
     "src/weigh",
 ];
 

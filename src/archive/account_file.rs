@@ -31,6 +31,22 @@ pub fn read_accounts(path: &Path) -> Result<Vec<AccountDocument>> {
     parse(&bytes).map_err(refuse)
 }
 
+/// Writes an account so that the file is there as a whole or not at all.
+///
+/// # Errors
+/// `Machine` where it cannot be written.
+pub fn write_account(path: &Path, document: &AccountDocument) -> Result<()> {
+    let part = path.with_extension("part");
+    let json =
+        serde_json::to_vec_pretty(document).map_err(|cause| Error::bug(format!("an account as JSON: {cause}")))?;
+    let written = std::fs::write(&part, json).and_then(|()| std::fs::rename(&part, path));
+    written.map_err(|cause| {
+        // What was begun is of no use to anybody.
+        let _ = std::fs::remove_file(&part);
+        Error::io("write", path, &cause)
+    })
+}
+
 /// The documents that have accounts.
 const KNOWN: [&str; 3] = [ACCOUNT_SCHEMA, ACCOUNTS_SCHEMA, CHANGES_SCHEMA];
 

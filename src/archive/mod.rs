@@ -17,7 +17,7 @@ mod thinned;
 mod whole_file;
 mod write;
 
-pub use account_file::read_accounts;
+pub use account_file::{read_accounts, write_account};
 pub use evidence::evidence;
 pub use histograms::IntervalTimes;
 pub use load_files::{LoadFiles, LoadPaths, MeasuredPhase, PhaseTimes};

@@ -134,7 +134,7 @@ fn take(verb: &Account, pid: u32, typed: String, clock: Clock, interrupt: &Inter
     Ok(document(weighed, typed, taken, machine))
 }
 
-fn document(weighed: Weighed, command: String, taken: String, machine: Machine) -> AccountDocument {
+pub(super) fn document(weighed: Weighed, command: String, taken: String, machine: Machine) -> AccountDocument {
     let mut document = AccountDocument {
         schema: ACCOUNT_SCHEMA.to_owned(),
         loadline: env!("CARGO_PKG_VERSION").to_owned(),

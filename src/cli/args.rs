@@ -4,6 +4,7 @@ use super::args_compare::{Compare, Comparing, Exports, Judging, View};
 use super::args_find::Find;
 use super::args_load::Load;
 use super::args_tune::Tune;
+use super::args_watch::Watch;
 use crate::report::Detail;
 use crate::result::Column;
 use crate::scenario::{self, Inside, Marking};
@@ -64,6 +65,8 @@ pub(super) enum Verb {
     Demo(Demo),
     /// Say who holds the resident memory of a running JVM, now
     Account(Account),
+    /// Watch running JVMs: what each holds, what grows, and when it meets its limit
+    Watch(Box<Watch>),
     /// Print the summary of an archive again; needs no JVM
     Report(Box<Report>),
     /// Say what this machine, or one JVM, lets Loadline measure, and how to get the rest
@@ -242,7 +245,7 @@ pub(super) struct Output {
     pub(super) exports: Exports,
 }
 
-fn pid(text: &str) -> Result<u32, String> {
+pub(super) fn pid(text: &str) -> Result<u32, String> {
     let refuse = || format!("`{text}` is no process id; write it as a number, such as `4711`");
     text.parse().ok().filter(|pid| *pid > 0).ok_or_else(refuse)
 }

@@ -3,9 +3,8 @@
 use super::args_find::Find as Verb;
 use super::exit::Code;
 use super::live::Live;
-use super::run;
+use super::one_server::{Asked, Reopened, Typed};
 use super::session::{Interrupt, Session, is_interrupted};
-use crate::archive::Archive;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::{Conditions, FindOutcome, Trial};
@@ -22,23 +21,17 @@ pub(super) fn find(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
     if let Some(archive) = &verb.resume {
         return resume(&session, archive);
     }
-    let only_image = verb.scenario.is_none() && verb.options.asked.subject.image.is_some();
-    let mut scenario = match (&verb.scenario, verb.command.is_empty() && !only_image) {
-        (Some(scenario), true) => {
-            let mut asked = run::load(scenario, &session.releases())?;
-            asked.select(&verb.only)?;
-            asked.change(&verb.options.asked)?;
-            asked
-        }
-        (None, false) => {
-            let mut asked = Scenario::of_command(&verb.command, &verb.options.asked)?;
-            if verb.options.asked.trial.rest.is_none() {
+    let Verb { scenario, only, options, command, .. } = &verb;
+    let mut scenario = match (Typed { scenario: scenario.as_deref(), only, options, command }).asked(&session)? {
+        Some(Asked::OfFile(asked)) => asked,
+        Some(Asked::OfCommand(mut asked)) => {
+            if options.asked.trial.rest.is_none() {
                 // Nobody asked for it, and it says nothing of a limit.
                 asked.load.drop_last_rest();
             }
             asked
         }
-        _ => {
+        None => {
             return Err(Error::request("find the load line of what?")
                 .hint("give a scenario, or `--rate`, `--target` and a command after `--`"));
         }
@@ -55,7 +48,8 @@ fn resume(session: &Session, path: &Path) -> Result<Code> {
             .hint("`loadline find` makes one; `loadline report ARCHIVE` shows what is there"));
     }
     search::check(&archive.scenario)?;
-    go_on(session, path, archive)
+    let Reopened { scenario, conditions, trials, store } = Reopened::of(session, path, archive)?;
+    search(session, &Searched { conditions, scenario }, trials, store)
 }
 
 /// Searches, in an archive of its own.
@@ -69,16 +63,6 @@ fn begin(session: &Session, scenario: Scenario) -> Result<Code> {
     let conditions = session.conditions(&scenario);
     let store = Archived::create(&session.folder(&scenario), &conditions, &scenario, live)?;
     search(session, &Searched { conditions, scenario }, Vec::new(), store)
-}
-
-/// Goes on after the trials of an archive, in the same archive.
-fn go_on(session: &Session, path: &Path, archive: Archive) -> Result<Code> {
-    let mut live = session.live();
-    let scenario = session.prepare(&archive.scenario, &mut live)?.scenario;
-    let trials = archive.trials;
-    live.progress.step(&format!("going on after {} trials", trials.len()));
-    let store = Archived::reopen(path, trials.len() as u32, live)?;
-    search(session, &Searched { conditions: archive.conditions, scenario }, trials, store)
 }
 
 /// What is searched, and under which conditions.

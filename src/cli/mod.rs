@@ -6,7 +6,9 @@ mod args_compare;
 mod args_find;
 mod args_load;
 mod args_tune;
+mod args_watch;
 mod compare;
+mod console;
 mod demo;
 mod doctor;
 mod dumps;
@@ -17,10 +19,13 @@ mod generate;
 mod judging;
 mod live;
 mod load;
+mod one_server;
 mod report;
 mod run;
 mod session;
 mod tune;
+mod watch;
+mod watch_metrics;
 mod weigh;
 
 use crate::clock::Clock;
@@ -69,6 +74,7 @@ fn parser() -> Command {
 /// A panic is a bug: says so, and what to send, instead of Rust's own words.
 fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
+        console::leave();
         let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
         let payload = panic.payload();
         let text = payload.downcast_ref::<&str>().copied();
@@ -101,6 +107,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
         Verb::Tune(verb) => tune::tune(*verb, typed, clock, Interrupt::listen()?),
         Verb::Load(verb) => load::load(&verb, typed, clock, &Interrupt::listen()?),
         Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
+        Verb::Watch(verb) => watch::watch(*verb, typed, clock),
         Verb::Account(verb) => account::account(&verb, typed, clock),
         Verb::Report(verb) => report::report(&verb),
         Verb::Doctor(verb) => doctor::doctor(&verb, clock),

@@ -15,7 +15,7 @@ use crate::series::{self, Archived, Blocks, Local, Prepared, Preparing, Rebuild,
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
 use crate::trial::{self, Tools};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +37,16 @@ impl Interrupt {
         Ok(Self(flag))
     }
 
+    /// Listens to the same and to QUIT, and leaves it to the next look at the flag to end, however often they come: who
+    /// draws on a terminal gives it back first.
+    pub(super) fn patient() -> Result<Self> {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+            sets(signal, &flag)?;
+        }
+        Ok(Self(flag))
+    }
+
     /// Set by the first signal.
     pub(super) fn flag(&self) -> &AtomicBool {
         &self.0
@@ -46,6 +56,17 @@ impl Interrupt {
     pub(super) fn seen(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+}
+
+/// A flag that this signal sets.
+pub(super) fn flagged(signal: i32) -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    sets(signal, &flag).map(|()| flag)
+}
+
+fn sets(signal: i32, flag: &Arc<AtomicBool>) -> Result<()> {
+    let set = signal_hook::flag::register(signal, Arc::clone(flag));
+    set.map(drop).map_err(|cause| Error::machine(format!("cannot listen to signals: {cause}")))
 }
 
 /// What a run needs besides its scenario.

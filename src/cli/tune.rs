@@ -2,10 +2,10 @@
 
 use super::args_tune::Tune as Verb;
 use super::exit::Code;
+use super::find;
 use super::live::Live;
+use super::one_server::{Asked, Reopened, Typed};
 use super::session::{Interrupt, Session, is_interrupted};
-use super::{find, run};
-use crate::archive::Archive;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::{Conditions, Trial, TuneOutcome};
@@ -28,19 +28,11 @@ pub(super) fn tune(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
     if let Some(archive) = &verb.resume {
         return resume(&session, archive, verb.dry_run);
     }
-    let only_image = verb.scenario.is_none() && verb.options.asked.subject.image.is_some();
-    let mut scenario = match (&verb.scenario, verb.command.is_empty() && !only_image) {
-        (Some(scenario), true) => {
-            let mut asked = run::load(scenario, &session.releases())?;
-            asked.select(&verb.only)?;
-            asked.change(&verb.options.asked)?;
-            asked
-        }
-        (None, false) => Scenario::of_command(&verb.command, &verb.options.asked)?,
-        _ => {
-            return Err(Error::request("tune what?")
-                .hint("give a scenario, or `--url` and a command after `--`; `--list` shows what would be tried"));
-        }
+    let Verb { scenario, only, options, command, .. } = &verb;
+    let asked = Typed { scenario: scenario.as_deref(), only, options, command }.asked(&session)?;
+    let Some(Asked::OfFile(mut scenario) | Asked::OfCommand(mut scenario)) = asked else {
+        return Err(Error::request("tune what?")
+            .hint("give a scenario, or `--url` and a command after `--`; `--list` shows what would be tried"));
     };
     tune::settle(&mut scenario, &verb.tuning)?;
     if scenario.subject.image.is_none() {
@@ -76,11 +68,7 @@ fn resume(session: &Session, path: &Path, dry_run: bool) -> Result<Code> {
             .hint("`loadline tune` makes one; `loadline report ARCHIVE` shows what is there"));
     }
     tune::check(&archive.scenario)?;
-    let mut live = session.live();
-    let scenario = session.prepare(&archive.scenario, &mut live)?.scenario;
-    let Archive { trials, conditions, .. } = archive;
-    live.progress.step(&format!("going on after {} trials", trials.len()));
-    let store = Archived::reopen(path, trials.len() as u32, live)?;
+    let Reopened { scenario, conditions, trials, store } = Reopened::of(session, path, archive)?;
     Tuned { session, conditions, scenario, dry_run }.make(trials, store)
 }
 

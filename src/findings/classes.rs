@@ -5,7 +5,8 @@ use super::found::{Weight, risk, weight};
 use super::spans::{alike, worked};
 use crate::owner::Owner;
 use crate::record::{AccountRecord, CdsCause, Finding, FindingRecord, GrowthSpan, Mark};
-use crate::scenario::{Change, MarkPoint};
+use crate::remedy::changes;
+use crate::scenario::MarkPoint;
 use crate::units::Bytes;
 
 /// Growth of a span that may be of the first use of something.
@@ -127,7 +128,7 @@ pub(super) fn code_large(facts: &Facts) -> Option<FindingRecord> {
     let text = format!("compiled code weighs {}{}", Bytes(code_bytes), holds.unwrap_or_default());
     let next = "`-XX:TieredStopAtLevel=1` makes it smaller at the price of CPU time: compare both at a constant rate"
         .to_owned();
-    let remedies = vec![Change::Jvm(vec!["-XX:TieredStopAtLevel=1".to_owned()])];
+    let remedies = vec![changes::first_compiler()];
     let costs_bytes = code_bytes.saturating_add(compiler_bytes.unwrap_or(0));
     let finding = Finding::CodeLarge { code_bytes, compiler_bytes };
     Some(weight(finding, text, next, Weight { costs_bytes, gain_bytes_max: Some(gain), remedies }))

@@ -3,6 +3,7 @@
 use super::facts::{Facts, share};
 use super::found::{Weight, weight};
 use crate::record::{DirectRecord, Finding, FindingRecord, Mark, NettyAllocator, NettyKind, NettyMemory};
+use crate::remedy::changes;
 use crate::scenario::{Change, MarkPoint};
 use crate::units::{Bytes, grouped, several};
 
@@ -132,7 +133,7 @@ pub(super) fn netty(facts: &Facts) -> Option<FindingRecord> {
     let typed = || facts.flags.words("-Dio.netty.allocator.type=").next().is_some();
     // A Netty that was moved into another package reads properties of that package.
     let pooled = of.kind == NettyKind::Adaptive && library.package == "io.netty" && !typed();
-    let remedy = || Change::Jvm(vec!["-Dio.netty.allocator.type=pooled".to_owned()]);
+    let remedy = || changes::netty_allocator("type=pooled");
     let remedies: Vec<Change> = pooled.then(remedy).into_iter().collect();
     let class = of.class.rsplit('.').next().unwrap_or_default().to_owned();
     let text = format!(

@@ -101,13 +101,9 @@ impl<'a> Facts<'a> {
         self.jvm.and_then(|jvm| jvm.collector.as_deref()).unwrap_or_default()
     }
 
-    /// The release, as numbers: 17, 0, 15 of `17.0.15+6`; 8, 0, 372 of `25.372-b07`, which is JDK 8.
+    /// The release, as numbers.
     pub(super) fn release(&self) -> Option<[u64; 3]> {
-        let version = self.jvm?.version.as_deref()?;
-        let mut numbers = version.split(['.', '+', '-', '_']).map_while(|part| part.parse().ok());
-        let [first, second, third] = [(); 3].map(|()| numbers.next().unwrap_or(0));
-        let is_8 = first == 25 && version.split(['+', '-']).nth(1).is_some_and(|build| build.starts_with('b'));
-        (first > 0).then_some(if is_8 { [8, 0, second] } else { [first, second, third] })
+        self.jvm?.release()
     }
 
     /// Whether a variable of the environment is known to be set.
@@ -137,8 +133,7 @@ pub(super) fn share(part: u64, of: u64) -> f64 {
 
 /// Resident bytes of an owner.
 pub(super) fn holds(account: &AccountRecord, owner: Owner) -> u64 {
-    let of = account.owners.iter().filter(|known| known.name == owner.name());
-    of.map(|known| known.rss_bytes).fold(0, u64::saturating_add)
+    account.holds(owner.name())
 }
 
 /// Resident bytes of the Java heap, whatever it holds.

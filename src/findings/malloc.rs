@@ -4,6 +4,7 @@ use super::facts::{Facts, holds};
 use super::found::{Weight, weight};
 use crate::owner::Owner;
 use crate::record::{Finding, FindingRecord};
+use crate::remedy::changes;
 use crate::scenario::Change;
 use crate::units::{Bytes, several};
 
@@ -47,20 +48,17 @@ pub(super) fn retained(facts: &Facts) -> Option<FindingRecord> {
 }
 
 fn remedies(facts: &Facts, arenas: u64) -> Vec<Change> {
-    let env = |name: &str, value: &str| Change::Env(vec![(name.to_owned(), value.to_owned())]);
     let tuned = facts.is_set("GLIBC_TUNABLES");
     let mut remedies = Vec::new();
     if arenas > 1 && !tuned && !facts.is_set("MALLOC_ARENA_MAX") {
-        remedies.push(env("MALLOC_ARENA_MAX", "1"));
+        remedies.push(changes::one_arena());
     }
     // Only a JVM that has the flag: 17.0.9 and 21.0.1 got it, 22 was the first; 11 has none.
     if facts.flags.has("TrimNativeHeapInterval") == Some(true) && facts.flags.is_free("TrimNativeHeapInterval") {
-        let is_experimental = matches!(facts.release(), Some([17, 0, ..12] | [21, 0, ..4]));
-        let unlock = is_experimental.then(|| "-XX:+UnlockExperimentalVMOptions".to_owned());
-        remedies.push(Change::Jvm(unlock.into_iter().chain(["-XX:TrimNativeHeapInterval=5000".to_owned()]).collect()));
+        remedies.push(changes::trim_often(facts.release()));
     }
     if !tuned && !THRESHOLDS.iter().any(|name| facts.is_set(name)) {
-        remedies.push(env("MALLOC_TRIM_THRESHOLD_", "131072"));
+        remedies.push(Change::Env(vec![("MALLOC_TRIM_THRESHOLD_".to_owned(), "131072".to_owned())]));
     }
     remedies
 }

@@ -90,7 +90,7 @@ fn a_quiet_server_has_no_finding() {
 #[test]
 fn retained_malloc_is_told_with_what_is_not_set_yet() {
     let found = only(&loaded(&[("malloc.retained", 20)]), "malloc_retained");
-    let all = ["MALLOC_ARENA_MAX=1", "-XX:TrimNativeHeapInterval=5000", "MALLOC_TRIM_THRESHOLD_=131072"];
+    let all = ["MALLOC_ARENA_MAX=1", "-XX:TrimNativeHeapInterval=2000", "MALLOC_TRIM_THRESHOLD_=131072"];
     assert_eq!(remedies(&found), all);
     assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(18 * MIB));
     says(&found, &["20.0 MiB", "8 arenas", "`MALLOC_ARENA_MAX=1`"]);
@@ -121,7 +121,7 @@ fn a_trim_is_proposed_where_the_jvm_has_it() {
     assert_eq!(trim(&lacks), None);
     assert_eq!(trim(&typed(&base, "-XX:TrimNativeHeapInterval=60000", "TrimNativeHeapInterval", "60000")), None);
     let early = with(&base, |trial| trial.jvm.as_mut().unwrap().version = Some("17.0.10+7".to_owned()));
-    let unlocked = "-XX:+UnlockExperimentalVMOptions -XX:TrimNativeHeapInterval=5000";
+    let unlocked = "-XX:+UnlockExperimentalVMOptions -XX:TrimNativeHeapInterval=2000";
     assert_eq!(trim(&early).as_deref(), Some(unlocked));
 }
 

@@ -9,6 +9,7 @@ pub mod charge;
 pub mod machine;
 pub mod mapping;
 pub mod mounts;
+pub mod oom;
 pub mod ports;
 pub mod process;
 pub mod read_ahead;

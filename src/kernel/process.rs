@@ -212,6 +212,13 @@ impl Stat {
     }
 }
 
+/// How long a process has run that started so many clock ticks after the machine did; the time in which the machine was
+/// suspended counts. `None` where the kernel does not say how long that runs.
+pub fn age(start_ticks: u64) -> Option<Duration> {
+    let started = Duration::try_from_secs_f64(start_ticks as f64 / ticks_per_s() as f64).ok()?;
+    Some(super::machine::uptime()?.saturating_sub(started))
+}
+
 /// Clock ticks in a second, in which `stat` counts.
 pub fn ticks_per_s() -> u64 {
     rustix::param::clock_ticks_per_second()

@@ -2,16 +2,15 @@
 
 use crate::error::{Error, Result};
 use crate::scenario::Tls;
+use crate::tls::{certificates, key, trusted};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{UnbufferedClientConnection, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Plaintext that goes into one record at most (RFC 8446, section 5.1).
@@ -32,14 +31,14 @@ impl Sessions {
     /// # Errors
     /// `Request` where the own certificates cannot be read; `Machine` where the machine trusts nobody.
     pub(super) fn new(tls: &Tls, host: &str, protocols: &[&str]) -> Result<Self> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = crate::tls::provider();
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|cause| Error::bug(format!("no TLS version is left: {cause}")))?;
         let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Trust::new(tls, provider)?));
         let mut config = match &tls.cert {
             Some(cert) => builder
-                .with_client_auth_cert(read_certificates(cert)?, read_key(tls.key.as_ref().unwrap_or(cert))?)
+                .with_client_auth_cert(certificates(cert)?, key(tls.key.as_ref().unwrap_or(cert))?)
                 .map_err(|cause| {
                     Error::request(format!("cannot show the certificate {}: {cause}", cert.display()))
                         .hint("certificate and key must belong together")
@@ -78,28 +77,6 @@ fn bare_host(host: &str) -> &str {
         Some((name, port)) if !port.contains(':') => name,
         _ => host,
     }
-}
-
-/// The certificates of a PEM file.
-fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
-    let refuse = |why: String| {
-        Error::request(format!("cannot use the certificates {}: {why}", path.display()))
-            .hint("name a PEM file with at least one certificate")
-    };
-    let found = CertificateDer::pem_file_iter(path).map_err(|cause| refuse(cause.to_string()))?;
-    let found: Vec<_> = found.collect::<std::result::Result<_, _>>().map_err(|cause| refuse(cause.to_string()))?;
-    if found.is_empty() {
-        return Err(refuse("there is none in it".to_owned()));
-    }
-    Ok(found)
-}
-
-/// The first private key of a PEM file.
-fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
-    PrivateKeyDer::from_pem_file(path).map_err(|cause| {
-        Error::request(format!("cannot use the key {}: {cause}", path.display()))
-            .hint("name a PEM file with a private key, without a passphrase (`--key`)")
-    })
 }
 
 /// One TLS session of a client.
@@ -283,11 +260,8 @@ impl Trust {
         if tls.insecure {
             return Ok(Self { chains: None, named: Vec::new(), algorithms });
         }
-        let named = tls.ca.as_deref().map(read_certificates).transpose()?.unwrap_or_default();
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(named.iter().cloned());
-        // Certificates that cannot be read are left out, as everywhere.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let named = tls.ca.as_deref().map(certificates).transpose()?.unwrap_or_default();
+        let roots = trusted(&named);
         if roots.is_empty() {
             return Err(Error::machine("this machine trusts no certificate authority")
                 .hint("install its CA certificates, or give `--ca FILE` or `--insecure`"));

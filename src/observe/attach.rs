@@ -18,12 +18,13 @@
 use super::attach_guard::{Refusal, may_signal};
 use super::attach_reply::{self, Deadline};
 use super::attach_trigger::{Acting, Trigger, signal};
+use super::inside::Inside;
 use super::procfs::Process;
 use super::{Read, Reading, Unavailable, stacks};
 use crate::clock::Clock;
 use crate::kernel::process::Status;
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::AtFlags;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -85,11 +86,10 @@ impl Attach {
     pub fn connect(process: &Process, clock: &Clock) -> Read<Self> {
         Reading::take(clock, || {
             let status = process.status(clock)?.value;
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let tmp = rustix::fs::openat(process.folder(), "root/tmp", flags, Mode::empty());
+            let tmp = Inside::folder(process, "/tmp").map(Inside::into_fd);
             let mut attach = Self {
                 pid: process.pid(),
-                tmp: tmp.map_err(|e| denied(&status, &e.into()))?,
+                tmp: tmp.map_err(|e| denied(&status, &e))?,
                 socket_name: format!(".java_pid{}", status.ns_pid),
                 streams: false,
                 acting: Acting::towards(process, &status),

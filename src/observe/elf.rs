@@ -4,8 +4,8 @@
 //!
 //! By hand, and a piece at a time: a crate would hold all names of libjvm at once, some 8 MB for one of them.
 
-use super::memory;
 use super::procfs::{Process, open_below, read_from_start};
+use super::{inside, memory};
 use crate::kernel::mapping::{DELETED, Mapping};
 use memchr::memmem::Finder;
 use std::collections::BTreeMap;
@@ -183,7 +183,7 @@ pub fn images(process: &Process, maps: &[Mapping]) -> Vec<Image> {
         }
         let span = *spans.entry(path).or_insert_with(|| {
             let mut buffer = [0; HEAD];
-            let file = open_below(process.folder(), &format!("root{path}")).ok()?;
+            let file = inside::file(process, path).ok()?;
             span(read_from_start(&file, &mut buffer).ok()?)
         });
         if let Some(span) = span {

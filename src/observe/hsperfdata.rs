@@ -49,6 +49,8 @@ pub struct JvmSample {
     pub metaspace_committed: Bytes,
     /// Collections so far; `None` where the collector keeps no count: Epsilon, and ZGC on JDK 11.
     pub gc: Option<GcTotal>,
+    /// Collections of the old generation so far, after which what is in use is what lives; `None` as for `gc`.
+    pub old_collections: Option<u64>,
     /// Live Java threads.
     pub threads: u64,
     /// Classes loaded now, with those from the CDS archive.
@@ -208,7 +210,8 @@ impl Counters {
     pub fn classes(&self) -> Option<ClassCounts> {
         let number = |name: &str| self.number(&format!("java.cls.{name}")).map(|count| count.max(0) as u64);
         let shared = number("sharedLoadedClasses").unwrap_or(0);
-        let unloaded = number("unloadedClasses").unwrap_or(0) + number("sharedUnloadedClasses").unwrap_or(0);
+        let unloaded =
+            number("unloadedClasses").unwrap_or(0).saturating_add(number("sharedUnloadedClasses").unwrap_or(0));
         let loaded = number("loadedClasses")?.saturating_add(shared).saturating_sub(unloaded);
         Some(ClassCounts { loaded, shared, unloaded })
     }
@@ -240,6 +243,26 @@ fn tick_ns(layout: &Layout, bytes: &[u8]) -> f64 {
     1e9 / frequency.filter(|per_s| *per_s > 0).unwrap_or(1_000_000_000) as f64
 }
 
+/// Which counters count collections of the old generation. A collector of one generation counts all of its own.
+///
+/// ```text
+/// 0 Serial young collection pauses    1 Serial full collection pauses                                    JDK 17–25
+/// 0 G1 young collection pauses        1 G1 full collection pauses        2 G1 stop-the-world phases
+/// 0 ZGC minor collection pauses       1 ZGC major collection pauses
+/// 0 Copy                              1 MSC                                                              JDK 11
+/// ```
+fn old_count(layout: &Layout, bytes: &[u8]) -> Vec<(Slot, u64)> {
+    let part = |n: usize, key: &str| layout.slot(&format!("sun.gc.collector.{n}.{key}"));
+    let old = |n: usize| {
+        let (slot, name) = (part(n, "invocations")?, part(n, "name")?);
+        // A cycle of G1 that marks while the program runs has two pauses, `Remark` and `Cleanup`.
+        let marks = layout.text(bytes, name).is_some_and(|name| name.contains("stop-the-world phases"));
+        Some((slot, if marks { 2 } else { 1 }))
+    };
+    let of_generations: Vec<_> = (1..PARTS_MAX).filter_map(old).collect();
+    if of_generations.is_empty() { old(0).into_iter().collect() } else { of_generations }
+}
+
 /// Where the values of a sample stand.
 #[derive(Debug, Default)]
 struct SampleSlots {
@@ -249,6 +272,8 @@ struct SampleSlots {
     metaspace_committed: Option<Slot>,
     gc_count: Vec<Slot>,
     gc_ticks: Vec<Slot>,
+    /// Where collections of the old generation are counted, and how many pauses one of them has.
+    old_count: Vec<(Slot, u64)>,
     threads: Option<Slot>,
     classes_in: [Option<Slot>; 2],
     classes_out: [Option<Slot>; 2],
@@ -268,6 +293,7 @@ impl SampleSlots {
             metaspace_committed: slot("sun.gc.metaspace.capacity"),
             gc_count: parts("sun.gc.collector", "invocations"),
             gc_ticks: parts("sun.gc.collector", "time"),
+            old_count: old_count(layout, bytes),
             threads: slot("java.threads.live"),
             classes_in: [slot("java.cls.loadedClasses"), slot("java.cls.sharedLoadedClasses")],
             classes_out: [slot("java.cls.unloadedClasses"), slot("java.cls.sharedUnloadedClasses")],
@@ -289,6 +315,9 @@ impl SampleSlots {
             gc: (!self.gc_count.is_empty()).then(|| GcTotal {
                 count: sum(&self.gc_count),
                 ns: (sum(&self.gc_ticks) as f64 * self.tick_ns) as u64,
+            }),
+            old_collections: (!self.gc_count.is_empty()).then(|| {
+                self.old_count.iter().map(|(slot, pauses)| number(slot) / pauses).fold(0, u64::saturating_add)
             }),
             threads: one(&self.threads),
             classes: both(&self.classes_in).saturating_sub(both(&self.classes_out)),

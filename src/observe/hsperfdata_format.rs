@@ -9,8 +9,8 @@
 //! ```
 
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
-/// No JVM has more than 1,000; a garbled count must not cost memory.
-const ENTRIES_MAX: i32 = 100_000;
+/// No JVM has more than 1,000; a garbled or hostile count must not cost memory.
+const ENTRIES_MAX: i32 = 4_000;
 
 /// Where a counter's value stands in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,5 +143,48 @@ mod tests {
         assert_eq!(Layout::parse(&bytes), Err(Malformed::NotYet));
         assert_eq!(Layout::parse(&[0; 64]), Err(Malformed::NotYet));
         assert_eq!(Layout::parse(b"#!/bin/sh and so on"), Err(Malformed::NotHsPerf));
+    }
+
+    #[test]
+    fn hostile_sizes_offsets_and_counts_cost_nothing() {
+        let sound = big_endian(7);
+        // Every word of the prologue and of the entry, at every value that might overflow, wrap or lead back.
+        for at in (8..sound.len()).step_by(4) {
+            for value in [i32::MIN, -1, 0, 1, 19, 20, 32, 39, 41, 0x7fff_ffe0, i32::MAX] {
+                let mut bytes = sound.clone();
+                bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
+                let Ok(layout) = Layout::parse(&bytes) else { continue };
+                for (_, slot) in &layout.slots {
+                    let _ = (layout.number(&bytes, *slot), layout.text(&bytes, *slot));
+                }
+            }
+        }
+        // As many entries as fit into the largest file that is read.
+        let mut bytes = sound[..32].to_vec();
+        bytes[28..32].copy_from_slice(&i32::MAX.to_be_bytes());
+        while bytes.len() < 1 << 20 {
+            bytes.extend(&sound[32..]);
+        }
+        assert_eq!(Layout::parse(&bytes).unwrap().slots.len(), ENTRIES_MAX as usize);
+        for end in 0..sound.len() {
+            if let Ok(layout) = Layout::parse(&sound[..end]) {
+                assert!(layout.slot("n").and_then(|slot| layout.number(&sound[..end], slot)).is_none(), "{end}");
+            }
+        }
+    }
+
+    #[test]
+    fn counters_that_are_as_large_as_can_be_overflow_nothing() {
+        let mut bytes = include_bytes!("../../tests/samples/25/hsperfdata-g1.bin").to_vec();
+        let layout = Layout::parse(&bytes).unwrap();
+        for value in [i64::MAX, i64::MIN, -1] {
+            for (_, slot) in layout.slots.iter().filter(|(_, slot)| slot.text_len == 0) {
+                bytes[slot.offset..slot.offset + 8].copy_from_slice(&value.to_le_bytes());
+            }
+            let counters = crate::observe::hsperfdata::Counters::parse(&bytes).unwrap();
+            let sample = counters.sample();
+            assert_eq!(sample.heap_used.0 > 0, value > 0, "{sample:?}");
+            assert!(counters.classes().is_some() && !counters.collections().is_empty());
+        }
     }
 }

@@ -8,14 +8,18 @@
 
 use crate::kernel::mapping::{MAPS_BYTES_MAX, Mapping};
 use crate::kernel::process::{Stat, strings, ticks_per_s};
+use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
+use std::os::unix::fs::DirEntryExt;
 use std::path::Path;
 
 /// Processes looked at; Linux gives out no more pids than this (`PID_MAX_LIMIT`).
 const PROCESSES_MAX: usize = 1 << 22;
 /// A path of a mapping has at most 4,096 bytes, each written as four where it is escaped.
-const LINE_BYTES_MAX: u64 = 20 << 10;
+const LINE_BYTES_MAX: usize = 20 << 10;
+/// The file of HotSpot's code.
+const LIBRARY: &str = "libjvm.so";
 /// What is read of a command line; it is looked at for a name only.
 const ARGUMENTS_BYTES_MAX: u64 = 256 << 10;
 
@@ -50,6 +54,66 @@ enum Mapped {
     Hidden,
 }
 
+/// Finds JVMs again and again without looking at every process each time: one that is none is looked at again while it
+/// is young, since launchers become JVMs, and seldom later, since programs may load one.
+#[derive(Debug, Default)]
+pub struct Finder {
+    /// Processes that are no JVMs, by pid: their inode in `/proc`, which a process that takes the pid does not share,
+    /// and how often they were looked at.
+    others: HashMap<u32, (u64, u32)>,
+    known: HashMap<u32, u64>,
+    turn: u32,
+}
+
+/// What [`Finder::find`] found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pids {
+    /// JVMs, by pid.
+    pub pids: Vec<u32>,
+    /// Further processes, which may not be looked into.
+    pub hidden: Vec<u32>,
+}
+
+/// Looks at a process that is no JVM before it counts as old, and turns between two looks at an old one.
+const LOOKS_YOUNG: u32 = 4;
+const TURNS_OLD: u32 = 20;
+
+impl Finder {
+    /// The JVMs that are there now.
+    pub fn find(&mut self) -> Pids {
+        self.find_below(Path::new("/proc"))
+    }
+
+    fn find_below(&mut self, proc: &Path) -> Pids {
+        let Ok(entries) = fs::read_dir(proc) else { return Pids::default() };
+        let process = |entry: fs::DirEntry| Some((entry.file_name().to_str()?.parse().ok()?, entry.ino()));
+        let mut now: Vec<(u32, u64)> = entries.flatten().take(PROCESSES_MAX).filter_map(process).collect();
+        now.sort_unstable();
+        self.turn = self.turn.wrapping_add(1);
+        let (mut others, mut known, mut found) = (HashMap::new(), HashMap::new(), Pids::default());
+        for (pid, inode) in now {
+            let looks = self.others.get(&pid).filter(|(other, _)| *other == inode).map_or(0, |(_, looks)| *looks);
+            if self.known.get(&pid) == Some(&inode) {
+                known.insert(pid, inode);
+                found.pids.push(pid);
+            } else if looks >= LOOKS_YOUNG && !pid.wrapping_add(self.turn).is_multiple_of(TURNS_OLD) {
+                others.insert(pid, (inode, looks));
+            } else {
+                match mapped(&proc.join(pid.to_string())) {
+                    Mapped::Hotspot => {
+                        known.insert(pid, inode);
+                        found.pids.push(pid);
+                    }
+                    Mapped::Hidden => found.hidden.push(pid),
+                    Mapped::Other => _ = others.insert(pid, (inode, looks.saturating_add(1))),
+                }
+            }
+        }
+        (self.others, self.known) = (others, known);
+        found
+    }
+}
+
 /// Looks at all processes that can be seen from here, those of other containers and namespaces too. Reading the
 /// mappings costs a process nothing but its mapping lock, for as long as the kernel writes them down.
 pub fn find() -> Jvms {
@@ -57,23 +121,10 @@ pub fn find() -> Jvms {
 }
 
 fn find_below(proc: &Path) -> Jvms {
-    let Ok(entries) = fs::read_dir(proc) else { return Jvms::default() };
-    let mut pids: Vec<u32> =
-        entries.flatten().take(PROCESSES_MAX).filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    pids.sort_unstable();
-    let mut jvms = Jvms::default();
-    for pid in pids {
-        let folder = proc.join(pid.to_string());
-        match mapped(&folder) {
-            Mapped::Hotspot => jvms.known.push(found(&folder, pid)),
-            Mapped::Other => {}
-            Mapped::Hidden => match found(&folder, pid) {
-                java if is_called_java(&java) => jvms.perhaps.push(java),
-                _ => jvms.hidden += 1,
-            },
-        }
-    }
-    jvms
+    let Pids { pids, hidden } = Finder::default().find_below(proc);
+    let found = |pid: u32| found(&proc.join(pid.to_string()), pid);
+    let (perhaps, hidden): (Vec<_>, Vec<_>) = hidden.into_iter().map(found).partition(is_called_java);
+    Jvms { known: pids.into_iter().map(found).collect(), perhaps, hidden: hidden.len() as u64 }
 }
 
 /// Whether the process in this folder of `/proc` has mapped the code of HotSpot now.
@@ -84,25 +135,44 @@ fn mapped(folder: &Path) -> Mapped {
         // A process that has gone meanwhile is none.
         Err(_) => return Mapped::Other,
     };
-    let mut lines = BufReader::new(file.take(MAPS_BYTES_MAX));
-    let mut line = Vec::new();
+    let (mut file, mut lines) = (file.take(MAPS_BYTES_MAX), Vec::with_capacity(LINE_BYTES_MAX));
     loop {
-        line.clear();
-        match lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
-            Ok(0) => return Mapped::Other,
-            Ok(_) if Mapping::parse(String::from_utf8_lossy(&line).trim_end()).is_some_and(|one| is_hotspot(&one)) => {
-                return Mapped::Hotspot;
-            }
+        let before = lines.len();
+        match file.by_ref().take((LINE_BYTES_MAX - before) as u64).read_to_end(&mut lines) {
             Ok(_) => {}
             Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => return Mapped::Hidden,
             Err(_) => return Mapped::Other,
         }
+        let is_end = lines.len() < LINE_BYTES_MAX;
+        // The last line may go on. One that is longer than any that the kernel writes is no mapping.
+        let whole = match memchr::memrchr(b'\n', &lines) {
+            Some(end) if !is_end => end + 1,
+            _ => lines.len(),
+        };
+        if runs_hotspot(&lines[..whole]) {
+            return Mapped::Hotspot;
+        }
+        if is_end {
+            return Mapped::Other;
+        }
+        lines.drain(..whole);
     }
+}
+
+/// Whether one of these lines is a mapping of HotSpot's code. Nearly all are of other files, which a look at the bytes
+/// tells.
+fn runs_hotspot(lines: &[u8]) -> bool {
+    memchr::memmem::find_iter(lines, LIBRARY).any(|at| {
+        let start = memchr::memrchr(b'\n', &lines[..at]).map_or(0, |end| end + 1);
+        let end = memchr::memchr(b'\n', &lines[at..]).map_or(lines.len(), |end| at + end);
+        let line = String::from_utf8_lossy(&lines[start..end]);
+        Mapping::parse(line.trim_end()).is_some_and(|one| is_hotspot(&one))
+    })
 }
 
 /// A debugger maps the file to read it; only a JVM runs it.
 fn is_hotspot(mapping: &Mapping) -> bool {
-    mapping.perms.as_bytes().get(2) == Some(&b'x') && mapping.file_name() == "libjvm.so"
+    mapping.perms.as_bytes().get(2) == Some(&b'x') && mapping.file_name() == LIBRARY
 }
 
 fn found(folder: &Path, pid: u32) -> Found {
@@ -184,9 +254,54 @@ mod tests {
             assert_eq!(proc.pids(), if whole { vec![5] } else { vec![] }, "{end}");
         }
         let proc = Proc::new();
-        let long = format!("1000-2000 r-xp 0 0:0 7 /{}/libjvm.so\n{CODE}\n", "x".repeat(3 * LINE_BYTES_MAX as usize));
+        let long = format!("1000-2000 r-xp 0 0:0 7 /{}/libjvm.so\n{CODE}\n", "x".repeat(3 * LINE_BYTES_MAX));
         proc.mapping("5", "java", "java", &long);
         assert_eq!(proc.pids(), [5]);
+    }
+
+    #[test]
+    fn old_processes_are_not_all_looked_at_again_and_again() {
+        let proc = Proc::new();
+        (1..=1_000).for_each(|pid: u32| fs::create_dir(proc.0.path().join(pid.to_string())).unwrap());
+        let looked_at = |finder: &mut Finder| {
+            let looks = |finder: &Finder| finder.others.values().map(|(_, looks)| *looks).sum::<u32>();
+            let before = looks(finder);
+            finder.find_below(proc.0.path());
+            looks(finder) - before
+        };
+        let mut finder = Finder::default();
+        let young: Vec<u32> = (0..LOOKS_YOUNG).map(|_| looked_at(&mut finder)).collect();
+        assert_eq!(young, [1_000; LOOKS_YOUNG as usize]);
+        let old: Vec<u32> = (0..TURNS_OLD).map(|_| looked_at(&mut finder)).collect();
+        assert_eq!(old, [50; TURNS_OLD as usize]);
+        assert!(finder.others.values().all(|(_, looks)| *looks == LOOKS_YOUNG + 1), "and none is forgotten");
+        // A launcher that is old becomes a JVM: found within those turns.
+        fs::write(proc.0.path().join("711/maps"), CODE).unwrap();
+        assert!((0..TURNS_OLD).any(|_| finder.find_below(proc.0.path()).pids == [711]));
+        assert_eq!(finder.find_below(proc.0.path()).pids, [711]);
+    }
+
+    /// What a find costs among ten thousand processes of 40 mappings each, for `bench/watch.sh`.
+    #[test]
+    #[ignore = "a measurement; bench/watch.sh runs it"]
+    fn a_find_among_ten_thousand_processes() {
+        let proc = Proc::new();
+        let maps = "7f2f7e800000-7f2f7eae3000 r-xp 00400000 fe:00 315638   /usr/lib/libc.so.6\n".repeat(40);
+        for pid in 1..=10_000 {
+            let folder = proc.0.path().join(pid.to_string());
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("maps"), &maps).unwrap();
+        }
+        let (clock, mut finder) = (crate::clock::Clock::start(), Finder::default());
+        let mut took = || {
+            let began = clock.now();
+            finder.find_below(proc.0.path());
+            (clock.now() - began).as_secs_f64() * 1e3
+        };
+        let young = took();
+        (1..LOOKS_YOUNG).for_each(|_| _ = took());
+        let old = (0..TURNS_OLD).map(|_| took()).fold(0.0, f64::max);
+        println!("| a find among 10,000 processes: {young:.1} ms the first four times, then {old:.1} ms at most |");
     }
 
     #[test]

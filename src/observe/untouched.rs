@@ -5,6 +5,7 @@
 //! What was read may be read again a moment later, and be another thing: readers check what must belong together.
 
 use super::Unavailable;
+use super::inside;
 use super::memory::{Memory, ProcessMemory};
 use super::procfs::{Process, open_below};
 use crate::kernel::mapping::{DELETED, Mapping};
@@ -188,7 +189,7 @@ fn find_mapped(process: &Process, mapping: &Mapping) -> io::Result<File> {
     if mapping.path.ends_with(DELETED) {
         return by_range();
     }
-    let file = open_below(process.folder(), &format!("root{path}"))?;
+    let file = inside::file(process, path)?;
     match file.metadata()?.ino() == mapping.inode {
         true => Ok(file),
         // File systems in layers may give a file two numbers.

@@ -41,6 +41,14 @@ pub struct AccountRecord {
     pub told: Option<ToldRecord>,
 }
 
+impl AccountRecord {
+    /// Resident bytes of the owner of this name; 0 of one that it does not list.
+    pub fn holds(&self, owner: &str) -> u64 {
+        let own = self.owners.iter().filter(|known| known.name == owner);
+        own.map(|known| known.rss_bytes).fold(0, u64::saturating_add)
+    }
+}
+
 /// Who told where the JVM keeps what.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

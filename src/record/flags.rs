@@ -33,6 +33,7 @@ pub struct FlagRecord {
 /// lacks is a flag that this JVM does not have.
 pub const FLAGS_KEPT: &[&str] = &[
     "AlwaysPreTouch",
+    "ArchiveClassesAtExit",
     "CompressedClassSpaceSize",
     "FlightRecorder",
     "G1PeriodicGCInterval",
@@ -56,6 +57,7 @@ pub const FLAGS_KEPT: &[&str] = &[
     "TieredCompilation",
     "TieredStopAtLevel",
     "TrimNativeHeapInterval",
+    "UseCompactObjectHeaders",
     "UseContainerSupport",
     "UseG1GC",
     "UseParallelGC",

@@ -16,6 +16,7 @@ mod phase;
 mod pool_names;
 mod threads;
 mod tune;
+mod watch;
 
 pub use account::{
     ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord,
@@ -53,6 +54,11 @@ pub use threads::{CodeHeapRecord, ThreadPoolRecord, ThreadRecord};
 pub use tune::{
     ConfirmationRecord, Fate, LinesRecord, NoiseRecord, OwnerBytes, OwnerGain, PhaseRate, PriceClass, RemedyRecord,
     SettingRecord, TuneOutcome, TuneRecord, TuneStage, TuneTrialRecord,
+};
+pub use watch::{
+    DeathCause, EndKind, GrowthRecord, GrowthWord, Happened, POST_MORTEM_SCHEMA, PostMortem, ThingRecord, WATCH_SCHEMA,
+    WatchAccount, WatchChange, WatchCourse, WatchDocument, WatchEnds, WatchEvent, WatchLabel, WatchLimit, WatchOwner,
+    WatchPart, WatchSample, WatchedJvm, WhyWeighed,
 };
 
 pub use crate::scenario::Model;
@@ -273,9 +279,6 @@ pub struct Trial {
     /// What it was for, in a tuning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuned: Option<TuneTrialRecord>,
-    /// Every flag in force, where they were asked for; in a tuning the first trial has them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flags: Option<FlagsRecord>,
     /// Files that the subject had mapped or open, absolute paths, in a search for the load line; absent elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
@@ -325,6 +328,17 @@ pub struct Jvm {
     pub flags_kept: Option<FlagsRecord>,
     /// The C allocator.
     pub allocator: Option<String>,
+}
+
+impl Jvm {
+    /// The release, as numbers: 17, 0, 15 of `17.0.15+6`; 8, 0, 372 of `25.372-b07`, which is JDK 8.
+    pub fn release(&self) -> Option<[u64; 3]> {
+        let version = self.version.as_deref()?;
+        let mut numbers = version.split(['.', '+', '-', '_']).map_while(|part| part.parse().ok());
+        let [first, second, third] = [(); 3].map(|()| numbers.next().unwrap_or(0));
+        let is_8 = first == 25 && version.split(['+', '-']).nth(1).is_some_and(|build| build.starts_with('b'));
+        (first > 0).then_some(if is_8 { [8, 0, second] } else { [first, second, third] })
+    }
 }
 
 /// A weighing at a moment.
@@ -587,6 +601,18 @@ impl Trial {
             Outcome::Aborted => true,
             Outcome::SubjectFailed | Outcome::Killed => self.probe.is_none() && self.tuned.is_none(),
         }
+    }
+
+    /// Whether its target held, where it was judged: in a search and in a tuning.
+    pub fn verdict(&self) -> Option<ProbeVerdict> {
+        let of_search = self.probe.as_ref().map(|probe| probe.verdict);
+        of_search.or(self.tuned.as_ref().map(|tuned| tuned.verdict))
+    }
+
+    /// The mark at which it weighed more, of loaded and rested.
+    pub fn heaviest(&self) -> Option<&Mark> {
+        let marks = [MarkPoint::Loaded, MarkPoint::Rested].into_iter().filter_map(|point| self.at(point));
+        marks.max_by_key(|mark| mark.weight().1)
     }
 
     /// The mark of this name.

@@ -1,7 +1,8 @@
 //! What is known of a subject as it is, by which it is decided which remedies are worth a trial.
 
+use crate::numbers;
 use crate::owner::{Owner, is_heap};
-use crate::record::{FlagOrigin, Mark, Trial};
+use crate::record::{FlagOrigin, Jvm, Mark, Trial};
 use crate::scenario::{MarkPoint, Scenario};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,15 +21,15 @@ pub struct Facts {
     pub direct_live: Option<u64>,
     /// What a trim would return, as predicted.
     pub trim: Option<u64>,
-    /// Whether Netty counts direct memory of its own.
+    /// Whether Netty is there.
     pub netty: bool,
     /// The collector in force.
     pub collector: Option<String>,
-    /// The feature release of the JDK.
-    pub release: Option<u32>,
+    /// The release of the JDK, as numbers.
+    pub release: Option<[u64; 3]>,
     /// The C allocator.
     pub allocator: Option<String>,
-    /// The flags that the JVM has, by name; `None` where they could not be read.
+    /// Those of [`crate::record::FLAGS_KEPT`] that the JVM has, and what was set; `None` where they could not be read.
     pub flags: Option<BTreeSet<String>>,
     /// Flags that the user set, by name, with their values; of a JVM whose flags were read.
     pub chosen: BTreeMap<String, String>,
@@ -52,13 +53,11 @@ impl Facts {
             ..Self::default()
         };
         let Some(first) = trials.first() else { return facts };
-        let largest: Vec<&Mark> = trials.iter().filter_map(|trial| largest(trial)).collect();
+        let largest: Vec<&Mark> = trials.iter().filter_map(|trial| trial.heaviest()).collect();
         facts.rss = median(largest.iter().map(|mark| mark.rss_bytes));
         for owner in Owner::ALL {
-            let held = largest
-                .iter()
-                .filter_map(|mark| mark.account.as_ref())
-                .map(|account| account.owners.iter().find(|of| of.name == owner.name()).map_or(0, |of| of.rss_bytes));
+            let held =
+                largest.iter().filter_map(|mark| mark.account.as_ref()).map(|account| account.holds(owner.name()));
             _ = facts.owners.insert(owner, median(held));
         }
         facts.live = of_marks(trials, |mark| mark.heap.live_bytes);
@@ -70,12 +69,12 @@ impl Facts {
         facts.netty = trials
             .iter()
             .flat_map(|trial| &trial.marks)
-            .any(|mark| mark.netty.is_some() || mark.direct.is_some_and(|of| of.netty_bytes.is_some()));
+            .any(|mark| mark.netty.is_some() || mark.direct.is_some_and(|of| of.netty_loaded));
         let jvm = first.jvm.as_ref();
         facts.collector = jvm.and_then(|jvm| jvm.collector.clone());
         facts.allocator = jvm.and_then(|jvm| jvm.allocator.clone());
-        facts.release = jvm.and_then(|jvm| jvm.version.as_deref()).and_then(release);
-        if let Some(flags) = trials.iter().find_map(|trial| trial.flags.as_ref()) {
+        facts.release = jvm.and_then(Jvm::release);
+        if let Some(flags) = trials.iter().find_map(|trial| trial.jvm.as_ref()?.flags_kept.as_ref()) {
             let set = flags.set.iter().map(|flag| &flag.name);
             facts.flags = Some(set.chain(flags.defaults.keys()).cloned().collect());
             let by_user = flags.set.iter().filter(|flag| flag.origin != FlagOrigin::Ergonomic);
@@ -101,7 +100,8 @@ impl Facts {
         self.owners.iter().filter(|(owner, _)| is_heap(owner.name())).map(|(_, bytes)| bytes).sum()
     }
 
-    /// Whether the JVM has a flag of this name; it may, where its flags could not be read.
+    /// Whether the JVM has a flag of this name, one of [`crate::record::FLAGS_KEPT`]; it may, where its flags could
+    /// not be read.
     pub fn has_flag(&self, name: &str) -> bool {
         self.flags.as_ref().is_none_or(|flags| flags.contains(name))
     }
@@ -142,27 +142,15 @@ fn words(scenario: &Scenario) -> Vec<String> {
     options.into_iter().chain(of_image).chain(command).chain(of_variables).chain(preload).collect()
 }
 
-/// The mark with the larger RSS of loaded and rested.
-fn largest(trial: &Trial) -> Option<&Mark> {
-    let marks = [MarkPoint::Loaded, MarkPoint::Rested].into_iter().filter_map(|point| trial.at(point));
-    marks.max_by_key(|mark| mark.rss_bytes)
-}
-
 /// The most that any mark has.
 fn of_marks(trials: &[&Trial], read: impl Fn(&Mark) -> Option<u64>) -> Option<u64> {
     trials.iter().flat_map(|trial| &trial.marks).filter_map(read).max()
 }
 
-/// The lower median; 0 of nothing.
+/// The median in whole bytes; 0 of nothing.
 fn median(values: impl Iterator<Item = u64>) -> u64 {
-    let mut values: Vec<u64> = values.collect();
-    values.sort_unstable();
-    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
-}
-
-/// `17` of `17.0.15+6-Debian-1deb12u1`.
-fn release(version: &str) -> Option<u32> {
-    version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    let values: Vec<f64> = values.map(|bytes| bytes as f64).collect();
+    numbers::median(&values).unwrap_or(0.0) as u64
 }
 
 #[cfg(test)]
@@ -184,6 +172,5 @@ mod tests {
         check(&["MaxRAMPercentage"], Some("-XX:MaxRAMPercentage=75.000000"));
         check(&["UseSerialGC", "MALLOC_TRIM_THRESHOLD_", "-Da"], None);
         assert!(facts.has_flag("Anything"), "its flags were not read");
-        assert_eq!((release("17.0.15+6-Debian"), release("25"), release("x")), (Some(17), Some(25), None));
     }
 }

@@ -66,7 +66,7 @@ fn direct_room(facts: &Facts) -> u64 {
 pub(super) fn ratios(facts: &Facts) -> Result<Offer, NotOffered> {
     match facts.collector.as_deref() {
         Some("Serial" | "Parallel") => {}
-        Some("G1") if facts.release.is_some_and(|release| release < 26) => {}
+        Some("G1") if facts.release.is_some_and(|[major, ..]| major < 26) => {}
         Some(other) => return Err(NotOffered::NotHere(format!("{other} does not size its heap by free ratios"))),
         None => return Err(NotOffered::Unknown("the collector")),
     }

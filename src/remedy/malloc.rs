@@ -1,11 +1,10 @@
 //! Remedies for what malloc keeps.
 
+use super::changes;
 use super::{Facts, NotOffered, Offer};
 use crate::owner::Owner;
 use crate::scenario::Change;
 
-/// How often the JVM trims, in ms: seldom enough to cost next to nothing, often enough that a mark sees it.
-const TRIM_MS: u32 = 2_000;
 /// Where large chunks begin, in bytes: glibc's own value before it adapts it (mallopt(3)).
 const THRESHOLD: &str = "131072";
 /// Beside what would be trimmed, chunks that live in other places after it: what one arena may save of all of them.
@@ -27,14 +26,10 @@ fn free_of(facts: &Facts, names: &[&str]) -> Result<(), NotOffered> {
     facts.in_the_way(names).map_or(Ok(()), |text| Err(NotOffered::Chosen(text)))
 }
 
-fn env(pairs: &[(&str, &str)]) -> Change {
-    Change::Env(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
-}
-
 /// One arena (mallopt(3), `M_ARENA_MAX`).
 pub(super) fn arenas(facts: &Facts) -> Result<Offer, NotOffered> {
     free_of(facts, &["MALLOC_ARENA_MAX", "GLIBC_TUNABLES"])?;
-    Ok(Offer::of(vec![env(&[("MALLOC_ARENA_MAX", "1")])], retained(facts)?))
+    Ok(Offer::of(vec![changes::one_arena()], retained(facts)?))
 }
 
 /// A trim now and then; whether the JVM has the flag is asked of itself, because updates of 17 and 21 got it later.
@@ -43,7 +38,7 @@ pub(super) fn trim(facts: &Facts) -> Result<Offer, NotOffered> {
     if !facts.has_flag("TrimNativeHeapInterval") {
         return Err(NotOffered::NoFlag("TrimNativeHeapInterval"));
     }
-    Ok(Offer::of(vec![Change::Jvm(vec![format!("-XX:TrimNativeHeapInterval={TRIM_MS}")])], retained(facts)?))
+    Ok(Offer::of(vec![changes::trim_often(facts.release)], retained(facts)?))
 }
 
 pub(super) fn arenas_and_trim(facts: &Facts) -> Result<Offer, NotOffered> {
@@ -53,8 +48,9 @@ pub(super) fn arenas_and_trim(facts: &Facts) -> Result<Offer, NotOffered> {
 /// Both thresholds, which also ends that glibc moves them (mallopt(3), `M_MMAP_THRESHOLD`).
 pub(super) fn thresholds(facts: &Facts) -> Result<Offer, NotOffered> {
     free_of(facts, &["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"])?;
-    let pairs = [("MALLOC_MMAP_THRESHOLD_", THRESHOLD), ("MALLOC_TRIM_THRESHOLD_", THRESHOLD)];
-    Ok(Offer::of(vec![env(&pairs)], retained(facts)?))
+    let pairs =
+        ["MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"].map(|name| (name.to_owned(), THRESHOLD.to_owned()));
+    Ok(Offer::of(vec![Change::Env(pairs.to_vec())], retained(facts)?))
 }
 
 pub(super) fn thresholds_and_trim(facts: &Facts) -> Result<Offer, NotOffered> {

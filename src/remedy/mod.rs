@@ -4,6 +4,7 @@
 //! `docs/tune.md` shows the same table. What lowers no resident page is none: `-Xss`, `ReservedCodeCacheSize` and
 //! `MaxMetaspaceSize` reserve or bound address space (measured, and JDK 17–25 sources).
 
+pub mod changes;
 mod facts;
 mod heap;
 mod malloc;

@@ -1,5 +1,6 @@
 //! Remedies of the collector, the compilers, headers, classes, Netty and I/O.
 
+use super::changes::{self, jvm};
 use super::{Facts, NotOffered, Offer};
 use crate::owner::Owner;
 use crate::scenario::{Change, Gc};
@@ -22,10 +23,6 @@ const ARENAS: u64 = 4 << 20;
 /// Of the metadata of classes, what an archive may take the place of.
 const ARCHIVED_SHARE: f64 = 0.5;
 
-fn jvm(option: &str) -> Vec<Change> {
-    vec![Change::Jvm(vec![option.to_owned()])]
-}
-
 /// Buffers that threads keep for I/O from arrays (`sun.nio.ch.Util`, unbounded by default).
 pub(super) fn buffer_cache(facts: &Facts) -> Result<Offer, NotOffered> {
     if let Some(text) = facts.in_the_way(&["-Djdk.nio.maxCachedBufferSize"]) {
@@ -35,7 +32,7 @@ pub(super) fn buffer_cache(facts: &Facts) -> Result<Offer, NotOffered> {
     if facts.netty {
         return Err(NotOffered::NotHere("Netty does its own I/O".to_owned()));
     }
-    Ok(Offer::of(jvm("-Djdk.nio.maxCachedBufferSize=262144"), facts.direct))
+    Ok(Offer::of(vec![jvm("-Djdk.nio.maxCachedBufferSize=262144")], facts.direct))
 }
 
 /// Netty's pools: one of its properties.
@@ -47,7 +44,7 @@ pub(super) fn netty(facts: &Facts, property: &str) -> Result<Offer, NotOffered> 
     if let Some(text) = facts.in_the_way(&[format!("-Dio.netty.allocator.{name}").as_str()]) {
         return Err(NotOffered::Chosen(text));
     }
-    Ok(Offer::of(jvm(&format!("-Dio.netty.allocator.{property}")), facts.direct))
+    Ok(Offer::of(vec![changes::netty_allocator(property)], facts.direct))
 }
 
 /// The collector without tables.
@@ -62,7 +59,7 @@ pub(super) fn serial(facts: &Facts) -> Result<Offer, NotOffered> {
     Ok(Offer::of(vec![Change::Gc(Gc::Serial)], gain))
 }
 
-/// No second compiler (JDK-8269555: 2 and 3 are no levels to stop at).
+/// No second compiler.
 pub(super) fn first_compiler(facts: &Facts) -> Result<Offer, NotOffered> {
     if let Some(text) =
         facts.in_the_way(&["TieredStopAtLevel", "TieredCompilation", "CompilationMode", "UseJVMCICompiler"])
@@ -70,19 +67,19 @@ pub(super) fn first_compiler(facts: &Facts) -> Result<Offer, NotOffered> {
         return Err(NotOffered::Chosen(text));
     }
     let gain = (facts.held(Owner::CodeCache) as f64 * SECOND_SHARE) as u64;
-    Ok(Offer::of(jvm("-XX:TieredStopAtLevel=1"), gain.saturating_add(ARENAS)))
+    Ok(Offer::of(vec![changes::first_compiler()], gain.saturating_add(ARENAS)))
 }
 
 /// Headers of 8 bytes (JEP 450, 519).
 pub(super) fn compact_headers(facts: &Facts) -> Result<Offer, NotOffered> {
     const FLAG: &str = "UseCompactObjectHeaders";
-    match facts.release {
+    match facts.release.map(|[major, ..]| major) {
         _ if !facts.has_flag(FLAG) => Err(NotOffered::NoFlag(FLAG)),
         Some(24 | 25) => Err(NotOffered::Fault("JDK-8380060: it corrupts byte arrays silently on JDK 24 and 25")),
-        Some(release) if release >= 27 => Err(NotOffered::NotHere("it is the default (JEP 534)".to_owned())),
+        Some(27..) => Err(NotOffered::NotHere("it is the default (JEP 534)".to_owned())),
         Some(26) => match facts.in_the_way(&[FLAG]) {
             Some(text) => Err(NotOffered::Chosen(text)),
-            None => Ok(Offer::of(jvm("-XX:+UseCompactObjectHeaders"), facts.live.unwrap_or(facts.heap()) / 4)),
+            None => Ok(Offer::of(vec![jvm("-XX:+UseCompactObjectHeaders")], facts.live.unwrap_or(facts.heap()) / 4)),
         },
         _ => Err(NotOffered::Unknown("the release of the JDK")),
     }
@@ -103,6 +100,6 @@ pub(super) fn class_archive(facts: &Facts) -> Result<Offer, NotOffered> {
     };
     let held = facts.held_by(&[Owner::Metaspace, Owner::ClassSpace]);
     let file = format!("{folder}/classes.jsa");
-    let offer = Offer::of(jvm(&format!("-XX:SharedArchiveFile={file}")), (held as f64 * ARCHIVED_SHARE) as u64);
-    Ok(Offer { training: jvm(&format!("-XX:ArchiveClassesAtExit={file}")), ..offer })
+    let offer = Offer::of(vec![jvm(&format!("-XX:SharedArchiveFile={file}"))], (held as f64 * ARCHIVED_SHARE) as u64);
+    Ok(Offer { training: vec![jvm(&format!("-XX:ArchiveClassesAtExit={file}"))], ..offer })
 }

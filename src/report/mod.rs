@@ -10,6 +10,7 @@ mod json;
 mod markup;
 mod progress;
 mod quantity;
+mod screen;
 mod snippets;
 mod summary;
 mod terminal;
@@ -18,11 +19,12 @@ mod tune_sample;
 mod words;
 
 pub use chart::{Plot, plots, png};
-pub use html::html;
+pub use html::{html, post_mortem_page};
 pub use json::document;
 pub use progress::Progress;
+pub use screen::{Glyphs, Key, Keys, Pressed, Screen, Size};
 pub use summary::{
     Bar, Bars, Block, Depth, Detail, Summary, Table, summarize, summarize_account, summarize_accounts,
-    summarize_changes, summarize_load, summarize_remedies,
+    summarize_changes, summarize_load, summarize_post_mortem, summarize_remedies, summarize_watch,
 };
 pub use terminal::{print, render};

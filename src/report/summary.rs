@@ -23,12 +23,14 @@ mod netty;
 mod numbers;
 mod own;
 mod pools;
+mod post_mortem;
 mod remedies;
 mod trial;
 pub(super) mod tried;
 pub(super) mod tune;
 pub(super) mod tune_answer;
 pub(super) mod tune_request;
+mod watch;
 
 pub use account::summarize_account;
 pub use block::{Bar, Bars, Block, Depth, Summary, Table};
@@ -46,7 +48,13 @@ pub use loads::summarize_load;
 pub(super) use netty::{direct_bytes, explanations, shade};
 pub(super) use numbers::{by_category, load, weights};
 pub(super) use pools::of_trial as thread_pools;
+pub use post_mortem::summarize_post_mortem;
 pub use remedies::summarize_remedies;
+pub use watch::summarize_watch;
+pub(super) use watch::{
+    counted as counted_jvms, hidden as hidden_processes, holds as what_it_holds, in_full as jvm_in_full,
+    lines as lines_of_jvms, nobody as no_jvm, part_name, told as told_growth,
+};
 
 use crate::doubt::{Comparing, Doubt};
 use crate::record::{Document, DoubtRecord};

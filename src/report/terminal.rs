@@ -13,20 +13,32 @@ const LABEL: usize = 11;
 
 /// The summary as text, every line at most 80 columns wide unless a single word is longer.
 pub fn render(summary: &Summary) -> String {
-    let mut out = String::new();
+    render_within(summary, WIDTH)
+}
+
+/// The same for a terminal of another width.
+pub(super) fn render_within(summary: &Summary, width: usize) -> String {
+    let mut page = Page { out: String::new(), width };
+    let out = &mut page;
     for block in &summary.blocks {
         match block {
-            Block::Failing(lines) => lines.iter().for_each(|line| wrapped(&mut out, line, "", "  ")),
-            Block::Heading(text) => heading(&mut out, text),
-            Block::Facts(facts) => facts.iter().for_each(|(label, text)| fact(&mut out, label, text)),
-            Block::Table(table) => grid(&mut out, table),
-            Block::Bars(bars) => picture(&mut out, bars),
-            Block::Text(text) => wrapped(&mut out, text, "  ", "  "),
-            Block::Doubts(doubts) => list_doubts(&mut out, doubts),
-            Block::Literal { title, lines } => literal(&mut out, title, lines),
+            Block::Failing(lines) => lines.iter().for_each(|line| wrapped(out, line, "", "  ")),
+            Block::Heading(text) => heading(out, text),
+            Block::Facts(facts) => facts.iter().for_each(|(label, text)| fact(out, label, text)),
+            Block::Table(table) => grid(out, table),
+            Block::Bars(bars) => picture(out, bars),
+            Block::Text(text) => wrapped(out, text, "  ", "  "),
+            Block::Doubts(doubts) => list_doubts(out, doubts),
+            Block::Literal { title, lines } => literal(out, title, lines),
         }
     }
-    out
+    page.out
+}
+
+/// Lines of at most this many columns.
+struct Page {
+    out: String,
+    width: usize,
 }
 
 /// Prints to stdout. A closed pipe ends quietly: nobody reads on.
@@ -41,27 +53,27 @@ pub fn print(text: &str) -> std::io::Result<()> {
     }
 }
 
-fn heading(out: &mut String, text: &str) {
-    if !out.is_empty() {
-        out.push('\n');
+fn heading(out: &mut Page, text: &str) {
+    if !out.out.is_empty() {
+        out.out.push('\n');
     }
     wrapped(out, text, "", "  ");
 }
 
-fn fact(out: &mut String, label: &str, text: &str) {
+fn fact(out: &mut Page, label: &str, text: &str) {
     // A label wider than its column still ends before the text.
     let first = format!("  {label:<width$} ", width = LABEL - 1);
     wrapped(out, text, &first, &" ".repeat(2 + LABEL));
 }
 
 /// Lines that are copied keep their blanks, and are as long as they are.
-fn literal(out: &mut String, title: &str, lines: &[String]) {
+fn literal(out: &mut Page, title: &str, lines: &[String]) {
     heading(out, title);
     lines.iter().for_each(|line| push_line(out, &format!("  {line}")));
 }
 
 /// Each doubt with what to do, where something is; said once for neighbours that ask for the same.
-fn list_doubts(out: &mut String, doubts: &[(String, String)]) {
+fn list_doubts(out: &mut Page, doubts: &[(String, String)]) {
     for same in doubts.chunk_by(|left, right| left.1 == right.1) {
         for (text, _) in same {
             wrapped(out, text, "  ! ", "    ");
@@ -73,11 +85,11 @@ fn list_doubts(out: &mut String, doubts: &[(String, String)]) {
 }
 
 /// Breaks at spaces; a word longer than the line keeps a line of its own.
-fn wrapped(out: &mut String, text: &str, first: &str, rest: &str) {
+fn wrapped(out: &mut Page, text: &str, first: &str, rest: &str) {
     let mut line = first.to_owned();
     let mut empty = true;
     for word in text.split_whitespace().map(visible) {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+        if !empty && line.chars().count() + 1 + word.chars().count() > out.width {
             push_line(out, &line);
             line = rest.to_owned();
             empty = true;
@@ -92,12 +104,12 @@ fn wrapped(out: &mut String, text: &str, first: &str, rest: &str) {
 }
 
 /// Foreign text may stand anywhere in a line, and must not steer the terminal.
-fn push_line(out: &mut String, line: &str) {
-    out.push_str(visible(line.trim_end()).trim_end());
-    out.push('\n');
+fn push_line(out: &mut Page, line: &str) {
+    out.out.push_str(visible(line.trim_end()).trim_end());
+    out.out.push('\n');
 }
 
-fn grid(out: &mut String, table: &Table) {
+fn grid(out: &mut Page, table: &Table) {
     heading(out, &table.title);
     let mut grid = Grid::new();
     grid.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -120,14 +132,14 @@ fn grid(out: &mut String, table: &Table) {
 }
 
 /// Bars of letters, the widest one as wide as the line allows, each with its sum in MiB behind it.
-fn picture(out: &mut String, picture: &Bars) {
+fn picture(out: &mut Page, picture: &Bars) {
     heading(out, &picture.title);
     let total = |bar: &Bar| bar.parts.iter().fold(0u64, |sum, part| sum.saturating_add(*part));
     let number = |bar: &Bar| format!("{:.1}", Bytes(total(bar)).as_mib());
     let widest = |width: &dyn Fn(&Bar) -> usize| picture.bars.iter().map(width).max().unwrap_or(0);
     let labels = widest(&|bar| bar.label.chars().count());
     let numbers = widest(&|bar| number(bar).len());
-    let room = WIDTH.saturating_sub(2 + labels + 1 + 1 + numbers);
+    let room = out.width.saturating_sub(2 + labels + 1 + 1 + numbers);
     let largest = picture.bars.iter().map(total).max().unwrap_or(0).max(1);
     for bar in &picture.bars {
         let cells = (total(bar) as f64 / largest as f64 * room as f64).round() as usize;

@@ -61,9 +61,6 @@ pub struct TrialPlan {
     /// Whether the files that the subject has mapped or open at the end of the load are listed.
     #[serde(default)]
     pub list_files: bool,
-    /// Whether every flag in force is listed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub list_flags: bool,
 }
 
 impl TrialPlan {
@@ -89,7 +86,6 @@ impl TrialPlan {
             heap_dump: scenario.heap_dump.clone(),
             pages: None,
             list_files: false,
-            list_flags: false,
         }
     }
 

@@ -22,7 +22,7 @@ struct Draw(SplitMix64);
 
 impl Draw {
     fn between(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * (self.0.next() >> 11) as f64 / (1u64 << 53) as f64
+        low + (high - low) * self.0.unit()
     }
 
     fn mib(&mut self, low: u64, high: u64) -> u64 {

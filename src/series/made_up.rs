@@ -145,10 +145,7 @@ impl MadeUp {
     /// 1, with the noise of one fresh process; the same for the same trial of the same seed.
     fn wobble(&self, plan: &TrialPlan, server: &Server) -> f64 {
         let mut random = SplitMix64::new(self.seed ^ (u64::from(plan.index) << 20));
-        let unit = |random: &mut SplitMix64| (random.next() >> 11) as f64 / (1u64 << 53) as f64;
-        // Twelve uniform values add up to something near a normal one.
-        let sum: f64 = (0..12).map(|_| unit(&mut random)).sum();
-        1.0 + server.noise * (sum - 6.0)
+        1.0 + server.noise * random.normal()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::record::{ImageRecord, Trial};
 use crate::scenario::{Kind, Look, MarkPoint, Netty, Nmt, Phase, PhaseKind, TrialPlan};
 use crate::subject::{Container, CpuPlan, Launch, OptionsPassed, Place, WorkFolder};
 use crate::subject::{check_port_free, cpus, free_ports, image, jdk, launch};
-use crate::weigh::{Identity, flags_record};
+use crate::weigh::Identity;
 use std::path::Path;
 
 /// What a trial yields, however it ended.
@@ -247,9 +247,8 @@ impl Trialling<'_> {
         let (plan, cpus, doubts) = (self.plan, self.subject_cpus(), &mut *self.notes.doubts);
         let options = plan.configuration.jvm_options();
         let identity = self.scales.identify(&options, &self.subject.output().complaints(), doubts);
-        let Identity { mut jvm, flags, all_flags, variables } = identity;
+        let Identity { mut jvm, flags, variables } = identity;
         doubts.extend(variables.and_then(|variables| doubts::of_environment(&plan.configuration, &variables)));
-        self.notes.trial.flags = all_flags.filter(|_| plan.list_flags).map(flags_record);
         let command = &self.notes.trial.command[..];
         let limit = plan.configuration.limit;
         doubts.extend(flags.and_then(|flags| doubts::of_limit(limit, command, &flags)));

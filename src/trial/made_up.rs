@@ -387,7 +387,7 @@ impl Scales for Weigher {
     fn identify(&mut self, _: &[String], _: &[Complaint], _: &mut Vec<Doubt>) -> Identity {
         self.0.call("identify");
         self.0.clock.sleep(ASKING);
-        Identity { jvm: Jvm { pid: PID, ..Jvm::default() }, flags: None, all_flags: None, variables: None }
+        Identity { jvm: Jvm { pid: PID, ..Jvm::default() }, flags: None, variables: None }
     }
 
     fn describe_unasked(&mut self, _: &[String], _: &[Complaint], _: &mut Vec<Doubt>) -> Jvm {

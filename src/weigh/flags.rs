@@ -4,7 +4,7 @@ use crate::observe::hotspot::flags::Flags;
 use crate::record::{FLAGS_KEPT, FlagRecord, FlagsRecord};
 
 /// All flags; those that are not at their default by name.
-pub(crate) fn record(flags: Flags) -> FlagsRecord {
+pub(super) fn record(flags: Flags) -> FlagsRecord {
     let mut record = FlagsRecord::default();
     for flag in flags.list {
         match flag.origin {

@@ -2,10 +2,9 @@
 
 use super::watched::Watched;
 use crate::kernel::machine;
-use crate::kernel::process::ticks_per_s;
+use crate::kernel::process::age;
 use crate::record::IdentityRecord;
 use crate::units::utc;
-use std::time::Duration;
 
 /// What a name may have; the whole command line is in the document.
 const NAME_CHARS_MAX: usize = 120;
@@ -35,13 +34,9 @@ pub(super) fn identity(watched: &mut Watched, arguments: &[String]) -> IdentityR
     let own = watched.counters.as_mut().and_then(|counters| counters.counters(&clock).ok());
     let own = own.and_then(|reading| reading.value.identity().command);
     let comm = watched.process.stat(&clock).map(|stat| stat.value.comm).unwrap_or_default();
-    let running = machine::uptime().and_then(|uptime| {
-        let started = Duration::try_from_secs_f64(started_ticks as f64 / ticks_per_s() as f64).ok()?;
-        uptime.checked_sub(started)
-    });
     IdentityRecord {
         name: name(arguments, own.as_deref(), &comm),
-        started: running.map(|running| utc(clock.unix_s() - running.as_secs_f64())),
+        started: age(started_ticks).map(|running| utc(clock.unix_s() - running.as_secs_f64())),
         started_ticks,
         boot_id: machine::boot_id(),
     }
@@ -54,8 +49,13 @@ pub(super) fn name(arguments: &[String], own: Option<&str>, comm: &str) -> Strin
     let found = of_arguments(arguments).or(own).filter(|name| !name.is_empty()).unwrap_or(comm);
     // Of a module and its main class the class, of an archive its file.
     let short = found.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(found);
-    let harmless = short.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
-    harmless.take(NAME_CHARS_MAX).collect()
+    harmless(short, NAME_CHARS_MAX)
+}
+
+/// The first so many characters of a foreign text, none of which steers a terminal or ends a line.
+pub(crate) fn harmless(text: &str, chars_max: usize) -> String {
+    let harmless = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    harmless.take(chars_max).collect()
 }
 
 /// The archive, module or class of a command line of the launcher; `None` for other programs, and where an options file

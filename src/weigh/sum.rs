@@ -131,6 +131,7 @@ fn direct(parts: impl Iterator<Item = Option<DirectRecord>>) -> Option<DirectRec
         reserved_bytes: sum.reserved_bytes.saturating_add(part.reserved_bytes),
         buffers: sum.buffers.saturating_add(part.buffers),
         netty_bytes: known(sum.netty_bytes, part.netty_bytes, u64::saturating_add),
+        netty_loaded: sum.netty_loaded || part.netty_loaded,
         max_bytes: sum.max_bytes.zip(part.max_bytes).map(|(one, other)| one.saturating_add(other)),
         mapped_bytes: sum.mapped_bytes.saturating_add(part.mapped_bytes),
         mapped_buffers: sum.mapped_buffers.saturating_add(part.mapped_buffers),

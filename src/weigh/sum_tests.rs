@@ -182,6 +182,7 @@ fn direct_memory_of_all_jvms_is_summed_and_known_only_where_it_is_of_each() {
         reserved_bytes,
         buffers: 2,
         netty_bytes,
+        netty_loaded: netty_bytes.is_some(),
         max_bytes: Some(100),
         mapped_bytes: 1,
         mapped_buffers: 1,

@@ -316,14 +316,14 @@ impl Watched {
         let version = self.ask("VM.version").and_then(|reply| reply.ok()).and_then(|text| VmVersion::parse(&text).ok());
         let asked = || self.ask("VM.flags")?.ok().map(|text| Flags::parse(&text));
         let flags_kept = read.as_ref().map(flags::kept);
-        let flags = read.as_ref().map(AllFlags::changed).or_else(asked);
+        let flags = read.map(|flags| flags.changed()).or_else(asked);
         self.collects_not = flags.as_ref().and_then(collects_not);
         self.sizing = sizing(flags.as_ref());
         doubts.extend(flag_doubts(options, flags.as_ref(), complaints));
         let pid = self.process.pid();
         let jvm = describe(pid, &own, version, flags.as_ref(), self.process.exe().ok(), options);
         let jvm = Jvm { flags_kept, ..jvm };
-        Identity { jvm, flags, all_flags: read, variables: self.process.environ().ok() }
+        Identity { jvm, flags, variables: self.process.environ().ok() }
     }
 }
 
@@ -363,8 +363,6 @@ fn sizing_of_arguments(arguments: &str) -> Sizing {
 pub(crate) struct Identity {
     pub(crate) jvm: Jvm,
     pub(crate) flags: Option<Flags>,
-    /// All that there are, where they were read from outside.
-    pub(crate) all_flags: Option<AllFlags>,
     /// The environment it was started with, `NAME=VALUE`; `None` where it may not be read.
     pub(crate) variables: Option<Vec<String>>,
 }

@@ -18,11 +18,16 @@ mod generate;
 mod large;
 mod load;
 mod loads;
+mod monitoring;
 mod replay;
 mod schema;
 mod schemas;
 mod server;
+#[path = "../shared/skipping.rs"]
+mod skipping;
+mod terminal;
 mod tune;
 mod usage;
 #[path = "../shared/waiting.rs"]
 mod waiting;
+mod watch;

@@ -263,6 +263,17 @@ impl Started {
         });
     }
 
+    /// Waits until it shows this on stdout.
+    pub(crate) fn until_shown(&mut self, text: &str) {
+        let shown = self.call.folder().join("stdout");
+        wait_until(&format!("it shows `{text}`"), LONG, || {
+            let ended = self.child.try_wait().unwrap();
+            let so_far = read(&shown);
+            assert!(ended.is_none() || so_far.contains(text), "it never showed `{text}`:\n{so_far}{}", self.said());
+            so_far.contains(text)
+        });
+    }
+
     /// Waits until it says all of these on stderr, in this order.
     pub(crate) fn until_said_in_order(&mut self, texts: &[&str]) {
         self.until_said(texts[0]);

@@ -11,6 +11,7 @@ mod accounts_beside;
 mod added;
 mod appetite;
 mod archives;
+mod collected;
 mod composition;
 mod deaths;
 mod doctor;
@@ -37,6 +38,7 @@ mod own;
 mod readiness;
 mod requests;
 mod scenarios;
+mod scraped;
 #[path = "../shared/skipping.rs"]
 mod skipping;
 mod sources;
@@ -46,3 +48,4 @@ mod truth;
 mod tune;
 #[path = "../shared/waiting.rs"]
 mod waiting;
+mod watch;

@@ -42,6 +42,9 @@ pub struct DirectRecord {
     pub buffers: u64,
     /// What Netty has allocated past the JDK; `null` where it leaves counting to the JDK.
     pub netty_bytes: Option<u64>,
+    /// Whether Netty is there, whoever counts what it allocates.
+    #[serde(default)]
+    pub netty_loaded: bool,
     /// The limit of what the JDK reserves, `-XX:MaxDirectMemorySize` or the heap's; `null` before the first buffer.
     pub max_bytes: Option<u64>,
     /// Buffers of mapped files, resident or not.
@@ -156,6 +159,7 @@ impl DirectCounters {
             direct.buffers = within(count.class, &count.field)?;
             direct.max_bytes = Some(number(max)?);
         }
+        direct.netty_loaded = !self.netty.is_empty();
         for (class, (_, field)) in &self.netty {
             if self.objects.refers(memory, *class, field)? {
                 let before = direct.netty_bytes.unwrap_or(0);

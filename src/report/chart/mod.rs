@@ -6,6 +6,7 @@ mod of_comparison;
 mod of_find;
 mod of_trial;
 mod of_tune;
+mod of_watch;
 mod palette;
 mod png;
 mod scale;
@@ -19,6 +20,7 @@ pub(super) use of_comparison::{candidates, dots, forest_table, forests, judged, 
 pub(super) use of_find::finds;
 pub(super) use of_trial::figures as of_trial;
 pub(super) use of_tune::tunes;
+pub(super) use of_watch::last_hours;
 pub(super) use spectra::figures as spectra;
 pub(super) use svg::{definitions, draw_sign, fluid};
 pub(super) use values::{also_text, configurations, judged_text, least_text, metric_words, value_text};

@@ -137,6 +137,8 @@ pub(crate) enum Anchor {
 pub(crate) enum Item {
     /// A line through points in the order of x, with the name under which it is read off.
     Line { points: Vec<Point>, class: Class, name: String },
+    /// An area within these points.
+    Fill { points: Vec<Point>, class: Class },
     /// Upright lines from the bottom of the panel to these points.
     Stems { points: Vec<Point>, class: Class, name: String },
     /// Many small dots of one kind.

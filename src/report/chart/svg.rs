@@ -464,13 +464,19 @@ fn items(out: &mut Markup, panel: &Panel, frame: Frame) {
 }
 
 fn is_path(item: &Item) -> bool {
-    matches!(item, Item::Line { .. } | Item::Stems { .. } | Item::Dots { .. } | Item::Stretches { .. })
+    matches!(
+        item,
+        Item::Line { .. } | Item::Fill { .. } | Item::Stems { .. } | Item::Dots { .. } | Item::Stretches { .. }
+    )
 }
 
 fn path(out: &mut Markup, item: &Item, height: u32, frame: Frame) {
     match item {
         Item::Line { points, class, name } => {
             out.empty("path", &[("d", &frame.path(points)), ("class", class), ("data-n", &shortened(name, 100))]);
+        }
+        Item::Fill { points, class } => {
+            out.empty("path", &[("d", &format!("{}z", frame.path(points))), ("class", class)]);
         }
         Item::Stems { points, class, name } => {
             let stems = points.iter().map(|(x, y)| ((*x, *y), (0, i64::from(height * 10) - i64::from(*y))));

@@ -227,13 +227,15 @@ pub(super) fn check_openmetrics(text: &str) -> Vec<(String, f64)> {
     let body = text.strip_suffix("# EOF\n").unwrap();
     assert!(!body.contains("# EOF\n") && !body.contains('\r'));
     let (mut family, mut families, mut samples) = (String::new(), Vec::new(), Vec::<(String, f64)>::new());
+    let mut counts = false;
     for line in body.split_terminator('\n') {
         if let Some(comment) = line.strip_prefix("# ") {
             let (kind, rest) = comment.split_once(' ').unwrap();
             let (name, rest) = rest.split_once(' ').unwrap();
             match kind {
                 "TYPE" => {
-                    assert_eq!(rest, "gauge");
+                    assert!(["gauge", "counter"].contains(&rest), "{rest}");
+                    counts = rest == "counter";
                     assert!(!families.contains(&name.to_owned()), "{name} is declared twice");
                     family = name.to_owned();
                     families.push(family.clone());
@@ -246,8 +248,10 @@ pub(super) fn check_openmetrics(text: &str) -> Vec<(String, f64)> {
             continue;
         }
         let (series, value) = (line.rfind(' ').map(|at| (&line[..at], &line[at + 1..]))).unwrap();
-        let labels = series.strip_prefix(&family).and_then(|rest| rest.strip_prefix('{')).unwrap();
-        check_labels(labels);
+        let total = if counts { "_total" } else { "" };
+        let labels = series.strip_prefix(&format!("{family}{total}")).unwrap();
+        assert!(labels.is_empty() || labels.starts_with('{'), "{line}");
+        labels.strip_prefix('{').into_iter().for_each(check_labels);
         assert!(samples.iter().all(|(other, _)| other != series), "{series} twice");
         samples.push((series.to_owned(), value.parse().unwrap()));
     }

@@ -10,6 +10,8 @@ mod junit;
 mod markdown;
 mod metric_name;
 mod openmetrics;
+mod otlp;
+mod scrape;
 
 #[cfg(test)]
 mod consumers;
@@ -27,3 +29,5 @@ pub use jmh::jmh;
 pub use junit::junit;
 pub use markdown::markdown;
 pub use openmetrics::openmetrics;
+pub use otlp::otlp;
+pub use scrape::{Exposition, scrape};

@@ -268,7 +268,7 @@ fn tuning(samples: &mut Samples, document: &Document) {
 
 /// After the grammar of OpenMetrics: backslash, quote and newline are escaped. Other control characters are legal there
 /// and trouble everywhere else.
-fn label_value(text: &str) -> String {
+pub(super) fn label_value(text: &str) -> String {
     visible(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 

@@ -5,11 +5,14 @@
 //! loops, and `Markup`, which the charts need anyway, escapes by type.
 
 mod find;
+mod page;
 mod pools;
 mod sections;
 mod tables;
 mod tune;
 mod verdicts;
+
+pub use page::post_mortem_page;
 
 use super::chart::{COLOURS, RULES, configurations, definitions};
 use super::markup::{Markup, shortened};
@@ -75,16 +78,18 @@ fn style() -> Markup {
 
 /// Our own style and our own script, known by their hashes, and nothing else from anywhere.
 fn policy() -> String {
-    let hash = |content: &str| {
-        let digest = ring::digest::digest(&ring::digest::SHA256, content.as_bytes());
-        base64::engine::general_purpose::STANDARD.encode(digest)
-    };
-    format!(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; base-uri 'none'; \
-         form-action 'none'",
-        hash(style().as_str()),
-        hash(SCRIPT)
-    )
+    format!("{}; script-src 'sha256-{}'; img-src data:", policy_of_style(), hash(SCRIPT))
+}
+
+/// The same without a script.
+fn policy_of_style() -> String {
+    let style = hash(style().as_str());
+    format!("default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'")
+}
+
+fn hash(content: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, content.as_bytes());
+    base64::engine::general_purpose::STANDARD.encode(digest)
 }
 
 fn heading(out: &mut Markup, document: &Document) {

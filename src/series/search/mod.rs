@@ -27,5 +27,5 @@ pub use grid::Grid;
 pub use needs::Needs;
 pub use question::{check, found, settle, usual_target};
 pub use rules::rules;
-pub(super) use ruling::{DISCARDED_MAX, Ruling};
+pub(super) use ruling::{DISCARDED_MAX, Ruling, discarded};
 pub use strategy::Search;

@@ -76,9 +76,8 @@ pub(super) fn is_short_of_memory(trial: &Trial) -> bool {
 }
 
 /// How many trials were discarded in a row, up to the last one.
-pub(super) fn discarded(trials: &[Trial]) -> usize {
-    let is_discarded =
-        |trial: &&Trial| trial.probe.as_ref().is_some_and(|probe| probe.verdict == ProbeVerdict::Discarded);
+pub(in crate::series) fn discarded(trials: &[Trial]) -> usize {
+    let is_discarded = |trial: &&Trial| trial.verdict() == Some(ProbeVerdict::Discarded);
     trials.iter().rev().take_while(is_discarded).count()
 }
 

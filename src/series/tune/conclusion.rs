@@ -1,7 +1,7 @@
 //! What a tuning has found, by its scenario and its trials alone.
 
 use super::course::{BASELINE, Course, Finish};
-use super::outcome::{Means, Noise, Outcome, moment};
+use super::outcome::{Means, Noise, Observed, counts, moment};
 use super::setting::Setting;
 use super::story::Story;
 use super::strategy::{Known, Next, Tuner};
@@ -11,12 +11,15 @@ use crate::record::{
     Better, ComparisonRecord, ConfirmationRecord, Fate, MetricRecord, NoiseRecord, OwnerBytes, OwnerGain, RemedyRecord,
     SettingRecord, Trial, TuneOutcome, TuneRecord, TuneStage, Unit, ValueRecord,
 };
-use crate::remedy::Offered;
+use crate::remedy::{Group, Offered};
 use crate::scenario::{Change, Compare, Scenario};
 use crate::units::Bytes;
 
 /// Closed models whose CPU time of a request differs by more from trial to trial are too noisy to judge a price by.
 const CPU_NOISE_MAX: f64 = 0.03;
+/// Load in seconds within which the second compiler's own work hides what its code saves: with the first one alone CPU
+/// time fell by half in ten seconds of three servers, and rose by a fifth in twenty of a fourth (bench/results).
+const COMPILED_AFTER_S: f64 = 60.0;
 /// An owner that changed by less is not shown, in bytes.
 const OWNER_MIN: f64 = 100.0 * 1024.0;
 
@@ -72,7 +75,7 @@ impl Telling<'_> {
             path,
             front,
             lines: None,
-            doubts: self.doubts(noise.as_ref(), &gains),
+            doubts: self.doubts(noise.as_ref(), &gains, &winner),
             gains,
             noise: noise.map(|of| NoiseRecord { bytes: of.bytes, cpu: of.has_cpu.then_some(of.cpu) }),
             trials: self.trials.len() as u32,
@@ -161,7 +164,7 @@ impl Telling<'_> {
         let objective = self.scenario.tune.objective;
         let mut metrics: Vec<MetricRecord> = Vec::new();
         for trial in trials {
-            let Some(value) = Outcome::of(trial, objective).and_then(|of| of.bytes) else { continue };
+            let Some(value) = Observed::of(trial, objective).and_then(|of| of.bytes) else { continue };
             let value = ValueRecord { trial: trial.index, block: trial.block, value, used: true };
             match metrics.iter_mut().find(|of| of.configuration == trial.configuration) {
                 Some(metric) => metric.values.push(value),
@@ -189,10 +192,9 @@ impl Telling<'_> {
         let held = |owner: Owner, tuned: bool| {
             let own =
                 trials.iter().filter(|trial| trial.tuned.as_ref().is_some_and(|of| of.remedies.is_empty() != tuned));
-            let values =
-                own.filter_map(|trial| moment(trial, self.scenario.tune.objective)?.account.as_ref()).map(|account| {
-                    account.owners.iter().find(|of| of.name == owner.name()).map_or(0.0, |of| of.rss_bytes as f64)
-                });
+            let values = own
+                .filter_map(|trial| moment(trial, self.scenario.tune.objective)?.account.as_ref())
+                .map(|account| account.holds(owner.name()) as f64);
             crate::numbers::median(&values.collect::<Vec<_>>()).unwrap_or(0.0)
         };
         let gains = Owner::ALL.into_iter().map(|owner| OwnerGain {
@@ -207,7 +209,7 @@ impl Telling<'_> {
     }
 
     fn confirmations(&self) -> Vec<ConfirmationRecord> {
-        let of = |attempt: &super::Attempt| ConfirmationRecord {
+        let of = |attempt: &super::Confirming| ConfirmationRecord {
             remedies: attempt.remedies.clone(),
             confirmed: attempt.why.is_none(),
             blocks: attempt.blocks,
@@ -230,6 +232,9 @@ impl Telling<'_> {
                 }
                 _ if outcome == TuneOutcome::Planned => (Fate::Planned, String::new()),
                 _ if outcome == TuneOutcome::GivenUp => (Fate::NotTried, "it ended before".to_owned()),
+                _ if outcome == TuneOutcome::NotHeld => {
+                    (Fate::NotTried, "the target does not hold as it is".to_owned())
+                }
                 _ if offered.rank > 0 => (Fate::NotTried, "another level of it was tried".to_owned()),
                 _ => (Fate::NotTried, "a looser level of it did not win".to_owned()),
             };
@@ -256,7 +261,7 @@ impl Telling<'_> {
             .outcomes
             .iter()
             .filter(|of| !matches!(of.stage, TuneStage::Confirmation | TuneStage::Reference | TuneStage::Training));
-        let mut groups: Vec<Vec<&Outcome>> = Vec::new();
+        let mut groups: Vec<Vec<&Observed>> = Vec::new();
         for outcome in searched {
             match groups.iter_mut().find(|of| of[0].remedies == outcome.remedies) {
                 Some(group) => group.push(outcome),
@@ -279,7 +284,7 @@ impl Telling<'_> {
         (path, front)
     }
 
-    fn setting(&self, outcomes: &[&Outcome], base: &Means) -> SettingRecord {
+    fn setting(&self, outcomes: &[&Observed], base: &Means) -> SettingRecord {
         let first = outcomes[0];
         let means = Means::of(outcomes);
         let places = self.known.offered.iter().enumerate().filter(|(_, of)| first.remedies.contains(&of.id));
@@ -304,8 +309,24 @@ impl Telling<'_> {
         }
     }
 
-    fn doubts(&self, noise: Option<&Noise>, gains: &[ComparisonRecord]) -> Vec<String> {
+    /// In the first minutes of a JVM the work of its second compiler hides what its code would save later.
+    fn hidden_price(&self, winner: &Setting) -> Option<String> {
+        let compiler = |place: &usize| self.known.offered[*place].group == Group::Compiler;
+        winner.places().iter().find(|place| compiler(place))?;
+        let loaded = |trial: &Trial| trial.phases.iter().map(|phase| phase.seconds).sum::<f64>();
+        let longest = self.trials.iter().map(loaded).reduce(f64::max)?;
+        (longest < COMPILED_AFTER_S).then(|| {
+            format!(
+                "without its second compiler a JVM saves the work of compiling at first, and pays with slower code \
+                 later: {longest:.0} s of load show the first and hardly the second; `--warmup 2m` shows both, and \
+                 `--skip compiler` leaves it out"
+            )
+        })
+    }
+
+    fn doubts(&self, noise: Option<&Noise>, gains: &[ComparisonRecord], winner: &Setting) -> Vec<String> {
         let mut doubts = Vec::new();
+        doubts.extend(self.hidden_price(winner));
         let price = self.scenario.tune.price;
         let cpu = gains.iter().find(|of| of.primary && of.metric.starts_with("cpu_per_1000."));
         if let Some(high) = cpu.and_then(|of| of.ratio_high).filter(|high| *high > 1.0 + price) {
@@ -335,8 +356,4 @@ impl Telling<'_> {
         }
         doubts
     }
-}
-
-fn counts(trial: &Trial) -> bool {
-    trial.tuned.as_ref().is_some_and(|of| of.verdict != crate::record::ProbeVerdict::Discarded)
 }

@@ -4,7 +4,7 @@
 //!
 //! Every decision rests on the first outcomes of a setting, so that later ones change none that was made.
 
-use super::outcome::{Means, Noise, Outcome};
+use super::outcome::{Means, Noise, Observed};
 use super::setting::Setting;
 use super::story::{Story, Told};
 use crate::comparison;
@@ -45,9 +45,7 @@ pub struct Course<'a> {
     /// All remedies.
     pub offered: &'a [Offered],
     /// What trials said, in the order in which they were made.
-    pub outcomes: &'a [Outcome],
-    /// Remedies whose archives of classes were made.
-    pub trained: &'a [String],
+    pub outcomes: &'a [Observed],
     /// What the CPU time of a request may rise by, as a share.
     pub price: f64,
     /// Draws the order within blocks.
@@ -81,14 +79,14 @@ pub enum Finish {
 }
 
 /// Known already, or the trial that would tell it.
-type Known<T> = Result<T, Ask>;
+type OrAsk<T> = Result<T, Ask>;
 
 impl Course<'_> {
     /// Goes as far as is known, and tells what became of each remedy on the way.
     ///
     /// # Errors
     /// The trial that is needed to go on.
-    pub fn go(&self, story: &mut Story) -> Known<Finish> {
+    pub fn go(&self, story: &mut Story) -> OrAsk<Finish> {
         let as_is = self.baseline()?;
         if as_is.iter().any(|of| !of.holds) {
             return Ok(Finish::NotHeld);
@@ -105,9 +103,9 @@ impl Course<'_> {
     ///
     /// # Errors
     /// The trial that is missing.
-    pub fn baseline(&self) -> Known<Vec<&Outcome>> {
+    pub fn baseline(&self) -> OrAsk<Vec<&Observed>> {
         let as_is = Setting::default();
-        let known: Vec<&Outcome> = self.searched(&as_is).take(BASELINE).collect();
+        let known: Vec<&Observed> = self.searched(&as_is).take(BASELINE).collect();
         let failed = known.iter().filter(|of| !of.holds).count();
         match known.len() >= BASELINE || failed >= ENOUGH {
             true => Ok(known),
@@ -116,7 +114,7 @@ impl Course<'_> {
     }
 
     /// What the search has of a setting, the confirmation apart.
-    pub fn searched(&self, setting: &Setting) -> impl Iterator<Item = &Outcome> {
+    pub fn searched(&self, setting: &Setting) -> impl Iterator<Item = &Observed> {
         let ids = setting.ids(self.offered);
         self.outcomes.iter().filter(move |of| is_of_search(of) && of.remedies == ids)
     }
@@ -133,7 +131,7 @@ impl Course<'_> {
     }
 }
 
-fn is_of_search(outcome: &Outcome) -> bool {
+fn is_of_search(outcome: &Observed) -> bool {
     !matches!(outcome.stage, TuneStage::Confirmation | TuneStage::Reference | TuneStage::Training)
 }
 
@@ -162,8 +160,8 @@ impl Way<'_> {
     }
 
     /// The first `count` outcomes of a setting; `None` where they are not there and nothing more may be asked.
-    fn first(&self, setting: &Setting, count: usize, stage: TuneStage) -> Known<Option<Vec<&Outcome>>> {
-        let known: Vec<&Outcome> = self.course.searched(setting).take(count).collect();
+    fn first(&self, setting: &Setting, count: usize, stage: TuneStage) -> OrAsk<Option<Vec<&Observed>>> {
+        let known: Vec<&Observed> = self.course.searched(setting).take(count).collect();
         // A setting that failed decides nothing by failing again.
         if known.len() >= count || known.iter().any(|of| !of.holds) {
             return Ok(Some(known));
@@ -176,13 +174,13 @@ impl Way<'_> {
     }
 
     /// Archives of classes are made before the trials that use them.
-    fn trained(&self, setting: &Setting) -> Known<()> {
+    fn trained(&self, setting: &Setting) -> OrAsk<()> {
         let needs = |place: &&usize| self.offered(**place).offer.as_ref().is_ok_and(|offer| !offer.training.is_empty());
-        let untrained = setting
-            .places()
-            .iter()
-            .filter(needs)
-            .find(|place| !self.course.trained.contains(&self.offered(**place).id));
+        let is_trained = |id: &String| {
+            self.course.outcomes.iter().any(|of| of.stage == TuneStage::Training && of.remedies.contains(id))
+        };
+        let mut needing = setting.places().iter().filter(needs);
+        let untrained = needing.find(|place| !is_trained(&self.offered(**place).id));
         match untrained {
             Some(place) => Err(Ask { stage: TuneStage::Training, setting: Setting::of([*place]), block: 0 }),
             None => Ok(()),
@@ -216,7 +214,7 @@ impl Way<'_> {
         1.0 + self.course.price + self.noise.cpu * standard_error(&self.base, means)
     }
 
-    fn harm(&self, setting: &Setting, outcomes: &[&Outcome]) -> Option<Harm> {
+    fn harm(&self, setting: &Setting, outcomes: &[&Observed]) -> Option<Harm> {
         if let Some(failed) = outcomes.iter().find(|of| !of.holds) {
             let why = failed.why.join("; ");
             return Some(if failed.refused { Harm::Refused(why) } else { Harm::Missed(why) });
@@ -246,7 +244,7 @@ impl Way<'_> {
         beyond.map(|(_, bytes)| bytes).reduce(f64::max)
     }
 
-    fn tell_harm(&self, place: usize, harm: &Harm, outcomes: &[&Outcome], story: &mut Story) {
+    fn tell_harm(&self, place: usize, harm: &Harm, outcomes: &[&Observed], story: &mut Story) {
         let means = Means::of(outcomes);
         let saved = self.saved(&self.base, &means, &self.offered(place).owners);
         let weighed = outcomes.iter().all(|of| of.bytes.is_some()) && !outcomes.is_empty();
@@ -265,7 +263,7 @@ impl Way<'_> {
     }
 
     /// All free remedies at once, as far as they do no harm and do something.
-    fn bundle(&self, story: &mut Story) -> Known<Setting> {
+    fn bundle(&self, story: &mut Story) -> OrAsk<Setting> {
         let mut set = Setting::default();
         for (place, offered) in self.course.offered.iter().enumerate().filter(|(_, of)| of.rank > 0 && of.offer.is_ok())
         {
@@ -281,7 +279,7 @@ impl Way<'_> {
 
     /// The part of a set that saved something of its own, or shares its owners with others. What a remedy saves is what
     /// its owners hold less; what moved elsewhere is the doing of others.
-    fn attributed(&self, set: &Setting, outcomes: &[&Outcome], story: &mut Story) -> Setting {
+    fn attributed(&self, set: &Setting, outcomes: &[&Observed], story: &mut Story) -> Setting {
         if set.is_as_it_is() || outcomes.iter().any(|of| of.owners.is_empty()) {
             return set.clone();
         }
@@ -306,7 +304,7 @@ impl Way<'_> {
     }
 
     /// The part of a set that does no harm: halves of it, where all of it does.
-    fn sound(&self, set: &Setting, count: usize, story: &mut Story) -> Known<Setting> {
+    fn sound(&self, set: &Setting, count: usize, story: &mut Story) -> OrAsk<Setting> {
         if set.is_as_it_is() {
             return Ok(set.clone());
         }
@@ -336,7 +334,7 @@ impl Way<'_> {
     }
 
     /// Of two sets that do harm together, the one that saves more.
-    fn better(&self, first: Setting, second: Setting) -> Known<Setting> {
+    fn better(&self, first: Setting, second: Setting) -> OrAsk<Setting> {
         let (Some(one), Some(other)) =
             (self.first(&first, 1, TuneStage::Bundle)?, self.first(&second, 1, TuneStage::Bundle)?)
         else {
@@ -347,7 +345,7 @@ impl Way<'_> {
     }
 
     /// A remedy of which the process has nothing, although it was set.
-    fn not_in_force(&self, set: &Setting, outcomes: &[&Outcome]) -> Option<usize> {
+    fn not_in_force(&self, set: &Setting, outcomes: &[&Observed]) -> Option<usize> {
         let lacks = |word: &String| outcomes.iter().any(|of| of.not_in_force.contains(word));
         let is_lacking = |place: &&usize| {
             let offer = self.offered(**place).offer.as_ref();
@@ -359,7 +357,7 @@ impl Way<'_> {
     }
 
     /// Drops what is not missed: remedies that share an owner with others, and levels that a simpler one equals.
-    fn leave_out(&self, mut winner: Setting, story: &mut Story) -> Known<Setting> {
+    fn leave_out(&self, mut winner: Setting, story: &mut Story) -> OrAsk<Setting> {
         for place in winner.places().to_vec() {
             for simpler in self.simpler(place) {
                 let variant = winner.with(simpler, self.course.offered);
@@ -400,7 +398,7 @@ impl Way<'_> {
     }
 
     /// Whether a setting loses something by a variant that changes less; what was left out is told where it does not.
-    fn is_missed(&self, winner: &Setting, variant: &Setting, story: &mut Story, place: usize) -> Known<bool> {
+    fn is_missed(&self, winner: &Setting, variant: &Setting, story: &mut Story, place: usize) -> OrAsk<bool> {
         let Some(with) = self.first(winner, ENOUGH, TuneStage::LeaveOut)? else { return Ok(true) };
         let with = Means::of(&with);
         let owners = &self.offered(place).owners;
@@ -424,7 +422,7 @@ impl Way<'_> {
     }
 
     /// One remedy more, whoever promises most first, as long as it wins.
-    fn race(&self, mut winner: Setting, story: &mut Story) -> Known<Setting> {
+    fn race(&self, mut winner: Setting, story: &mut Story) -> OrAsk<Setting> {
         let mut order: Vec<usize> =
             (0..self.course.offered.len()).filter(|place| self.offered(*place).offer.is_ok()).collect();
         order.sort_by_key(|place| std::cmp::Reverse(self.gain_max(*place)));
@@ -446,7 +444,7 @@ impl Way<'_> {
     }
 
     /// Whether one more is in the winner, now or already.
-    fn race_with(&self, place: usize, winner: &mut Setting, story: &mut Story) -> Known<bool> {
+    fn race_with(&self, place: usize, winner: &mut Setting, story: &mut Story) -> OrAsk<bool> {
         if winner.places().contains(&place) {
             return Ok(true);
         }
@@ -477,7 +475,7 @@ impl Way<'_> {
     }
 
     /// One more beside the winner; what became of it is told.
-    fn challenge(&self, winner: &Setting, place: usize, story: &mut Story) -> Known<Challenge> {
+    fn challenge(&self, winner: &Setting, place: usize, story: &mut Story) -> OrAsk<Challenge> {
         let Some(incumbent) = self.first(winner, ENOUGH, TuneStage::Race)? else {
             story.tell(place, Told::of(Fate::NotTried, NO_TIME));
             return Ok(Challenge::Lost);
@@ -510,8 +508,8 @@ impl Way<'_> {
                 // Memory is judged against the others, not against as it is.
                 None | Some(Harm::Grew(_)) => {}
                 Some(Harm::Costs(ratio)) => {
-                    let fate = if saved >= least { Fate::TooCostly } else { Fate::NoEffect };
-                    story.tell(place, told(fate, costs(saved, ratio)));
+                    let (fate, why) = costly(saved, least, ratio);
+                    story.tell(place, told(fate, why));
                     return Ok(Challenge::Lost);
                 }
                 Some(harm) => {
@@ -549,7 +547,7 @@ impl Way<'_> {
     }
 
     /// What is left of a winner that breaks the target itself, in one more trial after something else seemed to.
-    fn sound_part(&self, winner: &Setting, harm: &Harm, story: &mut Story) -> Known<Option<Setting>> {
+    fn sound_part(&self, winner: &Setting, harm: &Harm, story: &mut Story) -> OrAsk<Option<Setting>> {
         if !matches!(harm, Harm::Missed(_)) || winner.is_as_it_is() {
             return Ok(None);
         }
@@ -582,7 +580,7 @@ impl Way<'_> {
     }
 
     /// The winner against as it is, in fresh blocks of which the search has seen nothing.
-    fn confirm(&self, mut winner: Setting, story: &mut Story) -> Known<Finish> {
+    fn confirm(&self, mut winner: Setting, story: &mut Story) -> OrAsk<Finish> {
         for attempt in 0..ATTEMPTS {
             if winner.is_as_it_is() {
                 break;
@@ -634,7 +632,7 @@ impl Way<'_> {
     }
 
     /// Why an attempt does not confirm its setting, if it does not.
-    fn refuted(&self, winner: &Setting, attempt: u32) -> Known<Option<Refuted>> {
+    fn refuted(&self, winner: &Setting, attempt: u32) -> OrAsk<Option<Refuted>> {
         let mut pairs = Vec::new();
         for block in attempt * BLOCKS_MAX..(attempt + 1) * BLOCKS_MAX {
             if pairs.len() as u32 == BLOCKS && !self.may_cost_less(&pairs) {
@@ -646,7 +644,7 @@ impl Way<'_> {
                 let setting = &settings[which];
                 let ids = setting.ids(self.course.offered);
                 let own =
-                    |of: &&Outcome| of.stage == TuneStage::Confirmation && of.block == block && of.remedies == ids;
+                    |of: &&Observed| of.stage == TuneStage::Confirmation && of.block == block && of.remedies == ids;
                 let Some(outcome) = self.course.outcomes.iter().find(own) else {
                     self.trained(setting)?;
                     return Err(Ask { stage: TuneStage::Confirmation, setting: setting.clone(), block });
@@ -664,15 +662,15 @@ impl Way<'_> {
     }
 
     /// Whether pairs of trials prove a saving, and their CPU time is above the price, which it may well be below.
-    fn may_cost_less(&self, pairs: &[(&Outcome, &Outcome)]) -> bool {
+    fn may_cost_less(&self, pairs: &[(&Observed, &Observed)]) -> bool {
         matches!(self.unproved(pairs), Some(Refuted::Costs { low, price, .. }) if low <= 1.0 + price)
     }
 
     /// Why pairs of trials do not prove that the second of each is better at no more than the price.
-    fn unproved(&self, pairs: &[(&Outcome, &Outcome)]) -> Option<Refuted> {
+    fn unproved(&self, pairs: &[(&Observed, &Observed)]) -> Option<Refuted> {
         let of = |values: &[f64]| comparison::of_pairs(values, self.course.seed, CONFIDENCE, 2);
         let saved: Vec<f64> = pairs.iter().filter_map(|(as_is, with)| Some(as_is.bytes? - with.bytes?)).collect();
-        let ratio = |(as_is, with): &(&Outcome, &Outcome)| Some(with.cpu_s? / as_is.cpu_s.filter(|cpu| *cpu > 0.0)?);
+        let ratio = |(as_is, with): &(&Observed, &Observed)| Some(with.cpu_s? / as_is.cpu_s.filter(|cpu| *cpu > 0.0)?);
         let ratios: Vec<f64> = pairs.iter().filter_map(ratio).collect();
         let Some((centre, Some((low, _)))) = of(&saved) else { return Some(Refuted::Unweighed) };
         if low <= 0.0 || centre < MIB as f64 {
@@ -732,6 +730,11 @@ fn nothing(saved: f64, least: f64) -> String {
 
 fn not_missed(lost: f64) -> String {
     format!("without it there is {} more, which is nothing", Bytes(lost.max(0.0) as u64))
+}
+
+/// What costs more than its price, and saves enough to be worth saying so or does not.
+fn costly(saved: f64, least: f64, ratio: f64) -> (Fate, String) {
+    if saved >= least { (Fate::TooCostly, costs(saved, ratio)) } else { (Fate::NoEffect, nothing(saved, least)) }
 }
 
 fn costs(saved: f64, ratio: f64) -> String {

@@ -13,10 +13,10 @@ mod strategy;
 
 pub use conclusion::found;
 pub use course::{Ask, BASELINE, BLOCKS, Course, Finish};
-pub use outcome::{Means, Noise, Outcome};
+pub use outcome::{Means, Noise, Observed};
 pub use question::{LINE_AS_IS, LINE_TUNED, check, lines, settle};
 pub use setting::Setting;
-pub use story::{Attempt, Story, Told};
+pub use story::{Confirming, Story, Told};
 pub use strategy::Tuner;
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// What a trial says in numbers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct Observed {
     /// Which part of the tuning it was for.
     pub stage: TuneStage,
     /// Ids of the remedies that were set.
@@ -33,7 +33,7 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
-impl Outcome {
+impl Observed {
     /// Of a trial that counts; `None` for one that was discarded, and for one that is none of a tuning.
     pub fn of(trial: &Trial, objective: Objective) -> Option<Self> {
         let TuneTrialRecord { stage, remedies, verdict, why, not_in_force, seconds, .. } = trial.tuned.clone()?;
@@ -64,17 +64,19 @@ impl Outcome {
     }
 }
 
+/// Whether a trial of a tuning says anything.
+pub(super) fn counts(trial: &Trial) -> bool {
+    trial.tuned.as_ref().is_some_and(|of| of.verdict != ProbeVerdict::Discarded)
+}
+
 /// The mark that an objective is read at.
 pub(super) fn moment(trial: &Trial, objective: Objective) -> Option<&Mark> {
     let (loaded, rested) = (trial.at(MarkPoint::Loaded), trial.at(MarkPoint::Rested));
-    let weight = |mark: &&Mark| match objective {
-        Objective::Limit => mark.anon_bytes.unwrap_or(0),
-        _ => mark.weight().1,
-    };
     match objective {
         Objective::Loaded | Objective::Peak => loaded,
         Objective::Rested => rested,
-        Objective::Rss | Objective::Limit => [loaded, rested].into_iter().flatten().max_by_key(weight),
+        Objective::Rss => trial.heaviest(),
+        Objective::Limit => [loaded, rested].into_iter().flatten().max_by_key(|mark| mark.anon_bytes.unwrap_or(0)),
     }
 }
 
@@ -93,7 +95,7 @@ pub struct Means {
 
 impl Means {
     /// Of outcomes that were weighed.
-    pub fn of(outcomes: &[&Outcome]) -> Self {
+    pub fn of(outcomes: &[&Observed]) -> Self {
         let mean = |values: &mut dyn Iterator<Item = f64>| {
             let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
             if count > 0.0 { sum / count } else { 0.0 }
@@ -149,10 +151,10 @@ const CPU_MIN: f64 = 0.004;
 
 impl Noise {
     /// Of outcomes of one setting.
-    pub fn of(outcomes: &[&Outcome]) -> Self {
+    pub fn of(outcomes: &[&Observed]) -> Self {
         let means = Means::of(outcomes);
         let values =
-            |read: &dyn Fn(&Outcome) -> Option<f64>| outcomes.iter().filter_map(|of| read(of)).collect::<Vec<f64>>();
+            |read: &dyn Fn(&Observed) -> Option<f64>| outcomes.iter().filter_map(|of| read(of)).collect::<Vec<f64>>();
         let owner = |owner: Owner| deviation(&values(&|of| Some(of.owners.get(&owner).copied().unwrap_or(0.0))));
         let cpu = values(&|of| of.cpu_s);
         Self {

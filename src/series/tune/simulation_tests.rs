@@ -1,7 +1,7 @@
 //! Tuning on made-up servers whose truth is known: owners that hold so much, remedies that move them, that overlap,
 //! that harm, that cost, and many that do nothing.
 
-use super::{Ask, Course, Finish, Outcome, Setting, Story};
+use super::{Ask, Course, Finish, Observed, Setting, Story};
 use crate::numbers::SplitMix64;
 use crate::owner::Owner;
 use crate::record::{PriceClass, TuneStage};
@@ -35,16 +35,8 @@ struct World {
     cpu_noise: f64,
 }
 
-fn unit(random: &mut SplitMix64) -> f64 {
-    (random.next() >> 11) as f64 / (1u64 << 53) as f64
-}
-
-fn normal(random: &mut SplitMix64) -> f64 {
-    (0..12).map(|_| unit(random)).sum::<f64>() - 6.0
-}
-
 fn between(random: &mut SplitMix64, low: f64, high: f64) -> f64 {
-    low + (high - low) * unit(random)
+    low + (high - low) * random.unit()
 }
 
 impl World {
@@ -158,14 +150,14 @@ impl World {
         self.effects(setting).map(|effect| effect.breaks).fold(0.0, f64::max)
     }
 
-    fn trial(&self, ask: &Ask, number: usize, random: &mut SplitMix64) -> Outcome {
+    fn trial(&self, ask: &Ask, number: usize, random: &mut SplitMix64) -> Observed {
         let mut owners = self.truth(&ask.setting);
         for (owner, mib) in &mut owners {
             let noise = if *owner == Owner::MallocRetained { RETAINED_NOISE } else { OWNER_NOISE };
-            *mib = (*mib + noise * normal(random)).max(0.0) * MIB;
+            *mib = (*mib + noise * random.normal()).max(0.0) * MIB;
         }
-        let holds = unit(random) >= self.breaks(&ask.setting);
-        Outcome {
+        let holds = random.unit() >= self.breaks(&ask.setting);
+        Observed {
             stage: ask.stage,
             remedies: ask.setting.ids(&self.offered),
             block: ask.block,
@@ -175,7 +167,7 @@ impl World {
             not_in_force: Vec::new(),
             bytes: Some(owners.values().sum()),
             owners,
-            cpu_s: Some(0.001 * self.cpu(&ask.setting) * (1.0 + self.cpu_noise * normal(random))),
+            cpu_s: Some(0.001 * self.cpu(&ask.setting) * (1.0 + self.cpu_noise * random.normal())),
             seconds: 30.0,
         }
     }
@@ -194,14 +186,13 @@ impl World {
         allowed.map(|setting| self.truth(setting).values().sum::<f64>()).fold(f64::INFINITY, f64::min)
     }
 
-    fn tune(&self, seed: u64) -> (Finish, Vec<Outcome>) {
+    fn tune(&self, seed: u64) -> (Finish, Vec<Observed>) {
         let random = &mut SplitMix64::new(seed ^ 0x5bd1_e995);
         let mut outcomes = Vec::new();
         loop {
             let course = Course {
                 offered: &self.offered,
                 outcomes: &outcomes,
-                trained: &[],
                 price: PRICE,
                 seed,
                 trials_max: 40,

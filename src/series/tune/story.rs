@@ -24,7 +24,7 @@ impl Told {
 
 /// An attempt to confirm a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
+pub struct Confirming {
     /// Ids of its remedies.
     pub remedies: Vec<String>,
     /// Why it was not confirmed; `None` where it was.
@@ -41,7 +41,7 @@ pub struct Story {
     /// Levels that took the place of others.
     replaced: BTreeMap<usize, usize>,
     /// Attempts to confirm, in time order.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<Confirming>,
 }
 
 impl Story {
@@ -84,6 +84,6 @@ impl Story {
     }
 
     pub(super) fn attempt(&mut self, remedies: Vec<String>, why: Option<String>, blocks: u32) {
-        self.attempts.push(Attempt { remedies, why, blocks });
+        self.attempts.push(Confirming { remedies, why, blocks });
     }
 }

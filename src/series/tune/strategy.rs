@@ -1,7 +1,7 @@
 //! A tuning as a strategy: from what comes next to the plan of a trial, and from a trial to what it says.
 
 use super::course::{Ask, BASELINE, BLOCKS, Course, Finish};
-use super::outcome::Outcome;
+use super::outcome::{Observed, counts};
 use super::setting::Setting;
 use super::story::Story;
 use crate::comparison;
@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::record::{PhaseRate, ProbeVerdict, Trial, TuneStage, TuneTrialRecord};
 use crate::remedy::{Facts, Offered, offers};
 use crate::scenario::{Change, Configuration, MarkPoint, Scenario, TrialPlan};
-use crate::series::search::{DISCARDED_MAX, Ruling};
+use crate::series::search::{DISCARDED_MAX, Ruling, discarded};
 use crate::series::{Made, Strategy};
 use crate::units::{Bytes, MIB};
 
@@ -30,8 +30,7 @@ pub struct Tuner<'a> {
 pub(super) struct Known {
     /// All remedies; empty until the baseline is there.
     pub(super) offered: Vec<Offered>,
-    pub(super) outcomes: Vec<Outcome>,
-    trained: Vec<String>,
+    pub(super) outcomes: Vec<Observed>,
     /// Constant rates in the place of closed phases.
     pub(super) rates: Vec<PhaseRate>,
 }
@@ -59,20 +58,18 @@ impl<'a> Tuner<'a> {
 
     pub(super) fn known(&self, trials: &[Trial]) -> Known {
         let tune = &self.scenario.tune;
-        let outcomes: Vec<Outcome> = trials.iter().filter_map(|trial| Outcome::of(trial, tune.objective)).collect();
-        let counts = |trial: &&Trial| trial.tuned.as_ref().is_some_and(|of| of.verdict != ProbeVerdict::Discarded);
-        let counted = || trials.iter().filter(counts);
-        let at = |trial: &&Trial, stage: TuneStage| trial.tuned.as_ref().is_some_and(|of| of.stage == stage);
-        let baseline: Vec<&Trial> = counted().filter(|trial| at(trial, TuneStage::Baseline)).collect();
+        let outcomes = trials.iter().filter_map(|trial| Observed::of(trial, tune.objective)).collect();
+        let of_stage = |stage: TuneStage| {
+            let own = move |trial: &&Trial| trial.tuned.as_ref().is_some_and(|of| of.stage == stage);
+            trials.iter().filter(|trial| counts(trial)).filter(own)
+        };
+        let baseline: Vec<&Trial> = of_stage(TuneStage::Baseline).collect();
         let offered = match baseline.len() >= BASELINE {
             true => offers(&Facts::of(self.scenario, &baseline), tune, MIB),
             false => Vec::new(),
         };
-        let trained = counted().filter(|trial| at(trial, TuneStage::Training)).filter_map(|trial| trial.tuned.as_ref());
-        let trained = trained.flat_map(|of| of.remedies.clone()).collect();
-        let reference = counted().find(|trial| at(trial, TuneStage::Reference));
-        let rates = reference.and_then(|trial| trial.tuned.as_ref()).map(|of| of.rates.clone()).unwrap_or_default();
-        Known { offered, outcomes, trained, rates }
+        let reference = of_stage(TuneStage::Reference).next().and_then(|trial| trial.tuned.as_ref());
+        Known { offered, outcomes, rates: reference.map(|of| of.rates.clone()).unwrap_or_default() }
     }
 
     pub(super) fn course<'k>(&self, known: &'k Known) -> Course<'k> {
@@ -80,7 +77,6 @@ impl<'a> Tuner<'a> {
         Course {
             offered: &known.offered,
             outcomes: &known.outcomes,
-            trained: &known.trained,
             price: tune.price,
             seed: self.scenario.seed,
             trials_max: tune.trials_max as usize,
@@ -124,7 +120,6 @@ impl<'a> Tuner<'a> {
             title: title(ask.stage, &ids, index),
             index: index as u32,
             block: ask.block,
-            list_flags: is_baseline && !known.outcomes.iter().any(|of| of.stage == TuneStage::Baseline),
             ..TrialPlan::of(self.scenario, self.configuration)
         };
         plan.marks = self.scenario.marks_possible().into_iter().filter(wanted).filter(|_| is_measured).collect();
@@ -183,12 +178,6 @@ fn reference(trials: &[Trial]) -> Option<&Trial> {
         trial.tuned.as_ref().is_some_and(|of| of.remedies.is_empty() && of.verdict == ProbeVerdict::Holds)
     };
     trials.iter().find(of)
-}
-
-/// How many trials were discarded in a row, up to the last one.
-fn discarded(trials: &[Trial]) -> usize {
-    let is_discarded = |trial: &&Trial| trial.tuned.as_ref().is_some_and(|of| of.verdict == ProbeVerdict::Discarded);
-    trials.iter().rev().take_while(is_discarded).count()
 }
 
 /// A size that the JVM rounds, to its regions or pages, is in force all the same.

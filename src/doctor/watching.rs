@@ -1,0 +1,188 @@
+//! Which JVMs of this machine `loadline watch` can read as this user, and what keeps it from the others: capabilities
+//! (man capabilities), Yama, `dmesg_restrict`, `hidepid`.
+
+use super::fact;
+use crate::clock::Clock;
+use crate::kernel::process::Status;
+use crate::observe::hsperfdata::HsPerf;
+use crate::observe::jvms::{self, Found, Jvms};
+use crate::observe::kernel_log;
+use crate::observe::machine::Access;
+use crate::observe::procfs::Process;
+
+/// JVMs that are tried and named; the others are counted.
+const TRIED_MAX: usize = 100;
+const NAMED_MAX: usize = 5;
+/// `linux/capability.h`: number, name, and what watching does with it.
+const CAPABILITIES: [(u32, &str, &str); 3] = [
+    (19, "CAP_SYS_PTRACE", "JVMs of other users, and accounts of them"),
+    (2, "CAP_DAC_READ_SEARCH", "counters files of other users"),
+    (34, "CAP_SYSLOG", "the kernel's log of kills, where `kernel.dmesg_restrict` is 1"),
+];
+
+/// Each with what is there, and one thing to do about what is missing.
+pub(super) fn facts(clock: Clock) -> Vec<(String, String)> {
+    let found = jvms::find();
+    let own = Process::open(std::process::id()).map(|own| Access::to(&own, &clock));
+    let mut facts = vec![fact("JVMs", readable(&found, clock)), fact("capable", capable(Status::own().as_ref()))];
+    let sees_all = Status::own().is_some_and(|own| own.is_capable(CAPABILITIES[0].0));
+    facts.extend(hidden(&found, sees_all).map(|text| fact("hidden", text)));
+    facts.extend(own.ok().map(|access| fact("yama", yama(&access))));
+    let restricts = number("/proc/sys/kernel/dmesg_restrict");
+    facts.push(fact("kills", kills(kernel_log::killed(u32::MAX).is_ok(), restricts)));
+    facts.push(fact("hidepid", hidepid(&read("/proc/self/mountinfo"))));
+    facts
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+fn number(path: &str) -> Option<u8> {
+    read(path).trim().parse().ok()
+}
+
+/// Which can be read, whole or without their counters.
+fn readable(found: &Jvms, clock: Clock) -> String {
+    let whole = |jvm: &&Found| Process::open(jvm.pid).is_ok_and(|process| HsPerf::open(&process, &clock).is_ok());
+    let (whole, part): (Vec<&Found>, Vec<&Found>) = found.known.iter().take(TRIED_MAX).partition(whole);
+    let mut said = vec![match found.known.len() {
+        0 => "none can be read now".to_owned(),
+        all => format!("{all} can be read: {}", named(&whole)),
+    }];
+    if !part.is_empty() {
+        said.push(format!(
+            "without their counters file (heap and metaspace by counters) {}: `-XX:-UsePerfData`, or another user's \
+             without CAP_DAC_READ_SEARCH; `loadline doctor {}` says which",
+            named(&part),
+            part[0].pid
+        ));
+    }
+    said.join("; ")
+}
+
+fn named(jvms: &[&Found]) -> String {
+    let names = jvms.iter().take(NAMED_MAX).map(|jvm| format!("pid {} ({})", jvm.pid, jvm.comm));
+    let more = jvms.len().saturating_sub(NAMED_MAX);
+    let more = (more > 0).then(|| format!("{more} more"));
+    match names.chain(more).collect::<Vec<_>>() {
+        none if none.is_empty() => "none of them whole".to_owned(),
+        all => all.join(", "),
+    }
+}
+
+/// What may not be looked into; `None` where all may.
+fn hidden(found: &Jvms, sees_all: bool) -> Option<String> {
+    let java: Vec<&Found> = found.perhaps.iter().collect();
+    let todo = match sees_all {
+        true => "the kernel protects them, or a security module does",
+        false => {
+            "run `watch` as their user, as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH \
+             (monitoring/loadline-watch.service)"
+        }
+    };
+    match (java.len(), found.hidden) {
+        (0, 0) => None,
+        (0, others) => Some(format!("processes that may not be looked into: {others}, none called java; {todo}")),
+        (_, others) => Some(format!("{}, called java, and other processes: {others}; {todo}", named(&java))),
+    }
+}
+
+/// What is in force of what a service for all users needs.
+fn capable(own: Option<&Status>) -> String {
+    let Some(own) = own else { return "unknown: /proc/self/status cannot be read".to_owned() };
+    let (has, lacks): (Vec<_>, Vec<_>) = CAPABILITIES.iter().partition(|(number, ..)| own.is_capable(*number));
+    let has: Vec<&str> = has.iter().map(|(_, name, _)| *name).collect();
+    let lacks: Vec<String> = lacks.iter().map(|(_, name, what)| format!("{name} ({what})")).collect();
+    match (has.is_empty(), lacks.is_empty()) {
+        (_, true) => format!("of {}: all JVMs of this pid namespace", has.join(", ")),
+        (true, false) => format!("of nothing beyond this user; missing: {}", lacks.join(", ")),
+        (false, false) => format!("of {}; missing: {}", has.join(", "), lacks.join(", ")),
+    }
+}
+
+/// Whether an account may hold threads.
+fn yama(access: &Access) -> String {
+    match (access.ptrace_scope, access.cap_sys_ptrace) {
+        (None, _) => "not there: accounts may hold threads of JVMs of this user".to_owned(),
+        (Some(scope @ 3..), _) => format!("ptrace_scope {scope}: no account holds threads until the next boot"),
+        (Some(scope), true) => format!("ptrace_scope {scope}, which CAP_SYS_PTRACE overrules"),
+        (Some(0), false) => "ptrace_scope 0: accounts may hold threads of JVMs of this user".to_owned(),
+        (Some(scope), false) => format!(
+            "ptrace_scope {scope}: `--account` cannot hold threads, so its accounts are less exact; `sysctl \
+             kernel.yama.ptrace_scope=0`, or CAP_SYS_PTRACE"
+        ),
+    }
+}
+
+/// Who tells that a JVM was killed for want of memory.
+fn kills(log: bool, restricts: Option<u8>) -> String {
+    match (log, restricts) {
+        (true, _) => "told by the kernel's log, with the cgroup whose limit it was".to_owned(),
+        (false, Some(1)) => "told by the events of the JVM's cgroup only: `kernel.dmesg_restrict` is 1; give \
+                             CAP_SYSLOG, or `sysctl kernel.dmesg_restrict=0`"
+            .to_owned(),
+        (false, _) => "told by the events of the JVM's cgroup only: /dev/kmsg cannot be read; in a container give it \
+                       that device"
+            .to_owned(),
+    }
+}
+
+/// How `/proc` was mounted, by the lines of `/proc/self/mountinfo` (man proc_pid_mountinfo): the last mount of a place
+/// is the one that is seen.
+///
+/// ```text
+/// 22 28 0:20 / /proc rw,nosuid,nodev,noexec,relatime shared:13 - proc proc rw,hidepid=invisible
+/// ```
+fn hidepid(mounts: &str) -> String {
+    let of_proc = mounts.lines().rev().find(|line| line.split(' ').nth(4) == Some("/proc"));
+    let options = of_proc.and_then(|line| line.split_once(" - ")).map_or("", |(_, rest)| rest);
+    let value = options.split([' ', ',']).find_map(|option| option.strip_prefix("hidepid="));
+    match value {
+        None | Some("0" | "off") => "off: processes of all users are seen in /proc".to_owned(),
+        Some(value) => format!(
+            "{value}: JVMs of other users are not even counted; `mount -o remount,hidepid=0 /proc`, or CAP_SYS_PTRACE"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidepid_is_that_of_the_mount_that_is_seen() {
+        let mount = |options: &str| format!("22 28 0:20 / /proc rw,relatime shared:13 - proc proc rw{options}\n");
+        assert!(hidepid(&mount("")).starts_with("off"));
+        assert!(hidepid(&mount(",hidepid=0")).starts_with("off"));
+        assert!(hidepid(&mount(",gid=5,hidepid=invisible")).starts_with("invisible: "));
+        assert!(hidepid(&format!("{}{}", mount(",hidepid=2"), mount(""))).starts_with("off"));
+        assert!(hidepid("1 1 0:1 / /proc/x rw - proc proc rw,hidepid=2\n").starts_with("off"));
+        assert!(hidepid("").starts_with("off"));
+        let whole = mount(",hidepid=2");
+        (0..whole.len()).for_each(|end| drop(hidepid(&whole[..end])));
+    }
+
+    #[test]
+    fn what_is_missing_has_one_thing_to_do() {
+        let access = |scope, cap_sys_ptrace| Access {
+            pagemap: Ok(()),
+            memory: Ok(()),
+            ptrace_scope: scope,
+            cap_sys_ptrace,
+            perf_event_paranoid: None,
+        };
+        assert!(yama(&access(Some(1), false)).contains("sysctl kernel.yama.ptrace_scope=0"));
+        assert!(yama(&access(Some(1), true)).contains("overrules") && yama(&access(Some(3), true)).contains("boot"));
+        assert!(kills(false, Some(1)).contains("CAP_SYSLOG") && kills(false, None).contains("/dev/kmsg"));
+        let jvm = |pid| Found { pid, comm: "java".to_owned(), arguments: Vec::new() };
+        let found = Jvms { perhaps: (1..9).map(jvm).collect(), hidden: 3, ..Jvms::default() };
+        let told = hidden(&found, false).unwrap();
+        assert!(
+            told.contains("pid 5 (java), 3 more, called java, and other processes: 3")
+                && told.contains("CAP_SYS_PTRACE"),
+            "{told}"
+        );
+        assert_eq!(hidden(&Jvms::default(), true), None);
+    }
+}

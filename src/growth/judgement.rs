@@ -1,0 +1,76 @@
+//! What is said of growth.
+
+use super::Projection;
+
+/// The word for what one thing does over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Nothing that would matter within seven days.
+    Steady,
+    /// It rises, and may still come to rest: it is young, it bends, or the limit is far.
+    Warming,
+    /// It grows without bound, as far as can be told, and the limit is within reach.
+    Grows,
+    /// Neither can be told.
+    CannotTell,
+}
+
+/// Growth that three judgements in a row saw, or that one sees.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Growth {
+    /// Bytes an hour, of cells as they are in life, and the interval that holds it with 95 % confidence.
+    pub slope: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// Cells of the window that it was seen in.
+    pub window: usize,
+    /// When it meets the limit.
+    pub projection: Projection,
+}
+
+/// A rise that is no alarm yet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hint {
+    /// Bytes an hour.
+    pub slope: f64,
+    /// Cells over which it rose.
+    pub window: usize,
+    /// Cells until the limit at this pace.
+    pub rest: f64,
+}
+
+/// Why nothing can be told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Unsure {
+    /// Less than a day was seen.
+    Young,
+    /// Too few collections of the old generation, of so many that a window needs.
+    Collections {
+        /// In the longest window there is.
+        seen: u32,
+        /// By any window.
+        needed: u32,
+    },
+    /// There are gaps in what was seen, in every window.
+    Gaps,
+    /// It moves by so many bytes without a pattern.
+    Moves {
+        /// Between the least and the most floor of the longest window there is.
+        bytes: f64,
+    },
+}
+
+/// The verdict on one thing at one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judgement {
+    /// The word.
+    pub verdict: Verdict,
+    /// Where the verdict is [`Verdict::Grows`].
+    pub growth: Option<Growth>,
+    /// Where it rises without doubt, whether or not that is growth.
+    pub hint: Option<Hint>,
+    /// Where the verdict is [`Verdict::CannotTell`].
+    pub unsure: Option<Unsure>,
+}

@@ -1,0 +1,83 @@
+//! What an earlier life of the same service did: whether it ever rose so.
+//!
+//! From inside one life a fill and a leak look alike for long. An earlier life of the same service that became as old
+//! and never rose so says that this is new; one that did rise so says nothing: leaks and fills are repeated alike.
+
+use super::Floors;
+use super::floors::{WARM_UP, trailing_minima};
+use super::ladder::RUNGS;
+
+/// A rise counts as known where one of this share of it was seen.
+const KNOWN: f64 = 0.5;
+/// Windows count that began at this share of the age or later: what fills after a start is no precedent for what rises
+/// long after one.
+const AS_OLD: f64 = 0.2;
+/// Ages by powers of two, in cells: up to 32,768 of them, or seven months.
+const AGES: usize = 16;
+
+/// An earlier life, by the widths of all windows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Precedent {
+    /// How many cells old it became.
+    age: usize,
+    rises: Vec<Rises>,
+}
+
+/// The most that anything rose over one width.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Rises {
+    width: usize,
+    /// In windows that began at an age or later.
+    most: [f64; AGES],
+}
+
+/// The place of an age among [`AGES`].
+fn place(age: usize) -> usize {
+    ((usize::BITS - age.leading_zeros()) as usize).min(AGES - 1)
+}
+
+/// What a precedent says of a rise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It never rose so, although it became as old.
+    Never,
+    /// It rose so, too.
+    Rose,
+    /// It did not become old enough to tell.
+    TooYoung,
+}
+
+impl Precedent {
+    /// What the floors of an earlier life say.
+    pub fn of(floors: &Floors) -> Self {
+        let count = floors.values.len();
+        let rises = RUNGS.iter().map(|(size, many)| {
+            let width = size * many;
+            let minima = trailing_minima(floors.values, *size);
+            let from = (WARM_UP + size).saturating_sub(floors.age);
+            let mut most = [f64::NEG_INFINITY; AGES];
+            for end in from + width..count {
+                let (rise, place) = (minima[end] - minima[end - width], place(floors.age + end - width));
+                if rise.is_finite() {
+                    most[place] = most[place].max(rise);
+                }
+            }
+            for place in (1..AGES).rev() {
+                most[place - 1] = most[place - 1].max(most[place]);
+            }
+            Rises { width, most }
+        });
+        Self { age: floors.age + count, rises: rises.collect() }
+    }
+
+    /// Of a rise over so many cells at this age.
+    pub(super) fn tells(&self, rise: f64, width: usize, age: usize) -> Told {
+        let Some(rises) = self.rises.iter().find(|rises| rises.width == width) else { return Told::TooYoung };
+        let most = rises.most[place((AS_OLD * age as f64) as usize)];
+        match most < KNOWN * rise {
+            true if self.age >= age => Told::Never,
+            true => Told::TooYoung,
+            false => Told::Rose,
+        }
+    }
+}

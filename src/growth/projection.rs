@@ -1,0 +1,38 @@
+//! When the limit is reached, as an interval.
+
+use super::window::Fill;
+use super::{DAY, Floors, HOUR};
+
+/// Cells from now until the limit is reached, with 95 % confidence.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Projection {
+    /// Not before.
+    pub earliest: f64,
+    /// Not after; `None` where it may come to rest before, or no whole day was seen.
+    pub latest: Option<f64>,
+}
+
+/// Days of which the peaks count.
+const DAYS: usize = 7;
+
+impl Projection {
+    /// From slopes in bytes a cell, `low` and `high` of their interval, and the most bent fill that the floors allow.
+    /// The earliest counts from the highest floor of the last week, carried along the trend to now, and as much higher
+    /// as a peak may be that no such week has seen yet; the latest from the least of the last hour. Who has not seen a
+    /// whole day does not know how slow the nights are.
+    pub(super) fn of(floors: &Floors, cells: usize, limit: f64, (low, high): (f64, f64), fill: Option<Fill>) -> Self {
+        let slope = f64::midpoint(low, high);
+        let week = cells.saturating_sub(DAYS * DAY).max(super::floors::WARM_UP.min(cells - 1));
+        let carried = |at: usize| floors.values[at] + slope * (cells - at) as f64;
+        let highest = (week..cells).map(carried).fold(f64::NEG_INFINITY, f64::max).max(floors.values[cells - 1]);
+        let hour = &floors.values[cells.saturating_sub(HOUR)..cells];
+        let least = hour.iter().copied().fold(f64::INFINITY, f64::min);
+        let unseen = (highest - least) * DAY as f64 / (cells - week) as f64;
+        let room = (limit - least).max(0.0);
+        let latest = |fill: Fill| (low > 0.0).then(|| Some(fill.until(room)?.max(room / low)))?;
+        Self {
+            earliest: (limit - highest - unseen).max(0.0) / high.max(f64::MIN_POSITIVE),
+            latest: fill.and_then(latest),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Files below the root that a process sees (`/proc/PID/root`). That may be the root of a hostile container: no link in
+//! it leads out (man openat2, `RESOLVE_IN_ROOT`), and nothing but a plain file is opened, since opening a device may do
+//! something.
+
+use super::procfs::Process;
+use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat, openat2};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path};
+
+/// A name that is changed meanwhile is looked for again, so often.
+const TRIES: usize = 8;
+
+/// A folder below the root of a process.
+#[derive(Debug)]
+pub(super) struct Inside(OwnedFd);
+
+impl Inside {
+    /// The folder that the process finds under this path.
+    pub(super) fn folder(process: &Process, path: &str) -> io::Result<Self> {
+        Self::below(root(process)?.as_fd(), path)
+    }
+
+    /// The folder of this path below another, which links are not followed out of.
+    fn below(root: BorrowedFd<'_>, path: &str) -> io::Result<Self> {
+        resolve(root, path, OFlags::PATH | OFlags::DIRECTORY).map(Self)
+    }
+
+    /// The names in it that can be read as text.
+    pub(super) fn names(&self) -> io::Result<impl Iterator<Item = String> + use<>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = Dir::new(openat(&self.0, ".", flags, Mode::empty())?)?;
+        Ok(folder.filter_map(|entry| Some(entry.ok()?.file_name().to_str().ok()?.to_owned())))
+    }
+
+    /// Opens a plain file of this folder's folder for reading; neither may be a link.
+    pub(super) fn file(&self, folder: &str, name: &str) -> io::Result<File> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = openat(&self.0, folder, flags | OFlags::DIRECTORY, Mode::empty())?;
+        readable(&openat(&folder, name, flags, Mode::empty())?)
+    }
+
+    /// The folder's descriptor.
+    pub(super) fn into_fd(self) -> OwnedFd {
+        self.0
+    }
+}
+
+/// Opens the plain file that the process finds under this path, for reading.
+pub(super) fn file(process: &Process, path: &str) -> io::Result<File> {
+    readable(&resolve(root(process)?.as_fd(), path, OFlags::PATH)?)
+}
+
+fn root(process: &Process) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat(process.folder(), "root", flags, Mode::empty())?)
+}
+
+/// Resolves a path as if `root` were the root. Before Linux 5.6, and where a filter of system calls refuses, links are
+/// not followed at all.
+fn resolve(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+    let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    for _ in 0..TRIES {
+        match openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), how) {
+            Ok(file) => return Ok(file),
+            Err(Errno::AGAIN) => {}
+            Err(Errno::NOSYS | Errno::PERM) => return step_by_step(root, path, flags),
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+    Err(Errno::AGAIN.into())
+}
+
+/// Name by name, none of which may be a link or lead upwards.
+fn step_by_step(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+    let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut at = openat(root, ".", folder, Mode::empty())?;
+    let mut names = Path::new(path).components().filter(|part| *part != Component::RootDir).peekable();
+    while let Some(part) = names.next() {
+        let Component::Normal(name) = part else { return Err(Errno::LOOP.into()) };
+        let flags = if names.peek().is_some() { folder } else { flags | OFlags::NOFOLLOW | OFlags::CLOEXEC };
+        at = openat(&at, name, flags, Mode::empty())?;
+    }
+    Ok(at)
+}
+
+/// What was found without opening it, opened where it is a plain file.
+fn readable(found: &OwnedFd) -> io::Result<File> {
+    if FileType::from_raw_mode(fstat(found)?.st_mode) != FileType::RegularFile {
+        return Err(io::Error::other("it is no plain file"));
+    }
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    Ok(open(format!("/proc/self/fd/{}", found.as_raw_fd()), flags, Mode::empty())?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Read;
+    use std::os::unix::fs::symlink;
+    use tempfile::TempDir;
+
+    /// A root of a container with a secret beside it, and its descriptor.
+    fn hostile() -> (TempDir, OwnedFd) {
+        let outside = tempfile::tempdir().unwrap();
+        let root = outside.path().join("root");
+        fs::create_dir_all(root.join("tmp/hsperfdata_app")).unwrap();
+        fs::write(root.join("tmp/hsperfdata_app/7"), "counters").unwrap();
+        fs::create_dir(outside.path().join("hsperfdata_evil")).unwrap();
+        fs::write(outside.path().join("hsperfdata_evil/7"), "secret").unwrap();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = open(&root, flags, Mode::empty()).unwrap();
+        (outside, fd)
+    }
+
+    fn text(file: io::Result<File>) -> Option<String> {
+        let mut text = String::new();
+        file.ok()?.read_to_string(&mut text).ok()?;
+        Some(text)
+    }
+
+    #[test]
+    fn no_link_leads_out_of_the_root() {
+        let (outside, root) = hostile();
+        let below = outside.path().join("root");
+        let secret = outside.path().join("hsperfdata_evil");
+        symlink(&secret, below.join("tmp/hsperfdata_absolute")).unwrap();
+        symlink("../../hsperfdata_evil", below.join("tmp/hsperfdata_relative")).unwrap();
+        fs::create_dir(below.join("tmp/hsperfdata_file")).unwrap();
+        symlink(secret.join("7"), below.join("tmp/hsperfdata_file/7")).unwrap();
+        symlink("../../../hsperfdata_evil/7", below.join("tmp/hsperfdata_file/8")).unwrap();
+        let tmp = Inside::below(root.as_fd(), "/tmp").unwrap();
+        let mut names: Vec<String> = tmp.names().unwrap().filter(|name| name.starts_with("hsperfdata_")).collect();
+        names.sort();
+        let all = ["hsperfdata_absolute", "hsperfdata_app", "hsperfdata_file", "hsperfdata_relative"];
+        assert_eq!(names, all);
+        assert_eq!(text(tmp.file("hsperfdata_app", "7")).as_deref(), Some("counters"));
+        for (folder, name) in [
+            ("hsperfdata_absolute", "7"),
+            ("hsperfdata_relative", "7"),
+            ("hsperfdata_file", "7"),
+            ("hsperfdata_file", "8"),
+        ] {
+            assert_eq!(text(tmp.file(folder, name)), None, "{folder}/{name}");
+        }
+        for path in ["/../hsperfdata_evil/7", "tmp/hsperfdata_relative/7", "tmp/hsperfdata_file/8"] {
+            for found in [resolve(root.as_fd(), path, OFlags::PATH), step_by_step(root.as_fd(), path, OFlags::PATH)] {
+                assert_eq!(text(found.and_then(|found| readable(&found))), None, "{path}");
+            }
+        }
+        let through = resolve(root.as_fd(), &secret.join("7").display().to_string(), OFlags::PATH);
+        assert!(through.is_err(), "an absolute path begins at the root of the container");
+    }
+
+    #[test]
+    fn links_inside_are_followed_where_the_kernel_can() {
+        let (outside, root) = hostile();
+        let below = outside.path().join("root");
+        fs::rename(below.join("tmp"), below.join("scratch")).unwrap();
+        symlink("/scratch", below.join("tmp")).unwrap();
+        let tmp = Inside::below(root.as_fd(), "/tmp").unwrap();
+        assert_eq!(text(tmp.file("hsperfdata_app", "7")).as_deref(), Some("counters"));
+        assert!(step_by_step(root.as_fd(), "/tmp", OFlags::PATH | OFlags::DIRECTORY).is_err());
+        assert!(step_by_step(root.as_fd(), "/scratch/hsperfdata_app", OFlags::PATH | OFlags::DIRECTORY).is_ok());
+        let plain = step_by_step(root.as_fd(), "scratch/hsperfdata_app/7", OFlags::PATH).unwrap();
+        assert_eq!(text(readable(&plain)).as_deref(), Some("counters"));
+    }
+
+    #[test]
+    fn pipes_folders_and_devices_are_not_opened() {
+        let (outside, root) = hostile();
+        let folder = outside.path().join("root/tmp/hsperfdata_app");
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, folder.join("8"), FileType::Fifo, mode, 0).unwrap();
+        fs::create_dir(folder.join("9")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(folder.join("10")).unwrap();
+        let tmp = Inside::below(root.as_fd(), "/tmp").unwrap();
+        for name in ["8", "9", "10"] {
+            let refused = tmp.file("hsperfdata_app", name).unwrap_err().to_string();
+            assert!(refused.contains("no plain file"), "{name}: {refused}");
+        }
+        let devices = Inside(open("/dev", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap());
+        assert!(devices.file(".", "zero").unwrap_err().to_string().contains("no plain file"), "it never ends");
+        assert!(tmp.file("hsperfdata_app", "11").is_err(), "what is not there");
+    }
+}

@@ -1,0 +1,143 @@
+//! What is watched in OTLP's JSON form (opentelemetry-proto 1.x, `ExportMetricsServiceRequest`): gauges and sums that
+//! may fall, so that no receiver cares for temporality. Names are those of OpenTelemetry's conventions for JVMs where
+//! it has them (`jvm.memory.used`), else begin with `loadline.`.
+
+use super::scrape::OWNERS_MAX;
+use crate::record::{WatchDocument, WatchedJvm};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// A request for all JVMs, each a resource of its own; `resource` are attributes of all of them, `at_unix_ns` the time
+/// of the samples.
+pub fn otlp(document: &WatchDocument, resource: &[(String, String)], at_unix_ns: u128) -> String {
+    let at = at_unix_ns.to_string();
+    let jvms: Vec<Value> = document.jvms.iter().map(|jvm| of_jvm(document, jvm, resource, &at)).collect();
+    json!({ "resourceMetrics": jvms }).to_string()
+}
+
+fn attribute(name: &str, value: &str) -> Value {
+    json!({ "key": name, "value": { "stringValue": value } })
+}
+
+/// The conventions' name of a label.
+fn convention(label: &str) -> String {
+    match label {
+        "namespace" => "k8s.namespace.name".to_owned(),
+        "pod" => "k8s.pod.name".to_owned(),
+        "container" => "k8s.container.name".to_owned(),
+        "container_id" => "container.id".to_owned(),
+        other => format!("loadline.{other}"),
+    }
+}
+
+fn of_jvm(document: &WatchDocument, jvm: &WatchedJvm, resource: &[(String, String)], at: &str) -> Value {
+    let attributes = of_resource(jvm, resource);
+    let point = |value: u64, names: &[(&str, &str)]| {
+        let attributes: Vec<Value> = names.iter().map(|(name, value)| attribute(name, value)).collect();
+        json!({ "asInt": value.to_string(), "timeUnixNano": at, "attributes": attributes })
+    };
+    let sum = |name: &str, unit: &str, points: Vec<Value>| {
+        // AGGREGATION_TEMPORALITY_CUMULATIVE
+        let sum = json!({ "dataPoints": points, "aggregationTemporality": 2, "isMonotonic": false });
+        (!points_of(&sum).is_empty()).then(|| json!({ "name": name, "unit": unit, "sum": sum }))
+    };
+    let now = &jvm.now;
+    let areas = |heap: Option<u64>, metaspace: Option<u64>| {
+        let of = |bytes: Option<u64>, area: &str, pool: &str| {
+            bytes.map(|bytes| point(bytes, &[("jvm.memory.type", area), ("jvm.memory.pool.name", pool)]))
+        };
+        of(heap, "heap", "heap").into_iter().chain(of(metaspace, "non_heap", "Metaspace")).collect::<Vec<_>>()
+    };
+    let one = |value: Option<u64>| value.map(|value| point(value, &[])).into_iter().collect::<Vec<_>>();
+    let rss = [now.rss_anon_bytes, now.rss_file_bytes, now.rss_shmem_bytes];
+    let rss = rss.iter().any(Option::is_some).then(|| rss.iter().flatten().sum());
+    let owners = jvm.owners.iter().map(|owner| point(owner.bytes, &[("loadline.memory.owner", &owner.name)]));
+    let weighed = jvm.account.iter().flat_map(|account| &account.owners).take(OWNERS_MAX);
+    let weighed = weighed.map(|owner| point(owner.bytes, &[("loadline.memory.owner", &owner.name)]));
+    let metrics: Vec<Value> = [
+        sum("jvm.memory.used", "By", areas(now.heap_used_bytes, now.metaspace_bytes)),
+        sum("jvm.memory.committed", "By", areas(now.heap_committed_bytes, now.metaspace_bytes)),
+        sum("jvm.memory.limit", "By", areas(now.heap_max_bytes, None)),
+        sum("jvm.memory.used_after_last_gc", "By", areas(now.heap_floor_bytes, None)),
+        sum("jvm.thread.count", "{thread}", one(now.threads)),
+        sum("jvm.class.count", "{class}", one(now.classes)),
+        sum("process.memory.usage", "By", one(rss)),
+        sum("loadline.memory.counted", "By", owners.collect()),
+        sum("loadline.memory.resident", "By", weighed.collect()),
+        sum("loadline.memory.account.age", "s", one(jvm.account.as_ref().map(|account| account.age_s as u64))),
+        sum("loadline.memory.unreclaimable", "By", one(now.unreclaimable_bytes)),
+        sum("loadline.memory.limit", "By", one(jvm.limit.as_ref().map(|limit| limit.bytes))),
+        sum("loadline.growth", "1", vec![point(1, &[("loadline.growth.verdict", jvm.growth.verdict.name())])]),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let scope = json!({ "name": "loadline", "version": document.loadline });
+    json!({
+        "resource": { "attributes": attributes },
+        "scopeMetrics": [{ "scope": scope, "metrics": metrics }],
+    })
+}
+
+/// What names a JVM: each key once, as the protocol demands. What is known of the JVM itself comes before what is said
+/// of all, which may be of the pod of Loadline. Receivers tell resources apart by service and instance (Prometheus
+/// makes `job` and `instance` of them, and drops the others): where nobody names the service, it is the JVM.
+fn of_resource(jvm: &WatchedJvm, resource: &[(String, String)]) -> Vec<Value> {
+    let mut texts = vec![("loadline.jvm".to_owned(), jvm.name.clone())];
+    texts.extend(jvm.labels.iter().map(|label| (convention(&label.name), label.value.clone())));
+    texts.extend(jvm.version.iter().map(|version| ("process.runtime.version".to_owned(), version.clone())));
+    // A pod is there once; a unit or a class of the same name may be on each host.
+    let host = resource.iter().find(|(key, _)| key == "host.name").map(|(_, host)| host);
+    let pod = jvm.labels.iter().any(|label| label.name == "pod");
+    let instance = host.filter(|_| !pod).map(|host| format!("{}@{host}", jvm.name));
+    texts.push(("service.instance.id".to_owned(), instance.unwrap_or_else(|| jvm.name.clone())));
+    texts.extend(resource.iter().cloned());
+    texts.push(("service.name".to_owned(), jvm.name.clone()));
+    let mut seen = BTreeSet::from(["process.pid".to_owned()]);
+    texts.retain(|(key, _)| seen.insert(key.clone()));
+    let mut attributes: Vec<Value> = texts.iter().map(|(key, value)| attribute(key, value)).collect();
+    attributes.push(json!({ "key": "process.pid", "value": { "intValue": jvm.pid.to_string() } }));
+    attributes
+}
+
+fn points_of(sum: &Value) -> &[Value] {
+    sum["dataPoints"].as_array().map_or(&[], Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::WatchLabel;
+
+    #[test]
+    fn a_resource_has_each_key_once_and_is_told_from_the_others() {
+        let label = |name: &str, value: &str| WatchLabel { name: name.to_owned(), value: value.to_owned() };
+        let unit = WatchedJvm { name: "shop.service".to_owned(), pid: 7, ..WatchedJvm::default() };
+        let pod = WatchedJvm {
+            name: "prod/shop-1/app".to_owned(),
+            labels: vec![label("pod", "shop-1"), label("container_id", "abc")],
+            ..WatchedJvm::default()
+        };
+        let set = [("host.name", "a"), ("k8s.pod.name", "loadline-x"), ("zone", "z"), ("process.pid", "1")];
+        let set = set.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let of = |jvm: &WatchedJvm, resource: &[(String, String)]| -> Vec<(String, Value)> {
+            let told = of_resource(jvm, resource);
+            told.iter().map(|one| (one["key"].as_str().unwrap().to_owned(), one["value"].clone())).collect()
+        };
+        let value = |told: &[(String, Value)], key: &str| {
+            let found: Vec<&Value> = told.iter().filter(|one| one.0 == key).map(|one| &one.1).collect();
+            assert_eq!(found.len(), 1, "{key}: {told:?}");
+            found[0].clone()
+        };
+        let told = of(&unit, &set);
+        assert_eq!(value(&told, "service.name"), json!({ "stringValue": "shop.service" }));
+        assert_eq!(value(&told, "service.instance.id"), json!({ "stringValue": "shop.service@a" }));
+        assert_eq!(value(&told, "process.pid"), json!({ "intValue": "7" }), "its own");
+        let told = of(&pod, &set);
+        assert_eq!(value(&told, "k8s.pod.name"), json!({ "stringValue": "shop-1" }), "not that of Loadline");
+        assert_eq!(value(&told, "service.instance.id"), json!({ "stringValue": "prod/shop-1/app" }));
+        assert_eq!(value(&told, "zone"), json!({ "stringValue": "z" }));
+        let named = [("service.name".to_owned(), "till".to_owned())];
+        assert_eq!(value(&of(&unit, &named), "service.name"), json!({ "stringValue": "till" }));
+    }
+}

@@ -1,0 +1,114 @@
+//! A summary as a page of its own: what is no document of trials, such as the end of a JVM that was watched.
+
+use super::tables::{facts, figure, lines, prose, section, table};
+use super::{policy_of_style, style};
+use crate::record::PostMortem;
+use crate::report::chart::{Figure, definitions, last_hours};
+use crate::report::markup::Markup;
+use crate::report::summary::{Block, Summary, summarize_post_mortem};
+
+/// What to say of a life that ended, with the picture of its last hours, as an HTML document that refers to nothing
+/// outside itself and has no script.
+pub fn post_mortem_page(of: &PostMortem) -> String {
+    page(&summarize_post_mortem(of), last_hours(of).as_ref(), &of.loadline)
+}
+
+/// The picture stands behind the first words.
+fn page(summary: &Summary, picture: Option<&Figure>, version: &str) -> String {
+    let mut out = Markup::fixed("<!doctype html>\n");
+    let title = summary.blocks.iter().find_map(|block| match block {
+        Block::Heading(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let title = title.unwrap_or("loadline");
+    out.element("html", &[("lang", &"en")], |out| {
+        out.element("head", &[], |out| {
+            out.empty("meta", &[("charset", &"utf-8")]);
+            out.empty("meta", &[("http-equiv", &"Content-Security-Policy"), ("content", &policy_of_style())]);
+            out.empty("meta", &[("name", &"viewport"), ("content", &"width=device-width, initial-scale=1")]);
+            out.empty("meta", &[("name", &"color-scheme"), ("content", &"light dark")]);
+            out.words("title", &[], title);
+            out.element("style", &[], |out| {
+                out.append(&style());
+            });
+        });
+        out.line().element("body", &[], |out| {
+            out.element("header", &[], |out| {
+                out.words("h1", &[], title);
+            });
+            out.line();
+            // Shapes of the charts, once.
+            out.element("svg", &[("class", &"definitions"), ("width", &"0"), ("height", &"0")], |out| {
+                out.append(&definitions());
+            });
+            out.line();
+            out.element("main", &[], |out| body(out, summary, picture)).line();
+            let written = format!(
+                "Written by loadline {version}. This file is complete in itself and asks nothing of a network."
+            );
+            out.element("footer", &[], |out| {
+                out.words("p", &[], written);
+            });
+        });
+    });
+    out.as_str().to_owned()
+}
+
+fn body(out: &mut Markup, summary: &Summary, picture: Option<&Figure>) {
+    let mut first = true;
+    let behind = summary.blocks.iter().position(|block| matches!(block, Block::Text(_))).unwrap_or(0);
+    for (index, block) in summary.blocks.iter().enumerate() {
+        let id = format!("part-{index}");
+        match block {
+            // The first heading is that of the page.
+            Block::Heading(_) if std::mem::take(&mut first) => {}
+            Block::Heading(text) => {
+                out.words("h2", &[], text);
+            }
+            Block::Text(text) => {
+                out.element("p", &[], |out| prose(out, text));
+            }
+            Block::Failing(all) => lines(out, all.iter()),
+            Block::Facts(all) => facts(out, all),
+            Block::Table(one) => section(out, &id, &one.title, |out| table(out, one)),
+            Block::Doubts(all) => {
+                for (what, next) in all {
+                    out.words("p", &[], format!("{what} {next}"));
+                }
+            }
+            Block::Literal { title, lines: all } => section(out, &id, title, |out| lines(out, all.iter())),
+            Block::Bars(_) => {}
+        }
+        out.line();
+        if let Some(picture) = picture.filter(|_| index == behind) {
+            figure(out, picture);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::summary::Table;
+
+    #[test]
+    fn foreign_text_stays_text() {
+        let evil = "<script>alert(1)</script>\"'&`x";
+        let table =
+            Table { title: evil.into(), head: vec![evil.into()], rows: vec![vec![evil.into()]], ..Table::default() };
+        let pairs = vec![(evil.to_owned(), evil.to_owned())];
+        let blocks = vec![
+            Block::Heading(evil.into()),
+            Block::Heading(evil.into()),
+            Block::Text(evil.into()),
+            Block::Facts(pairs.clone()),
+            Block::Doubts(pairs),
+            Block::Table(table),
+            Block::Literal { title: evil.into(), lines: vec![evil.into()] },
+            Block::Failing(vec![evil.into()]),
+        ];
+        let page = page(&Summary { blocks }, None, "0.1.0");
+        assert!(!page.contains("<script") && page.contains("&lt;script&gt;"), "{page}");
+        assert!(!page.contains("http://") && !page.contains("https://"));
+    }
+}

@@ -1,0 +1,158 @@
+//! What the keys of a terminal mean: bytes as terminals of the family of the VT100 send them (ECMA-48; xterm's control
+//! sequences, `ctlseqs`).
+//!
+//! ```text
+//! ESC [ A   ESC O A   up     ESC [ 5 ~   page up     ESC alone   escape
+//! ```
+
+/// What a key asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// The one before.
+    Up,
+    /// The next one.
+    Down,
+    /// A page before.
+    PageUp,
+    /// A page on.
+    PageDown,
+    /// The first.
+    First,
+    /// The last.
+    Last,
+    /// The one that is chosen, in full.
+    Open,
+    /// Back.
+    Close,
+    /// Back, and from the list the end.
+    Quit,
+    /// The next order.
+    Sort,
+    /// Draws anew.
+    Redraw,
+}
+
+/// Bytes that have not made a key yet.
+#[derive(Debug, Default)]
+pub struct Keys {
+    pending: Vec<u8>,
+}
+
+/// A sequence is no longer than this: what goes on is nothing that a key sends.
+const SEQUENCE_MAX: usize = 16;
+const ESCAPE: u8 = 0x1b;
+
+impl Keys {
+    /// The keys in these bytes, and in those before them. An escape that nothing follows by the next call is the key of
+    /// that name.
+    pub fn take(&mut self, bytes: &[u8]) -> Vec<Key> {
+        if bytes.is_empty() {
+            let alone = self.pending == [ESCAPE];
+            self.pending.clear();
+            return if alone { vec![Key::Close] } else { Vec::new() };
+        }
+        self.pending.extend_from_slice(bytes);
+        let mut keys = Vec::new();
+        let mut at = 0;
+        while let Some((key, length)) = first(&self.pending[at..]) {
+            keys.extend(key);
+            at += length;
+        }
+        self.pending.drain(..at);
+        if self.pending.len() > SEQUENCE_MAX {
+            self.pending.clear();
+        }
+        keys
+    }
+}
+
+/// The first key, where these bytes hold a whole one, and how many of them it takes.
+fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
+    let plain = |byte: u8| match byte {
+        b'k' => Some(Key::Up),
+        b'j' => Some(Key::Down),
+        b'g' => Some(Key::First),
+        b'G' => Some(Key::Last),
+        b'\r' | b'\n' | b'l' => Some(Key::Open),
+        0x7f | 0x08 | b'h' => Some(Key::Close),
+        b' ' | 0x06 => Some(Key::PageDown),
+        b'b' | 0x02 => Some(Key::PageUp),
+        b'q' | b'Q' => Some(Key::Quit),
+        b's' => Some(Key::Sort),
+        0x0c => Some(Key::Redraw),
+        _ => None,
+    };
+    match bytes {
+        [] | [ESCAPE] | [ESCAPE, b'[' | b'O'] => None,
+        [ESCAPE, b'[' | b'O', rest @ ..] => {
+            // Parameters lie below the final byte.
+            let end = rest.iter().position(|byte| (0x40..=0x7e).contains(byte))?;
+            Some((sequence(&rest[..end], rest[end]), end + 3))
+        }
+        [ESCAPE, ESCAPE, ..] => Some((Some(Key::Close), 1)),
+        // With Alt held down; it means what it means alone.
+        [ESCAPE, byte, ..] => Some((plain(*byte), 2)),
+        [byte, ..] => Some((plain(*byte), 1)),
+    }
+}
+
+fn sequence(parameters: &[u8], end: u8) -> Option<Key> {
+    match (end, parameters) {
+        (b'A', _) => Some(Key::Up),
+        (b'B', _) => Some(Key::Down),
+        (b'C' | b'M', _) => Some(Key::Open),
+        (b'D', _) => Some(Key::Close),
+        (b'H', _) | (b'~', b"1" | b"7") => Some(Key::First),
+        (b'F', _) | (b'~', b"4" | b"8") => Some(Key::Last),
+        (b'~', b"5") => Some(Key::PageUp),
+        (b'~', b"6") => Some(Key::PageDown),
+        // F10, as in mc and htop.
+        (b'~', b"21") => Some(Key::Quit),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_known_whole_and_cut_anywhere() {
+        let text = b"\x1b[A\x1bOBj\r\x1b[5~\x1b[6~\x1b[H\x1b[1;5F\x1b[21~zs\x1b\x1b[Dq";
+        let want = [
+            Key::Up,
+            Key::Down,
+            Key::Down,
+            Key::Open,
+            Key::PageUp,
+            Key::PageDown,
+            Key::First,
+            Key::Last,
+            Key::Quit,
+            Key::Sort,
+            Key::Close,
+            Key::Close,
+            Key::Quit,
+        ];
+        assert_eq!(Keys::default().take(text), want);
+        for cut in 1..text.len() {
+            let mut keys = Keys::default();
+            let mut told = keys.take(&text[..cut]);
+            told.extend(keys.take(&text[cut..]));
+            assert_eq!(told, want, "{cut}");
+        }
+    }
+
+    #[test]
+    fn an_escape_alone_is_a_key_and_noise_is_none() {
+        let mut keys = Keys::default();
+        assert_eq!(keys.take(b"\x1b"), []);
+        assert_eq!(keys.take(b""), [Key::Close]);
+        assert_eq!(keys.take(b""), []);
+        for _ in 0..1000 {
+            assert_eq!(keys.take(b"\x1b[\x01\x01\x01\x01\x01\x01"), []);
+            assert!(keys.pending.len() <= SEQUENCE_MAX);
+        }
+        assert_eq!(Keys::default().take(&[0xff, 0, b'x', 0xc3, 0xa4]), []);
+    }
+}

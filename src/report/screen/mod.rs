@@ -1,0 +1,247 @@
+//! What is watched, as it goes on: a screen drawn anew after each turn and each key, or a line for what changes.
+
+mod keys;
+mod picture;
+#[cfg(test)]
+mod picture_tests;
+
+pub use keys::{Key, Keys};
+pub use picture::{Glyphs, Size};
+
+use super::export::visible;
+use super::summary::{told_growth, what_it_holds};
+use super::terminal::print;
+use crate::record::{Happened, WatchCourse, WatchDocument, WatchEvent, WhyWeighed};
+use crate::units::Bytes;
+use picture::{Line, Scene, View, drawn, hidden_lines, in_full, sorted};
+use std::sync::Arc;
+
+/// Where watching is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    /// A line for what happens.
+    Lines,
+    /// A terminal, with keys or without.
+    Drawn {
+        glyphs: Glyphs,
+        keys: bool,
+    },
+}
+
+/// What came of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pressed {
+    /// Another picture, or the same.
+    Draw,
+    /// The end.
+    End,
+}
+
+/// What is shown of what is watched.
+#[derive(Debug)]
+pub struct Screen {
+    place: Place,
+    document: Arc<WatchDocument>,
+    view: View,
+    /// What happened last, below the table.
+    lately: Vec<String>,
+    size: Size,
+}
+
+/// Lines of what happened that are kept.
+const LATELY: usize = 20;
+/// Lines by which a page moves.
+const PAGE: usize = 10;
+/// A screen of its own, without a cursor, and lines that are cut where they are too long; and back.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+
+impl Screen {
+    /// As lines on stdout, or nowhere.
+    pub fn lines(quiet: bool) -> Self {
+        Self::at(if quiet { Place::Nowhere } else { Place::Lines })
+    }
+
+    /// Drawn on a terminal; whoever draws calls [`Screen::enter`] before and [`Screen::leave`] after.
+    pub fn drawn(glyphs: Glyphs, keys: bool) -> Self {
+        Self::at(Place::Drawn { glyphs, keys })
+    }
+
+    fn at(place: Place) -> Self {
+        let (document, view) = (Arc::default(), View::default());
+        Self { place, document, view, lately: Vec::new(), size: Size { columns: 80, lines: 24 } }
+    }
+
+    /// Takes over the terminal.
+    pub fn enter() {
+        // A terminal that has gone is no reason to end.
+        let _ = print(ENTER);
+    }
+
+    /// Gives the terminal back as it was.
+    pub fn leave() {
+        let _ = print(LEAVE);
+    }
+
+    /// Takes a turn; lines are printed at once. A closed pipe is no reason to end.
+    pub fn take(&mut self, events: &[WatchEvent], document: impl FnOnce() -> Arc<WatchDocument>) {
+        match self.place {
+            Place::Nowhere => return,
+            Place::Lines if events.is_empty() => return,
+            Place::Lines | Place::Drawn { .. } => {}
+        }
+        self.document = document();
+        let lines: Vec<String> = events.iter().filter_map(|event| self.line(event, events)).collect();
+        if self.place == Place::Lines {
+            let _ = print(&lines.iter().map(|line| format!("{}\n", visible(line))).collect::<String>());
+            return;
+        }
+        self.lately.extend(lines);
+        self.lately.drain(..self.lately.len().saturating_sub(LATELY));
+        let chosen = self.view.chosen.filter(|pid| self.document.jvms.iter().any(|jvm| jvm.pid == *pid));
+        if chosen.is_none() {
+            // What was looked at has gone: its end stands below the list.
+            self.view = View { order: self.view.order, ..View::default() };
+        }
+        self.view.chosen = chosen.or(sorted(&self.document, self.view.order).first().map(|jvm| jvm.pid));
+    }
+
+    /// Puts a line among what happened.
+    pub fn note(&mut self, text: &str) {
+        self.lately.push(format!("{} {text}", self.time()));
+    }
+
+    /// The pid of the JVM whose course is shown.
+    pub fn in_full(&self) -> Option<u32> {
+        in_full(&self.document, &self.view).map(|jvm| jvm.pid)
+    }
+
+    /// Draws all of it; `course` is that of [`Screen::in_full`].
+    pub fn draw(&mut self, course: Option<WatchCourse>, size: Size) {
+        let Place::Drawn { .. } = self.place else { return };
+        self.size = size;
+        if let Some(pid) = self.in_full().filter(|_| course.is_some()) {
+            let jvms = &mut Arc::make_mut(&mut self.document).jvms;
+            jvms.iter_mut().filter(|jvm| jvm.pid == pid).for_each(|jvm| jvm.course.clone_from(&course));
+        }
+        let lines = drawn(&self.scene(), size);
+        let last = lines.len() - 1;
+        let drawn = |(at, Line { text, chosen }): (usize, &Line)| {
+            let end = if at == last { "" } else { "\r\n" };
+            if *chosen { format!("\x1b[7m{text}\x1b[K\x1b[m{end}") } else { format!("{text}\x1b[K{end}") }
+        };
+        let all: String = lines.iter().enumerate().map(drawn).collect();
+        let _ = print(&format!("\x1b[H{all}\x1b[J"));
+    }
+
+    /// Leaves what was drawn last where it can be read on; the terminal is given back before.
+    pub fn end(&self) {
+        if let Place::Drawn { glyphs, .. } = self.place {
+            let scene = Scene { keys: false, ..self.scene() };
+            let all =
+                Size { lines: self.size.lines.max(2 + hidden_lines(&scene, self.size) + self.size.lines), ..self.size };
+            let lines = drawn(&Scene { glyphs, ..scene }, all);
+            let shown = lines[..lines.len() - 1].iter().map(|line| line.text.trim_end());
+            let text = shown.collect::<Vec<_>>().join("\n");
+            let _ = print(&format!("{}\n", text.trim_end()));
+        }
+    }
+
+    /// What a key does.
+    pub fn press(&mut self, key: Key) -> Pressed {
+        let full = self.in_full().is_some();
+        let alone = self.document.jvms.len() <= 1;
+        match key {
+            Key::Quit if alone || !full => return Pressed::End,
+            Key::Close if alone || !full => {}
+            Key::Close | Key::Quit => (self.view.open, self.view.scrolled) = (false, 0),
+            Key::Open => self.view.open = true,
+            Key::Sort => self.view.order = self.view.order.next(),
+            Key::Redraw => {}
+            Key::Up | Key::Down | Key::PageUp | Key::PageDown | Key::First | Key::Last if full => {
+                let hidden = hidden_lines(&self.scene(), self.size);
+                self.view.scrolled = moved(key, self.view.scrolled.min(hidden), hidden);
+            }
+            Key::Up | Key::Down | Key::PageUp | Key::PageDown | Key::First | Key::Last => {
+                let jvms = sorted(&self.document, self.view.order);
+                let chosen = jvms.iter().position(|jvm| Some(jvm.pid) == self.view.chosen).unwrap_or(0);
+                self.view.chosen = jvms.get(moved(key, chosen, jvms.len().saturating_sub(1))).map(|jvm| jvm.pid);
+            }
+        }
+        Pressed::Draw
+    }
+
+    fn scene(&self) -> Scene<'_> {
+        let (glyphs, keys) = match self.place {
+            Place::Drawn { glyphs, keys } => (glyphs, keys),
+            Place::Nowhere | Place::Lines => (Glyphs::Ascii, false),
+        };
+        Scene { document: &self.document, view: &self.view, lately: &self.lately, glyphs, keys }
+    }
+
+    /// An event on a line; `None` for one that another of the same turn has told.
+    fn line(&self, event: &WatchEvent, turn: &[WatchEvent]) -> Option<String> {
+        let of_name = |other: &&WatchEvent| other.name == event.name;
+        let appeared = |other: &WatchEvent| matches!(other.what, Happened::Appeared(_));
+        let what = match &event.what {
+            Happened::Verdict(_) | Happened::Rises(_) if turn.iter().filter(of_name).any(appeared) => return None,
+            Happened::Appeared(pid) => match self.document.jvms.iter().find(|jvm| jvm.pid == *pid) {
+                // On a screen the list tells it.
+                Some(jvm) if self.place == Place::Lines => {
+                    let (holds, growth) = (what_it_holds(jvm), told_growth(&jvm.growth));
+                    format!("watched, pid {pid}: {holds}; {growth}")
+                }
+                _ => format!("watched, pid {pid}"),
+            },
+            what => happened(what),
+        };
+        Some(format!("{} {}: {what}", self.time(), event.name))
+    }
+
+    /// When it was; on a screen, whose head has the day, the time alone.
+    fn time(&self) -> &str {
+        let taken = self.document.taken.as_str();
+        if self.place == Place::Lines { taken } else { taken.split_once('T').map_or(taken, |(_, time)| time) }
+    }
+}
+
+/// Where a key leads from this place among so many.
+fn moved(key: Key, from: usize, last: usize) -> usize {
+    match key {
+        Key::Up => from.saturating_sub(1),
+        Key::Down => (from + 1).min(last),
+        Key::PageUp => from.saturating_sub(PAGE),
+        Key::PageDown => (from + PAGE).min(last),
+        Key::First => 0,
+        Key::Last => last,
+        _ => from,
+    }
+}
+
+/// What happened, in words.
+fn happened(what: &Happened) -> String {
+    match what {
+        Happened::Appeared(pid) => format!("watched, pid {pid}"),
+        Happened::Ended(pid) => format!("ended, pid {pid}"),
+        Happened::Killed(pid) => {
+            format!("killed for want of memory, pid {pid}; `loadline watch --post-mortem {pid}` says more")
+        }
+        Happened::GrowsNoMore(growth) => format!("grows no more; {}", told_growth(growth)),
+        Happened::Verdict(growth) | Happened::Rises(growth) => told_growth(growth),
+        Happened::NearLimit { headroom_bytes, limit_bytes } => {
+            let (left, limit) = (Bytes(*headroom_bytes), Bytes(*limit_bytes));
+            format!("{left} left of its limit of {limit}, and at this pace gone within the hour")
+        }
+        Happened::Weighed(why, path) => {
+            let why = match why {
+                WhyWeighed::AtPercent(percent) => format!("weighed at {percent} % of its limit"),
+                WhyWeighed::Growth => "weighed because it grows".to_owned(),
+                WhyWeighed::Time => "weighed as asked".to_owned(),
+                WhyWeighed::FirstSight => "it answered what it was asked once".to_owned(),
+            };
+            format!("{why}: {}", path.display())
+        }
+        Happened::Failed(why) => why.clone(),
+    }
+}

@@ -1,0 +1,335 @@
+//! What to say of JVMs that are watched: a line each, one in full, and what happened.
+
+use super::block::{Block, Summary, Table};
+use super::cells::{NONE, end, mib, signed};
+use crate::owner;
+use crate::record::{GrowthRecord, GrowthWord, WatchAccount, WatchCourse, WatchDocument, WatchPart, WatchedJvm};
+use crate::units::{Bytes, grouped, roughly, several};
+
+/// Columns of what is printed once.
+const WIDTH: usize = 80;
+/// The most and the least that a name is cut to.
+const NAME_CHARS: (usize, usize) = (44, 12);
+/// The least that a picture of a course is worth drawing in.
+const SPARKS_MIN: usize = 8;
+
+/// What to say of all of them: a line each; of one alone, all that is known.
+pub fn summarize_watch(document: &WatchDocument) -> Summary {
+    let mut blocks = vec![Block::Heading(heading(document))];
+    match document.jvms.as_slice() {
+        [] => blocks.push(Block::Text(nobody(document).to_owned())),
+        [one] => blocks.extend(in_full(one, WIDTH, "")),
+        several => blocks.push(Block::Table(lines(&several.iter().collect::<Vec<_>>(), WIDTH))),
+    }
+    blocks.extend(hidden(document).map(Block::Text));
+    Summary { blocks }
+}
+
+/// Why there is no line at all.
+pub(in crate::report) fn nobody(document: &WatchDocument) -> &'static str {
+    match document.hidden {
+        0 => "No such JVM runs here.",
+        _ => "No such JVM that may be looked into runs here.",
+    }
+}
+
+/// What could not be looked into; `None` where all could.
+pub(in crate::report) fn hidden(document: &WatchDocument) -> Option<String> {
+    let processes = several(document.hidden, "process");
+    let said = format!("{processes} may not be looked into: `loadline doctor` says what that takes.");
+    (document.hidden > 0).then_some(said)
+}
+
+fn heading(document: &WatchDocument) -> String {
+    let jvms = several(document.jvms.len() as u64, "JVM");
+    format!("{jvms} watched by loadline {}, {}", document.loadline, document.taken)
+}
+
+/// A line each, of no more columns than this where that can be: what says least goes first.
+pub(in crate::report) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
+    let row = |jvm: &&WatchedJvm| {
+        let now = &jvm.now;
+        let limit = jvm.limit.as_ref().map(|limit| limit.bytes);
+        let anon = now.unreclaimable_bytes;
+        let sizes = [now.heap_floor_bytes.or(now.heap_used_bytes), anon, now.rss_file_bytes, limit].map(mib);
+        let left = jvm.growth.limit_in_s.map_or_else(|| NONE.to_owned(), roughly);
+        let verdict = if width >= 100 { verdict_with_owner(&jvm.growth) } else { verdict_in_short(&jvm.growth) };
+        let name = end(&jvm.name, NAME_CHARS.0);
+        let pid = jvm.pid.to_string();
+        [name, pid].into_iter().chain(sizes).chain([share(anon, limit), left, verdict]).collect::<Vec<_>>()
+    };
+    let head = ["name", "pid", "heap", "anon", "files", "limit", "held", "left", "verdict"];
+    let table = Table::new("MiB", head, jvms.iter().map(row)).worded(1, 1);
+    let mut table = narrowed(table, width, &["pid", "files", "held", "heap", "limit"], NAME_CHARS.1);
+    let over = columns(&table).saturating_sub(width);
+    let longest = table.rows.iter().map(|row| row[0].chars().count()).max().unwrap_or(0);
+    let room = longest.saturating_sub(over).max(NAME_CHARS.1);
+    table.rows.iter_mut().for_each(|row| row[0] = end(&row[0], room));
+    let note = "heap: what the last collection of the old generation left, or what is in use; anon: what no reclaim \
+                takes back; held: that as a share of the limit; left: time to the limit at this pace.";
+    table.noted(vec![note.to_owned()])
+}
+
+/// Takes out columns of these names, one after the other, until the table has the width; the first column can be cut to
+/// so many characters.
+fn narrowed(mut table: Table, width: usize, spare: &[&str], least: usize) -> Table {
+    for name in spare {
+        let longest = table.rows.iter().map(|row| row[0].chars().count()).max().unwrap_or(0);
+        if columns(&table) <= width + longest.saturating_sub(least) {
+            break;
+        }
+        let Some(at) = table.head.iter().position(|head| head == name) else { continue };
+        table.head.remove(at);
+        table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+    }
+    table
+}
+
+/// How wide a table is drawn.
+fn columns(table: &Table) -> usize {
+    let widest = |column: usize| {
+        let cells = table.rows.iter().map(|row| row[column].chars().count());
+        cells.chain([table.head[column].chars().count()]).max().unwrap_or(0)
+    };
+    let room = |column: usize| if table.has_numbers(column) { 1 } else { 2 };
+    (0..table.head.len()).map(|column| widest(column) + room(column)).sum()
+}
+
+fn share(part: Option<u64>, whole: Option<u64>) -> String {
+    let percent = |(part, whole): (u64, u64)| part.saturating_mul(100).checked_div(whole);
+    part.zip(whole).and_then(percent).map_or_else(|| NONE.to_owned(), |percent| format!("{percent} %"))
+}
+
+/// The verdict in a word, with its pace in MiB an hour: `grows 9.8/h`.
+fn verdict_in_short(growth: &GrowthRecord) -> String {
+    let pace = growth.bytes_per_hour.map(|slope| format!(" {}/h", mib(Some(slope.max(0.0) as u64))));
+    let word = match (growth.verdict, &pace) {
+        _ if growth.near_limit => "near limit",
+        (GrowthWord::Grows, _) => "grows",
+        (GrowthWord::Steady, _) => return "steady".to_owned(),
+        (_, Some(_)) => "rises",
+        (GrowthWord::Warming, None) => "warming",
+        (GrowthWord::CannotTell, None) => "cannot tell",
+    };
+    format!("{word}{}", pace.unwrap_or_default())
+}
+
+fn verdict_with_owner(growth: &GrowthRecord) -> String {
+    let owner = growth.owner.as_ref().map(|owner| format!(", {owner}")).unwrap_or_default();
+    format!("{}{owner}", verdict_in_short(growth))
+}
+
+/// The verdict as a phrase: `grows by 9.8 MiB an hour, at its limit in 31 h to 44 h`.
+fn verdict(growth: &GrowthRecord) -> String {
+    let pace = growth.bytes_per_hour.map(|slope| format!("{} an hour", Bytes(slope.max(0.0) as u64)));
+    let limit = growth.limit_in_s.map(|soonest| match growth.limit_in_s_latest {
+        Some(latest) => format!(", at its limit in {} to {}", roughly(soonest), roughly(latest)),
+        None if growth.bytes_per_hour_low.is_some() => format!(", at its limit not before {}", roughly(soonest)),
+        None => format!(", at this pace at its limit in {}", roughly(soonest)),
+    });
+    let near = if growth.near_limit { "near its limit; " } else { "" };
+    let rises = pace.map(|pace| format!("{pace}{}", limit.unwrap_or_default()));
+    let word = match (growth.verdict, rises) {
+        (GrowthWord::Grows, Some(rises)) => format!("grows by {rises}"),
+        (GrowthWord::Grows, None) => "grows".to_owned(),
+        (GrowthWord::Steady, _) => "steady".to_owned(),
+        (_, Some(rises)) => format!("rises by {rises}"),
+        (GrowthWord::Warming, None) => "warming".to_owned(),
+        (GrowthWord::CannotTell, None) => "cannot tell".to_owned(),
+    };
+    format!("{near}{word}")
+}
+
+/// The phrase with its window and the owner: what stands alone on a line.
+pub(in crate::report) fn told(growth: &GrowthRecord) -> String {
+    let owner = growth.owner.as_ref().map(|owner| format!(" ({owner})")).unwrap_or_default();
+    let window = growth.window_s.map(|window| format!(", seen for {}", roughly(window))).unwrap_or_default();
+    let unsure = if growth.unsure.is_empty() { String::new() } else { format!(": {}", growth.unsure) };
+    format!("{}{owner}{window}{unsure}", verdict(growth))
+}
+
+/// What it holds, in a sentence.
+pub(in crate::report) fn holds(jvm: &WatchedJvm) -> String {
+    let now = &jvm.now;
+    let bytes = |bytes: Option<u64>| bytes.map_or_else(|| NONE.to_owned(), |bytes| Bytes(bytes).to_string());
+    let limit = jvm.limit.as_ref().map(|limit| {
+        let whose = if limit.cgroup.is_empty() { "the machine's memory".to_owned() } else { limit.cgroup.clone() };
+        format!(", {} of {} ({whose})", share(now.unreclaimable_bytes, Some(limit.bytes)), Bytes(limit.bytes))
+    });
+    let [anon, files, heap] = [now.unreclaimable_bytes, now.rss_file_bytes, now.heap_used_bytes].map(bytes);
+    format!("{anon} anonymous, {files} of files, {heap} in the heap{}", limit.unwrap_or_default())
+}
+
+/// One JVM, all that is known, within so many columns; `glyphs` draw its course, from the least to the most, and none
+/// of them no course.
+pub(in crate::report) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -> Vec<Block> {
+    let [first, then] = facts(jvm);
+    let mut blocks = vec![Block::Facts(first)];
+    match &jvm.course {
+        Some(course) if !course.parts.is_empty() => blocks.push(Block::Table(parts(jvm, course, width, glyphs))),
+        _ => {
+            let owners = jvm.owners.iter().map(|owner| vec![owner.name.clone(), mib(Some(owner.bytes))]);
+            blocks.push(Block::Table(Table::new("by owner, as far as counters tell, MiB", ["owner", "held"], owners)));
+        }
+    }
+    blocks.push(Block::Facts(then));
+    if let Some(account) = &jvm.account {
+        blocks.extend(weighed(account, width, "ago"));
+        blocks.push(Block::Facts(vec![("account".to_owned(), account.file.clone())]));
+    }
+    if !jvm.unreadable.is_empty() {
+        let said = jvm.unreadable.iter().map(|why| (why.clone(), format!("loadline doctor {}", jvm.pid)));
+        blocks.push(Block::Doubts(said.collect()));
+    }
+    blocks
+}
+
+/// Whose it is and how it stands; what else its counters tell.
+fn facts(jvm: &WatchedJvm) -> [Vec<(String, String)>; 2] {
+    let now = &jvm.now;
+    let bytes = |bytes: Option<u64>| bytes.map_or_else(|| NONE.to_owned(), |bytes| Bytes(bytes).to_string());
+    let floor = match now.heap_floor_bytes {
+        Some(floor) => format!("{} after the last old collection", Bytes(floor)),
+        None => "no old collection seen yet".to_owned(),
+    };
+    let heap = format!(
+        "{} in use of {} committed, {floor}, at most {}",
+        bytes(now.heap_used_bytes),
+        bytes(now.heap_committed_bytes),
+        bytes(now.heap_max_bytes)
+    );
+    let of = [jvm.version.as_deref(), jvm.collector.as_deref()].into_iter().flatten();
+    let of = of.map(|word| format!(", {word}")).collect::<String>();
+    let counted = [(now.threads, "thread"), (now.classes, "class")];
+    let counted = counted.into_iter().filter_map(|(number, thing)| Some(several(number?, thing)));
+    let told_of = |facts: &[(&str, String)]| {
+        let facts = facts.iter().filter(|(_, text)| !text.is_empty());
+        facts.map(|(label, text)| ((*label).to_owned(), text.clone())).collect()
+    };
+    let who = format!("{}, pid {}{of}, {} old", jvm.name, jvm.pid, roughly(jvm.age_s));
+    let first = [("jvm", who), ("verdict", told(&jvm.growth)), ("memory", holds(jvm))];
+    [told_of(&first), told_of(&[("heap", heap), ("counts", counted.collect::<Vec<_>>().join(", "))])]
+}
+
+/// Each part: what it holds, how that changed, and what it does over time.
+fn parts(jvm: &WatchedJvm, course: &WatchCourse, width: usize, glyphs: &str) -> Table {
+    let row = |part: &WatchPart| {
+        let change = |over_s: u64| {
+            let change = part.changes.iter().find(|change| change.over_s == over_s);
+            let grown = |change: &crate::record::WatchChange| change.after_bytes as i64 - change.before_bytes as i64;
+            change.map_or_else(|| NONE.to_owned(), |change| signed(grown(change), |bytes| mib(Some(bytes))))
+        };
+        let thing = jvm.things.iter().find(|thing| thing.name == part.name);
+        let does = thing.map(|thing| verdict_in_short(&thing.growth)).unwrap_or_default();
+        let numbers = [mib(part.bytes), change(600), change(3600), change(86_400), mib(part.bound_bytes)];
+        [part_name(&part.name).to_owned()].into_iter().chain(numbers).chain([String::new(), does]).collect()
+    };
+    let head = ["", "held", "10 min", "1 h", "24 h", "bound", COURSE, "does"];
+    let title = "by part, as far as counters tell, MiB";
+    let mut table = Table::new(title, head, course.parts.iter().map(row)).worded(1, 2);
+    let room = width.saturating_sub(columns(&table) - COURSE.len());
+    if glyphs.is_empty() || room < SPARKS_MIN {
+        table = narrowed(Table { words: 1, ..without(table, COURSE) }, width, &["24 h", "bound", "1 h"], usize::MAX);
+    } else {
+        let seen = course.parts.iter().map(|part| part.values.len()).max().unwrap_or(0);
+        let drawn = room.min(seen.max(COURSE.len()));
+        for (row, part) in table.rows.iter_mut().zip(&course.parts) {
+            row[6] = sparks(&part.values, drawn, glyphs);
+        }
+        table.head[6] = beginning_of(&format!("last {}", roughly(seen as f64 * course.step_s)), drawn);
+    }
+    table.noted(vec![PARTS_NOTE.to_owned()])
+}
+
+/// What the parts of a JVM are.
+pub(super) const PARTS_NOTE: &str = "memory: what no reclaim takes back; java heap: committed, as far as it may be \
+                                     resident; threads: 128 KiB each; rest: mostly malloc's.";
+
+const COURSE: &str = "course";
+
+fn beginning_of(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}
+
+fn without(mut table: Table, name: &str) -> Table {
+    if let Some(at) = table.head.iter().position(|head| head == name) {
+        table.head.remove(at);
+        table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+    }
+    table
+}
+
+pub(in crate::report) fn part_name(name: &str) -> &str {
+    match name {
+        "java_heap" => "java heap",
+        "heap" => " after old gc",
+        other => other,
+    }
+}
+
+/// A course in letters, from its least to its most; what moves by less than a twentieth is flat.
+pub(in crate::report) fn sparks(values: &[Option<u64>], width: usize, glyphs: &str) -> String {
+    let glyphs: Vec<char> = glyphs.chars().collect();
+    if glyphs.is_empty() || values.is_empty() || width == 0 {
+        return String::new();
+    }
+    let width = width.min(values.len());
+    let stretch = |at: usize| &values[at * values.len() / width..(at + 1) * values.len() / width];
+    let drawn: Vec<Option<u64>> = (0..width).map(|at| stretch(at).iter().flatten().copied().max()).collect();
+    let known = || drawn.iter().flatten().copied();
+    let (Some(least), Some(most)) = (known().min(), known().max()) else { return " ".repeat(width) };
+    let range = (most - least).max(most / 20).max(1) as f64;
+    let glyph = |value: &Option<u64>| match value {
+        Some(value) => glyphs[(((value - least) as f64 / range) * (glyphs.len() - 1) as f64).round() as usize],
+        None => ' ',
+    };
+    drawn.iter().map(glyph).collect()
+}
+
+/// What an account told, with its age: nobody takes an old figure for a fresh one. In halves beside each other where
+/// the width allows.
+pub(super) fn weighed(account: &WatchAccount, width: usize, since: &str) -> Vec<Block> {
+    let ago = format!("{} {since}", roughly(account.age_s));
+    let total = mib(Some(account.total_bytes));
+    let title = format!("by owner, when it was weighed, {ago}, MiB of {total} resident");
+    let name = |name: &str| owner::label(name).to_owned();
+    let owners = account.owners.iter().map(|own| (name(&own.name), own.bytes)).collect();
+    let mut blocks = vec![Block::Table(side_by_side(title, "owner", owners, width))];
+    if !account.nmt.is_empty() {
+        let title = format!("committed by its Native Memory Tracking, {ago}, MiB");
+        let categories = account.nmt.iter().map(|own| (own.name.clone(), own.bytes)).collect();
+        blocks.push(Block::Table(side_by_side(title, "category", categories, width)));
+    }
+    blocks
+}
+
+/// Rows in two halves beside each other where they are many and there is room.
+fn side_by_side(title: String, head: &str, rows: Vec<(String, u64)>, width: usize) -> Table {
+    let cells = |row: Option<&(String, u64)>| match row {
+        Some((name, bytes)) => vec![name.clone(), mib(Some(*bytes))],
+        None => vec![String::new(); 2],
+    };
+    if rows.len() < 6 || width < 70 {
+        return Table::new(title, [head, "held"], rows.iter().map(|row| cells(Some(row))));
+    }
+    let half = rows.len().div_ceil(2);
+    let pair = |at: usize| {
+        let [left, right] = [rows.get(at), rows.get(half + at)].map(cells);
+        let left_text = format!("{:<27} {:>8}", left[0], left[1]);
+        let right_text = if right[0].is_empty() { String::new() } else { format!("{:<27} {:>8}", right[0], right[1]) };
+        vec![left_text, right_text]
+    };
+    let head = format!("{head:<27} {:>8}", "held");
+    Table::new(title, [head.clone(), head], (0..half).map(pair)).worded(2, 0)
+}
+
+/// How many of them do what: `4 JVMs watched every 10 s, 1 growing, 1 near the limit`.
+pub(in crate::report) fn counted(jvms: &[WatchedJvm], every: &str) -> String {
+    let number = |is: &dyn Fn(&WatchedJvm) -> bool| jvms.iter().filter(|jvm| is(jvm)).count() as u64;
+    let growing = number(&|jvm| jvm.growth.verdict == GrowthWord::Grows);
+    let near = number(&|jvm| jvm.growth.near_limit);
+    let mut said = vec![format!("{} watched every {every}", several(jvms.len() as u64, "JVM"))];
+    said.extend((growing > 0).then(|| format!("{} growing", grouped(growing))));
+    said.extend((near > 0).then(|| format!("{} near the limit", grouped(near))));
+    said.join(", ")
+}

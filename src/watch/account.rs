@@ -1,0 +1,155 @@
+//! The accounts of a watched JVM, in files beside its history: which there are, and what the last one says by owner.
+//!
+//! ```text
+//! shop.service.1763890000.4711.0086400.75-percent.account.json      stem of the history, age in seconds, why
+//! ```
+
+use crate::record::{AccountRecord, NmtRecord, WatchAccount, WatchOwner, WhyWeighed};
+use serde::Deserialize;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Owners that are told of one JVM, the rest of them as one: with fifty JVMs a thousand series, which is what a node
+/// may have.
+pub(super) const OWNERS_MAX: usize = 20;
+/// An account of a JVM with ten thousand mappings has some 6 MB.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+/// Files of a folder that are looked at.
+const FILES_MAX: usize = 100_000;
+const ENDS: &str = ".account.json";
+/// Why it was taken, of one that the JVM was asked for.
+const ASKED: &str = "asked";
+const OTHER: &str = "other";
+
+/// An account by its file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct AccountFile {
+    /// How old the JVM was, in seconds.
+    pub age_s: u64,
+    /// Why it was taken, as its name has it: `75-percent`, `growth`, `time`, `asked`.
+    pub why: String,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// The file of an account that is taken at this age, beside the history of the same life.
+pub(super) fn file_name(history: &Path, age_ms: u64, why: &WhyWeighed) -> PathBuf {
+    let why = match why {
+        WhyWeighed::AtPercent(percent) => format!("{percent}-percent"),
+        WhyWeighed::Growth => "growth".to_owned(),
+        WhyWeighed::Time => "time".to_owned(),
+        WhyWeighed::FirstSight => ASKED.to_owned(),
+    };
+    let stem = history.file_stem().unwrap_or_default().to_string_lossy();
+    history.with_file_name(format!("{stem}.{:07}.{why}{ENDS}", age_ms / 1000))
+}
+
+/// The accounts of the life whose history has this path, the oldest first.
+pub(super) fn accounts_beside(history: &Path) -> Vec<AccountFile> {
+    let stem = history.file_stem().unwrap_or_default().to_string_lossy();
+    let of = |path: PathBuf| {
+        let rest = path.file_name()?.to_str()?.strip_prefix(&*stem)?.strip_prefix('.')?.strip_suffix(ENDS)?;
+        let (age, why) = rest.split_once('.')?;
+        Some(AccountFile { age_s: age.parse().ok()?, why: why.to_owned(), path })
+    };
+    let files = history.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let mut accounts: Vec<AccountFile> = files.take(FILES_MAX).filter_map(|file| of(file.path())).collect();
+    accounts.sort();
+    accounts
+}
+
+/// Whether the JVM of these was asked before.
+pub(super) fn was_asked(accounts: &[AccountFile]) -> bool {
+    accounts.iter().any(|account| account.why == ASKED)
+}
+
+/// What an account says by owner; `None` where it cannot be read, or is none.
+pub(super) fn read(file: &AccountFile) -> Option<WatchAccount> {
+    /// Of an account only what is told; the rest of it is long.
+    #[derive(Deserialize)]
+    struct Document {
+        mark: Mark,
+    }
+    #[derive(Deserialize)]
+    struct Mark {
+        account: Option<AccountRecord>,
+        nmt: Option<NmtRecord>,
+    }
+    let mut bytes = Vec::new();
+    File::open(&file.path).and_then(|of| of.take(FILE_BYTES_MAX).read_to_end(&mut bytes)).ok()?;
+    let Document { mark } = serde_json::from_slice(&bytes).ok()?;
+    let account = mark.account?;
+    let owner = |name: String, bytes: u64| WatchOwner { name, bytes };
+    let owners = account.owners.into_iter().map(|own| owner(own.name, own.rss_bytes)).collect();
+    let nmt = mark.nmt.into_iter().flat_map(|nmt| nmt.categories).map(|own| owner(own.name, own.committed_bytes));
+    Some(WatchAccount {
+        at_age_s: file.age_s as f64,
+        age_s: 0.0,
+        total_bytes: account.total_bytes,
+        owners: top(owners, OWNERS_MAX),
+        nmt: top(nmt.collect(), OWNERS_MAX),
+        asked: file.why == ASKED,
+        file: file.path.display().to_string(),
+    })
+}
+
+/// The largest of these, so many in all; the last of them is `other`, the sum of the rest, where there is a rest.
+pub fn top(mut owners: Vec<WatchOwner>, most: usize) -> Vec<WatchOwner> {
+    owners.retain(|owner| owner.bytes > 0);
+    owners.sort_by_key(|owner| std::cmp::Reverse(owner.bytes));
+    if owners.len() > most {
+        let rest = owners.split_off(most.saturating_sub(1));
+        let bytes = rest.iter().fold(0, |sum: u64, owner| sum.saturating_add(owner.bytes));
+        owners.push(WatchOwner { name: OTHER.to_owned(), bytes });
+    }
+    owners
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owners(number: u64) -> Vec<WatchOwner> {
+        (1..=number).map(|bytes| WatchOwner { name: format!("o{bytes}"), bytes }).collect()
+    }
+
+    #[test]
+    fn owners_are_bounded_and_their_sum_is_kept() {
+        for number in 0..60 {
+            for most in [1, 2, 5, 20] {
+                let told = top(owners(number), most);
+                assert_eq!(told.len(), most.min(number as usize), "{number} {most}");
+                assert_eq!(told.iter().map(|owner| owner.bytes).sum::<u64>(), number * (number + 1) / 2);
+                let other = told.iter().filter(|owner| owner.name == OTHER).count();
+                assert_eq!(other, usize::from(number as usize > most), "{number} {most}");
+            }
+        }
+        assert_eq!(top(owners(7), 3)[0].name, "o7");
+    }
+
+    #[test]
+    fn accounts_are_found_by_their_names_and_read_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let account = AccountRecord { total_bytes: 9, ..AccountRecord::default() };
+        let text = serde_json::json!({ "schema": "x", "mark": { "account": account } }).to_string();
+        let names = ["a.1.7.0000090.growth", "a.1.7.0000008.asked", "a.1.77.0000001.time", "b.1.7.0000002.time"];
+        for name in names {
+            std::fs::write(path(&format!("{name}.account.json")), &text).unwrap();
+        }
+        std::fs::write(path("a.1.7.0000100.time.account.part"), &text).unwrap();
+        let found = accounts_beside(&path("a.1.7.history"));
+        assert_eq!(
+            found.iter().map(|of| (of.age_s, of.why.as_str())).collect::<Vec<_>>(),
+            [(8, "asked"), (90, "growth")]
+        );
+        assert!(was_asked(&found) && !was_asked(&found[1..]));
+        let told = read(&found[0]).unwrap();
+        assert_eq!((told.total_bytes, told.at_age_s, told.asked), (9, 8.0, true));
+        for end in 0..text.len() {
+            std::fs::write(&found[0].path, &text[..end]).unwrap();
+            assert_eq!(read(&found[0]), None, "{end}");
+        }
+    }
+}

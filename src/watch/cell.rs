@@ -1,0 +1,86 @@
+//! A stretch of time in a few numbers: the least, the mean and the most of each column.
+
+use super::column::{COLUMNS, Column};
+use super::sample::{Sample, spoken};
+
+/// What the samples of a stretch were, by column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// Which stretch of this length since the JVM's start it is.
+    pub number: u64,
+    /// Samples in it.
+    pub samples: u32,
+    least: [u32; COLUMNS],
+    most: [u32; COLUMNS],
+    mean: [u32; COLUMNS],
+}
+
+/// A cell that is being filled.
+#[derive(Debug, Clone)]
+pub(super) struct Filling {
+    cell: Cell,
+    sums: [u64; COLUMNS],
+    seen: [u32; COLUMNS],
+}
+
+impl Filling {
+    pub(super) fn new(number: u64) -> Self {
+        let unseen = *Sample::at(0).values();
+        let cell = Cell { number, samples: 0, least: unseen, most: unseen, mean: unseen };
+        Self { cell, sums: [0; COLUMNS], seen: [0; COLUMNS] }
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.cell.number
+    }
+
+    pub(super) fn add(&mut self, sample: &Sample) {
+        self.cell.samples = self.cell.samples.saturating_add(1);
+        for (at, value) in sample.values().iter().enumerate().filter(|(_, value)| **value != UNSEEN) {
+            let Cell { least, most, mean, .. } = &mut self.cell;
+            least[at] = least[at].min(*value);
+            most[at] = if most[at] == UNSEEN { *value } else { most[at].max(*value) };
+            self.sums[at] += u64::from(*value);
+            self.seen[at] += 1;
+            mean[at] = (self.sums[at] / u64::from(self.seen[at])) as u32;
+        }
+    }
+
+    pub(super) fn cell(&self) -> &Cell {
+        &self.cell
+    }
+}
+
+/// What [`Sample`] keeps where nothing was seen.
+const UNSEEN: u32 = u32::MAX;
+
+impl Cell {
+    /// The least of a column, as [`Sample::get`] gives it.
+    pub fn least(&self, column: Column) -> Option<u64> {
+        spoken(column, self.least[column as usize])
+    }
+
+    /// The mean of a column, in the same way.
+    pub fn mean(&self, column: Column) -> Option<u64> {
+        spoken(column, self.mean[column as usize])
+    }
+
+    /// The most of a column, in the same way.
+    pub fn most(&self, column: Column) -> Option<u64> {
+        spoken(column, self.most[column as usize])
+    }
+
+    /// The sample that a cell of one was made of; of more the mean.
+    pub(super) fn sample(&self) -> Sample {
+        Sample::from_values(0, self.mean)
+    }
+
+    /// The numbers as they lie in a file: least, mean, most.
+    pub(super) fn parts(&self) -> [&[u32; COLUMNS]; 3] {
+        [&self.least, &self.mean, &self.most]
+    }
+
+    pub(super) fn of_parts(number: u64, samples: u32, [least, mean, most]: [[u32; COLUMNS]; 3]) -> Self {
+        Self { number, samples, least, most, mean }
+    }
+}

@@ -1,0 +1,118 @@
+//! How the parts of a JVM came to be what they are: what each held over time, and how it changed.
+
+use super::bounds::Bounds;
+use super::cell::Cell;
+use super::column::Column;
+use super::history::{Past, Tier};
+use super::sample::Sample;
+use super::shown::{by_counters, shown};
+use super::verdicts::Thing;
+use crate::record::{WatchChange, WatchCourse, WatchPart};
+
+/// How far back is looked for what changed, in seconds.
+const BACK_S: [u64; 3] = [600, 3600, 86_400];
+/// The parts, in the order in which they are told; the names are those of things and owners.
+const PARTS: [&str; 8] = ["memory", "java_heap", HEAP, "metaspace", "direct", "threads", "rest", "files"];
+/// What old collections left of the heap: a part of `java_heap`.
+const HEAP: &str = "heap";
+const TIERS: [Tier; 3] = [Tier::Samples, Tier::Minutes, Tier::TenMinutes];
+
+/// All parts over time, in `stretches` of equal length at most: over the last hour where no more was seen, else over
+/// the last day. A stretch has the most of it, so that what was short is seen.
+pub(super) fn course(past: &Past, bounds: &Bounds, stretches: usize) -> WatchCourse {
+    let samples = past.cells(Tier::Samples);
+    let Some(last) = samples.last().map(Cell::sample) else { return WatchCourse::default() };
+    let seen_longer = past.cells(Tier::Minutes).first().zip(samples.first()).is_some_and(|(minute, sample)| {
+        (minute.number + 1) as f64 * past.cell_s(Tier::Minutes) <= sample.number as f64 * past.cell_s(Tier::Samples)
+    });
+    let tier = if seen_longer { Tier::Minutes } else { Tier::Samples };
+    let cells = past.cells(tier);
+    let (first, end) = (cells[0].number, cells[cells.len() - 1].number + 1);
+    let step = (end - first).div_ceil(stretches.max(1) as u64).max(1);
+    let mut most = vec![None; (end - first).div_ceil(step) as usize];
+    for cell in cells {
+        let stretch: &mut Option<Sample> = &mut most[((cell.number - first) / step) as usize];
+        raise(stretch.get_or_insert(Sample::at(0)), cell);
+    }
+    let part = |name: &str| WatchPart {
+        name: name.to_owned(),
+        bytes: held(name, &last),
+        bound_bytes: bound(name, bounds),
+        changes: Vec::new(),
+        values: most.iter().map(|sample| held(name, sample.as_ref()?)).collect(),
+    };
+    let mut parts: Vec<WatchPart> = PARTS.into_iter().map(part).collect();
+    for change in changes(past) {
+        parts.iter_mut().filter(|part| part.name == change.name).for_each(|part| part.changes.push(change.clone()));
+    }
+    parts.retain(|part| part.bytes.is_some() || part.values.iter().any(Option::is_some));
+    WatchCourse {
+        from_age_s: first as f64 * past.cell_s(tier),
+        step_s: step as f64 * past.cell_s(tier),
+        parts,
+        limit_bytes: most.iter().map(|sample| sample.as_ref()?.get(Column::Limit)).collect(),
+    }
+}
+
+/// What every part held some time before, on the average of that cell, and at the end; also since it was first seen,
+/// where that is less than a day.
+pub(super) fn changes(past: &Past) -> Vec<WatchChange> {
+    let Some(last) = past.cells(Tier::Samples).last() else { return Vec::new() };
+    let now_s = last.number as f64 * past.cell_s(Tier::Samples);
+    let now = last.sample();
+    let then = |over_s: u64| Some((over_s, at(past, now_s - over_s as f64)?.sample()));
+    let first = TIERS.into_iter().filter_map(|tier| Some(past.cells(tier).first()?.number as f64 * past.cell_s(tier)));
+    let seen_s = (now_s - first.fold(now_s, f64::min)) as u64;
+    let spans = BACK_S.into_iter().filter(|span| *span < seen_s);
+    let whole = (1..BACK_S[2]).contains(&seen_s).then_some(seen_s);
+    let of = |(over_s, then): (u64, Sample)| {
+        let change = move |name: &str| {
+            let (before_bytes, after_bytes) = held(name, &then).zip(held(name, &now))?;
+            Some(WatchChange { over_s, name: name.to_owned(), before_bytes, after_bytes })
+        };
+        PARTS.into_iter().filter_map(change).collect::<Vec<_>>()
+    };
+    spans.chain(whole).filter_map(then).flat_map(of).collect()
+}
+
+/// The shortest cell that holds this age.
+fn at(past: &Past, age_s: f64) -> Option<&Cell> {
+    TIERS.into_iter().find_map(|tier| {
+        let number = (age_s / past.cell_s(tier)).floor();
+        past.cells(tier).iter().find(|cell| number >= 0.0 && cell.number == number as u64)
+    })
+}
+
+/// Puts in what is more in the cell.
+fn raise(sample: &mut Sample, cell: &Cell) {
+    for column in Column::ALL {
+        if let Some(most) = cell.most(column).filter(|most| sample.get(column).is_none_or(|seen| seen < *most)) {
+            sample.set(column, most);
+        }
+    }
+}
+
+fn held(part: &str, sample: &Sample) -> Option<u64> {
+    let seen = shown(sample);
+    match part {
+        "memory" => seen.unreclaimable_bytes,
+        HEAP => seen.heap_floor_bytes,
+        _ => {
+            seen.rss_anon_bytes?;
+            let owners = by_counters(&seen);
+            let own = owners.iter().find(|owner| owner.name == part).map(|owner| owner.bytes);
+            // What a JVM without counters has of it is not known, and not nothing.
+            own.or((seen.heap_committed_bytes.is_some() || matches!(part, "rest" | "files")).then_some(0))
+        }
+    }
+}
+
+fn bound(part: &str, bounds: &Bounds) -> Option<u64> {
+    match part {
+        "memory" => Some(bounds.memory),
+        "java_heap" => bounds.heap,
+        name if name == Thing::Metaspace.name() => bounds.metaspace,
+        name if name == Thing::Direct.name() => bounds.direct,
+        _ => None,
+    }
+}

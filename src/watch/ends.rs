@@ -1,0 +1,92 @@
+//! How many lives of each name ended, and how: what a metric can still say of a JVM that has gone.
+
+use crate::record::{Happened, WatchEnds, WatchEvent};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A name without a life is forgotten after this time; a name of a pod never comes again.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
+/// Names that are remembered; those that ended longest ago go first.
+const NAMES_MAX: usize = 1000;
+
+/// The ends of all lives that were seen.
+#[derive(Debug, Default)]
+pub struct Ends {
+    names: BTreeMap<String, One>,
+}
+
+#[derive(Debug, Default)]
+struct One {
+    living: u64,
+    killed: u64,
+    other: u64,
+    last: Duration,
+}
+
+impl Ends {
+    /// Takes in what happened at this time.
+    pub fn take(&mut self, events: &[WatchEvent], now: Duration) {
+        for event in events {
+            let one = match event.what {
+                Happened::Appeared(_) | Happened::Ended(_) | Happened::Killed(_) => {
+                    self.names.entry(event.name.clone()).or_default()
+                }
+                _ => continue,
+            };
+            match event.what {
+                Happened::Appeared(_) => one.living += 1,
+                Happened::Killed(_) => (one.killed, one.living) = (one.killed + 1, one.living.saturating_sub(1)),
+                _ => (one.other, one.living) = (one.other + 1, one.living.saturating_sub(1)),
+            }
+            one.last = now;
+        }
+        self.names.retain(|_, one| one.living > 0 || now.saturating_sub(one.last) < FORGOTTEN_AFTER);
+        while self.names.len() > NAMES_MAX {
+            let gone = self.names.iter().filter(|(_, one)| one.living == 0).min_by_key(|(_, one)| one.last);
+            let Some(name) = gone.map(|(name, _)| name.clone()) else { break };
+            self.names.remove(&name);
+        }
+    }
+
+    /// Of each name, by name; 0 of one that lives for the first time, so that the first end is seen as a rise.
+    pub fn all(&self) -> Vec<WatchEnds> {
+        let ends =
+            |(name, one): (&String, &One)| WatchEnds { name: name.clone(), killed: one.killed, other: one.other };
+        self.names.iter().map(ends).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(name: &str, what: Happened) -> WatchEvent {
+        WatchEvent { name: name.to_owned(), what }
+    }
+
+    #[test]
+    fn ends_of_a_name_are_counted_over_its_lives() {
+        let (mut ends, now) = (Ends::default(), Duration::from_secs(1));
+        ends.take(&[event("a", Happened::Appeared(1)), event("b", Happened::Appeared(2))], now);
+        let told = |name: &str, killed, other| WatchEnds { name: name.to_owned(), killed, other };
+        assert_eq!(ends.all(), [told("a", 0, 0), told("b", 0, 0)], "before any end");
+        ends.take(&[event("a", Happened::Killed(1)), event("b", Happened::Ended(2))], now);
+        ends.take(&[event("a", Happened::Appeared(3)), event("a", Happened::Killed(3))], now);
+        assert_eq!(ends.all(), [told("a", 2, 0), told("b", 0, 1)]);
+        ends.take(&[event("b", Happened::Appeared(4))], now);
+        ends.take(&[], now + FORGOTTEN_AFTER);
+        assert_eq!(ends.all(), [told("b", 0, 1)], "what lives is not forgotten");
+    }
+
+    #[test]
+    fn names_that_never_come_again_do_not_add_up() {
+        let mut ends = Ends::default();
+        for at in 0..3 * NAMES_MAX as u64 {
+            let name = format!("pod-{at:05}");
+            let events = [event(&name, Happened::Appeared(1)), event(&name, Happened::Killed(1))];
+            ends.take(&events, Duration::from_millis(at));
+        }
+        let all = ends.all();
+        assert_eq!((all.len(), all[0].name.as_str()), (NAMES_MAX, "pod-02000"));
+    }
+}

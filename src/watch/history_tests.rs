@@ -1,0 +1,270 @@
+//! Histories: what goes in comes out, however often they are closed, cut or spoilt.
+
+use super::bounds::Bounds;
+use super::column::Column;
+use super::history::{History, Past, Tier};
+use super::kept::{End, Kept};
+use super::sample::Sample;
+use proptest::prelude::*;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+fn kept() -> Kept {
+    Kept { name: "shop.service".to_owned(), pid: 7, started_ticks: 11, every_ms: 10_000, ..Kept::default() }
+}
+
+/// The sample at the so-manieth tenth second, of which only anonymous memory was seen.
+fn sample(number: u64, mib: u64) -> Sample {
+    let mut sample = Sample::at(number * 10_000 + 37);
+    sample.set(Column::RssAnon, mib << 20);
+    sample
+}
+
+fn filled(path: &Path, samples: impl IntoIterator<Item = (u64, u64)>) {
+    let mut history = History::open(path, &kept()).unwrap();
+    for (number, mib) in samples {
+        assert!(history.add(&sample(number, mib)).unwrap());
+    }
+}
+
+#[test]
+fn cells_have_least_mean_and_most_of_their_samples_and_the_file_never_grows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.history");
+    // Forty days, so that every ring has gone round; a megabyte more each ten minutes, and back within each minute.
+    let days = 40 * 24 * 360;
+    filled(&path, (0..days).map(|number| (number, number / 60 + number % 6)));
+    let past = Past::read(&path).unwrap();
+    let held = |tier| past.cells(tier).len();
+    assert_eq!((held(Tier::Samples), held(Tier::Minutes), held(Tier::TenMinutes)), (360, 1440, 4320));
+    for (tier, samples) in [(Tier::Samples, 1), (Tier::Minutes, 6), (Tier::TenMinutes, 60)] {
+        let numbers: Vec<u64> = past.cells(tier).iter().map(|cell| cell.number).collect();
+        let last = (days - 1) / samples;
+        assert_eq!(numbers, (last + 1 - numbers.len() as u64..=last).collect::<Vec<_>>(), "{tier:?}");
+        for cell in past.cells(tier) {
+            assert_eq!(u64::from(cell.samples), samples, "{tier:?}");
+        }
+    }
+    let ten = &past.cells(Tier::TenMinutes)[17];
+    let mib = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
+    assert_eq!(mib(ten.least(Column::RssAnon)), Some(ten.number as f64));
+    assert_eq!(mib(ten.most(Column::RssAnon)), Some(ten.number as f64 + 5.0));
+    assert_eq!(mib(ten.mean(Column::RssAnon)), Some(ten.number as f64 + 2.5));
+    assert_eq!(ten.least(Column::HeapUsed), None, "what was not seen");
+    let about = fs::metadata(&path).unwrap();
+    assert!(about.len() <= 2 << 20, "{} bytes", about.len());
+    let (column, peak) = past.extremes[0];
+    assert_eq!((column, peak.age_ms / 600_000), (Column::RssAnon, days / 60 - 1), "the whole sample at the most of it");
+    assert_eq!(past.spoilt, 0);
+}
+
+#[test]
+fn a_jvm_is_not_taken_for_another_of_its_pid() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.history");
+    filled(&path, [(1, 1)]);
+    let other = Kept { started_ticks: 12, ..kept() };
+    assert!(History::open(&path, &other).unwrap_err().to_string().contains("shop.service"));
+    fs::write(&path, b"something else").unwrap();
+    assert!(Past::read(&path).is_err());
+    filled(&path, [(3, 1)]);
+    assert_eq!(Past::read(&path).unwrap().cells(Tier::Samples).len(), 1, "a file that is none is begun anew");
+}
+
+#[test]
+fn a_history_has_one_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.history");
+    let _writer = History::open(&path, &kept()).unwrap();
+    assert!(History::open(&path, &kept()).unwrap_err().to_string().contains("another watch"));
+    assert!(Past::read(&path).is_ok(), "who reads disturbs nobody");
+}
+
+#[test]
+fn after_each_ten_minutes_a_history_is_due_for_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut history = History::open(&folder.path().join("a.history"), &kept()).unwrap();
+    assert!(history.due().is_some(), "whose it is");
+    history.settled();
+    let mut due = Vec::new();
+    for number in 3..200 {
+        history.add(&sample(number, number)).unwrap();
+        if history.due().is_some() {
+            due.push(number);
+            history.settled();
+        }
+    }
+    assert_eq!(due, [60, 120, 180]);
+    history.end(End::default()).unwrap();
+    assert!(history.due().is_some(), "how it ended");
+}
+
+#[test]
+fn samples_now_a_little_sooner_and_now_a_little_later_are_all_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut history = History::open(&folder.path().join("a.history"), &kept()).unwrap();
+    // Right where one cell ends and the next begins.
+    let age_ms = |number: u64| number * 10_000 + 20_000 + [3, 0, 2, 9][number as usize % 4] - 4;
+    let slots: Vec<u64> = (0..300).map(|number| age_ms(number) / 10_000).collect();
+    assert!(slots.windows(2).any(|pair| pair[0] == pair[1]), "by their ages alone some would be lost");
+    for number in 0..300 {
+        assert!(history.add(&Sample::at(age_ms(number))).unwrap(), "{number}");
+    }
+    let past = history.past().unwrap();
+    assert_eq!(past.cells(Tier::Samples).len(), 300);
+    for (cell, slot) in past.cells(Tier::Samples).iter().zip(slots) {
+        assert!((slot..=slot + 1).contains(&cell.number), "{} for {slot}", cell.number);
+    }
+}
+
+#[test]
+fn what_bounds_a_jvm_is_known_although_nobody_saw_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.history");
+    let of = |heap| Bounds { memory: 1 << 30, heap: Some(heap), ..Bounds::default() };
+    let mut history = History::open(&path, &Kept { bounds: of(1), ..kept() }).unwrap();
+    assert_eq!(Past::read(&path).unwrap().kept.bounds, of(1));
+    for heap in [2, 3, 3, 4] {
+        history.bound(of(heap)).unwrap();
+        assert_eq!(Past::read(&path).unwrap().kept.bounds, of(heap), "although it is killed now");
+    }
+}
+
+#[test]
+fn the_pace_is_known_without_all_that_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.history");
+    filled(&path, (0..1000).map(|number| (number, number % 100)));
+    // The cells of the file and those that are being filled.
+    let mut history = History::open(&path, &kept()).unwrap();
+    history.add(&sample(1000, 7)).unwrap();
+    let (lately, past) = (history.lately(15).unwrap(), history.past().unwrap());
+    let minutes = past.cells(Tier::Minutes);
+    assert_eq!(lately.cells(Tier::Minutes), &minutes[minutes.len() - 16..]);
+    assert_eq!(lately.cells(Tier::Samples).last(), past.cells(Tier::Samples).last());
+}
+
+/// A file system of a few pages; unmounted when dropped. `None` where none can be mounted, which is said.
+struct SmallDisk(tempfile::TempDir);
+
+#[expect(clippy::disallowed_methods, reason = "mount(8), which knows how")]
+fn called(program: &str, arguments: &[&str], folder: &Path) -> std::io::Result<std::process::Output> {
+    std::process::Command::new(program).args(arguments).arg(folder).output()
+}
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = called("mount", &["-t", "tmpfs", "-o", "size=4m", "none"], folder.path());
+        if mounted.as_ref().is_ok_and(|mounted| mounted.status.success()) {
+            return Some(Self(folder));
+        }
+        crate::skipping::skip("LOADLINE_MACHINE", &format!("no file system can be mounted here: {mounted:?}"));
+        None
+    }
+
+    /// Leaves no page.
+    fn fill(&self) {
+        let mut filler = fs::File::create(self.0.path().join("filler")).unwrap();
+        let cause = std::io::copy(&mut std::io::repeat(1), &mut filler).unwrap_err();
+        assert_eq!(cause.kind(), std::io::ErrorKind::StorageFull);
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // A folder that stays mounted is seen by the removal of the folder around it.
+        let _ = called("umount", &[], self.0.path());
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_for_a_while_costs_samples_in_bounds_and_nothing_else() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let path = disk.0.path().join("a.history");
+    let mut history = History::open(&path, &kept()).unwrap();
+    let mut failed = 0;
+    for number in 0..300 {
+        match number {
+            20 => disk.fill(),
+            240 => fs::remove_file(disk.0.path().join("filler")).unwrap(),
+            _ => {}
+        }
+        failed += u64::from(history.add(&sample(number, number)).is_err());
+    }
+    assert!(failed > 100, "{failed} writes failed");
+    let lost = history.lost();
+    assert!((1..=failed - 59).contains(&lost), "{lost} samples lost of {failed} that could not be written at once");
+    let past = history.past().unwrap();
+    assert_eq!(past, Past::read(&path).unwrap(), "all that is known is in the file");
+    assert_eq!(past.cells(Tier::Samples).len() as u64, 300 - lost);
+    for (tier, samples, cells) in [(Tier::Minutes, 6, 50), (Tier::TenMinutes, 60, 5)] {
+        assert_eq!(past.cells(tier).len(), cells, "{tier:?}");
+        assert!(past.cells(tier).iter().all(|cell| cell.samples == samples), "{tier:?}: {past:?}");
+    }
+    assert_eq!(past.extremes[0].1.get(Column::RssAnon), Some(299 << 20));
+    disk.fill();
+    history.end(End { age_ms: 5, killed: None }).unwrap();
+    assert_eq!(Past::read(&path).unwrap().kept.end.map(|end| end.age_ms), Some(5), "how it ended has its room");
+}
+
+#[test]
+fn a_second_sample_of_one_time_is_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut history = History::open(&folder.path().join("a.history"), &kept()).unwrap();
+    assert!(history.add(&sample(5, 1)).unwrap());
+    assert!(!history.add(&sample(5, 2)).unwrap());
+    assert!(!history.add(&sample(4, 2)).unwrap());
+    assert!(history.add(&sample(400, 2)).unwrap(), "after a gap of more than an hour");
+    assert_eq!(history.past().unwrap().cells(Tier::Samples).len(), 1, "what is older than an hour is not among them");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whoever writes, and how often it was killed between two samples: the cells are the same.
+    #[test]
+    fn a_writer_that_is_killed_loses_nothing(
+        gaps in prop::collection::vec((1_u64..20, 0_u64..3000), 1..400),
+        kills in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let [whole, killed] = ["whole.history", "killed.history"].map(|name| folder.path().join(name));
+        let mut number = 0;
+        let samples: Vec<(u64, u64)> = gaps.iter().map(|(gap, mib)| { number += gap; (number, *mib) }).collect();
+        filled(&whole, samples.iter().copied());
+        let mut cuts: Vec<usize> = kills.iter().map(|kill| kill.index(samples.len())).collect();
+        cuts.extend([0, samples.len()]);
+        cuts.sort_unstable();
+        for pair in cuts.windows(2) {
+            filled(&killed, samples[pair[0]..pair[1]].iter().copied());
+        }
+        let [one, other] = [&whole, &killed].map(|path| Past::read(path).unwrap());
+        prop_assert_eq!(one, other);
+    }
+
+    /// A file that is cut anywhere, or whose bytes are spoilt, yields what is whole of it and never a panic.
+    #[test]
+    fn what_is_spoilt_costs_itself(
+        cut in 0_u64..2_000_000,
+        spoilt in prop::collection::vec((4096_u64..1_900_000, any::<u8>()), 0..40),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.history");
+        filled(&path, (0..700).map(|number| (number, number)));
+        let sound = Past::read(&path).unwrap();
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        for (at, byte) in &spoilt {
+            file.write_all_at(&[*byte], *at).unwrap();
+        }
+        file.set_len(cut.max(4096)).unwrap();
+        let past = Past::read(&path).unwrap();
+        for cell in past.cells(Tier::Samples) {
+            prop_assert!(sound.cells(Tier::Samples).contains(cell));
+        }
+        prop_assert!(past.spoilt <= spoilt.len() + 1);
+        let mut history = History::open(&path, &kept()).unwrap();
+        prop_assert!(history.add(&sample(1_000_000, 1)).unwrap());
+    }
+}

@@ -1,0 +1,226 @@
+//! Whose history it is, in two pages of its file. A change goes to the older of them, so that a page that was cut by a
+//! loss of power leaves the other whole; the newer one counts.
+//!
+//! ```text
+//! LOADLINE·HISTORY 1 · revision u64 · length u32 · JSON of Kept · CRC-32 of all before it, little-endian
+//! ```
+
+use super::bounds::Bounds;
+use super::sealed;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+const MAGIC: &[u8; 20] = b"loadline.history/1\n\0";
+/// Bytes of a page.
+pub(super) const PAGE_BYTES: usize = 4096;
+const JSON_AT: usize = MAGIC.len() + 8 + 4;
+const JSON_BYTES_MAX: usize = PAGE_BYTES - JSON_AT - 4;
+
+/// Whose history it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Kept {
+    /// Its stable name, as shown.
+    pub name: String,
+    /// Process id, as seen from where it is watched.
+    pub pid: u32,
+    /// When it started, in seconds since 1970 by the clock of who saw it first.
+    pub started_unix_s: u64,
+    /// The same in clock ticks since the machine did, which with its pid and the boot names it for good.
+    pub started_ticks: u64,
+    /// The random name of the boot; `None` where the kernel does not say.
+    pub boot_id: Option<String>,
+    /// Between two samples, in milliseconds.
+    pub every_ms: u64,
+    /// `25.0.3+9`; `None` where it does not say.
+    pub version: Option<String>,
+    /// `G1`; `None` where it is not known.
+    pub collector: Option<String>,
+    /// Main class or archive with its arguments, the first 500 characters of them.
+    pub command: String,
+    /// The cgroup that it was in.
+    pub cgroup: Option<String>,
+    /// What bounds it and its parts.
+    pub bounds: Bounds,
+    /// How it ended; `None` while it lives, and where nobody watched.
+    pub end: Option<End>,
+}
+
+impl Kept {
+    /// The file of its history: name and start, so that lives of one name lie beside each other, as in
+    /// `shop.service.1763890000.4711.history`.
+    pub(super) fn file_name(&self) -> String {
+        format!("{}.{}.{}.history", self.plain_name(), self.started_unix_s, self.pid)
+    }
+
+    /// Its name as part of the name of a file.
+    pub(super) fn plain_name(&self) -> String {
+        let plain = |letter: char| if letter.is_ascii_alphanumeric() || "._-".contains(letter) { letter } else { '_' };
+        let name: String = self.name.chars().map(plain).take(100).collect();
+        name.trim_start_matches('.').to_owned()
+    }
+
+    /// Whether both are of one process.
+    pub(super) fn is_of(&self, other: &Self) -> bool {
+        let of = |kept: &Self| (kept.pid, kept.started_ticks);
+        of(self) == of(other) && self.boot_id.as_ref().zip(other.boot_id.as_ref()).is_none_or(|(one, two)| one == two)
+    }
+}
+
+/// How a life ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct End {
+    /// How old it was, in milliseconds.
+    pub age_ms: u64,
+    /// By whom, where the kernel killed it for want of memory.
+    pub killed: Option<KilledBy>,
+}
+
+/// Whose memory ran out.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KilledBy {
+    /// The cgroup whose limit it was; empty where it was the machine, `None` where that is not known.
+    pub cgroup: Option<String>,
+    /// What it held then, where the kernel's log was read.
+    pub anon_bytes: Option<u64>,
+    /// Who said so: `kernel log`, or `memory events`.
+    pub source: String,
+}
+
+/// What both pages say: the newer description, and its revision.
+///
+/// # Errors
+/// Where neither is whole, or the file cannot be read.
+pub(super) fn read(file: &File, pages_at: [u64; 2]) -> io::Result<(Kept, u64)> {
+    let [first, second] = pages_at.map(|at| page(file, at));
+    match (first, second) {
+        (Ok(first), Ok(second)) => Ok(if second.1 > first.1 { second } else { first }),
+        (Ok(whole), Err(_)) | (Err(_), Ok(whole)) => Ok(whole),
+        (Err(why), Err(_)) => Err(why),
+    }
+}
+
+fn page(file: &File, at: u64) -> io::Result<(Kept, u64)> {
+    let mut page = [0; PAGE_BYTES];
+    read_what_is_there(file, &mut page, at)?;
+    let no = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
+    let rest = page.strip_prefix(MAGIC).ok_or_else(|| no("it does not begin as a history does"))?;
+    let revision = rest.first_chunk().map_or(0, |number| u64::from_le_bytes(*number));
+    let length = rest[8..].first_chunk().map_or(0, |length| u32::from_le_bytes(*length)) as usize;
+    let end = JSON_AT + length.min(JSON_BYTES_MAX);
+    if page[end..end + 4] != sealed::sum(&page[..end]).to_le_bytes() {
+        return Err(no("the page that describes it is spoilt"));
+    }
+    let kept: Kept = serde_json::from_slice(&page[JSON_AT..end]).map_err(io::Error::other)?;
+    if kept.every_ms == 0 { Err(no("it says that its samples are 0 ms apart")) } else { Ok((kept, revision)) }
+}
+
+/// Writes a page. Of a description that is too long for it the longest texts are cut: a cgroup may have a path of
+/// 4,096 bytes, and each byte of an argument may take six.
+///
+/// # Errors
+/// Where the file cannot be written.
+pub(super) fn write(file: &File, at: u64, kept: &Kept, revision: u64) -> io::Result<()> {
+    let mut kept = kept.clone();
+    let mut json = serde_json::to_vec(&kept).map_err(io::Error::other)?;
+    while json.len() > JSON_BYTES_MAX {
+        halve(longest(&mut kept));
+        json = serde_json::to_vec(&kept).map_err(io::Error::other)?;
+    }
+    let mut page = Vec::with_capacity(PAGE_BYTES);
+    page.extend_from_slice(MAGIC);
+    page.extend_from_slice(&revision.to_le_bytes());
+    page.extend_from_slice(&(json.len() as u32).to_le_bytes());
+    page.extend_from_slice(&json);
+    page.extend_from_slice(&sealed::sum(&page).to_le_bytes());
+    file.write_all_at(&page, at)
+}
+
+fn longest(kept: &mut Kept) -> &mut String {
+    let mut longest = &mut kept.command;
+    let killed = kept.end.as_mut().and_then(|end| end.killed.as_mut()).and_then(|killed| killed.cgroup.as_mut());
+    let others = [Some(&mut kept.name), kept.version.as_mut(), kept.collector.as_mut(), kept.cgroup.as_mut(), killed];
+    for other in others.into_iter().chain([kept.boot_id.as_mut()]).flatten() {
+        if other.len() > longest.len() {
+            longest = other;
+        }
+    }
+    longest
+}
+
+fn halve(text: &mut String) {
+    let half = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
+    text.truncate(half);
+}
+
+/// Reads up to the end of the file; what lies behind it stays 0.
+pub(super) fn read_what_is_there(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match file.read_at(&mut bytes[done..], at + done as u64) {
+            Ok(0) => return Ok(()),
+            Ok(read) => done += read,
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: [u64; 2] = [0, PAGE_BYTES as u64];
+
+    fn named(name: &str) -> Kept {
+        Kept { name: name.to_owned(), every_ms: 10_000, ..Kept::default() }
+    }
+
+    #[test]
+    fn a_page_that_was_cut_leaves_the_other() {
+        let file = tempfile::tempfile().unwrap();
+        write(&file, AT[0], &named("old"), 4).unwrap();
+        write(&file, AT[1], &named("new"), 5).unwrap();
+        assert_eq!(read(&file, AT).unwrap(), (named("new"), 5));
+        for cut in 0..200 {
+            let mut page = vec![0; PAGE_BYTES];
+            read_what_is_there(&file, &mut page, AT[1]).unwrap();
+            let whole = page.clone();
+            page[cut..].fill(0);
+            file.write_all_at(&page, AT[1]).unwrap();
+            assert_eq!(read(&file, AT).unwrap(), (named("old"), 4), "cut after {cut} bytes");
+            file.write_all_at(&whole, AT[1]).unwrap();
+        }
+        file.write_all_at(&u32::MAX.to_le_bytes(), (MAGIC.len() + 8) as u64).unwrap();
+        assert_eq!(read(&file, AT).unwrap().1, 5, "a length that is none");
+        file.write_all_at(b"x", AT[1]).unwrap();
+        assert!(read(&file, AT).unwrap_err().to_string().contains("spoilt"));
+    }
+
+    #[test]
+    fn no_name_leads_out_of_the_folder() {
+        for name in ["../../etc/passwd", "..", "/", "a/b#2", "\u{1b}[2J\n", "", "\u{5546}\u{5e97}"] {
+            let file = named(name).file_name();
+            let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+            assert!(file.chars().all(plain) && !file.starts_with("..") && file.ends_with(".0.0.history"), "{file}");
+        }
+        assert!(named(&"x".repeat(10_000)).file_name().len() < 200);
+    }
+
+    #[test]
+    fn a_description_that_is_too_long_is_cut_and_not_refused() {
+        let file = tempfile::tempfile().unwrap();
+        let long = "\u{1}".repeat(4096);
+        let killed = Some(KilledBy { cgroup: Some(long.clone()), ..KilledBy::default() });
+        let (end, cgroup) = (Some(End { age_ms: 7, killed }), Some(long.clone()));
+        write(&file, 0, &Kept { command: long, cgroup, end, ..named("shop") }, 1).unwrap();
+        let (kept, _) = read(&file, AT).unwrap();
+        assert_eq!((kept.name.as_str(), kept.end.map(|end| end.age_ms)), ("shop", Some(7)));
+        assert!(kept.command.len() > 50 && kept.cgroup.is_some_and(|cgroup| cgroup.len() > 50));
+    }
+}

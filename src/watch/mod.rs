@@ -1,0 +1,58 @@
+//! Watching JVMs that run: what each holds, what grows, when it meets its limit, and what it held when it was killed.
+//! Nothing is asked of them and nothing is held, unless an account is asked for.
+//!
+//! ```text
+//! World (here, made up) ── samples ─→ history ── cells ─→ verdicts (growth) ─→ WatchedJvm ─→ screen, metrics
+//! ```
+
+mod account;
+mod bounds;
+mod cell;
+mod collector;
+mod column;
+mod course;
+mod ends;
+mod here;
+mod history;
+mod keeping;
+mod kept;
+mod kills;
+mod lives;
+mod name;
+mod post_mortem;
+mod push;
+mod sample;
+mod sealed;
+mod serve;
+mod settling;
+mod shown;
+mod unwritten;
+mod verdicts;
+mod watching;
+mod web_config;
+mod when_weighed;
+mod world;
+
+#[cfg(test)]
+mod history_tests;
+#[cfg(test)]
+mod watching_tests;
+
+pub use account::top;
+pub use cell::Cell;
+pub use collector::Collector;
+pub use column::Column;
+pub use ends::Ends;
+pub use here::{Here, Which};
+pub use history::{Past, Tier};
+pub use keeping::keep_within;
+pub use kept::Kept;
+pub use post_mortem::{add_accounts, post_mortem};
+pub use push::Pushing;
+pub use sample::Sample;
+pub use serve::{Answer, Asked, Place as Listening, Server};
+pub use verdicts::Thing;
+pub use watching::{Histories, How, Watching};
+pub use web_config::{ServerTls, web_config};
+pub use when_weighed::{Attaching, WhenWeighed};
+pub use world::World;

@@ -1,0 +1,138 @@
+//! Collectors that take, refuse, are busy, hang or are gone: what was offered was taken, or is said to be lost.
+
+use super::*;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Mutex, PoisonError};
+
+const TAKES: &str = "200 OK\r\nContent-Length: 0";
+const PARTLY: &str = "200 OK\r\nContent-Length: 72\r\n\r\n{\"partialSuccess\":{\"rejectedDataPoints\":\"3\",\"errorMessage\":\"too old\"}}  ";
+const BUSY: &str = "503 Busy\r\nRetry-After: 0\r\nContent-Length: 0";
+const REFUSES: &str = "400 Bad Request\r\nContent-Length: 0";
+const HANGS: &str = "";
+const BREAKS_OFF: &str = "200";
+const LONG: Duration = Duration::from_secs(60);
+
+/// The body of a request.
+fn body_of(stream: &mut TcpStream) -> String {
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(text) = line.strip_prefix("Content-Length: ") {
+            length = text.trim().parse().unwrap();
+        }
+        if line == "\r\n" {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    String::from_utf8(body).unwrap()
+}
+
+/// Answers as the script says, then takes all; yields what it took.
+struct Collecting {
+    port: u16,
+    taken: Arc<Mutex<Vec<String>>>,
+}
+
+impl Collecting {
+    fn start(script: &'static [&'static str]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (port, taken) = (listener.local_addr().unwrap().port(), Arc::new(Mutex::new(Vec::new())));
+        let own = Arc::clone(&taken);
+        std::thread::spawn(move || {
+            let mut hanging = Vec::new();
+            for answer in script.iter().chain(std::iter::repeat(&TAKES)) {
+                let Ok((mut stream, _)) = listener.accept() else { return };
+                let body = body_of(&mut stream);
+                let counts = answer.starts_with("200 ");
+                if counts {
+                    own.lock().unwrap_or_else(PoisonError::into_inner).push(body);
+                }
+                if *answer == HANGS {
+                    hanging.push(stream);
+                    continue;
+                }
+                let end = if answer.contains("\r\n\r\n") || *answer == BREAKS_OFF { "" } else { "\r\n\r\n" };
+                stream.write_all(format!("HTTP/1.1 {answer}{end}").as_bytes()).unwrap();
+            }
+        });
+        Self { port, taken }
+    }
+
+    fn taken(&self) -> Vec<String> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn pushing(port: u16) -> Pushing {
+    let set = |name: &str| {
+        let ms = match name {
+            "OTEL_METRIC_EXPORT_INTERVAL" => "100",
+            "OTEL_EXPORTER_OTLP_TIMEOUT" => "300",
+            _ => return None,
+        };
+        Some(ms.to_owned())
+    };
+    let collector = Collector::of(&format!("http://127.0.0.1:{port}"), set).unwrap();
+    Pushing::start(collector, Clock::start()).unwrap()
+}
+
+/// How many are said to be lost.
+fn lost(told: &[String]) -> usize {
+    let counts = told.iter().filter_map(|what| {
+        let words: Vec<&str> = what.split([' ', ';', ':']).collect();
+        let at = words.iter().position(|word| word.starts_with("export"))?;
+        words[at - 1].parse::<usize>().ok()
+    });
+    counts.sum()
+}
+
+#[test]
+fn what_is_offered_is_taken_or_said_to_be_lost() {
+    let script = &[TAKES, BUSY, PARTLY, REFUSES, HANGS, BREAKS_OFF, TAKES, REFUSES];
+    let collecting = Collecting::start(script);
+    let (mut pushing, clock) = (pushing(collecting.port), Clock::start());
+    let (mut offered, mut told) = (0, Vec::new());
+    // All of the script, and two more.
+    while collecting.taken().len() < 5 {
+        told.extend(pushing.offer(|| {
+            offered += 1;
+            format!("{offered}")
+        }));
+        assert!(clock.now() < LONG, "{told:?}");
+        clock.sleep(LOOK_EVERY);
+    }
+    told.extend(pushing.end());
+    let mut taken = collecting.taken();
+    taken.sort();
+    taken.dedup();
+    assert_eq!(taken.len() + lost(&told), offered, "{taken:?}, {told:?}");
+    let says = |piece: &str| told.iter().filter(|what| what.contains(piece)).count();
+    assert_eq!(says("could not be sent: it answers `503 Busy`; it is tried again"), 1, "{told:?}");
+    assert_eq!(says("3 data points were refused: too old"), 1, "{told:?}");
+    assert_eq!(says("could not be sent: it answers `400 Bad Request`; it is not sent again"), 2, "{told:?}");
+    assert_eq!(says("sent again"), 3 + 2, "three times it works anew, twice nothing is sent again: {told:?}");
+}
+
+#[test]
+fn a_collector_that_is_gone_delays_nobody_and_its_losses_are_told_at_the_end() {
+    // Nobody listens any more.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (mut pushing, clock) = (pushing(port), Clock::start());
+    let (mut offered, mut told) = (0, Vec::new());
+    while offered < 4 {
+        told.extend(pushing.offer(|| {
+            offered += 1;
+            String::new()
+        }));
+        assert!(clock.now() < LONG, "{told:?}");
+        clock.sleep(LOOK_EVERY);
+    }
+    told.extend(pushing.end());
+    assert_eq!(lost(&told), offered, "{told:?}");
+    assert!(told[0].contains("it is tried again"), "{told:?}");
+}

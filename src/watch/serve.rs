@@ -1,0 +1,611 @@
+//! A small server for scrapes: one thread, sixteen connections, five seconds each, GET and HEAD alone. What it
+//! answers is made of the last sample by its caller; a scrape never samples.
+
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustls::{ServerConfig, ServerConnection};
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const CONNECTIONS_MAX: usize = 16;
+/// From the first byte that may be sent to the last that is taken.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
+/// A request for metrics has some 200 bytes.
+const REQUEST_BYTES_MAX: usize = 8 << 10;
+const HEADERS_MAX: usize = 64;
+/// The first descriptor that systemd passes (`SD_LISTEN_FDS_START`).
+const HANDED_OVER: i32 = 3;
+/// After nobody could be taken in.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// A stop is seen within this time.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Where it listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// An address and a port.
+    Tcp(SocketAddr),
+    /// A socket of this path.
+    Unix(PathBuf),
+    /// The socket that systemd hands over (`LISTEN_FDS`, man sd_listen_fds).
+    Activation,
+}
+
+impl std::str::FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text.strip_prefix("unix:") {
+            Some(path) if !path.is_empty() => Ok(Self::Unix(PathBuf::from(path))),
+            None if text == "systemd" => Ok(Self::Activation),
+            _ => text.parse().map(Self::Tcp).map_err(|_| {
+                format!(
+                    "`{text}` is no place to listen; write `127.0.0.1:9773`, `unix:/run/loadline.sock` or `systemd`"
+                )
+            }),
+        }
+    }
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The path without its query.
+    pub path: String,
+    /// The header `Accept`, empty without one.
+    pub accept: String,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// `200 OK`.
+    pub status: &'static str,
+    /// Its media type.
+    pub content_type: &'static str,
+    /// All of it.
+    pub body: String,
+}
+
+impl Answer {
+    fn plain(status: &'static str) -> Self {
+        Self { status, content_type: "text/plain; charset=utf-8", body: format!("{status}\n") }
+    }
+}
+
+/// A running server; ends when dropped.
+pub struct Server {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    /// Where it listens, as shown.
+    pub at: String,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Server at {}", self.at)
+    }
+}
+
+impl Server {
+    /// Listens there, over TLS where `tls` is given, until it is dropped.
+    ///
+    /// # Errors
+    /// `Machine` where it cannot listen there.
+    pub fn start(
+        place: &Place,
+        tls: Option<Arc<ServerConfig>>,
+        clock: Clock,
+        answer: impl Fn(&Asked) -> Option<Answer> + Send + 'static,
+    ) -> Result<Self> {
+        let listener = Listener::open(place).map_err(|cause| {
+            Error::machine(format!("cannot listen at {place}: {cause}")).hint("choose another place with `--listen`")
+        })?;
+        let (stop, at) = (Arc::new(AtomicBool::new(false)), listener.shown(place));
+        let in_thread = Arc::clone(&stop);
+        let mut serving = Serving { listener, tls, clock, connections: Vec::new() };
+        let thread = std::thread::spawn(move || {
+            while !in_thread.load(Ordering::Relaxed) {
+                serving.turn(&answer);
+            }
+        });
+        Ok(Self { stop, thread: Some(thread), at })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A panic of it was reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => path.display().fmt(f),
+            Self::Activation => f.write_str("the socket of systemd"),
+        }
+    }
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    /// With the path, which is removed at the end where it was made here.
+    Unix(UnixListener, Option<PathBuf>),
+}
+
+impl Listener {
+    fn open(place: &Place) -> io::Result<Self> {
+        let listener = match place {
+            Place::Tcp(address) => Self::Tcp(TcpListener::bind(address)?),
+            Place::Unix(path) => {
+                remove_dead(path);
+                Self::Unix(UnixListener::bind(path)?, Some(path.clone()))
+            }
+            Place::Activation => Self::handed_over()?,
+        };
+        match &listener {
+            Self::Tcp(socket) => socket.set_nonblocking(true)?,
+            Self::Unix(socket, _) => socket.set_nonblocking(true)?,
+        }
+        Ok(listener)
+    }
+
+    /// The first socket that systemd passed, descriptor 3.
+    fn handed_over() -> io::Result<Self> {
+        let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+        let meant = number("LISTEN_PID") == Some(std::process::id()) && number("LISTEN_FDS").is_some_and(|n| n > 0);
+        if !meant {
+            return Err(io::Error::other(
+                "LISTEN_FDS is not set for this process: it was not started by a socket unit",
+            ));
+        }
+        // Borrowing a descriptor by its number would be unsafe; a process may ask for a copy of its own ones.
+        let own = pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
+        let handed: OwnedFd = pidfd_getfd(own, HANDED_OVER, PidfdGetfdFlags::empty())?;
+        if !rustix::net::sockopt::socket_acceptconn(&handed)? {
+            return Err(io::Error::other(
+                "the socket that was handed over does not listen: its unit needs `ListenStream=` and `Accept=no`",
+            ));
+        }
+        match rustix::net::getsockname(&handed)?.address_family() {
+            rustix::net::AddressFamily::UNIX => Ok(Self::Unix(UnixListener::from(handed), None)),
+            _ => Ok(Self::Tcp(TcpListener::from(handed))),
+        }
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(socket) => socket.as_fd(),
+            Self::Unix(socket, _) => socket.as_fd(),
+        }
+    }
+
+    fn shown(&self, place: &Place) -> String {
+        match self {
+            Self::Tcp(socket) => socket.local_addr().map_or_else(|_| place.to_string(), |address| address.to_string()),
+            Self::Unix(socket, _) => {
+                let path =
+                    socket.local_addr().ok().and_then(|at| at.as_pathname().map(|path| path.display().to_string()));
+                path.map_or_else(|| place.to_string(), |path| format!("unix:{path}"))
+            }
+        }
+    }
+
+    fn accept(&self) -> io::Result<Stream> {
+        let stream = match self {
+            Self::Tcp(socket) => Stream::Tcp(socket.accept()?.0),
+            Self::Unix(socket, _) => Stream::Unix(socket.accept()?.0),
+        };
+        match &stream {
+            Stream::Tcp(socket) => socket.set_nonblocking(true)?,
+            Stream::Unix(socket) => socket.set_nonblocking(true)?,
+        }
+        Ok(stream)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix(_, Some(path)) = self {
+            // Somebody else may have removed it.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes a socket that nobody listens at any more.
+fn remove_dead(path: &Path) {
+    use std::os::unix::fs::FileTypeExt;
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
+    if is_socket && UnixStream::connect(path).is_err_and(|cause| cause.kind() == ErrorKind::ConnectionRefused) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(socket) => socket.as_fd(),
+            Self::Unix(socket) => socket.as_fd(),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.read(into),
+            Self::Unix(socket) => socket.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.write(bytes),
+            Self::Unix(socket) => socket.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Serving {
+    listener: Listener,
+    tls: Option<Arc<ServerConfig>>,
+    clock: Clock,
+    /// Oldest first.
+    connections: Vec<Connection>,
+}
+
+/// One client.
+struct Connection {
+    stream: Stream,
+    tls: Option<Box<ServerConnection>>,
+    request: Vec<u8>,
+    answer: Vec<u8>,
+    sent: usize,
+    ends: Duration,
+}
+
+/// Whether a connection is wanted any longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Goes,
+    Over,
+}
+
+impl Serving {
+    /// Waits for something to do, and does it.
+    fn turn(&mut self, answer: &dyn Fn(&Asked) -> Option<Answer>) {
+        let (ready, accepts) = {
+            let mut fds = vec![PollFd::from_borrowed_fd(self.listener.fd(), PollFlags::IN)];
+            for one in &self.connections {
+                fds.push(PollFd::from_borrowed_fd(one.stream.fd(), one.waits_for()));
+            }
+            if poll(&mut fds, Some(&LOOK_EVERY)).is_err() {
+                return;
+            }
+            let ready: Vec<bool> = fds[1..].iter().map(|fd| !fd.revents().is_empty()).collect();
+            (ready, !fds[0].revents().is_empty())
+        };
+        let now = self.clock.now();
+        let mut ready = ready.into_iter();
+        self.connections.retain_mut(|one| {
+            let state = if ready.next() == Some(true) { one.go_on(answer) } else { State::Goes };
+            state == State::Goes && now < one.ends
+        });
+        if accepts && self.accept(now).is_err() {
+            // Without descriptors, say: who waits is still there the next time, and nobody spins for it.
+            self.clock.sleep(LOOK_AGAIN_AFTER);
+        }
+    }
+
+    /// Takes in who waits; where there are too many, who has been here longest has had his time.
+    ///
+    /// # Errors
+    /// What keeps anybody from being taken in.
+    fn accept(&mut self, now: Duration) -> io::Result<()> {
+        for _ in 0..CONNECTIONS_MAX {
+            let stream = match self.listener.accept() {
+                Ok(stream) => stream,
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(cause) => return Err(cause),
+            };
+            let tls = self.tls.as_ref().map(|config| ServerConnection::new(Arc::clone(config))).transpose();
+            let tls = tls.map_err(io::Error::other)?.map(Box::new);
+            if self.connections.len() >= CONNECTIONS_MAX {
+                self.connections.remove(0);
+            }
+            let ends = now + ANSWERED_WITHIN;
+            self.connections.push(Connection { stream, tls, request: Vec::new(), answer: Vec::new(), sent: 0, ends });
+        }
+        Ok(())
+    }
+}
+
+impl Connection {
+    fn waits_for(&self) -> PollFlags {
+        // What TLS has not taken yet of the answer waits for what it has to be sent.
+        let writes = self.sent < self.answer.len() || self.tls.as_ref().is_some_and(|tls| tls.wants_write());
+        if writes { PollFlags::OUT } else { PollFlags::IN }
+    }
+
+    fn go_on(&mut self, answer: &dyn Fn(&Asked) -> Option<Answer>) -> State {
+        if self.answer.is_empty() {
+            match self.read() {
+                Ok(true) => {}
+                Ok(false) => return self.flush().unwrap_or(State::Over),
+                Err(_) => return State::Over,
+            }
+            let Some(bytes) = answered(&self.request, answer) else { return State::Goes };
+            self.answer = bytes;
+        }
+        self.write().unwrap_or(State::Over)
+    }
+
+    /// Takes in what has come; whether there is more of the request than before.
+    fn read(&mut self) -> io::Result<bool> {
+        let before = self.request.len();
+        let mut part = [0; 4096];
+        loop {
+            let read = match &mut self.tls {
+                None => self.stream.read(&mut part),
+                Some(tls) => {
+                    let come = tls.read_tls(&mut self.stream);
+                    if let Err(cause) = tls.process_new_packets() {
+                        // The alert that tells the client why; nobody waits for it to go.
+                        let _ = tls.write_tls(&mut self.stream);
+                        return Err(io::Error::other(cause));
+                    }
+                    match tls.reader().read(&mut part) {
+                        Err(cause) if cause.kind() == ErrorKind::WouldBlock => {
+                            come.and_then(|come| if come == 0 { Ok(0) } else { Err(cause) })
+                        }
+                        plain => plain,
+                    }
+                }
+            };
+            match read {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(read) => self.request.extend_from_slice(&part[..read]),
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(self.request.len() > before),
+                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+                Err(cause) => return Err(cause),
+            }
+            if self.request.len() > REQUEST_BYTES_MAX {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Sends what it can of the answer.
+    fn write(&mut self) -> io::Result<State> {
+        while self.sent < self.answer.len() {
+            let rest = &self.answer[self.sent..];
+            let written = match &mut self.tls {
+                None => self.stream.write(rest),
+                Some(tls) => tls.writer().write(rest),
+            };
+            match written {
+                // TLS holds as much as it may.
+                Ok(0) if self.tls.is_some() => {
+                    if self.flush()? == State::Goes && self.is_stuck() {
+                        return Ok(State::Goes);
+                    }
+                }
+                Ok(0) => break,
+                Ok(written) => self.sent += written,
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => break,
+                Err(cause) => return Err(cause),
+            }
+        }
+        if self.sent == self.answer.len()
+            && let Some(tls) = &mut self.tls
+        {
+            tls.send_close_notify();
+        }
+        self.flush()
+    }
+
+    /// Whether the client takes nothing more for now.
+    fn is_stuck(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+
+    /// Sends what TLS has to send.
+    fn flush(&mut self) -> io::Result<State> {
+        if let Some(tls) = &mut self.tls {
+            while tls.wants_write() {
+                match tls.write_tls(&mut self.stream) {
+                    Ok(_) => {}
+                    Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(State::Goes),
+                    Err(cause) => return Err(cause),
+                }
+            }
+        }
+        let done = !self.answer.is_empty() && self.sent == self.answer.len();
+        Ok(if done { State::Over } else { State::Goes })
+    }
+}
+
+/// The bytes of the answer; `None` while the request is not whole.
+fn answered(request: &[u8], answer: &dyn Fn(&Asked) -> Option<Answer>) -> Option<Vec<u8>> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut parsed = httparse::Request::new(&mut headers);
+    let (answer, head) = match parsed.parse(request).map(|status| status.is_complete()) {
+        Ok(false) if request.len() <= REQUEST_BYTES_MAX => return None,
+        Ok(false) => (Answer::plain("431 Request Header Fields Too Large"), false),
+        Err(_) => (Answer::plain("400 Bad Request"), false),
+        Ok(true) => {
+            let method = parsed.method.unwrap_or_default();
+            let accept = parsed.headers.iter().find(|header| header.name.eq_ignore_ascii_case("accept"));
+            let accept = accept.map(|header| String::from_utf8_lossy(header.value).into_owned()).unwrap_or_default();
+            let path = parsed.path.unwrap_or_default();
+            let path = path.split('?').next().unwrap_or_default().to_owned();
+            let found = || answer(&Asked { path, accept }).unwrap_or_else(|| Answer::plain("404 Not Found"));
+            match method {
+                "GET" | "HEAD" => (found(), method == "HEAD"),
+                _ => (Answer::plain("405 Method Not Allowed"), false),
+            }
+        }
+    };
+    let Answer { status, content_type, body } = answer;
+    let mut bytes = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    if !head {
+        bytes.extend_from_slice(body.as_bytes());
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start() -> Server {
+        let answer = |asked: &Asked| {
+            let body = format!("{} for {}\n", asked.path, asked.accept).repeat(20_000);
+            (asked.path == "/metrics").then_some(Answer { status: "200 OK", content_type: "text/plain", body })
+        };
+        Server::start(&"127.0.0.1:0".parse().unwrap(), None, Clock::start(), answer).unwrap()
+    }
+
+    fn ask(server: &Server, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(&server.at).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.write_all(request).unwrap();
+        let mut text = String::new();
+        // What is refused early is reset by what was not read of it.
+        let _ = stream.read_to_string(&mut text);
+        text
+    }
+
+    #[test]
+    fn a_scrape_is_answered_and_anything_else_refused() {
+        let server = start();
+        let whole = ask(&server, b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\n\r\n");
+        assert!(whole.starts_with("HTTP/1.1 200 OK\r\n") && whole.ends_with("/metrics for text/plain\n"));
+        assert!(whole.len() > 400_000, "all of what does not fit a socket's buffer: {}", whole.len());
+        let head = ask(&server, b"HEAD /metrics HTTP/1.1\r\n\r\n");
+        assert!(head.contains("Content-Length: ") && head.ends_with("\r\n\r\n"));
+        for (request, status) in [
+            (&b"GET /etc/passwd HTTP/1.1\r\n\r\n"[..], "404"),
+            (b"GET /../metrics HTTP/1.1\r\n\r\n", "404"),
+            (b"POST /metrics HTTP/1.1\r\n\r\n", "405"),
+            (b"\x16\x03\x01\x00\xa5\x01", "400"),
+            (b"nonsense\r\n\r\n", "400"),
+        ] {
+            let answer = ask(&server, request);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        }
+        let mut long = b"GET /metrics HTTP/1.1\r\n".to_vec();
+        long.resize(REQUEST_BYTES_MAX + 100, b'a');
+        assert!(ask(&server, &long).starts_with("HTTP/1.1 431 "));
+    }
+
+    #[test]
+    fn a_hundred_connections_that_say_nothing_keep_nobody_out() {
+        let server = start();
+        let idle: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(&server.at).unwrap()).collect();
+        assert!(ask(&server, b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
+        drop(idle);
+    }
+
+    #[test]
+    fn scrapers_that_read_nothing_keep_nobody_out() {
+        let large = || Answer { body: "x".repeat(4 << 20), ..Answer::plain("200 OK") };
+        let place = "127.0.0.1:0".parse().unwrap();
+        let server = Server::start(&place, None, Clock::start(), move |asked: &Asked| {
+            Some(if asked.path == "/metrics" { Answer::plain("200 OK") } else { large() })
+        });
+        let server = server.unwrap();
+        let greedy: Vec<TcpStream> = (0..100)
+            .map(|_| {
+                let mut stream = TcpStream::connect(&server.at).unwrap();
+                // One that was thrown out for those behind it cannot write any more.
+                let _ = stream.write_all(b"GET /large HTTP/1.1\r\n\r\n");
+                stream
+            })
+            .collect();
+        for _ in 0..3 {
+            assert!(ask(&server, b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
+        }
+        drop(greedy);
+    }
+
+    #[test]
+    fn requests_of_a_mib_and_paths_outside_are_refused() {
+        let server = start();
+        for begin in [&b"GET /metrics HTTP/1.1\r\nX: "[..], b"GET /", b"POST /metrics HTTP/1.1\r\n\r\n", b""] {
+            let mut request = begin.to_vec();
+            request.resize(1 << 20, b'a');
+            let mut stream = TcpStream::connect(&server.at).unwrap();
+            // It is refused before it was taken, and the connection closed.
+            let _ = stream.write_all(&request);
+            let mut answer = Vec::new();
+            let _ = stream.read_to_end(&mut answer);
+            let answer = String::from_utf8_lossy(&answer);
+            assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+        }
+        for path in ["/../../etc/passwd", "/metrics/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd"] {
+            let answer = ask(&server, format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes());
+            assert!(answer.starts_with("HTTP/1.1 404 "), "{path}: {answer}");
+        }
+        assert!(ask(&server, b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"), "it goes on");
+    }
+
+    #[test]
+    fn a_unix_socket_is_listened_at_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loadline.sock");
+        let place: Place = format!("unix:{}", path.display()).parse().unwrap();
+        // One that was left behind by a process that was killed.
+        drop(UnixListener::bind(&path).unwrap());
+        let server = Server::start(&place, None, Clock::start(), |_| Some(Answer::plain("200 OK"))).unwrap();
+        let mut stream = UnixStream::connect(&path).unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.ends_with("200 OK\n"));
+        assert!(Server::start(&place, None, Clock::start(), |_| None).is_err(), "somebody listens there");
+        drop(server);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn places_are_typed() {
+        assert!("0.0.0.0:9773".parse::<Place>().is_ok(), "where it is asked for");
+        assert_eq!("systemd".parse(), Ok(Place::Activation));
+        for wrong in ["9773", ":9773", "localhost:9773", "unix:", ""] {
+            assert!(wrong.parse::<Place>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The web-config file of Prometheus' exporters (exporter-toolkit, `docs/web-configuration.md`): of it
+//! `tls_server_config` with certificate, key, and the authorities whose clients may ask.
+//!
+//! ```yaml
+//! tls_server_config: {cert_file: server.crt, key_file: server.key, client_ca_file: clients.crt}
+//! ```
+
+use crate::error::{Error, Result};
+use crate::tls::{certificates, key, provider};
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use rustls::{RootCertStore, ServerConfig};
+use serde::Deserialize;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// TLS of a server.
+pub type ServerTls = ServerConfig;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WebConfig {
+    tls_server_config: Option<TlsServerConfig>,
+    basic_auth_users: Option<serde_json::Value>,
+    /// Of HTTP/2 and headers, which do not matter to so small an answer.
+    http_server_config: Option<serde_json::Value>,
+    rate_limit: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct TlsServerConfig {
+    cert_file: PathBuf,
+    key_file: PathBuf,
+    client_ca_file: Option<PathBuf>,
+    client_auth_type: Option<String>,
+    min_version: Option<String>,
+}
+
+/// TLS by this file; `None` where the file asks for none. Paths in it start from its folder.
+///
+/// # Errors
+/// `Request` where it cannot be read, asks for what is not offered, or names files that are none.
+pub fn web_config(file: &Path) -> Result<Option<Arc<ServerTls>>> {
+    let shown = file.display();
+    let wrong = |what: String| Error::request(format!("{shown}: {what}"));
+    let text = std::fs::read_to_string(file).map_err(|cause| wrong(format!("cannot be read: {cause}")))?;
+    let config: WebConfig = yaml_serde::from_str(&text).map_err(|cause| wrong(cause.to_string()))?;
+    if config.basic_auth_users.is_some() {
+        return Err(wrong("asks for `basic_auth_users`, which Loadline does not have".to_owned()).hint(
+            "let clients show certificates: `client_ca_file` and `client_auth_type: RequireAndVerifyClientCert`",
+        ));
+    }
+    if config.rate_limit.is_some() || config.http_server_config.is_some() {
+        return Err(wrong("only `tls_server_config` is known".to_owned())
+            .hint("leave the others out: sixteen connections at a time and five seconds each are all there is"));
+    }
+    let Some(tls) = config.tls_server_config else { return Ok(None) };
+    if tls.cert_file.as_os_str().is_empty() || tls.key_file.as_os_str().is_empty() {
+        return Err(wrong("`tls_server_config` has no `cert_file` or no `key_file`".to_owned())
+            .hint("write `tls_server_config: {cert_file: server.crt, key_file: server.key}`"));
+    }
+    tls.server(file).map(|config| Some(Arc::new(config)))
+}
+
+impl TlsServerConfig {
+    /// By the files that it names, from the folder of `file`, where it stands.
+    fn server(&self, file: &Path) -> Result<ServerConfig> {
+        let wrong = |what: String| Error::request(format!("{}: {what}", file.display()));
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let versions = match self.min_version.as_deref() {
+            Some("TLS13") => vec![&rustls::version::TLS13],
+            None | Some("TLS12") => vec![&rustls::version::TLS13, &rustls::version::TLS12],
+            Some(other) => {
+                return Err(wrong(format!("`min_version: {other}` is not offered"))
+                    .hint("write `min_version: TLS12` or `min_version: TLS13`"));
+            }
+        };
+        let builder = ServerConfig::builder_with_provider(provider()).with_protocol_versions(&versions);
+        let builder = builder.map_err(|cause| wrong(cause.to_string()))?;
+        let builder = match (&self.client_ca_file, self.client_auth_type.as_deref()) {
+            (None, None | Some("NoClientCert")) => builder.with_no_client_auth(),
+            (Some(authorities), None | Some("RequireAndVerifyClientCert")) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in certificates(&folder.join(authorities))? {
+                    roots.add(certificate).map_err(|cause| wrong(format!("{}: {cause}", authorities.display())))?;
+                }
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider()).build();
+                builder.with_client_cert_verifier(verifier.map_err(|cause| wrong(cause.to_string()))?)
+            }
+            (None, Some("RequireAndVerifyClientCert")) => {
+                return Err(wrong("`RequireAndVerifyClientCert` needs a `client_ca_file`".to_owned())
+                    .hint("name the certificates of the authorities whose clients may ask: `client_ca_file: ca.crt`"));
+            }
+            (_, Some(other)) => {
+                return Err(wrong(format!("`client_auth_type: {other}` is not offered with or without these files"))
+                    .hint(
+                        "write `RequireAndVerifyClientCert` with a `client_ca_file`, or neither for who need not show \
+                         a certificate",
+                    ));
+            }
+        };
+        let files = Files { certificate: folder.join(&self.cert_file), key: folder.join(&self.key_file) };
+        let renewed = Renewed { read: Mutex::new((files.stamps(), files.read()?)), files };
+        Ok(builder.with_cert_resolver(Arc::new(renewed)))
+    }
+}
+
+/// Where certificate and key are.
+#[derive(Debug)]
+struct Files {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+/// What tells a file that was written anew, or a link that leads elsewhere: when, which, how long.
+type Stamp = Option<(i64, i64, u64, u64)>;
+
+impl Files {
+    fn stamps(&self) -> [Stamp; 2] {
+        [&self.certificate, &self.key].map(|file| {
+            let about = std::fs::metadata(file).ok()?;
+            Some((about.mtime(), about.mtime_nsec(), about.ino(), about.len()))
+        })
+    }
+
+    fn read(&self) -> Result<Arc<CertifiedKey>> {
+        let (chain, key) = (certificates(&self.certificate)?, key(&self.key)?);
+        let read = CertifiedKey::from_der(chain, key, &provider()).map_err(|cause| {
+            Error::request(format!("{} and {}: {cause}", self.certificate.display(), self.key.display()))
+                .hint("certificate and key must belong together")
+        })?;
+        Ok(Arc::new(read))
+    }
+}
+
+/// A certificate that is renewed while the watch runs, which may be for years: read again when one of its files is
+/// another. One that cannot be read, or is half written, leaves the one before in use.
+#[derive(Debug)]
+struct Renewed {
+    files: Files,
+    read: Mutex<([Stamp; 2], Arc<CertifiedKey>)>,
+}
+
+impl ResolvesServerCert for Renewed {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamps = self.files.stamps();
+        if stamps != read.0
+            && let Ok(renewed) = self.files.read()
+        {
+            *read = (stamps, renewed);
+        }
+        Some(Arc::clone(&read.1))
+    }
+}

@@ -1,0 +1,203 @@
+//! A running JVM, looked at again and again at next to no cost: procfs, its counters file, its own tables, its cgroup.
+//! Nothing is asked of it, nothing is held.
+
+use super::allocation::Allocation;
+use super::direct_reader::{DirectReader, DirectTimeline};
+use super::identity;
+use super::tables::JvmTables;
+use crate::clock::Clock;
+use crate::kernel::cgroup::Limit;
+use crate::kernel::process::age;
+use crate::observe::Unavailable;
+use crate::observe::cgroup::{CgroupMemory, MemoryCgroup};
+use crate::observe::hotspot::flags::Flags;
+use crate::observe::hsperfdata::{HsPerf, JvmIdentity, JvmSample};
+use crate::observe::procfs::Process;
+use crate::units::Bytes;
+use std::time::Duration;
+
+/// The sources of one JVM, opened once.
+#[derive(Debug)]
+pub(crate) struct Outside {
+    opened: Duration,
+    age_when_opened: Duration,
+    process: Process,
+    counters: Option<HsPerf>,
+    /// When counters that were not found are looked for again.
+    seldom: Seldom,
+    allocation: Option<Allocation>,
+    direct: Option<DirectTimeline>,
+    cgroup: Option<MemoryCgroup>,
+    /// What bounds parts of it, by its flags.
+    pub(crate) ceilings: Ceilings,
+    /// What it says of itself.
+    pub(crate) identity: JvmIdentity,
+    /// `G1`; `None` where its flags do not tell.
+    pub(crate) collector: Option<&'static str>,
+    /// Its main class or archive, else the kernel's name of it.
+    pub(crate) name: String,
+    /// What cannot be read, and why.
+    pub(crate) missing: Vec<Unavailable>,
+}
+
+/// What may not grow further than this; `None` where nothing bounds it, or that is not known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Ceilings {
+    pub(crate) heap: Option<Bytes>,
+    pub(crate) direct: Option<Bytes>,
+    pub(crate) metaspace: Option<Bytes>,
+}
+
+/// What is seen at one look; `None` for what could not be read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) rss_anon: Bytes,
+    pub(crate) rss_file: Bytes,
+    pub(crate) rss_shmem: Bytes,
+    pub(crate) swap: Bytes,
+    pub(crate) threads: u64,
+    pub(crate) cpu: Option<Duration>,
+    pub(crate) jvm: Option<JvmSample>,
+    pub(crate) direct_bytes: Option<u64>,
+    pub(crate) allocated_bytes: Option<u64>,
+    pub(crate) cgroup: Option<CgroupMemory>,
+}
+
+impl Outside {
+    /// Opens what can be opened of the JVM `pid`.
+    ///
+    /// # Errors
+    /// Where the process has gone.
+    pub(crate) fn open(pid: u32, clock: &Clock) -> Result<Self, Unavailable> {
+        let process = Process::open(pid)?;
+        let mut missing = Vec::new();
+        let mut note = |cause: Unavailable| missing.push(cause);
+        let mut counters = HsPerf::open(&process, clock).map_err(&mut note).ok();
+        let identity = counters.as_mut().and_then(|counters| counters.counters(clock).ok());
+        let identity = identity.map(|counters| counters.value.identity()).unwrap_or_default();
+        let comm = process.stat(clock).map(|stat| stat.value.comm).unwrap_or_default();
+        let arguments = process.cmdline().unwrap_or_default();
+        let name = identity::name(&arguments, identity.command.as_deref(), &comm);
+        let cgroup = MemoryCgroup::of(&process).map_err(&mut note).ok();
+        let tables = JvmTables::find(&process, clock).map_err(&mut note).ok();
+        let allocation = tables.as_ref().and_then(|tables| tables.allocation(&process).map_err(&mut note).ok());
+        let reader = tables.as_ref().and_then(JvmTables::objects).cloned().map(DirectReader::of);
+        if let Some(reader) = &reader {
+            // The first look of all goes over every class.
+            reader.read(&process, clock);
+        }
+        let direct = reader.and_then(|reader| DirectTimeline::open(&process, reader, clock).map_err(&mut note).ok());
+        let flags = tables.as_ref().and_then(|tables| tables.flags(&process, clock).map_err(&mut note).ok());
+        let collector = flags.as_ref().and_then(|flags| flags.changed().collector());
+        let ceilings = flags.as_ref().map(Ceilings::of).unwrap_or_default();
+        let (opened, age_when_opened) = (clock.now(), age(process.start_ticks()).unwrap_or_default());
+        Ok(Self {
+            opened,
+            age_when_opened,
+            process,
+            counters,
+            seldom: Seldom::default(),
+            allocation,
+            direct,
+            cgroup,
+            ceilings,
+            identity,
+            collector,
+            name,
+            missing,
+        })
+    }
+
+    /// When it started, in clock ticks since the machine did.
+    pub(crate) fn start_ticks(&self) -> u64 {
+        self.process.start_ticks()
+    }
+
+    /// How old it is. Setting the wall clock does not change that, and a machine that was suspended meanwhile does not
+    /// make it older.
+    pub(crate) fn age(&self, clock: &Clock) -> Duration {
+        self.age_when_opened + clock.now().saturating_sub(self.opened)
+    }
+
+    /// Its cgroup, as named below the mount.
+    pub(crate) fn cgroup(&self) -> Option<&MemoryCgroup> {
+        self.cgroup.as_ref()
+    }
+
+    /// Looks at everything; `None` once the process has gone.
+    pub(crate) fn look(&mut self, clock: &Clock) -> Option<Seen> {
+        let status = self.process.status(clock).ok()?.value;
+        // Its counters are found late where it had just begun, and never where it keeps none.
+        if self.counters.is_none() && self.seldom.is_due() {
+            self.counters = HsPerf::open(&self.process, clock).ok();
+        }
+        Some(Seen {
+            rss_anon: status.rss_anon,
+            rss_file: status.rss_file,
+            rss_shmem: status.rss_shmem,
+            swap: status.swap,
+            threads: status.threads,
+            cpu: self.process.cpu_time(clock),
+            jvm: self.counters.as_mut().and_then(|counters| counters.sample(clock).ok()).map(|read| read.value),
+            direct_bytes: self.direct.as_mut().and_then(|direct| direct.bytes(&self.process, clock)),
+            allocated_bytes: self.allocation.as_mut().and_then(Allocation::so_far).map(|so_far| so_far.bytes),
+            cgroup: self.cgroup.as_ref().and_then(|cgroup| cgroup.read(clock).ok()).map(|read| read.value),
+        })
+    }
+}
+
+/// What is tried seldom, because it was in vain before: after one look, two, four, up to [`Seldom::REST_MAX`].
+#[derive(Debug, Default)]
+struct Seldom {
+    /// Looks until the next try.
+    left: u32,
+    rest: u32,
+}
+
+impl Seldom {
+    const REST_MAX: u32 = 256;
+
+    /// Whether to try at this look.
+    fn is_due(&mut self) -> bool {
+        if self.left > 0 {
+            self.left -= 1;
+            return false;
+        }
+        self.rest = (self.rest * 2).clamp(1, Self::REST_MAX);
+        self.left = self.rest;
+        true
+    }
+}
+
+impl Seen {
+    /// The smallest limit on its path.
+    pub(crate) fn limit(&self) -> Option<&Limit> {
+        self.cgroup.as_ref()?.limit.as_ref()
+    }
+}
+
+impl Ceilings {
+    /// By the flags in force. `MaxDirectMemorySize` of 0 means as much as the heap may have; `MaxMetaspaceSize` of
+    /// 2⁶⁴ − 1, rounded down, that nothing bounds it.
+    fn of(flags: &Flags) -> Self {
+        let bytes = |name: &str| flags.get(name)?.parse().ok().map(Bytes);
+        let heap = bytes("MaxHeapSize");
+        let direct = bytes("MaxDirectMemorySize").map(|set| if set.0 == 0 { heap } else { Some(set) });
+        let metaspace = bytes("MaxMetaspaceSize").filter(|most| most.0 < 1 << 60);
+        Self { heap, direct: direct.flatten(), metaspace }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_that_are_not_there_are_looked_for_ever_more_seldom() {
+        let mut seldom = Seldom::default();
+        let tries: Vec<u32> = (0..40).filter(|_| seldom.is_due()).collect();
+        assert_eq!(tries, [0, 2, 5, 10, 19, 36]);
+        let a_day = (0..8640).filter(|_| seldom.is_due()).count();
+        assert!((30..45).contains(&a_day), "{a_day} tries in a day of looks each ten seconds");
+    }
+}

@@ -1,0 +1,126 @@
+//! `loadline watch` on a terminal, a pseudo-terminal of util-linux' `script`: what it draws, and that the terminal is
+//! as before at every end.
+
+use crate::waiting::{LONG, wait_until};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+/// A shell on a terminal of 70 columns and 12 lines.
+struct Terminal {
+    child: Child,
+    folder: TempDir,
+}
+
+impl Terminal {
+    /// Runs a script there, in which `watch` is the program; `None` where there is no `script`.
+    fn start(script: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let program = env!("CARGO_BIN_EXE_loadline");
+        let watch = format!("{program} watch --all --every 10m --account never --history histories");
+        let script = script.replace("WATCH", &watch);
+        std::fs::write(folder.path().join("run"), format!("stty cols 70 rows 12\nstty -g > before\n{script}\n"))
+            .unwrap();
+        let shown = std::fs::File::create(folder.path().join("shown")).unwrap();
+        let mut command = Command::new("script");
+        command.args(["-qfec", "exec sh run", "/dev/null"]).current_dir(folder.path());
+        command.env("TERM", "xterm").env("LC_ALL", "C.UTF-8").env("SHELL", "/bin/sh");
+        let started = command.stdin(Stdio::piped()).stdout(shown).stderr(Stdio::null()).spawn();
+        if started.is_err() {
+            crate::skipping::skip("LOADLINE_TOOLS", "there is no script (util-linux)");
+        }
+        Some(Self { child: started.ok()?, folder })
+    }
+
+    fn file(&self, name: &str) -> String {
+        let path: PathBuf = self.folder.path().join(name);
+        String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
+    }
+
+    fn until_shown(&self, text: &str, times: usize) -> String {
+        wait_until(&format!("{text:?} is shown"), LONG, || self.file("shown").matches(text).count() >= times);
+        self.file("shown")
+    }
+
+    fn press(&mut self, keys: &[u8]) {
+        let stdin = self.child.stdin.as_mut().unwrap();
+        stdin.write_all(keys).and_then(|()| stdin.flush()).unwrap();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What is written to leave a screen of one's own.
+const LEFT: &str = "\x1b[?1049l";
+
+#[test]
+fn the_terminal_is_as_before_at_every_end() {
+    for end in ["q", "\x1b[21~", "\x03", "\x1c", "TERM", "HUP"] {
+        // Signals of the keyboard come to the shell, too.
+        let script = "trap : INT QUIT\nsh -c 'echo $$ > pid; exec WATCH'\necho code=$?\nstty -g > after\necho done";
+        let Some(mut terminal) = Terminal::start(script) else { return };
+        terminal.until_shown("watched every 10 min", 1);
+        match end {
+            "TERM" | "HUP" => {
+                let pid = terminal.file("pid");
+                assert!(Command::new("kill").args(["-s", end, pid.trim()]).status().unwrap().success());
+            }
+            keys => terminal.press(keys.as_bytes()),
+        }
+        let shown = terminal.until_shown("done", 1);
+        assert!(shown.contains("code=0"), "{end:?}: {shown:?}");
+        assert_eq!(terminal.file("before"), terminal.file("after"), "{end:?}: {shown:?}");
+        assert_eq!((shown.matches("\x1b[?1049h").count(), shown.matches(LEFT).count()), (1, 1), "{end:?}");
+        let (_, after) = shown.split_once(LEFT).unwrap();
+        assert!(after.contains("watched every 10 min"), "what was shown last is left: {end:?}: {shown:?}");
+    }
+}
+
+#[test]
+fn a_stop_gives_the_terminal_to_the_shell_and_going_on_takes_it_again() {
+    let script = "set -m\nWATCH\nstty -g > stopped\necho stopped\nfg\necho code=$?\nstty -g > after\necho done";
+    let Some(mut terminal) = Terminal::start(script) else { return };
+    terminal.until_shown("watched every 10 min", 1);
+    terminal.press(b"\x1a");
+    terminal.until_shown("stopped", 1);
+    // Drawn anew where it goes on, with nothing asked for.
+    terminal.until_shown("\x1b[?1049h", 2);
+    terminal.until_shown("watched every 10 min", 2);
+    terminal.press(b"q");
+    let shown = terminal.until_shown("done", 1);
+    assert!(shown.contains("code=0"), "{shown:?}");
+    let before = terminal.file("before");
+    assert_eq!((before == terminal.file("stopped"), before == terminal.file("after")), (true, true), "{shown:?}");
+}
+
+#[test]
+fn a_job_in_the_background_draws_nothing() {
+    let script = "set -m\nWATCH --for 300ms &\nwait $!\necho code=$?\nstty -g > after\necho done";
+    let Some(terminal) = Terminal::start(script) else { return };
+    let shown = terminal.until_shown("done", 1);
+    assert!(shown.contains("code=0") && !shown.contains("\x1b["), "{shown:?}");
+    assert_eq!(terminal.file("before"), terminal.file("after"));
+}
+
+#[test]
+fn a_new_size_is_drawn_at_once() {
+    let script = "sh -c 'echo $$ > pid; exec WATCH'\necho done";
+    let Some(mut terminal) = Terminal::start(script) else { return };
+    terminal.until_shown("every 10 min", 1);
+    // The terminal of the shell, by the file descriptors of the program on it.
+    let tty = std::fs::read_link(format!("/proc/{}/fd/1", terminal.file("pid").trim())).unwrap();
+    let resized = Command::new("stty").args(["-F", &tty.display().to_string(), "cols", "40", "rows", "9"]).status();
+    assert!(resized.unwrap().success());
+    let shown = terminal.until_shown("every 10 min", 2);
+    let last = shown.rsplit("\x1b[H").next().unwrap();
+    let lines: Vec<&str> = last.split("\r\n").map(|line| line.split("\x1b[K").next().unwrap()).collect();
+    assert!(lines.len() == 9 && lines.iter().all(|line| line.chars().count() <= 48), "{lines:?}");
+    terminal.press(b"q");
+    terminal.until_shown("done", 1);
+}

@@ -1,0 +1,223 @@
+//! `loadline watch` on real JVMs in accelerated time: samples every 20 ms make ten minutes of 1.2 s, and a day of three
+//! minutes. Each leak is steady and each bound far enough that seconds of delay decide nothing.
+
+use crate::invocation::{Call, Permit, Ran, jdk, newest};
+use crate::skipping::skip;
+use crate::waiting::{LONG, wait_for};
+use loadline::clock::Clock;
+use loadline::record::{EndKind, GrowthWord, PostMortem, WatchDocument, WatchedJvm};
+use loadline::subject::MemoryCgroup;
+use loadline::subject::limit::probe;
+use loadline::units::Bytes;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+/// JVMs that hold ever more of one thing each, or not; all of them end when this is dropped.
+pub(crate) struct Leaking {
+    children: Vec<(&'static str, Child, ChildStdin)>,
+    _permit: Permit,
+}
+
+impl Leaking {
+    /// On this release; each by its thing, its further arguments and its options.
+    pub(crate) fn start(release: u32, what: &[(&'static str, &str, &str)]) -> Self {
+        Self::start_in(None, release, what)
+    }
+
+    /// The same in this cgroup.
+    fn start_in(cgroup: Option<&Path>, release: u32, what: &[(&'static str, &str, &str)]) -> Self {
+        let permit = Permit::one();
+        let java = jdk(release).unwrap().java;
+        let start = |(name, arguments, options): &(&'static str, &str, &str)| {
+            // A shell that moves itself, where there is a cgroup to move to.
+            let mut command = Command::new("sh");
+            command.args(["-c", "[ -z \"$0\" ] || echo $$ > \"$0\" || exit 1; exec \"$@\""]);
+            command.arg(cgroup.map(|cgroup| cgroup.join("cgroup.procs")).unwrap_or_default()).arg(&java);
+            command.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]).args(options.split_whitespace());
+            command.args(["-cp", env!("LOADLINE_TEST_SUBJECTS_JAR"), "loadline.subjects.Leaks", name]);
+            command.args(arguments.split_whitespace()).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+            let mut line = String::new();
+            BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            assert_eq!(line, "READY\n", "{name}");
+            let stdin = child.stdin.take().unwrap();
+            (*name, child, stdin)
+        };
+        Self { children: what.iter().map(start).collect(), _permit: permit }
+    }
+
+    pub(crate) fn pids(&self) -> String {
+        self.children.iter().map(|(_, child, _)| child.id().to_string()).collect::<Vec<_>>().join(" ")
+    }
+
+    pub(crate) fn pid(&self, name: &str) -> u32 {
+        self.children.iter().find(|(known, ..)| *known == name).unwrap().1.id()
+    }
+}
+
+impl Drop for Leaking {
+    fn drop(&mut self) {
+        for (_, child, stdin) in &mut self.children {
+            // One that has ended takes no line and cannot be killed.
+            let _ = stdin.write_all(b"\n");
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn document(ran: &Ran) -> WatchDocument {
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn what_leaks_is_named_and_what_does_not_is_not() {
+    for release in newest() {
+        let leaking = Leaking::start(
+            release,
+            &[
+                ("heap", "rate=1024", "-Xmx120m"),
+                ("direct", "rate=1024", "-Xmx32m -XX:MaxDirectMemorySize=120m"),
+                ("metaspace", "rate=640", "-Xmx32m -XX:MaxMetaspaceSize=56m"),
+                ("threads", "rate=512", "-Xmx32m"),
+                ("malloc", "rate=1024", "-Xmx32m"),
+                ("cache", "rate=4096 most=24", "-Xmx64m"),
+                ("idle", "rate=0", "-Xmx32m"),
+            ],
+        );
+        let pids = leaking.pids();
+        let call = Call::verb(&format!("watch {pids} --every 20ms --for 90s --account never --history histories"));
+        let call = call.beside().of_many_trials();
+        let folder = call.folder().to_path_buf();
+        let watched = call.start();
+        let ran = watched.wait().expect(0);
+        let again = format!("watch {pids} --every 20ms --once --json --account never --history");
+        let judged = Call::verb(&format!("{again} {}", folder.join("histories").display())).beside().run().expect(1);
+        let document = document(&judged);
+        let jvm =
+            |name: &str| -> &WatchedJvm { document.jvms.iter().find(|jvm| jvm.pid == leaking.pid(name)).unwrap() };
+        let told = |name: &str| format!("JDK {release}, {name}: {:#?}\n{}", jvm(name), ran.stdout);
+        for name in ["heap", "direct", "metaspace"] {
+            let growth = &jvm(name).growth;
+            assert_eq!((growth.verdict, growth.owner.as_deref()), (GrowthWord::Grows, Some(name)), "{}", told(name));
+            let soonest = growth.limit_in_s.unwrap();
+            assert!(soonest > 1.0 && soonest < 600.0, "{soonest} s: {}", told(name));
+        }
+        // Nothing but the machine's memory bounds these: a rise, and no alarm.
+        for (name, owner) in [("threads", "threads"), ("malloc", "rest")] {
+            let growth = &jvm(name).growth;
+            assert!(growth.bytes_per_hour.is_some() && growth.verdict != GrowthWord::Grows, "{}", told(name));
+            assert_eq!(growth.owner.as_deref(), Some(owner), "{}", told(name));
+        }
+        for name in ["cache", "idle"] {
+            assert_ne!(jvm(name).growth.verdict, GrowthWord::Grows, "{}", told(name));
+        }
+    }
+}
+
+#[test]
+fn metrics_are_scraped_and_a_jvm_that_ends_is_told() {
+    let release = newest()[0];
+    let mut leaking = Leaking::start(release, &[("idle", "rate=0", "-Xmx32m"), ("heap", "rate=64", "-Xmx64m")]);
+    let pids = leaking.pids();
+    let call = Call::verb(&format!("watch {pids} --every 100ms --listen 127.0.0.1:0 --history histories")).beside();
+    let mut watched = call.start();
+    watched.until_said("metrics at ");
+    let said = watched.said();
+    let address = said.split("metrics at ").nth(1).unwrap().split_whitespace().next().unwrap();
+    let scrape = || {
+        let mut peer = TcpStream::connect(address).unwrap();
+        peer.write_all(b"GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text\r\n\r\n").unwrap();
+        let mut text = String::new();
+        peer.read_to_string(&mut text).unwrap();
+        text
+    };
+    let text = wait_for("both are sampled", LONG, || {
+        Some(scrape()).filter(|text| text.matches("loadline_jvm_info{").count() == 2).ok_or("not yet")
+    });
+    assert!(text.ends_with("# EOF\n") && text.contains("kind=\"anon\"}"), "{text}");
+    assert!(
+        text.contains("jvm=\"loadline.subjects.Leaks\"") && text.contains("jvm=\"loadline.subjects.Leaks#2\""),
+        "{text}"
+    );
+    let gone = leaking.pid("heap");
+    let (_, mut child, mut stdin) = leaking.children.pop().unwrap();
+    stdin.write_all(b"\n").unwrap();
+    child.wait().unwrap();
+    wait_for("the other one alone is left", LONG, || {
+        Some(scrape()).filter(|text| text.matches("loadline_jvm_info{").count() == 1).ok_or("not yet")
+    });
+    watched.signal("INT");
+    let ran = watched.wait().expect(0);
+    assert!(ran.stdout.contains(&format!("ended, pid {gone}")), "{}", ran.stdout);
+}
+
+#[test]
+fn what_was_killed_is_told_with_its_limit_and_what_it_held() {
+    if probe(Clock::start()).inspect_err(|error| skip("LOADLINE_LIMITS", &error.what)).is_err() {
+        return;
+    }
+    let limit = MemoryCgroup::create(Bytes::mib(160), Clock::start()).unwrap();
+    let folder = &limit.cgroup.folder;
+    // Ten MiB a second: some ten seconds until the kernel ends it.
+    let what = [("malloc", "rate=10240", "-Xmx32m")];
+    let leaking = Leaking::start_in(Some(folder), newest()[0], &what);
+    let pid = leaking.pid("malloc");
+    let call = Call::verb(&format!("watch {pid} --every 50ms --history histories")).beside();
+    let histories = call.folder().join("histories");
+    let ran = call.start().wait().expect(0);
+    assert!(ran.stdout.contains(&format!("killed for want of memory, pid {pid}")), "{}", ran.stdout);
+    assert!(ran.stdout.contains("weighed at 66 % of its limit"), "{}", ran.stdout);
+    let of = |options: &str| {
+        let verb = format!("watch --post-mortem {pid} --history {} {options}", histories.display());
+        Call::verb(&verb).beside().run().expect(0)
+    };
+    let told: PostMortem = serde_json::from_str(&of("--json").stdout).unwrap();
+    assert_eq!((told.end, told.limit_bytes), (EndKind::Killed, 160 << 20), "{told:#?}");
+    assert!(told.killed_by.as_ref().is_some_and(|by| folder.display().to_string().ends_with(by.as_str())), "{told:#?}");
+    assert!(["kernel log", "memory events"].contains(&told.source.as_str()), "{told:#?}");
+    println!("killed by {:?}, by its {}: held {:?}", told.killed_by, told.source, told.owners);
+    assert!(told.last.unreclaimable_bytes.unwrap() > 120 << 20, "{told:#?}");
+    assert_eq!(told.owners[0].name, "rest", "{told:#?}");
+    assert!(!told.accounts.is_empty() && told.accounts.iter().all(|file| Path::new(file).is_file()), "{told:#?}");
+    let shown = of("").stdout;
+    assert!(shown.contains("The kernel killed it at the limit of 160.0 MiB"), "{shown}");
+}
+
+#[test]
+fn a_jvm_is_asked_once_in_its_life_and_one_that_is_stopped_is_left_alone() {
+    let leaking = Leaking::start(
+        newest()[0],
+        &[("idle", "rate=0", "-Xmx32m -XX:NativeMemoryTracking=summary"), ("cache", "rate=0", "-Xmx32m")],
+    );
+    let (answers, stopped) = (leaking.pid("idle"), leaking.pid("cache"));
+    let signal = |name: &str| {
+        assert!(Command::new("kill").args(["-s", name, &stopped.to_string()]).status().unwrap().success());
+    };
+    signal("STOP");
+    let call =
+        Call::verb(&format!("watch {} --every 100ms --attach once --history histories", leaking.pids())).beside();
+    let histories = call.folder().join("histories");
+    let asked = || {
+        let files = std::fs::read_dir(&histories).into_iter().flatten().flatten();
+        files.filter(|file| file.file_name().to_string_lossy().ends_with(".asked.account.json")).count()
+    };
+    let mut watched = call.start();
+    watched.until_shown("did not answer, so it is left alone");
+    watched.signal("INT");
+    let ran = watched.wait().expect(0);
+    assert_eq!((asked(), ran.stdout.matches("did not answer").count()), (1, 1), "{}", ran.stdout);
+    let history = histories.display().to_string();
+    let again = format!("watch {answers} --every 100ms --attach once --for 500ms --history {history}");
+    let again = Call::verb(&again).beside().run().expect(0);
+    assert!(asked() == 1 && !again.stdout.contains("asked once"), "once in its life: {}", again.stdout);
+    let once = Call::verb(&format!("watch {answers} --once --json --every 100ms --history {history}")).beside().run();
+    let told: WatchDocument = serde_json::from_str(&once.stdout).unwrap();
+    let account = told.jvms[0].account.as_ref().unwrap();
+    assert!(account.asked && account.owners.len() <= 20 && account.age_s >= 0.0, "{account:#?}");
+    assert!(account.nmt.iter().any(|category| category.name == "Java Heap"), "{account:#?}");
+    assert!(told.jvms[0].course.as_ref().is_some_and(|course| course.parts.len() > 5), "{:#?}", told.jvms[0]);
+    signal("CONT");
+}
