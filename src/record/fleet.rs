@@ -41,7 +41,7 @@ pub struct PlanEntry {
     /// The service, or the comparison that the blocks belong to.
     pub name: String,
     /// What is done.
-    pub work: Work,
+    pub task: Task,
     /// Minutes after which the entry ends with what it has.
     pub minutes: f64,
     /// The limit that the service has in production.
@@ -56,11 +56,11 @@ pub struct PlanEntry {
     pub scenario: Scenario,
 }
 
-/// What is done on one node.
+/// What one node does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Work {
+pub enum Task {
     /// The load line of a service is searched.
     Search {
         /// Why it is not enough to prove the last one.
@@ -116,7 +116,7 @@ pub struct EntryResult {
     /// The service, or the comparison.
     pub name: String,
     /// What was done at last: a proof that failed became a search.
-    pub work: Work,
+    pub task: Task,
     /// How it ended.
     pub outcome: EntryOutcome,
     /// Why, where it is no answer: what happened, and what the subject said.

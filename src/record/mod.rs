@@ -45,7 +45,7 @@ pub use finding::{
 pub use flags::{FLAGS_KEPT, FlagOrigin, FlagRecord, FlagsRecord};
 pub use fleet::{
     EntryOutcome, EntryResult, FLEET_ENTRY_SCHEMA, FLEET_PLAN_SCHEMA, FLEET_SCHEMA, FleetDocument, LineVerdict,
-    NodeRecord, PlanEntry, PlanHeader, ServiceRecord, StandingRecord, Why, Work as FleetWork,
+    NodeRecord, PlanEntry, PlanHeader, ServiceRecord, StandingRecord, Task, Why,
 };
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use objects::{HeapDumpRecord, ObjectClass, ObjectKind, ObjectKindName, ObjectSum, ObjectsRecord};

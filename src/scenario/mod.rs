@@ -19,6 +19,7 @@ mod load_file;
 mod load_options;
 mod load_plan;
 mod matrix;
+mod moved;
 mod options;
 mod own;
 mod phase;
