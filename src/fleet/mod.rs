@@ -2,9 +2,15 @@
 //! say together. An engine that exists (Slurm, Kubernetes, a loop in a shell) starts `loadline work` once for each entry.
 
 mod economy;
+mod entries;
+mod estimate;
+mod known;
 mod plan;
 mod question;
 
 pub use economy::{Seen, why_here, why_search};
+pub use entries::{Night, Searched, Spread, blocks};
+pub use estimate::Estimate;
+pub use known::Known;
 pub use plan::Plan;
 pub use question::question;

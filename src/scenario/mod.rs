@@ -12,6 +12,7 @@ mod driver;
 mod file;
 mod find;
 mod fleet;
+mod fleet_file;
 mod image;
 mod load_alone;
 mod load_change;
@@ -43,7 +44,8 @@ pub use configuration::{Configuration, Cpus, Gc, Jdk, Netty, Nmt, Objects};
 pub use derived::{Derivation, Derived};
 pub use file::{parse, parse_confidence, parse_marks};
 pub use find::{Find, Searching};
-pub use fleet::{Fleet, Last, PAST_MAX, PastLine, Service};
+pub use fleet::{Fleet, Last, PAST_MAX, PastLine, SEARCH_EVERY, Service, WITHIN};
+pub use fleet_file::parse_fleet;
 pub use image::Image;
 pub use load_alone::{LoadAlone, PhasesFile};
 pub use load_change::Server;
@@ -69,6 +71,7 @@ use std::str::FromStr;
 
 /// Everything one run is asked to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Scenario {
     /// Names the archive.
     pub name: String,

@@ -35,6 +35,18 @@ impl Scenario {
         self
     }
 
+    /// Of a scenario that is handed on, the first path that leads out of the folder: where it is carried out that must
+    /// be there, too.
+    pub fn path_outside(&self) -> Option<PathBuf> {
+        let mut outside = None;
+        self.clone().each_path(&mut |path| {
+            if path.is_absolute() || path.starts_with("..") {
+                outside.get_or_insert_with(|| path.clone());
+            }
+        });
+        outside
+    }
+
     fn each_path(&mut self, change: &mut dyn FnMut(&mut PathBuf)) {
         each_path(&mut self.subject, &mut self.configurations, &mut self.load, change);
     }
