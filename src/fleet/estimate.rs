@@ -123,10 +123,10 @@ mod tests {
             "300 services: 280 to prove, 20 to search (12 because the last search is too long ago, 8 because no line is \
              known)"
         );
-        assert_eq!((night.on(1), night.on(10)), (
-            "about 7.6 node-hours".to_owned(),
-            "about 7.6 node-hours, 45 min on 10 nodes".to_owned()
-        ));
+        assert_eq!(
+            (night.on(1), night.on(10)),
+            ("about 7.6 node-hours".to_owned(), "about 7.6 node-hours, 45 min on 10 nodes".to_owned())
+        );
         let first = of(0, &[(Why::First, 1)]);
         assert_eq!(first.to_string(), "1 service: 0 to prove, 1 to search (1 because no line is known)");
         assert_eq!(first.on(1), "about 4 min of one node");

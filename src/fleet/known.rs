@@ -33,7 +33,8 @@ impl Known {
     /// `Request` where it is neither, of another version, or damaged.
     pub fn parse(text: &str) -> Result<Self> {
         let neither = |cause: serde_json::Error| {
-            Error::request(format!("this is no document of a fleet: {cause}")).hint("`loadline merge --json` prints one")
+            Error::request(format!("this is no document of a fleet: {cause}"))
+                .hint("`loadline merge --json` prints one")
         };
         let first = text.lines().next().unwrap_or_default();
         if let Ok(Head { schema }) = serde_json::from_str(first)
@@ -43,8 +44,10 @@ impl Known {
         }
         let Head { schema } = serde_json::from_str(text).map_err(neither)?;
         if schema != FLEET_SCHEMA {
-            return Err(Error::request(format!("this is `{schema}`, and what is known of a fleet is `{FLEET_SCHEMA}`"))
-                .hint("`loadline merge --json` prints one"));
+            return Err(Error::request(format!(
+                "this is `{schema}`, and what is known of a fleet is `{FLEET_SCHEMA}`"
+            ))
+            .hint("`loadline merge --json` prints one"));
         }
         let document: FleetDocument = serde_json::from_str(text).map_err(neither)?;
         Ok(Self(document.services.into_iter().map(of_service).collect()))

@@ -5,12 +5,18 @@ mod economy;
 mod entries;
 mod estimate;
 mod known;
+mod kubernetes;
+mod place;
 mod plan;
 mod question;
+mod slurm;
 
 pub use economy::{Seen, why_here, why_search};
 pub use entries::{Night, Searched, Spread, blocks};
 pub use estimate::Estimate;
 pub use known::Known;
+pub use kubernetes::kubernetes;
+pub use place::Place;
 pub use plan::Plan;
 pub use question::question;
+pub use slurm::slurm;

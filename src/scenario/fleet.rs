@@ -50,13 +50,19 @@ pub struct Service {
     pub scenario: Scenario,
     /// How long its search may take on its node.
     pub within: Span,
-    /// The limit that it has in production.
+    /// The limit that it has in production, where that is known.
     pub declared: Option<Bytes>,
     /// The line that was known before.
     pub last: Option<Last>,
 }
 
 impl Service {
+    /// A service of which nothing is known yet. Its limit in production is that of its configuration.
+    pub fn new(name: &str, scenario: Scenario) -> Self {
+        let declared = scenario.configurations.first().and_then(|of| of.limit);
+        Self { name: name.to_owned(), scenario, within: WITHIN, declared, last: None }
+    }
+
     fn validate(&self) -> Result<()> {
         let Self { name, scenario, .. } = self;
         if name.len() > NAME_MAX || name.contains(char::is_control) || [".", ".."].contains(&name.as_str()) {

@@ -100,7 +100,7 @@ struct ServiceFile {
     target: Vec<String>,
     /// How long its search may take on its node.
     within: Option<Span>,
-    /// The limit that it has in production.
+    /// The limit that it has in production; that of the scenario's configuration where left out.
     limit: Option<Bytes>,
     /// The line that was known before, where no document of an earlier night has it.
     last: Option<LastFile>,
@@ -144,13 +144,10 @@ impl ServiceFile {
             scenario.find.target = parsed.collect::<Result<_>>()?;
         }
         scenario.seed = defaults.seed.unwrap_or(scenario.seed);
-        Ok(Service {
-            name: name.to_owned(),
-            scenario,
-            within: self.within.or(defaults.within).unwrap_or(WITHIN),
-            declared: self.limit,
-            last: self.last.map(LastFile::resolve).transpose()?,
-        })
+        let last = self.last.map(LastFile::resolve).transpose()?;
+        let within = self.within.or(defaults.within).unwrap_or(WITHIN);
+        let service = Service::new(name, scenario);
+        Ok(Service { within, declared: self.limit.or(service.declared), last, ..service })
     }
 
     fn of_file(&self, file: &Path, read: &mut dyn FnMut(&Path) -> Result<Scenario>) -> Result<Scenario> {
@@ -211,8 +208,9 @@ impl LastFile {
         };
         let at = self.at.as_ref().map(moment);
         if let Some(wrong) = at.as_deref().filter(|at| unix_s(at).is_none()) {
-            return Err(Error::request(format!("`{wrong}` is no moment; write it as `2026-11-20T04:36:21Z`"))
-                .at("last: at"));
+            return Err(
+                Error::request(format!("`{wrong}` is no moment; write it as `2026-11-20T04:36:21Z`")).at("last: at")
+            );
         }
         Ok(Last {
             heap_bytes: self.heap.map(|heap| heap.0),
