@@ -1,0 +1,91 @@
+//! A plan, worked by `loadline work` on three nodes, with the manifest as it is printed.
+
+use crate::container::{Host, each, text};
+use crate::job::{CLAIM, Job, NAMESPACE, job_of, manifest, objects};
+use crate::plane::Plane;
+use loadline::record::{EntryOutcome, EntryResult};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One limit is proved, once: two trials.
+const ORDERS: &str = "\
+name: orders
+subject: {command: [java, '{jvm}', -cp, subjects.jar, loadline.subjects.Appetite, '{port}', live=8], ready: {http: /}}
+configurations: {serial: {heap: 24m, gc: serial, limit: 512m, jvm: ['-XX:TieredStopAtLevel=1']}}
+load: [{steady: {rate: 50, duration: 500ms, connections: 2, get: /}}]
+find: {target: ['failed==0'], prove: 256m, proofs: 1}
+";
+const FLEET: &str = "\
+name: shop
+defaults: {within: 5m}
+services:
+  orders: {scenario: orders.loadline.yaml, limit: 512m}
+  cart: {scenario: orders.loadline.yaml, limit: 512m}
+  broken: {scenario: broken.loadline.yaml}
+  users: {scenario: orders.loadline.yaml, limit: 1g}
+  stock: {scenario: orders.loadline.yaml, limit: 1g}
+";
+const BROKEN: usize = 2;
+
+/// A fleet and what it names, in this folder; its text.
+pub(crate) fn write(folder: &Path) -> &'static str {
+    fs::copy(env!("LOADLINE_TEST_SUBJECTS_JAR"), folder.join("subjects.jar")).unwrap();
+    let broken = ORDERS.replace("Appetite", "NoSuchClass").replace("orders", "broken");
+    for (name, text) in [("orders.loadline.yaml", ORDERS), ("broken.loadline.yaml", &broken), ("fleet.yaml", FLEET)] {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    FLEET
+}
+
+pub(crate) fn is_worked(plane: &Plane) {
+    let volume = Host::claim(plane.folder(), NAMESPACE, CLAIM);
+    let manifest = manifest(&volume, &["plan.jsonl"]);
+    let written = objects(&manifest).last().unwrap();
+    plane
+        .api
+        .post_yaml(&format!("/apis/batch/v1/namespaces/{NAMESPACE}/jobs?fieldValidation=Strict"), written)
+        .expect(201);
+    let name = text(&job_of(&manifest)["metadata"]["name"]).to_owned();
+    let job = Job::named(&plane.api, &name);
+    let (end, reason, status) = job.ended();
+    let said = || {
+        let logs = (0..5).flat_map(|index| job.pods(index)).map(|pod| plane.folder().join(log(&pod)));
+        logs.map(|log| fs::read_to_string(log).unwrap_or_default()).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!((end.as_str(), reason.as_str()), ("Failed", "FailedIndexes"), "{status:#}\n{}", said());
+    let indexes = (text(&status["completedIndexes"]), text(&status["failedIndexes"]));
+    assert_eq!(indexes, ("0-1,3-4", "2"), "{}", said());
+    let mut nodes = BTreeSet::new();
+    for index in 0..5 {
+        // Each was started once, and none was given a token.
+        let pods = job.pods(index as u32);
+        let [pod] = pods.as_slice() else { panic!("{} pods of index {index}: {}", pods.len(), said()) };
+        assert_eq!(pod["status"]["qosClass"], "Guaranteed");
+        let volumes: Vec<&str> = each(&pod["spec"]["volumes"]).map(|volume| text(&volume["name"])).collect();
+        assert_eq!(volumes, ["fleet", "scratch"]);
+        let result = result(&results(&volume), index);
+        let expect = if index == BROKEN { EntryOutcome::SubjectFailed } else { EntryOutcome::Answered };
+        assert_eq!((result.outcome, result.node.name.as_str()), (expect, text(&pod["spec"]["nodeName"])));
+        assert_eq!(job.codes(index as u32), [if index == BROKEN { 3 } else { 0 }]);
+        nodes.insert(result.node.name);
+    }
+    assert_eq!(nodes.into_iter().collect::<Vec<_>>(), ["n1", "n2", "n3"]);
+}
+
+/// The file of a pod's words.
+pub(crate) fn log(pod: &serde_json::Value) -> String {
+    format!("{}.log", text(&pod["metadata"]["name"]))
+}
+
+/// Where the manifest lets results lie.
+fn results(volume: &Path) -> PathBuf {
+    let mut entries = fs::read_dir(volume).unwrap().flatten().map(|entry| entry.path());
+    entries.find(|path| path.file_name().unwrap().to_string_lossy().starts_with("results-")).unwrap()
+}
+
+pub(crate) fn result(results: &Path, index: usize) -> EntryResult {
+    let path = results.join(format!("index-{index:06}/result.json"));
+    serde_json::from_str(&fs::read_to_string(&path).unwrap_or_else(|cause| panic!("{}: {cause}", path.display())))
+        .unwrap()
+}

@@ -1,0 +1,74 @@
+//! A fleet on Kubernetes, proved on a real control plane with stand-in nodes: whether its API server takes the manifests,
+//! and what its Job controller makes of the ends of a worker. Only where it is asked for, with
+//! `LOADLINE_KUBERNETES=required` and what `tests/kubernetes/build` made; every version in `target/kubernetes` is tried.
+#![expect(clippy::disallowed_methods, reason = "these tests run the binary itself, and servers")]
+#![expect(clippy::print_stdout, reason = "what was proved is told")]
+#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
+
+mod api;
+mod container;
+mod fleet;
+mod job;
+mod lost;
+mod manifests;
+mod node;
+mod plane;
+mod policy;
+#[path = "../shared/skipping.rs"]
+mod skipping;
+#[path = "../shared/waiting.rs"]
+mod waiting;
+
+use container::Host;
+use job::{CLAIM, NAMESPACE, manifest};
+use loadline::clock::Clock;
+use node::{Fate, Node};
+use plane::Plane;
+use std::path::{Path, PathBuf};
+
+/// Where `tests/kubernetes/build` is told to put its versions, a folder each.
+fn programs() -> Vec<PathBuf> {
+    if std::env::var_os("LOADLINE_KUBERNETES").is_none_or(|asked| asked.is_empty()) {
+        skipping::skip("LOADLINE_KUBERNETES", "a control plane of Kubernetes is started where that is asked for");
+        return Vec::new();
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("kubernetes");
+    let versions = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = versions.map(|version| version.path().join("controlplane")).collect();
+    found.retain(|program| program.exists());
+    found.sort();
+    let build = "tests/kubernetes/build v1.36.3 target/kubernetes/v1.36.3";
+    assert!(!found.is_empty(), "there is no control plane in {}: {build}", folder.display());
+    found
+}
+
+#[test]
+fn a_fleet_works_on_kubernetes() {
+    for program in programs() {
+        let clock = Clock::start();
+        let plane = Plane::start(&program);
+        println!("{}: ready after {:.1} s", plane.version, clock.now_s());
+        let volume = Host::claim(plane.folder(), NAMESPACE, CLAIM);
+        fleet::write(&volume);
+        manifest(&volume, &["fleet.yaml", "--out", "plan.jsonl"]);
+        let taken = manifests::are_taken(&plane);
+        println!("  {taken} objects of manifests are taken, and wrong ones are not");
+        let host = |node: &str| Host::new(node, plane.folder());
+        let nodes = ["n1", "n2", "n3"].map(|name| Node::start(&plane.api, host(name), "fleet", Fate::Stays));
+        std::thread::scope(|scope| {
+            for (name, prove) in [
+                ("a node that is lost", lost::blocks_its_index as fn(&Plane)),
+                ("ends of a worker", policy::is_kept),
+                ("a plan", fleet::is_worked),
+            ] {
+                let (plane, clock) = (&plane, &clock);
+                let proved = move || {
+                    prove(plane);
+                    println!("  {name}: proved after {:.1} s", clock.now_s());
+                };
+                std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, proved).unwrap();
+            }
+        });
+        assert!(nodes.iter().all(|node| !node.is_lost()), "a node is gone: its words stand above");
+    }
+}
