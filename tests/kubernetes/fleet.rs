@@ -8,13 +8,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// One limit is proved, once: two trials.
+/// The least limit holds, and is proved once: two trials.
 const ORDERS: &str = "\
 name: orders
-subject: {command: [java, '{jvm}', -cp, subjects.jar, loadline.subjects.Appetite, '{port}', live=8], ready: {http: /}}
+subject: {command: [java, '{jvm}', -cp, subjects.jar, loadline.subjects.Appetite, '{port}', live=8], ready: {http: /, within: 90s}}
 configurations: {serial: {heap: 24m, gc: serial, limit: 512m, jvm: ['-XX:TieredStopAtLevel=1']}}
-load: [{steady: {rate: 50, duration: 500ms, connections: 2, get: /}}]
-find: {target: ['failed==0'], prove: 256m, proofs: 1}
+load: [{steady: {constant: {rate: 50, duration: 500ms}, get: /}}]
+find: {limit_min: 256m, proofs: 1}
+target: ['failed==0']
 ";
 const FLEET: &str = "\
 name: shop
