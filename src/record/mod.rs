@@ -56,9 +56,9 @@ pub use tune::{
     SettingRecord, TuneOutcome, TuneRecord, TuneStage, TuneTrialRecord,
 };
 pub use watch::{
-    DeathCause, EndKind, GrowthRecord, GrowthWord, Happened, POST_MORTEM_SCHEMA, PostMortem, ThingRecord, WATCH_SCHEMA,
-    WatchAccount, WatchChange, WatchCourse, WatchDocument, WatchEnds, WatchEvent, WatchLabel, WatchLimit, WatchOwner,
-    WatchPart, WatchSample, WatchedJvm, WhyWeighed,
+    DeathCause, EndKind, GrowthRecord, GrowthWord, Happened, POST_MORTEM_SCHEMA, PostMortem, ThingRecord,
+    WATCH_OWNERS_MAX, WATCH_SCHEMA, WatchAccount, WatchChange, WatchCourse, WatchDocument, WatchEnds, WatchEvent,
+    WatchLabel, WatchLimit, WatchOwner, WatchPart, WatchSample, WatchedJvm, WhyWeighed,
 };
 
 pub use crate::scenario::Model;

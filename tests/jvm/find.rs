@@ -2,7 +2,7 @@
 //! that only memory can break, and room in every bound: a timing decides nothing.
 
 use crate::deaths::{assert_no_cgroup, limits_work};
-use crate::invocation::{Call, Ran, newest};
+use crate::invocation::{Call, Ran, newest, small};
 use crate::standing::Plan;
 use loadline::record::{FailureCause, FindOutcome, FindRecord, Outcome, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use std::path::Path;
@@ -165,7 +165,7 @@ fn a_copy_of_the_jdk_goes_with_its_search_however_that_ends() {
     if !limits_work() {
         return;
     }
-    for release in newest() {
+    for release in small() {
         // Holds pages of the JDK, so that a search cannot have them dropped.
         let holder = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
         for (signal, code) in [("INT", Some(130)), ("KILL", None)] {
