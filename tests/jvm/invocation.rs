@@ -117,9 +117,12 @@ impl Call {
 
     /// The same with `--json`, on a JDK.
     pub(crate) fn on(release: u32) -> Self {
-        let mut call = Self::weigh().with("--json").with(&format!("--jdk {release}"));
-        call.jdk = jdk(release);
-        call
+        Self::weigh().with("--json").of_jdk(release)
+    }
+
+    /// The same on a JDK, of the machine or fetched.
+    pub(crate) fn of_jdk(self, release: u32) -> Self {
+        Self { jdk: jdk(release), ..self }.with(&format!("--jdk {release}"))
     }
 
     /// One more option, with its value if it has one, without blanks in it. The same option given before is replaced.
