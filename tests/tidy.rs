@@ -70,7 +70,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "clock", "error", "units", "doubt", "scenario", "subject", "load", "doctor", "record", "archive",
-            "findings", "weigh", "watch", "trial", "series", "result", "report",
+            "findings", "fleet", "weigh", "watch", "trial", "series", "result", "report",
         ],
     ),
     // `subject` re-enters the binary as the guardian of what it started.

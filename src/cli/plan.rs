@@ -185,8 +185,8 @@ fn of_fleet(mut fleet: Fleet, verb: &Verb, session: &Session, place: &Target, li
     };
     let gone: Vec<String> = known.tell(&mut fleet).into_iter().map(str::to_owned).collect();
     if let Some(first) = gone.first() {
-        let services = several(gone.len() as u64, "service");
-        live.progress.step(&format!("{services} of the last night are not in this fleet, such as {first}"));
+        let others = if gone.len() > 1 { format!(" and {} more", gone.len() - 1) } else { String::new() };
+        live.progress.step(&format!("known, and not in this fleet: {first}{others}"));
     }
     let made = utc(session.clock, ISO_8601);
     let night = Night { folder: &place.folder, made: &made, search_every: fleet.search_every, search: &searched };

@@ -2,7 +2,7 @@
 
 use super::known::Known;
 use crate::record::{PlanEntry, Task, Why};
-use crate::units::{roughly, several, trimmed};
+use crate::units::{grouped, roughly, several, trimmed};
 use std::fmt;
 
 /// What a search takes on a quiet machine: 14 to 18 trials.
@@ -68,9 +68,9 @@ impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let searches: u64 = self.searches.iter().map(|(_, count)| count).sum();
         let services = several(searches + self.proofs, "service");
-        write!(f, "{services}: {} to prove, {searches} to search", self.proofs)?;
+        write!(f, "{services}: {} to prove, {} to search", grouped(self.proofs), grouped(searches))?;
         let why: Vec<String> =
-            self.searches.iter().map(|(why, count)| format!("{count} because {}", words(*why))).collect();
+            self.searches.iter().map(|(why, count)| format!("{} because {}", grouped(*count), words(*why))).collect();
         if why.is_empty() { Ok(()) } else { write!(f, " ({})", why.join(", ")) }
     }
 }

@@ -107,3 +107,84 @@ fn line<T: serde::Serialize>(value: &T) -> Result<String> {
     let text = serde_json::to_string(value).map_err(|cause| Error::bug(format!("a plan has no text: {cause}")))?;
     Ok(text + "\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Task, Why};
+    use crate::scenario::{Last, PastLine, Scenario, parse};
+    use crate::units::Bytes;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    fn scenario(seed: u64, path: &str) -> Scenario {
+        let text = "name: x\nsubject: {command: [java, -jar, a.jar], port: 80, env: {A: '1'}}\n\
+                    target: ['p99<50ms', 'rate>=98%']\nfind: {step: 1%, headroom: 0.1}\n\
+                    load: [{steady: {constant: {rate: 0.3, duration: 1234us}, get: /}}]\n";
+        Scenario { seed, ..parse(text, &Path::new("/x").join(path), &[]).unwrap() }
+    }
+
+    prop_compose! {
+        fn entries()(all in prop::collection::vec(
+            (any::<String>(), 0.001..1e6_f64, any::<Option<u64>>(), any::<u64>(), any::<String>(), 0..3_u32), 1..6,
+        )) -> Vec<PlanEntry> {
+            all.into_iter().map(|(name, minutes, bytes, seed, text, kind)| PlanEntry {
+                index: 0,
+                task: match kind {
+                    0 => Task::Prove,
+                    1 => Task::Search { why: Why::LongAgo },
+                    _ => Task::Block { first: 7, count: u32::MAX },
+                },
+                minutes,
+                declared_bytes: bytes,
+                last: bytes.map(|bytes| Last {
+                    jdk: Some(text.clone()),
+                    past: vec![PastLine { at: text.clone(), limit_bytes: seed }],
+                    ..Last::of(Bytes(bytes))
+                }),
+                question: text.clone(),
+                scenario: scenario(seed, &text.replace('\0', "")),
+                name,
+            }).collect()
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_plan_reads_back_as_it_was(name in any::<String>(), entries in entries()) {
+            let plan = Plan::new(&name, "2026-11-22T00:00:00Z".to_owned(), entries).unwrap();
+            let text = plan.text().unwrap();
+            let read = Plan::parse(&text).unwrap();
+            prop_assert_eq!(&read, &plan);
+            prop_assert_eq!(read.text().unwrap(), text);
+        }
+
+        #[test]
+        fn what_was_cut_or_edited_is_refused(entries in entries(), place in 0.0..1.0_f64, byte in any::<u8>()) {
+            let text = Plan::new("x", "2026-11-22T00:00:00Z".to_owned(), entries).unwrap().text().unwrap().into_bytes();
+            let at = (place * text.len() as f64) as usize;
+            let cut = String::from_utf8_lossy(&text[..at]).into_owned();
+            prop_assert!(Plan::parse(&cut).is_err());
+            let head = text.iter().position(|byte| *byte == b'\n').unwrap();
+            let mut edited = text.clone();
+            edited[at] = byte;
+            let is_sealed = at > head && edited != text;
+            let read = Plan::parse(&String::from_utf8_lossy(&edited));
+            prop_assert!(read.is_err() || !is_sealed);
+        }
+    }
+
+    #[test]
+    fn an_index_that_is_none_says_which_there_are() {
+        let plan = crate::fleet::place::tests::plan("x", 3);
+        assert_eq!(plan.entry(2).unwrap().index, 2);
+        let error = plan.entry(3).unwrap_err();
+        assert_eq!(
+            (error.what.as_str(), error.hint.as_deref()),
+            ("the plan has no entry 3", Some("its indexes are 0 to 2"))
+        );
+        assert!(Plan::new("x", String::new(), Vec::new()).unwrap_err().what.contains("without an entry"));
+    }
+}

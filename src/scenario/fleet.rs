@@ -77,7 +77,7 @@ impl Service {
                 .hint("leave `max_rate` out of its `find`"));
         }
         match scenario.configurations.as_slice() {
-            [_] => Ok(()),
+            [_] => scenario.validate(),
             several => {
                 let names: Vec<&str> = several.iter().map(|of| of.name.as_str()).collect();
                 Err(Error::request(format!("`{name}` has {} configurations, and a search is of one", several.len()))
