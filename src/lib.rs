@@ -27,6 +27,7 @@ pub mod growth;
 pub mod archive;
 pub mod comparison;
 pub mod findings;
+pub mod fleet;
 
 pub mod weigh;
 

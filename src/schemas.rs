@@ -7,9 +7,10 @@
 
 use crate::account::Reason;
 use crate::record::{
-    AccountDocument, AccountsDocument, ChangesDocument, Document, LoadDocument, PostMortem, WatchDocument,
+    AccountDocument, AccountsDocument, ChangesDocument, Document, LoadDocument, PlanEntry, PlanHeader, PostMortem,
+    WatchDocument,
 };
-use crate::scenario::TrialPlan;
+use crate::scenario::{TrialPlan, schema};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -42,7 +43,23 @@ const PLAN: &str = "One trial as `series` plans it: all that it needs but the co
     `configuration.inputs` is the hash. Relative paths start from the folder in which the plan lies. Fields may be added; \
     none is renamed or removed.";
 
+const FLEET_PLAN: &str = "One line of a plan that `loadline plan` makes: its header in the first one, an entry in each of \
+    the others. Relative paths start from the folder in which the plan lies. Fields may be added; none is renamed or \
+    removed.";
+
+const FLEET: &str = "Services whose load lines are searched night after night: the file that `loadline plan` takes.";
 const SCENARIO: &str = "What to run: the file `NAME.loadline.yaml` that `loadline run` takes.";
+
+/// A line of a plan.
+#[derive(JsonSchema, serde::Serialize)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes, and is never made")]
+enum PlanLine {
+    /// The first line.
+    Header(PlanHeader),
+    /// Every other line.
+    Entry(Box<PlanEntry>),
+}
 
 /// What a schema is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,11 +88,11 @@ fn printed<T: JsonSchema>(title: &str, description: &str) -> Value {
     schema
 }
 
-/// The schema of a scenario file, which is written by hand.
-fn written() -> Value {
-    let mut schema = crate::scenario::schema::scenario().to_value();
-    schema["title"] = json!("Scenario of Loadline");
-    schema["description"] = json!(SCENARIO);
+/// The schema of a file that is written by hand.
+fn written(schema: schemars::Schema, title: &str, description: &str) -> Value {
+    let mut schema = schema.to_value();
+    schema["title"] = json!(title);
+    schema["description"] = json!(description);
     readable(&mut schema, Use::Written);
     schema
 }
@@ -244,7 +261,9 @@ fn the_published_schemas_are_those_of_the_types() {
         ("post-mortem", printed::<PostMortem>("Post-mortem of Loadline", POST_MORTEM)),
         ("watch", printed::<WatchDocument>("Watched by Loadline", WATCH)),
         ("plan", printed::<TrialPlan>("Plan of a trial", PLAN)),
-        ("scenario", written()),
+        ("fleet-plan", printed::<PlanLine>("Plan of a fleet", FLEET_PLAN)),
+        ("fleet", written(schema::fleet(), "Fleet of Loadline", FLEET)),
+        ("scenario", written(schema::scenario(), "Scenario of Loadline", SCENARIO)),
     ];
     for (name, schema) in schemas {
         let path = folder.join(format!("{name}.schema.json"));

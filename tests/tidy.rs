@@ -29,6 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("archive", &["error", "units", "scenario", "record"]),
     ("growth", &["numbers"]),
     ("comparison", &["numbers", "owner", "units", "doubt", "scenario", "record"]),
+    ("fleet", &["error", "units", "scenario", "record"]),
     ("findings", &["owner", "units", "doubt", "scenario", "record", "remedy"]),
     (
         "weigh",
@@ -69,7 +70,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "clock", "error", "units", "doubt", "scenario", "subject", "load", "doctor", "record", "archive",
-            "findings", "weigh", "watch", "trial", "series", "result", "report",
+            "findings", "fleet", "weigh", "watch", "trial", "series", "result", "report",
         ],
     ),
     // `subject` re-enters the binary as the guardian of what it started.
@@ -88,6 +89,7 @@ const PURE: &[&str] = &[
     "remedy",
     "comparison",
     "findings",
+    "fleet",
     "growth",
     "series/search",
     "series/tune",
@@ -96,6 +98,7 @@ const PURE: &[&str] = &[
 /// Folders whose files use each other in one direction: none uses another that uses it, over however many others.
 const WITHOUT_CIRCLES: &[&str] = &[
     "src/findings",
+    "src/fleet",
     "src/report/summary",
     "src/result",
     "src/scenario",

@@ -3,6 +3,7 @@
 use super::args_compare::{Compare, Comparing, Exports, Judging, View};
 use super::args_find::Find;
 use super::args_load::Load;
+use super::args_plan::Plan;
 use super::args_tune::Tune;
 use super::args_watch::Watch;
 use crate::report::Detail;
@@ -59,6 +60,8 @@ pub(super) enum Verb {
     Find(Box<Find>),
     /// Try remedies against memory under the load, keep what helps, and prove it
     Tune(Box<Tune>),
+    /// Plan the load lines of many services, or the blocks of a comparison, for many nodes
+    Plan(Box<Plan>),
     /// Load a server that already runs, without weighing it
     Load(Box<Load>),
     /// Weigh a built-in small server in a 6 MB heap, with G1 and with Serial

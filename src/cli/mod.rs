@@ -5,6 +5,7 @@ mod args;
 mod args_compare;
 mod args_find;
 mod args_load;
+mod args_plan;
 mod args_tune;
 mod args_watch;
 mod compare;
@@ -20,6 +21,7 @@ mod judging;
 mod live;
 mod load;
 mod one_server;
+mod plan;
 mod report;
 mod run;
 mod session;
@@ -105,6 +107,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
         Verb::Compare(verb) => compare::compare(*verb, typed, clock, Interrupt::listen()?),
         Verb::Find(verb) => find::find(*verb, typed, clock, Interrupt::listen()?),
         Verb::Tune(verb) => tune::tune(*verb, typed, clock, Interrupt::listen()?),
+        Verb::Plan(verb) => plan::plan(*verb, typed, clock, Interrupt::listen()?),
         Verb::Load(verb) => load::load(&verb, typed, clock, &Interrupt::listen()?),
         Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
         Verb::Watch(verb) => watch::watch(*verb, typed, clock),

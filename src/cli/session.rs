@@ -11,7 +11,7 @@ use crate::record::{Conditions, Document, Machine, Trial, Unknowns};
 use crate::report::Progress;
 use crate::result::Judgement;
 use crate::scenario::Scenario;
-use crate::series::{self, Archived, Blocks, Local, Prepared, Preparing, Rebuild, machine_now};
+use crate::series::{self, Archived, Blocks, KnownFiles, Local, Prepared, Preparing, Rebuild, machine_now};
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
 use crate::trial::{self, Tools};
@@ -146,15 +146,20 @@ impl Session {
     /// Where an export is asked for that cannot be made, and as [`Preparing::prepare`].
     pub(super) fn prepare(&self, scenario: &Scenario, live: &mut Live) -> Result<Prepared> {
         self.output.exports.check(self.output.json)?;
-        let interrupted = || self.interrupt.seen();
-        let preparing = Preparing {
-            spawner: &self.spawner,
-            jdks: &self.jdks,
-            clock: self.clock,
-            rebuild: self.rebuild,
-            interrupted: &interrupted,
-        };
-        preparing.prepare(scenario, live)
+        self.preparing(&|| self.interrupt.seen()).prepare(scenario, live)
+    }
+
+    /// Runs the build steps and hashes what trials will read, for machines that make them.
+    ///
+    /// # Errors
+    /// As [`Preparing::seal`].
+    pub(super) fn seal(&self, scenario: &Scenario, known: &mut KnownFiles, live: &mut Live) -> Result<Scenario> {
+        self.preparing(&|| self.interrupt.seen()).seal(scenario, known, live)
+    }
+
+    fn preparing<'a>(&'a self, interrupted: &'a dyn Fn() -> bool) -> Preparing<'a> {
+        let Self { clock, jdks, spawner, rebuild, .. } = self;
+        Preparing { spawner, jdks, clock: *clock, rebuild: *rebuild, interrupted }
     }
 
     /// Closes the archive, and shows what was found.

@@ -10,6 +10,7 @@ mod figure;
 mod find;
 mod finding;
 mod flags;
+mod fleet;
 mod load;
 mod objects;
 mod phase;
@@ -42,6 +43,10 @@ pub use finding::{
     ObserverOn, OfTrials, UnseenCause,
 };
 pub use flags::{FLAGS_KEPT, FlagOrigin, FlagRecord, FlagsRecord};
+pub use fleet::{
+    EntryOutcome, EntryResult, FLEET_ENTRY_SCHEMA, FLEET_PLAN_SCHEMA, FLEET_SCHEMA, FleetDocument, LineVerdict,
+    NodeRecord, PlanEntry, PlanHeader, ServiceRecord, StandingRecord, Task, Why,
+};
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use objects::{HeapDumpRecord, ObjectClass, ObjectKind, ObjectKindName, ObjectSum, ObjectsRecord};
 pub use phase::{

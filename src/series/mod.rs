@@ -16,6 +16,7 @@ pub mod tune;
 pub use archived::Archived;
 pub use blocks::Blocks;
 pub use extent::{BLOCKS, Extent};
+pub use inputs::Known as KnownFiles;
 pub use local::{Local, machine_now, room};
 pub use preparing::{Prepared, Preparing, Rebuild, check_certificates};
 

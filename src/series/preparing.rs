@@ -57,8 +57,21 @@ impl Preparing<'_> {
         self.build(&mut prepared, sink)?;
         prepared.leave_out(sink, |configuration| Ok(missing_code(configuration)))?;
         self.look_at_image(&mut prepared.scenario, sink)?;
-        prepared.hash_inputs()?;
+        prepared.hash_inputs(&mut inputs::Known::default())?;
         Ok(prepared)
+    }
+
+    /// Makes of a scenario what other machines can check: what can be built is built, and what its trials will read is
+    /// hashed. Nothing else is looked for here, where no trial need be possible.
+    ///
+    /// # Errors
+    /// `Subject` where a build fails; `Interrupted`.
+    pub fn seal(&self, scenario: &Scenario, known: &mut inputs::Known, sink: &mut dyn Sink) -> Result<Scenario> {
+        let mut prepared = Prepared { scenario: scenario.clone(), left_out: Vec::new() };
+        self.build(&mut prepared, sink)?;
+        prepared.leave_out(sink, |configuration| Ok(missing_code(configuration)))?;
+        prepared.hash_inputs(known)?;
+        Ok(prepared.scenario)
     }
 
     /// Finds the image before any trial, removes what others of its kind left, and takes in what it says of its heap.
@@ -134,10 +147,10 @@ impl Preparing<'_> {
 impl Prepared {
     /// Hashes what the trials will read, once and before the first of them. Where trials were made already, they must
     /// have read the same.
-    fn hash_inputs(&mut self) -> Result<()> {
-        let (scenario, mut known) = (&self.scenario, inputs::Known::default());
+    fn hash_inputs(&mut self, known: &mut inputs::Known) -> Result<()> {
+        let scenario = &self.scenario;
         let plans = scenario.configurations.iter().map(|configuration| TrialPlan::of(scenario, configuration));
-        let hashes: Vec<_> = plans.map(|plan| inputs::of(&plan, &mut known)).collect();
+        let hashes: Vec<_> = plans.map(|plan| inputs::of(&plan, known)).collect();
         for (configuration, found) in self.scenario.configurations.iter_mut().zip(hashes) {
             if configuration.inputs.is_some() && configuration.inputs != found {
                 return Err(Error::request("the files of the subject or its load are not those of the trials so far")
@@ -265,13 +278,13 @@ mod tests {
         let text = "name: x\nsubject: {command: [java, -jar, a.jar], port: 80}\n\
                     load: [{steady: {closed: {requests: 1}, get: /}}]\n";
         let mut prepared = Prepared { scenario: parse(text, place.path(), &[]).unwrap(), left_out: Vec::new() };
-        prepared.hash_inputs().unwrap();
+        prepared.hash_inputs(&mut inputs::Known::default()).unwrap();
         let hash = prepared.scenario.configurations[0].inputs.clone();
         assert!(hash.is_some());
-        prepared.hash_inputs().unwrap();
+        prepared.hash_inputs(&mut inputs::Known::default()).unwrap();
         assert_eq!(prepared.scenario.configurations[0].inputs, hash);
         std::fs::write(&jar, "two").unwrap();
-        let error = prepared.hash_inputs().unwrap_err();
+        let error = prepared.hash_inputs(&mut inputs::Known::default()).unwrap_err();
         assert!(error.what.contains("are not those of the trials so far"), "{error}");
     }
 }
