@@ -7,7 +7,7 @@
 
 use crate::account::Reason;
 use crate::record::{
-    AccountDocument, AccountsDocument, ChangesDocument, Document, LoadDocument, PostMortem, WatchDocument,
+    AccountDocument, AccountsDocument, ChangesDocument, Document, EntryResult, LoadDocument, PostMortem, WatchDocument,
 };
 use crate::scenario::TrialPlan;
 use schemars::JsonSchema;
@@ -42,6 +42,8 @@ const PLAN: &str = "One trial as `series` plans it: all that it needs but the co
     `configuration.inputs` is the hash. Relative paths start from the folder in which the plan lies. Fields may be added; \
     none is renamed or removed.";
 
+const FLEET_ENTRY: &str = "The answer to one entry of a plan: what `loadline work` writes to `index-N/result.json`. Sizes \
+    are integers in bytes; what was not measured is null, never 0. Fields may be added; none is renamed or removed.";
 const SCENARIO: &str = "What to run: the file `NAME.loadline.yaml` that `loadline run` takes.";
 
 /// What a schema is for.
@@ -243,6 +245,7 @@ fn the_published_schemas_are_those_of_the_types() {
         ("load", printed::<LoadDocument>("Load of Loadline", LOAD)),
         ("post-mortem", printed::<PostMortem>("Post-mortem of Loadline", POST_MORTEM)),
         ("watch", printed::<WatchDocument>("Watched by Loadline", WATCH)),
+        ("fleet-entry", printed::<EntryResult>("Answer to an entry of a plan", FLEET_ENTRY)),
         ("plan", printed::<TrialPlan>("Plan of a trial", PLAN)),
         ("scenario", written()),
     ];

@@ -5,6 +5,7 @@ use super::args_find::Find;
 use super::args_load::Load;
 use super::args_tune::Tune;
 use super::args_watch::Watch;
+use super::args_work::Work;
 use crate::report::Detail;
 use crate::result::Column;
 use crate::scenario::{self, Inside, Marking};
@@ -59,6 +60,8 @@ pub(super) enum Verb {
     Find(Box<Find>),
     /// Try remedies against memory under the load, keep what helps, and prove it
     Tune(Box<Tune>),
+    /// Do one entry of a plan, as an engine starts it on a node
+    Work(Box<Work>),
     /// Load a server that already runs, without weighing it
     Load(Box<Load>),
     /// Weigh a built-in small server in a 6 MB heap, with G1 and with Serial

@@ -7,8 +7,10 @@ mod args_find;
 mod args_load;
 mod args_tune;
 mod args_watch;
+mod args_work;
 mod compare;
 mod console;
+mod deadline;
 mod demo;
 mod doctor;
 mod dumps;
@@ -27,6 +29,7 @@ mod tune;
 mod watch;
 mod watch_metrics;
 mod weigh;
+mod work;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -105,6 +108,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
         Verb::Compare(verb) => compare::compare(*verb, typed, clock, Interrupt::listen()?),
         Verb::Find(verb) => find::find(*verb, typed, clock, Interrupt::listen()?),
         Verb::Tune(verb) => tune::tune(*verb, typed, clock, Interrupt::listen()?),
+        Verb::Work(verb) => work::work(*verb, typed, clock),
         Verb::Load(verb) => load::load(&verb, typed, clock, &Interrupt::listen()?),
         Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
         Verb::Watch(verb) => watch::watch(*verb, typed, clock),
