@@ -4,9 +4,11 @@
 mod allocation;
 mod comparing;
 pub mod noise;
+mod place;
 
 pub use allocation::{AllocatedBy, Allocation};
 pub use comparing::Comparing;
+pub use place::Place;
 
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
@@ -312,6 +314,9 @@ pub enum Doubt {
     /// About trials that are compared.
     #[serde(untagged)]
     Comparing(Comparing),
+    /// About the node that does an entry of a plan.
+    #[serde(untagged)]
+    Place(Place),
 }
 
 impl Doubt {
@@ -383,6 +388,7 @@ impl Doubt {
             }
             Self::Allocation(doubt) => doubt.text(),
             Self::Comparing(doubt) => doubt.text(),
+            Self::Place(doubt) => doubt.text(),
         }
     }
 
@@ -390,6 +396,7 @@ impl Doubt {
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Comparing(one), Self::Comparing(other)) => discriminant(one) == discriminant(other),
+            (Self::Place(one), Self::Place(other)) => discriminant(one) == discriminant(other),
             _ => discriminant(self) == discriminant(other),
         }
     }
@@ -462,6 +469,7 @@ impl Doubt {
             }
             Self::Allocation(doubt) => doubt.next(),
             Self::Comparing(doubt) => doubt.next(),
+            Self::Place(doubt) => doubt.next(),
         }
     }
 }
@@ -469,6 +477,12 @@ impl Doubt {
 impl From<Allocation> for Doubt {
     fn from(doubt: Allocation) -> Self {
         Self::Allocation(doubt)
+    }
+}
+
+impl From<Place> for Doubt {
+    fn from(doubt: Place) -> Self {
+        Self::Place(doubt)
     }
 }
 

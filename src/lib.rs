@@ -39,6 +39,8 @@ pub mod series;
 
 pub mod result;
 
+pub mod work;
+
 pub mod report;
 
 pub mod cli;

@@ -7,8 +7,8 @@
 
 use crate::account::Reason;
 use crate::record::{
-    AccountDocument, AccountsDocument, ChangesDocument, Document, LoadDocument, PlanEntry, PlanHeader, PostMortem,
-    WatchDocument,
+    AccountDocument, AccountsDocument, ChangesDocument, Document, EntryResult, LoadDocument, PlanEntry, PlanHeader,
+    PostMortem, WatchDocument,
 };
 use crate::scenario::{TrialPlan, schema};
 use schemars::JsonSchema;
@@ -48,6 +48,8 @@ const FLEET_PLAN: &str = "One line of a plan that `loadline plan` makes: its hea
     removed.";
 
 const FLEET: &str = "Services whose load lines are searched night after night: the file that `loadline plan` takes.";
+const FLEET_ENTRY: &str = "The answer to one entry of a plan: what `loadline work` writes to `index-N/result.json`. Sizes \
+    are integers in bytes; what was not measured is null, never 0. Fields may be added; none is renamed or removed.";
 const SCENARIO: &str = "What to run: the file `NAME.loadline.yaml` that `loadline run` takes.";
 
 /// A line of a plan.
@@ -260,6 +262,7 @@ fn the_published_schemas_are_those_of_the_types() {
         ("load", printed::<LoadDocument>("Load of Loadline", LOAD)),
         ("post-mortem", printed::<PostMortem>("Post-mortem of Loadline", POST_MORTEM)),
         ("watch", printed::<WatchDocument>("Watched by Loadline", WATCH)),
+        ("fleet-entry", printed::<EntryResult>("Answer to an entry of a plan", FLEET_ENTRY)),
         ("plan", printed::<TrialPlan>("Plan of a trial", PLAN)),
         ("fleet-plan", printed::<PlanLine>("Plan of a fleet", FLEET_PLAN)),
         ("fleet", written(schema::fleet(), "Fleet of Loadline", FLEET)),

@@ -8,8 +8,10 @@ mod args_load;
 mod args_plan;
 mod args_tune;
 mod args_watch;
+mod args_work;
 mod compare;
 mod console;
+mod deadline;
 mod demo;
 mod doctor;
 mod dumps;
@@ -29,6 +31,7 @@ mod tune;
 mod watch;
 mod watch_metrics;
 mod weigh;
+mod work;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -108,6 +111,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
         Verb::Find(verb) => find::find(*verb, typed, clock, Interrupt::listen()?),
         Verb::Tune(verb) => tune::tune(*verb, typed, clock, Interrupt::listen()?),
         Verb::Plan(verb) => plan::plan(*verb, typed, clock, Interrupt::listen()?),
+        Verb::Work(verb) => work::work(*verb, typed, clock),
         Verb::Load(verb) => load::load(&verb, typed, clock, &Interrupt::listen()?),
         Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
         Verb::Watch(verb) => watch::watch(*verb, typed, clock),

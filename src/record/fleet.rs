@@ -53,6 +53,7 @@ pub struct PlanEntry {
     /// SHA-256 of what is asked: see [`Last::question`].
     pub question: String,
     /// What is run, with its seed.
+    #[cfg_attr(test, schemars(with = "serde_json::Value"))]
     pub scenario: Scenario,
 }
 

@@ -36,7 +36,7 @@ pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRec
 pub use figure::{FigureKind, FigureRecord};
 pub use find::{
     CgroupRecord, ClassesRecord, FailureCause, FindOutcome, FindRecord, KneeRecord, LineRecord, Missed, Pages,
-    ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, RuleRecord, Unknowns,
+    ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, RuleRecord, Unknowns, limit_to_set,
 };
 pub use finding::{
     CdsCause, Ceiling, Finding, FindingRecord, GrowthSpan, IdleCause, IdleFlag, IdlePool, LiveBy, LoaderSpan,
