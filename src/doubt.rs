@@ -3,10 +3,12 @@
 
 mod allocation;
 mod comparing;
+mod merging;
 pub mod noise;
 
 pub use allocation::{AllocatedBy, Allocation};
 pub use comparing::Comparing;
+pub use merging::{ClockSlip, Merging};
 
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
@@ -312,6 +314,9 @@ pub enum Doubt {
     /// About trials that are compared.
     #[serde(untagged)]
     Comparing(Comparing),
+    /// About results of many nodes.
+    #[serde(untagged)]
+    Merging(Merging),
 }
 
 impl Doubt {
@@ -383,6 +388,7 @@ impl Doubt {
             }
             Self::Allocation(doubt) => doubt.text(),
             Self::Comparing(doubt) => doubt.text(),
+            Self::Merging(doubt) => doubt.text(),
         }
     }
 
@@ -390,6 +396,7 @@ impl Doubt {
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Comparing(one), Self::Comparing(other)) => discriminant(one) == discriminant(other),
+            (Self::Merging(one), Self::Merging(other)) => discriminant(one) == discriminant(other),
             _ => discriminant(self) == discriminant(other),
         }
     }
@@ -462,6 +469,7 @@ impl Doubt {
             }
             Self::Allocation(doubt) => doubt.next(),
             Self::Comparing(doubt) => doubt.next(),
+            Self::Merging(doubt) => doubt.next(),
         }
     }
 }
@@ -475,6 +483,12 @@ impl From<Allocation> for Doubt {
 impl From<Comparing> for Doubt {
     fn from(doubt: Comparing) -> Self {
         Self::Comparing(doubt)
+    }
+}
+
+impl From<Merging> for Doubt {
+    fn from(doubt: Merging) -> Self {
+        Self::Merging(doubt)
     }
 }
 

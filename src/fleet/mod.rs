@@ -4,7 +4,12 @@
 mod economy;
 mod plan;
 mod question;
+mod service;
+mod standing;
+mod table;
 
 pub use economy::{Seen, why_here, why_search};
 pub use plan::Plan;
 pub use question::question;
+pub use standing::{Found, Standing};
+pub use table::document;

@@ -4,7 +4,7 @@ use super::budget::Budget;
 use super::compare::Amount;
 use super::validate::within;
 use crate::error::{Error, Result};
-use crate::units::Bytes;
+use crate::units::{Bytes, MIB};
 use serde::{Deserialize, Serialize};
 
 /// How the load line is searched.
@@ -76,6 +76,13 @@ pub struct Searching {
     /// Do not search it, where the scenario asks for it
     #[arg(long)]
     pub no_warm: bool,
+}
+
+/// The limit to set where this one is the line: with its headroom, in whole MiB, since that is what people write.
+pub fn with_headroom(line: u64, headroom: f64) -> u64 {
+    // 10 % more than 100 MiB is 110.00000000000001 in binary, and 110 MiB is meant.
+    const NEARLY: f64 = 1e-9;
+    (((line as f64 * (1.0 + headroom)) / MIB as f64 - NEARLY).ceil() as u64).saturating_mul(MIB)
 }
 
 fn share(text: &str) -> Result<f64, String> {

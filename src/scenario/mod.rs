@@ -42,7 +42,7 @@ pub use condition::{Bound, Condition, Figure, Measured, Relation, Statistic, Tim
 pub use configuration::{Configuration, Cpus, Gc, Jdk, Netty, Nmt, Objects};
 pub use derived::{Derivation, Derived};
 pub use file::{parse, parse_confidence, parse_marks};
-pub use find::{Find, Searching};
+pub use find::{Find, Searching, with_headroom};
 pub use fleet::{Fleet, Last, PAST_MAX, PastLine, Service};
 pub use image::Image;
 pub use load_alone::{LoadAlone, PhasesFile};

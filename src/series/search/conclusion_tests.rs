@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::record::{FailureCause, Model, Pages, PhaseRecord, SubjectWork};
+use crate::units::MIB;
 
 fn phase(name: &str, ok: u64, cpu_s: Option<f64>) -> PhaseRecord {
     PhaseRecord {
