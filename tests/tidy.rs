@@ -29,7 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("archive", &["error", "units", "scenario", "record"]),
     ("growth", &["numbers"]),
     ("comparison", &["numbers", "owner", "units", "doubt", "scenario", "record"]),
-    ("fleet", &["error", "units", "scenario", "record"]),
+    ("fleet", &["error", "units", "doubt", "scenario", "record"]),
     ("findings", &["owner", "units", "doubt", "scenario", "record", "remedy"]),
     (
         "weigh",
@@ -70,7 +70,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "clock", "error", "units", "doubt", "scenario", "subject", "load", "doctor", "record", "archive",
-            "findings", "weigh", "watch", "trial", "series", "result", "report",
+            "findings", "fleet", "weigh", "watch", "trial", "series", "result", "report",
         ],
     ),
     // `subject` re-enters the binary as the guardian of what it started.
