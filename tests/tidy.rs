@@ -70,8 +70,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "clock", "error", "units", "doubt", "scenario", "subject", "load", "doctor", "record", "archive", "findings",
-            "fleet", "weigh", "watch", "trial", "series", "work", "result", "report",
+            "clock", "error", "units", "doubt", "scenario", "subject", "load", "doctor", "record", "archive",
+            "findings", "fleet", "weigh", "watch", "trial", "series", "work", "result", "report",
         ],
     ),
     // `subject` re-enters the binary as the guardian of what it started.

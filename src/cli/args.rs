@@ -3,6 +3,7 @@
 use super::args_compare::{Compare, Comparing, Exports, Judging, View};
 use super::args_find::Find;
 use super::args_load::Load;
+use super::args_merge::Merge;
 use super::args_plan::Plan;
 use super::args_tune::Tune;
 use super::args_watch::Watch;
@@ -73,6 +74,8 @@ pub(super) enum Verb {
     Account(Account),
     /// Watch running JVMs: what each holds, what grows, and when it meets its limit
     Watch(Box<Watch>),
+    /// Put together what nodes answered to a plan: the table of a fleet, or one comparison
+    Merge(Box<Merge>),
     /// Print the summary of an archive again; needs no JVM
     Report(Box<Report>),
     /// Say what this machine, or one JVM, lets Loadline measure, and how to get the rest

@@ -5,6 +5,7 @@ mod args;
 mod args_compare;
 mod args_find;
 mod args_load;
+mod args_merge;
 mod args_plan;
 mod args_tune;
 mod args_watch;
@@ -22,6 +23,7 @@ mod generate;
 mod judging;
 mod live;
 mod load;
+mod merge;
 mod one_server;
 mod plan;
 mod report;
@@ -116,6 +118,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
         Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
         Verb::Watch(verb) => watch::watch(*verb, typed, clock),
         Verb::Account(verb) => account::account(&verb, typed, clock),
+        Verb::Merge(verb) => merge::merge(&verb, &typed, clock),
         Verb::Report(verb) => report::report(&verb),
         Verb::Doctor(verb) => doctor::doctor(&verb, clock),
     }

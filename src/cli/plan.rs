@@ -181,7 +181,9 @@ fn of_fleet(mut fleet: Fleet, verb: &Verb, session: &Session, place: &Target, li
     searched.check(&fleet)?;
     let known = match &verb.last {
         None => KnownServices::default(),
-        Some(file) => KnownServices::parse(&read(file)?).map_err(|error| error.at(format!("file: {}", file.display())))?,
+        Some(file) => {
+            KnownServices::parse(&read(file)?).map_err(|error| error.at(format!("file: {}", file.display())))?
+        }
     };
     let gone: Vec<String> = known.tell(&mut fleet).into_iter().map(str::to_owned).collect();
     if let Some(first) = gone.first() {

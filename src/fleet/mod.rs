@@ -11,8 +11,11 @@ mod layout;
 mod place;
 mod plan;
 mod question;
+mod service;
 mod slurm;
+mod standing;
 mod started;
+mod table;
 
 pub use answer::{Known, Proof, folder_of, last_of, outweighs, proof_below, proof_of, proved};
 pub use economy::{Seen, why_here, why_search};
@@ -25,4 +28,6 @@ pub use place::{PlaceSeen, place_doubts};
 pub use plan::Plan;
 pub use question::question;
 pub use slurm::slurm;
+pub use standing::{Found, Standing};
 pub use started::{Started, Typed};
+pub use table::document;

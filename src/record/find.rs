@@ -220,7 +220,7 @@ pub struct FindRecord {
 pub fn limit_to_set(line_bytes: u64, headroom: f64) -> u64 {
     // 10 % more than 100 MiB is 110.00000000000001 in binary, and 110 MiB is meant.
     const NEARLY: f64 = 1e-9;
-    ((line_bytes as f64 * (1.0 + headroom)) / MIB as f64 - NEARLY).ceil() as u64 * MIB
+    (((line_bytes as f64 * (1.0 + headroom)) / MIB as f64 - NEARLY).ceil() as u64).saturating_mul(MIB)
 }
 
 /// What a search varies.

@@ -92,7 +92,8 @@ pub struct Document {
     pub schema: String,
     /// What held for every trial; where archives are compared, for those of the first.
     pub conditions: Conditions,
-    /// The archives that are compared, the baseline first; empty where the trials are of one run.
+    /// The archives that are compared, the baseline first, or those of the nodes that made blocks of one comparison;
+    /// empty where the trials are of one run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub archives: Vec<ArchiveRecord>,
     /// In the order they ran.
@@ -170,7 +171,7 @@ pub struct Conditions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ArchiveRecord {
-    /// What its configurations are named after.
+    /// What its configurations are named after; where nodes made blocks of one comparison, the node's entry.
     pub name: String,
     /// Index of its first trial in the result; those up to the first of the next one are its own.
     pub index_from: u32,
