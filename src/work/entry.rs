@@ -387,6 +387,7 @@ impl<'a> Doing<'a> {
         let doubts = place_doubts(&self.before, &self.hands.place_after());
         EntryResult {
             schema: FLEET_ENTRY_SCHEMA.to_owned(),
+            loadline: env!("CARGO_PKG_VERSION").to_owned(),
             plan: self.asked.plan.header.hash.clone(),
             index: self.entry.index,
             name: self.entry.name.clone(),
