@@ -186,6 +186,7 @@ impl ServiceFile {
         let mut scenario = Scenario::of_command(&command, &Options { url, load, subject, ..Options::default() })?;
         // Nobody asked for it, and it says nothing of a limit.
         scenario.load.drop_last_rest();
+        scenario.marks = scenario.marks_usual();
         scenario.subject.dir = self.image.is_none().then(|| base.to_owned());
         scenario.name = name.to_owned();
         Ok(scenario)
