@@ -113,7 +113,7 @@ fn doubts_by_kind(definitions: &mut Value) {
     });
     definitions["DoubtRecord"] = doubt;
     if let Some(definitions) = definitions.as_object_mut() {
-        definitions.retain(|name, _| !["Doubt", "Comparing"].contains(&name.as_str()));
+        definitions.retain(|name, _| !["Doubt", "Comparing", "Place"].contains(&name.as_str()));
     }
 }
 
