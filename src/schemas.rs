@@ -133,7 +133,8 @@ fn doubts_by_kind(definitions: &mut Value) {
     });
     definitions["DoubtRecord"] = doubt;
     if let Some(definitions) = definitions.as_object_mut() {
-        definitions.retain(|name, _| !["Doubt", "Comparing", "Merging"].contains(&name.as_str()));
+        let groups = ["Doubt", "Comparing", "Merging", "Place"];
+        definitions.retain(|name, _| !groups.contains(&name.as_str()));
     }
 }
 

@@ -66,6 +66,8 @@ pub(super) enum Verb {
     Plan(Box<Plan>),
     /// Do one entry of a plan, as an engine starts it on a node
     Work(Box<Work>),
+    /// Put together what nodes answered to a plan: the table of a fleet, or one comparison
+    Merge(Box<Merge>),
     /// Load a server that already runs, without weighing it
     Load(Box<Load>),
     /// Weigh a built-in small server in a 6 MB heap, with G1 and with Serial
@@ -74,8 +76,6 @@ pub(super) enum Verb {
     Account(Account),
     /// Watch running JVMs: what each holds, what grows, and when it meets its limit
     Watch(Box<Watch>),
-    /// Put together what nodes answered to a plan: the table of a fleet, or one comparison
-    Merge(Box<Merge>),
     /// Print the summary of an archive again; needs no JVM
     Report(Box<Report>),
     /// Say what this machine, or one JVM, lets Loadline measure, and how to get the rest

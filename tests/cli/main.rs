@@ -27,9 +27,12 @@ mod schemas;
 mod server;
 #[path = "../shared/skipping.rs"]
 mod skipping;
+#[path = "../shared/small_disk.rs"]
+mod small_disk;
 mod terminal;
 mod tune;
 mod usage;
 #[path = "../shared/waiting.rs"]
 mod waiting;
 mod watch;
+mod work;

@@ -6,7 +6,7 @@ use crate::called::{ARCHIVES, folder, loadline, read, root};
 use crate::found;
 use crate::loads::LOAD;
 use crate::schema::Schema;
-use loadline::doubt::{Allocation, Comparing, Doubt, MemoryPool};
+use loadline::doubt::{Allocation, Comparing, Doubt, MemoryPool, Place};
 use loadline::error::Result;
 use loadline::fleet::Plan;
 use loadline::record::{
@@ -25,6 +25,7 @@ const SCENARIO: &str = "scenario.schema.json";
 const PLAN: &str = "plan.schema.json";
 const FLEET_PLAN: &str = "fleet-plan.schema.json";
 const FLEET: &str = "fleet.schema.json";
+pub(crate) const FLEET_ENTRY: &str = "fleet-entry.schema.json";
 /// Releases that `found` stands for in these tests.
 const RELEASES: [u32; 2] = [17, 25];
 
@@ -260,7 +261,7 @@ fn driver() -> DriverRecord {
 
 #[test]
 fn every_property_has_a_description() {
-    for name in [RESULTS, SCENARIO, ACCOUNT, ACCOUNTS, CHANGES, LOAD] {
+    for name in [RESULTS, SCENARIO, ACCOUNT, ACCOUNTS, CHANGES, LOAD, FLEET_ENTRY] {
         for (place, described) in Schema::published(name).described() {
             let text = described["description"].as_str().unwrap_or("");
             assert!(text.ends_with('.') && !text.ends_with(".."), "{name}: {place}: `{text}`");
@@ -275,7 +276,8 @@ fn a_number_says_its_unit() {
         let has = |part: &str| name.split('_').any(|word| word == part);
         [("bytes", "bytes"), ("ms", "ms"), ("us", "µs"), ("s", " s")].into_iter().find(|(part, _)| has(part))
     };
-    let described = [RESULTS, ACCOUNT, ACCOUNTS, CHANGES, LOAD].map(|name| Schema::published(name).described());
+    let described =
+        [RESULTS, ACCOUNT, ACCOUNTS, CHANGES, LOAD, FLEET_ENTRY].map(|name| Schema::published(name).described());
     for (place, described) in described.into_iter().flatten() {
         let numeric =
             described["type"].to_string().contains("integer") || described["type"].to_string().contains("number");
@@ -405,6 +407,10 @@ fn doubts_of_comparisons() -> Vec<Doubt> {
         Doubt::Comparing(Comparing::AnotherProcess { differences: vec!["pid 4711 and 4712".to_owned()] }),
         Doubt::AllocatorIgnores { allocator: "musl".to_owned(), options: vec!["MALLOC_ARENA_MAX".to_owned()] },
         Doubt::VariablesLost { variables: vec!["MALLOC_ARENA_MAX=1".to_owned()] },
+        Doubt::Place(Place::NodeBusy { busy_cores: 1.5, cpus: 8 }),
+        Doubt::Place(Place::NodeShared { cpus: 2, online: 8 }),
+        Doubt::Place(Place::NodeThrottled { times: 7 }),
+        Doubt::Place(Place::NodeSwapped { swap_bytes: 64 << 20 }),
     ]
 }
 
@@ -461,6 +467,10 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::Comparing(Comparing::AnotherProcess { .. }) => 47,
         Doubt::AllocatorIgnores { .. } => 48,
         Doubt::VariablesLost { .. } => 49,
+        Doubt::Place(Place::NodeBusy { .. }) => 50,
+        Doubt::Place(Place::NodeShared { .. }) => 51,
+        Doubt::Place(Place::NodeThrottled { .. }) => 52,
+        Doubt::Place(Place::NodeSwapped { .. }) => 53,
     }
 }
 
