@@ -18,6 +18,7 @@ mod generate;
 mod large;
 mod load;
 mod loads;
+mod merge;
 mod monitoring;
 mod replay;
 mod schema;

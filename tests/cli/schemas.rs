@@ -6,7 +6,7 @@ use crate::called::{ARCHIVES, folder, loadline, read, root};
 use crate::found;
 use crate::loads::LOAD;
 use crate::schema::Schema;
-use loadline::doubt::{Allocation, Comparing, Doubt, MemoryPool};
+use loadline::doubt::{Allocation, ClockSlip, Comparing, Doubt, MemoryPool, Merging};
 use loadline::error::Result;
 use loadline::record::{
     AllocatedBy, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome,
@@ -370,6 +370,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
     ]
     .into_iter()
     .chain(doubts_of_comparisons())
+    .chain(doubts_of_merging())
     .collect()
 }
 
@@ -402,6 +403,20 @@ fn doubts_of_comparisons() -> Vec<Doubt> {
         Doubt::AllocatorIgnores { allocator: "musl".to_owned(), options: vec!["MALLOC_ARENA_MAX".to_owned()] },
         Doubt::VariablesLost { variables: vec!["MALLOC_ARENA_MAX=1".to_owned()] },
     ]
+}
+
+/// Those about what nodes handed in.
+fn doubts_of_merging() -> Vec<Doubt> {
+    let own = |text: &str| text.to_owned();
+    [
+        Merging::OtherCpu { before: own("A"), now: own("B") },
+        Merging::ClocksDiffer { node: own("n1"), slip: ClockSlip::EndedInTheFuture, seconds: 60.0 },
+        Merging::OtherLoadline { node: own("n1"), worked: own("0.1.0"), planned: own("0.2.0") },
+        Merging::OtherName { index: 4, said: own("shop"), planned: own("cart") },
+        Merging::ResultUnread { folder: own("index-000004"), why: own("has no result.json") },
+    ]
+    .map(Doubt::Merging)
+    .into()
 }
 
 /// Position in [`doubts`].
@@ -457,6 +472,11 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::Comparing(Comparing::AnotherProcess { .. }) => 47,
         Doubt::AllocatorIgnores { .. } => 48,
         Doubt::VariablesLost { .. } => 49,
+        Doubt::Merging(Merging::OtherCpu { .. }) => 50,
+        Doubt::Merging(Merging::ClocksDiffer { .. }) => 51,
+        Doubt::Merging(Merging::OtherLoadline { .. }) => 52,
+        Doubt::Merging(Merging::OtherName { .. }) => 53,
+        Doubt::Merging(Merging::ResultUnread { .. }) => 54,
     }
 }
 
