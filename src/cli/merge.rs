@@ -62,8 +62,8 @@ struct Compared {
     passes: bool,
 }
 
-/// Reads the archives of all blocks and judges them as one comparison; `None` where the plan has none, or none was made.
-/// What cannot be read of them is noted.
+/// Reads the archives of all blocks and judges them as one comparison; `None` where the plan has none, or none was
+/// made. What cannot be read of them is noted.
 fn compared(plan: &Plan, standing: &mut Standing, typed: &str) -> Result<Option<Compared>> {
     let blocks = |entry: &PlanEntry| match entry.task {
         Task::Block { first, count } => Some((first, count)),

@@ -19,6 +19,7 @@ mod generate;
 mod large;
 mod load;
 mod loads;
+mod merge;
 mod monitoring;
 mod plan;
 mod replay;

@@ -6,7 +6,7 @@ use crate::called::{ARCHIVES, folder, loadline, read, root};
 use crate::found;
 use crate::loads::LOAD;
 use crate::schema::Schema;
-use loadline::doubt::{Allocation, Comparing, Doubt, MemoryPool, Place};
+use loadline::doubt::{Allocation, ClockSlip, Comparing, Doubt, MemoryPool, Merging, Place};
 use loadline::error::Result;
 use loadline::fleet::Plan;
 use loadline::record::{
@@ -376,6 +376,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
     ]
     .into_iter()
     .chain(doubts_of_comparisons())
+    .chain(doubts_of_merging())
     .collect()
 }
 
@@ -412,6 +413,20 @@ fn doubts_of_comparisons() -> Vec<Doubt> {
         Doubt::Place(Place::NodeThrottled { times: 7 }),
         Doubt::Place(Place::NodeSwapped { swap_bytes: 64 << 20 }),
     ]
+}
+
+/// Those about what nodes handed in.
+fn doubts_of_merging() -> Vec<Doubt> {
+    let own = |text: &str| text.to_owned();
+    [
+        Merging::OtherCpu { before: own("A"), now: own("B") },
+        Merging::ClocksDiffer { node: own("n1"), slip: ClockSlip::EndedInTheFuture, seconds: 60.0 },
+        Merging::OtherLoadline { node: own("n1"), worked: own("0.1.0"), planned: own("0.2.0") },
+        Merging::OtherName { index: 4, said: own("shop"), planned: own("cart") },
+        Merging::ResultUnread { folder: own("index-000004"), why: own("has no result.json") },
+    ]
+    .map(Doubt::Merging)
+    .into()
 }
 
 /// Position in [`doubts`].
@@ -471,6 +486,11 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::Place(Place::NodeShared { .. }) => 51,
         Doubt::Place(Place::NodeThrottled { .. }) => 52,
         Doubt::Place(Place::NodeSwapped { .. }) => 53,
+        Doubt::Merging(Merging::OtherCpu { .. }) => 54,
+        Doubt::Merging(Merging::ClocksDiffer { .. }) => 55,
+        Doubt::Merging(Merging::OtherLoadline { .. }) => 56,
+        Doubt::Merging(Merging::OtherName { .. }) => 57,
+        Doubt::Merging(Merging::ResultUnread { .. }) => 58,
     }
 }
 

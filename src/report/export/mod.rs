@@ -1,5 +1,6 @@
-//! The result document, and that of a fleet, in the formats of others: tables, Markdown, JUnit, JMH, GitHub, OpenMetrics, gnuplot.
-//! Pure: a document goes in, text comes out; `docs/exports.md` shows each. Names and messages in it are foreign text.
+//! The result document, and that of a fleet, in the formats of others: tables, Markdown, JUnit, JMH, GitHub,
+//! OpenMetrics, gnuplot. Pure: a document goes in, text comes out; `docs/exports.md` shows each. Names and messages in
+//! it are foreign text.
 
 mod csv;
 mod github;

@@ -5,8 +5,8 @@ use super::cell;
 use crate::record::{FleetDocument, ServiceRecord};
 use crate::report::summary::fleet::by_waste;
 
-const HEAD: &str = "service,index,verdict,line_bytes,limit_bytes,declared_bytes,wasted_bytes,last_bytes,heap_bytes,node,\
-    other_cpu,trials,seconds,text";
+const HEAD: &str = "service,index,verdict,line_bytes,limit_bytes,declared_bytes,wasted_bytes,last_bytes,heap_bytes,\
+    node,other_cpu,trials,seconds,text";
 
 /// Every service.
 pub fn fleet_csv(document: &FleetDocument) -> String {

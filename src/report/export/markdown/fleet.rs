@@ -1,4 +1,5 @@
-//! A fleet on a Markdown page: what there is to win first, then what has to be done something about, then every service.
+//! A fleet on a Markdown page: what there is to win first, then what has to be done something about, then every
+//! service.
 
 use super::escape::{code, prose, sentence};
 use super::markdown;
