@@ -43,7 +43,7 @@ pub(super) fn plan(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
             (plan, Some(file))
         }
         Asked::Fleet(fleet) => (of_fleet(fleet, &verb, &session, &place, &mut live)?, place.file.clone()),
-        Asked::Comparison(scenario) => (of_blocks(scenario, &verb, &session, &place, &mut live)?, place.file.clone()),
+        Asked::Comparison(scenario) => (of_blocks(*scenario, &verb, &session, &place, &mut live)?, place.file.clone()),
     };
     let print = |text: &str| report::print(text).map_err(|cause| Error::io("write to", "standard output", &cause));
     match &place.file {
@@ -65,7 +65,7 @@ enum Asked {
     /// It is planned already; the file, absolute.
     Plan(Plan, PathBuf),
     Fleet(Fleet),
-    Comparison(Scenario),
+    Comparison(Box<Scenario>),
 }
 
 /// Where the plan goes.
@@ -128,7 +128,7 @@ fn asked(verb: &Verb, session: &Session) -> Result<Asked> {
         }
         let scenario = run::load(file, &releases)?;
         if scenario.configurations.len() > 1 || verb.blocks.is_some() {
-            return Ok(Asked::Comparison(scenario));
+            return Ok(Asked::Comparison(Box::new(scenario)));
         }
     }
     let service = |file: &PathBuf| match is_scenario(file)? {

@@ -53,7 +53,7 @@ fn literal(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-const MANIFEST: &str = r#"# Works the plan `{NAME}` on Kubernetes: each index of the Job is one entry of the plan, alone on its node.
+const MANIFEST: &str = r#"# Works the plan `{NAME}` on Kubernetes: each index of the Job is an entry, alone on a node.
 # Made by Loadline {LOADLINE}; {ENTRIES} entries, plan {HASH}.
 #
 #   kubectl apply --filename THIS_FILE
@@ -92,16 +92,16 @@ spec:
   completions: {ENTRIES}
   # Nodes of the pool.
   parallelism: {NODES}
-  # An index is tried twice more, elsewhere; one that fails for good leaves the others alone. The Job is then Failed at its
-  # end all the same: look at failedIndexes, or at what loadline merge says.
+  # An index is tried twice more, elsewhere; one that fails for good leaves the others alone. The Job is then Failed at
+  # its end all the same: look at failedIndexes, or at what loadline merge says.
   backoffLimitPerIndex: 2
   maxFailedIndexes: {FAILED}
   # The only policy beside a podFailurePolicy: a lost index starts again once its pod is known to be gone.
   podReplacementPolicy: Failed
   podFailurePolicy:
     rules:
-      # 2: the request is wrong, 3: the subject fails; another node would say the same. Of 0, 4 and 70: 0 is an answer, and a
-      # limit that fails is one; 4, a node that cannot measure, and 70, a bug, are tried elsewhere.
+      # 2: the request is wrong, 3: the subject fails; another node would say the same. 0 is an answer, and a limit that
+      # fails is one; 4, a node that cannot measure, and 70, a bug, are tried elsewhere.
       - action: FailIndex
         onExitCodes: {containerName: loadline, operator: In, values: [2, 3]}
       # The node was drained or lost: that is none of the index' fault.
@@ -127,7 +127,7 @@ spec:
       nodeSelector: {loadline.pool: fleet}
       tolerations:
         - {key: loadline.pool, operator: Equal, value: fleet, effect: NoSchedule}
-        # The usual five minutes would keep an index waiting. Whoever deletes dead Node objects (a cloud does) sets it free.
+        # The usual five minutes would keep an index waiting. Who deletes dead Nodes, as a cloud does, sets it free.
         - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 30}
         - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 30}
       affinity:
@@ -139,7 +139,7 @@ spec:
                 matchLabels: {app.kubernetes.io/name: loadline-fleet}
       containers:
         - name: loadline
-          # Yours: with `loadline`, and with the JDK of services that bring none; with podman for services that are images.
+          # Yours: with `loadline`, with the JDK of services that bring none, and with podman where services are images.
           image: {IMAGE}
           # The index is JOB_COMPLETION_INDEX, which the Job sets.
           command: [loadline, work]
@@ -161,12 +161,12 @@ spec:
           # 2. A private cgroup that may be written, without privileges: instead of the line above
           #        securityContext:
           #          allowPrivilegeEscalation: false
-          #    and from whoever runs the nodes: of containerd 2.1 or newer a runtime with `cgroup_writable = true` (and here
-          #    `runtimeClassName:` of it, beside `restartPolicy`), of CRI-O the annotation
+          #    and from whoever runs the nodes: of containerd 2.1 or newer a runtime with `cgroup_writable = true` (and
+          #    here `runtimeClassName:` of it, beside `restartPolicy`), of CRI-O the annotation
           #    `io.kubernetes.cri-o.cgroup2-mount-hierarchy-rw: "true"`, of GKE `writableCgroups` of the pool.
-          # 3. Two containers of one pod, without either: `shareProcessNamespace: true` beside `restartPolicy`, the subject
-          #    in a container `subject` with the limit as `resources.limits.memory`, and Loadline beside it with the same
-          #    `runAsUser`. One limit a pod: that proves one, and searches none.
+          # 3. Two containers of one pod, without either: `shareProcessNamespace: true` beside `restartPolicy`, the
+          #    subject in a container `subject` with the limit as `resources.limits.memory`, and Loadline beside it with
+          #    the same `runAsUser`. One limit a pod: that proves one, and searches none.
           volumeMounts:
             - {name: fleet, mountPath: {MOUNT}}
             - {name: scratch, mountPath: /tmp}

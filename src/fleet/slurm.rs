@@ -92,8 +92,8 @@ mkdir -p -- "$results"
 "$loadline" work "$plan" --index "$index" --out "$results"
 code=$?
 
-# 0: there is an answer, and a limit that fails is one. 2: the request is wrong, 3: the subject fails; another node would
-# say the same. 4: this node cannot measure, 70: a bug; another node may do better.
+# 0: there is an answer, and a limit that fails is one. 2: the request is wrong, 3: the subject fails; another node
+# would say the same. 4: this node cannot measure, 70: a bug; another node may do better.
 case $code in
 4 | 70)
     if ((${SLURM_RESTART_COUNT:-0} < requeues_max)); then
