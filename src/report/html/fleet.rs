@@ -18,7 +18,7 @@ pub fn fleet_page(document: &FleetDocument) -> String {
     page_of(&heading, env!("CARGO_PKG_VERSION"), |out| {
         blocks(out, &before, "head");
         if told.services.is_some() {
-            section(out, "services", "Load lines", |out| ordered(out, document));
+            section(out, "services", "Load lines, MiB", |out| ordered(out, document));
         }
         blocks(out, &told.after, "part");
     })

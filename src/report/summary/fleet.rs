@@ -74,7 +74,11 @@ pub(in crate::report) fn told(document: &FleetDocument, glyphs: Glyphs, depth: D
 /// What has to be done something about: too little in production, or a target that nothing holds.
 fn failing(document: &FleetDocument) -> Vec<String> {
     let fails = |of: &&ServiceRecord| of.wasted_bytes.is_some_and(|wasted| wasted < 0) || fails(of);
-    by_waste(document).into_iter().filter(fails).map(|of| format!("{}: {}", of.name, of.text)).collect()
+    let all: Vec<&ServiceRecord> = by_waste(document).into_iter().filter(fails).collect();
+    let told = all.iter().take(TOLD_MAX).map(|of| format!("{}: {}", of.name, of.text));
+    let more = all.len().saturating_sub(TOLD_MAX) as u64;
+    let more = (more > 0).then(|| format!("and {} more, which the table has", several(more, "service")));
+    told.chain(more).collect()
 }
 
 /// Whether the target does not hold, or not with what the service has.
