@@ -3,10 +3,14 @@
 
 mod allocation;
 mod comparing;
+mod merging;
 pub mod noise;
+mod place;
 
 pub use allocation::{AllocatedBy, Allocation};
 pub use comparing::Comparing;
+pub use merging::{ClockSlip, Merging};
+pub use place::Place;
 
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
@@ -312,6 +316,12 @@ pub enum Doubt {
     /// About trials that are compared.
     #[serde(untagged)]
     Comparing(Comparing),
+    /// About results of many nodes.
+    #[serde(untagged)]
+    Merging(Merging),
+    /// About the node that does an entry of a plan.
+    #[serde(untagged)]
+    Place(Place),
 }
 
 impl Doubt {
@@ -383,6 +393,8 @@ impl Doubt {
             }
             Self::Allocation(doubt) => doubt.text(),
             Self::Comparing(doubt) => doubt.text(),
+            Self::Merging(doubt) => doubt.text(),
+            Self::Place(doubt) => doubt.text(),
         }
     }
 
@@ -390,6 +402,8 @@ impl Doubt {
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Comparing(one), Self::Comparing(other)) => discriminant(one) == discriminant(other),
+            (Self::Merging(one), Self::Merging(other)) => discriminant(one) == discriminant(other),
+            (Self::Place(one), Self::Place(other)) => discriminant(one) == discriminant(other),
             _ => discriminant(self) == discriminant(other),
         }
     }
@@ -462,6 +476,8 @@ impl Doubt {
             }
             Self::Allocation(doubt) => doubt.next(),
             Self::Comparing(doubt) => doubt.next(),
+            Self::Merging(doubt) => doubt.next(),
+            Self::Place(doubt) => doubt.next(),
         }
     }
 }
@@ -472,9 +488,21 @@ impl From<Allocation> for Doubt {
     }
 }
 
+impl From<Place> for Doubt {
+    fn from(doubt: Place) -> Self {
+        Self::Place(doubt)
+    }
+}
+
 impl From<Comparing> for Doubt {
     fn from(doubt: Comparing) -> Self {
         Self::Comparing(doubt)
+    }
+}
+
+impl From<Merging> for Doubt {
+    fn from(doubt: Merging) -> Self {
+        Self::Merging(doubt)
     }
 }
 

@@ -39,6 +39,8 @@ pub mod series;
 
 pub mod result;
 
+pub mod work;
+
 pub mod report;
 
 pub mod cli;
@@ -48,5 +50,7 @@ mod schemas;
 #[cfg(test)]
 #[path = "../tests/shared/skipping.rs"]
 mod skipping;
+#[cfg(test)]
+mod whole_fleets;
 #[cfg(test)]
 mod whole_runs;

@@ -7,8 +7,8 @@
 
 use crate::account::Reason;
 use crate::record::{
-    AccountDocument, AccountsDocument, ChangesDocument, Document, LoadDocument, PlanEntry, PlanHeader, PostMortem,
-    WatchDocument,
+    AccountDocument, AccountsDocument, ChangesDocument, Document, EntryResult, FleetDocument, LoadDocument, PlanEntry,
+    PlanHeader, PostMortem, WatchDocument,
 };
 use crate::scenario::{TrialPlan, schema};
 use schemars::JsonSchema;
@@ -37,6 +37,9 @@ const LOAD: &str = "What `loadline load --json` prints. Fields may be added; non
 
 const WATCH: &str = "What `loadline watch --once --json` prints: every JVM that is watched, with what it holds and what \
     it does over time. Fields may be added; none is renamed or removed.";
+const FLEET_RESULT: &str = "What `loadline merge --json` prints: every service of a plan with its line beside what it has, the nodes \
+    that worked, and the comparison whose blocks they made. Sizes are integers in bytes; what is not known is null, never \
+    0. Fields may be added; none is renamed or removed.";
 const POST_MORTEM: &str = "What `loadline watch --post-mortem --json` prints: how a JVM ended, what it held, what grew. \
     Fields may be added; none is renamed or removed.";
 const PLAN: &str = "One trial as `series` plans it: all that it needs but the contents of its files, of which \
@@ -48,6 +51,8 @@ const FLEET_PLAN: &str = "One line of a plan that `loadline plan` makes: its hea
     removed.";
 
 const FLEET: &str = "Services whose load lines are searched night after night: the file that `loadline plan` takes.";
+const FLEET_ENTRY: &str = "The answer to one entry of a plan: what `loadline work` writes to `index-N/result.json`. Sizes \
+    are integers in bytes; what was not measured is null, never 0. Fields may be added; none is renamed or removed.";
 const SCENARIO: &str = "What to run: the file `NAME.loadline.yaml` that `loadline run` takes.";
 
 /// A line of a plan.
@@ -128,7 +133,8 @@ fn doubts_by_kind(definitions: &mut Value) {
     });
     definitions["DoubtRecord"] = doubt;
     if let Some(definitions) = definitions.as_object_mut() {
-        definitions.retain(|name, _| !["Doubt", "Comparing"].contains(&name.as_str()));
+        let groups = ["Doubt", "Comparing", "Merging", "Place"];
+        definitions.retain(|name, _| !groups.contains(&name.as_str()));
     }
 }
 
@@ -258,8 +264,10 @@ fn the_published_schemas_are_those_of_the_types() {
         ("accounts", printed::<AccountsDocument>("Accounts of all JVMs of a machine", ACCOUNTS)),
         ("account-changes", printed::<ChangesDocument>("What changed between two accounts", CHANGES)),
         ("load", printed::<LoadDocument>("Load of Loadline", LOAD)),
+        ("fleet-result", printed::<FleetDocument>("Table of a fleet", FLEET_RESULT)),
         ("post-mortem", printed::<PostMortem>("Post-mortem of Loadline", POST_MORTEM)),
         ("watch", printed::<WatchDocument>("Watched by Loadline", WATCH)),
+        ("fleet-entry", printed::<EntryResult>("Answer to an entry of a plan", FLEET_ENTRY)),
         ("plan", printed::<TrialPlan>("Plan of a trial", PLAN)),
         ("fleet-plan", printed::<PlanLine>("Plan of a fleet", FLEET_PLAN)),
         ("fleet", written(schema::fleet(), "Fleet of Loadline", FLEET)),

@@ -29,7 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("archive", &["error", "units", "scenario", "record"]),
     ("growth", &["numbers"]),
     ("comparison", &["numbers", "owner", "units", "doubt", "scenario", "record"]),
-    ("fleet", &["error", "units", "scenario", "record"]),
+    ("fleet", &["error", "units", "doubt", "scenario", "record"]),
     ("findings", &["owner", "units", "doubt", "scenario", "record", "remedy"]),
     (
         "weigh",
@@ -64,13 +64,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "trial",
         ],
     ),
+    ("work", &["clock", "error", "units", "kernel", "scenario", "subject", "record", "fleet", "series"]),
     ("result", &["error", "units", "doubt", "scenario", "record", "archive", "comparison", "findings", "series"]),
     ("report", &["error", "owner", "units", "doubt", "scenario", "record", "remedy", "comparison", "series"]),
     (
         "cli",
         &[
             "clock", "error", "units", "doubt", "scenario", "subject", "load", "doctor", "record", "archive",
-            "findings", "fleet", "weigh", "watch", "trial", "series", "result", "report",
+            "findings", "fleet", "weigh", "watch", "trial", "series", "work", "result", "report",
         ],
     ),
     // `subject` re-enters the binary as the guardian of what it started.
@@ -108,6 +109,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "src/trial",
     "src/watch",
     "src/weigh",
+    "src/work",
 ];
 
 /// What a pure module must not name.

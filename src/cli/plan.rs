@@ -10,7 +10,7 @@ use super::run;
 use super::session::{ISO_8601, Interrupt, Session, utc};
 use crate::clock::Clock;
 use crate::error::{Error, Result, plain};
-use crate::fleet::{self, Estimate, Known, Night, Place, Plan, Searched, Spread, blocks};
+use crate::fleet::{self, Estimate, KnownServices, Layout, Night, Plan, Searched, Spread, blocks};
 use crate::record::PlanEntry;
 use crate::report;
 use crate::result::Judgement;
@@ -43,7 +43,7 @@ pub(super) fn plan(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
             (plan, Some(file))
         }
         Asked::Fleet(fleet) => (of_fleet(fleet, &verb, &session, &place, &mut live)?, place.file.clone()),
-        Asked::Comparison(scenario) => (of_blocks(scenario, &verb, &session, &place, &mut live)?, place.file.clone()),
+        Asked::Comparison(scenario) => (of_blocks(*scenario, &verb, &session, &place, &mut live)?, place.file.clone()),
     };
     let print = |text: &str| report::print(text).map_err(|cause| Error::io("write to", "standard output", &cause));
     match &place.file {
@@ -65,7 +65,7 @@ enum Asked {
     /// It is planned already; the file, absolute.
     Plan(Plan, PathBuf),
     Fleet(Fleet),
-    Comparison(Scenario),
+    Comparison(Box<Scenario>),
 }
 
 /// Where the plan goes.
@@ -128,7 +128,7 @@ fn asked(verb: &Verb, session: &Session) -> Result<Asked> {
         }
         let scenario = run::load(file, &releases)?;
         if scenario.configurations.len() > 1 || verb.blocks.is_some() {
-            return Ok(Asked::Comparison(scenario));
+            return Ok(Asked::Comparison(Box::new(scenario)));
         }
     }
     let service = |file: &PathBuf| match is_scenario(file)? {
@@ -180,8 +180,10 @@ fn of_fleet(mut fleet: Fleet, verb: &Verb, session: &Session, place: &Target, li
     let searched = if verb.search_all { Searched::All } else { Searched::Named(verb.search.clone()) };
     searched.check(&fleet)?;
     let known = match &verb.last {
-        None => Known::default(),
-        Some(file) => Known::parse(&read(file)?).map_err(|error| error.at(format!("file: {}", file.display())))?,
+        None => KnownServices::default(),
+        Some(file) => {
+            KnownServices::parse(&read(file)?).map_err(|error| error.at(format!("file: {}", file.display())))?
+        }
     };
     let gone: Vec<String> = known.tell(&mut fleet).into_iter().map(str::to_owned).collect();
     if let Some(first) = gone.first() {
@@ -271,11 +273,11 @@ fn of_engine(verb: &Verb, plan: &Plan, file: &Path) -> Result<String> {
     Ok(match verb.slurm {
         true => {
             let (plan_file, results) = (text(file)?, text(&file.with_file_name(results))?);
-            fleet::slurm(plan, &Place { plan: &plan_file, results: &results, nodes: verb.nodes })
+            fleet::slurm(plan, &Layout { plan: &plan_file, results: &results, nodes: verb.nodes })
         }
         false => {
             let (plan_file, results) = (text(Path::new(file.file_name().unwrap_or_default()))?, text(&results)?);
-            fleet::kubernetes(plan, &Place { plan: &plan_file, results: &results, nodes: verb.nodes })
+            fleet::kubernetes(plan, &Layout { plan: &plan_file, results: &results, nodes: verb.nodes })
         }
     })
 }

@@ -1,6 +1,6 @@
 //! What a night will be, before it begins: what is proved, what is searched and why, and about how long it takes.
 
-use super::known::Known;
+use super::known::KnownServices;
 use crate::record::{PlanEntry, Task, Why};
 use crate::units::{grouped, roughly, several, trimmed};
 use std::fmt;
@@ -23,7 +23,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// Of these entries, by what earlier nights took.
-    pub fn of(entries: &[PlanEntry], known: &Known) -> Self {
+    pub fn of(entries: &[PlanEntry], known: &KnownServices) -> Self {
         let mut estimate = Self::default();
         for entry in entries {
             let (search_s, proof_s) = known.took(&entry.name);
@@ -115,7 +115,7 @@ mod tests {
         let of = |proofs: usize, searches: &[(Why, usize)]| {
             let proofs = (0..proofs).map(|_| entry(Task::Prove));
             let searches = searches.iter().flat_map(|(why, n)| (0..*n).map(|_| entry(Task::Search { why: *why })));
-            Estimate::of(&proofs.chain(searches).collect::<Vec<_>>(), &Known::default())
+            Estimate::of(&proofs.chain(searches).collect::<Vec<_>>(), &KnownServices::default())
         };
         let night = of(280, &[(Why::First, 8), (Why::LongAgo, 12)]);
         assert_eq!(

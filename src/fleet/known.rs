@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// What is known of services, by name.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Known(BTreeMap<String, KnownService>);
+pub struct KnownServices(BTreeMap<String, KnownService>);
 
 /// What is known of one service.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,7 +26,7 @@ struct Head {
     schema: String,
 }
 
-impl Known {
+impl KnownServices {
     /// Reads the document of an earlier night, or a plan, which knows what the night before it knew.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ mod tests {
         use LineVerdict::{First, Missing, Proved};
         let services =
             vec![record("a", First, Some(100)), record("b", Proved, Some(200)), record("gone", Missing, None)];
-        let known = Known::parse(&document(services)).unwrap();
+        let known = KnownServices::parse(&document(services)).unwrap();
         let mut fleet = fleet(&["a", "b", "new"]);
         assert_eq!(known.tell(&mut fleet), ["gone"]);
         let limits: Vec<u64> =
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn what_is_no_document_is_refused() {
         let refused = |text: &str, what: &str| {
-            let error = Known::parse(text).unwrap_err();
+            let error = KnownServices::parse(text).unwrap_err();
             assert!(error.what.contains(what), "{error}");
         };
         refused("", "this is no document of a fleet");

@@ -1,6 +1,6 @@
 //! The manifest that works a plan on Kubernetes: one index of a Job is one entry, alone on its node.
 
-use super::place::{Place, comment, minutes_max, slug};
+use super::layout::{Layout, comment, minutes_max, slug};
 use super::plan::Plan;
 use crate::units::Bytes;
 
@@ -16,7 +16,7 @@ const MEMORY_GIB: u64 = 8;
 const MOUNT: &str = "/fleet";
 
 /// The manifest, for `kubectl apply`. The paths of `place` are those on the volume, below where it is mounted.
-pub fn kubernetes(plan: &Plan, place: &Place<'_>) -> String {
+pub fn kubernetes(plan: &Plan, place: &Layout<'_>) -> String {
     let entries = plan.entries.len();
     let nodes = place.nodes.unwrap_or(NODES).min(entries as u32).max(1);
     let deadline_s = u64::from(minutes_max(plan) + BESIDE_MINUTES) * 60;
@@ -53,7 +53,7 @@ fn literal(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-const MANIFEST: &str = r#"# Works the plan `{NAME}` on Kubernetes: each index of the Job is one entry of the plan, alone on its node.
+const MANIFEST: &str = r#"# Works the plan `{NAME}` on Kubernetes: each index of the Job is an entry, alone on a node.
 # Made by Loadline {LOADLINE}; {ENTRIES} entries, plan {HASH}.
 #
 #   kubectl apply --filename THIS_FILE
@@ -92,16 +92,16 @@ spec:
   completions: {ENTRIES}
   # Nodes of the pool.
   parallelism: {NODES}
-  # An index is tried twice more, elsewhere; one that fails for good leaves the others alone. The Job is then Failed at its
-  # end all the same: look at failedIndexes, or at what loadline merge says.
+  # An index is tried twice more, elsewhere; one that fails for good leaves the others alone. The Job is then Failed at
+  # its end all the same: look at failedIndexes, or at what loadline merge says.
   backoffLimitPerIndex: 2
   maxFailedIndexes: {FAILED}
   # The only policy beside a podFailurePolicy: a lost index starts again once its pod is known to be gone.
   podReplacementPolicy: Failed
   podFailurePolicy:
     rules:
-      # 2: the request is wrong, 3: the subject fails; another node would say the same. Of 0, 4 and 70: 0 is an answer, and a
-      # limit that fails is one; 4, a node that cannot measure, and 70, a bug, are tried elsewhere.
+      # 2: the request is wrong, 3: the subject fails; another node would say the same. 0 is an answer, and a limit that
+      # fails is one; 4, a node that cannot measure, and 70, a bug, are tried elsewhere.
       - action: FailIndex
         onExitCodes: {containerName: loadline, operator: In, values: [2, 3]}
       # The node was drained or lost: that is none of the index' fault.
@@ -127,7 +127,7 @@ spec:
       nodeSelector: {loadline.pool: fleet}
       tolerations:
         - {key: loadline.pool, operator: Equal, value: fleet, effect: NoSchedule}
-        # The usual five minutes would keep an index waiting. Whoever deletes dead Node objects (a cloud does) sets it free.
+        # The usual five minutes would keep an index waiting. Who deletes dead Nodes, as a cloud does, sets it free.
         - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 30}
         - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 30}
       affinity:
@@ -139,7 +139,7 @@ spec:
                 matchLabels: {app.kubernetes.io/name: loadline-fleet}
       containers:
         - name: loadline
-          # Yours: with `loadline`, and with the JDK of services that bring none; with podman for services that are images.
+          # Yours: with `loadline`, with the JDK of services that bring none, and with podman where services are images.
           image: {IMAGE}
           # The index is JOB_COMPLETION_INDEX, which the Job sets.
           command: [loadline, work]
@@ -161,12 +161,12 @@ spec:
           # 2. A private cgroup that may be written, without privileges: instead of the line above
           #        securityContext:
           #          allowPrivilegeEscalation: false
-          #    and from whoever runs the nodes: of containerd 2.1 or newer a runtime with `cgroup_writable = true` (and here
-          #    `runtimeClassName:` of it, beside `restartPolicy`), of CRI-O the annotation
+          #    and from whoever runs the nodes: of containerd 2.1 or newer a runtime with `cgroup_writable = true` (and
+          #    here `runtimeClassName:` of it, beside `restartPolicy`), of CRI-O the annotation
           #    `io.kubernetes.cri-o.cgroup2-mount-hierarchy-rw: "true"`, of GKE `writableCgroups` of the pool.
-          # 3. Two containers of one pod, without either: `shareProcessNamespace: true` beside `restartPolicy`, the subject
-          #    in a container `subject` with the limit as `resources.limits.memory`, and Loadline beside it with the same
-          #    `runAsUser`. One limit a pod: that proves one, and searches none.
+          # 3. Two containers of one pod, without either: `shareProcessNamespace: true` beside `restartPolicy`, the
+          #    subject in a container `subject` with the limit as `resources.limits.memory`, and Loadline beside it with
+          #    the same `runAsUser`. One limit a pod: that proves one, and searches none.
           volumeMounts:
             - {name: fleet, mountPath: {MOUNT}}
             - {name: scratch, mountPath: /tmp}
@@ -180,7 +180,7 @@ spec:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::place::tests::plan;
+    use crate::fleet::layout::tests::plan;
     use yaml_serde::Value;
 
     /// The Job of a manifest.
@@ -191,14 +191,14 @@ mod tests {
 
     #[test]
     fn the_manifest_of_a_small_plan() {
-        let place = Place { plan: "plan.jsonl", results: "results-0123456789ab", nodes: Some(10) };
+        let place = Layout { plan: "plan.jsonl", results: "results-0123456789ab", nodes: Some(10) };
         insta::assert_snapshot!(kubernetes(&plan("shop", 300), &place));
     }
 
     #[test]
     fn names_and_paths_stay_what_they_are() {
         let plan = plan("a\": {b}\n- c: $(X) 'é", 3);
-        let place = Place { plan: "a b/\"it's\": $(HOME) {RESULTS}\n.jsonl", results: "r {PLAN}", nodes: None };
+        let place = Layout { plan: "a b/\"it's\": $(HOME) {RESULTS}\n.jsonl", results: "r {PLAN}", nodes: None };
         let job = job(&kubernetes(&plan, &place));
         let name = job["metadata"]["name"].as_str().unwrap();
         assert_eq!(name, "loadline-a-b-c-x-0123456789ab");
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_whole_job_ends_sometime() {
-        let job = job(&kubernetes(&plan("x", 10_000), &Place { plan: "p", results: "r", nodes: Some(100) }));
+        let job = job(&kubernetes(&plan("x", 10_000), &Layout { plan: "p", results: "r", nodes: Some(100) }));
         let spec = &job["spec"];
         let of = |key: &str| spec[key].as_u64().unwrap();
         assert_eq!((of("completions"), of("maxFailedIndexes"), of("parallelism")), (10_000, 10_000, 100));

@@ -1,87 +1,68 @@
-//! What the scripts and manifests of engines share: where things lie, and names that are safe where they stand.
+//! Whether a place is fit to measure in: what was seen of it before an entry and after, and what that makes doubtful.
 
-use super::plan::Plan;
+use crate::doubt::{Doubt, Place, noise};
 
-/// Of a name in characters: a label of Kubernetes has 63, and more is put before and behind it.
-const SLUG_MAX: usize = 30;
+/// Less in swap than this at the end is what a machine moves there that has time.
+const SWAPPED_MIN: u64 = 16 << 20;
 
-/// Where a plan is worked.
-#[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
-    /// Path of the plan.
-    pub plan: &'a str,
-    /// Path of the folder of results.
-    pub results: &'a str,
-    /// Nodes that may be taken at once; as many as the engine gives where it is not said.
-    pub nodes: Option<u32>,
+/// What was seen of a place at one moment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PlaceSeen {
+    /// CPUs that this process may use.
+    pub cpus: u32,
+    /// CPUs that the machine has.
+    pub online: u32,
+    /// Whether a cgroup says that these CPUs are nobody else's.
+    pub has_own_cpus: bool,
+    /// How many cores of these CPUs others used just before; `None` where nobody looked.
+    pub busy_cores: Option<f64>,
+    /// How often a cgroup of this process was held back so far; `None` where none counts.
+    pub throttled: Option<u64>,
+    /// Memory in swap.
+    pub swap_bytes: u64,
 }
 
-/// Letters, digits and dashes of a name, small, as job names and labels may have them: `loadline-my-shop`.
-pub(super) fn slug(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let words: Vec<String> = name
-        .chars()
-        .map(plain)
-        .collect::<String>()
-        .split('-')
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect();
-    let short: String = words.join("-").chars().take(SLUG_MAX).collect();
-    match short.trim_end_matches('-') {
-        "" => "loadline".to_owned(),
-        short => format!("loadline-{short}"),
-    }
-}
-
-/// A text in a comment: on its line, and none of what is replaced around it.
-pub(super) fn comment(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || c == '{' || c == '}' { ' ' } else { c }).collect()
-}
-
-/// The minutes of the longest entry, whole ones, from 1 to a year.
-pub(super) fn minutes_max(plan: &Plan) -> u32 {
-    plan.entries.iter().map(|entry| entry.minutes.ceil() as u32).max().unwrap_or(0).clamp(1, 525_600)
+/// What makes a place doubtful, by what was seen before the entry and after.
+pub fn place_doubts(before: &PlaceSeen, after: &PlaceSeen) -> Vec<Doubt> {
+    let PlaceSeen { cpus, online, .. } = *before;
+    let busy = before.busy_cores.filter(|cores| noise::takes_cpu(Some(*cores), 0.0));
+    let is_shared = cpus < online && !before.has_own_cpus;
+    let times = after.throttled.unwrap_or(0).saturating_sub(before.throttled.unwrap_or(0));
+    let swap_bytes = after.swap_bytes.saturating_sub(before.swap_bytes);
+    let doubts = [
+        busy.map(|busy_cores| Place::NodeBusy { busy_cores, cpus }),
+        is_shared.then_some(Place::NodeShared { cpus, online }),
+        (times > 0).then_some(Place::NodeThrottled { times }),
+        (swap_bytes >= SWAPPED_MIN).then_some(Place::NodeSwapped { swap_bytes }),
+    ];
+    doubts.into_iter().flatten().map(Doubt::from).collect()
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::record::{PlanEntry, Task, Why};
-    use crate::scenario::parse;
-    use std::path::Path;
 
-    /// A plan of so many services.
-    pub(in crate::fleet) fn plan(name: &str, entries: u32) -> Plan {
-        let text = "name: x\nsubject: {command: [x], port: 80}\nload: [{steady: {closed: {requests: 1}, get: /}}]\n";
-        let scenario = parse(text, Path::new(""), &[]).unwrap();
-        let entry = |index: u32| PlanEntry {
-            index,
-            name: format!("service-{index}"),
-            task: Task::Search { why: Why::First },
-            minutes: 14.5,
-            declared_bytes: (index == 0).then_some(3 << 30),
-            last: None,
-            question: "q".to_owned(),
-            scenario: scenario.clone(),
-        };
-        let mut plan = Plan::new(name, "2026-11-22T00:00:00Z".to_owned(), (0..entries).map(entry).collect()).unwrap();
-        // It follows the version and all fields of a scenario; the texts of engines shall not.
-        plan.header.hash = "0123456789abcdef".repeat(4);
-        plan.header.loadline = "0.1.0".to_owned();
-        plan
+    fn check(before: PlaceSeen, after: PlaceSeen, expect: &[Place]) {
+        let expect: Vec<Doubt> = expect.iter().cloned().map(Doubt::from).collect();
+        assert_eq!(place_doubts(&before, &after), expect, "{before:?} {after:?}");
     }
 
     #[test]
-    fn a_name_becomes_one_that_engines_take() {
-        let check = |name: &str, expect: &str| assert_eq!(slug(name), expect, "{name}");
-        check("shop", "loadline-shop");
-        check("My Shop_2.0", "loadline-my-shop-2-0");
-        check("--a--b--", "loadline-a-b");
-        check("ü", "loadline");
-        check("", "loadline");
-        check(&"x".repeat(99), &format!("loadline-{}", "x".repeat(30)));
-        check(&format!("{} y", "x".repeat(29)), &format!("loadline-{}", "x".repeat(29)));
-        assert_eq!(comment("a\nb\r\u{0}c{D}"), "a b  c D ");
+    fn a_place_is_doubted_for_what_was_seen_of_it() {
+        let of = |cpus, online| PlaceSeen { cpus, online, ..PlaceSeen::default() };
+        check(of(8, 8), of(8, 8), &[]);
+        check(PlaceSeen { busy_cores: Some(0.05), ..of(8, 8) }, of(8, 8), &[]);
+        let busy = PlaceSeen { busy_cores: Some(1.5), ..of(8, 8) };
+        check(busy, of(8, 8), &[Place::NodeBusy { busy_cores: 1.5, cpus: 8 }]);
+        check(of(2, 8), of(2, 8), &[Place::NodeShared { cpus: 2, online: 8 }]);
+        check(PlaceSeen { has_own_cpus: true, ..of(2, 8) }, of(2, 8), &[]);
+        let throttled = |times| PlaceSeen { throttled: times, ..of(8, 8) };
+        check(throttled(Some(3)), throttled(Some(10)), &[Place::NodeThrottled { times: 7 }]);
+        check(throttled(Some(3)), throttled(Some(3)), &[]);
+        check(throttled(Some(3)), throttled(None), &[]);
+        let swapped = |swap_bytes| PlaceSeen { swap_bytes, ..of(8, 8) };
+        check(swapped(1 << 30), swapped((1 << 30) + SWAPPED_MIN - 1), &[]);
+        check(swapped(0), swapped(SWAPPED_MIN), &[Place::NodeSwapped { swap_bytes: SWAPPED_MIN }]);
+        check(swapped(SWAPPED_MIN), swapped(0), &[]);
     }
 }

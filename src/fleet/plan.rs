@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn an_index_that_is_none_says_which_there_are() {
-        let plan = crate::fleet::place::tests::plan("x", 3);
+        let plan = crate::fleet::layout::tests::plan("x", 3);
         assert_eq!(plan.entry(2).unwrap().index, 2);
         let error = plan.entry(3).unwrap_err();
         assert_eq!(

@@ -53,6 +53,7 @@ pub struct PlanEntry {
     /// SHA-256 of what is asked: see [`Last::question`].
     pub question: String,
     /// What is run, with its seed.
+    #[cfg_attr(test, schemars(with = "serde_json::Value"))]
     pub scenario: Scenario,
 }
 
@@ -109,6 +110,9 @@ pub struct EntryResult {
     /// Which document this is, and the version of its form.
     #[cfg_attr(test, schemars(extend("const" = FLEET_ENTRY_SCHEMA)))]
     pub schema: String,
+    /// Version of Loadline that worked; empty where it does not say.
+    #[serde(default)]
+    pub loadline: String,
     /// The hash of the plan.
     pub plan: String,
     /// Position in the plan.
@@ -182,13 +186,13 @@ pub struct FleetDocument {
     pub plan: PlanHeader,
     /// What became of its entries.
     pub standing: StandingRecord,
-    /// The nodes that worked, by name.
+    /// The nodes that worked, by name: each as it was before its first entry, with the restarts of all of its entries.
     pub nodes: Vec<NodeRecord>,
     /// Every service of the plan, in its order; empty where it is a comparison.
     pub services: Vec<ServiceRecord>,
     /// What the limits of production are larger than those that would do, in sum over services that have both.
     pub wasted_bytes: u64,
-    /// From the first entry's begin to the last one's end, of all nodes together.
+    /// From the begin of a node's first entry to the end of its last one, in sum over the nodes.
     pub node_seconds: f64,
     /// The comparison whose blocks the nodes made; `null` where the plan is of services.
     pub comparison: Option<Box<Document>>,
@@ -251,6 +255,14 @@ pub struct ServiceRecord {
     /// What makes it doubtful.
     #[serde(default)]
     pub doubts: Vec<DoubtRecord>,
+}
+
+impl ServiceRecord {
+    /// Whether it has less in production than the smallest limit at which the target holds.
+    pub fn is_below_line(&self) -> bool {
+        let line = self.line.as_ref().map(|line| line.limit_bytes);
+        self.declared_bytes.zip(line).is_some_and(|(declared, line)| declared < line)
+    }
 }
 
 /// What became of the line of a service.

@@ -36,7 +36,7 @@ pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRec
 pub use figure::{FigureKind, FigureRecord};
 pub use find::{
     CgroupRecord, ClassesRecord, FailureCause, FindOutcome, FindRecord, KneeRecord, LineRecord, Missed, Pages,
-    ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, RuleRecord, Unknowns,
+    ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, RuleRecord, Unknowns, limit_to_set,
 };
 pub use finding::{
     CdsCause, Ceiling, Finding, FindingRecord, GrowthSpan, IdleCause, IdleFlag, IdlePool, LiveBy, LoaderSpan,
@@ -61,9 +61,9 @@ pub use tune::{
     SettingRecord, TuneOutcome, TuneRecord, TuneStage, TuneTrialRecord,
 };
 pub use watch::{
-    DeathCause, EndKind, GrowthRecord, GrowthWord, Happened, POST_MORTEM_SCHEMA, PostMortem, ThingRecord, WATCH_SCHEMA,
-    WatchAccount, WatchChange, WatchCourse, WatchDocument, WatchEnds, WatchEvent, WatchLabel, WatchLimit, WatchOwner,
-    WatchPart, WatchSample, WatchedJvm, WhyWeighed,
+    DeathCause, EndKind, GrowthRecord, GrowthWord, Happened, POST_MORTEM_SCHEMA, PostMortem, ThingRecord,
+    WATCH_OWNERS_MAX, WATCH_SCHEMA, WatchAccount, WatchChange, WatchCourse, WatchDocument, WatchEnds, WatchEvent,
+    WatchLabel, WatchLimit, WatchOwner, WatchPart, WatchSample, WatchedJvm, WhyWeighed,
 };
 
 pub use crate::scenario::Model;
@@ -92,7 +92,8 @@ pub struct Document {
     pub schema: String,
     /// What held for every trial; where archives are compared, for those of the first.
     pub conditions: Conditions,
-    /// The archives that are compared, the baseline first; empty where the trials are of one run.
+    /// The archives that are compared, the baseline first, or those of the nodes that made blocks of one comparison;
+    /// empty where the trials are of one run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub archives: Vec<ArchiveRecord>,
     /// In the order they ran.
@@ -170,7 +171,7 @@ pub struct Conditions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ArchiveRecord {
-    /// What its configurations are named after.
+    /// What its configurations are named after; where nodes made blocks of one comparison, the node's entry.
     pub name: String,
     /// Index of its first trial in the result; those up to the first of the next one are its own.
     pub index_from: u32,

@@ -1,5 +1,6 @@
-//! What the types of a scenario file, and of a fleet's, do not tell of what may be written: several spellings of one value, and keys that
-//! belong together. For `docs/scenario.schema.json` and `docs/fleet.schema.json`, which editors read; only the tests know this file.
+//! What the types of a scenario file, and of a fleet's, do not tell of what may be written: several spellings of one
+//! value, and keys that belong together. For `docs/scenario.schema.json` and `docs/fleet.schema.json`, which editors
+//! read; only the tests know this file.
 
 use super::compare::Amount;
 use super::file::File;

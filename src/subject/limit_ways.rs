@@ -1,5 +1,5 @@
 //! Ways to a memory limit for who cannot make a cgroup just so: a scope of the user's own systemd, a container that may
-//! write cgroups, root.
+//! write cgroups, root; in a pod of Kubernetes what its administrator may allow.
 
 use super::program;
 use crate::kernel::cgroup::{CgroupVersion, Hierarchy, names_memory};
@@ -8,6 +8,8 @@ use rustix::fs::{Access, access};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// What Kubernetes gives every container of a pod, whatever its manifest says of services.
+const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
 /// Where Docker listens unless it was told otherwise.
 const DOCKER_SOCKET: &str = "/var/run/docker.sock";
 
@@ -24,6 +26,10 @@ pub enum Way {
     Podman,
     /// Being root.
     Root,
+    /// A pod whose own cgroup may be written (v2): by containerd 2.1 or newer, CRI-O, or GKE's nodes.
+    PodWritable,
+    /// A privileged container of a pod.
+    PodPrivileged,
 }
 
 impl Way {
@@ -39,11 +45,20 @@ impl Way {
             Self::Docker => "in a container: `docker run --privileged --cgroupns=host … loadline …`",
             Self::Podman => "in a container: `podman run --privileged --cgroupns=host … loadline …`",
             Self::Root => "as root: `sudo loadline …`",
+            Self::PodWritable => {
+                "in a pod that may write its own cgroup: ask for a runtime class of containerd 2.1 or newer with \
+                 `cgroup_writable = true`, for CRI-O's annotation \
+                 `io.kubernetes.cri-o.cgroup2-mount-hierarchy-rw: \"true\"`, or on GKE for nodes with writable cgroups"
+            }
+            Self::PodPrivileged => {
+                "in a container with `securityContext: {privileged: true}`, in a namespace and on nodes of its own"
+            }
         }
     }
 }
 
-/// The ways to a limit on this machine, the nearest first; none for root, who lacks a file system that can be written.
+/// The ways to a limit on this machine, the nearest first; none for root outside of a pod, who lacks a file system that
+/// can be written.
 pub fn ways() -> Vec<Way> {
     Surroundings::read().ways()
 }
@@ -67,6 +82,7 @@ struct Surroundings {
     /// `XDG_RUNTIME_DIR`.
     runtime: PathBuf,
     docker_socket: PathBuf,
+    is_pod: bool,
 }
 
 impl Surroundings {
@@ -79,10 +95,15 @@ impl Surroundings {
             path: std::env::var_os("PATH").unwrap_or_default(),
             runtime: runtime.unwrap_or_else(|| PathBuf::from(format!("/run/user/{uid}"))),
             docker_socket: DOCKER_SOCKET.into(),
+            is_pod: std::env::var_os(POD_VARIABLE).is_some(),
         }
     }
 
     fn ways(&self) -> Vec<Way> {
+        if self.is_pod {
+            let is_v2 = self.memory.as_ref().is_some_and(|hierarchy| hierarchy.version == CgroupVersion::V2);
+            return is_v2.then_some(Way::PodWritable).into_iter().chain([Way::PodPrivileged]).collect();
+        }
         if self.uid == 0 {
             return Vec::new();
         }
@@ -143,7 +164,19 @@ mod tests {
             path: folder.into(),
             runtime: folder.join("run"),
             docker_socket: folder.join("docker.sock"),
+            is_pod: false,
         }
+    }
+
+    #[test]
+    fn a_pod_is_told_what_to_ask_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pod = |uid, version| {
+            let memory = Some(hierarchy(version, folder.path()));
+            Surroundings { uid, memory, is_pod: true, ..machine(folder.path(), "memory") }.ways()
+        };
+        assert_eq!(pod(0, CgroupVersion::V2), [Way::PodWritable, Way::PodPrivileged]);
+        assert_eq!(pod(7, CgroupVersion::V1), [Way::PodPrivileged]);
     }
 
     #[test]

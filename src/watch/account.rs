@@ -4,15 +4,12 @@
 //! shop.service.1763890000.4711.0086400.75-percent.account.json      stem of the history, age in seconds, why
 //! ```
 
-use crate::record::{AccountRecord, NmtRecord, WatchAccount, WatchOwner, WhyWeighed};
+use crate::record::{AccountRecord, NmtRecord, WATCH_OWNERS_MAX, WatchAccount, WatchOwner, WhyWeighed};
 use serde::Deserialize;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Owners that are told of one JVM, the rest of them as one: with fifty JVMs a thousand series, which is what a node
-/// may have.
-pub(super) const OWNERS_MAX: usize = 20;
 /// An account of a JVM with ten thousand mappings has some 6 MB.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Files of a folder that are looked at.
@@ -87,8 +84,8 @@ pub(super) fn read(file: &AccountFile) -> Option<WatchAccount> {
         at_age_s: file.age_s as f64,
         age_s: 0.0,
         total_bytes: account.total_bytes,
-        owners: top(owners, OWNERS_MAX),
-        nmt: top(nmt.collect(), OWNERS_MAX),
+        owners: top(owners, WATCH_OWNERS_MAX),
+        nmt: top(nmt.collect(), WATCH_OWNERS_MAX),
         asked: file.why == ASKED,
         file: file.path.display().to_string(),
     })

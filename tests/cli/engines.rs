@@ -1,5 +1,5 @@
-//! What `loadline plan` prints for engines, held to what reads it: bash, with `loadline` and `scontrol` made up, and the
-//! schemas of Kubernetes (`tests/fetch-kubernetes-validate`).
+//! What `loadline plan` prints for engines, held to what reads it: bash, with `loadline` and `scontrol` made up, and
+//! the schemas of Kubernetes (`tests/fetch-kubernetes-validate`).
 
 use crate::called::{Called, read, root};
 use crate::plan::{SHOP, plan_in, shop};

@@ -19,6 +19,7 @@ mod generate;
 mod large;
 mod load;
 mod loads;
+mod merge;
 mod monitoring;
 mod plan;
 mod replay;
@@ -27,9 +28,12 @@ mod schemas;
 mod server;
 #[path = "../shared/skipping.rs"]
 mod skipping;
+#[path = "../shared/small_disk.rs"]
+mod small_disk;
 mod terminal;
 mod tune;
 mod usage;
 #[path = "../shared/waiting.rs"]
 mod waiting;
 mod watch;
+mod work;

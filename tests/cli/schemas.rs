@@ -6,7 +6,7 @@ use crate::called::{ARCHIVES, folder, loadline, read, root};
 use crate::found;
 use crate::loads::LOAD;
 use crate::schema::Schema;
-use loadline::doubt::{Allocation, Comparing, Doubt, MemoryPool};
+use loadline::doubt::{Allocation, ClockSlip, Comparing, Doubt, MemoryPool, Merging, Place};
 use loadline::error::Result;
 use loadline::fleet::Plan;
 use loadline::record::{
@@ -25,6 +25,7 @@ const SCENARIO: &str = "scenario.schema.json";
 const PLAN: &str = "plan.schema.json";
 const FLEET_PLAN: &str = "fleet-plan.schema.json";
 const FLEET: &str = "fleet.schema.json";
+pub(crate) const FLEET_ENTRY: &str = "fleet-entry.schema.json";
 /// Releases that `found` stands for in these tests.
 const RELEASES: [u32; 2] = [17, 25];
 
@@ -260,7 +261,7 @@ fn driver() -> DriverRecord {
 
 #[test]
 fn every_property_has_a_description() {
-    for name in [RESULTS, SCENARIO, ACCOUNT, ACCOUNTS, CHANGES, LOAD] {
+    for name in [RESULTS, SCENARIO, ACCOUNT, ACCOUNTS, CHANGES, LOAD, FLEET_ENTRY] {
         for (place, described) in Schema::published(name).described() {
             let text = described["description"].as_str().unwrap_or("");
             assert!(text.ends_with('.') && !text.ends_with(".."), "{name}: {place}: `{text}`");
@@ -275,7 +276,8 @@ fn a_number_says_its_unit() {
         let has = |part: &str| name.split('_').any(|word| word == part);
         [("bytes", "bytes"), ("ms", "ms"), ("us", "µs"), ("s", " s")].into_iter().find(|(part, _)| has(part))
     };
-    let described = [RESULTS, ACCOUNT, ACCOUNTS, CHANGES, LOAD].map(|name| Schema::published(name).described());
+    let described =
+        [RESULTS, ACCOUNT, ACCOUNTS, CHANGES, LOAD, FLEET_ENTRY].map(|name| Schema::published(name).described());
     for (place, described) in described.into_iter().flatten() {
         let numeric =
             described["type"].to_string().contains("integer") || described["type"].to_string().contains("number");
@@ -374,6 +376,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
     ]
     .into_iter()
     .chain(doubts_of_comparisons())
+    .chain(doubts_of_merging())
     .collect()
 }
 
@@ -405,7 +408,25 @@ fn doubts_of_comparisons() -> Vec<Doubt> {
         Doubt::Comparing(Comparing::AnotherProcess { differences: vec!["pid 4711 and 4712".to_owned()] }),
         Doubt::AllocatorIgnores { allocator: "musl".to_owned(), options: vec!["MALLOC_ARENA_MAX".to_owned()] },
         Doubt::VariablesLost { variables: vec!["MALLOC_ARENA_MAX=1".to_owned()] },
+        Doubt::Place(Place::NodeBusy { busy_cores: 1.5, cpus: 8 }),
+        Doubt::Place(Place::NodeShared { cpus: 2, online: 8 }),
+        Doubt::Place(Place::NodeThrottled { times: 7 }),
+        Doubt::Place(Place::NodeSwapped { swap_bytes: 64 << 20 }),
     ]
+}
+
+/// Those about what nodes handed in.
+fn doubts_of_merging() -> Vec<Doubt> {
+    let own = |text: &str| text.to_owned();
+    [
+        Merging::OtherCpu { before: own("A"), now: own("B") },
+        Merging::ClocksDiffer { node: own("n1"), slip: ClockSlip::EndedInTheFuture, seconds: 60.0 },
+        Merging::OtherLoadline { node: own("n1"), worked: own("0.1.0"), planned: own("0.2.0") },
+        Merging::OtherName { index: 4, said: own("shop"), planned: own("cart") },
+        Merging::ResultUnread { folder: own("index-000004"), why: own("has no result.json") },
+    ]
+    .map(Doubt::Merging)
+    .into()
 }
 
 /// Position in [`doubts`].
@@ -461,6 +482,15 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::Comparing(Comparing::AnotherProcess { .. }) => 47,
         Doubt::AllocatorIgnores { .. } => 48,
         Doubt::VariablesLost { .. } => 49,
+        Doubt::Place(Place::NodeBusy { .. }) => 50,
+        Doubt::Place(Place::NodeShared { .. }) => 51,
+        Doubt::Place(Place::NodeThrottled { .. }) => 52,
+        Doubt::Place(Place::NodeSwapped { .. }) => 53,
+        Doubt::Merging(Merging::OtherCpu { .. }) => 54,
+        Doubt::Merging(Merging::ClocksDiffer { .. }) => 55,
+        Doubt::Merging(Merging::OtherLoadline { .. }) => 56,
+        Doubt::Merging(Merging::OtherName { .. }) => 57,
+        Doubt::Merging(Merging::ResultUnread { .. }) => 58,
     }
 }
 

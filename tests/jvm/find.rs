@@ -2,7 +2,7 @@
 //! that only memory can break, and room in every bound: a timing decides nothing.
 
 use crate::deaths::{assert_no_cgroup, limits_work};
-use crate::invocation::{Call, Ran, newest};
+use crate::invocation::{Call, Ran, newest, small};
 use crate::standing::Plan;
 use loadline::record::{FailureCause, FindOutcome, FindRecord, Outcome, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use std::path::Path;
@@ -14,7 +14,7 @@ fn find(release: u32, appetite: &str) -> Call {
     let call =
         Call::verb("find --json --rate 50 -d 1s --warmup 300ms -c 4 --gc serial --no-warm --proofs 2 --step 10%");
     let out = format!("--out {}", call.archive().display());
-    let call = call.with("--url http://127.0.0.1:{port}/").with(&out).with(&format!("--jdk {release}"));
+    let call = call.with("--url http://127.0.0.1:{port}/").with(&out).of_jdk(release);
     let call = call.with("--target failed==0").with("--jvm -XX:TieredStopAtLevel=1").with("--limit-max 512m");
     call.subject("Appetite", &format!("{{port}} {appetite}")).alone()
 }
@@ -165,7 +165,7 @@ fn a_copy_of_the_jdk_goes_with_its_search_however_that_ends() {
     if !limits_work() {
         return;
     }
-    for release in newest() {
+    for release in small() {
         // Holds pages of the JDK, so that a search cannot have them dropped.
         let holder = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
         for (signal, code) in [("INT", Some(130)), ("KILL", None)] {

@@ -2,14 +2,15 @@
 //! Skipped where no container tool works.
 
 use crate::deaths::limits_work;
-use crate::invocation::{Call, jdk, newest};
+use crate::invocation::{Call, jdk, small};
 use crate::skipping::skip;
 use loadline::clock::Clock;
-use loadline::record::{EndCause, FindOutcome, Unknowns};
+use loadline::record::{EndCause, FindOutcome, TuneOutcome, Unknowns};
 use loadline::subject::FoundTool;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const MIB: u64 = 1 << 20;
 /// Parts of a JDK that a small server needs.
@@ -42,14 +43,14 @@ impl Image {
         Some(image)
     }
 
-    /// Of the newest JDK here and our subjects, in `/app/subjects.jar`.
+    /// Of a JDK and our subjects, in `/app/subjects.jar`: three copies of both are on the disk meanwhile.
     fn make() -> Option<Self> {
         let made = Self::try_make();
         made.inspect_err(|why| skip("LOADLINE_IMAGES", why)).ok()
     }
 
     fn try_make() -> Result<Self, String> {
-        let release = newest().pop().ok_or("there is no JDK to make an image of")?;
+        let release = small().pop().ok_or("there is no JDK to make an image of")?;
         let home = jdk(release).ok_or("the JDK went away")?.home;
         let tools = FoundTool::installed(Clock::start());
         let tool = tools.iter().find(|tool| tool.probe().is_ok()).ok_or("no container tool works here")?.tool.word();
@@ -72,7 +73,9 @@ impl Image {
         let libraries = libraries(&home);
         let libraries: Vec<&str> = libraries.iter().map(|library| library.trim_start_matches('/')).collect();
         tar(&[&["--directory", "/"], &libraries[..]].concat());
-        let image = Self { tool, name: format!("loadline-test-{}:1", std::process::id()) };
+        static MADE: AtomicU32 = AtomicU32::new(1);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let image = Self { tool, name: format!("loadline-test-{}:{number}", std::process::id()) };
         let words = ["/opt/jdk/bin/java", "-XX:TieredStopAtLevel=1", "-cp", "/app/subjects.jar"];
         let entrypoint = format!("ENTRYPOINT {words:?}");
         let imported = run(tool, &["import", "--change", &entrypoint, &archive.display().to_string(), &image.name]);
@@ -87,7 +90,7 @@ impl Image {
     fn call(&self, verb: &str, subject: &str) -> Call {
         let call = Call::verb(verb).with(&format!("--image {}", self.name)).with("--rate 50").with("--warmup 300ms");
         let out = format!("--out {}", call.archive().display());
-        let call = call.with("--url http://127.0.0.1:{port}/").with(&out).with("--gc serial").alone();
+        let call = call.with("--url http://127.0.0.1:{port}/").with(&out).with("--gc serial");
         call.command(&subject.split(' ').collect::<Vec<_>>())
     }
 
@@ -133,7 +136,8 @@ fn an_image_is_searched_weighed_killed_and_removed() {
 
     let call = image
         .call("find --json -d 1s -c 4 --no-warm --proofs 1 --heap 24m", "loadline.subjects.Appetite {port} live=8");
-    let ran = call.with("--limit-max 256m").with("--prove 128m").with("--target failed==0").run().expect(0);
+    let call = call.with("--limit-max 256m").with("--prove 128m").with("--target failed==0");
+    let ran = call.alone().run().expect(0);
     let document = ran.document();
     let find = document.find.clone().unwrap();
     assert_eq!((find.outcome, find.unknowns), (FindOutcome::AtLowerBound, Unknowns::Limit), "{}", find.text);
@@ -176,6 +180,26 @@ fn an_image_is_searched_weighed_killed_and_removed() {
         "Runtime Environment",
         "start a JVM that stays",
     ]);
+    assert_eq!(image.containers(ran.pid), Vec::<String>::new());
+}
+
+/// A variable that is tried reaches what runs in the container.
+#[test]
+fn an_image_is_tuned() {
+    if !limits_work() {
+        return;
+    }
+    let Some(image) = Image::make() else { return };
+    let tune = image.call("tune --json -d 500ms --rest 100ms -c 2", "loadline.subjects.Curable {port} arenas=64");
+    let tune = tune.with("--heap 24m").with("--target failed==0").with("--price 100%");
+    let others = ["heap", "direct", "nio", "netty", "gc", "compiler", "headers", "cds", "malloc.trim"];
+    let others = others.into_iter().chain(["malloc.arenas+trim", "malloc.thresholds"]);
+    let tune = others.fold(tune, |call, id| call.with(&format!("--skip {id}")));
+    let ran = tune.of_many_trials().run().expect(0);
+    let tuned = ran.document().tune.unwrap();
+    assert_eq!(tuned.outcome, TuneOutcome::Proved, "{}", tuned.text);
+    assert_eq!(tuned.answer, ["MALLOC_ARENA_MAX=1"], "{}", tuned.text);
+    println!("an image: {} in {} trials", tuned.text, tuned.trials);
     assert_eq!(image.containers(ran.pid), Vec::<String>::new());
 }
 

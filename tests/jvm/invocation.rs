@@ -53,6 +53,12 @@ pub(crate) fn newest() -> Vec<u32> {
     releases().pop().into_iter().collect()
 }
 
+/// One that is soon copied: a runtime without a compiler, where one was fetched.
+pub(crate) fn small() -> Vec<u32> {
+    let is_fetched = |release: &u32| jdk(*release).is_some_and(|jdk| jdk.home.starts_with(fetched_jdks()));
+    all_releases().into_iter().find(is_fetched).map_or_else(newest, |release| vec![release])
+}
+
 /// `name`, where it was found.
 pub(crate) fn release(name: u32) -> Vec<u32> {
     found(&[name])
@@ -111,9 +117,12 @@ impl Call {
 
     /// The same with `--json`, on a JDK.
     pub(crate) fn on(release: u32) -> Self {
-        let mut call = Self::weigh().with("--json").with(&format!("--jdk {release}"));
-        call.jdk = jdk(release);
-        call
+        Self::weigh().with("--json").of_jdk(release)
+    }
+
+    /// The same on a JDK, of the machine or fetched.
+    pub(crate) fn of_jdk(self, release: u32) -> Self {
+        Self { jdk: jdk(release), ..self }.with(&format!("--jdk {release}"))
     }
 
     /// One more option, with its value if it has one, without blanks in it. The same option given before is replaced.

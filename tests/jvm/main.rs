@@ -41,6 +41,8 @@ mod scenarios;
 mod scraped;
 #[path = "../shared/skipping.rs"]
 mod skipping;
+#[path = "../shared/small_disk.rs"]
+mod small_disk;
 mod sources;
 mod standing;
 mod tables;
@@ -49,3 +51,4 @@ mod tune;
 #[path = "../shared/waiting.rs"]
 mod waiting;
 mod watch;
+mod work;

@@ -2,8 +2,7 @@
 //! may fall, so that no receiver cares for temporality. Names are those of OpenTelemetry's conventions for JVMs where
 //! it has them (`jvm.memory.used`), else begin with `loadline.`.
 
-use super::scrape::OWNERS_MAX;
-use crate::record::{WatchDocument, WatchedJvm};
+use crate::record::{WATCH_OWNERS_MAX, WatchDocument, WatchedJvm};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -52,7 +51,7 @@ fn of_jvm(document: &WatchDocument, jvm: &WatchedJvm, resource: &[(String, Strin
     let rss = [now.rss_anon_bytes, now.rss_file_bytes, now.rss_shmem_bytes];
     let rss = rss.iter().any(Option::is_some).then(|| rss.iter().flatten().sum());
     let owners = jvm.owners.iter().map(|owner| point(owner.bytes, &[("loadline.memory.owner", &owner.name)]));
-    let weighed = jvm.account.iter().flat_map(|account| &account.owners).take(OWNERS_MAX);
+    let weighed = jvm.account.iter().flat_map(|account| &account.owners).take(WATCH_OWNERS_MAX);
     let weighed = weighed.map(|owner| point(owner.bytes, &[("loadline.memory.owner", &owner.name)]));
     let metrics: Vec<Value> = [
         sum("jvm.memory.used", "By", areas(now.heap_used_bytes, now.metaspace_bytes)),

@@ -3,7 +3,7 @@
 //! `loadline_memory_rss_bytes{jvm="prod/shop-6f4d-x2v/app",kind="anon"} 524288000`
 
 use super::openmetrics::label_value;
-use crate::record::{GrowthRecord, GrowthWord, WatchDocument, WatchEnds, WatchedJvm};
+use crate::record::{GrowthRecord, GrowthWord, WATCH_OWNERS_MAX, WatchDocument, WatchEnds, WatchedJvm};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -95,9 +95,6 @@ const FAMILIES: [Family; 26] = [
     ("watch_hidden_processes", "", Kind::Gauge, "Processes that may not be looked into; JVMs may be among them."),
 ];
 
-/// Owners of an account that a JVM has series of, whoever made the document: with fifty JVMs a thousand.
-pub(super) const OWNERS_MAX: usize = 20;
-
 /// Labels beside `jvm`.
 type Labels<'a> = [(&'a str, &'a str)];
 
@@ -185,7 +182,7 @@ fn of_jvm(samples: &mut Samples<'_>, jvm: &WatchedJvm) {
         samples.bytes("memory_counted_bytes", &[("owner", &owner.name)], Some(owner.bytes));
     }
     if let Some(account) = &jvm.account {
-        for owner in account.owners.iter().take(OWNERS_MAX) {
+        for owner in account.owners.iter().take(WATCH_OWNERS_MAX) {
             samples.bytes("memory_resident_bytes", &[("owner", &owner.name)], Some(owner.bytes));
         }
         samples.push("memory_account_age_seconds", &[], Some(account.age_s));
@@ -310,10 +307,13 @@ mod tests {
         let text = scrape(&document, &[], Exposition::OpenMetrics);
         let found = consumers::check_openmetrics(&text);
         let of = |family: &str| found.iter().filter(|(name, _)| name.starts_with(family)).count();
-        assert_eq!((of("loadline_memory_resident_bytes{"), of("loadline_memory_counted_bytes{")), (OWNERS_MAX, 1));
+        assert_eq!(
+            (of("loadline_memory_resident_bytes{"), of("loadline_memory_counted_bytes{")),
+            (WATCH_OWNERS_MAX, 1)
+        );
         assert!(found.contains(&("loadline_memory_account_age_seconds{jvm=\"shop\"}".to_owned(), 90.0)), "{text}");
         let json = otlp(&document, &[], 1);
-        assert_eq!(json.matches("loadline.memory.owner").count(), OWNERS_MAX + 1);
+        assert_eq!(json.matches("loadline.memory.owner").count(), WATCH_OWNERS_MAX + 1);
         assert!(
             !scrape(&watched("shop"), &[], Exposition::OpenMetrics).contains("account"),
             "no age without an account"

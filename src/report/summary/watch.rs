@@ -86,7 +86,7 @@ fn narrowed(mut table: Table, width: usize, spare: &[&str], least: usize) -> Tab
 }
 
 /// How wide a table is drawn.
-fn columns(table: &Table) -> usize {
+pub(super) fn columns(table: &Table) -> usize {
     let widest = |column: usize| {
         let cells = table.rows.iter().map(|row| row[column].chars().count());
         cells.chain([table.head[column].chars().count()]).max().unwrap_or(0)
@@ -188,7 +188,9 @@ pub(in crate::report) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -
 fn facts(jvm: &WatchedJvm) -> [Vec<(String, String)>; 2] {
     let now = &jvm.now;
     let bytes = |bytes: Option<u64>| bytes.map_or_else(|| NONE.to_owned(), |bytes| Bytes(bytes).to_string());
-    let floor = match now.heap_floor_bytes {
+    // A watch that began after the last old collection knows it from the history.
+    let kept = jvm.course.iter().flat_map(|course| &course.parts).find(|part| part.name == "heap");
+    let floor = match now.heap_floor_bytes.or(kept.and_then(|heap| heap.bytes)) {
         Some(floor) => format!("{} after the last old collection", Bytes(floor)),
         None => "no old collection seen yet".to_owned(),
     };
