@@ -28,6 +28,13 @@ measure:
     cargo build --release
     target/release/loadline run scenarios/tiny-http/tiny-http.loadline.yaml
 
+# A fleet on Kubernetes: control planes of two releases, built of Go modules, with stand-in nodes. For the night: the first
+# build takes minutes and 4 GB of Go's caches; needs go, etcd (Debian: etcd-server), openssl and a memory cgroup.
+kubernetes:
+    tests/kubernetes/build v1.34.3 target/kubernetes/v1.34.3
+    tests/kubernetes/build v1.36.3 target/kubernetes/v1.36.3
+    LOADLINE_KUBERNETES=required cargo test --release --test kubernetes -- --nocapture
+
 # The reader of answers, the walk through musl's malloc and the readers of HotSpot's tables under made-up input, a minute
 # each; needs a nightly toolchain and cargo-fuzz.
 fuzz:

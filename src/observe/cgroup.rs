@@ -1,17 +1,26 @@
 //! The memory cgroup a process is charged to, v1 or v2. The charge is not the RSS: file pages are charged to whoever
 //! touched them first, and page cache and kernel memory count too.
 
+use super::inside::{self, Inside};
 use super::procfs::{Process, read_again};
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
-use crate::kernel::cgroup::{Cgroup, CgroupVersion, Hierarchy, Limit};
+use crate::kernel::cgroup::{Cgroup, CgroupVersion, Hierarchy, Limit, names_memory};
 use crate::kernel::charge::Charge;
 use crate::kernel::machine::Pressure;
 use crate::kernel::text::size;
 use crate::units::Bytes;
+use rustix::fs::fstatfs;
 use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 
 const SOURCE: &str = "cgroup";
+/// More than any file has that says where a process is.
+const PLACE_BYTES_MAX: u64 = 1 << 20;
+/// What statfs(2) calls file systems of cgroups, v1 and v2 (`linux/magic.h`).
+const KINDS: [i64; 2] = [0x0027_e0eb, 0x6367_7270];
 /// Refused charges, v1. A limit on memory with swap is asked first: where it is no larger than the one on memory, all
 /// refusals are in the second file, in which Linux 6.18 was seen to count none.
 const REFUSALS_V1: [&str; 2] = ["memory.failcnt", "memory.memsw.failcnt"];
@@ -21,6 +30,8 @@ const REFUSALS_V1: [&str; 2] = ["memory.failcnt", "memory.memsw.failcnt"];
 pub struct MemoryCgroup {
     cgroup: Cgroup,
     usage: File,
+    /// What the paths of a cgroup start from that only its processes see.
+    _top: Option<OwnedFd>,
 }
 
 /// All of a memory cgroup at one moment.
@@ -55,17 +66,44 @@ pub struct Events {
 }
 
 impl MemoryCgroup {
-    /// The memory cgroup of a process.
+    /// The memory cgroup of a process: as it is mounted here, else as the process itself sees it, as in another container
+    /// of the same pod.
     pub fn of(process: &Process) -> Result<Self, Unavailable> {
-        let membership = process.read_below("cgroup", 1 << 20).map_err(|e| Unavailable::io(SOURCE, &e))?;
+        let membership = process.read_below("cgroup", PLACE_BYTES_MAX).map_err(|e| Unavailable::io(SOURCE, &e))?;
         let membership = String::from_utf8_lossy(&membership);
         let hierarchy = Hierarchy::find().map_err(|e| Unavailable::io(SOURCE, &e))?;
-        let hierarchy = hierarchy.ok_or_else(|| Unavailable::new(SOURCE, "no mount with the memory controller"))?;
-        let cgroup = hierarchy.cgroup_of(process.pid(), &membership).ok_or_else(|| {
-            let why = format!("it is not below {} in our cgroup namespace", hierarchy.mount.display());
-            Unavailable::new(SOURCE, why)
-        })?;
-        Self::open(cgroup)
+        let here = hierarchy.as_ref().and_then(|hierarchy| hierarchy.cgroup_of(process.pid(), &membership));
+        if let Some(cgroup) = here {
+            return Self::open(cgroup);
+        }
+        Self::seen_by(process, &membership).ok_or_else(|| match hierarchy {
+            Some(hierarchy) => {
+                let why = format!("it is not below {} in our cgroup namespace", hierarchy.mount.display());
+                Unavailable::new(SOURCE, why)
+            }
+            None => Unavailable::new(SOURCE, "no mount with the memory controller"),
+        })
+    }
+
+    /// Below the process's own root, where a container mounts its cgroup. That may be a hostile one: only a file system of
+    /// cgroups is read, and of it only a cgroup that has the process.
+    fn seen_by(process: &Process, membership: &str) -> Option<Self> {
+        let mounts = process.read_below("mountinfo", PLACE_BYTES_MAX).ok()?;
+        let controls_memory = |mount: &Path| {
+            let mut text = String::new();
+            let file = inside::file(process, &mount.join("cgroup.controllers").display().to_string());
+            let read = file.and_then(|file| file.take(PLACE_BYTES_MAX).read_to_string(&mut text));
+            read.is_ok() && names_memory(&text)
+        };
+        let theirs = Hierarchy::parse(&String::from_utf8_lossy(&mounts), controls_memory)?;
+        let top = Inside::folder(process, theirs.mount.to_str()?).ok()?.into_fd();
+        if !KINDS.contains(&(fstatfs(&top).ok()?.f_type as i64)) {
+            return None;
+        }
+        let mount = format!("/proc/self/fd/{}", top.as_raw_fd()).into();
+        let cgroup = Hierarchy { mount, ..theirs }.cgroup_of(process.pid(), membership)?;
+        let opened = Self::open(cgroup).ok()?;
+        opened.pids().contains(&process.pid()).then_some(Self { _top: Some(top), ..opened })
     }
 
     /// Opens a memory cgroup that is known, such as one that was just made.
@@ -80,7 +118,7 @@ impl MemoryCgroup {
             }
             _ => Unavailable::io(SOURCE, &e),
         })?;
-        Ok(Self { cgroup, usage })
+        Ok(Self { cgroup, usage, _top: None })
     }
 
     /// The cgroup by its folder.

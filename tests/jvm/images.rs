@@ -18,7 +18,7 @@ const PARTS: [&str; 4] = ["./bin/java", "./lib", "./conf", "./release"];
 
 /// An image, removed when dropped.
 pub(crate) struct Image {
-    tool: &'static str,
+    pub(crate) tool: &'static str,
     name: String,
 }
 
@@ -44,7 +44,7 @@ impl Image {
     }
 
     /// Of a JDK and our subjects, in `/app/subjects.jar`: three copies of both are on the disk meanwhile.
-    fn make() -> Option<Self> {
+    pub(crate) fn make() -> Option<Self> {
         let made = Self::try_make();
         made.inspect_err(|why| skip("LOADLINE_IMAGES", why)).ok()
     }
@@ -60,7 +60,7 @@ impl Image {
             std::fs::create_dir_all(root.join(name)).unwrap();
         }
         // Without a name of its user a JVM keeps no counters.
-        std::fs::write(root.join("etc/passwd"), "root:x:0:0::/:/bin/sh\n").unwrap();
+        std::fs::write(root.join("etc/passwd"), "root:x:0:0::/:/bin/sh\nsubject:x:1000:1000::/:/bin/sh\n").unwrap();
         let archive = folder.path().join("root.tar");
         let tar = |arguments: &[&str]| {
             // What a JDK links to and is not there is none of what is needed.
@@ -108,7 +108,7 @@ impl Drop for Image {
     }
 }
 
-fn run(program: &str, arguments: &[&str]) -> Output {
+pub(crate) fn run(program: &str, arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).output().unwrap()
 }
 

@@ -35,6 +35,7 @@ mod netty;
 mod nmt_detail;
 mod outside;
 mod own;
+mod pods;
 mod readiness;
 mod requests;
 mod scenarios;

@@ -3,13 +3,14 @@
 use crate::container::{Host, each, text};
 use crate::job::{CLAIM, Job, NAMESPACE, job_of, manifest, objects};
 use crate::plane::Plane;
-use loadline::record::{EntryOutcome, EntryResult};
+use loadline::record::{EntryOutcome, EntryResult, FleetDocument, StandingRecord};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The least limit holds, and is proved once: two trials.
-const ORDERS: &str = "\
+pub(crate) const ORDERS: &str = "\
 name: orders
 subject: {command: [java, '{jvm}', -cp, subjects.jar, loadline.subjects.Appetite, '{port}', live=8], ready: {http: /, within: 90s}}
 configurations: {serial: {heap: 24m, gc: serial, limit: 512m, jvm: ['-XX:TieredStopAtLevel=1']}}
@@ -72,6 +73,19 @@ pub(crate) fn is_worked(plane: &Plane) {
         nodes.insert(result.node.name);
     }
     assert_eq!(nodes.into_iter().collect::<Vec<_>>(), ["n1", "n2", "n3"]);
+    let merged = merged(&volume);
+    let expect = StandingRecord { answered: 4, failed: vec![BROKEN as u32], ..StandingRecord::default() };
+    assert_eq!((merged.standing, merged.services.len(), merged.nodes.len()), (expect, 5, 3));
+}
+
+/// What `loadline merge` makes of the results that lie here.
+fn merged(volume: &Path) -> FleetDocument {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
+    let done = command.arg("merge").arg(results(volume)).arg("--json").current_dir(volume).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    // One has no answer.
+    assert_eq!(done.status.code(), Some(4), "{said}");
+    serde_json::from_slice(&done.stdout).unwrap_or_else(|cause| panic!("{cause}: {said}"))
 }
 
 /// The file of a pod's words.

@@ -29,7 +29,9 @@ pub(crate) fn are_taken(plane: &Plane) -> usize {
     let fleet = fleet::write(place.path());
     std::fs::write(place.path().join("hostile.yaml"), fleet.replace("name: shop", HOSTILE)).unwrap();
     let watch = Path::new(env!("CARGO_MANIFEST_DIR")).join("monitoring/daemonset.yaml");
-    let blocks = ["orders.loadline.yaml", "--blocks", "7", "--out", "blocks.jsonl"];
+    let compared = fleet::ORDERS.replace("configurations: {", "configurations: {small: {heap: 16m}, ");
+    std::fs::write(place.path().join("compared.loadline.yaml"), compared).unwrap();
+    let blocks = ["compared.loadline.yaml", "--blocks", "7", "--out", "blocks.jsonl"];
     let mut taken = 0;
     for manifest in [
         manifest(place.path(), &["fleet.yaml", "--out", "plan.jsonl"]),
@@ -51,7 +53,7 @@ pub(crate) fn are_taken(plane: &Plane) -> usize {
 }
 
 /// A name that breaks what is not quoted.
-const HOSTILE: &str = r#"name: "it's \"$(HOME)\" `x` #: {x}\n---""#;
+const HOSTILE: &str = r#"name: "it's \"$(HOME)\" `x` #: {x}""#;
 
 /// As if, with whatever else would be done; a namespace, which the others need, in earnest as well.
 fn is_taken(api: &Api, object: &str) {
