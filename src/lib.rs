@@ -51,4 +51,6 @@ mod schemas;
 #[path = "../tests/shared/skipping.rs"]
 mod skipping;
 #[cfg(test)]
+mod whole_entries;
+#[cfg(test)]
 mod whole_runs;

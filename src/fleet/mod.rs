@@ -1,5 +1,6 @@
 //! Many services on many nodes: what each entry of a plan is, what of it has to be done tonight, and what the answers
-//! say together. An engine that exists (Slurm, Kubernetes, a loop in a shell) starts `loadline work` once for each entry.
+//! say together. An engine that exists (Slurm, Kubernetes, a loop in a shell) starts `loadline work` once for each
+//! entry.
 
 mod answer;
 mod economy;

@@ -5,8 +5,8 @@ use crate::scenario::Scenario;
 use ring::digest::{SHA256, digest};
 
 /// SHA-256, in hexadecimal digits, of what is run and what must hold: the scenario as it is handed on
-/// ([`Scenario::seen_from`]) but for its name, its seed, its budgets, the hash of its files, and the limit that is to be
-/// proved, none of which moves the line.
+/// ([`Scenario::seen_from`]) but for its name, its seed, its budgets, the hash of its files, and the limit that is to
+/// be proved, none of which moves the line.
 ///
 /// # Errors
 /// `Bug` where the scenario cannot be written down.
