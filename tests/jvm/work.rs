@@ -19,7 +19,7 @@ fn service(release: u32, configuration: &str, step: &str) -> Scenario {
         "name: app\nsubject: {{command: {words:?}, end_within: 2s}}\n\
          configurations: {{only: {{jdk: {release}, gc: serial, jvm: ['-XX:TieredStopAtLevel=1'], {configuration}}}}}\n\
          target: ['failed==0']\nfind: {{proofs: 2, step: {step}, limit_max: 512m, warm: false}}\n\
-         load: [steady: {{constant: {{rate: 50, duration: 1s}}, connections: 4, get: /}}]\n"
+         load: [steady: {{constant: {{rate: 50, duration: 1s}}, get: /}}]\n"
     );
     parse(&text, Path::new("/"), &[release]).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
