@@ -41,6 +41,7 @@ mod scenarios;
 mod scraped;
 #[path = "../shared/skipping.rs"]
 mod skipping;
+mod slurm;
 mod sources;
 mod standing;
 mod tables;
