@@ -20,6 +20,7 @@ mod endings;
 mod find;
 mod findings;
 mod flags;
+mod fleet;
 mod gallery;
 mod gallery_http;
 mod gallery_memory;

@@ -236,22 +236,3 @@ fn configure(folder: &Path) {
     )
     .unwrap();
 }
-
-#[test]
-fn an_array_runs_on_three_nodes() {
-    let Some(cluster) = Cluster::start() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let said = cluster
-        .client("sbatch")
-        .args(["--parsable", "--array=0-2", "--exclusive", "--mem=0", "--output=%A_%a.log"])
-        .args(["--wrap", "echo $SLURMD_NODENAME > node-$SLURM_ARRAY_TASK_ID; sleep 1"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    println!("{said:?}");
-    wait_for("it is done", LONG, || cluster.is_idle());
-    for n in 0..3 {
-        println!("{}", fs::read_to_string(folder.path().join(format!("node-{n}"))).unwrap());
-    }
-    println!("{}", cluster.log());
-}
