@@ -47,8 +47,8 @@ impl Interrupt {
         Ok(Self(flag))
     }
 
-    /// Another flag that the same signals set, and that somebody else may set: a deadline ends what runs, and is none of
-    /// them.
+    /// Another flag that the same signals set, and that somebody else may set: a deadline ends what runs, and is no
+    /// signal.
     pub(super) fn another(&self) -> Result<Self> {
         let flag = Arc::new(AtomicBool::new(self.seen()));
         for signal in [SIGINT, SIGTERM, SIGHUP] {

@@ -20,6 +20,7 @@ mod endings;
 mod find;
 mod findings;
 mod flags;
+mod fleet;
 mod gallery;
 mod gallery_http;
 mod gallery_memory;
@@ -41,8 +42,12 @@ mod scenarios;
 mod scraped;
 #[path = "../shared/skipping.rs"]
 mod skipping;
+<<<<<<< HEAD
 #[path = "../shared/small_disk.rs"]
 mod small_disk;
+=======
+mod slurm;
+>>>>>>> slurm-test
 mod sources;
 mod standing;
 mod tables;
