@@ -1,6 +1,6 @@
-//! A fleet on a Slurm of three nodes, from its file to its table: searched, proved in the next night, and what becomes of
-//! an entry whose time is up, that is put back, or whose node is lost while it goes on. The nodes share the machine's
-//! cores, so that lines are looked at for being there and never for where they are.
+//! A fleet on a Slurm of three nodes, from its file to its table: searched, proved in the next night, and what becomes
+//! of an entry whose time is up, that is put back, or whose node is lost while it goes on. The nodes share the
+//! machine's cores, so that lines are looked at for being there and never for where they are.
 
 use crate::deaths::limits_work;
 use crate::invocation::{Call, Ran};
@@ -113,7 +113,7 @@ fn three_nodes_give_the_table_of_a_fleet() {
     shared.plan("");
     shared.submit(&cluster, "monday");
     until_idle(&cluster, &shared);
-    let (table, ran) = shared.merge(&["monday"], 4);
+    let (table, ran) = shared.merge(&["monday"], 1);
     let told = format!("{}{}", ran.stderr, shared.logs());
     assert_eq!((table.standing.answered, table.standing.failed.as_slice()), (3, &[3][..]), "{told}");
     assert_eq!(shared.result("monday", 3).outcome, EntryOutcome::OutOfTime, "{told}");
@@ -136,7 +136,7 @@ fn three_nodes_give_the_table_of_a_fleet() {
     assert_eq!(proofs, [true, true, true, false], "{plan}");
     shared.submit(&cluster, "tuesday");
     until_idle(&cluster, &shared);
-    let (next, _) = shared.merge(&["tuesday"], 4);
+    let (next, _) = shared.merge(&["tuesday"], 1);
     for (service, before) in next.services[..3].iter().zip(lines) {
         assert!(service.line.is_some() && service.last_bytes == Some(before), "{service:?}{}", shared.logs());
         assert_ne!(service.verdict, LineVerdict::First, "{service:?}");
@@ -152,7 +152,9 @@ fn an_entry_that_begins_twice_has_one_answer() {
     let shared = Shared::with(
         "name: twice\nservices:\n  requeued: {scenario: requeued.loadline.yaml}\n  lost: {scenario: lost.loadline.yaml}\n",
     );
-    ["requeued", "lost"].map(|name| scenario(shared.folder.path(), name, 2, "5s"));
+    for name in ["requeued", "lost"] {
+        scenario(shared.folder.path(), name, 2, "5s");
+    }
     shared.plan("");
     let job = shared.submit(&cluster, "results");
     wait_for("both are worked on", LONG, || {

@@ -42,12 +42,9 @@ mod scenarios;
 mod scraped;
 #[path = "../shared/skipping.rs"]
 mod skipping;
-<<<<<<< HEAD
+mod slurm;
 #[path = "../shared/small_disk.rs"]
 mod small_disk;
-=======
-mod slurm;
->>>>>>> slurm-test
 mod sources;
 mod standing;
 mod tables;
