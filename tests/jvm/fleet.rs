@@ -174,3 +174,30 @@ fn an_entry_that_begins_twice_has_one_answer() {
     assert_eq!((table.standing.answered, table.standing.double.len()), (2, 0), "{}", shared.logs());
     assert!(shared.result("results", 0).node.restarts >= 1, "{}", shared.logs());
 }
+
+/// A comparison whose blocks two nodes made, here one after the other, is one document.
+#[test]
+fn blocks_of_two_nodes_are_one_comparison() {
+    let shared = Shared::with("");
+    scenario(shared.folder.path(), "both", 2, "500ms");
+    let file = shared.path("both.loadline.yaml");
+    let text = fs::read_to_string(&file).unwrap().replace("  default: {", "  other: {heap: 24m}\n  default: {");
+    fs::write(&file, text).unwrap();
+    let plan = Call::verb("plan --blocks 3 --nodes 2").with_argument(&file);
+    plan.with("--out").with_argument(&shared.path("plan.jsonl")).beside().run().expect(0);
+    for index in 0..2 {
+        let work = Call::verb("work").with_argument(&shared.path("plan.jsonl")).with("--out");
+        let work = work.with_argument(&shared.path("results")).with(&format!("--index {index}"));
+        work.with(&format!("--node n{index}")).of_many_trials().run().expect(0);
+        let (so_far, _) = shared.merge(&["results"], if index == 0 { 4 } else { 0 });
+        let blocks = so_far.comparison.unwrap().blocks.len();
+        assert_eq!(blocks, [2, 3][index], "blocks of the first node, then of both");
+    }
+    let (table, ran) = shared.merge(&["results"], 0);
+    let comparison = table.comparison.unwrap();
+    assert_eq!((comparison.trials.len(), comparison.archives.len()), (6, 2), "{}", ran.stderr);
+    assert!(!comparison.comparisons.is_empty());
+    let begun: BTreeSet<(u32, &str)> =
+        comparison.trials.iter().map(|trial| (trial.block, trial.configuration.as_str())).collect();
+    assert_eq!(begun.len(), 6, "{begun:?}");
+}
