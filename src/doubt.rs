@@ -355,9 +355,7 @@ impl Doubt {
                 "half of the answers in {phase} took about {p50_ms:.0} ms, the time of a delayed acknowledgement"
             ),
             Self::HugePagesAlways => "transparent huge pages are set to `always`".to_owned(),
-            Self::SwapInUse { swap_bytes } => {
-                format!("{} of the subject were swapped out, so RSS is less than it holds", Bytes(*swap_bytes))
-            }
+            Self::SwapInUse { swap_bytes } => swapped(Bytes(*swap_bytes)),
             Self::CountersMissing { why } => format!("no JVM counters: {why}"),
             Self::AttachMissing { why } => format!("the JVM could not be asked: {why}"),
             Self::ReadFailed { mark, why } => format!("at mark {mark}: {why}"),
@@ -452,9 +450,7 @@ impl Doubt {
             Self::Unexplained { .. } => "list it with `loadline account PID --by region`; NMT may know its owner",
             Self::AccountMoved { .. } => "hold the threads while it is read (without `--no-stop`), or repeat it",
             Self::HeapMultiMapped { .. } => "read the column PSS, which counts each page once",
-            Self::HugePagesInUse { .. } => {
-                "compare with `madvise` or `never` in /sys/kernel/mm/transparent_hugepage/enabled"
-            }
+            Self::HugePagesInUse { .. } => NO_HUGE_PAGES,
             Self::OutOfMemoryError { .. } => {
                 "raise the pool it names (`--heap` for the Java heap); what a dead thread did not do is in no figure"
             }
@@ -481,6 +477,8 @@ impl Doubt {
         }
     }
 }
+
+const NO_HUGE_PAGES: &str = "compare with `madvise` or `never` in /sys/kernel/mm/transparent_hugepage/enabled";
 
 impl From<Allocation> for Doubt {
     fn from(doubt: Allocation) -> Self {
@@ -531,6 +529,10 @@ fn several(what: &str, pid: u32, others: &[u32]) -> String {
 fn shared(processes: u64, rss_bytes: u64, pss_bytes: u64) -> String {
     let (rss, pss) = (Bytes(rss_bytes), Bytes(pss_bytes));
     format!("{processes} processes share pages: RSS counts {rss} for {pss} of memory")
+}
+
+fn swapped(swap: Bytes) -> String {
+    format!("{swap} of the subject were swapped out, so RSS is less than it holds")
 }
 
 fn multi_mapped(rss_bytes: u64, pss_bytes: u64) -> String {

@@ -51,6 +51,8 @@ mod schemas;
 #[path = "../tests/shared/skipping.rs"]
 mod skipping;
 #[cfg(test)]
+mod whole_entries;
+#[cfg(test)]
 mod whole_fleets;
 #[cfg(test)]
 mod whole_runs;

@@ -37,6 +37,9 @@ pub(super) struct Plan {
     /// Print the manifest of an Indexed Job for Kubernetes
     #[arg(long, help_heading = "Engines")]
     pub(super) kubernetes: bool,
+    /// Run build steps even if nothing they read has changed
+    #[arg(long)]
+    pub(super) rebuild: bool,
     /// No talk on stderr
     #[arg(long, short)]
     pub(super) quiet: bool,

@@ -82,11 +82,15 @@ fn compared(plan: &Plan, standing: &mut Standing, typed: &str) -> Result<Option<
     let planned = entries.iter().map(|(_, first, count)| first.saturating_add(*count)).max().unwrap_or(0);
     let mut nodes = Vec::new();
     for (entry, first, count) in &entries {
-        let Some(found) = standing.counts(entry.index).cloned() else { continue };
         let name = format!("index-{:06}", entry.index);
-        match archives(&found) {
-            Ok(archives) => nodes.push(NodeBlocks { name, first: *first, count: *count, archives }),
-            Err(why) => standing.leave_out(found.folders.first().cloned().unwrap_or_default(), why),
+        while let Some(found) = standing.counts(entry.index) {
+            match archives(found) {
+                Ok(archives) => {
+                    nodes.push(NodeBlocks { name, first: *first, count: *count, archives });
+                    break;
+                }
+                Err(why) => standing.leave_out_of(entry.index, &why),
+            }
         }
     }
     let Some(all) = AllBlocks::of(nodes, planned, typed) else { return Ok(None) };
@@ -96,13 +100,13 @@ fn compared(plan: &Plan, standing: &mut Standing, typed: &str) -> Result<Option<
     Ok(Some(Compared { all, document, passes }))
 }
 
-/// The archives of a result, of the first of its folders that has all of them. Only a plain name is believed.
+/// The archives of a result, of the first of its folders that has all of them. A name that leads out of its folder is
+/// not believed.
 fn archives(found: &Found) -> Result<Vec<(PathBuf, archive::Archive)>, String> {
     let one = |folder: &Path, name: &String| {
-        let mut parts = Path::new(name).components();
-        let is_plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
+        let is_below = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         let path = folder.join(name);
-        let read = if is_plain { result::read(&path).ok() } else { None };
+        let read = if is_below { result::read(&path).ok() } else { None };
         read.map(|archive| (path, archive)).ok_or_else(|| format!("has no archive `{}` to read", name.escape_debug()))
     };
     let all = |folder: &PathBuf| found.result.archives.iter().map(|name| one(folder, name)).collect();

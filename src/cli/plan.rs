@@ -30,7 +30,7 @@ const PATIENCE: f64 = 3.0;
 pub(super) fn plan(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     let output =
         Output { out: None, json: false, quiet: verb.quiet, view: View::default(), exports: Exports::default() };
-    let session = Session::new(output, typed, clock, interrupt);
+    let session = Session::new(output, typed, clock, interrupt).rebuilding(verb.rebuild);
     let mut live = session.live();
     if (verb.slurm || verb.kubernetes) && verb.out.is_none() && !is_plan(&verb.what) {
         return Err(Error::request("the script goes to stdout, and the plan nowhere")
@@ -162,6 +162,7 @@ fn refuse_options(verb: &Verb) -> Result<()> {
         ("--last", verb.last.is_some()),
         ("--search", !verb.search.is_empty()),
         ("--search-all", verb.search_all),
+        ("--rebuild", verb.rebuild),
     ];
     if let Some((option, _)) = idle.into_iter().find(|(_, typed)| *typed) {
         return Err(Error::request(format!("`{option}` would have no effect: this is a plan, and is not changed"))

@@ -47,8 +47,9 @@ impl Interrupt {
         Ok(Self(flag))
     }
 
-    /// What these signals set as well, and somebody else may: to end what runs without being one of them.
-    pub(super) fn or_else(&self) -> Result<Self> {
+    /// Another flag that the same signals set, and that somebody else may set: a deadline ends what runs, and is no
+    /// signal.
+    pub(super) fn another(&self) -> Result<Self> {
         let flag = Arc::new(AtomicBool::new(self.seen()));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             sets(signal, &flag)?;

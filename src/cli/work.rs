@@ -9,7 +9,7 @@ use super::find::{self, Line};
 use super::live::Live;
 use super::session::{Interrupt, Session, is_interrupted};
 use crate::clock::Clock;
-use crate::error::{Error, Result, plain};
+use crate::error::{Error, ErrorKind, Result, plain};
 use crate::fleet::{PlaceSeen, Plan, Seen, Started, Typed};
 use crate::record::{Conditions, EntryOutcome, EntryResult, Machine};
 use crate::report::{Progress, print};
@@ -35,7 +35,7 @@ pub(super) fn work(verb: Verb, typed: String, clock: Clock) -> Result<Code> {
             .hint("make the plan anew with `loadline plan`")
     })?;
     let signals = Interrupt::listen()?;
-    let stop = signals.or_else()?;
+    let stop = signals.another()?;
     let deadline = Deadline::begin(clock, span, &signals, &stop);
     let output =
         Output { out: None, json: verb.json, quiet: verb.quiet, view: View::default(), exports: Exports::default() };
@@ -43,7 +43,10 @@ pub(super) fn work(verb: Verb, typed: String, clock: Clock) -> Result<Code> {
     let node = Node { session, signals, deadline };
     let folder = file.parent().unwrap_or(Path::new("/"));
     let asked = Asked { plan: &plan, folder, out: &verb.out, started: &started };
-    let done = work::work(&asked, &node, clock)?;
+    let done = work::work(&asked, &node, clock).map_err(|error| match error.kind {
+        ErrorKind::Interrupted => error.hint("begin the same entry again, with the same `--out`: it goes on"),
+        _ => error,
+    })?;
     tell(&done, &verb)
 }
 

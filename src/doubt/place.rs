@@ -45,7 +45,8 @@ impl Place {
                 format!("the node was shared: the entry had {cpus} of {online} CPUs, and others may have had the rest")
             }
             Self::NodeThrottled { times } => {
-                format!("the node held back its CPUs: the cgroup of this entry was throttled {} times", grouped(*times))
+                let times = grouped(*times);
+                format!("the node held back its CPUs: the cgroup of this entry was throttled {times} times")
             }
             Self::NodeSwapped { swap_bytes } => {
                 format!("the node ran out of memory: {} of it went to swap meanwhile", Bytes(*swap_bytes))
@@ -57,8 +58,8 @@ impl Place {
     pub(super) fn next(&self) -> &'static str {
         match self {
             Self::NodeBusy { .. } => {
-                "give one entry a node at a time (`--exclusive` under Slurm, anti-affinity in Kubernetes), and no other \
-                 work"
+                "give an entry a node of its own (`--exclusive` under Slurm, anti-affinity in Kubernetes), and nothing \
+                 else"
             }
             Self::NodeShared { .. } => {
                 "give it the whole node (`--exclusive`, all CPUs as requests): caches and memory are shared, too"

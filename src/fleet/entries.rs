@@ -37,11 +37,7 @@ impl Searched {
     /// `Request`, with the first name that is none.
     pub fn check(&self, fleet: &Fleet) -> Result<()> {
         let Self::Named(names) = self else { return Ok(()) };
-        match names.iter().find(|name| !fleet.services.iter().any(|service| service.name == **name)) {
-            Some(unknown) => Err(Error::request(format!("no service is named `{unknown}`"))
-                .hint("the names are those of the fleet file, below `services:`")),
-            None => Ok(()),
-        }
+        names.iter().try_for_each(|name| fleet.check_name(name))
     }
 
     fn has(&self, name: &str) -> bool {

@@ -59,7 +59,8 @@ const HEAD: &str = r#"#!/bin/bash
 # Nobody beside it: neighbours show in every number, and a comparison is of one node.
 #SBATCH --exclusive
 #SBATCH --nodes=1
-# All memory of the node. Limits of trials lie below it: a sub-cgroup of the job as root, else a step for each trial.
+# All memory of the node. Limits of trials lie below it, in a cgroup of the job, which root may make, or whom it is
+# delegated to.
 #SBATCH --mem=0
 # Minutes. The longest entry has {LONGEST}, and ends by itself with what it knows; the rest is for a build and the end.
 #SBATCH --time={TIME}

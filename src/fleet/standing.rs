@@ -63,6 +63,14 @@ impl Standing {
         Ok(())
     }
 
+    /// Leaves out the result of an entry that counts; of several another one counts then.
+    pub fn leave_out_of(&mut self, index: u32, why: &str) {
+        let Some(same) = self.found.get_mut(&index).filter(|same| !same.is_empty()) else { return };
+        for folder in same.remove(0).folders {
+            self.leave_out(folder, why.to_owned());
+        }
+    }
+
     /// Notes a result that cannot be read.
     pub fn leave_out(&mut self, folder: PathBuf, why: String) {
         self.left_out.insert(folder, why);

@@ -51,7 +51,7 @@ fn folders_in(mountinfo: &str, membership: &str, controller: &str) -> Vec<PathBu
         let fits = if is_v1 { controllers.split(',').any(|of| of == controller) } else { controllers.is_empty() };
         fits.then(|| Path::new(group))
     });
-    // In a container the name may be that of the host, which is not seen from here: the mount point is the own one then.
+    // In a container the name may be that of the host, which is not seen from here: the mount point is the own one.
     let below = group.and_then(|group| group.strip_prefix(&mount.root).ok()).unwrap_or(Path::new(""));
     let below = if below.components().all(|part| matches!(part, Component::Normal(_))) { below } else { Path::new("") };
     mount

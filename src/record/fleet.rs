@@ -137,7 +137,7 @@ pub struct EntryResult {
     pub find: Option<FindRecord>,
     /// The line as the next plan wants it; `null` where none holds.
     pub line: Option<Last>,
-    /// Archives of its trials, by their folders beside this file, in the order in which they were made.
+    /// Archives of its trials, by their folders, seen from that of this file, in the order in which they were made.
     pub archives: Vec<String>,
     /// What makes the answer doubtful.
     #[serde(default)]

@@ -2,6 +2,7 @@
 
 use super::Scenario;
 use super::validate::unique;
+use super::written::nearest;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,22 @@ impl Fleet {
         self.services.iter().try_for_each(|service| {
             service.validate().map_err(|error| error.at(format!("service: {}", service.name.escape_debug())))
         })
+    }
+
+    /// Whether there is a service of this name.
+    ///
+    /// # Errors
+    /// `Request`, with the nearest name that there is.
+    pub fn check_name(&self, name: &str) -> Result<()> {
+        let names = || self.services.iter().map(|service| service.name.as_str());
+        if names().any(|of| of == name) {
+            return Ok(());
+        }
+        let hint = nearest(name, names()).map_or_else(
+            || "the names are those below `services:`, or of the scenarios".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        Err(Error::request(format!("no service is named `{name}`")).hint(hint))
     }
 }
 

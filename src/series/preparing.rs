@@ -168,8 +168,8 @@ impl Preparing<'_> {
 }
 
 impl Prepared {
-    /// Hashes what the trials will read, once and before the first of them. Where that was hashed before, it must be the
-    /// same.
+    /// Hashes what the trials will read, once and before the first of them. Where that was hashed before, it must be
+    /// the same.
     fn hash_inputs(&mut self, before: HashedBy, known: &mut inputs::Known) -> Result<()> {
         let scenario = &self.scenario;
         let plans = scenario.configurations.iter().map(|configuration| TrialPlan::of(scenario, configuration));

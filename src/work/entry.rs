@@ -383,7 +383,7 @@ impl<'a> Doing<'a> {
             cpu_model: self.node.cpu_model.clone(),
         };
         let line = self.find.as_ref().and_then(|find| last_of(find, &self.task, self.entry.last.as_ref(), &known));
-        let why = error.map(|error| [&[error.what.clone()], &*error.context, &*error.said].concat());
+        let why = error.map(|error| [std::slice::from_ref(&error.what), &*error.context, &*error.said].concat());
         let doubts = place_doubts(&self.before, &self.hands.place_after());
         EntryResult {
             schema: FLEET_ENTRY_SCHEMA.to_owned(),

@@ -5,8 +5,6 @@ mod aside;
 mod entry;
 mod home;
 mod seeing;
-#[cfg(test)]
-mod tests;
 
 pub use entry::{Asked, Blocks, By, Done, Hands, Searched, Stopped, work};
 pub use seeing::{place_after, place_before};

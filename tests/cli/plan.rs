@@ -213,7 +213,7 @@ fn the_night_after_proves_what_did_not_change() {
     assert_eq!(named.entries[0].task, SEARCH(Why::Asked));
     let (all, _) = planned(&place, &["fleet.yaml", "--last", "night.json", "--search-all"]);
     assert!(!tasks(&all).iter().any(|(_, task)| **task == Task::Prove));
-    refused(&place, &["fleet.yaml", "--search", "order"], &["no service is named `order`"]);
+    refused(&place, &["fleet.yaml", "--search", "order"], &["no service is named `order`", "did you mean `orders`?"]);
     refused(&place, &["fleet.yaml", "--last", "fleet.yaml"], &["this is no document of a fleet", "file: fleet.yaml"]);
     refused(&place, &["fleet.yaml", "--last", "none.json"], &["cannot read none.json: No such file"]);
 }

@@ -5,7 +5,6 @@ use crate::small_disk::SmallDisk;
 use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
 use loadline::record::{EndCause, Outcome, Trial};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 

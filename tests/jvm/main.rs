@@ -20,6 +20,7 @@ mod endings;
 mod find;
 mod findings;
 mod flags;
+mod fleet;
 mod gallery;
 mod gallery_http;
 mod gallery_memory;
@@ -42,6 +43,7 @@ mod scenarios;
 mod scraped;
 #[path = "../shared/skipping.rs"]
 mod skipping;
+mod slurm;
 #[path = "../shared/small_disk.rs"]
 mod small_disk;
 mod sources;

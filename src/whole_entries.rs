@@ -1,19 +1,20 @@
 //! Whole entries on made-up servers: what is done, what is recorded, what stands when several come, and what becomes of
 //! what was cut off.
 
-use super::*;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fleet::{PlaceSeen, Plan, Seen, Started};
 use crate::record::{
     EntryOutcome, EntryResult, FindOutcome, FindRecord, Machine, PlanEntry, ProbeStage, Task, Trial, Why,
 };
+use crate::result;
 use crate::scenario::{Last, PastLine, Scenario, parse};
 use crate::series::made_up::{MadeUp, Mishap, Server, conditions};
 use crate::series::search::{self, Search};
 use crate::series::{self, Archived, Prepared};
 use crate::trial::{Event, Sink};
 use crate::units::MIB;
+use crate::work::{self, Asked, Blocks, By, Done, Hands, Searched, Stopped};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -113,7 +114,7 @@ impl Hands for Node {
 
     fn search(&self, scenario: &Scenario, archive: &Path) -> Searched {
         let mut trials = Vec::new();
-        let mut store = match crate::result::read(archive) {
+        let mut store = match result::read(archive) {
             Ok(there) => {
                 assert_eq!(there.scenario, *scenario);
                 trials = there.trials;
@@ -169,7 +170,7 @@ fn prove_plan(last: Last) -> Plan {
 fn work_on(plan: &Plan, index: u32, out: &Path, node: &Node) -> Result<Done> {
     let started = Started { index, node: "n1".to_owned(), restarts: 0 };
     let asked = Asked { plan, folder: Path::new("/x"), out, started: &started };
-    super::work(&asked, node, Clock::start())
+    work::work(&asked, node, Clock::start())
 }
 
 fn recorded(out: &TempDir, index: u32) -> Option<EntryResult> {
@@ -192,7 +193,7 @@ fn done(plan: &Plan, node: &Node) -> (TempDir, EntryResult) {
     assert_eq!(aside(&out), [] as [PathBuf; 0]);
     let home = out.path().join("index-000000");
     for archive in &result.archives {
-        assert!(!crate::result::read(&home.join(archive)).unwrap().trials.is_empty(), "{archive}");
+        assert!(!result::read(&home.join(archive)).unwrap().trials.is_empty(), "{archive}");
     }
     (out, result)
 }
@@ -252,7 +253,7 @@ fn a_line_that_holds_is_proved_and_the_step_below_it_fails() {
     assert_eq!(proved.searched_at, known.searched_at);
     assert_eq!(proved.past.iter().map(|past| past.limit_bytes).collect::<Vec<_>>(), [1, known.limit_bytes]);
     // What it took: a trial without a concern for memory and the proofs, and a trial or two below.
-    assert!(find.trials <= 9 && find.trials < 15, "{}", find.trials);
+    assert!(find.trials <= 9, "{}", find.trials);
 }
 
 #[test]
@@ -295,7 +296,7 @@ fn blocks_are_those_of_the_plan_and_each_part_has_orders_of_its_own() {
         let Done { result, .. } = work_on(&plan, index, out.path(), &Node::default()).unwrap();
         assert_eq!((result.outcome, result.find, result.line), (EntryOutcome::Answered, None, None));
         let folder = out.path().join(format!("index-{index:06}")).join(&result.archives[0]);
-        let trials = crate::result::read(&folder).unwrap().trials;
+        let trials = result::read(&folder).unwrap().trials;
         assert_eq!(trials.iter().map(|trial| trial.block).collect::<Vec<_>>(), [0, 0, 1, 1]);
         orders.extend(trials.chunks(2).map(|block| block[0].configuration.clone()));
     }
@@ -450,7 +451,7 @@ fn blocks_that_were_interrupted_begin_anew() {
     assert_eq!(work_on(&plan, 0, out.path(), &cut).unwrap_err().kind, ErrorKind::Interrupted);
     let Done { result, .. } = work_on(&plan, 0, out.path(), &Node::default()).unwrap();
     let archive = out.path().join("index-000000").join(&result.archives[0]);
-    assert_eq!(crate::result::read(&archive).unwrap().trials.len(), 6);
+    assert_eq!(result::read(&archive).unwrap().trials.len(), 6);
     assert!(aside(&out).is_empty());
 }
 
@@ -530,7 +531,7 @@ fn a_folder_that_cannot_be_written_is_the_machine_s_fault() {
 fn no_trial_of_a_proof_is_of_a_heap_that_is_searched() {
     let (out, result) = done(&prove_plan(line()), &Node::default());
     for archive in &result.archives {
-        let trials: Vec<Trial> = crate::result::read(&out.path().join("index-000000").join(archive)).unwrap().trials;
+        let trials: Vec<Trial> = result::read(&out.path().join("index-000000").join(archive)).unwrap().trials;
         let stages: Vec<_> = trials.iter().filter_map(|trial| trial.probe.as_ref()).map(|probe| probe.stage).collect();
         assert_eq!(stages[0], ProbeStage::Reference);
         assert!(stages[1..].iter().all(|stage| *stage == ProbeStage::Limit), "{stages:?}");
