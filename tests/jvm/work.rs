@@ -82,14 +82,16 @@ fn a_line_is_searched_then_proved_and_searched_anew_where_it_is_wrong() {
         assert!(line.inputs.is_some() && line.cpu_model.as_deref() != Some(""));
 
         // Well above the line, with its heap; a third below that is below what failed when it was searched.
-        let known = Last { limit_bytes: line.limit_bytes / 100 * 130, heap_bytes: Some(16 * MIB), ..line.clone() };
+        // Whole pages, as a limit is set.
+        let limit_bytes = line.limit_bytes / 100 * 130 / 4096 * 4096;
+        let known = Last { limit_bytes, heap_bytes: Some(16 * MIB), ..line.clone() };
         let proved = Planned::of(entry(Task::Prove, Some(known.clone()), service(release, "", "50%")));
         proved.work().run().expect(0).says(&["the line holds; the step below it"]);
         let result = proved.result();
         assert_eq!((&result.task, result.outcome), (&Task::Prove, EntryOutcome::Answered));
         let (find, again) = (result.find.unwrap(), result.line.unwrap());
         let said = find.line.unwrap();
-        assert_eq!((again.limit_bytes, again.heap_bytes), (known.limit_bytes / 4096 * 4096, Some(16 * MIB)));
+        assert_eq!((again.limit_bytes, again.heap_bytes), (limit_bytes, Some(16 * MIB)));
         assert_eq!((said.held, said.cause.is_some()), (2, true));
         assert!(said.below_bytes.unwrap() < line.limit_bytes && find.trials <= 6, "{said:?}");
         assert_eq!((again.past.len(), again.searched_at), (1, known.searched_at));
