@@ -122,6 +122,8 @@ impl Servers {
             "--cert-dir=.".to_owned(),
             "--token-auth-file=tokens.csv".to_owned(),
             "--authorization-mode=RBAC".to_owned(),
+            // As every cluster has it whose own parts run in pods.
+            "--allow-privileged=true".to_owned(),
             "--service-account-issuer=https://loadline.test".to_owned(),
             "--service-account-key-file=accounts.key".to_owned(),
             "--service-account-signing-key-file=accounts.key".to_owned(),
