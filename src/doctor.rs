@@ -106,7 +106,7 @@ fn limit_facts(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)>
             let hint = error.hint.filter(|_| ways.is_empty()).map(|hint| format!("; {hint}")).unwrap_or_default();
             let why = error.context.first().map(|why| format!(" ({why})")).unwrap_or_default();
             let first = match ways.first() {
-                Some(limit_ways::Way::SlurmStep) => format!("by Slurm: {}{why}", error.what),
+                Some(limit_ways::Way::SlurmStep) => format!("by Slurm: no cgroup can be made{why}"),
                 _ => format!("no: {}{why}{hint}", error.what),
             };
             let no = fact("limit", first);

@@ -177,13 +177,15 @@ impl Cgroup {
         folders.map(|entry| Self { folder: entry.path(), ..self.clone() }).collect()
     }
 
-    /// How often the kernel killed a process of the cgroup, or of one below, for want of memory; `None` where the cgroup is gone.
+    /// How often the kernel killed a process of the cgroup, or of one below, for want of memory; `None` where the cgroup
+    /// is gone.
     pub fn oom_kills(&self) -> Option<u64> {
         match self.version {
             // Each counts its own processes only.
             CgroupVersion::V1 => {
                 let own = self.number("memory.oom_control", "oom_kill")?;
-                let below = self.below().into_iter().filter_map(|cgroup| cgroup.number("memory.oom_control", "oom_kill"));
+                let below =
+                    self.below().into_iter().filter_map(|cgroup| cgroup.number("memory.oom_control", "oom_kill"));
                 Some(own + below.sum::<u64>())
             }
             CgroupVersion::V2 => self.number("memory.events", "oom_kill"),

@@ -1,5 +1,5 @@
-//! A subject that runs in a container or a step of Slurm: its processes, which need not descend from us, and whether it was killed for
-//! want of memory, which is told only as long as somebody keeps count.
+//! A subject that runs in a container or a step of Slurm: its processes, which need not descend from us, and whether it
+//! was killed for want of memory, which is told only as long as somebody keeps count.
 
 use super::guarded::Guarded;
 use super::keeper::Keeper;

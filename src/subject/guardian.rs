@@ -2,8 +2,8 @@
 //!
 //! The guardian is the subject's parent and the reaper of all its orphans, so that nothing the subject starts can leave
 //! its process tree. When the control stream ends — because Loadline said so, or because Loadline is dead — the
-//! guardian removes the container or step if there is one, kills that tree, removes the cgroup and exits. When the guardian is
-//! killed itself, the command dies with it (launcher) and Loadline inherits the rest.
+//! guardian removes the container or step if there is one, kills that tree, removes the cgroup and exits. When the
+//! guardian is killed itself, the command dies with it (launcher) and Loadline inherits the rest.
 
 use super::processes::{Process, descendants, kill_all};
 use super::protocol::{Exit, LAUNCHER_WORD, Order, Refusal, Report, StartStep, line};

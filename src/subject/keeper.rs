@@ -76,6 +76,11 @@ impl Keeper {
         }
     }
 
+    /// What limits are multiples of, where that is more than a page.
+    pub(super) fn limit_grain(&self) -> Option<Bytes> {
+        matches!(self, Self::Step(_)).then_some(slurm_step::GRAIN)
+    }
+
     /// What to do where the limit is not the one that was asked for.
     pub(super) fn limit_hint(&self) -> &'static str {
         match self {
@@ -100,11 +105,10 @@ impl Keeper {
 
     /// A first process that cannot be seen.
     pub(super) fn elsewhere(&self, pid: u32) -> Error {
-        let error =
-            Error::machine(format!("the {} runs, but its process {pid} cannot be seen from here", self.word()));
+        let error = Error::machine(format!("the {} runs, but its process {pid} cannot be seen from here", self.word()));
         match self {
             Self::Container(_) => error
-                .at("its tool speaks to another machine, a virtual machine, or the host of the container Loadline runs in")
+                .at("its tool speaks to another machine, a virtual machine, or the host of Loadline's own container")
                 .hint("run Loadline where the containers run"),
             Self::Step(_) => error.hint("run Loadline on the node itself, not in a container of the job"),
         }
@@ -118,8 +122,8 @@ impl Keeper {
         }
     }
 
-    /// Whether it says that the kernel killed what ended so for want of memory. `counted` says whether the kernel did so
-    /// anywhere on the machine meanwhile, `said` has the last lines of the output.
+    /// Whether it says that the kernel killed what ended so for want of memory. `counted` says whether the kernel did
+    /// so anywhere on the machine meanwhile, `said` has the last lines of the output.
     ///
     /// A tool says so, or does not: podman on cgroup v1 misses it. Then the count decides.
     pub(super) fn was_killed_for_memory(&self, exit: Exit, counted: bool, said: &[String]) -> bool {

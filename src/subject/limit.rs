@@ -78,10 +78,8 @@ impl MemoryCgroup {
         })?;
         if set != Some(whole_pages(limit)) {
             let other = set.map_or_else(|| "none".to_owned(), |set| set.to_string());
-            return Err(within(Error::machine(format!(
-                "the {word} was to have a limit of {limit}, but has {other}"
-            )))
-            .hint(keeper.limit_hint()));
+            return Err(within(Error::machine(format!("the {word} was to have a limit of {limit}, but has {other}")))
+                .hint(keeper.limit_hint()));
         }
         if has_swap() && may_swap(&cgroup, limit) {
             return Err(within(Error::machine(format!("the {word} may use swap beyond its limit of {limit}")))
@@ -140,10 +138,10 @@ pub fn probe(clock: Clock) -> Result<Cgroup> {
 /// Refuses a limit that is more than those around it allow.
 fn check_outer(outer: Option<Limit>, limit: Bytes, asked: Bytes) -> Result<()> {
     match outer.map(|outer| outer.bytes) {
-        Some(outer) if outer < limit => Err(Error::machine(format!(
-            "the limit {asked} would have no effect: an outer cgroup allows only {outer}"
-        ))
-        .hint("choose a limit below that, or run Loadline outside that cgroup")),
+        Some(outer) if outer < limit => {
+            Err(Error::machine(format!("the limit {asked} would have no effect: an outer cgroup allows only {outer}"))
+                .hint("choose a limit below that, or run Loadline outside that cgroup"))
+        }
         _ => Ok(()),
     }
 }

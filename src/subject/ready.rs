@@ -214,7 +214,7 @@ fn ended_early(running: &Running, exit: Exit, took: Duration) -> Error {
     }
 }
 
-/// Whether srun, a container tool or its runtime failed, and not what it was to run: `Error: OCI runtime error: crun: …`
+/// Whether srun, a container tool or its runtime failed, and not what it was to run: `Error: OCI runtime error: …`
 /// (podman 4.3.1, with the code of a program that cannot be executed).
 fn is_of_tool(exit: Exit, said: &[String]) -> bool {
     exit == Exit::Code(NO_CONTAINER)

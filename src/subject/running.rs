@@ -3,8 +3,8 @@
 use super::contained::Contained;
 use super::container_files;
 use super::guarded::{Guarded, Spawner};
-use super::launch::Launch;
 use super::keeper::Keeper;
+use super::launch::Launch;
 use super::limit::MemoryCgroup;
 use super::output::{Output, Watch};
 use super::processes::Process;
@@ -13,6 +13,7 @@ use super::ready::{self, ReadyInfo};
 use super::stdin::Stdin;
 use crate::clock::Clock;
 use crate::error::Result;
+use crate::units::Bytes;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -161,6 +162,11 @@ impl Running {
         self.cgroup.as_ref()
     }
 
+    /// What its limit is a multiple of, where that is more than a page.
+    pub fn limit_grain(&self) -> Option<Bytes> {
+        self.contained.as_ref()?.keeper().limit_grain()
+    }
+
     /// How it was started.
     pub fn launch(&self) -> &Launch {
         &self.launch
@@ -266,7 +272,8 @@ impl Running {
     /// Processes the kernel killed for want of memory in its cgroup.
     pub fn oom_kills(&self) -> u64 {
         let counted = self.oom_kills.max(self.cgroup.as_ref().map_or(0, MemoryCgroup::oom_kills));
-        // The cgroup of a container goes with its first process, and the count with it; who started it has the last word.
+        // The cgroup of a container goes with its first process, and the count with it; who started it has the last
+        // word.
         let is_over = self.contained.as_ref().is_some_and(Contained::is_over);
         if is_over && counted == 0 && !self.asked_to_end {
             self.guarded.wait_exit(LAST_WORDS_WITHIN);

@@ -15,6 +15,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+/// What Slurm counts memory in.
+pub(super) const GRAIN: Bytes = Bytes::mib(1);
 /// slurmctld answers in some 40 ms; one that schedules for a large cluster can take seconds.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 /// What a task is called until it becomes its command.
@@ -169,7 +171,8 @@ fn parse_steps(text: &str, node: &str) -> Vec<(String, String)> {
         let (name, nodes) = rest.rsplit_once('|')?;
         (nodes == node && id.contains('.')).then(|| (id.to_owned(), name.to_owned()))
     };
-    text.lines().filter_map(parse).collect()
+    // Of a line that was cut, n12 could look like n1.
+    text.split_inclusive('\n').filter(|line| line.ends_with('\n')).filter_map(parse).collect()
 }
 
 /// The pid of the first task, as `scontrol listpids` of Slurm 22.05 prints it; what it started has no LOCALID:
@@ -221,7 +224,7 @@ mod tests {
         assert_eq!([0, 1, MIB - 1].map(set), [MIB; 3], "0 would be all that the node has");
     }
 
-    const STEPS: &str = "12_3.1|loadline-7-1|n1\n12_3.2|odd|name|n1\n12_3.3|loadline-7-1|n2\n12_3.batch|batch|n1\n";
+    const STEPS: &str = "12_3.1|loadline-7-1|n1\n12_3.2|odd|name|n1\n12_3.3|loadline-7-1|n12\n12_3.batch|batch|n1\n";
     const PIDS: &str = "PID      JOBID    STEPID   LOCALID GLOBALID\n21588    1        1        -       -       \n\
                         21583    1        1        0       0       \n";
 

@@ -41,6 +41,8 @@ mod scenarios;
 mod scraped;
 #[path = "../shared/skipping.rs"]
 mod skipping;
+mod slurm;
+mod slurm_step;
 mod sources;
 mod standing;
 mod tables;

@@ -1,0 +1,262 @@
+//! A whole Slurm in a folder: munged, slurmctld and three slurmd on loopback, for as long as a test needs them. The nodes
+//! share the machine, so that what is looked at is who did what, never how fast.
+
+use crate::skipping::skip;
+use crate::waiting::{LONG, wait_for, wait_until};
+use rustix::process::{Pid, Signal};
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// What Debian's packages `munge`, `slurmctld`, `slurmd` and `slurm-client` have.
+const PROGRAMS: [&str; 6] = ["munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol"];
+/// Set to `required`, a machine without Slurm fails the test.
+pub(crate) const VARIABLE: &str = "LOADLINE_SLURM";
+/// Stands in the environment of every daemon and of what they start.
+const MARK: &str = "LOADLINE_TEST_CLUSTER";
+const NODES: [&str; 3] = ["n1", "n2", "n3"];
+/// What each node says it has; the sum may be more than the machine's.
+const NODE_MIB: u32 = 2048;
+/// Where jobs have cgroups of version 1.
+const CONTROLLERS: [&str; 5] = ["freezer", "memory", "cpuset", "cpuacct", "devices"];
+/// Jobs that were cancelled end in two seconds, by `KillWait`.
+const ENDS_WITHIN: Duration = Duration::from_secs(8);
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
+
+/// Three nodes that are up.
+pub(crate) struct Cluster {
+    folder: TempDir,
+    munged: Child,
+    controller: Child,
+    nodes: Vec<(&'static str, Child)>,
+    /// Goes last: the names of cgroups are those of the nodes, so that there is one at a time.
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Cluster {
+    /// Brings it up; `None` where Slurm is not installed or may not run here, which is said.
+    pub(crate) fn start() -> Option<Self> {
+        if let Some(missing) = PROGRAMS.iter().find(|program| which(program).is_none()) {
+            skip(VARIABLE, &format!("there is no {missing}: Debian has it in munge, slurmctld, slurmd, slurm-client"));
+            return None;
+        }
+        if !rustix::process::geteuid().is_root() {
+            skip(VARIABLE, "slurmd runs jobs of users, so it is root's");
+            return None;
+        }
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = tempfile::tempdir().unwrap();
+        // Who is no root reads the configuration, too.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        configure(folder.path());
+        let daemon = |program: &str, arguments: &[&str]| start(folder.path(), program, arguments);
+        let [socket, key, seed] = ["munge/socket", "munge/key", "munge/seed"].map(|name| folder.path().join(name));
+        fs::write(&key, [7; 128]).unwrap();
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        let [socket, key, seed] = [&socket, &key, &seed].map(|path| path.to_str().unwrap().to_owned());
+        let munged = daemon(
+            "munged",
+            &[
+                "--foreground",
+                "--force",
+                &format!("--socket={socket}"),
+                &format!("--key-file={key}"),
+                &format!("--pid-file={}", folder.path().join("munge/pid").display()),
+                &format!("--seed-file={seed}"),
+                "--num-threads=1",
+                "--origin=127.0.0.1",
+            ],
+        );
+        wait_until("munged listens", LONG, || Path::new(&socket).exists());
+        let controller = daemon("slurmctld", &["-D"]);
+        let nodes = NODES.map(|name| (name, daemon("slurmd", &["-D", "-N", name]))).into();
+        let cluster = Self { folder, munged, controller, nodes, _alone: alone };
+        cluster.until_up();
+        Some(cluster)
+    }
+
+    /// Waits until every node takes work.
+    fn until_up(&self) {
+        wait_for("three nodes are up", LONG, || {
+            let said = self.ask("sinfo", &["--noheader", "--Node", "--format=%N %t"]);
+            let up = said.lines().filter(|line| [" idle", " mix", " alloc"].iter().any(|state| line.ends_with(state)));
+            if up.count() == NODES.len() { Ok(()) } else { Err(said) }
+        });
+    }
+
+    /// A client of this cluster.
+    pub(crate) fn client(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("SLURM_CONF", self.folder.path().join("slurm.conf")).env(MARK, self.folder.path());
+        command
+    }
+
+    /// What a client prints.
+    pub(crate) fn ask(&self, program: &str, arguments: &[&str]) -> String {
+        let Output { status, stdout, stderr } = self.client(program).args(arguments).output().unwrap();
+        let [out, err] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        if status.success() { out } else { format!("{program}: {status}: {out}{err}") }
+    }
+
+    /// Whether nothing is queued or runs any more.
+    pub(crate) fn is_idle(&self) -> Result<(), String> {
+        let queued = self.ask("squeue", &["--noheader", "--format=%i %T %N %r"]);
+        if queued.trim().is_empty() { Ok(()) } else { Err(queued) }
+    }
+
+    /// Kills the daemon of a node; what it started goes on.
+    pub(crate) fn lose(&mut self, name: &str) {
+        let (_, daemon) = self.nodes.iter_mut().find(|(node, _)| *node == name).unwrap();
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+    }
+
+    /// What the daemons wrote.
+    pub(crate) fn log(&self) -> String {
+        let logs = fs::read_dir(self.folder.path().join("log")).unwrap();
+        let text = |path: PathBuf| format!("{}:\n{}", path.display(), fs::read_to_string(&path).unwrap_or_default());
+        logs.map(|entry| text(entry.unwrap().path())).collect()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // Jobs first, while there is somebody to end them in order; a slurmstepd outlives its slurmd.
+        for arguments in [&["--partition=all"][..], &["--partition=all", "--signal=KILL", "--full"]] {
+            self.ask("scancel", arguments);
+        }
+        let nodes = self.nodes.iter_mut().map(|(_, child)| child);
+        let mut daemons: Vec<&mut Child> = nodes.chain([&mut self.controller, &mut self.munged]).collect();
+        let own: Vec<u32> = daemons.iter().map(|child| child.id()).collect();
+        let mark = mark(self.folder.path());
+        let jobs = || marked(&mark).into_iter().filter(|pid| !own.contains(pid)).collect::<Vec<_>>();
+        for _ in 0..ENDS_WITHIN.as_millis() / LOOK_AGAIN_AFTER.as_millis() {
+            if jobs().is_empty() {
+                break;
+            }
+            std::thread::sleep(LOOK_AGAIN_AFTER);
+        }
+        for daemon in &mut daemons {
+            let _ = daemon.kill().and_then(|()| daemon.wait());
+        }
+        for pid in jobs() {
+            let _ = rustix::process::kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL);
+        }
+        CONTROLLERS.iter().flat_map(|name| NODES.map(|node| format!("/sys/fs/cgroup/{name}/slurm_{node}"))).for_each(
+            |folder| {
+                remove_cgroup(Path::new(&folder));
+            },
+        );
+    }
+}
+
+/// Removes a cgroup with those below it, none of which has a process any more.
+fn remove_cgroup(folder: &Path) {
+    for below in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path()) {
+        if below.is_dir() {
+            remove_cgroup(&below);
+        }
+    }
+    let _ = fs::remove_dir(folder);
+}
+
+fn mark(folder: &Path) -> String {
+    format!("{MARK}={}", folder.display())
+}
+
+/// Pids of what carries this mark.
+fn marked(mark: &str) -> Vec<u32> {
+    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let carries = |pid: &u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    };
+    pids.filter(carries).collect()
+}
+
+fn which(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    // Daemons lie where the path of a user need not lead.
+    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    folders.map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// A daemon that stays in the foreground and is this test's child.
+fn start(folder: &Path, program: &str, arguments: &[&str]) -> Child {
+    let log =
+        fs::File::create(folder.join("log").join(arguments.last().map_or(program.to_owned(), |last| {
+            format!("{program}{}", last.trim_start_matches('-').replace('/', "_"))
+        })));
+    let log = log.unwrap();
+    let mut command = Command::new(which(program).unwrap());
+    command.args(arguments).env(MARK, folder).env("SLURM_CONF", folder.join("slurm.conf"));
+    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
+}
+
+/// Whether Slurm may make cgroups here: version 1 with its memory controller. On version 2 it wants a systemd.
+pub(crate) fn has_cgroups() -> bool {
+    let probe = Path::new("/sys/fs/cgroup/memory/slurm_probe");
+    fs::create_dir(probe).is_ok_and(|()| fs::remove_dir(probe).is_ok())
+}
+
+fn configure(folder: &Path) {
+    for name in ["log", "state", "spool", "munge", "spool/n1", "spool/n2", "spool/n3"] {
+        fs::create_dir(folder.join(name)).unwrap();
+    }
+    let free = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let [controller, nodes @ ..] = free.map(|listener| listener.local_addr().unwrap().port());
+    let host = rustix::system::uname().nodename().to_string_lossy().split('.').next().unwrap_or_default().to_owned();
+    let cpus = std::thread::available_parallelism().unwrap();
+    let limits = has_cgroups();
+    let (tracks, task) = if limits { ("cgroup", "cgroup") } else { ("linuxproc", "none") };
+    let at = folder.display();
+    let mut conf = format!(
+        "ClusterName=loadline\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={controller}\n\
+         CommunicationParameters=NoCtldInAddrAny,NoInAddrAny\nSlurmUser=root\nAuthType=auth/munge\n\
+         AuthInfo=socket={at}/munge/socket,cred_expire=5\nStateSaveLocation={at}/state\nSlurmdSpoolDir={at}/spool/%n\n\
+         SlurmctldPidFile={at}/slurmctld.pid\nSlurmdPidFile={at}/slurmd-%n.pid\nJobCompType=jobcomp/none\n\
+         ProctrackType=proctrack/{tracks}\nTaskPlugin=task/{task}\nSelectType=select/cons_tres\n\
+         SelectTypeParameters=CR_CPU_Memory\nSchedulerParameters=sched_interval=2,bf_interval=2\n\
+         SlurmdParameters=config_overrides\nMpiDefault=none\nReturnToService=2\nSlurmdTimeout=10\nKillWait=2\n\
+         NodeName=DEFAULT CPUs={cpus} RealMemory={NODE_MIB}\n"
+    );
+    for (name, port) in NODES.iter().zip(nodes) {
+        conf += &format!("NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port}\n");
+    }
+    conf += "PartitionName=all Nodes=n[1-3] Default=YES MaxTime=60 State=UP\n";
+    fs::write(folder.join("slurm.conf"), conf).unwrap();
+    let limits = if limits { "yes" } else { "no" };
+    fs::write(
+        folder.join("cgroup.conf"),
+        format!(
+            "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\nConstrainRAMSpace={limits}\n\
+             ConstrainSwapSpace=no\nAllowedRAMSpace=100\nMinRAMSpace=1\n"
+        ),
+    )
+    .unwrap();
+}
+
+#[test]
+fn an_array_runs_on_three_nodes() {
+    let Some(cluster) = Cluster::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let said = cluster
+        .client("sbatch")
+        .args(["--parsable", "--array=0-2", "--exclusive", "--mem=0", "--output=%A_%a.log"])
+        .args(["--wrap", "echo $SLURMD_NODENAME > node-$SLURM_ARRAY_TASK_ID; sleep 1"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    println!("{said:?}");
+    wait_for("it is done", LONG, || cluster.is_idle());
+    for n in 0..3 {
+        println!("{}", fs::read_to_string(folder.path().join(format!("node-{n}"))).unwrap());
+    }
+    println!("{}", cluster.log());
+}
