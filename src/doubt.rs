@@ -3,10 +3,14 @@
 
 mod allocation;
 mod comparing;
+mod merging;
 pub mod noise;
+mod place;
 
 pub use allocation::{AllocatedBy, Allocation};
 pub use comparing::Comparing;
+pub use merging::{ClockSlip, Merging};
+pub use place::Place;
 
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
@@ -312,6 +316,12 @@ pub enum Doubt {
     /// About trials that are compared.
     #[serde(untagged)]
     Comparing(Comparing),
+    /// About results of many nodes.
+    #[serde(untagged)]
+    Merging(Merging),
+    /// About the node that does an entry of a plan.
+    #[serde(untagged)]
+    Place(Place),
 }
 
 impl Doubt {
@@ -345,9 +355,7 @@ impl Doubt {
                 "half of the answers in {phase} took about {p50_ms:.0} ms, the time of a delayed acknowledgement"
             ),
             Self::HugePagesAlways => "transparent huge pages are set to `always`".to_owned(),
-            Self::SwapInUse { swap_bytes } => {
-                format!("{} of the subject were swapped out, so RSS is less than it holds", Bytes(*swap_bytes))
-            }
+            Self::SwapInUse { swap_bytes } => swapped(Bytes(*swap_bytes)),
             Self::CountersMissing { why } => format!("no JVM counters: {why}"),
             Self::AttachMissing { why } => format!("the JVM could not be asked: {why}"),
             Self::ReadFailed { mark, why } => format!("at mark {mark}: {why}"),
@@ -383,6 +391,8 @@ impl Doubt {
             }
             Self::Allocation(doubt) => doubt.text(),
             Self::Comparing(doubt) => doubt.text(),
+            Self::Merging(doubt) => doubt.text(),
+            Self::Place(doubt) => doubt.text(),
         }
     }
 
@@ -390,6 +400,8 @@ impl Doubt {
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Comparing(one), Self::Comparing(other)) => discriminant(one) == discriminant(other),
+            (Self::Merging(one), Self::Merging(other)) => discriminant(one) == discriminant(other),
+            (Self::Place(one), Self::Place(other)) => discriminant(one) == discriminant(other),
             _ => discriminant(self) == discriminant(other),
         }
     }
@@ -438,9 +450,7 @@ impl Doubt {
             Self::Unexplained { .. } => "list it with `loadline account PID --by region`; NMT may know its owner",
             Self::AccountMoved { .. } => "hold the threads while it is read (without `--no-stop`), or repeat it",
             Self::HeapMultiMapped { .. } => "read the column PSS, which counts each page once",
-            Self::HugePagesInUse { .. } => {
-                "compare with `madvise` or `never` in /sys/kernel/mm/transparent_hugepage/enabled"
-            }
+            Self::HugePagesInUse { .. } => NO_HUGE_PAGES,
             Self::OutOfMemoryError { .. } => {
                 "raise the pool it names (`--heap` for the Java heap); what a dead thread did not do is in no figure"
             }
@@ -462,9 +472,13 @@ impl Doubt {
             }
             Self::Allocation(doubt) => doubt.next(),
             Self::Comparing(doubt) => doubt.next(),
+            Self::Merging(doubt) => doubt.next(),
+            Self::Place(doubt) => doubt.next(),
         }
     }
 }
+
+const NO_HUGE_PAGES: &str = "compare with `madvise` or `never` in /sys/kernel/mm/transparent_hugepage/enabled";
 
 impl From<Allocation> for Doubt {
     fn from(doubt: Allocation) -> Self {
@@ -472,9 +486,21 @@ impl From<Allocation> for Doubt {
     }
 }
 
+impl From<Place> for Doubt {
+    fn from(doubt: Place) -> Self {
+        Self::Place(doubt)
+    }
+}
+
 impl From<Comparing> for Doubt {
     fn from(doubt: Comparing) -> Self {
         Self::Comparing(doubt)
+    }
+}
+
+impl From<Merging> for Doubt {
+    fn from(doubt: Merging) -> Self {
+        Self::Merging(doubt)
     }
 }
 
@@ -503,6 +529,10 @@ fn several(what: &str, pid: u32, others: &[u32]) -> String {
 fn shared(processes: u64, rss_bytes: u64, pss_bytes: u64) -> String {
     let (rss, pss) = (Bytes(rss_bytes), Bytes(pss_bytes));
     format!("{processes} processes share pages: RSS counts {rss} for {pss} of memory")
+}
+
+fn swapped(swap: Bytes) -> String {
+    format!("{swap} of the subject were swapped out, so RSS is less than it holds")
 }
 
 fn multi_mapped(rss_bytes: u64, pss_bytes: u64) -> String {

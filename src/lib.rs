@@ -27,6 +27,7 @@ pub mod growth;
 pub mod archive;
 pub mod comparison;
 pub mod findings;
+pub mod fleet;
 
 pub mod weigh;
 
@@ -38,6 +39,8 @@ pub mod series;
 
 pub mod result;
 
+pub mod work;
+
 pub mod report;
 
 pub mod cli;
@@ -47,5 +50,9 @@ mod schemas;
 #[cfg(test)]
 #[path = "../tests/shared/skipping.rs"]
 mod skipping;
+#[cfg(test)]
+mod whole_entries;
+#[cfg(test)]
+mod whole_fleets;
 #[cfg(test)]
 mod whole_runs;

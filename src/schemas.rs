@@ -7,9 +7,10 @@
 
 use crate::account::Reason;
 use crate::record::{
-    AccountDocument, AccountsDocument, ChangesDocument, Document, LoadDocument, PostMortem, WatchDocument,
+    AccountDocument, AccountsDocument, ChangesDocument, Document, EntryResult, FleetDocument, LoadDocument, PlanEntry,
+    PlanHeader, PostMortem, WatchDocument,
 };
-use crate::scenario::TrialPlan;
+use crate::scenario::{TrialPlan, schema};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -36,13 +37,34 @@ const LOAD: &str = "What `loadline load --json` prints. Fields may be added; non
 
 const WATCH: &str = "What `loadline watch --once --json` prints: every JVM that is watched, with what it holds and what \
     it does over time. Fields may be added; none is renamed or removed.";
+const FLEET_RESULT: &str = "What `loadline merge --json` prints: every service of a plan with its line beside what it has, the nodes \
+    that worked, and the comparison whose blocks they made. Sizes are integers in bytes; what is not known is null, never \
+    0. Fields may be added; none is renamed or removed.";
 const POST_MORTEM: &str = "What `loadline watch --post-mortem --json` prints: how a JVM ended, what it held, what grew. \
     Fields may be added; none is renamed or removed.";
 const PLAN: &str = "One trial as `series` plans it: all that it needs but the contents of its files, of which \
     `configuration.inputs` is the hash. Relative paths start from the folder in which the plan lies. Fields may be added; \
     none is renamed or removed.";
 
+const FLEET_PLAN: &str = "One line of a plan that `loadline plan` makes: its header in the first one, an entry in each of \
+    the others. Relative paths start from the folder in which the plan lies. Fields may be added; none is renamed or \
+    removed.";
+
+const FLEET: &str = "Services whose load lines are searched night after night: the file that `loadline plan` takes.";
+const FLEET_ENTRY: &str = "The answer to one entry of a plan: what `loadline work` writes to `index-N/result.json`. Sizes \
+    are integers in bytes; what was not measured is null, never 0. Fields may be added; none is renamed or removed.";
 const SCENARIO: &str = "What to run: the file `NAME.loadline.yaml` that `loadline run` takes.";
+
+/// A line of a plan.
+#[derive(JsonSchema, serde::Serialize)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes, and is never made")]
+enum PlanLine {
+    /// The first line.
+    Header(PlanHeader),
+    /// Every other line.
+    Entry(Box<PlanEntry>),
+}
 
 /// What a schema is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,11 +93,11 @@ fn printed<T: JsonSchema>(title: &str, description: &str) -> Value {
     schema
 }
 
-/// The schema of a scenario file, which is written by hand.
-fn written() -> Value {
-    let mut schema = crate::scenario::schema::scenario().to_value();
-    schema["title"] = json!("Scenario of Loadline");
-    schema["description"] = json!(SCENARIO);
+/// The schema of a file that is written by hand.
+fn written(schema: schemars::Schema, title: &str, description: &str) -> Value {
+    let mut schema = schema.to_value();
+    schema["title"] = json!(title);
+    schema["description"] = json!(description);
     readable(&mut schema, Use::Written);
     schema
 }
@@ -111,7 +133,8 @@ fn doubts_by_kind(definitions: &mut Value) {
     });
     definitions["DoubtRecord"] = doubt;
     if let Some(definitions) = definitions.as_object_mut() {
-        definitions.retain(|name, _| !["Doubt", "Comparing"].contains(&name.as_str()));
+        let groups = ["Doubt", "Comparing", "Merging", "Place"];
+        definitions.retain(|name, _| !groups.contains(&name.as_str()));
     }
 }
 
@@ -241,10 +264,14 @@ fn the_published_schemas_are_those_of_the_types() {
         ("accounts", printed::<AccountsDocument>("Accounts of all JVMs of a machine", ACCOUNTS)),
         ("account-changes", printed::<ChangesDocument>("What changed between two accounts", CHANGES)),
         ("load", printed::<LoadDocument>("Load of Loadline", LOAD)),
+        ("fleet-result", printed::<FleetDocument>("Table of a fleet", FLEET_RESULT)),
         ("post-mortem", printed::<PostMortem>("Post-mortem of Loadline", POST_MORTEM)),
         ("watch", printed::<WatchDocument>("Watched by Loadline", WATCH)),
+        ("fleet-entry", printed::<EntryResult>("Answer to an entry of a plan", FLEET_ENTRY)),
         ("plan", printed::<TrialPlan>("Plan of a trial", PLAN)),
-        ("scenario", written()),
+        ("fleet-plan", printed::<PlanLine>("Plan of a fleet", FLEET_PLAN)),
+        ("fleet", written(schema::fleet(), "Fleet of Loadline", FLEET)),
+        ("scenario", written(schema::scenario(), "Scenario of Loadline", SCENARIO)),
     ];
     for (name, schema) in schemas {
         let path = folder.join(format!("{name}.schema.json"));

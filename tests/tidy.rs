@@ -29,6 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("archive", &["error", "units", "scenario", "record"]),
     ("growth", &["numbers"]),
     ("comparison", &["numbers", "owner", "units", "doubt", "scenario", "record"]),
+    ("fleet", &["error", "units", "doubt", "scenario", "record"]),
     ("findings", &["owner", "units", "doubt", "scenario", "record", "remedy"]),
     (
         "weigh",
@@ -63,13 +64,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "trial",
         ],
     ),
+    ("work", &["clock", "error", "units", "kernel", "scenario", "subject", "record", "fleet", "series"]),
     ("result", &["error", "units", "doubt", "scenario", "record", "archive", "comparison", "findings", "series"]),
     ("report", &["error", "owner", "units", "doubt", "scenario", "record", "remedy", "comparison", "series"]),
     (
         "cli",
         &[
             "clock", "error", "units", "doubt", "scenario", "subject", "load", "doctor", "record", "archive",
-            "findings", "weigh", "watch", "trial", "series", "result", "report",
+            "findings", "fleet", "weigh", "watch", "trial", "series", "work", "result", "report",
         ],
     ),
     // `subject` re-enters the binary as the guardian of what it started.
@@ -88,6 +90,7 @@ const PURE: &[&str] = &[
     "remedy",
     "comparison",
     "findings",
+    "fleet",
     "growth",
     "series/search",
     "series/tune",
@@ -96,6 +99,7 @@ const PURE: &[&str] = &[
 /// Folders whose files use each other in one direction: none uses another that uses it, over however many others.
 const WITHOUT_CIRCLES: &[&str] = &[
     "src/findings",
+    "src/fleet",
     "src/report/summary",
     "src/result",
     "src/scenario",
@@ -105,6 +109,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "src/trial",
     "src/watch",
     "src/weigh",
+    "src/work",
 ];
 
 /// What a pure module must not name.

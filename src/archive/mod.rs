@@ -1,9 +1,10 @@
 //! Trials on disk: a folder with `archive.jsonl` (a line for the run, a line for each finished trial, a closing line)
 //! and a folder for each trial with its timeline, histograms, requests and the subject's log. Versioned, append-only,
 //! written as things happen: a crash or a full disk costs the running trial and nothing else. What `loadline load`
-//! writes is here too, and the reader of accounts in files.
+//! writes is here too, and the readers of accounts and of a fleet's answers in files.
 
 mod account_file;
+mod entry_results;
 mod evidence;
 mod evidence_times;
 mod histogram_counts;
@@ -18,6 +19,7 @@ mod whole_file;
 mod write;
 
 pub use account_file::{read_accounts, write_account};
+pub use entry_results::{EntryFolder, entry_results, plan_beside, plan_text};
 pub use evidence::evidence;
 pub use histograms::IntervalTimes;
 pub use load_files::{LoadFiles, LoadPaths, MeasuredPhase, PhaseTimes};

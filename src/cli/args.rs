@@ -3,8 +3,11 @@
 use super::args_compare::{Compare, Comparing, Exports, Judging, View};
 use super::args_find::Find;
 use super::args_load::Load;
+use super::args_merge::Merge;
+use super::args_plan::Plan;
 use super::args_tune::Tune;
 use super::args_watch::Watch;
+use super::args_work::Work;
 use crate::report::Detail;
 use crate::result::Column;
 use crate::scenario::{self, Inside, Marking};
@@ -59,6 +62,12 @@ pub(super) enum Verb {
     Find(Box<Find>),
     /// Try remedies against memory under the load, keep what helps, and prove it
     Tune(Box<Tune>),
+    /// Plan the load lines of many services, or the blocks of a comparison, for many nodes
+    Plan(Box<Plan>),
+    /// Do one entry of a plan, as an engine starts it on a node
+    Work(Box<Work>),
+    /// Put together what nodes answered to a plan: the table of a fleet, or one comparison
+    Merge(Box<Merge>),
     /// Load a server that already runs, without weighing it
     Load(Box<Load>),
     /// Weigh a built-in small server in a 6 MB heap, with G1 and with Serial

@@ -12,24 +12,47 @@ use std::path::{Path, PathBuf};
 /// Where GitHub Actions takes the summary of a step from.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
-/// Makes the text of a file.
-type Text = fn(&Shown<'_>) -> String;
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Html,
+    Markdown,
+    Csv,
+    Junit,
+    Jmh,
+    Openmetrics,
+}
+
+impl Format {
+    /// The option that asks for it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Html => "html",
+            Self::Markdown => "markdown",
+            Self::Csv => "csv",
+            Self::Junit => "junit",
+            Self::Jmh => "jmh",
+            Self::Openmetrics => "openmetrics",
+        }
+    }
+}
 
 impl Exports {
-    /// Each with its word and its text.
-    fn files(&self) -> [(&Option<PathBuf>, &'static str, Text); 6] {
-        [
-            (&self.html, "html", |of| report::html(of.document, &of.evidence(), of.missing)),
-            (&self.markdown, "markdown", |of| export::markdown(of.document)),
-            (&self.csv, "csv", |of| export::csv(of.document)),
-            (&self.junit, "junit", |of| export::junit(of.document)),
-            (&self.jmh, "jmh", |of| export::jmh(of.document)),
-            (&self.openmetrics, "openmetrics", |of| export::openmetrics(of.document)),
-        ]
+    /// Those that were asked for.
+    pub(super) fn files(&self) -> impl Iterator<Item = (&Path, Format)> {
+        let all = [
+            (&self.html, Format::Html),
+            (&self.markdown, Format::Markdown),
+            (&self.csv, Format::Csv),
+            (&self.junit, Format::Junit),
+            (&self.jmh, Format::Jmh),
+            (&self.openmetrics, Format::Openmetrics),
+        ];
+        all.into_iter().filter_map(|(path, format)| Some((path.as_deref()?, format)))
     }
 
     fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.files().into_iter().filter_map(|(path, ..)| path.as_deref())
+        self.files().map(|(path, _)| path)
     }
 
     /// Whether one of them takes the place of the summary on stdout.
@@ -66,23 +89,39 @@ impl Exports {
     /// # Errors
     /// `Machine` where one cannot be written.
     pub(super) fn write(&self, result: &Shown<'_>, progress: &mut Progress) -> Result<()> {
+        let written = self.write_texts(|format| result.text(format), progress);
+        written.and(self.write_beside(result.document, progress))
+    }
+
+    /// What goes to places that no path names: beside a file, and where GitHub looks.
+    ///
+    /// # Errors
+    /// `Machine` where one cannot be written.
+    pub(super) fn write_beside(&self, document: &Document, progress: &mut Progress) -> Result<()> {
         let mut first = Ok(());
-        for (path, word, text) in self.files() {
-            let Some(path) = path.as_deref() else { continue };
-            let written = write(path, &text(result));
-            if written.is_ok() && !is_stdout(path) {
-                progress.step(&format!("{word}: {}", path.display()));
-            }
-            first = first.and(written);
-        }
-        let beside = self.csv.as_deref().filter(|path| !is_stdout(path) && !result.document.comparisons.is_empty());
+        let beside = self.csv.as_deref().filter(|path| !is_stdout(path) && !document.comparisons.is_empty());
         if let Some(path) = beside {
             // A table of other columns: `a.csv` has `a.comparisons.csv` beside it.
-            let table = export::comparisons_csv(result.document);
-            first = first.and(write(&path.with_extension("comparisons.csv"), &table));
+            first = write(&path.with_extension("comparisons.csv"), &export::comparisons_csv(document));
         }
         if self.github {
-            first = first.and(github(result.document, progress));
+            first = first.and(github(document, progress));
+        }
+        first
+    }
+
+    /// Writes every file with its text.
+    ///
+    /// # Errors
+    /// `Machine` where one cannot be written.
+    pub(super) fn write_texts(&self, text: impl Fn(Format) -> String, progress: &mut Progress) -> Result<()> {
+        let mut first = Ok(());
+        for (path, format) in self.files() {
+            let written = write(path, &text(format));
+            if written.is_ok() && !is_stdout(path) {
+                progress.step(&format!("{}: {}", format.word(), path.display()));
+            }
+            first = first.and(written);
         }
         first
     }
@@ -97,6 +136,18 @@ pub(super) struct Shown<'a> {
 }
 
 impl Shown<'_> {
+    /// The text of a file.
+    pub(super) fn text(&self, format: Format) -> String {
+        match format {
+            Format::Html => report::html(self.document, &self.evidence(), self.missing),
+            Format::Markdown => export::markdown(self.document),
+            Format::Csv => export::csv(self.document),
+            Format::Junit => export::junit(self.document),
+            Format::Jmh => export::jmh(self.document),
+            Format::Openmetrics => export::openmetrics(self.document),
+        }
+    }
+
     /// Prints the document or the summary, unless something else goes to stdout, and writes the files.
     ///
     /// # Errors
@@ -120,15 +171,18 @@ impl Shown<'_> {
         let from = |at: usize| self.document.archives.get(at).map(|archive| archive.index_from);
         let of = |(at, folder): (usize, &PathBuf)| {
             let own = from(at).unwrap_or(0)..from(at + 1).unwrap_or(u32::MAX);
-            let trials: Vec<Trial> =
-                self.document.trials.iter().filter(|trial| own.contains(&trial.index)).cloned().collect();
-            archive::evidence(folder, &trials)
+            // Blocks that nodes made are named by the archive, too.
+            let last = |name: String| name.rsplit('/').next().unwrap_or_default().to_owned();
+            let in_archive = |trial: &Trial| Trial { folder: trial.folder.clone().map(last), ..trial.clone() };
+            let trials = self.document.trials.iter().filter(|trial| own.contains(&trial.index));
+            archive::evidence(folder, &trials.map(in_archive).collect::<Vec<_>>())
         };
         self.folders.iter().enumerate().flat_map(of).collect()
     }
 }
 
-fn is_stdout(path: &Path) -> bool {
+/// Whether a path stands for stdout.
+pub(super) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 

@@ -7,7 +7,7 @@ use super::one_server::{Asked, Reopened, Typed};
 use super::session::{Interrupt, Session, is_interrupted};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::record::{Conditions, FindOutcome, Trial};
+use crate::record::{Conditions, FindOutcome, FindRecord, Trial};
 use crate::result;
 use crate::scenario::{Scenario, Searching};
 use crate::series::search::{self, Search};
@@ -90,15 +90,52 @@ fn search(session: &Session, searched: &Searched, mut trials: Vec<Trial>, mut st
     })
 }
 
-/// Searches the line of a scenario in an archive of its own, as part of something else that shows what was found.
-pub(super) fn line(session: &Session, scenario: &Scenario, folder: &Path) -> Result<()> {
-    let mut scenario = scenario.clone();
-    search::settle(&mut scenario, &Searching::default())?;
-    let conditions = session.conditions(&scenario);
-    let mut store = Archived::create(folder, &conditions, &scenario, session.live())?;
-    let done = make(session, &Searched { conditions, scenario }, &mut Vec::new(), &mut store);
-    let (kept, _) = store.close(is_interrupted(&done));
-    done.and(kept)
+/// What came of a search that is a part of something else.
+pub(super) struct Line {
+    /// What its trials say together; `None` where none was made.
+    pub(super) find: Option<FindRecord>,
+    pub(super) trials: Vec<Trial>,
+    /// What ended it early.
+    pub(super) ended: Result<()>,
+}
+
+/// Searches the line of a scenario as part of something else that shows what was found: in an archive of its own, or in
+/// the one that lies there already, where that asks the same.
+pub(super) fn line(session: &Session, scenario: &Scenario, folder: &Path) -> Line {
+    let (mut scenario, mut trials) = (scenario.clone(), Vec::new());
+    let mut search = || {
+        search::settle(&mut scenario, &Searching::default())?;
+        let (conditions, mut store) = open(session, &scenario, folder, &mut trials)?;
+        let searched = Searched { conditions, scenario: scenario.clone() };
+        let done = make(session, &searched, &mut trials, &mut store);
+        let (kept, _) = store.close(is_interrupted(&done));
+        done.and(kept)
+    };
+    let ended = search();
+    Line { find: search::found(&scenario, &trials), trials, ended }
+}
+
+/// An archive for this search, with the trials that it has already.
+fn open(
+    session: &Session,
+    scenario: &Scenario,
+    folder: &Path,
+    trials: &mut Vec<Trial>,
+) -> Result<(Conditions, Archived<Live>)> {
+    let there = result::read(folder).ok().filter(|archive| archive.scenario == *scenario);
+    let mut live = session.live();
+    if let Some(archive) = there {
+        *trials = archive.trials;
+        live.progress.step(&format!("going on after {} trials", trials.len()));
+        return Ok((archive.conditions, Archived::reopen(folder, trials.len() as u32, live)?));
+    }
+    if folder.exists() {
+        // Cut off before its first line was whole.
+        std::fs::remove_dir_all(folder).map_err(|cause| Error::io("remove", folder, &cause))?;
+    }
+    let conditions = session.conditions(scenario);
+    let store = Archived::create(folder, &conditions, scenario, live)?;
+    Ok((conditions, store))
 }
 
 /// Makes the trials that the search asks for.

@@ -5,10 +5,14 @@ mod args;
 mod args_compare;
 mod args_find;
 mod args_load;
+mod args_merge;
+mod args_plan;
 mod args_tune;
 mod args_watch;
+mod args_work;
 mod compare;
 mod console;
+mod deadline;
 mod demo;
 mod doctor;
 mod dumps;
@@ -19,7 +23,9 @@ mod generate;
 mod judging;
 mod live;
 mod load;
+mod merge;
 mod one_server;
+mod plan;
 mod report;
 mod run;
 mod session;
@@ -27,6 +33,7 @@ mod tune;
 mod watch;
 mod watch_metrics;
 mod weigh;
+mod work;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -105,10 +112,13 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
         Verb::Compare(verb) => compare::compare(*verb, typed, clock, Interrupt::listen()?),
         Verb::Find(verb) => find::find(*verb, typed, clock, Interrupt::listen()?),
         Verb::Tune(verb) => tune::tune(*verb, typed, clock, Interrupt::listen()?),
+        Verb::Plan(verb) => plan::plan(*verb, typed, clock, Interrupt::listen()?),
+        Verb::Work(verb) => work::work(*verb, typed, clock),
         Verb::Load(verb) => load::load(&verb, typed, clock, &Interrupt::listen()?),
         Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
         Verb::Watch(verb) => watch::watch(*verb, typed, clock),
         Verb::Account(verb) => account::account(&verb, typed, clock),
+        Verb::Merge(verb) => merge::merge(&verb, &typed, clock),
         Verb::Report(verb) => report::report(&verb),
         Verb::Doctor(verb) => doctor::doctor(&verb, clock),
     }

@@ -11,7 +11,7 @@ use crate::record::{Conditions, Document, Machine, Trial, Unknowns};
 use crate::report::Progress;
 use crate::result::Judgement;
 use crate::scenario::Scenario;
-use crate::series::{self, Archived, Blocks, Local, Prepared, Preparing, Rebuild, machine_now};
+use crate::series::{self, Archived, Blocks, HashedBy, KnownFiles, Local, Prepared, Preparing, Rebuild, machine_now};
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
 use crate::trial::{self, Tools};
@@ -42,6 +42,16 @@ impl Interrupt {
     pub(super) fn patient() -> Result<Self> {
         let flag = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+            sets(signal, &flag)?;
+        }
+        Ok(Self(flag))
+    }
+
+    /// Another flag that the same signals set, and that somebody else may set: a deadline ends what runs, and is no
+    /// signal.
+    pub(super) fn another(&self) -> Result<Self> {
+        let flag = Arc::new(AtomicBool::new(self.seen()));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
             sets(signal, &flag)?;
         }
         Ok(Self(flag))
@@ -78,18 +88,30 @@ pub(super) struct Session {
     jdks: Vec<FoundJdk>,
     spawner: Spawner,
     rebuild: Rebuild,
+    hashed_by: HashedBy,
 }
 
 impl Session {
     /// `typed` is the command line that repeats the run.
     pub(super) fn new(output: Output, typed: String, clock: Clock, interrupt: Interrupt) -> Self {
         let (jdks, spawner) = (jdk::discover(&Places::usual(), clock), Spawner::new(clock));
-        Self { clock, interrupt, output, typed, jdks, spawner, rebuild: Rebuild::IfChanged }
+        let (rebuild, hashed_by) = (Rebuild::IfChanged, HashedBy::Trials);
+        Self { clock, interrupt, output, typed, jdks, spawner, rebuild, hashed_by }
     }
 
     /// The same, but build steps run although they would only repeat themselves, where that was asked.
     pub(super) fn rebuilding(self, always: bool) -> Self {
         Self { rebuild: if always { Rebuild::Always } else { Rebuild::IfChanged }, ..self }
+    }
+
+    /// The same, but hashes of files are those of a plan.
+    pub(super) fn of_plan(self) -> Self {
+        Self { hashed_by: HashedBy::Plan, ..self }
+    }
+
+    /// The JDKs found, the nearest at hand first.
+    pub(super) fn jdks(&self) -> &[FoundJdk] {
+        &self.jdks
     }
 
     /// Feature releases of the JDKs found, ascending.
@@ -146,15 +168,20 @@ impl Session {
     /// Where an export is asked for that cannot be made, and as [`Preparing::prepare`].
     pub(super) fn prepare(&self, scenario: &Scenario, live: &mut Live) -> Result<Prepared> {
         self.output.exports.check(self.output.json)?;
-        let interrupted = || self.interrupt.seen();
-        let preparing = Preparing {
-            spawner: &self.spawner,
-            jdks: &self.jdks,
-            clock: self.clock,
-            rebuild: self.rebuild,
-            interrupted: &interrupted,
-        };
-        preparing.prepare(scenario, live)
+        self.preparing(&|| self.interrupt.seen()).prepare(scenario, live)
+    }
+
+    /// Runs the build steps and hashes what trials will read, for machines that make them.
+    ///
+    /// # Errors
+    /// As [`Preparing::seal`].
+    pub(super) fn seal(&self, scenario: &Scenario, known: &mut KnownFiles, live: &mut Live) -> Result<Scenario> {
+        self.preparing(&|| self.interrupt.seen()).seal(scenario, known, live)
+    }
+
+    fn preparing<'a>(&'a self, interrupted: &'a dyn Fn() -> bool) -> Preparing<'a> {
+        let Self { clock, jdks, spawner, rebuild, hashed_by, .. } = self;
+        Preparing { spawner, jdks, clock: *clock, rebuild: *rebuild, interrupted, hashed_by: *hashed_by }
     }
 
     /// Closes the archive, and shows what was found.

@@ -108,7 +108,7 @@ impl Tuned<'_> {
             let proved = tuned.tune.as_ref().filter(|of| of.outcome == TuneOutcome::Proved);
             let changes = proved.map(|of| of.changes.clone());
             let mut lines = tune::lines(scenario, changes.as_deref()).into_iter();
-            done = lines.try_for_each(|(name, scenario)| find::line(session, &scenario, &folder.join(name)));
+            done = lines.try_for_each(|(name, scenario)| find::line(session, &scenario, &folder.join(name)).ended);
         }
         result::add_lines(&mut tuned, &folder);
         let interrupted = is_interrupted(&done);

@@ -1,5 +1,5 @@
-//! The machine: `/proc/stat`, `/proc/meminfo`, `/proc/loadavg`, `/proc/uptime`, `/proc/vmstat` (man proc_stat and so
-//! on), `/proc/pressure/*` (kernel `Documentation/accounting/psi.rst`) and a few settings.
+//! The machine: `/proc/stat`, `/proc/meminfo`, `/proc/loadavg`, `/proc/uptime`, `/proc/vmstat`, `/proc/cpuinfo` (man
+//! proc_stat and so on), `/proc/pressure/*` (kernel `Documentation/accounting/psi.rst`) and a few settings.
 
 use super::process::ticks_per_s;
 use super::text::{between, keyed, keyed_number, read, size};
@@ -23,11 +23,27 @@ impl CpuTimes {
         Self::parse(&read("/proc/stat").ok()?, ticks_per_s())
     }
 
+    /// The same of these CPUs alone, in sum; `None` where one of them is not listed.
+    pub fn read_of(cpus: &[u32]) -> Option<Self> {
+        Self::parse_of(&read("/proc/stat").ok()?, cpus, ticks_per_s())
+    }
+
+    fn parse_of(text: &str, cpus: &[u32], ticks_per_s: u64) -> Option<Self> {
+        cpus.iter().try_fold(Self::default(), |sum, cpu| {
+            let own = Self::parse_line(text, &format!("cpu{cpu} "), ticks_per_s)?;
+            Some(Self { busy: sum.busy + own.busy, idle: sum.idle + own.idle, steal: sum.steal + own.steal })
+        })
+    }
+
     /// `cpu  70107 5937 16428 256891 760 0 1704 66 0 0`: user, nice, system, idle, iowait, irq, softirq, steal (ticks).
     pub fn parse(text: &str, ticks_per_s: u64) -> Option<Self> {
+        Self::parse_line(text, "cpu ", ticks_per_s)
+    }
+
+    fn parse_line(text: &str, name: &str, ticks_per_s: u64) -> Option<Self> {
         let ticks: Vec<u64> = text
             .lines()
-            .find_map(|line| line.strip_prefix("cpu "))?
+            .find_map(|line| line.strip_prefix(name))?
             .split_ascii_whitespace()
             .map_while(|f| f.parse().ok())
             .collect();
@@ -134,6 +150,22 @@ pub fn oom_kills() -> Option<u64> {
     keyed_number(&read("/proc/vmstat").ok()?, "oom_kill")
 }
 
+/// The model of the CPUs, as far as the kernel tells it; that of the first where they differ.
+pub fn cpu_model() -> Option<String> {
+    parse_cpu_model(&read("/proc/cpuinfo").ok()?)
+}
+
+/// `model name\t: AMD EPYC 7B13` of x86; of ARM, whose models have numbers only, `0x41 0xd0c`: who designed it, and
+/// which part of theirs it is.
+fn parse_cpu_model(text: &str) -> Option<String> {
+    let value = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':'));
+        line.map(|value| value.split_whitespace().collect::<Vec<_>>().join(" ")).filter(|value| !value.is_empty())
+    };
+    let numbers = || Some(format!("{} {}", value("CPU implementer")?, value("CPU part")?));
+    value("model name").or_else(|| value("cpu\t")).or_else(numbers)
+}
+
 /// CPUs that are online, and 0 where that is not said.
 pub fn cpus_online() -> usize {
     read("/sys/devices/system/cpu/online").map_or(0, |text| count_list(&text))
@@ -165,6 +197,28 @@ mod tests {
         let passed = parse("cpu  300 0 100 500 0 0 0 100 0 0\ncpu0 1 2\n").since(&before);
         assert!((passed.share_stolen() - 0.1).abs() < 1e-9);
         assert_eq!(before.since(&passed).share_stolen(), 0.0);
+    }
+
+    #[test]
+    fn some_cpus_are_the_sum_of_their_lines() {
+        let text = "cpu  9 9 9 9 0 0 0 0\ncpu0 100 0 0 300 0 0 0 0\ncpu1 5 0 0 5 0 0 0 0\ncpu10 200 0 0 0 0 0 0 100\n";
+        let of = |cpus: &[u32]| CpuTimes::parse_of(text, cpus, 100);
+        let seconds = |times: CpuTimes| [times.busy, times.idle, times.steal].map(|span| span.as_secs());
+        assert_eq!(of(&[0, 10]).map(seconds), Some([3, 3, 1]));
+        assert_eq!((of(&[2]), of(&[])), (None, Some(CpuTimes::default())));
+    }
+
+    #[test]
+    fn models_of_cpus() {
+        let check = |text: &str, expect: Option<&str>| assert_eq!(parse_cpu_model(text).as_deref(), expect, "{text}");
+        check(
+            "processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD  EPYC 7B13\n\nmodel name\t: other\n",
+            Some("AMD EPYC 7B13"),
+        );
+        check("CPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd0c\n", Some("0x41 0xd0c"));
+        check("processor\t: 0\ncpu\t\t: POWER9, altivec supported\n", Some("POWER9, altivec supported"));
+        check("model name\t:\n", None);
+        check("", None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 pub mod cgroup;
 pub mod charge;
+pub mod cpu_cgroup;
 pub mod machine;
 pub mod mapping;
 pub mod mounts;

@@ -20,6 +20,13 @@ const SOURCE: &str = "ptrace";
 const STOPS_WITHIN: Duration = Duration::from_millis(50);
 /// While threads are seized, others may be started; each round finds the new ones.
 const ROUNDS_MAX: usize = 10;
+/// Another Loadline holds a process for milliseconds at a time, and on a busy machine a thread may wait for a CPU for
+/// longer than a process is to stand still: for so long it is tried again. Between two attempts all threads run for
+/// this, and for twice as long as they stood still.
+const TRIED_FOR: Duration = Duration::from_secs(3);
+const BETWEEN: Duration = Duration::from_millis(10);
+/// So often a thread is seized that nobody is seen to trace.
+const SEIZED_TIMES: usize = 5;
 
 /// A process whose threads stand still until this is dropped.
 ///
@@ -46,9 +53,18 @@ impl Held {
     /// Stops all threads.
     ///
     /// # Errors
-    /// Where tracing is not permitted, a debugger is attached, or a thread does not stop; all run on then.
+    /// Where tracing is not permitted, a debugger stays attached, or a thread does not stop; all run on then.
     pub fn all_threads(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
-        Self::all_threads_within(STOPS_WITHIN, process, clock)
+        let began = clock.now();
+        loop {
+            let tried = clock.now();
+            match Self::all_threads_within(STOPS_WITHIN, process, clock) {
+                Err(why) if why.is_early && clock.now() < began + TRIED_FOR => {
+                    clock.sleep(BETWEEN + 2 * (clock.now() - tried));
+                }
+                done => return done,
+            }
+        }
     }
 
     fn all_threads_within(limit: Duration, process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
@@ -59,7 +75,9 @@ impl Held {
                 false => return Ok(held),
                 true => {}
             }
-            held.wait_for_stops(limit)?;
+            if !held.wait_for_stops(limit) {
+                return Err(held.late(process, limit));
+            }
         }
         Err(Unavailable::new(SOURCE, "threads are started faster than they can be held"))
     }
@@ -77,12 +95,12 @@ impl Held {
             if self.threads[..known].iter().any(|thread| thread.id == id) {
                 continue;
             }
-            match ptrace::seize(id, Options::empty()) {
+            match seize(process, id) {
                 Ok(()) => self.threads.push(Thread { id, stopped: false, signal: None }),
                 // The thread has ended: `task` is no longer listing it, or still is.
-                Err(Errno::ESRCH) => {}
-                Err(Errno::EPERM) if has_ended(process, id) => {}
-                Err(why) => return Err(refused(why)),
+                Err((Errno::ESRCH, _)) => {}
+                Err((Errno::EPERM, _)) if has_ended(process, id) => {}
+                Err((why, tracer)) => return Err(refused(why, tracer)),
             }
         }
         for thread in &self.threads[known..] {
@@ -92,7 +110,8 @@ impl Held {
         Ok(self.threads.len() > known)
     }
 
-    fn wait_for_stops(&mut self, limit: Duration) -> Result<(), Unavailable> {
+    /// Whether all stop before they have stood still for so long.
+    fn wait_for_stops(&mut self, limit: Duration) -> bool {
         loop {
             let mut gone = false;
             for thread in self.threads.iter_mut().filter(|thread| !thread.stopped) {
@@ -113,27 +132,34 @@ impl Held {
             if gone {
                 self.threads.retain(|thread| thread.id.as_raw() != 0);
             } else if self.threads.iter().all(|thread| thread.stopped) {
-                return Ok(());
+                return true;
             }
             if self.lasted() > limit {
-                let why = format!("a thread did not stop within {} ms", limit.as_millis());
-                return Err(Unavailable::new(SOURCE, why));
+                return false;
             }
             std::thread::yield_now();
         }
+    }
+
+    /// Why an attempt ended: one that could run has only found no CPU yet, another waits for a device.
+    fn late(&self, process: &Process, limit: Duration) -> Unavailable {
+        let mut moving = self.threads.iter().filter(|thread| !thread.stopped);
+        let is_early = moving.all(|thread| stat(process, thread.id).is_none_or(|stat| stat.state != 'D'));
+        let why = format!("a thread did not stop within {} ms", limit.as_millis());
+        Unavailable { is_early, ..Unavailable::new(SOURCE, why) }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        for thread in &mut self.threads {
-            if !thread.stopped {
-                // Only a stopped thread can be released; one that never stops is let go when this thread ends.
-                let status = waitpid(thread.id, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG));
-                if let Ok(WaitStatus::Stopped(_, signal)) = status {
-                    thread.signal = Some(signal);
-                }
-            }
+        // Only a stopped thread can be released, and an attempt may have ended before all were.
+        for thread in self.threads.iter().filter(|thread| !thread.stopped) {
+            let _ = ptrace::interrupt(thread.id);
+        }
+        let limit = self.lasted() + STOPS_WITHIN;
+        let _ = self.wait_for_stops(limit);
+        for thread in &self.threads {
+            // One that still runs is let go when this thread ends.
             let _ = ptrace::detach(thread.id, thread.signal);
         }
     }
@@ -141,17 +167,42 @@ impl Drop for Held {
 
 /// The kernel refuses to have a dead thread seized as if that were not permitted.
 fn has_ended(process: &Process, id: Pid) -> bool {
-    let text = process.read_below(&format!("task/{id}/stat"), 2048).unwrap_or_default();
-    let stat = Stat::parse(&String::from_utf8_lossy(&text), 1);
-    stat.is_none_or(|stat| stat.has_ended())
+    stat(process, id).is_none_or(|stat| stat.has_ended())
 }
 
-fn refused(why: Errno) -> Unavailable {
-    let why = match why {
-        Errno::EPERM => "no permission to hold its threads, or a debugger already does".to_owned(),
-        other => other.desc().to_owned(),
+fn stat(process: &Process, id: Pid) -> Option<Stat> {
+    let text = process.read_below(&format!("task/{id}/stat"), 2048).unwrap_or_default();
+    Stat::parse(&String::from_utf8_lossy(&text), 1)
+}
+
+/// Seizes a thread, or says why not and who traces it. A tracer may have let it go before it is looked for.
+fn seize(process: &Process, id: Pid) -> Result<(), (Errno, Option<u32>)> {
+    let mut refusal = (Errno::EPERM, None);
+    for _ in 0..SEIZED_TIMES {
+        let Err(why) = ptrace::seize(id, Options::empty()) else { return Ok(()) };
+        refusal = (why, tracer(process, id));
+        if refusal.0 != Errno::EPERM || refusal.1.is_some() {
+            break;
+        }
+    }
+    Err(refusal)
+}
+
+/// The thread that traces a thread (`TracerPid` in man proc_pid_status).
+fn tracer(process: &Process, id: Pid) -> Option<u32> {
+    let text = process.read_below(&format!("task/{id}/status"), 8192).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let pid = text.lines().find_map(|line| line.strip_prefix("TracerPid:"))?.trim().parse().ok()?;
+    (pid != 0).then_some(pid)
+}
+
+fn refused(why: Errno, tracer: Option<u32>) -> Unavailable {
+    let text = match (why, tracer) {
+        (Errno::EPERM, Some(id)) => format!("thread {id} holds its threads: a debugger, or another Loadline"),
+        (Errno::EPERM, None) => "no permission to hold its threads".to_owned(),
+        (other, _) => other.desc().to_owned(),
     };
-    Unavailable::new(SOURCE, why)
+    Unavailable { is_early: tracer.is_some(), ..Unavailable::new(SOURCE, text) }
 }
 
 #[cfg(test)]

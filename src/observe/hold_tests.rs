@@ -242,3 +242,17 @@ fn two_cannot_hold_one_process() {
     });
     running.until(|running| running.states() == ["S"]);
 }
+
+#[test]
+fn who_holds_it_for_a_moment_is_waited_for() {
+    let running = RunningChild::sleeper();
+    hold(&running, |first| {
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| Held::all_threads(&running.process(), &Clock::start()).map(drop));
+            sleep(BETWEEN);
+            drop(first);
+            second.join().unwrap().unwrap();
+        });
+    });
+    running.until(|running| running.states() == ["S"]);
+}

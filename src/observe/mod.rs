@@ -120,7 +120,7 @@ pub struct Unavailable {
     pub source: &'static str,
     /// One lower-case sentence without a full stop.
     pub why: String,
-    /// Whether the source may be there in a moment: the JVM is still starting.
+    /// Whether the source may be there in a moment: the JVM is still starting, another holds it just now.
     pub is_early: bool,
 }
 

@@ -3,6 +3,7 @@
 pub use crate::scenario::Pages;
 
 use super::Unit;
+use crate::units::MIB;
 use serde::{Deserialize, Serialize};
 
 /// A number that a target asks for and a trial did not reach.
@@ -216,6 +217,13 @@ pub struct FindRecord {
     pub trials: u32,
     /// From the first to the end of the last, pauses left out.
     pub seconds: f64,
+}
+
+/// The limit to set for a line: with its headroom, in whole MiB, since that is what people write.
+pub fn limit_to_set(line_bytes: u64, headroom: f64) -> u64 {
+    // 10 % more than 100 MiB is 110.00000000000001 in binary, and 110 MiB is meant.
+    const NEARLY: f64 = 1e-9;
+    (((line_bytes as f64 * (1.0 + headroom)) / MIB as f64 - NEARLY).ceil() as u64).saturating_mul(MIB)
 }
 
 /// What a search varies.

@@ -10,6 +10,7 @@ mod figure;
 mod find;
 mod finding;
 mod flags;
+mod fleet;
 mod load;
 mod objects;
 mod phase;
@@ -35,13 +36,17 @@ pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRec
 pub use figure::{FigureKind, FigureRecord};
 pub use find::{
     CgroupRecord, ClassesRecord, FailureCause, FindOutcome, FindRecord, KneeRecord, LineRecord, Missed, Pages,
-    ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, RuleRecord, Unknowns,
+    ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, RuleRecord, Unknowns, limit_to_set,
 };
 pub use finding::{
     CdsCause, Ceiling, Finding, FindingRecord, GrowthSpan, IdleCause, IdleFlag, IdlePool, LiveBy, LoaderSpan,
     ObserverOn, OfTrials, UnseenCause,
 };
 pub use flags::{FLAGS_KEPT, FlagOrigin, FlagRecord, FlagsRecord};
+pub use fleet::{
+    EntryOutcome, EntryResult, FLEET_ENTRY_SCHEMA, FLEET_PLAN_SCHEMA, FLEET_SCHEMA, FleetDocument, LineVerdict,
+    NodeRecord, PlanEntry, PlanHeader, ServiceRecord, StandingRecord, Task, Why,
+};
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use objects::{HeapDumpRecord, ObjectClass, ObjectKind, ObjectKindName, ObjectSum, ObjectsRecord};
 pub use phase::{
@@ -87,7 +92,8 @@ pub struct Document {
     pub schema: String,
     /// What held for every trial; where archives are compared, for those of the first.
     pub conditions: Conditions,
-    /// The archives that are compared, the baseline first; empty where the trials are of one run.
+    /// The archives that are compared, the baseline first, or those of the nodes that made blocks of one comparison;
+    /// empty where the trials are of one run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub archives: Vec<ArchiveRecord>,
     /// In the order they ran.
@@ -165,7 +171,7 @@ pub struct Conditions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ArchiveRecord {
-    /// What its configurations are named after.
+    /// What its configurations are named after; where nodes made blocks of one comparison, the node's entry.
     pub name: String,
     /// Index of its first trial in the result; those up to the first of the next one are its own.
     pub index_from: u32,

@@ -5,6 +5,8 @@ mod chart;
 pub mod export;
 #[cfg(test)]
 mod find_sample;
+#[cfg(test)]
+mod fleet_sample;
 mod html;
 mod json;
 mod markup;
@@ -19,12 +21,13 @@ mod tune_sample;
 mod words;
 
 pub use chart::{Plot, plots, png};
-pub use html::{html, post_mortem_page};
+pub use html::{fleet_page, html, post_mortem_page};
 pub use json::document;
 pub use progress::Progress;
 pub use screen::{Glyphs, Key, Keys, Pressed, Screen, Size};
 pub use summary::{
     Bar, Bars, Block, Depth, Detail, Summary, Table, summarize, summarize_account, summarize_accounts,
-    summarize_changes, summarize_load, summarize_post_mortem, summarize_remedies, summarize_watch,
+    summarize_changes, summarize_fleet, summarize_load, summarize_post_mortem, summarize_remedies, summarize_watch,
+    unanswered,
 };
 pub use terminal::{print, render};

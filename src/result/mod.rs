@@ -2,12 +2,14 @@
 //! right after a run and from its archive.
 
 mod accounts;
+mod blocks;
 mod judgement;
 mod merged;
 mod recorded;
 
 pub use crate::comparison::Column;
 pub use accounts::{changes, ranked};
+pub use blocks::{AllBlocks, NodeBlocks};
 pub use judgement::{Asked, Judgement};
 pub use merged::{Merged, Part};
 pub use recorded::read;

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 /// What a comparison is asked to tell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Compare {
     /// Name of the configuration that the others are compared with; the first one where it names none.
     pub baseline: Option<String>,

@@ -12,6 +12,7 @@ const FIGURES_MAX: usize = 32;
 
 /// A figure that is asked for: a metric like all others, read in each trial from its marks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Derived {
     /// Name of the metric; unique, without a dot.
     pub name: String,
@@ -24,6 +25,7 @@ pub struct Derived {
 
 /// How a figure follows from the values at marks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Derivation {
     /// (spike − valley) / (spike − base): the share of what a spike added that came back.

@@ -59,12 +59,12 @@ pub(super) struct File {
     compare: CompareFile,
     /// What must not be exceeded, such as `rss.loaded<=60MiB`, `p99<=20ms`, or against a baseline `rss.loaded<=+2%`.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<schema::BudgetText>"))]
+    #[cfg_attr(test, schemars(with = "Vec<Budget>"))]
     budgets: Vec<String>,
     /// What must hold in every trial of a search for the load line, such as `p99<50ms`, `rate>=98%`, `failed==0`,
     /// `gc_share<10%`, `start_up<5s`; what is usual for the load where left out.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "Vec<schema::BudgetText>"))]
+    #[cfg_attr(test, schemars(with = "Vec<Budget>"))]
     target: Vec<String>,
     /// How the load line is searched.
     #[serde(default)]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// How the load line is searched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Find {
     /// What must hold; what is usual for the load where it names nothing.

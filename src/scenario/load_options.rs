@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// What a load is; the same words mean the same wherever they appear. They change what a file says.
-#[derive(Debug, PartialEq, Args)]
+#[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Load")]
 pub struct LoadOptions {
     /// Connections kept busy [default: 25]

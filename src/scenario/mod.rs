@@ -11,6 +11,8 @@ mod derived;
 mod driver;
 mod file;
 mod find;
+mod fleet;
+mod fleet_file;
 mod image;
 mod load_alone;
 mod load_change;
@@ -18,6 +20,7 @@ mod load_file;
 mod load_options;
 mod load_plan;
 mod matrix;
+mod moved;
 mod options;
 mod own;
 mod phase;
@@ -41,6 +44,8 @@ pub use configuration::{Configuration, Cpus, Gc, Jdk, Netty, Nmt, Objects};
 pub use derived::{Derivation, Derived};
 pub use file::{parse, parse_confidence, parse_marks};
 pub use find::{Find, Searching};
+pub use fleet::{Fleet, Last, PAST_MAX, PastLine, SEARCH_EVERY, Service, WITHIN};
+pub use fleet_file::parse_fleet;
 pub use image::Image;
 pub use load_alone::{LoadAlone, PhasesFile};
 pub use load_change::Server;
@@ -66,6 +71,7 @@ use std::str::FromStr;
 
 /// Everything one run is asked to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Scenario {
     /// Names the archive.
     pub name: String,

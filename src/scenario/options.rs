@@ -13,7 +13,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 
 /// Everything that changes what is run; the same words mean the same wherever they appear.
-#[derive(Debug, PartialEq, Args)]
+#[derive(Debug, Default, PartialEq, Args)]
 pub struct Options {
     /// Where the load goes; readiness is asked there too unless `--ready` says otherwise
     #[arg(long, value_name = "URL", help_heading = "Load")]
@@ -30,7 +30,7 @@ pub struct Options {
 }
 
 /// What is run, and what every configuration of it gets.
-#[derive(Debug, PartialEq, Args)]
+#[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Subject")]
 pub struct SubjectOptions {
     /// Container image that starts the server, run by podman or docker; what follows `--` are its arguments
@@ -78,7 +78,7 @@ pub struct SubjectOptions {
 }
 
 /// What a trial has beside the load.
-#[derive(Debug, PartialEq, Args)]
+#[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Trial")]
 pub struct TrialOptions {
     /// How long to rest after the load [default: 5s]
@@ -93,7 +93,7 @@ pub struct TrialOptions {
 }
 
 /// When a trial is weighed, and how many there are. A search decides both by itself.
-#[derive(Debug, PartialEq, Args)]
+#[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Trial")]
 pub struct Marking {
     /// When to weigh: start,warm,loaded,rested,collected,trimmed [default: all but trimmed]

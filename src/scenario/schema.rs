@@ -1,11 +1,13 @@
-//! What the types of a scenario file do not tell of what may be written: several spellings of one value, and keys that
-//! belong together. For `docs/scenario.schema.json`, which editors read; only the tests know this file.
+//! What the types of a scenario file, and of a fleet's, do not tell of what may be written: several spellings of one
+//! value, and keys that belong together. For `docs/scenario.schema.json` and `docs/fleet.schema.json`, which editors
+//! read; only the tests know this file.
 
 use super::compare::Amount;
 use super::file::File;
+use super::fleet_file::FleetFile;
 use super::load_file::{ExpectFile, ExpectMore, PhaseFile};
 use super::written::{Named, Scalar};
-use super::{Condition, Gc, MarkPoint};
+use super::{Budget, Condition, Gc, MarkPoint};
 use crate::units::{Bytes, Count, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
@@ -13,7 +15,16 @@ use std::borrow::Cow;
 
 /// The schema of a whole scenario.
 pub(crate) fn scenario() -> Schema {
-    schemars::generate::SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<File>()
+    whole::<File>()
+}
+
+/// The schema of a fleet file.
+pub(crate) fn fleet() -> Schema {
+    whole::<FleetFile>()
+}
+
+fn whole<T: JsonSchema>() -> Schema {
+    schemars::generate::SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>()
 }
 
 /// The methods of requests, as keys.
@@ -62,8 +73,6 @@ pub(super) struct MarkWord;
 pub(super) struct MarkName;
 /// Whether a phase ends in a mark.
 pub(super) struct MarkOfPhase;
-/// A comparison of a metric with a bound.
-pub(super) struct BudgetText;
 /// A phase with its name.
 pub(super) struct OnePhase;
 /// Values of axes.
@@ -80,9 +89,9 @@ written! {
         "examples": ["6m", "64m", "1g"]
     };
     Span, "span", |of| {
-        "description": "A span of time: `500ms`, `30s`, `2m`, `1h`; a bare number is seconds.",
+        "description": "A span of time: `500ms`, `30s`, `2m`, `1h`, `7d`; a bare number is seconds.",
         "anyOf": [
-            {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+) *(us|ms|s|m|min|h)? *$"},
+            {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+) *(us|ms|s|m|min|h|d)? *$"},
             {"type": "number", "minimum": 0, "maximum": 31_536_000}
         ],
         "examples": ["500ms", "30s", "2m"]
@@ -158,7 +167,7 @@ written! {
     MarkWord, "mark", |of| {"enum": MarkPoint::ALL.map(MarkPoint::word)};
     MarkName, "mark_name", |of| {"type": "string", "pattern": r"\S"};
     MarkOfPhase, "mark_of_phase", |of| {"enum": [true, false, "collected"]};
-    BudgetText, "budget", |of| {"type": "string", "pattern": r"^[^<>=\s]+\s*(<=|>=|==|<|>).+$"};
+    Budget, "budget", |of| {"type": "string", "pattern": r"^[^<>=\s]+\s*(<=|>=|==|<|>).+$"};
     ExpectFile, "expect", |of| {
         "anyOf": [{"type": "integer", "minimum": 100, "maximum": 999}, (of.subschema_for::<ExpectMore>())]
     };

@@ -89,25 +89,6 @@ impl TrialPlan {
         }
     }
 
-    /// The plan as it is handed on: what lies below this folder is named from there. The folder of a JDK stays as it
-    /// is: another machine has its own.
-    pub fn seen_from(mut self, folder: &Path) -> Self {
-        self.each_path(&mut |path| {
-            if let Ok(below) = path.strip_prefix(folder) {
-                *path = if below.as_os_str().is_empty() { PathBuf::from(".") } else { below.to_owned() };
-            }
-        });
-        self
-    }
-
-    /// The plan where it is carried out: what is named from nowhere else lies below this folder.
-    pub fn put_into(mut self, folder: &Path) -> Self {
-        self.each_path(&mut |path| {
-            *path = if *path == Path::new(".") { folder.to_owned() } else { folder.join(&*path) }
-        });
-        self
-    }
-
     /// Files that it may need, each once, in the order of the plan. Not all of them need to be there: a word of a
     /// command that might name a file is among them.
     pub fn files(&self) -> Vec<PathBuf> {
@@ -139,39 +120,6 @@ impl TrialPlan {
         let mut seen = std::collections::HashSet::new();
         files.retain(|file| seen.insert(file.clone()));
         files
-    }
-
-    fn each_path(&mut self, change: &mut dyn FnMut(&mut PathBuf)) {
-        let Self { subject, configuration, load, .. } = self;
-        subject.dir.iter_mut().chain(&mut subject.socket).for_each(&mut *change);
-        if let Some(tls) = &mut subject.tls {
-            [&mut tls.ca, &mut tls.cert, &mut tls.key].into_iter().flatten().for_each(&mut *change);
-        }
-        configuration.code.iter_mut().for_each(&mut *change);
-        // A name without a folder is one that the loader looks for.
-        if let Some(library) = configuration.preload.as_mut().filter(|library| library.contains('/')) {
-            let mut path = PathBuf::from(library.strip_prefix("./").unwrap_or(library));
-            change(&mut path);
-            let named = path.to_string_lossy();
-            *library = if named.contains('/') { named.into_owned() } else { format!("./{named}") };
-        }
-        for phase in load.iter_mut() {
-            match &mut phase.kind {
-                PhaseKind::Work(work) => {
-                    if let Schedule::Open { arrivals: Arrivals::File(file), .. } = &mut work.schedule {
-                        change(file);
-                    }
-                    let requests = std::iter::once(&mut work.request).chain(&mut work.others);
-                    requests.for_each(|request| {
-                        if let Body::File(file) = &mut request.body {
-                            change(file);
-                        }
-                    });
-                }
-                PhaseKind::Driver(driver) => driver.dir.iter_mut().for_each(&mut *change),
-                PhaseKind::Own(_) | PhaseKind::Idle(_) => {}
-            }
-        }
     }
 }
 

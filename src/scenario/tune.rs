@@ -104,6 +104,7 @@ impl FromStr for Try {
 
 /// How tuning goes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Tune {
     /// What is made small.

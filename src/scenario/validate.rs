@@ -185,7 +185,7 @@ pub(super) fn within(name: &str, value: u64, low: u64, high: u64) -> Result<()> 
     Err(Error::request(format!("`{name}` is {value}; it must lie between {low} and {high}")))
 }
 
-fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {
+pub(super) fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut seen = std::collections::HashSet::new();
     for name in names {
         if name.is_empty() || name.contains(['/', '\0', '\n']) {

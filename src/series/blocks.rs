@@ -13,6 +13,8 @@ pub struct Blocks<'a> {
     scenario: &'a Scenario,
     /// How they are compared, which may be more than the scenario says.
     compare: &'a Compare,
+    /// Of blocks that are a part of a comparison, the first one's place in it.
+    first: Option<u32>,
 }
 
 /// Why a block runs.
@@ -63,7 +65,12 @@ struct Done<'a> {
 impl<'a> Blocks<'a> {
     /// Runs these configurations; `compare` says what has to be decided and what may be repeated.
     pub fn new(scenario: &'a Scenario, compare: &'a Compare) -> Self {
-        Self { scenario, compare }
+        Self { scenario, compare, first: None }
+    }
+
+    /// The same as a part of a comparison on many machines, from its block `first` on: each part has orders of its own.
+    pub fn of_part(self, first: u32) -> Self {
+        Self { first: Some(first), ..self }
     }
 
     fn bounds(&self) -> Bounds {
@@ -96,8 +103,9 @@ impl<'a> Blocks<'a> {
     /// The order in which a block runs its configurations.
     fn order(&self, block: u32) -> Vec<usize> {
         let count = self.scenario.configurations.len();
-        match count > 1 && self.compare.blocks(self.scenario.trials) > 1 {
-            true => comparison::order(self.scenario.seed, block, count),
+        let is_one_of_many = self.first.is_some() || self.compare.blocks(self.scenario.trials) > 1;
+        match count > 1 && is_one_of_many {
+            true => comparison::order(self.scenario.seed, self.first.unwrap_or(0).saturating_add(block), count),
             false => (0..count).collect(),
         }
     }

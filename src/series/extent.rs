@@ -36,6 +36,11 @@ impl Extent {
         Self { configurations, blocks: scenario.trials, trials, minutes: trials as f64 * of_trial / 60.0 }
     }
 
+    /// What it takes at least, in minutes.
+    pub fn minutes(&self) -> f64 {
+        self.minutes
+    }
+
     /// Whether it is too much to begin unasked.
     pub fn is_long(&self) -> bool {
         self.minutes > ASK_MINUTES || self.trials > ASK_TRIALS

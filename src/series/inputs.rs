@@ -15,7 +15,7 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 const CHUNK: usize = 64 << 10;
 
 /// Hashes of files and folders: what several configurations name is read once. `None` where it cannot be.
-pub(super) type Known = HashMap<PathBuf, Option<Vec<u8>>>;
+pub type Known = HashMap<PathBuf, Option<Vec<u8>>>;
 
 /// SHA-256 over the files of a plan that are there, in hexadecimal digits. `None` where one cannot be read, or is too
 /// large for it.

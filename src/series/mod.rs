@@ -16,8 +16,9 @@ pub mod tune;
 pub use archived::Archived;
 pub use blocks::Blocks;
 pub use extent::{BLOCKS, Extent};
+pub use inputs::Known as KnownFiles;
 pub use local::{Local, machine_now, room};
-pub use preparing::{Prepared, Preparing, Rebuild, check_certificates};
+pub use preparing::{HashedBy, Prepared, Preparing, Rebuild, check_certificates};
 
 use crate::error::{Error, Result};
 use crate::record::{ClassesRecord, Trial};

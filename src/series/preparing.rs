@@ -34,6 +34,29 @@ pub struct Preparing<'a> {
     pub rebuild: Rebuild,
     /// Whether the user wants to stop.
     pub interrupted: &'a dyn Fn() -> bool,
+    /// Who knows hashes of files already.
+    pub hashed_by: HashedBy,
+}
+
+/// Who hashed files before, where a configuration has such a hash: they must be the same now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HashedBy {
+    /// Trials of the archive that is gone on with.
+    #[default]
+    Trials,
+    /// The plan of a fleet.
+    Plan,
+}
+
+impl HashedBy {
+    fn refuse(self) -> Error {
+        match self {
+            Self::Trials => Error::request("the files of the subject or its load are not those of the trials so far")
+                .hint("begin anew: trials of other files say nothing together"),
+            Self::Plan => Error::request("the files of the subject or its load are not those of the plan")
+                .hint("make the plan anew with `loadline plan`, or bring its files back"),
+        }
+    }
 }
 
 /// What can run, and what was left out.
@@ -59,10 +82,11 @@ impl Preparing<'_> {
         self.build(&mut prepared, sink)?;
         prepared.leave_out(sink, |configuration| Ok(missing_code(configuration)))?;
         self.look_at_image(&mut prepared.scenario, sink)?;
-        prepared.hash_inputs()?;
+        prepared.hash_inputs(self.hashed_by, &mut inputs::Known::default())?;
         Ok(prepared)
     }
 
+<<<<<<< HEAD
     /// Ends the steps that a Loadline left in the job of Slurm that this is.
     fn sweep_steps(&self, sink: &mut dyn Sink) {
         match Job::here().map_or(0, |job| job.sweep(self.clock)) {
@@ -70,6 +94,19 @@ impl Preparing<'_> {
             1 => sink.take(&Event::Note("ended 1 step of a Loadline that was killed")),
             n => sink.take(&Event::Note(&format!("ended {n} steps of Loadlines that were killed"))),
         }
+=======
+    /// Makes of a scenario what other machines can check: what can be built is built, and what its trials will read is
+    /// hashed. Nothing else is looked for here, where no trial need be possible.
+    ///
+    /// # Errors
+    /// `Subject` where a build fails; `Interrupted`.
+    pub fn seal(&self, scenario: &Scenario, known: &mut inputs::Known, sink: &mut dyn Sink) -> Result<Scenario> {
+        let mut prepared = Prepared { scenario: scenario.clone(), left_out: Vec::new() };
+        self.build(&mut prepared, sink)?;
+        prepared.leave_out(sink, |configuration| Ok(missing_code(configuration)))?;
+        prepared.hash_inputs(self.hashed_by, known)?;
+        Ok(prepared.scenario)
+>>>>>>> b9053401c235a62c9ac4346429048881bf69d219
     }
 
     /// Finds the image before any trial, removes what others of its kind left, and takes in what it says of its heap.
@@ -143,17 +180,15 @@ impl Preparing<'_> {
 }
 
 impl Prepared {
-    /// Hashes what the trials will read, once and before the first of them. Where trials were made already, they must
-    /// have read the same.
-    fn hash_inputs(&mut self) -> Result<()> {
-        let (scenario, mut known) = (&self.scenario, inputs::Known::default());
+    /// Hashes what the trials will read, once and before the first of them. Where that was hashed before, it must be
+    /// the same.
+    fn hash_inputs(&mut self, before: HashedBy, known: &mut inputs::Known) -> Result<()> {
+        let scenario = &self.scenario;
         let plans = scenario.configurations.iter().map(|configuration| TrialPlan::of(scenario, configuration));
-        let hashes: Vec<_> = plans.map(|plan| inputs::of(&plan, &mut known)).collect();
+        let hashes: Vec<_> = plans.map(|plan| inputs::of(&plan, known)).collect();
         for (configuration, found) in self.scenario.configurations.iter_mut().zip(hashes) {
             if configuration.inputs.is_some() && configuration.inputs != found {
-                return Err(Error::request("the files of the subject or its load are not those of the trials so far")
-                    .at(format!("configuration: {}", configuration.name))
-                    .hint("begin anew: trials of other files say nothing together"));
+                return Err(before.refuse().at(format!("configuration: {}", configuration.name)));
             }
             configuration.inputs = found;
         }
@@ -276,13 +311,15 @@ mod tests {
         let text = "name: x\nsubject: {command: [java, -jar, a.jar], port: 80}\n\
                     load: [{steady: {closed: {requests: 1}, get: /}}]\n";
         let mut prepared = Prepared { scenario: parse(text, place.path(), &[]).unwrap(), left_out: Vec::new() };
-        prepared.hash_inputs().unwrap();
+        prepared.hash_inputs(HashedBy::Trials, &mut inputs::Known::default()).unwrap();
         let hash = prepared.scenario.configurations[0].inputs.clone();
         assert!(hash.is_some());
-        prepared.hash_inputs().unwrap();
+        prepared.hash_inputs(HashedBy::Trials, &mut inputs::Known::default()).unwrap();
         assert_eq!(prepared.scenario.configurations[0].inputs, hash);
         std::fs::write(&jar, "two").unwrap();
-        let error = prepared.hash_inputs().unwrap_err();
+        let error = prepared.hash_inputs(HashedBy::Trials, &mut inputs::Known::default()).unwrap_err();
         assert!(error.what.contains("are not those of the trials so far"), "{error}");
+        let error = prepared.hash_inputs(HashedBy::Plan, &mut inputs::Known::default()).unwrap_err();
+        assert!(error.what.contains("are not those of the plan"), "{error}");
     }
 }

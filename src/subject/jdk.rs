@@ -199,6 +199,29 @@ pub fn choose_for(
     }
 }
 
+/// The JDK that a subject will run on, as far as it can be told before: the one asked for, else that of the `java` that
+/// its command names, else that of the `java` on `PATH`.
+///
+/// # Errors
+/// As [`choose_for`].
+pub fn run_by(subject: &Subject, wanted: Option<&Jdk>, found: &[FoundJdk], clock: Clock) -> Result<Option<FoundJdk>> {
+    let usual = || {
+        let java = java_by_path(subject).or_else(on_path)?;
+        found.iter().find(|jdk| is_same(&jdk.java, &java)).cloned()
+    };
+    Ok(choose_for(subject, wanted, found, clock)?.or_else(usual))
+}
+
+/// The `java` that a command without a JDK of its own means.
+fn on_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join("java")).find(|java| java.is_file())
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one.canonicalize().ok().is_some_and(|one| other.canonicalize().is_ok_and(|other| one == other))
+}
+
 fn contradiction(java: &Path, named: Option<&FoundJdk>, wanted: &Jdk) -> Error {
     let own = named.map_or("whose release is not known".to_owned(), |jdk| format!("of JDK {}", jdk.release));
     let asked = match wanted {
@@ -308,5 +331,15 @@ mod tests {
         assert_eq!(chosen("bin/start.sh", &release).unwrap().unwrap().home, other);
         let error = chosen("gone/bin/java", &release).unwrap_err().what;
         assert!(error.contains("whose release is not known, but JDK 25"), "{error}");
+    }
+
+    #[test]
+    fn a_file_is_the_same_by_any_path() {
+        let place = tempfile::TempDir::new().unwrap();
+        let (one, other) = (place.path().join("one"), place.path().join("other"));
+        fs::write(&one, "x").unwrap();
+        std::os::unix::fs::symlink(&one, &other).unwrap();
+        assert!(is_same(&one, &other) && is_same(&one, &one));
+        assert!(!is_same(&one, place.path()) && !is_same(&place.path().join("absent"), &place.path().join("absent")));
     }
 }

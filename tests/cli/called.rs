@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// What a call left.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,14 +25,33 @@ pub(crate) fn loadline(arguments: &[&str]) -> Called {
 }
 
 pub(crate) fn loadline_in(folder: &Path, arguments: &[&str]) -> Called {
+    loadline_with(folder, arguments, &[])
+}
+
+/// The same with these variables, which engines set.
+pub(crate) fn loadline_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Called {
+    let done = command(folder, arguments, variables).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Called { code: done.status.code().unwrap_or(-1), stdout: text(done.stdout), stderr: text(done.stderr) }
+}
+
+/// Starts it, with nobody to read what it says.
+pub(crate) fn started(folder: &Path, arguments: &[&str]) -> Child {
+    command(folder, arguments, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn command(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
     // What a terminal around the tests sets must not show in the snapshots.
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES", "TERM"] {
         command.env_remove(name);
     }
-    let done = command.args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Called { code: done.status.code().unwrap_or(-1), stdout: text(done.stdout), stderr: text(done.stderr) }
+    // Nor may an engine that runs the tests be one of these calls'.
+    for name in ["JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID", "LOADLINE_FIRST", "NODE_NAME", "SLURMD_NODENAME"] {
+        command.env_remove(name);
+    }
+    command.args(arguments).current_dir(folder).stdin(Stdio::null()).envs(variables.iter().copied());
+    command
 }
 
 /// This folder.

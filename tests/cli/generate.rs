@@ -4,7 +4,8 @@ use crate::called::{Called, loadline};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const VERBS: [&str; 10] = ["weigh", "run", "compare", "find", "tune", "load", "demo", "account", "report", "doctor"];
+const VERBS: [&str; 11] =
+    ["weigh", "run", "compare", "find", "tune", "plan", "load", "demo", "account", "report", "doctor"];
 
 fn generated(what: &str) -> String {
     let Called { code, stdout, stderr } = loadline(&["--generate", what]);

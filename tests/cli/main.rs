@@ -10,6 +10,7 @@ mod called;
 mod compare;
 mod damage;
 mod documents;
+mod engines;
 mod figures;
 mod find;
 mod format;
@@ -18,16 +19,21 @@ mod generate;
 mod large;
 mod load;
 mod loads;
+mod merge;
 mod monitoring;
+mod plan;
 mod replay;
 mod schema;
 mod schemas;
 mod server;
 #[path = "../shared/skipping.rs"]
 mod skipping;
+#[path = "../shared/small_disk.rs"]
+mod small_disk;
 mod terminal;
 mod tune;
 mod usage;
 #[path = "../shared/waiting.rs"]
 mod waiting;
 mod watch;
+mod work;

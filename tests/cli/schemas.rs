@@ -6,14 +6,16 @@ use crate::called::{ARCHIVES, folder, loadline, read, root};
 use crate::found;
 use crate::loads::LOAD;
 use crate::schema::Schema;
-use loadline::doubt::{Allocation, Comparing, Doubt, MemoryPool};
+use loadline::doubt::{Allocation, ClockSlip, Comparing, Doubt, MemoryPool, Merging, Place};
 use loadline::error::Result;
+use loadline::fleet::Plan;
 use loadline::record::{
     AllocatedBy, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome,
-    FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, ProbeRecord, ProbeStage,
-    ProbeVerdict, ProcessRecord, RateRecord, Reported, RuleRecord, Times, Timing, Tool, Unit, Unknowns,
+    FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, PlanEntry, ProbeRecord, ProbeStage,
+    ProbeVerdict, ProcessRecord, RateRecord, Reported, RuleRecord, Task, Times, Timing, Tool, Unit, Unknowns, Why,
 };
-use loadline::scenario::{Scenario, TrialPlan, parse};
+use loadline::scenario::{Last, PastLine, Scenario, TrialPlan, parse, parse_fleet};
+use loadline::units::Bytes;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,9 @@ use std::path::{Path, PathBuf};
 const RESULTS: &str = "results.schema.json";
 const SCENARIO: &str = "scenario.schema.json";
 const PLAN: &str = "plan.schema.json";
+const FLEET_PLAN: &str = "fleet-plan.schema.json";
+const FLEET: &str = "fleet.schema.json";
+pub(crate) const FLEET_ENTRY: &str = "fleet-entry.schema.json";
 /// Releases that `found` stands for in these tests.
 const RELEASES: [u32; 2] = [17, 25];
 
@@ -256,7 +261,7 @@ fn driver() -> DriverRecord {
 
 #[test]
 fn every_property_has_a_description() {
-    for name in [RESULTS, SCENARIO, ACCOUNT, ACCOUNTS, CHANGES, LOAD] {
+    for name in [RESULTS, SCENARIO, ACCOUNT, ACCOUNTS, CHANGES, LOAD, FLEET_ENTRY] {
         for (place, described) in Schema::published(name).described() {
             let text = described["description"].as_str().unwrap_or("");
             assert!(text.ends_with('.') && !text.ends_with(".."), "{name}: {place}: `{text}`");
@@ -271,7 +276,8 @@ fn a_number_says_its_unit() {
         let has = |part: &str| name.split('_').any(|word| word == part);
         [("bytes", "bytes"), ("ms", "ms"), ("us", "µs"), ("s", " s")].into_iter().find(|(part, _)| has(part))
     };
-    let described = [RESULTS, ACCOUNT, ACCOUNTS, CHANGES, LOAD].map(|name| Schema::published(name).described());
+    let described =
+        [RESULTS, ACCOUNT, ACCOUNTS, CHANGES, LOAD, FLEET_ENTRY].map(|name| Schema::published(name).described());
     for (place, described) in described.into_iter().flatten() {
         let numeric =
             described["type"].to_string().contains("integer") || described["type"].to_string().contains("number");
@@ -370,6 +376,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
     ]
     .into_iter()
     .chain(doubts_of_comparisons())
+    .chain(doubts_of_merging())
     .collect()
 }
 
@@ -401,7 +408,25 @@ fn doubts_of_comparisons() -> Vec<Doubt> {
         Doubt::Comparing(Comparing::AnotherProcess { differences: vec!["pid 4711 and 4712".to_owned()] }),
         Doubt::AllocatorIgnores { allocator: "musl".to_owned(), options: vec!["MALLOC_ARENA_MAX".to_owned()] },
         Doubt::VariablesLost { variables: vec!["MALLOC_ARENA_MAX=1".to_owned()] },
+        Doubt::Place(Place::NodeBusy { busy_cores: 1.5, cpus: 8 }),
+        Doubt::Place(Place::NodeShared { cpus: 2, online: 8 }),
+        Doubt::Place(Place::NodeThrottled { times: 7 }),
+        Doubt::Place(Place::NodeSwapped { swap_bytes: 64 << 20 }),
     ]
+}
+
+/// Those about what nodes handed in.
+fn doubts_of_merging() -> Vec<Doubt> {
+    let own = |text: &str| text.to_owned();
+    [
+        Merging::OtherCpu { before: own("A"), now: own("B") },
+        Merging::ClocksDiffer { node: own("n1"), slip: ClockSlip::EndedInTheFuture, seconds: 60.0 },
+        Merging::OtherLoadline { node: own("n1"), worked: own("0.1.0"), planned: own("0.2.0") },
+        Merging::OtherName { index: 4, said: own("shop"), planned: own("cart") },
+        Merging::ResultUnread { folder: own("index-000004"), why: own("has no result.json") },
+    ]
+    .map(Doubt::Merging)
+    .into()
 }
 
 /// Position in [`doubts`].
@@ -457,6 +482,15 @@ fn position(doubt: &Doubt) -> usize {
         Doubt::Comparing(Comparing::AnotherProcess { .. }) => 47,
         Doubt::AllocatorIgnores { .. } => 48,
         Doubt::VariablesLost { .. } => 49,
+        Doubt::Place(Place::NodeBusy { .. }) => 50,
+        Doubt::Place(Place::NodeShared { .. }) => 51,
+        Doubt::Place(Place::NodeThrottled { .. }) => 52,
+        Doubt::Place(Place::NodeSwapped { .. }) => 53,
+        Doubt::Merging(Merging::OtherCpu { .. }) => 54,
+        Doubt::Merging(Merging::ClocksDiffer { .. }) => 55,
+        Doubt::Merging(Merging::OtherLoadline { .. }) => 56,
+        Doubt::Merging(Merging::OtherName { .. }) => 57,
+        Doubt::Merging(Merging::ResultUnread { .. }) => 58,
     }
 }
 
@@ -518,6 +552,76 @@ fn every_plan_is_as_described() {
         }
     }
     assert!(!schema.accepts(&json!({"title": "x"})));
+}
+
+#[test]
+fn every_plan_of_a_fleet_is_as_described() {
+    let schema = Schema::published(FLEET_PLAN);
+    let last = Last { past: vec![PastLine { at: "x".to_owned(), limit_bytes: 1 }], ..Last::of(Bytes::mib(9)) };
+    let tasks = [Task::Prove, Task::Search { why: Why::Asked }, Task::Block { first: 0, count: 2 }];
+    let of = |path: PathBuf| {
+        let scenario = parse(&read(path.clone()), path.parent().unwrap(), &RELEASES).unwrap();
+        tasks.clone().map(|task| PlanEntry {
+            index: 0,
+            name: "x".to_owned(),
+            task,
+            minutes: 15.0,
+            declared_bytes: Some(1),
+            last: Some(last.clone()),
+            question: "0a1b".to_owned(),
+            scenario: scenario.clone(),
+        })
+    };
+    let plan = Plan::new("x", "2026-11-22T00:00:00Z".to_owned(), scenarios().into_iter().flat_map(of).collect());
+    let text = plan.unwrap().text().unwrap();
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(schema.complaints(&line), [] as [&str; 0], "{line:#}");
+    }
+    for wrong in [json!({}), json!({"schema": "loadline.fleet-plan/2"}), json!({"index": 0, "name": "x"})] {
+        assert!(!schema.accepts(&wrong), "{wrong}");
+    }
+}
+
+#[test]
+fn a_fleet_file_is_right_or_wrong_for_both() {
+    let schema = Schema::published(FLEET);
+    let both = |from: &str, to: &str| {
+        assert!(crate::plan::SHOP.contains(from), "{from}");
+        let text = crate::plan::SHOP.replace(from, to);
+        let value: Value = yaml_serde::from_str(&text).unwrap();
+        let one = &mut |_: &Path| parse(PLAIN, Path::new("."), &RELEASES);
+        let fits = parse_fleet(&text, Path::new("."), one);
+        (schema.complaints(&value), fits)
+    };
+    for (from, to) in [
+        ("name: shop", "name: shop"),
+        ("within: 12m", "within: 90"),
+        ("rate: 200", "rate: 30/m, duration: 5s, seed: 3, search_every: 3d, url: 'http://127.0.0.1:80/'"),
+        ("limit: 300m", "limit: 300m, heap: 64m, direct: 10m"),
+        ("  cart: {image: 'cart:1.2'", "  cart: {command: [a, 5], image: 'cart:1.2', rate: 1k"),
+    ] {
+        let (complaints, parsed) = both(from, to);
+        assert!(complaints.is_empty() && parsed.is_ok(), "{to}: {complaints:?} {parsed:?}");
+    }
+    for (from, to) in [
+        ("name: shop", "nam: shop"),
+        ("within: 12m", "within: soon"),
+        ("within: 12m", "whitin: 12m"),
+        ("target: ['p99<50ms']", "target: [p99]"),
+        ("rate: 200", "rate: fast"),
+        ("limit: 512m", "limit: 6q"),
+        ("limit: 512m", "limt: 512m"),
+        ("limit: 300m", "heap: 300m"),
+        ("2020-01-01", "yesterday"),
+        ("image: 'cart:1.2', ", ""),
+        ("image: 'cart:1.2'", "image: ''"),
+        ("  orders:", "  a/b:"),
+    ] {
+        let (complaints, parsed) = both(from, to);
+        assert!(!complaints.is_empty() && parsed.is_err(), "{to}: {complaints:?} {parsed:?}");
+    }
+    assert!(!schema.accepts(&json!({"name": "x", "services": {}})));
 }
 
 #[test]

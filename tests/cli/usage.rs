@@ -26,7 +26,10 @@ fn the_help_names_every_verb_and_is_plain_text() {
     let verbs: Vec<&str> = verbs.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
     assert_eq!(
         verbs,
-        ["weigh", "run", "compare", "find", "tune", "load", "demo", "account", "watch", "report", "doctor", "help"]
+        [
+            "weigh", "run", "compare", "find", "tune", "plan", "work", "merge", "load", "demo", "account", "watch",
+            "report", "doctor", "help"
+        ]
     );
     for verb in &verbs[..verbs.len() - 1] {
         let own = loadline(&[verb, "--help"]);

@@ -292,8 +292,9 @@ fn accounts_at_the_same_time_do_not_disturb_each_other() {
         let subject = server(release, SMALL);
         let started: Vec<_> = (0..3).map(|_| subject.account_call("--json").start()).collect();
         for each in started {
-            let ran = each.wait().expect(0);
-            assert_closes(account_of(&ran).mark.account.as_ref().unwrap(), 5);
+            let document = account_of(&each.wait().expect(0));
+            assert_closes(document.mark.account.as_ref().unwrap(), 5);
+            assert!(document.doubts.is_empty(), "{:?}", document.doubts);
         }
         subject.runs_on();
         subject.answers();

@@ -1,11 +1,10 @@
 //! Ctrl-C in every phase, sudden deaths of Loadline, and a full disk: what was finished is kept, and nothing is left.
 
 use crate::invocation::{Call, GONE_WITHIN, Ran, Started, mark_names, newest, phase};
-use crate::skipping::skip;
+use crate::small_disk::SmallDisk;
 use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
 use loadline::record::{EndCause, Outcome, Trial};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -195,38 +194,4 @@ fn a_disk_that_is_full_is_told_before_anything_is_started() {
     let call = call.with(&format!("--out {}", disk.folder.join("archive").display()));
     let ran = call.run().expect(4).says(&["error: cannot ", "No space left on device", "hint: free some space"]);
     assert!(!ran.stderr.contains("start: "), "{}", ran.stderr);
-}
-
-/// A file system of a few pages; unmounted when dropped.
-struct SmallDisk {
-    folder: PathBuf,
-}
-
-impl SmallDisk {
-    fn mount(below: &Path, size: &str) -> Option<Self> {
-        let folder = below.join("disk");
-        std::fs::create_dir(&folder).unwrap();
-        let option = format!("size={size}");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &option, "none"]).arg(&folder).output();
-        match mounted {
-            Ok(mounted) if mounted.status.success() => Some(Self { folder }),
-            other => {
-                skip("LOADLINE_MACHINE", &format!("no file system can be mounted here: {other:?}"));
-                None
-            }
-        }
-    }
-
-    /// Leaves this many bytes, in whole pages.
-    fn fill_but(&self, bytes: u64) {
-        let size = rustix::fs::statvfs(&self.folder).map(|disk| disk.f_bavail * disk.f_bsize).unwrap();
-        std::fs::write(self.folder.join("filler"), vec![b'x'; (size - bytes) as usize]).unwrap();
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // A folder that stays mounted is seen by the removal of the folder around it.
-        let _ = Command::new("umount").arg(&self.folder).status();
-    }
 }

@@ -20,6 +20,7 @@ mod endings;
 mod find;
 mod findings;
 mod flags;
+mod fleet;
 mod gallery;
 mod gallery_http;
 mod gallery_memory;
@@ -43,6 +44,8 @@ mod scraped;
 mod skipping;
 mod slurm;
 mod slurm_step;
+#[path = "../shared/small_disk.rs"]
+mod small_disk;
 mod sources;
 mod standing;
 mod tables;
@@ -51,3 +54,4 @@ mod tune;
 #[path = "../shared/waiting.rs"]
 mod waiting;
 mod watch;
+mod work;

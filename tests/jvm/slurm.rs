@@ -1,6 +1,7 @@
-//! A whole Slurm in a folder: munged, slurmctld and three slurmd on loopback, for as long as a test needs them. The nodes
-//! share the machine, so that what is looked at is who did what, never how fast.
+//! A whole Slurm in a folder: munged, slurmctld and three slurmd on loopback, for as long as a test needs them. The
+//! nodes share the machine, so that what is looked at is who did what, never how fast.
 
+use crate::invocation::Permit;
 use crate::skipping::skip;
 use crate::waiting::{LONG, wait_for, wait_until};
 use rustix::process::{Pid, Signal};
@@ -28,14 +29,18 @@ const CONTROLLERS: [&str; 5] = ["freezer", "memory", "cpuset", "cpuacct", "devic
 const ENDS_WITHIN: Duration = Duration::from_secs(8);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
+/// The cgroups of nodes have names that cannot be moved.
+static ONE: Mutex<()> = Mutex::new(());
+
 /// Three nodes that are up.
 pub(crate) struct Cluster {
+    /// The nodes' subjects share the machine with those of one other test.
+    _permit: Permit,
+    _only: MutexGuard<'static, ()>,
     folder: TempDir,
     munged: Child,
     controller: Child,
     nodes: Vec<(&'static str, Child)>,
-    /// Goes last: the names of cgroups are those of the nodes, so that there is one at a time.
-    _alone: MutexGuard<'static, ()>,
 }
 
 impl Cluster {
@@ -49,8 +54,9 @@ impl Cluster {
             skip(VARIABLE, "slurmd runs jobs of users, so it is root's");
             return None;
         }
-        static ALONE: Mutex<()> = Mutex::new(());
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        // Who waits for the other one holds nothing that others want.
+        let only = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let permit = Permit::one();
         let folder = tempfile::tempdir().unwrap();
         // Who is no root reads the configuration, too.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -76,7 +82,7 @@ impl Cluster {
         wait_until("munged listens", LONG, || Path::new(&socket).exists());
         let controller = daemon("slurmctld", &["-D"]);
         let nodes = NODES.map(|name| (name, daemon("slurmd", &["-D", "-N", name]))).into();
-        let cluster = Self { folder, munged, controller, nodes, _alone: alone };
+        let cluster = Self { _permit: permit, _only: only, folder, munged, controller, nodes };
         cluster.until_up();
         Some(cluster)
     }
@@ -240,23 +246,4 @@ fn configure(folder: &Path) {
         ),
     )
     .unwrap();
-}
-
-#[test]
-fn an_array_runs_on_three_nodes() {
-    let Some(cluster) = Cluster::start() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let said = cluster
-        .client("sbatch")
-        .args(["--parsable", "--array=0-2", "--exclusive", "--mem=0", "--output=%A_%a.log"])
-        .args(["--wrap", "echo $SLURMD_NODENAME > node-$SLURM_ARRAY_TASK_ID; sleep 1"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    println!("{said:?}");
-    wait_for("it is done", LONG, || cluster.is_idle());
-    for n in 0..3 {
-        println!("{}", fs::read_to_string(folder.path().join(format!("node-{n}"))).unwrap());
-    }
-    println!("{}", cluster.log());
 }

@@ -1,6 +1,10 @@
 //! Tables for spreadsheets and data frames: CSV after RFC 4180, a row for each number, in long form.
 //! Cells of foreign text that a spreadsheet would take for a formula get an apostrophe before them.
 
+mod fleet;
+
+pub use fleet::fleet_csv;
+
 use super::super::quantity::plain;
 use super::super::words::name_of;
 use super::inert::visible;

@@ -2,10 +2,13 @@
 //! Foreign text stands in code spans or as character references, so that no renderer takes it for markup.
 
 mod escape;
+mod fleet;
 mod found;
 mod tables;
 mod tuned;
 mod verdict;
+
+pub use fleet::fleet_markdown;
 
 use super::metric_name::is_headline;
 use crate::record::{Document, DoubtRecord, FindingRecord, MetricRecord, Trial};

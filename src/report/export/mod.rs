@@ -1,5 +1,6 @@
-//! The result document in the formats of others: tables, Markdown, JUnit, JMH, GitHub, OpenMetrics, gnuplot.
-//! Pure: a document goes in, text comes out; `docs/exports.md` shows each. Names and messages in it are foreign text.
+//! The result document, and that of a fleet, in the formats of others: tables, Markdown, JUnit, JMH, GitHub,
+//! OpenMetrics, gnuplot. Pure: a document goes in, text comes out; `docs/exports.md` shows each. Names and messages in
+//! it are foreign text.
 
 mod csv;
 mod github;
@@ -22,12 +23,12 @@ mod samples;
 
 pub(super) use inert::{steers, visible};
 
-pub use csv::{comparisons_csv, csv};
+pub use csv::{comparisons_csv, csv, fleet_csv};
 pub use github::{github_annotations, github_summary};
 pub use gnuplot::gnuplot;
 pub use jmh::jmh;
 pub use junit::junit;
-pub use markdown::markdown;
-pub use openmetrics::openmetrics;
+pub use markdown::{fleet_markdown, markdown};
+pub use openmetrics::{fleet_openmetrics, openmetrics};
 pub use otlp::otlp;
 pub use scrape::{Exposition, scrape};

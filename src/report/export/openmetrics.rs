@@ -4,6 +4,10 @@
 //! they know neither state sets nor info. No samples of single trials: a sum over them would mean nothing.
 //! `loadline_memory_rss_bytes{configuration="serial",mark="loaded"} 52428800`
 
+mod fleet;
+
+pub use fleet::fleet_openmetrics;
+
 use super::super::words::{VERDICTS, name_of};
 use super::inert::visible;
 use crate::comparison::split;
@@ -41,7 +45,7 @@ const KINDS: &[(&str, &str)] = &[("anon", "anon"), ("file", "file")];
 const PARTS: &[(&str, &str)] = &[("heap_used", "used"), ("heap_committed", "committed"), ("heap_live", "live")];
 
 /// All families, in the order of the text.
-const FAMILIES: [Family; 34] = [
+const FAMILIES: [Family; 42] = [
     ("build_info", "", "Version of Loadline and scenario; always 1.", No),
     ("trials", "", "Trials by how they ended.", No),
     ("memory_rss_bytes", "bytes", "Resident memory at a mark, shared pages in full.", At("rss", "mark")),
@@ -101,6 +105,14 @@ const FAMILIES: [Family; 34] = [
     ("budget_bound", "", "What the budget allows, in the unit of the budget.", No),
     ("tuning_bytes", "bytes", "What tuning makes small, as it is and tuned; medians of the confirmation.", No),
     ("tuning_cpu_ratio", "ratio", "CPU time of a request tuned, over that as it is; estimated within blocks.", No),
+    ("fleet_entries", "", "Entries of the plan by what became of them; a double one is answered or failed, too.", No),
+    ("fleet_node_seconds", "seconds", "How long the nodes were at work, in sum.", No),
+    ("fleet_to_win_bytes", "bytes", "What limits of production are larger than those to set, in sum.", No),
+    ("fleet_line_bytes", "bytes", "The smallest limit at which the target of a service holds.", No),
+    ("fleet_limit_bytes", "bytes", "The limit to set: the line with its headroom.", No),
+    ("fleet_declared_bytes", "bytes", "The limit that a service has in production.", No),
+    ("fleet_wasted_bytes", "bytes", "The limit of production without the limit to set; negative where too small.", No),
+    ("fleet_verdict", "", "1 for what became of a line, 0 for the others.", No),
 ];
 
 type Labels<'a> = Vec<(&'a str, &'a str)>;
@@ -121,7 +133,8 @@ impl Samples {
         let Some(value) = value.filter(|value| value.is_finite()) else { return };
         let labels: Vec<String> =
             labels.iter().map(|(name, value)| format!("{name}=\"{}\"", label_value(value))).collect();
-        let series = format!("loadline_{family}{{{}}}", labels.join(","));
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let series = format!("loadline_{family}{labels}");
         if self.seen.insert(series.clone()) {
             self.lines.push((family, format!("{series} {value}\n")));
         }
@@ -146,13 +159,22 @@ impl Samples {
 /// The text, ending with `# EOF`.
 pub fn openmetrics(document: &Document) -> String {
     let mut samples = Samples::default();
+    of_document(&mut samples, document);
+    written(&samples)
+}
+
+fn of_document(samples: &mut Samples, document: &Document) {
     let of = &document.conditions;
     samples.push("build_info", &[("version", &of.loadline), ("scenario", &of.scenario)], Some(1.0));
-    trials(&mut samples, document);
-    document.metrics.iter().for_each(|metric| median(&mut samples, metric));
-    comparisons(&mut samples, document);
-    budgets(&mut samples, document);
-    tuning(&mut samples, document);
+    trials(samples, document);
+    document.metrics.iter().for_each(|metric| median(samples, metric));
+    comparisons(samples, document);
+    budgets(samples, document);
+    tuning(samples, document);
+}
+
+/// All families that have samples, in the order of the table.
+fn written(samples: &Samples) -> String {
     let mut out = String::new();
     for (name, unit, help, _) in FAMILIES {
         let mut lines = samples.lines.iter().filter(|(of, _)| *of == name).peekable();

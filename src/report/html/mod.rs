@@ -5,6 +5,7 @@
 //! loops, and `Markup`, which the charts need anyway, escapes by type.
 
 mod find;
+mod fleet;
 mod page;
 mod pools;
 mod sections;
@@ -12,6 +13,7 @@ mod tables;
 mod tune;
 mod verdicts;
 
+pub use fleet::fleet_page;
 pub use page::post_mortem_page;
 
 use super::chart::{COLOURS, RULES, configurations, definitions};

@@ -15,12 +15,21 @@ pub fn post_mortem_page(of: &PostMortem) -> String {
 
 /// The picture stands behind the first words.
 fn page(summary: &Summary, picture: Option<&Figure>, version: &str) -> String {
-    let mut out = Markup::fixed("<!doctype html>\n");
-    let title = summary.blocks.iter().find_map(|block| match block {
+    let title = title(&summary.blocks).unwrap_or("loadline");
+    page_of(title, version, |out| body(out, &summary.blocks, picture))
+}
+
+/// The first heading.
+pub(super) fn title(blocks: &[Block]) -> Option<&str> {
+    blocks.iter().find_map(|block| match block {
         Block::Heading(text) => Some(text.as_str()),
         _ => None,
-    });
-    let title = title.unwrap_or("loadline");
+    })
+}
+
+/// A page with this between its head and its foot.
+pub(super) fn page_of(title: &str, version: &str, inside: impl FnOnce(&mut Markup)) -> String {
+    let mut out = Markup::fixed("<!doctype html>\n");
     out.element("html", &[("lang", &"en")], |out| {
         out.element("head", &[], |out| {
             out.empty("meta", &[("charset", &"utf-8")]);
@@ -42,7 +51,7 @@ fn page(summary: &Summary, picture: Option<&Figure>, version: &str) -> String {
                 out.append(&definitions());
             });
             out.line();
-            out.element("main", &[], |out| body(out, summary, picture)).line();
+            out.element("main", &[], inside).line();
             let written = format!(
                 "Written by loadline {version}. This file is complete in itself and asks nothing of a network."
             );
@@ -54,20 +63,32 @@ fn page(summary: &Summary, picture: Option<&Figure>, version: &str) -> String {
     out.as_str().to_owned()
 }
 
-fn body(out: &mut Markup, summary: &Summary, picture: Option<&Figure>) {
-    let mut first = true;
-    let behind = summary.blocks.iter().position(|block| matches!(block, Block::Text(_))).unwrap_or(0);
-    for (index, block) in summary.blocks.iter().enumerate() {
-        let id = format!("part-{index}");
+/// The first heading is that of the page.
+fn body(out: &mut Markup, all: &[Block], picture: Option<&Figure>) {
+    let title = all.iter().position(|block| matches!(block, Block::Heading(_)));
+    let behind = all.iter().position(|block| matches!(block, Block::Text(_))).unwrap_or(0);
+    for (index, block) in all.iter().enumerate() {
+        if Some(index) != title {
+            blocks(out, std::slice::from_ref(block), &format!("part-{index}"));
+        }
+        if let Some(picture) = picture.filter(|_| index == behind) {
+            figure(out, picture);
+        }
+    }
+}
+
+/// Pieces of a summary; the ids of their sections begin with this.
+pub(super) fn blocks(out: &mut Markup, all: &[Block], id: &str) {
+    for (index, block) in all.iter().enumerate() {
+        let id = if all.len() == 1 { id.to_owned() } else { format!("{id}-{index}") };
         match block {
-            // The first heading is that of the page.
-            Block::Heading(_) if std::mem::take(&mut first) => {}
             Block::Heading(text) => {
                 out.words("h2", &[], text);
             }
             Block::Text(text) => {
                 out.element("p", &[], |out| prose(out, text));
             }
+            Block::Failing(all) if all.is_empty() => {}
             Block::Failing(all) => lines(out, all.iter()),
             Block::Facts(all) => facts(out, all),
             Block::Table(one) => section(out, &id, &one.title, |out| table(out, one)),
@@ -80,9 +101,6 @@ fn body(out: &mut Markup, summary: &Summary, picture: Option<&Figure>) {
             Block::Bars(_) => {}
         }
         out.line();
-        if let Some(picture) = picture.filter(|_| index == behind) {
-            figure(out, picture);
-        }
     }
 }
 

@@ -80,7 +80,7 @@ const LATELY: usize = 8;
 const MARK: [&str; 2] = ["  ", "> "];
 
 impl Glyphs {
-    fn all(self) -> &'static str {
+    pub(in crate::report) fn all(self) -> &'static str {
         match self {
             Self::Blocks => "\u{2581}\u{2582}\u{2583}\u{2584}\u{2585}\u{2586}\u{2587}\u{2588}",
             Self::Ascii => "_.-~=+*#",

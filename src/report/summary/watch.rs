@@ -86,7 +86,7 @@ fn narrowed(mut table: Table, width: usize, spare: &[&str], least: usize) -> Tab
 }
 
 /// How wide a table is drawn.
-fn columns(table: &Table) -> usize {
+pub(super) fn columns(table: &Table) -> usize {
     let widest = |column: usize| {
         let cells = table.rows.iter().map(|row| row[column].chars().count());
         cells.chain([table.head[column].chars().count()]).max().unwrap_or(0)

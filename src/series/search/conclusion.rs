@@ -6,10 +6,11 @@ use super::course::{Standing, rate_of, rate_step, standing};
 use super::edge::Step;
 use crate::numbers::median;
 use crate::record::{
-    FindOutcome, FindRecord, KneeRecord, LineRecord, ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, Trial, Unknowns,
+    FindOutcome, FindRecord, KneeRecord, LineRecord, ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, Trial,
+    Unknowns, limit_to_set,
 };
 use crate::scenario::Find;
-use crate::units::{Bytes, MIB};
+use crate::units::Bytes;
 
 /// How sure a proof makes: a start that failed more often than it allows would have failed in it at least once.
 pub const PROOF_CONFIDENCE: f64 = 0.95;
@@ -39,7 +40,7 @@ pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
     let outcome = outcome(course, &standing, trials);
     // Who names a limit to be proved has chosen its headroom already.
     let headroom = if course.prove.is_some() { 0.0 } else { find.headroom };
-    let limit_bytes = line.as_ref().map(|line| with_headroom(line.limit_bytes, headroom));
+    let limit_bytes = line.as_ref().map(|line| limit_to_set(line.limit_bytes, headroom));
     let configuration = trials.first().map(|trial| trial.configuration.clone()).unwrap_or_default();
     FindRecord {
         text: text(course, outcome, line.as_ref(), &standing, trials),
@@ -67,13 +68,6 @@ pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
 /// The share of starts that may fail all the same where so many trials in a row held, with [`PROOF_CONFIDENCE`].
 pub fn failing_share_max(held: u32) -> f64 {
     1.0 - (1.0 - PROOF_CONFIDENCE).powf(1.0 / f64::from(held.max(1)))
-}
-
-/// Whole MiB, since that is what people write.
-fn with_headroom(line: u64, headroom: f64) -> u64 {
-    // 10 % more than 100 MiB is 110.00000000000001 in binary, and 110 MiB is meant.
-    const NEARLY: f64 = 1e-9;
-    ((line as f64 * (1.0 + headroom)) / MIB as f64 - NEARLY).ceil() as u64 * MIB
 }
 
 /// Of the whole trial; in archives that do not have it, from the command to the end of the last phase.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::record::{FailureCause, Model, Pages, PhaseRecord, SubjectWork};
+use crate::units::MIB;
 
 fn phase(name: &str, ok: u64, cpu_s: Option<f64>) -> PhaseRecord {
     PhaseRecord {
@@ -110,10 +111,10 @@ fn a_proof_of_five_leaves_nearly_half() {
 
 #[test]
 fn headroom_is_whole_mebibytes_and_never_less() {
-    assert_eq!(with_headroom(100 * MIB, 0.0), 100 * MIB);
-    assert_eq!(with_headroom(100 * MIB + 1, 0.0), 101 * MIB);
-    assert_eq!(with_headroom(100 * MIB, 0.1), 110 * MIB);
-    assert_eq!(with_headroom(100 * MIB, 0.125), 113 * MIB);
+    assert_eq!(limit_to_set(100 * MIB, 0.0), 100 * MIB);
+    assert_eq!(limit_to_set(100 * MIB + 1, 0.0), 101 * MIB);
+    assert_eq!(limit_to_set(100 * MIB, 0.1), 110 * MIB);
+    assert_eq!(limit_to_set(100 * MIB, 0.125), 113 * MIB);
 }
 
 #[test]

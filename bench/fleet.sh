@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# What does it cost to put together what a fleet answered? A plan of 300 services and their results with the archives
+# that made-up searches leave, merged several times: wall time and peak RSS, of the table and of every file. The promise
+# is 2 s and 64 MiB.
+#   bench/fleet.sh [ROUNDS]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+rounds=${1:-5}
+[ -n "${LOADLINE:-}" ] || cargo build --release
+loadline=${LOADLINE:-$PWD/target/release/loadline}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+LOADLINE_FLEET=$work cargo test --release --lib -- whole_fleets::a_fleet_on_disk --ignored --quiet >"$work/made" 2>&1 ||
+    { cat "$work/made"; exit 1; }
+printf 'machine: %s cores, Linux %s\n' "$(nproc)" "$(uname -r)"
+printf 'command: bench/fleet.sh %s\n' "$rounds"
+results=$(find "$work/results" -name result.json | wc -l)
+trials=$(find "$work/results" -mindepth 3 -maxdepth 3 -type d | wc -l)
+printf 'fleet: %s results of %s KiB in sum, %s trials in archives of %s MiB\n\n' "$results" \
+    "$(cat "$work"/results/*/result.json | wc -c | awk '{ printf "%.0f", $1 / 1024 }')" "$trials" \
+    "$(du -sm "$work/results" | cut -f 1)"
+cat >"$work/measure.py" <<'PYTHON'
+import os, sys, time
+# Wall time and peak RSS of a child. That of the child before it executes is this program's, so it must be small.
+start = time.monotonic()
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=[
+    (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0), (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)])
+_, status, used = os.wait4(child, 0)
+print(f"{time.monotonic() - start:.3f} {used.ru_maxrss / 1024:.1f} {os.waitstatus_to_exitcode(status)}")
+PYTHON
+merge() {
+    local name=$1
+    shift
+    for ((round = 0; round < rounds; round++)); do
+        python3 -S -E "$work/measure.py" "$loadline" merge "$work/results" "$@"
+    done | sort -n | awk -v name="$name" '{ s[NR] = $1; if ($2 > rss) rss = $2; code = $3 } END {
+        printf "%-26s median %.3f s, most %.3f s, peak RSS %.1f MiB, exit code %d\n", name, s[int((NR + 1) / 2)], s[NR], rss, code }'
+}
+merge 'the table'
+merge 'the document' --json "$work/fleet.json"
+merge 'every file' --json "$work/fleet.json" --html "$work/f.html" --markdown "$work/f.md" --csv "$work/f.csv" \
+    --openmetrics "$work/f.txt"

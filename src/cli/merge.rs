@@ -1,0 +1,174 @@
+//! `loadline merge`: what nodes answered to a plan, put together.
+
+use super::args_merge::Merge;
+use super::console::glyphs;
+use super::exit::Code;
+use super::exports::{Format, Shown, is_stdout, write};
+use crate::archive;
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::fleet::{self, Found, Plan, Standing};
+use crate::record::{Document, FleetDocument, LineVerdict, PlanEntry, Task};
+use crate::report::{self, Depth, Progress, export};
+use crate::result::{self, AllBlocks, Asked, Judgement, NodeBlocks};
+use std::path::{Component, Path, PathBuf};
+
+pub(super) fn merge(verb: &Merge, typed: &str, clock: Clock) -> Result<Code> {
+    verb.exports.check(verb.json.as_deref().is_some_and(is_stdout))?;
+    let plan = plan(verb)?;
+    refuse_without_comparison(verb, &plan)?;
+    let mut standing = Standing::of(&plan);
+    for found in archive::entry_results(&verb.folders)? {
+        match found.result {
+            Ok(result) => standing.add(found.path, result)?,
+            Err(why) => standing.leave_out(found.path, why),
+        }
+    }
+    let compared = compared(&plan, &mut standing, typed)?;
+    let (all, document, passes) = match compared {
+        Some(Compared { all, document, passes }) => (Some(all), Some(document), passes),
+        None => (None, None, true),
+    };
+    let document = fleet::document(&plan, &standing, document, clock.unix_s() as i64);
+    show(verb, &document, all.as_ref())?;
+    Ok(code(&document, passes))
+}
+
+/// The plan that was named, or that lies where results are.
+fn plan(verb: &Merge) -> Result<Plan> {
+    let path = verb.plan.clone().or_else(|| archive::plan_beside(&verb.folders)).ok_or_else(|| {
+        Error::request("there is no plan.jsonl in the folders or beside them")
+            .hint("name the plan that the results are of with `--plan FILE`")
+    })?;
+    Plan::parse(&archive::plan_text(&path)?).map_err(|error| error.at(path.display().to_string()))
+}
+
+/// Files that only a comparison fills.
+fn refuse_without_comparison(verb: &Merge, plan: &Plan) -> Result<()> {
+    let of_services = plan.entries.iter().all(|entry| !matches!(entry.task, Task::Block { .. }));
+    let mut asked = verb.exports.files().filter(|(_, format)| matches!(format, Format::Junit | Format::Jmh));
+    let word = asked.next().map(|(_, format)| format.word()).or(verb.exports.github.then_some("github"));
+    match word.filter(|_| of_services) {
+        Some(word) => Err(Error::request(format!("`--{word}` is for comparisons, and this is a plan of services"))
+            .hint("`--markdown`, `--csv` and `--openmetrics` have a row for each service")),
+        None => Ok(()),
+    }
+}
+
+/// What the blocks of a plan come to.
+struct Compared {
+    all: AllBlocks,
+    document: Document,
+    passes: bool,
+}
+
+/// Reads the archives of all blocks and judges them as one comparison; `None` where the plan has none, or none was
+/// made. What cannot be read of them is noted.
+fn compared(plan: &Plan, standing: &mut Standing, typed: &str) -> Result<Option<Compared>> {
+    let blocks = |entry: &PlanEntry| match entry.task {
+        Task::Block { first, count } => Some((first, count)),
+        _ => None,
+    };
+    let entries: Vec<(&PlanEntry, u32, u32)> =
+        plan.entries.iter().filter_map(|entry| blocks(entry).map(|(first, count)| (entry, first, count))).collect();
+    let Some((begins, ..)) = entries.iter().min_by_key(|(entry, first, _)| (*first, entry.index)) else {
+        return Ok(None);
+    };
+    if let Some((other, ..)) = entries.iter().find(|(entry, ..)| entry.name != begins.name) {
+        return Err(Error::request("the plan has blocks of more than one comparison")
+            .at(format!("{} and {}", begins.name, other.name))
+            .hint("plan each comparison by itself"));
+    }
+    let planned = entries.iter().map(|(_, first, count)| first.saturating_add(*count)).max().unwrap_or(0);
+    let mut nodes = Vec::new();
+    for (entry, first, count) in &entries {
+        let name = format!("index-{:06}", entry.index);
+        while let Some(found) = standing.counts(entry.index) {
+            match archives(found) {
+                Ok(archives) => {
+                    nodes.push(NodeBlocks { name, first: *first, count: *count, archives });
+                    break;
+                }
+                Err(why) => standing.leave_out_of(entry.index, &why),
+            }
+        }
+    }
+    let Some(all) = AllBlocks::of(nodes, planned, typed) else { return Ok(None) };
+    let judgement = Judgement::of(&begins.scenario, Asked::default())?;
+    let document = judgement.of_blocks(&all);
+    let passes = judgement.passes(&document)?;
+    Ok(Some(Compared { all, document, passes }))
+}
+
+/// The archives of a result, of the first of its folders that has all of them. A name that leads out of its folder is
+/// not believed.
+fn archives(found: &Found) -> Result<Vec<(PathBuf, archive::Archive)>, String> {
+    let one = |folder: &Path, name: &String| {
+        let is_below = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        let path = folder.join(name);
+        let read = if is_below { result::read(&path).ok() } else { None };
+        read.map(|archive| (path, archive)).ok_or_else(|| format!("has no archive `{}` to read", name.escape_debug()))
+    };
+    let all = |folder: &PathBuf| found.result.archives.iter().map(|name| one(folder, name)).collect();
+    let tried: Vec<Result<Vec<_>, String>> = found.folders.iter().map(all).collect();
+    tried.into_iter().reduce(|first, next| first.or(next)).unwrap_or(Ok(Vec::new()))
+}
+
+fn show(verb: &Merge, document: &FleetDocument, all: Option<&AllBlocks>) -> Result<()> {
+    let mut progress = Progress::new(false);
+    let printed = verb.json.as_deref().is_some_and(is_stdout);
+    if !printed && !verb.exports.on_stdout() {
+        let depth = Depth { each: verb.view.each, details: verb.view.details };
+        let text = report::render(&report::summarize_fleet(document, glyphs(), depth));
+        report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+    }
+    let mut first = Ok(());
+    if let Some(path) = &verb.json {
+        first = write(path, &report::document(document));
+    }
+    let unanswered: Vec<String> =
+        report::unanswered(document).into_iter().map(|(what, next)| format!("{what}: {next}")).collect();
+    let lacking = all.map(|all| all.missing.clone()).unwrap_or_default();
+    if printed || verb.exports.on_stdout() {
+        unanswered.iter().for_each(|what| progress.warn(&format!("warning: {what}")));
+    }
+    lacking.iter().for_each(|what| progress.warn(&format!("warning: {what}")));
+    let comparison = document.comparison.as_deref().filter(|_| document.services.is_empty());
+    let written = match comparison.zip(all) {
+        None => verb.exports.write_texts(|format| text(document, format), &mut progress),
+        Some((of, all)) => {
+            let missing = [unanswered, lacking].concat();
+            let shown = Shown { document: of, folders: &all.folders, missing: &missing };
+            // These say what became of the entries, too.
+            let is_of_fleet = |format| matches!(format, Format::Markdown | Format::Openmetrics);
+            let text = |format| if is_of_fleet(format) { text(document, format) } else { shown.text(format) };
+            verb.exports.write_texts(text, &mut progress).and(verb.exports.write_beside(of, &mut progress))
+        }
+    };
+    first.and(written)
+}
+
+/// A fleet in a format.
+fn text(document: &FleetDocument, format: Format) -> String {
+    let of_blocks = |text: fn(&Document) -> String| document.comparison.as_deref().map(text).unwrap_or_default();
+    match format {
+        Format::Html => report::fleet_page(document),
+        Format::Markdown => export::fleet_markdown(document),
+        Format::Csv => export::fleet_csv(document),
+        Format::Openmetrics => export::fleet_openmetrics(document),
+        Format::Junit => of_blocks(export::junit),
+        Format::Jmh => of_blocks(export::jmh),
+    }
+}
+
+/// What is known to be wrong comes before what is not known.
+fn code(document: &FleetDocument, passes: bool) -> Code {
+    let any = |verdict: LineVerdict| document.services.iter().any(|of| of.verdict == verdict);
+    let too_small = document.services.iter().any(|of| of.is_below_line());
+    let standing = &document.standing;
+    match () {
+        () if too_small || any(LineVerdict::NotHeld) || !passes => Code::No,
+        () if any(LineVerdict::Unknown) || !standing.missing.is_empty() || !standing.failed.is_empty() => Code::Machine,
+        () => Code::Yes,
+    }
+}

@@ -1,0 +1,284 @@
+//! `loadline plan`: which node does what, as a file; and the script or manifest with which an engine works it.
+
+use super::args::Output;
+use super::args_compare::{Exports, Judging, View};
+use super::args_plan::Plan as Verb;
+use super::exit::Code;
+use super::judging::judgement;
+use super::live::Live;
+use super::run;
+use super::session::{ISO_8601, Interrupt, Session, utc};
+use crate::clock::Clock;
+use crate::error::{Error, Result, plain};
+use crate::fleet::{self, Estimate, KnownServices, Layout, Night, Plan, Searched, Spread, blocks};
+use crate::record::PlanEntry;
+use crate::report;
+use crate::result::Judgement;
+use crate::scenario::{Fleet, SEARCH_EVERY, Scenario, Searching, Service, parse_fleet};
+use crate::series::{BLOCKS, Extent, KnownFiles, search};
+use crate::units::{Span, several};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What the name of a scenario file ends in.
+const SCENARIO: &str = ".loadline.yaml";
+/// Of a hash, what tells two folders of results apart.
+const HASH_SHOWN: usize = 12;
+/// Of the load of a comparison, what its blocks may take: starts and ends, and work by requests, which nobody knows.
+const PATIENCE: f64 = 3.0;
+
+pub(super) fn plan(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+    let output =
+        Output { out: None, json: false, quiet: verb.quiet, view: View::default(), exports: Exports::default() };
+    let session = Session::new(output, typed, clock, interrupt).rebuilding(verb.rebuild);
+    let mut live = session.live();
+    if (verb.slurm || verb.kubernetes) && verb.out.is_none() && !is_plan(&verb.what) {
+        return Err(Error::request("the script goes to stdout, and the plan nowhere")
+            .hint("give the plan a file that every node can read: `--out plan.jsonl`"));
+    }
+    let place = Target::of(verb.out.as_deref())?;
+    let (plan, file) = match asked(&verb, &session)? {
+        Asked::Plan(plan, file) => {
+            refuse_options(&verb)?;
+            (plan, Some(file))
+        }
+        Asked::Fleet(fleet) => (of_fleet(fleet, &verb, &session, &place, &mut live)?, place.file.clone()),
+        Asked::Comparison(scenario) => (of_blocks(*scenario, &verb, &session, &place, &mut live)?, place.file.clone()),
+    };
+    let print = |text: &str| report::print(text).map_err(|cause| Error::io("write to", "standard output", &cause));
+    match &place.file {
+        Some(file) => {
+            write(file, &plan.text()?)?;
+            live.progress.step(&format!("plan: {}", verb.out.as_deref().unwrap_or(file).display()));
+        }
+        None if !(verb.slurm || verb.kubernetes) => print(&plan.text()?)?,
+        None => {}
+    }
+    if let Some(file) = file.filter(|_| verb.slurm || verb.kubernetes) {
+        print(&of_engine(&verb, &plan, &file)?)?;
+    }
+    Ok(Code::Yes)
+}
+
+/// What is to be planned.
+enum Asked {
+    /// It is planned already; the file, absolute.
+    Plan(Plan, PathBuf),
+    Fleet(Fleet),
+    Comparison(Box<Scenario>),
+}
+
+/// Where the plan goes.
+struct Target {
+    /// Absolute; stdout where there is none.
+    file: Option<PathBuf>,
+    /// The folder from which it names files: absolute.
+    folder: PathBuf,
+}
+
+impl Target {
+    fn of(out: Option<&Path>) -> Result<Self> {
+        let Some(out) = out else { return Ok(Self { file: None, folder: here()? }) };
+        let file = absolute(out)?;
+        let folder = file.parent().map(Path::to_owned).unwrap_or_default();
+        Ok(Self { file: Some(file), folder })
+    }
+}
+
+fn here() -> Result<PathBuf> {
+    std::env::current_dir().map_err(|cause| Error::machine(format!("cannot tell this folder: {}", plain(&cause))))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|cause| Error::request(format!("`{}`: {}", path.display(), plain(&cause))))
+}
+
+fn read(path: &Path) -> Result<String> {
+    let cannot = |cause| Error::request(format!("cannot read {}: {}", path.display(), plain(&cause)));
+    std::fs::read_to_string(path).map_err(cannot)
+}
+
+/// Whether a plan was given.
+fn is_plan(what: &[PathBuf]) -> bool {
+    matches!(what, [file] if !is_scenario_name(file) && read(file).is_ok_and(|text| text.starts_with('{')))
+}
+
+fn is_scenario_name(file: &Path) -> bool {
+    file.is_dir() || file.to_string_lossy().ends_with(SCENARIO)
+}
+
+/// A subject is what every scenario has, and no fleet.
+fn is_scenario(file: &Path) -> Result<bool> {
+    Ok(is_scenario_name(file) || read(file)?.lines().any(|line| line.starts_with("subject:")))
+}
+
+fn asked(verb: &Verb, session: &Session) -> Result<Asked> {
+    let at = |file: &Path| format!("file: {}", file.display());
+    let releases = session.releases();
+    if let [file] = verb.what.as_slice() {
+        if is_plan(&verb.what) {
+            let plan = Plan::parse(&read(file)?).map_err(|error| error.at(at(file)))?;
+            return Ok(Asked::Plan(plan, absolute(file)?));
+        }
+        if !is_scenario(file)? {
+            let base = file.parent().unwrap_or(Path::new(""));
+            let scenario = &mut |named: &Path| run::load(named, &releases);
+            let fleet = parse_fleet(&read(file)?, base, scenario).map_err(|error| error.at(at(file)))?;
+            return of_services(verb, fleet);
+        }
+        let scenario = run::load(file, &releases)?;
+        if scenario.configurations.len() > 1 || verb.blocks.is_some() {
+            return Ok(Asked::Comparison(Box::new(scenario)));
+        }
+    }
+    let service = |file: &PathBuf| match is_scenario(file)? {
+        true => run::load(file, &releases).map(|scenario| Service::new(&scenario.name.clone(), scenario)),
+        false => Err(Error::request(format!("{} is no scenario, and several files are one each", file.display()))
+            .hint("give one fleet file alone, or scenarios")),
+    };
+    let services = verb.what.iter().map(service).collect::<Result<Vec<_>>>()?;
+    let name = match services.as_slice() {
+        [one] => one.name.clone(),
+        _ => "fleet".to_owned(),
+    };
+    of_services(verb, Fleet { name, services, search_every: SEARCH_EVERY })
+}
+
+fn of_services(verb: &Verb, fleet: Fleet) -> Result<Asked> {
+    if verb.blocks.is_some() {
+        return Err(Error::request("`--blocks` would have no effect: these are services, and nothing is compared")
+            .hint("give one scenario with several configurations"));
+    }
+    fleet.validate()?;
+    Ok(Asked::Fleet(fleet))
+}
+
+/// Of a plan that was made only a script can be asked.
+fn refuse_options(verb: &Verb) -> Result<()> {
+    let idle = [
+        ("--out", verb.out.is_some()),
+        ("--minutes", verb.minutes.is_some()),
+        ("--blocks", verb.blocks.is_some()),
+        ("--last", verb.last.is_some()),
+        ("--search", !verb.search.is_empty()),
+        ("--search-all", verb.search_all),
+        ("--rebuild", verb.rebuild),
+    ];
+    if let Some((option, _)) = idle.into_iter().find(|(_, typed)| *typed) {
+        return Err(Error::request(format!("`{option}` would have no effect: this is a plan, and is not changed"))
+            .hint("make it anew from the fleet file or the scenarios that it was made of"));
+    }
+    match verb.slurm || verb.kubernetes {
+        true => Ok(()),
+        false => {
+            Err(Error::request("this is a plan already").hint("`--slurm` or `--kubernetes` says how it is worked"))
+        }
+    }
+}
+
+/// A plan of services: whose line is proved, and whose is searched.
+fn of_fleet(mut fleet: Fleet, verb: &Verb, session: &Session, place: &Target, live: &mut Live) -> Result<Plan> {
+    let searched = if verb.search_all { Searched::All } else { Searched::Named(verb.search.clone()) };
+    searched.check(&fleet)?;
+    let known = match &verb.last {
+        None => KnownServices::default(),
+        Some(file) => {
+            KnownServices::parse(&read(file)?).map_err(|error| error.at(format!("file: {}", file.display())))?
+        }
+    };
+    let gone: Vec<String> = known.tell(&mut fleet).into_iter().map(str::to_owned).collect();
+    if let Some(first) = gone.first() {
+        let others = if gone.len() > 1 { format!(" and {} more", gone.len() - 1) } else { String::new() };
+        live.progress.step(&format!("known, and not in this fleet: {first}{others}"));
+    }
+    let made = utc(session.clock, ISO_8601);
+    let night = Night { folder: &place.folder, made: &made, search_every: fleet.search_every, search: &searched };
+    let (here, mut files, mut entries) = (here()?, KnownFiles::default(), Vec::with_capacity(fleet.services.len()));
+    for mut service in fleet.services {
+        let at = |error: Error| error.at(format!("service: {}", service.name));
+        let mut scenario = service.scenario.put_into(&here);
+        search::settle(&mut scenario, &Searching::default()).map_err(at)?;
+        service.scenario = session.seal(&scenario, &mut files, live).map_err(at)?;
+        if let Some(minutes) = verb.minutes {
+            service.within = Span(Duration::from_secs_f64(minutes * 60.0));
+        }
+        entries.push(night.entry(service)?);
+    }
+    let estimate = Estimate::of(&entries, &known);
+    live.progress.step(&estimate.to_string());
+    live.progress.step(&estimate.on(verb.nodes.unwrap_or(1)));
+    say_outside(&entries, live);
+    Plan::new(&fleet.name, made, entries)
+}
+
+/// A plan of a comparison: blocks of it for each node.
+fn of_blocks(scenario: Scenario, verb: &Verb, session: &Session, place: &Target, live: &mut Live) -> Result<Plan> {
+    let idle = [("--last", verb.last.is_some()), ("--search", verb.search_all || !verb.search.is_empty())];
+    if let Some((option, _)) = idle.into_iter().find(|(_, typed)| *typed) {
+        return Err(Error::request(format!("`{option}` would have no effect: configurations are compared"))
+            .hint("a fleet has a scenario with one configuration, or names one: `only: NAME`"));
+    }
+    let mut scenario = scenario.put_into(&here()?);
+    if scenario.configurations.len() < 2 {
+        return Err(Error::request("there is one configuration, and nothing to compare it with")
+            .hint("add a second one to the scenario, or leave `--blocks` out to search its load line"));
+    }
+    let usual = if scenario.trials == 1 { BLOCKS } else { scenario.trials };
+    scenario.trials = verb.blocks.unwrap_or(usual);
+    scenario.validate()?;
+    judgement(&scenario, None, &Judging::default())?.check_metrics(&scenario, &scenario.marks)?;
+    Judgement::check_figures(&scenario)?;
+    if scenario.compare.until_sure.is_some() || scenario.compare.repeats > 0 {
+        live.progress.step("`until_sure` and `repeats` are left out: no node sees the blocks of the others");
+    }
+    let scenario = session.seal(&scenario, &mut KnownFiles::default(), live)?;
+    let (total, nodes) = (scenario.trials, verb.nodes.unwrap_or(scenario.trials).min(scenario.trials));
+    let extent = Extent::of(&Scenario { trials: total.div_ceil(nodes), ..scenario.clone() });
+    let usual = (extent.minutes() * PATIENCE).ceil().max(crate::scenario::WITHIN.as_s() / 60.0);
+    let spread = Spread { blocks: total, nodes, minutes: verb.minutes.unwrap_or(usual) };
+    let entries = blocks(&scenario, &place.folder, spread)?;
+    live.progress.step(&format!("{} over {}", Extent::of(&scenario), several(nodes.into(), "node")));
+    say_outside(&entries, live);
+    Plan::new(&scenario.name, utc(session.clock, ISO_8601), entries)
+}
+
+/// Says which files a plan does not name from its own folder.
+fn say_outside(entries: &[PlanEntry], live: &mut Live) {
+    if let Some(first) = entries.iter().find_map(|entry| entry.scenario.path_outside()) {
+        live.progress.step(&format!(
+            "files outside of the plan's folder are needed at the same place on every node, such as {}",
+            first.display()
+        ));
+    }
+}
+
+/// Writes it aside first, since nodes may read what lies there.
+fn write(file: &Path, text: &str) -> Result<()> {
+    let new = file.with_extension(format!("{}.new", std::process::id()));
+    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, file));
+    written.map_err(|cause| {
+        // Nobody asked for what is left of it.
+        let _ = std::fs::remove_file(&new);
+        Error::io("write", file, &cause)
+    })
+}
+
+/// How an engine works a plan that lies there.
+fn of_engine(verb: &Verb, plan: &Plan, file: &Path) -> Result<String> {
+    let text = |path: &Path| {
+        let text = path.to_str().map(str::to_owned);
+        text.ok_or_else(|| Error::request(format!("`{}` is no text, as a script is", path.display())))
+    };
+    let short: String = plan.header.hash.chars().take(HASH_SHOWN).collect();
+    let results = PathBuf::from(format!("results-{short}"));
+    Ok(match verb.slurm {
+        true => {
+            let (plan_file, results) = (text(file)?, text(&file.with_file_name(results))?);
+            fleet::slurm(plan, &Layout { plan: &plan_file, results: &results, nodes: verb.nodes })
+        }
+        false => {
+            let (plan_file, results) = (text(Path::new(file.file_name().unwrap_or_default()))?, text(&results)?);
+            fleet::kubernetes(plan, &Layout { plan: &plan_file, results: &results, nodes: verb.nodes })
+        }
+    })
+}

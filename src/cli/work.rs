@@ -1,0 +1,168 @@
+//! `loadline work`: one entry of a plan, as an engine starts it on a node.
+
+use super::args::Output;
+use super::args_compare::{Exports, View};
+use super::args_work::Work as Verb;
+use super::deadline::Deadline;
+use super::exit::Code;
+use super::find::{self, Line};
+use super::live::Live;
+use super::session::{Interrupt, Session, is_interrupted};
+use crate::clock::Clock;
+use crate::error::{Error, ErrorKind, Result, plain};
+use crate::fleet::{PlaceSeen, Plan, Seen, Started, Typed};
+use crate::record::{Conditions, EntryOutcome, EntryResult, Machine};
+use crate::report::{Progress, print};
+use crate::scenario::Scenario;
+use crate::series::{self, Archived, Local, Prepared, machine_now};
+use crate::subject::{image, jdk, limit};
+use crate::work::{self, Asked, Blocks, By, Done, Hands, Searched, Stopped};
+use std::path::Path;
+use std::time::Duration;
+
+pub(super) fn work(verb: Verb, typed: String, clock: Clock) -> Result<Code> {
+    let text = std::fs::read_to_string(&verb.plan)
+        .map_err(|cause| Error::request(format!("cannot read the plan {}: {}", verb.plan.display(), plain(&cause))))?;
+    let plan = Plan::parse(&text).map_err(|error| error.at(format!("plan: {}", verb.plan.display())))?;
+    let file = std::path::absolute(&verb.plan).map_err(|cause| Error::io("find", &verb.plan, &cause))?;
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    let started = Started::of(Typed { index: verb.index, node: verb.node.as_deref() }, &variable, &host)?;
+    let minutes = plan.entry(started.index)?.minutes;
+    let minutes = verb.minutes.map_or(minutes, |typed| typed.min(minutes));
+    let span = Duration::try_from_secs_f64(minutes * 60.0).map_err(|_| {
+        Error::request(format!("the plan gives entry {} {minutes} minutes", started.index))
+            .hint("make the plan anew with `loadline plan`")
+    })?;
+    let signals = Interrupt::listen()?;
+    let stop = signals.another()?;
+    let deadline = Deadline::begin(clock, span, &signals, &stop);
+    let output =
+        Output { out: None, json: verb.json, quiet: verb.quiet, view: View::default(), exports: Exports::default() };
+    let session = Session::new(output, typed, clock, stop).of_plan().rebuilding(verb.rebuild);
+    let node = Node { session, signals, deadline };
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let asked = Asked { plan: &plan, folder, out: &verb.out, started: &started };
+    let done = work::work(&asked, &node, clock).map_err(|error| match error.kind {
+        ErrorKind::Interrupted => error.hint("begin the same entry again, with the same `--out`: it goes on"),
+        _ => error,
+    })?;
+    tell(&done, &verb)
+}
+
+/// Says what stands, and what an engine makes of it.
+fn tell(done: &Done, verb: &Verb) -> Result<Code> {
+    let Done { result, by } = done;
+    let mut progress = Progress::new(verb.quiet);
+    match by {
+        By::Us => {}
+        By::Earlier => progress.step("this entry was done before: nothing is done"),
+        By::Meanwhile => progress.step("another worker was faster: its result stands, and ours is dropped"),
+    }
+    let text = if verb.json {
+        serde_json::to_string_pretty(result).map_err(|cause| Error::bug(format!("a result has no text: {cause}")))?
+            + "\n"
+    } else {
+        sentence(result)
+    };
+    print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+    let again = |error: Error| Err(result.why.iter().skip(1).fold(error, |error, line| error.at(line.clone())));
+    let why = result.why.first().cloned().unwrap_or_default();
+    match result.outcome {
+        EntryOutcome::Answered | EntryOutcome::OutOfTime => Ok(Code::Yes),
+        EntryOutcome::SubjectFailed => again(Error::subject(why)),
+        EntryOutcome::NodeUnfit => again(Error::machine(why)),
+    }
+}
+
+/// `entry 3, orders, on n1: answered: 5 of 5 trials in a row held at 75.1 MiB`.
+fn sentence(result: &EntryResult) -> String {
+    let outcome = match result.outcome {
+        EntryOutcome::Answered => "answered",
+        EntryOutcome::OutOfTime => "its time was up",
+        EntryOutcome::SubjectFailed => "the subject failed",
+        EntryOutcome::NodeUnfit => "the node could not measure it",
+    };
+    let says = result.find.as_ref().map(|find| find.text.as_str()).or(result.why.first().map(String::as_str));
+    let says = says.map(|says| format!(": {says}")).unwrap_or_default();
+    let EntryResult { index, name, node, .. } = result;
+    format!("entry {index}, {name}, on {}: {outcome}{says}\n", node.name)
+}
+
+/// This node.
+struct Node {
+    session: Session,
+    signals: Interrupt,
+    deadline: Deadline,
+}
+
+impl Node {
+    fn live(&self) -> Live {
+        self.session.live()
+    }
+}
+
+impl Hands for Node {
+    fn place_before(&self) -> PlaceSeen {
+        work::place_before(self.session.clock)
+    }
+
+    fn place_after(&self) -> PlaceSeen {
+        work::place_after()
+    }
+
+    fn machine(&self) -> Machine {
+        machine_now(self.session.clock)
+    }
+
+    fn can_limit(&self) -> Result<()> {
+        limit::probe(self.session.clock).map(drop)
+    }
+
+    fn prepare(&self, scenario: &Scenario) -> Result<Prepared> {
+        self.session.prepare(scenario, &mut self.live())
+    }
+
+    fn seen(&self, scenario: &Scenario) -> Result<Seen> {
+        if let Some(image) = &scenario.subject.image {
+            let found = image::find(&image.name, self.session.clock)?;
+            return Ok(Seen { image_digest: Some(found.id), jdk: None });
+        }
+        let wanted = scenario.configurations.first().and_then(|configuration| configuration.jdk.as_ref());
+        let jdk = jdk::run_by(&scenario.subject, wanted, self.session.jdks(), self.session.clock)?;
+        Ok(Seen { image_digest: None, jdk: jdk.map(|jdk| jdk.version) })
+    }
+
+    fn search(&self, scenario: &Scenario, archive: &Path) -> Searched {
+        let Line { find, trials, ended } = find::line(&self.session, scenario, archive);
+        Searched { find, trials, ended }
+    }
+
+    fn blocks(&self, prepared: &Prepared, first: u32, archive: &Path) -> Blocks {
+        let scenario = &prepared.scenario;
+        let conditions = Conditions { left_out: prepared.left_out.clone(), ..self.session.conditions(scenario) };
+        let mut trials = Vec::new();
+        let mut make = || {
+            let mut store = Archived::create(archive, &conditions, scenario, self.live())?;
+            let blocks = series::Blocks::new(scenario, &scenario.compare).of_part(first);
+            let mut local = Local::new(self.session.tools(&conditions.machine));
+            let done = series::run(&blocks, &mut local, &mut store, &mut trials);
+            let (kept, _) = store.close(is_interrupted(&done));
+            done.and_then(|survived| kept.map(|()| survived))
+        };
+        let ended = make();
+        Blocks { trials, ended }
+    }
+
+    fn stopped(&self) -> Option<Stopped> {
+        match (self.deadline.is_over(), self.signals.seen()) {
+            (true, _) => Some(Stopped::TimeUp),
+            (false, true) => Some(Stopped::Asked),
+            (false, false) => None,
+        }
+    }
+
+    fn say(&self, words: &str) {
+        self.live().progress.step(words);
+    }
+}

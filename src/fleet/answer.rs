@@ -1,0 +1,260 @@
+//! How a line that was known is tried again, and what the answer to an entry says of it.
+
+use super::Seen;
+use crate::record::{EntryOutcome, FindOutcome, FindRecord, ProbeStage, ProbeVerdict, Task, Trial, limit_to_set};
+use crate::scenario::{Change, Last, PAST_MAX, PastLine, Scenario};
+use crate::units::Bytes;
+
+/// Limits are whole pages.
+const PAGE: u64 = 4096;
+/// A step below the line that holds so often in a row is worth a new search.
+const PROOFS_BELOW: u32 = 2;
+
+/// The folder of an entry's results, in that of all results.
+pub fn folder_of(index: u32) -> String {
+    format!("index-{index:06}")
+}
+
+/// Whether a result takes the place of one that stands: an answer that of none, and anything that of a node that could
+/// not measure.
+pub fn outweighs(new: EntryOutcome, standing: EntryOutcome) -> bool {
+    let weight = |outcome| match outcome {
+        EntryOutcome::Answered => 2,
+        EntryOutcome::OutOfTime | EntryOutcome::SubjectFailed => 1,
+        EntryOutcome::NodeUnfit => 0,
+    };
+    weight(new) > weight(standing)
+}
+
+/// The search that proves a line: its heap, its direct memory, its limit.
+pub fn proof_of(scenario: &Scenario, last: &Last) -> Scenario {
+    let mut scenario = scenario.clone();
+    let heap = last.heap_bytes.map(|bytes| Change::HeapMax(Bytes(bytes)));
+    let direct = last.direct_bytes.map(|bytes| Change::DirectMax(Bytes(bytes)));
+    if let Some(configuration) = scenario.configurations.first_mut() {
+        heap.into_iter().chain(direct).for_each(|change| change.apply(configuration));
+    }
+    scenario.find.prove = Some(Bytes(last.limit_bytes));
+    scenario
+}
+
+/// The same a step of the search below the line; `None` where that is not to be asked.
+pub fn proof_below(scenario: &Scenario, last: &Last) -> Option<Scenario> {
+    let below = (last.limit_bytes as f64 / (1.0 + scenario.find.step)) as u64 / PAGE * PAGE;
+    let least = scenario.find.limit_min.unwrap_or_default().0.max(PAGE);
+    (below >= least).then(|| {
+        let mut scenario = proof_of(scenario, &Last { limit_bytes: below, ..last.clone() });
+        scenario.find.proofs = PROOFS_BELOW;
+        scenario
+    })
+}
+
+/// What a proof says of the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// It held as often as asked.
+    Held,
+    /// It did not, or not even more memory did.
+    Failed,
+    /// The machine did not let it be told.
+    Unknown,
+}
+
+impl Proof {
+    /// By what the trials say together.
+    pub fn of(find: &FindRecord) -> Self {
+        match find.outcome {
+            FindOutcome::Found | FindOutcome::AtLowerBound => Self::Held,
+            FindOutcome::Never | FindOutcome::NotHeld => Self::Failed,
+            FindOutcome::GivenUp => Self::Unknown,
+        }
+    }
+}
+
+/// What is said of a line that was proved, as a search says it: with its heap, with the headroom of the scenario, and
+/// with what was seen a step below it, if that was tried.
+pub fn proved(proof: &FindRecord, last: &Last, headroom: f64, below: Option<(&FindRecord, &[Trial])>) -> FindRecord {
+    let mut find = proof.clone();
+    let Some(line) = &mut find.line else { return find };
+    (line.heap_bytes, line.direct_bytes) = (last.heap_bytes, last.direct_bytes);
+    (find.headroom, find.limit_bytes) = (headroom, Some(limit_to_set(line.limit_bytes, headroom)));
+    let Some((below, trials)) = below else { return find };
+    find.trials += below.trials;
+    find.seconds += below.seconds;
+    let probes = trials.iter().filter_map(|trial| trial.probe.as_ref());
+    let fails =
+        |probe: &&crate::record::ProbeRecord| probe.stage == ProbeStage::Limit && probe.verdict == ProbeVerdict::Fails;
+    let failed = probes.rev().find(fails).filter(|_| below.outcome == FindOutcome::Never);
+    if let (Some(failed), Some(limit)) = (failed, below.prove_bytes) {
+        line.below_bytes = Some(limit);
+        (line.cause, line.cause_text) = (failed.cause, failed.why.clone());
+        find.text = format!("{}; at {} it failed", find.text, Bytes(limit));
+    }
+    find
+}
+
+/// Under which conditions a line was found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Known {
+    /// Now: UTC, ISO 8601.
+    pub at: String,
+    /// SHA-256 of what was asked.
+    pub question: String,
+    /// SHA-256 of the files that its trials read.
+    pub inputs: Option<String>,
+    /// What only the node sees.
+    pub seen: Seen,
+    /// The model of the node's CPU; empty where it is not known.
+    pub cpu_model: String,
+}
+
+/// A line as the next plan wants it, with the one before among those of the past; `None` where none holds.
+pub fn last_of(find: &FindRecord, task: &Task, before: Option<&Last>, known: &Known) -> Option<Last> {
+    let line = find.line.as_ref()?;
+    let mut past = before.map(|before| before.past.clone()).unwrap_or_default();
+    past.extend(before.and_then(|before| {
+        let at = before.proved_at.clone().or(before.searched_at.clone())?;
+        Some(PastLine { at, limit_bytes: before.limit_bytes })
+    }));
+    past.drain(..past.len().saturating_sub(PAST_MAX));
+    let searched_at = match task {
+        Task::Prove => before.and_then(|before| before.searched_at.clone()),
+        Task::Search { .. } | Task::Block { .. } => Some(known.at.clone()),
+    };
+    Some(Last {
+        limit_bytes: line.limit_bytes,
+        heap_bytes: line.heap_bytes,
+        direct_bytes: line.direct_bytes,
+        proved_at: Some(known.at.clone()),
+        searched_at,
+        question: Some(known.question.clone()),
+        inputs: known.inputs.clone(),
+        image_digest: known.seen.image_digest.clone(),
+        jdk: known.seen.jdk.clone(),
+        cpu_model: Some(known.cpu_model.clone()).filter(|model| !model.is_empty()),
+        past,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{LineRecord, Unknowns, Why};
+    use crate::scenario::parse;
+    use crate::units::MIB;
+    use std::path::Path;
+
+    fn scenario(find: &str) -> Scenario {
+        let text = format!(
+            "name: x\nsubject: {{command: [java, -jar, x.jar]}}\nconfigurations: {{a: {{}}}}\nfind: {{{find}}}\n\
+             load: [steady: {{constant: {{rate: 9, duration: 1s}}, get: /}}]\n"
+        );
+        parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    fn last() -> Last {
+        Last {
+            limit_bytes: 102 * MIB,
+            heap_bytes: Some(8 * MIB),
+            direct_bytes: Some(4 * MIB),
+            proved_at: Some("2026-11-21T00:00:00Z".to_owned()),
+            searched_at: Some("2026-11-20T00:00:00Z".to_owned()),
+            question: None,
+            inputs: None,
+            image_digest: None,
+            jdk: None,
+            cpu_model: None,
+            past: (0..PAST_MAX as u64).map(|n| PastLine { at: format!("night {n}"), limit_bytes: n }).collect(),
+        }
+    }
+
+    fn find(limit_bytes: u64, outcome: FindOutcome) -> FindRecord {
+        let line = LineRecord {
+            limit_bytes,
+            heap_bytes: None,
+            direct_bytes: None,
+            held: 5,
+            failing_share_max: 0.45,
+            below_bytes: None,
+            cause: None,
+            cause_text: Vec::new(),
+            edge_width: 0.0,
+        };
+        FindRecord {
+            configuration: "a".to_owned(),
+            target: Vec::new(),
+            unknowns: Unknowns::Limit,
+            step: 0.02,
+            proofs: 5,
+            outcome,
+            text: "5 of 5 trials in a row held".to_owned(),
+            reference: Some(0),
+            line: Some(line).filter(|_| outcome == FindOutcome::AtLowerBound),
+            warm: None,
+            knee: None,
+            headroom: 0.0,
+            limit_bytes: Some(limit_bytes),
+            options: Vec::new(),
+            others: Vec::new(),
+            prove_bytes: Some(limit_bytes),
+            rate: None,
+            trials: 6,
+            seconds: 60.0,
+        }
+    }
+
+    #[test]
+    fn a_proof_is_of_the_whole_line_and_the_step_below_is_one_of_the_search() {
+        let scenario_ = scenario("step: 2%, proofs: 5");
+        let proof = proof_of(&scenario_, &last());
+        assert_eq!(proof.configurations[0].jvm, ["-Xmx8m", "-XX:MaxDirectMemorySize=4m"]);
+        assert_eq!((proof.find.prove, proof.find.proofs), (Some(Bytes::mib(102)), 5));
+        let below = proof_below(&scenario_, &last()).unwrap();
+        assert_eq!((below.find.prove, below.find.proofs), (Some(Bytes::mib(100)), 2));
+        assert_eq!(below.configurations, proof.configurations);
+        assert_eq!(proof_below(&scenario("limit_min: 101m"), &last()), None);
+    }
+
+    #[test]
+    fn a_proved_line_is_said_as_a_searched_one() {
+        let proof = find(102 * MIB, FindOutcome::AtLowerBound);
+        let alone = proved(&proof, &last(), 0.1, None);
+        let line = alone.line.as_ref().unwrap();
+        assert_eq!((line.heap_bytes, line.direct_bytes, line.below_bytes), (Some(8 * MIB), Some(4 * MIB), None));
+        assert_eq!((alone.headroom, alone.limit_bytes, alone.trials), (0.1, Some(113 * MIB), 6));
+        let below = find(100 * MIB, FindOutcome::Never);
+        let whole = proved(&proof, &last(), 0.1, Some((&below, &[])));
+        assert_eq!((whole.trials, whole.seconds), (12, 120.0));
+        assert_eq!(whole.line.unwrap().below_bytes, None, "no trial says why");
+        let held = |outcome| Proof::of(&find(1, outcome));
+        assert_eq!(held(FindOutcome::AtLowerBound), Proof::Held);
+        assert_eq!([held(FindOutcome::Never), held(FindOutcome::NotHeld)], [Proof::Failed; 2]);
+        assert_eq!(held(FindOutcome::GivenUp), Proof::Unknown);
+    }
+
+    #[test]
+    fn the_next_plan_knows_the_line_and_those_before_it() {
+        let known = Known { at: "now".to_owned(), question: "q".to_owned(), ..Known::default() };
+        let found = find(90 * MIB, FindOutcome::AtLowerBound);
+        let proved = last_of(&found, &Task::Prove, Some(&last()), &known).unwrap();
+        assert_eq!((proved.proved_at.as_deref(), proved.searched_at), (Some("now"), last().searched_at));
+        assert_eq!((proved.past.len(), proved.past[0].at.as_str()), (PAST_MAX, "night 1"));
+        assert_eq!(proved.past.last().map(|past| past.limit_bytes), Some(102 * MIB));
+        assert_eq!(proved.cpu_model, None);
+        let search = Task::Search { why: Why::First };
+        let searched = last_of(&found, &search, None, &known).unwrap();
+        assert_eq!((searched.searched_at.as_deref(), searched.past.len()), (Some("now"), 0));
+        assert_eq!(last_of(&find(1, FindOutcome::Never), &search, None, &known), None);
+    }
+
+    #[test]
+    fn an_answer_takes_the_place_of_none_and_of_no_answer() {
+        use EntryOutcome::{Answered, NodeUnfit, OutOfTime, SubjectFailed};
+        let all = [Answered, OutOfTime, SubjectFailed, NodeUnfit];
+        let wins = |new| all.into_iter().filter(|standing| outweighs(new, *standing)).collect::<Vec<_>>();
+        assert_eq!(wins(Answered), [OutOfTime, SubjectFailed, NodeUnfit]);
+        assert_eq!([wins(OutOfTime), wins(SubjectFailed)], [[NodeUnfit], [NodeUnfit]]);
+        assert!(wins(NodeUnfit).is_empty());
+        assert_eq!(folder_of(3), "index-000003");
+    }
+}

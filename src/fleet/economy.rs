@@ -1,0 +1,96 @@
+//! What has to be done for a service tonight: to prove a line takes a third of what it takes to find one.
+
+use crate::record::Why;
+use crate::scenario::Last;
+use crate::units::{Span, unix_s};
+
+/// Why the line of a service has to be searched, as far as a plan can know; `None` where the last one is to be proved.
+/// `made_unix_s` is the moment of the plan; what nobody knows of the last line is no change.
+pub fn why_search(
+    last: Option<&Last>,
+    question: &str,
+    inputs: Option<&str>,
+    made_unix_s: i64,
+    search_every: Span,
+) -> Option<Why> {
+    let Some(last) = last else { return Some(Why::First) };
+    let searched = last.searched_at.as_deref().and_then(unix_s);
+    let is_long_ago =
+        searched.is_none_or(|searched| made_unix_s.saturating_sub(searched) >= search_every.0.as_secs() as i64);
+    match () {
+        () if differs(last.question.as_deref(), Some(question)) => Some(Why::QuestionChanged),
+        () if differs(last.inputs.as_deref(), inputs) => Some(Why::InputsChanged),
+        () if is_long_ago => Some(Why::LongAgo),
+        () => None,
+    }
+}
+
+/// What only the node sees.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Seen {
+    /// The digest of the image.
+    pub image_digest: Option<String>,
+    /// The version of the JDK that runs the service.
+    pub jdk: Option<String>,
+}
+
+/// Why a line that was to be proved has to be searched, by what the node sees.
+pub fn why_here(last: &Last, seen: &Seen) -> Option<Why> {
+    match () {
+        () if differs(last.image_digest.as_deref(), seen.image_digest.as_deref()) => Some(Why::ImageChanged),
+        () if differs(last.jdk.as_deref(), seen.jdk.as_deref()) => Some(Why::JdkChanged),
+        () => None,
+    }
+}
+
+fn differs(before: Option<&str>, now: Option<&str>) -> bool {
+    before.zip(now).is_some_and(|(before, now)| before != now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const WEEK: Span = Span(Duration::from_secs(7 * 86_400));
+
+    fn last() -> Last {
+        Last {
+            limit_bytes: 1,
+            heap_bytes: None,
+            direct_bytes: None,
+            proved_at: None,
+            searched_at: Some("2026-11-20T00:00:00Z".to_owned()),
+            question: Some("q".to_owned()),
+            inputs: Some("i".to_owned()),
+            image_digest: Some("d".to_owned()),
+            jdk: Some("17".to_owned()),
+            cpu_model: None,
+            past: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_line_is_searched_where_something_changed_and_once_a_week() {
+        let at = |text: &str| unix_s(text).unwrap();
+        let soon = at("2026-11-22T00:00:00Z");
+        let why = |last: &Last, now| why_search(Some(last), "q", Some("i"), now, WEEK);
+        assert_eq!(why_search(None, "q", Some("i"), soon, WEEK), Some(Why::First));
+        assert_eq!(why(&last(), soon), None);
+        assert_eq!(why(&last(), at("2026-11-26T23:59:59Z")), None);
+        assert_eq!(why(&last(), at("2026-11-27T00:00:00Z")), Some(Why::LongAgo));
+        assert_eq!(why(&Last { question: Some("other".to_owned()), ..last() }, soon), Some(Why::QuestionChanged));
+        assert_eq!(why(&Last { inputs: Some("other".to_owned()), ..last() }, soon), Some(Why::InputsChanged));
+        assert_eq!(why(&Last { question: None, inputs: None, ..last() }, soon), None, "nobody knows of a change");
+        assert_eq!(why(&Last { searched_at: None, ..last() }, soon), Some(Why::LongAgo));
+    }
+
+    #[test]
+    fn a_node_sees_what_a_plan_cannot() {
+        let seen = |image: &str, jdk: &str| Seen { image_digest: Some(image.to_owned()), jdk: Some(jdk.to_owned()) };
+        assert_eq!(why_here(&last(), &seen("d", "17")), None);
+        assert_eq!(why_here(&last(), &Seen::default()), None);
+        assert_eq!(why_here(&last(), &seen("e", "17")), Some(Why::ImageChanged));
+        assert_eq!(why_here(&last(), &seen("d", "21")), Some(Why::JdkChanged));
+    }
+}

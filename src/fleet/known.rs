@@ -1,0 +1,192 @@
+//! What earlier nights know of each service: its line, and how long it took to find or to prove.
+
+use super::plan::Plan;
+use crate::error::{Error, Result};
+use crate::record::{FLEET_PLAN_SCHEMA, FLEET_SCHEMA, FleetDocument, LineVerdict, PlanEntry, ServiceRecord};
+use crate::scenario::{Fleet, Last};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// What is known of services, by name.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct KnownServices(BTreeMap<String, KnownService>);
+
+/// What is known of one service.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct KnownService {
+    last: Option<Last>,
+    /// How long its last search took, in seconds.
+    search_s: Option<f64>,
+    /// How long its last proof took, in seconds.
+    proof_s: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    schema: String,
+}
+
+impl KnownServices {
+    /// Reads the document of an earlier night, or a plan, which knows what the night before it knew.
+    ///
+    /// # Errors
+    /// `Request` where it is neither, of another version, or damaged.
+    pub fn parse(text: &str) -> Result<Self> {
+        let neither = |cause: serde_json::Error| {
+            Error::request(format!("this is no document of a fleet: {cause}"))
+                .hint("`loadline merge --json` prints one")
+        };
+        let first = text.lines().next().unwrap_or_default();
+        if let Ok(Head { schema }) = serde_json::from_str(first)
+            && schema.starts_with(family(FLEET_PLAN_SCHEMA))
+        {
+            return Ok(Self(Plan::parse(text)?.entries.into_iter().map(of_entry).collect()));
+        }
+        let Head { schema } = serde_json::from_str(text).map_err(neither)?;
+        if schema != FLEET_SCHEMA {
+            return Err(Error::request(format!(
+                "this is `{schema}`, and what is known of a fleet is `{FLEET_SCHEMA}`"
+            ))
+            .hint("`loadline merge --json` prints one"));
+        }
+        let document: FleetDocument = serde_json::from_str(text).map_err(neither)?;
+        Ok(Self(document.services.into_iter().map(of_service).collect()))
+    }
+
+    /// Tells each service what is known of it; what its own file says holds where nothing is. Names of which something
+    /// is known and that the fleet does not have are returned.
+    pub fn tell(&self, fleet: &mut Fleet) -> Vec<&str> {
+        for service in &mut fleet.services {
+            if let Some(last) = self.0.get(&service.name).and_then(|known| known.last.clone()) {
+                service.last = Some(last);
+            }
+        }
+        let names: std::collections::HashSet<&str> =
+            fleet.services.iter().map(|service| service.name.as_str()).collect();
+        self.0.keys().map(String::as_str).filter(|name| !names.contains(name)).collect()
+    }
+
+    /// How long a search of this service will take, and how long a proof, in seconds; `None` where nobody knows.
+    pub(super) fn took(&self, name: &str) -> (Option<f64>, Option<f64>) {
+        self.0.get(name).map_or((None, None), |known| (known.search_s, known.proof_s))
+    }
+}
+
+/// A schema without its version.
+fn family(schema: &str) -> &str {
+    schema.rsplit_once('/').map_or(schema, |(family, _)| family)
+}
+
+fn of_entry(entry: PlanEntry) -> (String, KnownService) {
+    (entry.name, KnownService { last: entry.last, ..KnownService::default() })
+}
+
+fn of_service(service: ServiceRecord) -> (String, KnownService) {
+    let seconds = Some(service.seconds).filter(|seconds| *seconds > 0.0);
+    let (search_s, proof_s) = match service.verdict {
+        LineVerdict::Proved => (None, seconds),
+        LineVerdict::First | LineVerdict::Same | LineVerdict::Lower | LineVerdict::Higher => (seconds, None),
+        LineVerdict::NotHeld | LineVerdict::Unknown => (seconds, None),
+        LineVerdict::Failed | LineVerdict::Missing => (None, None),
+    };
+    (service.name, KnownService { last: service.last, search_s, proof_s })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{PlanHeader, StandingRecord};
+    use crate::scenario::{SEARCH_EVERY, Service, WITHIN, parse};
+    use crate::units::Bytes;
+    use std::path::Path;
+
+    fn record(name: &str, verdict: LineVerdict, last: Option<u64>) -> ServiceRecord {
+        ServiceRecord {
+            name: name.to_owned(),
+            index: 0,
+            verdict,
+            text: String::new(),
+            line: None,
+            limit_bytes: None,
+            options: Vec::new(),
+            declared_bytes: None,
+            wasted_bytes: None,
+            last_bytes: None,
+            past: Vec::new(),
+            node: String::new(),
+            other_cpu: false,
+            trials: 0,
+            seconds: 90.0,
+            last: last.map(|mib| Last::of(Bytes::mib(mib))),
+            doubts: Vec::new(),
+        }
+    }
+
+    fn document(services: Vec<ServiceRecord>) -> String {
+        let plan = PlanHeader {
+            schema: FLEET_PLAN_SCHEMA.to_owned(),
+            loadline: String::new(),
+            name: "x".to_owned(),
+            made: String::new(),
+            entries: 1,
+            hash: String::new(),
+        };
+        let document = FleetDocument {
+            schema: FLEET_SCHEMA.to_owned(),
+            plan,
+            standing: StandingRecord::default(),
+            nodes: Vec::new(),
+            services,
+            wasted_bytes: 0,
+            node_seconds: 0.0,
+            comparison: None,
+            doubts: Vec::new(),
+        };
+        serde_json::to_string_pretty(&document).unwrap()
+    }
+
+    fn fleet(names: &[&str]) -> Fleet {
+        let text = "name: x\nsubject: {command: [x], port: 80}\nload: [{steady: {closed: {requests: 1}, get: /}}]\n";
+        let service = |name: &&str| Service {
+            name: (*name).to_owned(),
+            scenario: parse(text, Path::new("/x"), &[]).unwrap(),
+            within: WITHIN,
+            declared: None,
+            last: Some(Last::of(Bytes::mib(1))),
+        };
+        Fleet { name: "x".to_owned(), services: names.iter().map(service).collect(), search_every: SEARCH_EVERY }
+    }
+
+    #[test]
+    fn the_night_before_is_known() {
+        use LineVerdict::{First, Missing, Proved};
+        let services =
+            vec![record("a", First, Some(100)), record("b", Proved, Some(200)), record("gone", Missing, None)];
+        let known = KnownServices::parse(&document(services)).unwrap();
+        let mut fleet = fleet(&["a", "b", "new"]);
+        assert_eq!(known.tell(&mut fleet), ["gone"]);
+        let limits: Vec<u64> =
+            fleet.services.iter().map(|service| service.last.as_ref().unwrap().limit_bytes >> 20).collect();
+        assert_eq!(limits, [100, 200, 1]);
+        assert_eq!(known.took("a"), (Some(90.0), None));
+        assert_eq!(known.took("b"), (None, Some(90.0)));
+        assert_eq!((known.took("gone"), known.took("new")), ((None, None), (None, None)));
+    }
+
+    #[test]
+    fn what_is_no_document_is_refused() {
+        let refused = |text: &str, what: &str| {
+            let error = KnownServices::parse(text).unwrap_err();
+            assert!(error.what.contains(what), "{error}");
+        };
+        refused("", "this is no document of a fleet");
+        refused("{}", "this is no document of a fleet");
+        refused("{\"schema\": \"loadline.fleet/1\"}", "this is no document of a fleet");
+        refused("{\"schema\": \"loadline.results/1\"}", "this is `loadline.results/1`");
+        refused("{\"schema\":\"loadline.fleet-plan/9\"}\n", "this is `loadline.fleet-plan/9`");
+        let whole = document(vec![record("a", LineVerdict::Proved, Some(1))]);
+        for cut in (0..whole.len()).filter(|cut| whole.is_char_boundary(*cut)) {
+            refused(&whole[..cut], "this is no document of a fleet");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The manifest that works a plan on Kubernetes: one index of a Job is one entry, alone on its node.
+
+use super::layout::{Layout, comment, minutes_max, slug};
+use super::plan::Plan;
+use crate::units::Bytes;
+
+/// What a node takes beside the minutes of its entry: the image, a build, the end.
+const BESIDE_MINUTES: u32 = 10;
+/// Pods at once, where nobody said of how many nodes the pool is.
+const NODES: u32 = 10;
+/// An API server takes no more of either.
+const FAILED_MAX: usize = 10_000;
+/// Memory of a pod where no limit of production is known.
+const MEMORY_GIB: u64 = 8;
+/// Where the volume is mounted.
+const MOUNT: &str = "/fleet";
+
+/// The manifest, for `kubectl apply`. The paths of `place` are those on the volume, below where it is mounted.
+pub fn kubernetes(plan: &Plan, place: &Layout<'_>) -> String {
+    let entries = plan.entries.len();
+    let nodes = place.nodes.unwrap_or(NODES).min(entries as u32).max(1);
+    let deadline_s = u64::from(minutes_max(plan) + BESIDE_MINUTES) * 60;
+    let short: String = plan.header.hash.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
+    let path = |below: &str| literal(&format!("{MOUNT}/{below}").replace('$', "$$"));
+    let waves = entries.div_ceil(nodes as usize) as u64;
+    MANIFEST
+        .replace("{NAME}", &comment(&plan.header.name))
+        .replace("{LOADLINE}", &comment(&plan.header.loadline))
+        .replace("{IMAGE}", &literal(&format!("loadline:{}", plan.header.loadline)))
+        .replace("{HASH}", &comment(&plan.header.hash))
+        .replace("{JOB}", &format!("{}-{}", slug(&plan.header.name), short.to_ascii_lowercase()))
+        .replace("{ENTRIES}", &entries.to_string())
+        .replace("{NODES}", &nodes.to_string())
+        .replace("{FAILED}", &entries.min(FAILED_MAX).to_string())
+        .replace("{DEADLINE}", &deadline_s.to_string())
+        .replace("{WHOLE}", &(deadline_s * (2 * waves + 1)).to_string())
+        .replace("{MEMORY}", &memory_gib(plan).to_string())
+        .replace("{MOUNT}", MOUNT)
+        // Paths come last: whatever is in them stays as it is.
+        .replace("{PLAN}", "\u{0}")
+        .replace("{RESULTS}", &path(place.results))
+        .replace('\u{0}', &path(place.plan))
+}
+
+/// Twice the largest limit of production: memory is to be no concern in the first trial of a search.
+fn memory_gib(plan: &Plan) -> u64 {
+    let most = plan.entries.iter().filter_map(|entry| entry.declared_bytes).max().unwrap_or(0);
+    most.saturating_mul(2).div_ceil(Bytes::mib(1024).0).max(MEMORY_GIB)
+}
+
+/// A text as YAML reads it back: what JSON writes.
+fn literal(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+const MANIFEST: &str = r#"# Works the plan `{NAME}` on Kubernetes: each index of the Job is an entry, alone on a node.
+# Made by Loadline {LOADLINE}; {ENTRIES} entries, plan {HASH}.
+#
+#   kubectl apply --filename THIS_FILE
+#
+# Before: a pool of nodes that are labelled and tainted `loadline.pool=fleet` and have nothing else to do, and on the
+# volume the plan with the files that it names. Afterwards: loadline merge of the folder of results.
+# Needs Kubernetes 1.33 or newer (backoffLimitPerIndex).
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: loadline-fleet
+  labels:
+    # A privileged container asks for it: give this namespace to nobody else.
+    pod-security.kubernetes.io/enforce: privileged
+---
+# Plan, files of services, results. A class of storage that many nodes write to at once, such as NFS.
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: loadline-fleet
+  namespace: loadline-fleet
+spec:
+  accessModes: [ReadWriteMany]
+  resources:
+    requests: {storage: 20Gi}
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {JOB}
+  namespace: loadline-fleet
+  labels: {app.kubernetes.io/name: loadline-fleet}
+  annotations: {loadline/plan: "{HASH}"}
+spec:
+  completionMode: Indexed
+  completions: {ENTRIES}
+  # Nodes of the pool.
+  parallelism: {NODES}
+  # An index is tried twice more, elsewhere; one that fails for good leaves the others alone. The Job is then Failed at
+  # its end all the same: look at failedIndexes, or at what loadline merge says.
+  backoffLimitPerIndex: 2
+  maxFailedIndexes: {FAILED}
+  # The only policy beside a podFailurePolicy: a lost index starts again once its pod is known to be gone.
+  podReplacementPolicy: Failed
+  podFailurePolicy:
+    rules:
+      # 2: the request is wrong, 3: the subject fails; another node would say the same. 0 is an answer, and a limit that
+      # fails is one; 4, a node that cannot measure, and 70, a bug, are tried elsewhere.
+      - action: FailIndex
+        onExitCodes: {containerName: loadline, operator: In, values: [2, 3]}
+      # The node was drained or lost: that is none of the index' fault.
+      - action: Ignore
+        onPodConditions:
+          - {type: DisruptionTarget, status: "True"}
+  # All of it, every index tried twice.
+  activeDeadlineSeconds: {WHOLE}
+  ttlSecondsAfterFinished: 604800
+  template:
+    metadata:
+      labels: {app.kubernetes.io/name: loadline-fleet}
+      annotations:
+        # A search that is moved begins anew.
+        cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
+    spec:
+      restartPolicy: Never
+      # The longest entry ends by itself with what it knows; the rest is for the image, a build and the end.
+      activeDeadlineSeconds: {DEADLINE}
+      terminationGracePeriodSeconds: 30
+      automountServiceAccountToken: false
+      enableServiceLinks: false
+      nodeSelector: {loadline.pool: fleet}
+      tolerations:
+        - {key: loadline.pool, operator: Equal, value: fleet, effect: NoSchedule}
+        # The usual five minutes would keep an index waiting. Who deletes dead Nodes, as a cloud does, sets it free.
+        - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 30}
+        - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 30}
+      affinity:
+        podAntiAffinity:
+          # Never two on one node, of whatever plan. It keeps away our own pods only: the taint keeps away all others.
+          requiredDuringSchedulingIgnoredDuringExecution:
+            - topologyKey: kubernetes.io/hostname
+              labelSelector:
+                matchLabels: {app.kubernetes.io/name: loadline-fleet}
+      containers:
+        - name: loadline
+          # Yours: with `loadline`, with the JDK of services that bring none, and with podman where services are images.
+          image: {IMAGE}
+          # The index is JOB_COMPLETION_INDEX, which the Job sets.
+          command: [loadline, work]
+          args:
+            - {PLAN}
+            - --out
+            - {RESULTS}
+          env:
+            - name: NODE_NAME
+              valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+          # Equal, with whole CPUs: Guaranteed, and with the kubelet's cpuManagerPolicy `static` CPUs of its own and no
+          # throttling. As much as a node of the pool has; memory is no concern in the first trial of a search.
+          resources:
+            requests: {cpu: "4", memory: {MEMORY}Gi}
+            limits: {cpu: "4", memory: {MEMORY}Gi}
+          # How the limit of a trial is set. `loadline doctor` says which of these holds where it runs.
+          # 1. Privileged, in a pool of its own: cgroups below the pod's are made as on a host.
+          securityContext: {privileged: true}
+          # 2. A private cgroup that may be written, without privileges: instead of the line above
+          #        securityContext:
+          #          allowPrivilegeEscalation: false
+          #    and from whoever runs the nodes: of containerd 2.1 or newer a runtime with `cgroup_writable = true` (and
+          #    here `runtimeClassName:` of it, beside `restartPolicy`), of CRI-O the annotation
+          #    `io.kubernetes.cri-o.cgroup2-mount-hierarchy-rw: "true"`, of GKE `writableCgroups` of the pool.
+          # 3. Two containers of one pod, without either: `shareProcessNamespace: true` beside `restartPolicy`, the
+          #    subject in a container `subject` with the limit as `resources.limits.memory`, and Loadline beside it with
+          #    the same `runAsUser`. One limit a pod: that proves one, and searches none.
+          volumeMounts:
+            - {name: fleet, mountPath: {MOUNT}}
+            - {name: scratch, mountPath: /tmp}
+      volumes:
+        - name: fleet
+          persistentVolumeClaim: {claimName: loadline-fleet}
+        - name: scratch
+          emptyDir: {}
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::layout::tests::plan;
+    use yaml_serde::Value;
+
+    /// The Job of a manifest.
+    fn job(manifest: &str) -> Value {
+        let job = manifest.split("\n---\n").last().unwrap();
+        yaml_serde::from_str(job).unwrap_or_else(|cause| panic!("{cause}\n{job}"))
+    }
+
+    #[test]
+    fn the_manifest_of_a_small_plan() {
+        let place = Layout { plan: "plan.jsonl", results: "results-0123456789ab", nodes: Some(10) };
+        insta::assert_snapshot!(kubernetes(&plan("shop", 300), &place));
+    }
+
+    #[test]
+    fn names_and_paths_stay_what_they_are() {
+        let plan = plan("a\": {b}\n- c: $(X) 'é", 3);
+        let place = Layout { plan: "a b/\"it's\": $(HOME) {RESULTS}\n.jsonl", results: "r {PLAN}", nodes: None };
+        let job = job(&kubernetes(&plan, &place));
+        let name = job["metadata"]["name"].as_str().unwrap();
+        assert_eq!(name, "loadline-a-b-c-x-0123456789ab");
+        let args = &job["spec"]["template"]["spec"]["containers"][0]["args"];
+        assert_eq!(args[0].as_str(), Some("/fleet/a b/\"it's\": $$(HOME) {RESULTS}\n.jsonl"));
+        assert_eq!(args[2].as_str(), Some("/fleet/r {PLAN}"));
+        assert_eq!(job["spec"]["parallelism"].as_u64(), Some(3));
+    }
+
+    #[test]
+    fn a_pod_has_room_for_twice_the_largest_limit() {
+        let memory = |gib: Option<u64>| {
+            let mut plan = plan("x", 2);
+            plan.entries[0].declared_bytes = gib.map(|gib| gib << 30);
+            memory_gib(&plan)
+        };
+        assert_eq!([None, Some(3), Some(5), Some(u64::MAX >> 30)].map(memory), [8, 8, 10, (u64::MAX >> 30) + 1]);
+    }
+
+    #[test]
+    fn a_whole_job_ends_sometime() {
+        let job = job(&kubernetes(&plan("x", 10_000), &Layout { plan: "p", results: "r", nodes: Some(100) }));
+        let spec = &job["spec"];
+        let of = |key: &str| spec[key].as_u64().unwrap();
+        assert_eq!((of("completions"), of("maxFailedIndexes"), of("parallelism")), (10_000, 10_000, 100));
+        let pod = spec["template"]["spec"]["activeDeadlineSeconds"].as_u64().unwrap();
+        assert_eq!((pod, of("activeDeadlineSeconds")), (25 * 60, 25 * 60 * 201));
+    }
+}

@@ -1,0 +1,87 @@
+//! What the scripts and manifests of engines share: where things lie, and names that are safe where they stand.
+
+use super::plan::Plan;
+
+/// Of a name in characters: a label of Kubernetes has 63, and more is put before and behind it.
+const SLUG_MAX: usize = 30;
+
+/// Where a plan is worked.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout<'a> {
+    /// Path of the plan.
+    pub plan: &'a str,
+    /// Path of the folder of results.
+    pub results: &'a str,
+    /// Nodes that may be taken at once; as many as the engine gives where it is not said.
+    pub nodes: Option<u32>,
+}
+
+/// Letters, digits and dashes of a name, small, as job names and labels may have them: `loadline-my-shop`.
+pub(super) fn slug(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let words: Vec<String> = name
+        .chars()
+        .map(plain)
+        .collect::<String>()
+        .split('-')
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect();
+    let short: String = words.join("-").chars().take(SLUG_MAX).collect();
+    match short.trim_end_matches('-') {
+        "" => "loadline".to_owned(),
+        short => format!("loadline-{short}"),
+    }
+}
+
+/// A text in a comment: on its line, and none of what is replaced around it.
+pub(super) fn comment(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || c == '{' || c == '}' { ' ' } else { c }).collect()
+}
+
+/// The minutes of the longest entry, whole ones, from 1 to a year.
+pub(super) fn minutes_max(plan: &Plan) -> u32 {
+    plan.entries.iter().map(|entry| entry.minutes.ceil() as u32).max().unwrap_or(0).clamp(1, 525_600)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::record::{PlanEntry, Task, Why};
+    use crate::scenario::parse;
+    use std::path::Path;
+
+    /// A plan of so many services.
+    pub(in crate::fleet) fn plan(name: &str, entries: u32) -> Plan {
+        let text = "name: x\nsubject: {command: [x], port: 80}\nload: [{steady: {closed: {requests: 1}, get: /}}]\n";
+        let scenario = parse(text, Path::new(""), &[]).unwrap();
+        let entry = |index: u32| PlanEntry {
+            index,
+            name: format!("service-{index}"),
+            task: Task::Search { why: Why::First },
+            minutes: 14.5,
+            declared_bytes: (index == 0).then_some(3 << 30),
+            last: None,
+            question: "q".to_owned(),
+            scenario: scenario.clone(),
+        };
+        let mut plan = Plan::new(name, "2026-11-22T00:00:00Z".to_owned(), (0..entries).map(entry).collect()).unwrap();
+        // It follows the version and all fields of a scenario; the texts of engines shall not.
+        plan.header.hash = "0123456789abcdef".repeat(4);
+        plan.header.loadline = "0.1.0".to_owned();
+        plan
+    }
+
+    #[test]
+    fn a_name_becomes_one_that_engines_take() {
+        let check = |name: &str, expect: &str| assert_eq!(slug(name), expect, "{name}");
+        check("shop", "loadline-shop");
+        check("My Shop_2.0", "loadline-my-shop-2-0");
+        check("--a--b--", "loadline-a-b");
+        check("ü", "loadline");
+        check("", "loadline");
+        check(&"x".repeat(99), &format!("loadline-{}", "x".repeat(30)));
+        check(&format!("{} y", "x".repeat(29)), &format!("loadline-{}", "x".repeat(29)));
+        assert_eq!(comment("a\nb\r\u{0}c{D}"), "a b  c D ");
+    }
+}

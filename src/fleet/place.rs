@@ -1,0 +1,68 @@
+//! Whether a place is fit to measure in: what was seen of it before an entry and after, and what that makes doubtful.
+
+use crate::doubt::{Doubt, Place, noise};
+
+/// Less in swap than this at the end is what a machine moves there that has time.
+const SWAPPED_MIN: u64 = 16 << 20;
+
+/// What was seen of a place at one moment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PlaceSeen {
+    /// CPUs that this process may use.
+    pub cpus: u32,
+    /// CPUs that the machine has.
+    pub online: u32,
+    /// Whether a cgroup says that these CPUs are nobody else's.
+    pub has_own_cpus: bool,
+    /// How many cores of these CPUs others used just before; `None` where nobody looked.
+    pub busy_cores: Option<f64>,
+    /// How often a cgroup of this process was held back so far; `None` where none counts.
+    pub throttled: Option<u64>,
+    /// Memory in swap.
+    pub swap_bytes: u64,
+}
+
+/// What makes a place doubtful, by what was seen before the entry and after.
+pub fn place_doubts(before: &PlaceSeen, after: &PlaceSeen) -> Vec<Doubt> {
+    let PlaceSeen { cpus, online, .. } = *before;
+    let busy = before.busy_cores.filter(|cores| noise::takes_cpu(Some(*cores), 0.0));
+    let is_shared = cpus < online && !before.has_own_cpus;
+    let times = after.throttled.unwrap_or(0).saturating_sub(before.throttled.unwrap_or(0));
+    let swap_bytes = after.swap_bytes.saturating_sub(before.swap_bytes);
+    let doubts = [
+        busy.map(|busy_cores| Place::NodeBusy { busy_cores, cpus }),
+        is_shared.then_some(Place::NodeShared { cpus, online }),
+        (times > 0).then_some(Place::NodeThrottled { times }),
+        (swap_bytes >= SWAPPED_MIN).then_some(Place::NodeSwapped { swap_bytes }),
+    ];
+    doubts.into_iter().flatten().map(Doubt::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(before: PlaceSeen, after: PlaceSeen, expect: &[Place]) {
+        let expect: Vec<Doubt> = expect.iter().cloned().map(Doubt::from).collect();
+        assert_eq!(place_doubts(&before, &after), expect, "{before:?} {after:?}");
+    }
+
+    #[test]
+    fn a_place_is_doubted_for_what_was_seen_of_it() {
+        let of = |cpus, online| PlaceSeen { cpus, online, ..PlaceSeen::default() };
+        check(of(8, 8), of(8, 8), &[]);
+        check(PlaceSeen { busy_cores: Some(0.05), ..of(8, 8) }, of(8, 8), &[]);
+        let busy = PlaceSeen { busy_cores: Some(1.5), ..of(8, 8) };
+        check(busy, of(8, 8), &[Place::NodeBusy { busy_cores: 1.5, cpus: 8 }]);
+        check(of(2, 8), of(2, 8), &[Place::NodeShared { cpus: 2, online: 8 }]);
+        check(PlaceSeen { has_own_cpus: true, ..of(2, 8) }, of(2, 8), &[]);
+        let throttled = |times| PlaceSeen { throttled: times, ..of(8, 8) };
+        check(throttled(Some(3)), throttled(Some(10)), &[Place::NodeThrottled { times: 7 }]);
+        check(throttled(Some(3)), throttled(Some(3)), &[]);
+        check(throttled(Some(3)), throttled(None), &[]);
+        let swapped = |swap_bytes| PlaceSeen { swap_bytes, ..of(8, 8) };
+        check(swapped(1 << 30), swapped((1 << 30) + SWAPPED_MIN - 1), &[]);
+        check(swapped(0), swapped(SWAPPED_MIN), &[Place::NodeSwapped { swap_bytes: SWAPPED_MIN }]);
+        check(swapped(SWAPPED_MIN), swapped(0), &[]);
+    }
+}

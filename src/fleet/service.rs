@@ -1,0 +1,419 @@
+//! One service as its result leaves it: its line beside the one before and beside the limit of production.
+
+use crate::doubt::{ClockSlip, Merging};
+use crate::record::{
+    DoubtRecord, EntryOutcome, EntryResult, FindOutcome, LineRecord, LineVerdict, PlanEntry, PlanHeader, ServiceRecord,
+    Task, limit_to_set,
+};
+use crate::scenario::{Last, PAST_MAX, PastLine};
+use crate::units::{Bytes, growth, several, trimmed, unix_s};
+
+/// Clocks that are kept by NTP differ by milliseconds, and moments are told in whole seconds.
+const SLIP_S: i64 = 5;
+/// Limits are whole pages: so much two that are a step apart may be more.
+const PAGES_BYTES: u64 = 8 << 10;
+
+/// When a plan was made, and when its results are merged.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Around<'a> {
+    pub(super) plan: &'a PlanHeader,
+    pub(super) now_unix_s: i64,
+}
+
+/// The service of an entry; `result` is the one that counts, where there is one.
+pub(super) fn service(entry: &PlanEntry, result: Option<&EntryResult>, around: Around<'_>) -> ServiceRecord {
+    let last = entry.last.as_ref();
+    let now = result.filter(|result| result.outcome == EntryOutcome::Answered).and_then(|result| result.line.as_ref());
+    let find = result.and_then(|result| result.find.as_ref());
+    let verdict = result.map_or(LineVerdict::Missing, |result| verdict(entry, result, now));
+    let line = now.map(|now| line(now, result));
+    let limit_bytes = now.map(|now| to_set(entry, result, now));
+    let wasted_bytes = entry.declared_bytes.zip(limit_bytes).map(|(declared, limit)| growth(limit, declared));
+    let past = last.map(past).unwrap_or_default();
+    let other = result.zip(now).and_then(|(result, now)| other_cpu(last, result, now));
+    let mut doubts = result.map(|result| result.doubts.clone()).unwrap_or_default();
+    let own = result.map(|result| doubts_of(entry, result, around)).unwrap_or_default();
+    doubts.extend(own.into_iter().chain(other.clone()).map(record));
+    let mut service = ServiceRecord {
+        name: entry.name.clone(),
+        index: entry.index,
+        verdict,
+        text: String::new(),
+        line,
+        limit_bytes,
+        options: find.filter(|_| now.is_some()).map(|find| find.options.clone()).unwrap_or_default(),
+        declared_bytes: entry.declared_bytes,
+        wasted_bytes,
+        last_bytes: last.map(|last| last.limit_bytes),
+        last: now.map(|now| next(entry, now, result, &past)).or_else(|| entry.last.clone()),
+        past,
+        node: result.map(|result| result.node.name.clone()).unwrap_or_default(),
+        other_cpu: other.is_some(),
+        trials: find.map_or(0, |find| find.trials),
+        seconds: result.map_or(0.0, |result| result.seconds),
+        doubts,
+    };
+    service.text = text(&service, entry, result);
+    service
+}
+
+fn verdict(entry: &PlanEntry, result: &EntryResult, now: Option<&Last>) -> LineVerdict {
+    let ended = match result.outcome {
+        EntryOutcome::SubjectFailed | EntryOutcome::NodeUnfit => return LineVerdict::Failed,
+        EntryOutcome::OutOfTime => return LineVerdict::Unknown,
+        EntryOutcome::Answered => result.find.as_ref().map(|find| find.outcome),
+    };
+    match (now, &entry.last, ended) {
+        (None, _, Some(FindOutcome::NotHeld | FindOutcome::Never)) => LineVerdict::NotHeld,
+        (None, ..) => LineVerdict::Unknown,
+        (Some(_), None, _) => LineVerdict::First,
+        (Some(now), Some(last), _) => match (result.task == Task::Prove, now.limit_bytes, last.limit_bytes) {
+            (true, now, last) if is_same(now, last, 0.0) => LineVerdict::Proved,
+            (_, now, last) if is_same(now, last, step(entry, result)) => LineVerdict::Same,
+            (_, now, last) if now < last => LineVerdict::Lower,
+            _ => LineVerdict::Higher,
+        },
+    }
+}
+
+/// The step at which the search stopped.
+fn step(entry: &PlanEntry, result: &EntryResult) -> f64 {
+    result.find.as_ref().map_or(entry.scenario.find.step, |find| find.step).clamp(0.0, 1.0)
+}
+
+/// Whether two lines are no more than a step apart.
+fn is_same(now: u64, last: u64, step: f64) -> bool {
+    let (less, more) = (now.min(last), now.max(last));
+    more - less <= (less as f64 * step) as u64 + PAGES_BYTES
+}
+
+/// The line as it was searched or proved; what only the search knows is unknown where it does not say.
+fn line(now: &Last, result: Option<&EntryResult>) -> LineRecord {
+    let found = result.and_then(|result| result.find.as_ref()?.line.as_ref());
+    found.filter(|line| line.limit_bytes == now.limit_bytes).cloned().unwrap_or_else(|| LineRecord {
+        limit_bytes: now.limit_bytes,
+        heap_bytes: now.heap_bytes,
+        direct_bytes: now.direct_bytes,
+        held: 0,
+        failing_share_max: 1.0,
+        below_bytes: None,
+        cause: None,
+        cause_text: Vec::new(),
+        edge_width: 0.0,
+    })
+}
+
+/// The limit to set. A proof adds no headroom to what it proves, so that of the scenario is added here.
+fn to_set(entry: &PlanEntry, result: Option<&EntryResult>, now: &Last) -> u64 {
+    let find = result.and_then(|result| result.find.as_ref()).filter(|find| find.prove_bytes.is_none());
+    let set = find.filter(|find| find.line.as_ref().is_some_and(|line| line.limit_bytes == now.limit_bytes));
+    set.and_then(|find| find.limit_bytes).unwrap_or_else(|| limit_to_set(now.limit_bytes, entry.scenario.find.headroom))
+}
+
+/// The lines of earlier nights with the last one, of which the oldest are forgotten.
+fn past(last: &Last) -> Vec<PastLine> {
+    let at = last.proved_at.as_ref().or(last.searched_at.as_ref());
+    let line = at.map(|at| PastLine { at: at.clone(), limit_bytes: last.limit_bytes });
+    let all: Vec<PastLine> = last.past.iter().cloned().chain(line).collect();
+    all[all.len().saturating_sub(PAST_MAX)..].to_vec()
+}
+
+/// The line as the next plan wants it, with what the result leaves to be known from elsewhere.
+fn next(entry: &PlanEntry, now: &Last, result: Option<&EntryResult>, past: &[PastLine]) -> Last {
+    let started = result.map(|result| result.started.clone());
+    let is_proof = result.is_some_and(|result| result.task == Task::Prove);
+    let searched =
+        if is_proof { entry.last.as_ref().and_then(|last| last.searched_at.clone()) } else { started.clone() };
+    let cpu = result.map(|result| result.node.cpu_model.clone()).filter(|model| !model.is_empty());
+    Last {
+        proved_at: now.proved_at.clone().or(started),
+        searched_at: now.searched_at.clone().or(searched),
+        question: now.question.clone().or_else(|| Some(entry.question.clone())),
+        cpu_model: now.cpu_model.clone().or(cpu),
+        past: past.to_vec(),
+        ..now.clone()
+    }
+}
+
+fn other_cpu(last: Option<&Last>, result: &EntryResult, now: &Last) -> Option<Merging> {
+    let before = last?.cpu_model.clone().filter(|model| !model.is_empty())?;
+    let now = now.cpu_model.clone().unwrap_or_else(|| result.node.cpu_model.clone());
+    (!now.is_empty() && now != before).then_some(Merging::OtherCpu { before, now })
+}
+
+/// What makes any result doubtful beside its plan.
+pub(super) fn doubts_of(entry: &PlanEntry, result: &EntryResult, around: Around<'_>) -> Vec<Merging> {
+    let node = || result.node.name.clone();
+    let began = unix_s(&result.started);
+    let made = unix_s(&around.plan.made);
+    let slip = |slip, seconds: i64| Merging::ClocksDiffer { node: node(), slip, seconds: seconds as f64 };
+    let mut doubts = Vec::new();
+    if let Some(early) = made.zip(began).map(|(made, began)| made.saturating_sub(began)).filter(|s| *s > SLIP_S) {
+        doubts.push(slip(ClockSlip::BeganBeforeItsPlan, early));
+    }
+    let late = began.map(|began| began.saturating_add(result.seconds as i64).saturating_sub(around.now_unix_s));
+    doubts.extend(late.filter(|late| *late > SLIP_S).map(|late| slip(ClockSlip::EndedInTheFuture, late)));
+    let (worked, planned) = (&result.loadline, &around.plan.loadline);
+    if !worked.is_empty() && worked != planned {
+        doubts.push(Merging::OtherLoadline { node: node(), worked: worked.clone(), planned: planned.clone() });
+    }
+    if result.name != entry.name {
+        let (said, planned) = (result.name.clone(), entry.name.clone());
+        doubts.push(Merging::OtherName { index: entry.index, said, planned });
+    }
+    doubts
+}
+
+/// A doubt with its words.
+pub(super) fn record(doubt: Merging) -> DoubtRecord {
+    DoubtRecord::from(crate::doubt::Doubt::from(doubt))
+}
+
+/// What became of the line, in a sentence with the numbers; what is too small in production is said first.
+fn text(service: &ServiceRecord, entry: &PlanEntry, result: Option<&EntryResult>) -> String {
+    let became = became(service, entry, result);
+    let Some((declared, wasted)) = service.declared_bytes.zip(service.wasted_bytes) else { return became };
+    let (of, apart) = (Bytes(declared), Bytes(wasted.unsigned_abs()));
+    let line = service.line.as_ref().map_or(0, |line| line.limit_bytes);
+    match wasted {
+        0 => format!("{became}; it has what is to be set"),
+        1.. => format!("{became}; of the {of} that it has {apart} are more than is to be set"),
+        _ if service.is_below_line() => {
+            format!("the {of} that it has are {} less than its line: {became}", Bytes(line.saturating_sub(declared)))
+        }
+        _ => format!("the {of} that it has are {apart} less than is to be set: {became}"),
+    }
+}
+
+fn became(service: &ServiceRecord, entry: &PlanEntry, result: Option<&EntryResult>) -> String {
+    let why = |what: &str| {
+        let said = result.map(|result| result.why.join("; ")).filter(|said| !said.is_empty());
+        said.map_or_else(|| what.to_owned(), |said| format!("{what}: {said}"))
+    };
+    let find = result.and_then(|result| result.find.as_ref());
+    let now = service.line.as_ref().map_or(0, |line| line.limit_bytes);
+    let last = service.last_bytes.unwrap_or(0);
+    let (line, before, apart) = (Bytes(now), Bytes(last), Bytes(now.abs_diff(last)));
+    let held = service.line.as_ref().map_or(0, |line| line.held);
+    let held = if held == 0 { String::new() } else { format!(" {held} of {}", several(u64::from(held), "time")) };
+    match service.verdict {
+        LineVerdict::Proved => format!("the line of {line} held again{held}"),
+        LineVerdict::First => format!("the line is {line}, which held{held}"),
+        LineVerdict::Same => {
+            let percent = result.map_or(0.0, |result| step(entry, result)) * 100.0;
+            format!("the line is {line} after {before}, the same within a step of {} %", trimmed(percent, 2))
+        }
+        LineVerdict::Lower => format!("the line is {line}, {apart} less than the {before} before"),
+        LineVerdict::Higher => format!("the line is {line}, {apart} more than the {before} before"),
+        LineVerdict::NotHeld => find.map_or_else(|| why("the target does not hold"), |find| find.text.clone()),
+        LineVerdict::Unknown if result.is_some_and(|result| result.outcome == EntryOutcome::OutOfTime) => {
+            why("its time was up before there was a line")
+        }
+        LineVerdict::Unknown => find.map_or_else(|| why("no line was found"), |find| find.text.clone()),
+        LineVerdict::Failed if result.is_some_and(|result| result.outcome == EntryOutcome::NodeUnfit) => {
+            why("the node could not measure")
+        }
+        LineVerdict::Failed => why("it could not be run"),
+        LineVerdict::Missing => "there is no result".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::Plan;
+    use crate::record::{FLEET_ENTRY_SCHEMA, FindRecord, NodeRecord, Unknowns, Why};
+    use crate::scenario::parse;
+    use crate::units::MIB;
+    use std::path::Path;
+
+    const MADE: &str = "2026-11-23T01:00:00Z";
+
+    fn last(mib: u64) -> Last {
+        Last {
+            limit_bytes: mib * MIB,
+            heap_bytes: None,
+            direct_bytes: None,
+            proved_at: Some("2026-11-22T02:00:00Z".to_owned()),
+            searched_at: Some("2026-11-20T02:00:00Z".to_owned()),
+            question: Some("before".to_owned()),
+            inputs: None,
+            image_digest: None,
+            jdk: None,
+            cpu_model: None,
+            past: Vec::new(),
+        }
+    }
+
+    /// A plan of one service that has 200 MiB.
+    fn plan(before: Option<Last>) -> Plan {
+        let text = "name: shop\nsubject: {command: [java, '{jvm}', -jar, x.jar, '{port}']}\n\
+                    configurations: {only: {gc: serial}}\n\
+                    load: [{steady: {constant: {rate: 200, duration: 10s}, get: /}}]\n";
+        let entry = PlanEntry {
+            index: 0,
+            name: "shop".to_owned(),
+            task: Task::Prove,
+            minutes: 60.0,
+            declared_bytes: Some(200 * MIB),
+            last: before,
+            question: "now".to_owned(),
+            scenario: parse(text, Path::new("/x"), &[17]).unwrap(),
+        };
+        Plan::new("nightly", MADE.to_owned(), vec![entry]).unwrap()
+    }
+
+    fn find(outcome: FindOutcome, text: &str) -> FindRecord {
+        FindRecord {
+            configuration: "only".to_owned(),
+            target: Vec::new(),
+            unknowns: Unknowns::HeapAndLimit,
+            step: 0.02,
+            proofs: 5,
+            outcome,
+            text: text.to_owned(),
+            reference: None,
+            line: None,
+            warm: None,
+            knee: None,
+            headroom: 0.1,
+            limit_bytes: None,
+            options: Vec::new(),
+            others: Vec::new(),
+            prove_bytes: None,
+            rate: None,
+            trials: 14,
+            seconds: 500.0,
+        }
+    }
+
+    fn answered(task: Task, line: Option<u64>) -> EntryResult {
+        EntryResult {
+            schema: FLEET_ENTRY_SCHEMA.to_owned(),
+            loadline: env!("CARGO_PKG_VERSION").to_owned(),
+            plan: String::new(),
+            index: 0,
+            name: "shop".to_owned(),
+            task,
+            outcome: EntryOutcome::Answered,
+            why: Vec::new(),
+            node: NodeRecord { name: "n1".to_owned(), cpu_model: "B".to_owned(), ..NodeRecord::default() },
+            started: "2026-11-23T02:00:00Z".to_owned(),
+            seconds: 600.0,
+            find: None,
+            line: line.map(|mib| Last { proved_at: None, searched_at: None, question: None, ..last(mib) }),
+            archives: Vec::new(),
+            doubts: Vec::new(),
+        }
+    }
+
+    const SEARCH: Task = Task::Search { why: Why::LongAgo };
+
+    /// Half an hour after it ended.
+    fn told(before: Option<Last>, result: Option<&EntryResult>) -> ServiceRecord {
+        let plan = plan(before);
+        let around = Around { plan: &plan.header, now_unix_s: unix_s("2026-11-23T02:40:00Z").unwrap() };
+        service(&plan.entries[0], result, around)
+    }
+
+    #[test]
+    fn a_line_is_told_beside_the_one_before_and_what_there_is() {
+        let check = |task: &Task, before: Option<u64>, line: u64, verdict: LineVerdict, text: &str| {
+            let told = told(before.map(last), Some(&answered(task.clone(), Some(line))));
+            assert_eq!((told.verdict, told.text.as_str()), (verdict, text));
+        };
+        let more = "; of the 200.0 MiB that it has 90.0 MiB are more than is to be set";
+        let of = |text: &str| format!("{text}{more}");
+        check(&Task::Prove, Some(100), 100, LineVerdict::Proved, &of("the line of 100.0 MiB held again"));
+        check(&SEARCH, None, 100, LineVerdict::First, &of("the line is 100.0 MiB, which held"));
+        let same = of("the line is 100.0 MiB after 102.0 MiB, the same within a step of 2 %");
+        check(&SEARCH, Some(102), 100, LineVerdict::Same, &same);
+        let lower = of("the line is 100.0 MiB, 3.0 MiB less than the 103.0 MiB before");
+        check(&SEARCH, Some(103), 100, LineVerdict::Lower, &lower);
+        let higher = of("the line is 100.0 MiB, 3.0 MiB more than the 97.0 MiB before");
+        check(&SEARCH, Some(97), 100, LineVerdict::Higher, &higher);
+        check(&Task::Prove, Some(97), 100, LineVerdict::Higher, &higher);
+        let little = "the 200.0 MiB that it has are 9.0 MiB less than is to be set: the line of 190.0 MiB held again";
+        check(&Task::Prove, Some(190), 190, LineVerdict::Proved, little);
+        let below = "the 200.0 MiB that it has are 50.0 MiB less than its line: the line of 250.0 MiB held again";
+        check(&Task::Prove, Some(250), 250, LineVerdict::Proved, below);
+    }
+
+    #[test]
+    fn what_is_no_line_is_told_with_its_reason() {
+        let check = |result: Option<EntryResult>, verdict: LineVerdict, text: &str| {
+            let told = told(Some(last(100)), result.as_ref());
+            assert_eq!((told.verdict, told.text.as_str()), (verdict, text));
+            assert_eq!((told.line, told.limit_bytes, told.wasted_bytes), (None, None, None));
+            assert_eq!(told.last, Some(last(100)), "the next plan knows the line as it was");
+        };
+        let none =
+            |outcome, why: &str| Some(EntryResult { outcome, why: vec![why.to_owned()], ..answered(SEARCH, None) });
+        let found = |outcome| Some(EntryResult { find: Some(find(outcome, "as it says")), ..answered(SEARCH, None) });
+        check(None, LineVerdict::Missing, "there is no result");
+        check(none(EntryOutcome::SubjectFailed, "no jar"), LineVerdict::Failed, "it could not be run: no jar");
+        check(none(EntryOutcome::NodeUnfit, "no cgroup"), LineVerdict::Failed, "the node could not measure: no cgroup");
+        let up = "its time was up before there was a line: 9 trials";
+        check(none(EntryOutcome::OutOfTime, "9 trials"), LineVerdict::Unknown, up);
+        check(found(FindOutcome::NotHeld), LineVerdict::NotHeld, "as it says");
+        check(found(FindOutcome::Never), LineVerdict::NotHeld, "as it says");
+        check(found(FindOutcome::GivenUp), LineVerdict::Unknown, "as it says");
+        check(Some(answered(SEARCH, None)), LineVerdict::Unknown, "no line was found");
+        // A line that was not proved to its end is none.
+        let unproved = EntryResult { outcome: EntryOutcome::OutOfTime, ..answered(Task::Prove, Some(100)) };
+        check(Some(unproved), LineVerdict::Unknown, "its time was up before there was a line");
+    }
+
+    #[test]
+    fn a_proof_has_the_headroom_that_a_search_has() {
+        let proved = FindRecord {
+            headroom: 0.0,
+            limit_bytes: Some(100 * MIB),
+            prove_bytes: Some(100 * MIB),
+            ..find(FindOutcome::Found, "")
+        };
+        let of_proof = EntryResult { find: Some(proved), ..answered(Task::Prove, Some(100)) };
+        assert_eq!(told(Some(last(100)), Some(&of_proof)).limit_bytes, Some(110 * MIB));
+        assert_eq!(told(Some(last(100)), Some(&answered(SEARCH, Some(100)))).limit_bytes, Some(110 * MIB));
+    }
+
+    #[test]
+    fn the_next_plan_gets_the_line_with_its_history() {
+        let before = Last { past: vec![PastLine { at: "x".to_owned(), limit_bytes: 1 }; 40], ..last(97) };
+        let next = told(Some(before.clone()), Some(&answered(SEARCH, Some(100)))).last.unwrap();
+        assert_eq!((next.limit_bytes, next.past.len(), next.question.as_deref()), (100 * MIB, PAST_MAX, Some("now")));
+        let newest = PastLine { at: "2026-11-22T02:00:00Z".to_owned(), limit_bytes: 97 * MIB };
+        assert_eq!(next.past.last(), Some(&newest));
+        assert_eq!(next.searched_at.as_deref(), Some("2026-11-23T02:00:00Z"));
+        assert_eq!((next.proved_at.as_deref(), next.cpu_model.as_deref()), (Some("2026-11-23T02:00:00Z"), Some("B")));
+        // A proof does not search.
+        let next = told(Some(before), Some(&answered(Task::Prove, Some(97)))).last.unwrap();
+        assert_eq!(next.searched_at.as_deref(), Some("2026-11-20T02:00:00Z"));
+    }
+
+    #[test]
+    fn another_cpu_another_clock_and_another_loadline_are_doubted() {
+        let said = |before: Option<Last>, result: EntryResult| {
+            let told = told(before, Some(&result));
+            let texts: Vec<String> = told.doubts.iter().map(|doubt| doubt.text.clone()).collect();
+            (told.other_cpu, texts)
+        };
+        let on = |model: &str| Some(Last { cpu_model: Some(model.to_owned()), ..last(100) });
+        let result = || answered(Task::Prove, Some(100));
+        assert_eq!(said(on("B"), result()), (false, vec![]));
+        assert_eq!(said(on(""), result()), (false, vec![]));
+        let cpu = "another CPU: the line was found on B, the last one on A".to_owned();
+        assert_eq!(said(on("A"), result()), (true, vec![cpu]));
+        let at = |started: &str| EntryResult { started: started.to_owned(), ..result() };
+        assert_eq!(said(None, at("2026-11-23T00:59:56Z")).1, [] as [&str; 0], "clocks tell whole seconds");
+        assert_eq!(
+            said(None, at("2026-11-23T00:30:00Z")).1,
+            ["clocks differ: n1 began 30 min before its plan was made"]
+        );
+        assert_eq!(said(None, at("2026-11-23T03:00:00Z")).1, ["clocks differ: n1 ended 30 min from now"]);
+        let other = EntryResult { loadline: "0.0.9".to_owned(), ..result() };
+        let text = format!("another Loadline: 0.0.9 worked on n1, and {} made the plan", env!("CARGO_PKG_VERSION"));
+        assert_eq!(said(None, other).1, [text]);
+        assert_eq!(said(None, EntryResult { loadline: String::new(), ..result() }).1, [] as [&str; 0]);
+    }
+}

@@ -1,0 +1,118 @@
+//! Which entry an engine wants done, and where: what was typed, else what its variables say.
+
+use crate::error::{Error, Result};
+
+/// Kubernetes, Jobs with `completionMode: Indexed`.
+const OF_KUBERNETES: &str = "JOB_COMPLETION_INDEX";
+/// Slurm, `sbatch --array`.
+const OF_SLURM: &str = "SLURM_ARRAY_TASK_ID";
+/// The entry of a Slurm array's task 0, where a plan has more entries than an array may have tasks.
+const FIRST: &str = "LOADLINE_FIRST";
+/// How often Slurm began this task before.
+const RESTARTS: &str = "SLURM_RESTART_COUNT";
+/// What the node is called: by the manifest of Loadline, by Slurm.
+const NODES: [&str; 2] = ["NODE_NAME", "SLURMD_NODENAME"];
+
+/// What was typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Typed<'a> {
+    /// The entry.
+    pub index: Option<u32>,
+    /// The name of the node.
+    pub node: Option<&'a str>,
+}
+
+/// Which entry is done, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// The entry's position in the plan.
+    pub index: u32,
+    /// As the engine calls it; the host's name where there is no engine.
+    pub node: String,
+    /// How often the engine began this entry before, as far as it tells.
+    pub restarts: u32,
+}
+
+impl Started {
+    /// What an engine wants done. A variable that is empty is none.
+    ///
+    /// # Errors
+    /// `Request` where nobody says which entry, or a variable is no number.
+    pub fn of(typed: Typed<'_>, variable: &dyn Fn(&str) -> Option<String>, host: &str) -> Result<Self> {
+        let said = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        let number = |name: &str| said(name).map(|value| parse(name, &value)).transpose();
+        let node = typed.node.map(str::to_owned).or_else(|| NODES.iter().find_map(|name| said(name)));
+        Ok(Self {
+            index: match typed.index {
+                Some(index) => index,
+                None => by_engine(&number)?,
+            },
+            node: node.unwrap_or_else(|| host.to_owned()),
+            restarts: number(RESTARTS)?.unwrap_or(0),
+        })
+    }
+}
+
+fn by_engine(number: &dyn Fn(&str) -> Result<Option<u32>>) -> Result<u32> {
+    if let Some(index) = number(OF_KUBERNETES)? {
+        return Ok(index);
+    }
+    let task = number(OF_SLURM)?.ok_or_else(|| {
+        Error::request(format!("which entry of the plan? neither {OF_KUBERNETES} nor {OF_SLURM} is set")).hint(
+            "give `--index N`, or let an engine start it: a Job with `completionMode: Indexed`, or `sbatch --array`",
+        )
+    })?;
+    let first = number(FIRST)?.unwrap_or(0);
+    first.checked_add(task).ok_or_else(|| Error::request(format!("{FIRST} {first} and {OF_SLURM} {task} are no index")))
+}
+
+fn parse(name: &str, value: &str) -> Result<u32> {
+    value.parse().map_err(|_| {
+        Error::request(format!("{name} is `{value}`, which is no number"))
+            .hint(format!("give `--index N`, or leave {name} to the engine"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(typed: Typed<'_>, variables: &[(&str, &str)]) -> Result<Started> {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        Started::of(typed, &variable, "host")
+    }
+
+    fn check(typed: Typed<'_>, variables: &[(&str, &str)], expect: (u32, &str, u32)) {
+        let of = started(typed, variables).unwrap();
+        assert_eq!((of.index, of.node.as_str(), of.restarts), expect, "{variables:?}");
+    }
+
+    #[test]
+    fn what_was_typed_comes_before_what_an_engine_says() {
+        let typed = Typed { index: Some(7), node: Some("mine") };
+        let engines = [(OF_KUBERNETES, "1"), (OF_SLURM, "2"), ("NODE_NAME", "n1"), ("SLURMD_NODENAME", "n2")];
+        check(typed, &engines, (7, "mine", 0));
+        check(Typed::default(), &engines, (1, "n1", 0));
+        check(Typed::default(), &engines[1..2], (2, "host", 0));
+        check(Typed::default(), &[(OF_SLURM, "2\n"), (FIRST, "1000"), (RESTARTS, "1")], (1002, "host", 1));
+        check(Typed::default(), &[(OF_KUBERNETES, "2"), (FIRST, "1000"), ("NODE_NAME", "")], (2, "host", 0));
+    }
+
+    #[test]
+    fn what_is_missing_or_no_number_is_named() {
+        let refused = |variables: &[(&str, &str)], expect: &str| {
+            let error = started(Typed::default(), variables).unwrap_err();
+            assert!(error.what.contains(expect) && error.kind == crate::error::ErrorKind::Request, "{}", error.what);
+        };
+        refused(&[], "neither JOB_COMPLETION_INDEX nor SLURM_ARRAY_TASK_ID is set");
+        refused(&[(OF_KUBERNETES, "")], "neither JOB_COMPLETION_INDEX");
+        refused(&[(OF_KUBERNETES, "-1")], "JOB_COMPLETION_INDEX is `-1`, which is no number");
+        refused(&[(OF_SLURM, "4294967296")], "SLURM_ARRAY_TASK_ID is `4294967296`");
+        refused(&[(OF_SLURM, "1"), (FIRST, "x")], "LOADLINE_FIRST is `x`");
+        refused(&[(OF_SLURM, "4000000000"), (FIRST, "4000000000")], "are no index");
+        refused(&[(OF_SLURM, "1"), (RESTARTS, "often")], "SLURM_RESTART_COUNT is `often`");
+    }
+}

@@ -1,0 +1,179 @@
+//! A fleet: many services, each with what it is asked and what was known of it last. Plain values.
+
+use super::Scenario;
+use super::validate::unique;
+use super::written::nearest;
+use crate::error::{Error, Result};
+use crate::units::{Bytes, Span};
+use serde::{Deserialize, Serialize};
+
+/// Four times what a search takes on a quiet machine.
+pub const WITHIN: Span = Span::seconds(15 * 60);
+/// A week of drift between proofs, each of which lets the line be a step too high.
+pub const SEARCH_EVERY: Span = Span::seconds(7 * 86_400);
+/// Of a name in bytes: file systems have 255, and something is put behind it.
+const NAME_MAX: usize = 200;
+
+/// Services whose load lines are searched night after night.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fleet {
+    /// Names the plan.
+    pub name: String,
+    /// At least one, names unique, in the order of the file.
+    pub services: Vec<Service>,
+    /// After this a line that was proved each night is searched anew.
+    pub search_every: Span,
+}
+
+impl Fleet {
+    /// Checks what the types do not: there are services, their names are unique and can name files, and each is one
+    /// search.
+    ///
+    /// # Errors
+    /// `Request`, naming the first service that is wrong.
+    pub fn validate(&self) -> Result<()> {
+        if self.services.is_empty() {
+            return Err(Error::request("the fleet has no service").hint("name at least one below `services:`"));
+        }
+        unique("service", self.services.iter().map(|service| service.name.as_str()))?;
+        self.services.iter().try_for_each(|service| {
+            service.validate().map_err(|error| error.at(format!("service: {}", service.name.escape_debug())))
+        })
+    }
+
+    /// Whether there is a service of this name.
+    ///
+    /// # Errors
+    /// `Request`, with the nearest name that there is.
+    pub fn check_name(&self, name: &str) -> Result<()> {
+        let names = || self.services.iter().map(|service| service.name.as_str());
+        if names().any(|of| of == name) {
+            return Ok(());
+        }
+        let hint = nearest(name, names()).map_or_else(
+            || "the names are those below `services:`, or of the scenarios".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        Err(Error::request(format!("no service is named `{name}`")).hint(hint))
+    }
+}
+
+/// One service of a fleet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Service {
+    /// What it is called in every table.
+    pub name: String,
+    /// What is run, and what must hold: one configuration.
+    pub scenario: Scenario,
+    /// How long its search may take on its node.
+    pub within: Span,
+    /// The limit that it has in production, where that is known.
+    pub declared: Option<Bytes>,
+    /// The line that was known before.
+    pub last: Option<Last>,
+}
+
+impl Service {
+    /// A service of which nothing is known yet. Its limit in production is that of its configuration.
+    pub fn new(name: &str, scenario: Scenario) -> Self {
+        let declared = scenario.configurations.first().and_then(|of| of.limit);
+        Self { name: name.to_owned(), scenario, within: WITHIN, declared, last: None }
+    }
+
+    fn validate(&self) -> Result<()> {
+        let Self { name, scenario, .. } = self;
+        if name.len() > NAME_MAX || name.contains(char::is_control) || [".", ".."].contains(&name.as_str()) {
+            return Err(Error::request(format!("`{}` cannot name a service", name.escape_debug()))
+                .hint("it is the name of files: at most 200 bytes, without control characters"));
+        }
+        if self.within.0.is_zero() {
+            return Err(Error::request("`within` must be longer than 0"));
+        }
+        if scenario.find.max_rate {
+            return Err(Error::request("the scenario asks for the highest rate, and a fleet for the smallest limit")
+                .hint("leave `max_rate` out of its `find`"));
+        }
+        match scenario.configurations.as_slice() {
+            [_] => scenario.validate(),
+            several => {
+                let names: Vec<&str> = several.iter().map(|of| of.name.as_str()).collect();
+                Err(Error::request(format!("`{name}` has {} configurations, and a search is of one", several.len()))
+                    .hint(format!("choose one of {} in a fleet file: `only: {}`", names.join(", "), names[0])))
+            }
+        }
+    }
+}
+
+/// A line as it was known before, and under which conditions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Last {
+    /// The limit that held.
+    pub limit_bytes: u64,
+    /// The largest heap that goes with it; `null` where the configuration gives it or the JVM chooses.
+    #[serde(default)]
+    pub heap_bytes: Option<u64>,
+    /// The direct memory that goes with it; `null` where the JVM derives it from the heap.
+    #[serde(default)]
+    pub direct_bytes: Option<u64>,
+    /// When it was proved last: UTC, ISO 8601.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    pub proved_at: Option<String>,
+    /// When it was searched last: UTC, ISO 8601.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    pub searched_at: Option<String>,
+    /// SHA-256 of what was asked: the service, its options, its load, its target. `null` where nobody knows.
+    #[serde(default)]
+    pub question: Option<String>,
+    /// SHA-256 of the files that its trials read.
+    #[serde(default)]
+    pub inputs: Option<String>,
+    /// The digest of the image that ran.
+    #[serde(default)]
+    pub image_digest: Option<String>,
+    /// The version of the JDK that ran, as it tells it.
+    #[serde(default)]
+    pub jdk: Option<String>,
+    /// The model of the CPU that it was found on.
+    #[serde(default)]
+    pub cpu_model: Option<String>,
+    /// Lines before this one, the oldest first, at most [`PAST_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub past: Vec<PastLine>,
+}
+
+impl Last {
+    /// A limit of which nothing else is known.
+    pub fn of(limit: Bytes) -> Self {
+        Self {
+            limit_bytes: limit.0,
+            heap_bytes: None,
+            direct_bytes: None,
+            proved_at: None,
+            searched_at: None,
+            question: None,
+            inputs: None,
+            image_digest: None,
+            jdk: None,
+            cpu_model: None,
+            past: Vec::new(),
+        }
+    }
+}
+
+/// Lines that are kept of a service: a month of nights.
+pub const PAST_MAX: usize = 30;
+
+/// A line of an earlier night.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PastLine {
+    /// When it was proved or found: UTC, ISO 8601.
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    pub at: String,
+    /// The limit that held.
+    pub limit_bytes: u64,
+}

@@ -1,0 +1,326 @@
+//! The fleet file: YAML text → [`Fleet`]. Scenario files that it names are read by whoever calls.
+
+use super::fleet::{SEARCH_EVERY, WITHIN};
+use super::load_options::LoadOptions;
+#[cfg(test)]
+use super::schema;
+use super::written::{Named, Scalar, explain};
+use super::{Budget, Fleet, Last, Options, Rate, Scenario, Service, SubjectOptions};
+use crate::error::{Error, Result};
+use crate::units::{Bytes, Span, unix_s};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// Parses the text of a fleet file.
+///
+/// `base` is the folder that relative paths start from; `read` reads the scenario file of this path.
+///
+/// # Errors
+/// `Request` with line and nearest valid word, or with the service that is wrong; and what `read` returns.
+pub fn parse_fleet(text: &str, base: &Path, read: &mut dyn FnMut(&Path) -> Result<Scenario>) -> Result<Fleet> {
+    let FleetFile { name, defaults, services } = yaml_serde::from_str(text).map_err(|cause| explain(text, &cause))?;
+    let service = |(name, written): (String, ServiceFile)| {
+        written.resolve(&name, &defaults, base, read).map_err(|error| error.at(format!("service: {name}")))
+    };
+    let fleet = Fleet {
+        name,
+        services: services.0.into_iter().map(service).collect::<Result<_>>()?,
+        search_every: defaults.search_every.unwrap_or(SEARCH_EVERY),
+    };
+    fleet.validate()?;
+    Ok(fleet)
+}
+
+/// A fleet as it is written.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct FleetFile {
+    /// Names the plan.
+    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
+    name: String,
+    /// What holds for every service that says nothing else.
+    #[serde(default)]
+    defaults: DefaultsFile,
+    /// The services, by name: at least one.
+    #[cfg_attr(test, schemars(extend("minProperties" = 1, "propertyNames" = schema::file_names())))]
+    services: Named<ServiceFile>,
+}
+
+/// What holds for every service that says nothing else.
+#[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+struct DefaultsFile {
+    /// What must hold in every trial, of services whose scenario has no target of its own.
+    #[cfg_attr(test, schemars(with = "Vec<Budget>"))]
+    target: Vec<String>,
+    /// How long the search of a service may take on its node.
+    #[cfg_attr(test, schemars(extend("default" = "15m")))]
+    within: Option<Span>,
+    /// After this, a line that was proved each night is searched anew.
+    #[cfg_attr(test, schemars(extend("default" = "7d")))]
+    search_every: Option<Span>,
+    /// Seeds everything drawn at random; what the scenario says where left out.
+    seed: Option<u64>,
+    /// Where the load goes, of services without a scenario.
+    url: Option<String>,
+    /// Requests per second, of services without a scenario; as fast as they are answered where left out.
+    #[cfg_attr(test, schemars(with = "Option<schema::Rate>"))]
+    rate: Option<Scalar>,
+    /// How long they are loaded, of services without a scenario.
+    #[cfg_attr(test, schemars(extend("default" = "10s")))]
+    duration: Option<Span>,
+}
+
+/// One service: a scenario file, an image or a command.
+#[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("anyOf" = schema::each(&["scenario", "image", "command"]))))]
+#[serde(deny_unknown_fields, default)]
+struct ServiceFile {
+    /// Its scenario file, relative to this file; or a folder with one of its name.
+    scenario: Option<PathBuf>,
+    /// Which configuration of the scenario, where it has several.
+    only: Option<String>,
+    /// The container image that starts it; `command` is then what follows its entrypoint.
+    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
+    image: Option<String>,
+    /// Program and arguments, run in the folder of this file; `{port}` stands for a free port.
+    command: Vec<Scalar>,
+    /// Where the load goes.
+    url: Option<String>,
+    /// Requests per second.
+    #[cfg_attr(test, schemars(with = "Option<schema::Rate>"))]
+    rate: Option<Scalar>,
+    /// How long it is loaded.
+    duration: Option<Span>,
+    /// What must hold in every trial, instead of what the scenario or the defaults say.
+    #[cfg_attr(test, schemars(with = "Vec<Budget>"))]
+    target: Vec<String>,
+    /// How long its search may take on its node.
+    within: Option<Span>,
+    /// The limit that it has in production; that of the scenario's configuration where left out.
+    limit: Option<Bytes>,
+    /// The line that was known before, where no document of an earlier night has it.
+    last: Option<LastFile>,
+}
+
+/// A line that was known before.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+struct LastFile {
+    /// The limit that held.
+    limit: Bytes,
+    /// The largest heap that goes with it.
+    heap: Option<Bytes>,
+    /// The direct memory that goes with it.
+    direct: Option<Bytes>,
+    /// When it was found: `2026-11-20`, or a moment such as `2026-11-20T04:36:21Z`.
+    #[cfg_attr(test, schemars(extend("pattern" = "^[0-9]{4}-[0-9]{2}-[0-9]{2}")))]
+    at: Option<String>,
+}
+
+impl ServiceFile {
+    fn resolve(
+        self,
+        name: &str,
+        defaults: &DefaultsFile,
+        base: &Path,
+        read: &mut dyn FnMut(&Path) -> Result<Scenario>,
+    ) -> Result<Service> {
+        let mut scenario = match &self.scenario {
+            Some(file) => self.of_file(&base.join(file), read)?,
+            None => self.of_command(name, defaults, base)?,
+        };
+        let target = match () {
+            () if !self.target.is_empty() => &self.target,
+            () if scenario.find.target.is_empty() => &defaults.target,
+            () => &Vec::new(),
+        };
+        if !target.is_empty() {
+            let parsed = target.iter().map(|text| text.parse::<Budget>().map_err(Error::request));
+            scenario.find.target = parsed.collect::<Result<_>>()?;
+        }
+        scenario.seed = defaults.seed.unwrap_or(scenario.seed);
+        let last = self.last.map(LastFile::resolve).transpose()?;
+        let within = self.within.or(defaults.within).unwrap_or(WITHIN);
+        let service = Service::new(name, scenario);
+        Ok(Service { within, declared: self.limit.or(service.declared), last, ..service })
+    }
+
+    fn of_file(&self, file: &Path, read: &mut dyn FnMut(&Path) -> Result<Scenario>) -> Result<Scenario> {
+        let idle = [
+            ("image", self.image.is_some()),
+            ("command", !self.command.is_empty()),
+            ("url", self.url.is_some()),
+            ("rate", self.rate.is_some()),
+            ("duration", self.duration.is_some()),
+        ];
+        if let Some((key, _)) = idle.into_iter().find(|(_, given)| *given) {
+            return Err(Error::request(format!("`{key}` would have no effect: the scenario says what is run and how"))
+                .hint("leave it out, or change the scenario"));
+        }
+        let mut scenario = read(file)?;
+        scenario.select(self.only.as_slice())?;
+        Ok(scenario)
+    }
+
+    fn of_command(&self, name: &str, defaults: &DefaultsFile, base: &Path) -> Result<Scenario> {
+        if self.image.is_none() && self.command.is_empty() {
+            return Err(Error::request("nothing says what is run").hint("give a `scenario`, an `image` or a `command`"));
+        }
+        if self.only.is_some() {
+            return Err(Error::request("`only` would have no effect: there is no scenario to choose from"));
+        }
+        let command: Vec<String> = self.command.iter().map(Scalar::to_text).collect();
+        let url = self.url.as_ref().or(defaults.url.as_ref()).cloned();
+        if url.is_none() && !command.iter().any(|word| word.contains("{port}")) {
+            return Err(Error::request("where does the load go?")
+                .hint("give `url: http://127.0.0.1:8080/path`, or `{port}` in the command for a free port"));
+        }
+        let rate = self.rate.as_ref().or(defaults.rate.as_ref()).map(constant_rate).transpose()?;
+        let load = LoadOptions { rate, duration: self.duration.or(defaults.duration), ..LoadOptions::default() };
+        let subject = SubjectOptions { image: self.image.clone(), ..SubjectOptions::default() };
+        let mut scenario = Scenario::of_command(&command, &Options { url, load, subject, ..Options::default() })?;
+        // Nobody asked for it, and it says nothing of a limit.
+        scenario.load.drop_last_rest();
+        scenario.marks = scenario.marks_usual();
+        scenario.subject.dir = self.image.is_none().then(|| base.to_owned());
+        scenario.name = name.to_owned();
+        Ok(scenario)
+    }
+}
+
+fn constant_rate(written: &Scalar) -> Result<Rate> {
+    match written.to_text().parse().map_err(Error::request)? {
+        rate @ Rate::Constant(_) => Ok(rate),
+        _ => Err(Error::request("a rate that changes is no load to search a line with")
+            .hint("write it as `200`, or describe the load in a scenario file")),
+    }
+}
+
+impl LastFile {
+    fn resolve(self) -> Result<Last> {
+        let moment = |at: &String| match at.len() {
+            10 => format!("{at}T00:00:00Z"),
+            _ => at.clone(),
+        };
+        let at = self.at.as_ref().map(moment);
+        if let Some(wrong) = at.as_deref().filter(|at| unix_s(at).is_none()) {
+            return Err(
+                Error::request(format!("`{wrong}` is no moment; write it as `2026-11-20T04:36:21Z`")).at("last: at")
+            );
+        }
+        Ok(Last {
+            heap_bytes: self.heap.map(|heap| heap.0),
+            direct_bytes: self.direct.map(|direct| direct.0),
+            proved_at: at.clone(),
+            searched_at: at,
+            ..Last::of(self.limit)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::parse;
+
+    const FLEET: &str = "\
+name: shop
+defaults: {target: ['p99<50ms'], within: 10m, rate: 200, seed: 7}
+services:
+  orders: {scenario: orders/orders.loadline.yaml, only: small, limit: 512m}
+  cart: {image: 'cart:1.2', url: 'http://127.0.0.1:8080/cart', rate: 50, target: ['failed==0'], within: 5m}
+  users:
+    command: [java, -jar, users.jar, '{port}']
+    last: {limit: 300m, heap: 64m, direct: 10m, at: 2026-11-20}
+";
+    const SCENARIO: &str = "\
+name: orders
+subject: {command: [java, '{jvm}', -jar, orders.jar], port: 80}
+configurations: {small: {heap: 8m}, large: {heap: 64m}}
+load: [{steady: {closed: {requests: 1}, get: /}}]
+";
+
+    fn fleet_of(text: &str, scenario: &str) -> Result<Fleet> {
+        parse_fleet(text, Path::new("fleet"), &mut |file| parse(scenario, file.parent().unwrap(), &[17]))
+    }
+
+    fn refused(from: &str, to: &str) -> Error {
+        assert!(FLEET.contains(from), "{from}");
+        fleet_of(&FLEET.replace(from, to), SCENARIO).unwrap_err()
+    }
+
+    #[test]
+    fn defaults_are_said_once() {
+        let fleet = fleet_of(FLEET, SCENARIO).unwrap();
+        let [orders, cart, users] = fleet.services.as_slice() else { panic!("{fleet:?}") };
+        assert_eq!((fleet.name.as_str(), fleet.search_every), ("shop", SEARCH_EVERY));
+        let targets = |of: &Service| of.scenario.find.target.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!([orders, cart, users].map(targets), [["p99<50ms"], ["failed==0"], ["p99<50ms"]]);
+        assert_eq!([orders, cart, users].map(|of| of.within.as_s()), [600.0, 300.0, 600.0]);
+        assert_eq!([orders, cart, users].map(|of| of.scenario.seed), [7; 3]);
+        assert_eq!([orders, cart, users].map(|of| of.scenario.load.rate_per_s()), [None, Some(50.0), Some(200.0)]);
+        assert_eq!((orders.declared, cart.declared), (Some(Bytes::mib(512)), None));
+        assert_eq!(orders.scenario.configurations[0].name, "small");
+        assert_eq!(orders.scenario.subject.dir.as_deref(), Some(Path::new("fleet/orders")));
+        assert_eq!(users.scenario.subject.dir.as_deref(), Some(Path::new("fleet")));
+        assert_eq!((cart.scenario.subject.dir.as_ref(), cart.scenario.name.as_str()), (None, "cart"));
+        let last = users.last.clone().unwrap();
+        assert_eq!((last.limit_bytes, last.heap_bytes, last.direct_bytes), (300 << 20, Some(64 << 20), Some(10 << 20)));
+        assert_eq!(last.searched_at.as_deref(), Some("2026-11-20T00:00:00Z"));
+    }
+
+    #[test]
+    fn a_target_of_the_scenario_wins_over_the_default() {
+        let own = SCENARIO.to_owned() + "target: ['p99<5ms']\n";
+        let fleet = fleet_of(FLEET, &own).unwrap();
+        assert_eq!(fleet.services[0].scenario.find.target[0].to_string(), "p99<5ms");
+    }
+
+    #[test]
+    fn a_misspelt_key_names_line_and_nearest() {
+        for (from, to, line, near) in [
+            ("defaults:", "default:", 2, "defaults"),
+            ("within: 10m", "withn: 10m", 2, "within"),
+            ("limit: 512m", "limmit: 512m", 4, "limit"),
+            ("heap: 64m", "heep: 64m", 8, "heap"),
+        ] {
+            let error = refused(from, to);
+            assert!(error.what.starts_with(&format!("line {line}: unknown key")), "{error}");
+            assert_eq!(error.hint, Some(format!("did you mean `{near}`?")));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_service() {
+        let check = |from: &str, to: &str, what: &str, said: &str| {
+            let error = refused(from, to);
+            assert!(error.what.contains(what) && error.to_string().contains(said), "{error}");
+        };
+        check("only: small, ", "", "`orders` has 2 configurations", "only: small");
+        check("only: small", "only: none", "no configuration is named `none`", "service: orders");
+        check("only: small", "only: small, rate: 5", "`rate` would have no effect", "service: orders");
+        check("image: 'cart:1.2', ", "", "nothing says what is run", "service: cart");
+        check("url: 'http://127.0.0.1:8080/cart', ", "", "where does the load go?", "`url:");
+        check("  users:", "  cart:", "two services are named `cart`", "");
+        check("  cart:", "  a/b:", "`a/b` cannot name a service", "");
+        check("  cart:", "  '..':", "cannot name a service", "");
+        check("  cart:", "  \"a\\nb\":", "cannot name a service", "");
+        check("  cart:", &format!("  {}:", "x".repeat(300)), "cannot name a service", "");
+        check("rate: 50", "rate: 1..5", "a rate that changes", "service: cart");
+        check("rate: 50", "rate: fast", "`fast`", "service: cart");
+        check("target: ['failed==0']", "target: [fast]", "`fast` is no budget", "service: cart");
+        check("within: 5m", "within: 0s", "`within` must be longer than 0", "service: cart");
+        check("within: 5m", "only: a", "`only` would have no effect", "service: cart");
+        check("at: 2026-11-20", "at: 2026-13-20", "is no moment", "service: users");
+        let none = fleet_of("name: x\nservices: {}\n", SCENARIO).unwrap_err();
+        assert!(none.what.contains("no service"), "{none}");
+        let rate = SCENARIO.to_owned() + "find: {max_rate: true}\n";
+        let error = fleet_of(FLEET, &rate).unwrap_err();
+        assert!(error.what.contains("the highest rate"), "{error}");
+    }
+}

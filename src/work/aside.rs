@@ -1,0 +1,356 @@
+//! Where an entry is worked on: a folder aside of the results, `OUT/.index-NNNNNN.NODE.PID.RANDOM/`, of one worker
+//! alone. What a worker left behind that was stopped is gone on with, what one left that was killed is swept.
+//!
+//! `claim.json` in it says whose it is, and is locked (flock(2)) as long as its worker lives. A lock says that a worker
+//! is dead only to those who share its kernel: over NFS it may be local. So another host takes over nothing but what
+//! its worker gave up by the file `left`, which only one can rename.
+
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::fleet::folder_of;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+const CLAIM: &str = "claim.json";
+/// Says that its worker was stopped, and that anybody may go on.
+const LEFT: &str = "left";
+/// What that becomes while somebody takes the folder over.
+const TAKEN: &str = "taken";
+/// Names are at most 255 bytes long; what an engine calls a node may be longer.
+const NODE_CHARS_MAX: usize = 64;
+
+/// Whose work it is, and under which conditions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Claim {
+    /// The hash of the plan.
+    pub(super) plan: String,
+    pub(super) index: u32,
+    /// The boot of the machine: the same for all that share its kernel.
+    pub(super) boot: String,
+    /// What must not change where trials are gone on with: the machine and what it runs.
+    pub(super) on: Vec<String>,
+    /// How long the entry may take.
+    pub(super) minutes: f64,
+}
+
+/// What becomes of folders that dead workers of the same entry left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leftovers {
+    /// One is gone on with, where it can be.
+    GoOn,
+    /// They are removed: nobody can go on with them.
+    Remove,
+    /// They stay.
+    Keep,
+}
+
+/// A folder of one worker.
+#[derive(Debug)]
+pub(super) struct Aside {
+    path: PathBuf,
+    /// Locks the claim.
+    _lock: Option<File>,
+    resumed: bool,
+}
+
+impl Aside {
+    /// A folder for this work: one that was left, else an empty one.
+    ///
+    /// # Errors
+    /// `Machine` where it cannot be written.
+    pub(super) fn begin(out: &Path, claim: &Claim, node: &str, others: Leftovers, clock: Clock) -> Result<Self> {
+        fs::create_dir_all(out).map_err(|cause| Error::io("create", out, &cause))?;
+        let path = fresh(out, claim.index, node, clock)?;
+        let began = |path: PathBuf, resumed| match claim.write(&path) {
+            Ok(lock) => Ok(Self { path, _lock: lock, resumed }),
+            Err(cause) => {
+                let error = Error::io("write", &path, &cause);
+                let _ = fs::remove_dir_all(&path);
+                Err(error)
+            }
+        };
+        let left = if others == Leftovers::Keep { Vec::new() } else { of_index(out, claim.index, &path) };
+        let taken = left.into_iter().find_map(|old| take(&old, claim, others).map(|taken| (old, taken)));
+        let Some((old, _taken)) = taken else {
+            return began(path, false);
+        };
+        // The empty folder has kept the name: a folder may be renamed over an empty one.
+        match fs::rename(&old, &path) {
+            Ok(()) => {
+                let aside = began(path, true)?;
+                let _ = fs::remove_file(aside.path.join(TAKEN));
+                Ok(aside)
+            }
+            Err(_) => began(path, false),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether somebody else began it.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// What tells this worker from all others: `NODE.PID.RANDOM`.
+    pub(super) fn worker(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        name.trim_start_matches('.').split_once('.').map_or_else(|| name.clone().into_owned(), |(_, of)| of.to_owned())
+    }
+
+    /// Gives it up, for somebody else to go on with; nothing is left where nothing was begun.
+    pub(super) fn leave(self) {
+        let holds_more = fs::read_dir(&self.path).is_ok_and(|entries| entries.count() > 1);
+        match holds_more {
+            // Without the file a worker on this host goes on all the same.
+            true => drop(fs::write(self.path.join(LEFT), "")),
+            false => self.remove(),
+        }
+    }
+
+    /// Removes it. What cannot be removed is litter, and no reason for another error.
+    pub(super) fn remove(self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+
+    /// It becomes a part of the results, where its own files are of no use.
+    pub(super) fn settled(&self) {
+        let _ = fs::remove_file(self.path.join(CLAIM));
+    }
+}
+
+impl Claim {
+    fn read(aside: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(aside.join(CLAIM)).ok()?).ok()
+    }
+
+    /// Puts it in place whole and locked, if this file system has locks: without, nobody can take a dead worker's lock
+    /// either.
+    fn write(&self, aside: &Path) -> std::io::Result<Option<File>> {
+        let new = aside.join(format!("{CLAIM}.new"));
+        let mut file = File::create(&new)?;
+        let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        file.write_all(&serde_json::to_vec(self)?)?;
+        fs::rename(&new, aside.join(CLAIM))?;
+        Ok(locked.then_some(file))
+    }
+
+    /// Whether trials of the other may be gone on with.
+    fn fits(&self, other: &Self) -> bool {
+        (&self.plan, self.index, &self.on) == (&other.plan, other.index, &other.on)
+    }
+}
+
+/// A new folder; the name of none is given twice, for a folder is created only once.
+fn fresh(out: &Path, index: u32, node: &str, clock: Clock) -> Result<PathBuf> {
+    let word = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let node: String = node.chars().take(NODE_CHARS_MAX).map(word).collect();
+    let pid = std::process::id();
+    let mut random = clock.since_epoch(clock.now_ns()).as_nanos() as u64;
+    loop {
+        let path = out.join(format!(".{}.{node}.{pid}.{random:x}", folder_of(index)));
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => random = random.wrapping_add(1),
+            Err(cause) => return Err(Error::io("create", &path, &cause)),
+        }
+    }
+}
+
+/// Folders aside of all entries, with the index of each.
+fn all(out: &Path) -> Vec<(PathBuf, u32)> {
+    let entries = fs::read_dir(out).into_iter().flatten().flatten();
+    let of = |entry: fs::DirEntry| {
+        let name = entry.file_name();
+        let index = name.to_str()?.strip_prefix(".index-")?.split('.').next()?.parse().ok()?;
+        entry.file_type().is_ok_and(|kind| kind.is_dir()).then(|| (entry.path(), index))
+    };
+    let mut found: Vec<_> = entries.filter_map(of).collect();
+    found.sort();
+    found
+}
+
+fn of_index(out: &Path, index: u32, but: &Path) -> Vec<PathBuf> {
+    all(out).into_iter().filter(|(path, of)| *of == index && path != but).map(|(path, _)| path).collect()
+}
+
+/// The lock on a claim, where its worker was on this machine and is dead.
+fn lock_of_dead(aside: &Path, claim: &Claim, boot: &str) -> Option<File> {
+    let file = OpenOptions::new().read(true).write(true).open(aside.join(CLAIM)).ok()?;
+    (claim.boot == boot && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()).then_some(file)
+}
+
+/// A folder that is ours now, to go on with.
+struct Taken {
+    /// Keeps others of this machine away until it has our claim.
+    _lock: Option<File>,
+}
+
+/// Takes a folder of the same entry over. What is dead and of no use is removed.
+fn take(old: &Path, claim: &Claim, others: Leftovers) -> Option<Taken> {
+    let of = Claim::read(old)?;
+    let here = of.boot == claim.boot;
+    let lock = lock_of_dead(old, &of, &claim.boot);
+    if here && lock.is_none() {
+        return None;
+    }
+    let was_left = fs::rename(old.join(LEFT), old.join(TAKEN)).is_ok();
+    // Somebody of another host may have been faster: then it is being taken, or has another claim already.
+    let is_ours = was_left || (here && !old.join(TAKEN).exists() && Claim::read(old).as_ref() == Some(&of));
+    let is_of_use = others == Leftovers::GoOn && of.fits(claim);
+    if is_ours && !is_of_use && of.plan == claim.plan {
+        let _ = fs::remove_dir_all(old);
+    }
+    (is_ours && is_of_use).then_some(Taken { _lock: lock })
+}
+
+/// Removes what workers of this machine left that were killed longer ago than their entries take: nobody will go on
+/// with it. How many.
+pub(super) fn sweep(out: &Path, boot: &str, minutes_max: f64, clock: Clock) -> usize {
+    let age_min = |path: &Path| {
+        let since_epoch = fs::metadata(path).ok()?.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        Some((clock.unix_s() - since_epoch.as_secs_f64()) / 60.0)
+    };
+    let is_old = |path: &Path, minutes: f64| age_min(path).is_some_and(|age| age > minutes);
+    let removed = all(out).into_iter().filter(|(path, _)| {
+        let _lock = match Claim::read(path) {
+            Some(claim) if is_old(&path.join(CLAIM), claim.minutes) => match lock_of_dead(path, &claim, boot) {
+                Some(lock) => Some(lock),
+                None => return false,
+            },
+            // Cut off before it was claimed; whose it was nobody knows.
+            None if is_old(path, minutes_max) => None,
+            _ => return false,
+        };
+        fs::remove_dir_all(path).is_ok()
+    });
+    removed.count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    const BOOT: &str = "this boot";
+
+    fn claim(index: u32) -> Claim {
+        let on = vec!["a CPU".to_owned()];
+        Claim { plan: "p".to_owned(), index, boot: BOOT.to_owned(), on, minutes: 5.0 }
+    }
+
+    fn begin(out: &TempDir, claim: &Claim) -> Aside {
+        Aside::begin(out.path(), claim, "a/node", Leftovers::GoOn, Clock::start()).unwrap()
+    }
+
+    /// An archive, as far as this module cares.
+    fn work(aside: &Aside) {
+        fs::create_dir(aside.path().join("search")).unwrap();
+    }
+
+    fn worked(aside: &Aside) -> bool {
+        aside.path().join("search").is_dir()
+    }
+
+    fn folders(out: &TempDir) -> usize {
+        all(out.path()).len()
+    }
+
+    #[test]
+    fn two_at_once_have_a_folder_each() {
+        let out = tempfile::tempdir().unwrap();
+        let (one, two) = (begin(&out, &claim(7)), begin(&out, &claim(7)));
+        assert!(one.path() != two.path() && !one.is_resumed() && !two.is_resumed());
+        let name = one.path().file_name().unwrap().to_str().unwrap();
+        assert_eq!(name, format!(".index-000007.{}", one.worker()));
+        assert!(one.worker().starts_with(&format!("a_node.{}.", std::process::id())), "{}", one.worker());
+        one.remove();
+        assert_eq!(folders(&out), 1);
+    }
+
+    #[test]
+    fn what_was_left_is_gone_on_with_once_and_only_under_the_same_conditions() {
+        let out = tempfile::tempdir().unwrap();
+        let left = |out: &TempDir| {
+            let aside = begin(out, &claim(7));
+            work(&aside);
+            aside.leave();
+        };
+        left(&out);
+        // Another host: its lock would say nothing, but it was left.
+        let elsewhere = Claim { boot: "another".to_owned(), ..claim(7) };
+        let (one, two) = (begin(&out, &elsewhere), begin(&out, &elsewhere));
+        assert!(one.is_resumed() && worked(&one) && !two.is_resumed() && !worked(&two));
+        assert!(!one.path().join(LEFT).exists() && !one.path().join(TAKEN).exists());
+        one.remove();
+        two.remove();
+        let other_cpu = Claim { on: vec!["another CPU".to_owned()], ..claim(7) };
+        let other_plan = Claim { plan: "q".to_owned(), ..claim(7) };
+        for (of, others, stays) in [
+            (other_cpu, Leftovers::GoOn, 0),
+            (claim(7), Leftovers::Remove, 0),
+            (claim(7), Leftovers::Keep, 1),
+            // What is of another plan is not ours to remove.
+            (other_plan, Leftovers::Remove, 1),
+        ] {
+            let out = tempfile::tempdir().unwrap();
+            left(&out);
+            let aside = Aside::begin(out.path(), &of, "n", others, Clock::start()).unwrap();
+            assert!(!aside.is_resumed() && !worked(&aside));
+            aside.remove();
+            assert_eq!(folders(&out), stays, "{of:?} {others:?}");
+        }
+        // Where nothing was begun nothing is left.
+        let out = tempfile::tempdir().unwrap();
+        begin(&out, &claim(7)).leave();
+        assert_eq!(folders(&out), 0);
+    }
+
+    #[test]
+    fn a_dead_worker_is_known_by_its_lock_and_on_its_own_machine_only() {
+        let out = tempfile::tempdir().unwrap();
+        let alive = begin(&out, &claim(7));
+        work(&alive);
+        assert!(!begin(&out, &claim(7)).is_resumed(), "it lives");
+        let path = alive.path().to_owned();
+        drop(alive);
+        let elsewhere = Claim { boot: "another".to_owned(), ..claim(7) };
+        let aside = begin(&out, &elsewhere);
+        assert!(!aside.is_resumed() && path.is_dir(), "nobody there can know");
+        let again = begin(&out, &claim(7));
+        assert!(again.is_resumed() && worked(&again) && !path.exists());
+    }
+
+    #[test]
+    fn only_what_is_dead_old_and_of_this_machine_is_swept() {
+        let out = tempfile::tempdir().unwrap();
+        let sweep = |boot: &str| super::sweep(out.path(), boot, 5.0, Clock::start());
+        let age = |path: &Path| {
+            let then = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
+            File::open(path).unwrap().set_modified(then).unwrap();
+        };
+        let alive = begin(&out, &claim(1));
+        age(&alive.path().join(CLAIM));
+        let young = begin(&out, &claim(2)).path().to_owned();
+        let dead = begin(&out, &claim(3)).path().to_owned();
+        age(&dead.join(CLAIM));
+        assert_eq!(sweep("another"), 0);
+        assert_eq!(sweep(BOOT), 1);
+        assert!(alive.path().is_dir() && young.is_dir() && !dead.exists());
+        // Half-written: no claim, or a damaged one.
+        let half = out.path().join(".index-000004.n.1.ff");
+        fs::create_dir(&half).unwrap();
+        fs::write(half.join(CLAIM), "{").unwrap();
+        assert_eq!(sweep(BOOT), 0);
+        age(&half);
+        fs::write(out.path().join(".index-x"), "").unwrap();
+        assert_eq!(sweep(BOOT), 1);
+        assert!(!half.exists());
+    }
+}

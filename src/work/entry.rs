@@ -1,0 +1,406 @@
+//! The course of an entry: whether there is something to do, whether the place is fit, what is done, what it says.
+
+use super::aside::{self, Aside, Claim, Leftovers};
+use super::home::{Home, Put};
+use crate::clock::Clock;
+use crate::error::{Error, ErrorKind, Result};
+use crate::fleet::{
+    Known, PlaceSeen, Plan, Proof, Seen, Started, last_of, place_doubts, proof_below, proof_of, proved, why_here,
+};
+use crate::kernel::machine::{boot_id, cpu_model};
+use crate::record::{
+    EntryOutcome, EntryResult, FLEET_ENTRY_SCHEMA, FindRecord, Machine, NodeRecord, Outcome, PlanEntry, Task, Trial,
+    Why,
+};
+use crate::scenario::{Last, Scenario};
+use crate::series::Prepared;
+use crate::units::utc;
+use std::path::Path;
+
+/// Archives of an entry, by what their trials are for.
+const PROOF: &str = "proof";
+const BELOW: &str = "below";
+const SEARCH: &str = "search";
+const BLOCKS: &str = "blocks";
+
+/// What is asked of a worker.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The folder in which it lies, as an absolute path: what it names starts from there.
+    pub folder: &'a Path,
+    /// The folder of all results.
+    pub out: &'a Path,
+    /// Which entry, and where.
+    pub started: &'a Started,
+}
+
+/// Whoever makes trials, and looks at the place.
+pub trait Hands {
+    /// What is seen of the place before anything runs.
+    fn place_before(&self) -> PlaceSeen;
+
+    /// What is seen of it at the end.
+    fn place_after(&self) -> PlaceSeen;
+
+    /// The machine as it is now.
+    fn machine(&self) -> Machine;
+
+    /// Whether a memory limit can be set.
+    ///
+    /// # Errors
+    /// `Machine`, saying why not.
+    fn can_limit(&self) -> Result<()>;
+
+    /// Builds what is to be built, and hashes what trials will read.
+    ///
+    /// # Errors
+    /// `Request` where that is not what the plan was made of; as [`crate::series::Preparing::prepare`].
+    fn prepare(&self, scenario: &Scenario) -> Result<Prepared>;
+
+    /// What only the node sees of the service.
+    ///
+    /// # Errors
+    /// `Request` or `Machine` where its JDK or its image is not found.
+    fn seen(&self, scenario: &Scenario) -> Result<Seen>;
+
+    /// Searches in an archive, which is gone on with where it is there.
+    fn search(&self, scenario: &Scenario, archive: &Path) -> Searched;
+
+    /// Makes blocks of all configurations in a new archive; `first` is the first of them in the whole comparison.
+    fn blocks(&self, prepared: &Prepared, first: u32, archive: &Path) -> Blocks;
+
+    /// Why no further trial is made, if none is.
+    fn stopped(&self) -> Option<Stopped>;
+
+    /// Tells somebody who looks on.
+    fn say(&self, words: &str);
+}
+
+/// Who ended an entry before it was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    /// Its time was up.
+    TimeUp,
+    /// The engine or the user: it will be begun again.
+    Asked,
+}
+
+/// What came of a search.
+#[derive(Debug)]
+pub struct Searched {
+    /// What its trials say together; `None` where none was made.
+    pub find: Option<FindRecord>,
+    /// All of them, those of an earlier worker included.
+    pub trials: Vec<Trial>,
+    /// What ended it early.
+    pub ended: Result<()>,
+}
+
+/// What came of blocks.
+#[derive(Debug)]
+pub struct Blocks {
+    /// All trials.
+    pub trials: Vec<Trial>,
+    /// Errors of single trials, or what ended them early.
+    pub ended: Result<Vec<Error>>,
+}
+
+/// An entry that has a result.
+#[derive(Debug)]
+pub struct Done {
+    /// The one that stands.
+    pub result: EntryResult,
+    /// Who made it.
+    pub by: By,
+}
+
+/// Who made a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// This worker.
+    Us,
+    /// Another one, before this one began.
+    Earlier,
+    /// Another one, meanwhile.
+    Meanwhile,
+}
+
+/// Does an entry, unless it is done.
+///
+/// # Errors
+/// `Request` where the plan, its files or the folder of results are not what they should be, and nothing is recorded;
+/// `Subject` and `Machine` after they were recorded; `Interrupted`, after which it can be begun again.
+pub fn work(asked: &Asked<'_>, hands: &dyn Hands, clock: Clock) -> Result<Done> {
+    let entry = asked.plan.entry(asked.started.index)?;
+    let home = Home::new(asked.out, &asked.plan.header.hash, entry.index);
+    if let Some(result) = home.standing()?
+        && result.outcome != EntryOutcome::NodeUnfit
+    {
+        return Ok(Done { result, by: By::Earlier });
+    }
+    let boot = boot_id().unwrap_or_default();
+    let minutes_max = asked.plan.entries.iter().map(|entry| entry.minutes).fold(0.0, f64::max);
+    match aside::sweep(asked.out, &boot, minutes_max, clock) {
+        0 => {}
+        1 => hands.say("removed 1 folder of a worker that was killed"),
+        n => hands.say(&format!("removed {n} folders of workers that were killed")),
+    }
+    let mut doing = Doing::new(asked, entry, hands, clock)?;
+    let ended = doing.carry_out(&boot);
+    doing.finish(&home, ended)
+}
+
+/// An entry under way.
+struct Doing<'a> {
+    asked: &'a Asked<'a>,
+    entry: &'a PlanEntry,
+    hands: &'a dyn Hands,
+    clock: Clock,
+    began_ns: u64,
+    before: PlaceSeen,
+    node: NodeRecord,
+    /// Once the place was found fit.
+    aside: Option<Aside>,
+    prepared: Prepared,
+    seen: Seen,
+    task: Task,
+    find: Option<FindRecord>,
+    archives: Vec<String>,
+}
+
+impl<'a> Doing<'a> {
+    fn new(asked: &'a Asked<'a>, entry: &'a PlanEntry, hands: &'a dyn Hands, clock: Clock) -> Result<Self> {
+        let mut scenario = entry.scenario.clone().put_into(asked.folder);
+        match &entry.task {
+            Task::Block { count, .. } => (scenario.trials, scenario.compare.until_sure) = (*count, None),
+            Task::Prove if entry.last.is_none() => {
+                return Err(Error::request(format!("entry {} is to prove a line, and names none", entry.index))
+                    .hint("make the plan anew with `loadline plan`"));
+            }
+            Task::Prove | Task::Search { .. } => {}
+        }
+        scenario.validate()?;
+        let began_ns = clock.now_ns();
+        let before = hands.place_before();
+        let node = NodeRecord {
+            name: asked.started.node.clone(),
+            cpu_model: cpu_model().unwrap_or_default(),
+            cpus: before.cpus,
+            machine: hands.machine(),
+            restarts: asked.started.restarts,
+        };
+        Ok(Self {
+            asked,
+            entry,
+            hands,
+            clock,
+            began_ns,
+            before,
+            node,
+            aside: None,
+            prepared: Prepared { scenario, left_out: Vec::new() },
+            seen: Seen::default(),
+            task: entry.task.clone(),
+            find: None,
+            archives: Vec::new(),
+        })
+    }
+
+    fn carry_out(&mut self, boot: &str) -> Result<()> {
+        let scenario = &self.prepared.scenario;
+        let is_block = matches!(self.task, Task::Block { .. });
+        let has_limit = scenario.configurations.iter().any(|configuration| configuration.limit.is_some());
+        // The limit of an image is set by its tool.
+        if (has_limit || !is_block) && scenario.subject.image.is_none() {
+            self.hands.can_limit()?;
+        }
+        self.prepared = self.hands.prepare(scenario)?;
+        if !is_block {
+            self.seen = self.hands.seen(&self.prepared.scenario)?;
+        }
+        // All blocks are of one node, and of one sitting.
+        let others = if is_block { Leftovers::Remove } else { Leftovers::GoOn };
+        let aside = Aside::begin(self.asked.out, &self.claim(boot), &self.node.name, others, self.clock)?;
+        if aside.is_resumed() {
+            self.hands.say("going on with what an earlier worker of this entry left");
+        }
+        self.aside = Some(aside);
+        match self.task {
+            Task::Search { .. } => self.search(),
+            Task::Prove => self.prove(),
+            Task::Block { first, .. } => self.blocks(first),
+        }
+    }
+
+    /// Trials that go on with others must be like them.
+    fn claim(&self, boot: &str) -> Claim {
+        let NodeRecord { cpu_model, cpus, machine, .. } = &self.node;
+        let seen = [&self.seen.jdk, &self.seen.image_digest].map(|of| of.clone().unwrap_or_default());
+        let place = [cpu_model.clone(), cpus.to_string(), machine.kernel.clone(), machine.cgroup.clone()];
+        Claim {
+            plan: self.asked.plan.header.hash.clone(),
+            index: self.entry.index,
+            boot: boot.to_owned(),
+            on: place.into_iter().chain(seen).collect(),
+            minutes: self.entry.minutes,
+        }
+    }
+
+    /// A search in an archive of this entry.
+    fn searched(&mut self, name: &str, scenario: &Scenario) -> Result<Searched> {
+        let aside = self.aside.as_ref().ok_or_else(|| Error::bug("a search before there is a folder for it"))?;
+        self.archives.push(Home::archive(aside, name));
+        Ok(self.hands.search(scenario, &aside.path().join(name)))
+    }
+
+    fn search(&mut self) -> Result<()> {
+        let scenario = self.prepared.scenario.clone();
+        let searched = self.searched(SEARCH, &scenario)?;
+        self.find = searched.find;
+        searched.ended
+    }
+
+    fn search_anew(&mut self, why: Why, said: &str) -> Result<()> {
+        self.hands.say(&format!("searching anew: {said}"));
+        self.task = Task::Search { why };
+        self.search()
+    }
+
+    /// Proves the last line, and looks whether the step below it fails still.
+    fn prove(&mut self) -> Result<()> {
+        let Some(last) = self.entry.last.clone() else { return Err(Error::bug("a proof of no line")) };
+        match why_here(&last, &self.seen) {
+            None => {}
+            Some(why) if why == Why::ImageChanged => return self.search_anew(why, "the image is another one"),
+            Some(why) => return self.search_anew(why, "another JDK runs it"),
+        }
+        let scenario = self.prepared.scenario.clone();
+        let proof = self.searched(PROOF, &proof_of(&scenario, &last))?;
+        // With less than it needs a subject may die even in the trial in which the limit is no concern.
+        let died = matches!(&proof.ended, Err(error) if error.kind == ErrorKind::Subject);
+        if !died {
+            self.find = proof.find.clone();
+            proof.ended?;
+        }
+        match proof.find.as_ref().map(Proof::of).filter(|_| !died) {
+            Some(Proof::Held) => {}
+            Some(Proof::Unknown) => return Ok(()),
+            Some(Proof::Failed) | None => return self.search_anew(Why::LineFailed, "the line did not hold"),
+        }
+        let Some(found) = proof.find else { return Ok(()) };
+        self.below(&scenario, &last, &found)
+    }
+
+    /// The step below a line that was proved.
+    fn below(&mut self, scenario: &Scenario, last: &Last, proof: &FindRecord) -> Result<()> {
+        self.find = Some(proved(proof, last, scenario.find.headroom, None));
+        let Some(below) = proof_below(scenario, last) else { return Ok(()) };
+        self.hands.say("the line holds; the step below it");
+        let tried = self.searched(BELOW, &below)?;
+        let found = tried.find.as_ref();
+        match tried.ended {
+            // The line itself is proved, and that was asked.
+            Err(error) if error.kind == ErrorKind::Interrupted && self.is_time_up() => return Ok(()),
+            Err(error) if error.kind != ErrorKind::Subject => return Err(error),
+            Ok(()) if found.is_some_and(|found| Proof::of(found) == Proof::Held) => {
+                return self.search_anew(Why::StepBelowHeld, "the step below the line holds, too");
+            }
+            Ok(()) | Err(_) => {}
+        }
+        self.find = Some(proved(proof, last, scenario.find.headroom, found.map(|found| (found, &*tried.trials))));
+        Ok(())
+    }
+
+    fn blocks(&mut self, first: u32) -> Result<()> {
+        let aside = self.aside.as_ref().ok_or_else(|| Error::bug("blocks before there is a folder for them"))?;
+        self.archives.push(Home::archive(aside, BLOCKS));
+        let made = self.hands.blocks(&self.prepared, first, &aside.path().join(BLOCKS));
+        let is_measured = made.trials.iter().any(|trial| trial.outcome == Outcome::Completed);
+        match made.ended?.into_iter().next() {
+            // A configuration that fails is an answer, where others do not.
+            Some(error) if !is_measured => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_time_up(&self) -> bool {
+        self.hands.stopped() == Some(Stopped::TimeUp)
+    }
+
+    /// Records what came of it, and hands on what the engine has to know.
+    fn finish(mut self, home: &Home, ended: Result<()>) -> Result<Done> {
+        let (outcome, error) = match ended {
+            Ok(()) => (EntryOutcome::Answered, None),
+            Err(error) => match error.kind {
+                ErrorKind::Interrupted if self.is_time_up() => (EntryOutcome::OutOfTime, None),
+                ErrorKind::Subject => (EntryOutcome::SubjectFailed, Some(error)),
+                ErrorKind::Machine => (EntryOutcome::NodeUnfit, Some(error)),
+                ErrorKind::Interrupted => {
+                    self.aside.into_iter().for_each(Aside::leave);
+                    return Err(error);
+                }
+                ErrorKind::Request | ErrorKind::Bug => {
+                    self.aside.into_iter().for_each(Aside::remove);
+                    return Err(error);
+                }
+            },
+        };
+        let result = self.result(outcome, error.as_ref());
+        let put = match self.aside.take().map_or_else(|| self.empty(), Ok) {
+            Ok(aside) => home.put(aside, &result),
+            Err(cause) => Err(cause),
+        };
+        match (put, error) {
+            (Ok(Put::Theirs(result)), None) => Ok(Done { result: *result, by: By::Meanwhile }),
+            (Ok(Put::Theirs(result)), Some(_)) if result.outcome != EntryOutcome::NodeUnfit => {
+                Ok(Done { result: *result, by: By::Meanwhile })
+            }
+            (Ok(Put::Ours), None) => Ok(Done { result, by: By::Us }),
+            // What is not recorded is as good as not done: another try may do it.
+            (Err(cause), None) => Err(cause),
+            (Err(cause), Some(error)) if error.kind == ErrorKind::Subject => {
+                Err(cause.at(format!("recording that {}", error.what)))
+            }
+            (_, Some(error)) => Err(error),
+        }
+    }
+
+    /// A folder for a result without trials.
+    fn empty(&self) -> Result<Aside> {
+        let claim = self.claim(&boot_id().unwrap_or_default());
+        Aside::begin(self.asked.out, &claim, &self.node.name, Leftovers::Keep, self.clock)
+    }
+
+    fn result(&self, outcome: EntryOutcome, error: Option<&Error>) -> EntryResult {
+        let now = self.clock.now_ns();
+        let known = Known {
+            at: utc(self.clock.unix_s()),
+            question: self.entry.question.clone(),
+            inputs: self.prepared.scenario.configurations.first().and_then(|of| of.inputs.clone()),
+            seen: self.seen.clone(),
+            cpu_model: self.node.cpu_model.clone(),
+        };
+        let line = self.find.as_ref().and_then(|find| last_of(find, &self.task, self.entry.last.as_ref(), &known));
+        let why = error.map(|error| [std::slice::from_ref(&error.what), &*error.context, &*error.said].concat());
+        let doubts = place_doubts(&self.before, &self.hands.place_after());
+        EntryResult {
+            schema: FLEET_ENTRY_SCHEMA.to_owned(),
+            loadline: env!("CARGO_PKG_VERSION").to_owned(),
+            plan: self.asked.plan.header.hash.clone(),
+            index: self.entry.index,
+            name: self.entry.name.clone(),
+            task: self.task.clone(),
+            outcome,
+            why: why.unwrap_or_default(),
+            node: self.node.clone(),
+            started: utc(self.clock.since_epoch(self.began_ns).as_secs_f64()),
+            seconds: crate::clock::seconds_since(self.began_ns, now),
+            find: self.find.clone(),
+            line,
+            archives: self.archives.clone(),
+            doubts: doubts.into_iter().map(Into::into).collect(),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The results of an entry, `OUT/index-NNNNNN/`: a folder for each try that came to a result, with its archives, and
+//! `result.json`, the result that counts.
+//!
+//! A try lies aside until it is done, is renamed into the folder as a whole, and then its result is put in place by a
+//! link: of two that come at once one gets the name, on NFS too, where a rename would let the second one win and an
+//! exchange (`RENAME_EXCHANGE`) is refused. Only an answer takes the place of what is none; that is a rename, so that
+//! whoever reads sees one result or the other, and never half of one or none.
+
+use super::aside::Aside;
+use crate::error::{Error, Result, plain};
+use crate::fleet::{folder_of, outweighs};
+use crate::record::{EntryResult, FLEET_ENTRY_SCHEMA};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+const RESULT: &str = "result.json";
+/// How the folders of tries begin.
+const TRY: &str = "try-";
+
+/// Where the results of an entry lie.
+#[derive(Debug)]
+pub(super) struct Home {
+    folder: PathBuf,
+    plan: String,
+    index: u32,
+}
+
+/// Whose result stands.
+#[derive(Debug, PartialEq)]
+pub(super) enum Put {
+    /// The one that was put.
+    Ours,
+    /// That of somebody who was faster.
+    Theirs(Box<EntryResult>),
+}
+
+/// What a file of results is.
+enum Found {
+    Nothing,
+    /// Cut short or damaged: whoever wrote it was stopped by what stops everything.
+    Damaged,
+    Result(Box<EntryResult>),
+}
+
+impl Home {
+    pub(super) fn new(out: &Path, plan: &str, index: u32) -> Self {
+        Self { folder: out.join(folder_of(index)), plan: plan.to_owned(), index }
+    }
+
+    /// The result that stands, if one does.
+    ///
+    /// # Errors
+    /// `Request` where it is of another plan or another version; `Machine` where it cannot be read.
+    pub(super) fn standing(&self) -> Result<Option<EntryResult>> {
+        if let Found::Result(standing) = self.read(&self.folder.join(RESULT))? {
+            return Ok(Some(*standing));
+        }
+        // A worker that was killed just before its last step.
+        for path in self.tries() {
+            if let Found::Result(whole) = self.read(&path)?
+                && fs::hard_link(&path, self.folder.join(RESULT)).is_ok()
+            {
+                return Ok(Some(*whole));
+            }
+        }
+        Ok(None)
+    }
+
+    fn tries(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let is_try = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(TRY);
+        let mut tries: Vec<_> = entries.filter(is_try).map(|entry| entry.path().join(RESULT)).collect();
+        tries.sort();
+        tries
+    }
+
+    fn read(&self, path: &Path) -> Result<Found> {
+        let text = match fs::read(path) {
+            Ok(text) => text,
+            Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(Found::Nothing);
+            }
+            Err(cause) => return Err(Error::io("read", path, &cause)),
+        };
+        let Ok(value) = serde_json::from_slice::<serde_json::Value>(&text) else { return Ok(Found::Damaged) };
+        let refuse = |what: String| {
+            let error = Error::request(what).at(path.display().to_string());
+            Err(error.hint("choose another folder with `--out DIR`: one folder has the results of one plan"))
+        };
+        match (value["schema"].as_str(), value["plan"].as_str(), value["index"].as_u64()) {
+            (Some(FLEET_ENTRY_SCHEMA), Some(plan), Some(index)) => {
+                if plan != self.plan {
+                    return refuse("there is a result of another plan".to_owned());
+                }
+                if index != u64::from(self.index) {
+                    return refuse(format!("there is a result of entry {index}"));
+                }
+            }
+            (Some(other), ..) if other != FLEET_ENTRY_SCHEMA => {
+                return refuse(format!("there is `{other}`, and a result of this Loadline is `{FLEET_ENTRY_SCHEMA}`"));
+            }
+            _ => return Ok(Found::Damaged),
+        }
+        Ok(serde_json::from_value(value).map_or(Found::Damaged, |result| Found::Result(Box::new(result))))
+    }
+
+    /// What archives of this worker's try are called, seen from the folder of the entry.
+    pub(super) fn archive(aside: &Aside, name: &str) -> String {
+        format!("{TRY}{}/{name}", aside.worker())
+    }
+
+    /// Puts a result in place, with all that lies aside. Where somebody was faster, ours is removed.
+    ///
+    /// # Errors
+    /// `Machine` where it cannot be written: nothing of it is left then.
+    pub(super) fn put(&self, aside: Aside, result: &EntryResult) -> Result<Put> {
+        let own = self.folder.join(format!("{TRY}{}", aside.worker()));
+        let moved = self.move_in(&aside, &own, result);
+        match moved.and_then(|()| self.name(&own, result)) {
+            Ok(Put::Ours) => {
+                sync(&self.folder);
+                Ok(Put::Ours)
+            }
+            other => {
+                aside.remove();
+                let _ = fs::remove_dir_all(&own);
+                // Where nothing else is in it.
+                let _ = fs::remove_dir(&self.folder);
+                other
+            }
+        }
+    }
+
+    /// What lies aside becomes a try with its result, on disk before it has that name.
+    fn move_in(&self, aside: &Aside, own: &Path, result: &EntryResult) -> Result<()> {
+        let path = aside.path().join(RESULT);
+        let fails = |cause: &std::io::Error| Error::io("write", &path, cause);
+        let mut text =
+            serde_json::to_vec_pretty(result).map_err(|cause| Error::bug(format!("a result has no text: {cause}")))?;
+        text.push(b'\n');
+        let mut file = File::create(&path).map_err(|cause| fails(&cause))?;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(|cause| fails(&cause))?;
+        aside.settled();
+        fs::create_dir_all(&self.folder).map_err(|cause| Error::io("create", &self.folder, &cause))?;
+        fs::rename(aside.path(), own).map_err(|cause| Error::io("rename", aside.path(), &cause))?;
+        sync(&self.folder);
+        Ok(())
+    }
+
+    /// Gives a try's result the name that counts, where no other has it that weighs as much.
+    fn name(&self, own: &Path, result: &EntryResult) -> Result<Put> {
+        let (from, to) = (own.join(RESULT), self.folder.join(RESULT));
+        match fs::hard_link(&from, &to) {
+            Ok(()) => return Ok(Put::Ours),
+            // Linked after all, and the answer of a server of files was lost; or somebody was faster; or a file system
+            // without links, on which the first look decides.
+            Err(cause) if cause.kind() == ErrorKind::StorageFull => return Err(Error::io("link", &to, &cause)),
+            Err(_) => {}
+        }
+        match self.read(&to)? {
+            Found::Result(standing) if *standing == *result => Ok(Put::Ours),
+            Found::Result(standing) if !outweighs(result.outcome, standing.outcome) => Ok(Put::Theirs(standing)),
+            Found::Result(_) | Found::Damaged | Found::Nothing => fs::rename(&from, &to)
+                .map(|()| Put::Ours)
+                .map_err(|cause| Error::machine(format!("cannot write {}: {}", to.display(), plain(&cause)))),
+        }
+    }
+}
+
+/// A name is on disk once its folder is; what a file system does not offer it does by itself.
+fn sync(folder: &Path) {
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+}

@@ -1,0 +1,50 @@
+//! Looks at the place of an entry: its CPUs, who else uses them, who holds them back, what is in swap.
+
+use crate::clock::Clock;
+use crate::fleet::PlaceSeen;
+use crate::kernel::cpu_cgroup;
+use crate::kernel::machine::{CpuTimes, MemInfo, cpus_online};
+use crate::subject::cpus;
+use std::time::Duration;
+
+/// How long is looked whether others are busy: a quiet machine has daemons that wake up once a second.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What is seen before an entry, for which nothing of it may run yet. Takes two seconds.
+pub fn place_before(clock: Clock) -> PlaceSeen {
+    let cpus = cpus::available();
+    let began = (CpuTimes::read_of(&cpus), clock.now());
+    clock.sleep(LOOK);
+    let busy_cores = began.0.zip(CpuTimes::read_of(&cpus)).map(|(before, after)| {
+        let seconds = (clock.now() - began.1).as_secs_f64();
+        after.since(&before).busy.as_secs_f64() / seconds.max(f64::MIN_POSITIVE)
+    });
+    PlaceSeen { busy_cores, ..place_after() }
+}
+
+/// What is seen after it.
+pub fn place_after() -> PlaceSeen {
+    let cpus = cpus::available().len() as u32;
+    PlaceSeen {
+        cpus,
+        online: (cpus_online() as u32).max(cpus),
+        has_own_cpus: cpu_cgroup::has_own_cpus(),
+        busy_cores: None,
+        throttled: cpu_cgroup::throttled(),
+        swap_bytes: MemInfo::read().map_or(0, |memory| memory.swap_used.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_place_is_seen() {
+        let before = place_before(Clock::start());
+        assert!(before.cpus > 0 && before.online >= before.cpus, "{before:?}");
+        // What others do meanwhile is theirs, but no more than there are CPUs; a tick counts as a whole.
+        assert!(before.busy_cores.is_some_and(|cores| cores <= f64::from(before.cpus) + 0.5), "{before:?}");
+        assert_eq!(place_after().busy_cores, None);
+    }
+}

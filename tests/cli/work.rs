@@ -1,0 +1,277 @@
+//! `loadline work`: bad input, and entries of a subject that is no JVM, with two workers at once, with killed ones and
+//! on a full disk.
+
+use crate::called::{Called, loadline_with, read, root, started};
+use crate::schema::Schema;
+use crate::schemas::FLEET_ENTRY;
+use crate::small_disk::SmallDisk;
+use crate::waiting::{LONG, wait_until};
+use loadline::fleet::Plan;
+use loadline::record::{EntryOutcome, EntryResult, PlanEntry, Task, Why};
+use loadline::scenario::{Scenario, parse};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use tempfile::TempDir;
+
+/// A subject that says where it is, and goes on when it can read `gate`: a pipe until somebody opens it, then a file.
+const SCRIPT: &str = "\
+echo loadline: phase=work wait=1
+read -r line
+read -r line < gate
+echo loadline: phase=done wait=1
+read -r line
+";
+
+/// A folder with a plan: two blocks of a subject that is no JVM.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self::of(|_| {})
+    }
+
+    fn of(change: impl Fn(&mut Scenario)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("serve.sh"), SCRIPT).unwrap();
+        mknodat(CWD, folder.path().join("gate"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let text = "name: shop\nsubject: {kind: native, command: [sh, serve.sh], dir: .}\nconfigurations: {only: {}}\n\
+                    load: [own: {phases: [work, done], within: 60s}]\nmarks: []\n";
+        let mut scenario = parse(text, folder.path(), &[]).unwrap().seen_from(folder.path());
+        change(&mut scenario);
+        let entry = |task: Task| PlanEntry {
+            index: 0,
+            name: "shop".to_owned(),
+            task,
+            minutes: 10.0,
+            declared_bytes: None,
+            last: None,
+            question: "q".to_owned(),
+            scenario: scenario.clone(),
+        };
+        let block = |first| entry(Task::Block { first, count: 1 });
+        let place = Self { folder };
+        place.plan("plan.jsonl", vec![block(0), block(1), entry(Task::Prove)]);
+        place.plan("other.jsonl", vec![block(0), entry(Task::Search { why: Why::Asked })]);
+        place
+    }
+
+    fn plan(&self, name: &str, entries: Vec<PlanEntry>) {
+        let plan = Plan::new("compare", "2026-11-22T12:00:00Z".to_owned(), entries).unwrap();
+        std::fs::write(self.path(name), plan.text().unwrap()).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// No subject waits any longer.
+    fn go(self) -> Self {
+        // Without a reader there is nobody to be let go on.
+        let pipe = open(self.path("gate"), OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty());
+        std::fs::write(self.path("open"), "").unwrap();
+        std::fs::rename(self.path("open"), self.path("gate")).unwrap();
+        drop(pipe);
+        self
+    }
+
+    fn call(&self, more: &[&str]) -> Called {
+        self.call_with(more, &[])
+    }
+
+    fn call_with(&self, more: &[&str], variables: &[(&str, &str)]) -> Called {
+        loadline_with(self.folder.path(), &[&["work", "plan.jsonl", "--out", "out"], more].concat(), variables)
+    }
+
+    fn start(&self, more: &[&str]) -> Child {
+        started(self.folder.path(), &[&["work", "plan.jsonl", "--out", "out"], more].concat())
+    }
+
+    fn result(&self, index: u32) -> EntryResult {
+        serde_json::from_str(&read(self.path(&format!("out/index-{index:06}/result.json")))).unwrap()
+    }
+
+    /// Folders of results, and those aside.
+    fn folders(&self) -> (Vec<String>, Vec<String>) {
+        let names = |folder: &Path| {
+            let entries = std::fs::read_dir(folder).into_iter().flatten();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+        };
+        names(&self.path("out")).into_iter().partition(|name| !name.starts_with('.'))
+    }
+
+    /// Waits until so many workers have begun a trial, each in its folder.
+    fn until_begun(&self, workers: usize) {
+        let begun = |name: &String| {
+            let trials = std::fs::read_dir(self.path("out").join(name).join("blocks")).into_iter().flatten().flatten();
+            trials.filter(|entry| entry.path().join("subject.log").exists()).count() > 0
+        };
+        wait_until("trials began", LONG, || self.folders().1.iter().filter(|name| begun(name)).count() == workers);
+    }
+}
+
+fn refused(called: &Called, says: &[&str]) {
+    assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{called}");
+    for text in says {
+        assert!(called.stderr.contains(text), "`{text}` is not in {called}");
+    }
+}
+
+#[test]
+fn the_help_says_what_engines_may_try_again() {
+    insta::assert_snapshot!(loadline_with(&root(), &["work", "--help"], &[]));
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_refused_before_anything_runs() {
+    let place = Place::new();
+    refused(&place.call(&[]), &["which entry of the plan?", "JOB_COMPLETION_INDEX", "`--index N`"]);
+    refused(&place.call(&["--index", "3"]), &["the plan has no entry 3", "its indexes are 0 to 2"]);
+    refused(&place.call(&["--index", "-1"]), &["'-1'"]);
+    refused(&place.call(&["--index", "0", "--minutes", "0"]), &["`0` is no number of minutes"]);
+    refused(&place.call(&["--index", "2"]), &["entry 2 is to prove a line, and names none"]);
+    refused(&place.call_with(&[], &[("JOB_COMPLETION_INDEX", "x")]), &["JOB_COMPLETION_INDEX is `x`"]);
+    refused(&place.call_with(&[], &[("SLURM_ARRAY_TASK_ID", "99999999999")]), &["SLURM_ARRAY_TASK_ID is `9"]);
+    let third = [("SLURM_ARRAY_TASK_ID", "1"), ("LOADLINE_FIRST", "2")];
+    refused(&place.call_with(&[], &third), &["the plan has no entry 3"]);
+    let wrong = [("SLURM_ARRAY_TASK_ID", "1"), ("SLURM_RESTART_COUNT", "often")];
+    refused(&place.call_with(&[], &wrong), &["SLURM_RESTART_COUNT is `often`"]);
+    assert!(!place.path("out").exists());
+    let none = loadline_with(place.folder.path(), &["work", "absent.jsonl", "--out", "out", "--index", "0"], &[]);
+    refused(&none, &["cannot read the plan absent.jsonl: No such file"]);
+    refused(&loadline_with(place.folder.path(), &["work", "plan.jsonl"], &[]), &["--out <DIR>"]);
+}
+
+#[test]
+fn a_plan_that_was_edited_or_cut_is_refused() {
+    let place = Place::new();
+    let text = read(place.path("plan.jsonl"));
+    let other = |text: &str, says: &[&str]| {
+        std::fs::write(place.path("plan.jsonl"), text).unwrap();
+        refused(&place.call(&["--index", "0"]), &[&["plan: plan.jsonl"], says].concat());
+    };
+    other(&text.replace("\"minutes\":10.0", "\"minutes\":1000.0"), &["not those that its hash was made of"]);
+    other(&text[..text.len() - 9], &["and 3 lines follow", "cut short or edited"]);
+    other(&text[..text.find('\n').unwrap()], &["has 3 entries, and 0 lines follow"]);
+    other("", &["this is no plan"]);
+    other(&text.replace("fleet-plan/1", "fleet-plan/7"), &["this is `loadline.fleet-plan/7`"]);
+    assert!(!place.path("out").exists());
+}
+
+#[test]
+fn other_files_than_those_of_the_plan_are_refused() {
+    let place = Place::of(|scenario| scenario.configurations[0].inputs = Some("0".repeat(64))).go();
+    refused(&place.call(&["--index", "0"]), &["not those of the plan", "configuration: only", "make the plan anew"]);
+    assert!(!place.path("out/index-000000").exists());
+}
+
+#[test]
+fn an_entry_is_done_once_and_recorded_as_described() {
+    let place = Place::new().go();
+    let variables = [("SLURM_ARRAY_TASK_ID", "0"), ("LOADLINE_FIRST", "1"), ("SLURMD_NODENAME", "n7")];
+    let called = place.call_with(&[], &[&variables[..], &[("SLURM_RESTART_COUNT", "2")]].concat());
+    assert_eq!((called.code, called.stdout.as_str()), (0, "entry 1, shop, on n7: answered\n"), "{called}");
+    let result = place.result(1);
+    assert_eq!((result.outcome, result.task), (EntryOutcome::Answered, Task::Block { first: 1, count: 1 }));
+    assert_eq!((result.node.name.as_str(), result.node.restarts), ("n7", 2));
+    assert!(result.seconds > 0.0 && result.node.cpus > 0 && !result.node.machine.kernel.is_empty());
+    let archive = loadline::archive::read(&place.path("out/index-000001").join(&result.archives[0])).unwrap();
+    assert_eq!(archive.trials.len(), 1);
+    let (schema, written) = (Schema::published(FLEET_ENTRY), json!(place.result(1)));
+    assert_eq!(schema.complaints(&written), [] as [&str; 0]);
+    assert_eq!(schema.undescribed(&written), [] as [&str; 0]);
+
+    let again = place.call(&["--index", "1", "--json"]);
+    assert!(again.code == 0 && again.stderr.contains("this entry was done before"), "{again}");
+    assert_eq!(serde_json::from_str::<EntryResult>(&again.stdout).unwrap(), place.result(1));
+    let other = loadline_with(place.folder.path(), &["work", "other.jsonl", "--out", "out", "--index", "1"], &[]);
+    refused(&other, &["there is a result of another plan", "choose another folder with `--out DIR`"]);
+}
+
+#[test]
+fn of_two_workers_at_once_one_result_stands() {
+    let place = Place::new();
+    let mut workers = [place.start(&["--index", "0"]), place.start(&["--index", "0"])];
+    place.until_begun(2);
+    let place = place.go();
+    for worker in &mut workers {
+        assert_eq!(worker.wait().unwrap().code(), Some(0));
+    }
+    assert_eq!(place.folders(), (vec!["index-000000".to_owned()], Vec::new()));
+    assert_eq!(std::fs::read_dir(place.path("out/index-000000")).unwrap().count(), 2, "a result and its try");
+    assert!(place.path("out/index-000000").join(&place.result(0).archives[0]).is_dir());
+}
+
+fn signal(worker: &Child, signal: Signal) {
+    kill_process(Pid::from_child(worker), signal).unwrap();
+}
+
+#[test]
+fn what_an_engine_ended_is_begun_again_and_nothing_is_recorded() {
+    for (how, code) in [(Signal::TERM, Some(130)), (Signal::KILL, None)] {
+        let place = Place::new();
+        let mut worker = place.start(&["--index", "0"]);
+        place.until_begun(1);
+        signal(&worker, how);
+        assert_eq!(worker.wait().unwrap().code(), code);
+        let (results, aside) = place.folders();
+        assert!(results.is_empty() && aside.len() == 1, "{results:?} {aside:?}");
+        let place = place.go();
+        assert_eq!(place.call(&["--index", "0"]).code, 0);
+        assert_eq!(place.folders(), (vec!["index-000000".to_owned()], Vec::new()), "its work is not left");
+        assert_eq!(place.result(0).outcome, EntryOutcome::Answered);
+    }
+}
+
+#[test]
+fn when_time_is_up_what_there_is_is_recorded() {
+    let place = Place::new();
+    let called = place.call(&["--index", "0", "--minutes", "0.06"]);
+    assert_eq!(called.code, 0, "{called}");
+    assert!(called.stdout.contains(": its time was up"), "{called}");
+    let result = place.result(0);
+    assert_eq!((result.outcome, result.archives.len()), (EntryOutcome::OutOfTime, 1));
+    assert!(place.folders().1.is_empty());
+}
+
+#[test]
+fn a_subject_that_cannot_start_is_recorded_and_is_final() {
+    let place = Place::of(|scenario| scenario.subject.command = vec!["sh".to_owned(), "absent.sh".to_owned()]);
+    for _ in 0..2 {
+        let called = place.call(&["--index", "0"]);
+        assert_eq!(called.code, 3, "{called}");
+        assert!(called.stderr.contains("error: the subject ended after"), "{called}");
+    }
+    let result = place.result(0);
+    assert_eq!(result.outcome, EntryOutcome::SubjectFailed);
+    assert!(result.why.iter().any(|line| line.contains("absent.sh")), "{:?}", result.why);
+}
+
+#[test]
+fn a_full_disk_is_said_and_leaves_nothing_half() {
+    let place = Place::new().go();
+    let Some(disk) = SmallDisk::mount(place.folder.path(), "64k") else { return };
+    let out = disk.folder.join("out");
+    std::fs::create_dir(&out).unwrap();
+    disk.fill_but(0);
+    let full = |out: &Path| {
+        let out = out.display().to_string();
+        loadline_with(place.folder.path(), &["work", "plan.jsonl", "--out", &out, "--index", "0"], &[])
+    };
+    let called = full(&out);
+    assert_eq!(called.code, 4, "{called}");
+    assert!(called.stderr.contains("No space left on device") && called.stderr.contains("hint: free some"), "{called}");
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
+    // Room for the claim, but not for the archive.
+    std::fs::remove_file(disk.folder.join("filler")).unwrap();
+    disk.fill_but(8 << 10);
+    let called = full(&out);
+    assert_eq!(called.code, 4, "{called}");
+    assert!(called.stderr.contains("No space left on device"), "{called}");
+    let aside = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with('.');
+    assert!(!std::fs::read_dir(&out).unwrap().flatten().any(|entry| aside(&entry)));
+}

@@ -1,0 +1,107 @@
+//! Entries of a plan on a real server with a known appetite: a search that is interrupted and begun again, a proof, and
+//! lines that were too high and too low. Room in every bound: a timing decides nothing.
+
+use crate::deaths::{assert_no_cgroup, limits_work};
+use crate::invocation::{Call, newest};
+use loadline::fleet::Plan;
+use loadline::record::{EntryOutcome, EntryResult, FindOutcome, PlanEntry, Task, Why};
+use loadline::scenario::{Last, Scenario, parse};
+use std::path::Path;
+use tempfile::TempDir;
+
+const MIB: u64 = 1 << 20;
+
+/// A service with little load that holds what it is told to.
+fn service(release: u32, configuration: &str, step: &str) -> Scenario {
+    let command = Call::verb("work").java("Appetite", "{port} live=4");
+    let words: Vec<&str> = command.split_whitespace().filter(|word| !word.starts_with("-Dmarking")).collect();
+    let text = format!(
+        "name: app\nsubject: {{command: {words:?}, end_within: 2s}}\n\
+         configurations: {{only: {{jdk: {release}, gc: serial, jvm: ['-XX:TieredStopAtLevel=1'], {configuration}}}}}\n\
+         target: ['failed==0']\nfind: {{proofs: 2, step: {step}, limit_max: 512m, warm: false}}\n\
+         load: [steady: {{constant: {{rate: 50, duration: 1s}}, get: /}}]\n"
+    );
+    parse(&text, Path::new("/"), &[release]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn entry(task: Task, last: Option<Last>, scenario: Scenario) -> PlanEntry {
+    let (name, question) = ("app".to_owned(), "q".to_owned());
+    PlanEntry { index: 0, name, task, minutes: 20.0, declared_bytes: None, last, question, scenario }
+}
+
+/// A plan of one entry in a folder, and where its results go.
+struct Planned {
+    folder: TempDir,
+}
+
+impl Planned {
+    fn of(entry: PlanEntry) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = Plan::new("fleet", "2026-11-22T12:00:00Z".to_owned(), vec![entry]).unwrap();
+        std::fs::write(folder.path().join("plan.jsonl"), plan.text().unwrap()).unwrap();
+        Self { folder }
+    }
+
+    fn work(&self) -> Call {
+        let (plan, out) = (self.folder.path().join("plan.jsonl"), self.folder.path().join("out"));
+        let call = Call::verb("work --index 0 --node n1").with_argument(&plan);
+        call.with(&format!("--out {}", out.display())).of_many_trials().alone()
+    }
+
+    fn result(&self) -> EntryResult {
+        let home = self.folder.path().join("out/index-000000");
+        let result: EntryResult = serde_json::from_slice(&std::fs::read(home.join("result.json")).unwrap()).unwrap();
+        for archive in &result.archives {
+            assert!(!loadline::archive::read(&home.join(archive)).unwrap().trials.is_empty(), "{archive}");
+        }
+        result
+    }
+}
+
+#[test]
+fn a_line_is_searched_then_proved_and_searched_anew_where_it_is_wrong() {
+    if !limits_work() {
+        return;
+    }
+    for release in newest() {
+        let searched = Planned::of(entry(Task::Search { why: Why::First }, None, service(release, "heap: 16m", "10%")));
+        let mut started = searched.work().start();
+        started.until_said("trial 3, ");
+        started.signal("TERM");
+        let ran = started.wait().expect(130);
+        assert_no_cgroup(&ran);
+        assert!(!searched.folder.path().join("out/index-000000").exists());
+        let ran = searched.work().run().expect(0).says(&["going on with what an earlier worker", "going on after "]);
+        assert_no_cgroup(&ran);
+        let result = searched.result();
+        let find = result.find.unwrap();
+        assert_eq!((result.outcome, find.outcome), (EntryOutcome::Answered, FindOutcome::Found), "{}", find.text);
+        let line = result.line.unwrap();
+        println!("JDK {release}: {} MiB, {} trials", line.limit_bytes / MIB, find.trials);
+        assert!(line.jdk.as_ref().is_some_and(|jdk| jdk.starts_with(&release.to_string())), "{:?}", line.jdk);
+        assert!(line.inputs.is_some() && line.cpu_model.as_deref() != Some(""));
+
+        // Well above the line, with its heap; a third below that is below what failed when it was searched.
+        // Whole pages, as a limit is set.
+        let limit_bytes = line.limit_bytes / 100 * 130 / 4096 * 4096;
+        let known = Last { limit_bytes, heap_bytes: Some(16 * MIB), ..line.clone() };
+        let proved = Planned::of(entry(Task::Prove, Some(known.clone()), service(release, "", "50%")));
+        proved.work().run().expect(0).says(&["the line holds; the step below it"]);
+        let result = proved.result();
+        assert_eq!((&result.task, result.outcome), (&Task::Prove, EntryOutcome::Answered));
+        let (find, again) = (result.find.unwrap(), result.line.unwrap());
+        let said = find.line.unwrap();
+        assert_eq!((again.limit_bytes, again.heap_bytes), (limit_bytes, Some(16 * MIB)));
+        assert_eq!((said.held, said.cause.is_some()), (2, true));
+        assert!(said.below_bytes.unwrap() < line.limit_bytes && find.trials <= 6, "{said:?}");
+        assert_eq!((again.past.len(), again.searched_at), (1, known.searched_at));
+
+        let low = Last { limit_bytes: line.limit_bytes / 2, heap_bytes: None, ..line.clone() };
+        let wrong = Planned::of(entry(Task::Prove, Some(low), service(release, "heap: 16m", "50%")));
+        wrong.work().run().expect(0).says(&["searching anew: the line did not hold"]);
+        let result = wrong.result();
+        assert_eq!(result.task, Task::Search { why: Why::LineFailed });
+        assert_eq!((result.archives.len(), result.find.unwrap().outcome), (2, FindOutcome::Found));
+        assert!(result.line.unwrap().limit_bytes > line.limit_bytes / 2);
+    }
+}

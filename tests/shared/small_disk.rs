@@ -1,0 +1,39 @@
+//! A disk that is full, or nearly so.
+
+use crate::skipping::skip;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A file system of a few pages; unmounted when dropped.
+pub(crate) struct SmallDisk {
+    pub(crate) folder: PathBuf,
+}
+
+impl SmallDisk {
+    pub(crate) fn mount(below: &Path, size: &str) -> Option<Self> {
+        let folder = below.join("disk");
+        std::fs::create_dir(&folder).unwrap();
+        let option = format!("size={size}");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &option, "none"]).arg(&folder).output();
+        match mounted {
+            Ok(mounted) if mounted.status.success() => Some(Self { folder }),
+            other => {
+                skip("LOADLINE_MACHINE", &format!("no file system can be mounted here: {other:?}"));
+                None
+            }
+        }
+    }
+
+    /// Leaves this many bytes, in whole pages.
+    pub(crate) fn fill_but(&self, bytes: u64) {
+        let size = rustix::fs::statvfs(&self.folder).map(|disk| disk.f_bavail * disk.f_bsize).unwrap();
+        std::fs::write(self.folder.join("filler"), vec![b'x'; (size - bytes) as usize]).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // A folder that stays mounted is seen by the removal of the folder around it.
+        let _ = Command::new("umount").arg(&self.folder).status();
+    }
+}
