@@ -86,7 +86,6 @@ impl Preparing<'_> {
         Ok(prepared)
     }
 
-<<<<<<< HEAD
     /// Ends the steps that a Loadline left in the job of Slurm that this is.
     fn sweep_steps(&self, sink: &mut dyn Sink) {
         match Job::here().map_or(0, |job| job.sweep(self.clock)) {
@@ -94,7 +93,8 @@ impl Preparing<'_> {
             1 => sink.take(&Event::Note("ended 1 step of a Loadline that was killed")),
             n => sink.take(&Event::Note(&format!("ended {n} steps of Loadlines that were killed"))),
         }
-=======
+    }
+
     /// Makes of a scenario what other machines can check: what can be built is built, and what its trials will read is
     /// hashed. Nothing else is looked for here, where no trial need be possible.
     ///
@@ -106,7 +106,6 @@ impl Preparing<'_> {
         prepared.leave_out(sink, |configuration| Ok(missing_code(configuration)))?;
         prepared.hash_inputs(self.hashed_by, known)?;
         Ok(prepared.scenario)
->>>>>>> b9053401c235a62c9ac4346429048881bf69d219
     }
 
     /// Finds the image before any trial, removes what others of its kind left, and takes in what it says of its heap.

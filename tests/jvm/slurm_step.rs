@@ -1,6 +1,6 @@
 //! A memory limit for an ordinary user who may make no cgroup, inside of a job of Slurm: each subject is a step of it.
 
-use crate::invocation::{jdk, newest};
+use crate::invocation::{jdk, small};
 use crate::skipping::skip;
 use crate::slurm::{Cluster, VARIABLE, has_cgroups};
 use crate::waiting::{LONG, wait_for};
@@ -140,7 +140,7 @@ fn what_slurm_refuses_is_told(job: &Job) {
 
 #[test]
 fn who_may_make_no_cgroup_has_limits_by_steps() {
-    for release in newest() {
+    for release in small() {
         let Some(job) = Job::start(jdk(release).unwrap().java) else { return };
         assert!(Path::new(&job.java).is_absolute());
         weighed_under_a_limit(&job);
