@@ -105,7 +105,11 @@ fn limit_facts(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)>
             let ways = limit_ways::ways();
             let hint = error.hint.filter(|_| ways.is_empty()).map(|hint| format!("; {hint}")).unwrap_or_default();
             let why = error.context.first().map(|why| format!(" ({why})")).unwrap_or_default();
-            let no = fact("limit", format!("no: {}{why}{hint}", error.what));
+            let first = match ways.first() {
+                Some(limit_ways::Way::SlurmStep) => format!("by Slurm: no cgroup can be made{why}"),
+                _ => format!("no: {}{why}{hint}", error.what),
+            };
+            let no = fact("limit", first);
             return std::iter::once(no).chain(ways.into_iter().map(|way| fact("a way", way.text()))).collect();
         }
     };

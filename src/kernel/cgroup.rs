@@ -9,6 +9,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// A limit of this many bytes or more is none: for none v1 writes the largest signed number rounded down to a page.
 pub const NO_LIMIT_MIN: u64 = 1 << 60;
+/// A subject may make cgroups of its own below its own; systemd in a container has four levels.
+const DEPTH_MAX: u32 = 16;
 
 /// The interface of the memory controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,13 +160,36 @@ impl Cgroup {
         self.text("cgroup.procs").unwrap_or_default().lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// How often the kernel killed a process of the cgroup for want of memory; `None` where the cgroup is gone.
+    /// The cgroups below, at most [`DEPTH_MAX`] levels of them.
+    pub fn below(&self) -> Vec<Self> {
+        let mut found = Vec::new();
+        let mut level = vec![self.clone()];
+        for _ in 0..DEPTH_MAX {
+            level = level.iter().flat_map(Self::children).collect();
+            found.extend_from_slice(&level);
+        }
+        found
+    }
+
+    fn children(&self) -> Vec<Self> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.map(|entry| Self { folder: entry.path(), ..self.clone() }).collect()
+    }
+
+    /// How often the kernel killed a process of the cgroup, or of one below, for want of memory; `None` where the cgroup
+    /// is gone.
     pub fn oom_kills(&self) -> Option<u64> {
-        let file = match self.version {
-            CgroupVersion::V1 => "memory.oom_control",
-            CgroupVersion::V2 => "memory.events",
-        };
-        self.number(file, "oom_kill")
+        match self.version {
+            // Each counts its own processes only.
+            CgroupVersion::V1 => {
+                let own = self.number("memory.oom_control", "oom_kill")?;
+                let below =
+                    self.below().into_iter().filter_map(|cgroup| cgroup.number("memory.oom_control", "oom_kill"));
+                Some(own + below.sum::<u64>())
+            }
+            CgroupVersion::V2 => self.number("memory.events", "oom_kill"),
+        }
     }
 
     /// The limit of this cgroup itself; `None` for none.

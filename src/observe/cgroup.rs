@@ -140,7 +140,8 @@ impl MemoryCgroup {
 
     /// The processes of the cgroup that can be seen from here.
     pub fn pids(&self) -> Vec<u32> {
-        self.cgroup.pids().into_iter().filter(|pid| *pid > 0).collect()
+        let all = std::iter::once(self.cgroup.clone()).chain(self.cgroup.below());
+        all.flat_map(|cgroup| cgroup.pids()).filter(|pid| *pid > 0).collect()
     }
 
     /// Charged now, with the cgroups below. For a sampler.

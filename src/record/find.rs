@@ -151,6 +151,9 @@ pub enum FailureCause {
 pub struct CgroupRecord {
     /// The limit.
     pub limit_bytes: u64,
+    /// What limits are set in multiples of, where that is more than a page: 1 MiB in a step of Slurm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grain_bytes: Option<u64>,
     /// The largest charge; `null` on v2 before Linux 5.19.
     pub peak_bytes: Option<u64>,
     /// The largest anonymous part of the charge that the timeline saw, with what the kernel itself took.

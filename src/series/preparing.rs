@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::record::LeftOutRecord;
 use crate::scenario::{Configuration, Scenario, Tls, TrialPlan};
 use crate::subject::build_stamp::Inputs;
+use crate::subject::slurm_step::Job;
 use crate::subject::{FoundJdk, Spawner, image, jdk, work_folder};
 use crate::trial::{Event, Sink};
 use std::path::Path;
@@ -75,6 +76,7 @@ impl Preparing<'_> {
     pub fn prepare(&self, scenario: &Scenario, sink: &mut dyn Sink) -> Result<Prepared> {
         check_certificates(scenario.subject.tls.as_ref())?;
         sweep(sink);
+        self.sweep_steps(sink);
         let mut prepared = Prepared { scenario: scenario.clone(), left_out: Vec::new() };
         prepared.leave_out(sink, |configuration| self.missing_jdk(configuration))?;
         self.build(&mut prepared, sink)?;
@@ -82,6 +84,15 @@ impl Preparing<'_> {
         self.look_at_image(&mut prepared.scenario, sink)?;
         prepared.hash_inputs(self.hashed_by, &mut inputs::Known::default())?;
         Ok(prepared)
+    }
+
+    /// Ends the steps that a Loadline left in the job of Slurm that this is.
+    fn sweep_steps(&self, sink: &mut dyn Sink) {
+        match Job::here().map_or(0, |job| job.sweep(self.clock)) {
+            0 => {}
+            1 => sink.take(&Event::Note("ended 1 step of a Loadline that was killed")),
+            n => sink.take(&Event::Note(&format!("ended {n} steps of Loadlines that were killed"))),
+        }
     }
 
     /// Makes of a scenario what other machines can check: what can be built is built, and what its trials will read is

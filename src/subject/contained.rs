@@ -1,8 +1,8 @@
-//! A subject that runs in a container: its processes, which need not descend from us, and whether it was killed for
-//! want of memory, which is told only as long as somebody keeps count.
+//! A subject that runs in a container or a step of Slurm: its processes, which need not descend from us, and whether it
+//! was killed for want of memory, which is told only as long as somebody keeps count.
 
 use super::guarded::Guarded;
-use super::launch_image::Container;
+use super::keeper::Keeper;
 use super::processes::{self, Process};
 use super::protocol::Exit;
 use crate::clock::Clock;
@@ -14,13 +14,11 @@ use std::time::Duration;
 const START_WITHIN: Duration = Duration::from_secs(60);
 /// Between two questions for its pid.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(20);
-/// The exit code of who was killed by KILL, as shells and container tools tell it.
-const KILLED: i32 = 128 + 9;
 
 /// The processes in a container of ours.
 #[derive(Debug)]
 pub(super) struct Contained {
-    container: Container,
+    keeper: Keeper,
     /// The first process of the container; `None` where it ended before it was seen.
     first: Option<Process>,
     /// Kills of the whole machine before the container was started.
@@ -29,8 +27,8 @@ pub(super) struct Contained {
 
 impl Contained {
     /// Begins to count, before the container is started.
-    pub(super) fn begin(container: &Container) -> Self {
-        Self { container: container.clone(), first: None, kills_before: machine::oom_kills() }
+    pub(super) fn begin(keeper: &Keeper) -> Self {
+        Self { keeper: keeper.clone(), first: None, kills_before: machine::oom_kills() }
     }
 
     /// Waits for the first process of the container.
@@ -38,14 +36,12 @@ impl Contained {
     /// # Errors
     /// `Machine` where there is none in time, or it cannot be seen from here.
     pub(super) fn await_first(&mut self, guarded: &Guarded, clock: Clock) -> Result<()> {
-        let tool = &self.container.image.tool;
         let until = clock.now() + START_WITHIN;
         while clock.now() < until {
-            let said = tool.ask(&["inspect", "--format", "{{.State.Pid}}", &self.container.name]);
-            if let Some(pid) = parse_pid(&said.out).filter(|_| said.is_good()) {
+            if let Some(pid) = self.keeper.first_pid(clock) {
                 self.first = Process::read(pid);
-                match self.first.is_none() && tool.ask_pid(&self.container.name) == Some(pid) {
-                    true => return Err(elsewhere(pid)),
+                match self.first.is_none() && self.keeper.first_pid(clock) == Some(pid) {
+                    true => return Err(self.keeper.elsewhere(pid)),
                     false => return Ok(()),
                 }
             }
@@ -55,8 +51,8 @@ impl Contained {
             }
             guarded.wait_exit(ASK_AGAIN_AFTER);
         }
-        Err(Error::machine(format!("no process ran in the container {} s after its start", START_WITHIN.as_secs()))
-            .at(format!("image: {}", self.container.image.name)))
+        let (word, within) = (self.keeper.word(), START_WITHIN.as_secs());
+        Err(Error::machine(format!("no process ran in the {word} {within} s after its start")).at(self.keeper.at()))
     }
 
     /// The first process of the container.
@@ -64,9 +60,13 @@ impl Contained {
         self.first.as_ref()
     }
 
-    /// All that live: the first one and what descends from it, since orphans in a container are its children.
+    /// All that live: the first one and what descends from it, since orphans in a container are its children; in a step
+    /// they are those of what started it.
     pub(super) fn processes(&self) -> Vec<Process> {
         let Some(first) = self.first_now() else { return Vec::new() };
+        if self.keeper.adopts() {
+            return processes::descendants(first.parent);
+        }
         let below = processes::descendants(first.pid);
         std::iter::once(first).filter(|first| first.lives).chain(below).collect()
     }
@@ -80,48 +80,33 @@ impl Contained {
         self.first.as_ref()?.now()
     }
 
-    /// Whether a container that ended so, unasked, was killed because its memory limit was reached. Its cgroup is gone
-    /// by then. The tool says so, or does not: podman on cgroup v1 misses it. Then the kernel's count of such kills
-    /// decides, which is of the whole machine.
-    pub(super) fn was_killed_for_memory(&self, exit: Exit) -> bool {
-        if !matches!(exit, Exit::Code(KILLED) | Exit::Signal(9)) {
-            return false;
-        }
-        let said =
-            self.container.image.tool.ask(&["inspect", "--format", "{{.State.OOMKilled}}", &self.container.name]);
+    /// Who keeps it.
+    pub(super) fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
+    /// Whether its first process was seen and is gone.
+    pub(super) fn is_over(&self) -> bool {
+        self.first.is_some() && !self.first_now().is_some_and(|first| first.lives)
+    }
+
+    /// Whether what ended so, unasked, with these last lines, was killed because its memory limit was reached. Its
+    /// cgroup is gone by then. The keeper says so, or does not; then the kernel's count of such kills decides, which is
+    /// of the whole machine.
+    pub(super) fn was_killed_for_memory(&self, exit: Exit, said: &[String]) -> bool {
         let counted = self.kills_before.zip(machine::oom_kills()).is_some_and(|(before, now)| now > before);
-        said.out.trim() == "true" || counted
+        self.keeper.was_killed_for_memory(exit, counted, said)
     }
-}
-
-impl super::container_tool::FoundTool {
-    fn ask_pid(&self, name: &str) -> Option<u32> {
-        parse_pid(&self.ask(&["inspect", "--format", "{{.State.Pid}}", name]).out)
-    }
-}
-
-fn elsewhere(pid: u32) -> Error {
-    Error::machine(format!("the container runs, but its process {pid} cannot be seen from here"))
-        .at("its tool speaks to another machine, a virtual machine, or the host of the container Loadline runs in")
-        .hint("run Loadline where the containers run")
-}
-
-/// The pid that a tool printed; 0 is that of a container that does not run.
-fn parse_pid(text: &str) -> Option<u32> {
-    text.trim().parse().ok().filter(|pid| *pid > 0)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::launch_image::Container;
     use super::*;
 
     fn contained() -> Contained {
-        Contained::begin(&Container::new(&super::super::image::sample(&["java"], &[], &[])))
-    }
-
-    #[test]
-    fn pids_are_read() {
-        assert_eq!(["2910\n", "0\n", "", "<no value>", "-1"].map(parse_pid), [Some(2910), None, None, None, None]);
+        let container = Container::new(&super::super::image::sample(&["java"], &[], &[]));
+        Contained::begin(&Keeper::Container(container))
     }
 
     #[test]
@@ -138,7 +123,7 @@ mod tests {
 
     #[test]
     fn an_end_of_its_own_is_no_kill() {
-        assert!(!contained().was_killed_for_memory(Exit::Code(0)));
-        assert!(!contained().was_killed_for_memory(Exit::Code(143)));
+        assert!(!contained().was_killed_for_memory(Exit::Code(0), &[]));
+        assert!(!contained().was_killed_for_memory(Exit::Code(143), &[]));
     }
 }

@@ -75,6 +75,12 @@ impl FoundTool {
         })
     }
 
+    /// The pid of the first process of a container that runs.
+    pub(super) fn ask_pid(&self, name: &str) -> Option<u32> {
+        let said = self.ask(&["inspect", "--format", "{{.State.Pid}}", name]);
+        parse_pid(&said.out).filter(|_| said.is_good())
+    }
+
     /// Name and version of the tool, such as `podman 4.3.1`, where it answers, with its daemon if it needs one.
     ///
     /// # Errors
@@ -105,14 +111,19 @@ impl FoundTool {
     }
 }
 
+/// The pid that a tool printed; 0 is that of a container that does not run.
+fn parse_pid(text: &str) -> Option<u32> {
+    text.trim().parse().ok().filter(|pid| *pid > 0)
+}
+
 /// `4.3.1` of `podman version 4.3.1`, `28.2.2` of `Docker version 28.2.2, build e6534b4`.
 fn version(said: &str) -> Option<&str> {
     let rest = said.lines().next()?.split_once("version ")?.1;
     rest.split([',', ' ']).next().filter(|version| !version.is_empty())
 }
 
-/// The pid of the Loadline that made the container of this name.
-fn maker(name: &str) -> Option<u32> {
+/// The pid of the Loadline that made what has this name.
+pub(super) fn maker(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
 }
 
@@ -136,6 +147,11 @@ pub(super) fn sample() -> FoundTool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pids_are_read() {
+        assert_eq!(["2910\n", "0\n", "", "<no value>", "-1"].map(parse_pid), [Some(2910), None, None, None, None]);
+    }
 
     #[test]
     fn versions_and_names_are_taken_apart() {

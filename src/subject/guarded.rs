@@ -1,7 +1,7 @@
 //! Loadline's end of a guardian: starts it, hears it, and cleans up after it when it was killed.
 
-use super::container_tool;
 use super::guardian::NAME;
+use super::keeper::Removal;
 use super::processes::{self, Process, kill_all, reap};
 use super::protocol::{Exit, GUARDIAN_VARIABLE, GUARDIAN_WORD, Order, Refusal, Report, line};
 use crate::clock::Clock;
@@ -192,7 +192,7 @@ struct Watcher {
     child: Child,
     known: Arc<Known>,
     /// What the guardian would have done for the container of the subject.
-    removal: Option<Vec<String>>,
+    removal: Option<Removal>,
     clock: Clock,
 }
 
@@ -210,8 +210,8 @@ impl Watcher {
         self.await_guardian();
         let mut left = self.end_strays();
         let orderly = matches!(self.child.try_wait(), Ok(Some(status)) if status.success());
-        if let Some(removal) = self.removal.as_deref().filter(|_| !orderly) {
-            left += usize::from(container_tool::remove(removal, self.clock).is_err());
+        if let Some(removal) = self.removal.as_ref().filter(|_| !orderly) {
+            left += usize::from(removal.run(self.clock).is_err());
         }
         self.known.change(|state| {
             state.left = state.left.max(left);

@@ -2,12 +2,12 @@
 //!
 //! The guardian is the subject's parent and the reaper of all its orphans, so that nothing the subject starts can leave
 //! its process tree. When the control stream ends — because Loadline said so, or because Loadline is dead — the
-//! guardian removes the container if there is one, kills that tree, removes the cgroup and exits. When the guardian is
-//! killed itself, the command dies with it (launcher) and Loadline inherits the rest.
+//! guardian removes the container or step if there is one, kills that tree, removes the cgroup and exits. When the
+//! guardian is killed itself, the command dies with it (launcher) and Loadline inherits the rest.
 
 use super::processes::{Process, descendants, kill_all};
 use super::protocol::{Exit, LAUNCHER_WORD, Order, Refusal, Report, StartStep, line};
-use super::{container_tool, limit, protocol};
+use super::{limit, protocol};
 use crate::clock::Clock;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, setsid, wait};
@@ -87,9 +87,9 @@ struct Guardian {
 }
 
 impl Guardian {
-    /// Removes the container of the subject, whose processes need not descend from the guardian.
+    /// Removes what somebody else keeps of the subject, whose processes need not descend from the guardian.
     fn remove(&mut self, order: &Order, clock: Clock) -> Result<(), String> {
-        let removed = order.removal.as_deref().map_or(Ok(()), |removal| container_tool::remove(removal, clock));
+        let removed = order.removal.as_ref().map_or(Ok(()), |removal| removal.run(clock));
         self.reap();
         removed
     }

@@ -3,10 +3,12 @@
 use super::cpus::CpuPlan;
 use super::image::FoundImage;
 use super::jdk::FoundJdk;
+use super::keeper::Keeper;
 use super::launch_image::{self, Container, ContainerOptions, TOOL_OPTIONS};
 use super::limit;
 use super::protocol::Order;
 use super::quoting::for_java;
+use super::slurm_step::StepOptions;
 use crate::error::{Error, Result};
 use crate::scenario::{Configuration, Kind, Ports, Processes, Ready, Subject, shell_word, shell_words};
 use crate::units::Bytes;
@@ -188,19 +190,28 @@ impl Launch {
         Ok(Self { container, ..Self::of(subject, configuration, place, argv, options_passed) })
     }
 
-    pub(super) fn order(&self, cgroup: Option<&Path>) -> Order {
+    /// What the guardian is to start, where the subject has a cgroup of ours, or somebody else keeps it.
+    pub(super) fn order(&self, cgroup: Option<&Path>, keeper: Option<&Keeper>) -> Order {
         let mut argv = self.argv.clone();
-        if self.container.is_some() && self.reads {
-            argv.insert(2, "--interactive".to_owned());
+        let mut cpus = self.cpus.clone();
+        match keeper {
+            Some(Keeper::Container(_)) if self.reads => argv.insert(2, "--interactive".to_owned()),
+            Some(Keeper::Step(step)) => {
+                let limit = self.limit.unwrap_or_default();
+                argv = step.argv(&StepOptions { limit, cpus: cpus.as_deref(), reads: self.reads }, &argv);
+                // They are the task's; srun itself does not run on them.
+                cpus = None;
+            }
+            _ => {}
         }
         Order {
             argv,
             env: self.env.clone(),
             dir: self.dir.clone(),
-            cpus: self.cpus.clone(),
+            cpus,
             cgroup: cgroup.map(Path::to_path_buf),
             reads: self.reads,
-            removal: self.container.as_ref().map(Container::removal),
+            removal: keeper.map(Keeper::removal),
         }
     }
 
@@ -380,6 +391,7 @@ impl Environment {
 
 #[cfg(test)]
 mod tests {
+    use super::super::keeper::Removal;
     use super::*;
     use crate::scenario::{Cpus, Gc, defaults};
 
@@ -524,9 +536,11 @@ mod tests {
         // Without words of its own it is the image's command that runs.
         let bare = Launch::new(&subject(&[]), &Configuration::default(), &place).unwrap();
         assert!(bare.shown().ends_with(" app:1"), "{}", bare.shown());
-        let order = Launch { reads: true, ..bare.clone() }.order(None);
+        let container = bare.container.clone().unwrap();
+        let keeper = Keeper::Container(container.clone());
+        let order = Launch { reads: true, ..bare }.order(None, Some(&keeper));
         assert_eq!((order.argv[1].as_str(), order.argv[2].as_str()), ("run", "--interactive"));
-        assert_eq!(order.removal.unwrap().last(), bare.container.map(|container| container.name).as_ref());
+        assert_eq!(order.removal, Some(Removal::Container(container.removal())));
     }
 
     #[test]

@@ -33,6 +33,11 @@ impl Container {
         self.image.tool.removal(&self.name)
     }
 
+    /// Whether the tool says that the kernel killed it for want of memory.
+    pub(super) fn was_killed_for_memory(&self) -> bool {
+        self.image.tool.ask(&["inspect", "--format", "{{.State.OOMKilled}}", &self.name]).out.trim() == "true"
+    }
+
     /// The command line that runs the container.
     pub(super) fn argv(&self, asked: &ContainerOptions) -> Vec<String> {
         let mut argv =

@@ -1,6 +1,8 @@
 //! The memory limit of the subject: a cgroup of its own, set, verified, and removed at the end.
 
+use super::keeper::Keeper;
 use super::own_cgroup::{self, home_name};
+use super::slurm_step::{Job, Step};
 use super::{limit_ways, processes};
 use crate::clock::Clock;
 use crate::error::{Error, Result, plain};
@@ -57,39 +59,54 @@ impl MemoryCgroup {
         Err(error.hint(limit_ways::hint()))
     }
 
-    /// The cgroup that a container tool made for this process. Verifies that it has the limit, and no swap.
+    /// The cgroup that somebody else made for this process, its own or the nearest above that has a limit where that is
+    /// how limits are set. Verifies that it has the limit, and no swap.
     ///
     /// # Errors
     /// `Machine` where it has not.
-    pub(super) fn adopt(pid: u32, limit: Bytes, clock: Clock) -> Result<Self> {
-        let cgroup = own_cgroup::of(pid)?;
+    pub(super) fn adopt(pid: u32, asked: Bytes, keeper: &Keeper, clock: Clock) -> Result<Self> {
+        let (word, limit) = (keeper.word(), keeper.limit_set(asked));
+        let own = own_cgroup::of(pid)?;
+        let has_limit = |cgroup: &Cgroup| matches!(cgroup.own_limit(), Ok(Some(_)));
+        let cgroup = match keeper {
+            Keeper::Container(_) => own,
+            Keeper::Step(_) => std::iter::successors(Some(own.clone()), Cgroup::parent).find(has_limit).unwrap_or(own),
+        };
         let within = |error: Error| error.at(format!("in {}", cgroup.folder.display()));
         let set = cgroup.own_limit().map_err(|cause| {
-            within(Error::machine(format!("the container's limit cannot be read: {}", plain(&cause))))
+            within(Error::machine(format!("the limit of the {word} cannot be read: {}", plain(&cause))))
         })?;
         if set != Some(whole_pages(limit)) {
             let other = set.map_or_else(|| "none".to_owned(), |set| set.to_string());
-            return Err(within(Error::machine(format!(
-                "the container was to have a limit of {limit}, but has {other}"
-            )))
-            .hint("its tool cannot set limits here; `podman info` or `docker info` says why"));
+            return Err(within(Error::machine(format!("the {word} was to have a limit of {limit}, but has {other}")))
+                .hint(keeper.limit_hint()));
         }
         if has_swap() && may_swap(&cgroup, limit) {
-            return Err(within(Error::machine(format!("the container may use swap beyond its limit of {limit}")))
-                .hint("turn swap off (`swapoff -a`): what a limit takes away would only become slow"));
+            return Err(within(Error::machine(format!("the {word} may use swap beyond its limit of {limit}")))
+                .hint(keeper.swap_hint()));
         }
         Self { cgroup, limit: set.unwrap_or(limit), adopted: true, clock }.checked_against_outer(limit)
     }
 
     /// A limit above that of an outer cgroup would never be the one that counts.
     fn checked_against_outer(self, asked: Bytes) -> Result<Self> {
-        match self.cgroup.parent().and_then(|parent| parent.limit()).map(|outer| outer.bytes) {
-            Some(outer) if outer < self.limit => Err(Error::machine(format!(
-                "the limit {asked} would have no effect: an outer cgroup allows only {outer}"
-            ))
-            .at(format!("in {}", self.cgroup.folder.display()))
-            .hint("choose a limit below that, or run Loadline outside that cgroup")),
-            _ => Ok(self),
+        check_outer(self.cgroup.parent().and_then(|parent| parent.limit()), self.limit, asked)
+            .map_err(|error| error.at(format!("in {}", self.cgroup.folder.display())))?;
+        Ok(self)
+    }
+
+    /// A cgroup of ours with this limit, or where none can be made, who sets the limit instead: the Slurm that this job
+    /// is one of.
+    ///
+    /// # Errors
+    /// Where there is neither, or the limit would have no effect.
+    pub(super) fn create_or_find_keeper(limit: Bytes, clock: Clock) -> Result<(Option<Self>, Option<Keeper>)> {
+        match (Self::create(limit, clock), Job::here()) {
+            (Err(_), Some(job)) => {
+                check_outer(outer(), limit, limit)?;
+                Ok((None, Some(Keeper::Step(Step::new(job)))))
+            }
+            (created, _) => Ok((Some(created?), None)),
         }
     }
 
@@ -116,6 +133,17 @@ pub fn probe(clock: Clock) -> Result<Cgroup> {
     let mut parent = MemoryCgroup::create(PROBE_LIMIT, clock)?.cgroup.clone();
     parent.folder.pop();
     Ok(parent)
+}
+
+/// Refuses a limit that is more than those around it allow.
+fn check_outer(outer: Option<Limit>, limit: Bytes, asked: Bytes) -> Result<()> {
+    match outer.map(|outer| outer.bytes) {
+        Some(outer) if outer < limit => {
+            Err(Error::machine(format!("the limit {asked} would have no effect: an outer cgroup allows only {outer}"))
+                .hint("choose a limit below that, or run Loadline outside that cgroup"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn make(parent: &Cgroup, limit: Bytes, clock: Clock) -> Attempt<MemoryCgroup> {

@@ -1,7 +1,8 @@
 //! Ways to a memory limit for who cannot make a cgroup just so: a scope of the user's own systemd, a container that may
-//! write cgroups, root; in a pod of Kubernetes what its administrator may allow.
+//! write cgroups, a step of a job of Slurm, root; in a pod of Kubernetes what its administrator may allow.
 
 use super::program;
+use super::slurm_step::Job;
 use crate::kernel::cgroup::{CgroupVersion, Hierarchy, names_memory};
 use crate::kernel::text;
 use rustix::fs::{Access, access};
@@ -30,6 +31,8 @@ pub enum Way {
     PodWritable,
     /// A privileged container of a pod.
     PodPrivileged,
+    /// A step of the job of Slurm that this is: without being asked, wherever no cgroup can be made.
+    SlurmStep,
 }
 
 impl Way {
@@ -53,12 +56,16 @@ impl Way {
             Self::PodPrivileged => {
                 "in a container with `securityContext: {privileged: true}`, in a namespace and on nodes of its own"
             }
+            Self::SlurmStep => {
+                "in a step of this job of Slurm, for each trial, without being asked: in whole MiB, where Slurm's \
+                 cgroup.conf has `ConstrainRAMSpace=yes`"
+            }
         }
     }
 }
 
-/// The ways to a limit on this machine, the nearest first; none for root outside of a pod, who lacks a file system that
-/// can be written.
+/// The ways to a limit on this machine, the nearest first; none for root outside of a pod and of a job, who
+/// lacks a file system that can be written.
 pub fn ways() -> Vec<Way> {
     Surroundings::read().ways()
 }
@@ -83,6 +90,7 @@ struct Surroundings {
     runtime: PathBuf,
     docker_socket: PathBuf,
     is_pod: bool,
+    is_slurm_job: bool,
 }
 
 impl Surroundings {
@@ -96,6 +104,7 @@ impl Surroundings {
             runtime: runtime.unwrap_or_else(|| PathBuf::from(format!("/run/user/{uid}"))),
             docker_socket: DOCKER_SOCKET.into(),
             is_pod: std::env::var_os(POD_VARIABLE).is_some(),
+            is_slurm_job: Job::here().is_some(),
         }
     }
 
@@ -104,8 +113,9 @@ impl Surroundings {
             let is_v2 = self.memory.as_ref().is_some_and(|hierarchy| hierarchy.version == CgroupVersion::V2);
             return is_v2.then_some(Way::PodWritable).into_iter().chain([Way::PodPrivileged]).collect();
         }
+        let step = self.is_slurm_job.then_some(Way::SlurmStep);
         if self.uid == 0 {
-            return Vec::new();
+            return step.into_iter().collect();
         }
         let scope = self.scope();
         let docker = self.has("docker") && access(&self.docker_socket, Access::WRITE_OK).is_ok();
@@ -113,7 +123,7 @@ impl Surroundings {
         let podman = self.has("podman") && scope == Some(Way::UserScope);
         let containers = [(docker, Way::Docker), (podman, Way::Podman)];
         let containers = containers.into_iter().filter(|(open, _)| *open).map(|(_, way)| way);
-        scope.into_iter().chain(containers).chain([Way::Root]).collect()
+        step.into_iter().chain(scope).chain(containers).chain([Way::Root]).collect()
     }
 
     /// A scope, where the user has a systemd and cgroups can be handed down at all.
@@ -165,6 +175,7 @@ mod tests {
             runtime: folder.join("run"),
             docker_socket: folder.join("docker.sock"),
             is_pod: false,
+            is_slurm_job: false,
         }
     }
 
@@ -193,6 +204,9 @@ mod tests {
         let without = Surroundings { runtime: elsewhere.clone(), ..machine(folder.path(), "memory") };
         assert_eq!(without.ways(), [Docker, Root]);
         assert_eq!(machine(folder.path(), "cpu pids\n").ways(), [UserScopeDelegated, Docker, Root]);
+        let job = || Surroundings { is_slurm_job: true, ..machine(folder.path(), "memory") };
+        assert_eq!(job().ways(), [SlurmStep, UserScope, Docker, Podman, Root]);
+        assert_eq!(Surroundings { uid: 0, ..job() }.ways(), [SlurmStep]);
         // A daemon that does not run, or that is closed to this user.
         let closed = Surroundings { docker_socket: elsewhere, ..machine(folder.path(), "memory") };
         assert_eq!(closed.ways(), [UserScope, Podman, Root]);

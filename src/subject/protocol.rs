@@ -3,6 +3,7 @@
 //! Loadline sends the guardian one [`Order`] and then nothing: the end of the stream is the order to kill. The guardian
 //! answers with [`Report`]s. The launcher says nothing when all went well, else one [`Refusal`].
 
+use super::keeper::Removal;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -32,9 +33,9 @@ pub(super) struct Order {
     /// Whether the guardian's standard output is what the command reads.
     #[serde(default)]
     pub reads: bool,
-    /// The command that removes the container which the command runs, with processes that need not descend from us.
+    /// How to remove what the command has somebody else keep, with processes that need not descend from us.
     #[serde(default)]
-    pub removal: Option<Vec<String>>,
+    pub removal: Option<Removal>,
 }
 
 /// A step of starting that can fail.

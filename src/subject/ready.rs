@@ -6,7 +6,7 @@ use super::probe::{self, HttpQuestion, ProbeAnswer};
 use super::processes::Process;
 use super::protocol::Exit;
 use super::running::Running;
-use super::{jvm, native, sockets};
+use super::{jvm, native, slurm_step, sockets};
 use crate::error::{Error, Result};
 use crate::scenario::{Answers, Kind, Ready};
 use std::net::SocketAddr;
@@ -214,10 +214,12 @@ fn ended_early(running: &Running, exit: Exit, took: Duration) -> Error {
     }
 }
 
-/// Whether a container tool or its runtime failed, and not what it was to run: `Error: OCI runtime error: crun: …`
+/// Whether srun, a container tool or its runtime failed, and not what it was to run: `Error: OCI runtime error: …`
 /// (podman 4.3.1, with the code of a program that cannot be executed).
 fn is_of_tool(exit: Exit, said: &[String]) -> bool {
-    exit == Exit::Code(NO_CONTAINER) || said.iter().any(|line| line.contains("OCI runtime error"))
+    exit == Exit::Code(NO_CONTAINER)
+        || said.iter().any(|line| line.contains("OCI runtime error"))
+        || slurm_step::says_not_begun(said)
 }
 
 /// Container tools have exit codes of their own for what they could not start (podman-run(1), docker run).

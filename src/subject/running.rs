@@ -3,6 +3,7 @@
 use super::contained::Contained;
 use super::container_files;
 use super::guarded::{Guarded, Spawner};
+use super::keeper::Keeper;
 use super::launch::Launch;
 use super::limit::MemoryCgroup;
 use super::output::{Output, Watch};
@@ -12,6 +13,7 @@ use super::ready::{self, ReadyInfo};
 use super::stdin::Stdin;
 use crate::clock::Clock;
 use crate::error::Result;
+use crate::units::Bytes;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -20,6 +22,8 @@ use std::time::Duration;
 
 /// Between two looks whether everything ended.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
+/// What started a container or a step tells its end within two seconds of it.
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(5);
 /// Lines of the output kept with the end.
 const TAIL_LINES: usize = 200;
 
@@ -29,7 +33,7 @@ pub struct Running {
     // Fields are dropped in this order: the guardian ends everything before the cgroup goes.
     guarded: Guarded,
     cgroup: Option<MemoryCgroup>,
-    /// Only where the subject runs in a container.
+    /// Only where the subject runs in a container or a step.
     contained: Option<Contained>,
     output: Output,
     /// Only where the subject reads.
@@ -88,13 +92,16 @@ impl Spawner {
     pub fn start(&self, launch: &Launch, log: Option<&Path>) -> Result<Running> {
         let clock = self.clock;
         let watch = Watch::new(&launch.ready, &launch.phases)?;
-        // A container has its limit from its tool.
-        let limit = launch.limit.filter(|_| launch.container.is_none());
-        let cgroup = limit.map(|limit| MemoryCgroup::create(limit, clock)).transpose()?;
-        let contained = launch.container.as_ref().map(Contained::begin);
+        let (cgroup, keeper) = match (&launch.container, launch.limit) {
+            // A container has its limit from its tool.
+            (Some(container), _) => (None, Some(Keeper::Container(container.clone()))),
+            (None, Some(limit)) => MemoryCgroup::create_or_find_keeper(limit, clock)?,
+            (None, None) => (None, None),
+        };
+        let contained = keeper.as_ref().map(Contained::begin);
         let started_at = clock.now();
         let (read, stdin) = launch.reads.then(Stdin::open).transpose()?.unzip();
-        let order = launch.order(cgroup.as_ref().map(|limited| limited.cgroup.folder.as_path()));
+        let order = launch.order(cgroup.as_ref().map(|limited| limited.cgroup.folder.as_path()), keeper.as_ref());
         let (guarded, pipe) = self.guard(&order, read)?;
         let (output, reader) = Output::read(pipe, watch, log, clock)?;
         let mut running = Running {
@@ -110,7 +117,7 @@ impl Spawner {
             oom_kills: 0,
             asked_to_end: false,
         };
-        running.find_container()?;
+        running.find_kept()?;
         Ok(running)
     }
 }
@@ -126,13 +133,14 @@ impl Running {
         self.contained.as_ref().and_then(Contained::parent).unwrap_or(self.guarded.guardian_pid)
     }
 
-    /// Finds its container, and takes its time from there: what the tool needed before is none of the subject's.
-    fn find_container(&mut self) -> Result<()> {
+    /// Finds its container or step, and takes its time from there: what was needed before is none of the subject's.
+    fn find_kept(&mut self) -> Result<()> {
         let Some(contained) = &mut self.contained else { return Ok(()) };
         contained.await_first(&self.guarded, self.clock)?;
         let Some(first) = contained.first() else { return Ok(()) };
         self.started_at = first.started_at(self.clock).unwrap_or(self.started_at).max(self.started_at);
-        self.cgroup = match self.launch.limit.map(|limit| MemoryCgroup::adopt(first.pid, limit, self.clock)) {
+        let keeper = contained.keeper();
+        self.cgroup = match self.launch.limit.map(|limit| MemoryCgroup::adopt(first.pid, limit, keeper, self.clock)) {
             Some(Err(_)) if !first.is_there() => None,
             adopted => adopted.transpose()?,
         };
@@ -154,6 +162,11 @@ impl Running {
         self.cgroup.as_ref()
     }
 
+    /// What its limit is a multiple of, where that is more than a page.
+    pub fn limit_grain(&self) -> Option<Bytes> {
+        self.contained.as_ref()?.keeper().limit_grain()
+    }
+
     /// How it was started.
     pub fn launch(&self) -> &Launch {
         &self.launch
@@ -169,13 +182,14 @@ impl Running {
         self.contained.as_ref().map_or_else(|| self.guarded.processes(), Contained::processes)
     }
 
-    /// Whether it was to run in a container, and no process of one was seen.
+    /// Whether it was to run in a container or a step, and no process of one was seen.
     pub(super) fn container_never_ran(&self) -> bool {
         self.contained.as_ref().is_some_and(|contained| contained.first().is_none())
     }
 
     /// The folders on this machine that the files in its container lie in; `None` where it runs in none.
     pub fn layers(&self) -> Option<Vec<PathBuf>> {
+        self.launch.container.as_ref()?;
         let contained = self.contained.as_ref()?;
         Some(contained.first().map(|first| container_files::layers(first.pid)).unwrap_or_default())
     }
@@ -222,6 +236,10 @@ impl Running {
         self.oom_kills = self.oom_kills();
         self.asked_to_end = true;
         let obeyed = self.ask_to_end(within);
+        if obeyed && self.contained.as_ref().is_some_and(|contained| contained.keeper().adopts()) {
+            // What it printed last comes by way of srun.
+            self.guarded.wait_exit(LAST_WORDS_WITHIN);
+        }
         let left = self.close();
         let oom_kills = self.oom_kills;
         let cause = match self.output.out_of_memory_error() {
@@ -254,11 +272,18 @@ impl Running {
     /// Processes the kernel killed for want of memory in its cgroup.
     pub fn oom_kills(&self) -> u64 {
         let counted = self.oom_kills.max(self.cgroup.as_ref().map_or(0, MemoryCgroup::oom_kills));
-        // The cgroup of a container goes with its first process, and the count with it.
+        // The cgroup of a container goes with its first process, and the count with it; who started it has the last
+        // word.
+        let is_over = self.contained.as_ref().is_some_and(Contained::is_over);
+        if is_over && counted == 0 && !self.asked_to_end {
+            self.guarded.wait_exit(LAST_WORDS_WITHIN);
+        }
         let ended = || Some((self.contained.as_ref()?, self.guarded.exit()?));
         let asks = counted == 0 && !self.asked_to_end && self.launch.limit.is_some();
         match ended().filter(|_| asks) {
-            Some((contained, exit)) => u64::from(contained.was_killed_for_memory(exit)),
+            Some((contained, exit)) => {
+                u64::from(contained.was_killed_for_memory(exit, &self.output.tail_texts(TAIL_LINES)))
+            }
             None => counted,
         }
     }

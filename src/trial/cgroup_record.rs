@@ -17,7 +17,9 @@ const PROCESSES_MAX: usize = 200;
 /// and its kills are known.
 pub(super) fn take(running: &dyn RunningSubject, anon_bytes_max: Option<u64>, clock: &Clock) -> Option<CgroupRecord> {
     let (own, limit) = running.cgroup()?;
-    let told = CgroupRecord { limit_bytes: limit.0, oom_kills: running.oom_kills(), ..CgroupRecord::default() };
+    let grain_bytes = running.limit_grain().map(|grain| grain.0);
+    let oom_kills = running.oom_kills();
+    let told = CgroupRecord { limit_bytes: limit.0, grain_bytes, oom_kills, ..CgroupRecord::default() };
     let Ok(cgroup) = MemoryCgroup::open(own.clone()) else { return Some(told) };
     let Ok(memory) = cgroup.read(clock) else { return Some(told) };
     let mapped = mapped_bytes(&cgroup.pids(), clock);

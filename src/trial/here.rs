@@ -130,6 +130,10 @@ impl RunningSubject for Running {
         Running::go(self);
     }
 
+    fn limit_grain(&self) -> Option<Bytes> {
+        Running::limit_grain(self)
+    }
+
     fn cgroup(&self) -> Option<(&Cgroup, Bytes)> {
         Running::cgroup(self).map(|own| (&own.cgroup, own.limit))
     }

@@ -82,6 +82,10 @@ pub(super) trait RunningSubject {
     fn go(&mut self);
     /// Its memory cgroup with its limit, if it has one of its own.
     fn cgroup(&self) -> Option<(&Cgroup, Bytes)>;
+    /// What limits are set in multiples of, where that is more than a page.
+    fn limit_grain(&self) -> Option<Bytes> {
+        None
+    }
     fn oom_kills(&self) -> u64;
     fn processes(&self) -> Vec<Process>;
     fn guardian_pid(&self) -> u32;

@@ -44,6 +44,7 @@ mod scraped;
 #[path = "../shared/skipping.rs"]
 mod skipping;
 mod slurm;
+mod slurm_step;
 #[path = "../shared/small_disk.rs"]
 mod small_disk;
 mod sources;

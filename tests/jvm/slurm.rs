@@ -17,7 +17,7 @@ use tempfile::TempDir;
 /// What Debian's packages `munge`, `slurmctld`, `slurmd` and `slurm-client` have.
 const PROGRAMS: [&str; 6] = ["munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol"];
 /// Set to `required`, a machine without Slurm fails the test.
-const VARIABLE: &str = "LOADLINE_SLURM";
+pub(crate) const VARIABLE: &str = "LOADLINE_SLURM";
 /// Stands in the environment of every daemon and of what they start.
 const MARK: &str = "LOADLINE_TEST_CLUSTER";
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
@@ -206,7 +206,7 @@ fn start(folder: &Path, program: &str, arguments: &[&str]) -> Child {
 }
 
 /// Whether Slurm may make cgroups here: version 1 with its memory controller. On version 2 it wants a systemd.
-fn has_cgroups() -> bool {
+pub(crate) fn has_cgroups() -> bool {
     let probe = Path::new("/sys/fs/cgroup/memory/slurm_probe");
     fs::create_dir(probe).is_ok_and(|()| fs::remove_dir(probe).is_ok())
 }

@@ -12,7 +12,7 @@ use super::needs::Needs;
 use crate::record::{FailureCause, Pages, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::units::MIB;
 
-/// Limits are whole pages.
+/// Limits are whole pages, where nothing coarser sets them.
 const PAGE: u64 = 4096;
 /// Below this not even a JVM that does nothing starts.
 const LIMIT_MIN: u64 = 16 * MIB;
@@ -175,7 +175,8 @@ pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a>
         let of = trial.probe.as_ref().filter(|probe| probe.stage == ProbeStage::Limit);
         of_heap(trial, of?)
     });
-    let grid = limit_grid(course, &limit_guesses(course, &needs, heap, shown), asked);
+    let grain = grain(course, reference);
+    let grid = limit_grid(course, &limit_guesses(course, &needs, heap, shown), asked, grain);
     let first_stride = if shown.is_some() { SHOWN_STRIDE } else { LIMIT_STRIDE };
     let of_limit = Patience { first_stride, ..patience(course, course.proofs) };
     let of_limit_room = |trial: &Trial| room(trial, reference, needs.file, course.step);
@@ -183,7 +184,7 @@ pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a>
     standing.limit_step = Some(step);
     let Step::Found { value, .. } = step else { return standing };
     if course.warm && course.prove.is_none() {
-        let grid = warm_grid(course, trials, value, heap);
+        let grid = warm_grid(course, trials, value, heap, grain);
         let patience = patience(course, course.proofs.min(WARM_PROOFS));
         standing.warm_step = Some(edge::next(&grid, &patience, &answers(trials, ProbeStage::Warm, of_heap, |_| None)));
     }
@@ -216,22 +217,29 @@ fn limit_guesses(course: &Course, needs: &Needs, heap: Option<u64>, shown: Optio
     }
 }
 
+/// Limits are multiples of so many bytes, so that two that are asked are two that are set: as the first trial has seen.
+/// The one limit that is to be proved is asked as it is, and set below.
+fn grain(course: &Course, reference: &Trial) -> u64 {
+    let seen = reference.cgroup.and_then(|cgroup| cgroup.grain_bytes).filter(|_| course.prove.is_none());
+    seen.unwrap_or(PAGE).max(PAGE)
+}
+
 /// The limits that may be asked, a step apart. They begin with a guess, or with what was asked first where no guess is
 /// that: limits that were asked are always among them.
-fn limit_grid(course: &Course, guesses: &[u64], asked: Option<u64>) -> Grid {
+fn limit_grid(course: &Course, guesses: &[u64], asked: Option<u64>, grain: u64) -> Grid {
     let (low, high) = course.prove.map_or((limit_min(course), course.limit_max), |only| (only, only));
-    let from = |start: u64| Grid::by_ratio(start, low, high, 1.0 + course.step, PAGE);
+    let from = |start: u64| Grid::by_ratio(start, low, high - high % grain, 1.0 + course.step, grain);
     let began = |grid: &Grid| asked.is_none_or(|asked| grid.value(0) == asked);
     let fallback = asked.or(guesses.first().copied()).unwrap_or(high);
     guesses.iter().map(|guess| from(*guess)).find(began).unwrap_or_else(|| from(fallback))
 }
 
 /// Without file pages to pay for, what is left is the rest. No warm line lies above the cold one.
-fn warm_grid(course: &Course, trials: &[Trial], line: u64, heap: Option<u64>) -> Grid {
+fn warm_grid(course: &Course, trials: &[Trial], line: u64, heap: Option<u64>, grain: u64) -> Grid {
     let at_line = counted(trials, ProbeStage::Limit)
         .filter(|(trial, probe)| trial.limit_bytes == Some(line) && probe.heap_bytes == heap);
     let anon = at_line.filter_map(|(trial, _)| trial.cgroup?.anon_peak_bytes).max().unwrap_or(line);
-    Grid::by_ratio(anon.min(line), limit_min(course), line, 1.0 + course.step, PAGE)
+    Grid::by_ratio(anon.min(line), limit_min(course), line, 1.0 + course.step, grain)
 }
 
 fn limit_min(course: &Course) -> u64 {

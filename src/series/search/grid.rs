@@ -14,20 +14,62 @@ pub struct Grid {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
-    Ratio(f64),
+    /// Powers of a ratio of `value`, which is that of `number`; below the number `knee`, where a power would be less
+    /// than a grain away from the next, values are a grain apart.
+    Ratio {
+        ratio: f64,
+        knee: i32,
+        number: i32,
+        value: f64,
+    },
     Amount(f64),
 }
 
+impl Kind {
+    fn by_ratio(start: f64, ratio: f64, grain: f64) -> Self {
+        if ratio.is_nan() || ratio <= 1.0 {
+            return Self::Ratio { ratio: 1.0, knee: i32::MIN, number: 0, value: start };
+        }
+        // From here on a step is a grain or more.
+        let least = grain / (ratio - 1.0);
+        if start >= least {
+            let knee = ((least / start).ln() / ratio.ln()).ceil() as i32;
+            return Self::Ratio { ratio, knee, number: 0, value: start };
+        }
+        let knee = ((least - start) / grain).ceil() as i32;
+        Self::Ratio { ratio, knee, number: knee, value: start + f64::from(knee) * grain }
+    }
+
+    /// The exact value of a number, of a ratio.
+    fn power(self, number: i32, grain: f64) -> f64 {
+        let Self::Ratio { ratio, knee, number: of, value } = self else { return 0.0 };
+        let above = value * ratio.powi(number.max(knee).saturating_sub(of));
+        above - (f64::from(knee) - f64::from(number)).max(0.0) * grain
+    }
+
+    /// The number that a value would have, of a ratio.
+    fn steps(self, to: f64, grain: f64) -> f64 {
+        let Self::Ratio { ratio, knee, number, value } = self else { return 0.0 };
+        let at_knee = self.power(knee, grain);
+        match to >= at_knee {
+            true => f64::from(number) + (to / value).ln() / ratio.ln(),
+            false => f64::from(knee) - (at_knee - to) / grain,
+        }
+    }
+}
+
 impl Grid {
-    /// Values a share apart, `1.02` for 2 %, from `low` to `high` bytes, both within.
+    /// Values a share apart, `1.02` for 2 %, or a grain where that is more, from `low` to `high` bytes, both within.
     ///
     /// `start` is moved into these bounds. A ratio of 1 or less, or bounds the wrong way round, leave one value.
     pub fn by_ratio(start: u64, low: u64, high: u64, ratio: f64, grain: u64) -> Self {
         let (low, high) = (low.max(1), high.max(low.max(1)));
         let start = start.clamp(low, high) as f64;
         // A bound that is a value of the grid is to be one after rounding, too.
-        let steps = |to: u64| if ratio > 1.0 { (to as f64 / start).ln() / ratio.ln() } else { 0.0 };
-        Self { start, kind: Kind::Ratio(ratio.max(1.0)), grain: grain.max(1), ..Self::within(steps(low), steps(high)) }
+        let grain = grain.max(1);
+        let kind = Kind::by_ratio(start, ratio, grain as f64);
+        let steps = |to: u64| if ratio > 1.0 { kind.steps(to as f64, grain as f64) } else { 0.0 };
+        Self { start, kind, grain, ..Self::within(steps(low), steps(high)) }
     }
 
     /// Values an amount of bytes apart, from `low` to `high`, both within.
@@ -46,7 +88,7 @@ impl Grid {
     fn within(low: f64, high: f64) -> Self {
         const NEARLY: f64 = 1e-6;
         let (low, high) = ((low - NEARLY).ceil() as i32, (high + NEARLY).floor() as i32);
-        Self { start: 0.0, kind: Kind::Ratio(1.0), grain: 1, low: low.min(0), high: high.max(0) }
+        Self { start: 0.0, kind: Kind::Amount(0.0), grain: 1, low: low.min(0), high: high.max(0) }
     }
 
     /// The number of the smallest value.
@@ -62,7 +104,7 @@ impl Grid {
     /// The value of a number, in bytes: whole grains, never less than one.
     pub fn value(&self, number: i32) -> u64 {
         let exact = match self.kind {
-            Kind::Ratio(ratio) => self.start * ratio.powi(number),
+            Kind::Ratio { .. } => self.kind.power(number, self.grain as f64),
             Kind::Amount(amount) => self.start + amount * f64::from(number),
         };
         let grains = (exact / self.grain as f64).round().max(1.0);
@@ -127,6 +169,19 @@ mod tests {
         let plain = Grid::by_amount(100, 50, 200, 10);
         assert_eq!([104, 106, 105, 0, 999].map(|value| plain.number(value)), [0, 1, 0, -5, 10]);
         assert_eq!(Grid::by_amount(100, 50, 104, 10).number(104), 0);
+    }
+
+    #[test]
+    fn where_a_step_is_less_than_a_grain_the_grain_is_the_step() {
+        let of = |start: u64| Grid::by_ratio(start * MIB, 16 * MIB, 400 * MIB, 1.02, MIB);
+        for grid in [of(16), of(30), of(49), of(51), of(100), of(400)] {
+            let values: Vec<u64> = all(&grid).iter().map(|(_, value)| *value).collect();
+            assert!(values.windows(2).all(|two| two[0] < two[1]), "{values:?}");
+            assert_eq!((values[0], grid.value(0) % MIB), (16 * MIB, 0));
+            assert!(all(&grid).iter().all(|(number, value)| grid.number(*value) == *number));
+        }
+        assert_eq!((of(30).value(0), of(30).value(1), of(100).value(0)), (30 * MIB, 31 * MIB, 100 * MIB));
+        assert_eq!(of(100).value(1), 102 * MIB);
     }
 
     proptest! {
