@@ -250,6 +250,34 @@ fn the_order_of_results_and_what_came_before_change_nothing() {
     assert_eq!(merged(&plan, &with_copies).1, whole);
 }
 
+/// A plan whose entries many nodes work comes to what one process comes to that works them all.
+#[test]
+fn a_fleet_of_many_nodes_comes_to_what_one_process_comes_to() {
+    let plan = plan(60);
+    let by = |nodes: u32, seed: u64| {
+        let worked = |entry: &PlanEntry| {
+            let (index, node) = (entry.index, entry.index % nodes);
+            let began = unix_s(MADE).unwrap() as f64 + f64::from(index / nodes) * SEARCH_S;
+            let trials = searched(&entry.scenario, index, u64::from(index));
+            let folder = PathBuf::from(format!("n{node}/index-{index:06}"));
+            (folder, result(&plan, index, EntryOutcome::Answered, began, node, &trials))
+        };
+        let found = shuffled(plan.entries.iter().map(worked).collect(), seed);
+        merged(&plan, &found).1
+    };
+    let (one, mut many) = (by(1, 0), by(NODES, 1));
+    assert_eq!((one.nodes.len(), many.nodes.len()), (1, NODES as usize));
+    for (service, own) in many.services.iter_mut().zip(&one.services) {
+        // Who worked it and when is all that may differ.
+        service.node.clone_from(&own.node);
+        if let (Some(last), Some(own)) = (&mut service.last, &own.last) {
+            (last.proved_at, last.searched_at) = (own.proved_at.clone(), own.searched_at.clone());
+        }
+    }
+    assert_eq!(many.services, one.services);
+    assert_eq!((many.standing, many.wasted_bytes), (one.standing, one.wasted_bytes));
+}
+
 #[test]
 fn the_next_plan_knows_the_line_as_it_is_or_as_it_was() {
     let plan = plan(30);

@@ -177,8 +177,8 @@ impl Cgroup {
         folders.map(|entry| Self { folder: entry.path(), ..self.clone() }).collect()
     }
 
-    /// How often the kernel killed a process of the cgroup, or of one below, for want of memory; `None` where the cgroup
-    /// is gone.
+    /// How often the kernel killed a process of the cgroup, or of one below, for want of memory; `None` where the
+    /// cgroup is gone.
     pub fn oom_kills(&self) -> Option<u64> {
         match self.version {
             // Each counts its own processes only.

@@ -66,8 +66,8 @@ pub struct Events {
 }
 
 impl MemoryCgroup {
-    /// The memory cgroup of a process: as it is mounted here, else as the process itself sees it, as in another container
-    /// of the same pod.
+    /// The memory cgroup of a process: as it is mounted here, else as the process itself sees it, as in another
+    /// container of the same pod.
     pub fn of(process: &Process) -> Result<Self, Unavailable> {
         let membership = process.read_below("cgroup", PLACE_BYTES_MAX).map_err(|e| Unavailable::io(SOURCE, &e))?;
         let membership = String::from_utf8_lossy(&membership);
@@ -85,8 +85,8 @@ impl MemoryCgroup {
         })
     }
 
-    /// Below the process's own root, where a container mounts its cgroup. That may be a hostile one: only a file system of
-    /// cgroups is read, and of it only a cgroup that has the process.
+    /// Below the process's own root, where a container mounts its cgroup. That may be a hostile one: only a file system
+    /// of cgroups is read, and of it only a cgroup that has the process.
     fn seen_by(process: &Process, membership: &str) -> Option<Self> {
         let mounts = process.read_below("mountinfo", PLACE_BYTES_MAX).ok()?;
         let controls_memory = |mount: &Path| {

@@ -175,7 +175,7 @@ fn an_entry_that_begins_twice_has_one_answer() {
     assert!(shared.result("results", 0).node.restarts >= 1, "{}", shared.logs());
 }
 
-/// A comparison whose blocks two nodes made, here one after the other, is one document.
+/// A comparison whose blocks two nodes made, one after the other here and at once on Slurm, is one document.
 #[test]
 fn blocks_of_two_nodes_are_one_comparison() {
     let shared = Shared::with("");
@@ -183,8 +183,9 @@ fn blocks_of_two_nodes_are_one_comparison() {
     let file = shared.path("both.loadline.yaml");
     let text = fs::read_to_string(&file).unwrap().replace("  default: {", "  other: {heap: 24m}\n  default: {");
     fs::write(&file, text).unwrap();
-    let plan = Call::verb("plan --blocks 3 --nodes 2").with_argument(&file);
-    plan.with("--out").with_argument(&shared.path("plan.jsonl")).beside().run().expect(0);
+    let plan = Call::verb("plan --slurm --blocks 3 --nodes 2").with_argument(&file);
+    let planned = plan.with("--out").with_argument(&shared.path("plan.jsonl")).beside().run().expect(0);
+    fs::write(shared.path("fleet.sbatch"), planned.stdout).unwrap();
     for index in 0..2 {
         let work = Call::verb("work").with_argument(&shared.path("plan.jsonl")).with("--out");
         let work = work.with_argument(&shared.path("results")).with(&format!("--index {index}"));
@@ -193,11 +194,21 @@ fn blocks_of_two_nodes_are_one_comparison() {
         let blocks = so_far.comparison.unwrap().blocks.len();
         assert_eq!(blocks, [2, 3][index], "blocks of the first node, then of both");
     }
-    let (table, ran) = shared.merge(&["results"], 0);
+    is_whole(&shared, "results");
+    let Some(cluster) = Cluster::start() else { return };
+    shared.submit(&cluster, "of-slurm");
+    until_idle(&cluster, &shared);
+    is_whole(&shared, "of-slurm");
+}
+
+/// Three blocks of two configurations, made by two nodes.
+fn is_whole(shared: &Shared, results: &str) {
+    let (table, ran) = shared.merge(&[results], 0);
+    let told = || format!("{}{}", ran.stderr, shared.logs());
     let comparison = table.comparison.unwrap();
-    assert_eq!((comparison.trials.len(), comparison.archives.len()), (6, 2), "{}", ran.stderr);
-    assert!(!comparison.comparisons.is_empty());
+    assert_eq!((comparison.trials.len(), comparison.archives.len()), (6, 2), "{}", told());
+    assert!(!comparison.comparisons.is_empty(), "{}", told());
     let begun: BTreeSet<(u32, &str)> =
         comparison.trials.iter().map(|trial| (trial.block, trial.configuration.as_str())).collect();
-    assert_eq!(begun.len(), 6, "{begun:?}");
+    assert_eq!(begun.len(), 6, "{begun:?}{}", told());
 }

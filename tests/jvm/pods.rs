@@ -24,7 +24,7 @@ impl Subject {
         let limit = format!("{LIMIT}");
         let words = ["--detach", "--name", &name, "--network", "none", "--user", "1000:1000", "--memory", &limit];
         let subject = ["-Xmx64m", "-XX:+UseSerialGC", "loadline.subjects.Appetite", "8080", "live=16"];
-        let words = [&["run"][..], &words, &NO_RIGHTS, &[&image.name()], &subject].concat();
+        let words = [&["run"][..], &words, &NO_RIGHTS, &[image.name()], &subject].concat();
         let started = run(image.tool, &words);
         assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
         Self { image, name }

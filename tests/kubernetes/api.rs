@@ -61,7 +61,7 @@ impl Api {
         let socket = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)), ANSWER_WITHIN)?;
         socket.set_read_timeout(Some(ANSWER_WITHIN))?;
         let name = ServerName::from(Ipv4Addr::LOCALHOST);
-        let session = ClientConnection::new(self.tls.clone(), name.into()).map_err(std::io::Error::other)?;
+        let session = ClientConnection::new(self.tls.clone(), name).map_err(std::io::Error::other)?;
         let mut stream = StreamOwned::new(session, socket);
         stream.write_all(head.as_bytes())?;
         stream.write_all(body.as_bytes())?;
