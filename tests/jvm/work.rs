@@ -2,7 +2,7 @@
 //! lines that were too high and too low. Room in every bound: a timing decides nothing.
 
 use crate::deaths::{assert_no_cgroup, limits_work};
-use crate::invocation::{Call, newest};
+use crate::invocation::{Call, newest, small};
 use loadline::fleet::Plan;
 use loadline::record::{EntryOutcome, EntryResult, FindOutcome, PlanEntry, Task, Why};
 use loadline::scenario::{Last, Scenario, parse};
@@ -58,13 +58,28 @@ impl Planned {
     }
 }
 
+/// A search from nothing.
+fn first_search(release: u32) -> Planned {
+    Planned::of(entry(Task::Search { why: Why::First }, None, service(release, "heap: 16m", "10%")))
+}
+
+/// The line that an entry found.
+fn found(result: &EntryResult) -> Last {
+    let find = result.find.as_ref().unwrap();
+    assert_eq!((result.outcome, find.outcome), (EntryOutcome::Answered, FindOutcome::Found), "{}", find.text);
+    let line = result.line.clone().unwrap();
+    println!("{} MiB, {} trials", line.limit_bytes / MIB, find.trials);
+    line
+}
+
+/// On cgroup v2 as well: `tests/on-cgroup-v2`.
 #[test]
-fn a_line_is_searched_then_proved_and_searched_anew_where_it_is_wrong() {
+fn a_search_that_is_interrupted_goes_on() {
     if !limits_work() {
         return;
     }
     for release in newest() {
-        let searched = Planned::of(entry(Task::Search { why: Why::First }, None, service(release, "heap: 16m", "10%")));
+        let searched = first_search(release);
         let mut started = searched.work().start();
         started.until_said("trial 3, ");
         started.signal("TERM");
@@ -73,13 +88,21 @@ fn a_line_is_searched_then_proved_and_searched_anew_where_it_is_wrong() {
         assert!(!searched.folder.path().join("out/index-000000").exists());
         let ran = searched.work().run().expect(0).says(&["going on with what an earlier worker", "going on after "]);
         assert_no_cgroup(&ran);
-        let result = searched.result();
-        let find = result.find.unwrap();
-        assert_eq!((result.outcome, find.outcome), (EntryOutcome::Answered, FindOutcome::Found), "{}", find.text);
-        let line = result.line.unwrap();
-        println!("JDK {release}: {} MiB, {} trials", line.limit_bytes / MIB, find.trials);
+        let line = found(&searched.result());
         assert!(line.jdk.as_ref().is_some_and(|jdk| jdk.starts_with(&release.to_string())), "{:?}", line.jdk);
         assert!(line.inputs.is_some() && line.cpu_model.as_deref() != Some(""));
+    }
+}
+
+#[test]
+fn a_line_is_proved_and_searched_anew_where_it_is_wrong() {
+    if !limits_work() {
+        return;
+    }
+    for release in small() {
+        let searched = first_search(release);
+        searched.work().run().expect(0);
+        let line = found(&searched.result());
 
         // Well above the line, with its heap; a third below that is below what failed when it was searched.
         // Whole pages, as a limit is set.
