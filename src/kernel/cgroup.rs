@@ -160,7 +160,7 @@ impl Cgroup {
         self.text("cgroup.procs").unwrap_or_default().lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// The cgroups below, at most [`DEPTH_MAX`] levels of them.
+    /// The cgroups below, at most 16 levels of them.
     pub fn below(&self) -> Vec<Self> {
         let mut found = Vec::new();
         let mut level = vec![self.clone()];
