@@ -4,7 +4,8 @@ use crate::invocation::{Call, all_releases, mark, newest, release, releases};
 use crate::skipping::skip;
 use crate::standing::{Figures, Plan, Standing, account_of};
 use crate::truth::truth;
-use loadline::record::{ACCOUNT_SCHEMA, AccountRecord, DetailRecord, RegionRecord};
+use loadline::doubt::Doubt;
+use loadline::record::{ACCOUNT_SCHEMA, AccountDocument, AccountRecord, DetailRecord, DoubtRecord, RegionRecord};
 use loadline::report::{render, summarize_account};
 
 const MIB: u64 = 1 << 20;
@@ -45,6 +46,14 @@ fn tagged(account: &AccountRecord, tag: &str) -> u64 {
 fn assert_near(what: &str, value: u64, truth: u64, per_mille: u64) {
     println!("{what}: {value}, truly {truth}");
     assert!(value.abs_diff(truth) <= truth * per_mille / 1000, "{what}: {value}, truly {truth}");
+}
+
+/// That nothing lacks which was to be read. What the JVM itself does meanwhile is no fault of a reading.
+#[track_caller]
+pub(crate) fn assert_whole(document: &AccountDocument) {
+    let lacks = |doubt: &&DoubtRecord| !matches!(doubt.doubt, Doubt::AccountMoved { .. });
+    let lacking: Vec<&DoubtRecord> = document.doubts.iter().filter(lacks).collect();
+    assert!(lacking.is_empty(), "{lacking:?}");
 }
 
 /// That the rows are the whole, and that what nobody holds is within this share of it.

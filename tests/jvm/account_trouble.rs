@@ -1,6 +1,6 @@
 //! `loadline account` where something is in the way: wrong pids, subjects that end, grow or hide, a Loadline that dies.
 
-use crate::account::assert_closes;
+use crate::account::{assert_closes, assert_whole};
 use crate::invocation::{Call, Ran, newest, releases};
 use crate::skipping::skip;
 use crate::standing::{Plan, Standing, account_of};
@@ -184,10 +184,9 @@ fn a_jvm_without_attach_is_weighed_and_left_in_peace() {
     for release in releases() {
         let subject = server(release, &format!("{SMALL} -XX:+DisableAttachMechanism"));
         let document = subject.document("");
-        let account = document.mark.account.unwrap();
         // Its own tables say where its spaces lie.
-        assert_closes(&account, 5);
-        assert!(document.doubts.is_empty(), "{:?}", document.doubts);
+        assert_closes(document.mark.account.as_ref().unwrap(), 5);
+        assert_whole(&document);
         // Who wants it asked is told that it cannot be; without its help no promise but the sum.
         let asked = subject.document("--attach");
         assert_closes(&asked.mark.account.unwrap(), 1000);
@@ -209,7 +208,7 @@ fn a_subject_that_changes_meanwhile_is_weighed() {
             for _ in 0..3 {
                 let account = subject.document(stop).mark.account.unwrap();
                 // Moments differ where nobody holds it: what came in between has an owner or is told as unexplained.
-                assert_closes(&account, if stop.is_empty() { 10 } else { 50 });
+                assert_closes(&account, if stop.is_empty() { 10 } else { 1000 });
                 assert_eq!(account.pause_ms.is_some(), stop.is_empty(), "{:?}", account.pause_ms);
             }
         }
@@ -239,7 +238,7 @@ fn a_subject_that_ends_meanwhile_is_told() {
             // Its tables are read all the same, and nothing lacks.
             let outside = account_of(&subject.account_call("--json").run().expect(0));
             assert_closes(outside.mark.account.as_ref().unwrap(), 1000);
-            assert!(outside.doubts.is_empty(), "{:?}", outside.doubts);
+            assert_whole(&outside);
             let started = subject.account_call("--json --attach").start();
             std::thread::sleep(moment);
             subject.kill();
@@ -294,7 +293,7 @@ fn accounts_at_the_same_time_do_not_disturb_each_other() {
         for each in started {
             let document = account_of(&each.wait().expect(0));
             assert_closes(document.mark.account.as_ref().unwrap(), 5);
-            assert!(document.doubts.is_empty(), "{:?}", document.doubts);
+            assert_whole(&document);
         }
         subject.runs_on();
         subject.answers();

@@ -1,7 +1,7 @@
 //! An account that asks the JVM nothing, beside the one for which it was asked: under every collector the same rows,
 //! and not a page more in the subject.
 
-use crate::account::{assert_closes, held};
+use crate::account::{assert_closes, assert_whole, held};
 use crate::invocation::{all_releases, newest};
 use crate::skipping::skip;
 use crate::standing::{Plan, Standing};
@@ -105,7 +105,7 @@ fn a_jvm_that_cannot_be_attached_to_is_weighed_as_a_whole() {
         let document = server.document("");
         let what = format!("JDK {release}, {collector}");
         assert_eq!(told_by(&document).0, ToldBy::Tables, "{what}: {}", told_by(&document).1);
-        assert!(document.doubts.is_empty(), "{what}: {:?}", document.doubts);
+        assert_whole(&document);
         assert!(document.mark.heap.used_bytes > Some(1 << 20), "{what}: {:?}", document.mark.heap);
         assert_eq!(document.jvm.collector.as_deref(), Some(collector), "{what}");
         let account = account(&document);
