@@ -94,8 +94,8 @@ fn a_search_that_is_interrupted_goes_on() {
     }
 }
 
-/// What lives takes 190 MiB and came through an eden of 80: at 400 MiB that is far from the limit, and a step below it
-/// is too little, however busy the machine is.
+/// What lives takes 190 MiB, and all of it some 240: it holds at 300, and with 200 it cannot live, however busy the
+/// machine is.
 #[test]
 fn a_line_is_proved_and_searched_anew_where_it_is_wrong() {
     if !limits_work() {
@@ -115,16 +115,16 @@ fn a_line_is_proved_and_searched_anew_where_it_is_wrong() {
             cpu_model: None,
             past: Vec::new(),
         };
-        let last = known(400, Some(300));
+        let last = known(300, Some(300));
         let proved = Planned::of(entry(Task::Prove, Some(last.clone()), service(release, 190, "", "50%")));
         proved.work().run().expect(0).says(&["the line holds; the step below it"]);
         let result = proved.result();
         assert_eq!((&result.task, result.outcome), (&Task::Prove, EntryOutcome::Answered));
         let (find, again) = (result.find.unwrap(), result.line.unwrap());
         let said = find.line.unwrap();
-        assert_eq!((again.limit_bytes, again.heap_bytes), (400 * MIB, Some(300 * MIB)));
+        assert_eq!((again.limit_bytes, again.heap_bytes), (300 * MIB, Some(300 * MIB)));
         assert_eq!((said.held, said.cause.is_some()), (2, true));
-        assert!(said.below_bytes.unwrap() < 267 * MIB && find.trials <= 6, "{said:?}");
+        assert!(said.below_bytes.unwrap() < 201 * MIB && find.trials <= 6, "{said:?}");
         assert_eq!((again.past.len(), again.searched_at), (1, last.searched_at));
 
         let wrong = Planned::of(entry(Task::Prove, Some(known(128, None)), service(release, 190, "heap: 300m", "50%")));
