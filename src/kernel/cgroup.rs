@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 /// A limit of this many bytes or more is none: for none v1 writes the largest signed number rounded down to a page.
 pub const NO_LIMIT_MIN: u64 = 1 << 60;
 /// A subject may make cgroups of its own below its own; systemd in a container has four levels.
-const DEPTH_MAX: u32 = 16;
+const DEPTH_MAX: usize = 16;
 
 /// The interface of the memory controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,36 +160,19 @@ impl Cgroup {
         self.text("cgroup.procs").unwrap_or_default().lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// The cgroups below, at most 16 levels of them.
+    /// The cgroups below, as [`below`] has them.
     pub fn below(&self) -> Vec<Self> {
-        let mut found = Vec::new();
-        let mut level = vec![self.clone()];
-        for _ in 0..DEPTH_MAX {
-            level = level.iter().flat_map(Self::children).collect();
-            found.extend_from_slice(&level);
-        }
-        found
+        below(&self.folder).into_iter().map(|folder| Self { folder, ..self.clone() }).collect()
     }
 
-    fn children(&self) -> Vec<Self> {
-        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        folders.map(|entry| Self { folder: entry.path(), ..self.clone() }).collect()
-    }
-
-    /// How often the kernel killed a process of the cgroup, or of one below, for want of memory; `None` where the
+    /// How often the kernel killed a process of the cgroup for want of memory, on v2 or of one below; `None` where the
     /// cgroup is gone.
     pub fn oom_kills(&self) -> Option<u64> {
-        match self.version {
-            // Each counts its own processes only.
-            CgroupVersion::V1 => {
-                let own = self.number("memory.oom_control", "oom_kill")?;
-                let below =
-                    self.below().into_iter().filter_map(|cgroup| cgroup.number("memory.oom_control", "oom_kill"));
-                Some(own + below.sum::<u64>())
-            }
-            CgroupVersion::V2 => self.number("memory.events", "oom_kill"),
-        }
+        let file = match self.version {
+            CgroupVersion::V1 => "memory.oom_control",
+            CgroupVersion::V2 => "memory.events",
+        };
+        self.number(file, "oom_kill")
     }
 
     /// The limit of this cgroup itself; `None` for none.
@@ -215,6 +198,18 @@ impl Cgroup {
 /// A limit in bytes, or `max` on v2; `None` where there is none.
 pub fn parse_limit(text: &str) -> Option<Bytes> {
     size(text).filter(|limit| limit.0 < NO_LIMIT_MIN)
+}
+
+/// The folders of the cgroups below one, each before those below it, at most 16 levels of them.
+pub fn below(folder: &Path) -> Vec<PathBuf> {
+    let children = |folder: &PathBuf| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
+    };
+    let next = |level: &Vec<PathBuf>| level.iter().flat_map(children).collect::<Vec<_>>();
+    let levels =
+        std::iter::successors(Some(vec![folder.to_owned()]), |level| Some(next(level)).filter(|next| !next.is_empty()));
+    levels.skip(1).take(DEPTH_MAX).flatten().collect()
 }
 
 /// Whether the memory controller is among those in `cgroup.controllers` or `cgroup.subtree_control`: `cpu memory pids`.
@@ -295,6 +290,20 @@ mod tests {
         write("memory.max", "9223372036854771712\n");
         fs::remove_file(top.join("a/b/memory.stat")).unwrap();
         assert_eq!(limit(CgroupVersion::V2, top), None);
+    }
+
+    #[test]
+    fn what_is_below_comes_after_what_it_is_in() {
+        let top = tempfile::tempdir().unwrap();
+        fs::create_dir_all(top.path().join("a/b/c")).unwrap();
+        fs::create_dir(top.path().join("d")).unwrap();
+        fs::write(top.path().join("a/file"), "").unwrap();
+        let found = below(top.path());
+        let place = |name: &str| found.iter().position(|path| *path == top.path().join(name)).unwrap();
+        assert!(place("a") < place("a/b") && place("a/b") < place("a/b/c") && place("d") < place("a/b"), "{found:?}");
+        assert_eq!((found.len(), below(&top.path().join("none"))), (4, Vec::new()));
+        fs::create_dir_all(top.path().join("x/".repeat(20))).unwrap();
+        assert_eq!(below(top.path()).len(), 4 + 16);
     }
 
     #[test]

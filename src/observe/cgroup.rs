@@ -103,7 +103,7 @@ impl MemoryCgroup {
         let mount = format!("/proc/self/fd/{}", top.as_raw_fd()).into();
         let cgroup = Hierarchy { mount, ..theirs }.cgroup_of(process.pid(), membership)?;
         let opened = Self::open(cgroup).ok()?;
-        opened.pids().contains(&process.pid()).then_some(Self { _top: Some(top), ..opened })
+        opened.cgroup.pids().contains(&process.pid()).then_some(Self { _top: Some(top), ..opened })
     }
 
     /// Opens a memory cgroup that is known, such as one that was just made.
@@ -138,7 +138,7 @@ impl MemoryCgroup {
         self.cgroup.pids().len() as u64
     }
 
-    /// The processes of the cgroup that can be seen from here.
+    /// The processes of the cgroup, and of those below, that can be seen from here.
     pub fn pids(&self) -> Vec<u32> {
         let all = std::iter::once(self.cgroup.clone()).chain(self.cgroup.below());
         all.flat_map(|cgroup| cgroup.pids()).filter(|pid| *pid > 0).collect()

@@ -1,7 +1,7 @@
 //! The tools that run containers, podman and docker: which of them work here, what they answer, and the containers that
 //! a killed Loadline left.
 
-use super::processes::Process;
+use super::names::is_left_behind;
 use super::program::{self, Printed};
 use crate::clock::Clock;
 use crate::error::plain;
@@ -14,8 +14,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 const REMOVE_WITHIN: Duration = Duration::from_secs(10);
 /// On every container of ours, so that leftovers are found.
 pub(super) const LABEL: &str = "loadline";
-/// How the names of our containers begin; Loadline's pid and a number follow.
-pub(super) const PREFIX: &str = "loadline-";
 
 /// A program that runs containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,8 +103,7 @@ impl FoundTool {
     pub fn sweep(&self) -> usize {
         let filter = format!("label={LABEL}");
         let listed = self.ask(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]);
-        let gone = |name: &&str| maker(name).is_some_and(|pid| Process::read(pid).is_none());
-        let left: Vec<&str> = listed.out.split_ascii_whitespace().filter(gone).collect();
+        let left: Vec<&str> = listed.out.split_ascii_whitespace().filter(|name| is_left_behind(name)).collect();
         left.into_iter().filter(|name| remove(&self.removal(name), self.clock).is_ok()).count()
     }
 }
@@ -120,11 +117,6 @@ fn parse_pid(text: &str) -> Option<u32> {
 fn version(said: &str) -> Option<&str> {
     let rest = said.lines().next()?.split_once("version ")?.1;
     rest.split([',', ' ']).next().filter(|version| !version.is_empty())
-}
-
-/// The pid of the Loadline that made what has this name.
-pub(super) fn maker(name: &str) -> Option<u32> {
-    name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
 }
 
 /// Runs the command that removes a container. A container that is not there counts as removed.
@@ -154,12 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn versions_and_names_are_taken_apart() {
+    fn versions_are_taken_apart() {
         assert_eq!(version("podman version 4.3.1\n"), Some("4.3.1"));
         assert_eq!(version("Docker version 28.2.2, build e6534b4\n"), Some("28.2.2"));
         assert_eq!((version("version "), version("")), (None, None));
-        let names = ["loadline-42-7", "loadline-x-1", "other", "loadline-", "loadline-7"];
-        assert_eq!(names.map(maker), [Some(42), None, None, None, Some(7)]);
     }
 
     #[test]

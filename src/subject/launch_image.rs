@@ -2,11 +2,11 @@
 //!
 //! The network is the host's, so that ports are what they are in the image; swap is forbidden where there is any.
 
-use super::container_tool::{LABEL, PREFIX};
+use super::container_tool::LABEL;
 use super::image::FoundImage;
+use super::names;
 use super::quoting::for_java;
 use crate::units::Bytes;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Read by every JVM, however the image starts it.
 pub(super) const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
@@ -23,9 +23,7 @@ pub struct Container {
 impl Container {
     /// A new name for a container of this image.
     pub(super) fn new(image: &FoundImage) -> Self {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        Self { image: image.clone(), name: format!("{PREFIX}{}-{number}", std::process::id()) }
+        Self { image: image.clone(), name: names::new() }
     }
 
     /// The command that removes the container, with its processes.

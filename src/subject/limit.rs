@@ -1,12 +1,13 @@
 //! The memory limit of the subject: a cgroup of its own, set, verified, and removed at the end.
 
 use super::keeper::Keeper;
+use super::names::{self, is_left_behind};
 use super::own_cgroup::{self, home_name};
 use super::slurm_step::{Job, Step};
 use super::{limit_ways, processes};
 use crate::clock::Clock;
 use crate::error::{Error, Result, plain};
-use crate::kernel::cgroup::{Cgroup, CgroupVersion, Limit, names_memory};
+use crate::kernel::cgroup::{Cgroup, CgroupVersion, Limit, below, names_memory};
 use crate::kernel::machine::MemInfo;
 use crate::kernel::process::page_size;
 use crate::units::Bytes;
@@ -15,15 +16,12 @@ use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The kernel lets go of a cgroup only after its last process is reaped and its pages are handed on.
 const REMOVE_WITHIN: Duration = Duration::from_secs(5);
 /// Between two tries to remove.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
-/// A subject may make cgroups of its own below that; systemd in a container has four levels.
-const DEPTH_MAX: u32 = 16;
 /// What [`probe`] sets: any value of a page or more would do.
 const PROBE_LIMIT: Bytes = Bytes::mib(64);
 
@@ -101,18 +99,23 @@ impl MemoryCgroup {
     /// # Errors
     /// Where there is neither, or the limit would have no effect.
     pub(super) fn create_or_find_keeper(limit: Bytes, clock: Clock) -> Result<(Option<Self>, Option<Keeper>)> {
-        match (Self::create(limit, clock), Job::here()) {
-            (Err(_), Some(job)) => {
-                check_outer(outer(), limit, limit)?;
-                Ok((None, Some(Keeper::Step(Step::new(job)))))
-            }
-            (created, _) => Ok((Some(created?), None)),
-        }
+        let why = match Self::create(limit, clock) {
+            Ok(created) => return Ok((Some(created), None)),
+            Err(why) => why,
+        };
+        let job = Job::here().ok_or(why)?;
+        check_outer(outer(), limit, limit)?;
+        Ok((None, Some(Keeper::Step(Step::new(job)))))
     }
 
-    /// How often the kernel killed a process in it for want of memory.
+    /// How often the kernel killed a process in it, or in one below, for want of memory.
     pub fn oom_kills(&self) -> u64 {
-        self.cgroup.oom_kills().unwrap_or(0)
+        let own = self.cgroup.oom_kills().unwrap_or(0);
+        match self.cgroup.version {
+            // Each counts its own processes only.
+            CgroupVersion::V1 => own + self.cgroup.below().iter().filter_map(Cgroup::oom_kills).sum::<u64>(),
+            CgroupVersion::V2 => own,
+        }
     }
 }
 
@@ -147,12 +150,10 @@ fn check_outer(outer: Option<Limit>, limit: Bytes, asked: Bytes) -> Result<()> {
 }
 
 fn make(parent: &Cgroup, limit: Bytes, clock: Clock) -> Attempt<MemoryCgroup> {
-    static MADE: AtomicU32 = AtomicU32::new(0);
     if parent.version == CgroupVersion::V2 {
         enable(parent).map_err(|cause| format!("{}: {cause}", parent.folder.display()))?;
     }
-    let number = MADE.fetch_add(1, Ordering::Relaxed);
-    let folder = parent.folder.join(format!("loadline-{}-{number}", std::process::id()));
+    let folder = parent.folder.join(names::new());
     fs::create_dir(&folder).map_err(|cause| format!("{}: {}", parent.folder.display(), plain(&cause)))?;
     // From here on a failure drops the cgroup, which removes the folder.
     let cgroup = Cgroup { folder, ..parent.clone() };
@@ -267,7 +268,10 @@ pub fn outer() -> Option<Limit> {
 pub(super) fn remove(cgroup: &Path, clock: Clock) {
     let until = clock.now() + REMOVE_WITHIN;
     loop {
-        remove_below(cgroup, DEPTH_MAX);
+        // One round, the deepest first: what is still busy waits for the next.
+        for child in below(cgroup).iter().rev() {
+            let _ = fs::remove_dir(child);
+        }
         match fs::remove_dir(cgroup) {
             Err(cause) if cause.kind() == io::ErrorKind::ResourceBusy && clock.now() < until => {
                 clock.sleep(TRY_AGAIN_AFTER);
@@ -278,24 +282,10 @@ pub(super) fn remove(cgroup: &Path, clock: Clock) {
     }
 }
 
-/// One round: what is still busy waits for the next.
-fn remove_below(cgroup: &Path, depth: u32) {
-    let children = fs::read_dir(cgroup).into_iter().flatten().flatten();
-    for child in children.filter(|child| child.file_type().is_ok_and(|kind| kind.is_dir())) {
-        if depth > 1 {
-            remove_below(&child.path(), depth - 1);
-        }
-        let _ = fs::remove_dir(child.path());
-    }
-}
-
 /// Removes empty cgroups of Loadlines that were killed together with their guardians.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let maker =
-            name.to_str().and_then(|name| name.strip_prefix("loadline-")?.split('-').next()?.parse::<u32>().ok());
-        if maker.is_some_and(|pid| processes::Process::read(pid).is_none()) {
+        if entry.file_name().to_str().is_some_and(is_left_behind) {
             // One that still holds processes refuses, and stays.
             let _ = fs::remove_dir(entry.path());
         }

@@ -31,6 +31,7 @@ pub mod limit_ways;
 mod lines;
 mod log_file;
 pub mod marker;
+mod names;
 mod native;
 pub mod output;
 mod own_cgroup;

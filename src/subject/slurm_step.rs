@@ -4,7 +4,7 @@
 //! The task of a step descends from slurmstepd, which adopts its orphans; on cgroup v1 the limit is that of the step's
 //! cgroup, and the task is in one below it.
 
-use super::container_tool::{PREFIX, maker};
+use super::names::{self, is_left_behind};
 use super::processes::Process;
 use super::program::{self, Printed};
 use crate::clock::Clock;
@@ -12,7 +12,6 @@ use crate::error::plain;
 use crate::units::{Bytes, MIB};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// What Slurm counts memory in.
@@ -66,9 +65,8 @@ impl Job {
 
     /// Kills the steps of Loadlines of this node that are gone. Returns how many.
     pub fn sweep(&self, clock: Clock) -> usize {
-        let gone = |name: &str| maker(name).is_some_and(|pid| Process::read(pid).is_none());
         let left = self.steps(clock).unwrap_or_default();
-        left.into_iter().filter(|(id, name)| gone(name) && self.kill(id, clock).is_ok()).count()
+        left.into_iter().filter(|(id, name)| is_left_behind(name) && self.kill(id, clock).is_ok()).count()
     }
 }
 
@@ -92,9 +90,7 @@ pub(super) struct StepOptions<'a> {
 impl Step {
     /// A new name for a step of this job.
     pub(super) fn new(job: Job) -> Self {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        Self { job, name: format!("{PREFIX}{}-{number}", std::process::id()) }
+        Self { job, name: names::new() }
     }
 
     pub(super) fn name(&self) -> &str {
