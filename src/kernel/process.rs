@@ -47,6 +47,8 @@ pub struct Status {
     pub egid: u32,
     /// The process's number in its own pid namespace.
     pub ns_pid: u32,
+    /// The thread that traces it, as seen from here.
+    pub tracer: Option<u32>,
     /// Bit n−1: signal n is caught by a handler.
     pub signals_caught: u64,
     /// Bit n: capability n (`linux/capability.h`) is in force.
@@ -79,6 +81,7 @@ impl Status {
             euid: ids.0,
             egid: ids.1,
             ns_pid: seen.ns_pid.or(seen.pid)?,
+            tracer: seen.tracer,
             signals_caught: seen.caught?,
             capabilities: seen.capabilities.unwrap_or_default(),
         })
@@ -108,6 +111,7 @@ struct StatusFields {
     gid: Option<u32>,
     pid: Option<u32>,
     ns_pid: Option<u32>,
+    tracer: Option<u32>,
     caught: Option<u64>,
     capabilities: Option<u64>,
 }
@@ -129,6 +133,7 @@ impl StatusFields {
             "Gid" => self.gid = effective(),
             "Pid" => self.pid = value.parse().ok(),
             "NSpid" => self.ns_pid = value.rsplit(['\t', ' ']).next().and_then(|id| id.parse().ok()),
+            "TracerPid" => self.tracer = value.parse().ok().filter(|id| *id != 0),
             "SigCgt" => self.caught = mask(),
             "CapEff" => self.capabilities = mask(),
             _ => {}

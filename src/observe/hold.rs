@@ -171,8 +171,7 @@ fn has_ended(process: &Process, id: Pid) -> bool {
 }
 
 fn stat(process: &Process, id: Pid) -> Option<Stat> {
-    let text = process.read_below(&format!("task/{id}/stat"), 2048).unwrap_or_default();
-    Stat::parse(&String::from_utf8_lossy(&text), 1)
+    process.thread_stat(id.as_raw().cast_unsigned(), 1)
 }
 
 /// Seizes a thread, or says why not and who traces it. A tracer may have let it go before it is looked for.
@@ -180,20 +179,12 @@ fn seize(process: &Process, id: Pid) -> Result<(), (Errno, Option<u32>)> {
     let mut refusal = (Errno::EPERM, None);
     for _ in 0..SEIZED_TIMES {
         let Err(why) = ptrace::seize(id, Options::empty()) else { return Ok(()) };
-        refusal = (why, tracer(process, id));
+        refusal = (why, process.thread_status(id.as_raw().cast_unsigned()).and_then(|status| status.tracer));
         if refusal.0 != Errno::EPERM || refusal.1.is_some() {
             break;
         }
     }
     Err(refusal)
-}
-
-/// The thread that traces a thread (`TracerPid` in man proc_pid_status).
-fn tracer(process: &Process, id: Pid) -> Option<u32> {
-    let text = process.read_below(&format!("task/{id}/status"), 8192).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    let pid = text.lines().find_map(|line| line.strip_prefix("TracerPid:"))?.trim().parse().ok()?;
-    (pid != 0).then_some(pid)
 }
 
 fn refused(why: Errno, tracer: Option<u32>) -> Unavailable {

@@ -20,6 +20,10 @@ use std::time::Duration;
 const ARGUMENTS_MAX: u64 = 8 << 20;
 /// `status` has about 1.5 KiB, more with many CPUs, NUMA nodes and groups.
 const STATUS_MAX: usize = 8 << 10;
+/// What is wanted of that of a thread may stand behind all of its groups.
+const THREAD_STATUS_MAX: u64 = 1 << 20;
+/// `stat` has some 300 bytes.
+const STAT_MAX: u64 = 2048;
 
 /// A running process.
 #[derive(Debug)]
@@ -121,6 +125,19 @@ impl Process {
     /// The ids of its threads, as seen from here.
     pub fn threads(&self) -> Result<Vec<u32>, Unavailable> {
         Ok(self.numbers_in("task").map_err(|e| Unavailable::io("task", &e))?.collect())
+    }
+
+    /// CPU time, state and faults of one of its threads; times in ticks of which there are so many in a second. `None`
+    /// once it has gone.
+    pub(super) fn thread_stat(&self, tid: u32, ticks_per_s: u64) -> Option<Stat> {
+        let text = self.read_below(&format!("task/{tid}/stat"), STAT_MAX).ok()?;
+        Stat::parse(&String::from_utf8_lossy(&text), ticks_per_s)
+    }
+
+    /// Ids and tracer of one of its threads, with the memory of them all.
+    pub(super) fn thread_status(&self, tid: u32) -> Option<Status> {
+        let text = self.read_below(&format!("task/{tid}/status"), THREAD_STATUS_MAX).ok()?;
+        Status::parse(&String::from_utf8_lossy(&text))
     }
 
     /// The entries of `task` or `fd`, which are numbers.

@@ -3,7 +3,6 @@
 
 use super::Unavailable;
 use super::procfs::Process;
-use crate::kernel::process::Stat;
 
 /// A thread and its faults so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +25,7 @@ pub fn all(process: &Process) -> Result<Vec<ThreadFaults>, Unavailable> {
 
 /// The faults of one thread; `None` if the process has no such thread, or no longer.
 pub fn of(process: &Process, tid: u32) -> Option<ThreadFaults> {
-    let text = process.read_below(&format!("task/{tid}/stat"), 2048).ok()?;
-    let stat = Stat::parse(&String::from_utf8_lossy(&text), 1)?;
+    let stat = process.thread_stat(tid, 1)?;
     Some(ThreadFaults { tid, name: stat.comm, faults: stat.minor_faults.saturating_add(stat.major_faults) })
 }
 

@@ -3,11 +3,8 @@
 
 use super::Unavailable;
 use super::procfs::Process;
-use crate::kernel::process::{Stat, Status, ticks_per_s};
+use crate::kernel::process::ticks_per_s;
 use std::time::Duration;
-
-/// `Groups:`, which may be long, comes before `NSpid:`.
-const STATUS_MAX: u64 = 1 << 20;
 
 /// A thread and the CPU time that it has used since it was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,20 +26,14 @@ pub struct ThreadTime {
 pub fn all(process: &Process) -> Result<Vec<ThreadTime>, Unavailable> {
     let per_s = ticks_per_s();
     // Ids differ in a pid namespace of its own only, and then those of all threads do.
-    let is_apart = ns_id(process, "status").is_some_and(|id| id != process.pid());
+    let ns_id = |tid: u32| process.thread_status(tid).map(|status| status.ns_pid);
+    let is_apart = ns_id(process.pid()).is_some_and(|id| id != process.pid());
     let of = |tid: u32| {
-        let text = process.read_below(&format!("task/{tid}/stat"), 2048).ok()?;
-        let stat = Stat::parse(&String::from_utf8_lossy(&text), per_s)?;
-        let ns_tid = if is_apart { ns_id(process, &format!("task/{tid}/status"))? } else { tid };
+        let stat = process.thread_stat(tid, per_s)?;
+        let ns_tid = if is_apart { ns_id(tid)? } else { tid };
         Some(ThreadTime { tid, ns_tid, cpu: stat.cpu(), name: stat.comm })
     };
     Ok(process.threads()?.into_iter().filter_map(of).collect())
-}
-
-/// The id in its own pid namespace of what this `status` is of.
-fn ns_id(process: &Process, status: &str) -> Option<u32> {
-    let text = process.read_below(status, STATUS_MAX).ok()?;
-    Status::parse(&String::from_utf8_lossy(&text)).map(|status| status.ns_pid)
 }
 
 #[cfg(test)]
