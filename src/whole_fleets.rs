@@ -13,7 +13,7 @@ use crate::series::made_up::{MadeUp, Mishap, Server, conditions};
 use crate::series::search::{self, Search};
 use crate::series::{self, Archived, Blocks};
 use crate::trial::{Event, Sink};
-use crate::units::{MIB, unix_s, utc};
+use crate::units::{Bytes, MIB, unix_s, utc};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -51,17 +51,10 @@ fn plan(services: u32) -> Plan {
         let night =
             |night: u64| PastLine { at: utc(1_792_000_000.0 + 86_400.0 * night as f64), limit_bytes: 120 * MIB };
         let last = Last {
-            limit_bytes: 120 * MIB,
-            heap_bytes: None,
-            direct_bytes: None,
             proved_at: Some("2026-11-22T01:00:00Z".to_owned()),
-            searched_at: None,
-            question: None,
-            inputs: None,
-            image_digest: None,
-            jdk: None,
             cpu_model: Some("made up".to_owned()),
             past: (0..30).map(night).collect(),
+            ..Last::of(Bytes::mib(120))
         };
         PlanEntry {
             index,
@@ -88,17 +81,13 @@ fn result(plan: &Plan, index: u32, outcome: EntryOutcome, began_s: f64, node: u3
     let find = (outcome == EntryOutcome::Answered).then(|| search::found(&entry.scenario, trials)).flatten();
     let found = find.as_ref().and_then(|find| find.line.clone());
     let line = found.map(|line| Last {
-        limit_bytes: line.limit_bytes,
         heap_bytes: line.heap_bytes,
         direct_bytes: line.direct_bytes,
         proved_at: Some(utc(began_s)),
         searched_at: Some(utc(began_s)),
         question: Some(entry.question.clone()),
-        inputs: None,
-        image_digest: None,
-        jdk: None,
         cpu_model: Some("made up".to_owned()),
-        past: Vec::new(),
+        ..Last::of(Bytes(line.limit_bytes))
     });
     let machine = Machine { cores: 4, kernel: "6.1.0".to_owned(), cgroup: "v2".to_owned(), ..Machine::default() };
     let name = format!("n{node}");

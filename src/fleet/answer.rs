@@ -154,17 +154,12 @@ mod tests {
 
     fn last() -> Last {
         Last {
-            limit_bytes: 102 * MIB,
             heap_bytes: Some(8 * MIB),
             direct_bytes: Some(4 * MIB),
             proved_at: Some("2026-11-21T00:00:00Z".to_owned()),
             searched_at: Some("2026-11-20T00:00:00Z".to_owned()),
-            question: None,
-            inputs: None,
-            image_digest: None,
-            jdk: None,
-            cpu_model: None,
             past: (0..PAST_MAX as u64).map(|n| PastLine { at: format!("night {n}"), limit_bytes: n }).collect(),
+            ..Last::of(Bytes::mib(102))
         }
     }
 

@@ -50,23 +50,19 @@ fn differs(before: Option<&str>, now: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Bytes;
     use std::time::Duration;
 
     const WEEK: Span = Span(Duration::from_secs(7 * 86_400));
 
     fn last() -> Last {
         Last {
-            limit_bytes: 1,
-            heap_bytes: None,
-            direct_bytes: None,
-            proved_at: None,
             searched_at: Some("2026-11-20T00:00:00Z".to_owned()),
             question: Some("q".to_owned()),
             inputs: Some("i".to_owned()),
             image_digest: Some("d".to_owned()),
             jdk: Some("17".to_owned()),
-            cpu_model: None,
-            past: Vec::new(),
+            ..Last::of(Bytes(1))
         }
     }
 

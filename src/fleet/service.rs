@@ -231,17 +231,10 @@ mod tests {
 
     fn last(mib: u64) -> Last {
         Last {
-            limit_bytes: mib * MIB,
-            heap_bytes: None,
-            direct_bytes: None,
             proved_at: Some("2026-11-22T02:00:00Z".to_owned()),
             searched_at: Some("2026-11-20T02:00:00Z".to_owned()),
             question: Some("before".to_owned()),
-            inputs: None,
-            image_digest: None,
-            jdk: None,
-            cpu_model: None,
-            past: Vec::new(),
+            ..Last::of(Bytes::mib(mib))
         }
     }
 
