@@ -6,6 +6,7 @@ use crate::skipping::skip;
 use crate::standing::{Plan, Standing, account_of};
 use crate::waiting::{LONG, wait_until};
 use loadline::doubt::Doubt;
+use loadline::record::AccountRecord;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -205,12 +206,16 @@ fn a_subject_that_changes_meanwhile_is_weighed() {
         let mut subject = Plan::on(release, "-Xmx128m").start("NeverStill", "");
         let _ = subject.says("READY");
         for stop in ["", "--no-stop"] {
-            for _ in 0..3 {
-                let account = subject.document(stop).mark.account.unwrap();
+            let accounts = [(); 3].map(|()| subject.document(stop).mark.account.unwrap());
+            for account in &accounts {
                 // Moments differ where nobody holds it: what came in between has an owner or is told as unexplained.
-                assert_closes(&account, if stop.is_empty() { 10 } else { 1000 });
+                assert_closes(account, if stop.is_empty() { 10 } else { 1000 });
                 assert_eq!(account.pause_ms.is_some(), stop.is_empty(), "{:?}", account.pause_ms);
             }
+            // How long the moments lie apart is the machine's doing: the least of them is what reading costs.
+            let share = |account: &AccountRecord| account.unexplained_bytes * 1000 / account.total_bytes;
+            let least = accounts.iter().map(share).min();
+            assert!(least <= Some(50), "{least:?} of 1000 unexplained at best");
         }
     }
 }

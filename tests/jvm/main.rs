@@ -37,6 +37,8 @@ mod nmt_detail;
 mod outside;
 mod own;
 mod pods;
+#[path = "../shared/ports.rs"]
+mod ports;
 mod readiness;
 mod requests;
 mod scenarios;

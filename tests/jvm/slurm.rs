@@ -2,11 +2,11 @@
 //! nodes share the machine, so that what is looked at is who did what, never how fast.
 
 use crate::invocation::Permit;
+use crate::ports::free_ports;
 use crate::skipping::skip;
 use crate::waiting::{LONG, wait_for, wait_until};
 use rustix::process::{Pid, Signal};
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -215,8 +215,7 @@ fn configure(folder: &Path) {
     for name in ["log", "state", "spool", "munge", "spool/n1", "spool/n2", "spool/n3"] {
         fs::create_dir(folder.join(name)).unwrap();
     }
-    let free = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    let [controller, nodes @ ..] = free.map(|listener| listener.local_addr().unwrap().port());
+    let [controller, nodes @ ..] = free_ports::<4>();
     let host = rustix::system::uname().nodename().to_string_lossy().split('.').next().unwrap_or_default().to_owned();
     let cpus = std::thread::available_parallelism().unwrap();
     let limits = has_cgroups();

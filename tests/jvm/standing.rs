@@ -1,6 +1,7 @@
 //! A JVM that stands by itself: started without Loadline, talked to line by line, ended by its own pid.
 
 use crate::invocation::{Call, GONE_WITHIN, Permit, Ran, jdk};
+use crate::ports::free_ports;
 use crate::skipping::skip;
 use crate::waiting::{LONG, wait_for};
 use loadline::clock::Clock;
@@ -12,7 +13,7 @@ use loadline::subject::processes;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
@@ -70,7 +71,7 @@ impl Plan {
     fn start_with(self, what: &[&str], arguments: &str) -> Standing {
         let permit = Permit::one();
         let (folder, jdk) = (tempfile::tempdir().unwrap(), jdk(self.release).unwrap());
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let [port] = free_ports();
         let java = self.java.unwrap_or_else(|| jdk.java.display().to_string());
         let mut words: Vec<String> = self.before.clone();
         words.push(java);

@@ -6,6 +6,7 @@ use crate::invocation::{Call, newest};
 use loadline::fleet::Plan;
 use loadline::record::{EntryOutcome, EntryResult, FindOutcome, PlanEntry, Task, Why};
 use loadline::scenario::{Last, Scenario, parse};
+use loadline::units::Bytes;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -103,17 +104,10 @@ fn a_line_is_proved_and_searched_anew_where_it_is_wrong() {
     }
     for release in newest().into_iter().take(1) {
         let known = |limit: u64, heap: Option<u64>| Last {
-            limit_bytes: limit * MIB,
             heap_bytes: heap.map(|heap| heap * MIB),
-            direct_bytes: None,
             proved_at: Some("2026-11-21T12:00:00Z".to_owned()),
             searched_at: Some("2026-11-20T12:00:00Z".to_owned()),
-            question: None,
-            inputs: None,
-            image_digest: None,
-            jdk: None,
-            cpu_model: None,
-            past: Vec::new(),
+            ..Last::of(Bytes::mib(limit))
         };
         let last = known(300, Some(300));
         let proved = Planned::of(entry(Task::Prove, Some(last.clone()), service(release, 190, "", "50%")));

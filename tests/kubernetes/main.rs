@@ -15,6 +15,8 @@ mod manifests;
 mod node;
 mod plane;
 mod policy;
+#[path = "../shared/ports.rs"]
+mod ports;
 #[path = "../shared/skipping.rs"]
 mod skipping;
 #[path = "../shared/waiting.rs"]

@@ -2,10 +2,10 @@
 //! with it. `tests/kubernetes/build` makes the program.
 
 use crate::api::Api;
+use crate::ports::free_ports;
 use crate::waiting::{LONG, wait_for};
 use serde_json::json;
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
@@ -160,10 +160,4 @@ impl Servers {
 
 fn at(scheme: &str, port: u16) -> String {
     format!("{scheme}://127.0.0.1:{port}")
-}
-
-/// Ports that nobody has at this moment.
-fn free_ports() -> [u16; 3] {
-    let held = [(); 3].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
-    held.map(|listener| listener.local_addr().unwrap().port())
 }
