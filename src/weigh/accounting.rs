@@ -5,10 +5,11 @@
 //! looked at after that.
 
 use super::musl_malloc::{self, MuslMalloc};
+use super::turns::Turns;
 use crate::account::{self, Account, AccountPlan, Owner, Prediction, Question, Said, Seen};
 use crate::clock::Clock;
 use crate::observe::addresses::JvmAddresses;
-use crate::observe::glibc::{self, Candidate, HEAP_MAX, MmappedChunk, Walked};
+use crate::observe::glibc::{self, Candidate, HEAP_MAX, MmappedChunk};
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hold::Held;
 use crate::observe::hsperfdata::HsPerf;
@@ -193,7 +194,7 @@ struct Heaps {
     candidates: Vec<Candidate>,
     /// The mappings each candidate consists of.
     mappings: Vec<Vec<usize>>,
-    walked: Vec<Walked>,
+    turns: Turns,
     /// Instead of them all, where malloc is musl's.
     musl: Option<MuslMalloc>,
 }
@@ -210,7 +211,8 @@ impl Heaps {
         let open = || Ok((ProcessMemory::open(process)?, PageMap::open(process)?));
         let sources = readable.then(|| open().map_err(|why| failed.push(why)).ok()).flatten();
         let (candidates, mappings) = candidates(smaps, plan);
-        Self { sources, candidates, mappings, walked: Vec::new(), musl: None }
+        let turns = Turns::of(if sources.is_some() { candidates.len() } else { 0 });
+        Self { sources, candidates, mappings, turns, musl: None }
     }
 
     /// Walks all, and reads where the stacks are; the longest pause.
@@ -242,7 +244,8 @@ impl Heaps {
                     break;
                 }
                 self.walk_next(process, header, clock);
-                if large && stop || held.as_ref().is_some_and(|held| held.lasted() > PAUSE_MAX) {
+                let is_long = held.as_ref().is_some_and(|held| held.lasted() > PAUSE_MAX);
+                if large && stop || is_long || !self.turns.run_on().is_zero() {
                     break;
                 }
             }
@@ -251,21 +254,21 @@ impl Heaps {
             if self.is_done() {
                 return (stacks.unwrap_or_default(), pause);
             }
-            if let Some(lasted) = lasted {
-                clock.sleep(lasted * RUN_TIMES);
-            }
+            clock.sleep((lasted.unwrap_or_default() * RUN_TIMES).max(self.turns.run_on()));
         }
     }
 
     fn is_done(&self) -> bool {
-        let heaps = self.sources.is_none() || self.walked.len() >= self.candidates.len();
-        self.musl.as_ref().map_or(heaps, MuslMalloc::is_done)
+        self.musl.as_ref().map_or(self.turns.next().is_none(), MuslMalloc::is_done)
     }
 
     /// Whether the next heap is larger than any but the main one can be.
     fn next_is_large(&self) -> bool {
         self.musl.is_none()
-            && self.candidates.get(self.walked.len()).is_some_and(|next| next.end.saturating_sub(next.start) > HEAP_MAX)
+            && self.turns.next().is_some_and(|next| {
+                let next = &self.candidates[next];
+                next.end.saturating_sub(next.start) > HEAP_MAX
+            })
     }
 
     /// The layout of this glibc, by the first pages of all candidates.
@@ -281,8 +284,7 @@ impl Heaps {
         if let Some(musl) = &mut self.musl {
             return musl.walk_next();
         }
-        let index = self.walked.len();
-        let Some((memory, map)) = self.sources.as_mut() else { return };
+        let (Some(index), Some((memory, map))) = (self.turns.next(), self.sources.as_mut()) else { return };
         let candidate = &mut self.candidates[index];
         let most = match candidate.main {
             true => end_of_main(process, clock, candidate.start).unwrap_or(candidate.end),
@@ -298,7 +300,7 @@ impl Heaps {
             }
         }
         let walked = glibc::walk_one(memory, &self.candidates, header, index);
-        self.walked.push(walked);
+        self.turns.take(walked);
     }
 
     /// Puts what was found into what was seen, with the chunks that have mappings of their own.
@@ -307,7 +309,7 @@ impl Heaps {
             seen.candidates = self.candidates.into_iter().zip(self.mappings).collect();
             return;
         };
-        let walk = glibc::conclude(memory, &self.candidates, self.walked);
+        let walk = glibc::conclude(memory, &self.candidates, self.turns.finish());
         let no_heaps: Vec<usize> = walk.others.iter().flat_map(|n| self.mappings[*n].iter().copied()).collect();
         for planned in &plan.mappings {
             if planned.question != Question::Chunks && !no_heaps.contains(&planned.index) {

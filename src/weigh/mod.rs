@@ -25,6 +25,7 @@ mod tables;
 mod thread_list;
 mod thread_pools;
 mod tree_samples;
+mod turns;
 mod unweighable;
 mod used;
 mod watched;

@@ -11,6 +11,7 @@ use crate::doubt::Doubt;
 use crate::observe::Unavailable;
 use crate::observe::addresses::Purpose;
 use crate::observe::code_heaps::CodeHeap;
+use crate::observe::glibc::WalkError;
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hsperfdata::JvmSample;
 use crate::observe::maps::Allocator;
@@ -276,10 +277,7 @@ fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: 
             Some(allocator) if allocator != Allocator::Glibc => format!("the allocator is {}", allocator.name()),
             _ => match &seen.walk {
                 None => "memory could not be read".to_owned(),
-                Some(walk) => walk
-                    .unknown_layout
-                    .clone()
-                    .unwrap_or_else(|| format!("{} of its heaps could not be walked", walk.errors.len())),
+                Some(walk) => walk.unknown_layout.clone().unwrap_or_else(|| broken(&walk.errors)),
             },
         };
         add(Doubt::MallocUnsplit { mark: mark(), unsplit_bytes, why });
@@ -322,6 +320,12 @@ const OF_OTHERS: [&str; 3] = ["MALLOC_CONF", "MIMALLOC_", "TCMALLOC_"];
 const SETTINGS_MAX: usize = 16;
 /// Characters of one that are kept.
 const SETTING_CHARS_MAX: usize = 200;
+
+/// How many heaps of glibc's could not be walked, and what was met where in the first of them.
+fn broken(errors: &[WalkError]) -> String {
+    let heaps = format!("{} of its heaps could not be walked", errors.len());
+    errors.first().map_or(heaps.clone(), |first| format!("{heaps}: {} at {:#x}", first.why, first.at))
+}
 
 /// What of an environment tunes a C allocator.
 fn tuning(environ: &[String]) -> Vec<String> {

@@ -1,0 +1,96 @@
+//! Which heap of malloc is walked next, and which of them once more.
+//!
+//! A thread that is held in the middle of `malloc` or `free` leaves a heap whose chunks make no sense for that moment
+//! (`_int_malloc` splits a chunk by several writes; malloc/malloc.c). Such a heap is walked again when its threads have
+//! run on; one that breaks each time is no heap as glibc makes them.
+
+use crate::observe::glibc::Walked;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// So often a heap is walked that breaks each time.
+const WALKS_MAX: u32 = 4;
+/// Threads run for so long before a broken heap is walked again, and four times as long each further time: a thread in
+/// the middle of `malloc` needs microseconds to leave it, but may have to wait for a CPU.
+const RUN_ON: Duration = Duration::from_millis(2);
+
+/// The order in which heaps are walked: each once, then those that broke.
+#[derive(Debug)]
+pub(super) struct Turns {
+    waiting: VecDeque<usize>,
+    /// Of each heap, what the last walk found; `None` before the first.
+    walked: Vec<Option<Walked>>,
+    /// Of each heap, how often it was walked.
+    walks: Vec<u32>,
+}
+
+impl Turns {
+    /// None has been walked of so many heaps.
+    pub(super) fn of(heaps: usize) -> Self {
+        Self { waiting: (0..heaps).collect(), walked: vec![None; heaps], walks: vec![0; heaps] }
+    }
+
+    /// The heap to walk now; `None` when all are done.
+    pub(super) fn next(&self) -> Option<usize> {
+        self.waiting.front().copied()
+    }
+
+    /// For how long threads have to run before the next heap is walked: nothing, but where it broke before.
+    pub(super) fn run_on(&self) -> Duration {
+        match self.next().map(|heap| self.walks[heap]) {
+            None | Some(0) => Duration::ZERO,
+            Some(walks) => RUN_ON * 4_u32.pow(walks - 1),
+        }
+    }
+
+    /// What the walk through the next heap found.
+    pub(super) fn take(&mut self, found: Walked) {
+        let Some(heap) = self.waiting.pop_front() else { return };
+        self.walks[heap] += 1;
+        if matches!(found, Walked::Broken(_)) && self.walks[heap] < WALKS_MAX {
+            self.waiting.push_back(heap);
+        }
+        self.walked[heap] = Some(found);
+    }
+
+    /// What was found of each heap, in their order.
+    pub(super) fn finish(self) -> Vec<Walked> {
+        self.walked.into_iter().map(|found| found.unwrap_or(Walked::NoHeap)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::glibc::WalkError;
+
+    fn broken(index: usize) -> Walked {
+        Walked::Broken(WalkError { index, at: 0x10, why: "a chunk with an impossible size" })
+    }
+
+    #[test]
+    fn each_heap_has_its_turn_and_a_broken_one_comes_again_after_the_others() {
+        let mut turns = Turns::of(3);
+        let mut order = Vec::new();
+        while let Some(heap) = turns.next() {
+            let first = !order.contains(&heap);
+            assert_eq!(turns.run_on() == Duration::ZERO, first, "threads run on before a second walk only");
+            order.push(heap);
+            turns.take(if heap == 1 && first { broken(1) } else { Walked::NoHeap });
+        }
+        assert_eq!(order, [0, 1, 2, 1]);
+        assert_eq!(turns.finish(), [Walked::NoHeap, Walked::NoHeap, Walked::NoHeap]);
+    }
+
+    #[test]
+    fn a_heap_that_breaks_each_time_is_given_up_and_says_where() {
+        let mut turns = Turns::of(2);
+        let mut waits = Vec::new();
+        while let Some(heap) = turns.next() {
+            waits.push(turns.run_on().as_millis());
+            turns.take(if heap == 0 { broken(0) } else { Walked::NoHeap });
+        }
+        assert_eq!(waits, [0, 0, 2, 8, 32]);
+        assert_eq!(turns.finish(), [broken(0), Walked::NoHeap]);
+    }
+}
