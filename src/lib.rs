@@ -13,6 +13,8 @@ pub mod units;
 
 pub mod scenario;
 
+pub mod beginning;
+
 pub mod load;
 pub mod observe;
 pub mod subject;

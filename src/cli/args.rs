@@ -2,6 +2,7 @@
 
 use super::args_compare::{Compare, Comparing, Exports, Judging, View};
 use super::args_find::Find;
+use super::args_init::Init;
 use super::args_load::Load;
 use super::args_merge::Merge;
 use super::args_plan::Plan;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 #[command(subcommand_value_name = "VERB")]
 pub(super) struct Args {
-    /// Print the manual page, or what completes commands in a shell
+    /// Print the manual page, what completes commands in a shell, or the schema of scenario files
     #[arg(long, value_name = "WHAT", required = true)]
     pub(super) generate: Option<Generate>,
     #[command(subcommand)]
@@ -35,11 +36,14 @@ pub(super) enum Generate {
     CompleteBash,
     CompleteZsh,
     CompleteFish,
+    ScenarioSchema,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   loadline demo
+  loadline weigh target/app.jar
+  loadline init
   loadline weigh --url http://127.0.0.1:8080/hello -- java -jar app.jar
   loadline weigh --url 'http://127.0.0.1:{port}/' --heap 64m --gc serial -- java -jar app.jar '{port}'
   loadline compare --vary gc=serial,g1 --url http://127.0.0.1:8080/ -- java -jar app.jar
@@ -54,6 +58,8 @@ Examples:
 pub(super) enum Verb {
     /// Weigh one configuration of a server under load
     Weigh(Box<Weigh>),
+    /// Write a first scenario file for the server of a project, from what is found there
+    Init(Init),
     /// Do everything a scenario file asks
     Run(Box<Run>),
     /// Compare configurations side by side, with verdicts
@@ -93,9 +99,12 @@ pub(super) struct Weigh {
     pub(super) inside: Inside,
     #[command(flatten)]
     pub(super) judging: Judging,
-    /// The server: a `java` command line or a script that ends up in one; of an image, the arguments of its entrypoint.
-    /// `{port}` stands for a free port
-    #[arg(last = true, required_unless_present = "image", value_name = "COMMAND")]
+    /// The jar that starts the server. It is started once before, to see where it answers, unless `--url` says so
+    #[arg(value_name = "JAR", conflicts_with = "image")]
+    pub(super) jar: Option<PathBuf>,
+    /// The server, where no jar is named: a `java` command line or a script that ends up in one; of a jar its arguments,
+    /// of an image those of its entrypoint. `{port}` stands for a free port
+    #[arg(last = true, required_unless_present_any = ["image", "jar"], value_name = "COMMAND")]
     pub(super) command: Vec<String>,
 }
 

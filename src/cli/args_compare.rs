@@ -9,8 +9,8 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Compare {
-    /// A scenario file, or two archives; neither where a command follows `--`
-    #[arg(value_name = "SCENARIO | ARCHIVE ARCHIVE", num_args = 0..=2)]
+    /// A scenario file, a jar, or two archives; none of them where a command follows `--`
+    #[arg(value_name = "SCENARIO | JAR | ARCHIVE ARCHIVE", num_args = 0..=2)]
     pub(super) what: Vec<PathBuf>,
     /// What varies, such as `gc=serial,g1`: gc, heap, jdk, limit, nmt, jvm, env.NAME, preload, args, code; may be
     /// repeated for every combination

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Find {
-    /// A scenario file; none where a command follows `--`
-    #[arg(value_name = "SCENARIO")]
+    /// A scenario file, or a jar; none where a command follows `--`
+    #[arg(value_name = "SCENARIO | JAR")]
     pub(super) scenario: Option<PathBuf>,
     /// The configuration to search, where the scenario has several
     #[arg(long, value_name = "NAME")]

@@ -4,8 +4,10 @@ use super::args_compare::{Compare as Verb, Running};
 use super::exit::Code;
 use super::exports::Shown;
 use super::judging::judgement;
+use super::of_jar::OfJar;
 use super::run;
 use super::session::{Interrupt, Session};
+use crate::beginning::is_named_jar;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::report::Progress;
@@ -20,6 +22,12 @@ pub(super) fn compare(verb: Verb, typed: String, clock: Clock, interrupt: Interr
     let only_image = verb.what.is_empty() && verb.options.asked.subject.image.is_some();
     match (verb.what.as_slice(), verb.command.is_empty() && !only_image) {
         ([first, second], true) => archives(&verb, first, second, typed),
+        ([path], _) if is_named_jar(path) => {
+            let mut session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
+            let of_jar = OfJar { path, arguments: &verb.command, options: &verb.options.asked };
+            let asked = of_jar.scenario(&mut session)?;
+            side_by_side(&verb, asked, &session)
+        }
         ([archive], true) if archive.is_dir() => Err(Error::request(format!("{} is a folder", archive.display()))
             .hint("give a second archive to compare it with; `loadline report ARCHIVE` shows one alone")),
         ([scenario], true) => {

@@ -19,9 +19,9 @@ const JAR_NAME: &str = "loadline-demo.jar";
 
 const NEXT: &str = "
 Now your own server. Three commands to try:
-  loadline weigh --url http://127.0.0.1:8080/ -- java -jar app.jar
-  loadline weigh --url http://127.0.0.1:8080/ --nmt summary -- java -jar app.jar
-  loadline weigh --url http://127.0.0.1:8080/ --heap 64m --limit 160m -- java -jar app.jar
+  loadline weigh target/app.jar
+  loadline weigh target/app.jar --heap 64m --limit 160m
+  loadline init
 ";
 
 pub(super) fn demo(verb: Demo, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {

@@ -17,12 +17,12 @@ use std::path::Path;
 /// Finds the load line.
 pub(super) fn find(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
-    let session = session.rebuilding(verb.options.asked.subject.rebuild);
+    let mut session = session.rebuilding(verb.options.asked.subject.rebuild);
     if let Some(archive) = &verb.resume {
         return resume(&session, archive);
     }
     let Verb { scenario, only, options, command, .. } = &verb;
-    let mut scenario = match (Typed { scenario: scenario.as_deref(), only, options, command }).asked(&session)? {
+    let mut scenario = match (Typed { scenario: scenario.as_deref(), only, options, command }).asked(&mut session)? {
         Some(Asked::OfFile(asked)) => asked,
         Some(Asked::OfCommand(mut asked)) => {
             if options.asked.trial.rest.is_none() {

@@ -1,4 +1,4 @@
-//! `loadline --generate`: the manual page and the completions of shells, from the same table of options as the help.
+//! `loadline --generate`: the manual page, the completions of shells and the schema of scenario files; the first two from the same table of options as the help.
 
 use super::args::{Args, Generate};
 use super::exit::{self, Code};
@@ -11,6 +11,8 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use std::io;
 
+/// What an editor checks a scenario file by.
+pub(super) const SCENARIO_SCHEMA: &str = include_str!("../../docs/scenario.schema.json");
 /// How the definitions begin that roff writes before each part of a page.
 const PREAMBLE: [&str; 2] = [".ie \\n(.g", ".el .ds"];
 
@@ -24,6 +26,7 @@ pub(super) fn generate(what: Generate) -> Result<Code> {
         Generate::CompleteBash => completions(Bash),
         Generate::CompleteZsh => completions(Zsh),
         Generate::CompleteFish => completions(Fish),
+        Generate::ScenarioSchema => SCENARIO_SCHEMA.to_owned(),
     };
     report::print(&text).map_err(|cause| Error::io("write", "standard output", &cause))?;
     Ok(Code::Yes)

@@ -4,6 +4,7 @@ mod account;
 mod args;
 mod args_compare;
 mod args_find;
+mod args_init;
 mod args_load;
 mod args_merge;
 mod args_plan;
@@ -20,10 +21,12 @@ mod exit;
 mod exports;
 mod find;
 mod generate;
+mod init;
 mod judging;
 mod live;
 mod load;
 mod merge;
+mod of_jar;
 mod one_server;
 mod plan;
 mod report;
@@ -108,6 +111,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
     };
     match verb {
         Verb::Weigh(verb) => weigh::weigh(*verb, typed, clock, Interrupt::listen()?),
+        Verb::Init(verb) => init::init(verb, typed, clock, Interrupt::listen()?),
         Verb::Run(verb) => run::run(*verb, typed, clock, Interrupt::listen()?),
         Verb::Compare(verb) => compare::compare(*verb, typed, clock, Interrupt::listen()?),
         Verb::Find(verb) => find::find(*verb, typed, clock, Interrupt::listen()?),

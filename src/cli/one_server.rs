@@ -3,9 +3,11 @@
 
 use super::args::Options;
 use super::live::Live;
+use super::of_jar::OfJar;
 use super::run;
 use super::session::Session;
 use crate::archive::Archive;
+use crate::beginning::is_named_jar;
 use crate::error::Result;
 use crate::record::{Conditions, Trial};
 use crate::scenario::Scenario;
@@ -20,7 +22,7 @@ pub(super) struct Typed<'a> {
     pub(super) command: &'a [String],
 }
 
-/// The scenario of a file, or of a command or an image.
+/// The scenario of a file, or of a jar, a command or an image.
 pub(super) enum Asked {
     OfFile(Scenario),
     OfCommand(Scenario),
@@ -31,9 +33,13 @@ impl Typed<'_> {
     ///
     /// # Errors
     /// `Request` where it cannot be read, or an option does not fit.
-    pub(super) fn asked(&self, session: &Session) -> Result<Option<Asked>> {
+    pub(super) fn asked(&self, session: &mut Session) -> Result<Option<Asked>> {
         let asked = &self.options.asked;
         let is_image = self.scenario.is_none() && asked.subject.image.is_some();
+        if let Some(path) = self.scenario.filter(|path| is_named_jar(path)) {
+            let of_jar = OfJar { path, arguments: self.command, options: asked };
+            return of_jar.scenario(session).map(|scenario| Some(Asked::OfCommand(scenario)));
+        }
         Ok(match (self.scenario, !self.command.is_empty() || is_image) {
             (Some(file), false) => {
                 let mut scenario = run::load(file, &session.releases())?;

@@ -11,7 +11,7 @@ use crate::scenario::{Scenario, parse};
 use std::path::{Path, PathBuf};
 
 /// What the name of a scenario file ends in.
-const SUFFIX: &str = ".loadline.yaml";
+pub(super) const SUFFIX: &str = ".loadline.yaml";
 
 pub(super) fn run(verb: Run, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);

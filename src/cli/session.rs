@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Conditions, Document, Machine, Trial, Unknowns};
 use crate::report::Progress;
 use crate::result::Judgement;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, shell_words};
 use crate::series::{self, Archived, Blocks, HashedBy, KnownFiles, Local, Prepared, Preparing, Rebuild, machine_now};
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
@@ -102,6 +102,14 @@ impl Session {
     /// The same, but build steps run although they would only repeat themselves, where that was asked.
     pub(super) fn rebuilding(self, always: bool) -> Self {
         Self { rebuild: if always { Rebuild::Always } else { Rebuild::IfChanged }, ..self }
+    }
+
+    /// The command line that repeats the run begins with these words, behind its verb.
+    pub(super) fn settle(&mut self, words: &[String]) {
+        let mut parts = self.typed.splitn(3, ' ');
+        let verb = parts.by_ref().take(2).collect::<Vec<_>>().join(" ");
+        let rest = parts.next().unwrap_or_default();
+        self.typed = format!("{verb} {} {rest}", shell_words(words));
     }
 
     /// The same, but hashes of files are those of a plan.

@@ -24,12 +24,12 @@ pub(super) fn tune(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
         return Ok(Code::Yes);
     }
     let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
-    let session = session.rebuilding(verb.options.asked.subject.rebuild);
+    let mut session = session.rebuilding(verb.options.asked.subject.rebuild);
     if let Some(archive) = &verb.resume {
         return resume(&session, archive, verb.dry_run);
     }
     let Verb { scenario, only, options, command, .. } = &verb;
-    let asked = Typed { scenario: scenario.as_deref(), only, options, command }.asked(&session)?;
+    let asked = Typed { scenario: scenario.as_deref(), only, options, command }.asked(&mut session)?;
     let Some(Asked::OfFile(mut scenario) | Asked::OfCommand(mut scenario)) = asked else {
         return Err(Error::request("tune what?")
             .hint("give a scenario, or `--url` and a command after `--`; `--list` shows what would be tried"));

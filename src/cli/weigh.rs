@@ -4,15 +4,21 @@ use super::args::Weigh;
 use super::dumps::new_dump;
 use super::exit::Code;
 use super::judging::judgement;
+use super::of_jar::OfJar;
 use super::session::{Interrupt, Session};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::scenario::Scenario;
 
 pub(super) fn weigh(verb: Weigh, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
-    let mut scenario = Scenario::of_command(&verb.command, &verb.options.asked)?;
+    let mut session = Session::new(verb.options.output, typed, clock, interrupt);
+    let asked = &verb.options.asked;
+    let mut scenario = match &verb.jar {
+        Some(path) => OfJar { path, arguments: &verb.command, options: asked }.scenario(&mut session)?,
+        None => Scenario::of_command(&verb.command, asked)?,
+    };
     scenario.mark(&verb.marking)?;
     scenario.look_inside(new_dump(verb.inside)?)?;
     let judgement = judgement(&scenario, None, &verb.judging)?;
-    Session::new(verb.options.output, typed, clock, interrupt).run(&scenario, &judgement)
+    session.run(&scenario, &judgement)
 }

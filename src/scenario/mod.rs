@@ -53,7 +53,7 @@ pub use load_file::parse_load;
 pub use load_options::{Fill, LoadOptions, Warmup};
 pub use load_plan::LoadPlan;
 pub use matrix::vary;
-pub use options::{Inside, Marking, Options, SubjectOptions, TrialOptions};
+pub use options::{Inside, Marking, Options, SubjectOptions, TrialOptions, plain_name};
 pub use own::{Collect, OwnWork, PhaseMark};
 pub use phase::{Driver, Model, Pace, Phase, PhaseKind, Protocol, WARMUP, Work};
 pub use request::{Body, Checks, ExpectStatus, Method, Request};

@@ -131,15 +131,23 @@ impl Scenario {
     /// # Errors
     /// `Request` where it is not said where the load goes, or an option does not fit.
     pub fn of_command(command: &[String], options: &Options) -> Result<Self> {
-        let image = options.subject.image.as_ref().map(Image::named);
-        let url = match &options.url {
-            Some(url) => Url::parse(url)?,
-            None if command.iter().any(|word| word.contains("{port}")) => Url::parse("http://127.0.0.1:{port}/")?,
-            None => {
-                return Err(Error::request("where does the load go?")
-                    .hint("give `--url http://127.0.0.1:8080/path`, or `{port}` in the command for a free port"));
+        match &options.url {
+            Some(url) => Self::loaded_at(command, url, options),
+            None if command.iter().any(|word| word.contains("{port}")) => {
+                Self::loaded_at(command, "http://127.0.0.1:{port}/", options)
             }
-        };
+            None => Err(Error::request("where does the load go?")
+                .hint("give `--url http://127.0.0.1:8080/path`, or `{port}` in the command for a free port")),
+        }
+    }
+
+    /// The same with a load that goes there, where no other place was typed.
+    ///
+    /// # Errors
+    /// `Request` where that is no URL, or an option does not fit.
+    pub fn loaded_at(command: &[String], url: &str, options: &Options) -> Result<Self> {
+        let image = options.subject.image.as_ref().map(Image::named);
+        let url = Url::parse(url)?;
         let subject = Subject {
             build: None,
             kind: Kind::Jvm,
@@ -264,8 +272,10 @@ fn name_of(command: &[String]) -> String {
     plain_name(&name)
 }
 
-fn plain_name(name: &str) -> String {
+/// A name without what a folder or a file had better not have in its own.
+pub fn plain_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let name = name.trim_start_matches(['-', '.']);
     if name.is_empty() { "subject".to_owned() } else { name.chars().map(plain).collect() }
 }
 

@@ -8,6 +8,8 @@ use super::launch_image::TOOL_OPTIONS;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
 
 /// Options by which an image chooses the heap itself.
 const OF_HEAP: [&str; 5] = ["-Xmx", "-XX:MaxHeapSize=", "-XX:MaxRAMPercentage=", "-XX:MaxRAMFraction=", "-XX:MaxRAM="];
@@ -29,6 +31,8 @@ pub struct FoundImage {
     pub entrypoint: Vec<String>,
     /// What follows where no arguments are given.
     pub command: Vec<String>,
+    /// The lowest port of TCP that it says it listens on.
+    pub port: Option<u16>,
 }
 
 impl FoundImage {
@@ -105,11 +109,14 @@ struct Config {
     env: Option<Vec<String>>,
     entrypoint: Option<Vec<String>>,
     cmd: Option<Vec<String>>,
+    exposed_ports: Option<BTreeMap<String, IgnoredAny>>,
 }
 
 impl Inspected {
     fn of(self, tool: FoundTool, name: &str) -> FoundImage {
         let config = self.config.unwrap_or_default();
+        let ports = config.exposed_ports.unwrap_or_default();
+        let ports = ports.keys().filter_map(|name| name.strip_suffix("/tcp")?.parse().ok());
         let pair = |text: String| text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
         FoundImage {
             tool,
@@ -118,6 +125,7 @@ impl Inspected {
             env: config.env.unwrap_or_default().into_iter().filter_map(pair).collect(),
             entrypoint: config.entrypoint.unwrap_or_default(),
             command: config.cmd.unwrap_or_default(),
+            port: ports.min(),
         }
     }
 }
@@ -138,6 +146,7 @@ pub(super) fn sample(entrypoint: &[&str], command: &[&str], env: &[(&str, &str)]
         env: env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
         entrypoint: words(entrypoint),
         command: words(command),
+        port: None,
     }
 }
 
@@ -155,6 +164,7 @@ mod tests {
             (found.id.as_str(), found.entrypoint.len(), found.command.as_slice()),
             ("sha256:2474", 3, &["18080".to_owned()][..])
         );
+        assert_eq!(found.port, Some(80));
         assert_eq!(found.env, [("PATH", "/bin"), ("A", "b=c")].map(|(a, b)| (a.to_owned(), b.to_owned())));
         let bare = parse(r#"[{"Id":"1","Config":{"Env":null,"Cmd":null,"Entrypoint":null}},{}]"#).unwrap();
         assert_eq!(bare.config, Some(Config::default()));

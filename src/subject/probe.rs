@@ -60,6 +60,17 @@ pub(super) fn http(
     }
 }
 
+/// Asks GET, for the status of the answer, or what came instead, in words.
+pub(super) fn status_of(
+    address: SocketAddr,
+    question: HttpQuestion,
+    clock: Clock,
+    abandon: &dyn Fn() -> bool,
+) -> Result<u16, String> {
+    let answer = ask(address, question, clock, abandon).map_err(|cause| plain(&cause).to_ascii_lowercase())?;
+    status(&answer).ok_or_else(|| no_http(&answer))
+}
+
 fn ask(
     address: SocketAddr,
     question: HttpQuestion,
@@ -123,11 +134,14 @@ fn judge(answer: &[u8], expected: Option<u16>) -> ProbeAnswer {
         (Some(status), Some(expected)) => {
             ProbeAnswer::OtherStatus(format!("status {status}, and {expected} is expected"))
         }
-        (None, _) if answer.is_empty() => ProbeAnswer::NotYet("the connection was closed without an answer".to_owned()),
-        (None, _) => {
-            let shown = &answer[..answer.len().min(SHOWN_BYTES)];
-            ProbeAnswer::NotYet(format!("not HTTP: `{}`", shown.escape_ascii()))
-        }
+        (None, _) => ProbeAnswer::NotYet(no_http(answer)),
+    }
+}
+
+fn no_http(answer: &[u8]) -> String {
+    match answer {
+        [] => "the connection was closed without an answer".to_owned(),
+        _ => format!("not HTTP: `{}`", answer[..answer.len().min(SHOWN_BYTES)].escape_ascii()),
     }
 }
 

@@ -67,16 +67,32 @@ pub(super) fn wait(running: &mut Running, within: Duration, interrupted: &dyn Fn
     let mut probes = probes(running)?;
     match poll(running, within, interrupted, &mut probes) {
         Waited::Ready => found_ready(running, &probes),
-        Waited::Ended(exit) => {
-            let took = running.clock().now().saturating_sub(running.started_at());
-            // The processes that the command left are ended, so that its last words are complete.
-            running.close();
-            Err(ended_early(running, exit, took))
-        }
-        Waited::Lost => Err(Error::machine("the guardian of the subject was killed, and the subject with it")),
+        Waited::Ended(exit) => Err(ended(running, exit)),
+        Waited::Lost => Err(lost()),
         Waited::Interrupted => Err(Error::interrupted()),
         Waited::TimeOver => Err(not_ready(running, within, &probes)),
     }
+}
+
+/// An error where waiting for it is over before its time.
+pub(super) fn check_alive(running: &mut Running, interrupted: &dyn Fn() -> bool) -> Result<()> {
+    match (interrupted(), running.lost(), running.ended()) {
+        (true, ..) => Err(Error::interrupted()),
+        (_, true, _) => Err(lost()),
+        (_, _, Some(exit)) => Err(ended(running, exit)),
+        _ => Ok(()),
+    }
+}
+
+fn lost() -> Error {
+    Error::machine("the guardian of the subject was killed, and the subject with it")
+}
+
+fn ended(running: &mut Running, exit: Exit) -> Error {
+    let took = running.clock().now().saturating_sub(running.started_at());
+    // The processes that the command left are ended, so that its last words are complete.
+    running.close();
+    ended_early(running, exit, took)
 }
 
 /// The ports to be asked; none where the output tells of readiness.

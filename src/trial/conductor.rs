@@ -165,14 +165,14 @@ fn agent_in(folder: &WorkFolder) -> Result<Standing> {
 }
 
 /// What a command line is made of beside its plan.
-struct Given<'a> {
-    cpus: &'a CpuPlan,
-    work: Option<&'a Path>,
-    agent: Option<&'a Standing>,
+pub(super) struct Given<'a> {
+    pub(super) cpus: &'a CpuPlan,
+    pub(super) work: Option<&'a Path>,
+    pub(super) agent: Option<&'a Standing>,
 }
 
 /// The command line of this trial.
-fn prepare(plan: &TrialPlan, tools: &Tools<'_>, given: &Given<'_>) -> Result<Launch> {
+pub(super) fn prepare(plan: &TrialPlan, tools: &Tools<'_>, given: &Given<'_>) -> Result<Launch> {
     let (subject, mut configuration) = (&plan.subject, plan.configuration.clone());
     configuration.jvm.extend(given.agent.map(Standing::option));
     let chosen = jdk::choose_for(subject, configuration.jdk.as_ref(), tools.jdks, tools.clock)?;

@@ -10,6 +10,7 @@ mod driving;
 mod ending;
 mod event;
 mod files;
+mod first;
 mod guard;
 mod here;
 mod inside;
@@ -33,6 +34,7 @@ mod world;
 pub use conductor::{Conducted, conduct};
 pub use description::describe;
 pub use event::{Event, Sink};
+pub use first::first_answer;
 pub use loading::{LoadEvent, Loaded, Loading, is_measured};
 
 pub use reach::{Reached, reach};

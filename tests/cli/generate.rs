@@ -1,11 +1,11 @@
 //! The manual page and the completions: each is printed, has all that the help shows, and is what its reader takes.
 
-use crate::called::{Called, loadline};
+use crate::called::{Called, loadline, root};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const VERBS: [&str; 11] =
-    ["weigh", "run", "compare", "find", "tune", "plan", "load", "demo", "account", "report", "doctor"];
+const VERBS: [&str; 12] =
+    ["weigh", "init", "run", "compare", "find", "tune", "plan", "load", "demo", "account", "report", "doctor"];
 
 fn generated(what: &str) -> String {
     let Called { code, stdout, stderr } = loadline(&["--generate", what]);
@@ -94,10 +94,16 @@ fn bash_completes_the_options_of_a_verb_and_no_others() {
 }
 
 #[test]
+fn the_schema_of_scenario_files_is_the_published_one() {
+    let published = std::fs::read_to_string(root().join("docs/scenario.schema.json")).unwrap();
+    assert_eq!(generated("scenario-schema"), published);
+}
+
+#[test]
 fn what_cannot_be_generated_names_what_can() {
     let called = loadline(&["--generate", "info"]);
     assert_eq!(called.code, 2, "{called}");
-    for what in ["man", "complete-bash", "complete-zsh", "complete-fish"] {
+    for what in ["man", "complete-bash", "complete-zsh", "complete-fish", "scenario-schema"] {
         assert!(called.stderr.contains(what), "{called}");
     }
     assert_eq!(loadline(&["--generate", "man", "doctor"]).code, 2);

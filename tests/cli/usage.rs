@@ -27,8 +27,8 @@ fn the_help_names_every_verb_and_is_plain_text() {
     assert_eq!(
         verbs,
         [
-            "weigh", "run", "compare", "find", "tune", "plan", "work", "merge", "load", "demo", "account", "watch",
-            "report", "doctor", "help"
+            "weigh", "init", "run", "compare", "find", "tune", "plan", "work", "merge", "load", "demo", "account",
+            "watch", "report", "doctor", "help"
         ]
     );
     for verb in &verbs[..verbs.len() - 1] {

@@ -11,6 +11,7 @@ mod accounts_beside;
 mod added;
 mod appetite;
 mod archives;
+mod beginning;
 mod collected;
 mod composition;
 mod deaths;

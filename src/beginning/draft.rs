@@ -1,0 +1,272 @@
+//! The text of a first scenario: what is known is written, what is not is said in a comment beside it.
+
+/// What a scenario is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Draft {
+    /// Names the scenario and its archives.
+    pub name: String,
+    /// Where its schema lies, from the folder of the file.
+    pub schema: String,
+    /// What it was made from, a line each.
+    pub told: Vec<String>,
+    /// The folder that all paths start from, from the folder of the file; empty where that is the same.
+    pub dir: String,
+    /// How the server is built, if that is known.
+    pub build: Option<Build>,
+    /// What is started.
+    pub start: Start,
+    /// The port it listens on whatever it is told; none where it is told `{port}`.
+    pub port: Option<u16>,
+    /// How that port was found, in words.
+    pub port_by: String,
+    /// Where it says that it is well, where that is another path than the page.
+    pub health: Option<String>,
+    /// The page under load.
+    pub page: String,
+    /// How that page was found, in words.
+    pub page_by: String,
+}
+
+/// A build step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Build {
+    /// A line for `sh`.
+    pub command: String,
+    /// Whether what it makes is missing, so that the scenario has to build it.
+    pub is_needed: bool,
+}
+
+/// What is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// A command; `{jvm}` is put behind its `java`.
+    Command(Vec<String>),
+    /// A container image.
+    Image(String),
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        Self::Command(Vec::new())
+    }
+}
+
+/// What follows the load: all of it may be taken in by removing the `#`.
+const BUDGETS: &str = "\
+# What must not be exceeded. `loadline run` on this file, as it is, prints the first numbers; a bound is one of them and
+# what may come on top. A budget that is surely broken ends the run with exit code 1. Five trials have an interval.
+# trials: 5
+# budgets: [\"rss.loaded<=300MiB\", \"p99<=50ms\", \"failed==0\"]
+";
+
+impl Draft {
+    /// The text of the file.
+    pub fn text(&self) -> String {
+        let mut lines = vec![format!("# yaml-language-server: $schema={}", comment(&self.schema)), "#".to_owned()];
+        lines.extend(self.told.iter().map(|told| format!("# {}", comment(told))));
+        lines.push("# `loadline run` on this file weighs it; every key has its description in the schema.".to_owned());
+        lines.push(format!("name: {}", scalar(&self.name)));
+        lines.push("subject:".to_owned());
+        lines.extend(self.subject().into_iter().map(|line| format!("  {line}")));
+        lines.push("# Ways to run it. With a second one, `loadline compare` on this file gives verdicts.".to_owned());
+        lines.push("configurations:".to_owned());
+        lines.push("  as-is: {}".to_owned());
+        lines.push("  # serial: {gc: serial, heap: 128m}".to_owned());
+        lines.push("# The same work first, unmeasured, so that code is compiled and pools are filled.".to_owned());
+        lines.push("load:".to_owned());
+        lines.push(format!("  # {}", comment(&self.page_by)));
+        let page = scalar(&self.page);
+        lines.push(format!("  - warmup: {{closed: {{connections: 25, duration: 10s}}, get: {page}}}"));
+        lines.push("  - steady: {same: warmup}".to_owned());
+        lines.push("  - rest: {idle: 5s}".to_owned());
+        lines.join("\n") + "\n" + BUDGETS
+    }
+
+    fn subject(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.dir.is_empty() {
+            lines.push(format!("dir: {}", scalar(&self.dir)));
+        }
+        match &self.build {
+            Some(Build { command, is_needed: true }) => {
+                lines.push("# Runs before the first trial, and again when what it reads has changed.".to_owned());
+                lines.push(format!("build: {}", scalar(command)));
+            }
+            Some(Build { command, is_needed: false }) => {
+                lines.push("# Builds it before the first trial, and again when what it reads has changed:".to_owned());
+                lines.push(format!("# build: {}", scalar(command)));
+            }
+            None => {}
+        }
+        match &self.start {
+            Start::Command(words) => {
+                lines.push("# `{jvm}` stands for the options of a configuration, `{port}` for the port.".to_owned());
+                let words = words.iter().map(|word| scalar(word));
+                let (mut words, options) = (words.collect::<Vec<_>>(), scalar("{jvm}"));
+                words.insert(1.min(words.len()), options);
+                lines.push(format!("command: [{}]", words.join(", ")));
+            }
+            Start::Image(name) => lines.push(format!("image: {}", scalar(name))),
+        }
+        if let Some(port) = self.port {
+            lines.push(format!("# {}", comment(&self.port_by)));
+            lines.push(format!("port: {port}"));
+        }
+        let ready = self.health.as_ref().unwrap_or(&self.page);
+        lines.push(format!("ready: {{http: {}, within: 60s}}", scalar(ready)));
+        lines
+    }
+}
+
+/// A text within a comment: what would end its line does not.
+fn comment(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || "\u{2028}\u{2029}\u{feff}".contains(c) { ' ' } else { c }).collect()
+}
+
+/// Words that YAML takes for something else than a text.
+const NOT_TEXT: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+
+/// A value of YAML: as it is where no reader could take it for anything else, else between quotes.
+fn scalar(text: &str) -> String {
+    let begins = |text: &str| text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=".contains(c);
+    let plain = (begins(text) || text.strip_prefix('-').is_some_and(begins)) && text.chars().all(is_plain);
+    if plain && !NOT_TEXT.contains(&text.to_ascii_lowercase().as_str()) {
+        return text.to_owned();
+    }
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            // Sentences and commands stay legible; what YAML does not print is escaped.
+            _ if c.is_control()
+                || "\u{2028}\u{2029}\u{feff}".contains(c)
+                || c as u32 == 0xfffe
+                || c as u32 == 0xffff =>
+            {
+                quoted.push_str(&format!("\\U{:08x}", c as u32));
+            }
+            _ => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{PhaseKind, Ready, Scenario, parse};
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    fn read(draft: &Draft) -> Scenario {
+        let text = draft.text();
+        parse(&text, Path::new("/base"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    fn page(scenario: &Scenario) -> &str {
+        match &scenario.load[0].kind {
+            PhaseKind::Work(work) => &work.request.path,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    fn draft() -> Draft {
+        Draft {
+            name: "app".to_owned(),
+            schema: ".loadline/scenario.schema.json".to_owned(),
+            start: Start::Command(words("java -jar target/app.jar --server.port={port}")),
+            page: "/hello".to_owned(),
+            page_by: "the first 200 of /, /hello".to_owned(),
+            ..Draft::default()
+        }
+    }
+
+    #[test]
+    fn a_command_reads_back_and_its_schema_comes_first() {
+        let text = draft().text();
+        assert!(text.starts_with("# yaml-language-server: $schema=.loadline/scenario.schema.json\n"), "{text}");
+        let scenario = read(&draft());
+        let expect = words("java {jvm} -jar target/app.jar --server.port={port}");
+        assert_eq!((scenario.subject.command.clone(), page(&scenario)), (expect, "/hello"));
+        assert_eq!((scenario.subject.ready, scenario.subject.port), (Ready::Http("/hello".to_owned()), None));
+        assert_eq!(scenario.subject.build, None);
+    }
+
+    #[test]
+    fn an_image_with_port_health_and_build_reads_back() {
+        let build = Some(Build { command: "podman build -t 'a b' . # \"x\"".to_owned(), is_needed: true });
+        let (health, start) = (Some("/q/health".to_owned()), Start::Image("localhost/app:1".to_owned()));
+        let scenario = read(&Draft { build: build.clone(), start, health, port: Some(8080), ..draft() });
+        assert_eq!(scenario.subject.ready, Ready::Http("/q/health".to_owned()));
+        assert_eq!((scenario.subject.port, scenario.subject.build), (Some(8080), build.map(|build| build.command)));
+        assert_eq!(scenario.subject.image.unwrap().name, "localhost/app:1");
+    }
+
+    #[test]
+    fn what_stands_in_comments_is_a_scenario_too() {
+        let build = Some(Build { command: "./mvnw -q package".to_owned(), is_needed: false });
+        let text = Draft { build, dir: "..".to_owned(), ..draft() }.text();
+        let open = ["# build:", "# serial:", "# trials:", "# budgets:"];
+        let taken_in = open.iter().fold(text.clone(), |text, line| {
+            assert_eq!(text.matches(line).count(), 1, "{line}\n{text}");
+            text.replace(line, &line[2..])
+        });
+        let scenario =
+            parse(&taken_in, Path::new("/base"), &[17]).unwrap_or_else(|error| panic!("{error}\n{taken_in}"));
+        assert_eq!((scenario.configurations.len(), scenario.trials, scenario.budgets.len()), (2, 5, 3));
+        assert_eq!(scenario.subject.build.as_deref(), Some("./mvnw -q package"));
+    }
+
+    #[test]
+    fn words_of_yaml_stay_words() {
+        for word in [
+            "true",
+            "No",
+            "null",
+            "~",
+            "1.10",
+            "-1",
+            ".inf",
+            "0x1f",
+            "a: b",
+            "[x",
+            "{port}",
+            "*a",
+            "&a",
+            "!t",
+            "#c",
+            "a #c",
+            "'q'",
+            "\"",
+            "\\",
+            "",
+            " ",
+            "-",
+            "---",
+            "%a",
+            "@a",
+            "`a`",
+            "<<",
+            "=",
+            "a\nb",
+            "\u{85}é😀",
+        ] {
+            let start = Start::Command(vec!["java".to_owned(), word.to_owned()]);
+            assert_eq!(read(&Draft { start, ..draft() }).subject.command[2], word, "{word:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_reads_back(text in "\\PC{0,20}|(?s).{0,20}", told in "(?s).{0,30}") {
+            let start = Start::Command(vec!["java".to_owned(), "-jar".to_owned(), text.clone()]);
+            let scenario = read(&Draft { start, told: vec![told.clone()], page_by: told.clone(), ..draft() });
+            prop_assert_eq!(&scenario.subject.command[3], &text);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! A folder, looked at for a server: a jar that is built, a project of Maven or Gradle that builds one, a Dockerfile.
+
+use super::draft::{Build, Draft, Start};
+use super::jar::{self, Jar, programs_in};
+use super::signs::{Dockerfile, Framework, Gradle, PAGES, Pom, Scripts};
+use crate::error::{Error, Result, plain};
+use crate::scenario::{plain_name, shell_word};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Where builds leave what can be started, the surest first.
+const BUILT: [&str; 5] = ["target/quarkus-app", "build/quarkus-app", "target", "build/libs", "."];
+/// More than any script of a build.
+const TEXT_BYTES_MAX: u64 = 4 << 20;
+/// Modules that an error lists.
+const MODULES_SHOWN: usize = 12;
+/// What servers listen on where nobody says otherwise.
+const PORT_USUAL: u16 = 8080;
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The folder that paths start from.
+    pub folder: PathBuf,
+    /// The scenario, as far as it is known without starting anything.
+    pub draft: Draft,
+    /// The jar that can be started now, if there is one.
+    pub jar: Option<Jar>,
+}
+
+/// What the files of a build say.
+#[derive(Default)]
+struct Project {
+    name: String,
+    told: Vec<String>,
+    /// The jar it will make.
+    makes: Option<String>,
+    build: Option<String>,
+    framework: Option<Framework>,
+    health: Option<&'static str>,
+    /// Folders of its parts, where it is only their root.
+    parts: Vec<String>,
+}
+
+impl Place {
+    /// Looks at a folder, a jar, or a file of a build; `container_tool` is the name of the program that builds images.
+    ///
+    /// # Errors
+    /// `Request` where nothing is there that could be started, several modules are, or a file is not what its name says.
+    pub fn look(at: &Path, container_tool: &str) -> Result<Self> {
+        if !at.exists() {
+            return Err(Error::request(format!("there is no {}", at.display()))
+                .hint("name a folder, a jar, or give `--image NAME`"));
+        }
+        if at.is_dir() {
+            return Self::of_folder(at, None, container_tool);
+        }
+        let folder = at.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        match at.file_name().unwrap_or_default().to_string_lossy().as_ref() {
+            "pom.xml" | "build.gradle" | "build.gradle.kts" => Self::of_folder(folder, None, container_tool),
+            name if name.starts_with("Dockerfile") || name == "Containerfile" => {
+                Self::of_dockerfile(folder, name, container_tool)
+            }
+            _ => {
+                let jar = Jar::read(at)?;
+                // A path below this folder stays as it was typed.
+                let folder = if at.is_relative() && !at.starts_with("..") { Path::new(".") } else { folder };
+                Self::of_folder(folder, Some(jar), container_tool)
+            }
+        }
+    }
+
+    fn of_folder(folder: &Path, named: Option<Jar>, container_tool: &str) -> Result<Self> {
+        let project = project(folder)?;
+        let (jar, others) = match named {
+            Some(jar) => (Some(jar), Vec::new()),
+            None => built(folder, project.as_ref())?,
+        };
+        let dockerfile = ["Dockerfile", "Containerfile"].into_iter().find(|name| folder.join(name).is_file());
+        let project = match (&jar, project, dockerfile) {
+            (None, Some(project), _) if !project.parts.is_empty() => return Err(several(folder, &project.parts)),
+            (_, Some(project), _) => project,
+            (Some(_), None, _) => Project::default(),
+            (None, None, Some(name)) => return Self::of_dockerfile(folder, name, container_tool),
+            (None, None, None) => return Err(nothing(folder)),
+        };
+        let mut draft = project.draft(folder, jar.as_ref())?;
+        if !others.is_empty() {
+            draft.told.push(format!("Other jars that can be started: {}.", others.join(", ")));
+        }
+        if let Some(name) = dockerfile {
+            draft.told.push(format!("There is a {name}, too: `loadline init {name}` weighs the image."));
+        }
+        Ok(Self { folder: folder.to_owned(), draft, jar })
+    }
+
+    fn of_dockerfile(folder: &Path, file: &str, container_tool: &str) -> Result<Self> {
+        let path = folder.join(file);
+        let found = Dockerfile::parse(&text(&path)?).map_err(|error| error.at(path.display().to_string()))?;
+        let name = plain_name(&name_of(folder)).to_ascii_lowercase();
+        let of_file = if file == "Dockerfile" { String::new() } else { format!("-f {} ", shell_word(file)) };
+        let command = format!("{container_tool} build -t {name} {of_file}.");
+        let mut draft = of_image(&name, found.port);
+        draft.told = vec![format!("Written by `loadline init` from {file}.")];
+        if !found.starts.is_empty() {
+            draft.told.push(format!("It starts {}.", found.starts.join(" ")));
+        }
+        if found.through_shell {
+            draft.told.push(
+                "Its ENTRYPOINT or CMD is a line for a shell, which does not pass TERM on to the JVM.".to_owned(),
+            );
+        }
+        draft.build = Some(Build { command, is_needed: true });
+        Ok(Self { folder: folder.to_owned(), draft, jar: None })
+    }
+
+    /// The scenario of an image that is there already, or will be.
+    pub fn of_image(image: &str, port: Option<u16>) -> Self {
+        let mut draft = of_image(image, port);
+        draft.told = vec![format!("Written by `loadline init` from the image {image}.")];
+        Self { folder: PathBuf::from("."), draft, jar: None }
+    }
+}
+
+fn port_told(port: Option<u16>) -> String {
+    match port {
+        Some(_) => "The port that it exposes.".to_owned(),
+        None => "A guess: it exposes no port that is written as a number.".to_owned(),
+    }
+}
+
+fn of_image(image: &str, port: Option<u16>) -> Draft {
+    let short = image.rsplit('/').next().unwrap_or_default();
+    Draft {
+        name: plain_name(short.split([':', '@']).next().unwrap_or(short)),
+        start: Start::Image(image.to_owned()),
+        port: Some(port.unwrap_or(PORT_USUAL)),
+        port_by: port_told(port),
+        ..guessed()
+    }
+}
+
+/// A page that nobody asked for yet.
+fn guessed() -> Draft {
+    Draft {
+        page: PAGES[0].to_owned(),
+        page_by: "A guess: the server was not started. Choose a page that does the work its users ask for.".to_owned(),
+        ..Draft::default()
+    }
+}
+
+impl Project {
+    /// The scenario of the jar that is there, else of the one that will be.
+    fn draft(self, folder: &Path, jar: Option<&Jar>) -> Result<Draft> {
+        let path = match (jar, &self.makes) {
+            (Some(jar), _) => jar.path.strip_prefix(folder).unwrap_or(&jar.path).display().to_string(),
+            (None, Some(makes)) => makes.clone(),
+            (None, None) => {
+                return Err(Error::request(format!(
+                    "what {} builds has a name that its files do not say",
+                    folder.display()
+                ))
+                .hint("build it, then run `loadline init` again, or name the jar"));
+            }
+        };
+        let framework = jar.map_or(self.framework, |jar| jar.framework);
+        let mut told = self.told;
+        told.push(match jar {
+            Some(jar) => format!("Written by `loadline init` from {path}, by its manifest of {}.", jar.kind()),
+            None => format!("Written by `loadline init` before {path} was built."),
+        });
+        let command = jar::command(&path, framework, &[]);
+        let is_told = command.iter().any(|word| word.contains("{port}"));
+        let name = if self.name.is_empty() { jar.map_or_else(String::new, Jar::name) } else { self.name };
+        Ok(Draft {
+            name: plain_name(&name),
+            told,
+            build: self.build.map(|command| Build { command, is_needed: jar.is_none() }),
+            start: Start::Command(command),
+            port: (!is_told).then_some(PORT_USUAL),
+            port_by: "A guess: how it is told its port is not known, and it was not started.".to_owned(),
+            health: self.health.map(str::to_owned),
+            ..guessed()
+        })
+    }
+}
+
+/// The jar of a folder that can be started, and others that could.
+fn built(folder: &Path, project: Option<&Project>) -> Result<(Option<Jar>, Vec<String>)> {
+    let expected = project.and_then(|project| Some(folder.join(project.makes.as_ref()?)));
+    let mut found: Vec<PathBuf> = BUILT.iter().flat_map(|place| programs_in(&folder.join(place))).collect();
+    // What a build is known to make goes first, then what one framework leaves in a folder of its own.
+    if let Some(at) = found.iter().position(|path| Some(path) == expected.as_ref()) {
+        found[..=at].rotate_right(1);
+    }
+    let shown = |path: &PathBuf| path.strip_prefix(folder).unwrap_or(path).display().to_string();
+    let jar = found.first().map(|first| Jar::read(first)).transpose()?;
+    Ok((jar, found.iter().skip(1).map(shown).collect()))
+}
+
+/// What the files of a build in a folder say; `None` where there are none.
+fn project(folder: &Path) -> Result<Option<Project>> {
+    let exists = |name: &str| folder.join(name).is_file();
+    if exists("pom.xml") {
+        let path = folder.join("pom.xml");
+        let pom = Pom::parse(&text(&path)?).map_err(|error| error.at(path.display().to_string()))?;
+        let tool = if exists("mvnw") { "./mvnw" } else { "mvn" };
+        return Ok(Some(Project {
+            name: pom.artifact,
+            told: vec!["Built by Maven (pom.xml).".to_owned()],
+            makes: pom.jar,
+            build: Some(format!("{tool} -q -DskipTests package")),
+            framework: pom.framework,
+            health: pom.health,
+            parts: pom.modules,
+        }));
+    }
+    let first = |names: [&'static str; 2]| names.into_iter().find(|name| exists(name));
+    let Some(build) = first(["build.gradle.kts", "build.gradle"]) else { return Ok(None) };
+    let settings = first(["settings.gradle.kts", "settings.gradle"]);
+    let settings = settings.map(|name| text(&folder.join(name))).transpose()?.unwrap_or_default();
+    let gradle = Gradle::parse(Scripts { build: &text(&folder.join(build))?, settings: &settings });
+    let tool = if exists("gradlew") { "./gradlew" } else { "gradle" };
+    let (makes, own) = (gradle.jar(&name_of(folder)), name_of(folder));
+    Ok(Some(Project {
+        told: vec![format!("Built by Gradle ({build}).")],
+        makes: Some(makes),
+        build: Some(format!("{tool} -q {}", gradle.task())),
+        framework: gradle.framework,
+        health: gradle.health,
+        parts: if gradle.starts { Vec::new() } else { gradle.projects },
+        name: gradle.name.unwrap_or(own),
+    }))
+}
+
+fn several(folder: &Path, parts: &[String]) -> Error {
+    let shown = parts.iter().take(MODULES_SHOWN).map(|part| part.escape_debug().to_string());
+    let rest = parts.len().saturating_sub(MODULES_SHOWN);
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    let list = shown.collect::<Vec<_>>().join(", ");
+    let first = folder.join(&parts[0]);
+    Error::request(format!("{} is a project of {} modules: {list}{more}", folder.display(), parts.len())).hint(format!(
+        "name the one that is the server, as in `loadline init {}`",
+        shell_word(&first.to_string_lossy())
+    ))
+}
+
+fn nothing(folder: &Path) -> Error {
+    let places = BUILT.map(|place| folder.join(place).display().to_string());
+    Error::request(format!("nothing that starts a server was found in {}", folder.display()))
+        .at(format!("no jar with a main class in {}", places.join(", ")))
+        .at("no pom.xml, build.gradle, build.gradle.kts or Dockerfile")
+        .hint("name a jar, `loadline init path/app.jar`, or an image, `--image NAME`")
+}
+
+/// The name of a folder, of the one that it stands for where it is `.`.
+fn name_of(folder: &Path) -> String {
+    let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let whole = whole.canonicalize().unwrap_or(whole);
+    whole.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn text(path: &Path) -> Result<String> {
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX).read_to_end(&mut bytes));
+    read.map_err(|cause| Error::request(format!("cannot read {}: {}", path.display(), plain(&cause))))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,117 @@
+//! A Dockerfile (Dockerfile reference, BuildKit 1): what its last stage exposes and starts.
+//!
+//! ```text
+//! FROM eclipse-temurin:21-jre
+//! EXPOSE 8080/tcp
+//! ENTRYPOINT ["java", "-jar", "/app.jar"]
+//! ```
+
+use crate::error::{Error, Result};
+
+/// What a Dockerfile says of the server in it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Dockerfile {
+    /// The first port of its last stage; `None` where it exposes none, or one that a variable names.
+    pub port: Option<u16>,
+    /// The command line that it starts, as far as it is written as a list.
+    pub starts: Vec<String>,
+    /// Whether a shell stands between the container and its JVM, which then hears no TERM.
+    pub through_shell: bool,
+}
+
+impl Dockerfile {
+    /// Reads its text.
+    ///
+    /// # Errors
+    /// `Request` where it has no `FROM`.
+    pub fn parse(text: &str) -> Result<Self> {
+        let (mut stage, mut entrypoint, mut command) = (None::<Self>, None::<Started>, None::<Started>);
+        for line in instructions(text) {
+            let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((&line, ""));
+            let rest = rest.trim();
+            match (word.to_ascii_uppercase().as_str(), &mut stage) {
+                ("FROM", stage) => (*stage, entrypoint, command) = (Some(Self::default()), None, None),
+                ("EXPOSE", Some(stage)) => stage.port = stage.port.or_else(|| port(rest)),
+                ("ENTRYPOINT", Some(_)) => (entrypoint, command) = (Some(Started::parse(rest)), None),
+                ("CMD", Some(_)) => command = Some(Started::parse(rest)),
+                _ => {}
+            }
+        }
+        let mut stage = stage.ok_or_else(|| Error::request("it is no Dockerfile: it has no `FROM`"))?;
+        // A shell form of the entrypoint takes no arguments, and none comes after it.
+        let shell = |of: &Option<Started>| matches!(of, Some(Started::ByShell));
+        stage.through_shell = shell(&entrypoint) || (entrypoint.is_none() && shell(&command));
+        let words = [entrypoint, command].into_iter().flatten().flat_map(Started::words);
+        stage.starts = if stage.through_shell { Vec::new() } else { words.collect() };
+        Ok(stage)
+    }
+}
+
+/// What ENTRYPOINT or CMD has.
+enum Started {
+    /// `["java", "-jar", "app.jar"]`
+    Words(Vec<String>),
+    /// `java -jar app.jar`
+    ByShell,
+}
+
+impl Started {
+    fn parse(text: &str) -> Self {
+        serde_json::from_str(text).map_or(Self::ByShell, Self::Words)
+    }
+
+    fn words(self) -> Vec<String> {
+        match self {
+            Self::Words(words) => words,
+            Self::ByShell => Vec::new(),
+        }
+    }
+}
+
+/// `8080` of `8080/tcp 9000`; a port of UDP carries no HTTP/1.1.
+fn port(text: &str) -> Option<u16> {
+    let first = text.split_whitespace().find(|word| !word.ends_with("/udp"))?;
+    first.trim_end_matches("/tcp").parse().ok().filter(|port| *port > 0)
+}
+
+/// Lines that go on after a `\` put together, without comments.
+fn instructions(text: &str) -> Vec<String> {
+    let (mut found, mut open) = (Vec::new(), String::new());
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        match line.strip_suffix('\\') {
+            Some(begun) => open.push_str(begun),
+            None => {
+                open.push_str(line);
+                found.push(std::mem::take(&mut open));
+            }
+        }
+    }
+    found.push(open);
+    found.retain(|line| !line.is_empty());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_stage_counts() {
+        let text = "FROM maven AS build\nEXPOSE 1\nCMD mvn\nFROM jre\n# EXPOSE 2\nexpose 53/udp 8080/tcp\n\
+                    ENTRYPOINT [\"java\", \\\n  # why\n  \"-jar\", \"/a b.jar\"]\nCMD [\"--x\"]\n";
+        let found = Dockerfile::parse(text).unwrap();
+        assert_eq!((found.port, found.through_shell), (Some(8080), false));
+        assert_eq!(found.starts, ["java", "-jar", "/a b.jar", "--x"]);
+        for cut in 0..text.len() {
+            let _ = Dockerfile::parse(&text[..cut]);
+        }
+    }
+
+    #[test]
+    fn a_shell_is_said_and_a_variable_is_no_port() {
+        let found = Dockerfile::parse("FROM jre\nEXPOSE $PORT\nENTRYPOINT java -jar app.jar\nCMD [\"x\"]\n").unwrap();
+        assert_eq!(found, Dockerfile { port: None, starts: Vec::new(), through_shell: true });
+        assert!(Dockerfile::parse("EXPOSE 8080\n").unwrap_err().what.contains("no `FROM`"));
+        assert!(Dockerfile::parse("").is_err());
+    }
+}

@@ -1,0 +1,228 @@
+//! The framework of a server: by what it is recognised, how it is told its port, and where it says that it is well.
+//!
+//! | framework | port | health |
+//! |---|---|---|
+//! | Spring Boot ("Common Application Properties", "Actuator") | `server.port` | `/actuator/health` |
+//! | Quarkus ("All configuration options", "SmallRye Health") | `quarkus.http.port` | `/q/health` |
+//! | Micronaut ("Server Configuration", "Built-In Endpoints") | `micronaut.server.port` | `/health` |
+//! | Helidon 4 ("Server Configuration", "Observability"; 3 had `/health`) | `server.port` | `/observe/health` |
+//! | Dropwizard ("Configuration": overrides begin with `dw.`) | `server.applicationConnectors[0].port` | on another port |
+
+use super::Manifest;
+
+/// Paths that a page is looked for at, in this order: the root, and what the first steps of frameworks answer on.
+pub(crate) const PAGES: [&str; 8] =
+    ["/", "/hello", "/greet", "/greeting", "/hello-world", "/index.html", "/api", "/api/hello"];
+
+/// A framework that can be told its port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framework {
+    /// Spring Boot.
+    SpringBoot,
+    /// Quarkus.
+    Quarkus,
+    /// Micronaut.
+    Micronaut,
+    /// Helidon SE and MP.
+    Helidon,
+    /// Dropwizard.
+    Dropwizard,
+}
+
+/// By what a framework is recognised.
+struct Signs {
+    framework: Framework,
+    name: &'static str,
+    /// What the main class begins with.
+    main_class: &'static str,
+    /// What the name of a file in the class path begins with.
+    in_class_path: &'static str,
+    /// What an entry of a jar with everything in it begins with.
+    entries: &'static [&'static str],
+    /// What the name of a plugin, a parent or a dependency of a build begins with.
+    artifacts: &'static [&'static str],
+    /// What the identifier of a plugin of Gradle is, or begins with before a dot.
+    plugin: &'static str,
+}
+
+/// In this order: a jar of Spring Boot may hold classes of others.
+const SIGNS: [Signs; 5] = [
+    Signs {
+        framework: Framework::SpringBoot,
+        name: "Spring Boot",
+        main_class: "org.springframework.boot.loader.",
+        in_class_path: "spring-boot-",
+        entries: &["BOOT-INF/", "org/springframework/boot/SpringApplication"],
+        artifacts: &["spring-boot-"],
+        plugin: "org.springframework.boot",
+    },
+    Signs {
+        framework: Framework::Quarkus,
+        name: "Quarkus",
+        main_class: "io.quarkus.",
+        in_class_path: "io.quarkus.",
+        entries: &["io/quarkus/runner/", "io/quarkus/bootstrap/runner/"],
+        artifacts: &["quarkus-"],
+        plugin: "io.quarkus",
+    },
+    Signs {
+        framework: Framework::Micronaut,
+        name: "Micronaut",
+        main_class: "io.micronaut.",
+        in_class_path: "micronaut-http-server",
+        entries: &["io/micronaut/http/server/"],
+        artifacts: &["micronaut-"],
+        plugin: "io.micronaut",
+    },
+    Signs {
+        framework: Framework::Helidon,
+        name: "Helidon",
+        main_class: "io.helidon.",
+        in_class_path: "helidon-",
+        entries: &["io/helidon/webserver/"],
+        artifacts: &["helidon-"],
+        plugin: "io.helidon",
+    },
+    Signs {
+        framework: Framework::Dropwizard,
+        name: "Dropwizard",
+        main_class: "io.dropwizard.",
+        in_class_path: "dropwizard-core",
+        // `io/dropwizard/metrics` is a library of many.
+        entries: &["io/dropwizard/core/", "io/dropwizard/setup/"],
+        artifacts: &["dropwizard-core"],
+        plugin: "io.dropwizard",
+    },
+];
+
+impl Framework {
+    /// That of a jar, by its manifest and the names of its entries.
+    pub fn of_jar<'a>(manifest: &Manifest, entries: impl Iterator<Item = &'a str> + Clone) -> Option<Self> {
+        let main = manifest.get("Main-Class").unwrap_or_default();
+        if manifest.get("Spring-Boot-Version").is_some() {
+            return Some(Self::SpringBoot);
+        }
+        let by_manifest = |signs: &&Signs| {
+            main.starts_with(signs.main_class)
+                || manifest.class_path().any(|file| file.starts_with(signs.in_class_path))
+        };
+        let by_entries =
+            |signs: &&Signs| entries.clone().any(|entry| signs.entries.iter().any(|begins| entry.starts_with(begins)));
+        let found = SIGNS.iter().find(by_manifest).or_else(|| SIGNS.iter().find(by_entries));
+        found.map(|signs| signs.framework)
+    }
+
+    /// That of a build, by its plugins, parents and dependencies.
+    pub fn of_artifacts<'a>(artifacts: impl Iterator<Item = &'a str> + Clone) -> Option<Self> {
+        let has = |signs: &&Signs| {
+            artifacts.clone().any(|artifact| signs.artifacts.iter().any(|begins| artifact.starts_with(begins)))
+        };
+        SIGNS.iter().find(has).map(|signs| signs.framework)
+    }
+
+    /// That of a plugin of Gradle.
+    pub fn of_plugin(identifier: &str) -> Option<Self> {
+        let is = |signs: &&Signs| {
+            identifier.strip_prefix(signs.plugin).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        SIGNS.iter().find(is).map(|signs| signs.framework)
+    }
+
+    /// As its users write it.
+    pub fn name(self) -> &'static str {
+        SIGNS.iter().find(|signs| signs.framework == self).map_or("", |signs| signs.name)
+    }
+
+    /// Options of the JVM by which it is told its port.
+    pub fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::SpringBoot => &[],
+            Self::Quarkus => &["-Dquarkus.http.port={port}"],
+            Self::Micronaut => &["-Dmicronaut.server.port={port}"],
+            Self::Helidon => &["-Dserver.port={port}"],
+            Self::Dropwizard => {
+                &["-Ddw.server.applicationConnectors[0].port={port}", "-Ddw.server.adminConnectors[0].port=0"]
+            }
+        }
+    }
+
+    /// Arguments by which it is told its port: of Spring Boot they win over all other places.
+    pub fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::SpringBoot => &["--server.port={port}"],
+            _ => &[],
+        }
+    }
+
+    /// Where it says whether it is well, on the port of its pages, if it was built so.
+    pub fn health(self) -> &'static [&'static str] {
+        match self {
+            Self::SpringBoot => &["/actuator/health"],
+            Self::Quarkus => &["/q/health"],
+            Self::Micronaut => &["/health"],
+            Self::Helidon => &["/observe/health", "/health"],
+            Self::Dropwizard => &[],
+        }
+    }
+
+    /// What the name of an artifact that adds this health begins with.
+    pub(super) fn health_artifacts(self) -> &'static [&'static str] {
+        match self {
+            Self::SpringBoot => &["spring-boot-starter-actuator"],
+            Self::Quarkus => &["quarkus-smallrye-health"],
+            Self::Micronaut => &["micronaut-management"],
+            Self::Helidon => &["helidon-webserver-observe-health", "helidon-microprofile"],
+            Self::Dropwizard => &[],
+        }
+    }
+}
+
+/// Where a server says that it is well, where its framework is not known.
+const HEALTH_OF_ANY: [&str; 3] = ["/health", "/healthz", "/actuator/health"];
+
+/// Where a server is asked whether it is well.
+pub(crate) fn health_of(framework: Option<Framework>) -> &'static [&'static str] {
+    framework.map_or(&HEALTH_OF_ANY, Framework::health)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frameworks_are_known_by_manifest_class_path_and_classes() {
+        let check = |manifest: &str, entries: &[&str], expect: Option<Framework>| {
+            let found = Framework::of_jar(&Manifest::parse(manifest), entries.iter().copied());
+            assert_eq!(found, expect, "{manifest} {entries:?}");
+        };
+        check("Spring-Boot-Version: 3.4.1\n", &[], Some(Framework::SpringBoot));
+        check("Main-Class: a.B\n", &["META-INF/", "BOOT-INF/classes/a/B.class"], Some(Framework::SpringBoot));
+        check("Main-Class: a.B\nClass-Path: lib/spring-boot-3.4.1.jar\n", &[], Some(Framework::SpringBoot));
+        check("Main-Class: io.quarkus.bootstrap.runner.QuarkusEntryPoint\n", &[], Some(Framework::Quarkus));
+        check("Main-Class: a.B\n", &["io/micronaut/http/server/netty/X.class"], Some(Framework::Micronaut));
+        check("Main-Class: a.B\nClass-Path: libs/helidon-webserver-4.1.0.jar\n", &[], Some(Framework::Helidon));
+        check("Main-Class: a.B\n", &["io/dropwizard/core/Application.class"], Some(Framework::Dropwizard));
+        check("Main-Class: a.B\n", &["io/dropwizard/metrics/X.class", "com/a/B.class"], None);
+        check("", &[], None);
+    }
+
+    #[test]
+    fn builds_are_known_by_artifacts_and_plugins() {
+        let of = |artifacts: &[&str]| Framework::of_artifacts(artifacts.iter().copied());
+        assert_eq!(of(&["junit", "spring-boot-starter-web"]), Some(Framework::SpringBoot));
+        assert_eq!(of(&["quarkus-maven-plugin"]), Some(Framework::Quarkus));
+        assert_eq!(of(&["micronaut-parent"]), Some(Framework::Micronaut));
+        assert_eq!(of(&["junit"]), None);
+        assert_eq!(Framework::of_plugin("io.micronaut.application"), Some(Framework::Micronaut));
+        assert_eq!(Framework::of_plugin("io.quarkus"), Some(Framework::Quarkus));
+        assert_eq!(Framework::of_plugin("io.quarkusx"), None);
+    }
+
+    #[test]
+    fn each_but_one_is_told_its_port_in_one_place() {
+        for signs in SIGNS {
+            let words = signs.framework.options().iter().chain(signs.framework.arguments());
+            assert_eq!(words.filter(|word| word.contains("{port}")).count(), 1, "{}", signs.name);
+        }
+    }
+}

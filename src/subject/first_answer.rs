@@ -1,0 +1,266 @@
+//! Where a subject answers of which nobody said so: the ports it listens on are read from the kernel, and usual paths are
+//! asked there until one is answered with 200.
+
+use super::probe::{self, HttpQuestion};
+use super::running::Running;
+use super::{ready, sockets};
+use crate::error::{Error, Result};
+use std::time::Duration;
+
+/// Between two looks at a subject that does not answer yet, and at one that answers, but not well: each look asks all
+/// paths, and its log may have a line for each.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_AGAIN_EVERY: Duration = Duration::from_millis(500);
+/// How long after its first answer a better one is waited for: frameworks open the port last, but not all do.
+const SETTLES_WITHIN: Duration = Duration::from_secs(3);
+/// More ports than a server has for pages, management, a debugger and JMX.
+const PORTS_MAX: usize = 8;
+/// Lines of the subject's output shown with an error.
+const SAID_LINES: usize = 10;
+const GOOD: u16 = 200;
+/// What a server that is not ready says (RFC 9110, section 15.6.4).
+const NOT_YET: u16 = 503;
+
+/// What is asked, in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Usual {
+    /// Paths of pages.
+    pub pages: Vec<String>,
+    /// Paths where it says that it is well; a page only where there is no other.
+    pub health: Vec<String>,
+    /// Whether its command names its port: another one is then asked only if it does not listen there.
+    pub told_port: bool,
+}
+
+/// Where a subject answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstAnswer {
+    /// The port.
+    pub port: u16,
+    /// Whether that is the port that its command names.
+    pub told_port: bool,
+    /// The path that was answered with 200.
+    pub page: String,
+    /// What was asked before it and itself.
+    pub asked: Vec<String>,
+    /// The path where it says that it is well, if one was answered with 200.
+    pub health: Option<String>,
+    /// From the start of the command.
+    pub took: Duration,
+}
+
+/// The answer to one question: a status, or what came instead, in words.
+struct Answer {
+    port: u16,
+    path: String,
+    status: std::result::Result<u16, String>,
+    is_page: bool,
+}
+
+/// All answers of one look.
+#[derive(Default)]
+struct Look(Vec<Answer>);
+
+impl Running {
+    /// Waits until a usual path is answered with 200, at most for `within` from the start.
+    ///
+    /// # Errors
+    /// When it ended, answers none of them well in time, or `interrupted` says that the user wants to stop.
+    pub fn first_answer(
+        &mut self,
+        usual: &Usual,
+        within: Duration,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<FirstAnswer> {
+        let until = self.started_at() + within;
+        let mut answered_at = None;
+        loop {
+            let over = || interrupted() || self.ended().is_some() || self.clock().now() >= until;
+            let settled = |now| answered_at.is_some_and(|at| now >= at + SETTLES_WITHIN);
+            let last = settled(self.clock().now());
+            let look = look(self, usual, last, &over);
+            if let Some(found) = look.page(last) {
+                return Ok(self.found(found, usual));
+            }
+            ready::check_alive(self, interrupted)?;
+            let now = self.clock().now();
+            if now >= until || (last && look.answers() && !look.is_starting()) {
+                return match look.health() {
+                    Some(found) => Ok(self.found(found, usual)),
+                    None => Err(no_answer(self, within, &look)),
+                };
+            }
+            if look.answers() {
+                answered_at.get_or_insert(now);
+            }
+            let pause = if look.answers() { LOOK_AGAIN_EVERY } else { LOOK_EVERY };
+            self.wait_exit(pause.min(until - now));
+        }
+    }
+}
+
+impl Running {
+    fn found(&self, found: FirstAnswer, usual: &Usual) -> FirstAnswer {
+        let took = self.clock().now().saturating_sub(self.started_at());
+        FirstAnswer { took, told_port: usual.told_port && found.port == self.launch().port, ..found }
+    }
+}
+
+/// Asks all paths of all ports once, up to the first page.
+fn look(running: &Running, usual: &Usual, last: bool, over: &dyn Fn() -> bool) -> Look {
+    let launch = running.launch();
+    let mut ports = sockets::ports(&running.processes());
+    if ports.contains(&launch.port) {
+        ports = vec![launch.port];
+    } else if usual.told_port && !last && !ports.is_empty() {
+        // The port that it was told may be opened last; that it is no HTTP yet is not known of the others.
+        let waiting = |port: &u16| Answer { port: *port, path: String::new(), status: Ok(NOT_YET), is_page: false };
+        return Look(ports.first().map(waiting).into_iter().collect());
+    }
+    let mut look = Look::default();
+    let paths = || usual.health.iter().map(|path| (path, false)).chain(usual.pages.iter().map(|path| (path, true)));
+    for port in ports.into_iter().take(PORTS_MAX) {
+        let addresses = sockets::resolve(&launch.host, port).unwrap_or_default();
+        let Some(address) = addresses.first() else { continue };
+        for (path, is_page) in paths() {
+            if over() {
+                return look;
+            }
+            let question = HttpQuestion { host: &launch.host, path, status: None };
+            let status = probe::status_of(*address, question, running.clock(), over);
+            let (is_silent, is_good) = (status.is_err(), status == Ok(GOOD));
+            look.0.push(Answer { port, path: path.clone(), status, is_page });
+            match () {
+                // A port that speaks something else speaks it on every path.
+                () if is_silent => break,
+                () if is_good && is_page => return look,
+                () => {}
+            }
+        }
+    }
+    look
+}
+
+impl Look {
+    /// The page, unless its server says that it is not ready yet and may still become so.
+    fn page(&self, last: bool) -> Option<FirstAnswer> {
+        self.first(|answer| answer.is_page).filter(|_| last || !self.is_starting())
+    }
+
+    /// Where it says that it is well, where there is no page.
+    fn health(&self) -> Option<FirstAnswer> {
+        self.first(|_| true)
+    }
+
+    fn first(&self, fits: impl Fn(&Answer) -> bool) -> Option<FirstAnswer> {
+        let good = |answer: &&Answer| answer.status == Ok(GOOD);
+        let found = self.0.iter().filter(good).find(|answer| fits(answer))?;
+        let of_port = || self.0.iter().filter(|answer| answer.port == found.port);
+        let health = of_port().filter(good).find(|answer| !answer.is_page).map(|answer| answer.path.clone());
+        let asked = of_port().filter(|answer| answer.is_page).map(|answer| answer.path.clone()).collect();
+        Some(FirstAnswer {
+            port: found.port,
+            told_port: false,
+            page: found.path.clone(),
+            asked,
+            health,
+            took: Duration::ZERO,
+        })
+    }
+
+    /// Whether something spoke HTTP.
+    fn answers(&self) -> bool {
+        self.0.iter().any(|answer| answer.status.is_ok())
+    }
+
+    fn is_starting(&self) -> bool {
+        self.0.iter().any(|answer| !answer.is_page && answer.status == Ok(NOT_YET))
+    }
+
+    /// `http://127.0.0.1:8080: 404 on /, /hello; 503 on /health`, a line for each port.
+    fn lines(&self, host: &str) -> Vec<String> {
+        let mut ports: Vec<u16> = self.0.iter().map(|answer| answer.port).collect();
+        ports.dedup();
+        ports.iter().map(|port| format!("http://{host}:{port}: {}", self.of_port(*port))).collect()
+    }
+
+    fn of_port(&self, port: u16) -> String {
+        let mut by_status: Vec<(String, Vec<&str>)> = Vec::new();
+        for answer in self.0.iter().filter(|answer| answer.port == port) {
+            let status = answer.status.as_ref().map_or_else(Clone::clone, u16::to_string);
+            match by_status.iter_mut().find(|(known, _)| *known == status) {
+                Some((_, paths)) => paths.push(&answer.path),
+                None => by_status.push((status, vec![&answer.path])),
+            }
+        }
+        let shown = by_status.iter().map(|(status, paths)| format!("{status} on {}", paths.join(", ")));
+        shown.collect::<Vec<_>>().join("; ")
+    }
+}
+
+fn no_answer(running: &Running, within: Duration, look: &Look) -> Error {
+    let launch = running.launch();
+    let ports = sockets::ports(&running.processes());
+    let error = match (look.answers(), ports.first()) {
+        (true, _) => Error::subject("no usual path is answered with 200").hint(format!(
+            "name one that does work: `--url 'http://{}:{}/PATH'`",
+            launch.host,
+            match look.0.first().map(|answer| answer.port) {
+                Some(port) if port != launch.port => port.to_string(),
+                _ => "{port}".to_owned(),
+            }
+        )),
+        (false, Some(_)) => Error::subject(format!(
+            "the subject listens, but answers no HTTP in clear within {} s",
+            within.as_secs_f64()
+        ))
+        .hint("name where it does: `--url https://127.0.0.1:8443/PATH --insecure`"),
+        (false, None) => Error::subject(format!("the subject listens on no port within {} s", within.as_secs_f64()))
+            .hint("give it more time (`--ready-within 120s`), or say where the load goes (`--url`)"),
+    };
+    let error = look.lines(&launch.host).into_iter().fold(error, Error::at);
+    error.at(format!("command: {}", launch.shown())).said(running.output().tail_texts(SAID_LINES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(answers: &[(u16, &str, Option<u16>)]) -> Look {
+        let answer = |&(port, path, status): &(u16, &str, Option<u16>)| Answer {
+            port,
+            path: path.to_owned(),
+            status: status.ok_or_else(|| "not HTTP: `x`".to_owned()),
+            is_page: !path.contains("health"),
+        };
+        Look(answers.iter().map(answer).collect())
+    }
+
+    #[test]
+    fn a_page_goes_before_health_and_health_is_kept() {
+        let found = look(&[(80, "/health", Some(200)), (80, "/", Some(404)), (80, "/hello", Some(200))]).page(false);
+        let found = found.unwrap();
+        assert_eq!((found.page.as_str(), found.health.as_deref()), ("/hello", Some("/health")));
+        assert_eq!(found.asked, ["/", "/hello"]);
+        let only = look(&[(80, "/health", Some(200)), (80, "/", Some(302))]);
+        assert_eq!(only.page(true), None);
+        assert_eq!(only.health().unwrap().page, "/health");
+    }
+
+    #[test]
+    fn who_says_not_yet_is_waited_for_and_taken_in_the_end() {
+        let starting = look(&[(80, "/health", Some(503)), (80, "/", Some(200))]);
+        assert_eq!(starting.page(false), None);
+        assert_eq!(starting.page(true).unwrap().health, None);
+    }
+
+    #[test]
+    fn what_was_answered_is_told_by_port_and_status() {
+        let answers = [(80, "/", Some(404)), (80, "/a", Some(401)), (80, "/b", Some(404)), (90, "/", None)];
+        assert_eq!(
+            look(&answers).lines("h"),
+            ["http://h:80: 404 on /, /b; 401 on /a", "http://h:90: not HTTP: `x` on /"]
+        );
+        assert!(look(&answers).answers() && !look(&answers[3..]).answers());
+    }
+}

@@ -1,0 +1,134 @@
+//! `loadline init`: what it writes without starting anything, and what it refuses.
+
+use crate::called::{loadline_in, read};
+use loadline::scenario::{Scenario, parse};
+use std::path::Path;
+
+/// A project with these files.
+fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+/// What was written, read back.
+fn written(folder: &Path, arguments: &[&str]) -> (String, Scenario) {
+    let called = loadline_in(folder, &[&["init", "--no-start"], arguments].concat());
+    assert_eq!(called.code, 0, "{called}");
+    let file = folder.join(called.stdout.trim_end());
+    let text = read(&file);
+    let scenario = parse(&text, file.parent().unwrap(), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    (text, scenario)
+}
+
+const QUARKUS: &str = "<project><artifactId>shop</artifactId><version>1</version><build><plugins><plugin>\
+    <artifactId>quarkus-maven-plugin</artifactId></plugin></plugins></build><dependencies><dependency>\
+    <artifactId>quarkus-smallrye-health</artifactId></dependency></dependencies></project>";
+
+#[test]
+fn a_project_that_is_not_built_is_built_by_its_scenario() {
+    let folder = project(&[("pom.xml", QUARKUS), ("mvnw", "")]);
+    let (text, scenario) = written(folder.path(), &[]);
+    insta::assert_snapshot!(text);
+    let subject = scenario.subject;
+    assert_eq!(subject.build.as_deref(), Some("./mvnw -q -DskipTests package"));
+    assert_eq!(
+        subject.command[1..],
+        ["{jvm}", "-Dquarkus.http.port={port}", "-jar", "target/quarkus-app/quarkus-run.jar"]
+    );
+    let schema = read(folder.path().join(".loadline/scenario.schema.json"));
+    assert!(serde_json::from_str::<serde_json::Value>(&schema).unwrap()["properties"]["subject"].is_object());
+}
+
+#[test]
+fn gradle_and_a_dockerfile_are_read() {
+    let build = "plugins { id(\"org.springframework.boot\") version \"3.4.1\" }\nversion = \"1\"\n";
+    let files = [("build.gradle.kts", build), ("settings.gradle.kts", "rootProject.name = \"shop\"\n")];
+    let (_, scenario) = written(project(&files).path(), &[]);
+    assert_eq!(scenario.subject.build.as_deref(), Some("gradle -q bootJar"));
+    assert!(scenario.subject.command.contains(&"build/libs/shop-1.jar".to_owned()), "{:?}", scenario.subject);
+
+    let docker = [("Shop/Dockerfile", "FROM x\nEXPOSE 9000\nENTRYPOINT java -jar x.jar\n")];
+    let (text, scenario) = written(project(&docker).path(), &["Shop"]);
+    assert_eq!((scenario.subject.image.unwrap().name.as_str(), scenario.subject.port), ("shop", Some(9000)));
+    assert!(scenario.subject.build.unwrap().ends_with(" build -t shop ."), "{text}");
+    assert!(text.contains("does not pass TERM"), "{text}");
+}
+
+#[test]
+fn an_image_that_is_not_here_is_written_with_guesses() {
+    let folder = project(&[]);
+    let (text, scenario) = written(folder.path(), &["--image", "reg:5000/team/shop:1.2"]);
+    assert_eq!((scenario.name.as_str(), scenario.subject.port), ("shop", Some(8080)));
+    assert!(text.contains("# A guess:"), "{text}");
+}
+
+#[test]
+fn a_file_elsewhere_finds_its_way_back_and_nothing_is_written_over() {
+    let folder = project(&[("a/pom.xml", QUARKUS)]);
+    let (_, scenario) = written(folder.path(), &["a", "--out", "load/x.loadline.yaml"]);
+    let dir = scenario.subject.dir.unwrap();
+    assert!(dir.canonicalize().unwrap().ends_with("a"), "{}", dir.display());
+    assert!(folder.path().join("load/.loadline/scenario.schema.json").is_file());
+
+    let again = ["init", "a", "--no-start", "--out", "load/x.loadline.yaml"];
+    let refused = loadline_in(folder.path(), &again);
+    assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
+    assert!(refused.stderr.contains("load/x.loadline.yaml is there already"), "{refused}");
+    assert_eq!(loadline_in(folder.path(), &[&again[..], &["--force"]].concat()).code, 0);
+}
+
+#[test]
+fn hostile_names_are_names() {
+    for name in ["a b", "it's \"q\"", "x: [y]\n#z", "{port}", "-rf", "..", "true", "é\u{85}ü", "$(id)`"] {
+        let escaped = name.replace('&', "&amp;").replace('<', "&lt;");
+        let pom = format!("<project><artifactId>{escaped}</artifactId><version>1</version></project>");
+        let folder = project(&[("pom.xml", &pom)]);
+        let called = loadline_in(folder.path(), &["init", "--no-start"]);
+        assert!([0, 2].contains(&called.code) && !called.stderr.contains("panicked"), "{name:?}: {called}");
+        if called.code == 0 {
+            let file = folder.path().join(called.stdout.trim_end());
+            assert_eq!(file.canonicalize().unwrap().parent().unwrap(), folder.path().canonicalize().unwrap());
+            parse(&read(&file), folder.path(), &[17]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_begun_with_is_told() {
+    let check = |files: &[(&str, &str)], arguments: &[&str], expect: &[&str]| {
+        let called = loadline_in(project(files).path(), &[&["init"], arguments].concat());
+        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{called}");
+        expect.iter().for_each(|expect| assert!(called.stderr.contains(expect), "`{expect}`: {called}"));
+    };
+    check(&[], &[], &["nothing that starts a server was found in .", "hint: name a jar"]);
+    check(&[], &["x"], &["there is no x"]);
+    let root =
+        "<project><artifactId>a</artifactId><modules><module>api</module><module>web</module></modules></project>";
+    check(&[("pom.xml", root)], &[], &["is a project of 2 modules: api, web", "loadline init ./api"]);
+    check(&[("pom.xml", "<project>\n<a></b>")], &[], &["line 2: it is no XML", "./pom.xml"]);
+    check(
+        &[("pom.xml", "<project><artifactId>a</artifactId></project>")],
+        &[],
+        &["has a name that its files do not say"],
+    );
+    check(&[("Dockerfile", "RUN x\n")], &[], &["it has no `FROM`", "./Dockerfile"]);
+    check(&[("target/a.jar", "PK")], &["target/a.jar"], &["target/a.jar is no jar"]);
+    check(&[("build.gradle", ""), ("settings.gradle", "include 'api', 'web'\n")], &[], &["2 modules: api, web"]);
+}
+
+#[test]
+fn what_is_no_jar_is_told_before_anything_starts() {
+    let folder = project(&[("run.sh", "#!/bin/sh\n")]);
+    for verb in ["weigh", "find", "tune", "compare"] {
+        let called = loadline_in(folder.path(), &[verb, "app.jar"]);
+        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{verb}: {called}");
+        assert!(called.stderr.contains("cannot read the jar app.jar: no such file"), "{verb}: {called}");
+    }
+    let called = loadline_in(folder.path(), &["weigh", "run.sh"]);
+    assert!(called.code == 2 && called.stderr.contains("hint: a command goes after `--`"), "{called}");
+}

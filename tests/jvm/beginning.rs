@@ -1,0 +1,129 @@
+//! How one begins: a jar is weighed by its path alone, and `init` writes a scenario that runs.
+
+use crate::invocation::{Call, jdk, newest};
+use loadline::scenario::{Ready, Subject};
+use std::path::Path;
+use std::process::Command;
+
+/// A jar of one of our subjects that can be started, with these lines in its manifest.
+fn jar(release: u32, path: &Path, class: &str, manifest: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::copy(env!("LOADLINE_TEST_SUBJECTS_JAR"), path).unwrap();
+    let lines = path.with_extension("manifest");
+    std::fs::write(&lines, format!("Main-Class: loadline.subjects.{class}\n{manifest}")).unwrap();
+    let tool = jdk(release).unwrap().home.join("bin/jar");
+    let done = Command::new(tool).arg("ufm").args([path, &lines]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    std::fs::remove_file(lines).unwrap();
+}
+
+const SPRING: &str = "Spring-Boot-Version: 3.4.1\n";
+
+/// A call of a verb on a jar that lies in the folder of the call.
+fn of_jar(verb: &str, release: u32, class: &str, manifest: &str) -> Call {
+    let call = Call::verb(verb);
+    jar(release, &call.folder().join("target/the app.jar"), class, manifest);
+    let out = call.archive();
+    let call = call.with_argument(Path::new("target/the app.jar"));
+    call.with("-n 200").with("--rest 200ms").with_argument(Path::new("--out")).with_argument(&out)
+}
+
+#[test]
+fn a_jar_of_a_framework_is_weighed_by_its_path_alone() {
+    for release in newest() {
+        let ran = of_jar("weigh", release, "Framed", SPRING).with("--json").of_jdk(release).run().expect(0);
+        let ran = ran.says(&[
+            "starting target/the app.jar once, to see where it answers (Spring Boot 3.4.1)\n",
+            "loaded: GET /hello (first 200 of /, /hello; `--url` chooses another); ready by GET /actuator/health\n",
+        ]);
+        let (document, archive) = (ran.document(), ran.archived());
+        let Subject { command, ready, port, .. } = archive.scenario.subject;
+        assert_eq!(command, ["java", "-jar", "target/the app.jar", "--server.port={port}"]);
+        assert_eq!((ready, port), (Ready::Http("/actuator/health".to_owned()), None));
+        let repeats = "loadline weigh --url 'http://127.0.0.1:{port}/hello' --ready http:/actuator/health \
+                       'target/the app.jar' ";
+        assert!(document.conditions.command.starts_with(repeats), "{}", document.conditions.command);
+        assert!(document.conditions.load.iter().any(|phase| phase.contains("GET /hello")), "{:?}", document.conditions);
+    }
+}
+
+#[test]
+fn a_property_is_put_before_the_jar_and_a_url_needs_no_start() {
+    for release in newest() {
+        let call = of_jar("weigh", release, "Framed", "X-Test: 1\nClass-Path: lib/boot/io.quarkus.x.jar\n");
+        let ran = call.with("--url http://127.0.0.1:{port}/hello").of_jdk(release).run().expect(0);
+        assert!(!ran.stderr.contains("to see where it answers"), "{}", ran.stderr);
+        let subject = ran.archived().scenario.subject;
+        assert_eq!(subject.command[..3], ["java", "-Dquarkus.http.port={port}", "-jar"]);
+    }
+}
+
+#[test]
+fn of_a_jar_of_no_framework_the_port_it_listens_on_is_found() {
+    for release in newest() {
+        let port = loadline::subject::free_port("127.0.0.1").unwrap().to_string();
+        let call = of_jar("weigh", release, "Framed", "").of_jdk(release).command(&[&port]);
+        let ran = call.run().expect(0);
+        let ran =
+            ran.says(&["(no framework that is known)", &format!("loaded: GET /hello on port {port} (first 200 of")]);
+        assert_eq!(ran.archived().scenario.subject.port, port.parse().ok());
+
+        // One that takes its port by no property listens elsewhere than it was told.
+        let call = of_jar("weigh", release, "DemoServer", "Class-Path: io.quarkus.x.jar\n").of_jdk(release);
+        call.command(&[&port]).run().expect(0).says(&[&format!("loaded: GET /hello on port {port} (")]);
+    }
+}
+
+#[test]
+fn who_answers_no_usual_path_is_told_with_what_it_answered() {
+    for release in newest() {
+        let call = of_jar("weigh", release, "AnswersStatus", "").of_jdk(release).command(&["{port}", "404"]);
+        let ran = call.run().expect(3).says(&[
+            "error: no usual path is answered with 200",
+            "http://127.0.0.1:",
+            "404 on /health, /healthz, /actuator/health, /, /hello, ",
+            "command: java ",
+            "hint: name one that does work: `--url 'http://127.0.0.1:{port}/PATH'`",
+        ]);
+        assert!(!ran.archive.exists());
+
+        let call = of_jar("weigh", release, "DemoServer", "").of_jdk(release);
+        call.run().expect(3).says(&["the subject ended after", "ArrayIndexOutOfBoundsException"]);
+    }
+}
+
+#[test]
+fn find_and_compare_take_a_jar_too() {
+    for release in newest() {
+        let call = of_jar("compare --vary gc=serial,g1 --trials 1", release, "Framed", SPRING).of_jdk(release);
+        let ran = call.run().expect(0).says(&["loaded: GET /hello (first 200"]);
+        assert_eq!(ran.archived().trials.len(), 2);
+
+        let call = of_jar("find --rate 50 --prove 400m --proofs 1", release, "Framed", SPRING).of_jdk(release);
+        let ran = call.without("-n").with("--duration 1s").without("--rest").run();
+        let ran = ran.says(&["loaded: GET /hello (first 200"]);
+        assert!(ran.archived().scenario.subject.command.contains(&"--server.port={port}".to_owned()));
+    }
+}
+
+#[test]
+fn what_init_writes_runs() {
+    for release in newest() {
+        let call = Call::verb("init");
+        jar(release, &call.folder().join("target/the app.jar"), "Framed", SPRING);
+        let pom = "<project><artifactId>the shop: \"1\"</artifactId><version>1</version></project>";
+        std::fs::write(call.folder().join("pom.xml"), pom).unwrap();
+        let ran =
+            call.run().expect(0).says(&["starting it once", "next: loadline run ./the_shop___1_.loadline.yaml\n"]);
+        assert_eq!(ran.stdout, "./the_shop___1_.loadline.yaml\n");
+        let folder = ran.archive.parent().unwrap();
+        assert!(folder.join(".loadline/scenario.schema.json").is_file());
+        let text = std::fs::read_to_string(folder.join("the_shop___1_.loadline.yaml")).unwrap();
+        assert!(text.contains("get: /hello") && text.contains("http: /actuator/health"), "{text}");
+
+        let call = Call::verb("run -n 200 --rest 200ms").with_argument(&folder.join("the_shop___1_.loadline.yaml"));
+        let out = call.archive();
+        let done = call.with("--json").with_argument(Path::new("--out")).with_argument(&out).run().expect(0);
+        assert_eq!(done.document().trials.len(), 1);
+    }
+}
