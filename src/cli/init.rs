@@ -96,7 +96,10 @@ fn settle(draft: &mut Draft, found: FirstAnswer) {
     draft.port_by = "Where it listened when it was started for this file.".to_owned();
     draft.page_by = match &found.health {
         Some(health) if *health == found.page => {
-            "No usual page was answered with 200: name one that does the work its users ask for.".to_owned()
+            format!(
+                "No usual page was answered with 200 ({}): name one that does the work its users ask for.",
+                found.answered
+            )
         }
         _ => format!(
             "The first of {} that was answered with 200. Choose one that does the work its users ask for.",
@@ -169,6 +172,7 @@ mod tests {
             told_port: false,
             page: "/greet".to_owned(),
             asked: vec!["/".to_owned(), "/greet".to_owned()],
+            answered: "404 on /; 200 on /greet".to_owned(),
             health: Some("/health".to_owned()),
             took: std::time::Duration::ZERO,
         };

@@ -103,7 +103,7 @@ pub(super) fn first_answer(session: &Session, scenario: &Scenario, usual: &Usual
 fn said(found: &FirstAnswer) -> String {
     let port = if found.told_port { String::new() } else { format!(" on port {}", found.port) };
     let why = match &found.health {
-        Some(health) if *health == found.page => "no usual page is answered with 200; `--url` chooses one".to_owned(),
+        Some(health) if *health == found.page => format!("{}; `--url` chooses a page that works", found.answered),
         _ => format!("first 200 of {}; `--url` chooses another", found.asked.join(", ")),
     };
     let ready = found.health.as_ref().map_or_else(String::new, |health| format!("; ready by GET {health}"));

@@ -18,6 +18,7 @@ const PORTS_MAX: usize = 8;
 /// Lines of the subject's output shown with an error.
 const SAID_LINES: usize = 10;
 const GOOD: u16 = 200;
+const GOOD_OF_HEALTH: std::ops::Range<u16> = 200..300;
 /// What a server that is not ready says (RFC 9110, section 15.6.4).
 const NOT_YET: u16 = 503;
 
@@ -41,8 +42,10 @@ pub struct FirstAnswer {
     pub told_port: bool,
     /// The path that was answered with 200.
     pub page: String,
-    /// What was asked before it and itself.
+    /// The pages that were asked, itself the last.
     pub asked: Vec<String>,
+    /// What these answered, in words.
+    pub answered: String,
     /// The path where it says that it is well, if one was answered with 200.
     pub health: Option<String>,
     /// From the start of the command.
@@ -55,6 +58,13 @@ struct Answer {
     path: String,
     status: std::result::Result<u16, String>,
     is_page: bool,
+}
+
+impl Answer {
+    /// A page has something to say; that it is well a server may say without a word (204, as Helidon 4 does).
+    fn is_good(&self) -> bool {
+        self.status.as_ref().is_ok_and(|status| *status == GOOD || (!self.is_page && GOOD_OF_HEALTH.contains(status)))
+    }
 }
 
 /// All answers of one look.
@@ -128,12 +138,12 @@ fn look(running: &Running, usual: &Usual, last: bool, over: &dyn Fn() -> bool) -
             }
             let question = HttpQuestion { host: &launch.host, path, status: None };
             let status = probe::status_of(*address, question, running.clock(), over);
-            let (is_silent, is_good) = (status.is_err(), status == Ok(GOOD));
+            let (is_silent, is_good) = (status.is_err(), is_page && status == Ok(GOOD));
             look.0.push(Answer { port, path: path.clone(), status, is_page });
             match () {
                 // A port that speaks something else speaks it on every path.
                 () if is_silent => break,
-                () if is_good && is_page => return look,
+                () if is_good => return look,
                 () => {}
             }
         }
@@ -153,16 +163,16 @@ impl Look {
     }
 
     fn first(&self, fits: impl Fn(&Answer) -> bool) -> Option<FirstAnswer> {
-        let good = |answer: &&Answer| answer.status == Ok(GOOD);
-        let found = self.0.iter().filter(good).find(|answer| fits(answer))?;
+        let found = self.0.iter().filter(|answer| answer.is_good()).find(|answer| fits(answer))?;
         let of_port = || self.0.iter().filter(|answer| answer.port == found.port);
-        let health = of_port().filter(good).find(|answer| !answer.is_page).map(|answer| answer.path.clone());
-        let asked = of_port().filter(|answer| answer.is_page).map(|answer| answer.path.clone()).collect();
+        let health = of_port().find(|answer| answer.is_good() && !answer.is_page).map(|answer| answer.path.clone());
+        let pages = || of_port().filter(|answer| answer.is_page);
         Some(FirstAnswer {
             port: found.port,
             told_port: false,
             page: found.path.clone(),
-            asked,
+            asked: pages().map(|answer| answer.path.clone()).collect(),
+            answered: by_status(pages()),
             health,
             took: Duration::ZERO,
         })
@@ -185,17 +195,21 @@ impl Look {
     }
 
     fn of_port(&self, port: u16) -> String {
-        let mut by_status: Vec<(String, Vec<&str>)> = Vec::new();
-        for answer in self.0.iter().filter(|answer| answer.port == port) {
-            let status = answer.status.as_ref().map_or_else(Clone::clone, u16::to_string);
-            match by_status.iter_mut().find(|(known, _)| *known == status) {
-                Some((_, paths)) => paths.push(&answer.path),
-                None => by_status.push((status, vec![&answer.path])),
-            }
-        }
-        let shown = by_status.iter().map(|(status, paths)| format!("{status} on {}", paths.join(", ")));
-        shown.collect::<Vec<_>>().join("; ")
+        by_status(self.0.iter().filter(|answer| answer.port == port))
     }
+}
+
+fn by_status<'a>(answers: impl Iterator<Item = &'a Answer>) -> String {
+    let mut by_status: Vec<(String, Vec<&str>)> = Vec::new();
+    for answer in answers {
+        let status = answer.status.as_ref().map_or_else(Clone::clone, u16::to_string);
+        match by_status.iter_mut().find(|(known, _)| *known == status) {
+            Some((_, paths)) => paths.push(&answer.path),
+            None => by_status.push((status, vec![&answer.path])),
+        }
+    }
+    let shown = by_status.iter().map(|(status, paths)| format!("{status} on {}", paths.join(", ")));
+    shown.collect::<Vec<_>>().join("; ")
 }
 
 fn no_answer(running: &Running, within: Duration, look: &Look) -> Error {
@@ -244,7 +258,10 @@ mod tests {
         assert_eq!(found.asked, ["/", "/hello"]);
         let only = look(&[(80, "/health", Some(200)), (80, "/", Some(302))]);
         assert_eq!(only.page(true), None);
-        assert_eq!(only.health().unwrap().page, "/health");
+        let only = only.health().unwrap();
+        assert_eq!((only.page.as_str(), only.answered.as_str()), ("/health", "302 on /"));
+        let silent = look(&[(80, "/health", Some(204)), (80, "/", Some(204))]);
+        assert_eq!((silent.page(true), silent.health().unwrap().page.as_str()), (None, "/health"));
     }
 
     #[test]

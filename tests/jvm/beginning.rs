@@ -82,7 +82,8 @@ fn who_answers_no_usual_path_is_told_with_what_it_answered() {
             "error: no usual path is answered with 200",
             "http://127.0.0.1:",
             "404 on /health, /healthz, /actuator/health, /, /hello, ",
-            "command: java ",
+            "command: ",
+            "java -jar 'target/the app.jar' ",
             "hint: name one that does work: `--url 'http://127.0.0.1:{port}/PATH'`",
         ]);
         assert!(!ran.archive.exists());
