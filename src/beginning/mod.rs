@@ -1,6 +1,6 @@
-//! How one begins: what a jar, a build or a Dockerfile says of the server in it (`signs`), the command that starts a jar
-//! (`jar`), what a folder has (`place`), and the text of a first scenario (`draft`). Files are read here; what is started,
-//! asked and written is left to others.
+//! How one begins: what a jar, a build or a Dockerfile says of the server in it (`signs`), the command that starts a
+//! jar (`jar`), what a folder has (`place`), and the text of a first scenario (`draft`). Files are read here; what is
+//! started, asked and written is left to others.
 
 mod draft;
 mod jar;

@@ -46,7 +46,8 @@ impl Place {
     /// Looks at a folder, a jar, or a file of a build; `container_tool` is the name of the program that builds images.
     ///
     /// # Errors
-    /// `Request` where nothing is there that could be started, several modules are, or a file is not what its name says.
+    /// `Request` where nothing is there that could be started, or several modules are; where a file is not what its
+    /// name says.
     pub fn look(at: &Path, container_tool: &str) -> Result<Self> {
         if !at.exists() {
             return Err(Error::request(format!("there is no {}", at.display()))

@@ -102,8 +102,8 @@ pub(super) struct Weigh {
     /// The jar that starts the server. It is started once before, to see where it answers, unless `--url` says so
     #[arg(value_name = "JAR", conflicts_with = "image")]
     pub(super) jar: Option<PathBuf>,
-    /// The server, where no jar is named: a `java` command line or a script that ends up in one; of a jar its arguments,
-    /// of an image those of its entrypoint. `{port}` stands for a free port
+    /// The server, where no jar is named: a `java` command line or a script that ends up in one; of a jar its
+    /// arguments, of an image those of its entrypoint. `{port}` stands for a free port
     #[arg(last = true, required_unless_present_any = ["image", "jar"], value_name = "COMMAND")]
     pub(super) command: Vec<String>,
 }

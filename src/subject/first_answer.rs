@@ -1,5 +1,5 @@
-//! Where a subject answers of which nobody said so: the ports it listens on are read from the kernel, and usual paths are
-//! asked there until one is answered with 200.
+//! Where a subject answers of which nobody said so: the ports it listens on are read from the kernel, and usual paths
+//! are asked there until one is answered with 200.
 
 use super::probe::{self, HttpQuestion};
 use super::running::Running;

@@ -6,7 +6,7 @@
 //! | Quarkus ("All configuration options", "SmallRye Health") | `quarkus.http.port` | `/q/health` |
 //! | Micronaut ("Server Configuration", "Built-In Endpoints") | `micronaut.server.port` | `/health` |
 //! | Helidon 4 ("Server Configuration", "Observability"; 3 had `/health`) | `server.port` | `/observe/health` |
-//! | Dropwizard ("Configuration": overrides begin with `dw.`) | `server.applicationConnectors[0].port` | on another port |
+//! | Dropwizard ("Configuration": `dw.` and) | `server.applicationConnectors[0].port` | on another port |
 
 use super::Manifest;
 

@@ -1,4 +1,4 @@
-//! The main section of `META-INF/MANIFEST.MF` (JAR File Specification, "JAR Manifest"), as JDKs and build tools write it:
+//! The main section of `META-INF/MANIFEST.MF` (JAR File Specification, "JAR Manifest"), as build tools write it:
 //!
 //! ```text
 //! Manifest-Version: 1.0
