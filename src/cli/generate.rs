@@ -1,5 +1,5 @@
-//! `loadline --generate`: the manual page and the completions of shells, from the same table of options as the help; and
-//! the schema of scenario files.
+//! `loadline --generate`: the manual page and the completions of shells, from the same table of options as the help,
+//! and the schema of scenario files.
 
 use super::args::{Args, Generate};
 use super::exit::{self, Code};
