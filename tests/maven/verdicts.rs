@@ -15,6 +15,7 @@ const MODULES: &[Module] = &[
     ("subject", 3, "trial 1 of 5\nerror: the subject died: exit code 1\n  its last lines:\n    | Bang", &[], ""),
     ("machine", 4, "error: no cgroup can be made", &[], ""),
     ("bug", 70, "error: a bug in Loadline", &[], ""),
+    ("aimless", 0, "", &[], ""),
     ("skipped", 4, "error: never said", &[], "<skip>true</skip>"),
     ("absent", 0, "", &[Verdict::Kept], "<executable>nowhere/loadline</executable>"),
 ];
@@ -63,13 +64,14 @@ fn check(built: &Built) {
     built.says("1 budget kept, 1 undecided");
     built.says(&format!("1 budget broken:\n[ERROR]   {interval}")).says("metaspace +8.0 MiB");
     built.says("1 budget undecided, which counts as broken:");
+    built.says("[WARNING] there is no budget, so that nothing can break");
     built.says("(loadline: exit code 2):\n[ERROR] error: `rss.loadde` is no metric").says("did you mean `rss.loaded`?");
     built.says("(loadline: exit code 3):\n[ERROR] error: the subject died: exit code 1").says("| Bang");
     built.says("(loadline: exit code 4):\n[ERROR] error: no cgroup can be made");
     built.says("(loadline: exit code 70):\n[ERROR] error: a bug in Loadline");
     built.says("skipped: loadline.skip is set").says_nothing_of("never said");
     built.says("nowhere/loadline does not exist").says("skipped: this module makes no server");
-    for module in ["kept", "undecided", "skipped", "all"] {
+    for module in ["kept", "undecided", "aimless", "skipped", "all"] {
         assert!(summary(built, module).contains("SUCCESS"), "{module}:\n{}", built.log);
     }
     for module in ["broken", "strict", "request", "subject", "machine", "bug", "absent"] {

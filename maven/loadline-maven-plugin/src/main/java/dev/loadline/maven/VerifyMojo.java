@@ -36,6 +36,9 @@ public final class VerifyMojo extends LoadlineMojo {
         if (outcome.exit == BROKEN) {
             throw new MojoFailureException(told(budgets));
         }
+        if (budgets.count == 0) {
+            getLog().warn("there is no budget, so that nothing can break: give one by <budgets> or in the scenario");
+        }
         int kept = budgets.count - budgets.undecided.size();
         getLog().info(several(kept, "budget") + " kept, " + budgets.undecided.size() + " undecided");
     }

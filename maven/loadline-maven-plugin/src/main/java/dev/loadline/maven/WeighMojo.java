@@ -24,10 +24,12 @@ import org.apache.maven.toolchain.ToolchainManager;
 import org.eclipse.aether.RepositorySystem;
 
 /** Weighs the project's server under load. Fails no build, so that what follows is cleaned up: `verify` does. */
-@Mojo(name = "weigh", defaultPhase = LifecyclePhase.INTEGRATION_TEST, threadSafe = false)
+@Mojo(name = "weigh", defaultPhase = LifecyclePhase.INTEGRATION_TEST, threadSafe = true)
 public final class WeighMojo extends LoadlineMojo {
     /** From so many trials on an interval is one of the centre. */
     private static final int TRIALS = 5;
+    /** Servers that are weighed beside each other disturb each other, however many modules are built at once. */
+    private static final Object ONE_AT_A_TIME = new Object();
     private static final String SUFFIX = ".loadline.yaml";
 
     @Parameter(defaultValue = "${session}", readonly = true, required = true)
@@ -37,8 +39,8 @@ public final class WeighMojo extends LoadlineMojo {
     private PluginDescriptor plugin;
 
     /**
-     * What is run: a file `NAME.loadline.yaml`, or a folder with one of its name. Where left out, the one that stands in
-     * the project's folder or in `src/test/loadline`; where there is none, the project's jar is weighed as it is.
+     * What is run: a file `NAME.loadline.yaml`, or a folder with one of its name. Where left out, the one that stands
+     * in the project's folder or in `src/test/loadline`; where there is none, the project's jar is weighed as it is.
      */
     @Parameter(property = "loadline.scenario")
     private File scenario;
@@ -118,8 +120,9 @@ public final class WeighMojo extends LoadlineMojo {
         }
         Executable found = new Executable(repositories, session, project, getLog());
         String version = binaryVersion == null ? plugin.getVersion() : binaryVersion;
-        Path program = found.find(executable, version, outputDirectory.toPath());
-        return run(program);
+        synchronized (ONE_AT_A_TIME) {
+            return run(found.find(executable, version, outputDirectory.toPath()));
+        }
     }
 
     /** Why nothing can be weighed on this machine; null where something can. */
@@ -249,9 +252,9 @@ public final class WeighMojo extends LoadlineMojo {
         List<String> words() throws MojoExecutionException {
             List<String> words = new ArrayList<>(List.of(program.toString(), file == null ? "weigh" : "run"));
             words.addAll(judging());
-            int count = trials == null && file == null ? TRIALS : trials == null ? 0 : trials;
-            if (count != 0) {
-                words.addAll(List.of("--trials", Integer.toString(count)));
+            Integer count = trials == null && file == null ? Integer.valueOf(TRIALS) : trials;
+            if (count != null) {
+                words.addAll(List.of("--trials", count.toString()));
             }
             Path folder = outputDirectory.toPath();
             words.addAll(List.of("--out", folder.resolve("archive").toString()));

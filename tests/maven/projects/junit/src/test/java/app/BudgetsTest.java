@@ -10,8 +10,8 @@ import org.junit.jupiter.api.TestFactory;
 class BudgetsTest {
     @TestFactory
     Stream<DynamicTest> memory() {
-        return Loadline.scenario("app.loadline.yaml").trials(3).budget("rss.loaded<=160MiB").artifact(Path.of("a b.jar"))
-                .baseline(Path.of("before")).budgets();
+        Loadline app = Loadline.scenario("app.loadline.yaml").trials(3).budget("rss.loaded<=160MiB");
+        return app.artifact(Path.of("a b.jar")).baseline(Path.of("before")).budgets();
     }
 
     @TestFactory
