@@ -69,7 +69,7 @@ fn a_scenario_is_found_where_scenarios_lie() {
     // Where nothing says `{artifact}` nothing is told to stand for it.
     project.build(&[&goals[..], &["-Dloadline.scenario=other.loadline.yaml"]].concat()).passes();
     assert!(!stand_in.called().join(" ").contains("--artifact"), "{:?}", stand_in.called());
-    // A command of the user's own.
+    // A command of the user's own, and arguments of the jar.
     for name in ["other", "third"] {
         fs::remove_file(project.folder.join(format!("{name}.loadline.yaml"))).unwrap();
     }
@@ -79,6 +79,9 @@ fn a_scenario_is_found_where_scenarios_lie() {
     let expect =
         format!("--artifact {} --url http://127.0.0.1:{{port}}/ -- java -jar {{artifact}} {{port}}", jar.display());
     assert!(words.contains("--trials 7") && words.ends_with(&expect), "{words}");
+    project.build(&[&goals[..], &["-Dloadline.arguments=--heap,64m,--,--profile=ci"]].concat()).passes();
+    let words = stand_in.called().join(" ");
+    assert!(words.ends_with(&format!("--heap 64m {} -- --profile=ci", jar.display())), "{words}");
 }
 
 #[test]

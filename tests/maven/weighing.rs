@@ -27,5 +27,5 @@ fn budgets_of_a_real_server_hold_and_break() {
     built.fails().says("exit code 2").says("rss.loadde");
     assert!(!project.folder.join("target/loadline/report.html").exists(), "it is not that of the build before");
     fs::remove_file(project.folder.join("app.loadline.yaml")).unwrap();
-    project.build(&["verify", "-Dloadline.arguments=--,false"]).fails().says("where does the load go?");
+    project.build(&["verify", "-Dloadline.arguments=--,java,-jar,{artifact}"]).fails().says("where does the load go?");
 }

@@ -61,7 +61,10 @@ public final class WeighMojo extends LoadlineMojo {
     @Parameter(property = "loadline.undecided")
     private String undecided;
 
-    /** Further options of Loadline; with `--` among them, what follows starts the server. */
+    /**
+     * Further options of Loadline. What follows a `--` are arguments of the jar, or, where `{artifact}` is among them,
+     * the whole command that starts the server.
+     */
     @Parameter(property = "loadline.arguments")
     private List<String> arguments = new ArrayList<>();
 
@@ -271,9 +274,10 @@ public final class WeighMojo extends LoadlineMojo {
                 words.add(file.toString());
                 words.addAll(arguments);
             } else {
+                int behind = words.size() + arguments.indexOf("--");
                 words.addAll(arguments);
-                if (!arguments.contains("--")) {
-                    words.add(jar().toString());
+                if (!namesArtifact()) {
+                    words.add(arguments.contains("--") ? behind : words.size(), jar().toString());
                 }
             }
             return words;
