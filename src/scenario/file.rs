@@ -119,7 +119,8 @@ struct SubjectFile {
     image: Option<String>,
     /// Program and arguments; of an image, its arguments, and none where it has a command of its own. `{port}` stands
     /// for the port, `{jvm}` for the configuration's JVM options, `{jdk}` for its JDK's java, `{args}` for its
-    /// arguments, `{code}` for its code, `{work}` for an empty folder of this trial alone.
+    /// arguments, `{code}` for its code, `{work}` for an empty folder of this trial alone, `{artifact}` for the file
+    /// that `--artifact` names, as a build tool does.
     #[serde(default)]
     command: Vec<Scalar>,
     /// Working directory, relative to the scenario file.
@@ -533,6 +534,7 @@ impl SubjectFile {
             kind: self.kind,
             processes: self.processes,
             command: self.command.into_iter().map(Scalar::text).collect(),
+            artifact: None,
             dir: Some(self.dir.map_or_else(|| base.to_owned(), |dir| base.join(dir))),
             env: pairs(self.env),
             host: self.host.unwrap_or_else(|| "127.0.0.1".to_owned()),

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// Placeholders for what lies outside of a container.
-const OUTSIDE: [&str; 3] = ["{code}", "{work}", "{jdk}"];
+const OUTSIDE: [&str; 4] = ["{artifact}", "{code}", "{work}", "{jdk}"];
 
 /// A container image that starts the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! What to run, as plain validated values: the subject, its configurations, the load plan and the marks.
 //! Made from a scenario file (`file`) or from the options of a verb; everything after this works on these values only.
 
+mod artifact;
 mod budget;
 mod change;
 mod compare;
@@ -159,8 +160,11 @@ pub struct Subject {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
     /// Program and arguments. Placeholders: `{jvm}`, `{port}`, `{jdk}` (path of the JDK's `java`), `{args}`, `{code}`,
-    /// `{work}` (an empty folder for this trial alone).
+    /// `{artifact}`, `{work}` (an empty folder for this trial alone).
     pub command: Vec<String>,
+    /// What `{artifact}` stands for: the file that a build tool made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<PathBuf>,
     /// Working directory; the folder of the scenario file where it names none.
     pub dir: Option<PathBuf>,
     /// Environment for all configurations.

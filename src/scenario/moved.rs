@@ -68,7 +68,7 @@ fn each_path(
     load: &mut LoadPlan,
     change: &mut dyn FnMut(&mut PathBuf),
 ) {
-    subject.dir.iter_mut().chain(&mut subject.socket).for_each(&mut *change);
+    subject.dir.iter_mut().chain(&mut subject.socket).chain(&mut subject.artifact).for_each(&mut *change);
     if let Some(tls) = &mut subject.tls {
         [&mut tls.ca, &mut tls.cert, &mut tls.key].into_iter().flatten().for_each(&mut *change);
     }

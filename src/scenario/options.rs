@@ -36,6 +36,9 @@ pub struct SubjectOptions {
     /// Container image that starts the server, run by podman or docker; what follows `--` are its arguments
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
+    /// What `{artifact}` in the command stands for: the file that a build tool made
+    #[arg(long, value_name = "FILE")]
+    pub artifact: Option<PathBuf>,
     /// Minimum and maximum heap (-Xms and -Xmx)
     #[arg(long, value_name = "SIZE")]
     pub heap: Option<Bytes>,
@@ -154,6 +157,7 @@ impl Scenario {
             processes: Processes::One,
             image: image.clone(),
             command: command.to_vec(),
+            artifact: None,
             dir: None,
             env: Vec::new(),
             host: url.host,
@@ -321,6 +325,7 @@ fn change_subject(scenario: &mut Scenario, typed: &SubjectOptions) -> Result<()>
     }
     let subject = &mut scenario.subject;
     change_image(subject, typed)?;
+    subject.take_artifact(typed.artifact.as_deref())?;
     subject.dir = typed.dir.clone().or(subject.dir.take());
     subject.ready = typed.ready.clone().unwrap_or(subject.ready.clone());
     subject.ready_within = typed.ready_within.unwrap_or(subject.ready_within);

@@ -96,7 +96,8 @@ impl TrialPlan {
         let folder = subject.dir.as_deref().unwrap_or(Path::new(""));
         let tls = subject.tls.iter().flat_map(|tls| [&tls.ca, &tls.cert, &tls.key]).flatten().cloned();
         let preload = configuration.preload.iter().filter(|library| library.contains('/')).map(PathBuf::from);
-        let mut files: Vec<PathBuf> = tls.chain(configuration.code.clone()).chain(preload).collect();
+        let mut files: Vec<PathBuf> =
+            tls.chain(configuration.code.clone()).chain(subject.artifact.clone()).chain(preload).collect();
         // What a container is told names what is in there.
         if subject.image.is_none() {
             let program =

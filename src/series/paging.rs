@@ -50,6 +50,7 @@ impl Paging {
         let folder = scenario.subject.dir.as_deref().unwrap_or(Path::new("."));
         let words = scenario.subject.command.iter().flat_map(|word| word.split(':')).filter(|word| !word.is_empty());
         let words = words.map(|word| folder.join(word)).chain(configuration.code.clone());
+        let words = words.chain(scenario.subject.artifact.clone());
         let (folders, rest): (Vec<PathBuf>, Vec<PathBuf>) = words.partition(|word| word.is_dir());
         files.extend(rest.into_iter().filter(|file| file.is_file()));
         Ok(Self { files, folders, jdk, private: None, image: None, learned: false, clock })

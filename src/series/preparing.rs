@@ -5,7 +5,7 @@ use super::inputs;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::LeftOutRecord;
-use crate::scenario::{Configuration, Scenario, Tls, TrialPlan};
+use crate::scenario::{Configuration, Scenario, Subject, Tls, TrialPlan};
 use crate::subject::build_stamp::Inputs;
 use crate::subject::slurm_step::Job;
 use crate::subject::{FoundJdk, Spawner, image, jdk, work_folder};
@@ -80,6 +80,7 @@ impl Preparing<'_> {
         let mut prepared = Prepared { scenario: scenario.clone(), left_out: Vec::new() };
         prepared.leave_out(sink, |configuration| self.missing_jdk(configuration))?;
         self.build(&mut prepared, sink)?;
+        check_artifact(&prepared.scenario.subject)?;
         prepared.leave_out(sink, |configuration| Ok(missing_code(configuration)))?;
         self.look_at_image(&mut prepared.scenario, sink)?;
         prepared.hash_inputs(self.hashed_by, &mut inputs::Known::default())?;
@@ -103,6 +104,7 @@ impl Preparing<'_> {
     pub fn seal(&self, scenario: &Scenario, known: &mut inputs::Known, sink: &mut dyn Sink) -> Result<Scenario> {
         let mut prepared = Prepared { scenario: scenario.clone(), left_out: Vec::new() };
         self.build(&mut prepared, sink)?;
+        check_artifact(&prepared.scenario.subject)?;
         prepared.leave_out(sink, |configuration| Ok(missing_code(configuration)))?;
         prepared.hash_inputs(self.hashed_by, known)?;
         Ok(prepared.scenario)
@@ -230,6 +232,20 @@ fn missing_code(configuration: &Configuration) -> Option<Error> {
     Some(Error::machine(format!("its code {} does not exist", code.display())))
 }
 
+/// What `{artifact}` stands for must be said and be there once everything is built.
+fn check_artifact(subject: &Subject) -> Result<()> {
+    subject.check_artifact()?;
+    match subject.artifact.as_deref().filter(|file| !file.is_file()) {
+        Some(file) if file.is_dir() => {
+            Err(Error::request(format!("the artifact {} is a folder", file.display()))
+                .hint("name the jar that lies in it"))
+        }
+        Some(file) => Err(Error::request(format!("the artifact {} does not exist", file.display()))
+            .hint("build it first: `mvn package` makes `target/NAME-VERSION.jar`")),
+        None => Ok(()),
+    }
+}
+
 /// Removes the folders of trials whose Loadline was killed.
 fn sweep(sink: &mut dyn Sink) {
     let swept = work_folder::sweep();
@@ -260,6 +276,24 @@ pub fn check_certificates(tls: Option<&Tls>) -> Result<()> {
 mod tests {
     use super::*;
     use crate::scenario::parse;
+
+    #[test]
+    fn an_artifact_must_be_there() {
+        let text = "name: x\nsubject: {command: [java, -jar, '{artifact}']}\n\
+            load: [steady: {closed: {connections: 1, requests: 1}, get: /}]\n";
+        let mut subject = parse(text, Path::new("/x"), &[17]).unwrap().subject;
+        let place = tempfile::tempdir().unwrap();
+        let mut check = |file: Option<&Path>| {
+            subject.artifact = file.map(Path::to_owned);
+            check_artifact(&subject).map_err(|error| error.to_string())
+        };
+        let jar = place.path().join("a.jar");
+        assert!(check(None).unwrap_err().contains("nothing says what it stands for"));
+        assert!(check(Some(&jar)).unwrap_err().contains("a.jar does not exist"));
+        assert!(check(Some(place.path())).unwrap_err().contains("is a folder"));
+        std::fs::write(&jar, "jar").unwrap();
+        assert_eq!(check(Some(&jar)), Ok(()));
+    }
 
     #[test]
     fn only_optional_code_may_be_missing() {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The placeholders a command may hold.
-const PLACEHOLDERS: [&str; 6] = ["jvm", "port", "jdk", "args", "code", "work"];
+const PLACEHOLDERS: [&str; 7] = ["jvm", "port", "jdk", "args", "code", "artifact", "work"];
 /// Read by the `java` launcher of JDK 9 and later.
 const JDK_OPTIONS: &str = "JDK_JAVA_OPTIONS";
 
@@ -102,6 +102,7 @@ impl Launch {
             java: place.jdk.map_or_else(|| "java".to_owned(), |jdk| jdk.java.display().to_string()),
             args: &configuration.args,
             code: configuration.code.as_deref().map(|code| seen_from(subject.dir.as_deref(), code)),
+            artifact: subject.artifact.as_deref().map(|file| seen_from(subject.dir.as_deref(), file)),
             work: place.work,
         };
         let mut env = Environment::of(subject, configuration, &values);
@@ -166,6 +167,7 @@ impl Launch {
             java: String::new(),
             args: &configuration.args,
             code: None,
+            artifact: None,
             work: None,
         };
         let mut env = Environment::of(subject, configuration, &values);
@@ -234,6 +236,7 @@ struct Values<'a> {
     java: String,
     args: &'a [String],
     code: Option<PathBuf>,
+    artifact: Option<PathBuf>,
     work: Option<&'a Path>,
 }
 
@@ -245,6 +248,7 @@ impl Values<'_> {
                 "{jvm}" => argv.extend_from_slice(self.options),
                 "{args}" => argv.extend_from_slice(self.args),
                 "{code}" => argv.extend(self.code.iter().map(|path| path.display().to_string())),
+                "{artifact}" => argv.extend(self.artifact.iter().map(|path| path.display().to_string())),
                 "{work}" => argv.extend(self.work.map(|path| path.display().to_string())),
                 // Inside a word, as in `sh -c "java {jvm} …"`, a shell will split the value again.
                 _ => argv.push(self.expand_in(word, shell_word)),
@@ -270,6 +274,7 @@ impl Values<'_> {
                 Some("jvm") => Some(join(self.options)),
                 Some("args") => Some(join(self.args)),
                 Some("code") => self.code.as_ref().map(|path| quote(&path.display().to_string())),
+                Some("artifact") => self.artifact.as_ref().map(|path| quote(&path.display().to_string())),
                 Some("work") => self.work.map(|path| quote(&path.display().to_string())),
                 _ => None,
             };
@@ -402,6 +407,7 @@ mod tests {
             processes: Processes::One,
             image: None,
             command: command.iter().map(|&word| word.to_owned()).collect(),
+            artifact: None,
             dir: None,
             env: vec![("URL".to_owned(), "http://x:{port}/{y}".to_owned())],
             host: "127.0.0.1".to_owned(),
@@ -446,6 +452,23 @@ mod tests {
         let same = launched(None, "libjemalloc.so.2");
         assert_eq!(same, ("x/app.jar".to_owned(), "-Dx=x/app.jar".to_owned(), "libjemalloc.so.2".to_owned()));
         assert_eq!(launched(Some("x"), "libjemalloc.so.2").2, "libjemalloc.so.2");
+    }
+
+    #[test]
+    fn an_artifact_is_found_from_there_too_within_words_and_variables() {
+        let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[0, 1]).unwrap();
+        let place = Place { port: 1, work: None, cpus: &cpus, jdk: None, image: None };
+        let command = ["java", "-jar", "{artifact}", "-Dx={artifact}"];
+        let subject = Subject {
+            dir: Some(PathBuf::from("x")),
+            artifact: Some(PathBuf::from("target/a b.jar")),
+            env: vec![("JAR".to_owned(), "{artifact}".to_owned())],
+            ..subject(&command)
+        };
+        let launch = Launch::new(&subject, &Configuration::default(), &place).unwrap();
+        let file = std::env::current_dir().unwrap().join("target/a b.jar").display().to_string();
+        assert_eq!(launch.argv[1..], ["-jar".to_owned(), file.clone(), format!("-Dx='{file}'")]);
+        assert_eq!(launch.env, [("JAR".to_owned(), file)]);
     }
 
     fn launch(command: &[&str], jdk: Option<&FoundJdk>) -> Result<Launch> {

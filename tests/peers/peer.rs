@@ -59,6 +59,7 @@ fn try_start(command: &[String], port: u16) -> Result<Running, String> {
         processes: Processes::One,
         image: None,
         command: command.to_vec(),
+        artifact: None,
         dir: None,
         env: Vec::new(),
         host: "127.0.0.1".to_owned(),

@@ -23,6 +23,7 @@ pub(crate) fn subject(command: &[&str], ready: Ready) -> Subject {
         processes: Processes::One,
         image: None,
         command: command.iter().map(|&word| word.to_owned()).collect(),
+        artifact: None,
         dir: None,
         env: Vec::new(),
         host: "127.0.0.1".to_owned(),

@@ -1,0 +1,34 @@
+package dev.loadline.maven;
+
+import java.util.Locale;
+
+/** The machine, in the words of classifiers. */
+final class Platform {
+    private Platform() {}
+
+    /** The classifier of the binary for this machine; null where there is none. */
+    static String classifier() {
+        if (!isLinux()) {
+            return null;
+        }
+        switch (System.getProperty("os.arch", "").toLowerCase(Locale.ROOT)) {
+            case "amd64":
+            case "x86_64":
+                return "linux-x86_64";
+            case "aarch64":
+            case "arm64":
+                return "linux-aarch_64";
+            default:
+                return null;
+        }
+    }
+
+    static boolean isLinux() {
+        return System.getProperty("os.name", "").toLowerCase(Locale.ROOT).startsWith("linux");
+    }
+
+    /** As it calls itself. */
+    static String name() {
+        return System.getProperty("os.name") + " on " + System.getProperty("os.arch");
+    }
+}

@@ -1,0 +1,84 @@
+//! The file that a build tool made and `{artifact}` stands for: a scenario leaves it open, `--artifact` says it.
+
+use super::Subject;
+use crate::error::{Error, Result};
+use std::path::Path;
+
+const PLACEHOLDER: &str = "{artifact}";
+
+impl Subject {
+    /// Takes the file that was typed, and checks that it is said where it stands and stands where it is said.
+    ///
+    /// # Errors
+    /// `Request`, as [`Subject::check_artifact`]; and for a file without effect.
+    pub(super) fn take_artifact(&mut self, typed: Option<&Path>) -> Result<()> {
+        if typed.is_some() && !self.names_artifact() {
+            return Err(Error::request("`--artifact` has no effect: the command has no `{artifact}`")
+                .hint("put it where the jar stands: `[java, -jar, \"{artifact}\"]`"));
+        }
+        self.artifact = typed.map(Path::to_owned).or(self.artifact.take());
+        self.check_artifact()
+    }
+
+    /// Checks that it is said what `{artifact}` stands for, where it stands.
+    ///
+    /// # Errors
+    /// `Request` where it is not.
+    pub fn check_artifact(&self) -> Result<()> {
+        match self.artifact {
+            None if self.names_artifact() => {
+                Err(Error::request("the command has `{artifact}`, and nothing says what it stands for")
+                    .hint("give the file that the build made: `--artifact target/app.jar`"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn names_artifact(&self) -> bool {
+        let values = self.env.iter().map(|(_, value)| value);
+        self.command.iter().chain(values).any(|word| word.contains(PLACEHOLDER))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Scenario, parse};
+    use super::*;
+
+    fn scenario(subject: &str) -> Scenario {
+        let text = format!(
+            "name: x\nsubject: {{{subject}}}\nload: [steady: {{closed: {{connections: 1, requests: 1}}, get: /}}]\n"
+        );
+        parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn what_it_stands_for_is_said_where_it_stands_and_nowhere_else() {
+        let take = |subject: &str, typed: Option<&str>| {
+            let mut subject = scenario(subject).subject;
+            subject.take_artifact(typed.map(Path::new)).map(|()| subject.artifact)
+        };
+        let (with, by_env) = ("command: [java, -jar, '{artifact}']", "command: [./start], env: {JAR: '{artifact}'}");
+        for subject in [with, by_env] {
+            assert_eq!(take(subject, Some("a.jar")).unwrap().as_deref(), Some(Path::new("a.jar")));
+            let error = take(subject, None).unwrap_err().to_string();
+            assert!(error.contains("nothing says what it stands for") && error.contains("--artifact"), "{error}");
+        }
+        let error = take("command: [java, -jar, a.jar]", Some("a.jar")).unwrap_err().to_string();
+        assert!(error.contains("`--artifact` has no effect"), "{error}");
+        assert_eq!(take("command: [java, -jar, a.jar]", None).unwrap(), None);
+    }
+
+    #[test]
+    fn a_plan_carries_it_along_and_its_contents_are_an_input() {
+        let mut scenario = scenario("command: [java, -jar, '{artifact}']");
+        scenario.subject.take_artifact(Some(Path::new("/x/target/a.jar"))).unwrap();
+        let plan = super::super::TrialPlan::of(&scenario, &scenario.configurations[0]);
+        assert!(plan.files().contains(&"/x/target/a.jar".into()), "{:?}", plan.files());
+        let handed = plan.clone().seen_from(Path::new("/x"));
+        assert_eq!(handed.subject.artifact.as_deref(), Some(Path::new("target/a.jar")));
+        let text = serde_json::to_string(&handed).unwrap();
+        let read: super::super::TrialPlan = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.put_into(Path::new("/x")), plan);
+    }
+}

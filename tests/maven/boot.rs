@@ -1,0 +1,47 @@
+//! A Spring Boot project gets a budget with the ten lines of the document, keeps it, and breaks it by 8 MiB that
+//! somebody planted.
+
+use crate::build::{VERSION, maven, root};
+
+/// What is short enough for a test.
+const LOAD: &str = "--url,http://127.0.0.1:{port}/hello,--heap,64m,--gc,serial,-n,300,-c,2,--rest,0,\
+                    --,java,-jar,{artifact},--server.port={port}";
+
+/// The document's first block of code.
+fn ten_lines(document: &str) -> &str {
+    let code = document.split("```xml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    code.trim_end()
+}
+
+fn document() -> String {
+    std::fs::read_to_string(root().join("docs/maven.md")).unwrap()
+}
+
+#[test]
+fn the_document_has_ten_lines_of_this_version() {
+    let document = document();
+    assert!(ten_lines(&document).lines().count() <= 10, "{}", ten_lines(&document));
+    let versions = document.split("<version>").skip(1).map(|rest| rest.split('<').next().unwrap());
+    let artifacts = document.split("dev.loadline:loadline:").skip(1).map(|rest| rest.split(':').next().unwrap());
+    let all: Vec<&str> = versions.chain(artifacts).filter(|version| *version != "VERSION").collect();
+    assert!(all.len() >= 3 && all.iter().all(|version| *version == VERSION), "{all:?}, and this is {VERSION}");
+}
+
+#[test]
+fn eight_mebibytes_planted_in_a_spring_boot_jar_break_its_budget() {
+    let Some(maven) = maven() else { return };
+    let project = maven.project("boot", "boot");
+    let lines = ten_lines(&document()).replace("rss.loaded&lt;=160MiB", "heap_live.collected&lt;=18MiB");
+    assert!(lines.contains("heap_live"), "{lines}");
+    project.change("pom.xml", "PLUGIN", &lines);
+    let build = |more: &str| {
+        let arguments = format!("-Dloadline.arguments={more}{LOAD}");
+        project.build(&["verify", "-Dloadline.trials=3", &arguments])
+    };
+    build("").passes().says("1 budget kept, 0 undecided");
+    std::fs::rename(project.folder.join("target/loadline/archive"), project.folder.join("before")).unwrap();
+
+    project.change("src/main/java/app/Shop.java", "new byte[0]", "new byte[8 << 20]");
+    let after = build("--baseline,before,");
+    after.fails().says("1 budget broken:").says("heap_live.collected<=18MiB: from ");
+}

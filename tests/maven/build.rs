@@ -1,0 +1,240 @@
+//! One Maven build: the repository that it resolves from, the project that it builds, what it said.
+
+use crate::skipping::skip;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, OnceLock};
+
+/// The version of everything.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// One at a time: a local repository is no place for two Mavens, and a server is weighed beside nothing else.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// What the builds share.
+pub(crate) struct Maven {
+    /// What `tests/maven/fetch` brought, and all that the tests make.
+    target: PathBuf,
+    /// Maven's settings: the team's repository, behind its mirror.
+    settings: PathBuf,
+}
+
+/// A project, in a folder of its own.
+pub(crate) struct Project<'a> {
+    maven: &'a Maven,
+    pub(crate) folder: PathBuf,
+    variables: Vec<(String, String)>,
+    program: PathBuf,
+}
+
+/// A build that ended.
+pub(crate) struct Built {
+    pub(crate) passed: bool,
+    /// Both streams, without colours.
+    pub(crate) log: String,
+}
+
+/// What is needed for real builds: Loadline's artifacts in a repository. `None`, with the reason told, where Maven or
+/// what it needs is not here.
+pub(crate) fn maven() -> Option<&'static Maven> {
+    static MAVEN: OnceLock<Result<Maven, String>> = OnceLock::new();
+    match MAVEN.get_or_init(Maven::prepare) {
+        Ok(maven) => Some(maven),
+        Err(why) => {
+            skip("LOADLINE_MAVEN", why);
+            None
+        }
+    }
+}
+
+impl Maven {
+    fn prepare() -> Result<Self, String> {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("maven-tests");
+        if !Command::new("mvn").arg("--version").output().is_ok_and(|ran| ran.status.success()) {
+            return Err("there is no Maven (mvn)".to_owned());
+        }
+        if !target.join("fetched").exists() {
+            return Err("the plugins of Maven that tests/maven/fetch brings are not here".to_owned());
+        }
+        let maven = Self { settings: target.join("settings.xml"), target };
+        maven.deploy();
+        Ok(maven)
+    }
+
+    /// Puts all of `maven/` into a repository that is a folder, with the program that is tested, as a release does.
+    fn deploy(&self) {
+        let (repository, old) = (self.target.join("repository"), self.target.join("local/dev/loadline"));
+        for folder in [&repository, &old] {
+            // It need not be there.
+            let _ = fs::remove_dir_all(folder);
+        }
+        // The mirror is a folder, and the repository that it stands for is nowhere.
+        let settings = format!(
+            "<settings>\n  <mirrors><mirror><id>mirror</id><mirrorOf>team</mirrorOf><url>{}</url></mirror></mirrors>\n  \
+             <profiles><profile><id>team</id>\n    <repositories>{}</repositories>\n    \
+             <pluginRepositories>{}</pluginRepositories>\n  </profile></profiles>\n  \
+             <activeProfiles><activeProfile>team</activeProfile></activeProfiles>\n</settings>\n",
+            url(&repository),
+            "<repository><id>team</id><url>https://repository.invalid/</url></repository>",
+            "<pluginRepository><id>team</id><url>https://repository.invalid/</url></pluginRepository>",
+        );
+        fs::write(&self.settings, settings).unwrap();
+        let mut command = Command::new(root().join("maven/build"));
+        command.args(["-B", "-ntp", "-q", "deploy", "-Dmaven.install.skip=true"]);
+        command.arg(format!("-Dmaven.repo.local={}", self.target.join("local").display()));
+        command.arg(format!("-Dlinux-x86_64={}", env!("CARGO_BIN_EXE_loadline")));
+        command.arg(format!("-DaltDeploymentRepository=folder::{}", url(&repository)));
+        let built = ended(&mut command);
+        assert!(built.passed, "maven/build does not deploy:\n{}", built.log);
+    }
+
+    /// The repository in a folder.
+    pub(crate) fn repository(&self) -> PathBuf {
+        self.target.join("repository")
+    }
+
+    /// Where a resolved artifact of Loadline's ends up.
+    pub(crate) fn local(&self) -> PathBuf {
+        self.target.join("local/dev/loadline")
+    }
+
+    /// Other releases of Maven that were brought.
+    pub(crate) fn releases(&self) -> Vec<PathBuf> {
+        let all = fs::read_dir(&self.target).unwrap().flatten().map(|entry| entry.path().join("bin/mvn"));
+        let mut found: Vec<PathBuf> = all.filter(|program| program.exists()).collect();
+        found.sort();
+        found
+    }
+
+    /// One of `projects/`, copied into a new folder of this name, with the version filled in.
+    pub(crate) fn project(&self, from: &str, name: &str) -> Project<'_> {
+        let project = self.empty(name);
+        copy(&root().join("tests/maven/projects").join(from), &project.folder);
+        let own = name.replace('&', "&amp;").replace('<', "&lt;");
+        project.change("pom.xml", "VERSION", VERSION).change("pom.xml", "NAME", &own);
+        project
+    }
+
+    /// A new folder of this name.
+    pub(crate) fn empty(&self, name: &str) -> Project<'_> {
+        let folder = self.target.join("projects").join(name);
+        // It need not be there.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        Project { maven: self, folder, variables: Vec::new(), program: "mvn".into() }
+    }
+}
+
+impl Project<'_> {
+    /// Writes one of its files.
+    pub(crate) fn file(&self, name: &str, text: &str) -> &Self {
+        let path = self.folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        self
+    }
+
+    /// Changes one of its files wherever it says `from`.
+    pub(crate) fn change(&self, name: &str, from: &str, to: &str) -> &Self {
+        let text = self.read(name);
+        self.file(name, &text.replace(from, to))
+    }
+
+    /// What one of its files says.
+    #[track_caller]
+    pub(crate) fn read(&self, name: &str) -> String {
+        let path = self.folder.join(name);
+        fs::read_to_string(&path).unwrap_or_else(|cause| panic!("{}: {cause}", path.display()))
+    }
+
+    /// The same with a variable of the environment.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same, built by another Maven.
+    pub(crate) fn by(mut self, program: &Path) -> Self {
+        self.program = program.to_owned();
+        self
+    }
+
+    /// Builds it.
+    pub(crate) fn build(&self, words: &[&str]) -> Built {
+        // A test that failed while it built is no reason for the others to.
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut command = Command::new(&self.program);
+        command.args(["-B", "-ntp", "-Dstyle.color=never", "-s"]).arg(&self.maven.settings);
+        command.arg(format!("-Dmaven.repo.local={}", self.maven.target.join("local").display()));
+        command.args(words).current_dir(&self.folder);
+        // What the machine around the tests has must not be found.
+        command.env_remove("LOADLINE").env_remove("MAVEN_ARGS").env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1");
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        ended(&mut command)
+    }
+}
+
+impl Built {
+    /// It passed.
+    #[track_caller]
+    pub(crate) fn passes(&self) -> &Self {
+        assert!(self.passed, "the build fails:\n{}", self.log);
+        self
+    }
+
+    /// It failed.
+    #[track_caller]
+    pub(crate) fn fails(&self) -> &Self {
+        assert!(!self.passed, "the build passes:\n{}", self.log);
+        self
+    }
+
+    /// It said that.
+    #[track_caller]
+    pub(crate) fn says(&self, what: &str) -> &Self {
+        assert!(self.log.contains(what), "not said: {what}\n{}", self.log);
+        self
+    }
+
+    /// It did not say that.
+    #[track_caller]
+    pub(crate) fn says_nothing_of(&self, what: &str) -> &Self {
+        assert!(!self.log.contains(what), "said: {what}\n{}", self.log);
+        self
+    }
+
+    /// It said one before the other.
+    #[track_caller]
+    pub(crate) fn says_first(&self, one: &str, other: &str) -> &Self {
+        let (first, second) = (self.log.find(one), self.log.find(other));
+        assert!(first.is_some() && second.is_some() && first < second, "not {one} before {other}:\n{}", self.log);
+        self
+    }
+}
+
+/// The repository's folder.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn url(folder: &Path) -> String {
+    format!("file://{}", folder.display())
+}
+
+fn ended(command: &mut Command) -> Built {
+    let done = command.stdin(std::process::Stdio::null()).output().unwrap();
+    let log = [done.stdout, done.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    Built { passed: done.status.success(), log }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let (path, copied) = (entry.path(), to.join(entry.file_name()));
+        match path.is_dir() {
+            true => copy(&path, &copied),
+            false => drop(fs::copy(&path, &copied).unwrap()),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The client for JUnit in the tests of a project, with JUnit 5 and with JUnit 6.
+
+use crate::build::{Project, maven};
+use crate::stand_in::{StandIn, Verdict};
+
+/// A program that ends as the scenario is named, each by a stand-in of its own.
+const CHOOSES: &str = "#!/bin/sh\nexec \"$(dirname \"$0\")/$2.d/loadline\" \"$@\"\n";
+
+#[test]
+fn a_budget_is_a_test_with_junit_5_and_6() {
+    let Some(maven) = maven() else { return };
+    for junit in ["5.13.4", "6.0.1"] {
+        let project = maven.project("junit", "junit");
+        let of = |scenario: &str| project.folder.join(format!("{scenario}.loadline.yaml.d"));
+        let all = [Verdict::Kept, Verdict::Broken, Verdict::Undecided];
+        let app = StandIn::new(&of("app"), 1, "", &all);
+        StandIn::new(&of("dies"), 3, "error: the subject died", &[]);
+        StandIn::new(&of("empty"), 0, "", &[]);
+        project.file("loadline", CHOOSES);
+        let program = project.folder.join("loadline");
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let option = format!("-Dloadline.executable={}", program.display());
+        let built = project.build(&["test", &format!("-Djunit.version={junit}"), &format!("-DargLine={option}")]);
+        built.passes().says("Tests run: 5, Failures: 1, Errors: 2, Skipped: 1");
+        check(&project);
+        let words = app.called().join(" ");
+        assert!(words.starts_with("run app.loadline.yaml --junit "), "{words}");
+        let options = "--quiet --trials 3 --budget rss.loaded<=160MiB --artifact a b.jar --baseline before";
+        assert!(words.ends_with(options), "{words}");
+    }
+}
+
+/// Each budget with its verdict, in what every CI system reads.
+fn check(project: &Project<'_>) {
+    let report = project.read("target/surefire-reports/TEST-app.BudgetsTest.xml");
+    for text in [
+        "from 70.2 MiB to 81.4 MiB in 5 trials: all of it misses 60.0 MiB",
+        "undecided: from 59.2 MiB to 80.2 MiB in 5 trials: 60.0 MiB lies within",
+        "exit code 3:",
+        "error: the subject died",
+        "there is no budget",
+        "ci 1: rss.loaded&lt;=60MiB",
+    ] {
+        assert!(report.contains(text), "{text}:\n{report}");
+    }
+}

@@ -1,0 +1,140 @@
+//! Where the binary comes from, and the JDK: the PATH, a repository behind a mirror, offline, nowhere; a toolchain.
+
+use crate::build::{VERSION, maven};
+use crate::stand_in::{StandIn, Verdict};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+const WEIGH: &str = "dev.loadline:loadline-maven-plugin:weigh";
+const VERIFY: &str = "dev.loadline:loadline-maven-plugin:verify";
+
+#[test]
+fn a_program_on_the_path_is_used_where_its_version_fits_and_else_the_artifact() {
+    let Some(maven) = maven() else { return };
+    let stand_in = StandIn::new(&maven.empty("on the path").folder, 0, "", &[Verdict::Kept]);
+    let project = maven.project("app", "resolving").with("PATH", &stand_in.path());
+    project.file("a.jar", "no jar");
+    let goals = [WEIGH, VERIFY, "-Dloadline.artifact=a.jar"];
+    project.build(&goals).passes().says("1 budget kept");
+    assert!(stand_in.called().contains(&"run".to_owned()), "{:?}", stand_in.called());
+
+    // A program of another version is none of this build's: the artifact is taken, and refuses what is no jar.
+    stand_in.version("0.0.9");
+    fs::remove_file(stand_in.folder.join("called")).unwrap();
+    project.build(&goals).fails().says("exit code 3").says("a.jar");
+    assert_eq!(stand_in.called(), Vec::<String>::new());
+    let resolved = maven.local().join(format!("loadline/{VERSION}/loadline-{VERSION}-linux-x86_64.exe"));
+    assert_ne!(fs::metadata(resolved).unwrap().permissions().mode() & 0o111, 0, "it is made executable");
+
+    // What is in the local repository is enough without a network.
+    let offline = [&goals[..], &["-o"]].concat();
+    project.build(&offline).fails().says("exit code 3");
+    let missing = [&goals[..], &["-Dloadline.version=9.9.9"]].concat();
+    let built = project.build(&missing);
+    built.fails().says("the binary is not to be had").says("dev.loadline:loadline:exe:linux-x86_64:9.9.9");
+    built.says("on the PATH is 0.0.9, and 9.9.9 is wanted").says("-Dloadline.executable=FILE");
+    let built = project.build(&[&missing[..], &["-o"]].concat());
+    built.fails().says("offline").says("the binary is not to be had");
+}
+
+#[test]
+fn a_program_that_was_named_is_used_as_it_is() {
+    let Some(maven) = maven() else { return };
+    let stand_in = StandIn::new(&maven.empty("named").folder, 0, "", &[Verdict::Kept]);
+    stand_in.version("7.0.0");
+    let project = maven.project("app", "named by option");
+    project.file("a.jar", "no jar");
+    let goals = [WEIGH, VERIFY, "-Dloadline.artifact=a.jar", &stand_in.option()];
+    project.build(&goals).passes().says(&format!("is Loadline 7.0.0, and this plugin was made for {VERSION}"));
+    fs::set_permissions(stand_in.program(), fs::Permissions::from_mode(0o644)).unwrap();
+    project.build(&goals).fails().says("cannot be executed");
+}
+
+#[test]
+fn a_scenario_is_found_where_scenarios_lie() {
+    let Some(maven) = maven() else { return };
+    let stand_in = StandIn::new(&maven.empty("found").folder, 0, "", &[Verdict::Kept]);
+    let project = maven.project("app", "scenarios");
+    project.file("a.jar", "no jar").file("other.loadline.yaml", "{}").file("app-quick.loadline.yaml", "{}");
+    let goals = [WEIGH, VERIFY, "-Dloadline.artifact=a.jar", &stand_in.option()];
+    project.build(&goals).passes();
+    let (scenario, jar) = (project.folder.join("app.loadline.yaml"), project.folder.join("a.jar"));
+    let words = stand_in.called().join(" ");
+    let expect = format!("--artifact {} {}", jar.display(), scenario.display());
+    assert!(words.starts_with("run ") && words.ends_with(&expect), "{words}");
+    assert!(!words.contains("--trials"), "the scenario says how many: {words}");
+
+    fs::rename(scenario, project.folder.join("third.loadline.yaml")).unwrap();
+    project.build(&goals).fails().says("there are 2 scenarios, and none is named app.loadline.yaml");
+    // Where nothing says `{artifact}` nothing is told to stand for it.
+    project.build(&[&goals[..], &["-Dloadline.scenario=other.loadline.yaml"]].concat()).passes();
+    assert!(!stand_in.called().join(" ").contains("--artifact"), "{:?}", stand_in.called());
+    // A command of the user's own, and arguments of the jar.
+    for name in ["other", "third"] {
+        fs::remove_file(project.folder.join(format!("{name}.loadline.yaml"))).unwrap();
+    }
+    let own = "-Dloadline.arguments=--url,http://127.0.0.1:{port}/,--,java,-jar,{artifact},{port}";
+    project.build(&[&goals[..], &["-Dloadline.trials=7", own]].concat()).passes();
+    let words = stand_in.called().join(" ");
+    let expect =
+        format!("--artifact {} --url http://127.0.0.1:{{port}}/ -- java -jar {{artifact}} {{port}}", jar.display());
+    assert!(words.contains("--trials 7") && words.ends_with(&expect), "{words}");
+    project.build(&[&goals[..], &["-Dloadline.arguments=--heap,64m,--,--profile=ci"]].concat()).passes();
+    let words = stand_in.called().join(" ");
+    assert!(words.ends_with(&format!("--heap 64m {} -- --profile=ci", jar.display())), "{words}");
+}
+
+#[test]
+fn the_jdk_is_that_of_the_toolchain() {
+    let Some(maven) = maven() else { return };
+    let stand_in = StandIn::new(&maven.empty("toolchains stand-in").folder, 0, "", &[Verdict::Kept]);
+    let project = maven.project("app", "toolchains");
+    let home = project.folder.join("a jdk");
+    let toolchain = format!(
+        "<toolchains><toolchain><type>jdk</type><provides><version>21</version></provides><configuration>\
+         <jdkHome>{}</jdkHome></configuration></toolchain></toolchains>",
+        home.display()
+    );
+    project.file("a jdk/bin/java", "").file("a.jar", "no jar").file("toolchains.xml", &toolchain);
+    let wanted = |version: &str| {
+        let text = format!("<configuration><jdkToolchain><version>{version}</version></jdkToolchain></configuration>");
+        project.change("pom.xml", "<executions>", &format!("{text}<executions>"));
+        project.build(&[WEIGH, VERIFY, "-t", "toolchains.xml", "-Dloadline.artifact=a.jar", &stand_in.option()])
+    };
+    wanted("21").passes();
+    assert_eq!(stand_in.place().1, home.display().to_string());
+    project.change("pom.xml", "<version>21</version>", "<version>99</version>");
+    project
+        .build(&[WEIGH, VERIFY, "-t", "toolchains.xml", "-Dloadline.artifact=a.jar", &stand_in.option()])
+        .fails()
+        .says("no toolchain fits jdkToolchain {version=99}");
+}
+
+#[test]
+fn of_many_modules_the_server_is_weighed() {
+    let Some(maven) = maven() else { return };
+    let stand_in = StandIn::new(&maven.empty("modules stand-in").folder, 0, "", &[Verdict::Kept]);
+    let project = maven.empty("modules");
+    let of_app = |name: &str| {
+        let app = maven.project("app", &format!("modules/{name}"));
+        app.change("pom.xml", &format!("<finalName>modules/{name}</finalName>"), "");
+        app.change("pom.xml", "<artifactId>app</artifactId>", &format!("<artifactId>{name}</artifactId>"));
+        app.read("pom.xml")
+    };
+    let (library, _) = (of_app("library"), of_app("server"));
+    let skipped = library.replace("<properties>", "<properties><loadline.skip>true</loadline.skip>");
+    project.file("library/pom.xml", &skipped).file(
+        "pom.xml",
+        "<project><modelVersion>4.0.0</modelVersion><groupId>org.example</groupId><artifactId>all</artifactId>\
+         <version>1</version><packaging>pom</packaging>\
+         <modules><module>library</module><module>server</module></modules></project>",
+    );
+    fs::rename(project.folder.join("server/app.loadline.yaml"), project.folder.join("server/x.loadline.yaml")).unwrap();
+    let built = project.build(&["verify", &stand_in.option()]);
+    built.passes().says("skipped: loadline.skip is set").says("1 budget kept");
+    let words = stand_in.called().join(" ");
+    let jar = project.folder.join("server/target/server-1.jar");
+    assert!(words.contains(&format!("--artifact {}", jar.display())), "{words}");
+    assert_eq!(stand_in.place().0, project.folder.join("server").display().to_string());
+    assert!(maven.repository().join("dev/loadline/loadline-maven-plugin").exists());
+}
