@@ -23,6 +23,7 @@ mod findings;
 mod flags;
 mod fleet;
 mod gallery;
+mod gallery_frameworks;
 mod gallery_http;
 mod gallery_memory;
 mod grown;
