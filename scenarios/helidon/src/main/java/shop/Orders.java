@@ -20,10 +20,10 @@ import java.util.concurrent.locks.ReentrantLock;
  */
 public final class Orders implements HttpService {
     private final List<Order> kept = new ArrayList<>(List.of(new Order(1, "first")));
-    /** Up to JDK 23 a virtual thread that waits in {@code synchronized} holds its carrier; one that waits here does not. */
+    /** Up to JDK 23 a virtual thread that waits in {@code synchronized} holds its carrier; waiting here does not. */
     private final ReentrantLock lock = new ReentrantLock();
 
-    /** Made once: {@code Json.createObjectBuilder()} looks for its provider each time; README.md has what that costs. */
+    /** Made once: {@code Json.createObjectBuilder()} looks for its provider each time; README.md has the cost. */
     private static final JsonBuilderFactory JSON = Json.createBuilderFactory(Map.of());
 
     private record Order(long id, String item) {
