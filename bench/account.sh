@@ -59,8 +59,7 @@ if [[ -z $loadline ]]; then
     (cd "$root" && cargo build --quiet --release --bin loadline)
     loadline=$target/release/loadline
 fi
-# The newest of several builds. Not `head`, which would end `ls` by a signal.
-[[ $jar ]] || { mapfile -t jars < <(ls -t "$target"/release/build/loadline-*/out/demo.jar) && jar=${jars[0]}; }
+[[ $jar ]] || jar=$root/java/compiled/demo.jar
 
 work=$(mktemp -d)
 server='' tool=''

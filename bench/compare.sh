@@ -9,10 +9,9 @@ comparisons=${1:-20}
 blocks=${2:-5}
 cargo build --release
 loadline=$PWD/target/release/loadline
-demo=$(ls -t target/release/build/loadline-*/out/demo.jar | head -n 1)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp "$demo" "$work/demo.jar"
+cp java/compiled/demo.jar "$work"
 javac -d "$work" java/subjects/loadline/subjects/{NativeHungry,Listener,Dialogue}.java
 
 cat >"$work/same.loadline.yaml" <<'YAML'

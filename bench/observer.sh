@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 repeats=${1:-3}
 cargo build --release --example observe --bin loadline
-demo=$(ls -t target/release/build/loadline-*/out/demo.jar | head -n 1)
+demo=java/compiled/demo.jar
 # shellcheck source=bench/jdks.sh
 source bench/jdks.sh
 

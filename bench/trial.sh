@@ -13,7 +13,7 @@ requests=400000
 source bench/nginx.sh
 needs nginx java taskset python3 openssl time=/usr/bin/time
 start_nginx
-demo=$(ls -t "$root"/target/release/build/loadline-*/out/demo.jar | head -n 1)
+demo=$root/java/compiled/demo.jar
 
 printf 'machine: %s cores, Linux %s, %s\ncommand: bench/trial.sh OLD NEW %s\n' "$(nproc)" "$(uname -r)" \
     "$(java -version 2>&1 | head -n 1)" "$rounds"

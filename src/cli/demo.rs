@@ -11,8 +11,8 @@ use crate::report::Progress;
 use crate::scenario::{Scenario, parse};
 use std::path::{Path, PathBuf};
 
-/// The server, compiled by the build.
-const JAR: &[u8] = include_bytes!(env!("LOADLINE_DEMO_JAR"));
+/// The server, as `java/compile` makes it.
+const JAR: &[u8] = include_bytes!("../../java/compiled/demo.jar");
 /// What is asked of it; the same shape a user writes.
 const SCENARIO: &str = include_str!("demo.loadline.yaml");
 const JAR_NAME: &str = "loadline-demo.jar";

@@ -19,8 +19,8 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The agent, compiled by the build.
-const JAR: &[u8] = include_bytes!(env!("LOADLINE_AGENT_JAR"));
+/// The agent, as `java/compile` makes it.
+const JAR: &[u8] = include_bytes!("../../java/compiled/agent.jar");
 const JAR_NAME: &str = "agent.jar";
 const FIFO_NAME: &str = "ask";
 const REPORT_NAME: &str = "pools.json";

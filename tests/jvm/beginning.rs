@@ -1,6 +1,7 @@
 //! How one begins: a jar is weighed by its path alone, and `init` writes a scenario that runs.
 
 use crate::invocation::{Call, jdk, newest};
+use crate::test_subjects::test_subjects;
 use loadline::scenario::{Ready, Subject};
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +9,7 @@ use std::process::Command;
 /// A jar of one of our subjects that can be started, with these lines in its manifest.
 fn jar(release: u32, path: &Path, class: &str, manifest: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::copy(env!("LOADLINE_TEST_SUBJECTS_JAR"), path).unwrap();
+    std::fs::copy(test_subjects(), path).unwrap();
     let lines = path.with_extension("manifest");
     std::fs::write(&lines, format!("Main-Class: loadline.subjects.{class}\n{manifest}")).unwrap();
     let tool = jdk(release).unwrap().home.join("bin/jar");

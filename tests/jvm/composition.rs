@@ -3,17 +3,17 @@
 
 use crate::invocation::{Call, doubts, mark, mark_names, newest, phase};
 use crate::scenarios::run;
+use crate::test_subjects::test_subjects;
 use loadline::doubt::Doubt;
 use loadline::record::{Mark, Outcome};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-const JAR: &str = env!("LOADLINE_TEST_SUBJECTS_JAR");
-
 /// Two servers of one script, on two ports.
 fn pair(release: u32, script: &str, ready: &str) -> String {
-    let java = format!("java -cp {JAR} loadline.subjects.DemoServer");
+    let jar = test_subjects();
+    let java = format!("java -cp {jar} loadline.subjects.DemoServer");
     let script = script.replace("SERVER", &java);
     format!(
         "name: pair\nsubject:\n  command: [sh, -c, \"{script}\"]\n  processes: all\n  ready: {ready}\n\

@@ -2,6 +2,7 @@
 
 use crate::invocation::{Call, Started, doubts, mark, mark_names, marked, newest, phase};
 use crate::skipping::skip;
+use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_until};
 use loadline::doubt::Doubt;
 use loadline::record::{EndCause, Model, Outcome, Timing, Tool, Trial};
@@ -49,7 +50,7 @@ END
 fn run(release: u32, driver: &str, options: &str) -> Call {
     let call = Call::verb("run driven.loadline.yaml --json");
     let text = SCENARIO
-        .replace("JAR", env!("LOADLINE_TEST_SUBJECTS_JAR"))
+        .replace("JAR", test_subjects())
         .replace("MARKING", &call.folder().display().to_string())
         .replace("RELEASE", &release.to_string())
         .replace("\"DRIVER\"", driver);

@@ -5,6 +5,7 @@
 use crate::deaths::limits_work;
 use crate::invocation::{Call, Ran};
 use crate::slurm::Cluster;
+use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for};
 use loadline::record::{EntryOutcome, EntryResult, FleetDocument, LineVerdict, Task};
 use std::collections::BTreeSet;
@@ -18,7 +19,7 @@ const NIGHT: Duration = Duration::from_secs(240);
 
 /// A service that holds so much, asked at a low rate for so long.
 fn scenario(folder: &Path, name: &str, live_mib: u32, duration: &str) {
-    let jar = env!("LOADLINE_TEST_SUBJECTS_JAR");
+    let jar = test_subjects();
     let text = format!(
         "name: {name}\nsubject:\n  command: [java, '{{jvm}}', -cp, {jar}, loadline.subjects.Appetite, '{{port}}', \
          'live={live_mib}']\nconfigurations:\n  default: {{heap: {}m, gc: serial, jvm: ['-XX:TieredStopAtLevel=1']}}\n\

@@ -4,6 +4,7 @@
 use crate::gallery::{MIB, folder, run, trial};
 use crate::invocation::{Permit, doubts, mark, newest, phase, release};
 use crate::skipping::skip;
+use crate::test_subjects::test_subjects;
 use loadline::doubt::Doubt;
 use loadline::record::{BudgetVerdict, Document, Outcome};
 use std::os::unix::fs::symlink;
@@ -124,7 +125,7 @@ fn ports_that_run_out_are_named() {
     }
     let _permit = Permit::one();
     let out = tempfile::tempdir().unwrap();
-    let jar = env!("LOADLINE_TEST_SUBJECTS_JAR");
+    let jar = test_subjects();
     let text = format!(
         "name: close\nsubject:\n  command: [java, '{{jvm}}', -cp, '{jar}', loadline.subjects.LeavesClosing, '{{port}}']\n  \
          ready: {{tcp: true}}\nconfigurations: {{only: {{heap: 16m, gc: serial, jdk: {release}}}}}\nload:\n  \

@@ -4,6 +4,7 @@
 use crate::deaths::limits_work;
 use crate::invocation::{Call, jdk, small};
 use crate::skipping::skip;
+use crate::test_subjects::test_subjects;
 use loadline::clock::Clock;
 use loadline::record::{EndCause, FindOutcome, TuneOutcome, Unknowns};
 use loadline::subject::FoundTool;
@@ -69,7 +70,7 @@ impl Image {
         tar(&["--directory", &root.display().to_string(), "."]);
         let place = ["--transform", "s,^[.],opt/jdk,", "--exclude", "src.zip", "--directory"];
         tar(&[&place[..], &[&home.display().to_string()], &PARTS].concat());
-        tar(&["--transform", "s,.*,app/subjects.jar,", "--absolute-names", env!("LOADLINE_TEST_SUBJECTS_JAR")]);
+        tar(&["--transform", "s,.*,app/subjects.jar,", "--absolute-names", test_subjects()]);
         let libraries = libraries(&home);
         let libraries: Vec<&str> = libraries.iter().map(|library| library.trim_start_matches('/')).collect();
         tar(&[&["--directory", "/"], &libraries[..]].concat());

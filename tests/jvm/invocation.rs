@@ -1,6 +1,7 @@
 //! One call of the binary: what is asked, what came of it, and what is left of it.
 
 use crate::skipping;
+use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for, wait_until};
 use loadline::archive::Archive;
 use loadline::clock::Clock;
@@ -164,7 +165,7 @@ impl Call {
 
     /// The `java` command line of one of our subjects, for a script.
     pub(crate) fn java(&self, name: &str, arguments: &str) -> String {
-        let jar = env!("LOADLINE_TEST_SUBJECTS_JAR");
+        let jar = test_subjects();
         format!("java {} -cp {jar} loadline.subjects.{name} {arguments}", self.marking())
     }
 

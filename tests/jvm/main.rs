@@ -54,6 +54,8 @@ mod small_disk;
 mod sources;
 mod standing;
 mod tables;
+#[path = "../shared/test_subjects.rs"]
+mod test_subjects;
 mod truth;
 mod tune;
 #[path = "../shared/waiting.rs"]

@@ -3,6 +3,7 @@
 
 use crate::deaths::limits_work;
 use crate::invocation::{Permit, newest, releases};
+use crate::test_subjects::test_subjects;
 use loadline::clock::Clock;
 use loadline::doubt::Doubt;
 use loadline::error::ErrorKind;
@@ -51,7 +52,7 @@ impl<'a> Asked<'a> {
     }
 
     fn scenario_ready(&self, ready: &str) -> Scenario {
-        let jar = env!("LOADLINE_TEST_SUBJECTS_JAR");
+        let jar = test_subjects();
         let subject = format!("loadline.subjects.{}", self.subject);
         let words: Vec<String> = subject.split_whitespace().map(|word| format!("'{word}'")).collect();
         self.parse(&format!("[java, '{{jvm}}', -cp, '{jar}', {}]", words.join(", ")), ready)
@@ -291,7 +292,7 @@ fn every_process_of_a_cgroup_counts() {
     for release in newest() {
         // The shell stays, and keeps another program beside the JVM.
         let asked = Asked { configuration: "limit: 160m", ..Asked::of(release, "") };
-        let jar = env!("LOADLINE_TEST_SUBJECTS_JAR");
+        let jar = test_subjects();
         let script = format!(
             "sleep 100 & java -XX:+UseSerialGC -Xmx16m -cp {jar} loadline.subjects.DemoServer {{port}}; exit $?"
         );
@@ -314,7 +315,7 @@ fn a_kill_for_memory_is_recognised_through_a_shell_too() {
         let configuration = "limit: 80m";
         let load = &LONG_LOAD.replace("requests: 20}", "requests: 100}");
         let asked = Asked { configuration, load, ..Asked::of(release, "") };
-        let jar = env!("LOADLINE_TEST_SUBJECTS_JAR");
+        let jar = test_subjects();
         let java = format!("java -XX:+UseSerialGC -Xmx400m -cp {jar} loadline.subjects.OutOfMemory {{port}} 150");
         let ways = [(format!("exec {java}"), None, Some(9)), (format!("{java}; exit $?"), Some(137), None)];
         for (script, code, signal) in ways {

@@ -2,6 +2,7 @@
 //! wrong between the two.
 
 use crate::invocation::{Call, Ran, doubts, mark, mark_names, newest, phase};
+use crate::test_subjects::test_subjects;
 use crate::truth::truth;
 use loadline::doubt::Doubt;
 use loadline::record::{EndCause, Model, Outcome, Trial};
@@ -21,10 +22,7 @@ load:
 /// `loadline run` of the subject in this way, with one change of the scenario.
 fn run(release: u32, way: &str, change: (&str, &str)) -> Call {
     let call = Call::verb("run own.loadline.yaml --json");
-    let text = SCENARIO
-        .replace("JAR", env!("LOADLINE_TEST_SUBJECTS_JAR"))
-        .replace("WAY", way)
-        .replace("RELEASE", &release.to_string());
+    let text = SCENARIO.replace("JAR", test_subjects()).replace("WAY", way).replace("RELEASE", &release.to_string());
     assert!(text.contains(change.0), "{change:?}");
     std::fs::write(call.folder().join("own.loadline.yaml"), text.replacen(change.0, change.1, 1)).unwrap();
     let out = format!("--out {}", call.archive().display());

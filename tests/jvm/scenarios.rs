@@ -1,6 +1,7 @@
 //! `loadline run`: scenario files, right and wrong.
 
 use crate::invocation::{Call, mark_names, newest, phase};
+use crate::test_subjects::test_subjects;
 use loadline::record::Outcome;
 
 const SCENARIO: &str = r#"
@@ -27,7 +28,7 @@ pub(crate) fn run(scenario: &str, options: &str) -> Call {
 }
 
 fn scenario(release: u32) -> String {
-    SCENARIO.replace("JAR", env!("LOADLINE_TEST_SUBJECTS_JAR")).replace("RELEASE", &release.to_string())
+    SCENARIO.replace("JAR", test_subjects()).replace("RELEASE", &release.to_string())
 }
 
 #[test]

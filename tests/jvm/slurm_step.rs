@@ -3,6 +3,7 @@
 use crate::invocation::{jdk, small};
 use crate::skipping::skip;
 use crate::slurm::{Cluster, VARIABLE, has_cgroups};
+use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for};
 use loadline::record::{Document, EndCause, FindOutcome};
 use std::fs;
@@ -34,9 +35,7 @@ impl Job {
         }
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        for (from, to) in
-            [(env!("CARGO_BIN_EXE_loadline"), "loadline"), (env!("LOADLINE_TEST_SUBJECTS_JAR"), "subjects.jar")]
-        {
+        for (from, to) in [(env!("CARGO_BIN_EXE_loadline"), "loadline"), (test_subjects(), "subjects.jar")] {
             let _ = fs::copy(from, folder.path().join(to)).unwrap();
         }
         let submit = ["sbatch", "--parsable", "--mem=1500", "--output=/dev/null", "--wrap=sleep 3000"];

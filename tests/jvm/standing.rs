@@ -3,6 +3,7 @@
 use crate::invocation::{Call, GONE_WITHIN, Permit, Ran, jdk};
 use crate::ports::free_ports;
 use crate::skipping::skip;
+use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for};
 use loadline::clock::Clock;
 use loadline::kernel::process::Stat;
@@ -60,7 +61,7 @@ impl Plan {
     /// Starts the subject. `{port}` in its arguments is a free port, `{folder}` a folder that lasts as long as it.
     pub(crate) fn start(self, subject: &str, arguments: &str) -> Standing {
         let class = format!("loadline.subjects.{subject}");
-        self.start_with(&["-cp", env!("LOADLINE_TEST_SUBJECTS_JAR"), &class], arguments)
+        self.start_with(&["-cp", test_subjects(), &class], arguments)
     }
 
     /// The same with a source file, which its JDK compiles.

@@ -3,6 +3,7 @@
 
 use crate::invocation::{Call, Permit, Ran, jdk, newest};
 use crate::skipping::skip;
+use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for};
 use loadline::clock::Clock;
 use loadline::record::{EndKind, GrowthWord, PostMortem, WatchDocument, WatchedJvm};
@@ -36,7 +37,7 @@ impl Leaking {
             command.args(["-c", "[ -z \"$0\" ] || echo $$ > \"$0\" || exit 1; exec \"$@\""]);
             command.arg(cgroup.map(|cgroup| cgroup.join("cgroup.procs")).unwrap_or_default()).arg(&java);
             command.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]).args(options.split_whitespace());
-            command.args(["-cp", env!("LOADLINE_TEST_SUBJECTS_JAR"), "loadline.subjects.Leaks", name]);
+            command.args(["-cp", test_subjects(), "loadline.subjects.Leaks", name]);
             command.args(arguments.split_whitespace()).stdin(Stdio::piped()).stdout(Stdio::piped());
             let mut child = command.stderr(Stdio::null()).spawn().unwrap();
             let mut line = String::new();

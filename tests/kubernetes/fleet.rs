@@ -3,6 +3,7 @@
 use crate::container::{Host, each, text};
 use crate::job::{CLAIM, Job, NAMESPACE, job_of, manifest, objects};
 use crate::plane::Plane;
+use crate::test_subjects::test_subjects;
 use loadline::record::{EntryOutcome, EntryResult, FleetDocument, StandingRecord};
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,7 +33,7 @@ const BROKEN: usize = 2;
 
 /// A fleet and what it names, in this folder; its text.
 pub(crate) fn write(folder: &Path) -> &'static str {
-    fs::copy(env!("LOADLINE_TEST_SUBJECTS_JAR"), folder.join("subjects.jar")).unwrap();
+    fs::copy(test_subjects(), folder.join("subjects.jar")).unwrap();
     let broken = ORDERS.replace("Appetite", "NoSuchClass").replace("orders", "broken");
     for (name, text) in [("orders.loadline.yaml", ORDERS), ("broken.loadline.yaml", &broken), ("fleet.yaml", FLEET)] {
         fs::write(folder.join(name), text).unwrap();

@@ -19,6 +19,8 @@ mod policy;
 mod ports;
 #[path = "../shared/skipping.rs"]
 mod skipping;
+#[path = "../shared/test_subjects.rs"]
+mod test_subjects;
 #[path = "../shared/waiting.rs"]
 mod waiting;
 

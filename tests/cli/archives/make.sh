@@ -8,12 +8,11 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 target=${CARGO_TARGET_DIR:-$here/../../../target}/release
 loadline=$(realpath "${LOADLINE:-$target/loadline}")
-newest() { ls -t "$target"/build/loadline-*/out/"$1" | head -n 1; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp "$(newest demo.jar)" "$work/app.jar"
-cp "$(newest test-subjects.jar)" "$work/subjects.jar"
+cp "$here/../../../java/compiled/demo.jar" "$work/app.jar"
+"$here/../../../java/compile" test-subjects "$work/subjects.jar"
 cp "$here"/*.loadline.yaml "$work"
 cd "$work"
 
