@@ -1,11 +1,10 @@
 //! A runner that is made up: a folder of work, a program that replays archives in place of measuring, variables.
 
 use crate::api::Api;
-use crate::archives::half;
+use crate::archive_halves::half;
 use crate::skipping::skip;
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -181,6 +180,10 @@ pub(crate) fn packed(folder: &Path) -> Vec<u8> {
 
 pub(crate) fn executable(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    // Written by a process of its own: a file that a test has open for writing is open in what other tests start, too,
+    // and cannot be executed meanwhile.
+    let mut writer = Command::new("bash");
+    let writer =
+        writer.args(["-c", r#"printf '%s' "$1" >"$0" && chmod +x "$0""#]).arg(path).arg(text).status().unwrap();
+    assert!(writer.success());
 }

@@ -2,6 +2,7 @@
 //! difference, which conditions differ, and the command that repeats it. A hidden marker in the first line tells a
 //! poster which comment is this scenario's, a second one what it said; posting is left to others.
 
+mod command;
 mod differing;
 mod marker;
 mod owners;
@@ -66,7 +67,9 @@ pub fn comment(document: &Document, unchanged: Unchanged) -> String {
         marker(&document.conditions.scenario),
         name_of(standing)
     );
-    assembled(begin, &of.blocks(), &of.end())
+    let owners = of.owners();
+    let end = of.end(owners.is_some());
+    assembled(begin, &of.blocks(owners), &end)
 }
 
 /// What of a document somebody should look at.
@@ -131,14 +134,17 @@ impl<'a> Changes<'a> {
         self.pairs.len() > 1
     }
 
-    fn blocks(&self) -> Vec<Block> {
-        let sides = self.sides();
+    /// Who holds the change that is told first.
+    fn owners(&self) -> Option<Block> {
+        owners::table(self.document, &self.sides()?, self.rows.first()?, self.has_several())
+    }
+
+    fn blocks(&self, owners: Option<Block>) -> Vec<Block> {
+        let differing =
+            |sides: Sides<'_>| Block::list("Conditions that differ:", differing::lines(self.document, &sides));
         let mut blocks = vec![self.differences(), self.budgets()];
-        if let Some(sides) = &sides {
-            let moved = self.rows.first().copied();
-            blocks.extend(moved.and_then(|row| owners::table(self.document, sides, row, self.has_several())));
-            blocks.push(Block::list("Conditions that differ:", differing::lines(self.document, sides)));
-        }
+        blocks.extend(owners);
+        blocks.extend(self.sides().map(differing));
         blocks
     }
 
@@ -179,13 +185,17 @@ impl<'a> Changes<'a> {
     }
 
     /// What is not decided, what the intervals promise, when it was measured, and how to repeat it.
-    fn end(&self) -> String {
+    fn end(&self, has_owners: bool) -> String {
         let of = &self.document.conditions;
-        let how = [owners::promise(self.document), self.measured()].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let how = [owners::promise(self.document, has_owners), self.measured()]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" ");
         let paragraphs = self.undecided().into_iter().chain(Some(how).filter(|how| !how.is_empty()));
         let paragraphs = paragraphs.map(|text| format!("\n{text}\n"));
         // The block is one line that begins with `$`, so nothing in it can end it.
-        let command = clipped(&of.command, COMMAND_CHARACTERS);
+        let command = clipped(&command::shorter(&of.command), COMMAND_CHARACTERS);
         format!("{}\nRepeat it with:\n\n```console\n$ {command}\n```\n", paragraphs.collect::<String>())
     }
 

@@ -9,8 +9,10 @@ use crate::record::{ComparisonRecord, Document, Unit};
 use crate::scenario::MarkPoint;
 use crate::units::trimmed;
 
-/// Owners of which none is sure are shown up to here.
+/// Owners that are not sure are shown up to here.
 const UNSURE_MAX: usize = 3;
+/// And as far as they are such a share of what changed.
+const UNSURE_LEAST: f64 = 0.1;
 /// The longest bar.
 const BAR: f64 = 12.0;
 
@@ -53,25 +55,29 @@ pub(super) fn table(
 ) -> Option<Block> {
     let mark = mark(moved);
     let all = at(document, sides, mark);
-    let sure: Vec<_> = all.iter().copied().filter(|of| is_sure(of)).collect();
-    let (rows, title) = match sure.is_empty() {
-        false => (sure, "Account"),
-        true if moved.unit == Unit::Bytes => {
-            (all.into_iter().take(UNSURE_MAX).collect(), "No owner's difference is sure; the largest in the account")
-        }
-        true => return None,
+    // Owners that are not sure explain nothing but what memory does.
+    let matters = |of: &&ComparisonRecord| {
+        moved.unit == Unit::Bytes && of.difference.abs() >= UNSURE_LEAST * moved.difference.abs()
     };
+    let (sure, unsure): (Vec<_>, Vec<_>) = at(document, sides, mark).into_iter().partition(|of| is_sure(of));
+    let unsure: Vec<_> = unsure.into_iter().filter(matters).take(UNSURE_MAX).collect();
+    let note = if unsure.is_empty() { "" } else { " (`?` where the difference is not sure)" };
+    let rows = [sure, unsure].concat();
     let most = rows.iter().map(|of| of.difference.abs()).fold(f64::MIN_POSITIVE, f64::max);
     let whose = if has_several { format!(" of {}", code(sides.candidate.configuration)) } else { String::new() };
     let row = |of: &&ComparisonRecord| {
         let [before, after] = [of.baseline_median, of.candidate_median].map(|held| shown(of.unit, Some(held)));
         let difference = Estimate::new(of.unit, of.difference, of.low.zip(of.high)).difference();
-        let fill = if of.difference < 0.0 { "░" } else { "█" };
-        let bar = fill.repeat((of.difference.abs() / most * BAR).round().max(1.0) as usize);
+        let length = (of.difference.abs() / most * BAR).round().max(1.0) as usize;
+        let bar = match is_sure(of) {
+            true if of.difference < 0.0 => "░".repeat(length),
+            true => "█".repeat(length),
+            false => "?".to_owned(),
+        };
         format!("| {} | {before} | {after} | {difference} | {bar} |\n", label(split(&of.metric).0))
     };
     let head = format!(
-        "{title}{whose} at {}, by owner:\n\n| owner | {} | {} | difference | |\n|:--|--:|--:|--:|:--|\n",
+        "Account{whose} at {}, by owner{note}:\n\n| owner | {} | {} | difference | |\n|:--|--:|--:|--:|:--|\n",
         code(mark),
         code(sides.baseline.name()),
         code(sides.candidate.name())
@@ -81,11 +87,8 @@ pub(super) fn table(
 }
 
 /// What the intervals promise.
-pub(super) fn promise(document: &Document) -> Option<String> {
+pub(super) fn promise(document: &Document, has_owners: bool) -> Option<String> {
     let first = document.comparisons.iter().find(|of| of.primary && of.low.is_some())?;
-    let percent = trimmed(first.confidence * 100.0, 2);
-    Some(format!(
-        "Intervals hold together with {percent} % confidence; owners are estimated one by one, and need not \
-                  add up to RSS."
-    ))
+    let owners = if has_owners { "; owners are estimated one by one, and need not add up to RSS" } else { "" };
+    Some(format!("Intervals hold together with {} % confidence{owners}.", trimmed(first.confidence * 100.0, 2)))
 }

@@ -3,6 +3,7 @@
 use super::super::super::super::quantity::Estimate;
 use super::super::escape::{code, sentence as escaped};
 use super::{Changes, Side, owners};
+use crate::comparison::split;
 use crate::owner::label;
 use crate::record::{BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Unit, each_once};
 use crate::report::summary::find::told;
@@ -13,6 +14,8 @@ use crate::units::several;
 const NAMED_MAX: usize = 3;
 /// Owners named in the sentence.
 const OWNERS_MAX: usize = 4;
+/// The share of a difference that is most of it.
+const MOST: f64 = 0.75;
 
 /// `RSS under load +6.0 MiB (+5.2 … +6.9) against main: metaspace +4.1, malloc retained +1.6.`
 pub(super) fn sentence(of: &Changes<'_>) -> String {
@@ -58,19 +61,26 @@ fn difference(of: &Changes<'_>, row: &ComparisonRecord) -> String {
     };
     let mut text = format!("{whose}{} {estimate} against {}", named(&row.metric), code(sides.baseline.name()));
     if row.unit == Unit::Bytes {
-        let alike = |owner: &&ComparisonRecord| {
-            owners::is_sure(owner) && (owner.difference > 0.0) == (row.difference > 0.0) && owner.metric != row.metric
-        };
-        let owner = |of: &ComparisonRecord| {
-            format!("{} {}", label(crate::comparison::split(&of.metric).0), { owners::digits(of) })
-        };
-        let held = owners::at(of.document, &sides, owners::mark(row));
-        let held: Vec<String> = held.into_iter().filter(alike).take(OWNERS_MAX).map(owner).collect();
-        if !held.is_empty() {
-            text.push_str(&format!(": {}", held.join(", ")));
-        }
+        text.push_str(&held(&owners::at(of.document, &sides, owners::mark(row)), row));
     }
     text
+}
+
+/// Who holds it, as far as that is sure: `: metaspace +4.1, malloc retained +1.6`.
+fn held(owners: &[&ComparisonRecord], row: &ComparisonRecord) -> String {
+    let alike =
+        |owner: &&&ComparisonRecord| owners::is_sure(owner) && (owner.difference > 0.0) == (row.difference > 0.0);
+    let sure: Vec<&&ComparisonRecord> = owners.iter().filter(alike).collect();
+    let sum: f64 = sure.iter().map(|owner| owner.difference).sum();
+    let named = |owner: &&&ComparisonRecord| format!("{} {}", label(split(&owner.metric).0), owners::digits(owner));
+    let mut said: Vec<String> = sure.iter().take(OWNERS_MAX).map(named).collect();
+    match said.len() {
+        0 if owners.is_empty() => return String::new(),
+        0 => said.push("which owner holds it is not sure".to_owned()),
+        _ if sum.abs() < MOST * row.difference.abs() => said.push("the rest not sure".to_owned()),
+        _ => {}
+    }
+    format!(": {}", said.join(", "))
 }
 
 /// Metrics in words where they are the usual ones.
