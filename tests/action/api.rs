@@ -1,5 +1,5 @@
-//! A made-up API of GitHub and GitLab on loopback: comments that can be listed, written and edited, artifacts on another
-//! host, tokens that may only read.
+//! A made-up API of GitHub and GitLab on loopback: comments that can be listed, written and edited, artifacts on
+//! another host, tokens that may only read.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -110,7 +110,10 @@ fn answer(state: &mut State, method: &str, path: &str, body: &Value, address: So
     let no = |code: u16, why: &str| said(code, json!({"message": why}));
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let is_gitlab = path.starts_with("/projects/");
-    let author = |login: &str| if is_gitlab { json!({"username": login}) } else { json!({"login": login}) };
+    let author = |login: &str| match is_gitlab {
+        true => json!({"username": login}),
+        false => json!({"login": login, "type": if login.ends_with("[bot]") { "Bot" } else { "User" }}),
+    };
     let shown = |at: usize, (login, text): &(String, String)| {
         let key = if is_gitlab { "author" } else { "user" };
         json!({"id": at + 1, key: author(login), "body": text})

@@ -1,5 +1,5 @@
-//! `action.yml`, the component of GitLab and the workflows of `docs/ci.md`: their form, that they name what there is, and
-//! what actionlint says of them.
+//! `action.yml`, the component of GitLab and the workflows of `docs/ci.md`: their form, that they name what there is,
+//! and what actionlint says of them.
 
 use crate::skipping::skip;
 use std::fs;

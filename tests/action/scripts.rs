@@ -93,6 +93,11 @@ fn the_comment_is_found_on_a_later_page_and_by_who_the_token_is() {
     api.state().comments = comments;
     runner.done("action/comment", &[]);
     assert_eq!(api.state().written(), ["PATCH /repos/o/r/issues/comments/221"]);
+    // The token of an app that may not ask who it is.
+    api.state().login = None;
+    api.state().comments[222] = ("weigher[bot]".to_owned(), said("worse"));
+    runner.done("action/comment", &[]);
+    assert_eq!(api.state().written()[1..], ["PATCH /repos/o/r/issues/comments/223"]);
 }
 
 #[test]

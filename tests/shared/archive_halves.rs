@@ -1,5 +1,6 @@
-//! Two archives of one server, before and after a change: the halves of a recorded comparison, whose second configuration
-//! holds 12 MiB more in mapped chunks. Its six trials do not decide that RSS grew, so 16 MiB of malloc are added here.
+//! Two archives of one server, before and after a change: the halves of a recorded comparison, whose second
+//! configuration holds 12 MiB more in mapped chunks. Its six trials do not decide that RSS grew, so 16 MiB of malloc
+//! are added here.
 
 use serde_json::Value;
 use std::path::Path;
@@ -7,7 +8,8 @@ use std::path::Path;
 /// What is added under load to the half that is the change.
 const ADDED: u64 = 16 << 20;
 
-/// Writes the trials of one configuration of `tests/cli/archives/compared`, renamed to `app`, of a scenario of this name.
+/// Writes the trials of one configuration of `tests/cli/archives/compared`, renamed to `app`, of a scenario of this
+/// name.
 pub(crate) fn half(of: &str, scenario: &str, to: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(root.join("tests/cli/archives/compared/archive.jsonl")).unwrap();

@@ -1,6 +1,6 @@
 //! The result document, and that of a fleet, in the formats of others: tables, Markdown, JUnit, JMH, GitHub,
-//! OpenMetrics, gnuplot, Bencher, github-action-benchmark. Pure: a document goes in, text comes out; `docs/exports.md` shows each. Names and messages in
-//! it are foreign text.
+//! OpenMetrics, gnuplot, Bencher, github-action-benchmark. Pure: a document goes in, text comes out; `docs/exports.md`
+//! shows each. Names and messages in it are foreign text.
 
 mod bencher;
 mod benchmark_action;

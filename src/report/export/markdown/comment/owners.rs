@@ -54,7 +54,6 @@ pub(super) fn table(
     has_several: bool,
 ) -> Option<Block> {
     let mark = mark(moved);
-    let all = at(document, sides, mark);
     // Owners that are not sure explain nothing but what memory does.
     let matters = |of: &&ComparisonRecord| {
         moved.unit == Unit::Bytes && of.difference.abs() >= UNSURE_LEAST * moved.difference.abs()
