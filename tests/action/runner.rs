@@ -134,8 +134,8 @@ impl Runner {
     /// The last value of an output.
     pub(crate) fn output(&self, name: &str) -> String {
         let output = self.read("output");
-        let own = output.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-        own.last().unwrap_or_default().to_owned()
+        let mut own = output.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        own.next_back().unwrap_or_default().to_owned()
     }
 
     /// Runs a script of the repository with these variables and no others.
