@@ -121,6 +121,19 @@ pub(super) struct Exports {
     /// As OpenMetrics text
     #[arg(long, value_name = "FILE")]
     pub(super) openmetrics: Option<PathBuf>,
+    /// In Bencher's format, with intervals
+    #[arg(long, value_name = "FILE")]
+    pub(super) bencher: Option<PathBuf>,
+    /// For github-action-benchmark: what is better smaller, and beside it, in FILE with `.bigger` before its extension,
+    /// what is better bigger
+    #[arg(long, value_name = "FILE")]
+    pub(super) benchmark_action: Option<PathBuf>,
+    /// What changed, as a comment on a pull request; FILE is empty where nothing did
+    #[arg(long, value_name = "FILE")]
+    pub(super) comment: Option<PathBuf>,
+    /// Let the comment say so where nothing changed
+    #[arg(long, requires = "comment")]
+    pub(super) comment_always: bool,
     /// In GitHub Actions: a summary of the step, and an annotation for each broken budget
     #[arg(long)]
     pub(super) github: bool,

@@ -125,7 +125,7 @@ fn archives(verb: &Verb, first: &Path, second: &Path, typed: String) -> Result<C
     judgement.check_metrics(&merged.scenario, &MarkPoint::ALL)?;
     let document = judgement.of_archives(&merged);
     let folders = [first.to_owned(), second.to_owned()];
-    let shown = Shown { document: &document, folders: &folders, missing: &merged.missing };
+    let shown = Shown { document: &document, folders: &folders, missing: &merged.missing, against: None };
     shown.show(output.json, output.view, &output.exports, &mut Progress::new(output.quiet))?;
     judgement.passes(&document).map(Code::of)
 }

@@ -4,7 +4,8 @@ use super::args_compare::{Exports, View};
 use crate::archive;
 use crate::error::{Error, Result};
 use crate::record::{Document, Evidence, Trial};
-use crate::report::{self, Depth, Progress, export};
+use crate::report::export::{self, BenchmarkActionFile, Unchanged};
+use crate::report::{self, Depth, Progress};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,9 @@ pub(super) enum Format {
     Junit,
     Jmh,
     Openmetrics,
+    Bencher,
+    BenchmarkAction,
+    Comment(Unchanged),
 }
 
 impl Format {
@@ -33,6 +37,9 @@ impl Format {
             Self::Junit => "junit",
             Self::Jmh => "jmh",
             Self::Openmetrics => "openmetrics",
+            Self::Bencher => "bencher",
+            Self::BenchmarkAction => "benchmark-action",
+            Self::Comment(_) => "comment",
         }
     }
 }
@@ -40,6 +47,7 @@ impl Format {
 impl Exports {
     /// Those that were asked for.
     pub(super) fn files(&self) -> impl Iterator<Item = (&Path, Format)> {
+        let unchanged = if self.comment_always { Unchanged::Told } else { Unchanged::Silent };
         let all = [
             (&self.html, Format::Html),
             (&self.markdown, Format::Markdown),
@@ -47,6 +55,9 @@ impl Exports {
             (&self.junit, Format::Junit),
             (&self.jmh, Format::Jmh),
             (&self.openmetrics, Format::Openmetrics),
+            (&self.bencher, Format::Bencher),
+            (&self.benchmark_action, Format::BenchmarkAction),
+            (&self.comment, Format::Comment(unchanged)),
         ];
         all.into_iter().filter_map(|(path, format)| Some((path.as_deref()?, format)))
     }
@@ -99,10 +110,14 @@ impl Exports {
     /// `Machine` where one cannot be written.
     pub(super) fn write_beside(&self, document: &Document, progress: &mut Progress) -> Result<()> {
         let mut first = Ok(());
-        let beside = self.csv.as_deref().filter(|path| !is_stdout(path) && !document.comparisons.is_empty());
-        if let Some(path) = beside {
+        let in_a_file = |path: &Option<PathBuf>| path.clone().filter(|path| !is_stdout(path));
+        if let Some(path) = in_a_file(&self.csv).filter(|_| !document.comparisons.is_empty()) {
             // A table of other columns: `a.csv` has `a.comparisons.csv` beside it.
             first = write(&path.with_extension("comparisons.csv"), &export::comparisons_csv(document));
+        }
+        if let Some(path) = in_a_file(&self.benchmark_action) {
+            let bigger = export::benchmark_action(document, BenchmarkActionFile::Bigger);
+            first = first.and(write(&bigger_beside(&path), &bigger));
         }
         if self.github {
             first = first.and(github(document, progress));
@@ -133,6 +148,8 @@ pub(super) struct Shown<'a> {
     /// The archives, in their order.
     pub(super) folders: &'a [PathBuf],
     pub(super) missing: &'a [String],
+    /// The same against the archive that is the baseline, which is what a comment is on; `None` without one.
+    pub(super) against: Option<&'a Document>,
 }
 
 impl Shown<'_> {
@@ -145,6 +162,9 @@ impl Shown<'_> {
             Format::Junit => export::junit(self.document),
             Format::Jmh => export::jmh(self.document),
             Format::Openmetrics => export::openmetrics(self.document),
+            Format::Bencher => export::bencher(self.document),
+            Format::BenchmarkAction => export::benchmark_action(self.document, BenchmarkActionFile::Smaller),
+            Format::Comment(unchanged) => export::comment(self.against.unwrap_or(self.document), unchanged),
         }
     }
 
@@ -178,6 +198,14 @@ impl Shown<'_> {
             archive::evidence(folder, &trials.map(in_archive).collect::<Vec<_>>())
         };
         self.folders.iter().enumerate().flat_map(of).collect()
+    }
+}
+
+/// `a.bigger.json` for `a.json`.
+fn bigger_beside(path: &Path) -> PathBuf {
+    match path.extension() {
+        Some(extension) => path.with_extension(format!("bigger.{}", extension.to_string_lossy())),
+        None => path.with_extension("bigger"),
     }
 }
 

@@ -77,7 +77,7 @@ fn search(session: &Session, searched: &Searched, mut trials: Vec<Trial>, mut st
     let done = make(session, searched, &mut trials, &mut store);
     let found = result::of_search(conditions, scenario, &trials);
     let interrupted = is_interrupted(&done);
-    let mut ended = session.finish(store, interrupted, &found)?;
+    let mut ended = session.finish(store, interrupted, &found, None)?;
     if interrupted {
         ended.progress.step(&format!("`loadline find --resume {}` goes on", ended.folder.display()));
     }

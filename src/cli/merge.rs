@@ -9,7 +9,8 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::fleet::{self, Found, Plan, Standing};
 use crate::record::{Document, FleetDocument, LineVerdict, PlanEntry, Task};
-use crate::report::{self, Depth, Progress, export};
+use crate::report::export::{self, BenchmarkActionFile, Unchanged};
+use crate::report::{self, Depth, Progress};
 use crate::result::{self, AllBlocks, Asked, Judgement, NodeBlocks};
 use std::path::{Component, Path, PathBuf};
 
@@ -43,10 +44,17 @@ fn plan(verb: &Merge) -> Result<Plan> {
     Plan::parse(&archive::plan_text(&path)?).map_err(|error| error.at(path.display().to_string()))
 }
 
+fn is_of_comparison(format: Format) -> bool {
+    match format {
+        Format::Junit | Format::Jmh | Format::Bencher | Format::BenchmarkAction | Format::Comment(_) => true,
+        Format::Html | Format::Markdown | Format::Csv | Format::Openmetrics => false,
+    }
+}
+
 /// Files that only a comparison fills.
 fn refuse_without_comparison(verb: &Merge, plan: &Plan) -> Result<()> {
     let of_services = plan.entries.iter().all(|entry| !matches!(entry.task, Task::Block { .. }));
-    let mut asked = verb.exports.files().filter(|(_, format)| matches!(format, Format::Junit | Format::Jmh));
+    let mut asked = verb.exports.files().filter(|(_, format)| is_of_comparison(*format));
     let word = asked.next().map(|(_, format)| format.word()).or(verb.exports.github.then_some("github"));
     match word.filter(|_| of_services) {
         Some(word) => Err(Error::request(format!("`--{word}` is for comparisons, and this is a plan of services"))
@@ -138,7 +146,7 @@ fn show(verb: &Merge, document: &FleetDocument, all: Option<&AllBlocks>) -> Resu
         None => verb.exports.write_texts(|format| text(document, format), &mut progress),
         Some((of, all)) => {
             let missing = [unanswered, lacking].concat();
-            let shown = Shown { document: of, folders: &all.folders, missing: &missing };
+            let shown = Shown { document: of, folders: &all.folders, missing: &missing, against: None };
             // These say what became of the entries, too.
             let is_of_fleet = |format| matches!(format, Format::Markdown | Format::Openmetrics);
             let text = |format| if is_of_fleet(format) { text(document, format) } else { shown.text(format) };
@@ -158,6 +166,10 @@ fn text(document: &FleetDocument, format: Format) -> String {
         Format::Openmetrics => export::fleet_openmetrics(document),
         Format::Junit => of_blocks(export::junit),
         Format::Jmh => of_blocks(export::jmh),
+        Format::Bencher => of_blocks(export::bencher),
+        Format::BenchmarkAction => of_blocks(|of| export::benchmark_action(of, BenchmarkActionFile::Smaller)),
+        Format::Comment(Unchanged::Silent) => of_blocks(|of| export::comment(of, Unchanged::Silent)),
+        Format::Comment(Unchanged::Told) => of_blocks(|of| export::comment(of, Unchanged::Told)),
     }
 }
 

@@ -17,24 +17,29 @@ pub(super) fn report(verb: &Report) -> Result<Code> {
     let archive = result::read(&verb.archive)?;
     if result::is_search(&archive.trials) {
         let found = result::of_search(&archive.conditions, &archive.scenario, &archive.trials);
-        return show(verb, &archive, &found).map(|()| Code::Yes);
+        return show(verb, &archive, &found, None).map(|()| Code::Yes);
     }
     if result::is_tuning(&archive.trials) {
         let mut tuned = result::of_tuning(&archive.conditions, &archive.scenario, &archive.trials);
         result::add_lines(&mut tuned, &verb.archive);
-        return show(verb, &archive, &tuned).map(|()| Code::Yes);
+        return show(verb, &archive, &tuned, None).map(|()| Code::Yes);
     }
     let judgement = judgement(&archive.scenario, Some(&verb.comparing), &verb.judging)?;
     // A metric that only these trials lack leaves its budget undecided.
     judgement.check_metrics(&archive.scenario, &MarkPoint::ALL)?;
     let result = judgement.document(&archive.conditions, &archive.trials);
-    show(verb, &archive, &result)?;
+    let mut against = None;
+    if verb.exports.comment.is_some() {
+        against = judgement.against_archive(&result, &archive.scenario, &verb.archive).transpose()?;
+    }
+    show(verb, &archive, &result, against.as_ref())?;
     judgement.passes(&result).map(Code::of)
 }
 
-fn show(verb: &Report, archive: &Archive, result: &Document) -> Result<()> {
+fn show(verb: &Report, archive: &Archive, result: &Document, against: Option<&Document>) -> Result<()> {
     let mut progress = Progress::new(false);
-    let shown = Shown { document: result, folders: std::slice::from_ref(&verb.archive), missing: &archive.missing };
+    let folders = std::slice::from_ref(&verb.archive);
+    let shown = Shown { document: result, folders, missing: &archive.missing, against };
     shown.show(verb.json, verb.view, &verb.exports, &mut progress)?;
     if verb.json || verb.exports.on_stdout() {
         archive.missing.iter().for_each(|what| progress.warn(&format!("warning: {what}")));

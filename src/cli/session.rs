@@ -164,10 +164,24 @@ impl Session {
             return done.map(|_| Code::Yes);
         }
         let result = judgement.document(&conditions, &trials);
-        let mut finished = self.finish(store, is_interrupted(&done), &result)?;
+        let against = self.against(&judgement, &result, scenario, store.folder());
+        let mut finished = self.finish(store, is_interrupted(&done), &result, against.as_ref())?;
         summed_up(done?, trials.len(), &mut finished.progress)?;
         finished.kept?;
         judgement.passes(&result).map(Code::of)
+    }
+
+    /// What a comment is on, where there is to be one and the baseline is an archive.
+    fn against(&self, judgement: &Judgement, result: &Document, scenario: &Scenario, at: &Path) -> Option<Document> {
+        self.output.exports.comment.as_ref()?;
+        match judgement.against_archive(result, scenario, at)? {
+            Ok(document) => Some(document),
+            Err(error) => {
+                // What was measured is told all the same.
+                Progress::new(false).warn(&format!("warning: the comment is not against the baseline: {}", error.what));
+                None
+            }
+        }
     }
 
     /// Runs the build steps, and starts nothing else.
@@ -196,10 +210,16 @@ impl Session {
     ///
     /// # Errors
     /// Where it cannot be shown.
-    pub(super) fn finish(&self, store: Archived<Live>, interrupted: bool, result: &Document) -> Result<Finished> {
+    pub(super) fn finish(
+        &self,
+        store: Archived<Live>,
+        interrupted: bool,
+        result: &Document,
+        against: Option<&Document>,
+    ) -> Result<Finished> {
         let folder = store.folder().to_owned();
         let (kept, Live { mut progress, .. }) = store.close(interrupted);
-        self.show(result, &folder, &mut progress)?;
+        self.show(result, against, &folder, &mut progress)?;
         progress.step(&format!("archive: {}", folder.display()));
         Ok(Finished { folder, kept, progress })
     }
@@ -236,9 +256,15 @@ impl Session {
     }
 
     /// Prints what was measured; nothing where nothing was weighed and no document was asked for.
-    pub(super) fn show(&self, result: &Document, folder: &Path, progress: &mut Progress) -> Result<()> {
+    fn show(
+        &self,
+        result: &Document,
+        against: Option<&Document>,
+        folder: &Path,
+        progress: &mut Progress,
+    ) -> Result<()> {
         let Output { json, view, exports, .. } = &self.output;
-        let shown = Shown { document: result, folders: &[folder.to_owned()], missing: &[] };
+        let shown = Shown { document: result, folders: &[folder.to_owned()], missing: &[], against };
         // None of its trials is asked anything: what it found is in the target alone.
         let of_rates = result.find.as_ref().is_some_and(|find| find.unknowns == Unknowns::Rate);
         match *json || of_rates || weighed(&result.trials) {

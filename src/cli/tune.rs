@@ -112,7 +112,7 @@ impl Tuned<'_> {
         }
         result::add_lines(&mut tuned, &folder);
         let interrupted = is_interrupted(&done);
-        let mut ended = session.finish(store, interrupted, &tuned)?;
+        let mut ended = session.finish(store, interrupted, &tuned, None)?;
         if interrupted {
             ended.progress.step(&format!("`loadline tune --resume {}` goes on", ended.folder.display()));
         }

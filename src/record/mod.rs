@@ -195,6 +195,9 @@ pub struct LeftOutRecord {
 pub struct Machine {
     /// CPUs online.
     pub cores: u32,
+    /// Model of the CPUs, as the kernel tells it; absent where it tells none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_model: Option<String>,
     /// Physical memory.
     pub memory_bytes: u64,
     /// Kernel release.

@@ -132,6 +132,7 @@ pub(in crate::report) fn searched(course: &Course) -> Document {
 fn empty() -> Document {
     let machine = Machine {
         cores: 2,
+        cpu_model: None,
         memory_bytes: 8 << 30,
         kernel: "6.1.0-35-amd64".to_owned(),
         cgroup: "v2".to_owned(),

@@ -1,6 +1,7 @@
 //! From trials to a result: what they say together, judged as the scenario and the options ask.
 
-use super::{Merged, Together};
+use super::{Merged, Part, Together};
+use crate::archive::Archive;
 use crate::comparison;
 use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
@@ -27,6 +28,13 @@ pub struct Asked {
     pub strict: bool,
 }
 
+/// An archive that budgets are judged against.
+#[derive(Debug, Clone)]
+struct Baseline {
+    part: Part,
+    metrics: Vec<MetricRecord>,
+}
+
 /// How a result is judged.
 #[derive(Debug, Clone)]
 pub struct Judgement {
@@ -35,8 +43,8 @@ pub struct Judgement {
     seed: u64,
     /// Names of the configurations, in the order of the scenario.
     names: Vec<String>,
-    /// Metrics of the archive that budgets are judged against.
-    baseline: Option<Vec<MetricRecord>>,
+    /// The archive that budgets are judged against.
+    baseline: Option<Baseline>,
     undecided_breaks: bool,
     strict: bool,
 }
@@ -104,7 +112,8 @@ impl Judgement {
                 .at(error.what)
                 .hint(hint)
         })?;
-        self.baseline = Some(comparison::metrics(&archive.trials));
+        let metrics = comparison::metrics(&archive.trials);
+        self.baseline = Some(Baseline { part: Part { path: baseline.into(), archive }, metrics });
         Ok(())
     }
 
@@ -186,7 +195,7 @@ impl Judgement {
         };
         let judge = |(first, second): &(String, String)| {
             let (before, after) = (of(first), of(second));
-            let baseline = self.baseline.as_deref().unwrap_or(&before);
+            let baseline = self.baseline_metrics().unwrap_or(&before);
             let name = std::slice::from_ref(second);
             comparison::judge_budgets(&self.budgets, name, &after, Some(baseline), &self.compare, self.seed)
         };
@@ -197,6 +206,33 @@ impl Judgement {
         let archives = merged.archives.clone();
         let together = Together { archives, metrics, comparisons, doubts, budgets, ..Together::default() };
         super::document(&merged.conditions, &merged.trials, together)
+    }
+
+    /// A result against the archive that is the baseline, each configuration against the one of its name; `None` where
+    /// no archive is. Budgets are those of the result. `folder` is where its archive lies.
+    ///
+    /// # Errors
+    /// As [`Merged::of`].
+    pub fn against_archive(&self, result: &Document, scenario: &Scenario, folder: &Path) -> Option<Result<Document>> {
+        let before = self.baseline.as_ref()?.part.clone();
+        let (conditions, trials) = (result.conditions.clone(), result.trials.clone());
+        let archive = Archive { conditions, scenario: scenario.clone(), trials, missing: Vec::new() };
+        let own = Part { path: folder.to_owned(), archive };
+        let against = |merged: Merged| {
+            let alone = Self { budgets: Vec::new(), ..self.clone() };
+            // The names of the archives stand before those of the configurations.
+            let whole = |budget: &BudgetRecord| {
+                let name = merged.archives.last().map_or("", |archive| archive.name.as_str());
+                BudgetRecord { configuration: format!("{name}/{}", budget.configuration), ..budget.clone() }
+            };
+            let budgets = result.budgets.iter().map(whole).collect();
+            Document { budgets, conditions: result.conditions.clone(), ..alone.of_archives(&merged) }
+        };
+        Some(Merged::of(vec![before, own], result.conditions.command.clone()).map(against))
+    }
+
+    fn baseline_metrics(&self) -> Option<&[MetricRecord]> {
+        self.baseline.as_ref().map(|baseline| baseline.metrics.as_slice())
     }
 
     /// What was asked and cannot be told from these trials; said only where something was asked.
@@ -227,7 +263,7 @@ impl Judgement {
         let judge = |budgets: &[Budget], names: &[String], baseline: Option<&[MetricRecord]>| {
             comparison::judge_budgets(budgets, names, metrics, baseline, &self.compare, self.seed)
         };
-        if let Some(baseline) = &self.baseline {
+        if let Some(baseline) = self.baseline_metrics() {
             return judge(&self.budgets, ran, Some(baseline));
         }
         let (changes, absolutes): (Vec<Budget>, Vec<Budget>) =

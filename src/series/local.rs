@@ -123,6 +123,7 @@ pub fn machine_now(clock: Clock) -> Machine {
     let activity = machine::Activity::read(&clock).ok().map(|reading| reading.value);
     Machine {
         cores: fixed.cores_online as u32,
+        cpu_model: crate::kernel::machine::cpu_model(),
         memory_bytes: fixed.memory.0,
         kernel: fixed.kernel,
         cgroup: fixed.memory_cgroup.map_or("none", CgroupVersion::name).to_owned(),

@@ -341,6 +341,7 @@ impl Making<'_> {
 pub(crate) fn conditions(scenario: &Scenario) -> Conditions {
     let machine = Machine {
         cores: 2,
+        cpu_model: None,
         memory_bytes: 8 << 30,
         kernel: "6.18.0".to_owned(),
         cgroup: "v2".to_owned(),

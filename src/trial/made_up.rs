@@ -733,6 +733,7 @@ pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> Made {
     });
     let machine = Machine {
         cores: 2,
+        cpu_model: None,
         memory_bytes: 1 << 33,
         kernel: String::new(),
         cgroup: "v2".to_owned(),

@@ -69,6 +69,7 @@ pub(crate) fn comparison(names: &[&str], blocks: u32, size: Size) -> (Document, 
 pub(crate) fn document(trials: Vec<Trial>) -> Document {
     let machine = Machine {
         cores: 4,
+        cpu_model: None,
         memory_bytes: 16 << 30,
         kernel: "6.1.0-28-amd64".to_owned(),
         cgroup: "v2".to_owned(),

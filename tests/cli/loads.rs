@@ -78,6 +78,7 @@ fn made_up() -> LoadDocument {
             address: "127.0.0.1:8080".to_owned(),
             started: "2026-11-22T10:00:00Z".to_owned(),
             machine: Machine {
+                cpu_model: Some("EPYC 7763".to_owned()),
                 cores: 2,
                 memory_bytes: 24 << 30,
                 kernel: "6.18.0".to_owned(),

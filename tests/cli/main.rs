@@ -6,7 +6,10 @@
 
 mod accounts;
 mod accounts_beside;
+#[path = "../shared/archive_halves.rs"]
+mod archive_halves;
 mod called;
+mod comment;
 mod compare;
 mod damage;
 mod documents;

@@ -108,6 +108,7 @@ impl Sink for Nobody {
 fn machine() -> Machine {
     Machine {
         cores: 2,
+        cpu_model: Some("made up".to_owned()),
         memory_bytes: 8 << 30,
         kernel: String::new(),
         cgroup: "v1".to_owned(),

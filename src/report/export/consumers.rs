@@ -12,6 +12,43 @@ use std::collections::BTreeMap;
 /// The tags that the exports themselves write.
 const OWN_TAGS: [&str; 6] = ["<details>", "</details>", "<summary>", "</summary>", "<code>", "</code>"];
 
+/// A comment: [`check_markdown`], after the hidden lines and without the command that it ends with. The scenario's own
+/// marker is the first line, and no other comment of HTML is there.
+pub(super) fn check_comment(text: &str) {
+    assert!(text.chars().count() <= 65_000, "{}", text.chars().count());
+    let mut lines = text.lines();
+    let [marker, verdict] = [lines.next().unwrap(), lines.next().unwrap()];
+    for (line, begin) in [(marker, "<!-- loadline:"), (verdict, "<!-- loadline-verdict: ")] {
+        let inner = line.strip_prefix(begin).and_then(|rest| rest.strip_suffix(" -->")).unwrap();
+        assert!(inner.chars().all(|c| c.is_ascii_alphanumeric() || "%._-~".contains(c)), "{line}");
+        assert!(!inner.contains("--") && inner.len() < 200, "{line}");
+    }
+    let blocks = Parser::new_ext(text, Options::all()).filter(|event| matches!(event, Event::Start(Tag::CodeBlock(_))));
+    assert_eq!(blocks.count(), 1, "{text}");
+    let (body, command) = text.rsplit_once("\n```console\n").unwrap();
+    assert!(command.starts_with("$ ") && command.ends_with("\n```\n") && command.lines().count() == 2, "{command}");
+    let body = body.split_once("-->\n").and_then(|(_, rest)| rest.split_once("-->\n")).unwrap().1;
+    assert!(!body.contains("<!--"), "{body}");
+    check_markdown(body);
+    check_calls_nobody(body);
+}
+
+/// What stands outside of code mentions nobody and refers to nothing.
+fn check_calls_nobody(body: &str) {
+    let (mut text, mut in_code) = (String::new(), false);
+    for event in Parser::new_ext(body, Options::all()) {
+        match event {
+            Event::Text(piece) if !in_code => text.push_str(&piece),
+            Event::InlineHtml(tag) if matches!(&*tag, "<code>" | "</code>") => in_code = &*tag == "<code>",
+            Event::Text(_) => {}
+            _ => text.push('\n'),
+        }
+    }
+    let after = |mark: char| text.split(mark).skip(1).map(|rest| rest.chars().next());
+    assert!(after('@').all(|next| next == Some('\u{200b}')), "{text}");
+    assert!(after('#').all(|next| next == Some('\u{200b}')), "{text}");
+}
+
 /// No link, no image, no foreign HTML, no heading above the third level, no table row that is cut short.
 pub(super) fn check_markdown(text: &str) {
     for event in Parser::new_ext(text, Options::all()) {
@@ -219,6 +256,83 @@ fn check_score(of: &JmhScore) {
     assert!(!of.score_unit.is_empty() && of.raw_data.iter().flatten().all(Value::is_number));
 }
 
+// ---- Bencher ----
+
+/// What the schema of Bencher's format (`bmf.json`) has of a measure, and nothing else.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BencherMeasure {
+    pub(super) value: f64,
+    pub(super) lower_value: Option<f64>,
+    pub(super) upper_value: Option<f64>,
+}
+
+/// The benchmarks, whose names are as long as Bencher allows, and of whose keys none is there twice.
+pub(super) fn check_bencher(text: &str) -> BTreeMap<String, BTreeMap<String, BencherMeasure>> {
+    let number = serde_json::json!({"type": "number"});
+    let measure = serde_json::json!({
+        "type": "object",
+        "properties": {"value": number, "lower_value": number, "upper_value": number},
+        "required": ["value"],
+        "additionalProperties": false,
+    });
+    let slug = serde_json::json!({"pattern": "^[a-z0-9]+(-[a-z0-9]+)*$", "maxLength": 64});
+    let measures = serde_json::json!({"type": "object", "propertyNames": slug, "additionalProperties": measure});
+    let name = serde_json::json!({"minLength": 1, "maxLength": 1024});
+    let schema = serde_json::json!({"type": "object", "propertyNames": name, "additionalProperties": measures});
+    check_schema(&schema, text);
+    let benchmarks: BTreeMap<String, BTreeMap<String, BencherMeasure>> = serde_json::from_str(text).unwrap();
+    let measures = || benchmarks.values().flat_map(BTreeMap::values);
+    assert_eq!(text.matches("\"value\":").count(), measures().count(), "a key is there twice");
+    for of in measures() {
+        assert_eq!(of.lower_value.is_some(), of.upper_value.is_some());
+        assert!(of.lower_value.is_none_or(|low| low <= of.value));
+        assert!(of.upper_value.is_none_or(|high| high >= of.value));
+    }
+    benchmarks
+}
+
+fn check_schema(schema: &Value, text: &str) {
+    let validator = jsonschema::validator_for(schema).unwrap();
+    let instance: Value = serde_json::from_str(text).unwrap();
+    let errors: Vec<String> = validator.iter_errors(&instance).map(|error| error.to_string()).collect();
+    assert_eq!(errors, [] as [&str; 0]);
+}
+
+// ---- github-action-benchmark ----
+
+/// What github-action-benchmark reads of a number.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Charted {
+    pub(super) name: String,
+    pub(super) unit: String,
+    pub(super) value: f64,
+    pub(super) range: Option<String>,
+    pub(super) extra: Option<String>,
+}
+
+/// The numbers, each under a name of its own.
+pub(super) fn check_benchmark_action(text: &str) -> Vec<Charted> {
+    let string = serde_json::json!({"type": "string", "minLength": 1});
+    let schema = serde_json::json!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "name": string, "unit": string, "value": {"type": "number"}, "range": string, "extra": string,
+            },
+            "required": ["name", "unit", "value"],
+            "additionalProperties": false,
+        },
+    });
+    check_schema(&schema, text);
+    let items: Vec<Charted> = serde_json::from_str(text).unwrap();
+    let names: std::collections::BTreeSet<&str> = items.iter().map(|item| item.name.as_str()).collect();
+    assert_eq!(names.len(), items.len(), "a name is there twice");
+    items
+}
+
 // ---- OpenMetrics ----
 
 /// The samples with their values. Families stand together, are declared once, hold no series twice, and end with
@@ -284,8 +398,8 @@ fn check_labels(text: &str) {
 
 #[cfg(test)]
 mod laws {
+    use super::super::{BenchmarkActionFile, Unchanged, bencher, benchmark_action, comment, openmetrics, samples};
     use super::super::{comparisons_csv, csv, github_annotations, github_summary, gnuplot, jmh, junit, markdown};
-    use super::super::{openmetrics, samples};
     use super::*;
     use proptest::prelude::*;
 
@@ -302,6 +416,11 @@ mod laws {
             let cases = check_junit(&junit(&document));
             prop_assert_eq!(cases.children[0].cases().len(), document.budgets.len());
             prop_assert!(!check_jmh(&jmh(&document)).is_empty());
+            check_comment(&comment(&document, Unchanged::Told));
+            prop_assert_eq!(check_bencher(&bencher(&document)).len(), 1);
+            for file in [BenchmarkActionFile::Smaller, BenchmarkActionFile::Bigger] {
+                check_benchmark_action(&benchmark_action(&document, file));
+            }
             prop_assert!(!check_openmetrics(&openmetrics(&document)).is_empty());
             for line in github_annotations(&document).lines() {
                 prop_assert!(line.starts_with("::error title=") || line.starts_with("::warning title="));

@@ -1,7 +1,10 @@
 //! `docs/ci.md` and `docs/exports.md` are held against what they speak of: examples against what the exports give,
-//! YAML against parsers, commands against the options there are.
+//! a scenario against its parser, commands against the options there are. `tests/action` holds the workflows to theirs.
 
-use super::{comparisons_csv, csv, github_annotations, gnuplot, jmh, junit, markdown, openmetrics, samples};
+use super::{
+    BenchmarkActionFile, Unchanged, bencher, benchmark_action, comment, comparisons_csv, csv, github_annotations,
+    gnuplot, jmh, junit, markdown, openmetrics, samples,
+};
 use std::path::Path;
 
 const CI: &str = include_str!("../../../docs/ci.md");
@@ -14,6 +17,7 @@ const OPTIONS: [(&str, &[&str]); 5] = [
         &[
             "--baseline",
             "--budget",
+            "--comment",
             "--csv",
             "--github",
             "--html",
@@ -24,8 +28,8 @@ const OPTIONS: [(&str, &[&str]); 5] = [
             "--trials",
         ],
     ),
-    ("compare", &["--csv", "--html", "--junit"]),
-    ("report", &["--gnuplot", "--html", "--markdown", "--plot"]),
+    ("compare", &["--comment", "--csv", "--html", "--junit"]),
+    ("report", &["--baseline", "--comment", "--gnuplot", "--html", "--markdown", "--plot"]),
     ("load", &["--gnuplot"]),
     ("doctor", &[]),
 ];
@@ -42,11 +46,12 @@ fn examples_are_what_the_exports_give() {
     let document = samples::compared();
     let mut texts = vec![github_annotations(&document), openmetrics(&document)];
     texts.extend(gnuplot(&document, &[samples::evidence(0, "steady")]).into_iter().map(|(_, text)| text));
+    let smaller = benchmark_action(&document, BenchmarkActionFile::Smaller);
     for (language, texts) in [
         ("csv", vec![csv(&document), comparisons_csv(&document)]),
-        ("markdown", vec![markdown(&document)]),
+        ("markdown", vec![markdown(&document), comment(&document, Unchanged::Silent)]),
         ("xml", vec![junit(&document)]),
-        ("json", vec![jmh(&document)]),
+        ("json", vec![jmh(&document), bencher(&document), smaller]),
         ("text", texts),
     ] {
         let given: Vec<&str> = texts.iter().flat_map(|text| text.lines()).collect();
@@ -66,22 +71,6 @@ fn the_scenario_of_the_document_is_one() {
     assert_eq!(scenario.budgets.len(), 3);
     assert_eq!(scenario.trials, 5);
     scenario.validate().unwrap();
-}
-
-#[test]
-fn the_workflow_is_yaml_whose_steps_exist() {
-    let text = blocks(CI, "yaml").into_iter().find(|text| text.contains("jobs:")).unwrap();
-    let workflow: yaml_serde::Value = yaml_serde::from_str(text).unwrap();
-    let steps = workflow["jobs"]["weigh"]["steps"].as_sequence().unwrap();
-    for step in steps {
-        let (uses, run) = (step.get("uses").is_some(), step.get("run").is_some());
-        assert!(uses != run, "a step uses an action or runs commands: {step:?}");
-    }
-    // What is asked of a step's outputs is a step with that id.
-    assert!(text.contains("steps.loadline.outputs") && text.contains("id: loadline\n"));
-    for text in blocks(CI, "yaml") {
-        yaml_serde::from_str::<yaml_serde::Value>(text).unwrap();
-    }
 }
 
 #[test]

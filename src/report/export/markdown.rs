@@ -1,6 +1,7 @@
 //! Markdown for a README, a pull request, an issue: the verdict first, then tables, conditions, doubts.
 //! Foreign text stands in code spans or as character references, so that no renderer takes it for markup.
 
+mod comment;
 mod escape;
 mod fleet;
 mod found;
@@ -8,6 +9,7 @@ mod tables;
 mod tuned;
 mod verdict;
 
+pub use comment::{Unchanged, comment};
 pub use fleet::fleet_markdown;
 
 use super::metric_name::is_headline;

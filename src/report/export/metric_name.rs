@@ -1,6 +1,7 @@
 //! Which metrics a reader looks at first, told by the parts of their names.
 
 use crate::comparison::split;
+use crate::owner::Owner;
 use crate::record::{Document, MetricRecord, Unit};
 use crate::scenario::{MarkPoint, WARMUP};
 
@@ -12,6 +13,12 @@ const HEADLINES: [&str; 10] =
 /// figure that the scenario asked for.
 pub(super) fn is_headline(record: &MetricRecord) -> bool {
     record.unit.is_of_figures() || is_first(&record.metric)
+}
+
+/// Whether a metric is worth a line over all builds: one of the first, or an owner of the account under load.
+pub(super) fn is_tracked(record: &MetricRecord) -> bool {
+    let (what, place) = split(&record.metric);
+    is_headline(record) || place == MarkPoint::Loaded.word() && Owner::named(what).is_some()
 }
 
 fn is_first(metric: &str) -> bool {

@@ -1,7 +1,9 @@
 //! The result document, and that of a fleet, in the formats of others: tables, Markdown, JUnit, JMH, GitHub,
-//! OpenMetrics, gnuplot. Pure: a document goes in, text comes out; `docs/exports.md` shows each. Names and messages in
-//! it are foreign text.
+//! OpenMetrics, gnuplot, Bencher, github-action-benchmark. Pure: a document goes in, text comes out; `docs/exports.md`
+//! shows each. Names and messages in it are foreign text.
 
+mod bencher;
+mod benchmark_action;
 mod csv;
 mod github;
 mod gnuplot;
@@ -23,12 +25,14 @@ mod samples;
 
 pub(super) use inert::{steers, visible};
 
+pub use bencher::bencher;
+pub use benchmark_action::{BenchmarkActionFile, benchmark_action};
 pub use csv::{comparisons_csv, csv, fleet_csv};
 pub use github::{github_annotations, github_summary};
 pub use gnuplot::gnuplot;
 pub use jmh::jmh;
 pub use junit::junit;
-pub use markdown::{fleet_markdown, markdown};
+pub use markdown::{Unchanged, comment, fleet_markdown, markdown};
 pub use openmetrics::{fleet_openmetrics, openmetrics};
 pub use otlp::otlp;
 pub use scrape::{Exposition, scrape};

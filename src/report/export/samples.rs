@@ -41,6 +41,7 @@ pub(super) fn hostile_texts() -> Vec<String> {
 pub(super) fn empty() -> Document {
     let machine = Machine {
         cores: 2,
+        cpu_model: None,
         memory_bytes: 8 << 30,
         kernel: "6.1.0-35-amd64".to_owned(),
         cgroup: "v2".to_owned(),

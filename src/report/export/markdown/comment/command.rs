@@ -1,0 +1,82 @@
+//! The command that repeats a result, without what says where the result goes: who repeats it has other places.
+
+/// Options with a place behind them.
+const PLACES: [&str; 12] = [
+    "--out",
+    "--html",
+    "--markdown",
+    "--csv",
+    "--junit",
+    "--jmh",
+    "--openmetrics",
+    "--bencher",
+    "--benchmark-action",
+    "--comment",
+    "--plot",
+    "--gnuplot",
+];
+/// Options that only change what is shown.
+const SHOWN: [&str; 5] = ["--json", "--github", "--quiet", "--comment-always", "--details"];
+
+/// The same command, shorter. What stands behind `--` is the subject's.
+pub(super) fn shorter(command: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut words = words(command).into_iter();
+    while let Some(word) = words.next() {
+        let option = word.split('=').next().unwrap_or(word);
+        match () {
+            () if word == "--" => {
+                kept.push(word);
+                kept.extend(words.by_ref());
+            }
+            () if SHOWN.contains(&word) => {}
+            () if PLACES.contains(&word) => drop(words.next()),
+            () if PLACES.contains(&option) => {}
+            () => kept.push(word),
+        }
+    }
+    kept.join(" ")
+}
+
+/// The words as they were written for a shell, quotes included.
+fn words(command: &str) -> Vec<&str> {
+    let (mut found, mut start, mut quoted, mut escaped) = (Vec::new(), None, false, false);
+    for (at, character) in command.char_indices() {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' if !quoted => escaped = true,
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => {
+                found.extend(start.take().map(|start: usize| &command[start..at]));
+                continue;
+            }
+            _ => {}
+        }
+        start.get_or_insert(at);
+    }
+    found.extend(start.map(|start| &command[start..]));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_result_goes_does_not_matter_to_who_repeats_it() {
+        for (typed, expect) in [
+            ("loadline run a.yaml --seed 1", "loadline run a.yaml --seed 1"),
+            (
+                "loadline run 'a b.yaml' --out x --budget 'rss<=1 MiB' --json --html 'x y.html' --junit=b.xml --github",
+                "loadline run 'a b.yaml' --budget 'rss<=1 MiB'",
+            ),
+            ("loadline weigh --out x -- java --json --out y", "loadline weigh -- java --json --out y"),
+            ("loadline run 'it'\\''s --json' --quiet", "loadline run 'it'\\''s --json'"),
+            ("loadline run a --html", "loadline run a"),
+            ("'", "'"),
+            ("", ""),
+        ] {
+            assert_eq!(shorter(typed), expect, "{typed}");
+        }
+    }
+}

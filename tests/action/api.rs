@@ -1,0 +1,166 @@
+//! A made-up API of GitHub and GitLab on loopback: comments that can be listed, written and edited, artifacts on
+//! another host, tokens that may only read.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// What the API has, and what it was asked.
+#[derive(Default)]
+pub(crate) struct State {
+    /// Writing is refused with 403, as to the token of a fork.
+    pub(crate) is_read_only: bool,
+    /// Who the token is; a workflow's may not ask.
+    pub(crate) login: Option<String>,
+    /// Author and text; the number of a comment is its place, from 1.
+    pub(crate) comments: Vec<(String, String)>,
+    /// Lists of artifacts by what is asked, as the API answers them.
+    pub(crate) lists: BTreeMap<String, Value>,
+    /// Packed artifacts by number.
+    pub(crate) packed: BTreeMap<u64, Vec<u8>>,
+    /// Heads of pull requests.
+    pub(crate) heads: BTreeMap<u64, String>,
+    /// Method and path of each request, and the header with the token.
+    pub(crate) asked: Vec<(String, String)>,
+}
+
+impl State {
+    /// Requests that change something.
+    pub(crate) fn written(&self) -> Vec<&str> {
+        let asked = self.asked.iter().map(|(request, _)| request.as_str());
+        asked.filter(|request| !request.starts_with("GET ")).collect()
+    }
+}
+
+/// It answers until the test ends.
+pub(crate) struct Api {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+}
+
+impl Api {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                // One after the other: so do the scripts ask.
+                serve(stream, address, &shared);
+            }
+        });
+        Self { address, state }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+/// An answer: code, where else to look, body.
+type Answer = (u16, Option<String>, Vec<u8>);
+
+fn serve(stream: TcpStream, address: SocketAddr, state: &Mutex<State>) {
+    let mut reader = BufReader::new(stream);
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) == 0 || line.trim_end().is_empty() {
+            break;
+        }
+        lines.push(line.trim_end().to_owned());
+    }
+    let header = |name: &str| {
+        let named = |line: &String| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+        };
+        lines.iter().find_map(named)
+    };
+    let length = header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    let Some(request) = lines.first().and_then(|line| line.strip_suffix(" HTTP/1.1")) else { return };
+    if reader.read_exact(&mut body).is_err() {
+        return;
+    }
+    let token = ["authorization", "private-token", "job-token"]
+        .into_iter()
+        .find_map(|name| header(name).map(|value| format!("{name}: {value}")));
+    let (method, path) = request.split_once(' ').unwrap();
+    let mut state = state.lock().unwrap();
+    state.asked.push((request.to_owned(), token.unwrap_or_default()));
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let (code, location, text) = answer(&mut state, method, path, &body, address);
+    let location = location.map(|to| format!("Location: {to}\r\n")).unwrap_or_default();
+    let head = format!("HTTP/1.1 {code} Some\r\n{location}Content-Length: {}\r\nConnection: close\r\n\r\n", text.len());
+    let mut stream = reader.into_inner();
+    // Who hung up has its reasons, which show in what it says.
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&text));
+}
+
+fn answer(state: &mut State, method: &str, path: &str, body: &Value, address: SocketAddr) -> Answer {
+    let said = |code: u16, value: Value| (code, None, value.to_string().into_bytes());
+    let no = |code: u16, why: &str| said(code, json!({"message": why}));
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let is_gitlab = path.starts_with("/projects/");
+    let author = |login: &str| match is_gitlab {
+        true => json!({"username": login}),
+        false => json!({"login": login, "type": if login.ends_with("[bot]") { "Bot" } else { "User" }}),
+    };
+    let shown = |at: usize, (login, text): &(String, String)| {
+        let key = if is_gitlab { "author" } else { "user" };
+        json!({"id": at + 1, key: author(login), "body": text})
+    };
+    let own = state.login.clone().unwrap_or_else(|| "github-actions[bot]".to_owned());
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    match (method, parts.as_slice()) {
+        ("GET", ["user"]) => match &state.login {
+            Some(login) => said(200, json!({"login": login, "username": login})),
+            None => no(403, "Resource not accessible by integration"),
+        },
+        ("GET", [.., "issues", "7", "comments"] | [.., "merge_requests", "7", "notes"]) => {
+            let page: usize = query.rsplit("&page=").next().unwrap().parse().unwrap();
+            let all = state.comments.iter().enumerate().map(|(at, comment)| shown(at, comment));
+            said(200, all.skip((page - 1) * 100).take(100).collect())
+        }
+        ("POST" | "PATCH" | "PUT", _) if state.is_read_only => no(403, "Resource not accessible\n::error::by <b>"),
+        ("POST", [.., "comments" | "notes"]) => {
+            state.comments.push((own, body["body"].as_str().unwrap().to_owned()));
+            said(201, json!({"id": state.comments.len()}))
+        }
+        ("PATCH", [.., "comments", number]) | ("PUT", [.., "notes", number]) => {
+            let at: usize = number.parse().unwrap();
+            state.comments[at - 1].1 = body["body"].as_str().unwrap().to_owned();
+            said(200, json!({"id": at}))
+        }
+        ("GET", [.., "actions", "artifacts", number, "zip"]) => {
+            // Another name of this host stands for another host.
+            (302, Some(format!("http://localhost:{}/packed/{number}", address.port())), Vec::new())
+        }
+        ("GET", ["packed", number]) => packed(state, number.parse().unwrap()),
+        ("GET", [.., "jobs", "artifacts", "main", "download"]) => packed(state, 1),
+        ("GET", [.., "pulls", number]) => match state.heads.get(&number.parse().unwrap()) {
+            Some(head) => said(200, json!({"head": {"sha": head}})),
+            None => no(404, "Not Found"),
+        },
+        ("GET", [.., "artifacts"]) => match state.lists.get(path) {
+            Some(list) => said(200, list.clone()),
+            None => no(404, "Not Found"),
+        },
+        _ => no(404, "Not Found"),
+    }
+}
+
+fn packed(state: &State, number: u64) -> Answer {
+    match state.packed.get(&number) {
+        Some(bytes) => (200, None, bytes.clone()),
+        None => (404, None, b"gone".to_vec()),
+    }
+}

@@ -1,0 +1,238 @@
+//! `action.yml`, the component of GitLab and the workflows of `docs/ci.md`: their form, that they name what there is,
+//! and what actionlint says of them.
+
+use crate::skipping::skip;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use yaml_serde::Value;
+
+const DOCUMENT: &str = include_str!("../../docs/ci.md");
+/// How `docs/ci.md` names this repository.
+const OWN: &str = "OWNER/loadline";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn yaml(text: &str) -> Value {
+    yaml_serde::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn file(name: &str) -> Value {
+    yaml(&fs::read_to_string(root().join(name)).unwrap())
+}
+
+fn keys(of: &Value) -> Vec<&str> {
+    of.as_mapping().unwrap().keys().map(|key| key.as_str().unwrap()).collect()
+}
+
+fn text<'a>(of: &'a Value, key: &str) -> &'a str {
+    of[key].as_str().unwrap_or_default()
+}
+
+/// The fenced blocks of YAML in the document.
+fn blocks() -> Vec<&'static str> {
+    let after = DOCUMENT.split("```yaml\n").skip(1);
+    after.map(|text| text.split("```").next().unwrap()).collect()
+}
+
+fn workflows() -> Vec<&'static str> {
+    blocks().into_iter().filter(|text| text.contains("\njobs:")).collect()
+}
+
+/// The form of an action, as GitHub publishes it.
+fn check_action(name: &str) {
+    let action = file(name);
+    let known = ["name", "description", "branding", "inputs", "outputs", "runs"];
+    assert!(keys(&action).iter().all(|key| known.contains(key)), "{:?}", keys(&action));
+    assert!(!text(&action, "name").is_empty() && !text(&action, "description").is_empty());
+    for input in keys(&action["inputs"]) {
+        let of = &action["inputs"][input];
+        assert!(keys(of).iter().all(|key| ["description", "required", "default"].contains(key)), "{input}");
+        assert!(!text(of, "description").is_empty() && of.get("default").is_some() != of.get("required").is_some());
+    }
+    assert_eq!(text(&action["runs"], "using"), "composite");
+    for step in action["runs"]["steps"].as_sequence().unwrap() {
+        assert!(!text(step, "name").is_empty(), "{step:?}");
+        match text(step, "run") {
+            "" => assert!(text(step, "uses").contains("@v"), "{step:?}"),
+            run => {
+                assert_eq!(text(step, "shell"), "bash", "{step:?}");
+                // Inputs are variables: in a command they would be commands.
+                assert!(!run.contains("${{"), "{run}");
+                let script = run.strip_prefix("\"$GITHUB_ACTION_PATH/").unwrap().split('"').next().unwrap();
+                let path = root().join(name).parent().unwrap().join(script);
+                let mode = fs::metadata(&path)
+                    .unwrap_or_else(|_| panic!("there is no {}", path.display()))
+                    .permissions()
+                    .mode();
+                assert!(mode & 0o111 == 0o111, "{} is not executable", path.display());
+                // What the script is given is what it reads.
+                let source = sources(&path);
+                for variable in step.get("env").map(keys).unwrap_or_default() {
+                    assert!(source.contains(variable), "{} does not read {variable}", path.display());
+                }
+            }
+        }
+    }
+}
+
+/// A script with those that it calls or sources.
+fn sources(path: &Path) -> String {
+    let own = fs::read_to_string(path).unwrap();
+    let shared = ["place", "ask", "comment"].map(|name| fs::read_to_string(root().join("action").join(name)).unwrap());
+    own.clone() + &shared.into_iter().filter(|_| own.contains("$folder/")).collect::<String>()
+}
+
+#[test]
+fn the_actions_have_the_published_form() {
+    check_action("action.yml");
+    check_action("action/post/action.yml");
+    let action = file("action.yml");
+    let expect = ["version", "scenario", "arguments", "baseline", "comment", "fail-on", "from", "github-token"];
+    assert_eq!(keys(&action["inputs"]), expect);
+    assert_eq!(keys(&action["outputs"]), ["verdict", "archive", "json"]);
+    let source = fs::read_to_string(root().join("action.yml")).unwrap();
+    expect
+        .iter()
+        .for_each(|input| assert!(source.contains(&format!("${{{{ inputs.{input} }}}}")), "{input} is not used"));
+}
+
+#[test]
+fn the_component_of_gitlab_has_the_published_form() {
+    let source = fs::read_to_string(root().join("templates/weigh.yml")).unwrap();
+    let (header, body) = source.split_once("\n---\n").unwrap();
+    let inputs = &yaml(header)["spec"]["inputs"];
+    for input in keys(inputs) {
+        let of = &inputs[input];
+        assert!(keys(of).iter().all(|key| ["description", "type", "default", "options"].contains(key)), "{input}");
+        let options = of["options"].as_sequence();
+        assert!(options.is_none_or(|options| options.contains(&of["default"])), "{input}");
+        assert!(body.contains(&format!("$[[ inputs.{input} ]]")), "{input} is not used");
+    }
+    for used in body.split("$[[ inputs.").skip(1) {
+        let name = used.split(' ').next().unwrap();
+        assert!(inputs.get(name).is_some(), "there is no input {name}");
+    }
+    let jobs = yaml(&body.replace("$[[ ", "'").replace(" ]]", "'").replace("\"'", "\"").replace("'\"", "\""));
+    let job = jobs.as_mapping().unwrap().values().next().unwrap();
+    for line in job["script"].as_sequence().unwrap() {
+        let line = line.as_str().unwrap();
+        // Inputs are variables: in a command they would be commands.
+        assert!(!line.contains("inputs."), "{line}");
+    }
+    let script = fs::read_to_string(root().join("action/gitlab")).unwrap();
+    for variable in keys(&job["variables"]).into_iter().filter(|name| *name != "LOADLINE_SOURCE") {
+        assert!(script.contains(variable), "action/gitlab does not speak of {variable}");
+    }
+    for report in ["junit", "metrics"] {
+        let path = text(&job["artifacts"]["reports"], report);
+        assert!(script.contains(path.rsplit('/').next().unwrap()), "{path}");
+    }
+}
+
+#[test]
+fn workflows_of_the_documents_give_inputs_that_there_are() {
+    let workflows = workflows();
+    assert_eq!(workflows.len(), 2, "one that weighs, one that posts");
+    assert!(workflows[0].lines().count() <= 14, "{}", workflows[0]);
+    assert!(
+        workflows[0].contains(&format!("uses: {OWN}@v1")) && workflows[1].contains(&format!("{OWN}/action/post@v1"))
+    );
+    for workflow in workflows {
+        for job in yaml(workflow)["jobs"].as_mapping().unwrap().values() {
+            for step in job["steps"].as_sequence().unwrap() {
+                let Some(own) = text(step, "uses").strip_prefix(OWN) else { continue };
+                let folder = own.split('@').next().unwrap().trim_start_matches('/');
+                let inputs = file(&format!("{}/action.yml", if folder.is_empty() { "." } else { folder }));
+                for given in step.get("with").map(keys).unwrap_or_default() {
+                    assert!(inputs["inputs"].get(given).is_some(), "{given} is no input of {own}");
+                }
+            }
+        }
+    }
+    for block in blocks() {
+        yaml(block);
+    }
+}
+
+fn actionlint() -> Option<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let program = target.join("actionlint/bin/actionlint");
+    if !program.is_file() {
+        skip("LOADLINE_ACTION", "tests/fetch-actionlint did not bring actionlint");
+        return None;
+    }
+    Some(program)
+}
+
+/// What actionlint says of a workflow in a repository that has our actions.
+fn linted(program: &Path, workflow: &str) -> String {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    for folder in [".git", ".github/workflows", "action/post"] {
+        fs::create_dir_all(at(folder)).unwrap();
+    }
+    for name in ["action.yml", "action/post/action.yml"] {
+        fs::copy(root().join(name), at(name)).unwrap();
+    }
+    fs::write(at(".github/workflows/w.yml"), workflow).unwrap();
+    // Its own checks only: what else is on this machine must not decide.
+    let done = Command::new(program)
+        .args(["-no-color", "-shellcheck=", "-pyflakes=", ".github/workflows/w.yml"])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned()
+}
+
+/// A workflow of the document with our actions as those of the repository itself, whose inputs actionlint then reads.
+fn here(workflow: &str) -> String {
+    workflow.replace(&format!("{OWN}/action/post@v1"), "./action/post").replace(&format!("{OWN}@v1"), "./")
+}
+
+/// The steps of an action as the job of a workflow that is called with the same inputs: of an action itself actionlint
+/// reads the inputs only.
+fn as_workflow(action: &str) -> String {
+    let source = fs::read_to_string(root().join(action)).unwrap();
+    let of = file(action);
+    let inputs: String =
+        keys(&of["inputs"]).iter().map(|input| format!("      {input}:\n        type: string\n")).collect();
+    let (_, steps) = source.split_once("\n  steps:\n").unwrap();
+    format!(
+        "on:\n  workflow_call:\n    inputs:\n{inputs}jobs:\n  all:\n    runs-on: ubuntu-24.04\n    steps:\n{}",
+        steps.lines().map(|line| format!("  {line}\n")).collect::<String>()
+    )
+}
+
+#[test]
+fn actionlint_finds_nothing() {
+    let Some(program) = actionlint() else { return };
+    let mut all: Vec<String> = workflows().into_iter().map(here).collect();
+    all.extend(["action.yml", "action/post/action.yml"].map(as_workflow));
+    all.push(fs::read_to_string(root().join(".github/workflows/nightly.yml")).unwrap());
+    for workflow in all {
+        let said = linted(&program, &workflow);
+        assert!(said.is_empty(), "{said}\n{workflow}");
+    }
+}
+
+#[test]
+fn actionlint_finds_what_is_wrong() {
+    let Some(program) = actionlint() else { return };
+    let first = here(workflows()[0]);
+    let action = as_workflow("action.yml");
+    for (workflow, right, wrong, expect) in [
+        (&first, "scenario:", "scenaro:", "scenaro"),
+        (&first, "runs-on:", "run-on:", "run-on"),
+        (&action, "steps.place.outputs.prefix", "steps.plaice.outputs.prefix", "plaice"),
+        (&action, "inputs.fail-on", "inputs.fail-of", "fail-of"),
+        (&action, "restore-keys:", "restore-key:", "restore-key"),
+    ] {
+        assert!(workflow.contains(right), "{right}");
+        let said = linted(&program, &workflow.replacen(right, wrong, 1));
+        assert!(said.contains(expect), "{wrong}: {said}");
+    }
+}

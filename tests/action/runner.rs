@@ -1,0 +1,189 @@
+//! A runner that is made up: a folder of work, a program that replays archives in place of measuring, variables.
+
+use crate::api::Api;
+use crate::archive_halves::half;
+use crate::skipping::skip;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// What a run left.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// The runner.
+pub(crate) struct Runner {
+    place: TempDir,
+    variables: BTreeMap<String, String>,
+}
+
+/// In place of a measurement: the archive in `$MADE_UP` is copied to `--out`, and shown as `loadline run` shows one.
+const PROGRAM: &str = r#"#!/usr/bin/env bash
+set -euo pipefail
+case $1 in
+    run) ;;
+    *) exec "$REAL" "$@" ;;
+esac
+printf '%s\n' "$@" >"$ASKED"
+if [[ -n ${ENDS_WITH:-} ]]; then
+    printf 'error: made up\n' >&2
+    exit "$ENDS_WITH"
+fi
+shift 2
+options=() out=
+while (($#)); do
+    case $1 in
+        --out) out=$2 && shift ;;
+        --quiet) ;;
+        --trials) shift ;;
+        *) options+=("$1") ;;
+    esac
+    shift
+done
+mkdir -p "$out"
+cp "$MADE_UP/archive.jsonl" "$out/"
+exec "$REAL" report "$out" "${options[@]}"
+"#;
+
+impl Runner {
+    /// `None` where a tool is missing that every runner has.
+    pub(crate) fn new() -> Option<Self> {
+        for tool in ["bash", "curl", "jq", "unzip", "zip"] {
+            if Command::new(tool).arg("--version").output().is_err() {
+                skip("LOADLINE_ACTION", &format!("there is no {tool}"));
+                return None;
+            }
+        }
+        let place = tempfile::tempdir().unwrap();
+        let mut runner = Self { place, variables: BTreeMap::new() };
+        let bin = runner.path("bin");
+        fs::create_dir(&bin).unwrap();
+        executable(&bin.join("loadline"), PROGRAM);
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        for (name, value) in [
+            ("PATH", path.as_str()),
+            ("REAL", env!("CARGO_BIN_EXE_loadline")),
+            ("LOADLINE_SCENARIO", "app.loadline.yaml"),
+            ("RUNNER_OS", "Linux"),
+            ("RUNNER_ARCH", "X64"),
+            ("GITHUB_REPOSITORY", "o/r"),
+            ("GITHUB_BASE_REF", "main"),
+            ("GITHUB_SHA", "0123456789012345678901234567890123456789"),
+            ("LOADLINE_TOKEN", "ghs_secret"),
+            ("NO_PROXY", "*"),
+        ] {
+            runner.set(name, value);
+        }
+        for (name, file) in [
+            ("ASKED", "asked"),
+            ("GITHUB_OUTPUT", "output"),
+            ("GITHUB_PATH", "path"),
+            ("GITHUB_STEP_SUMMARY", "summary"),
+            ("GITHUB_EVENT_PATH", "event"),
+            ("RUNNER_TEMP", "temp"),
+            ("MADE_UP", "made-up"),
+        ] {
+            let path = runner.path(file).display().to_string();
+            runner.set(name, &path);
+        }
+        fs::create_dir(runner.path("work")).unwrap();
+        runner.write("event", r#"{"pull_request": {"number": 7}}"#);
+        Some(runner)
+    }
+
+    /// With a baseline that is lean and a change that makes it stout, of a scenario of this name; and an API.
+    pub(crate) fn with_change(scenario: &str, api: &Api) -> Option<Self> {
+        let mut runner = Self::new()?;
+        half("lean", scenario, &runner.path("main"));
+        half("stout", scenario, &runner.path("made-up"));
+        runner.set("LOADLINE_AGAINST", &runner.path("main").display().to_string());
+        runner.set("GITHUB_API_URL", &api.url());
+        runner.set("CI_API_V4_URL", &api.url());
+        Some(runner)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.variables.insert(name.to_owned(), value.to_owned());
+    }
+
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.variables.remove(name);
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// The text of a file; empty where there is none.
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// The last value of an output.
+    pub(crate) fn output(&self, name: &str) -> String {
+        let output = self.read("output");
+        let mut own = output.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        own.next_back().unwrap_or_default().to_owned()
+    }
+
+    /// Runs a script of the repository with these variables and no others.
+    pub(crate) fn run(&self, script: &str, arguments: &[&str]) -> Ran {
+        self.run_at(&Path::new(env!("CARGO_MANIFEST_DIR")).join(script), arguments)
+    }
+
+    pub(crate) fn run_at(&self, script: &Path, arguments: &[&str]) -> Ran {
+        let mut command = Command::new("bash");
+        command.arg(script).args(arguments).current_dir(self.path("work")).env_clear().envs(&self.variables);
+        let done = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ran { code: done.status.code().unwrap_or(-1), stdout: text(done.stdout), stderr: text(done.stderr) }
+    }
+
+    /// The same, which has to succeed.
+    #[track_caller]
+    pub(crate) fn done(&self, script: &str, arguments: &[&str]) -> Ran {
+        let ran = self.run(script, arguments);
+        assert_eq!(ran.code, 0, "{script}: {ran:?}");
+        ran
+    }
+
+    /// Weighs, and comments on what came of it.
+    #[track_caller]
+    pub(crate) fn weighed_and_commented(&mut self) -> Ran {
+        self.done("action/run", &[]);
+        let file = self.path("work").join(self.output("comment")).display().to_string();
+        self.set("LOADLINE_COMMENT_FILE", &file);
+        self.done("action/comment", &[])
+    }
+}
+
+/// The bytes of a zip with all that lies in a folder.
+pub(crate) fn packed(folder: &Path) -> Vec<u8> {
+    let to = tempfile::tempdir().unwrap();
+    let file = to.path().join("a.zip");
+    let done = Command::new("zip").args(["-q", "-r"]).arg(&file).arg(".").current_dir(folder).status().unwrap();
+    assert!(done.success());
+    fs::read(file).unwrap()
+}
+
+pub(crate) fn executable(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    // Written by a process of its own: a file that a test has open for writing is open in what other tests start, too,
+    // and cannot be executed meanwhile.
+    let mut writer = Command::new("bash");
+    let writer =
+        writer.args(["-c", r#"printf '%s' "$1" >"$0" && chmod +x "$0""#]).arg(path).arg(text).status().unwrap();
+    assert!(writer.success());
+}

@@ -1,0 +1,464 @@
+//! The scripts of `action/`, one after the other and each alone.
+
+use crate::api::Api;
+use crate::runner::{Runner, executable, packed};
+use serde_json::json;
+use std::path::Path;
+
+const MARKER: &str = "<!-- loadline:shop -->";
+const BOT: &str = "github-actions[bot]";
+
+fn said(verdict: &str) -> String {
+    format!("{MARKER}\n<!-- loadline-verdict: {verdict} -->\nSomething.\n")
+}
+
+/// A runner with a comment that says this.
+fn commenting(verdict: &str, api: &Api) -> Option<Runner> {
+    let mut runner = Runner::with_change("shop", api)?;
+    runner.write("comment.md", &said(verdict));
+    let file = runner.path("comment.md").display().to_string();
+    runner.set("LOADLINE_COMMENT_FILE", &file);
+    Some(runner)
+}
+
+#[test]
+fn a_change_is_weighed_summarised_and_commented_on() {
+    let api = Api::start();
+    let Some(mut runner) = Runner::with_change("shop", &api) else { return };
+    runner.set("LOADLINE_ARGUMENTS", r#"--trials 3 --budget 'rss.loaded<=1MiB'  --budget "failed<=0.1%""#);
+    runner.set("GITHUB_RUN_ID", "42");
+    runner.weighed_and_commented();
+    let asked = runner.read("asked");
+    assert!(asked.contains("--trials\n3\n--budget\nrss.loaded<=1MiB\n--budget\nfailed<=0.1%\n--out\n"), "{asked}");
+    assert_eq!((runner.output("status"), runner.output("verdict")), ("1".to_owned(), "broken".to_owned()));
+    let document: serde_json::Value =
+        serde_json::from_str(&runner.read(&format!("work/{}", runner.output("json")))).unwrap();
+    assert_eq!(document["budgets"].as_array().unwrap().len(), 2);
+    let archive = runner.path("work").join(runner.output("archive"));
+    assert!(archive.join("archive.jsonl").is_file() && archive.ends_with("this"), "{}", archive.display());
+    runner.set("LOADLINE_STATUS", &runner.output("status"));
+    runner.done("action/summarise", &[]);
+    let summary = runner.read("summary");
+    assert!(summary.starts_with(MARKER) && summary.contains("### Loadline"), "{summary}");
+    let state = api.state();
+    assert_eq!(state.written(), ["POST /repos/o/r/issues/7/comments"]);
+    let text = &state.comments[0].1;
+    assert!(text.starts_with(&format!("{MARKER}\n<!-- loadline-verdict: broken -->\nRSS under load +25.")), "{text}");
+    assert!(text.contains(" against `main`: ") && text.contains("| owner | `main` | `this` |"), "{text}");
+    assert!(text.ends_with("(https://github.com/o/r/actions/runs/42)\n"), "{text}");
+    assert!(state.asked.iter().all(|(_, token)| token == "authorization: Bearer ghs_secret"));
+}
+
+#[test]
+fn a_comment_is_edited_unless_it_turned_worse() {
+    for (old, new, expect) in [
+        ("better", "better", "PATCH /repos/o/r/issues/comments/3"),
+        ("worse", "worse", "PATCH /repos/o/r/issues/comments/3"),
+        ("worse", "unchanged", "PATCH /repos/o/r/issues/comments/3"),
+        ("broken", "worse", "PATCH /repos/o/r/issues/comments/3"),
+        ("unchanged", "better", "PATCH /repos/o/r/issues/comments/3"),
+        ("unchanged", "worse", "POST /repos/o/r/issues/7/comments"),
+        ("worse", "broken", "POST /repos/o/r/issues/7/comments"),
+        ("broken", "failed", "POST /repos/o/r/issues/7/comments"),
+    ] {
+        let api = Api::start();
+        let Some(runner) = commenting(new, &api) else { return };
+        let other = said(old).replace("shop", "shop2");
+        // That of another scenario, one that somebody else wrote, one on another line.
+        api.state().comments = [
+            (BOT, other),
+            ("somebody", said("broken")),
+            (BOT, said(old)),
+            (BOT, format!("Quoted:\n{}", said("failed"))),
+        ]
+        .map(|(login, text)| (login.to_owned(), text))
+        .into();
+        runner.done("action/comment", &[]);
+        assert_eq!(api.state().written(), [expect], "{old}, {new}");
+        let state = api.state();
+        let at = if expect.starts_with("PATCH") { 2 } else { 4 };
+        assert_eq!(state.comments[at].1, said(new), "{old}, {new}");
+        assert_eq!(state.comments[1].1, said("broken"));
+    }
+}
+
+#[test]
+fn the_comment_is_found_on_a_later_page_and_by_who_the_token_is() {
+    let api = Api::start();
+    let Some(runner) = commenting("better", &api) else { return };
+    api.state().login = Some("weigher".to_owned());
+    let mut comments = vec![("somebody".to_owned(), "Hello".to_owned()); 230];
+    comments[220] = ("weigher".to_owned(), said("worse"));
+    comments[10] = (BOT.to_owned(), said("worse"));
+    api.state().comments = comments;
+    runner.done("action/comment", &[]);
+    assert_eq!(api.state().written(), ["PATCH /repos/o/r/issues/comments/221"]);
+    // The token of an app that may not ask who it is.
+    api.state().login = None;
+    api.state().comments[222] = ("weigher[bot]".to_owned(), said("worse"));
+    runner.done("action/comment", &[]);
+    assert_eq!(api.state().written()[1..], ["PATCH /repos/o/r/issues/comments/223"]);
+}
+
+#[test]
+fn nothing_is_said_where_nothing_changed_unless_asked() {
+    let api = Api::start();
+    let Some(mut runner) = commenting("unchanged", &api) else { return };
+    let ran = runner.done("action/comment", &[]);
+    assert_eq!(ran.stderr, "nothing changed: no comment\n");
+    assert_eq!(api.state().written(), [] as [&str; 0]);
+    runner.set("LOADLINE_COMMENT", "never");
+    runner.done("action/comment", &[]);
+    runner.set("LOADLINE_COMMENT", "always");
+    runner.done("action/comment", &[]);
+    assert_eq!(api.state().written(), ["POST /repos/o/r/issues/7/comments"]);
+    // What `--comment` alone writes where nothing changed.
+    runner.write("comment.md", "");
+    runner.done("action/comment", &[]);
+    runner.set("LOADLINE_COMMENT", "sometimes");
+    assert_eq!(runner.run("action/comment", &[]).code, 2);
+    assert_eq!(api.state().written().len(), 1);
+    assert_eq!(runner.read("summary"), "");
+}
+
+#[test]
+fn who_may_not_write_says_so_in_one_line() {
+    let api = Api::start();
+    api.state().is_read_only = true;
+    let Some(runner) = commenting("worse", &api) else { return };
+    runner.done("action/comment", &[]);
+    let summary = runner.read("summary");
+    let line = summary.trim();
+    assert!(
+        line.starts_with("Loadline could not comment (HTTP 403: Resource not accessibleerrorby b): this"),
+        "{line}"
+    );
+    assert!(line.contains("fork") && line.contains("docs/ci.md") && line.lines().count() == 1, "{line}");
+}
+
+#[test]
+fn without_a_network_a_token_or_a_pull_request_no_job_fails() {
+    let api = Api::start();
+    let Some(mut runner) = commenting("worse", &api) else { return };
+    // A port that nobody listens on.
+    runner.set("GITHUB_API_URL", "http://127.0.0.1:1");
+    runner.done("action/comment", &[]);
+    assert!(
+        runner.read("summary").contains("Loadline could not comment (no answer: curl: "),
+        "{}",
+        runner.read("summary")
+    );
+    runner.set("GITHUB_API_URL", &api.url());
+    runner.write("summary", "");
+    runner.unset("LOADLINE_TOKEN");
+    runner.done("action/comment", &[]);
+    assert_eq!(runner.read("summary"), "\nLoadline did not comment: it has no token.\n");
+    runner.write("event", r#"{"pull_request": {"number": "7/../../x"}}"#);
+    assert_eq!(runner.done("action/comment", &[]).stderr, "no pull request: no comment\n");
+    runner.unset("GITHUB_EVENT_PATH");
+    runner.done("action/comment", &[]);
+    assert_eq!(api.state().asked.len(), 0);
+}
+
+#[test]
+fn hostile_names_stay_text_from_the_scenario_to_the_comment() {
+    const NAME: &str = "x --> @team #1 $(touch pwned) `touch pwned`\n::error::x' \"";
+    let api = Api::start();
+    let Some(mut runner) = Runner::with_change(NAME, &api) else { return };
+    runner.set("LOADLINE_SCENARIO", "a b/$(touch pwned)/-->'.loadline.yaml");
+    runner.set("GITHUB_BASE_REF", "feature/$(touch pwned)");
+    runner.done("action/baseline", &["name"]);
+    let path = runner.output("path");
+    assert!(path.ends_with("/baseline/feature---touch-pwned-"), "{path}");
+    assert!(path.chars().all(|c| c.is_ascii_alphanumeric() || "./_-".contains(c)), "{path}");
+    for _ in 0..2 {
+        runner.weighed_and_commented();
+    }
+    let state = api.state();
+    assert_eq!(state.written(), ["POST /repos/o/r/issues/7/comments", "PATCH /repos/o/r/issues/comments/1"]);
+    let text = &state.comments[0].1;
+    let marker = text.lines().next().unwrap();
+    assert!(marker.starts_with("<!-- loadline:x%20-%2D%3E%20%40team") && marker.ends_with(" -->"), "{marker}");
+    assert!(!text.contains("@team") && !text.contains("\n::error"), "{text}");
+    assert!(!runner.path("work/pwned").exists());
+}
+
+#[test]
+fn arguments_are_words_and_no_commands() {
+    let api = Api::start();
+    let Some(mut runner) = Runner::with_change("shop", &api) else { return };
+    runner.set("LOADLINE_ARGUMENTS", "--trials '3");
+    let ran = runner.run("action/run", &[]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("is not closed: --trials '3"), "{}", ran.stderr);
+    runner.set("ENDS_WITH", "2");
+    runner.set("LOADLINE_ARGUMENTS", "$(touch pwned) ; touch pwned * \"a  b\"");
+    runner.done("action/run", &[]);
+    let asked = runner.read("asked");
+    assert!(asked.contains("\n$(touch\npwned)\n;\ntouch\npwned\n*\na  b\n--out\n"), "{asked}");
+    assert!(!runner.path("work/pwned").exists());
+    // Nothing came of it: the job is red, and nobody comments.
+    assert_eq!((runner.output("status"), runner.output("verdict")), ("2".to_owned(), "none".to_owned()));
+    runner.set("LOADLINE_COMMENT_FILE", &runner.output("comment"));
+    runner.done("action/comment", &[]);
+    runner.set("LOADLINE_STATUS", "2");
+    runner.done("action/summarise", &[]);
+    assert!(runner.read("summary").contains("ended with exit code 2"), "{}", runner.read("summary"));
+    assert_eq!(api.state().asked.len(), 0);
+}
+
+#[test]
+fn the_job_is_red_for_what_was_asked() {
+    let Some(mut runner) = Runner::new() else { return };
+    for (status, verdict, on, code) in [
+        ("0", "unchanged", "broken", 0),
+        ("0", "worse", "broken", 0),
+        ("0", "worse", "worse", 1),
+        ("0", "better", "worse", 0),
+        ("1", "broken", "broken", 1),
+        ("1", "broken", "worse", 1),
+        ("1", "broken", "never", 0),
+        ("3", "failed", "never", 3),
+        ("4", "none", "broken", 4),
+        ("0", "unchanged", "sometimes", 2),
+    ] {
+        runner.set("LOADLINE_STATUS", status);
+        runner.set("LOADLINE_VERDICT", verdict);
+        runner.set("LOADLINE_FAIL_ON", on);
+        let ran = runner.run("action/judge", &[]);
+        assert_eq!(ran.code, code, "{status} {verdict} {on}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_baseline_that_is_not_there_is_said_and_no_error() {
+    let api = Api::start();
+    let Some(mut runner) = Runner::with_change("shop", &api) else { return };
+    let ran = runner.done("action/baseline", &["take"]);
+    assert_eq!(ran.stderr, "No baseline of `main` yet: the next push to it leaves one.\n");
+    assert_eq!(runner.output("found"), "");
+    runner.set("LOADLINE_AGAINST", "");
+    runner.weighed_and_commented();
+    // A budget on a change is left out of the first run, and no other.
+    runner.set(
+        "LOADLINE_ARGUMENTS",
+        "--budget rss.loaded<=+2% --trials 3 --budget=p99<=-1ms --budget 'rss.loaded<=1GiB'",
+    );
+    let ran = runner.done("action/run", &[]);
+    assert!(ran.stderr.contains("`rss.loaded---2-` is on a change"), "{}", ran.stderr);
+    let asked = runner.read("asked");
+    assert!(asked.contains("--trials\n3\n--budget\nrss.loaded<=1GiB\n--out") && !asked.contains("p99"), "{asked}");
+    runner.unset("LOADLINE_ARGUMENTS");
+    // One configuration, and nothing to hold it against.
+    assert_eq!(runner.output("verdict"), "unchanged");
+    assert_eq!(api.state().written(), [] as [&str; 0]);
+    // What a push to the main branch leaves is found by the next change.
+    runner.done("action/baseline", &["keep"]);
+    runner.done("action/baseline", &["take"]);
+    assert!(runner.output("found").ends_with("/baseline/main"), "{}", runner.output("found"));
+    runner.set("LOADLINE_BASELINE", "none");
+    runner.done("action/baseline", &["take"]);
+    assert_eq!(runner.output("found"), "");
+    runner.set("LOADLINE_BASELINE", "somewhere");
+    assert_eq!(runner.run("action/baseline", &["take"]).code, 2);
+}
+
+#[test]
+fn the_baseline_of_an_artifact_is_that_of_the_branch_and_of_this_repository() {
+    let api = Api::start();
+    let Some(mut runner) = Runner::with_change("shop", &api) else { return };
+    runner.set("LOADLINE_BASELINE", "artifact");
+    runner.done("action/baseline", &["take"]);
+    assert!(
+        runner.read("summary").contains("No baseline of `main`: HTTP 404: Not Found."),
+        "{}",
+        runner.read("summary")
+    );
+    let of = |id: u64, branch: &str, from: u64, created: &str| {
+        let run = json!({"head_branch": branch, "head_repository_id": from, "repository_id": 1});
+        json!({"id": id, "expired": id == 5, "created_at": created, "workflow_run": run})
+    };
+    let all = [
+        of(1, "main", 1, "2026-11-20T00:00:00Z"),
+        of(2, "main", 1, "2026-11-21T00:00:00Z"),
+        of(3, "main", 2, "2026-11-22T00:00:00Z"),
+        of(4, "other", 1, "2026-11-22T00:00:00Z"),
+        of(5, "main", 1, "2026-11-23T00:00:00Z"),
+    ];
+    api.state().lists.insert("/repos/o/r/actions/artifacts".to_owned(), json!({"artifacts": all}));
+    api.state().packed.insert(2, packed(&runner.path("main")));
+    runner.done("action/baseline", &["take"]);
+    let found = runner.output("found");
+    assert!(found.ends_with("/baseline/main"), "{found}");
+    let archive = runner.read(&format!("work/{found}/archive.jsonl"));
+    assert_eq!(archive, runner.read("main/archive.jsonl"));
+    // The token goes to the API, and to no other host.
+    let state = api.state();
+    let elsewhere: Vec<_> = state.asked.iter().filter(|(request, _)| request.contains("/packed/")).collect();
+    assert_eq!(elsewhere, [&("GET /packed/2".to_owned(), String::new())]);
+    drop(state);
+    api.state().packed.insert(2, b"no zip".to_vec());
+    runner.write("summary", "");
+    std::fs::remove_dir_all(runner.path("work").join(&found)).unwrap();
+    runner.done("action/baseline", &["take"]);
+    assert!(runner.read("summary").contains("cannot be unpacked"), "{}", runner.read("summary"));
+    assert_eq!(runner.output("found"), "");
+}
+
+/// The event of a finished run in a fork.
+fn posting(api: &Api, number: &str, text: &str) -> Option<Runner> {
+    let runner = Runner::with_change("shop", api)?;
+    let head = "a".repeat(40);
+    runner.write("event", &json!({"workflow_run": {"id": 9, "head_sha": head}}).to_string());
+    runner.write("artifact/comment.md", text);
+    runner.write("artifact/pull", number);
+    let mut state = api.state();
+    state.heads.insert(7, head);
+    state.heads.insert(8, "b".repeat(40));
+    let artifacts = json!([
+        {"id": 3, "name": "loadline-shop", "size_in_bytes": 10},
+        {"id": 4, "name": "loadline-comment-shop", "size_in_bytes": 10},
+        {"id": 5, "name": "loadline-comment-bomb", "size_in_bytes": 99_000_000},
+    ]);
+    state.lists.insert("/repos/o/r/actions/runs/9/artifacts".to_owned(), json!({"artifacts": artifacts}));
+    state.packed.insert(4, packed(&runner.path("artifact")));
+    drop(state);
+    Some(runner)
+}
+
+#[test]
+fn what_a_fork_left_is_posted_to_its_own_pull_request() {
+    let api = Api::start();
+    let Some(runner) = posting(&api, "7\n", &format!("{}@team, look\n", said("worse"))) else { return };
+    runner.done("action/post/post", &[]);
+    let state = api.state();
+    assert_eq!(state.written(), ["POST /repos/o/r/issues/7/comments"], "{}", runner.read("summary"));
+    let text = &state.comments[0].1;
+    assert!(text.contains("@\u{200b}team") && text.ends_with("/o/r/actions/runs/9)\n"), "{text}");
+    assert!(!state.asked.iter().any(|(request, _)| request.contains("/packed/5") || request.contains("/packed/3")));
+}
+
+#[test]
+fn what_a_fork_made_up_is_not_posted() {
+    for (number, text, expect) in [
+        ("8", said("worse"), "was not of the present head of pull request 8"),
+        ("9", said("worse"), "names no pull request"),
+        ("../7", said("worse"), "names no pull request"),
+        ("7", "Click here\n".to_owned(), "does not begin with its marker"),
+        ("7", "<!-- loadline:x --><img src=x>\n".to_owned(), "does not begin with its marker"),
+        ("7", said("worse") + &"x".repeat(66_000), "too long"),
+    ] {
+        let api = Api::start();
+        let Some(runner) = posting(&api, number, &text) else { return };
+        runner.done("action/post/post", &[]);
+        let summary = runner.read("summary");
+        assert!(summary.contains(expect), "{number}: {summary}");
+        assert_eq!(api.state().written(), [] as [&str; 0]);
+    }
+    let api = Api::start();
+    let Some(runner) = Runner::with_change("shop", &api) else { return };
+    runner.done("action/post/post", &[]);
+    assert!(runner.read("summary").contains("no event of `workflow_run`"));
+}
+
+/// A copy of the scripts beside an installer that is made up.
+fn with_installer(runner: &Runner, installer: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for file in ["action/install", "Cargo.toml"] {
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        executable(&runner.path("root").join(file), &text);
+    }
+    executable(&runner.path("root/packaging/install"), installer);
+}
+
+#[test]
+fn the_program_is_installed_for_the_steps_that_follow() {
+    let Some(mut runner) = Runner::new() else { return };
+    // It leaves what it was asked beside a program that says its version.
+    with_installer(
+        &runner,
+        "#!/usr/bin/env bash\nprintf '%s ' \"$@\" >\"$ASKED\"\nprintf '#!/bin/sh\\necho loadline made up\\n' >\"${@: -1}/loadline\"\n\
+         chmod +x \"${@: -1}/loadline\"\n",
+    );
+    let script = runner.path("root/action/install");
+    for (given, version) in [("", env!("CARGO_PKG_VERSION")), ("v1.2.3", "1.2.3"), ("1.2.3-rc.1", "1.2.3-rc.1")] {
+        let to = runner.path("temp").join(format!("loadline-{version}"));
+        runner.set("LOADLINE_VERSION", given);
+        let ran = runner.run_at(&script, &[]);
+        assert_eq!((ran.code, ran.stdout.lines().next()), (0, Some("loadline made up")), "{ran:?}");
+        assert_eq!(runner.read("asked"), format!("--version {version} --to {} ", to.display()));
+        assert!(runner.read("path").ends_with(&format!("{}\n", to.display())));
+    }
+    runner.set("LOADLINE_FROM", "https://mirror.example/a b");
+    assert_eq!(runner.run_at(&script, &[]).code, 0);
+    assert!(runner.read("asked").contains("--from https://mirror.example/a b --to"), "{}", runner.read("asked"));
+    for wrong in ["latest", "1.2", "../../x", "1.2.3;id"] {
+        runner.set("LOADLINE_VERSION", wrong);
+        let ran = runner.run_at(&script, &[]);
+        assert_eq!(ran.code, 2, "{wrong}: {ran:?}");
+        assert!(ran.stderr.contains(&format!("`{wrong}` is no version")), "{}", ran.stderr);
+    }
+    runner.set("LOADLINE_VERSION", "installed");
+    let ran = runner.run_at(&script, &[]);
+    assert!(ran.code == 0 && ran.stdout.starts_with(&format!("loadline {}", env!("CARGO_PKG_VERSION"))), "{ran:?}");
+    with_installer(&runner, "#!/bin/sh\necho 'error: the checksum is another' >&2\nexit 4\n");
+    runner.set("LOADLINE_VERSION", "");
+    assert_eq!(runner.run_at(&script, &[]).code, 4);
+}
+
+#[test]
+fn a_merge_request_of_gitlab_gets_the_same() {
+    let api = Api::start();
+    let Some(mut runner) = Runner::with_change("shop", &api) else { return };
+    for name in
+        ["GITHUB_BASE_REF", "GITHUB_API_URL", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STEP_SUMMARY", "LOADLINE_AGAINST"]
+    {
+        runner.unset(name);
+    }
+    for (name, value) in [
+        ("LOADLINE_VERSION", "installed"),
+        ("LOADLINE_BASELINE", "artifact"),
+        ("LOADLINE_FAIL_ON", "worse"),
+        ("CI_PROJECT_ID", "1"),
+        ("CI_DEFAULT_BRANCH", "main"),
+        ("CI_JOB_NAME", "weigh"),
+        ("CI_JOB_TOKEN", "job_secret"),
+        ("CI_MERGE_REQUEST_IID", "7"),
+        ("CI_JOB_URL", "https://gitlab.example/o/r/-/jobs/5"),
+    ] {
+        runner.set(name, value);
+    }
+    api.state().login = Some("project_1_bot".to_owned());
+    // Without a baseline there is nothing to say.
+    let ran = runner.run("action/gitlab", &[]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(api.state().written(), [] as [&str; 0]);
+    // The archive as the job on the default branch left it, below the same folder.
+    let this = std::fs::read_dir(runner.path("work/.loadline")).unwrap().map(Result::unwrap);
+    let own = this.map(|entry| entry.file_name().into_string().unwrap()).find(|name| name.starts_with("app-")).unwrap();
+    runner.write(&format!("left/.loadline/{own}/this/archive.jsonl"), &runner.read("main/archive.jsonl"));
+    api.state().packed.insert(1, packed(&runner.path("left")));
+    let ran = runner.run("action/gitlab", &[]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.ends_with("error: it is worse than the baseline\n"), "{}", ran.stderr);
+    assert!(
+        !runner.read("work/.loadline/junit.xml").is_empty() && !runner.read("work/.loadline/metrics.txt").is_empty()
+    );
+    runner.run("action/gitlab", &[]);
+    let state = api.state();
+    assert_eq!(
+        state.written(),
+        ["POST /projects/1/merge_requests/7/notes", "PUT /projects/1/merge_requests/7/notes/1"]
+    );
+    let text = &state.comments[0].1;
+    assert!(text.contains("RSS under load +25.") && text.contains(" against `main`"), "{text}");
+    assert!(text.ends_with("(https://gitlab.example/o/r/-/jobs/5)\n"), "{text}");
+    for (request, token) in &state.asked {
+        let expect = if request.contains("/jobs/") { "job-token: job_secret" } else { "private-token: ghs_secret" };
+        assert_eq!(token, expect, "{request}");
+    }
+    drop(state);
+    // Who has no token has no comment, and the job is judged all the same.
+    runner.unset("LOADLINE_TOKEN");
+    assert_eq!(runner.run("action/gitlab", &[]).code, 1);
+}

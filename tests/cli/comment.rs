@@ -1,0 +1,69 @@
+//! Comments and the files of trackers, from recorded archives: against an archive, a configuration, budgets alone.
+
+use crate::archive_halves::half;
+use crate::called::{Called, folder, loadline_in};
+use tempfile::TempDir;
+
+/// A folder with `main` and `this`, the second of which holds 12 MiB more.
+fn before_and_after() -> TempDir {
+    let place = tempfile::tempdir().unwrap();
+    half("lean", "shop", &place.path().join("main"));
+    half("stout", "shop", &place.path().join("this"));
+    place
+}
+
+fn report(place: &TempDir, options: &[&str]) -> Called {
+    let called = loadline_in(place.path(), &[&["report", "this"], options].concat());
+    assert!(called.code <= 1 && called.stderr.is_empty(), "{called}");
+    called
+}
+
+#[test]
+fn what_a_reviewer_reads() {
+    let place = before_and_after();
+    let against = report(&place, &["--baseline", "main", "--budget", "rss.loaded<=+5%", "--comment", "-"]);
+    insta::assert_snapshot!("what_changed_against_the_main_branch", against);
+    let compared = loadline_in(place.path(), &["compare", "main", "this", "--comment", "-"]);
+    let same = |text: &str| text.lines().skip(2).take(1).collect::<String>();
+    assert!(compared.stdout.starts_with("<!-- loadline:shop -->\n<!-- loadline-verdict: worse -->\n"), "{compared}");
+    let sentence = same(&compared.stdout);
+    assert!(same(&against.stdout).starts_with(sentence.trim_end_matches('.')), "{sentence}");
+    let called = loadline_in(&folder(), &["report", "archives/compared", "--comment", "-"]);
+    insta::assert_snapshot!("what_changed_against_a_configuration", called);
+}
+
+#[test]
+fn budgets_alone_speak_where_nothing_is_compared() {
+    let place = before_and_after();
+    let called = report(&place, &["--budget", "rss.loaded<=1MiB", "--comment", "-"]);
+    assert!(
+        called.code == 1 && called.stdout.contains("\n`app` breaks the budget `rss.loaded<=1MiB` with "),
+        "{called}"
+    );
+    let called = report(&place, &["--budget", "rss.loaded<=1GiB", "--comment", "-"]);
+    assert_eq!((called.code, called.stdout.as_str()), (0, ""), "silent");
+    let called = report(&place, &["--budget", "rss.loaded<=1GiB", "--comment", "-", "--comment-always"]);
+    assert!(called.stdout.contains("\nNo budget is broken: 1 budget kept.\n"), "{called}");
+    // An archive against itself has changed in nothing.
+    let place = before_and_after();
+    let called = loadline_in(place.path(), &["report", "main", "--baseline", "main", "--comment", "c.md"]);
+    assert_eq!((called.code, std::fs::read(place.path().join("c.md")).unwrap().len()), (0, 0), "{called}");
+    let called = loadline_in(place.path(), &["report", "main", "--comment-always"]);
+    assert_eq!(called.code, 2, "{called}");
+}
+
+#[test]
+fn what_is_better_bigger_stands_beside_what_is_better_smaller() {
+    let place = before_and_after();
+    for (file, bigger) in [("a.json", "a.bigger.json"), ("a", "a.bigger")] {
+        report(&place, &["--benchmark-action", file, "--bencher", "b.json"]);
+        let read = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap();
+        assert!(read(file).contains("\"name\": \"app/rss.loaded\"") && !read(file).contains("rate."), "{}", read(file));
+        assert!(
+            read(bigger).contains("\"name\": \"app/rate.steady\"") && !read(bigger).contains("rss."),
+            "{}",
+            read(bigger)
+        );
+        assert!(read("b.json").contains("\"shop/app\"") && read("b.json").contains("\"metaspace-loaded\""));
+    }
+}
