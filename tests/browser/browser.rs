@@ -2,7 +2,7 @@
 
 use crate::skipping::skip;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -83,21 +83,57 @@ impl Browser {
         self.call(&options.map(str::to_owned), "frame.html").0
     }
 
+    /// Where its report is.
+    pub(crate) fn address(&self) -> String {
+        format!("file://{}", self.folder.path().join("report.html").display())
+    }
+
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// What it is always started with. As root, as in continuous integration, Chromium runs only without its sandbox.
+    /// The resolver finds nothing, so that whatever would be asked for fails and is told.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let fixed = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--enable-logging=stderr",
+            "--v=0",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-extensions",
+            "--disable-quic",
+            "--disable-sync",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            "--force-device-scale-factor=1",
+            "--force-color-profile=srgb",
+        ];
+        let profile = format!("--user-data-dir={}", self.folder.path().join("profile").display());
+        fixed.map(str::to_owned).into_iter().chain([profile]).collect()
+    }
+
+    /// What the programs of [`Self::command`] complained of.
+    pub(crate) fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(self.folder.path().join("stderr")).unwrap()).into_owned()
+    }
+
+    /// A program whose complaints go to a file of the folder.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.stderr(fs::File::create(self.folder.path().join("stderr")).unwrap());
+        command
+    }
+
     fn call(&self, options: &[String], file: &str) -> (String, String) {
         let path = |name: &str| self.folder.path().join(name);
         let output = |name: &str| Stdio::from(fs::File::create(path(name)).unwrap());
         let mut command = Command::new(&self.program);
-        // As root, as in continuous integration, Chromium runs only without its sandbox. The resolver finds nothing, so
-        // that whatever would be asked for fails and is told.
         command
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
-            .args(["--enable-logging=stderr", "--v=0", "--disable-background-networking", "--disable-extensions"])
-            .args([
-                "--host-resolver-rules=MAP * ~NOTFOUND",
-                "--force-device-scale-factor=1",
-                "--force-color-profile=srgb",
-            ])
-            .arg(format!("--user-data-dir={}", path("profile").display()))
+            .args(self.options())
             .args(options)
             .arg(format!("file://{}", path(file).display()))
             .stdin(Stdio::null())

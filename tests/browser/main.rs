@@ -7,9 +7,13 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 
 mod browser;
+mod devtools;
 mod fixtures;
+mod opening;
+mod others;
 mod page;
 mod plots;
+mod reading;
 mod searches;
 #[path = "../shared/skipping.rs"]
 mod skipping;

@@ -28,7 +28,7 @@ const COURSE: Course = Course {
 };
 
 /// A search on a made-up server: 7 MiB of heap, 60 of its own, 50 of files of which it needs half.
-fn searched() -> Document {
+pub(crate) fn searched() -> Document {
     let mut trials: Vec<Trial> = Vec::new();
     let mut noise = fixtures::Noise::new(7);
     while let Move::Try(attempt) = next(&COURSE, &trials) {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const MIB: f64 = 1_048_576.0;
 
 /// A tuning that kept two remedies of four, one of which costs too much and one of which breaks the target.
-fn tuned(option: &str) -> Document {
+pub(crate) fn tuned(option: &str) -> Document {
     let trim = "-XX:TrimNativeHeapInterval=2000";
     let settings = vec![
         setting(&[], &[], "baseline", [96.0, 1.0], [20.0, 44.0], true),

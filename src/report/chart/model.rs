@@ -129,6 +129,10 @@ pub(crate) enum Anchor {
     Start,
     /// Before it.
     End,
+    /// Behind a sign that is there.
+    BehindSign,
+    /// Before a sign that is there.
+    BeforeSign,
 }
 
 /// A thing in a panel. `across` is from the left in [`WIDTH`], `down` from the top in tenths of a pixel, `class` its

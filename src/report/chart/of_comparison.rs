@@ -390,17 +390,12 @@ fn pareto_point(point: &ParetoPoint, place: usize, at: Point, taken: &mut Vec<Po
         y += 130;
     }
     taken.push((at.0, y));
-    let near_end = at.0 > WIDTH * 6 / 10;
-    let shift = WIDTH / 60;
-    let (x, anchor) = match near_end {
-        true => (at.0.saturating_sub(shift), Anchor::End),
-        false => (at.0 + shift, Anchor::Start),
-    };
+    let anchor = if at.0 > WIDTH * 6 / 10 { Anchor::BeforeSign } else { Anchor::BehindSign };
     let words =
         format!("{}: {}, {}", point.configuration, value_text(units[0], point.x), value_text(units[1], point.y));
     [
         Item::Mark { at, shape: place, class, words },
-        Item::words((x, y), anchor, shortened(&point.configuration, 28), if dominated { "faint" } else { "strong" }),
+        Item::words((at.0, y), anchor, shortened(&point.configuration, 28), if dominated { "faint" } else { "strong" }),
     ]
 }
 

@@ -7,12 +7,15 @@ use super::thin::{self, Density, Point, WIDTH};
 use super::values::MIB;
 use crate::owner::{label, place};
 use crate::record::{AccountRecord, Evidence, IntervalRecord, PhaseRecord, Sample, Trial};
+use crate::report::markup::shortened;
 use crate::report::summary::Table;
 use crate::scenario::MarkPoint;
 use crate::units::{grouped, milliseconds};
 
 /// Where more requests are known than this, they are drawn as a density.
 const DOTS_MAX: u64 = 2000;
+/// Characters of a mark above its bar.
+const MARK_CHARS: usize = 30;
 /// Failures drawn; the table counts all.
 const CROSSES_MAX: usize = 300;
 /// Rows of a table of a course in time.
@@ -441,7 +444,7 @@ fn accounts(trial: &Trial) -> Option<Figure> {
     let mut items = Vec::new();
     for (row, (mark, account)) in marks.iter().enumerate() {
         let top = row as u32 * 420;
-        let words = format!("{mark}: {:.1} MiB", total(account));
+        let words = format!("{}: {:.1} MiB", shortened(mark, MARK_CHARS), total(account));
         items.push(Item::words((0, top + 120), Anchor::Start, words, "strong"));
         items.extend(bar(account, &names, &x, top + 170));
     }

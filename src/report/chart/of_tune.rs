@@ -332,12 +332,8 @@ fn point_items(tune: &TuneRecord, point: &Weighed<'_>, at: Point, taken: &mut Ve
             y += 130;
         }
         taken.push((at.0, y));
-        let shift = WIDTH / 60;
-        let (x, anchor) = match at.0 > WIDTH * 6 / 10 {
-            true => (at.0.saturating_sub(shift), Anchor::End),
-            false => (at.0 + shift, Anchor::Start),
-        };
-        items.push(Item::words((x, y), anchor, shortened(&name, 28), "strong"));
+        let anchor = if at.0 > WIDTH * 6 / 10 { Anchor::BeforeSign } else { Anchor::BehindSign };
+        items.push(Item::words((at.0, y), anchor, shortened(&name, 28), "strong"));
     }
     items
 }

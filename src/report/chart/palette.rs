@@ -50,6 +50,47 @@ mod tests {
         assert_eq!(names(light), names(dark), "both themes name the same colours in the same order");
     }
 
+    /// A theme's colours by name.
+    fn colours(theme: &str) -> std::collections::HashMap<&str, &str> {
+        let lines = theme.lines().filter_map(|line| line.trim().strip_prefix("--")?.split_once(": #"));
+        lines.map(|(name, value)| (name, value.trim_end_matches(';'))).collect()
+    }
+
+    /// The relative luminance of `rrggbb`, after WCAG 2.2.
+    fn luminance(colour: &str) -> f64 {
+        let part = |at: usize| f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+        let linear = |part: f64| if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) };
+        0.2126 * linear(part(0)) + 0.7152 * linear(part(2)) + 0.0722 * linear(part(4))
+    }
+
+    /// How far two colours stand apart, 1 to 21, after WCAG 2.2.
+    fn contrast(one: &str, other: &str) -> f64 {
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    #[test]
+    fn text_and_lines_stand_out_from_what_is_behind_them_in_both_themes() {
+        assert!((contrast("ffffff", "000000") - 21.0).abs() < 1e-9);
+        let (light, dark) = super::super::COLOURS.split_once("@media").unwrap();
+        for (name, theme) in [("light", light), ("dark", dark)] {
+            let colours = colours(theme);
+            // WCAG 2.2, AA: 4.5 for text, 3 for what is no text.
+            let text = [
+                (&["ink", "soft", "faint", "link", "better", "worse", "same", "fail"][..], "paper"),
+                (&["ink", "soft", "link"], "panel"),
+                (&["ink", "soft", "faint"], "band"),
+            ];
+            let lines =
+                ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "open", "better", "worse", "link", "heap", "malloc"];
+            let pairs = text.iter().flat_map(|(all, behind)| all.iter().map(move |one| (*one, *behind, 4.5)));
+            for (one, behind, least) in pairs.chain(lines.iter().map(|one| (*one, "paper", 3.0))) {
+                let found = contrast(colours[one], colours[behind]);
+                assert!(found >= least, "{name}: {one} on {behind} is {found:.2}, and {least} is asked");
+            }
+        }
+    }
+
     #[test]
     fn every_class_of_an_owner_has_a_rule() {
         for name in Owner::ALL.map(Owner::name).into_iter().chain(["new"]) {

@@ -21,6 +21,8 @@ const GAP: u32 = 10;
 const CHARACTER: f64 = 7.3;
 /// The narrowest plot that labels are kept apart for: a phone.
 const NARROWEST: f64 = 300.0;
+/// From the middle of a sign to the text beside it.
+const BESIDE_SIGN: i32 = 9;
 /// Rows of labels of guides.
 const LABEL_ROWS: usize = 4;
 /// Longest name of a guide, band or key.
@@ -187,6 +189,24 @@ fn label_rows(chart: &Chart) -> Vec<Option<usize>> {
     chart.guides.iter().map(place).collect()
 }
 
+/// Whether each number of an axis has room on a phone beside those before it; the last one counts more than its
+/// neighbour.
+fn ticks_that_fit(axis: &Axis) -> Vec<bool> {
+    let reach = |(tick, text): &(f64, String)| {
+        let (at, half) = (f64::from(axis.across(*tick)) / f64::from(WIDTH) * NARROWEST, text_width(text) / 2.0);
+        (at - half, at + half)
+    };
+    let last = axis.ticks.last().map_or(f64::INFINITY, |tick| reach(tick).0);
+    let mut end = f64::NEG_INFINITY;
+    let fits = |(index, tick)| {
+        let (from, to) = reach(tick);
+        let fits = from > end && (to < last || index + 1 == axis.ticks.len());
+        end = if fits { to } else { end };
+        fits
+    };
+    axis.ticks.iter().enumerate().map(fits).collect()
+}
+
 fn guide_ends(x: u32) -> bool {
     x > WIDTH * 7 / 10
 }
@@ -207,11 +227,11 @@ pub(crate) fn fluid(chart: &Chart) -> Markup {
         ("role", &"img"),
         ("aria-label", &title),
         ("aria-describedby", &id),
-        ("tabindex", &"0"),
         ("data-top", &layout.labels),
     ];
+    // Only what answers to keys is a stop on the way through the page.
     if let Some(x) = &x {
-        attributes.extend([("data-group", &chart.group as &dyn Display), ("data-x", x)]);
+        attributes.extend([("tabindex", &"0" as &dyn Display), ("data-group", &chart.group), ("data-x", x)]);
     }
     out.element("svg", &attributes, |out| {
         out.words("desc", &[("id", &id)], shortened(&chart.description, TEXT_CHARS));
@@ -353,9 +373,10 @@ fn parts(out: &mut Markup, chart: &Chart, layout: &Layout, frame: Frame) {
     }
     if let Some(axis) = &chart.x {
         plot(out, layout.bottom, 40, None, &|out| {
-            for (tick, text) in &axis.ticks {
+            for ((tick, text), fits) in axis.ticks.iter().zip(ticks_that_fit(axis)) {
                 let x = frame.x(axis.across(*tick));
-                out.words("text", &[("x", &x), ("y", &18), ("class", &"x tick")], text);
+                let class = if fits { "x tick" } else { "x tick wide" };
+                out.words("text", &[("x", &x), ("y", &18), ("class", &class)], text);
             }
         });
         let (x, y) = match frame {
@@ -543,12 +564,15 @@ fn shape(out: &mut Markup, item: &Item, frame: Frame) {
             out.empty("line", &[("x1", &x), ("x2", &x), ("y1", &top), ("y2", &bottom), ("class", class)]);
         }
         Item::Words { at, anchor, text, class } => {
-            let anchor = match anchor {
-                Anchor::Start => "",
-                Anchor::End => "y ",
+            let (anchor, shift) = match anchor {
+                Anchor::Start => ("", 0),
+                Anchor::End => ("y ", 0),
+                Anchor::BehindSign => ("", BESIDE_SIGN),
+                Anchor::BeforeSign => ("y ", -BESIDE_SIGN),
             };
             let (x, y, class) = (frame.x(at.0), tenths(at.1), format!("{anchor}{class}"));
-            out.words("text", &[("x", &x), ("y", &y), ("class", &class)], text);
+            let place: [Attribute<'_>; 4] = [("x", &x), ("y", &y), ("class", &class), ("dx", &shift)];
+            out.words("text", &place[..if shift == 0 { 3 } else { 4 }], shortened(text, NAME_CHARS));
         }
         _ => {}
     }

@@ -36,7 +36,10 @@ fn ordered(out: &mut Markup, document: &FleetDocument) {
             out.words("label", &[("for", &id)], format!("by {word}"));
         }
         for (_, order) in &orders {
-            out.element("div", &[], |out| table(out, &services(order, Glyphs::Blocks))).line();
+            let mut services = services(order, Glyphs::Blocks);
+            // A page has room for whole names.
+            services.rows.iter_mut().zip(order).for_each(|(row, of)| row[0].clone_from(&of.name));
+            out.element("div", &[], |out| table(out, &services)).line();
         }
     });
 }

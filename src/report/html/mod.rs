@@ -55,9 +55,9 @@ fn slot(out: &mut Markup, name: &str, sections: &sections::Sections<'_>) {
         "definitions" => drop(out.append(&definitions())),
         "heading" => heading(out, sections.document),
         "verdict" => verdicts::write(out, sections.document),
-        "conditions" => sections.conditions(out),
         "tune" => tune::write(out, sections.document),
         "find" => find::write(out, sections.document),
+        "conditions" => sections.conditions(out),
         "comparison" => sections.comparison(out),
         "pareto" => sections.pareto(out),
         "figures" => sections.figures(out),
@@ -105,12 +105,12 @@ fn heading(out: &mut Markup, document: &Document) {
     let day = conditions.started.split('T').next().unwrap_or_default();
     out.words("p", &[("class", &"kicker")], format!("Weighed by loadline {}, {day}", conditions.loadline));
     out.words("h1", &[], shortened(&conditions.scenario, NAME_CHARS));
-    let what = format!("{trials} of {}", shown.join(", "));
+    let what = if shown.is_empty() { trials } else { format!("{trials} of {}", shown.join(", ")) };
     out.words("p", &[("class", &"soft")], what).line();
     let links = [
-        ("#conditions", "Conditions", true),
         ("#tune", "Tuning", document.tune.is_some()),
         ("#find", "Load line", document.find.is_some()),
+        ("#conditions", "Conditions", true),
         ("#comparison", "Comparison", !document.comparisons.is_empty()),
         ("#pareto", "Weight against speed", !document.pareto.is_empty()),
         ("#figures", "Figures", document.trials.iter().any(|trial| !trial.figures.is_empty())),
@@ -141,9 +141,9 @@ mod tests {
             "definitions",
             "heading",
             "verdict",
-            "conditions",
             "tune",
             "find",
+            "conditions",
             "comparison",
             "pareto",
             "figures",

@@ -47,9 +47,13 @@ pub(super) fn page_of(title: &str, version: &str, inside: impl FnOnce(&mut Marku
             });
             out.line();
             // Shapes of the charts, once.
-            out.element("svg", &[("class", &"definitions"), ("width", &"0"), ("height", &"0")], |out| {
-                out.append(&definitions());
-            });
+            out.element(
+                "svg",
+                &[("class", &"definitions"), ("width", &"0"), ("height", &"0"), ("aria-hidden", &"true")],
+                |out| {
+                    out.append(&definitions());
+                },
+            );
             out.line();
             out.element("main", &[], inside).line();
             let written = format!(
@@ -94,7 +98,7 @@ pub(super) fn blocks(out: &mut Markup, all: &[Block], id: &str) {
             Block::Table(one) => section(out, &id, &one.title, |out| table(out, one)),
             Block::Doubts(all) => {
                 for (what, next) in all {
-                    out.words("p", &[], format!("{what} {next}"));
+                    out.element("p", &[], |out| prose(out, &format!("{what} {next}")));
                 }
             }
             Block::Literal { title, lines: all } => section(out, &id, title, |out| lines(out, all.iter())),

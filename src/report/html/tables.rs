@@ -12,6 +12,8 @@ const FACT_CHARS: usize = 12_000;
 const ROWS_MAX: usize = 2000;
 /// Cells up to this length are not broken.
 const BRIEF_CHARS: usize = 24;
+/// Lines that the style sheet shows without scrolling, where none is broken.
+const LINES_SHOWN: usize = 12;
 /// Cells of this length and more get a column that is wide enough to read.
 const LONG_CHARS: usize = 40;
 
@@ -82,7 +84,7 @@ fn cells(out: &mut Markup, row: &[String], numbers: &[bool]) {
                     _ => "",
                 };
                 out.element("td", &[], |out| {
-                    out.words("div", &[("class", &class)], shown);
+                    out.element("div", &[("class", &class)], |out| unbroken(out, &shown));
                 });
             }
         }
@@ -102,7 +104,7 @@ pub(super) fn facts(out: &mut Markup, facts: &[(String, String)]) {
     out.element("dl", &[], |out| {
         for (label, text) in facts {
             out.words("dt", &[], shortened(label, CELL_CHARS));
-            out.words("dd", &[], shortened(text, FACT_CHARS)).line();
+            out.element("dd", &[], |out| unbroken(out, &shortened(text, FACT_CHARS))).line();
         }
     });
 }
@@ -113,18 +115,47 @@ pub(super) fn prose(out: &mut Markup, text: &str) {
     for (index, part) in parts.iter().enumerate() {
         // The last backtick may have no partner.
         match index % 2 == 1 && index + 1 < parts.len() {
-            true => out.words("code", &[], part),
-            false if index % 2 == 1 => out.text("`").text(part),
-            false => out.text(part),
+            true => drop(out.element("code", &[], |out| unbroken(out, part))),
+            false if index % 2 == 1 => unbroken(out.text("`"), part),
+            false => unbroken(out, part),
+        }
+    }
+}
+
+/// Text whose options, such as `-Xmx8m`, are not broken behind their dash where a line ends.
+fn unbroken(out: &mut Markup, text: &str) {
+    for piece in text.split_inclusive(' ') {
+        let word = piece.trim_end_matches(' ');
+        match is_option(word) {
+            true => out.words("span", &[("class", &"option")], word).text(&piece[word.len()..]),
+            false => out.text(piece),
         };
     }
 }
 
-/// Text of a terminal or a file, line by line.
+/// Whether a dash stands in it that joins nothing.
+fn is_option(word: &str) -> bool {
+    let mut before = ' ';
+    word.chars().any(|c| {
+        let begins = c.is_alphanumeric() && before == '-';
+        let joins = before.is_alphanumeric() && c == '-';
+        // A dash that joins is forgotten.
+        before = if joins { 'a' } else { c };
+        begins
+    })
+}
+
+/// Text of a terminal or a file, line by line. Long ones scroll, by keys too.
 pub(super) fn lines<'a>(out: &mut Markup, lines: impl Iterator<Item = &'a String>) {
-    out.element("pre", &[], |out| {
-        for line in lines {
-            out.text(shortened(&line.replace('\n', "\u{2424}"), FACT_CHARS / 6)).line();
+    let lines: Vec<String> = lines.map(|line| shortened(&line.replace('\n', "\u{2424}"), FACT_CHARS / 6)).collect();
+    let stop: &[Attribute<'_>] = &[("tabindex", &"0")];
+    out.element("pre", if lines.len() > LINES_SHOWN { stop } else { &[] }, |out| {
+        for line in &lines {
+            match line.contains(' ') {
+                true => unbroken(out, line),
+                false => drop(out.text(line)),
+            }
+            out.line();
         }
     });
 }
@@ -178,11 +209,22 @@ mod tests {
             ("use `--cpus`, now", "use <code>--cpus</code>, now"),
             ("one ` alone", "one ` alone"),
             ("`<b>` and `", "<code>&lt;b&gt;</code> and `"),
+            ("set `-Xmx8m` here", "set <code><span class=\"option\">-Xmx8m</span></code> here"),
             ("", ""),
         ] {
             let mut out = Markup::new();
             prose(&mut out, text);
             assert_eq!(out.as_str(), html);
+        }
+    }
+
+    #[test]
+    fn an_option_is_kept_in_one_piece() {
+        for word in ["-Xmx8m", "--out", "'-XX:+UseSerialGC'", "OPTIONS=-Xmx8m", "(-0.4"] {
+            assert!(is_option(word), "{word}");
+        }
+        for word in ["free-committed", "-", "--", "tiny-http.yaml", "a - b", ""] {
+            assert!(!is_option(word), "{word}");
         }
     }
 

@@ -1,0 +1,139 @@
+//! Chromium by its DevTools protocol, over a pipe: a window of any size, either theme, paper, and real keys.
+
+use super::browser::Browser;
+use base64::Engine;
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// An answer takes milliseconds; a machine under load takes longer.
+const WITHIN: Duration = Duration::from_secs(120);
+
+/// A browser with one window, gone with its test.
+pub(crate) struct DevTools<'a> {
+    browser: &'a Browser,
+    child: Child,
+    commands: ChildStdin,
+    messages: Receiver<Value>,
+    session: String,
+    calls: Cell<u64>,
+}
+
+impl<'a> DevTools<'a> {
+    /// Starts it anew, with an empty window.
+    pub(crate) fn start(browser: &'a Browser) -> Self {
+        // The browser reads commands from descriptor 3 and writes answers to 4; the shell becomes the browser.
+        let mut command = browser.command("sh");
+        command.args(["-c", r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null"#]).arg(browser.program());
+        command.args(browser.options()).args(["--remote-debugging-pipe", "about:blank"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (commands, answers) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (found, messages) = channel();
+        std::thread::spawn(move || {
+            for message in BufReader::new(answers).split(0) {
+                let Some(message) = message.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) else { return };
+                if found.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut this = Self { browser, child, commands, messages, session: String::new(), calls: Cell::new(0) };
+        let target = this.call("Target.createTarget", &json!({"url": "about:blank"}));
+        let attached = this.call("Target.attachToTarget", &json!({"targetId": target["targetId"], "flatten": true}));
+        attached["sessionId"].as_str().unwrap().clone_into(&mut this.session);
+        this.call("Page.enable", &json!({}));
+        // Keys reach the page as if its window were in front.
+        this.call("Emulation.setFocusEmulationEnabled", &json!({"enabled": true}));
+        this
+    }
+
+    fn call(&mut self, method: &str, parameters: &Value) -> Value {
+        let id = self.calls.get() + 1;
+        self.calls.set(id);
+        let mut message = json!({"id": id, "method": method, "params": parameters});
+        if !self.session.is_empty() {
+            message["sessionId"] = json!(self.session);
+        }
+        self.commands.write_all(format!("{message}\0").as_bytes()).unwrap();
+        let answer = self.wait(|message| message["id"] == id);
+        assert!(answer["error"].is_null(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    fn wait(&self, is_it: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let message = self.messages.recv_timeout(WITHIN).expect("the browser answers in time");
+            if is_it(&message) {
+                return message;
+            }
+        }
+    }
+
+    /// Opens a page and waits until it is loaded.
+    pub(crate) fn open(&mut self, page: &str) {
+        self.browser.write(page);
+        let address = self.browser.address();
+        let id = self.calls.get() + 1;
+        self.calls.set(id);
+        let parameters = json!({"url": address});
+        let message = json!({"id": id, "method": "Page.navigate", "params": parameters, "sessionId": self.session});
+        self.commands.write_all(format!("{message}\0").as_bytes()).unwrap();
+        self.wait(|message| message["method"] == "Page.loadEventFired");
+    }
+
+    /// What an expression of the page's script is, or comes to.
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
+        let parameters = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let answer = self.call("Runtime.evaluate", &parameters);
+        assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
+        answer["result"]["value"].clone()
+    }
+
+    /// Makes the window this large.
+    pub(crate) fn resize(&mut self, width: u32, height: u32) {
+        let parameters = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600});
+        self.call("Emulation.setDeviceMetricsOverride", &parameters);
+        self.call("Emulation.setScrollbarsHidden", &json!({"hidden": true}));
+    }
+
+    /// `screen` or `print`, and the scheme that the reader prefers: `light` or `dark`.
+    pub(crate) fn prefer(&mut self, media: &str, scheme: &str) {
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        self.call("Emulation.setEmulatedMedia", &json!({"media": media, "features": features}));
+    }
+
+    /// Presses a key and lets it go.
+    pub(crate) fn press(&mut self, key: &str) {
+        let code = match key {
+            "Tab" => 9,
+            "Enter" => 13,
+            "ArrowLeft" => 37,
+            "ArrowRight" => 39,
+            _ => u32::from(key.as_bytes()[0]),
+        };
+        let text = if key == "Enter" { "\r" } else { key };
+        let mut event = json!({"type": "rawKeyDown", "key": key, "code": key, "windowsVirtualKeyCode": code});
+        if key == "Enter" || key.len() == 1 {
+            (event["type"], event["text"]) = (json!("keyDown"), json!(text));
+        }
+        self.call("Input.dispatchKeyEvent", &event);
+        event["type"] = json!("keyUp");
+        self.call("Input.dispatchKeyEvent", &event);
+    }
+
+    /// The page on paper, as a PDF file.
+    pub(crate) fn print(&mut self) -> Vec<u8> {
+        let answer = self.call("Page.printToPDF", &json!({}));
+        base64::engine::general_purpose::STANDARD.decode(answer["data"].as_str().unwrap()).unwrap()
+    }
+}
+
+impl Drop for DevTools<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
