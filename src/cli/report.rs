@@ -3,7 +3,7 @@
 use super::args::Report;
 use super::exit::Code;
 use super::exports::Shown;
-use super::judging::judgement;
+use super::judging::{code, judgement};
 use crate::archive::{self, Archive};
 use crate::error::{Error, Result};
 use crate::record::Document;
@@ -29,7 +29,7 @@ pub(super) fn report(verb: &Report) -> Result<Code> {
     judgement.check_metrics(&archive.scenario, &MarkPoint::ALL)?;
     let result = judgement.document(&archive.conditions, &archive.trials);
     show(verb, &archive, &result)?;
-    judgement.passes(&result).map(Code::of)
+    code(&judgement, &result, &mut Progress::new(false))
 }
 
 fn show(verb: &Report, archive: &Archive, result: &Document) -> Result<()> {

@@ -4,11 +4,13 @@
 mod escape;
 mod fleet;
 mod found;
+mod history;
 mod tables;
 mod tuned;
 mod verdict;
 
 pub use fleet::fleet_markdown;
+pub use history::history_markdown;
 
 use super::metric_name::is_headline;
 use crate::record::{Document, DoubtRecord, FindingRecord, MetricRecord, Trial};

@@ -147,6 +147,7 @@ mod tests {
                 command: String::new(),
                 load: Vec::new(),
                 left_out: Vec::new(),
+                source: None,
             },
             trials,
             metrics: if values.is_empty() { Vec::new() } else { vec![metric] },
