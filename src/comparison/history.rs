@@ -21,6 +21,8 @@ const FALSE_SHARE: f64 = 0.05;
 const NEIGHBOURS_MIN: usize = 5;
 /// A standard normal value lies within this half of the time.
 const QUARTILE: f64 = 0.674_49;
+/// Standard errors by which two estimates of one variance may differ.
+const BY_CHANCE: f64 = 2.0;
 /// A break may as well be where the misfit is so much larger only: 95 % of a squared standard normal value.
 const ELSEWHERE: f64 = 3.84;
 /// For what is judged, and for what is only shown, of which there is much.
@@ -192,15 +194,22 @@ impl Noise {
         // A median rests on about a third of what it is of (it is 37 % efficient), and neighbours share their ends.
         let between =
             between.map(|step| Self { deviation: step / QUARTILE, freedom: (steps.len() as f64 / 3.0).max(2.0) });
-        let larger = |one: Self, other: Self| if other.deviation > one.deviation { other } else { one };
         let found = match (within, between) {
-            (Some(within), Some(between)) => Some(larger(within, between)),
+            (Some(within), Some(between)) => Some(within.with(between)),
             (one, other) => one.or(other),
         }?;
         // Counts may not vary at all; what is smaller than what a double can tell is no noise.
         let size = centres.iter().fold(0.0f64, |most, centre| most.max(centre.abs()));
         let deviation = found.deviation.max(size * 1e-9).max(f64::MIN_POSITIVE.sqrt());
         deviation.is_finite().then_some(Self { deviation, ..found })
+    }
+
+    /// The larger of both. Where neighbours differ by no more than trials make them, both know the same noise.
+    fn with(self, between: Self) -> Self {
+        let by_chance = 1.0 + BY_CHANCE * (2.0 / self.freedom + 2.0 / between.freedom).sqrt();
+        let ratio = (between.deviation / self.deviation.max(f64::MIN_POSITIVE)).powi(2);
+        let freedom = if ratio > by_chance { between.freedom } else { self.freedom + between.freedom };
+        Self { deviation: self.deviation.max(between.deviation), freedom }
     }
 
     /// What a break must leave less, in squares of the noise: a normal value squared that none of so many places and

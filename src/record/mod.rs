@@ -161,6 +161,9 @@ pub struct Conditions {
     pub started: String,
     /// The machine and how busy it was before the first trial.
     pub machine: Machine,
+    /// The model of its first CPU, as the kernel names it; absent where it does not, and in older archives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_model: Option<String>,
     /// Seeds everything drawn at random.
     pub seed: u64,
     /// The command that repeats the run.
@@ -231,9 +234,6 @@ pub struct Machine {
     pub transparent_huge_pages: Option<String>,
     /// Swap in use on the machine.
     pub swap_used_bytes: Option<u64>,
-    /// The first CPU, as the kernel names it; absent where it does not, and in older archives.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu_model: Option<String>,
 }
 
 /// How a trial ended.

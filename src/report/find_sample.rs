@@ -138,7 +138,6 @@ fn empty() -> Document {
         load_average_1m: Some(0.12),
         transparent_huge_pages: Some("madvise".to_owned()),
         swap_used_bytes: Some(0),
-        cpu_model: None,
     };
     let conditions = Conditions {
         loadline: "0.1.0".to_owned(),
@@ -149,6 +148,7 @@ fn empty() -> Document {
         command: "loadline find tiny-http.loadline.yaml --seed 1".to_owned(),
         left_out: Vec::new(),
         source: None,
+        cpu_model: None,
         load: vec!["steady: GET /hello, open, 200/s, 10s".to_owned()],
     };
     Document {

@@ -5,7 +5,6 @@ use super::{Executor, Made};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::kernel::cgroup::CgroupVersion;
-use crate::kernel::machine::cpu_model;
 use crate::observe::machine;
 use crate::record::{Machine, Trial};
 use crate::scenario::{Change, Configuration, Pages, Scenario, TrialPlan};
@@ -130,7 +129,6 @@ pub fn machine_now(clock: Clock) -> Machine {
         load_average_1m: activity.as_ref().map(|activity| activity.load[0]),
         transparent_huge_pages: fixed.thp,
         swap_used_bytes: activity.map(|activity| activity.memory.swap_used.0),
-        cpu_model: cpu_model(),
     }
 }
 

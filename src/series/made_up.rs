@@ -347,7 +347,6 @@ pub(crate) fn conditions(scenario: &Scenario) -> Conditions {
         load_average_1m: None,
         transparent_huge_pages: None,
         swap_used_bytes: None,
-        cpu_model: None,
     };
     Conditions {
         loadline: env!("CARGO_PKG_VERSION").to_owned(),
@@ -359,6 +358,7 @@ pub(crate) fn conditions(scenario: &Scenario) -> Conditions {
         load: Vec::new(),
         left_out: Vec::new(),
         source: None,
+        cpu_model: None,
     }
 }
 

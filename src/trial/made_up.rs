@@ -739,7 +739,6 @@ pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> Made {
         load_average_1m: None,
         transparent_huge_pages: None,
         swap_used_bytes: None,
-        cpu_model: None,
     };
     let (world, mut notes) = (MadeUp(Rc::clone(&state)), Notes::default());
     let stage = Stage { world: &world, clock, interrupt: &state.interrupt, machine: &machine, cpus: &[0] };

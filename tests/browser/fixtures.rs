@@ -75,7 +75,6 @@ pub(crate) fn document(trials: Vec<Trial>) -> Document {
         load_average_1m: Some(0.31),
         transparent_huge_pages: Some("madvise".to_owned()),
         swap_used_bytes: Some(0),
-        cpu_model: None,
     };
     Document {
         schema: loadline::record::RESULT_SCHEMA.to_owned(),
@@ -89,6 +88,7 @@ pub(crate) fn document(trials: Vec<Trial>) -> Document {
             command: "loadline compare scenarios/tiny-http/tiny-http.loadline.yaml --seed 1".to_owned(),
             left_out: Vec::new(),
             source: None,
+            cpu_model: None,
             load: vec![
                 "warm-up: closed, 25 connections, 50,000 requests, GET /hello".to_owned(),
                 "steady: closed, 25 connections, 50,000 requests, GET /hello".to_owned(),

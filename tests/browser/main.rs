@@ -8,6 +8,7 @@
 
 mod browser;
 mod fixtures;
+mod histories;
 mod page;
 mod plots;
 mod searches;

@@ -85,7 +85,6 @@ fn made_up() -> LoadDocument {
                 load_average_1m: Some(0.25),
                 transparent_huge_pages: Some("madvise".to_owned()),
                 swap_used_bytes: Some(0),
-                cpu_model: None,
             },
             load_cpus: Some(vec![1]),
             threads: 1,

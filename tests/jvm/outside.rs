@@ -113,7 +113,6 @@ fn machine() -> Machine {
         load_average_1m: None,
         transparent_huge_pages: None,
         swap_used_bytes: None,
-        cpu_model: None,
     }
 }
 

@@ -47,7 +47,6 @@ pub(super) fn empty() -> Document {
         load_average_1m: Some(0.12),
         transparent_huge_pages: Some("madvise".to_owned()),
         swap_used_bytes: Some(0),
-        cpu_model: None,
     };
     let conditions = Conditions {
         loadline: "0.1.0".to_owned(),
@@ -58,6 +57,7 @@ pub(super) fn empty() -> Document {
         command: "loadline run tiny-http.loadline.yaml --seed 1".to_owned(),
         left_out: Vec::new(),
         source: None,
+        cpu_model: None,
         load: vec![
             "warmup: GET /hello, closed, 25 connections, 50,000 requests".to_owned(),
             "steady: GET /hello, closed, 25 connections, 30s".to_owned(),
