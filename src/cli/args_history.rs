@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 /// `loadline history`
 ///
-/// Reads archives and files that `--json` printed, and follows each configuration of each scenario by itself: the centre
-/// of each metric at each point with its interval, changes that trials on both sides confirm, growth little by little,
-/// and the owners that moved. Where the JDK, the machine or the load changed at the same point, that is said, and no
-/// commit is blamed.
+/// Reads archives and files that `--json` printed, and follows each configuration of each scenario by itself: the
+/// centre of each metric at each point with its interval, changes that trials on both sides confirm, growth little by
+/// little, and the owners that moved. Where the JDK, the machine or the load changed at the same point, that is said,
+/// and no commit is blamed.
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct History {

@@ -213,8 +213,8 @@ impl Noise {
     }
 
     /// What a break must leave less, in squares of the noise: a normal value squared that none of so many places and
-    /// metrics exceeds but in [`FALSE_SHARE`] of histories; more, as Student's t is wider, where the noise is known from
-    /// few differences.
+    /// metrics exceeds but in [`FALSE_SHARE`] of histories; more, as Student's t is wider, where the noise is known
+    /// from few differences.
     fn price(&self, points: usize, family: usize) -> f64 {
         let chances = (points.max(2) * family.max(1)) as f64;
         let normal = 2.0 * (chances / FALSE_SHARE).ln();
