@@ -7,8 +7,8 @@
 
 use crate::account::Reason;
 use crate::record::{
-    AccountDocument, AccountsDocument, ChangesDocument, Document, EntryResult, FleetDocument, LoadDocument, PlanEntry,
-    PlanHeader, PostMortem, WatchDocument,
+    AccountDocument, AccountsDocument, ChangesDocument, Document, EntryResult, FleetDocument, HistoryDocument,
+    LoadDocument, PlanEntry, PlanHeader, PostMortem, WatchDocument,
 };
 use crate::scenario::{TrialPlan, schema};
 use schemars::JsonSchema;
@@ -40,6 +40,9 @@ const WATCH: &str = "What `loadline watch --once --json` prints: every JVM that 
 const FLEET_RESULT: &str = "What `loadline merge --json` prints: every service of a plan with its line beside what it has, the nodes \
     that worked, and the comparison whose blocks they made. Sizes are integers in bytes; what is not known is null, never \
     0. Fields may be added; none is renamed or removed.";
+const HISTORY: &str = "What `loadline history --json` prints: chosen metrics over archives, point by point, with what \
+    changed when. Sizes of metrics are in bytes, and metrics name their unit; what was not measured is null, never 0. \
+    Fields may be added; none is renamed or removed.";
 const POST_MORTEM: &str = "What `loadline watch --post-mortem --json` prints: how a JVM ended, what it held, what grew. \
     Fields may be added; none is renamed or removed.";
 const PLAN: &str = "One trial as `series` plans it: all that it needs but the contents of its files, of which \
@@ -265,6 +268,7 @@ fn the_published_schemas_are_those_of_the_types() {
         ("account-changes", printed::<ChangesDocument>("What changed between two accounts", CHANGES)),
         ("load", printed::<LoadDocument>("Load of Loadline", LOAD)),
         ("fleet-result", printed::<FleetDocument>("Table of a fleet", FLEET_RESULT)),
+        ("history", printed::<HistoryDocument>("History of Loadline", HISTORY)),
         ("post-mortem", printed::<PostMortem>("Post-mortem of Loadline", POST_MORTEM)),
         ("watch", printed::<WatchDocument>("Watched by Loadline", WATCH)),
         ("fleet-entry", printed::<EntryResult>("Answer to an entry of a plan", FLEET_ENTRY)),

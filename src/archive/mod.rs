@@ -14,6 +14,7 @@ mod load_files;
 mod percentiles;
 mod read;
 mod requests;
+mod runs;
 mod thinned;
 mod whole_file;
 mod write;
@@ -25,6 +26,7 @@ pub use histograms::IntervalTimes;
 pub use load_files::{LoadFiles, LoadPaths, MeasuredPhase, PhaseTimes};
 pub use read::{Archive, read};
 pub use requests::{Requests, requests};
+pub use runs::{RunFile, RunKind, RunRead, run_files};
 pub use write::{TrialFiles, Writer};
 
 use crate::record::{Conditions, Trial};

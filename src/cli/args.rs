@@ -2,6 +2,7 @@
 
 use super::args_compare::{Compare, Comparing, Exports, Judging, View};
 use super::args_find::Find;
+use super::args_history::History;
 use super::args_init::Init;
 use super::args_load::Load;
 use super::args_merge::Merge;
@@ -12,6 +13,7 @@ use super::args_work::Work;
 use crate::report::Detail;
 use crate::result::Column;
 use crate::scenario::{self, Inside, Marking};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -84,6 +86,8 @@ pub(super) enum Verb {
     Watch(Box<Watch>),
     /// Print the summary of an archive again; needs no JVM
     Report(Box<Report>),
+    /// Follow metrics over archives, commit by commit, and name what changed when
+    History(Box<History>),
     /// Say what this machine, or one JVM, lets Loadline measure, and how to get the rest
     Doctor(Doctor),
 }
@@ -245,7 +249,7 @@ pub(super) struct Options {
     pub(super) output: Output,
 }
 
-#[derive(Debug, Clone, Parser)]
+#[derive(Debug, Clone, Default, Parser)]
 #[command(next_help_heading = "Output")]
 pub(super) struct Output {
     /// Folder of the archive [default: loadline-archive/NAME-TIME]
@@ -258,9 +262,23 @@ pub(super) struct Output {
     #[arg(long, short)]
     pub(super) quiet: bool,
     #[command(flatten)]
+    pub(super) source: Source,
+    #[command(flatten)]
     pub(super) view: View,
     #[command(flatten)]
     pub(super) exports: Exports,
+}
+
+/// Which state of the subject's source is weighed, for `loadline history`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Parser)]
+#[command(next_help_heading = "Output")]
+pub(super) struct Source {
+    /// The commit that is weighed [default: HEAD of the working folder, else what CI says]
+    #[arg(long, value_name = "HASH", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) commit: Option<String>,
+    /// The build that is weighed [default: what CI says]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) build: Option<String>,
 }
 
 pub(super) fn pid(text: &str) -> Result<u32, String> {

@@ -87,6 +87,10 @@ pub(super) struct Judging {
     /// A budget on what was not measured is an error (exit code 2)
     #[arg(long)]
     pub(super) strict: bool,
+    /// Exit as `git bisect run` expects: 0 where budgets are kept, 1 where one is broken, 125 where that is not known,
+    /// 128 where the request is wrong. Without a budget, verdicts are asked
+    #[arg(long, conflicts_with_all = ["undecided", "strict"])]
+    pub(super) bisect: bool,
 }
 
 /// What an undecided budget does to the exit code.

@@ -1,9 +1,10 @@
 //! `loadline compare`: configurations side by side, in blocks of fresh JVMs, or as two archives recorded them.
 
+use super::args::Source;
 use super::args_compare::{Compare as Verb, Running};
 use super::exit::Code;
 use super::exports::Shown;
-use super::judging::judgement;
+use super::judging::{code, judgement};
 use super::of_jar::OfJar;
 use super::run;
 use super::session::{Interrupt, Session};
@@ -106,6 +107,7 @@ fn refuse_options(verb: &Verb) -> Result<()> {
     let same = verb.options.asked == untyped.asked
         && verb.marking == untyped.marking
         && verb.options.output.out.is_none()
+        && verb.options.output.source == Source::default()
         && verb.running == untyped.running;
     if same && verb.vary.is_empty() && verb.only.is_empty() {
         return Ok(());
@@ -126,6 +128,7 @@ fn archives(verb: &Verb, first: &Path, second: &Path, typed: String) -> Result<C
     let document = judgement.of_archives(&merged);
     let folders = [first.to_owned(), second.to_owned()];
     let shown = Shown { document: &document, folders: &folders, missing: &merged.missing, against: None };
-    shown.show(output.json, output.view, &output.exports, &mut Progress::new(output.quiet))?;
-    judgement.passes(&document).map(Code::of)
+    let mut progress = Progress::new(output.quiet);
+    shown.show(output.json, output.view, &output.exports, &mut progress)?;
+    code(&judgement, &document, &mut progress)
 }

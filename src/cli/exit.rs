@@ -18,6 +18,10 @@ pub(super) enum Code {
     Machine = 4,
     /// A bug in Loadline.
     Bug = 70,
+    /// With `--bisect`: not measured or not decided; `git bisect run` tries another commit.
+    Skipped = 125,
+    /// With `--bisect`: what no other commit would cure; `git bisect run` stops.
+    Stopped = 128,
     /// Interrupted; finished trials are in the archive.
     Interrupted = 130,
 }
@@ -31,12 +35,25 @@ Exit codes:
     3  the subject failed: did not start, died, not one correct answer
     4  this machine cannot measure it: permission, no cgroup, missing JDK, full disk
    70  a bug in Loadline, with what to send
+  125  with `--bisect`, in place of 3 and 4: not measured, or not decided; this commit is skipped
+  128  with `--bisect`, in place of 2 and 70: `git bisect run` stops
   130  interrupted; what was measured is printed, finished trials are in the archive";
 
 impl Code {
     /// Of a question with this answer.
     pub(super) fn of(yes: bool) -> Self {
         if yes { Self::Yes } else { Self::No }
+    }
+}
+
+impl Code {
+    /// The same for `git bisect run`, to which everything but 0 and what lies from 125 on means a bad commit.
+    pub(super) fn for_bisect(self) -> Self {
+        match self {
+            Self::Request | Self::Bug => Self::Stopped,
+            Self::Subject | Self::Machine => Self::Skipped,
+            Self::Yes | Self::No | Self::Skipped | Self::Stopped | Self::Interrupted => self,
+        }
     }
 }
 
@@ -64,9 +81,15 @@ mod tests {
 
     #[test]
     fn the_help_lists_every_code() {
-        for code in [Code::Yes, Code::No, Code::Request, Code::Subject, Code::Machine, Code::Bug, Code::Interrupted] {
+        let of_bisect = [Code::Skipped, Code::Stopped];
+        let usual = [Code::Yes, Code::No, Code::Request, Code::Subject, Code::Machine, Code::Bug, Code::Interrupted];
+        for code in usual.into_iter().chain(of_bisect) {
             let line = format!("{:>5}  ", code as u8);
             assert!(HELP.lines().any(|l| l.starts_with(&line)), "{code:?} is missing in the help");
+        }
+        // 1 to 127 but for 125 would blame a commit, from 128 on git stops (git-bisect(1), "Bisect run").
+        for code in usual.map(Code::for_bisect).map(|code| code as u8) {
+            assert!(matches!(code, 0 | 1 | 125 | 128..), "{code}");
         }
     }
 }

@@ -4,6 +4,7 @@ mod account;
 mod args;
 mod args_compare;
 mod args_find;
+mod args_history;
 mod args_init;
 mod args_load;
 mod args_merge;
@@ -21,6 +22,7 @@ mod exit;
 mod exports;
 mod find;
 mod generate;
+mod history;
 mod init;
 mod judging;
 mod live;
@@ -52,7 +54,14 @@ use std::process::ExitCode;
 ///
 /// clap prints its own usage errors, help and version, and has its own two codes for them: 2 and 0.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
-    let typed = typed(&arguments);
+    let code = call(&arguments);
+    // A command line that cannot be read may be one of these, too.
+    let is_bisect = arguments.iter().take_while(|word| *word != "--").any(|word| word == "--bisect");
+    ExitCode::from(if is_bisect { code.for_bisect() } else { code })
+}
+
+fn call(arguments: &[OsString]) -> Code {
+    let typed = typed(arguments);
     let args = parser().try_get_matches_from(arguments).and_then(|typed| Args::from_arg_matches(&typed));
     let args = match args {
         Ok(args) => args,
@@ -60,18 +69,18 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             let code = if usage.use_stderr() { Code::Request } else { Code::Yes };
             // A closed pipe is no reason for another message.
             let _ = usage.print();
-            return code.into();
+            return code;
         }
     };
     report_panics();
     // What unwinds drops the running subject on its way, which ends it.
     match std::panic::catch_unwind(|| dispatch(args, typed)) {
-        Ok(Ok(code)) => code.into(),
+        Ok(Ok(code)) => code,
         Ok(Err(error)) => {
             complain(&error);
-            Code::from(error.kind).into()
+            Code::from(error.kind)
         }
-        Err(_) => Code::Bug.into(),
+        Err(_) => Code::Bug,
     }
 }
 
@@ -124,6 +133,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
         Verb::Account(verb) => account::account(&verb, typed, clock),
         Verb::Merge(verb) => merge::merge(&verb, &typed, clock),
         Verb::Report(verb) => report::report(&verb),
+        Verb::History(verb) => history::history(&verb),
         Verb::Doctor(verb) => doctor::doctor(&verb, clock),
     }
 }

@@ -1,7 +1,7 @@
 //! `loadline plan`: which node does what, as a file; and the script or manifest with which an engine works it.
 
 use super::args::Output;
-use super::args_compare::{Exports, Judging, View};
+use super::args_compare::Judging;
 use super::args_plan::Plan as Verb;
 use super::exit::Code;
 use super::judging::judgement;
@@ -28,8 +28,7 @@ const HASH_SHOWN: usize = 12;
 const PATIENCE: f64 = 3.0;
 
 pub(super) fn plan(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
-    let output =
-        Output { out: None, json: false, quiet: verb.quiet, view: View::default(), exports: Exports::default() };
+    let output = Output { quiet: verb.quiet, ..Output::default() };
     let session = Session::new(output, typed, clock, interrupt).rebuilding(verb.rebuild);
     let mut live = session.live();
     if (verb.slurm || verb.kubernetes) && verb.out.is_none() && !is_plan(&verb.what) {

@@ -3,7 +3,7 @@
 use super::args::Report;
 use super::exit::Code;
 use super::exports::Shown;
-use super::judging::judgement;
+use super::judging::{code, judgement};
 use crate::archive::{self, Archive};
 use crate::error::{Error, Result};
 use crate::record::Document;
@@ -33,7 +33,7 @@ pub(super) fn report(verb: &Report) -> Result<Code> {
         against = judgement.against_archive(&result, &archive.scenario, &verb.archive).transpose()?;
     }
     show(verb, &archive, &result, against.as_ref())?;
-    judgement.passes(&result).map(Code::of)
+    code(&judgement, &result, &mut Progress::new(false))
 }
 
 fn show(verb: &Report, archive: &Archive, result: &Document, against: Option<&Document>) -> Result<()> {

@@ -1,9 +1,10 @@
 //! What all verbs share that make trials: the conditions before them, the summary at their end; and for those that run
 //! blocks of them, the run itself.
 
-use super::args::Output;
+use super::args::{Output, Source};
 use super::exit::Code;
 use super::exports::Shown;
+use super::judging::code;
 use super::live::Live;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
@@ -11,7 +12,10 @@ use crate::record::{Conditions, Document, Machine, Trial, Unknowns};
 use crate::report::Progress;
 use crate::result::Judgement;
 use crate::scenario::{Scenario, shell_words};
-use crate::series::{self, Archived, Blocks, HashedBy, KnownFiles, Local, Prepared, Preparing, Rebuild, machine_now};
+use crate::series::{
+    self, Archived, Blocks, HashedBy, KnownFiles, Local, Prepared, Preparing, Rebuild, cpu_model, machine_now,
+    source_of,
+};
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
 use crate::trial::{self, Tools};
@@ -168,7 +172,7 @@ impl Session {
         let mut finished = self.finish(store, is_interrupted(&done), &result, against.as_ref())?;
         summed_up(done?, trials.len(), &mut finished.progress)?;
         finished.kept?;
-        judgement.passes(&result).map(Code::of)
+        code(&judgement, &result, &mut finished.progress)
     }
 
     /// What a comment is on, where there is to be one and the baseline is an archive.
@@ -231,16 +235,19 @@ impl Session {
 
     /// What holds for every trial of a run that begins now.
     pub(super) fn conditions(&self, scenario: &Scenario) -> Conditions {
+        let Source { commit, build } = &self.output.source;
         let load = scenario.load.iter().map(|phase| format!("{}: {}", phase.name, trial::describe(phase)));
         Conditions {
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
             scenario: scenario.name.clone(),
             started: utc(self.clock, ISO_8601),
             machine: machine_now(self.clock),
+            cpu_model: cpu_model(),
             seed: scenario.seed,
             command: self.typed.clone(),
             load: load.collect(),
             left_out: Vec::new(),
+            source: source_of(commit.as_deref(), build.as_deref()),
         }
     }
 

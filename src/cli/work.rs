@@ -1,7 +1,6 @@
 //! `loadline work`: one entry of a plan, as an engine starts it on a node.
 
 use super::args::Output;
-use super::args_compare::{Exports, View};
 use super::args_work::Work as Verb;
 use super::deadline::Deadline;
 use super::exit::Code;
@@ -37,8 +36,7 @@ pub(super) fn work(verb: Verb, typed: String, clock: Clock) -> Result<Code> {
     let signals = Interrupt::listen()?;
     let stop = signals.another()?;
     let deadline = Deadline::begin(clock, span, &signals, &stop);
-    let output =
-        Output { out: None, json: verb.json, quiet: verb.quiet, view: View::default(), exports: Exports::default() };
+    let output = Output { json: verb.json, quiet: verb.quiet, ..Output::default() };
     let session = Session::new(output, typed, clock, stop).of_plan().rebuilding(verb.rebuild);
     let node = Node { session, signals, deadline };
     let folder = file.parent().unwrap_or(Path::new("/"));

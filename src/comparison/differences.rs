@@ -207,9 +207,6 @@ fn estimates(
     confidence: f64,
     resamples: &mut Resamples,
 ) -> (Option<Estimate>, Option<Estimate>, usize) {
-    let logarithms = |values: &[f64]| -> Option<Vec<f64>> {
-        values.iter().map(|value| (*value > 0.0).then(|| value.ln())).collect()
-    };
     match &pairing.values {
         Values::Blocks(values) => {
             let (before, after): (Vec<f64>, Vec<f64>) = values.iter().copied().unzip();
@@ -225,12 +222,28 @@ fn estimates(
         }
         Values::Apart => {
             let (before, after) = (used(pairing.baseline), used(pairing.candidate));
-            let difference = resamples.two_samples(&before, &after, confidence);
-            let ratio = logarithms(&before).zip(logarithms(&after));
-            let ratio = ratio.and_then(|(before, after)| resamples.two_samples(&before, &after, confidence));
+            let (difference, ratio) = estimates_apart(&before, &after, confidence, resamples);
             (difference, ratio, before.len().min(after.len()))
         }
     }
+}
+
+/// The same of values that do not belong together.
+pub(super) fn estimates_apart(
+    before: &[f64],
+    after: &[f64],
+    confidence: f64,
+    resamples: &mut Resamples,
+) -> (Option<Estimate>, Option<Estimate>) {
+    let difference = resamples.two_samples(before, after, confidence);
+    let ratio = logarithms(before).zip(logarithms(after));
+    let ratio = ratio.and_then(|(before, after)| resamples.two_samples(&before, &after, confidence));
+    (difference, ratio)
+}
+
+/// `None` where a value is not positive.
+fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
+    values.iter().map(|value| (*value > 0.0).then(|| value.ln())).collect()
 }
 
 fn record(pairing: &Pairing<'_>, asked: &Compare, confidence: f64, resamples: &mut Resamples) -> ComparisonRecord {

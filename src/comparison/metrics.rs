@@ -39,7 +39,7 @@ pub fn metrics_in_order(trials: &[Trial], order: &[String]) -> Vec<MetricRecord>
 }
 
 /// As [`metrics_in_order`], of those whose names `asked` takes.
-pub(super) fn measured(trials: &[Trial], order: &[String], asked: &dyn Fn(&str) -> bool) -> Vec<MetricRecord> {
+pub fn measured(trials: &[Trial], order: &[String], asked: &dyn Fn(&str) -> bool) -> Vec<MetricRecord> {
     let unused = unused(trials);
     let mut completed: Vec<&Trial> = trials.iter().filter(|trial| trial.outcome == Outcome::Completed).collect();
     completed.sort_by_key(|trial| trial.index);

@@ -5,7 +5,7 @@ use crate::owner::Owner::{
     MallocRetained, MallocUnsplit, Unexplained,
 };
 use crate::owner::{family, is_heap};
-use crate::record::{AccountRecord, Mark};
+use crate::record::{AccountRecord, Mark, OwnerRecord};
 
 /// Owners that cannot be told where another one is listed in their place.
 const IN_THEIR_PLACE: &[(Owner, &[Owner])] = &[
@@ -49,6 +49,30 @@ pub fn told_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
     }
 }
 
+/// What each owner of an account holds, and nothing else of it: small enough for thousands.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Holdings(AccountRecord);
+
+impl Holdings {
+    /// Of an account.
+    pub fn of(account: &AccountRecord) -> Self {
+        let owner =
+            |of: &OwnerRecord| OwnerRecord { name: of.name.clone(), rss_bytes: of.rss_bytes, ..OwnerRecord::default() };
+        let owners = account.owners.iter().map(owner).collect();
+        Self(AccountRecord { owners, unexplained_bytes: account.unexplained_bytes, ..AccountRecord::default() })
+    }
+
+    /// Names of the owners that hold something.
+    pub fn owners(&self) -> impl Iterator<Item = &str> {
+        self.0.owners.iter().map(|owner| owner.name.as_str())
+    }
+
+    /// What an owner holds; `None` where the account cannot tell.
+    pub fn bytes(&self, owner: &str) -> Option<u64> {
+        told_bytes(&self.0, owner)
+    }
+}
+
 /// RSS without what malloc retains: fresh JVMs of one configuration differ far less in it than in RSS. `None` where the
 /// account cannot tell what is retained.
 pub(super) fn in_use(mark: &Mark) -> Option<f64> {
@@ -59,7 +83,6 @@ pub(super) fn in_use(mark: &Mark) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::OwnerRecord;
 
     fn mark(owners: &[(&str, u64)]) -> Mark {
         let owner = |(name, rss_bytes): &(&str, u64)| OwnerRecord {

@@ -11,6 +11,7 @@ mod find;
 mod finding;
 mod flags;
 mod fleet;
+mod history;
 mod load;
 mod objects;
 mod phase;
@@ -46,6 +47,10 @@ pub use flags::{FLAGS_KEPT, FlagOrigin, FlagRecord, FlagsRecord};
 pub use fleet::{
     EntryOutcome, EntryResult, FLEET_ENTRY_SCHEMA, FLEET_PLAN_SCHEMA, FLEET_SCHEMA, FleetDocument, LineVerdict,
     NodeRecord, PlanEntry, PlanHeader, ServiceRecord, StandingRecord, Task, Why,
+};
+pub use history::{
+    ChangeRecord, HISTORY_SCHEMA, HistoryBy, HistoryDocument, HistoryOrder, MetricHistory, OwnerMove, PointRecord,
+    PointValue, SeriesRecord, TrendRecord,
 };
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use objects::{HeapDumpRecord, ObjectClass, ObjectKind, ObjectKindName, ObjectSum, ObjectsRecord};
@@ -156,6 +161,9 @@ pub struct Conditions {
     pub started: String,
     /// The machine and how busy it was before the first trial.
     pub machine: Machine,
+    /// The model of its first CPU, as the kernel names it; absent where it does not, and in older archives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_model: Option<String>,
     /// Seeds everything drawn at random.
     pub seed: u64,
     /// The command that repeats the run.
@@ -165,6 +173,23 @@ pub struct Conditions {
     /// Optional configurations that could not run here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutRecord>,
+    /// Which state of the subject's source was weighed, as far as it is known; absent where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceRecord>,
+}
+
+/// Which state of the subject's source was weighed. Whether files were changed since the commit is not looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SourceRecord {
+    /// The commit; `null` where it is not known.
+    pub commit: Option<String>,
+    /// Who says so: `--commit`, `git` for the HEAD of the working folder, or the name of a variable of CI.
+    pub commit_from: Option<String>,
+    /// The build; `null` where it is not known.
+    pub build: Option<String>,
+    /// Who says so: `--build`, or the name of a variable of CI.
+    pub build_from: Option<String>,
 }
 
 /// One of several archives in a result.

@@ -148,6 +148,8 @@ fn empty() -> Document {
         seed: 1,
         command: "loadline find tiny-http.loadline.yaml --seed 1".to_owned(),
         left_out: Vec::new(),
+        source: None,
+        cpu_model: None,
         load: vec!["steady: GET /hello, open, 200/s, 10s".to_owned()],
     };
     Document {

@@ -7,6 +7,8 @@ pub mod export;
 mod find_sample;
 #[cfg(test)]
 mod fleet_sample;
+#[cfg(test)]
+mod history_sample;
 mod html;
 mod json;
 mod markup;
@@ -21,13 +23,13 @@ mod tune_sample;
 mod words;
 
 pub use chart::{Plot, plots, png};
-pub use html::{fleet_page, html, post_mortem_page};
+pub use html::{fleet_page, history_page, html, post_mortem_page};
 pub use json::document;
 pub use progress::Progress;
 pub use screen::{Glyphs, Key, Keys, Pressed, Screen, Size};
 pub use summary::{
     Bar, Bars, Block, Depth, Detail, Summary, Table, summarize, summarize_account, summarize_accounts,
-    summarize_changes, summarize_fleet, summarize_load, summarize_post_mortem, summarize_remedies, summarize_watch,
-    unanswered,
+    summarize_changes, summarize_fleet, summarize_history, summarize_load, summarize_post_mortem, summarize_remedies,
+    summarize_watch, unanswered,
 };
 pub use terminal::{print, render};

@@ -5,7 +5,9 @@ use crate::archive::Archive;
 use crate::comparison;
 use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
-use crate::record::{BudgetRecord, BudgetVerdict, Conditions, Document, MetricRecord, Trial, each_once};
+use crate::record::{
+    BudgetRecord, BudgetVerdict, Conditions, DifferenceVerdict, Document, MetricRecord, Trial, each_once,
+};
 use crate::scenario::{Amount, Budget, Compare, Limit, MarkPoint, Scenario};
 use std::path::Path;
 
@@ -26,6 +28,19 @@ pub struct Asked {
     pub undecided_breaks: bool,
     /// Whether a budget on what was not measured is an error.
     pub strict: bool,
+    /// Whether the answer is for `git bisect`, which needs something that can be good or bad.
+    pub bisect: bool,
+}
+
+/// What `git bisect` is told of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bisected {
+    /// All budgets are kept; without any, nothing is worse.
+    Good,
+    /// A budget is broken; without any, something is worse.
+    Bad,
+    /// Neither is known, and why.
+    Unknown(String),
 }
 
 /// An archive that budgets are judged against.
@@ -47,6 +62,7 @@ pub struct Judgement {
     baseline: Option<Baseline>,
     undecided_breaks: bool,
     strict: bool,
+    bisect: bool,
 }
 
 impl Judgement {
@@ -70,6 +86,7 @@ impl Judgement {
             baseline: None,
             undecided_breaks: asked.undecided_breaks,
             strict: asked.strict,
+            bisect: asked.bisect,
         };
         if let Some(baseline) = &asked.baseline {
             judgement.set_baseline(baseline)?;
@@ -119,6 +136,10 @@ impl Judgement {
 
     /// A change is a change from something.
     fn check(&self) -> Result<()> {
+        if self.bisect && self.budgets.is_empty() && self.names.len() < 2 {
+            return Err(Error::request("`--bisect` has nothing that could be good or bad")
+                .hint("give a budget, such as `--budget 'rss.loaded<=180MiB'`"));
+        }
         let change = self.budgets.iter().find(|budget| matches!(budget.limit, Limit::Change(..)));
         match change {
             Some(budget) if self.baseline.is_none() && self.names.len() < 2 => Err(Error::request(format!(
@@ -282,6 +303,33 @@ impl Judgement {
             let asked = self.budgets.iter().find(|budget| budget.to_string() == record.expression);
             let why = asked.and_then(|budget| comparison::refusal(trials, &budget.metric, Some(&record.configuration)));
             record.why = why.unwrap_or(std::mem::take(&mut record.why));
+        }
+    }
+
+    /// Whether the answer is for `git bisect`.
+    pub fn is_for_bisect(&self) -> bool {
+        self.bisect
+    }
+
+    /// What `git bisect` is told: what is broken is bad, whatever else is not known.
+    pub fn bisected(&self, document: &Document) -> Bisected {
+        let budgets = &document.budgets;
+        if let Some(open) = budgets.iter().find(|budget| budget.verdict == BudgetVerdict::Undecided)
+            && budgets.iter().all(|budget| budget.verdict != BudgetVerdict::Fail)
+        {
+            return Bisected::Unknown(format!("the budget `{}` is undecided: {}", open.expression, open.why));
+        }
+        if !budgets.is_empty() {
+            let is_broken = budgets.iter().any(|budget| budget.verdict == BudgetVerdict::Fail);
+            return if is_broken { Bisected::Bad } else { Bisected::Good };
+        }
+        let judged: Vec<_> = document.comparisons.iter().filter(|of| of.primary).collect();
+        let open = judged.iter().find(|of| of.verdict == DifferenceVerdict::CannotTell);
+        match open {
+            _ if judged.iter().any(|of| of.verdict == DifferenceVerdict::Worse) => Bisected::Bad,
+            Some(of) => Bisected::Unknown(format!("`{}` of {} cannot be told", of.metric, of.candidate)),
+            None if judged.is_empty() => Bisected::Unknown("nothing was judged".to_owned()),
+            None => Bisected::Good,
         }
     }
 

@@ -3,6 +3,8 @@
 
 mod accounts;
 mod blocks;
+mod history;
+mod history_points;
 mod judgement;
 mod merged;
 mod recorded;
@@ -10,7 +12,8 @@ mod recorded;
 pub use crate::comparison::Column;
 pub use accounts::{changes, ranked};
 pub use blocks::{AllBlocks, NodeBlocks};
-pub use judgement::{Asked, Judgement};
+pub use history::{History, HistoryAsked};
+pub use judgement::{Asked, Bisected, Judgement};
 pub use merged::{Merged, Part};
 pub use recorded::read;
 

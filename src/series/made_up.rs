@@ -358,6 +358,8 @@ pub(crate) fn conditions(scenario: &Scenario) -> Conditions {
         command: "loadline run made-up.loadline.yaml".to_owned(),
         load: Vec::new(),
         left_out: Vec::new(),
+        source: None,
+        cpu_model: None,
     }
 }
 

@@ -11,6 +11,7 @@ mod local;
 mod paging;
 mod preparing;
 pub mod search;
+mod source;
 pub mod tune;
 
 pub use archived::Archived;
@@ -19,6 +20,9 @@ pub use extent::{BLOCKS, Extent};
 pub use inputs::Known as KnownFiles;
 pub use local::{Local, machine_now, room};
 pub use preparing::{HashedBy, Prepared, Preparing, Rebuild, check_certificates};
+pub use source::source_of;
+
+pub use crate::kernel::machine::cpu_model;
 
 use crate::error::{Error, Result};
 use crate::record::{ClassesRecord, Trial};

@@ -9,6 +9,7 @@
 mod browser;
 mod devtools;
 mod fixtures;
+mod histories;
 mod opening;
 mod others;
 mod page;

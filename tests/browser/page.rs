@@ -86,18 +86,23 @@ fn nothing_is_wider_than_the_page() {
     let (document, evidence) = fixtures::comparison(&NAMES, 5, SMALL);
     let (hostile, hostile_evidence, missing) = fixtures::hostile();
     for page in [report::html(&document, &evidence, &[]), report::html(&hostile, &hostile_evidence, &missing)] {
-        for width in [400, 1280] {
-            let frame = format!(
-                "<!doctype html><title>?</title><iframe id=f width={width} height=800 src=report.html></iframe><script>\
-                 f.onload = () => {{ const d = f.contentDocument.documentElement; \
-                 document.title = `${{d.scrollWidth}} of ${{d.clientWidth}}`; }}</script>"
-            );
-            browser.write(&page);
-            let dom = browser.dump_frame(&frame);
-            let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap_or_default();
-            let (content, window) = title.split_once(" of ").unwrap_or_else(|| panic!("{title}"));
-            assert_eq!(content, window, "at {width} pixels");
-        }
+        fits(&browser, &page);
+    }
+}
+
+/// Stops the test where a page is wider than a phone, or than a screen.
+pub(crate) fn fits(browser: &Browser, page: &str) {
+    for width in [400, 1280] {
+        let frame = format!(
+            "<!doctype html><title>?</title><iframe id=f width={width} height=800 src=report.html></iframe><script>\
+             f.onload = () => {{ const d = f.contentDocument.documentElement; \
+             document.title = `${{d.scrollWidth}} of ${{d.clientWidth}}`; }}</script>"
+        );
+        browser.write(page);
+        let dom = browser.dump_frame(&frame);
+        let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap_or_default();
+        let (content, window) = title.split_once(" of ").unwrap_or_else(|| panic!("{title}"));
+        assert_eq!(content, window, "at {width} pixels");
     }
 }
 

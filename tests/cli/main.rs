@@ -19,6 +19,7 @@ mod find;
 mod format;
 mod found;
 mod generate;
+mod history;
 mod init;
 mod large;
 mod load;

@@ -12,6 +12,7 @@ mod added;
 mod appetite;
 mod archives;
 mod beginning;
+mod bisect;
 mod collected;
 mod composition;
 mod deaths;

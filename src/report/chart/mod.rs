@@ -4,6 +4,7 @@
 mod model;
 mod of_comparison;
 mod of_find;
+mod of_history;
 mod of_trial;
 mod of_tune;
 mod of_watch;
@@ -18,6 +19,7 @@ mod values;
 pub(super) use model::{Figure, Sign};
 pub(super) use of_comparison::{candidates, dots, forest_table, forests, judged, paretos, verdict_class};
 pub(super) use of_find::finds;
+pub(super) use of_history::of_metric;
 pub(super) use of_trial::figures as of_trial;
 pub(super) use of_tune::tunes;
 pub(super) use of_watch::last_hours;

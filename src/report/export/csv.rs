@@ -2,8 +2,10 @@
 //! Cells of foreign text that a spreadsheet would take for a formula get an apostrophe before them.
 
 mod fleet;
+mod history;
 
 pub use fleet::fleet_csv;
+pub use history::history_csv;
 
 use super::super::quantity::plain;
 use super::super::words::name_of;

@@ -5,12 +5,14 @@ mod comment;
 mod escape;
 mod fleet;
 mod found;
+mod history;
 mod tables;
 mod tuned;
 mod verdict;
 
 pub use comment::{Unchanged, comment};
 pub use fleet::fleet_markdown;
+pub use history::history_markdown;
 
 use super::metric_name::is_headline;
 use crate::record::{Document, DoubtRecord, FindingRecord, MetricRecord, Trial};

@@ -27,12 +27,12 @@ pub(super) use inert::{steers, visible};
 
 pub use bencher::bencher;
 pub use benchmark_action::{BenchmarkActionFile, benchmark_action};
-pub use csv::{comparisons_csv, csv, fleet_csv};
+pub use csv::{comparisons_csv, csv, fleet_csv, history_csv};
 pub use github::{github_annotations, github_summary};
 pub use gnuplot::gnuplot;
 pub use jmh::jmh;
 pub use junit::junit;
-pub use markdown::{Unchanged, comment, fleet_markdown, markdown};
+pub use markdown::{Unchanged, comment, fleet_markdown, history_markdown, markdown};
 pub use openmetrics::{fleet_openmetrics, openmetrics};
 pub use otlp::otlp;
 pub use scrape::{Exposition, scrape};

@@ -6,6 +6,7 @@
 
 mod find;
 mod fleet;
+mod history;
 mod page;
 mod pools;
 mod sections;
@@ -14,6 +15,7 @@ mod tune;
 mod verdicts;
 
 pub use fleet::fleet_page;
+pub use history::history_page;
 pub use page::post_mortem_page;
 
 use super::chart::{COLOURS, RULES, configurations, definitions};

@@ -147,6 +147,8 @@ mod tests {
                 command: String::new(),
                 load: Vec::new(),
                 left_out: Vec::new(),
+                source: None,
+                cpu_model: None,
             },
             trials,
             metrics: if values.is_empty() { Vec::new() } else { vec![metric] },

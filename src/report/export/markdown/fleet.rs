@@ -32,7 +32,7 @@ pub fn fleet_markdown(document: &FleetDocument) -> String {
     out
 }
 
-fn block(out: &mut String, block: &Block) {
+pub(super) fn block(out: &mut String, block: &Block) {
     match block {
         Block::Failing(lines) if lines.is_empty() => {}
         Block::Failing(lines) => {

@@ -1,0 +1,95 @@
+//! `loadline history`: what became of metrics over many archives.
+
+use super::args_compare::Exports;
+use super::args_history::History as Verb;
+use super::exit::Code;
+use super::exports::{Format, is_stdout, write};
+use crate::archive::run_files;
+use crate::error::{Error, Result, plain};
+use crate::record::HistoryDocument;
+use crate::report::{self, Progress, export};
+use crate::result::{History, HistoryAsked};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// A list of commits is no longer: a million of them with their subjects.
+const COMMITS_BYTES_MAX: u64 = 128 << 20;
+
+pub(super) fn history(verb: &Verb) -> Result<Code> {
+    let exports = Exports {
+        html: verb.html.clone(),
+        markdown: verb.markdown.clone(),
+        csv: verb.csv.clone(),
+        ..Exports::default()
+    };
+    let printed = verb.json.as_deref().is_some_and(is_stdout);
+    exports.check(printed)?;
+    let mut history = History::of(HistoryAsked {
+        metrics: verb.comparing.metric.clone(),
+        only: verb.only.clone(),
+        by: verb.by.map(Into::into),
+        commits: verb.commits.as_deref().map_or(Ok(Vec::new()), commits)?,
+        least: verb.comparing.least.clone(),
+        confidence: verb.comparing.confidence,
+    });
+    let files = run_files(&verb.places)?;
+    if files.is_empty() {
+        let places: Vec<String> = verb.places.iter().map(|place| place.display().to_string()).collect();
+        return Err(Error::request(format!("there is no archive in {}", places.join(", ")))
+            .hint("an archive is a folder with `archive.jsonl`; `loadline weigh --out DIR` makes one"));
+    }
+    for file in files {
+        let name = file.path.display().to_string();
+        match file.read() {
+            Err(error) => history.leave_out(format!("{name} cannot be read: {}", error.what)),
+            Ok(run) => {
+                run.missing.iter().for_each(|what| history.leave_out(format!("of {name}: {what}")));
+                let figures = run.scenario.map(|scenario| scenario.figures).unwrap_or_default();
+                history.add(&name, &run.conditions, run.trials, &figures);
+            }
+        }
+    }
+    show(verb, &history.document()?, &exports)?;
+    Ok(Code::Yes)
+}
+
+fn show(verb: &Verb, document: &HistoryDocument, exports: &Exports) -> Result<()> {
+    let mut progress = Progress::new(false);
+    if verb.json.as_deref().is_some_and(is_stdout) || exports.on_stdout() {
+        document.left_out.iter().for_each(|what| progress.warn(&format!("warning: left out: {what}")));
+    } else {
+        let text = report::render(&report::summarize_history(document, verb.each));
+        report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+    }
+    let first = verb.json.as_ref().map_or(Ok(()), |path| write(path, &report::document(document)));
+    let text = |format| match format {
+        Format::Html => report::history_page(document),
+        Format::Markdown => export::history_markdown(document),
+        Format::Csv => export::history_csv(document),
+        // No option asks for these.
+        _ => String::new(),
+    };
+    first.and(exports.write_texts(text, &mut progress))
+}
+
+/// A commit a line, with what is said of it behind its hash.
+fn commits(path: &Path) -> Result<Vec<(String, String)>> {
+    let refuse = |what: String| {
+        Error::request(format!("the list of commits {} {what}", path.display()))
+            .hint("make one with `git log --reverse --format='%H %s'`")
+    };
+    let mut bytes = Vec::new();
+    let read = match is_stdout(path) {
+        true => std::io::stdin().lock().take(COMMITS_BYTES_MAX).read_to_end(&mut bytes),
+        false => File::open(path).and_then(|file| file.take(COMMITS_BYTES_MAX).read_to_end(&mut bytes)),
+    };
+    read.map_err(|cause| refuse(format!("cannot be read: {}", plain(&cause))))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let line = |line: &str| {
+        let (hash, subject) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+        (!hash.is_empty()).then(|| (hash.to_owned(), subject.trim().to_owned()))
+    };
+    let commits: Vec<(String, String)> = text.lines().filter_map(line).collect();
+    if commits.is_empty() { Err(refuse("is empty".to_owned())) } else { Ok(commits) }
+}

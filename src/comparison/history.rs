@@ -1,0 +1,364 @@
+//! What became of a metric from point to point of a history: where it changed at once, and where it rises in a line.
+//!
+//! Two gates, as for a verdict. Breaks are where a course of centres leaves least noise (`segments`); what each costs
+//! follows from how many there might be by chance, in all metrics together. Each break is then confirmed by the
+//! comparison of the trials on either side, as two archives are compared: it is kept where they are better or worse.
+//! `docs/history.md` has what simulations say of both.
+
+use super::amounts::{least, least_at};
+use super::centre::Walsh;
+use super::differences::{each, estimates_apart};
+use super::interval::{Estimate, Resamples, Sample};
+use super::segments::{Course, Stretch, Weighed};
+use super::verdict::{Scale, judge};
+use crate::numbers;
+use crate::record::{Better, DifferenceVerdict, LeastRecord, MetricRecord, Unit};
+use crate::scenario::Compare;
+
+/// Of all metrics of a history together: how often it may break where nothing changed, were noise normal.
+const FALSE_SHARE: f64 = 0.05;
+/// Differences of neighbours say how much points vary beyond their trials, from so many on.
+const NEIGHBOURS_MIN: usize = 5;
+/// A standard normal value lies within this half of the time.
+const QUARTILE: f64 = 0.674_49;
+/// Standard errors by which two estimates of one variance may differ.
+const BY_CHANCE: f64 = 2.0;
+/// A break may as well be where the misfit is so much larger only: 95 % of a squared standard normal value.
+const ELSEWHERE: f64 = 3.84;
+/// For what is judged, and for what is only shown, of which there is much.
+const RESAMPLES: usize = 10_000;
+const RESAMPLES_SHOWN: usize = 500;
+
+/// A metric of a history: its values at each point, in the order of the points.
+#[derive(Debug, Clone)]
+pub struct Followed<'a> {
+    /// Full name.
+    pub metric: &'a str,
+    /// Of the values.
+    pub unit: Unit,
+    /// Which values are better.
+    pub better: Better,
+    /// Of each point those of its trials; empty where none has it.
+    pub values: &'a [Vec<f64>],
+}
+
+/// A change from one point to the next.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shift {
+    /// The first point behind it.
+    pub at: usize,
+    /// The first and the last point that may as well be the first behind it.
+    pub within: (usize, usize),
+    /// After minus before, in the metric's unit.
+    pub difference: f64,
+    /// Ends of its interval.
+    pub ends: (f64, f64),
+    /// Whether it is better or worse.
+    pub verdict: DifferenceVerdict,
+    /// The points that were compared: the first before, the first behind, the end of those behind.
+    pub compared: [usize; 3],
+}
+
+/// A stretch in which a metric goes one way, in a line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trend {
+    /// Its first point.
+    pub first: usize,
+    /// Its last point.
+    pub last: usize,
+    /// From its first point to its last, in the metric's unit.
+    pub difference: f64,
+    /// Ends of its interval.
+    pub ends: (f64, f64),
+    /// Whether it is better or worse.
+    pub verdict: DifferenceVerdict,
+}
+
+/// What became of a metric.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Moves {
+    /// Changes at once, in their order.
+    pub shifts: Vec<Shift>,
+    /// Rises and falls in a line, in their order.
+    pub trends: Vec<Trend>,
+    /// Standard deviation from trial to trial, in the metric's unit; `None` where there are too few to tell.
+    pub noise: Option<f64>,
+}
+
+/// What became of a metric, of so many that are followed together.
+pub fn moves(of: &Followed<'_>, family: usize, asked: &Compare, seed: u64) -> Moves {
+    // Places of the points that have values, among all.
+    let places: Vec<usize> = (0..of.values.len()).filter(|place| !of.values[*place].is_empty()).collect();
+    let values: Vec<&[f64]> = places.iter().map(|place| of.values[*place].as_slice()).collect();
+    let centres: Vec<f64> = values.iter().map(|values| centre(values)).collect();
+    let Some(noise) = Noise::of(&values, &centres) else { return Moves::default() };
+    let weighed = |(values, centre): (&&[f64], &f64)| Weighed {
+        value: *centre,
+        weight: values.len() as f64 / noise.deviation.powi(2),
+    };
+    let points: Vec<Weighed> = values.iter().zip(&centres).map(weighed).collect();
+    let price = noise.price(values.len(), family);
+    let course = Course::of(&points);
+    let least = least(&record(of), asked);
+    let judging = Judging { of, values, course, points, price, least, confidence: asked.confidence, seed };
+    let (stretches, shifts, trends) = judging.confirmed();
+    let place = |at: usize| places[at];
+    let shift = |(at, shift): (usize, Estimated)| {
+        let [before, behind] = [&stretches[at], &stretches[at + 1]];
+        let within = judging.elsewhere(before, behind);
+        Shift {
+            at: place(behind.from),
+            within: (place(within.0), place(within.1)),
+            difference: shift.centre,
+            ends: shift.ends,
+            verdict: shift.verdict,
+            compared: [place(before.from), place(behind.from), place(behind.to - 1) + 1],
+        }
+    };
+    let trend = |(at, trend): (usize, Estimated)| Trend {
+        first: place(stretches[at].from),
+        last: place(stretches[at].to - 1),
+        difference: trend.centre,
+        ends: trend.ends,
+        verdict: trend.verdict,
+    };
+    Moves {
+        shifts: shifts.into_iter().map(shift).collect(),
+        trends: trends.into_iter().map(trend).collect(),
+        noise: Some(noise.deviation),
+    }
+}
+
+/// By how much values lie higher behind than before, with an interval of the confidence of a comparison; `None` where
+/// there are too few for one.
+pub fn apart(before: &[f64], behind: &[f64], seed: u64) -> Option<(f64, (f64, f64))> {
+    let estimate = Resamples::new(seed, RESAMPLES_SHOWN).two_samples(before, behind, Compare::CONFIDENCE)?;
+    Some((estimate.centre, estimate.ends?))
+}
+
+/// The centre of the values of a point with the ends of its interval, which there is from three values on.
+pub fn centred(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
+    let mut resamples = Resamples::new(0, RESAMPLES_SHOWN);
+    let estimate = resamples.one_sample(Sample::Values, values, Compare::CONFIDENCE)?;
+    Some((estimate.centre, estimate.ends))
+}
+
+fn centre(values: &[f64]) -> f64 {
+    Walsh::of(values).centre()
+}
+
+fn record(of: &Followed<'_>) -> MetricRecord {
+    MetricRecord {
+        metric: of.metric.to_owned(),
+        unit: of.unit,
+        better: of.better,
+        configuration: String::new(),
+        values: Vec::new(),
+        median: 0.0,
+        low: None,
+        high: None,
+    }
+}
+
+/// How much trials vary.
+#[derive(Debug, Clone, Copy)]
+struct Noise {
+    /// Of one trial, with what its point shares.
+    deviation: f64,
+    /// On how many free differences it rests.
+    freedom: f64,
+}
+
+impl Noise {
+    /// The larger of what trials of a point differ by, and of what neighbours do beyond that: days and machines differ,
+    /// too. The second is a median, so that it takes no notice of breaks.
+    fn of(values: &[&[f64]], centres: &[f64]) -> Option<Self> {
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let squares = |values: &&[f64]| -> f64 {
+            let mean = mean(values);
+            values.iter().map(|value| (value - mean).powi(2)).sum()
+        };
+        let freedom: usize = values.iter().map(|values| values.len() - 1).sum();
+        let within = (freedom > 1).then(|| Self {
+            deviation: (values.iter().map(squares).sum::<f64>() / freedom as f64).sqrt(),
+            freedom: freedom as f64,
+        });
+        let ends = values.windows(2).zip(centres.windows(2));
+        let steps: Vec<f64> = ends
+            .map(|(values, centres)| {
+                let share = 1.0 / values[0].len() as f64 + 1.0 / values[1].len() as f64;
+                (centres[1] - centres[0]).abs() / share.sqrt()
+            })
+            .collect();
+        let between = (steps.len() >= NEIGHBOURS_MIN).then(|| numbers::median(&steps)).flatten();
+        // A median rests on about a third of what it is of (it is 37 % efficient), and neighbours share their ends.
+        let between =
+            between.map(|step| Self { deviation: step / QUARTILE, freedom: (steps.len() as f64 / 3.0).max(2.0) });
+        let found = match (within, between) {
+            (Some(within), Some(between)) => Some(within.with(between)),
+            (one, other) => one.or(other),
+        }?;
+        // Counts may not vary at all; what is smaller than what a double can tell is no noise.
+        let size = centres.iter().fold(0.0f64, |most, centre| most.max(centre.abs()));
+        let deviation = found.deviation.max(size * 1e-9).max(f64::MIN_POSITIVE.sqrt());
+        deviation.is_finite().then_some(Self { deviation, ..found })
+    }
+
+    /// The larger of both. Where neighbours differ by no more than trials make them, both know the same noise.
+    fn with(self, between: Self) -> Self {
+        let by_chance = 1.0 + BY_CHANCE * (2.0 / self.freedom + 2.0 / between.freedom).sqrt();
+        let ratio = (between.deviation / self.deviation.max(f64::MIN_POSITIVE)).powi(2);
+        let freedom = if ratio > by_chance { between.freedom } else { self.freedom + between.freedom };
+        Self { deviation: self.deviation.max(between.deviation), freedom }
+    }
+
+    /// What a break must leave less, in squares of the noise: a normal value squared that none of so many places and
+    /// metrics exceeds but in [`FALSE_SHARE`] of histories; more, as Student's t is wider, where the noise is known
+    /// from few differences.
+    fn price(&self, points: usize, family: usize) -> f64 {
+        let chances = (points.max(2) * family.max(1)) as f64;
+        let normal = 2.0 * (chances / FALSE_SHARE).ln();
+        self.freedom * ((normal / self.freedom).exp() - 1.0)
+    }
+}
+
+/// A difference that was judged.
+#[derive(Debug, Clone, Copy)]
+struct Estimated {
+    centre: f64,
+    ends: (f64, f64),
+    verdict: DifferenceVerdict,
+}
+
+/// What breaks are judged with.
+struct Judging<'a> {
+    of: &'a Followed<'a>,
+    values: Vec<&'a [f64]>,
+    course: Course,
+    points: Vec<Weighed>,
+    price: f64,
+    least: LeastRecord,
+    confidence: f64,
+    seed: u64,
+}
+
+/// Something judged, by the index of its stretch, or of that before it.
+type Judged = Vec<(usize, Estimated)>;
+
+impl Judging<'_> {
+    /// The stretches of which each differs from its neighbours, with what they differ by, and those that rise.
+    fn confirmed(&self) -> (Vec<Stretch>, Judged, Judged) {
+        let mut stretches = self.course.stretches(self.price);
+        let mut resamples = Resamples::new(self.seed, RESAMPLES);
+        loop {
+            let confidence = each(self.confidence, stretches.len().saturating_sub(1));
+            let mut trends = Vec::new();
+            let mut levelled = None;
+            for (at, stretch) in stretches.iter().enumerate().filter(|(_, stretch)| stretch.rises()) {
+                match self.rise(stretch, &mut resamples) {
+                    Some(rise) => trends.push((at, rise)),
+                    None => levelled = Some(at),
+                }
+            }
+            if let Some(at) = levelled {
+                let Stretch { from, to, .. } = stretches[at];
+                stretches[at] = self.course.fitted(from, to, false);
+                continue;
+            }
+            let mut shifts = Vec::new();
+            // Of those that are not confirmed the one that lies nearest to none.
+            let mut weakest: Option<(f64, usize)> = None;
+            for (at, pair) in stretches.windows(2).enumerate() {
+                match self.shift(&pair[0], &pair[1], confidence, &mut resamples) {
+                    Some(shift) => shifts.push((at, shift)),
+                    // Where a line begins or ends may be a bend without a step.
+                    None if pair[0].rises() || pair[1].rises() => {}
+                    None => {
+                        let step = (pair[1].start - pair[0].start).abs();
+                        weakest = Some(weakest.map_or((step, at), |one| if step < one.0 { (step, at) } else { one }));
+                    }
+                }
+            }
+            let Some((_, at)) = weakest else { return (stretches, shifts, trends) };
+            let joined = self.course.best(stretches[at].from, stretches[at + 1].to, self.price);
+            stretches.splice(at..=at + 1, [joined]);
+        }
+    }
+
+    /// All values of these points, without what the stretch rises by from `place` to theirs.
+    fn flattened(&self, stretch: &Stretch, place: f64) -> Vec<f64> {
+        let flat = |at: usize| {
+            let by = stretch.slope * (at as f64 - place);
+            self.values[at].iter().map(move |value| value - by)
+        };
+        stretch.range().flat_map(flat).collect()
+    }
+
+    /// The values on either side as two archives are compared; `None` where that decides nothing.
+    fn judged(&self, before: &[f64], behind: &[f64], confidence: f64, resamples: &mut Resamples) -> Option<Estimated> {
+        let (difference, ratio) = estimates_apart(before, behind, confidence, resamples);
+        let difference = difference?;
+        let [first, second] = [before, behind].map(|values| numbers::median(values).unwrap_or(0.0));
+        let scale = match (self.least, ratio) {
+            (LeastRecord::Relative(share), Some(ratio)) => Scale { estimate: ratio, least: share.ln_1p() },
+            _ => Scale { estimate: difference, least: least_at(self.least, first.abs().max(second.abs())) },
+        };
+        let verdict = judge(&scale, self.of.better, before.len().min(behind.len()));
+        let Estimate { centre, ends } = difference;
+        let decided = matches!(verdict, DifferenceVerdict::Better | DifferenceVerdict::Worse);
+        ends.filter(|_| decided).map(|ends| Estimated { centre, ends, verdict })
+    }
+
+    fn shift(
+        &self,
+        before: &Stretch,
+        behind: &Stretch,
+        confidence: f64,
+        resamples: &mut Resamples,
+    ) -> Option<Estimated> {
+        let place = behind.from as f64 - 0.5;
+        let [before, behind] = [before, behind].map(|stretch| self.flattened(stretch, place));
+        self.judged(&before, &behind, confidence, resamples)
+    }
+
+    /// The first half of a stretch against the second. In a line, halves differ by half of what its ends do.
+    fn rise(&self, stretch: &Stretch, resamples: &mut Resamples) -> Option<Estimated> {
+        let points = stretch.to - stretch.from;
+        let middle = stretch.from + points / 2;
+        let all = |from: usize, to: usize| -> Vec<f64> { self.values[from..to].concat() };
+        let (before, behind) = (all(stretch.from, middle), all(middle, stretch.to));
+        let halves = self.judged(&before, &behind, self.confidence, resamples)?;
+        let by = (points - 1) as f64 / (points as f64 / 2.0);
+        let (low, high) = halves.ends;
+        Some(Estimated { centre: by * halves.centre, ends: (by * low, by * high), ..halves })
+    }
+
+    /// The first and the last place where the break between two stretches may be as well.
+    fn elsewhere(&self, before: &Stretch, behind: &Stretch) -> (usize, usize) {
+        let misfit = |stretch: &Stretch, at: usize| {
+            let Weighed { value, weight } = self.points[at];
+            weight * (value - stretch.at(at as f64)).powi(2)
+        };
+        // What it costs more to have the points in between on the other side.
+        let moved = |at: usize| misfit(behind, at) - misfit(before, at);
+        let (mut first, mut cost) = (behind.from, 0.0);
+        for at in (before.from + 1..behind.from).rev() {
+            cost += moved(at);
+            if cost <= ELSEWHERE {
+                first = at;
+            }
+        }
+        let (mut last, mut cost) = (behind.from, 0.0);
+        for at in behind.from..behind.to - 1 {
+            cost -= moved(at);
+            if cost <= ELSEWHERE {
+                last = at + 1;
+            }
+        }
+        (first, last)
+    }
+}
+
+#[cfg(test)]
+#[path = "history_tests.rs"]
+mod tests;

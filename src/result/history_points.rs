@@ -1,0 +1,264 @@
+//! Runs as points of histories: what of each is kept, which of them are one point, in which order they stand, and what
+//! is different from one to the next beside the subject.
+
+use crate::comparison;
+use crate::record::{Conditions, HistoryBy, MetricRecord, Outcome, PointRecord, Trial, each_once};
+use crate::units::unix_s;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A hash in short has as many digits as git shows, or as many as tell it from the others.
+const SHORT_MIN: usize = 7;
+/// A name that is no hash is cut: it may be anything.
+const NAME_CHARS: usize = 40;
+/// Flags told of those that differ.
+const FLAGS_TOLD: usize = 6;
+/// Of a text that differs.
+const TEXT_CHARS: usize = 120;
+
+/// One configuration of one run: what of it a history needs.
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    pub(super) scenario: String,
+    pub(super) configuration: String,
+    archive: String,
+    started: String,
+    commit: Option<String>,
+    build: Option<String>,
+    circumstances: Circumstances,
+    pub(super) trials: u32,
+    /// The metrics that may be asked for.
+    pub(super) metrics: Vec<MetricRecord>,
+    /// What owners hold in each trial, by mark.
+    pub(super) accounts: BTreeMap<String, Vec<comparison::Holdings>>,
+    /// Its place in the list of commits.
+    rank: usize,
+}
+
+impl Run {
+    /// The configurations of a run of which a trial completed, with the metrics that `asked` takes and the accounts at
+    /// these marks.
+    pub(super) fn of(
+        archive: &str,
+        conditions: &Conditions,
+        trials: &[Trial],
+        asked: &dyn Fn(&str) -> bool,
+        marks: &dyn Fn(&str) -> bool,
+    ) -> Vec<Self> {
+        let metrics = comparison::measured(trials, &[], asked);
+        let completed: Vec<&Trial> = trials.iter().filter(|trial| trial.outcome == Outcome::Completed).collect();
+        let source = conditions.source.clone().unwrap_or_default();
+        let one = |name: &str| {
+            let own: Vec<&&Trial> = completed.iter().filter(|trial| trial.configuration == name).collect();
+            let mut accounts: BTreeMap<String, Vec<comparison::Holdings>> = BTreeMap::new();
+            for mark in own.iter().flat_map(|trial| &trial.marks).filter(|mark| marks(&mark.name)) {
+                let held = mark.account.as_ref().map(comparison::Holdings::of);
+                accounts.entry(mark.name.clone()).or_default().extend(held);
+            }
+            Self {
+                scenario: conditions.scenario.clone(),
+                configuration: name.to_owned(),
+                archive: archive.to_owned(),
+                started: conditions.started.clone(),
+                commit: source.commit.clone(),
+                build: source.build.clone(),
+                circumstances: Circumstances::of(conditions, own.first().copied().copied()),
+                trials: own.len() as u32,
+                metrics: metrics.iter().filter(|metric| metric.configuration == name).cloned().collect(),
+                accounts,
+                rank: 0,
+            }
+        };
+        each_once(completed.iter().map(|trial| trial.configuration.as_str())).into_iter().map(one).collect()
+    }
+
+    fn key(&self, by: HistoryBy) -> Option<&str> {
+        match by {
+            HistoryBy::Date => Some(&self.archive),
+            HistoryBy::Commit => self.commit.as_deref(),
+            HistoryBy::Build => self.build.as_deref(),
+        }
+    }
+}
+
+/// What holds beside the subject, each with its label; what is not known is not there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Circumstances {
+    words: BTreeMap<&'static str, String>,
+    /// Flags in force that differ from their defaults; `None` where they are not known.
+    flags: Option<BTreeSet<String>>,
+}
+
+impl Circumstances {
+    fn of(conditions: &Conditions, trial: Option<&Trial>) -> Self {
+        let machine = &conditions.machine;
+        let jvm = trial.and_then(|trial| trial.jvm.as_ref());
+        let of_jvm = |text: Option<&String>| text.cloned();
+        let known = [
+            ("JDK", of_jvm(jvm.and_then(|jvm| jvm.version.as_ref()))),
+            ("JVM", of_jvm(jvm.and_then(|jvm| jvm.name.as_ref()))),
+            ("collector", of_jvm(jvm.and_then(|jvm| jvm.collector.as_ref()))),
+            ("allocator", of_jvm(jvm.and_then(|jvm| jvm.allocator.as_ref()))),
+            ("limit", trial.map(|trial| trial.limit_bytes.map_or("none".to_owned(), |bytes| format!("{bytes} bytes")))),
+            ("CPU", conditions.cpu_model.clone()),
+            ("machine", Some(format!("{} cores, {} bytes", machine.cores, machine.memory_bytes))),
+            ("kernel", Some(machine.kernel.clone())),
+            ("cgroup", Some(machine.cgroup.clone())),
+            ("huge pages", machine.transparent_huge_pages.clone()),
+            ("load", Some(conditions.load.join("; "))),
+            ("Loadline", Some(conditions.loadline.clone())),
+        ];
+        let words = known.into_iter().filter_map(|(label, text)| Some((label, text?))).collect();
+        let flags = jvm.and_then(|jvm| jvm.flags.as_ref()).map(|flags| flags.iter().cloned().collect());
+        Self { words, flags }
+    }
+
+    /// What is known of both and different.
+    fn changed(&self, now: &Self) -> Vec<String> {
+        let cut = |text: &String| clipped(text, TEXT_CHARS);
+        let differs = |(label, before): (&&str, &String)| {
+            let now = now.words.get(label).filter(|now| *now != before)?;
+            Some(format!("{label}: {} | {}", cut(before), cut(now)))
+        };
+        let mut changed: Vec<String> = self.words.iter().filter_map(differs).collect();
+        if let (Some(before), Some(now)) = (&self.flags, &now.flags)
+            && before != now
+        {
+            let told = |one: &BTreeSet<String>, other: &BTreeSet<String>| {
+                let own: Vec<&String> = one.difference(other).collect();
+                let more = own.len().saturating_sub(FLAGS_TOLD);
+                let mut words: Vec<String> = own.iter().take(FLAGS_TOLD).map(|flag| cut(flag)).collect();
+                words.extend((more > 0).then(|| format!("{more} more")));
+                if words.is_empty() { "none".to_owned() } else { words.join(" ") }
+            };
+            changed.push(format!("flags: {} | {}", told(before, now), told(now, before)));
+        }
+        changed
+    }
+}
+
+/// A point: its runs, the first begun first.
+#[derive(Debug, Clone)]
+pub(super) struct Point {
+    pub(super) runs: Vec<Run>,
+}
+
+/// What makes a point where nothing is asked: the commit where all runs say theirs, else the build, else each run.
+pub(super) fn usual(runs: &[Run]) -> HistoryBy {
+    let all = |by: &HistoryBy| runs.iter().all(|run| run.key(*by).is_some());
+    [HistoryBy::Commit, HistoryBy::Build].into_iter().find(all).unwrap_or(HistoryBy::Date)
+}
+
+/// The runs of a history as points in their order. `commits` are those with what is said of them, the oldest first;
+/// where there are none, the date decides.
+pub(super) fn points(
+    runs: Vec<Run>,
+    by: HistoryBy,
+    commits: &[(String, String)],
+    left_out: &mut Vec<String>,
+) -> Vec<Point> {
+    let mut kept = Vec::new();
+    for run in runs {
+        let why = match (run.key(by), by) {
+            (None, HistoryBy::Build) => Some("does not say which build it is of"),
+            (None, _) => Some("does not say which commit it is of"),
+            (Some(_), _) => None,
+        };
+        match why.map_or_else(|| ranked(run.clone(), commits), Err) {
+            Ok(run) => kept.push(run),
+            Err(why) => left_out.push(format!("{} {why}", run.archive)),
+        }
+    }
+    kept.sort_by(|one, other| {
+        let key = |run: &Run| (run.rank, unix_s(&run.started).unwrap_or(i64::MIN));
+        (key(one), &one.archive).cmp(&(key(other), &other.archive))
+    });
+    let mut points: Vec<Point> = Vec::new();
+    for run in kept {
+        let same = |point: &&mut Point| {
+            point.runs[0].key(by) == run.key(by) && point.runs[0].circumstances == run.circumstances
+        };
+        match points.iter_mut().rev().find(same) {
+            Some(point) => point.runs.push(run),
+            None => points.push(Point { runs: vec![run] }),
+        }
+    }
+    points
+}
+
+/// A run with its place in the list of commits, where there is one.
+fn ranked(run: Run, commits: &[(String, String)]) -> Result<Run, &'static str> {
+    if commits.is_empty() {
+        return Ok(run);
+    }
+    let Some(own) = run.commit.as_deref() else { return Err("does not say which commit it is of") };
+    let rank = commits.iter().position(|(hash, _)| is_same(hash, own));
+    rank.map(|rank| Run { rank, ..run }).ok_or("is of a commit that is not in the list")
+}
+
+/// Whether one is the other, or its beginning.
+fn is_same(one: &str, other: &str) -> bool {
+    let shorter = one.len().min(other.len());
+    one == other || shorter >= SHORT_MIN && (one.starts_with(other) || other.starts_with(one))
+}
+
+/// The points as a document has them.
+pub(super) fn records(points: &[Point], by: HistoryBy, commits: &[(String, String)]) -> Vec<PointRecord> {
+    let digits = digits(points);
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    let mut before: Option<&Point> = None;
+    let record = |point: &Point, before: Option<&Point>, name: String| {
+        let first = &point.runs[0];
+        let said = first.commit.as_deref().and_then(|own| commits.iter().find(|(hash, _)| is_same(hash, own)));
+        PointRecord {
+            name,
+            commit: first.commit.clone(),
+            subject: said.map(|(_, subject)| clipped(subject, TEXT_CHARS)).filter(|subject| !subject.is_empty()),
+            build: first.build.clone(),
+            started: first.started.clone(),
+            archives: point.runs.iter().map(|run| run.archive.clone()).collect(),
+            trials: point.runs.iter().map(|run| run.trials).sum(),
+            conditions_changed: before
+                .map(|before| before.runs[0].circumstances.changed(&first.circumstances))
+                .unwrap_or_default(),
+        }
+    };
+    let mut found = Vec::new();
+    for point in points {
+        let first = &point.runs[0];
+        let name = match by {
+            HistoryBy::Commit => short(first.commit.as_deref().unwrap_or_default(), digits),
+            HistoryBy::Build => clipped(first.build.as_deref().unwrap_or_default(), NAME_CHARS),
+            HistoryBy::Date => clipped(&first.started, NAME_CHARS),
+        };
+        let times = seen.entry(name.clone()).or_insert(0);
+        *times += 1;
+        let name = if *times > 1 { format!("{name} ({times})") } else { name };
+        found.push(record(point, before, name));
+        before = Some(point);
+    }
+    found
+}
+
+/// How many digits tell the commits apart.
+fn digits(points: &[Point]) -> usize {
+    let commits: BTreeSet<&str> = points.iter().filter_map(|point| point.runs[0].commit.as_deref()).collect();
+    let differ = |digits: &usize| {
+        let short: BTreeSet<String> = commits.iter().map(|commit| commit.chars().take(*digits).collect()).collect();
+        short.len() == commits.len()
+    };
+    (SHORT_MIN..NAME_CHARS).find(differ).unwrap_or(NAME_CHARS)
+}
+
+/// A hash in short; what is no hash keeps its name.
+fn short(commit: &str, digits: usize) -> String {
+    match commit.len() >= 16 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => commit[..digits.min(commit.len())].to_owned(),
+        false => clipped(commit, NAME_CHARS),
+    }
+}
+
+fn clipped(text: &str, chars: usize) -> String {
+    let mut all = text.chars();
+    let head: String = all.by_ref().take(chars).collect();
+    if all.next().is_some() { format!("{head}…") } else { head }
+}
