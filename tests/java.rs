@@ -1,5 +1,5 @@
-//! What the binary embeds of Java lies compiled in `java/compiled`, so that no build needs a JDK. It is what these sources
-//! give: that is tested here. Only `java/compile` writes it.
+//! What the binary embeds of Java lies compiled in `java/compiled`, so that no build needs a JDK.
+//! It is what these sources give: that is tested here. Only `java/compile` writes it.
 
 #![expect(clippy::disallowed_methods, reason = "compiles with the compiler of a JDK")]
 
