@@ -1,5 +1,6 @@
 package app;
 
+import java.nio.ByteBuffer;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.web.bind.annotation.GetMapping;
@@ -9,7 +10,7 @@ import org.springframework.web.bind.annotation.RestController;
 @SpringBootApplication
 @RestController
 public class Shop {
-    private static final byte[] REMEMBERED = new byte[0];
+    private static final ByteBuffer REMEMBERED = ByteBuffer.allocateDirect(0);
 
     /** Serves until it is ended. */
     public static void main(String[] arguments) {
@@ -19,6 +20,6 @@ public class Shop {
     /** Answers with what it remembers. */
     @GetMapping("/hello")
     public String hello() {
-        return "hello, " + REMEMBERED.length;
+        return "hello, " + REMEMBERED.capacity();
     }
 }
