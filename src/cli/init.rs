@@ -4,7 +4,6 @@
 //! that of this very release.
 
 use super::args::Output;
-use super::args_compare::{Exports, View};
 use super::args_init::Init as Verb;
 use super::exit::Code;
 use super::generate::SCENARIO_SCHEMA;
@@ -27,7 +26,7 @@ const TOOL_USUAL: &str = "docker";
 
 pub(super) fn init(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     let Verb { quiet, .. } = verb;
-    let output = Output { out: None, json: false, quiet, view: View::default(), exports: Exports::default() };
+    let output = Output { quiet, ..Output::default() };
     let session = Session::new(output, typed, clock, interrupt);
     let mut progress = Progress::new(quiet);
     let Place { folder, mut draft, jar } = look(&verb, &session, &mut progress)?;
