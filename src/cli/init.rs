@@ -3,8 +3,7 @@
 //! The schema is written beside it, because a file of one's own is all that every editor can reach, and because it is
 //! that of this very release.
 
-use super::args::{Output, Source};
-use super::args_compare::{Exports, View};
+use super::args::Output;
 use super::args_init::Init as Verb;
 use super::exit::Code;
 use super::generate::SCENARIO_SCHEMA;
@@ -27,8 +26,7 @@ const TOOL_USUAL: &str = "docker";
 
 pub(super) fn init(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     let Verb { quiet, .. } = verb;
-    let (view, exports, source) = (View::default(), Exports::default(), Source::default());
-    let output = Output { out: None, json: false, quiet, view, exports, source };
+    let output = Output { quiet, ..Output::default() };
     let session = Session::new(output, typed, clock, interrupt);
     let mut progress = Progress::new(quiet);
     let Place { folder, mut draft, jar } = look(&verb, &session, &mut progress)?;
