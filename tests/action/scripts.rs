@@ -389,6 +389,10 @@ fn the_program_is_installed_for_the_steps_that_follow() {
         assert_eq!(runner.read("asked"), format!("--version {version} --to {} ", to.display()));
         assert!(runner.read("path").ends_with(&format!("{}\n", to.display())));
     }
+    runner.set("LOADLINE_REPOSITORY", "o/loadline");
+    assert_eq!(runner.run_at(&script, &[]).code, 0);
+    let asked = runner.read("asked");
+    assert!(asked.contains("--from https://github.com/o/loadline/releases/download/v1.2.3-rc.1 --to"), "{asked}");
     runner.set("LOADLINE_FROM", "https://mirror.example/a b");
     assert_eq!(runner.run_at(&script, &[]).code, 0);
     assert!(runner.read("asked").contains("--from https://mirror.example/a b --to"), "{}", runner.read("asked"));
