@@ -79,7 +79,7 @@ pub(super) enum Verb {
     /// Load a server that already runs, without weighing it
     Load(Box<Load>),
     /// Weigh a built-in small server in a 6 MB heap, with G1 and with Serial
-    Demo(Demo),
+    Demo(Box<Demo>),
     /// Say who holds the resident memory of a running JVM, now
     Account(Account),
     /// Watch running JVMs: what each holds, what grows, and when it meets its limit

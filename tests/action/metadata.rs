@@ -160,9 +160,9 @@ fn workflows_of_the_documents_give_inputs_that_there_are() {
 
 fn actionlint() -> Option<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let program = target.join("actionlint/bin/actionlint");
+    let program = target.join("packaging-tools/bin/actionlint");
     if !program.is_file() {
-        skip("LOADLINE_ACTION", "tests/fetch-actionlint did not bring actionlint");
+        skip("LOADLINE_ACTION", "packaging/fetch did not bring actionlint");
         return None;
     }
     Some(program)

@@ -119,9 +119,21 @@ impl<'a> Changes<'a> {
         }
     }
 
+    /// The difference whose owners are told: the one that is told first, or else that of a broken budget's metric, which
+    /// a budget may decide where the difference is too unsure for a verdict.
+    fn moved(&self) -> Option<&'a ComparisonRecord> {
+        let of_budget = |budget: &&BudgetRecord| {
+            let same = |of: &&ComparisonRecord| {
+                of.candidate == budget.configuration && Some(&of.metric) == budget.metric.as_ref()
+            };
+            self.document.comparisons.iter().find(same)
+        };
+        self.rows.first().copied().or_else(|| self.broken.iter().find_map(of_budget))
+    }
+
     /// The sides of the comparison that is told first.
     fn sides(&self) -> Option<Sides<'a>> {
-        let (baseline, candidate) = match (self.rows.first(), self.pairs.first()) {
+        let (baseline, candidate) = match (self.moved(), self.pairs.first()) {
             (Some(row), _) => (row.baseline.as_str(), row.candidate.as_str()),
             (None, Some(pair)) => (pair.baseline, pair.candidate),
             (None, None) => return None,
@@ -136,7 +148,7 @@ impl<'a> Changes<'a> {
 
     /// Who holds the change that is told first.
     fn owners(&self) -> Option<Block> {
-        owners::table(self.document, &self.sides()?, self.rows.first()?, self.has_several())
+        owners::table(self.document, &self.sides()?, self.moved()?, self.has_several())
     }
 
     fn blocks(&self, owners: Option<Block>) -> Vec<Block> {

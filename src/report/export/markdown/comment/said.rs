@@ -116,7 +116,15 @@ fn broken(of: &Changes<'_>, budget: &BudgetRecord) -> String {
         more => format!(" and {} more", several(more as u64, "budget")),
     };
     let whose = code(Side::of(of.document, &budget.configuration).configuration);
-    format!("{whose} breaks the budget {}{measured}{more}", code(&budget.expression))
+    // Behind a difference its owners were named.
+    let moved = of.moved().filter(|row| of.rows.is_empty() && row.unit == Unit::Bytes);
+    let grown = moved.zip(of.sides()).map(|(row, sides)| {
+        let estimate = Estimate::new(row.unit, row.difference, row.low.zip(row.high)).difference();
+        let holders = held(&owners::at(of.document, &sides, owners::mark(row)), row);
+        format!(", {estimate} against {}{holders}", code(sides.baseline.name()))
+    });
+    let grown = grown.unwrap_or_default();
+    format!("{whose} breaks the budget {}{measured}{more}{grown}", code(&budget.expression))
 }
 
 /// That nothing changed, and of how much that is said.

@@ -98,6 +98,20 @@ fn a_broken_budget_alone_is_told() {
 }
 
 #[test]
+fn a_broken_budget_names_the_owners_of_a_difference_that_is_too_unsure_for_a_verdict() {
+    let mut document = archives();
+    document.comparisons.iter_mut().for_each(|of| of.verdict = DifferenceVerdict::CannotTell);
+    let rss = document.comparisons.iter().find(|of| of.metric == "rss.loaded").unwrap().candidate.clone();
+    document.budgets.retain(|of| of.verdict == BudgetVerdict::Fail);
+    for budget in &mut document.budgets {
+        (budget.configuration, budget.metric) = (rss.clone(), Some("rss.loaded".to_owned()));
+    }
+    let text = comment(&document, Unchanged::Silent);
+    check_comment(&text);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
 fn nothing_is_said_where_nothing_changed() {
     let document = alike();
     assert_eq!(comment(&document, Unchanged::Silent), "");
