@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn literals_are_set_apart() {
         for (text, html) in [
-            ("use `--cpus`, now", "use <code>--cpus</code>, now"),
+            ("use `cpus`, now", "use <code>cpus</code>, now"),
             ("one ` alone", "one ` alone"),
             ("`<b>` and `", "<code>&lt;b&gt;</code> and `"),
             ("set `-Xmx8m` here", "set <code><span class=\"option\">-Xmx8m</span></code> here"),
