@@ -128,7 +128,7 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
         Verb::Plan(verb) => plan::plan(*verb, typed, clock, Interrupt::listen()?),
         Verb::Work(verb) => work::work(*verb, typed, clock),
         Verb::Load(verb) => load::load(&verb, typed, clock, &Interrupt::listen()?),
-        Verb::Demo(verb) => demo::demo(verb, typed, clock, Interrupt::listen()?),
+        Verb::Demo(verb) => demo::demo(*verb, typed, clock, Interrupt::listen()?),
         Verb::Watch(verb) => watch::watch(*verb, typed, clock),
         Verb::Account(verb) => account::account(&verb, typed, clock),
         Verb::Merge(verb) => merge::merge(&verb, &typed, clock),
