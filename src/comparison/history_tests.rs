@@ -1,5 +1,5 @@
 //! Histories that are made up: how often something is told where nothing happened, how surely a change is found and
-//! where, what becomes of slow growth. `docs/history.md` has the numbers of the whole run, in a release build.
+//! where, what becomes of slow growth. `docs/history.md` has numbers of more of them.
 
 use super::super::random::Random;
 use super::super::simulated::{normal, uniform};
@@ -113,7 +113,7 @@ fn a_change_is_found_and_in_its_place() {
     check(USUAL, 8.0, 15, 0.98);
     check(USUAL, 8.0, 3, 0.98);
     check(USUAL, 8.0, 28, 0.85);
-    // Three trials alone behind a change rarely decide it: Student's t with two degrees of freedom is wide.
+    // Three trials alone behind a change do not always decide it: Student's t with two degrees of freedom is wide.
     check(USUAL, 8.0, 29, 0.35);
     check(USUAL, -8.0, 15, 0.98);
     check(USUAL, 4.0, 15, 0.60);

@@ -28,7 +28,7 @@ fn the_help_names_every_verb_and_is_plain_text() {
         verbs,
         [
             "weigh", "init", "run", "compare", "find", "tune", "plan", "work", "merge", "load", "demo", "account",
-            "watch", "report", "doctor", "help"
+            "watch", "report", "history", "doctor", "help"
         ]
     );
     for verb in &verbs[..verbs.len() - 1] {
