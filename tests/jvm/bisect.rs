@@ -38,13 +38,14 @@ public class Server {
 /// Direct memory is zeroed, and so resident.
 const PLANT: &str = "KEPT.add(ByteBuffer.allocateDirect(8 << 20));";
 
-/// What `git bisect run` runs, as `docs/history.md` has it. Without compilers: one that starts a thread more takes 5 MiB
-/// of malloc, in some trials and not in others.
+/// What `git bisect run` runs, as `docs/history.md` has it. Interpreted, because JVMs that compile differed by 5 MiB of
+/// malloc from trial to trial.
 const SCRIPT: &str = r#"
 classes=$OUT/classes-$(git rev-parse HEAD)
 "$JAVAC" -d "$classes" Server.java 2>/dev/null || exit 125
 exec "$LOADLINE" weigh "$@" --quiet --trials 5 -n 200 --rest 100ms --heap 16m --gc serial \
-    --jvm=-XX:+AlwaysPreTouch --jvm=-Xint --jdk "$RELEASE" --out "$OUT/weighed/$(git rev-parse --short HEAD)" \
+    --jvm=-XX:+AlwaysPreTouch --jvm=-Xint \
+    --jdk "$RELEASE" --out "$OUT/weighed/$(git rev-parse --short HEAD)" \
     --url 'http://127.0.0.1:{port}/hello' -- java -cp "$classes" Server '{port}'
 "#;
 
