@@ -13,8 +13,7 @@ use crate::report::Progress;
 use crate::result::Judgement;
 use crate::scenario::{Scenario, shell_words};
 use crate::series::{
-    self, Archived, Blocks, HashedBy, KnownFiles, Local, Prepared, Preparing, Rebuild, cpu_model, machine_now,
-    source_of,
+    self, Archived, Blocks, HashedBy, KnownFiles, Local, Prepared, Preparing, Rebuild, machine_now, source_of,
 };
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
@@ -242,7 +241,6 @@ impl Session {
             scenario: scenario.name.clone(),
             started: utc(self.clock, ISO_8601),
             machine: machine_now(self.clock),
-            cpu_model: cpu_model(),
             seed: scenario.seed,
             command: self.typed.clone(),
             load: load.collect(),

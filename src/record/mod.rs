@@ -161,9 +161,6 @@ pub struct Conditions {
     pub started: String,
     /// The machine and how busy it was before the first trial.
     pub machine: Machine,
-    /// The model of its first CPU, as the kernel names it; absent where it does not, and in older archives.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu_model: Option<String>,
     /// Seeds everything drawn at random.
     pub seed: u64,
     /// The command that repeats the run.
@@ -220,7 +217,7 @@ pub struct LeftOutRecord {
 pub struct Machine {
     /// CPUs online.
     pub cores: u32,
-    /// Model of the CPUs, as the kernel tells it; absent where it tells none.
+    /// Model of the first CPU, as the kernel tells it; absent where it tells none, and in older archives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_model: Option<String>,
     /// Physical memory.

@@ -149,7 +149,6 @@ fn empty() -> Document {
         command: "loadline find tiny-http.loadline.yaml --seed 1".to_owned(),
         left_out: Vec::new(),
         source: None,
-        cpu_model: None,
         load: vec!["steady: GET /hello, open, 200/s, 10s".to_owned()],
     };
     Document {

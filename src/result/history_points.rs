@@ -99,7 +99,7 @@ impl Circumstances {
             ("collector", of_jvm(jvm.and_then(|jvm| jvm.collector.as_ref()))),
             ("allocator", of_jvm(jvm.and_then(|jvm| jvm.allocator.as_ref()))),
             ("limit", trial.map(|trial| trial.limit_bytes.map_or("none".to_owned(), |bytes| format!("{bytes} bytes")))),
-            ("CPU", conditions.cpu_model.clone()),
+            ("CPU", machine.cpu_model.clone()),
             ("machine", Some(format!("{} cores, {} bytes", machine.cores, machine.memory_bytes))),
             ("kernel", Some(machine.kernel.clone())),
             ("cgroup", Some(machine.cgroup.clone())),

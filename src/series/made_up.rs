@@ -359,7 +359,6 @@ pub(crate) fn conditions(scenario: &Scenario) -> Conditions {
         load: Vec::new(),
         left_out: Vec::new(),
         source: None,
-        cpu_model: None,
     }
 }
 

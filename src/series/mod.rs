@@ -22,8 +22,6 @@ pub use local::{Local, machine_now, room};
 pub use preparing::{HashedBy, Prepared, Preparing, Rebuild, check_certificates};
 pub use source::source_of;
 
-pub use crate::kernel::machine::cpu_model;
-
 use crate::error::{Error, Result};
 use crate::record::{ClassesRecord, Trial};
 use crate::scenario::TrialPlan;

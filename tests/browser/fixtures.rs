@@ -89,7 +89,6 @@ pub(crate) fn document(trials: Vec<Trial>) -> Document {
             command: "loadline compare scenarios/tiny-http/tiny-http.loadline.yaml --seed 1".to_owned(),
             left_out: Vec::new(),
             source: None,
-            cpu_model: None,
             load: vec![
                 "warm-up: closed, 25 connections, 50,000 requests, GET /hello".to_owned(),
                 "steady: closed, 25 connections, 50,000 requests, GET /hello".to_owned(),

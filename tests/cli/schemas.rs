@@ -77,7 +77,6 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["cgroup"] = json!(CgroupRecord { grain_bytes: Some(1 << 20), ..CgroupRecord::default() });
     let left_out = LeftOutRecord { configuration: "jdk11".to_owned(), why: "no JDK 11 on this machine".to_owned() };
     accounted["conditions"]["left_out"] = json!([left_out]);
-    accounted["conditions"]["cpu_model"] = json!("Some CPU");
     accounted["conditions"]["source"] =
         json!({"commit": "3f2a91c", "commit_from": "--commit", "build": "42", "build_from": "BUILD_NUMBER"});
     // What trials say together, judged by a budget.

@@ -58,7 +58,6 @@ pub(super) fn empty() -> Document {
         command: "loadline run tiny-http.loadline.yaml --seed 1".to_owned(),
         left_out: Vec::new(),
         source: None,
-        cpu_model: None,
         load: vec![
             "warmup: GET /hello, closed, 25 connections, 50,000 requests".to_owned(),
             "steady: GET /hello, closed, 25 connections, 30s".to_owned(),

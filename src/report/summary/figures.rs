@@ -148,7 +148,6 @@ mod tests {
                 load: Vec::new(),
                 left_out: Vec::new(),
                 source: None,
-                cpu_model: None,
             },
             trials,
             metrics: if values.is_empty() { Vec::new() } else { vec![metric] },

@@ -119,8 +119,8 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// The difference whose owners are told: the one that is told first, or else that of a broken budget's metric, which
-    /// a budget may decide where the difference is too unsure for a verdict.
+    /// The difference whose owners are told: the first that is told, or else that of a broken budget's metric, which may
+    /// be too unsure for a verdict.
     fn moved(&self) -> Option<&'a ComparisonRecord> {
         let of_budget = |budget: &&BudgetRecord| {
             let same = |of: &&ComparisonRecord| {
