@@ -119,8 +119,8 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// The difference whose owners are told: the first that is told, or else that of a broken budget's metric, too unsure
-    /// for a verdict though it may be.
+    /// The difference whose owners are told: the first of the table, or else that of a broken budget's metric, though it
+    /// be too unsure for a verdict.
     fn moved(&self) -> Option<&'a ComparisonRecord> {
         let of_budget = |budget: &&BudgetRecord| {
             let same = |of: &&ComparisonRecord| {
