@@ -119,8 +119,8 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// The difference whose owners are told: the first of the table, or else that of a broken budget's metric, though it
-    /// be too unsure for a verdict.
+    /// The difference whose owners are told: the first of the table, or else that of a broken budget's metric, even
+    /// where it is too unsure for a verdict.
     fn moved(&self) -> Option<&'a ComparisonRecord> {
         let of_budget = |budget: &&BudgetRecord| {
             let same = |of: &&ComparisonRecord| {
