@@ -74,7 +74,9 @@ public final class VerifyMojo extends LoadlineMojo {
         Path comment = outputDirectory.toPath().resolve("comment.md");
         if (Files.exists(comment)) {
             try {
-                told.append("\n\n").append(Files.readString(comment).trim()).append('\n');
+                // Its hidden markers are for those who post it.
+                String text = Files.readString(comment).replaceAll("(?m)^<!-- .* -->\\R", "");
+                told.append("\n\n").append(text.trim()).append('\n');
             } catch (IOException cause) {
                 getLog().warn("cannot read " + comment + ": " + cause.getMessage());
             }
