@@ -96,6 +96,7 @@ impl Court<'_> {
             high: None,
             bound: None,
             relative: false,
+            of_change: matches!(budget.limit, Limit::Change(..)),
             trials: 0,
             verdict: BudgetVerdict::Undecided,
             why: String::new(),

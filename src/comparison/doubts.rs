@@ -1,8 +1,12 @@
 //! Doubts about a comparison: what makes its trials unlike each other, or too few.
 
 use super::metrics::{configurations, in_order, median};
+use super::owners::held_bytes;
 use crate::doubt::{Comparing, Doubt};
+use crate::owner::Owner::MallocLive;
 use crate::record::{BlockRecord, ComparisonRecord, Outcome, Trial};
+use crate::scenario::MarkPoint;
+use crate::units::MIB;
 
 /// Work that differs by less than this leaves the same memory behind, as far as any measurement shows.
 const WORK_SHARE_MAX: f64 = 0.01;
@@ -10,6 +14,11 @@ const WORK_SHARE_MAX: f64 = 0.01;
 const BLOCKS_MIN: u32 = 5;
 /// Options that `VM.flags` shows as flags, so that it can be told whether they made a difference.
 const SHOWN_AS_FLAGS: &[&str] = &["-XX:", "-Xms", "-Xmx", "-Xmn", "-Xss"];
+/// A rest after which the compilers' memory is given back. Their queue takes some seconds more after the last request,
+/// and HotSpot frees the chunks of arenas that nobody uses every 5 s (`ChunkPoolCleaner` in `arena.cpp`, JDK 11 to 25).
+const SETTLED_S: f64 = 11.0;
+/// What live malloc differs by where a compiler's chunks are in it: 10 to 18 MiB (`bench/results/2026-11-25-rest.md`).
+const COMPILERS_BYTES: u64 = 8 * MIB;
 /// Ports that Loadline chooses for `{port}`: numbers in this range are no difference between two commands.
 const PORTS: std::ops::Range<u32> = 18_080..26_080;
 
@@ -18,6 +27,7 @@ pub fn doubts(trials: &[Trial], blocks: &[BlockRecord], comparisons: &[Compariso
     let completed: Vec<&Trial> = trials.iter().filter(|trial| trial.outcome == Outcome::Completed).collect();
     let names = configurations(trials);
     let mut doubts = builds(&completed, &names);
+    doubts.extend(names.iter().filter_map(|name| compilers(&completed, name)));
     if names.len() < 2 {
         return doubts;
     }
@@ -37,6 +47,27 @@ fn builds(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
             .then(|| Doubt::Comparing(Comparing::DifferentBuilds { configuration: name.clone(), versions }))
     };
     names.iter().filter_map(of).collect()
+}
+
+/// Whether compilers of some JVMs still held memory when those of others had given it back, after a short rest.
+fn compilers(trials: &[&Trial], name: &str) -> Option<Doubt> {
+    let rested = MarkPoint::Rested.word();
+    let live = |trial: &&&Trial| {
+        let mark = trial.marks.iter().find(|mark| mark.name == rested)?;
+        // The rest is the last phase that began before the mark.
+        let began = trial.phases.iter().map(|phase| phase.at_s).filter(|at| *at <= mark.at_s).reduce(f64::max)?;
+        let bytes = held_bytes(mark.account.as_ref()?, MallocLive.name())?;
+        (mark.at_s - began < SETTLED_S).then_some(bytes)
+    };
+    let held = trials.iter().filter(|trial| trial.configuration == name);
+    let held: Vec<u64> = held.filter_map(|trial| live(&trial)).collect();
+    let spread_bytes = held.iter().max()? - held.iter().min()?;
+    let (configuration, mark) = (name.to_owned(), rested.to_owned());
+    (spread_bytes >= COMPILERS_BYTES).then_some(Doubt::Comparing(Comparing::CompilerMemory {
+        configuration,
+        mark,
+        spread_bytes,
+    }))
 }
 
 /// Groups of configurations that were asked for with different options and are the same in force.

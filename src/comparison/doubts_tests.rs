@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::comparison::{blocks, compare, metrics, simulated};
-use crate::record::{DoubtRecord, Jvm};
+use crate::record::{AccountRecord, DoubtRecord, Jvm, Mark, OwnerRecord, PhaseRecord};
 use crate::scenario::Compare;
 use std::collections::BTreeMap;
 
@@ -104,4 +104,25 @@ fn builds_and_generators_are_told() {
         found(&limited),
         [Doubt::Comparing(Comparing::GeneratorLimit { phase: "steady".to_owned(), configurations })]
     );
+}
+
+#[test]
+fn compilers_that_hold_memory_are_told_after_a_short_rest_only() {
+    let of = |rest_s: f64, live_mib: [u64; 3]| {
+        let mut trials = simulated::trials(3, &["a"], 1);
+        for (trial, mib) in trials.iter_mut().zip(live_mib) {
+            let live =
+                OwnerRecord { name: MallocLive.name().to_owned(), rss_bytes: mib * MIB, ..OwnerRecord::default() };
+            let account = Some(AccountRecord { owners: vec![live], ..AccountRecord::default() });
+            let phase = |name: &str, at_s| PhaseRecord { name: name.to_owned(), at_s, ..PhaseRecord::default() };
+            trial.phases = vec![phase("steady", 10.0), phase("rest", 20.0)];
+            trial.marks = vec![Mark { name: "rested".to_owned(), at_s: 20.0 + rest_s, account, ..Mark::default() }];
+        }
+        doubts(&trials, &blocks(&trials), &[])
+    };
+    let told =
+        Comparing::CompilerMemory { configuration: "a".to_owned(), mark: "rested".to_owned(), spread_bytes: 17 * MIB };
+    assert_eq!(of(5.0, [15, 31, 14]), [Doubt::Comparing(told)]);
+    assert_eq!(of(12.0, [15, 31, 14]), []);
+    assert_eq!(of(5.0, [15, 16, 14]), []);
 }

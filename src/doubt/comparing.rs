@@ -1,7 +1,7 @@
 //! Doubts about trials, and accounts, that are compared: what makes them unlike each other, or too few. In JSON they
 //! stand among the others, told apart by their kind.
 
-use crate::units::{grouped, several};
+use crate::units::{Bytes, grouped, several};
 use serde::{Deserialize, Serialize};
 
 /// A reason to distrust a comparison.
@@ -70,6 +70,15 @@ pub enum Comparing {
         /// How many count.
         blocks: u32,
     },
+    /// Trials of one configuration were weighed while some JVMs still held what their compilers had worked with.
+    CompilerMemory {
+        /// The configuration.
+        configuration: String,
+        /// The mark affected.
+        mark: String,
+        /// By how much live memory of malloc differs among its trials.
+        spread_bytes: u64,
+    },
     /// The earlier of two accounts is of another process.
     AnotherProcess {
         /// What shows it.
@@ -107,6 +116,10 @@ impl Comparing {
             Self::FewBlocks { blocks } => {
                 format!("few blocks: the comparison rests on {}, fewer than 5", several(u64::from(*blocks), "block"))
             }
+            Self::CompilerMemory { configuration, mark, spread_bytes } => {
+                let spread = Bytes(*spread_bytes);
+                format!("compiler memory: at `{mark}` live malloc differs by {spread} among trials of {configuration}")
+            }
             Self::AnotherProcess { differences } => {
                 format!("the earlier account is of another process: {}", differences.join("; "))
             }
@@ -135,6 +148,10 @@ impl Comparing {
             Self::NotJudged { .. } => "name metrics that every trial has (`--csv -` lists them)",
             Self::ArchivesDiffer { .. } => "repeat one of them under the conditions of the other",
             Self::FewBlocks { .. } => "run at least 5 trials of each configuration (`--trials 5`)",
+            Self::CompilerMemory { .. } => {
+                "rest for 12 s (`--rest 12s`), and judge `rss_in_use.rested`: HotSpot gives back what its compilers \
+                 worked with up to 5 s after their last work"
+            }
             Self::AnotherProcess { .. } => {
                 "read the differences as those of two processes; an account kept with `--json` is one of this process"
             }

@@ -234,6 +234,9 @@ pub struct BudgetRecord {
     pub bound: Option<f64>,
     /// Whether `value` and `bound` are shares of the baseline.
     pub relative: bool,
+    /// Whether `value` and `bound` are a change against the baseline.
+    #[serde(default)]
+    pub of_change: bool,
     /// Trials or blocks it rests on.
     pub trials: u32,
     /// What follows.

@@ -29,10 +29,11 @@ pub(in crate::report) fn signed_percent(share: Option<f64>) -> String {
     share.map_or(NONE.to_owned(), |share| Quantity::of(Form::CHANGE, share).difference().to_string())
 }
 
-/// A number of a budget: a share of the baseline with its sign, or in the metric's unit.
+/// A number of a budget in the metric's unit; a change, or a share of the baseline, with its sign.
 pub(in crate::report) fn budget_number(budget: &BudgetRecord, value: Option<f64>) -> String {
     match budget.unit {
         _ if budget.relative => signed_percent(value),
+        Some(unit) if budget.of_change => signed(unit, value),
         Some(unit) => shown(unit, value),
         None => NONE.to_owned(),
     }
@@ -152,10 +153,8 @@ impl Estimate {
     /// What a budget was judged by; `None` where nothing was measured.
     pub(in crate::report) fn of_budget(budget: &BudgetRecord) -> Option<Self> {
         let (centre, ends) = (budget.value?, budget.low.zip(budget.high));
-        match budget.relative {
-            true => Some(Self::change(centre, ends).difference()),
-            false => Some(Self::new(budget.unit?, centre, ends)),
-        }
+        let estimate = if budget.relative { Self::change(centre, ends) } else { Self::new(budget.unit?, centre, ends) };
+        Some(if budget.of_change { estimate.difference() } else { estimate })
     }
 
     /// What a comparison was judged by: the difference, or the change where the least that matters is a share.

@@ -498,6 +498,7 @@ fn budgets(names: &[&str]) -> Vec<BudgetRecord> {
         high: Some((value + 0.9) * MIB),
         bound: Some(60.0 * MIB),
         relative: false,
+        of_change: false,
         trials: 5,
         verdict,
         why: why.to_owned(),

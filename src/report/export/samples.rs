@@ -367,6 +367,7 @@ fn budget(configuration: &str, expression: &str, mib: f64, verdict: BudgetVerdic
         high: Some((mib + 1.0) * MIB),
         bound: Some(60.0 * MIB),
         relative: false,
+        of_change: false,
         trials: 3,
         verdict,
         why: format!("{mib:.1} MiB against 60.0 MiB"),

@@ -119,9 +119,14 @@ fn broken(of: &Changes<'_>, budget: &BudgetRecord) -> String {
     // Behind a difference its owners were named.
     let moved = of.moved().filter(|row| of.rows.is_empty() && row.unit == Unit::Bytes);
     let grown = moved.zip(of.sides()).map(|(row, sides)| {
-        let estimate = Estimate::new(row.unit, row.difference, row.low.zip(row.high)).difference();
         let holders = held(&owners::at(of.document, &sides, owners::mark(row)), row);
-        format!(", {estimate} against {}{holders}", code(sides.baseline.name()))
+        let against = format!(" against {}{holders}", code(sides.baseline.name()));
+        // A bound on the change has told the change, with the interval that it was judged by.
+        if budget.of_change {
+            return against;
+        }
+        let estimate = Estimate::new(row.unit, row.difference, row.low.zip(row.high)).difference();
+        format!(", {estimate}{against}")
     });
     let grown = grown.unwrap_or_default();
     format!("{whose} breaks the budget {}{measured}{more}{grown}", code(&budget.expression))
