@@ -222,7 +222,7 @@ fn url(folder: &Path) -> String {
     format!("file://{}", folder.display())
 }
 
-fn ended(command: &mut Command) -> Built {
+pub(crate) fn ended(command: &mut Command) -> Built {
     let done = command.stdin(std::process::Stdio::null()).output().unwrap();
     let log = [done.stdout, done.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     Built { passed: done.status.success(), log }

@@ -1,6 +1,7 @@
 //! The client for JUnit in the tests of a project, with JUnit 5 and with JUnit 6.
 
 use crate::build::{Project, maven};
+use crate::ide;
 use crate::stand_in::{StandIn, Verdict};
 
 /// A program that ends as the scenario is named, each by a stand-in of its own.
@@ -27,6 +28,7 @@ fn a_budget_is_a_test_with_junit_5_and_6() {
         assert!(words.starts_with("run app.loadline.yaml --junit "), "{words}");
         let options = "--quiet --trials 3 --budget rss.loaded<=160MiB --artifact a b.jar --baseline before";
         assert!(words.ends_with(options), "{words}");
+        check_in_an_ide(&ide::told(maven, &project, "app.BudgetsTest", junit, &program));
     }
 }
 
@@ -43,4 +45,19 @@ fn check(project: &Project<'_>) {
     ] {
         assert!(report.contains(text), "{text}:\n{report}");
     }
+}
+
+/// Each budget with its verdict, in what an IDE shows of it.
+fn check_in_an_ide(told: &str) {
+    let all = |begin: &str| told.lines().filter(|line| line.starts_with(begin)).collect::<Vec<_>>();
+    let names = all("%TSTTREE").join("\n");
+    for name in ["ci 1: rss.loaded<=60MiB", "loadline run dies.loadline.yaml", "loadline run empty.loadline.yaml"] {
+        assert!(names.contains(name), "{name}:\n{names}");
+    }
+    // Of six tests one is broken, one undecided, and two could not be measured.
+    let is_skipped = |line: &&&str| line.contains("@AssumptionFailure: ");
+    let failed = all("%FAILED");
+    let counts = [failed.iter().filter(is_skipped).count(), failed.len(), all("%ERROR").len(), all("%TESTE").len()];
+    assert_eq!(counts, [1, 2, 2, 5], "{told}");
+    assert!(told.contains("error: the subject died"), "{told}");
 }

@@ -6,6 +6,7 @@
 
 mod boot;
 mod build;
+mod ide;
 mod junit;
 mod resolving;
 #[path = "../shared/skipping.rs"]

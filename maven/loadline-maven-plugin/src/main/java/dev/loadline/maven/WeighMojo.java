@@ -28,6 +28,8 @@ import org.eclipse.aether.RepositorySystem;
 public final class WeighMojo extends LoadlineMojo {
     /** From so many trials on an interval is one of the centre. */
     private static final int TRIALS = 5;
+    /** By then HotSpot has given back what its compilers worked with, which differs by 16 MiB from JVM to JVM. */
+    private static final String REST = "12s";
     /** Servers that are weighed beside each other disturb each other, however many modules are built at once. */
     private static final Object ONE_AT_A_TIME = new Object();
     private static final String SUFFIX = ".loadline.yaml";
@@ -258,6 +260,9 @@ public final class WeighMojo extends LoadlineMojo {
             Integer count = trials == null && file == null ? Integer.valueOf(TRIALS) : trials;
             if (count != null) {
                 words.addAll(List.of("--trials", count.toString()));
+            }
+            if (file == null && arguments.stream().noneMatch(word -> word.equals("--rest") || word.startsWith("--rest="))) {
+                words.addAll(List.of("--rest", REST));
             }
             Path folder = outputDirectory.toPath();
             words.addAll(List.of("--out", folder.resolve("archive").toString()));
