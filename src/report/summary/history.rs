@@ -79,8 +79,9 @@ pub(in crate::report) fn facts(document: &HistoryDocument) -> Vec<(String, Strin
     let archives = document.series.iter().flat_map(|of| &of.points).flat_map(|of| &of.archives);
     let archives = archives.collect::<std::collections::BTreeSet<_>>().len() as u64;
     let trials: u32 = document.series.iter().flat_map(|of| &of.points).map(|of| of.trials).sum();
+    let most = if document.series.len() > 1 { "up to " } else { "" };
     let points = format!(
-        "{}, {order}; {}, {}",
+        "{most}{}, {order}; {}, {}",
         several(points, what),
         several(archives, "archive"),
         several(trials.into(), "trial")
