@@ -84,11 +84,7 @@ impl Exports {
         }
         for path in self.paths().filter(|path| !is_stdout(path)) {
             let existed = path.exists();
-            OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(path)
-                .map_err(|cause| cannot_write(path, &cause))?;
+            OpenOptions::new().append(true).create(true).open(path).map_err(|cause| cannot_write(path, &cause))?;
             if !existed {
                 // Only tried: nothing is left behind where the run fails. That it cannot be removed does no harm.
                 let _ = std::fs::remove_file(path);
