@@ -218,9 +218,12 @@ pub(in crate::report) fn table(series: &SeriesRecord, metric: &MetricHistory, ro
     let rows: Vec<Vec<String>> = rows.collect();
     let hidden = (points - rows.len()) as u64;
     let hidden = (hidden > 0).then(|| format!("{} without a change are not shown.", several(hidden, "earlier point")));
-    let noise = metric
-        .noise
-        .map(|noise| format!("Trials of a point differ by {} (standard deviation).", shown(metric.unit, Some(noise))));
+    let noise = metric.noise.map(|noise| {
+        format!(
+            "Trials of a point or its neighbours differ by {} (standard deviation).",
+            shown(metric.unit, Some(noise))
+        )
+    });
     let head = ["point", "weighed", "trials", "centre", "low", "high", "change"];
     Table::new(metric.metric.clone(), head, rows).worded(2, 1).noted(hidden.into_iter().chain(noise))
 }
