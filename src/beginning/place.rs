@@ -167,7 +167,7 @@ impl Project {
         let framework = jar.map_or(self.framework, |jar| jar.framework);
         let mut told = self.told;
         told.push(match jar {
-            Some(jar) => format!("Written by `loadline init` from {path}, by its manifest of {}.", jar.kind()),
+            Some(jar) => format!("Written by `loadline init` from {path} ({}).", jar.kind()),
             None => format!("Written by `loadline init` before {path} was built."),
         });
         let command = jar::command(&path, framework, &[]);
