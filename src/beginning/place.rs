@@ -167,7 +167,7 @@ impl Project {
         let framework = jar.map_or(self.framework, |jar| jar.framework);
         let mut told = self.told;
         told.push(match jar {
-            Some(jar) => format!("Written by `loadline init` from {path}, by its manifest of {}.", jar.kind()),
+            Some(jar) => format!("Written by `loadline init` from {path} ({}).", jar.kind()),
             None => format!("Written by `loadline init` before {path} was built."),
         });
         let command = jar::command(&path, framework, &[]);
@@ -247,9 +247,8 @@ fn several(folder: &Path, parts: &[String]) -> Error {
 }
 
 fn nothing(folder: &Path) -> Error {
-    let places = BUILT.map(|place| folder.join(place).display().to_string());
     Error::request(format!("nothing that starts a server was found in {}", folder.display()))
-        .at(format!("no jar with a main class in {}", places.join(", ")))
+        .at(format!("no jar with a main class in it, {}", BUILT[..4].join(", ")))
         .at("no pom.xml, build.gradle, build.gradle.kts or Dockerfile")
         .hint("name a jar, `loadline init path/app.jar`, or an image, `--image NAME`")
 }

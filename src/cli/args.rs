@@ -108,7 +108,7 @@ pub(super) struct Weigh {
     pub(super) jar: Option<PathBuf>,
     /// The server, where no jar is named: a `java` command line or a script that ends up in one; of a jar its
     /// arguments, of an image those of its entrypoint. `{port}` stands for a free port
-    #[arg(last = true, required_unless_present_any = ["image", "jar"], value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<String>,
 }
 

@@ -44,7 +44,7 @@ pub(super) fn compare(verb: Verb, typed: String, clock: Clock, interrupt: Interr
             side_by_side(&verb, asked, &session)
         }
         _ => Err(Error::request("compare what?")
-            .hint("give a scenario, two archives, or `--vary gc=serial,g1` and a command after `--`")),
+            .hint("give a scenario, two archives, or `--vary gc=serial,g1` and a jar, or a command after `--`")),
     }
 }
 

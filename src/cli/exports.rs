@@ -2,10 +2,11 @@
 
 use super::args_compare::{Exports, View};
 use crate::archive;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Document, Evidence, Trial};
 use crate::report::export::{self, BenchmarkActionFile, Unchanged};
 use crate::report::{self, Depth, Progress};
+use crate::scenario::shell_word;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -74,7 +75,8 @@ impl Exports {
     /// Tries every path.
     ///
     /// # Errors
-    /// `Request` where two are to go to stdout, `Machine` where one cannot be written.
+    /// `Request` where two are to go to stdout, or one into a folder that is not there; `Machine` where one cannot be
+    /// written.
     pub(super) fn check(&self, json: bool) -> Result<()> {
         let on_stdout = self.paths().filter(|path| is_stdout(path)).count();
         if on_stdout + usize::from(json) > 1 {
@@ -82,11 +84,7 @@ impl Exports {
         }
         for path in self.paths().filter(|path| !is_stdout(path)) {
             let existed = path.exists();
-            OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(path)
-                .map_err(|cause| Error::io("write", path, &cause))?;
+            OpenOptions::new().append(true).create(true).open(path).map_err(|cause| cannot_write(path, &cause))?;
             if !existed {
                 // Only tried: nothing is left behind where the run fails. That it cannot be removed does no harm.
                 let _ = std::fs::remove_file(path);
@@ -139,6 +137,18 @@ impl Exports {
             first = first.and(written);
         }
         first
+    }
+}
+
+/// A folder that is not there was mistyped or forgotten; whatever else is in the way, the machine has it.
+fn cannot_write(path: &Path, cause: &std::io::Error) -> Error {
+    let error = Error::io("write", path, cause);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+    match folder {
+        Some(folder) => Error { kind: ErrorKind::Request, ..error }
+            .hint(format!("make the folder first: `mkdir -p {}`", shell_word(&folder.to_string_lossy()))),
+        None if path.is_dir() => Error { kind: ErrorKind::Request, ..error }.hint("name a file in it"),
+        None => error,
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn find(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
         }
         None => {
             return Err(Error::request("find the load line of what?")
-                .hint("give a scenario, or `--rate`, `--target` and a command after `--`"));
+                .hint("give a scenario, or `--rate`, `--target` and a jar, or a command after `--`"));
         }
     };
     search::settle(&mut scenario, &verb.searching)?;

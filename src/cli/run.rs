@@ -5,6 +5,7 @@ use super::dumps::new_dump;
 use super::exit::Code;
 use super::judging::judgement;
 use super::session::{Interrupt, Session};
+use crate::beginning::is_named_jar;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::scenario::{Scenario, parse};
@@ -31,9 +32,14 @@ pub(super) fn run(verb: Run, typed: String, clock: Clock, interrupt: Interrupt) 
 /// # Errors
 /// `Request` where there is none, or it is no scenario.
 pub(super) fn load(file: &Path, releases: &[u32]) -> Result<Scenario> {
+    if is_named_jar(file) {
+        return Err(Error::request(format!("{} is a jar, and no scenario", file.display()))
+            .hint("`loadline weigh` on the jar weighs it; `loadline init` on it writes a scenario"));
+    }
     let file = &if file.is_dir() { of_folder(file) } else { file.to_owned() };
     let text = std::fs::read_to_string(file).map_err(|cause| {
-        Error::request(format!("cannot read the scenario {}: {}", file.display(), crate::error::plain(&cause)))
+        let error = format!("cannot read the scenario {}: {}", file.display(), crate::error::plain(&cause));
+        Error::request(error).hint("`loadline init` writes a first one")
     })?;
     let base = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     parse(&text, base, releases).map_err(|error| error.at(format!("scenario: {}", file.display())))

@@ -32,7 +32,7 @@ pub(super) fn tune(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
     let asked = Typed { scenario: scenario.as_deref(), only, options, command }.asked(&mut session)?;
     let Some(Asked::OfFile(mut scenario) | Asked::OfCommand(mut scenario)) = asked else {
         return Err(Error::request("tune what?")
-            .hint("give a scenario, or `--url` and a command after `--`; `--list` shows what would be tried"));
+            .hint("give a scenario, a jar, or `--url` and a command after `--`; `--list` shows what would be tried"));
     };
     tune::settle(&mut scenario, &verb.tuning)?;
     if scenario.subject.image.is_none() {

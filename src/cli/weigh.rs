@@ -7,7 +7,7 @@ use super::judging::judgement;
 use super::of_jar::OfJar;
 use super::session::{Interrupt, Session};
 use crate::clock::Clock;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::scenario::Scenario;
 
 pub(super) fn weigh(verb: Weigh, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
@@ -15,6 +15,9 @@ pub(super) fn weigh(verb: Weigh, typed: String, clock: Clock, interrupt: Interru
     let asked = &verb.options.asked;
     let mut scenario = match &verb.jar {
         Some(path) => OfJar { path, arguments: &verb.command, options: asked }.scenario(&mut session)?,
+        None if verb.command.is_empty() && asked.subject.image.is_none() => {
+            return Err(Error::request("weigh what?").hint("name a jar, or give a command after `--`"));
+        }
         None => Scenario::of_command(&verb.command, asked)?,
     };
     scenario.mark(&verb.marking)?;

@@ -256,6 +256,7 @@ fn shown(unit: Unit, value: f64) -> String {
         Unit::Seconds => format!("{sign}{} ms", milliseconds(size * 1000.0)),
         Unit::Share => format!("{:.3} %", value * 100.0),
         Unit::Count => format!("{value:.1}"),
+        Unit::BytesPerRequest if size >= 1024.0 => format!("{:.1} KiB", value / 1024.0),
         Unit::BytesPer | Unit::BytesPerRequest => format!("{value:.1} B"),
         Unit::BytesPerSecond => format!("{sign}{}/s", Bytes(size as u64)),
         Unit::Ratio => format!("{value:.3}"),

@@ -141,3 +141,10 @@ fn values_are_shown_in_their_unit() {
     assert_eq!(shown(Unit::Seconds, 0.3), "300 ms");
     assert_eq!(shown(Unit::Share, 0.001), "0.100 %");
 }
+
+#[test]
+fn bytes_per_request_are_told_as_everywhere() {
+    assert_eq!(shown(Unit::BytesPerRequest, 5042.2), "4.9 KiB");
+    assert_eq!(shown(Unit::BytesPerRequest, 500.0), "500.0 B");
+    assert_eq!(shown(Unit::BytesPer, 5042.2), "5042.2 B");
+}

@@ -101,7 +101,8 @@ pub struct MetricHistory {
     pub better: Better,
     /// As many as points; `null` where none of its trials has it.
     pub values: Vec<Option<PointValue>>,
-    /// Standard deviation from trial to trial, in the metric's unit; `null` where there are too few.
+    /// Standard deviation of a trial, in the metric's unit: from trial to trial of a point, or what neighbouring points
+    /// differ by where that is more; `null` where there are too few.
     pub noise: Option<f64>,
     /// Changes from one point to the next, in their order.
     pub changes: Vec<ChangeRecord>,

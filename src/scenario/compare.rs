@@ -97,11 +97,12 @@ impl FromStr for Amount {
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Size(bytes) => match bytes.0 % (1 << 20) {
-                0 => write!(f, "{}MiB", bytes.0 >> 20),
+            Self::Size(bytes) => match bytes.0 {
+                bytes if bytes % (1 << 20) == 0 => write!(f, "{}MiB", bytes >> 20),
+                // `6k` would be taken for 6,000.
+                bytes if bytes % 1024 == 0 => write!(f, "{}KiB", bytes >> 10),
                 // Without a unit it would read back as a number.
-                _ if bytes.0 % 1024 != 0 => write!(f, "{}B", bytes.0),
-                _ => write!(f, "{}", bytes.java()),
+                bytes => write!(f, "{bytes}B"),
             },
             Self::Time(span) => write!(f, "{span}"),
             Self::Share(share) => write!(f, "{}%", plain(share * 100.0)),
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn amounts_read_back_as_they_print() {
-        for text in ["60MiB", "1536k", "500B", "20ms", "2%", "0.5%", "1000", "0", "1.5"] {
+        for text in ["60MiB", "1536KiB", "500B", "20ms", "2%", "0.5%", "1000", "0", "1.5"] {
             assert_eq!(text.parse::<Amount>().unwrap().to_string(), text);
         }
         assert_eq!("60m".parse(), Ok(Amount::Size(Bytes::mib(60))));

@@ -73,15 +73,23 @@ impl Complaint {
 }
 
 /// What to do about a subject that ended, from what it said and how it ended.
-pub(super) fn hint(complaints: &[Complaint], exit: Option<Exit>) -> Option<&'static str> {
+pub(super) fn hint(complaints: &[Complaint], exit: Option<Exit>) -> Option<String> {
     let worst = complaints.iter().map(|complaint| complaint.kind).min();
-    Some(match (worst, exit) {
+    let text = match (worst, exit) {
         (Some(ComplaintKind::JvmRefused), _) => {
-            "the JVM does not accept its options: correct `heap`, `gc` or `jvm`, or choose another JDK"
+            "the JVM does not accept its options: correct `heap`, `gc`, `jvm` or `limit`, or choose another JDK"
         }
         (Some(ComplaintKind::NoMemory), _) => "the JVM cannot get its memory: lower the heap or raise the limit",
         (Some(ComplaintKind::NoMain), _) => "correct the command: paths count from the subject's folder (`dir`)",
-        (Some(ComplaintKind::OldJdk), _) => "its classes need a newer JDK: `--jdk N`, or `jdk: N` in the configuration",
+        (Some(ComplaintKind::OldJdk), _) => {
+            let release = complaints.iter().find_map(|complaint| release_of_classes(&complaint.line));
+            return Some(match release {
+                Some(release) => {
+                    format!("its classes need JDK {release} or newer: `--jdk {release}`, `jdk: {release}`")
+                }
+                None => "its classes need a newer JDK: `--jdk N`, or `jdk: N` in the configuration".to_owned(),
+            });
+        }
         (Some(ComplaintKind::PortTaken), _) => {
             "let Loadline choose a free port: put `{port}` into the command and leave the port out"
         }
@@ -89,7 +97,15 @@ pub(super) fn hint(complaints: &[Complaint], exit: Option<Exit>) -> Option<&'sta
         (_, Some(Exit::Code(0))) => "the command must keep running while it is weighed",
         (_, Some(Exit::Signal(9))) => "something killed it: look for an out-of-memory kill in `dmesg`",
         _ => return None,
-    })
+    };
+    Some(text.to_owned())
+}
+
+/// `… has been compiled by a more recent version of the Java Runtime (class file version 65.0), …`: JDK 21.
+fn release_of_classes(line: &str) -> Option<u32> {
+    let version = line.split("class file version ").nth(1)?;
+    let digits = version.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse::<u32>().ok()?.checked_sub(44)
 }
 
 #[cfg(test)]
@@ -125,5 +141,12 @@ mod tests {
         assert!(hint(&complaints, None).unwrap().starts_with("the JVM does not accept"));
         assert!(hint(&[], Some(Exit::Code(0))).is_some());
         assert_eq!(hint(&[], Some(Exit::Code(3))), None);
+        // JDK 17.0.15, of a class that JDK 21 compiled.
+        let newer = "java.lang.UnsupportedClassVersionError: shop/Shop has been compiled by a more recent version of \
+                     the Java Runtime (class file version 65.0), this version of the Java Runtime only recognizes \
+                     class file versions up to 61.0";
+        let of = |line: &str| hint(&[Complaint::parse(line).unwrap()], None).unwrap();
+        assert!(of(newer).contains("need JDK 21 or newer: `--jdk 21`"), "{}", of(newer));
+        assert!(of("UnsupportedClassVersionError: x").contains("`--jdk N`"));
     }
 }

@@ -183,6 +183,11 @@ impl Look {
         self.0.iter().any(|answer| answer.status.is_ok())
     }
 
+    /// The first port that spoke HTTP; others are of something else, as those of a cluster are.
+    fn port(&self) -> Option<u16> {
+        self.0.iter().find(|answer| answer.status.is_ok()).map(|answer| answer.port)
+    }
+
     fn is_starting(&self) -> bool {
         self.0.iter().any(|answer| !answer.is_page && answer.status == Ok(NOT_YET))
     }
@@ -219,7 +224,7 @@ fn no_answer(running: &Running, within: Duration, look: &Look) -> Error {
         (true, _) => Error::subject("no usual path is answered with 200").hint(format!(
             "name one that does work: `--url 'http://{}:{}/PATH'`",
             launch.host,
-            match look.0.first().map(|answer| answer.port) {
+            match look.port() {
                 Some(port) if port != launch.port => port.to_string(),
                 _ => "{port}".to_owned(),
             }
@@ -279,5 +284,7 @@ mod tests {
             ["http://h:80: 404 on /, /b; 401 on /a", "http://h:90: not HTTP: `x` on /"]
         );
         assert!(look(&answers).answers() && !look(&answers[3..]).answers());
+        let behind = [(70, "/", None), (80, "/", Some(404))];
+        assert_eq!((look(&behind).port(), look(&behind[..1]).port()), (Some(80), None));
     }
 }

@@ -153,11 +153,24 @@ impl Output {
     }
 }
 
-/// Without control characters, so that it cannot disturb a terminal.
+/// Without colours, and without control characters, so that it cannot disturb a terminal.
 pub(super) fn readable(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    let text = text.trim_end_matches('\r');
-    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+    let (mut rest, mut shown) = (text.trim_end_matches('\r'), String::new());
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match after_colour(c, rest) {
+            Some(after) => rest = after,
+            None => shown.push(if c.is_control() && c != '\t' { '\u{fffd}' } else { c }),
+        }
+    }
+    shown
+}
+
+/// What follows a sequence that chooses colours: `ESC[1;92m`, as loggers write it.
+fn after_colour(c: char, rest: &str) -> Option<&str> {
+    let parameters = rest.strip_prefix('[').filter(|_| c == '\u{1b}')?;
+    parameters.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').strip_prefix('m')
 }
 
 struct Reader {
@@ -278,6 +291,8 @@ mod tests {
         assert_eq!(tail.len(), TAIL_LINES);
         assert!(tail[TAIL_LINES - 1].len() < 8192);
         assert_eq!(read(vec![0xff, 0x1b, b'['], None).tail_texts(1), ["\u{fffd}\u{fffd}["]);
+        let coloured = b"[\x1b[1;92mINFO\x1b[0m] \x1b[mready \x1b[2J".to_vec();
+        assert_eq!(read(coloured, None).tail_texts(1), ["[INFO] ready \u{fffd}[2J"]);
     }
 
     #[test]

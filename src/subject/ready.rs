@@ -224,7 +224,7 @@ fn ended_early(running: &Running, exit: Exit, took: Duration) -> Error {
             .hint("raise the limit, or lower the heap");
     }
     let of_image = running.launch().container.as_ref().and_then(|container| why_image(container, exit));
-    match of_image.or_else(|| complaint::hint(&running.output().complaints(), Some(exit)).map(str::to_owned)) {
+    match of_image.or_else(|| complaint::hint(&running.output().complaints(), Some(exit))) {
         Some(hint) => error.hint(hint),
         None => error,
     }

@@ -49,6 +49,13 @@ fn a_search_of_nothing() {
 }
 
 #[test]
+fn a_weighing_of_nothing() {
+    let called = loadline(&["weigh", "--trials", "3"]);
+    let expected = "error: weigh what?\n\nhint: name a jar, or give a command after `--`\n";
+    assert_eq!((called.code, called.stderr.as_str()), (2, expected));
+}
+
+#[test]
 fn a_search_for_a_target_of_no_metric() {
     let words = ["find", "--target", "p98<50ms", "--url", "http://127.0.0.1:{port}/", "--", "java", "-jar", "app.jar"];
     insta::assert_snapshot!(loadline(&words));
@@ -139,6 +146,26 @@ fn a_key_without_effect() {
 #[test]
 fn no_scenario() {
     insta::assert_snapshot!(loadline(&["run", "no-such.loadline.yaml"]));
+}
+
+#[test]
+fn a_jar_is_no_scenario() {
+    let called = loadline(&["run", "no-such.jar"]);
+    assert_eq!(called.code, 2, "{called}");
+    for part in ["no-such.jar is a jar, and no scenario\n", "hint: `loadline weigh` on the jar"] {
+        assert!(called.stderr.contains(part), "{called}");
+    }
+}
+
+#[test]
+fn a_file_in_a_folder_that_is_not_there() {
+    let place = TempDir::new().unwrap();
+    std::fs::create_dir(place.path().join("pages")).unwrap();
+    for (file, hint) in [("no/such/page.html", "`mkdir -p no/such`"), ("pages", "name a file in it")] {
+        let called = loadline_in(place.path(), &["weigh", "--html", file, "--", "java", "{port}"]);
+        assert_eq!(called.code, 2, "{called}");
+        assert!(called.stderr.contains(&format!("cannot write {file}: ")) && called.stderr.contains(hint), "{called}");
+    }
 }
 
 #[test]

@@ -29,7 +29,8 @@ pub(crate) fn of_metric(series: &SeriesRecord, metric: &MetricHistory, name: &st
     let largest = ends().fold(0.0f64, |most, value| most.max(value.abs()));
     let (by, unit) = axis_unit(metric.unit, largest);
     let numbers: Vec<f64> = ends().map(|value| value / by).collect();
-    let y = Axis::new(Scale::around(numbers.into_iter()), &format!("{}{}", metric.metric, paren(unit)), unit, 5);
+    let title = format!("{}{}", metric.metric, paren(unit));
+    let y = Axis::new(Scale::around(numbers.into_iter()), &title, unit, 5);
     let x = names(series);
     let place = |at: usize, value: f64| -> Point { (x.across(at as f64), y.down(value / by, HEIGHT)) };
     let mut items = Vec::new();
@@ -62,7 +63,7 @@ pub(crate) fn of_metric(series: &SeriesRecord, metric: &MetricHistory, name: &st
             metric.changes.len()
         ),
         x: Some(x),
-        panels: vec![Panel { title: String::new(), y: Some(y), height: HEIGHT, items }],
+        panels: vec![Panel { title, y: Some(y), height: HEIGHT, items }],
         guides,
         legend: vec![(Sign::Line("line l-rss".to_owned()), "centre".to_owned())],
         ..Chart::default()

@@ -11,7 +11,8 @@ use crate::units::{grouped, milliseconds, trimmed};
 
 /// Where an axis of quantiles has its numbers: the share of answers that took longer, and the quantile in percent.
 const NINES: [(f64, &str); 7] = [
-    (1.0, "0 %"),
+    // A sign would run into the next number on a phone.
+    (1.0, "0"),
     (0.5, "50 %"),
     (0.1, "90 %"),
     (0.01, "99 %"),

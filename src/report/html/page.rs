@@ -97,9 +97,15 @@ pub(super) fn blocks(out: &mut Markup, all: &[Block], id: &str) {
             Block::Facts(all) => facts(out, all),
             Block::Table(one) => section(out, &id, &one.title, |out| table(out, one)),
             Block::Doubts(all) => {
-                for (what, next) in all {
-                    out.element("p", &[], |out| prose(out, &format!("{what} {next}")));
-                }
+                out.element("ul", &[("class", &"doubts")], |out| {
+                    for (what, next) in all {
+                        out.element("li", &[], |out| {
+                            prose(out, what);
+                            out.element("div", &[("class", &"next soft")], |out| prose(out, next));
+                        })
+                        .line();
+                    }
+                });
             }
             Block::Literal { title, lines: all } => section(out, &id, title, |out| lines(out, all.iter())),
             Block::Bars(_) => {}
@@ -132,5 +138,7 @@ mod tests {
         let page = page(&Summary { blocks }, None, "0.1.0");
         assert!(!page.contains("<script") && page.contains("&lt;script&gt;"), "{page}");
         assert!(!page.contains("http://") && !page.contains("https://"));
+        let doubts = page.split("<ul class=\"doubts\">").nth(1).unwrap();
+        assert!(doubts.contains("<div class=\"next soft\">"), "what to do stands apart from what was seen: {page}");
     }
 }

@@ -79,8 +79,9 @@ pub(in crate::report) fn facts(document: &HistoryDocument) -> Vec<(String, Strin
     let archives = document.series.iter().flat_map(|of| &of.points).flat_map(|of| &of.archives);
     let archives = archives.collect::<std::collections::BTreeSet<_>>().len() as u64;
     let trials: u32 = document.series.iter().flat_map(|of| &of.points).map(|of| of.trials).sum();
+    let most = if document.series.len() > 1 { "up to " } else { "" };
     let points = format!(
-        "{}, {order}; {}, {}",
+        "{most}{}, {order}; {}, {}",
         several(points, what),
         several(archives, "archive"),
         several(trials.into(), "trial")
@@ -217,9 +218,12 @@ pub(in crate::report) fn table(series: &SeriesRecord, metric: &MetricHistory, ro
     let rows: Vec<Vec<String>> = rows.collect();
     let hidden = (points - rows.len()) as u64;
     let hidden = (hidden > 0).then(|| format!("{} without a change are not shown.", several(hidden, "earlier point")));
-    let noise = metric
-        .noise
-        .map(|noise| format!("Trials of a point differ by {} (standard deviation).", shown(metric.unit, Some(noise))));
+    let noise = metric.noise.map(|noise| {
+        format!(
+            "Trials of a point or its neighbours differ by {} (standard deviation).",
+            shown(metric.unit, Some(noise))
+        )
+    });
     let head = ["point", "weighed", "trials", "centre", "low", "high", "change"];
     Table::new(metric.metric.clone(), head, rows).worded(2, 1).noted(hidden.into_iter().chain(noise))
 }

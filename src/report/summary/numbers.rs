@@ -9,6 +9,7 @@ use crate::record::{Heap, Mark, NmtCategory, NmtRecord, Observer, PhaseRecord, Q
 use crate::report::quantity::Quantity;
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, Growth, grouped, milliseconds};
+use std::collections::BTreeSet;
 
 /// A row for each mark; columns that no mark fills are left out.
 pub(in crate::report) fn weights(trial: &Trial) -> Table {
@@ -196,6 +197,8 @@ pub(in crate::report) fn by_category(trial: &Trial) -> Option<Table> {
     Some(Table::new("native memory by category, committed KiB", head, rows))
 }
 
+const ONE_EACH: &str = "One trial each shows no difference for sure: repeat it before you choose.";
+
 /// A row for each trial.
 ///
 /// The rate is that of the last working phase of the plan that counted anything; a trial that did not come so far has
@@ -234,9 +237,25 @@ pub(super) fn side_by_side(trials: &[Trial]) -> Table {
     let of = last.unwrap_or("no phase");
     let word = trials.first().map_or("RSS", weight_word);
     let mut notes = vec![format!("{word} at each mark; rate, {times} times and GC of {of}.")];
-    notes.push("One trial each shows no difference for sure: repeat it before you choose.".to_owned());
+    let names: BTreeSet<&str> = trials.iter().map(|trial| trial.configuration.as_str()).collect();
+    notes.extend((names.len() == trials.len()).then(|| ONE_EACH.to_owned()));
     if doubts > 0 {
         notes.push(format!("{doubts} of {} trials carry doubts (above).", trials.len()));
     }
     Table::new(format!("side by side, {word} in MiB, times in ms"), head, trials.iter().map(row)).noted(notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_of_one_configuration_are_not_one_each() {
+        let notes = |names: &[&str]| {
+            let trials: Vec<Trial> = (0..).zip(names).map(|(index, name)| Trial::new(name, 0, index)).collect();
+            side_by_side(&trials).notes
+        };
+        assert!(notes(&["a", "b"]).iter().any(|note| note == ONE_EACH));
+        assert!(!notes(&["a", "a", "a"]).iter().any(|note| note == ONE_EACH));
+    }
 }
