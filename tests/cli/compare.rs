@@ -56,8 +56,9 @@ fn a_file_that_cannot_be_written_is_found_out_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("pair.loadline.yaml"), SCENARIO).unwrap();
     let called = loadline_in(folder.path(), &["compare", "pair.loadline.yaml", "--html", "absent/report.html"]);
-    assert_eq!((called.code, called.stdout.as_str()), (4, ""), "{called}");
+    assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{called}");
     assert!(called.stderr.contains("cannot write absent/report.html"), "{called}");
+    assert!(called.stderr.contains("hint: make the folder first: `mkdir -p absent`"), "{called}");
     assert!(!folder.path().join("loadline-archive").exists());
 }
 
