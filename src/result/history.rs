@@ -1,5 +1,6 @@
 //! The history of subjects over many runs: chosen metrics point by point, what changed when, and which owners moved.
 
+use super::commits::Commits;
 use super::history_points::{Point, Run, points, records, usual};
 use crate::comparison::{self, Followed, Holdings};
 use crate::error::{Error, Result};
@@ -37,8 +38,8 @@ pub struct HistoryAsked {
     pub only: Vec<String>,
     /// What makes a point; the commit where all runs say theirs, else the build, else each run.
     pub by: Option<HistoryBy>,
-    /// Commits in their order, the oldest first, each with what is said of it; empty where the date decides.
-    pub commits: Vec<(String, String)>,
+    /// Commits in their order; empty where the date decides.
+    pub commits: Commits,
     /// Least differences that matter.
     pub least: Vec<(String, Amount)>,
     /// Of the intervals of changes, 0–1.

@@ -1,6 +1,7 @@
 //! Runs as points of histories: what of each is kept, which of them are one point, in which order they stand, and what
 //! is different from one to the next beside the subject.
 
+use super::commits::{Commits, SHORT_MIN};
 use crate::comparison;
 use crate::record::{
     Circumstances, Conditions, Differing, HistoryBy, MetricRecord, Outcome, PointRecord, Trial, each_once,
@@ -8,8 +9,6 @@ use crate::record::{
 use crate::units::{clipped, unix_s};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A hash in short has as many digits as git shows, or as many as tell it from the others.
-const SHORT_MIN: usize = 7;
 /// A name that is no hash is cut: it may be anything.
 const NAME_CHARS: usize = 40;
 /// Of what is said of a commit.
@@ -92,23 +91,12 @@ pub(super) fn usual(runs: &[Run]) -> HistoryBy {
     [HistoryBy::Commit, HistoryBy::Build].into_iter().find(all).unwrap_or(HistoryBy::Date)
 }
 
-/// The runs of a history as points in their order. `commits` are those with what is said of them, the oldest first;
-/// where there are none, the date decides.
-pub(super) fn points(
-    runs: Vec<Run>,
-    by: HistoryBy,
-    commits: &[(String, String)],
-    left_out: &mut Vec<String>,
-) -> Vec<Point> {
+/// The runs of a history as points in their order: that of the commits, or where none are listed of the date.
+pub(super) fn points(runs: Vec<Run>, by: HistoryBy, commits: &Commits, left_out: &mut Vec<String>) -> Vec<Point> {
     let mut kept = Vec::new();
     for run in runs {
-        let why = match (run.key(by), by) {
-            (None, HistoryBy::Build) => Some("does not say which build it is of"),
-            (None, _) => Some("does not say which commit it is of"),
-            (Some(_), _) => None,
-        };
-        match why.map_or_else(|| ranked(run.clone(), commits), Err) {
-            Ok(run) => kept.push(run),
+        match rank(&run, by, commits) {
+            Ok(rank) => kept.push(Run { rank, ..run }),
             Err(why) => left_out.push(format!("{} {why}", run.archive)),
         }
     }
@@ -129,34 +117,29 @@ pub(super) fn points(
     points
 }
 
-/// A run with its place in the list of commits, where there is one.
-fn ranked(run: Run, commits: &[(String, String)]) -> Result<Run, &'static str> {
-    if commits.is_empty() {
-        return Ok(run);
+/// The place of a run in the list of commits, the same for all where none are listed; or why it is no point.
+fn rank(run: &Run, by: HistoryBy, commits: &Commits) -> Result<usize, &'static str> {
+    let no_commit = "does not say which commit it is of";
+    match (run.key(by), &run.commit) {
+        (None, _) if by == HistoryBy::Build => Err("does not say which build it is of"),
+        (None, _) => Err(no_commit),
+        (Some(_), _) if commits.is_empty() => Ok(0),
+        (Some(_), None) => Err(no_commit),
+        (Some(_), Some(own)) => commits.rank(own).ok_or("is of a commit that is not in the list"),
     }
-    let Some(own) = run.commit.as_deref() else { return Err("does not say which commit it is of") };
-    let rank = commits.iter().position(|(hash, _)| is_same(hash, own));
-    rank.map(|rank| Run { rank, ..run }).ok_or("is of a commit that is not in the list")
-}
-
-/// Whether one is the other, or its beginning.
-fn is_same(one: &str, other: &str) -> bool {
-    let shorter = one.len().min(other.len());
-    one == other || shorter >= SHORT_MIN && (one.starts_with(other) || other.starts_with(one))
 }
 
 /// The points as a document has them.
-pub(super) fn records(points: &[Point], by: HistoryBy, commits: &[(String, String)]) -> Vec<PointRecord> {
+pub(super) fn records(points: &[Point], by: HistoryBy, commits: &Commits) -> Vec<PointRecord> {
     let digits = digits(points);
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     let mut before: Option<&Point> = None;
     let record = |point: &Point, before: Option<&Point>, name: String| {
         let first = &point.runs[0];
-        let said = first.commit.as_deref().and_then(|own| commits.iter().find(|(hash, _)| is_same(hash, own)));
         PointRecord {
             name,
             commit: first.commit.clone(),
-            subject: said.map(|(_, subject)| clipped(subject, SUBJECT_CHARS)).filter(|subject| !subject.is_empty()),
+            subject: commits.subject(first.rank).map(|subject| clipped(subject, SUBJECT_CHARS)),
             build: first.build.clone(),
             started: first.started.clone(),
             archives: point.runs.iter().map(|run| run.archive.clone()).collect(),

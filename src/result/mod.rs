@@ -3,6 +3,7 @@
 
 mod accounts;
 mod blocks;
+mod commits;
 mod history;
 mod history_points;
 mod judgement;
@@ -12,6 +13,7 @@ mod recorded;
 pub use crate::comparison::Column;
 pub use accounts::{changes, ranked};
 pub use blocks::{AllBlocks, NodeBlocks};
+pub use commits::Commits;
 pub use history::{History, HistoryAsked};
 pub use judgement::{Asked, Bisected, Judgement};
 pub use merged::{Merged, Part};
