@@ -60,7 +60,7 @@ fn show(verb: &Verb, document: &HistoryDocument, exports: &Exports) -> Result<()
         document.left_out.iter().for_each(|what| progress.warn(&format!("warning: left out: {what}")));
     } else {
         let text = report::render(&report::summarize_history(document, verb.each));
-        report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+        report::print(&text)?;
     }
     let first = verb.json.as_ref().map_or(Ok(()), |path| write(path, &report::document(document)));
     let text = |format| match format {

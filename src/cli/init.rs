@@ -48,8 +48,7 @@ pub(super) fn init(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
     read(&text, &base, &session)?;
     write(&base.join(SCHEMA), SCENARIO_SCHEMA, true)?;
     write(&file, &text, verb.force)?;
-    report::print(&format!("{}\n", file.display()))
-        .map_err(|cause| Error::io("write to", "standard output", &cause))?;
+    report::print(&format!("{}\n", file.display()))?;
     progress.step(&format!("next: loadline run {}", shell_word(&file.to_string_lossy())));
     Ok(Code::Yes)
 }

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How long cells are, in samples, and how many are kept: an hour, a day and thirty days of samples every ten seconds.
@@ -91,6 +91,14 @@ impl Past {
     /// How long a cell of a tier is, in seconds.
     pub fn cell_s(&self, tier: Tier) -> f64 {
         (TIERS[tier as usize].0 * self.kept.every_ms) as f64 / 1e3
+    }
+
+    /// The file in a folder that was written last of those about this pid.
+    pub fn last_of(folder: &Path, pid: u32) -> Option<PathBuf> {
+        let ends = format!(".{pid}.history");
+        let files = std::fs::read_dir(folder).ok()?.flatten();
+        let own = files.filter(|file| file.file_name().to_string_lossy().ends_with(&ends));
+        own.max_by_key(|file| file.metadata().and_then(|about| about.modified()).ok()).map(|file| file.path())
     }
 
     /// Reads a file.
