@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How long cells are, in samples, and how many are kept: an hour, a day and thirty days of samples every ten seconds.
-const TIERS: [(u64, u64); 3] = [(1, 360), (6, 1440), (60, 4320)];
+pub(super) const TIERS: [(u64, u64); 3] = [(1, 360), (6, 1440), (60, 4320)];
 /// A record that was never written.
 const NOTHING: [u8; CELL_BYTES] = [0; CELL_BYTES];
 /// Cells read at a time: 70 KiB.
@@ -145,8 +145,7 @@ impl Past {
         }
         cells.extend(unwritten.cells(tier).cloned());
         cells.sort_by_key(|cell| cell.number);
-        let newest = cells.last().map_or(0, |cell| cell.number);
-        cells.retain(|cell| cell.number + size > newest);
+        keep_recent(&mut cells, size);
         Ok(cells)
     }
 
@@ -166,9 +165,15 @@ impl Past {
                 filling.get_or_insert_with(|| Filling::new(number)).add(&sample.sample());
             }
             cells.extend(filling.map(|filling| filling.cell().clone()));
-            cells.drain(..cells.len().saturating_sub(TIERS[tier].1 as usize));
+            keep_recent(cells, TIERS[tier].1);
         }
     }
+}
+
+/// Leaves cells, in order, that a ring of this size could hold at once: whoever lays them out by number relies on it.
+fn keep_recent(cells: &mut Vec<Cell>, size: u64) {
+    let newest = cells.last().map_or(0, |cell| cell.number);
+    cells.retain(|cell| newest.saturating_sub(cell.number) < size);
 }
 
 impl Drop for History {
