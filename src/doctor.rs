@@ -50,13 +50,14 @@ fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
         available if available.len() < 2 => "one CPU: subject and load share it".to_owned(),
         available => format!("may use {}: subject and load are kept apart", cpus::shown(&available)),
     };
+    let memory = machine.memory.zip(machine.swap);
     let thp = machine.thp.as_deref().unwrap_or("unknown");
     vec![
         fact(
             "kernel",
             format!("Linux {} on {}, pages of {} bytes", machine.kernel, machine.architecture, machine.page.0),
         ),
-        fact("memory", format!("{}, swap {}", machine.memory, machine.swap)),
+        fact("memory", memory.map_or("-".to_owned(), |(memory, swap)| format!("{memory}, swap {swap}"))),
         fact("cpus", format!("{} online, {apart}", machine.cores_online)),
         fact("huge pages", thp),
         fact("cgroup", machine.memory_cgroup.map_or("no memory controller", CgroupVersion::name)),

@@ -13,11 +13,11 @@ pub mod units;
 
 pub mod scenario;
 
-pub mod beginning;
-
 pub mod load;
 pub mod observe;
 pub mod subject;
+
+pub mod beginning;
 
 pub mod account;
 pub mod doctor;

@@ -292,6 +292,14 @@ pub fn roughly(seconds: f64) -> String {
     }
 }
 
+/// The beginning of a text, with a sign where it was cut.
+pub fn clipped(text: &str, characters_max: usize) -> String {
+    match text.char_indices().nth(characters_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// How many of a thing: `1 trial`, `1,200 trials`.
 pub fn several(number: u64, thing: &str) -> String {
     let plural = match number {

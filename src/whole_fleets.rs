@@ -89,7 +89,13 @@ fn result(plan: &Plan, index: u32, outcome: EntryOutcome, began_s: f64, node: u3
         cpu_model: Some("made up".to_owned()),
         ..Last::of(Bytes(line.limit_bytes))
     });
-    let machine = Machine { cores: 4, kernel: "6.1.0".to_owned(), cgroup: "v2".to_owned(), ..Machine::default() };
+    let machine = Machine {
+        cores: 4,
+        cpu_model: Some("made up".to_owned()),
+        kernel: "6.1.0".to_owned(),
+        cgroup: "v2".to_owned(),
+        ..Machine::default()
+    };
     let name = format!("n{node}");
     EntryResult {
         schema: FLEET_ENTRY_SCHEMA.to_owned(),
@@ -100,7 +106,7 @@ fn result(plan: &Plan, index: u32, outcome: EntryOutcome, began_s: f64, node: u3
         task: entry.task.clone(),
         outcome,
         why: if outcome == EntryOutcome::Answered { Vec::new() } else { vec!["as was rolled".to_owned()] },
-        node: NodeRecord { name, cpu_model: "made up".to_owned(), cpus: 4, machine, restarts: 0 },
+        node: NodeRecord { name, cpus: 4, machine, restarts: 0 },
         started: utc(began_s),
         seconds: SEARCH_S,
         find,

@@ -1,5 +1,7 @@
 //! The text of a first scenario: what is known is written, what is not is said in a comment beside it.
 
+use crate::subject::FirstAnswer;
+
 /// What a scenario is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Draft {
@@ -80,6 +82,27 @@ impl Draft {
         lines.push("  - steady: {same: warmup}".to_owned());
         lines.push("  - rest: {idle: 5s}".to_owned());
         lines.join("\n") + "\n" + BUDGETS
+    }
+
+    /// Puts in what was learned when it was started once, in place of what was guessed.
+    pub fn settle(&mut self, found: FirstAnswer) {
+        self.port = (!found.told_port).then_some(found.port);
+        self.port_by = "Where it listened when it was started for this file.".to_owned();
+        self.page_by = match found.is_only_health() {
+            true => format!(
+                "No usual page was answered with 200 ({}): name one that does the work its users ask for.",
+                found.answered
+            ),
+            false => format!(
+                "The first of {} that was answered with 200. Choose one that does the work its users ask for.",
+                found.asked.join(", ")
+            ),
+        };
+        (self.health, self.page) = (found.health, found.page);
+        if let (Start::Command(words), false) = (&mut self.start, found.told_port) {
+            // What was to tell it the port had no effect.
+            words.retain(|word| !word.contains("{port}"));
+        }
     }
 
     fn subject(&self) -> Vec<String> {
@@ -184,6 +207,27 @@ mod tests {
             page_by: "the first 200 of /, /hello".to_owned(),
             ..Draft::default()
         }
+    }
+
+    #[test]
+    fn what_was_learned_replaces_the_guesses() {
+        let words = ["java", "-Dquarkus.http.port={port}", "-jar", "a.jar"].map(str::to_owned).to_vec();
+        let mut draft = Draft { start: Start::Command(words), ..Draft::default() };
+        let found = FirstAnswer {
+            port: 9000,
+            told_port: false,
+            page: "/greet".to_owned(),
+            asked: vec!["/".to_owned(), "/greet".to_owned()],
+            answered: "404 on /; 200 on /greet".to_owned(),
+            health: Some("/health".to_owned()),
+            took: std::time::Duration::ZERO,
+        };
+        draft.settle(found.clone());
+        let (text, words) = (draft.text(), ["java", "-jar", "a.jar"].map(str::to_owned).to_vec());
+        assert_eq!((draft.port, &draft.start), (Some(9000), &Start::Command(words)));
+        assert!(text.contains("ready: {http: /health, within: 60s}") && text.contains("get: /greet"), "{text}");
+        draft.settle(FirstAnswer { told_port: true, page: "/health".to_owned(), ..found });
+        assert!(draft.port.is_none() && draft.page_by.starts_with("No usual page"), "{draft:?}");
     }
 
     #[test]

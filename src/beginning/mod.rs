@@ -1,16 +1,19 @@
 //! How one begins: what a jar, a build or a Dockerfile says of the server in it (`signs`), the command that starts a
-//! jar (`jar`), what a folder has (`place`), and the text of a first scenario (`draft`). Files are read here; what is
-//! started, asked and written is left to others.
+//! jar (`jar`), what a folder has (`place`), what a server is asked of which nobody says where it answers and what that
+//! settles (`sought`), and the text of a first scenario (`draft`). Files are read here; starting, asking and writing are
+//! left to others.
 
 mod draft;
 mod jar;
 mod place;
 mod signs;
+mod sought;
 
 pub use draft::{Build, Draft, Start};
 pub use jar::{Jar, is_named_jar};
-pub use place::Place;
+pub use place::{Place, way};
 pub use signs::{Dockerfile, Framework, Gradle, Manifest, Pom, Scripts};
+pub use sought::{Goes, Settled, Sought, TypedJar, said};
 
 /// Pages that a server is asked for.
 pub fn pages() -> Vec<String> {

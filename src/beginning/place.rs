@@ -6,7 +6,7 @@ use super::signs::{Dockerfile, Framework, Gradle, PAGES, Pom, Scripts};
 use crate::error::{Error, Result, plain};
 use crate::scenario::{plain_name, shell_word};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Where builds leave what can be started, the surest first.
 const BUILT: [&str; 5] = ["target/quarkus-app", "build/quarkus-app", "target", "build/libs", "."];
@@ -222,10 +222,10 @@ fn project(folder: &Path) -> Result<Option<Project>> {
     let settings = settings.map(|name| text(&folder.join(name))).transpose()?.unwrap_or_default();
     let gradle = Gradle::parse(Scripts { build: &text(&folder.join(build))?, settings: &settings });
     let tool = if exists("gradlew") { "./gradlew" } else { "gradle" };
-    let (makes, own) = (gradle.jar(&name_of(folder)), name_of(folder));
+    let own = name_of(folder);
     Ok(Some(Project {
         told: vec![format!("Built by Gradle ({build}).")],
-        makes: Some(makes),
+        makes: Some(gradle.jar(&own)),
         build: Some(format!("{tool} -q {}", gradle.task())),
         framework: gradle.framework,
         health: gradle.health,
@@ -260,9 +260,38 @@ fn name_of(folder: &Path) -> String {
     whole.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// The way from one folder to another; empty where they are the same.
+pub fn way(from: &Path, to: &Path) -> String {
+    let whole = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or(path.to_owned());
+    let (from, to) = (whole(from), whole(to));
+    let (from, to): (Vec<Component<'_>>, Vec<Component<'_>>) = (from.components().collect(), to.components().collect());
+    let common = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
+    let up = from[common..].iter().map(|_| Component::ParentDir);
+    let way: PathBuf = up.chain(to[common..].iter().copied()).collect();
+    way.display().to_string()
+}
+
 fn text(path: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX).read_to_end(&mut bytes));
     read.map_err(|cause| Error::request(format!("cannot read {}: {}", path.display(), plain(&cause))))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_goes_up_and_down() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("a/b")).unwrap();
+        std::fs::create_dir_all(at("c")).unwrap();
+        let check = |from: &str, to: &str, expect: &str| assert_eq!(way(&at(from), &at(to)), expect);
+        check("a", "a", "");
+        check("a/b", "a", "..");
+        check("a", "a/b", "b");
+        check("a/b", "c", "../../c");
+    }
 }

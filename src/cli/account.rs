@@ -161,7 +161,7 @@ fn show(verb: &Account, document: &impl Serialize, summary: impl FnOnce() -> Sum
         true => report::document(document),
         false => render(&summary()),
     };
-    print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))
+    print(&text)
 }
 
 /// Each detail once, in the order typed.

@@ -5,10 +5,10 @@ use super::args_compare::{Compare as Verb, Running};
 use super::exit::Code;
 use super::exports::Shown;
 use super::judging::{code, judgement};
-use super::of_jar::OfJar;
+use super::of_jar::of_jar;
 use super::run;
 use super::session::{Interrupt, Session};
-use crate::beginning::is_named_jar;
+use crate::beginning::{TypedJar, is_named_jar};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::report::Progress;
@@ -25,8 +25,8 @@ pub(super) fn compare(verb: Verb, typed: String, clock: Clock, interrupt: Interr
         ([first, second], true) => archives(&verb, first, second, typed),
         ([path], _) if is_named_jar(path) => {
             let mut session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
-            let of_jar = OfJar { path, arguments: &verb.command, options: &verb.options.asked };
-            let asked = of_jar.scenario(&mut session)?;
+            let typed = TypedJar { path, arguments: &verb.command, options: &verb.options.asked };
+            let asked = of_jar(typed, &mut session)?;
             side_by_side(&verb, asked, &session)
         }
         ([archive], true) if archive.is_dir() => Err(Error::request(format!("{} is a folder", archive.display()))

@@ -4,7 +4,7 @@ use super::args::Doctor;
 use super::exit::Code;
 use crate::clock::Clock;
 use crate::doctor::{self, Listed};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::report::{Block, Summary, print, render};
 
 pub(super) fn doctor(verb: &Doctor, clock: Clock) -> Result<Code> {
@@ -14,6 +14,6 @@ pub(super) fn doctor(verb: &Doctor, clock: Clock) -> Result<Code> {
     };
     let blocks = sections.into_iter().flat_map(|section| [Block::Heading(section.title), Block::Facts(section.facts)]);
     let text = render(&Summary { blocks: blocks.collect() });
-    print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+    print(&text)?;
     Ok(Code::Yes)
 }

@@ -1,11 +1,11 @@
 //! The files a result goes to. Their paths are tried before anything is measured, so that a slip costs nothing.
 
 use super::args_compare::{Exports, View};
-use crate::archive;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Document, Evidence, Trial};
+use crate::record::Document;
 use crate::report::export::{self, BenchmarkActionFile, Unchanged};
 use crate::report::{self, Depth, Progress};
+use crate::result;
 use crate::scenario::shell_word;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -166,7 +166,7 @@ impl Shown<'_> {
     /// The text of a file.
     pub(super) fn text(&self, format: Format) -> String {
         match format {
-            Format::Html => report::html(self.document, &self.evidence(), self.missing),
+            Format::Html => report::html(self.document, &result::evidence(self.document, self.folders), self.missing),
             Format::Markdown => export::markdown(self.document),
             Format::Csv => export::csv(self.document),
             Format::Junit => export::junit(self.document),
@@ -190,24 +190,9 @@ impl Shown<'_> {
             false => Some(report::render(&report::summarize(self.document, self.missing, depth))),
         };
         if let Some(text) = text {
-            report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+            report::print(&text)?;
         }
         exports.write(self, progress)
-    }
-
-    /// What pictures are drawn from; nothing where no archive is at hand.
-    pub(super) fn evidence(&self) -> Vec<Evidence> {
-        // With one archive, all trials are its own.
-        let from = |at: usize| self.document.archives.get(at).map(|archive| archive.index_from);
-        let of = |(at, folder): (usize, &PathBuf)| {
-            let own = from(at).unwrap_or(0)..from(at + 1).unwrap_or(u32::MAX);
-            // Blocks that nodes made are named by the archive, too.
-            let last = |name: String| name.rsplit('/').next().unwrap_or_default().to_owned();
-            let in_archive = |trial: &Trial| Trial { folder: trial.folder.clone().map(last), ..trial.clone() };
-            let trials = self.document.trials.iter().filter(|trial| own.contains(&trial.index));
-            archive::evidence(folder, &trials.map(in_archive).collect::<Vec<_>>())
-        };
-        self.folders.iter().enumerate().flat_map(of).collect()
     }
 }
 
@@ -230,7 +215,7 @@ pub(super) fn is_stdout(path: &Path) -> bool {
 /// `Machine` where it cannot be written.
 pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     match is_stdout(path) {
-        true => report::print(text).map_err(|cause| Error::io("write to", "standard output", &cause)),
+        true => report::print(text),
         false => std::fs::write(path, text).map_err(|cause| Error::io("write", path, &cause)),
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn generate(what: Generate) -> Result<Code> {
         Generate::CompleteFish => completions(Fish),
         Generate::ScenarioSchema => SCENARIO_SCHEMA.to_owned(),
     };
-    report::print(&text).map_err(|cause| Error::io("write", "standard output", &cause))?;
+    report::print(&text)?;
     Ok(Code::Yes)
 }
 

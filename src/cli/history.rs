@@ -8,7 +8,7 @@ use crate::archive::run_files;
 use crate::error::{Error, Result, plain};
 use crate::record::HistoryDocument;
 use crate::report::{self, Progress, export};
-use crate::result::{History, HistoryAsked};
+use crate::result::{Commits, History, HistoryAsked};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(super) fn history(verb: &Verb) -> Result<Code> {
         metrics: verb.comparing.metric.clone(),
         only: verb.only.clone(),
         by: verb.by.map(Into::into),
-        commits: verb.commits.as_deref().map_or(Ok(Vec::new()), commits)?,
+        commits: verb.commits.as_deref().map_or(Ok(Commits::default()), commits)?,
         least: verb.comparing.least.clone(),
         confidence: verb.comparing.confidence,
     });
@@ -60,7 +60,7 @@ fn show(verb: &Verb, document: &HistoryDocument, exports: &Exports) -> Result<()
         document.left_out.iter().for_each(|what| progress.warn(&format!("warning: left out: {what}")));
     } else {
         let text = report::render(&report::summarize_history(document, verb.each));
-        report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+        report::print(&text)?;
     }
     let first = verb.json.as_ref().map_or(Ok(()), |path| write(path, &report::document(document)));
     let text = |format| match format {
@@ -73,8 +73,7 @@ fn show(verb: &Verb, document: &HistoryDocument, exports: &Exports) -> Result<()
     first.and(exports.write_texts(text, &mut progress))
 }
 
-/// A commit a line, with what is said of it behind its hash.
-fn commits(path: &Path) -> Result<Vec<(String, String)>> {
+fn commits(path: &Path) -> Result<Commits> {
     let refuse = |what: String| {
         Error::request(format!("the list of commits {} {what}", path.display()))
             .hint("make one with `git log --reverse --format='%H %s'`")
@@ -85,11 +84,6 @@ fn commits(path: &Path) -> Result<Vec<(String, String)>> {
         false => File::open(path).and_then(|file| file.take(COMMITS_BYTES_MAX).read_to_end(&mut bytes)),
     };
     read.map_err(|cause| refuse(format!("cannot be read: {}", plain(&cause))))?;
-    let text = String::from_utf8_lossy(&bytes);
-    let line = |line: &str| {
-        let (hash, subject) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
-        (!hash.is_empty()).then(|| (hash.to_owned(), subject.trim().to_owned()))
-    };
-    let commits: Vec<(String, String)> = text.lines().filter_map(line).collect();
+    let commits = Commits::parse(&String::from_utf8_lossy(&bytes));
     if commits.is_empty() { Err(refuse("is empty".to_owned())) } else { Ok(commits) }
 }

@@ -10,15 +10,15 @@ use super::generate::SCENARIO_SCHEMA;
 use super::of_jar::first_answer;
 use super::run::SUFFIX;
 use super::session::{Interrupt, Session};
-use crate::beginning::{self, Draft, Place, Start};
+use crate::beginning::{self, Draft, Place};
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::{self, Progress};
 use crate::scenario::{Scenario, parse, shell_word};
 use crate::subject::container_tool::FoundTool;
-use crate::subject::{FirstAnswer, Usual, image};
+use crate::subject::{Usual, image};
 use std::io::Write;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 /// Where the schema lies, from the folder of the scenario.
 const SCHEMA: &str = ".loadline/scenario.schema.json";
@@ -38,7 +38,7 @@ pub(super) fn init(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
     let base = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
     std::fs::create_dir_all(&base).map_err(|cause| Error::io("create", &base, &cause))?;
     SCHEMA.clone_into(&mut draft.schema);
-    draft.dir = way(&base, &folder);
+    draft.dir = beginning::way(&base, &folder);
     let is_built = draft.build.as_ref().is_none_or(|build| !build.is_needed);
     if !verb.no_start && is_built {
         let health = jar.as_ref().map_or_else(beginning::health, beginning::Jar::health);
@@ -48,8 +48,7 @@ pub(super) fn init(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
     read(&text, &base, &session)?;
     write(&base.join(SCHEMA), SCENARIO_SCHEMA, true)?;
     write(&file, &text, verb.force)?;
-    report::print(&format!("{}\n", file.display()))
-        .map_err(|cause| Error::io("write to", "standard output", &cause))?;
+    report::print(&format!("{}\n", file.display()))?;
     progress.step(&format!("next: loadline run {}", shell_word(&file.to_string_lossy())));
     Ok(Code::Yes)
 }
@@ -83,33 +82,11 @@ fn start(
     let usual = Usual { pages: beginning::pages(), health, told_port };
     progress.step("starting it once, to see where it answers (--no-start leaves that out)");
     match first_answer(session, &scenario, &usual) {
-        Ok(found) => settle(draft, found),
+        Ok(found) => draft.settle(found),
         Err(error) if error.kind == ErrorKind::Interrupted => return Err(error),
         Err(error) => progress.warn(&format!("{error}\n\nthe scenario is written all the same, with guesses")),
     }
     Ok(())
-}
-
-fn settle(draft: &mut Draft, found: FirstAnswer) {
-    draft.port = (!found.told_port).then_some(found.port);
-    draft.port_by = "Where it listened when it was started for this file.".to_owned();
-    draft.page_by = match &found.health {
-        Some(health) if *health == found.page => {
-            format!(
-                "No usual page was answered with 200 ({}): name one that does the work its users ask for.",
-                found.answered
-            )
-        }
-        _ => format!(
-            "The first of {} that was answered with 200. Choose one that does the work its users ask for.",
-            found.asked.join(", ")
-        ),
-    };
-    (draft.health, draft.page) = (found.health, found.page);
-    if let (Start::Command(words), false) = (&mut draft.start, found.told_port) {
-        // What was to tell it the port had no effect.
-        words.retain(|word| !word.contains("{port}"));
-    }
 }
 
 /// What `loadline run` will read.
@@ -132,54 +109,4 @@ fn write(file: &Path, text: &str, over: bool) -> Result<()> {
         .and_then(|()| options.open(file))
         .and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|cause| Error::io("write", file, &cause))
-}
-
-/// The way from one folder to another; empty where they are the same.
-fn way(from: &Path, to: &Path) -> String {
-    let whole = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or(path.to_owned());
-    let (from, to) = (whole(from), whole(to));
-    let (from, to): (Vec<Component<'_>>, Vec<Component<'_>>) = (from.components().collect(), to.components().collect());
-    let common = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
-    let up = from[common..].iter().map(|_| Component::ParentDir);
-    let way: PathBuf = up.chain(to[common..].iter().copied()).collect();
-    way.display().to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_way_goes_up_and_down() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        std::fs::create_dir_all(at("a/b")).unwrap();
-        std::fs::create_dir_all(at("c")).unwrap();
-        let check = |from: &str, to: &str, expect: &str| assert_eq!(way(&at(from), &at(to)), expect);
-        check("a", "a", "");
-        check("a/b", "a", "..");
-        check("a", "a/b", "b");
-        check("a/b", "c", "../../c");
-    }
-
-    #[test]
-    fn what_was_learned_replaces_the_guesses() {
-        let words = ["java", "-Dquarkus.http.port={port}", "-jar", "a.jar"].map(str::to_owned).to_vec();
-        let mut draft = Draft { start: Start::Command(words), ..Draft::default() };
-        let found = FirstAnswer {
-            port: 9000,
-            told_port: false,
-            page: "/greet".to_owned(),
-            asked: vec!["/".to_owned(), "/greet".to_owned()],
-            answered: "404 on /; 200 on /greet".to_owned(),
-            health: Some("/health".to_owned()),
-            took: std::time::Duration::ZERO,
-        };
-        settle(&mut draft, found.clone());
-        let (text, words) = (draft.text(), ["java", "-jar", "a.jar"].map(str::to_owned).to_vec());
-        assert_eq!((draft.port, &draft.start), (Some(9000), &Start::Command(words)));
-        assert!(text.contains("ready: {http: /health, within: 60s}") && text.contains("get: /greet"), "{text}");
-        settle(&mut draft, FirstAnswer { told_port: true, page: "/health".to_owned(), ..found });
-        assert!(draft.port.is_none() && draft.page_by.starts_with("No usual page"), "{draft:?}");
-    }
 }

@@ -8,13 +8,13 @@ use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::load::Address;
-use crate::record::{DoubtRecord, LOAD_SCHEMA, LoadConditions, LoadDocument, Second, Verdict};
+use crate::record::{DoubtRecord, LOAD_SCHEMA, LoadConditions, LoadDocument, Verdict};
 use crate::report::{self, Progress};
 use crate::scenario::{Cpus, LoadAlone, Model, Phase, PhaseKind, PhasesFile, Until};
 use crate::series;
 use crate::subject::{CpuPlan, cpus};
 use crate::trial::{self, LoadEvent, Loaded, Loading, Reached, is_measured};
-use crate::units::{Span, grouped, milliseconds, per_second};
+use crate::units::{Span, grouped};
 use std::path::Path;
 
 /// Rows kept of each phase where none are asked for: enough to draw, 10 MB of memory.
@@ -60,7 +60,7 @@ fn finish(verb: &Load, conditions: LoadConditions, loaded: Loaded, files_incompl
             true => report::document(&document),
             false => report::render(&report::summarize_load(&document)),
         };
-        report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+        report::print(&text)?;
     }
     if let Some(error) = loaded.error {
         return Err(error);
@@ -137,7 +137,7 @@ impl Asked {
             threads: verb.alone.threads.unwrap_or(1),
             seed: self.alone.seed,
             command: typed,
-            load: self.alone.load.iter().map(|phase| format!("{}: {}", phase.name, trial::describe(phase))).collect(),
+            load: trial::describe_load(&self.alone.load),
         }
     }
 
@@ -262,56 +262,9 @@ impl Live {
             LoadEvent::Second { second, .. } => {
                 let began_s = *self.began_s.get_or_insert(second.at_s);
                 let elapsed_s = second.at_s + second.seconds - began_s;
-                progress.live_text(&line(second, elapsed_s, self.planned));
+                progress.live_text(&report::load_line(second, elapsed_s, self.planned));
             }
             LoadEvent::PhaseEnded { .. } => {}
         }
-    }
-}
-
-/// `steady 3s of 10s: 4,998/s, p50 0.412 p99 1.23 ms, 3 failed, 25 open, 12 wait`.
-fn line(second: &Second, elapsed_s: f64, planned: Option<Span>) -> String {
-    let rate = per_second(second.achieved_per_s);
-    let of = match planned {
-        // What is due or under way at the end is still waited for.
-        Some(span) if elapsed_s > span.as_s() + 0.5 => format!(" of {span} (drain)"),
-        Some(span) => format!(" of {span}"),
-        None => String::new(),
-    };
-    let mut text = format!("{} {elapsed_s:.0}s{of}: {rate}/s", second.phase);
-    if let Some(times) = second.response_ms.or(second.service_ms) {
-        text.push_str(&format!(", p50 {} p99 {} ms", milliseconds(times.p50), milliseconds(times.p99)));
-    }
-    if second.failed > 0 {
-        text.push_str(&format!(", {} failed", grouped(second.failed)));
-    }
-    text.push_str(&format!(", {} open", grouped(second.open_connections)));
-    if let Some(waiting) = second.queue.filter(|waiting| *waiting > 0) {
-        text.push_str(&format!(", {} wait", grouped(waiting)));
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::Quantiles;
-
-    #[test]
-    fn the_live_line_says_what_the_last_second_was() {
-        let times = Quantiles { p50: 0.412, p99: 1.23, ..Quantiles::default() };
-        let second = Second {
-            phase: "steady".to_owned(),
-            achieved_per_s: 4998.0,
-            failed: 3,
-            open_connections: 25,
-            queue: Some(12),
-            service_ms: Some(times),
-            ..Second::default()
-        };
-        let expect = "steady 3s of 10s: 4,998/s, p50 0.412 p99 1.23 ms, 3 failed, 25 open, 12 wait";
-        assert_eq!(line(&second, 3.01, Some(Span::seconds(10))), expect);
-        assert!(line(&second, 11.2, Some(Span::seconds(10))).starts_with("steady 11s of 10s (drain): "));
-        assert!(line(&second, 11.2, None).starts_with("steady 11s: "));
     }
 }

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::fleet::{self, Found, Plan, Standing};
 use crate::record::{Document, FleetDocument, LineVerdict, PlanEntry, Task};
-use crate::report::export::{self, BenchmarkActionFile, Unchanged};
+use crate::report::export;
 use crate::report::{self, Depth, Progress};
 use crate::result::{self, AllBlocks, Asked, Judgement, NodeBlocks};
 use std::path::{Component, Path, PathBuf};
@@ -128,7 +128,7 @@ fn show(verb: &Merge, document: &FleetDocument, all: Option<&AllBlocks>) -> Resu
     if !printed && !verb.exports.on_stdout() {
         let depth = Depth { each: verb.view.each, details: verb.view.details };
         let text = report::render(&report::summarize_fleet(document, glyphs(), depth));
-        report::print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+        report::print(&text)?;
     }
     let mut first = Ok(());
     if let Some(path) = &verb.json {
@@ -158,18 +158,14 @@ fn show(verb: &Merge, document: &FleetDocument, all: Option<&AllBlocks>) -> Resu
 
 /// A fleet in a format.
 fn text(document: &FleetDocument, format: Format) -> String {
-    let of_blocks = |text: fn(&Document) -> String| document.comparison.as_deref().map(text).unwrap_or_default();
+    let blocks = document.comparison.as_deref();
+    let of_blocks = blocks.map(|document| Shown { document, folders: &[], missing: &[], against: None });
     match format {
         Format::Html => report::fleet_page(document),
         Format::Markdown => export::fleet_markdown(document),
         Format::Csv => export::fleet_csv(document),
         Format::Openmetrics => export::fleet_openmetrics(document),
-        Format::Junit => of_blocks(export::junit),
-        Format::Jmh => of_blocks(export::jmh),
-        Format::Bencher => of_blocks(export::bencher),
-        Format::BenchmarkAction => of_blocks(|of| export::benchmark_action(of, BenchmarkActionFile::Smaller)),
-        Format::Comment(Unchanged::Silent) => of_blocks(|of| export::comment(of, Unchanged::Silent)),
-        Format::Comment(Unchanged::Told) => of_blocks(|of| export::comment(of, Unchanged::Told)),
+        _ => of_blocks.map(|of| of.text(format)).unwrap_or_default(),
     }
 }
 

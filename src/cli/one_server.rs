@@ -3,11 +3,11 @@
 
 use super::args::Options;
 use super::live::Live;
-use super::of_jar::OfJar;
+use super::of_jar::of_jar;
 use super::run;
 use super::session::Session;
 use crate::archive::Archive;
-use crate::beginning::is_named_jar;
+use crate::beginning::{TypedJar, is_named_jar};
 use crate::error::Result;
 use crate::record::{Conditions, Trial};
 use crate::scenario::Scenario;
@@ -37,8 +37,8 @@ impl Typed<'_> {
         let asked = &self.options.asked;
         let is_image = self.scenario.is_none() && asked.subject.image.is_some();
         if let Some(path) = self.scenario.filter(|path| is_named_jar(path)) {
-            let of_jar = OfJar { path, arguments: self.command, options: asked };
-            return of_jar.scenario(session).map(|scenario| Some(Asked::OfCommand(scenario)));
+            let typed = TypedJar { path, arguments: self.command, options: asked };
+            return of_jar(typed, session).map(|scenario| Some(Asked::OfCommand(scenario)));
         }
         Ok(match (self.scenario, !self.command.is_empty() || is_image) {
             (Some(file), false) => {

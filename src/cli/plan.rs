@@ -20,8 +20,6 @@ use crate::units::{Span, several};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the name of a scenario file ends in.
-const SCENARIO: &str = ".loadline.yaml";
 /// Of a hash, what tells two folders of results apart.
 const HASH_SHOWN: usize = 12;
 /// Of the load of a comparison, what its blocks may take: starts and ends, and work by requests, which nobody knows.
@@ -44,17 +42,16 @@ pub(super) fn plan(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
         Asked::Fleet(fleet) => (of_fleet(fleet, &verb, &session, &place, &mut live)?, place.file.clone()),
         Asked::Comparison(scenario) => (of_blocks(*scenario, &verb, &session, &place, &mut live)?, place.file.clone()),
     };
-    let print = |text: &str| report::print(text).map_err(|cause| Error::io("write to", "standard output", &cause));
     match &place.file {
         Some(file) => {
             write(file, &plan.text()?)?;
             live.progress.step(&format!("plan: {}", verb.out.as_deref().unwrap_or(file).display()));
         }
-        None if !(verb.slurm || verb.kubernetes) => print(&plan.text()?)?,
+        None if !(verb.slurm || verb.kubernetes) => report::print(&plan.text()?)?,
         None => {}
     }
     if let Some(file) = file.filter(|_| verb.slurm || verb.kubernetes) {
-        print(&of_engine(&verb, &plan, &file)?)?;
+        report::print(&of_engine(&verb, &plan, &file)?)?;
     }
     Ok(Code::Yes)
 }
@@ -103,7 +100,7 @@ fn is_plan(what: &[PathBuf]) -> bool {
 }
 
 fn is_scenario_name(file: &Path) -> bool {
-    file.is_dir() || file.to_string_lossy().ends_with(SCENARIO)
+    file.is_dir() || file.to_string_lossy().ends_with(run::SUFFIX)
 }
 
 /// A subject is what every scenario has, and no fleet.

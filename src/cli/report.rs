@@ -49,9 +49,10 @@ fn show(verb: &Report, archive: &Archive, result: &Document, against: Option<&Do
 
 /// What goes into folders: pictures, data for gnuplot, single requests.
 fn pictures(verb: &Report, shown: &Shown<'_>, progress: &mut Progress) -> Result<()> {
+    let evidence = || result::evidence(shown.document, shown.folders);
     if let Some(folder) = &verb.plot {
         create(folder)?;
-        for plot in report::plots(shown.document, &shown.evidence()) {
+        for plot in report::plots(shown.document, &evidence()) {
             put(&folder.join(format!("{}.svg", plot.name)), plot.svg.as_bytes())?;
             put(&folder.join(format!("{}.png", plot.name)), &report::png(&plot.svg)?)?;
         }
@@ -59,7 +60,7 @@ fn pictures(verb: &Report, shown: &Shown<'_>, progress: &mut Progress) -> Result
     }
     if let Some(folder) = &verb.gnuplot {
         create(folder)?;
-        for (name, text) in report::export::gnuplot(shown.document, &shown.evidence()) {
+        for (name, text) in report::export::gnuplot(shown.document, &evidence()) {
             put(&folder.join(name), text.as_bytes())?;
         }
         progress.step(&format!("gnuplot: {}", folder.display()));

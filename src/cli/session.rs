@@ -235,7 +235,6 @@ impl Session {
     /// What holds for every trial of a run that begins now.
     pub(super) fn conditions(&self, scenario: &Scenario) -> Conditions {
         let Source { commit, build } = &self.output.source;
-        let load = scenario.load.iter().map(|phase| format!("{}: {}", phase.name, trial::describe(phase)));
         Conditions {
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
             scenario: scenario.name.clone(),
@@ -243,7 +242,7 @@ impl Session {
             machine: machine_now(self.clock),
             seed: scenario.seed,
             command: self.typed.clone(),
-            load: load.collect(),
+            load: trial::describe_load(&scenario.load),
             left_out: Vec::new(),
             source: source_of(commit.as_deref(), build.as_deref()),
         }

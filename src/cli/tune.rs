@@ -20,7 +20,7 @@ use std::path::Path;
 /// Tunes a server.
 pub(super) fn tune(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     if verb.list {
-        print(&render(&summarize_remedies())).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+        print(&render(&summarize_remedies()))?;
         return Ok(Code::Yes);
     }
     let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);

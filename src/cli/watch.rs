@@ -181,7 +181,7 @@ impl Show {
 /// Of a file, or of the last life of a pid among the histories.
 fn mortem(verb: &Watch, of: &str, folder: &Path, typed: String) -> Result<Code> {
     let path = match of.parse::<u32>() {
-        Ok(pid) => last_of(folder, pid).ok_or_else(|| {
+        Ok(pid) => Past::last_of(folder, pid).ok_or_else(|| {
             Error::request(format!("no history of pid {pid} is in {}", folder.display()))
                 .hint("`--history DIR` says where histories are; what was not watched has none")
         })?,
@@ -201,16 +201,8 @@ fn mortem(verb: &Watch, of: &str, folder: &Path, typed: String) -> Result<Code> 
         std::fs::write(file, page).map_err(|cause| Error::io("write", file, &cause))?;
     }
     let text = if verb.json { report::document(&told) } else { render(&summary) };
-    print(&text).map_err(|cause| Error::machine(format!("cannot print: {cause}")))?;
+    print(&text)?;
     Ok(Code::Yes)
-}
-
-/// The history of this pid that was written last.
-fn last_of(folder: &Path, pid: u32) -> Option<PathBuf> {
-    let ends = format!(".{pid}.history");
-    let files = std::fs::read_dir(folder).ok()?.flatten();
-    let own = files.filter(|file| file.file_name().to_string_lossy().ends_with(&ends));
-    own.max_by_key(|file| file.metadata().and_then(|about| about.modified()).ok()).map(|file| file.path())
 }
 
 /// What documents say beside the JVMs.
@@ -243,7 +235,7 @@ fn once(verb: &Watch, watching: &mut Watching<Here>, about: &About) -> Result<Co
         jvm.course = watching.course(jvm.pid, STRETCHES);
     }
     let text = if verb.json { report::document(&document) } else { render(&summarize_watch(&document)) };
-    print(&text).map_err(|cause| Error::machine(format!("cannot print: {cause}")))?;
+    print(&text)?;
     let says = |word| document.jvms.iter().any(|jvm| jvm.growth.verdict == word);
     Ok(match (says(GrowthWord::Grows), says(GrowthWord::CannotTell)) {
         (true, _) => Code::No,

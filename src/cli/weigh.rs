@@ -4,8 +4,9 @@ use super::args::Weigh;
 use super::dumps::new_dump;
 use super::exit::Code;
 use super::judging::judgement;
-use super::of_jar::OfJar;
+use super::of_jar::of_jar;
 use super::session::{Interrupt, Session};
+use crate::beginning::TypedJar;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::scenario::Scenario;
@@ -14,7 +15,7 @@ pub(super) fn weigh(verb: Weigh, typed: String, clock: Clock, interrupt: Interru
     let mut session = Session::new(verb.options.output, typed, clock, interrupt);
     let asked = &verb.options.asked;
     let mut scenario = match &verb.jar {
-        Some(path) => OfJar { path, arguments: &verb.command, options: asked }.scenario(&mut session)?,
+        Some(path) => of_jar(TypedJar { path, arguments: &verb.command, options: asked }, &mut session)?,
         None if verb.command.is_empty() && asked.subject.image.is_none() => {
             return Err(Error::request("weigh what?").hint("name a jar, or give a command after `--`"));
         }

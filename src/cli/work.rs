@@ -63,7 +63,7 @@ fn tell(done: &Done, verb: &Verb) -> Result<Code> {
     } else {
         sentence(result)
     };
-    print(&text).map_err(|cause| Error::io("write to", "standard output", &cause))?;
+    print(&text)?;
     let again = |error: Error| Err(result.why.iter().skip(1).fold(error, |error, line| error.at(line.clone())));
     let why = result.why.first().cloned().unwrap_or_default();
     match result.outcome {

@@ -1,6 +1,6 @@
 //! Amounts of a metric: what was typed, in the metric's unit; the least difference that matters where none was asked.
 
-use crate::record::{LeastRecord, MetricRecord, Unit};
+use crate::record::{LeastRecord, Unit};
 use crate::scenario::{Amount, Compare};
 use crate::units::Bytes;
 
@@ -69,14 +69,14 @@ fn written(unit: Unit) -> &'static str {
 }
 
 /// Whether a word names this metric or a family of it: `p99` fits `p99.steady`, `malloc` fits `malloc.live.loaded`.
-pub(super) fn fits(word: &str, metric: &str) -> bool {
+pub fn fits(word: &str, metric: &str) -> bool {
     metric.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// The least difference of a metric that matters: as asked, where the amount is one of its unit, else the usual one.
-pub(super) fn least(metric: &MetricRecord, asked: &Compare) -> LeastRecord {
-    let fitting = asked.least.iter().filter(|(word, _)| fits(word, &metric.metric));
-    fitting.map(|(_, amount)| least_of(*amount, metric.unit)).find_map(Result::ok).unwrap_or(match metric.unit {
+pub(super) fn least(metric: &str, unit: Unit, asked: &Compare) -> LeastRecord {
+    let fitting = asked.least.iter().filter(|(word, _)| fits(word, metric));
+    fitting.map(|(_, amount)| least_of(*amount, unit)).find_map(Result::ok).unwrap_or(match unit {
         Unit::Bytes => LeastRecord::Absolute(LEAST_BYTES),
         Unit::Share => LeastRecord::Absolute(LEAST_SHARE),
         Unit::Count => LeastRecord::Absolute(LEAST_COUNT),

@@ -152,7 +152,7 @@ impl Court<'_> {
     /// difference that matters, for what another trial would have shown.
     fn centre(&mut self, metric: &MetricRecord, bound: f64, relation: Relation) -> Held {
         let values = used(metric);
-        let least = least_at(least(metric, self.asked), median(&values));
+        let least = least_at(least(&metric.metric, metric.unit, self.asked), median(&values));
         let estimate = self.resamples.one_sample(Sample::Values, &values, self.confidence);
         let Estimate { centre, ends } = estimate.unwrap_or(Estimate { centre: metric.median, ends: None });
         let (lowest, highest) = range(&values, centre);
@@ -169,7 +169,7 @@ impl Court<'_> {
 
     /// The change from the baseline, with its interval.
     fn change(&mut self, before: &MetricRecord, after: &MetricRecord, bound: LeastRecord) -> Result<Held, String> {
-        let least = least(after, self.asked);
+        let least = least(&after.metric, after.unit, self.asked);
         let (before, after) = (used(before), used(after));
         let (LeastRecord::Absolute(limit) | LeastRecord::Relative(limit)) = bound;
         let relative = matches!(bound, LeastRecord::Relative(_));

@@ -251,7 +251,7 @@ fn record(pairing: &Pairing<'_>, asked: &Compare, confidence: f64, resamples: &m
     let (difference, ratio, blocks) = estimates(pairing, confidence, resamples);
     let difference = difference.unwrap_or(Estimate { centre: 0.0, ends: None });
     let [baseline_median, candidate_median] = [baseline, candidate].map(|metric| median(&used(metric)));
-    let least = least(baseline, asked);
+    let least = least(&baseline.metric, baseline.unit, asked);
     let scale = match (least, ratio) {
         (LeastRecord::Relative(share), Some(ratio)) => Scale { estimate: ratio, least: share.ln_1p() },
         // Without a ratio the share is taken of the larger of the two, whichever of them is the baseline.

@@ -4,14 +4,13 @@
 //! `docs/compare.md` has the formulas.
 
 use super::catalogue::{FAMILIES, ReadAt, at_mark, family_named};
+use super::names::listed;
 use crate::record::{Better, FigureKind, FigureRecord, Mark, Outcome, Trial, Unit};
 use crate::scenario::{Derivation, Derived};
 use crate::units::grouped;
 
 /// Below this many standard errors a slope is not told from none. Three, since few points give a rough one.
 const ERRORS_MIN: f64 = 3.0;
-/// More names than this in one message are not read.
-const NAMES_SHOWN: usize = 5;
 
 /// What a figure counts in.
 pub(super) fn unit_of(way: &Derivation) -> Unit {
@@ -57,7 +56,7 @@ fn check_figure(figure: &Derived, marks: &[&str]) -> Result<(), String> {
             }
         }
     }
-    let known = || listed(marks.iter().copied());
+    let known = || listed(marks);
     if let Some(mark) = figure.marks().into_iter().find(|mark| !marks.contains(mark)) {
         return Err(format!("no mark is called `{mark}`; the marks are {}", known()));
     }
@@ -181,7 +180,7 @@ fn slope(asked: &Derived, per: &str, record: &mut FigureRecord) -> Result<f64, S
     let groups: Vec<&[(f64, f64)]> = sorted.chunk_by(|left, right| left.0 == right.0).collect();
     let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Err("there is no point".to_owned()) };
     if groups.len() < 2 {
-        let marks = listed(record.marks.iter().map(String::as_str));
+        let marks = listed(&record.marks);
         return Err(format!("a slope needs two different counts of `{per}`; it is {} at {marks}", number(first.0)));
     }
     let fit = Fit::of(&sorted).ok_or("its counts are too near to each other, or too large")?;
@@ -244,20 +243,7 @@ fn reached<'a>(trial: &'a Trial, name: &str) -> Result<&'a Mark, String> {
 fn unknown(of: &str, marks: &[&str]) -> String {
     let needs = family_named(of).map(|family| family.needs).filter(|needs| !needs.is_empty());
     let needs = needs.map(|needs| format!("; it needs {needs}")).unwrap_or_default();
-    format!("`{of}` is not known at {}{needs}", listed(marks.iter().copied()))
-}
-
-/// `a`, `b` and 3 more.
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let mut quoted: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-    let more = quoted.len().saturating_sub(NAMES_SHOWN);
-    quoted.truncate(NAMES_SHOWN);
-    match (more, quoted.as_slice()) {
-        (_, []) => "none".to_owned(),
-        (0, [one]) => one.clone(),
-        (0, [before @ .., last]) => format!("{} and {last}", before.join(", ")),
-        (more, _) => format!("{} and {more} more", quoted.join(", ")),
-    }
+    format!("`{of}` is not known at {}{needs}", listed(marks))
 }
 
 /// A value of a metric of marks: small sizes too must say something.

@@ -12,7 +12,7 @@ use super::interval::{Estimate, Resamples, Sample};
 use super::segments::{Course, Stretch, Weighed};
 use super::verdict::{Scale, judge};
 use crate::numbers;
-use crate::record::{Better, DifferenceVerdict, LeastRecord, MetricRecord, Unit};
+use crate::record::{Better, DifferenceVerdict, LeastRecord, Unit};
 use crate::scenario::Compare;
 
 /// Of all metrics of a history together: how often it may break where nothing changed, were noise normal.
@@ -99,7 +99,7 @@ pub fn moves(of: &Followed<'_>, family: usize, asked: &Compare, seed: u64) -> Mo
     let points: Vec<Weighed> = values.iter().zip(&centres).map(weighed).collect();
     let price = noise.price(values.len(), family);
     let course = Course::of(&points);
-    let least = least(&record(of), asked);
+    let least = least(of.metric, of.unit, asked);
     let judging = Judging { of, values, course, points, price, least, confidence: asked.confidence, seed };
     let (stretches, shifts, trends) = judging.confirmed();
     let place = |at: usize| places[at];
@@ -145,19 +145,6 @@ pub fn centred(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
 
 fn centre(values: &[f64]) -> f64 {
     Walsh::of(values).centre()
-}
-
-fn record(of: &Followed<'_>) -> MetricRecord {
-    MetricRecord {
-        metric: of.metric.to_owned(),
-        unit: of.unit,
-        better: of.better,
-        configuration: String::new(),
-        values: Vec::new(),
-        median: 0.0,
-        low: None,
-        high: None,
-    }
 }
 
 /// How much trials vary.

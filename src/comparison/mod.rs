@@ -33,6 +33,7 @@ mod simulated;
 mod simulation_tests;
 
 pub use account_changes::{loader_changes, owner_changes, part_changes};
+pub use amounts::fits;
 pub use blocks::{blocks, order};
 pub use budgets::{check_budget, judge_budgets};
 pub use catalogue::{FAMILIES, Family, ReadAt, possible, split};

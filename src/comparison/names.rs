@@ -4,6 +4,7 @@ use super::catalogue::{FAMILIES, Family, ReadAt, family_named, split};
 use super::metrics::in_order;
 use crate::record::{MetricRecord, Unit};
 use crate::scenario::WARMUP;
+use std::fmt::Display;
 
 /// More names than this in one message are not read.
 const NAMES_SHOWN: usize = 5;
@@ -111,17 +112,19 @@ fn unknown(word: &str, names: &[String]) -> String {
         }
         [] => format!("no metric is called `{word}`; measured are {}", listed(names)),
         [only] => format!("no metric is called `{word}`; did you mean `{only}`?"),
-        several => format!("no metric is called `{word}`; the nearest are {}", listed(several)),
+        several => {
+            format!("no metric is called `{word}`; the nearest are {}", listed(several))
+        }
     }
 }
 
 /// `a`, `b` and 3 more.
-fn listed(names: &[String]) -> String {
-    if names.is_empty() {
-        return "none".to_owned();
-    }
-    let quoted: Vec<String> = names.iter().take(NAMES_SHOWN).map(|name| format!("`{name}`")).collect();
-    match (names.len().saturating_sub(NAMES_SHOWN), quoted.as_slice()) {
+pub(super) fn listed(names: impl IntoIterator<Item = impl Display>) -> String {
+    let mut quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    let more = quoted.len().saturating_sub(NAMES_SHOWN);
+    quoted.truncate(NAMES_SHOWN);
+    match (more, quoted.as_slice()) {
+        (_, []) => "none".to_owned(),
         (0, [one]) => one.clone(),
         (0, [before @ .., last]) => format!("{} and {last}", before.join(", ")),
         (more, _) => format!("{} and {more} more", quoted.join(", ")),

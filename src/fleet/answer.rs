@@ -104,8 +104,8 @@ pub struct Known {
     pub inputs: Option<String>,
     /// What only the node sees.
     pub seen: Seen,
-    /// The model of the node's CPU; empty where it is not known.
-    pub cpu_model: String,
+    /// The model of the node's CPU, where it is known.
+    pub cpu_model: Option<String>,
 }
 
 /// A line as the next plan wants it, with the one before among those of the past; `None` where none holds.
@@ -131,7 +131,7 @@ pub fn last_of(find: &FindRecord, task: &Task, before: Option<&Last>, known: &Kn
         inputs: known.inputs.clone(),
         image_digest: known.seen.image_digest.clone(),
         jdk: known.seen.jdk.clone(),
-        cpu_model: Some(known.cpu_model.clone()).filter(|model| !model.is_empty()),
+        cpu_model: known.cpu_model.clone(),
         past,
     })
 }

@@ -124,7 +124,7 @@ fn next(entry: &PlanEntry, now: &Last, result: Option<&EntryResult>, past: &[Pas
     let is_proof = result.is_some_and(|result| result.task == Task::Prove);
     let searched =
         if is_proof { entry.last.as_ref().and_then(|last| last.searched_at.clone()) } else { started.clone() };
-    let cpu = result.map(|result| result.node.cpu_model.clone()).filter(|model| !model.is_empty());
+    let cpu = result.and_then(|result| result.node.machine.cpu_model.clone());
     Last {
         proved_at: now.proved_at.clone().or(started),
         searched_at: now.searched_at.clone().or(searched),
@@ -137,7 +137,7 @@ fn next(entry: &PlanEntry, now: &Last, result: Option<&EntryResult>, past: &[Pas
 
 fn other_cpu(last: Option<&Last>, result: &EntryResult, now: &Last) -> Option<Merging> {
     let before = last?.cpu_model.clone().filter(|model| !model.is_empty())?;
-    let now = now.cpu_model.clone().unwrap_or_else(|| result.node.cpu_model.clone());
+    let now = now.cpu_model.clone().or_else(|| result.node.machine.cpu_model.clone())?;
     (!now.is_empty() && now != before).then_some(Merging::OtherCpu { before, now })
 }
 
@@ -222,7 +222,7 @@ fn became(service: &ServiceRecord, entry: &PlanEntry, result: Option<&EntryResul
 mod tests {
     use super::*;
     use crate::fleet::Plan;
-    use crate::record::{FLEET_ENTRY_SCHEMA, FindRecord, NodeRecord, Unknowns, Why};
+    use crate::record::{FLEET_ENTRY_SCHEMA, FindRecord, Machine, NodeRecord, Unknowns, Why};
     use crate::scenario::parse;
     use crate::units::MIB;
     use std::path::Path;
@@ -290,7 +290,11 @@ mod tests {
             task,
             outcome: EntryOutcome::Answered,
             why: Vec::new(),
-            node: NodeRecord { name: "n1".to_owned(), cpu_model: "B".to_owned(), ..NodeRecord::default() },
+            node: NodeRecord {
+                name: "n1".to_owned(),
+                machine: Machine { cpu_model: Some("B".to_owned()), ..Machine::default() },
+                ..NodeRecord::default()
+            },
             started: "2026-11-23T02:00:00Z".to_owned(),
             seconds: 600.0,
             find: None,

@@ -48,7 +48,9 @@ fn nodes(standing: &Standing) -> (Vec<NodeRecord>, f64) {
     let mut all: BTreeMap<[&str; 4], Vec<&EntryResult>> = BTreeMap::new();
     for result in standing.all() {
         let node = &result.node;
-        let of = [&node.name, &node.cpu_model, &node.machine.kernel, &node.machine.cgroup].map(String::as_str);
+        let machine = &node.machine;
+        let model = machine.cpu_model.as_deref().unwrap_or_default();
+        let of = [node.name.as_str(), model, &machine.kernel, &machine.cgroup];
         all.entry(of).or_default().push(result);
     }
     let mut seconds = 0.0;

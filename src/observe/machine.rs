@@ -18,10 +18,10 @@ pub struct Machine {
     pub cores_online: usize,
     /// CPUs this process may run on, by affinity.
     pub cores_allowed: usize,
-    /// Memory of the machine.
-    pub memory: Bytes,
+    /// Memory of the machine; `None` where the kernel does not say, as without `/proc`.
+    pub memory: Option<Bytes>,
     /// Swap space.
-    pub swap: Bytes,
+    pub swap: Option<Bytes>,
     /// `6.18.44`
     pub kernel: String,
     /// `x86_64`, `aarch64` …
@@ -38,13 +38,13 @@ impl Machine {
     /// Asks the kernel. What it does not say is zero or `None`.
     pub fn read() -> Self {
         let uname = rustix::system::uname();
-        let memory = MemInfo::read().unwrap_or_default();
+        let memory = MemInfo::read();
         let allowed = rustix::thread::sched_getaffinity(None).map_or(0, |set| set.count() as usize);
         Self {
             cores_online: cpus_online().max(allowed),
             cores_allowed: allowed,
-            memory: memory.total,
-            swap: memory.swap_total,
+            memory: memory.map(|memory| memory.total),
+            swap: memory.map(|memory| memory.swap_total),
             kernel: uname.release().to_string_lossy().into_owned(),
             architecture: uname.machine().to_string_lossy().into_owned(),
             page: page_size(),
@@ -139,9 +139,9 @@ mod tests {
     fn this_machine_answers() {
         let machine = Machine::read();
         assert!(machine.cores_online >= machine.cores_allowed && machine.cores_allowed > 0);
-        assert!(machine.memory > Bytes::mib(64) && !machine.kernel.is_empty());
+        assert!(machine.memory.unwrap() > Bytes::mib(64) && !machine.kernel.is_empty());
         let activity = Activity::read(&Clock::start()).unwrap().value;
-        assert!(activity.memory.available <= machine.memory);
+        assert!(activity.memory.available <= machine.memory.unwrap());
     }
 
     #[test]

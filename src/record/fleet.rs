@@ -165,8 +165,6 @@ pub enum EntryOutcome {
 pub struct NodeRecord {
     /// As the engine calls it; the host's name where there is no engine.
     pub name: String,
-    /// The model of its CPU; empty where the kernel does not tell it.
-    pub cpu_model: String,
     /// CPUs that this entry was allowed.
     pub cpus: u32,
     /// The machine, before the first trial.

@@ -3,6 +3,7 @@
 
 mod account;
 mod accounts;
+mod circumstances;
 mod classes;
 mod comparison;
 mod evidence;
@@ -28,6 +29,7 @@ pub use accounts::{
     ACCOUNTS_SCHEMA, AccountsDocument, CHANGES_SCHEMA, ChangesDocument, IdentityRecord, OwnerChangeRecord,
     PartChangeRecord, UnreadCause, UnreadRecord,
 };
+pub use circumstances::{Circumstances, Differing};
 pub use classes::{ClassCounts, LoaderChange, LoaderSum, LoaderType, LoadersRecord};
 pub use comparison::{
     Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, LeastRecord, MetricRecord,
@@ -149,7 +151,7 @@ pub fn each_once<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 }
 
 /// What held for every trial of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Conditions {
     /// Version of Loadline.

@@ -84,9 +84,8 @@ pub(in crate::report) fn fleet() -> FleetDocument {
         Machine { cores: 4, memory_bytes: 8 << 30, kernel: "6.1.0".into(), cgroup: "v2".into(), ..Machine::default() };
     let node = |name: &str, model: &str| NodeRecord {
         name: name.to_owned(),
-        cpu_model: model.to_owned(),
         cpus: 4,
-        machine: machine.clone(),
+        machine: Machine { cpu_model: Some(model.to_owned()), ..machine.clone() },
         restarts: 0,
     };
     FleetDocument {
@@ -112,7 +111,9 @@ pub(in crate::report) fn hostile(text: &str) -> FleetDocument {
         (service.name, service.text, service.node) = (format!("{text}{index}"), own(), own());
         service.doubts.iter_mut().for_each(|doubt| (doubt.text, doubt.next) = (own(), own()));
     }
-    document.nodes.iter_mut().for_each(|node| (node.name, node.cpu_model, node.machine.kernel) = (own(), own(), own()));
+    for node in &mut document.nodes {
+        (node.name, node.machine.cpu_model, node.machine.kernel) = (own(), Some(own()), own());
+    }
     document.doubts.iter_mut().for_each(|doubt| (doubt.text, doubt.next) = (own(), own()));
     document
 }

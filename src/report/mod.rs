@@ -25,7 +25,7 @@ mod words;
 pub use chart::{Plot, plots, png};
 pub use html::{fleet_page, history_page, html, post_mortem_page};
 pub use json::document;
-pub use progress::Progress;
+pub use progress::{Progress, load_line};
 pub use screen::{Glyphs, Key, Keys, Pressed, Screen, Size};
 pub use summary::{
     Bar, Bars, Block, Depth, Detail, Summary, Table, summarize, summarize_account, summarize_accounts,

@@ -1,6 +1,7 @@
 //! The live line on stderr while a trial runs, and the talk around it.
 
-use crate::units::{Bytes, grouped};
+use crate::record::Second;
+use crate::units::{Bytes, Span, grouped, milliseconds, per_second};
 use std::io::{IsTerminal, Write};
 
 /// Progress on stderr: a line rewritten in place on a terminal, one line for each step elsewhere, nothing when quiet.
@@ -63,4 +64,51 @@ impl Progress {
 /// A closed stderr is no reason to stop weighing.
 fn write_stderr(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// The last second of a load alone: `steady 3s of 10s: 4,998/s, p50 0.412 p99 1.23 ms, 3 failed, 25 open, 12 wait`.
+pub fn load_line(second: &Second, elapsed_s: f64, planned: Option<Span>) -> String {
+    let rate = per_second(second.achieved_per_s);
+    let of = match planned {
+        // What is due or under way at the end is still waited for.
+        Some(span) if elapsed_s > span.as_s() + 0.5 => format!(" of {span} (drain)"),
+        Some(span) => format!(" of {span}"),
+        None => String::new(),
+    };
+    let mut text = format!("{} {elapsed_s:.0}s{of}: {rate}/s", second.phase);
+    if let Some(times) = second.response_ms.or(second.service_ms) {
+        text.push_str(&format!(", p50 {} p99 {} ms", milliseconds(times.p50), milliseconds(times.p99)));
+    }
+    if second.failed > 0 {
+        text.push_str(&format!(", {} failed", grouped(second.failed)));
+    }
+    text.push_str(&format!(", {} open", grouped(second.open_connections)));
+    if let Some(waiting) = second.queue.filter(|waiting| *waiting > 0) {
+        text.push_str(&format!(", {} wait", grouped(waiting)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Quantiles;
+
+    #[test]
+    fn the_live_line_says_what_the_last_second_was() {
+        let times = Quantiles { p50: 0.412, p99: 1.23, ..Quantiles::default() };
+        let second = Second {
+            phase: "steady".to_owned(),
+            achieved_per_s: 4998.0,
+            failed: 3,
+            open_connections: 25,
+            queue: Some(12),
+            service_ms: Some(times),
+            ..Second::default()
+        };
+        let expect = "steady 3s of 10s: 4,998/s, p50 0.412 p99 1.23 ms, 3 failed, 25 open, 12 wait";
+        assert_eq!(load_line(&second, 3.01, Some(Span::seconds(10))), expect);
+        assert!(load_line(&second, 11.2, Some(Span::seconds(10))).starts_with("steady 11s of 10s (drain): "));
+        assert!(load_line(&second, 11.2, None).starts_with("steady 11s: "));
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::export::visible;
 use super::summary::{Bar, Bars, Block, Summary, Table};
+use crate::error::{Error, Result};
 use crate::units::Bytes;
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 use std::io::Write;
@@ -44,12 +45,12 @@ struct Page {
 /// Prints to stdout. A closed pipe ends quietly: nobody reads on.
 ///
 /// # Errors
-/// Any other failure to write.
-pub fn print(text: &str) -> std::io::Result<()> {
+/// `Machine` where it cannot be written for any other reason.
+pub fn print(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        done => done,
+        done => done.map_err(|cause| Error::io("write to", "standard output", &cause)),
     }
 }
 

@@ -112,7 +112,7 @@ fn differences(nodes: &[NodeBlocks]) -> Vec<Doubt> {
             differences.push(format!("{what}: {}", found.join(" | ")));
         }
     };
-    differ("loadline".to_owned(), each_once(archives().map(|archive| archive.conditions.loadline.as_str())));
+    differ("Loadline".to_owned(), each_once(archives().map(|archive| archive.conditions.loadline.as_str())));
     let trials = || archives().flat_map(|archive| &archive.trials);
     for name in each_once(trials().map(|trial| trial.configuration.as_str())) {
         let own = trials().filter(|trial| trial.configuration == name);

@@ -1,5 +1,6 @@
 //! The history of subjects over many runs: chosen metrics point by point, what changed when, and which owners moved.
 
+use super::commits::Commits;
 use super::history_points::{Point, Run, points, records, usual};
 use crate::comparison::{self, Followed, Holdings};
 use crate::error::{Error, Result};
@@ -37,12 +38,22 @@ pub struct HistoryAsked {
     pub only: Vec<String>,
     /// What makes a point; the commit where all runs say theirs, else the build, else each run.
     pub by: Option<HistoryBy>,
-    /// Commits in their order, the oldest first, each with what is said of it; empty where the date decides.
-    pub commits: Vec<(String, String)>,
+    /// Commits in their order; empty where the date decides.
+    pub commits: Commits,
     /// Least differences that matter.
     pub least: Vec<(String, Amount)>,
     /// Of the intervals of changes, 0–1.
     pub confidence: Option<f64>,
+}
+
+impl HistoryAsked {
+    /// The metrics to follow, or their families.
+    fn words(&self) -> Vec<&str> {
+        match self.metrics.is_empty() {
+            true => USUAL.to_vec(),
+            false => self.metrics.iter().map(String::as_str).collect(),
+        }
+    }
 }
 
 /// Runs that are taken in one by one, of each what is needed.
@@ -75,8 +86,8 @@ impl History {
         self.seen.extend(trials.iter().map(|trial| trial.configuration.clone()));
         let only = &self.asked.only;
         trials.retain(|trial| only.is_empty() || only.contains(&trial.configuration));
-        let words = self.words();
-        let fits = |name: &str| words.iter().any(|word| is_of(word, name));
+        let words = self.asked.words();
+        let fits = |name: &str| words.iter().any(|word| comparison::fits(word, name));
         let at_mark = |mark: &str| words.iter().any(|word| word.rsplit_once('.').is_some_and(|(_, at)| at == mark));
         let runs = Run::of(archive, conditions, &trials, &fits, &at_mark);
         if runs.is_empty() && !trials.is_empty() {
@@ -89,11 +100,6 @@ impl History {
     /// Says that something is not in the history.
     pub fn leave_out(&mut self, what: String) {
         self.left_out.push(what);
-    }
-
-    fn words(&self) -> Vec<String> {
-        let usual = || USUAL.iter().map(|word| (*word).to_owned()).collect();
-        if self.asked.metrics.is_empty() { usual() } else { self.asked.metrics.clone() }
     }
 
     /// What became of all of it.
@@ -168,11 +174,6 @@ fn refuse_unmeasured(series: &[SeriesRecord], asked: &HistoryAsked, last: &[Tria
     Err(Error::request(why.unwrap_or_else(|| "no metric that was asked for was measured".to_owned())))
 }
 
-/// Whether a metric may be meant by a word.
-fn is_of(word: &str, metric: &str) -> bool {
-    metric.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
 /// One configuration over its points.
 struct Series<'a> {
     points: &'a [Point],
@@ -186,11 +187,7 @@ impl Series<'_> {
     fn metrics(&self, records: &[PointRecord]) -> (Vec<MetricHistory>, Vec<String>) {
         let all: Vec<MetricRecord> = self.runs().flat_map(|run| run.metrics.iter().cloned()).collect();
         let (mut names, mut refused) = (Vec::new(), Vec::new());
-        let words: Vec<&str> = match self.asked.metrics.is_empty() {
-            true => USUAL.to_vec(),
-            false => self.asked.metrics.iter().map(String::as_str).collect(),
-        };
-        for word in words {
+        for word in self.asked.words() {
             match comparison::resolve(word, &all) {
                 Ok(name) if !names.contains(&name) => names.push(name),
                 Ok(_) => {}

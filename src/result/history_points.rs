@@ -1,19 +1,18 @@
 //! Runs as points of histories: what of each is kept, which of them are one point, in which order they stand, and what
 //! is different from one to the next beside the subject.
 
+use super::commits::{Commits, SHORT_MIN};
 use crate::comparison;
-use crate::record::{Conditions, HistoryBy, MetricRecord, Outcome, PointRecord, Trial, each_once};
-use crate::units::unix_s;
+use crate::record::{
+    Circumstances, Conditions, Differing, HistoryBy, MetricRecord, Outcome, PointRecord, Trial, each_once,
+};
+use crate::units::{clipped, unix_s};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A hash in short has as many digits as git shows, or as many as tell it from the others.
-const SHORT_MIN: usize = 7;
 /// A name that is no hash is cut: it may be anything.
 const NAME_CHARS: usize = 40;
-/// Flags told of those that differ.
-const FLAGS_TOLD: usize = 6;
-/// Of a text that differs.
-const TEXT_CHARS: usize = 120;
+/// Of what is said of a commit.
+const SUBJECT_CHARS: usize = 120;
 
 /// One configuration of one run: what of it a history needs.
 #[derive(Debug, Clone)]
@@ -80,62 +79,6 @@ impl Run {
     }
 }
 
-/// What holds beside the subject, each with its label; what is not known is not there.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Circumstances {
-    words: BTreeMap<&'static str, String>,
-    /// Flags in force that differ from their defaults; `None` where they are not known.
-    flags: Option<BTreeSet<String>>,
-}
-
-impl Circumstances {
-    fn of(conditions: &Conditions, trial: Option<&Trial>) -> Self {
-        let machine = &conditions.machine;
-        let jvm = trial.and_then(|trial| trial.jvm.as_ref());
-        let of_jvm = |text: Option<&String>| text.cloned();
-        let known = [
-            ("JDK", of_jvm(jvm.and_then(|jvm| jvm.version.as_ref()))),
-            ("JVM", of_jvm(jvm.and_then(|jvm| jvm.name.as_ref()))),
-            ("collector", of_jvm(jvm.and_then(|jvm| jvm.collector.as_ref()))),
-            ("allocator", of_jvm(jvm.and_then(|jvm| jvm.allocator.as_ref()))),
-            ("limit", trial.map(|trial| trial.limit_bytes.map_or("none".to_owned(), |bytes| format!("{bytes} bytes")))),
-            ("CPU", machine.cpu_model.clone()),
-            ("machine", Some(format!("{} cores, {} bytes", machine.cores, machine.memory_bytes))),
-            ("kernel", Some(machine.kernel.clone())),
-            ("cgroup", Some(machine.cgroup.clone())),
-            ("huge pages", machine.transparent_huge_pages.clone()),
-            ("load", Some(conditions.load.join("; "))),
-            ("Loadline", Some(conditions.loadline.clone())),
-        ];
-        let words = known.into_iter().filter_map(|(label, text)| Some((label, text?))).collect();
-        let flags = jvm.and_then(|jvm| jvm.flags.as_ref()).map(|flags| flags.iter().cloned().collect());
-        Self { words, flags }
-    }
-
-    /// What is known of both and different.
-    fn changed(&self, now: &Self) -> Vec<String> {
-        let cut = |text: &String| clipped(text, TEXT_CHARS);
-        let differs = |(label, before): (&&str, &String)| {
-            let now = now.words.get(label).filter(|now| *now != before)?;
-            Some(format!("{label}: {} | {}", cut(before), cut(now)))
-        };
-        let mut changed: Vec<String> = self.words.iter().filter_map(differs).collect();
-        if let (Some(before), Some(now)) = (&self.flags, &now.flags)
-            && before != now
-        {
-            let told = |one: &BTreeSet<String>, other: &BTreeSet<String>| {
-                let own: Vec<&String> = one.difference(other).collect();
-                let more = own.len().saturating_sub(FLAGS_TOLD);
-                let mut words: Vec<String> = own.iter().take(FLAGS_TOLD).map(|flag| cut(flag)).collect();
-                words.extend((more > 0).then(|| format!("{more} more")));
-                if words.is_empty() { "none".to_owned() } else { words.join(" ") }
-            };
-            changed.push(format!("flags: {} | {}", told(before, now), told(now, before)));
-        }
-        changed
-    }
-}
-
 /// A point: its runs, the first begun first.
 #[derive(Debug, Clone)]
 pub(super) struct Point {
@@ -148,23 +91,12 @@ pub(super) fn usual(runs: &[Run]) -> HistoryBy {
     [HistoryBy::Commit, HistoryBy::Build].into_iter().find(all).unwrap_or(HistoryBy::Date)
 }
 
-/// The runs of a history as points in their order. `commits` are those with what is said of them, the oldest first;
-/// where there are none, the date decides.
-pub(super) fn points(
-    runs: Vec<Run>,
-    by: HistoryBy,
-    commits: &[(String, String)],
-    left_out: &mut Vec<String>,
-) -> Vec<Point> {
+/// The runs of a history as points in their order: that of the commits, or where none are listed of the date.
+pub(super) fn points(runs: Vec<Run>, by: HistoryBy, commits: &Commits, left_out: &mut Vec<String>) -> Vec<Point> {
     let mut kept = Vec::new();
     for run in runs {
-        let why = match (run.key(by), by) {
-            (None, HistoryBy::Build) => Some("does not say which build it is of"),
-            (None, _) => Some("does not say which commit it is of"),
-            (Some(_), _) => None,
-        };
-        match why.map_or_else(|| ranked(run.clone(), commits), Err) {
-            Ok(run) => kept.push(run),
+        match rank(&run, by, commits) {
+            Ok(rank) => kept.push(Run { rank, ..run }),
             Err(why) => left_out.push(format!("{} {why}", run.archive)),
         }
     }
@@ -185,41 +117,39 @@ pub(super) fn points(
     points
 }
 
-/// A run with its place in the list of commits, where there is one.
-fn ranked(run: Run, commits: &[(String, String)]) -> Result<Run, &'static str> {
-    if commits.is_empty() {
-        return Ok(run);
+/// The place of a run in the list of commits, the same for all where none are listed; or why it is no point.
+fn rank(run: &Run, by: HistoryBy, commits: &Commits) -> Result<usize, &'static str> {
+    let no_commit = "does not say which commit it is of";
+    match (run.key(by), &run.commit) {
+        (None, _) if by == HistoryBy::Build => Err("does not say which build it is of"),
+        (None, _) => Err(no_commit),
+        (Some(_), _) if commits.is_empty() => Ok(0),
+        (Some(_), None) => Err(no_commit),
+        (Some(_), Some(own)) => commits.rank(own).ok_or("is of a commit that is not in the list"),
     }
-    let Some(own) = run.commit.as_deref() else { return Err("does not say which commit it is of") };
-    let rank = commits.iter().position(|(hash, _)| is_same(hash, own));
-    rank.map(|rank| Run { rank, ..run }).ok_or("is of a commit that is not in the list")
-}
-
-/// Whether one is the other, or its beginning.
-fn is_same(one: &str, other: &str) -> bool {
-    let shorter = one.len().min(other.len());
-    one == other || shorter >= SHORT_MIN && (one.starts_with(other) || other.starts_with(one))
 }
 
 /// The points as a document has them.
-pub(super) fn records(points: &[Point], by: HistoryBy, commits: &[(String, String)]) -> Vec<PointRecord> {
+pub(super) fn records(points: &[Point], by: HistoryBy, commits: &Commits) -> Vec<PointRecord> {
     let digits = digits(points);
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     let mut before: Option<&Point> = None;
     let record = |point: &Point, before: Option<&Point>, name: String| {
         let first = &point.runs[0];
-        let said = first.commit.as_deref().and_then(|own| commits.iter().find(|(hash, _)| is_same(hash, own)));
         PointRecord {
             name,
             commit: first.commit.clone(),
-            subject: said.map(|(_, subject)| clipped(subject, TEXT_CHARS)).filter(|subject| !subject.is_empty()),
+            subject: commits.subject(first.rank).map(|subject| clipped(subject, SUBJECT_CHARS)),
             build: first.build.clone(),
             started: first.started.clone(),
             archives: point.runs.iter().map(|run| run.archive.clone()).collect(),
             trials: point.runs.iter().map(|run| run.trials).sum(),
             conditions_changed: before
-                .map(|before| before.runs[0].circumstances.changed(&first.circumstances))
-                .unwrap_or_default(),
+                .map(|before| before.runs[0].circumstances.differing(&first.circumstances))
+                .unwrap_or_default()
+                .iter()
+                .map(Differing::to_string)
+                .collect(),
         }
     };
     let mut found = Vec::new();
@@ -255,10 +185,4 @@ fn short(commit: &str, digits: usize) -> String {
         true => commit[..digits.min(commit.len())].to_owned(),
         false => clipped(commit, NAME_CHARS),
     }
-}
-
-fn clipped(text: &str, chars: usize) -> String {
-    let mut all = text.chars();
-    let head: String = all.by_ref().take(chars).collect();
-    if all.next().is_some() { format!("{head}…") } else { head }
 }

@@ -3,7 +3,7 @@
 use crate::archive::Archive;
 use crate::doubt::{Comparing, Doubt};
 use crate::error::{Error, Result};
-use crate::record::{ArchiveRecord, Conditions, Trial, each_once};
+use crate::record::{ArchiveRecord, Circumstances, Conditions, Differing, Trial, each_once};
 use crate::scenario::Scenario;
 use std::path::{Path, PathBuf};
 
@@ -130,20 +130,13 @@ fn names(parts: &[Part]) -> Vec<String> {
 /// What else differs between two archives than what is compared.
 fn differences(before: &Archive, after: &Archive, alike: &[(String, String)]) -> Vec<Doubt> {
     let (old, new) = (&before.conditions, &after.conditions);
-    let mut differences = Vec::new();
+    let differing = Circumstances::of(old, None).differing(&Circumstances::of(new, None));
+    let mut differences: Vec<String> = differing.iter().map(Differing::to_string).collect();
     let mut differ = |what: &str, first: String, second: String| {
         if first != second {
             differences.push(format!("{what}: {first} | {second}"));
         }
     };
-    let machine = |conditions: &Conditions| {
-        let machine = &conditions.machine;
-        format!("{} cores, {} bytes, Linux {}", machine.cores, machine.memory_bytes, machine.kernel)
-    };
-    differ("scenario", old.scenario.clone(), new.scenario.clone());
-    differ("load", old.load.join("; "), new.load.join("; "));
-    differ("machine", machine(old), machine(new));
-    differ("loadline", old.loadline.clone(), new.loadline.clone());
     let marks = |archive: &Archive| archive.scenario.marks.iter().map(|mark| mark.word()).collect::<Vec<_>>().join(",");
     differ("marks", marks(before), marks(after));
     for (one, same) in alike {

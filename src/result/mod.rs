@@ -3,6 +3,7 @@
 
 mod accounts;
 mod blocks;
+mod commits;
 mod history;
 mod history_points;
 mod judgement;
@@ -12,21 +13,23 @@ mod recorded;
 pub use crate::comparison::Column;
 pub use accounts::{changes, ranked};
 pub use blocks::{AllBlocks, NodeBlocks};
+pub use commits::Commits;
 pub use history::{History, HistoryAsked};
 pub use judgement::{Asked, Bisected, Judgement};
 pub use merged::{Merged, Part};
 pub use recorded::read;
 
+use crate::archive;
 use crate::comparison;
 use crate::doubt::Doubt;
 use crate::findings;
 use crate::record::{
-    ArchiveRecord, BlockRecord, BudgetRecord, ComparisonRecord, Conditions, Document, DoubtRecord, FindRecord,
-    LinesRecord, MetricRecord, RESULT_SCHEMA, Trial, TuneRecord,
+    ArchiveRecord, BlockRecord, BudgetRecord, ComparisonRecord, Conditions, Document, DoubtRecord, Evidence,
+    FindRecord, LinesRecord, MetricRecord, RESULT_SCHEMA, Trial, TuneRecord,
 };
 use crate::scenario::Scenario;
 use crate::series::{search, tune};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Whether these trials are those of a search.
 pub fn is_search(trials: &[Trial]) -> bool {
@@ -59,6 +62,22 @@ pub fn add_lines(document: &mut Document, folder: &Path) {
 /// The document of a search. Metrics and comparisons are of trials that ask the same; those of a search do not.
 pub fn of_search(conditions: &Conditions, scenario: &Scenario, trials: &[Trial]) -> Document {
     document(conditions, trials, Together { find: search::found(scenario, trials), ..Together::default() })
+}
+
+/// What pictures of a document are drawn from, out of the folders of its archives in their order; nothing where none is
+/// at hand.
+pub fn evidence(document: &Document, folders: &[PathBuf]) -> Vec<Evidence> {
+    // With one archive, all trials are its own.
+    let from = |at: usize| document.archives.get(at).map(|archive| archive.index_from);
+    let of = |(at, folder): (usize, &PathBuf)| {
+        let own = from(at).unwrap_or(0)..from(at + 1).unwrap_or(u32::MAX);
+        // Blocks that nodes made are named by the archive, too.
+        let last = |name: String| name.rsplit('/').next().unwrap_or_default().to_owned();
+        let in_archive = |trial: &Trial| Trial { folder: trial.folder.clone().map(last), ..trial.clone() };
+        let trials = document.trials.iter().filter(|trial| own.contains(&trial.index));
+        archive::evidence(folder, &trials.map(in_archive).collect::<Vec<_>>())
+    };
+    folders.iter().enumerate().flat_map(of).collect()
 }
 
 /// What trials say together.

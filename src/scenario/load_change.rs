@@ -3,7 +3,7 @@
 use super::load_options::{Fill, LoadOptions, Warmup};
 use super::{
     Arrivals, Body, ExpectStatus, Phase, PhaseKind, Pool, Protocol, Request, Schedule, Spacing, Subject, Tls, Until,
-    Url, WARMUP, Work, defaults,
+    Url, WARMUP, Work, bracketed, defaults,
 };
 use crate::error::{Error, Result};
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ impl Server {
 
     /// The value of the header `Host`: without the port that the scheme has anyway (RFC 9110, section 7.2).
     pub fn authority(&self) -> String {
-        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let host = bracketed(&self.host);
         let usual = if self.tls.is_some() { 443 } else { 80 };
         match self.port {
             Some(port) if port != usual => format!("{host}:{port}"),

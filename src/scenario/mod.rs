@@ -61,7 +61,7 @@ pub use request::{Body, Checks, ExpectStatus, Method, Request};
 pub use schedule::{Arrivals, Pool, Rate, Schedule, Spacing, Until};
 pub use trial_plan::{Asking, Guard, Late, Look, Pages, PhaseGuard, TrialPlan};
 pub use tune::{Objective, Try, Tune, Tuning};
-pub use url::Url;
+pub use url::{Url, bracketed};
 pub use validate::validate_load;
 
 use crate::units::Span;

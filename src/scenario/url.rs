@@ -15,6 +15,11 @@ pub struct Url {
     pub path: String,
 }
 
+/// A host as it stands in a URL and in the header `Host`: an IPv6 address in brackets (RFC 3986, section 3.2.2).
+pub fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+}
+
 impl Url {
     /// Takes a URL apart. A missing port is 80 (443 with TLS), a missing path `/`; a fragment is dropped.
     ///

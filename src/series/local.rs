@@ -124,7 +124,7 @@ pub fn machine_now(clock: Clock) -> Machine {
     Machine {
         cores: fixed.cores_online as u32,
         cpu_model: crate::kernel::machine::cpu_model(),
-        memory_bytes: fixed.memory.0,
+        memory_bytes: fixed.memory.unwrap_or_default().0,
         kernel: fixed.kernel,
         cgroup: fixed.memory_cgroup.map_or("none", CgroupVersion::name).to_owned(),
         load_average_1m: activity.as_ref().map(|activity| activity.load[0]),
@@ -147,6 +147,6 @@ mod tests {
         assert_eq!(of("limit: 64m", "limit_max: 96m"), 96 << 20);
         assert_eq!(of("limit: 64m", ""), 64 << 20);
         let free = of("", "");
-        assert!(free > 16 << 20 && free < machine::Machine::read().memory.0, "{free}");
+        assert!(free > 16 << 20 && free < machine::Machine::read().memory.unwrap().0, "{free}");
     }
 }

@@ -52,6 +52,13 @@ pub struct FirstAnswer {
     pub took: Duration,
 }
 
+impl FirstAnswer {
+    /// Whether no page was answered with 200, and where it says that it is well stands for one.
+    pub fn is_only_health(&self) -> bool {
+        self.health.as_ref() == Some(&self.page)
+    }
+}
+
 /// The answer to one question: a status, or what came instead, in words.
 struct Answer {
     port: u16,

@@ -2,13 +2,13 @@
 
 use crate::scenario::{OwnWork, Phase, PhaseKind, PhaseMark, Protocol, Work};
 
-/// An IPv6 address as it stands in a URL and in `Host`.
-pub(super) fn bracketed(host: &str) -> String {
-    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+/// A load plan in words, a line for each phase.
+pub fn describe_load(load: &[Phase]) -> Vec<String> {
+    load.iter().map(|phase| format!("{}: {}", phase.name, describe(phase))).collect()
 }
 
 /// A phase in words: `GET /hello, closed, 25 connections, 50,000 requests, keep-alive`.
-pub fn describe(phase: &Phase) -> String {
+pub(super) fn describe(phase: &Phase) -> String {
     let what = match &phase.kind {
         PhaseKind::Idle(span) => format!("idle, {span}"),
         PhaseKind::Driver(driver) => format!("driven by `{}`", driver.command),

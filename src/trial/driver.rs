@@ -1,7 +1,6 @@
 //! A phase that another program drives: it is started on the CPUs of the load and read at its end, while the subject is
 //! weighed as under the own engine.
 
-use super::description::bracketed;
 use super::driving::LOOK_EVERY;
 use super::phase::Ran;
 use super::trialling::Trialling;
@@ -10,7 +9,7 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::external;
 use crate::record::{DriverRecord, Model, PhaseRecord, Quantiles, Reported, Times, Timing, Tool};
-use crate::scenario::Driver;
+use crate::scenario::{Driver, bracketed};
 use crate::subject::{DriverEnd, DriverLaunch, Exit};
 use std::time::Duration;
 

@@ -32,7 +32,7 @@ mod work_record;
 mod world;
 
 pub use conductor::{Conducted, conduct};
-pub use description::describe;
+pub use description::describe_load;
 pub use event::{Event, Sink};
 pub use first::first_answer;
 pub use loading::{LoadEvent, Loaded, Loading, is_measured};

@@ -1,6 +1,6 @@
 //! One phase of a trial: the load on a thread of its own, or rest, with the resources of both sides before and after.
 
-use super::description::{bracketed, describe};
+use super::description::describe;
 use super::doubts::{self, Beside};
 use super::driving::{LOOK_EVERY, STOPPED_WITHIN};
 use super::event::Event;
@@ -13,7 +13,7 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
 use crate::record::{Model, PhaseRecord, Row, SubjectWork};
-use crate::scenario::{Phase, Work};
+use crate::scenario::{Phase, Work, bracketed};
 use crate::units::Span;
 use crate::weigh::Used;
 use std::sync::Arc;

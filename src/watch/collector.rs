@@ -3,7 +3,7 @@
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::scenario::Url;
+use crate::scenario::{Url, bracketed};
 use crate::tls::{certificates, provider, trusted};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
@@ -166,8 +166,7 @@ impl Collector {
 
     /// Host and port as in a URL.
     fn authority(&self) -> String {
-        let (host, port) = (&self.url.host, self.port);
-        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+        format!("{}:{}", bracketed(&self.url.host), self.port)
     }
 
     /// To the first of its addresses that takes a connection.

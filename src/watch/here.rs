@@ -92,7 +92,7 @@ impl HeapFloor {
 impl Here {
     /// Watches these; `weigh` is called for an account.
     pub fn new(which: Which, clock: Clock, weigh: WeighInto) -> Self {
-        let memory = Machine::read().memory;
+        let memory = Machine::read().memory.unwrap_or_default();
         let (finder, open, strangers) = (Finder::default(), BTreeMap::new(), BTreeMap::new());
         Self { which, clock, finder, open, strangers, memory, boot_id: boot_id(), weigh }
     }

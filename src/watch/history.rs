@@ -24,11 +24,11 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How long cells are, in samples, and how many are kept: an hour, a day and thirty days of samples every ten seconds.
-const TIERS: [(u64, u64); 3] = [(1, 360), (6, 1440), (60, 4320)];
+pub(super) const TIERS: [(u64, u64); 3] = [(1, 360), (6, 1440), (60, 4320)];
 /// A record that was never written.
 const NOTHING: [u8; CELL_BYTES] = [0; CELL_BYTES];
 /// Cells read at a time: 70 KiB.
@@ -93,6 +93,14 @@ impl Past {
         (TIERS[tier as usize].0 * self.kept.every_ms) as f64 / 1e3
     }
 
+    /// The file in a folder that was written last of those about this pid.
+    pub fn last_of(folder: &Path, pid: u32) -> Option<PathBuf> {
+        let ends = format!(".{pid}.history");
+        let files = std::fs::read_dir(folder).ok()?.flatten();
+        let own = files.filter(|file| file.file_name().to_string_lossy().ends_with(&ends));
+        own.max_by_key(|file| file.metadata().and_then(|about| about.modified()).ok()).map(|file| file.path())
+    }
+
     /// Reads a file.
     ///
     /// # Errors
@@ -137,8 +145,7 @@ impl Past {
         }
         cells.extend(unwritten.cells(tier).cloned());
         cells.sort_by_key(|cell| cell.number);
-        let newest = cells.last().map_or(0, |cell| cell.number);
-        cells.retain(|cell| cell.number + size > newest);
+        keep_recent(&mut cells, size);
         Ok(cells)
     }
 
@@ -158,9 +165,15 @@ impl Past {
                 filling.get_or_insert_with(|| Filling::new(number)).add(&sample.sample());
             }
             cells.extend(filling.map(|filling| filling.cell().clone()));
-            cells.drain(..cells.len().saturating_sub(TIERS[tier].1 as usize));
+            keep_recent(cells, TIERS[tier].1);
         }
     }
+}
+
+/// Leaves cells, in order, that a ring of this size could hold at once: whoever lays them out by number relies on it.
+fn keep_recent(cells: &mut Vec<Cell>, size: u64) {
+    let newest = cells.last().map_or(0, |cell| cell.number);
+    cells.retain(|cell| newest.saturating_sub(cell.number) < size);
 }
 
 impl Drop for History {

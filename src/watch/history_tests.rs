@@ -2,7 +2,7 @@
 
 use super::bounds::Bounds;
 use super::column::Column;
-use super::history::{History, Past, Tier};
+use super::history::{History, Past, TIERS, Tier};
 use super::kept::{End, Kept};
 use super::sample::Sample;
 use proptest::prelude::*;
@@ -128,6 +128,18 @@ fn what_bounds_a_jvm_is_known_although_nobody_saw_its_end() {
     for heap in [2, 3, 3, 4] {
         history.bound(of(heap)).unwrap();
         assert_eq!(Past::read(&path).unwrap().kept.bounds, of(heap), "although it is killed now");
+    }
+}
+
+#[test]
+fn behind_a_gap_is_left_what_a_ring_could_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.history");
+    filled(&path, (0..500).chain([1 << 40]).map(|number| (number, 1)));
+    let past = Past::read(&path).unwrap();
+    for (tier, (_, size)) in [Tier::Samples, Tier::Minutes, Tier::TenMinutes].into_iter().zip(TIERS) {
+        let (first, last) = (past.cells(tier).first().unwrap().number, past.cells(tier).last().unwrap().number);
+        assert!(last - first < size, "{tier:?}: {first} to {last}");
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fleet::{
     Known, PlaceSeen, Plan, Proof, Seen, Started, last_of, place_doubts, proof_below, proof_of, proved, why_here,
 };
-use crate::kernel::machine::{boot_id, cpu_model};
+use crate::kernel::machine::boot_id;
 use crate::record::{
     EntryOutcome, EntryResult, FLEET_ENTRY_SCHEMA, FindRecord, Machine, NodeRecord, Outcome, PlanEntry, Task, Trial,
     Why,
@@ -186,7 +186,6 @@ impl<'a> Doing<'a> {
         let before = hands.place_before();
         let node = NodeRecord {
             name: asked.started.node.clone(),
-            cpu_model: cpu_model().unwrap_or_default(),
             cpus: before.cpus,
             machine: hands.machine(),
             restarts: asked.started.restarts,
@@ -236,9 +235,10 @@ impl<'a> Doing<'a> {
 
     /// Trials that go on with others must be like them.
     fn claim(&self, boot: &str) -> Claim {
-        let NodeRecord { cpu_model, cpus, machine, .. } = &self.node;
+        let NodeRecord { cpus, machine, .. } = &self.node;
         let seen = [&self.seen.jdk, &self.seen.image_digest].map(|of| of.clone().unwrap_or_default());
-        let place = [cpu_model.clone(), cpus.to_string(), machine.kernel.clone(), machine.cgroup.clone()];
+        let model = machine.cpu_model.clone().unwrap_or_default();
+        let place = [model, cpus.to_string(), machine.kernel.clone(), machine.cgroup.clone()];
         Claim {
             plan: self.asked.plan.header.hash.clone(),
             index: self.entry.index,
@@ -380,7 +380,7 @@ impl<'a> Doing<'a> {
             question: self.entry.question.clone(),
             inputs: self.prepared.scenario.configurations.first().and_then(|of| of.inputs.clone()),
             seen: self.seen.clone(),
-            cpu_model: self.node.cpu_model.clone(),
+            cpu_model: self.node.machine.cpu_model.clone(),
         };
         let line = self.find.as_ref().and_then(|find| last_of(find, &self.task, self.entry.last.as_ref(), &known));
         let why = error.map(|error| [std::slice::from_ref(&error.what), &*error.context, &*error.said].concat());

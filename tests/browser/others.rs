@@ -1,7 +1,7 @@
 //! Pages that are no report of trials, made by hand: a fleet, and the end of a JVM that was watched.
 
 use super::fixtures;
-use loadline::record::{FleetDocument, PostMortem};
+use loadline::record::{FleetDocument, Machine, PostMortem};
 use loadline::report;
 use serde_json::{Value, json};
 
@@ -30,13 +30,14 @@ pub(crate) fn fleet(name: &str) -> String {
         })
     };
     let services: Vec<Value> = verdicts.iter().enumerate().map(service).collect();
+    let machine =
+        Machine { cpu_model: Some("AMD EPYC 7B13".to_owned()), ..fixtures::document(Vec::new()).conditions.machine };
     let document: FleetDocument = serde_json::from_value(json!({
         "schema": loadline::record::FLEET_SCHEMA,
         "plan": {"schema": loadline::record::FLEET_PLAN_SCHEMA, "loadline": "0.1.0", "name": "shop",
             "made": "2026-11-23T01:00:00Z", "entries": 9, "hash": "2c26b46b68ff".repeat(5)},
         "standing": {"answered": 6, "missing": [8], "failed": [7], "double": [3]},
-        "nodes": [{"name": "n1", "cpu_model": "AMD EPYC 7B13", "cpus": 4, "restarts": 0,
-            "machine": fixtures::document(Vec::new()).conditions.machine}],
+        "nodes": [{"name": "n1", "cpus": 4, "restarts": 0, "machine": machine}],
         "services": services, "wasted_bytes": 1500 * MIB, "node_seconds": 9000.0, "comparison": null
     }))
     .unwrap();

@@ -99,8 +99,8 @@ fn result(plan: &Plan, index: u32) -> EntryResult {
         trials: 14,
         seconds: 500.0,
     };
-    let mut node = NodeRecord { name: "n1".to_owned(), cpu_model: "A".to_owned(), cpus: 4, ..NodeRecord::default() };
-    node.machine.cgroup = "v2".to_owned();
+    let mut node = NodeRecord { name: "n1".to_owned(), cpus: 4, ..NodeRecord::default() };
+    (node.machine.cpu_model, node.machine.cgroup) = (Some("A".to_owned()), "v2".to_owned());
     EntryResult {
         schema: FLEET_ENTRY_SCHEMA.to_owned(),
         loadline: env!("CARGO_PKG_VERSION").to_owned(),
@@ -208,7 +208,7 @@ fn every_format_has_every_service() {
 fn the_document_is_as_described() {
     let place = fleet(4, &[0, 1, 2]);
     let mut away = result(&plan(4), 1);
-    away.node.cpu_model = "B".to_owned();
+    away.node.machine.cpu_model = Some("B".to_owned());
     away.started = "2026-11-19T01:00:00Z".to_owned();
     put(place.path(), "results/again", &away);
     std::fs::create_dir(place.path().join("results/index-000003")).unwrap();

@@ -1,5 +1,6 @@
 //! Foreign text made harmless before a format quotes it: what steers a terminal or a reader's eye becomes visible.
 
+use crate::units;
 use std::fmt::Write as _;
 
 /// What a cell or a sentence can show; longer text is cut, with a sign that it was.
@@ -28,10 +29,7 @@ pub(super) fn short(text: &str) -> String {
 
 /// [`visible`], of at most so many characters of the text.
 pub(super) fn clipped(text: &str, characters_max: usize) -> String {
-    let mut characters = text.chars();
-    let head: String = characters.by_ref().take(characters_max).collect();
-    let sign = if characters.next().is_some() { "…" } else { "" };
-    format!("{}{sign}", visible(&head))
+    visible(&units::clipped(text, characters_max))
 }
 
 /// Whether a character moves a cursor, ends a line, turns the direction of reading, or may stand in no XML.

@@ -66,7 +66,7 @@ pub(in crate::report) fn told(document: &FleetDocument, glyphs: Glyphs, depth: D
     told.after.push(Block::Table(nodes(&document.nodes)));
     told.after.extend(doubts(&all_doubts(document)));
     if !document.services.is_empty() {
-        told.after.push(Block::Heading(to_win(document)));
+        told.after.push(Block::Text(to_win(document)));
     }
     told
 }
@@ -248,7 +248,7 @@ fn nodes(nodes: &[NodeRecord]) -> Table {
     let mut kinds: BTreeMap<[String; 4], Vec<&str>> = BTreeMap::new();
     for node in nodes {
         let machine = &node.machine;
-        let model = if node.cpu_model.is_empty() { NONE } else { &node.cpu_model };
+        let model = machine.cpu_model.as_deref().unwrap_or(NONE);
         let words = [beginning(model, MODEL_CHARS), beginning(&machine.kernel, KERNEL_CHARS), machine.cgroup.clone()];
         let [model, kernel, cgroup] = words;
         kinds.entry([node.cpus.to_string(), model, kernel, cgroup]).or_default().push(&node.name);

@@ -28,7 +28,6 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// Records what a JVM asks of its metaspace and plays it again through other allocators.
 #[derive(Parser)]
-#[command(version)]
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,

@@ -3,7 +3,6 @@
 //! poster which comment is this scenario's, a second one what it said; posting is left to others.
 
 mod command;
-mod differing;
 mod marker;
 mod owners;
 mod said;
@@ -14,8 +13,8 @@ use super::super::super::words::{Pair, name_of, pairs};
 use super::super::inert::clipped;
 use super::escape::{code, prose};
 use crate::record::{
-    ArchiveRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, FindOutcome, Trial,
-    TuneOutcome, Unit,
+    ArchiveRecord, BudgetRecord, BudgetVerdict, Circumstances, ComparisonRecord, DifferenceVerdict, Differing,
+    Document, FindOutcome, Trial, TuneOutcome, Unit,
 };
 use crate::units::{grouped, several};
 use marker::marker;
@@ -152,8 +151,7 @@ impl<'a> Changes<'a> {
     }
 
     fn blocks(&self, owners: Option<Block>) -> Vec<Block> {
-        let differing =
-            |sides: Sides<'_>| Block::list("Conditions that differ:", differing::lines(self.document, &sides));
+        let differing = |sides: Sides<'_>| Block::list("Conditions that differ:", differing(self.document, &sides));
         let mut blocks = vec![self.differences(), self.budgets()];
         blocks.extend(owners);
         blocks.extend(self.sides().map(differing));
@@ -254,6 +252,14 @@ impl<'a> Changes<'a> {
             counts[1]
         ))
     }
+}
+
+/// A line for each condition in which the two sides differ: what may explain a difference that the change does not.
+fn differing(document: &Document, sides: &Sides<'_>) -> Vec<String> {
+    let [before, after] = [&sides.baseline, &sides.candidate]
+        .map(|side| Circumstances::of(side.conditions(document), side.trial(document)));
+    let line = |of: Differing| format!("{}: {} → {}", of.label, code(&of.before), code(&of.after));
+    before.differing(&after).into_iter().map(line).collect()
 }
 
 /// A table or a list, row by row, so that it can be cut.

@@ -1,7 +1,7 @@
 //! The command that repeats a result, without what says where the result goes: who repeats it has other places.
 
 /// Options with a place behind them.
-const PLACES: [&str; 12] = [
+const PLACES: [&str; 10] = [
     "--out",
     "--html",
     "--markdown",
@@ -12,8 +12,6 @@ const PLACES: [&str; 12] = [
     "--bencher",
     "--benchmark-action",
     "--comment",
-    "--plot",
-    "--gnuplot",
 ];
 /// Options that only change what is shown.
 const SHOWN: [&str; 5] = ["--json", "--github", "--quiet", "--comment-always", "--details"];

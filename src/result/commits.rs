@@ -1,0 +1,65 @@
+//! A list of commits, as `git log --reverse --format='%H %s'` prints it: their order, and what is said of each.
+
+/// A hash in short has as many digits as git shows, or as many as tell it from the others.
+pub(super) const SHORT_MIN: usize = 7;
+
+/// Commits in their order, the oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Commits(Vec<Commit>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Commit {
+    hash: String,
+    /// Empty where nothing is said.
+    subject: String,
+}
+
+impl Commits {
+    /// A commit a line, with what is said of it behind its hash; git 2.39 prints
+    /// `3f2a91c4… Caches share their keys`.
+    pub fn parse(text: &str) -> Self {
+        let line = |line: &str| {
+            let (hash, subject) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+            (!hash.is_empty()).then(|| Commit { hash: hash.to_owned(), subject: subject.trim().to_owned() })
+        };
+        Self(text.lines().filter_map(line).collect())
+    }
+
+    /// Whether none is listed.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The place of a commit in the list.
+    pub(super) fn rank(&self, hash: &str) -> Option<usize> {
+        self.0.iter().position(|commit| is_same(&commit.hash, hash))
+    }
+
+    /// What is said of the commit at a place of the list, where something is.
+    pub(super) fn subject(&self, rank: usize) -> Option<&str> {
+        Some(self.0.get(rank)?.subject.as_str()).filter(|subject| !subject.is_empty())
+    }
+}
+
+/// Whether one is the other, or its beginning.
+fn is_same(one: &str, other: &str) -> bool {
+    let shorter = one.len().min(other.len());
+    one == other || shorter >= SHORT_MIN && (one.starts_with(other) || other.starts_with(one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_commit_and_a_short_hash_its_beginning() {
+        let commits = Commits::parse("aaaaaaaa11  First one \n\n\taaaaaaaa22\nv1\n");
+        assert_eq!(
+            (commits.rank("aaaaaaaa22"), commits.rank("aaaaaaaa223"), commits.rank("v1")),
+            (Some(1), Some(1), Some(2))
+        );
+        assert_eq!((commits.subject(0), commits.subject(1)), (Some("First one"), None));
+        assert_eq!((commits.rank("aaa"), commits.rank("v"), commits.is_empty()), (None, None, false));
+        assert!(Commits::parse(" \n").is_empty());
+    }
+}
