@@ -1,7 +1,7 @@
 //! How one begins: what a jar, a build or a Dockerfile says of the server in it (`signs`), the command that starts a
-//! jar (`jar`), what a folder has (`place`), what a server is asked of which nobody says where it answers and what that
-//! settles (`sought`), and the text of a first scenario (`draft`). Files are read here; starting, asking and writing are
-//! left to others.
+//! jar (`jar`), what a folder has (`place`), what a server is asked of which nobody says where it answers and what its
+//! answer settles (`sought`), and the text of a first scenario (`draft`). Files are read here; starting, asking and
+//! writing are left to others.
 
 mod draft;
 mod jar;

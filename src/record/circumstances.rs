@@ -1,5 +1,5 @@
-//! What holds of trials beside the subject that they weigh: the one list of what may explain a difference that no change
-//! of the subject does.
+//! What holds of trials beside the subject that they weigh: the one list of what may explain a difference that no
+//! change of the subject does.
 
 use super::{Conditions, Jvm, Trial, each_once};
 use crate::scenario::Cpus;

@@ -21,6 +21,7 @@ pub fn fleet_page(document: &FleetDocument) -> String {
             section(out, "services", "Load lines, MiB", |out| ordered(out, document));
         }
         blocks(out, &told.after, "part");
+        blocks(out, told.to_win.map(Block::Text).as_slice(), "to-win");
     })
 }
 
@@ -55,7 +56,7 @@ mod tests {
         assert_eq!(page.matches("<th scope=\"row\" class=\"brief\"><div>catalogue</div></th>").count(), 5);
         assert_eq!(page.matches("type=\"radio\"").count(), 5);
         assert_eq!(page.matches(" checked=").count(), 1);
-        assert!(page.contains("<h1>shop: 11 services</h1>") && page.contains("3.0 GiB to win on 3 services"));
+        assert!(page.contains("<h1>shop: 11 services</h1>") && page.contains("<p>3.0 GiB to win on 3 services</p>"));
         assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
     }
 

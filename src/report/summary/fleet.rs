@@ -31,13 +31,15 @@ pub(in crate::report) struct Told {
     /// `None` where the plan has no service.
     pub(in crate::report) services: Option<Table>,
     pub(in crate::report) after: Vec<Block>,
+    /// What there is to win; `None` where the plan has no service.
+    pub(in crate::report) to_win: Option<String>,
 }
 
 /// What to say of a fleet; trends are drawn where there are glyphs for it.
 pub fn summarize_fleet(document: &FleetDocument, glyphs: Glyphs, depth: Depth) -> Summary {
     let told = told(document, glyphs, depth);
     let blocks = told.before.into_iter().chain(told.services.map(Block::Table)).chain(told.after);
-    Summary { blocks: blocks.collect() }
+    Summary { blocks: blocks.chain(told.to_win.map(Block::Heading)).collect() }
 }
 
 /// The same in its parts.
@@ -65,9 +67,7 @@ pub(in crate::report) fn told(document: &FleetDocument, glyphs: Glyphs, depth: D
     }
     told.after.push(Block::Table(nodes(&document.nodes)));
     told.after.extend(doubts(&all_doubts(document)));
-    if !document.services.is_empty() {
-        told.after.push(Block::Text(to_win(document)));
-    }
+    told.to_win = (!document.services.is_empty()).then(|| to_win(document));
     told
 }
 
@@ -282,7 +282,7 @@ fn all_doubts(document: &FleetDocument) -> Vec<DoubtRecord> {
 }
 
 /// What there is to win: `3.4 GiB to win on 12 services`.
-pub(in crate::report) fn to_win(document: &FleetDocument) -> String {
+fn to_win(document: &FleetDocument) -> String {
     let winning = document.services.iter().filter(|of| of.wasted_bytes.is_some_and(|wasted| wasted > 0)).count() as u64;
     let bytes = document.wasted_bytes;
     let size = if bytes < GIB { Bytes(bytes).to_string() } else { format!("{:.1} GiB", bytes as f64 / GIB as f64) };

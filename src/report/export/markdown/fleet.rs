@@ -5,7 +5,7 @@ use super::escape::{code, prose, sentence};
 use super::markdown;
 use crate::record::FleetDocument;
 use crate::report::screen::Glyphs;
-use crate::report::summary::fleet::{to_win, told};
+use crate::report::summary::fleet::told;
 use crate::report::summary::{Block, Depth, Table};
 
 /// The fleet for a page of Markdown, and the comparison that nodes made blocks of. Headings begin at the third level.
@@ -15,17 +15,10 @@ pub fn fleet_markdown(document: &FleetDocument) -> String {
     let told = told(&FleetDocument { comparison: None, ..document.clone() }, Glyphs::Blocks, Depth::default());
     let services = told.services.map(Block::Table);
     let mut out = String::new();
-    if services.is_some() {
-        out.push_str(&format!("{}\n", prose(&to_win(document))));
+    if let Some(to_win) = &told.to_win {
+        out.push_str(&format!("{}\n", prose(to_win)));
     }
-    // The last heading says what there is to win, which stands at the top.
-    let last = Block::Heading(to_win(document));
-    told.before
-        .iter()
-        .chain(&services)
-        .chain(&told.after)
-        .filter(|one| **one != last)
-        .for_each(|one| block(&mut out, one));
+    told.before.iter().chain(&services).chain(&told.after).for_each(|one| block(&mut out, one));
     if let Some(comparison) = comparison {
         out = if out.is_empty() { markdown(comparison) } else { format!("{out}\n{}", markdown(comparison)) };
     }
