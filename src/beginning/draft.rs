@@ -58,7 +58,7 @@ const BUDGETS: &str = "\
 # What must not be exceeded. `loadline run` on this file, as it is, prints the first numbers; a bound is one of them and
 # what may come on top. A budget that is surely broken ends the run with exit code 1. Five trials have an interval.
 # trials: 5
-# budgets: [\"rss_in_use.rested<=300MiB\", \"p99<=50ms\", \"failed==0\"]
+# budgets: [\"rss_in_use.rested<=300MiB\", \"heap_live.collected<=60MiB\", \"failed==0\"]
 ";
 
 impl Draft {
@@ -97,8 +97,11 @@ impl Draft {
                 found.answered
             ),
             false => format!(
-                "The first of {} that was answered with 200. Choose one that does the work its users ask for.",
-                found.asked.join(", ")
+                "{} was answered with 200. Choose one that does the work its users ask for.",
+                match found.asked.as_slice() {
+                    [page] => page.clone(),
+                    asked => format!("The first of {} that", asked.join(", ")),
+                }
             ),
         };
         (self.health, self.page) = (found.health, found.page);
