@@ -5,7 +5,7 @@ use super::question::question;
 use crate::error::{Error, Result};
 use crate::record::{PlanEntry, Task, Why};
 use crate::scenario::{Fleet, Scenario, Service};
-use crate::units::{Bytes, Span, unix_s};
+use crate::units::{Span, unix_s};
 use std::path::Path;
 
 /// What is the same for all services of a night.
@@ -56,7 +56,8 @@ impl Night<'_> {
     pub fn entry(&self, service: Service) -> Result<PlanEntry> {
         let Service { name, scenario, within, declared, last } = service;
         let mut scenario = scenario.seen_from(self.folder);
-        // A limit that somebody wanted proved once is no question of a fleet.
+        // A limit that somebody wanted proved once is no question of a fleet. The last line that an entry proves is no
+        // part of its scenario either, by which the entry searches anew where that line does not hold.
         scenario.find.prove = None;
         let question = question(&scenario)?;
         let inputs = scenario.configurations.first().and_then(|of| of.inputs.as_deref());
@@ -66,9 +67,6 @@ impl Night<'_> {
             Some(why) => Task::Search { why },
             None => Task::Prove,
         };
-        if task == Task::Prove {
-            scenario.find.prove = last.as_ref().map(|last| Bytes(last.limit_bytes));
-        }
         let declared_bytes = declared.map(|limit| limit.0);
         Ok(PlanEntry { index: 0, name, task, minutes: within.as_s() / 60.0, declared_bytes, last, question, scenario })
     }
@@ -139,6 +137,7 @@ mod tests {
     use super::*;
     use crate::fleet::Plan;
     use crate::scenario::{Last, parse};
+    use crate::units::Bytes;
 
     const MADE: &str = "2026-11-22T00:00:00Z";
 
@@ -184,10 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_says_the_limit_to_prove_and_the_question_does_not() {
+    fn an_entry_has_the_line_to_prove_and_a_scenario_that_searches_it_anew() {
         let (proof, search) = (entry("/p", last(MADE), nobody()), entry("/p", None, nobody()));
-        assert_eq!(proof.scenario.find.prove, Some(Bytes::mib(100)));
-        assert_eq!(search.scenario.find.prove, None);
+        assert_eq!(proof.last.map(|last| last.limit_bytes), Some(100 << 20));
+        assert_eq!((proof.scenario.find.prove, search.scenario.find.prove), (None, None));
         assert_eq!(proof.question, search.question);
         assert_eq!((proof.minutes, proof.declared_bytes), (10.0, Some(512 << 20)));
     }
