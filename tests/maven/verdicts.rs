@@ -97,8 +97,8 @@ fn every_end_of_loadline_becomes_the_verdict_of_a_build() {
     let words = called("kept").join(" ");
     let target = project.folder.join("kept/target");
     let expect = format!(
-        "weigh --budget rss.loaded<=60MiB --trials 5 --rest 12s --out {0}/loadline/archive --html {0}/loadline/report.html \
-         --junit {0}/loadline-reports/TEST-loadline.xml {1}",
+        "weigh --budget rss.loaded<=60MiB --trials 5 --rest 12s --out {0}/loadline/archive \
+         --html {0}/loadline/report.html --junit {0}/loadline-reports/TEST-loadline.xml {1}",
         target.display(),
         project.folder.join("kept/app.jar").display()
     );
