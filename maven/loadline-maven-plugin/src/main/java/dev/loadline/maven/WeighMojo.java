@@ -261,7 +261,8 @@ public final class WeighMojo extends LoadlineMojo {
             if (count != null) {
                 words.addAll(List.of("--trials", count.toString()));
             }
-            if (file == null && arguments.stream().noneMatch(word -> word.equals("--rest") || word.startsWith("--rest="))) {
+            boolean rests = arguments.stream().anyMatch(word -> word.equals("--rest") || word.startsWith("--rest="));
+            if (file == null && !rests) {
                 words.addAll(List.of("--rest", REST));
             }
             Path folder = outputDirectory.toPath();
