@@ -148,3 +148,11 @@ fn bytes_per_request_are_told_as_everywhere() {
     assert_eq!(shown(Unit::BytesPerRequest, 500.0), "500.0 B");
     assert_eq!(shown(Unit::BytesPer, 5042.2), "5042.2 B");
 }
+
+#[test]
+fn a_bound_with_a_sign_is_one_of_the_change() {
+    let before = metrics(&simulated::trials(5, &["g1"], 4));
+    for (text, of_change) in [("rss.loaded<=80MiB", false), ("rss.loaded<=+4MiB", true), ("rss.loaded<=+2%", true)] {
+        assert_eq!(judged(text, 5, Some(&before)).of_change, of_change, "{text}");
+    }
+}
