@@ -133,7 +133,7 @@ const TABLE: [Entry; 21] = [
     entry(MallocDirect, "malloc.direct", "direct memory", "buffers outside the heap", Live, "malloc5", DIRECT),
     entry(MallocRetained, "malloc.retained", "malloc retained", "freed, kept by malloc", Retained, "malloc4", RETAINED)
         .hatched(),
-    entry(MallocUnsplit, "malloc.unsplit", "malloc unsplit", "in use or freed, not known", Live, "malloc2", &[]),
+    entry(MallocUnsplit, "malloc.unsplit", "malloc, not split", "in use or freed, not known", Live, "malloc2", &[]),
     entry(Unexplained, "unexplained", "unexplained", "no owner found", Rest, "none", &[]).hatched(),
 ];
 

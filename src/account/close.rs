@@ -37,16 +37,13 @@ fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], malloc: &[(u64, 
 /// The named claims, and ranges that only their sizes give away in what is neither named nor malloc's.
 fn all_claims(said: &Said, seen: &Seen) -> Claims {
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
-    let groups = seen.musl_walk().map(musl::ranges).unwrap_or_default();
-    let mut list = named(said, &maps, &seen.stacks, &groups);
-    let heaps = seen.walk.iter().flat_map(|walk| {
-        let walked = walk.heaps.iter().map(|heap| heap.index);
-        walked.chain(walk.errors.iter().map(|error| error.index))
-    });
-    let heaps = heaps.map(|index| &seen.candidates[index].0).map(|candidate| (candidate.start, candidate.end));
+    let ranges = seen.malloc_ranges();
+    let mut list = named(said, &maps, &seen.stacks, &ranges);
+    let main = seen.candidates.iter().map(|(candidate, _)| candidate).filter(|candidate| candidate.main);
+    let main = main.map(|candidate| (candidate.start, candidate.end));
     let chunks = seen.chunks.values().flatten().map(|chunk| (chunk.start, chunk.end));
     let malloc =
-        heaps.chain(chunks).chain(groups).map(|(start, end)| Claim::new(start, end, Owner::MallocMmapped, "", ""));
+        main.chain(chunks).chain(ranges).map(|(start, end)| Claim::new(start, end, Owner::MallocMmapped, "", ""));
     let mut taken: Vec<Claim> = list.iter().cloned().chain(malloc).collect();
     let tables = by_size(&maps, &taken, &sizes(said, seen));
     taken.extend_from_slice(&tables);
@@ -98,7 +95,6 @@ fn sizes(said: &Said, seen: &Seen) -> Sizes {
         heap: said.info.as_ref().and_then(|info| info.heap_reserved),
         old: said.heap.and_then(|heap| heap.old).map(|(committed, reserved)| (committed.0, reserved.0)),
         regions: regions(said, Collector::G1),
-        shenandoah_regions: regions(said, Collector::Shenandoah),
         foreign_malloc: is_foreign(seen),
         guarded: is(Collector::Serial) || is(Collector::Parallel),
         parallel: is(Collector::Parallel),
@@ -134,8 +130,13 @@ pub fn close(said: &Said, seen: &Seen) -> Account {
             _ => ledger.enter(planned.index, by_pages(seen, planned, names.as_ref())),
         }
     }
+    let whole = |index: &usize| plan.mappings.iter().any(|of| of.index == *index && of.question == Question::Heap);
     for heap in seen.walk.iter().flat_map(|walk| &walk.heaps) {
         let (candidate, mappings) = &seen.candidates[heap.index];
+        // The others are parts of mappings that have more owners.
+        if !mappings.iter().all(whole) {
+            continue;
+        }
         let parts = heap_parts(heap, (candidate.start, candidate.end), names.as_ref());
         for (n, index) in mappings.iter().enumerate() {
             // A heap in several mappings is divided alike in each; its chunks are counted with the first.
@@ -208,6 +209,18 @@ fn unclaimed(
         chunks.iter().filter(|chunk| segment.start <= chunk.start && chunk.end <= segment.end).copied().collect();
     let mut parts = mmapped_parts(&inside, names, |start, end| backed(runs, start, end));
     let mut taken: Vec<(u64, u64)> = inside.iter().map(|chunk| (chunk.start, chunk.end)).collect();
+    for (index, range) in seen.heaps_within(segment.start, segment.end) {
+        let walked = seen.walk.iter().flat_map(|walk| &walk.heaps).find(|heap| heap.index == index);
+        match walked {
+            Some(heap) => parts.extend(heap_parts(heap, range, names)),
+            None => {
+                let (resident, swapped) = backed(runs, range.0, range.1);
+                parts.push(LedgerEntry::of(&unsplit(seen, range.0, range.1), resident, swapped));
+            }
+        }
+        taken.push(range);
+    }
+    taken.sort_unstable();
     if let Some(walk) = seen.musl_walk() {
         let unsplit = |start, end| unsplit(seen, start, end);
         let (found, ranges) = musl::segment_parts(walk, segment, names, unsplit, |start, end| backed(runs, start, end));

@@ -6,7 +6,8 @@ use super::ledger::{Account, Detail, Holding};
 use crate::owner::Owner;
 
 /// Where direct buffers lie, in the order in which they are looked for.
-const CHUNKS: [Owner; 3] = [Owner::MallocMmapped, Owner::MallocNonHotspot, Owner::MallocLive];
+const CHUNKS: [Owner; 4] =
+    [Owner::MallocMmapped, Owner::MallocNonHotspot, Owner::MallocLive, Owner::MallocUnsplit];
 /// The tag of Native Memory Tracking that direct memory has.
 const TAG: &str = "Other";
 
@@ -77,5 +78,10 @@ mod tests {
         assert_eq!(split(30), [Some((30, 15)), Some((100, 50)), Some((10, 5))]);
         assert_eq!(split(60), [Some((60, 30)), Some((80, 40)), None]);
         assert_eq!(split(500), [Some((140, 70)), None, None]);
+        // Where malloc could not be split, direct memory still has its row.
+        let mut whole = Account { holdings: vec![chunks(Owner::MallocUnsplit, 50)], ..Account::default() };
+        split_direct(&mut whole, 30);
+        let rss = [Owner::MallocDirect, Owner::MallocUnsplit].map(|owner| whole.rss_of(owner));
+        assert_eq!(rss, [30, 20]);
     }
 }

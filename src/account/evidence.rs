@@ -1,5 +1,6 @@
 //! What an account is made from: what the JVM said, and what was seen of its memory.
 
+use super::musl;
 use crate::observe::addresses::JvmAddresses;
 use crate::observe::class_loaders::ClassLoader;
 use crate::observe::code_heaps::CodeHeap;
@@ -105,6 +106,35 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Ranges that a walk found to be malloc's and that may lie in one mapping with memory of others, disjoint and in
+    /// address order: musl's groups, glibc's heaps but for the main one.
+    pub fn malloc_ranges(&self) -> Vec<(u64, u64)> {
+        let mut ranges = self.musl_walk().map(musl::ranges).unwrap_or_default();
+        ranges.extend(self.heaps().map(|(_, range)| range));
+        ranges.sort_unstable();
+        ranges
+    }
+
+    /// glibc's heaps but for the main one, walked or not, by the index of their candidate: the part that is mapped.
+    fn heaps(&self) -> impl Iterator<Item = (usize, (u64, u64))> {
+        let walks = self.walk.iter().flat_map(|walk| {
+            let walked = walk.heaps.iter().map(|heap| heap.index);
+            walked.chain(walk.errors.iter().map(|error| error.index))
+        });
+        walks.filter(|index| !self.candidates[*index].0.main).map(|index| {
+            let (candidate, mappings) = &self.candidates[index];
+            let mapped = mappings.iter().map(|mapping| self.smaps.mappings[*mapping].mapping.end).max();
+            (index, (candidate.start, candidate.end.min(mapped.unwrap_or(candidate.end))))
+        })
+    }
+
+    /// glibc's heaps within a stretch of a mapping, by the index of their candidate.
+    pub(super) fn heaps_within(&self, start: u64, end: u64) -> Vec<(usize, (u64, u64))> {
+        let mut inside: Vec<_> = self.heaps().filter(|(_, heap)| start <= heap.0 && heap.1 <= end).collect();
+        inside.sort_unstable_by_key(|(_, range)| *range);
+        inside
+    }
+
     /// The walk through musl's malloc, where malloc is musl's and was walked.
     pub(super) fn musl_walk(&self) -> Option<&mallocng::Walk> {
         self.musl.as_ref()?.as_ref().ok()

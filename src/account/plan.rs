@@ -41,6 +41,22 @@ pub struct Planned {
     pub question: Question,
 }
 
+impl Planned {
+    /// Where a heap of glibc may begin in what has no owner: all but the main one begin at multiples of their largest
+    /// size.
+    pub fn heap_starts(&self, mapping: &Mapping) -> Vec<u64> {
+        if !mapping.perms.starts_with("rw") || mapping.inode != 0 {
+            return Vec::new();
+        }
+        let free = self.segments.iter().filter(|segment| segment.claim.is_none());
+        let within = |segment: &Segment| {
+            let first = segment.start.checked_next_multiple_of(HEAP_MAX).unwrap_or(segment.end);
+            (first..segment.end).step_by(HEAP_MAX as usize)
+        };
+        free.flat_map(within).collect()
+    }
+}
+
 /// What is known of each mapping that holds something, and what has to be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AccountPlan {

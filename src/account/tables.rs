@@ -47,8 +47,6 @@ pub(super) struct Sizes {
     pub(super) parallel: bool,
     /// Serial or Parallel, whose card tables end in a page that stands guard (up to JDK 21).
     pub(super) guarded: bool,
-    /// How many regions Shenandoah's heap has; they are described in a table of their own.
-    pub(super) shenandoah_regions: Option<u64>,
     /// An allocator other than glibc's, whose mappings cannot be told from a table that is committed in full.
     pub(super) foreign_malloc: bool,
     /// ZGC: its mark stacks are at 0x150000000000 on JDK 11, and the start of 8 GiB later.
@@ -276,19 +274,13 @@ fn longest_sum(tables: &[&Table], length: u64) -> u64 {
 }
 
 /// A table with a row for each region of the heap, if this stretch is exactly as long as one: `G1FromCardCache`, a
-/// pointer and a row of whole 128 bytes for each region, 8 bytes for each worker (JDK 11–25, `Padded2DArray`); and
-/// Shenandoah's descriptions of its regions, 128 bytes each (JDK 17) or 256 (25), as multiples of its cache line.
+/// pointer and a row of whole 128 bytes for each region, 8 bytes for each worker (JDK 11–25, `Padded2DArray`).
 fn by_regions(start: u64, end: u64, sizes: &Sizes) -> Option<Claim> {
     let length = end.checked_sub(start).filter(|length| *length > 0)?;
-    let is = |regions: Option<u64>, whole: fn(u64, u64) -> u64, rows: std::ops::RangeInclusive<u64>| {
-        let regions = regions.filter(|regions| *regions < 1 << 20);
-        regions.is_some_and(|regions| rows.clone().any(|row| whole(regions, row).next_multiple_of(PAGE) == length))
-    };
-    let named = |name| Claim::new(start, end, Owner::Gc, "table", name);
-    if is(sizes.regions, |regions, row| regions * (8 + row * 128) + 128, 1..=8) {
-        return Some(named("cards that were looked at last"));
-    }
-    is(sizes.shenandoah_regions, |regions, row| regions * row * 128, 1..=2).then(|| named("regions of the heap"))
+    let regions = sizes.regions.filter(|regions| *regions < 1 << 20)?;
+    let whole = |row: u64| (regions * (8 + row * 128) + 128).next_multiple_of(PAGE);
+    let fits = (1..=8).any(|row| whole(row) == length);
+    fits.then(|| Claim::new(start, end, Owner::Gc, "table", "cards that were looked at last"))
 }
 
 /// Stacks of threads that have ended, which glibc keeps for new ones: as long as the stack of a thread that lives, with
@@ -363,8 +355,8 @@ mod tests {
         assert_eq!(found, expect);
     }
 
-    /// A heap of 64 MiB whose card table the kernel keeps in two parts, as seen on JDK 25 with Parallel; a heap of
-    /// 16 MiB whose tables are the smallest that are looked for; and regions of Shenandoah's on JDK 17.
+    /// A heap of 64 MiB whose card table the kernel keeps in two parts, as seen on JDK 25 with Parallel, and a heap of
+    /// 16 MiB whose tables are the smallest that are looked for.
     #[test]
     fn parts_that_touch_are_one_table() {
         let found = |maps: &str, sizes: &Sizes| {
@@ -379,9 +371,6 @@ mod tests {
         let g1 = Sizes { regions: Some(16), ..heap(16) };
         let maps = "40000000-41000000 rw-p 0 00:00 0\n7f0000000000-7f0000019000 rw-p 0 00:00 0\n";
         assert_eq!(found(maps, &g1), 100 << 10, "three of 32 KiB, and the cards that were looked at last");
-        let shenandoah = Sizes { shenandoah_regions: Some(1024), ..heap(256) };
-        let maps = "40000000-50000000 rw-p 0 00:00 0\n7f0000000000-7f0000020000 rw-p 0 00:00 0\n";
-        assert_eq!(found(maps, &shenandoah), 128 << 10);
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Allocation {
     pub(super) fn next(&self) -> &'static str {
         match self {
             Self::AllocationUnread { .. } => {
-                "run Loadline as the subject's user or as root; HotSpot 11 and newer have them"
+                "run Loadline as the subject's user or as root; HotSpot 17 and newer have them"
             }
             Self::AllocationRough { .. } => {
                 "use JDK 17.0.11, 21 or newer, with its libjvm as it was built, not stripped"

@@ -1,4 +1,4 @@
-//! The addresses that two replies name (HotSpot 11–25): `GC.heap_info` says where objects lie, `Compiler.codecache`
+//! The addresses that two replies name (HotSpot 11–27): `GC.heap_info` says where objects lie, `Compiler.codecache`
 //! where code does. Which pages of a range are resident is [`super::smaps`]'s to say; the nodes of metaspace are
 //! [`super::metaspace_nodes`]'s. (`VM.info` names more, but the first one adds 4 to 5 MB to the subject for good.)
 //!

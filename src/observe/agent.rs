@@ -1,6 +1,6 @@
 //! The Java agent that Loadline carries (`java/agent`), the one source that speaks from inside a JVM: Netty's pools.
 //!
-//! Into a running JVM it is loaded through the attach socket (`load instrument false JAR=out=FILE`, JDK 11–25); from
+//! Into a running JVM it is loaded through the attach socket (`load instrument false JAR=out=FILE`, JDK 11–27); from
 //! JDK 21 on the JVM then writes a warning to its stderr, unless it runs with `-XX:+EnableDynamicAgentLoading`. A
 //! subject of our own is started with it (`-javaagent:JAR=ask=FIFO`) and asked through the FIFO.
 //!

@@ -1,4 +1,4 @@
-//! HotSpot's attach protocol (JDK 11–25, `attachListener_posix.cpp`, wire format 1), spoken without a JDK.
+//! HotSpot's attach protocol (JDK 11–27, `attachListener_posix.cpp`, wire format 1), spoken without a JDK.
 //!
 //! The JVM listens on `/tmp/.java_pidNSPID` in its mount namespace. It opens that socket when SIGQUIT finds a file
 //! `/tmp/.attach_pidNSPID` (or one in its working folder). A request is five strings, each ended by a zero byte; the

@@ -2,7 +2,7 @@
 //! dies of it; a JVM with `-XX:+DisableAttachMechanism` prints a thread dump into its own log; other programs do as
 //! they like. (With `-Xrs` it kills too, but there HotSpot listens from its start.) So it is sent only to a HotSpot
 //! that catches it and is known to take it as a request to attach
-//! (JDK 11–25, `os.cpp: signal_thread_entry`).
+//! (JDK 11–27, `os.cpp: signal_thread_entry`).
 //!
 //! What a JVM was started with is read from its own counters, or, where it keeps none, pieced together as the launcher
 //! does it (man java: `@argfiles`, `JDK_JAVA_OPTIONS`; `JAVA_TOOL_OPTIONS`, `_JAVA_OPTIONS`, `-XX:Flags=FILE`,

@@ -1,4 +1,4 @@
-//! Replies to `GC.class_histogram` (JDK 11–25): how many objects of each class the heap holds, and their bytes. Asked
+//! Replies to `GC.class_histogram` (JDK 11–27): how many objects of each class the heap holds, and their bytes. Asked
 //! without `-all` the JVM makes a full collection first, so that all of them are reachable.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! Replies to `VM.classloader_stats` (JDK 11–25): the class loaders, and the metaspace that the classes of each take.
+//! Replies to `VM.classloader_stats` (JDK 11–27): the class loaders, and the metaspace that the classes of each take.
 //!
 //! ```text
 //! ClassLoader         Parent              CLD*               Classes   ChunkSz   BlockSz  Type

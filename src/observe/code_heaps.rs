@@ -1,4 +1,4 @@
-//! How full the code cache is, by segment: replies to `Compiler.codecache` (JDK 11–25). Where the segments lie is read
+//! How full the code cache is, by segment: replies to `Compiler.codecache` (JDK 11–27). Where the segments lie is read
 //! from the same reply by [`super::addresses`].
 //!
 //! ```text

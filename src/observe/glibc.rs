@@ -1,34 +1,28 @@
-//! The heaps of glibc's malloc, walked from outside (glibc 2.27–2.42, x86-64 and other 64-bit little-endian; layouts
+//! The heaps of glibc's malloc, walked from outside (glibc 2.27–2.43, x86-64 and other 64-bit little-endian; layouts
 //! from `malloc/arena.c` and `malloc/malloc.c`: `heap_info`, `malloc_state`, `malloc_chunk`).
 //!
 //! Nothing is assumed: a heap counts only when its header, its arena and the arena's sum of heaps agree. A chunk that
 //! makes no sense ends the walk of its heap, and that heap counts as not walked. Only present pages are read.
+//! [`super::glibc_layout`] finds where the fields of an arena are.
 
+use super::glibc_layout::{FLAGS, PREV_INUSE, header_words, own_header, present_word};
 use super::memory::Memory;
 use super::nmt_header;
 use super::pagemap::Run;
 use super::pages::Pages;
 use std::ops::AddAssign;
 
-/// `HEAP_MAX_SIZE`: heaps other than the main one are aligned to this and no larger.
-pub const HEAP_MAX: u64 = 64 << 20;
-/// Offset of `top` in `malloc_state` (2.27 and newer).
-const TOP: u64 = 0x60;
-/// Offset of `system_mem` in `malloc_state`.
-const SYSTEM_MEM: u64 = 0x888;
-/// Size of `malloc_state`.
-const STATE: u64 = 0x898;
-/// Sizes of `heap_info`: until 2.34, and from 2.35 on.
-const HEADERS: [u64; 2] = [0x20, 0x30];
-/// `PREV_INUSE`, `IS_MMAPPED`, `NON_MAIN_ARENA`.
-const FLAGS: u64 = 7;
-const PREV_INUSE: u64 = 1;
+pub use super::glibc_layout::{HEAP_MAX, Layout};
+
 const IS_MMAPPED: u64 = 2;
+/// A size may end so far before its mapping: 0 up to glibc 2.42, 16 in 2.43, and some room for later ones.
+const TAIL_MAX: u64 = 64;
 /// Smallest chunk.
 const MINSIZE: u64 = 32;
 /// `sizeof (struct malloc_chunk)`, which a trim leaves at the start of a free chunk.
 const CHUNK_STRUCT: u64 = 0x30;
 const IMPOSSIBLE: &str = "a chunk with an impossible size";
+const UNKNOWN_LAYOUT: &str = "an arena with an unknown layout";
 
 /// Bytes of chunks of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -139,25 +133,23 @@ pub enum Walked {
 
 /// Walks all heaps among the candidates.
 pub fn walk(memory: &dyn Memory, candidates: &[Candidate]) -> Walk {
-    let header = layout(memory, candidates);
-    let walked = (0..candidates.len()).map(|index| walk_one(memory, candidates, header, index));
-    conclude(memory, candidates, walked.collect())
+    let layout = layout(memory, candidates);
+    let walked = (0..candidates.len()).map(|index| walk_one(memory, candidates, layout, index));
+    conclude(memory, candidates, layout, walked.collect())
 }
 
-/// Walks one candidate. `header` is what [`layout`] said; the runs of this candidate and of its arena's own heap
+/// Walks one candidate. `layout` is what [`layout`] said; the runs of this candidate and of its arena's own heap
 /// ([`arena_base`]) must be of this moment.
-pub fn walk_one(memory: &dyn Memory, candidates: &[Candidate], header: Option<u64>, index: usize) -> Walked {
+pub fn walk_one(memory: &dyn Memory, candidates: &[Candidate], layout: Option<Layout>, index: usize) -> Walked {
     let candidate = &candidates[index];
-    let heap = match header {
-        _ if candidate.main => {
-            let size = candidate.end.saturating_sub(candidate.start);
-            Some(Heap { index, arena: 0, size, first: candidate.start, top: 0 })
-        }
-        Some(header) => match heap_of(memory, candidates, header, index) {
+    let heap = if candidate.main {
+        let size = candidate.end.saturating_sub(candidate.start);
+        Some(Heap { index, arena: 0, size, first: candidate.start, top: 0 })
+    } else {
+        match heap_of(memory, candidates, layout, index) {
             Ok(heap) => heap,
             Err((at, why)) => return Walked::Broken(WalkError { index, at, why }),
-        },
-        None => None,
+        }
     };
     match heap.map(|heap| Walker::new(memory, candidate, heap).run()) {
         Some(Ok(walked)) => Walked::Whole(walked),
@@ -177,7 +169,7 @@ pub fn accessible(memory: &dyn Memory, candidate: &Candidate) -> Option<u64> {
 }
 
 /// Puts together what was found of each candidate, in their order, and checks that the layout is a known one.
-pub fn conclude(memory: &dyn Memory, candidates: &[Candidate], walked: Vec<Walked>) -> Walk {
+pub fn conclude(memory: &dyn Memory, candidates: &[Candidate], layout: Option<Layout>, walked: Vec<Walked>) -> Walk {
     let mut found = Walk::default();
     for (index, one) in walked.into_iter().enumerate() {
         match one {
@@ -186,61 +178,40 @@ pub fn conclude(memory: &dyn Memory, candidates: &[Candidate], walked: Vec<Walke
             Walked::NoHeap => found.others.push(index),
         }
     }
-    check_sums(memory, &mut found, candidates);
+    check_sums(memory, &mut found, candidates, layout);
     found
 }
 
-/// The size of `heap_info` in this glibc: the one by which a heap at least points to itself as an arena.
-pub fn layout(memory: &dyn Memory, candidates: &[Candidate]) -> Option<u64> {
-    let votes = |header: u64| {
-        let points_to_itself = |candidate: &&Candidate| {
-            let points = |[arena, ..]: [u64; 4]| arena.checked_sub(header) == Some(candidate.start);
-            !candidate.main && header_words(memory, candidate).is_some_and(points)
-        };
-        candidates.iter().filter(points_to_itself).count()
-    };
-    HEADERS.into_iter().map(|header| (votes(header), header)).filter(|(votes, _)| *votes > 0).max().map(|(_, h)| h)
-}
-
-/// `ar_ptr`, `prev`, `size`, `mprotect_size` of a heap whose first page is present.
-fn header_words(memory: &dyn Memory, candidate: &Candidate) -> Option<[u64; 4]> {
-    let first = candidate.runs.first().filter(|run| run.start == candidate.start && !run.swapped)?;
-    let mut bytes = [0; 32];
-    (first.size() >= 32 && memory.read(candidate.start, &mut bytes)).then_some(())?;
-    let mut words = [0; 4];
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-        *word = u64::from_le_bytes(bytes.try_into().ok()?);
-    }
-    Some(words)
+/// The layout of this glibc's arenas; `None` where no arena tells it.
+pub fn layout(memory: &dyn Memory, candidates: &[Candidate]) -> Option<Layout> {
+    Layout::find(memory, candidates)
 }
 
 /// The candidate as a heap, if its header points to an arena; an error where it does and makes no sense otherwise.
-fn heap_of(memory: &dyn Memory, candidates: &[Candidate], header: u64, index: usize) -> Result<Option<Heap>, Stop> {
+fn heap_of(
+    memory: &dyn Memory,
+    candidates: &[Candidate],
+    layout: Option<Layout>,
+    index: usize,
+) -> Result<Option<Heap>, Stop> {
     let candidate = &candidates[index];
     let Some([arena, _, size, _]) = header_words(memory, candidate) else { return Ok(None) };
     let base = arena & !(HEAP_MAX - 1);
     let owner = candidates.iter().find(|owner| owner.start == base && !owner.main);
-    let is_arena = owner.and_then(|owner| header_words(memory, owner)).is_some_and(|[own, ..]| own == arena);
-    if arena != base + header || !is_arena {
-        return Ok(None);
-    }
+    let header = owner.and_then(|owner| own_header(memory, owner)).filter(|header| base + header == arena);
+    let (Some(owner), Some(header)) = (owner, header) else { return Ok(None) };
+    let layout = layout.filter(|layout| layout.header == header).ok_or((candidate.start, UNKNOWN_LAYOUT))?;
     let room = candidate.end.saturating_sub(candidate.start);
-    let top = word(memory, owner, arena + TOP).filter(|_| size > header && size <= room);
+    let top = present_word(memory, owner, arena + layout.top).filter(|_| size > header && size <= room);
     let top = top.ok_or((candidate.start, "a heap with an impossible header"))?;
     // In an arena's own heap the state stands between header and chunks, whose contents are aligned to 16 bytes.
-    let first = if base == candidate.start { (arena + STATE).next_multiple_of(16) } else { candidate.start + header };
+    let own = base == candidate.start;
+    let first = if own { (arena + layout.state()).next_multiple_of(16) } else { candidate.start + header };
     Ok(Some(Heap { index, arena, size, first, top }))
 }
 
-/// A word of an arena's state, which lies in the first pages of its own heap.
-fn word(memory: &dyn Memory, owner: Option<&Candidate>, at: u64) -> Option<u64> {
-    let present = owner?.runs.iter().any(|run| !run.swapped && run.start <= at && run.end.saturating_sub(at) >= 8);
-    let mut bytes = [0; 8];
-    (present && memory.read(at, &mut bytes)).then(|| u64::from_le_bytes(bytes))
-}
-
 /// `system_mem` of each arena must be the sum of its heaps' sizes; where it is for none, the layout is another one.
-fn check_sums(memory: &dyn Memory, found: &mut Walk, candidates: &[Candidate]) {
+fn check_sums(memory: &dyn Memory, found: &mut Walk, candidates: &[Candidate], layout: Option<Layout>) {
     let mut arenas: Vec<u64> = found.heaps.iter().map(|heap| heap.arena).filter(|arena| *arena != 0).collect();
     arenas.sort_unstable();
     arenas.dedup();
@@ -248,21 +219,19 @@ fn check_sums(memory: &dyn Memory, found: &mut Walk, candidates: &[Candidate]) {
         let owner = candidates.iter().find(|owner| owner.start == **arena & !(HEAP_MAX - 1));
         let own = found.heaps.iter().filter(|heap| heap.arena == **arena);
         let sum = own.fold(0, |sum: u64, heap| sum.saturating_add(heap.system));
-        word(memory, owner, **arena + SYSTEM_MEM).is_some_and(|system| system == sum)
+        let system = owner
+            .zip(layout)
+            .and_then(|(owner, layout)| present_word(memory, owner, arena.saturating_add(layout.system)));
+        system == Some(sum)
     };
     let agreeing = arenas.iter().filter(agrees).count();
     // An arena with a broken heap cannot agree; one caught in the middle of growing may not.
     let known = arenas.is_empty() || agreeing > 0;
     let nothing_walked = found.heaps.is_empty() && !found.errors.is_empty();
     if !known || nothing_walked {
-        let why = "the heaps of malloc do not have the layout of glibc 2.27 to 2.42".to_owned();
-        found.unknown_layout = Some(why);
+        found.unknown_layout = Some("the heaps of malloc do not have the layout of glibc 2.27 to 2.43".to_owned());
         let walked = found.heaps.drain(..).map(|heap| heap.index);
-        found.errors.extend(walked.map(|index| WalkError {
-            index,
-            at: candidates[index].start,
-            why: "unknown layout",
-        }));
+        found.errors.extend(walked.map(|index| WalkError { index, at: candidates[index].start, why: UNKNOWN_LAYOUT }));
     }
 }
 
@@ -418,28 +387,47 @@ pub struct MmappedChunk {
     pub tag: Option<nmt_header::Tag>,
 }
 
-/// The chunks with mappings of their own in `[start, end)`, anonymous memory that nobody else owns. A chunk begins at
-/// the start of a page with `prev_size` 0 and its size in whole pages with the flag `IS_MMAPPED`.
+/// The chunks with mappings of their own in `[start, end)`, anonymous memory that has no other owner.
+///
+/// A chunk begins with how far it is from the start of its mapping, 0 but for memory with an alignment of its own, and
+/// a size with the flag `IS_MMAPPED`. Up to glibc 2.42 the size reaches to the end of the mapping, from 2.43 on to
+/// 16 bytes before it (`mmap_size` in malloc/malloc.c).
 pub fn mmapped(memory: &dyn Memory, start: u64, end: u64, runs: &[Run]) -> Vec<MmappedChunk> {
     let mut pages = Pages::new(memory, runs);
-    let mut found = Vec::new();
+    let mut found: Vec<MmappedChunk> = Vec::new();
     let mut at = start;
     while at < end {
         let Some(next) = pages.next_present(at).filter(|next| *next < end) else { break };
+        // Only a mapping begins with a chunk that is not at its start: behind another one, or behind a gap.
+        let begins = next != at || next == start || found.last().is_some_and(|chunk| chunk.end == next);
+        let offsets = if begins { Pages::PAGE } else { 16 };
         at = next;
-        let size = pages.unit(at).filter(|(prev, size)| *prev == 0 && size & FLAGS == IS_MMAPPED).map(|unit| unit.1);
-        let size = size.map(|size| size & !FLAGS).filter(|size| size % Pages::PAGE == 0 && *size > 0);
-        match size.filter(|size| *size <= end - at) {
-            Some(size) => {
-                let tag =
-                    pages.unit(at.saturating_add(16)).and_then(|(low, high)| nmt_header::tag_loose(low, high, size));
-                found.push(MmappedChunk { start: at, end: at + size, tag });
-                at += size;
+        let free = (found.last().map_or(start, |chunk| chunk.end), end);
+        let chunk = (0..offsets).step_by(16).find_map(|offset| own_mapping(&mut pages, at, offset, free));
+        match chunk {
+            Some(chunk) => {
+                at = chunk.end;
+                found.push(chunk);
             }
             None => at = at.saturating_add(Pages::PAGE),
         }
     }
     found
+}
+
+/// The chunk that begins at `page + offset`, if one does that has a mapping of its own within these bounds.
+fn own_mapping(pages: &mut Pages<'_>, page: u64, offset: u64, (start, end): (u64, u64)) -> Option<MmappedChunk> {
+    let at = page.checked_add(offset)?;
+    let (before, size) = pages.unit(at).filter(|(_, size)| size & FLAGS == IS_MMAPPED)?;
+    // The offset has the flag `MMAP_HP` in its lowest bit (2.43).
+    let mapping = at.checked_sub(before & !1).filter(|mapping| *mapping >= start && before & !1 >= offset)?;
+    let (size, last) = (size & !FLAGS, at.checked_add(size & !FLAGS)?);
+    let ends = (0..=TAIL_MAX).step_by(16).filter_map(|tail| last.checked_add(tail));
+    let behind = ends.into_iter().find(|behind| behind.is_multiple_of(Pages::PAGE))?;
+    let fits = size > 0 && mapping.is_multiple_of(Pages::PAGE) && behind > page && behind <= end;
+    let tag = fits.then(|| pages.unit(at.saturating_add(16))).flatten();
+    let tag = tag.and_then(|(low, high)| nmt_header::tag_loose(low, high, size));
+    fits.then_some(MmappedChunk { start: mapping, end: behind, tag })
 }
 
 #[cfg(test)]

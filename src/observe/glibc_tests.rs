@@ -1,5 +1,5 @@
-//! Heaps of glibc made up byte by byte, as `malloc/arena.c` and `malloc/malloc.c` of 2.31 and 2.36 lay them out, and
-//! walked. What a walk has to find is worked out from the plan they were made by, not from their bytes.
+//! Heaps of glibc made up byte by byte, as `malloc/arena.c` and `malloc/malloc.c` of 2.31, 2.36 and 2.43 lay them out,
+//! and walked. What a walk has to find is worked out from the plan they were made by, not from their bytes.
 //!
 //! The first law is that of [`Made::read`]: a page that is not present is never asked for.
 
@@ -13,15 +13,25 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 const PAGE: u64 = 4096;
-/// `sizeof (heap_info)` of glibc 2.31 and 2.36.
-const HEADS: [u64; 2] = [0x20, 0x30];
+/// How glibc 2.31, 2.36 and 2.43 lay out an arena, and one that nobody has written yet.
+const SHAPES: [Shape; 4] = [
+    Shape { head: 0x20, top: 0x60, system: 0x888 },
+    Shape { head: 0x30, top: 0x60, system: 0x888 },
+    Shape { head: 0x30, top: 0x8, system: 0x830 },
+    Shape { head: 0x40, top: 0x18, system: 0xa00 },
+];
+const OF_2_36: Shape = SHAPES[1];
+
+/// `sizeof (heap_info)`, and the offsets of `top` and `system_mem` in `malloc_state`, which ends with a word more.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    head: u64,
+    top: u64,
+    system: u64,
+}
 /// Where the heaps of threads are put; each has a multiple of 64 MiB.
 const BASE: u64 = 0x7f00_0000_0000;
 const STEP: u64 = 64 << 20;
-/// `heap_info`, `malloc_state`, `malloc_chunk`.
-const TOP_AT: u64 = 0x60;
-const SYSTEM_AT: u64 = 0x888;
-const STATE_SIZE: u64 = 0x898;
 const IN_USE_BEFORE: u64 = 1;
 const OF_MMAP: u64 = 2;
 const OF_THREAD: u64 = 4;
@@ -48,6 +58,7 @@ struct Piece {
     size: u64,
     /// 0 for `[heap]`.
     arena: u64,
+    shape: Shape,
     bytes: Vec<u8>,
     /// Where the next chunk goes.
     at: u64,
@@ -67,20 +78,22 @@ impl fmt::Debug for Piece {
 impl Piece {
     fn plain(start: u64, mapped: u64) -> Self {
         let bytes = vec![0; mapped as usize];
-        Self { start, size: mapped, arena: 0, bytes, at: start, free_before: None, stretches: Vec::new() }
+        let shape = OF_2_36;
+        Self { start, size: mapped, arena: 0, shape, bytes, at: start, free_before: None, stretches: Vec::new() }
     }
 
     /// A heap with its arena, that heap's first.
-    fn arena(start: u64, head: u64, size: u64) -> Self {
-        let mut part = Self::further(start, head, start + head, 0, size);
-        part.at = (part.at + STATE_SIZE).next_multiple_of(16);
+    fn arena(start: u64, shape: Shape, size: u64) -> Self {
+        let mut part = Self::further(start, shape, start + shape.head, 0, size);
+        part.at = (part.at + shape.system + 16).next_multiple_of(16);
         part.stretches = vec![(start, part.at, ChunkKind::Own)];
         part
     }
 
     /// A further heap of an arena.
-    fn further(start: u64, head: u64, arena: u64, before: u64, size: u64) -> Self {
-        let mut part = Self { size, arena, ..Self::plain(start, size) };
+    fn further(start: u64, shape: Shape, arena: u64, before: u64, size: u64) -> Self {
+        let head = shape.head;
+        let mut part = Self { size, arena, shape, ..Self::plain(start, size) };
         for (n, word) in [arena, before, size, size, PAGE].into_iter().take(head as usize / 8).enumerate() {
             part.put(start + 8 * n as u64, word);
         }
@@ -197,8 +210,9 @@ impl MadeHeap {
     fn arena_knows(&mut self, arena: u64, top: u64) {
         let system = self.parts.iter().filter(|part| part.arena == arena).map(|part| part.size).sum();
         let own = self.parts.iter_mut().find(|part| part.start == arena / STEP * STEP).unwrap();
-        own.put(arena + TOP_AT, top);
-        own.put(arena + SYSTEM_AT, system);
+        own.put(arena + own.shape.top, top);
+        own.put(arena + own.shape.system, system);
+        own.put(arena + own.shape.system + 8, system);
     }
 
     fn is_present(&self, page: u64) -> bool {
@@ -300,8 +314,8 @@ fn bounded<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 /// An arena with one heap of 132 KiB of all kinds of chunks.
-fn one_arena(head: u64, start: u64) -> MadeHeap {
-    let mut part = Piece::arena(start, head, 33 * PAGE).mapped(2 * PAGE);
+fn one_arena(shape: Shape, start: u64) -> MadeHeap {
+    let mut part = Piece::arena(start, shape, 33 * PAGE).mapped(2 * PAGE);
     part.live(0x290).tagged(5, 100).free(0x40).live(0x20).free(5 * PAGE).tagged(5, 9 * PAGE).tagged(11, 1).live(0x90);
     let (arena, top) = (part.arena, part.top());
     let mut made = MadeHeap::of([part]);
@@ -318,12 +332,13 @@ fn main_heap() -> Piece {
 }
 
 /// An arena with three heaps, of which the first two were left.
-fn three_heaps(head: u64) -> MadeHeap {
-    let mut first = Piece::arena(BASE, head, 16 * PAGE);
+fn three_heaps(shape: Shape) -> MadeHeap {
+    let head = shape.head;
+    let mut first = Piece::arena(BASE, shape, 16 * PAGE);
     first.tagged(3, 40_000).live(0x50).leave(true);
-    let mut second = Piece::further(BASE + 3 * STEP, head, BASE + head, BASE, 8 * PAGE);
+    let mut second = Piece::further(BASE + 3 * STEP, shape, BASE + head, BASE, 8 * PAGE);
     second.live(0x100).free(2 * PAGE).tagged(3, 500).leave(false);
-    let mut third = Piece::further(BASE + STEP, head, BASE + head, BASE + 3 * STEP, 33 * PAGE);
+    let mut third = Piece::further(BASE + STEP, shape, BASE + head, BASE + 3 * STEP, 33 * PAGE);
     third.live(0x4000).tagged(4, 77).free(0x5000).live(0x20);
     let top = third.top();
     let mut made = MadeHeap::of([first, third, second]);
@@ -343,8 +358,8 @@ fn walks_exactly(made: &MadeHeap) {
 
 #[test]
 fn an_arena_is_walked_to_its_top() {
-    for head in HEADS {
-        let made = one_arena(head, BASE);
+    for shape in SHAPES {
+        let made = one_arena(shape, BASE);
         walks_exactly(&made);
         let found = made.expected(0);
         // So that the plan is not empty of what it is for.
@@ -366,19 +381,19 @@ fn the_main_heap_needs_no_arena_beside_it() {
         made.absent.insert(0x55_0000_7000 + page * PAGE);
     }
     walks_exactly(&made);
-    made.parts.extend(one_arena(0x30, BASE).parts);
+    made.parts.extend(one_arena(OF_2_36, BASE).parts);
     walks_exactly(&made);
 }
 
 #[test]
 fn heaps_of_one_arena_end_at_their_fenceposts() {
-    HEADS.into_iter().map(three_heaps).for_each(|made| walks_exactly(&made));
+    SHAPES.into_iter().map(three_heaps).for_each(|made| walks_exactly(&made));
 }
 
 #[test]
 fn pages_inside_chunks_may_be_absent_or_swapped() {
-    for head in HEADS {
-        let mut made = one_arena(head, BASE);
+    for shape in SHAPES {
+        let mut made = one_arena(shape, BASE);
         for (start, end, _) in made.parts[0].stretches.clone() {
             let inside: Vec<u64> = ((start + 32).next_multiple_of(PAGE)..end / PAGE * PAGE).step_by(4096).collect();
             made.absent.extend(inside.iter().step_by(2));
@@ -391,8 +406,8 @@ fn pages_inside_chunks_may_be_absent_or_swapped() {
 
 #[test]
 fn a_chunk_whose_header_is_absent_ends_the_walk() {
-    let mut made = one_arena(0x30, BASE);
-    made.parts.extend(one_arena(0x30, BASE + STEP).parts);
+    let mut made = one_arena(OF_2_36, BASE);
+    made.parts.extend(one_arena(OF_2_36, BASE + STEP).parts);
     // The page that the free chunk's end and the next chunk's header stand on.
     let (_, at, _) = made.parts[0].stretches[5];
     made.swapped.insert(at / PAGE * PAGE);
@@ -404,8 +419,8 @@ fn a_chunk_whose_header_is_absent_ends_the_walk() {
 
 #[test]
 fn a_heap_whose_header_is_absent_is_no_heap() {
-    let mut made = one_arena(0x20, BASE);
-    made.parts.extend(one_arena(0x20, BASE + STEP).parts);
+    let mut made = one_arena(SHAPES[0], BASE);
+    made.parts.extend(one_arena(SHAPES[0], BASE + STEP).parts);
     made.absent.insert(BASE);
     let found = made.walk();
     assert_eq!((found.heaps.len(), found.others, found.errors.len()), (1, vec![0], 0));
@@ -415,21 +430,21 @@ fn a_heap_whose_header_is_absent_is_no_heap() {
 
 #[test]
 fn sums_must_agree_for_one_arena_at_least() {
-    let mut made = one_arena(0x30, BASE);
-    made.parts[0].put(BASE + 0x30 + SYSTEM_AT, 34 * PAGE);
+    let mut made = one_arena(OF_2_36, BASE);
+    made.parts[0].put(BASE + 0x30 + OF_2_36.system, 34 * PAGE);
     let alone = made.walk();
     assert!(alone.unknown_layout.is_some() && alone.heaps.is_empty(), "{alone:?}");
     assert_eq!(alone.errors.len(), 1);
     // One that was caught in the middle of growing, beside one that was not.
-    made.parts.extend(one_arena(0x30, BASE + STEP).parts);
+    made.parts.extend(one_arena(OF_2_36, BASE + STEP).parts);
     let beside = made.walk();
     assert_eq!((beside.unknown_layout, beside.heaps.len()), (None, 2));
 }
 
 #[test]
 fn an_unknown_layout_is_said_to_be_one() {
-    // A state that is longer by a word puts the first chunk elsewhere.
-    let mut part = Piece::arena(BASE, 0x30, 33 * PAGE);
+    // A state with more words behind its sums puts the first chunk elsewhere.
+    let mut part = Piece::arena(BASE, OF_2_36, 33 * PAGE);
     part.at += 0x40;
     part.live(0x290).free(0x400).live(0x20);
     let (arena, top) = (part.arena, part.top());
@@ -438,9 +453,9 @@ fn an_unknown_layout_is_said_to_be_one() {
     let found = made.walk();
     assert!(found.unknown_layout.is_some() && found.heaps.is_empty(), "{found:?}");
     assert_eq!(found.errors.iter().map(|error| error.index).collect::<Vec<_>>(), [0]);
-    // A header of another length points to no arena: nothing is a heap.
-    let other = MadeHeap::of([Piece::arena(BASE, 0x40, 33 * PAGE)]).walk();
-    assert_eq!((other.others, other.heaps.len(), other.errors.len()), (vec![0], 0, 0));
+    // An arena that knows no top: a heap that cannot be split, and is malloc's all the same.
+    let other = MadeHeap::of([Piece::arena(BASE, OF_2_36, 33 * PAGE)]).walk();
+    assert_eq!((other.others, other.heaps.len(), other.errors.len()), (Vec::new(), 0, 1));
     // Memory that merely begins where a heap might.
     assert_eq!(MadeHeap::of([Piece::plain(BASE, 9 * PAGE)]).walk().others, [0]);
 }
@@ -449,8 +464,8 @@ fn an_unknown_layout_is_said_to_be_one() {
 #[test]
 fn zeros_in_the_middle_are_no_end() {
     for size in [0, 0x10] {
-        let mut made = one_arena(0x30, BASE);
-        made.parts.extend(one_arena(0x30, BASE + STEP).parts);
+        let mut made = one_arena(OF_2_36, BASE);
+        made.parts.extend(one_arena(OF_2_36, BASE + STEP).parts);
         let (_, at, _) = made.parts[0].stretches[4];
         made.parts[0].put(at + 8, size | IN_USE_BEFORE);
         made.parts[0].put(at + 24, 0);
@@ -463,7 +478,7 @@ fn zeros_in_the_middle_are_no_end() {
 #[test]
 fn sizes_do_not_wrap() {
     for size in [0u64.wrapping_sub(0x20), 0u64.wrapping_sub(0x1000), 1 << 63, u64::MAX - 15] {
-        let mut made = one_arena(0x30, BASE);
+        let mut made = one_arena(OF_2_36, BASE);
         let (_, at, _) = made.parts[0].stretches[6];
         made.parts[0].put(at + 8, size | OF_THREAD | IN_USE_BEFORE);
         assert_eq!(made.walk().errors.iter().map(|error| error.at).collect::<Vec<_>>(), [at], "{size:#x}");
@@ -504,6 +519,33 @@ fn chunks_with_mappings_of_their_own_are_found_among_other_pages() {
     assert_eq!(mmapped(&made, at(0), at(64), &made.runs(&made.parts[0])).len(), 1, "the one at page 5");
 }
 
+/// glibc 2.43 leaves 16 bytes behind the size of a chunk out; memory with an alignment of its own begins behind the
+/// start of its mapping.
+#[test]
+fn chunks_of_newer_libraries_and_aligned_ones_are_found() {
+    let at = |page: u64| BASE + 0x7000 + page * PAGE;
+    let mut part = Piece::plain(at(0), 64 * PAGE);
+    let mut chunk = |offset: u64, page: u64, pages: u64, left_out: u64| {
+        part.put(at(page) + offset, offset);
+        part.put(at(page) + offset + 8, (pages * PAGE - offset - left_out) | OF_MMAP);
+    };
+    // Four behind each other: of 2.43, and of 2.36; each once more 0x40 bytes behind its start.
+    chunk(0, 0, 4, 16);
+    chunk(0, 4, 3, 0);
+    chunk(0x40, 7, 5, 16);
+    chunk(0x40, 12, 2, 0);
+    // Behind a gap, a chunk that begins two pages behind its start, of which the first is absent.
+    chunk(2 * PAGE, 20, 9, 16);
+    // In the middle of other memory nothing begins but at the start of a page.
+    chunk(0x40, 41, 2, 16);
+    let mut made = MadeHeap::of([part]);
+    made.absent.extend((14..22).chain(30..40).map(at));
+    let runs = made.runs(&made.parts[0]);
+    let found = mmapped(&made, at(0), at(64), &runs);
+    let expect = [(0, 4), (4, 7), (7, 12), (12, 14), (20, 29)].map(|(start, end)| (at(start), at(end)));
+    assert_eq!(found.iter().map(|chunk| (chunk.start, chunk.end)).collect::<Vec<_>>(), expect);
+}
+
 /// One step in filling a heap: a kind and a size.
 fn steps() -> impl Strategy<Value = Vec<(u8, u64)>> {
     prop::collection::vec((0u8..8, prop_oneof![0u64..64, 64u64..4000, 4000u64..60_000]), 0..60)
@@ -527,8 +569,9 @@ fn fill(part: &mut Piece, steps: &[(u8, u64)]) {
 /// Some arenas, some of several heaps, one main heap.
 fn made() -> impl Strategy<Value = MadeHeap> {
     let arena = (prop::collection::vec((steps(), 2u64..60, 0u64..4), 1..4), any::<bool>());
-    (any::<bool>(), steps(), prop::collection::vec(arena, 0..3)).prop_map(|(newer, main, arenas)| {
-        let head = HEADS[usize::from(newer)];
+    (0..SHAPES.len(), steps(), prop::collection::vec(arena, 0..3)).prop_map(|(shape, main, arenas)| {
+        let shape = SHAPES[shape];
+        let head = shape.head;
         let mut part = Piece::plain(0x55_0000_7000, 40 * PAGE);
         fill(&mut part, &main);
         part.top();
@@ -538,9 +581,9 @@ fn made() -> impl Strategy<Value = MadeHeap> {
             for (n, (steps, pages, more)) in heaps.into_iter().enumerate() {
                 let size = pages * PAGE;
                 let part = if n == 0 {
-                    Piece::arena(start, head, size)
+                    Piece::arena(start, shape, size)
                 } else {
-                    Piece::further(start, head, arena, before, size)
+                    Piece::further(start, shape, arena, before, size)
                 };
                 let mut part = part.mapped(more * PAGE);
                 fill(&mut part, &steps);
@@ -683,7 +726,7 @@ fn address() -> impl Strategy<Value = u64> {
         0u64..0x20_0000,
         (0u64..0x2000).prop_map(|more| BASE + more * 0x1000),
         (0u64..4).prop_map(|n| BASE + n * STEP),
-        (0u64..4, 0usize..2).prop_map(|(n, head)| BASE + n * STEP + HEADS[head]),
+        (0u64..4, 0..SHAPES.len()).prop_map(|(n, shape)| BASE + n * STEP + SHAPES[shape].head),
         (0u64..3).prop_map(|n| 0u64.wrapping_sub((n + 1) * STEP)),
     ]
 }

@@ -1,4 +1,4 @@
-//! `GC.heap_dump` (JDK 11–25): the JVM writes all reachable objects into a file, after a full collection, while its
+//! `GC.heap_dump` (JDK 11–27): the JVM writes all reachable objects into a file, after a full collection, while its
 //! threads stand still. The file is the JVM's: its own folder, its own mounts, its own user.
 //!
 //! ```text

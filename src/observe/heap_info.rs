@@ -1,4 +1,4 @@
-//! Replies to `GC.heap_info` (JDK 11–25): one form per collector, changed several times. JDK 25 leaves metaspace out.
+//! Replies to `GC.heap_info` (JDK 11–27): one form per collector, changed several times. JDK 25 leaves metaspace out.
 
 use super::Unavailable;
 use super::text::{between, size};

@@ -1,4 +1,4 @@
-//! hsperfdata: about 190 counters that HotSpot keeps in a file mapped by it (JDK 11–25, `jcmd PID PerfCounter.print`
+//! hsperfdata: about 190 counters that HotSpot keeps in a file mapped by it (JDK 11–27, `jcmd PID PerfCounter.print`
 //! shows the same). Read with `pread`, never mapped: a truncated file is then an error and not a SIGBUS.
 //!
 //! What is there depends on the collector (captured from 11, 17, 21, 25):

@@ -1,5 +1,5 @@
 //! Finds the hsperfdata file of a JVM: `/tmp/hsperfdata_USER/NSPID` in its own mount namespace, reached through
-//! `/proc/PID/root`, with the pid of its own pid namespace (JDK 11–25; the folder is always `/tmp`).
+//! `/proc/PID/root`, with the pid of its own pid namespace (JDK 11–27; the folder is always `/tmp`).
 //!
 //! No link is followed there, neither of a folder nor of a file: HotSpot makes none, and takes none itself.
 //! Containers may share one `/tmp` and all have pid 1: the right file is the one whose inode the process has mapped:

@@ -1,4 +1,4 @@
-//! Replies to `VM.metaspace vslist` (JDK 11–25): the nodes, which are the ranges of addresses that metaspace takes its
+//! Replies to `VM.metaspace vslist` (JDK 11–27): the nodes, which are the ranges of addresses that metaspace takes its
 //! memory from. How full they are is left to [`super::heap_info`] and [`super::hsperfdata`].
 //!
 //! ```text

@@ -21,6 +21,7 @@ pub mod classes;
 pub mod code_heaps;
 pub mod elf;
 pub mod glibc;
+mod glibc_layout;
 pub mod heap_dump;
 pub mod heap_info;
 pub mod hold;

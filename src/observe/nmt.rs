@@ -1,4 +1,4 @@
-//! Replies to `VM.native_memory summary` and `summary.diff` with `scale=KB` (JDK 11–25; the JVM runs with
+//! Replies to `VM.native_memory summary` and `summary.diff` with `scale=KB` (JDK 11–27; the JVM runs with
 //! `-XX:NativeMemoryTracking=summary`, and for a diff was asked for a `baseline` before).
 //! Reserved is address space, committed is a promise: neither is resident memory.
 

@@ -1,4 +1,4 @@
-//! Replies to `Thread.print -e` (JDK 11–25): what each thread has allocated in the Java heap, with few digits.
+//! Replies to `Thread.print -e` (JDK 11–27): what each thread has allocated in the Java heap, with few digits.
 //!
 //! ```text
 //! "main" #1 prio=5 os_prio=0 cpu=103.10ms elapsed=5.23s allocated=1523K defined_classes=3 tid=0x00007f… …

@@ -1,4 +1,4 @@
-//! Replies to `VM.flags` (JDK 11–25): the flags in force that are not at their default; and how they differ from
+//! Replies to `VM.flags` (JDK 11–27): the flags in force that are not at their default; and how they differ from
 //! what was asked. From JDK 21 on a removed flag is ignored with a warning and exit code 0, and collectors round sizes
 //! up: two configurations can silently be equal.
 

@@ -1,4 +1,4 @@
-//! Replies to `VM.version` (JDK 11–25). The vendor is not in it; see `hsperfdata`'s `java.property.java.vm.vendor`.
+//! Replies to `VM.version` (JDK 11–27). The vendor is not in it; see `hsperfdata`'s `java.property.java.vm.vendor`.
 
 use super::Unavailable;
 

@@ -9,7 +9,7 @@ use super::turns::Turns;
 use crate::account::{self, Account, AccountPlan, Owner, Prediction, Question, Said, Seen};
 use crate::clock::Clock;
 use crate::observe::addresses::JvmAddresses;
-use crate::observe::glibc::{self, Candidate, HEAP_MAX, MmappedChunk};
+use crate::observe::glibc::{self, Candidate, HEAP_MAX, Layout};
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hold::Held;
 use crate::observe::hsperfdata::HsPerf;
@@ -173,12 +173,15 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
         reader.join().map_err(|_| Unavailable::new("account", "its reader failed: a bug in Loadline"))
     })?;
     let musl = heaps.musl.take().map(MuslMalloc::finish);
-    let malloc = musl.iter().flatten().flat_map(account::musl_ranges).collect::<Vec<_>>();
-    let plan = AccountPlan::new(&smaps, &account::claims(said, &maps, &stacks, &malloc));
-    let pages = pages_in_question(process, &smaps, &plan, &mut failed);
-    let mut seen = Seen { smaps, allocator: Some(allocator), pages, stacks, musl, ..Seen::default() };
+    let mut seen = Seen { smaps, allocator: Some(allocator), stacks, musl, ..Seen::default() };
     musl_malloc::enter_mmapped(&mut seen);
-    heaps.finish(&plan, &mut seen);
+    let memory = heaps.finish(&mut seen);
+    let malloc = seen.malloc_ranges();
+    let plan = AccountPlan::new(&seen.smaps, &account::claims(said, &maps, &seen.stacks, &malloc));
+    seen.pages = pages_in_question(process, &seen.smaps, &plan, &mut failed);
+    if let Some(memory) = memory {
+        enter_mmapped(&memory, &plan, &malloc, &mut seen);
+    }
     Ok((seen, pause, failed))
 }
 
@@ -195,6 +198,7 @@ struct Heaps {
     /// The mappings each candidate consists of.
     mappings: Vec<Vec<usize>>,
     turns: Turns,
+    layout: Option<Layout>,
     /// Instead of them all, where malloc is musl's.
     musl: Option<MuslMalloc>,
 }
@@ -212,7 +216,7 @@ impl Heaps {
         let sources = readable.then(|| open().map_err(|why| failed.push(why)).ok()).flatten();
         let (candidates, mappings) = candidates(smaps, plan);
         let turns = Turns::of(if sources.is_some() { candidates.len() } else { 0 });
-        Self { sources, candidates, mappings, turns, musl: None }
+        Self { sources, candidates, mappings, turns, layout: None, musl: None }
     }
 
     /// Walks all, and reads where the stacks are; the longest pause.
@@ -224,7 +228,6 @@ impl Heaps {
         failed: &mut Vec<Unavailable>,
     ) -> (Vec<ThreadStack>, Option<Duration>) {
         let (mut pause, mut stop, mut stacks) = (None::<Duration>, stop, None);
-        let mut header = None;
         loop {
             // A heap that would take long is walked while everything runs; what changed meanwhile ends its walk.
             let hold = stop && !(stacks.is_some() && self.next_is_large());
@@ -236,14 +239,14 @@ impl Heaps {
                     failed.push(why);
                     Vec::new()
                 }));
-                header = self.layout();
+                self.find_layout();
             }
             while !self.is_done() {
                 let large = self.next_is_large();
                 if large && held.is_some() {
                     break;
                 }
-                self.walk_next(process, header, clock);
+                self.walk_next(process, clock);
                 let is_long = held.as_ref().is_some_and(|held| held.lasted() > PAUSE_MAX);
                 if large && stop || is_long || !self.turns.run_on().is_zero() {
                     break;
@@ -271,16 +274,19 @@ impl Heaps {
             })
     }
 
-    /// The layout of this glibc, by the first pages of all candidates.
-    fn layout(&mut self) -> Option<u64> {
-        let (memory, map) = self.sources.as_mut()?;
+    /// Finds the layout of this glibc by what the candidates hold, and leaves out those that are no heaps.
+    fn find_layout(&mut self) {
+        let Some((memory, map)) = self.sources.as_mut() else { return };
         for candidate in &mut self.candidates {
             refresh(map, candidate, candidate.start + 4096);
+            if !candidate.main && glibc::accessible(memory, candidate).is_some() {
+                refresh(map, candidate, candidate.end);
+            }
         }
-        glibc::layout(memory, &self.candidates)
+        self.layout = glibc::layout(memory, &self.candidates);
     }
 
-    fn walk_next(&mut self, process: &Process, header: Option<u64>, clock: &Clock) {
+    fn walk_next(&mut self, process: &Process, clock: &Clock) {
         if let Some(musl) = &mut self.musl {
             return musl.walk_next();
         }
@@ -299,29 +305,36 @@ impl Heaps {
                 refresh(map, owner, owner.start + 4096);
             }
         }
-        let walked = glibc::walk_one(memory, &self.candidates, header, index);
+        let walked = glibc::walk_one(memory, &self.candidates, self.layout, index);
         self.turns.take(walked);
     }
 
-    /// Puts what was found into what was seen, with the chunks that have mappings of their own.
-    fn finish(self, plan: &AccountPlan, seen: &mut Seen) {
-        let Some((memory, _)) = &self.sources else {
-            seen.candidates = self.candidates.into_iter().zip(self.mappings).collect();
-            return;
-        };
-        let walk = glibc::conclude(memory, &self.candidates, self.turns.finish());
-        let no_heaps: Vec<usize> = walk.others.iter().flat_map(|n| self.mappings[*n].iter().copied()).collect();
-        for planned in &plan.mappings {
-            if planned.question != Question::Chunks && !no_heaps.contains(&planned.index) {
-                continue;
-            }
-            let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
-            let unclaimed = planned.segments.iter().filter(|segment| segment.claim.is_none());
-            let found = unclaimed.flat_map(|segment| glibc::mmapped(memory, segment.start, segment.end, runs));
-            seen.chunks.insert(planned.index, found.collect::<Vec<MmappedChunk>>());
+    /// Puts what was found into what was seen; the memory, if it can be read.
+    fn finish(self, seen: &mut Seen) -> Option<ProcessMemory> {
+        if let Some((memory, _)) = &self.sources {
+            seen.walk = Some(glibc::conclude(memory, &self.candidates, self.layout, self.turns.finish()));
         }
-        seen.walk = Some(walk);
         seen.candidates = self.candidates.into_iter().zip(self.mappings).collect();
+        self.sources.map(|(memory, _)| memory)
+    }
+}
+
+/// Enters glibc's chunks with mappings of their own, in what has no other owner.
+fn enter_mmapped(memory: &ProcessMemory, plan: &AccountPlan, heaps: &[(u64, u64)], seen: &mut Seen) {
+    for planned in plan.mappings.iter().filter(|planned| planned.question != Question::None) {
+        let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
+        let mut found = Vec::new();
+        for segment in planned.segments.iter().filter(|segment| segment.claim.is_none()) {
+            let mut at = segment.start;
+            let inside = heaps.iter().filter(|heap| segment.start <= heap.0 && heap.1 <= segment.end);
+            for (start, end) in inside.copied().chain([(segment.end, segment.end)]) {
+                found.extend(glibc::mmapped(memory, at, start, runs));
+                at = end;
+            }
+        }
+        if !found.is_empty() {
+            seen.chunks.insert(planned.index, found);
+        }
     }
 }
 
@@ -368,23 +381,29 @@ fn pages_in_question(
 }
 
 /// Stretches that may be heaps of malloc, and the mappings they consist of; neighbouring parts of `[heap]` are one.
-/// Others may grow up to [`HEAP_MAX`] while they are looked at.
+/// Others may grow up to [`HEAP_MAX`] while they are looked at, and the kernel may show one as part of a mapping that
+/// began before it: a stack in front of it, or a heap that is full.
 fn candidates(smaps: &Smaps, plan: &AccountPlan) -> (Vec<Candidate>, Vec<Vec<usize>>) {
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut mappings: Vec<Vec<usize>> = Vec::new();
-    for planned in plan.mappings.iter().filter(|planned| planned.question == Question::Heap) {
+    for planned in &plan.mappings {
         let mapping = &smaps.mappings[planned.index].mapping;
-        let main = mapping.path == "[heap]";
-        match (candidates.last_mut(), mappings.last_mut()) {
-            (Some(last), Some(indices)) if main && last.main && last.end == mapping.start => {
-                last.end = mapping.end;
-                indices.push(planned.index);
+        if planned.question == Question::Heap && mapping.path == "[heap]" {
+            match (candidates.last_mut(), mappings.last_mut()) {
+                (Some(last), Some(indices)) if last.main && last.end == mapping.start => {
+                    last.end = mapping.end;
+                    indices.push(planned.index);
+                }
+                _ => {
+                    candidates.push(Candidate { start: mapping.start, end: mapping.end, main: true, runs: Vec::new() });
+                    mappings.push(vec![planned.index]);
+                }
             }
-            _ => {
-                let end = if main { mapping.end } else { mapping.start.saturating_add(HEAP_MAX) };
-                candidates.push(Candidate { start: mapping.start, end, main, runs: Vec::new() });
-                mappings.push(vec![planned.index]);
-            }
+            continue;
+        }
+        for start in planned.heap_starts(mapping) {
+            candidates.push(Candidate { start, end: start.saturating_add(HEAP_MAX), main: false, runs: Vec::new() });
+            mappings.push(vec![planned.index]);
         }
     }
     (candidates, mappings)

@@ -29,19 +29,22 @@ impl DirectReader {
         Self(Arc::new(Mutex::new(DirectCounters::of(objects))))
     }
 
-    /// Direct memory now; `None` where it cannot be read.
-    pub(crate) fn read(&self, process: &Process, clock: &Clock) -> Option<DirectRecord> {
+    /// Direct memory now.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or a collector moves the counters each time.
+    pub(crate) fn read(&self, process: &Process, clock: &Clock) -> Result<DirectRecord, Unavailable> {
         let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for _ in 0..TRIES {
-            let maps = maps::read(process, clock).ok()?.value;
-            let memory = Untouched::open(process, &maps).ok()?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let maps = maps::read(process, clock)?.value;
+            let memory = Untouched::open(process, &maps)?;
             match counters.look(&memory).and_then(|()| counters.read(&memory)) {
-                Ok(direct) => return Some(direct),
-                Err(why) if !why.is_early => return None,
-                Err(_) => clock.sleep(TRY_AGAIN_AFTER),
+                Err(why) if why.is_early && tries < TRIES => clock.sleep(TRY_AGAIN_AFTER),
+                read => return read,
             }
         }
-        None
     }
 }
 

@@ -81,11 +81,11 @@ impl Outside {
         let cgroup = MemoryCgroup::of(&process).map_err(&mut note).ok();
         let tables = JvmTables::find(&process, clock).map_err(&mut note).ok();
         let allocation = tables.as_ref().and_then(|tables| tables.allocation(&process).map_err(&mut note).ok());
-        let reader = tables.as_ref().and_then(JvmTables::objects).cloned().map(DirectReader::of);
-        if let Some(reader) = &reader {
-            // The first look of all goes over every class.
-            reader.read(&process, clock);
-        }
+        let objects = tables.as_ref().and_then(|tables| tables.objects().cloned().map_err(&mut note).ok());
+        let reader = objects.map(DirectReader::of);
+        // The first look of all goes over every class.
+        let first = reader.as_ref().and_then(|reader| reader.read(&process, clock).err());
+        first.filter(|why| !why.is_early).into_iter().for_each(&mut note);
         let direct = reader.and_then(|reader| DirectTimeline::open(&process, reader, clock).map_err(&mut note).ok());
         let flags = tables.as_ref().and_then(|tables| tables.flags(&process, clock).map_err(&mut note).ok());
         let collector = flags.as_ref().and_then(|flags| flags.changed().collector());

@@ -5,7 +5,7 @@ use super::allocation::Allocation;
 use crate::account::Said;
 use crate::clock::Clock;
 use crate::kernel::mapping::Mapping;
-use crate::observe::addresses::{JvmAddresses, JvmRange};
+use crate::observe::addresses::{JvmAddresses, JvmRange, Purpose};
 use crate::observe::class_loaders::{self, ClassLoader};
 use crate::observe::heap_info::Collector;
 use crate::observe::hotspot::HotSpot;
@@ -54,13 +54,16 @@ impl JvmTables {
         Allocation::open(process, Threads::of(tables, *exited_allocated_at)?)
     }
 
-    /// How its objects are read; `None` where it does not describe all that this takes.
-    pub(crate) fn objects(&self) -> Option<&Objects> {
-        self.objects.as_ref().ok()
+    /// How its objects are read.
+    ///
+    /// # Errors
+    /// The name that its tables lack.
+    pub(crate) fn objects(&self) -> Result<&Objects, Unavailable> {
+        self.objects.as_ref().map_err(Clone::clone)
     }
 
     fn loaders(&self, memory: &Untouched<'_>, nodes: &[MetaspaceNode]) -> Result<Vec<ClassLoader>, Unavailable> {
-        let objects = self.objects.as_ref().map_err(Clone::clone)?;
+        let objects = self.objects()?;
         let parent = match self.parent.get() {
             Some(parent) => parent,
             None => {
@@ -133,8 +136,15 @@ fn addresses(heap: Option<&HeapRead>, code: Vec<JvmRange>, maps: &[Mapping]) -> 
     if heap.is_none() && code.is_empty() {
         return None;
     }
+    let regions = heap.and_then(|heap| heap.regions_at).map(|(start, end)| JvmRange {
+        start,
+        end,
+        committed_end: None,
+        purpose: Purpose::GcTable,
+        name: "regions of the heap".to_owned(),
+    });
     let addresses = JvmAddresses {
-        ranges: code,
+        ranges: code.into_iter().chain(regions).collect(),
         heap_reserved: heap.and_then(|heap| heap.reserved),
         used_ranges: heap.map(|heap| heap.used_ranges.clone()).unwrap_or_default(),
         region_size: heap.and_then(|heap| heap.region_size),

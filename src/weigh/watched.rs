@@ -140,7 +140,7 @@ impl Watched {
     fn find_tables(&mut self) -> std::result::Result<(), Unavailable> {
         if self.tables.is_none() {
             let tables = self.tables.insert(JvmTables::find(&self.process, &self.clock)?);
-            self.direct = tables.objects().cloned().map(DirectReader::of);
+            self.direct = tables.objects().ok().cloned().map(DirectReader::of);
         }
         Ok(())
     }
@@ -214,9 +214,12 @@ impl Watched {
         self.allocation.as_mut().map(Allocation::by_thread).unwrap_or_default()
     }
 
-    /// Direct memory by the counters of the JDK and of Netty; `None` where they cannot be read.
-    pub(crate) fn direct(&self) -> Option<DirectRecord> {
-        self.direct.as_ref()?.read(&self.process, &self.clock)
+    /// Direct memory by the counters of the JDK and of Netty; `None` where the JVM has no tables that can be read. An
+    /// error is a name that these tables lack, or an object that was being moved each time.
+    pub(crate) fn direct(&self) -> Option<std::result::Result<DirectRecord, Unavailable>> {
+        let lacking = self.tables.as_ref()?.objects().err();
+        let read = self.direct.as_ref().map(|reader| reader.read(&self.process, &self.clock));
+        read.or(lacking.map(Err))
     }
 
     /// Lists Netty's pools by the agent that the JVM was started with, or by one that is loaded into it.

@@ -17,7 +17,9 @@ use crate::observe::hsperfdata::JvmSample;
 use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::{smaps, thread_times};
-use crate::record::{AccountRecord, CodeHeapRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy, ToldRecord};
+use crate::record::{
+    AccountRecord, CodeHeapRecord, DirectRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy, ToldRecord,
+};
 use crate::scenario::{Asking, Kind};
 use crate::units::Growth;
 use std::collections::BTreeMap;
@@ -98,7 +100,7 @@ impl Weigh {
         taken.collector = said.heap.map(|info| info.collector.title().to_owned());
         taken.mark.heap.collections = sample(watched).and_then(|sample| sample.gc).map(|gc| gc.count);
         taken.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
-        taken.mark.direct = watched.direct();
+        taken.mark.direct = taken.direct(watched);
         said.nmt = nmt.map(|(memory, _)| memory);
         said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
         taken.mark.heap.left_by_gc_bytes = said.left_by_last_gc;
@@ -126,6 +128,12 @@ impl Weigh {
 }
 
 impl Taken {
+    /// Direct memory; where the JVM does not tell it, its row is missing and this says which name its tables lack.
+    fn direct(&mut self, watched: &Watched) -> Option<DirectRecord> {
+        let direct = watched.direct()?;
+        direct.map_err(|why| self.failed.push(format!("direct memory has no row of its own: {why}"))).ok()
+    }
+
     /// What the JVM's tables told, or what it says where they did not tell all; which of both, and why it was asked.
     fn hear(&mut self, watched: &Watched, tables: Result<TablesRead, Unavailable>) -> (Said, Option<ToldRecord>) {
         if watched.kind == Kind::Native {

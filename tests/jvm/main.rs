@@ -33,6 +33,7 @@ mod inside;
 mod interrupts;
 mod invocation;
 mod loaders;
+mod matrix;
 mod musl;
 mod netty;
 #[path = "../shared/nmt_detail.rs"]

@@ -1,5 +1,5 @@
 //! Loaders and classes, and the static fields of a class by their names: `ClassLoaderDataGraph`, `ClassLoaderData`,
-//! `Klass`, `InstanceKlass` (JDK 11–25). All of it lies in metaspace and does not move; it may grow while it is walked,
+//! `Klass`, `InstanceKlass` (JDK 11–27). All of it lies in metaspace and does not move; it may grow while it is walked,
 //! at its beginnings, so that a walk misses the newest and nothing else. Classes that are unloaded meanwhile may end a
 //! walk; whoever wants all begins anew.
 

@@ -1,4 +1,4 @@
-//! Direct memory as the JDK itself counts it (`java.nio.Bits`, JDK 11–25), and the buffers of mapped files
+//! Direct memory as the JDK itself counts it (`java.nio.Bits`, JDK 11–27), and the buffers of mapped files
 //! (`sun.nio.ch.FileChannelImpl`): what `BufferPoolMXBean` says, without asking. What goes past the JDK is not in it:
 //! `Arena.ofShared`, `Unsafe.allocateMemory`, and Netty where it counts for itself, which stands beside it.
 

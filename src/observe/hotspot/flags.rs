@@ -1,6 +1,5 @@
-//! Every flag of a JVM with its value and where that came from (`JVMFlag`, `jvmFlag.hpp`, JDK 17–25), some 1,270 of
-//! them: what `-XX:+PrintFlagsFinal` would have printed, without asking. JDK 11 names types by text; its flags are not
-//! read.
+//! Every flag of a JVM with its value and where that came from (`JVMFlag`, `jvmFlag.hpp`, JDK 11–27), some 1,270 of
+//! them: what `-XX:+PrintFlagsFinal` would have printed, without asking.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -23,6 +22,11 @@ const TYPES: [Type; 10] = [
     Type::Text,
     Type::Text,
 ];
+/// The same by name, which is how JDK 11 says them.
+const NAMES: [&str; 10] =
+    ["bool", "int", "uint", "intx", "uintx", "uint64_t", "size_t", "double", "ccstr", "ccstrlist"];
+/// The bits that say who set a flag, where the JVM does not describe them (`JVMFlag::VALUE_ORIGIN_MASK`, JDK 11).
+const ORIGIN_MASK: u64 = 15;
 /// Flags that all releases have, with the numbers of their types: where one differs, the order is another.
 const KNOWN: [(&str, u32); 4] = [("UseSerialGC", 0), ("MaxHeapSize", 6), ("MaxRAMPercentage", 7), ("ErrorFile", 8)];
 
@@ -97,14 +101,24 @@ impl Flags {
             offset("JVMFlag::_type")?,
             offset("JVMFlag::_flags")?,
         ];
-        let mask = tables.constant("JVMFlag::VALUE_ORIGIN_MASK")? as u32;
+        // A release that describes the mask has numbers for types; JDK 11 has a pointer to a text.
+        let mask = tables.constant("JVMFlag::VALUE_ORIGIN_MASK");
+        let numbered = mask.is_ok();
+        let mask = mask.unwrap_or(ORIGIN_MASK) as u32;
+        let type_of = |at: u64| match numbered {
+            true => memory.u32(at),
+            false => {
+                let text = memory.text(memory.u64(at)?)?;
+                NAMES.iter().position(|name| *name == text).map(|number| number as u32)
+            }
+        };
         let read = |flag: u64| {
             let text = memory.u64(flag.checked_add(name)?)?;
             // The last row has no name.
             if text == 0 {
                 return Some(None);
             }
-            let (name, kind) = (memory.text(text)?, memory.u32(flag.checked_add(kind)?)?);
+            let (name, kind) = (memory.text(text)?, type_of(flag.checked_add(kind)?)?);
             if KNOWN.iter().any(|(known, number)| *known == name && *number != kind) {
                 return None;
             }

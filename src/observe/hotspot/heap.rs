@@ -1,4 +1,4 @@
-//! The Java heap by its collector's own structures (Serial, Parallel, G1, Shenandoah, ZGC, Epsilon; JDK 17–25): bounds,
+//! The Java heap by its collector's own structures (Serial, Parallel, G1, Shenandoah, ZGC, Epsilon; JDK 17–27): bounds,
 //! spaces and regions. What `GC.heap_info` says, of the moment at which it is read. The JVM goes on meanwhile: bounds
 //! must be in order and tops within them, or the reading is refused.
 
@@ -16,6 +16,9 @@ use crate::units::Bytes;
 /// One for each node of a machine's memory (`ZNUMA`).
 const PARTITIONS_MAX: u32 = 1024;
 
+/// By how much rows of a table may be longer than what they hold: a cache line.
+const ROW_SLACK_MAX: u64 = 128;
+
 /// The heap, and where in it objects lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeapRead {
@@ -27,6 +30,8 @@ pub struct HeapRead {
     pub used_ranges: Vec<(u64, u64)>,
     /// A region of G1 or Shenandoah.
     pub region_size: Option<Bytes>,
+    /// Where Shenandoah describes its regions: first address, first address behind.
+    pub regions_at: Option<(u64, u64)>,
 }
 
 /// A space with objects from its bottom to its top.
@@ -187,9 +192,17 @@ fn g1(fields: Fields<'_>, heap: u64, flags: &Flags, maps: &[Mapping]) -> Result<
 }
 
 fn shenandoah(fields: Fields<'_>, heap: u64) -> Result<HeapRead, Unavailable> {
-    let used = match fields.pointer(heap, &["ShenandoahHeap::_global_generation"]) {
-        Ok(generation) => fields.word(generation, &["ShenandoahGeneration::_used"])?,
-        Err(_) => fields.word(heap, &["ShenandoahHeap::_used"])?,
+    // JDK 26 and newer count in the set of free regions, 25 in a generation, older ones in the heap.
+    let kept = [
+        ("ShenandoahHeap::_free_set", "ShenandoahFreeSet::_total_global_used"),
+        ("ShenandoahHeap::_global_generation", "ShenandoahGeneration::_used"),
+    ];
+    let kept = kept
+        .iter()
+        .find(|(object, used)| fields.tables.offset(&[object]).is_ok() && fields.tables.offset(&[used]).is_ok());
+    let used = match kept {
+        Some((object, used)) => fields.word(fields.pointer(heap, &[object])?, &[used])?,
+        None => fields.word(heap, &["ShenandoahHeap::_used"])?,
     };
     let committed = fields.word(heap, &["ShenandoahHeap::_committed"])?;
     let size = fields.of_class(&["ShenandoahHeapRegion::RegionSizeBytes"])?;
@@ -197,7 +210,18 @@ fn shenandoah(fields: Fields<'_>, heap: u64) -> Result<HeapRead, Unavailable> {
     let most = most.filter(|_| size > 0).ok_or_else(|| absurd("the heap"))?;
     let mut read = sizes(Collector::Shenandoah, used, committed, most);
     (read.reserved, read.region_size) = (Some(reserved(fields, heap)?), Some(Bytes(size)));
+    read.regions_at = regions_at(fields, heap, most / size);
     Ok(read)
+}
+
+/// Shenandoah describes its regions in one piece, row by row; its heap has a pointer to each row. The length of a row
+/// is that of `ShenandoahHeapRegion` in whole cache lines.
+fn regions_at(fields: Fields<'_>, heap: u64, count: u64) -> Option<(u64, u64)> {
+    let pointers = fields.pointer(heap, &["ShenandoahHeap::_regions"]).ok()?;
+    let [first, second] = [0, 8].map(|at| fields.memory.u64(pointers.checked_add(at)?));
+    let least = fields.tables.size("ShenandoahHeapRegion").ok()?;
+    let row = second?.checked_sub(first?).filter(|row| (least..least + ROW_SLACK_MAX).contains(row))?;
+    Some((first?, first?.checked_add(row.checked_mul(count)?)?))
 }
 
 /// ZGC: of one generation or two, as `Z`; in JDK 21 and 22 the one of one generation is `X`.
@@ -216,7 +240,7 @@ fn z(fields: Fields<'_>, heap: u64, flags: &Flags) -> Result<HeapRead, Unavailab
     Ok(sizes(Collector::Z, used, capacity, most))
 }
 
-/// Used and committed, of all partitions (JDK 25).
+/// Used and committed, of all partitions (JDK 25–27).
 fn partitions(fields: Fields<'_>, pages: u64) -> Result<(u64, u64), Unavailable> {
     let count = fields.memory.u32(fields.tables.address(&["ZNUMA::_count"])?).ok_or_else(unread)?;
     let each = fields.place(pages, &["ZPageAllocator::_partitions"])?;
@@ -246,5 +270,5 @@ fn epsilon(fields: Fields<'_>, heap: u64) -> Result<HeapRead, Unavailable> {
 fn sizes(collector: Collector, used: u64, committed: u64, most: u64) -> HeapRead {
     let (used, committed, capacity_max) = (Bytes(used), Bytes(committed), Bytes(most));
     let info = HeapInfo { collector, used, committed, capacity_max, old: None, metaspace: None, class_space: None };
-    HeapRead { info, reserved: None, used_ranges: Vec::new(), region_size: None }
+    HeapRead { info, reserved: None, used_ranges: Vec::new(), region_size: None, regions_at: None }
 }

@@ -250,6 +250,43 @@ fn committed(regions: u64) -> Vec<Mapping> {
     vec![Mapping { start: HEAP, end: HEAP + regions * REGION, perms, ..Mapping::default() }]
 }
 
+/// Shenandoah of 4 regions, whose descriptions take 320 bytes each, by what each release counts in.
+#[test]
+fn shenandoah_is_read_in_each_release() {
+    let of_all = [
+        ("CollectedHeap::_reserved", 16),
+        ("MemRegion::_start", 0),
+        ("MemRegion::_word_size", 8),
+        ("ShenandoahHeap::_committed", 32),
+        ("ShenandoahHeap::_num_regions", 40),
+        ("ShenandoahHeap::_regions", 48),
+    ];
+    let counts: [&[(&str, u64)]; 3] = [
+        &[("ShenandoahHeap::_used", 0)],
+        &[("ShenandoahHeap::_global_generation", 8), ("ShenandoahGeneration::_used", 8)],
+        &[("ShenandoahHeap::_free_set", 8), ("ShenandoahFreeSet::_total_global_used", 8)],
+    ];
+    let addresses = [("Universe::_collectedHeap", 0x1000), ("ShenandoahHeapRegion::RegionSizeBytes", 0x1008)];
+    let (rows, size) = (0x7f00_0000, [("ShenandoahHeapRegion", 272)]);
+    for counted in counts {
+        let tables = Tables::made_up(&[&of_all, counted].concat(), &addresses, &size);
+        let mut made = Words::default();
+        made.put(0x1000, &[0x2000, REGION]);
+        made.put(0x2000, &[REGION, 0x3000, HEAP, 4 * REGION / 8, 3 * REGION, 4, 0x4000]);
+        made.put(0x3000, &[0, REGION]);
+        made.put(0x4000, &[rows, rows + 320]);
+        let read = |made: &Words| heap::read(made, &tables, &flags("UseShenandoahGC"), &[]).unwrap();
+        let whole = read(&made);
+        assert_eq!((whole.info.used.0, whole.info.committed.0), (REGION, 3 * REGION), "{counted:?}");
+        assert_eq!((whole.reserved, whole.regions_at), (Some((HEAP, HEAP + 4 * REGION)), Some((rows, rows + 4 * 320))));
+        // Rows that are shorter than what they hold, or much longer, are no table.
+        for apart in [264, 4096] {
+            made.put(0x4008, &[rows + apart]);
+            assert_eq!(read(&made).regions_at, None);
+        }
+    }
+}
+
 #[test]
 fn regions_of_g1_are_added_up() {
     let read = |made: &Words, maps: &[Mapping]| heap::read(made, &tables(), &flags("UseG1GC"), maps);

@@ -1,5 +1,5 @@
 //! A running HotSpot by its own tables, read from outside: nothing is asked of the JVM, nothing is added to it, and no
-//! thread of it stands still. HotSpot describes its own fields for debuggers (`vmStructs.cpp`, JDK 11–25): the names,
+//! thread of it stands still. HotSpot describes its own fields for debuggers (`vmStructs.cpp`, JDK 11–27): the names,
 //! where they stand, and how large they are come from the running JVM and are never assumed. A name that this JVM does
 //! not have makes what needs it unavailable, and nothing else.
 //!

@@ -41,7 +41,7 @@ enum Header {
     Wide,
     /// By 32 bits.
     Narrow,
-    /// By the upper 22 bits of the mark (`UseCompactObjectHeaders`, JDK 24 and newer).
+    /// By the upper 22 bits of the mark (`UseCompactObjectHeaders`, JDK 24 and newer, the default from 27 on).
     InMark,
 }
 
@@ -93,10 +93,15 @@ impl Objects {
                 _ => References::Wide,
             }
         };
-        let header = match () {
-            () if is_on("UseCompactObjectHeaders") => Header::InMark,
-            () if is_on("UseCompressedClassPointers") => Header::Narrow,
-            () => Header::Wide,
+        // The flag is gone in JDK 27: class pointers are always compressed there.
+        let compressed = flags.is_on("UseCompressedClassPointers").unwrap_or(true);
+        let (header, header_class) = match () {
+            () if is_on("UseCompactObjectHeaders") => (Header::InMark, 0),
+            () if compressed => {
+                let names = ["oopDesc::_compressed_klass", "oopDesc::_metadata._compressed_klass"];
+                (Header::Narrow, tables.offset(&names)?)
+            }
+            () => (Header::Wide, tables.offset(&["oopDesc::_metadata._klass"])?),
         };
         const BASES: [&str; 3] = [
             "CompressedKlassPointers::_base",
@@ -113,7 +118,7 @@ impl Objects {
             classes: Classes::of(tables)?,
             class_mirror: tables.offset(&["Klass::_java_mirror"])?,
             mirror_class: u64::from(half(&["java_lang_Class::_klass_offset"])?),
-            header_class: tables.offset(&["oopDesc::_metadata._klass", "oopDesc::_metadata._compressed_klass"])?,
+            header_class,
             header,
             references,
             class_base,

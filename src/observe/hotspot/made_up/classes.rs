@@ -124,6 +124,21 @@ impl Form {
         Self { references, header, stream: kind / 5 % 2 == 0, spread: kind ^ number }
     }
 
+    /// Whether an object's header is described as in JDK 27.
+    fn is_newest(self) -> bool {
+        self.spread.is_multiple_of(2)
+    }
+
+    /// Where an object's header names its class, as far as the tables say.
+    fn header_row(self) -> Option<&'static str> {
+        match self.header {
+            Header::Wide => Some("oopDesc::_metadata._klass"),
+            Header::Narrow { .. } if self.is_newest() => Some("oopDesc::_compressed_klass"),
+            Header::Narrow { .. } => Some("oopDesc::_metadata._compressed_klass"),
+            Header::InMark => None,
+        }
+    }
+
     fn flags(self) -> Flags {
         let references = match self.references {
             References::Narrow { .. } => "UseCompressedOops",
@@ -131,12 +146,14 @@ impl Form {
             References::Coloured { .. } => "UseZGC",
         };
         let header = match self.header {
-            Header::Wide => "UseSerialGC",
-            Header::Narrow { .. } => "UseCompressedClassPointers",
-            Header::InMark => "UseCompactObjectHeaders",
+            Header::Wide => ("UseCompressedClassPointers", "false"),
+            // JDK 27 has no such flag any more.
+            Header::Narrow { .. } if self.is_newest() => ("UseSerialGC", "true"),
+            Header::Narrow { .. } => ("UseCompressedClassPointers", "true"),
+            Header::InMark => ("UseCompactObjectHeaders", "true"),
         };
-        let on = |name: &str| Flag { name: name.to_owned(), value: "true".to_owned(), origin: None };
-        Flags { list: [references, header].map(on).into() }
+        let flag = |(name, value): (&str, &str)| Flag { name: name.to_owned(), value: value.to_owned(), origin: None };
+        Flags { list: [(references, "true"), header].map(flag).into() }
     }
 }
 
@@ -196,7 +213,6 @@ impl Loaded {
             ("Symbol::_length", Says::Offset(4)),
             ("Symbol::_body[0]", Says::Offset(6)),
             ("ConstantPool", Says::Size(24 + self.at(5))),
-            ("oopDesc::_metadata._klass", Says::Offset(8)),
             ("Array<int>::_length", Says::Offset(0)),
             ("Array<u1>::_data", Says::Offset(4)),
             ("Array<u2>::_data", Says::Offset(4)),
@@ -210,6 +226,7 @@ impl Loaded {
             ]),
             false => rows.push(("InstanceKlass::_fields", at(5))),
         }
+        rows.extend(self.form.header_row().map(|name| (name, Says::Offset(8))));
         if let References::Coloured { .. } = self.form.references {
             rows.push(("ZGlobalsForVMStructs::_ZPointerLoadShift", Says::Offset(16)));
         }

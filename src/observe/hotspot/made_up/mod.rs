@@ -1,5 +1,5 @@
 //! A HotSpot made up byte by byte from a plan that is any bytes, as `vmStructs.cpp`, `threadSMR.cpp`,
-//! `classLoaderData.cpp` and `fieldInfo.hpp` (JDK 11–25) lay it out; for tests and fuzzing only. What a reader has to
+//! `classLoaderData.cpp` and `fieldInfo.hpp` (JDK 11–27) lay it out; for tests and fuzzing only. What a reader has to
 //! find is kept while the memory is written.
 //!
 //! | file | what it makes up |

@@ -233,6 +233,31 @@ fn flags_of_every_type_are_read() {
     );
 }
 
+/// JDK 11 says types by text, in the first of five words, and not which bits are those of the origin.
+#[test]
+fn flags_whose_types_are_texts_are_read() {
+    let (mut memory, numbered, rows) = flags();
+    let whole = Flags::read(&memory, &numbered).unwrap();
+    const TYPES: [&str; 10] =
+        ["bool", "int", "uint", "intx", "uintx", "uint64_t", "size_t", "double", "ccstr", "ccstrlist"];
+    for (row, (_, kind, _, origin, _)) in (rows.first..).step_by(40).zip(FLAGS) {
+        let text = memory.write_text(TYPES[kind as usize]);
+        memory.word(row, text);
+        memory.half(row + 24, origin);
+    }
+    let of_11 = described_flags(rows.count_at - 8).map(|(name, says)| match name {
+        "JVMFlag::_flags" => (name, Says::Offset(24)),
+        "JVMFlag::VALUE_ORIGIN_MASK" => ("JVMFlag::_none", Says::Int(15)),
+        _ => (name, says),
+    });
+    let exported = describe(&mut memory, &of_11, 0);
+    let tables = Tables::read(&memory, exported).unwrap();
+    assert_eq!(Flags::read(&memory, &tables), Ok(whole));
+    let unknown = memory.write_text("long double");
+    memory.word(rows.first + 40, unknown);
+    assert!(Flags::read(&memory, &tables).is_err(), "a type that is none");
+}
+
 #[test]
 fn flags_that_lie_are_refused() {
     let (memory, tables, rows) = flags();
