@@ -6,8 +6,7 @@ use super::ledger::{Account, Detail, Holding};
 use crate::owner::Owner;
 
 /// Where direct buffers lie, in the order in which they are looked for.
-const CHUNKS: [Owner; 4] =
-    [Owner::MallocMmapped, Owner::MallocNonHotspot, Owner::MallocLive, Owner::MallocUnsplit];
+const CHUNKS: [Owner; 4] = [Owner::MallocMmapped, Owner::MallocNonHotspot, Owner::MallocLive, Owner::MallocUnsplit];
 /// The tag of Native Memory Tracking that direct memory has.
 const TAG: &str = "Other";
 

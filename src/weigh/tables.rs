@@ -83,6 +83,14 @@ impl JvmTables {
         Flags::read(&Untouched::open(process, &maps)?, &self.hotspot.tables)
     }
 
+    /// The collector's table that no diagnostic command names, for a JVM that was asked for the rest.
+    pub(crate) fn region_table(&self, process: &Process, clock: &Clock) -> Option<JvmRange> {
+        let maps = maps::read(process, clock).ok()?.value;
+        let memory = Untouched::open(process, &maps).ok()?;
+        let flags = Flags::read(&memory, &self.hotspot.tables).ok()?;
+        region_table(&heap::read(&memory, &self.hotspot.tables, &flags, &maps).ok()?)
+    }
+
     /// Reads all of it, again where the JVM was changing it.
     ///
     /// # Errors
@@ -131,20 +139,20 @@ impl TablesRead {
     }
 }
 
+/// Where Shenandoah describes its regions.
+fn region_table(heap: &HeapRead) -> Option<JvmRange> {
+    let (start, end) = heap.regions_at?;
+    let name = "regions of the heap".to_owned();
+    Some(JvmRange { start, end, committed_end: None, purpose: Purpose::GcTable, name })
+}
+
 /// The ranges of heap and code; `None` where neither was read.
 fn addresses(heap: Option<&HeapRead>, code: Vec<JvmRange>, maps: &[Mapping]) -> Option<JvmAddresses> {
     if heap.is_none() && code.is_empty() {
         return None;
     }
-    let regions = heap.and_then(|heap| heap.regions_at).map(|(start, end)| JvmRange {
-        start,
-        end,
-        committed_end: None,
-        purpose: Purpose::GcTable,
-        name: "regions of the heap".to_owned(),
-    });
     let addresses = JvmAddresses {
-        ranges: code.into_iter().chain(regions).collect(),
+        ranges: code.into_iter().chain(heap.and_then(region_table)).collect(),
         heap_reserved: heap.and_then(|heap| heap.reserved),
         used_ranges: heap.map(|heap| heap.used_ranges.clone()).unwrap_or_default(),
         region_size: heap.and_then(|heap| heap.region_size),

@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
 use crate::observe::Unavailable;
+use crate::observe::addresses::JvmRange;
 use crate::observe::agent::{self, Standing};
 use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
@@ -178,6 +179,11 @@ impl Watched {
         let read = self.found_tables()?.read(&self.process, &self.clock)?;
         self.heed(&read.flags);
         Ok(read)
+    }
+
+    /// The collector's table that no diagnostic command names.
+    pub(crate) fn region_table(&self) -> Option<JvmRange> {
+        self.tables.as_ref()?.region_table(&self.process, &self.clock)
     }
 
     /// Sends a diagnostic command. `None` where the JVM cannot be asked at all; that doubt is raised once, by `attach`.

@@ -153,7 +153,10 @@ impl Taken {
             return (said, Some(ToldRecord { by: ToldBy::Tables, why }));
         }
         let info = heap_info(watched, &mut self.failed);
-        let said = accounting::hear(|command| watched.ask(command), info, &mut self.failed);
+        let mut said = accounting::hear(|command| watched.ask(command), info, &mut self.failed);
+        if let Some(info) = &mut said.info {
+            info.ranges.extend(watched.region_table());
+        }
         (said, Some(ToldRecord { by: ToldBy::Attach, why }))
     }
 
