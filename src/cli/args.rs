@@ -220,8 +220,8 @@ pub(super) struct Report {
     /// Print the result document instead of the summary
     #[arg(long)]
     pub(super) json: bool,
-    /// Draw each picture into this folder, as SVG and PNG
-    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    /// Draw each picture into this folder, as SVG
+    #[arg(long, value_name = "DIR", help_heading = "Files", value_parser = pictures)]
     pub(super) plot: Option<PathBuf>,
     /// Write data and a script for gnuplot into this folder
     #[arg(long, value_name = "DIR", help_heading = "Files")]
@@ -286,10 +286,31 @@ pub(super) fn pid(text: &str) -> Result<u32, String> {
     text.parse().ok().filter(|pid| *pid > 0).ok_or_else(refuse)
 }
 
+/// A folder for pictures. A name that ends like a picture's was meant for one.
+fn pictures(text: &str) -> Result<PathBuf, String> {
+    const PICTURES: [&str; 5] = ["png", "svg", "pdf", "jpg", "jpeg"];
+    let folder = PathBuf::from(text);
+    let ending = folder.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
+    if PICTURES.contains(&ending.as_str()) {
+        return Err(format!(
+            "`{text}` is no folder; each picture is an SVG file, so write the folder for all, as `pictures`"
+        ));
+    }
+    Ok(folder)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::CommandFactory;
+
+    #[test]
+    fn pictures_go_into_a_folder() {
+        assert_eq!(pictures("out/pictures"), Ok(PathBuf::from("out/pictures")));
+        for file in ["x.png", "out/x.PNG", "x.svg"] {
+            assert!(pictures(file).unwrap_err().contains("an SVG file"), "{file}");
+        }
+    }
 
     #[test]
     fn the_command_line_is_sound() {

@@ -54,7 +54,6 @@ fn pictures(verb: &Report, shown: &Shown<'_>, progress: &mut Progress) -> Result
         create(folder)?;
         for plot in report::plots(shown.document, &evidence()) {
             put(&folder.join(format!("{}.svg", plot.name)), plot.svg.as_bytes())?;
-            put(&folder.join(format!("{}.png", plot.name)), &report::png(&plot.svg)?)?;
         }
         progress.step(&format!("pictures: {}", folder.display()));
     }

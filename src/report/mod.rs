@@ -22,7 +22,7 @@ mod terminal;
 mod tune_sample;
 mod words;
 
-pub use chart::{Plot, plots, png};
+pub use chart::{Plot, plots};
 pub use html::{fleet_page, history_page, html, post_mortem_page};
 pub use json::document;
 pub use progress::{Progress, load_line};

@@ -1,6 +1,6 @@
 //! A runner that is made up: a folder of work, a program that replays archives in place of measuring, variables.
 
-use crate::api::Api;
+use super::api::Api;
 use crate::archive_halves::half;
 use crate::skipping::skip;
 use std::collections::BTreeMap;

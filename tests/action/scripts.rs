@@ -1,7 +1,7 @@
 //! The scripts of `action/`, one after the other and each alone.
 
-use crate::api::Api;
-use crate::runner::{Runner, executable, packed};
+use super::api::Api;
+use super::runner::{Runner, executable, packed};
 use serde_json::json;
 use std::path::Path;
 

@@ -1,6 +1,8 @@
 //! A headless Chromium with a folder of its own: bounded in time, ended by its process id, gone with its test.
 
+use crate::page::complaints;
 use crate::skipping::skip;
+use loadline::report::Plot;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -55,6 +57,17 @@ impl Browser {
     pub(crate) fn screenshot_frame(&self, frame: &str, width: u32, height: u32) -> Screenshot {
         fs::write(self.folder.path().join("frame.html"), frame).unwrap();
         Screenshot::decode(&self.shoot("frame.html", width, height, &[]).0)
+    }
+
+    /// A chart's file as the browser draws it, at twice its size. Kept as the pictures of pages are.
+    pub(crate) fn draw(&self, plot: &Plot) -> Screenshot {
+        fs::write(self.folder.path().join("plot.svg"), &plot.svg).unwrap();
+        let (bytes, log) = self.shoot("plot.svg", 960, 800, &["--force-device-scale-factor=2"]);
+        assert_eq!(complaints(&log), [""; 0]);
+        if let Some(keep) = std::env::var_os("LOADLINE_SHOTS").map(PathBuf::from) {
+            fs::write(keep.join(format!("plot-{}.png", plot.name)), &bytes).unwrap();
+        }
+        Screenshot::decode(&bytes)
     }
 
     fn shoot(&self, page: &str, width: u32, height: u32, more: &[&str]) -> (Vec<u8>, String) {
@@ -169,7 +182,6 @@ fn wait(child: &mut Child) -> bool {
 
 /// A picture.
 pub(crate) struct Screenshot {
-    pub(crate) width: u32,
     colours: Vec<[u8; 3]>,
 }
 
@@ -182,7 +194,7 @@ impl Screenshot {
         let info = reader.next_frame(&mut buffer).unwrap();
         let samples = info.color_type.samples();
         let pixels = buffer[..info.buffer_size()].chunks_exact(samples);
-        Self { width: info.width, colours: pixels.map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect() }
+        Self { colours: pixels.map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect() }
     }
 
     pub(crate) fn pixels(&self) -> usize {

@@ -166,10 +166,9 @@ fn every_format_is_written_and_one_may_go_to_stdout() {
         std::fs::read_dir(into.path().join("plots")).unwrap().map(|entry| entry.unwrap().path()).collect();
     for path in &drawn {
         let bytes = std::fs::read(path).unwrap();
-        let png = path.extension().is_some_and(|extension| extension == "png");
-        assert!(bytes.starts_with(if png { b"\x89PNG" } else { b"<svg" }), "{}", path.display());
+        assert!(bytes.starts_with(b"<svg") && path.extension().is_some_and(|ending| ending == "svg"), "{path:?}");
     }
-    assert!(drawn.len() >= 6, "{drawn:?}");
+    assert!(drawn.len() >= 3, "{drawn:?}");
     assert!(into.path().join("gnuplot/plot.gp").exists());
     for name in names {
         let alone = report("compared", &[&format!("--{name}"), "-"]);

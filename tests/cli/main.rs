@@ -1,4 +1,5 @@
-//! The program as a user calls it, on archives kept here: no JVM is started.
+//! What needs no server and no JVM, in one program, since each links the whole library: the program as a user calls it, on
+//! archives kept here; `action`, `samples` and `java`, whose folders say what they are.
 //! How the archives were made: archives/README.md. What is printed is kept in snapshots/ (`INSTA_UPDATE=always`).
 #![expect(clippy::disallowed_methods, reason = "these tests call the program itself")]
 #![expect(clippy::print_stderr, reason = "says what was skipped")]
@@ -6,6 +7,8 @@
 
 mod accounts;
 mod accounts_beside;
+#[path = "../action/mod.rs"]
+mod action;
 #[path = "../shared/archive_halves.rs"]
 mod archive_halves;
 mod called;
@@ -21,6 +24,7 @@ mod found;
 mod generate;
 mod history;
 mod init;
+mod java;
 mod large;
 mod load;
 mod loads;
@@ -28,6 +32,8 @@ mod merge;
 mod monitoring;
 mod plan;
 mod replay;
+#[path = "../samples/mod.rs"]
+mod samples;
 mod schema;
 mod schemas;
 mod server;

@@ -2,7 +2,7 @@
 //! process. Loadline asks neither: the map costs a subject 5 MB for good, and most run without it.
 
 use crate::account::{held, held_by_all, parts};
-use crate::invocation::releases;
+use crate::invocation::every_release;
 use crate::nmt_detail;
 use crate::standing::{Plan, Standing};
 use loadline::observe::nmt::NativeMemory;
@@ -32,7 +32,7 @@ fn rows_are_as_the_jvm_maps_them() {
         ("thread_stacks", &["Thread Stack"]),
         ("gc", &["GC"]),
     ];
-    for release in releases() {
+    for release in every_release() {
         for options in ["-Xmx256m -XX:+UseG1GC", "-Xmx256m -XX:+UseSerialGC", "-Xmx256m -XX:+UseParallelGC"] {
             let subject = Plan::on(release, &format!("{options} {DETAIL}")).start("DemoServer", "{port}");
             subject.answers();
@@ -79,7 +79,7 @@ pub(crate) fn assert_tags(subject: &Standing) {
 
 #[test]
 fn tags_are_as_the_jvm_counts_them() {
-    for release in releases() {
+    for release in every_release() {
         let subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:NativeMemoryTracking=summary -Xint")
             .start("DemoServer", "{port}");
         subject.answers();
@@ -90,7 +90,7 @@ fn tags_are_as_the_jvm_counts_them() {
 
 #[test]
 fn the_walk_finds_what_glibc_has_taken() {
-    for release in releases().into_iter().filter(|release| *release >= 21) {
+    for release in every_release().into_iter().filter(|release| *release >= 21) {
         let subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
         subject.answers();
         // The listener that answers has an arena of its own from the first question on.

@@ -2,7 +2,7 @@
 //! is no HotSpot.
 
 use crate::account::{assert_closes, held};
-use crate::invocation::{Call, Ran, all_releases, doubts, jdk, newest, phase, releases};
+use crate::invocation::{Call, Ran, doubts, every_release, jdk, newest, phase, releases};
 use crate::skipping::skip;
 use crate::standing::{Plan, Standing};
 use loadline::doubt::{Allocation, Doubt};
@@ -40,7 +40,7 @@ fn fact(ran: &Ran, label: &str) -> String {
 
 #[test]
 fn a_jvm_is_examined_and_not_asked() {
-    for release in all_releases() {
+    for release in every_release() {
         let plan = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").env("JAVA_TOOL_OPTIONS", "-XX:MaxMetaspaceSize=64m");
         let subject = ready(plan);
         let ran = doctor(subject.pid(), "").expect(0);

@@ -1,6 +1,6 @@
 //! What stands out of JVMs with a known appetite, and what does not of one that is quiet.
 
-use crate::invocation::{all_releases, jdk, newest, releases};
+use crate::invocation::{every_release, jdk, newest};
 use crate::standing::{Plan, Standing};
 use crate::waiting::{LONG, wait_for};
 use loadline::findings::COPIED_DEFAULTS;
@@ -34,7 +34,7 @@ fn after(release: u32, options: &str, subject: &str) -> Standing {
 
 #[test]
 fn known_appetites_stand_out() {
-    let Some(release) = releases().into_iter().next() else { return };
+    let Some(release) = every_release().into_iter().next() else { return };
     // Its heap is resident whole and nearly empty, and the collection by which classes are listed tells what lives.
     let options = "-XX:+UseG1GC -Xms128m -Xmx128m -XX:+AlwaysPreTouch";
     let retained = after(release, options, "RetainedMalloc");
@@ -75,7 +75,7 @@ fn threads_that_only_park_stand_out() {
 /// The table is of JDK 11 to 25; whichever of them are here are asked.
 #[test]
 fn defaults_that_people_copy_are_the_defaults() {
-    for release in all_releases() {
+    for release in every_release() {
         let java = jdk(release).unwrap().java;
         let out = Command::new(java).args(["-XX:+PrintFlagsFinal", "-version"]).output().unwrap();
         let text = String::from_utf8_lossy(&out.stdout);

@@ -22,42 +22,64 @@ pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// The releases that must work.
 const RELEASES: [u32; 2] = [17, 25];
 const ALL_RELEASES: [u32; 3] = [17, 21, 25];
-/// Lists the releases without which a test fails: `17,25`.
-const REQUIRED: &str = "LOADLINE_JDKS";
+/// Lists the releases to look at, without any of which a test fails: `17,21,25`. Unset: the newest of the machine.
+const JDKS: &str = "LOADLINE_JDKS";
 /// Subjects are pinned to the first core: more of them at once would only wait for each other.
 const AT_ONCE: usize = 2;
 
-/// The releases of [`RELEASES`] found here.
+/// The releases that this run looks at: those of [`RELEASES`] that `LOADLINE_JDKS` lists, otherwise the newest one that
+/// is here. What is the same on each release is looked at on each only at night.
 pub(crate) fn releases() -> Vec<u32> {
-    found(&RELEASES)
+    chosen(&RELEASES)
 }
 
 /// The same with the release between them, for what JVMs do each in their own way.
 pub(crate) fn all_releases() -> Vec<u32> {
+    chosen(&ALL_RELEASES)
+}
+
+/// Every release that is here, in every run: for tests of what each has elsewhere in its memory, such as HotSpot's tables.
+pub(crate) fn every_release() -> Vec<u32> {
     found(&ALL_RELEASES)
+}
+
+/// The newest of those that this run looks at, where one JDK shows enough.
+pub(crate) fn newest() -> Vec<u32> {
+    releases().pop().into_iter().collect()
+}
+
+fn chosen(asked: &[u32]) -> Vec<u32> {
+    let listed = listed();
+    if !listed.is_empty() {
+        let both: Vec<u32> = asked.iter().copied().filter(|release| listed.contains(release)).collect();
+        return found(if both.is_empty() { &listed } else { &both });
+    }
+    let newest = asked.iter().rev().copied().find(|release| jdk(*release).is_some());
+    newest.map_or_else(|| found(asked), |newest| vec![newest])
+}
+
+fn listed() -> Vec<u32> {
+    let listed = std::env::var(JDKS).unwrap_or_default();
+    let number =
+        |release: &str| release.trim().parse().unwrap_or_else(|_| panic!("{JDKS}={listed} is no list of releases"));
+    listed.split(',').filter(|release| !release.trim().is_empty()).map(number).collect()
 }
 
 /// Which of these are here; a missing one is a reason to skip, or to fail where `LOADLINE_JDKS` lists it.
 fn found(asked: &[u32]) -> Vec<u32> {
-    let required = std::env::var(REQUIRED).unwrap_or_default();
     let (here, missing): (Vec<u32>, Vec<u32>) = asked.iter().partition(|release| jdk(**release).is_some());
     for release in missing {
-        let listed = required.split(',').any(|listed| listed.trim() == release.to_string());
-        assert!(!listed, "{REQUIRED}={required}, but there is no JDK {release}");
-        skipping::record(REQUIRED, &format!("there is no JDK {release}"));
+        let listed = listed();
+        assert!(!listed.contains(&release), "{JDKS} lists {listed:?}, but there is no JDK {release}");
+        skipping::record(JDKS, &format!("there is no JDK {release}"));
     }
     here
-}
-
-/// The newest of them, where one JDK shows enough.
-pub(crate) fn newest() -> Vec<u32> {
-    releases().pop().into_iter().collect()
 }
 
 /// One that is soon copied: a runtime without a compiler, where one was fetched.
 pub(crate) fn small() -> Vec<u32> {
     let is_fetched = |release: &u32| jdk(*release).is_some_and(|jdk| jdk.home.starts_with(fetched_jdks()));
-    all_releases().into_iter().find(is_fetched).map_or_else(newest, |release| vec![release])
+    every_release().into_iter().find(is_fetched).map_or_else(newest, |release| vec![release])
 }
 
 /// `name`, where it was found.

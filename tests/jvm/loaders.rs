@@ -1,6 +1,6 @@
 //! Class loaders from mark to mark: a server that leaks one for each request must be found out, to the loader.
 
-use crate::invocation::{Call, all_releases, mark, newest};
+use crate::invocation::{Call, every_release, mark, newest};
 use crate::standing::Plan;
 use loadline::record::{Finding, FindingRecord, LoaderType, Mark};
 
@@ -18,7 +18,7 @@ fn grows(finding: &Finding) -> bool {
 
 #[test]
 fn a_loader_for_each_request_is_counted_and_found() {
-    for release in all_releases() {
+    for release in every_release() {
         let ran = Call::on(release).subject("LeaksLoaders", "{port}").run().expect(0);
         let (document, trial) = (ran.document(), ran.trial());
         // The warm-up is the same load.
@@ -55,7 +55,7 @@ fn a_server_that_makes_none_is_not_accused() {
 
 #[test]
 fn an_account_has_the_classes_of_a_loader() {
-    for release in all_releases() {
+    for release in every_release() {
         let mut subject = Plan::on(release, "-Xmx96m -XX:+UseSerialGC").start("ManyClasses", "");
         subject.says("BEFORE");
         subject.go_on();

@@ -2,7 +2,7 @@
 //! and not a page more in the subject.
 
 use crate::account::{assert_closes, assert_whole, held};
-use crate::invocation::{all_releases, newest};
+use crate::invocation::{every_release, newest};
 use crate::skipping::skip;
 use crate::standing::{Plan, Standing};
 use loadline::observe::procfs::Process;
@@ -43,7 +43,7 @@ fn has(release: u32, options: &str) -> bool {
 }
 
 fn each(mut then: impl FnMut(u32, &str, &str)) {
-    for release in all_releases().into_iter().filter(|release| *release >= OLDEST) {
+    for release in every_release().into_iter().filter(|release| *release >= OLDEST) {
         for collector in COLLECTORS {
             let options = format!("-XX:+UnlockExperimentalVMOptions -XX:+Use{collector}GC");
             if has(release, &options) {
@@ -118,7 +118,7 @@ fn a_jvm_that_cannot_be_attached_to_is_weighed_as_a_whole() {
 
 #[test]
 fn classes_of_loaders_that_may_be_garbage_make_a_prediction_unknown_either_way() {
-    for release in all_releases().into_iter().filter(|release| *release >= OLDEST) {
+    for release in every_release().into_iter().filter(|release| *release >= OLDEST) {
         let mut subject = Plan::on(release, "-Xmx128m -XX:+UseSerialGC").start("ManyClasses", "");
         subject.says("BEFORE");
         subject.go_on();

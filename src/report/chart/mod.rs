@@ -1,4 +1,4 @@
-//! Pictures of trials and comparisons: charts as values (`model`), drawn as SVG (`svg`), and as PNG (`png`).
+//! Pictures of trials and comparisons: charts as values (`model`), drawn as SVG (`svg`).
 //! Each chart has a table that says the same.
 
 mod model;
@@ -9,7 +9,6 @@ mod of_trial;
 mod of_tune;
 mod of_watch;
 mod palette;
-mod png;
 mod scale;
 mod spectra;
 mod svg;
@@ -26,8 +25,6 @@ pub(super) use of_watch::last_hours;
 pub(super) use spectra::figures as spectra;
 pub(super) use svg::{definitions, draw_sign, fluid};
 pub(super) use values::{also_text, configurations, judged_text, least_text, metric_words, value_text};
-
-pub use png::png;
 
 use crate::record::{Document, Evidence};
 

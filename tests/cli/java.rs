@@ -1,11 +1,7 @@
 //! What the binary embeds of Java lies compiled in `java/compiled`, so that no build needs a JDK.
 //! It is what these sources give: that is tested here. Only `java/compile` writes it.
 
-#![expect(clippy::disallowed_methods, reason = "compiles with the compiler of a JDK")]
-
-#[path = "shared/skipping.rs"]
-mod skipping;
-
+use crate::skipping;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
