@@ -20,7 +20,7 @@ mod threads;
 
 pub use idle_flags::COPIED_DEFAULTS;
 
-use crate::record::{AccountDocument, FindingRecord, OfTrials, ProbeStage, Trial, each_once};
+use crate::record::{AccountDocument, FindingRecord, OfTrials, Outcome, ProbeStage, Trial, each_once};
 use facts::{Facts, least, share};
 
 /// A weight of more of RSS than this comes before any risk.
@@ -49,13 +49,15 @@ const RULES: &[Rule] = &[
 ];
 
 /// What the trials show, each diagnosis once for each configuration, with the numbers of the first trial that shows
-/// it; the most worthwhile first. Of a search only the trials in which memory was no concern are looked at: the others
+/// it, where one that completed comes before those that failed; the most worthwhile first. Of a search only the trials in which memory was no concern are looked at: the others
 /// are starved on purpose.
 pub fn of_trials(trials: &[Trial]) -> Vec<FindingRecord> {
     let is_probe = |trial: &&Trial| trial.probe.as_ref().is_none_or(|probe| probe.stage == ProbeStage::Reference);
-    let all: Vec<&Trial> = trials.iter().filter(is_probe).collect();
+    let mut all: Vec<&Trial> = trials.iter().filter(is_probe).collect();
+    let names = each_once(trials.iter().map(|trial| trial.configuration.as_str()));
+    all.sort_by_key(|trial| trial.outcome != Outcome::Completed);
     let mut found = Vec::new();
-    for configuration in each_once(all.iter().map(|trial| trial.configuration.as_str())) {
+    for configuration in names {
         let mut own: Vec<FindingRecord> = Vec::new();
         let mut rss = 0;
         for trial in all.iter().filter(|trial| trial.configuration == configuration) {

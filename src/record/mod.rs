@@ -274,6 +274,9 @@ pub struct Trial {
     /// What made going on hopeless, where it was given up for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hopeless: Option<Missed>,
+    /// The phase that failed or was interrupted; absent where none was. The marks after it show how it left the subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_in: Option<FailedIn>,
     /// The command as started.
     pub command: Vec<String>,
     /// The container image it ran in; absent where it ran in none.
@@ -331,6 +334,16 @@ pub struct Trial {
     pub doubts: Vec<DoubtRecord>,
     /// Where the timeline, histograms and log lie, relative to the archive.
     pub folder: Option<String>,
+}
+
+/// A phase that failed or was interrupted. `why` of the trial says why.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FailedIn {
+    /// Its name.
+    pub phase: String,
+    /// The last lines that the subject had printed by then, oldest first.
+    pub last_lines: Vec<String>,
 }
 
 /// What was found out about the JVM.
@@ -633,6 +646,18 @@ impl Trial {
             Outcome::Completed => false,
             Outcome::Aborted => true,
             Outcome::SubjectFailed | Outcome::Killed => self.probe.is_none() && self.tuned.is_none(),
+        }
+    }
+
+    /// What the subject said last, where it failed: by the end of the phase that failed, or else by its own end.
+    pub fn last_words(&self) -> &[String] {
+        let at_the_end = || self.end.as_ref().map(|end| &end.last_lines);
+        match self.outcome {
+            Outcome::SubjectFailed | Outcome::Killed => {
+                let of_phase = self.failed_in.as_ref().map(|failed| &failed.last_lines);
+                of_phase.or_else(at_the_end).map_or(&[], Vec::as_slice)
+            }
+            Outcome::Completed | Outcome::Aborted => &[],
         }
     }
 

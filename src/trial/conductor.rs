@@ -4,7 +4,7 @@ use super::event::{Event, Sink};
 use super::here::Here;
 use super::inside::{self, Afresh};
 use super::tools::Tools;
-use super::trialling::{Ended, Notes, Trialling};
+use super::trialling::{Notes, Trialling};
 use super::world::Stage;
 use super::{cgroup_record, doubts, ending};
 use crate::doubt::{Doubt, MemoryPool};
@@ -118,7 +118,7 @@ pub(super) fn carry_out(
         let notes = Notes { trial: &mut *trial, doubts: &mut found, sink: &mut *sink };
         let mut trialling = Trialling::begin(plan, stage, notes, &mut *running, (&ready, agent))?;
         let done = trialling.go_through();
-        live = trialling.finish(if done.is_ok() { Ended::Whole } else { Ended::Early });
+        live = trialling.finish();
         done
     };
     let done = weigh();
@@ -204,7 +204,13 @@ impl Trialling<'_> {
         }
         self.pass_ready_marker();
         for (index, phase) in plan.load.iter().enumerate() {
-            self.phase(phase)?;
+            if self.stage.interrupted() {
+                return Err(Error::interrupted().at(format!("before phase {}", phase.name)));
+            }
+            if let Err(error) = self.phase(phase) {
+                self.weigh_failed(index, phase);
+                return Err(error);
+            }
             if last_work == Some(index) {
                 // Before a mark, which may add to it.
                 self.note_load();
@@ -230,9 +236,6 @@ impl Trialling<'_> {
     /// # Errors
     /// `Interrupted`; `Subject` where the subject died or not one answer was correct.
     fn phase(&mut self, phase: &Phase) -> Result<()> {
-        if self.stage.interrupted() {
-            return Err(Error::interrupted().at(format!("before phase {}", phase.name)));
-        }
         match &phase.kind {
             PhaseKind::Own(own) => self.own_work(phase, own),
             PhaseKind::Work(work) => self.load_phase(phase, Some(work), &|trial| trial.work(&phase.name, work)),

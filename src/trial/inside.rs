@@ -23,7 +23,8 @@ impl Trialling<'_> {
     /// Asks for what was asked for, in the order in which one does not change what the next says.
     pub(super) fn look_inside(&mut self) {
         let plan = self.plan;
-        if plan.look == Look::Outside || self.stage.interrupted() || self.has_died() {
+        let is_cut_short = self.stage.interrupted() || self.guard.hopeless().is_some();
+        if plan.look == Look::Outside || is_cut_short || self.has_died() {
             return;
         }
         let used = self.notes.trial.marks.last().and_then(|mark| mark.heap.used_bytes);

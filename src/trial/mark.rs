@@ -45,7 +45,7 @@ enum Before {
 impl Trialling<'_> {
     /// Weighs the subject if this mark was asked for. The C allocator of the process, where it was seen.
     pub(super) fn mark(&mut self, point: MarkPoint) -> Option<String> {
-        if self.plan.look == Look::Outside || !self.plan.marks.contains(&point) {
+        if !self.takes(point) {
             return None;
         }
         let before = match point {
@@ -54,6 +54,18 @@ impl Trialling<'_> {
             MarkPoint::Start | MarkPoint::Warm | MarkPoint::Loaded | MarkPoint::Rested => Before::Nothing,
         };
         self.mark_after(point.word(), before)
+    }
+
+    /// Whether this mark was asked for.
+    pub(super) fn takes(&self, point: MarkPoint) -> bool {
+        self.plan.look == Look::Full && self.plan.marks.contains(&point)
+    }
+
+    /// Weighs the subject as it stands, also where the user wants to stop.
+    pub(super) fn mark_as_it_is(&mut self, name: &str) {
+        let gate = self.reports.gate();
+        let _quiet = gate.close();
+        self.weigh(name, Prepared::AsItIs, BTreeMap::new(), Vec::new());
     }
 
     /// Weighs the subject if this phase, which has ended, ends in a mark of its name.
@@ -99,13 +111,23 @@ impl Trialling<'_> {
         name: &str,
         prepared: Prepared,
         counters: BTreeMap<String, f64>,
-        mut failed: Vec<String>,
+        failed: Vec<String>,
     ) -> Option<String> {
         if self.stage.interrupted() {
             // What the user has cut short is not the state that was to be weighed.
             self.doubt_reads(name, failed);
             return None;
         }
+        self.weigh(name, prepared, counters, failed)
+    }
+
+    fn weigh(
+        &mut self,
+        name: &str,
+        prepared: Prepared,
+        counters: BTreeMap<String, f64>,
+        mut failed: Vec<String>,
+    ) -> Option<String> {
         let at_s = self.seconds(self.stage.clock.now_ns());
         let trial = &mut *self.notes.trial;
         let after_collected = || trial.marks.last().is_some_and(|mark| mark.name == MarkPoint::Collected.word());

@@ -9,6 +9,7 @@ mod driver;
 mod driving;
 mod ending;
 mod event;
+mod failed;
 mod files;
 mod first;
 mod guard;

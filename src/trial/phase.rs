@@ -63,8 +63,9 @@ impl Trialling<'_> {
         self.peaks.allocated.clear();
         let before = self.snapshot();
         self.guard.begin(&self.plan.guard, &phase.name, work, before.spent.at_ns);
-        let mut ran = run(self)?;
+        let ran = run(self);
         self.guard.end();
+        let mut ran = ran?;
         let after = self.snapshot();
         let mut record = std::mem::take(&mut ran.record);
         record.name.clone_from(&phase.name);

@@ -29,13 +29,6 @@ pub(super) struct Notes<'a> {
     pub(super) sink: &'a mut dyn Sink,
 }
 
-/// Whether all phases and marks of a trial were done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
-    Whole,
-    Early,
-}
-
 /// What the timeline showed.
 #[derive(Debug, Default)]
 pub(super) struct Peaks {
@@ -188,7 +181,7 @@ impl<'a> Trialling<'a> {
 
     /// Ends the timeline, passes on what is left, and notes what weighing cost. Then nothing is measured any more, and
     /// what was asked for of the heap may be: what lived at the end, where that was.
-    pub(super) fn finish(mut self, ended: Ended) -> Option<ClassHistogram> {
+    pub(super) fn finish(mut self) -> Option<ClassHistogram> {
         let Cost { samples, ns } = self.reports.end();
         self.pass_on_all(None);
         self.note_load();
@@ -200,9 +193,7 @@ impl<'a> Trialling<'a> {
             own_rss_bytes_peak: own_rss_peak(&self.stage.clock),
             ..self.scales.observer()
         };
-        if ended == Ended::Whole {
-            self.look_inside();
-        }
+        self.look_inside();
         self.live
     }
 

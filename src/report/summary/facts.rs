@@ -3,8 +3,13 @@
 use super::block::Table;
 use super::cells::NONE;
 use crate::record::{Conditions, Document, EndCause, Jvm, Machine, Outcome, Trial};
+use crate::report::markup::shortened;
 use crate::report::words::outcome_words;
 use crate::units::Bytes;
+
+/// Lines of a subject that failed, and characters of each.
+const WORDS_MAX: usize = 10;
+const WORDS_CHARS: usize = 200;
 
 /// Cores, memory and kernel of a machine.
 pub(super) fn machine_text(machine: &Machine) -> String {
@@ -92,9 +97,16 @@ pub(in crate::report) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
     }
     if trial.outcome != Outcome::Completed {
         fact("outcome", format!("{}: {}", outcome_words(trial.outcome).1, trial.why.as_deref().unwrap_or("unknown")));
+        if let Some(failed) = &trial.failed_in {
+            fact("ended in", format!("phase {}; no mark of this trial is in any estimate", failed.phase));
+        }
     }
     if let Some(end) = trial.end.as_ref().filter(|end| end.cause != EndCause::AsAsked) {
         fact("end", end.text.clone());
+    }
+    let words = trial.last_words();
+    for (index, line) in words[words.len().saturating_sub(WORDS_MAX)..].iter().enumerate() {
+        fact(if index == 0 { "last words" } else { "" }, shortened(line, WORDS_CHARS));
     }
     facts
 }

@@ -1,7 +1,7 @@
 //! What a trial of a tuning says in numbers.
 
 use crate::owner::Owner;
-use crate::record::{Mark, ProbeVerdict, Trial, TuneStage, TuneTrialRecord};
+use crate::record::{Mark, Outcome, ProbeVerdict, Trial, TuneStage, TuneTrialRecord};
 use crate::scenario::{MarkPoint, Objective};
 use crate::series::search::cpu_per_request;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ impl Observed {
         }
         let mark = moment(trial, objective);
         let bytes = match objective {
-            Objective::Peak => trial.rss_bytes_peak,
+            Objective::Peak => trial.rss_bytes_peak.filter(|_| trial.outcome == Outcome::Completed),
             Objective::Limit => mark.and_then(|mark| mark.anon_bytes),
             Objective::Rss | Objective::Loaded | Objective::Rested => mark.map(|mark| mark.weight().1),
         };
@@ -69,8 +69,11 @@ pub(super) fn counts(trial: &Trial) -> bool {
     trial.tuned.as_ref().is_some_and(|of| of.verdict != ProbeVerdict::Discarded)
 }
 
-/// The mark that an objective is read at.
+/// The mark that an objective is read at. A trial that failed has none, though it may have been weighed.
 pub(super) fn moment(trial: &Trial, objective: Objective) -> Option<&Mark> {
+    if trial.outcome != Outcome::Completed {
+        return None;
+    }
     let (loaded, rested) = (trial.at(MarkPoint::Loaded), trial.at(MarkPoint::Rested));
     match objective {
         Objective::Loaded | Objective::Peak => loaded,

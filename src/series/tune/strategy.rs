@@ -7,7 +7,7 @@ use super::story::Story;
 use crate::comparison;
 use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{PhaseRate, ProbeVerdict, Trial, TuneStage, TuneTrialRecord};
+use crate::record::{Outcome, PhaseRate, ProbeVerdict, Trial, TuneStage, TuneTrialRecord};
 use crate::remedy::{Facts, Offered, offers};
 use crate::scenario::{Change, Configuration, MarkPoint, Scenario, TrialPlan};
 use crate::series::search::{DISCARDED_MAX, Ruling, discarded};
@@ -65,7 +65,11 @@ impl<'a> Tuner<'a> {
         };
         let baseline: Vec<&Trial> = of_stage(TuneStage::Baseline).collect();
         let offered = match baseline.len() >= BASELINE {
-            true => offers(&Facts::of(self.scenario, &baseline), tune, MIB),
+            true => {
+                let completed: Vec<&Trial> =
+                    baseline.into_iter().filter(|trial| trial.outcome == Outcome::Completed).collect();
+                offers(&Facts::of(self.scenario, &completed), tune, MIB)
+            }
             false => Vec::new(),
         };
         let reference = of_stage(TuneStage::Reference).next().and_then(|trial| trial.tuned.as_ref());

@@ -2,6 +2,7 @@
 //! measured, whatever happens. No process, no waiting.
 
 mod endings;
+mod failed;
 mod inside;
 mod law;
 mod marks;

@@ -1,0 +1,41 @@
+package loadline.subjects;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.concurrent.Executors;
+
+/**
+ * Takes 16 MiB of direct memory as it starts and needs 4 MiB more for each answer. Under
+ * {@code -XX:MaxDirectMemorySize=18m} no answer gets them: each is a 503, and the error is printed.
+ *
+ * <p>Arguments: {@code PORT}.
+ */
+// truth: buffers=4 direct_bytes=16777216
+public final class DirectExhausted {
+    private static final int BUFFER_BYTES = 4 << 20;
+
+    private DirectExhausted() {}
+
+    public static void main(String[] args) throws IOException {
+        ByteBuffer[] held = new ByteBuffer[4];
+        for (int i = 0; i < held.length; i++) {
+            held[i] = written();
+        }
+        Listener.http(Integer.parseInt(args[0]), Executors.newFixedThreadPool(2), exchange -> {
+            try {
+                Listener.answer(exchange, written().capacity() + held.length > 0 ? 200 : 500, new byte[] {'1'});
+            } catch (OutOfMemoryError e) {
+                System.err.println(e);
+                Listener.answer(exchange, 503, new byte[] {'0'});
+            }
+        });
+    }
+
+    private static ByteBuffer written() {
+        ByteBuffer buffer = ByteBuffer.allocateDirect(BUFFER_BYTES);
+        for (int at = 0; at < BUFFER_BYTES; at += 4096) {
+            buffer.put(at, (byte) 1);
+        }
+        return buffer;
+    }
+}
