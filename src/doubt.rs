@@ -433,7 +433,7 @@ impl Doubt {
             Self::MarkersNotAwaited { .. } => {
                 "print `wait=1` with the marker, and read a line from the standard input before going on"
             }
-            Self::LimitNotSeen { .. } => "set `-Xmx`, or see `java -Xlog:os+container=trace -version` under it",
+            Self::LimitNotSeen { .. } => "see what stands out for the cause, or set `-Xmx`",
             Self::Plateau40Ms { .. } => {
                 "set TCP_NODELAY; for the JDK's httpserver: `-Dsun.net.httpserver.nodelay=true`"
             }

@@ -4,7 +4,7 @@ use super::direct;
 use super::facts::{Facts, holds};
 use super::found::risk;
 use crate::owner::Owner;
-use crate::record::{Ceiling, Finding, FindingRecord, UnseenCause};
+use crate::record::{Ceiling, ChargeRecord, Finding, FindingRecord, UnseenCause};
 use crate::scenario::Change;
 use crate::units::{Bytes, grouped};
 
@@ -18,6 +18,8 @@ const HEAP_SHARE: f64 = 0.25;
 const HEAP_SHARE_SMALL: f64 = 0.50;
 /// `MaxHeapSize` before the memory is looked at: 96 MiB, scaled by 1.3 for 64 bits.
 const HEAP_USUAL: u64 = (96 << 20) / 10 * 13;
+/// From about 32 GiB of heap on, compressed pointers bound it, and `MaxRAM` is 128 GiB unless it is set.
+const MACHINE_MAX: u64 = 64 << 30;
 /// What a thread's stack reserves where no flag tells (JDK 11–25, x86-64).
 const STACK_KIB: u64 = 1024;
 /// The least ceiling of direct memory that is proposed.
@@ -69,43 +71,98 @@ pub(super) fn above_limit(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { remedies, ..risk(finding, text, next) })
 }
 
-/// The JVM took a heap as if there were no limit. Source: JDK-8230305 (cgroup v2: JDK 15, 11.0.16, 8u372);
+/// The JVM took a heap as if there were no limit, or another one; also where `MaxRAMPercentage` was typed. Source:
 /// `Arguments::set_heap_size` (JDK 11–25), and measured: 126 MiB under a limit of 300 MiB that was seen.
 pub(super) fn not_seen(facts: &Facts) -> Option<FindingRecord> {
     let flags = &facts.flags;
     let limit_bytes = facts.limit.filter(|limit| *limit > 0)?;
     let seen = flags.number("MaxHeapSize");
-    let heap_bytes_max = seen.or_else(|| facts.weighed()?.0.heap.max_bytes).filter(|_| !flags.heap_is_typed())?;
+    let heap_bytes_max = seen.or_else(|| facts.weighed()?.0.heap.max_bytes).filter(|_| !flags.heap_is_given())?;
     let taken = heap_by(facts, limit_bytes);
     let most = (taken as f64 * ROUNDING) as u64;
-    if heap_bytes_max <= direct::round_up(most) || flags.is_typed("InitialHeapSize") {
+    let starts_so = flags.is_typed("InitialHeapSize") && flags.number("InitialHeapSize") >= Some(heap_bytes_max);
+    if heap_bytes_max <= direct::round_up(most) || starts_so {
         return None;
     }
-    let version = facts.marks.iter().find_map(|mark| mark.charge.as_ref()).map(|charge| charge.version.as_str());
-    let cause = match facts.release() {
-        _ if flags.is("UseContainerSupport", "false") => UnseenCause::SwitchedOff,
-        Some([8, 0, ..372] | [9 | 10 | 12..15, ..] | [11, 0, ..16]) if version == Some("v2") => {
-            UnseenCause::BeforeCgroupV2
-        }
-        _ => UnseenCause::Unknown,
-    };
-    let why = match cause {
-        UnseenCause::SwitchedOff => " (`-XX:-UseContainerSupport`)",
-        UnseenCause::BeforeCgroupV2 => ", for this release knows no cgroups v2",
-        UnseenCause::Unknown => "",
-    };
+    let cause = unseen_cause(facts, limit_bytes, heap_bytes_max);
+    let set = Change::HeapMax(Bytes(direct::round_up(taken)));
+    let (why, next) = explained(facts, cause, &set.typed().join(" "));
     let (heap, limit) = (Bytes(heap_bytes_max), Bytes(limit_bytes));
     let text = format!("the JVM did not size itself by its limit{why}: it may use a heap of {heap} under {limit}");
-    let set = Change::HeapMax(Bytes(direct::round_up(taken)));
-    let next = match cause {
-        UnseenCause::SwitchedOff => "drop your own `-XX:-UseContainerSupport`, or set `-Xmx`".to_owned(),
-        UnseenCause::BeforeCgroupV2 => format!("take a newer JDK, or set `{}`", set.typed().join(" ")),
-        UnseenCause::Unknown => {
-            format!("set `{}`, or see `java -Xlog:os+container=trace -version` under it", set.typed().join(" "))
-        }
-    };
     let finding = Finding::LimitNotSeen { limit_bytes, heap_bytes_max, cause };
     Some(FindingRecord { remedies: vec![set], ..risk(finding, text, next) })
+}
+
+fn charge<'a>(facts: &Facts<'a>) -> Option<&'a ChargeRecord> {
+    facts.marks.iter().find_map(|mark| mark.charge.as_ref())
+}
+
+/// Why the limit was not seen, by what is known of the JVM, its cgroup and its kernel. Sources: JDK-8230305 (cgroup v2:
+/// JDK 15, 11.0.16, 8u372); JDK-8349988 with JDK-8347129 (`/proc/cgroups`: fixed in JDK 25, and in 21 from 21.0.10 on);
+/// JDK-8322420 (limits of cgroups above: openjdk/jdk 20646, JDK 24).
+fn unseen_cause(facts: &Facts, limit_bytes: u64, heap_bytes_max: u64) -> UnseenCause {
+    let (flags, release) = (&facts.flags, facts.release());
+    let v2 = charge(facts).filter(|charge| charge.version == "v2");
+    let lists_all = v2.is_none_or(|charge| charge.unlisted.is_empty());
+    let needs_list = !matches!(release, Some([(25..), ..] | [21, 0, (10..)]));
+    let is_above = v2.is_some_and(|charge| charge.limit_cgroup.is_some());
+    match release {
+        _ if flags.is("UseContainerSupport", "false") => UnseenCause::SwitchedOff,
+        _ if flags.is_typed("MaxRAM") && flags.number("MaxRAM") > Some(limit_bytes) => UnseenCause::MaxRam,
+        Some([8, 0, ..372] | [9 | 10 | 12..15, ..] | [11, 0, ..16]) if v2.is_some() => UnseenCause::BeforeCgroupV2,
+        _ if !lists_all && needs_list => UnseenCause::ControllersUnlisted,
+        Some([..24, ..]) if is_above => UnseenCause::LimitAbove,
+        _ if took_other(facts, heap_bytes_max) => UnseenCause::LimitChanged,
+        _ => UnseenCause::Unknown,
+    }
+}
+
+/// Whether the heap is not that of the machine's memory either. Above [`MACHINE_MAX`] other bounds decide on a heap.
+fn took_other(facts: &Facts, heap_bytes_max: u64) -> bool {
+    let Some(machine) = facts.machine_bytes.filter(|bytes| *bytes <= MACHINE_MAX) else { return false };
+    let of_machine = heap_by(facts, machine) as f64;
+    (heap_bytes_max as f64) < of_machine / ROUNDING || heap_bytes_max as f64 > of_machine * ROUNDING
+}
+
+/// The cause in words, and what to do about it; `set` is the heap of a JVM that sees the limit.
+fn explained(facts: &Facts, cause: UnseenCause, set: &str) -> (String, String) {
+    match cause {
+        UnseenCause::SwitchedOff => (
+            " (`-XX:-UseContainerSupport`)".to_owned(),
+            format!("drop your own `-XX:-UseContainerSupport`, or set `{set}`"),
+        ),
+        UnseenCause::MaxRam => (
+            " but by your own `-XX:MaxRAM`".to_owned(),
+            format!("drop your own `-XX:MaxRAM` or lower it to the limit, or set `{set}`"),
+        ),
+        UnseenCause::BeforeCgroupV2 => {
+            (", for this release knows no cgroups v2".to_owned(), format!("take a newer JDK, or set `{set}`"))
+        }
+        UnseenCause::ControllersUnlisted => {
+            let unlisted = charge(facts).map(|charge| charge.unlisted.as_slice()).unwrap_or_default();
+            let bug = if unlisted.iter().any(|name| name == "memory") { "JDK-8349988" } else { "JDK-8347129" };
+            let names: Vec<String> = unlisted.iter().map(|name| format!("no `{name}`")).collect();
+            let names = names.join(", ");
+            (
+                format!(": it looks for controllers in `/proc/cgroups`, where this kernel lists {names} ({bug})"),
+                format!("take JDK 25, 21.0.10 or another update with the fix of {bug}, or set `{set}`"),
+            )
+        }
+        UnseenCause::LimitAbove => {
+            let above = charge(facts).and_then(|charge| charge.limit_cgroup.clone()).unwrap_or_default();
+            (
+                format!(": the limit is that of the cgroup {above} above, where JDKs before 24 do not look (JDK-8322420)"),
+                format!("take JDK 24 or newer, limit its own cgroup, or set `{set}`"),
+            )
+        }
+        UnseenCause::LimitChanged => (
+            ": the limit was another one when it started".to_owned(),
+            format!("start it again under this limit, or set `{set}`"),
+        ),
+        UnseenCause::Unknown => {
+            (String::new(), format!("set `{set}`, or see `java -Xlog:os+container=trace -version` under it"))
+        }
+    }
 }
 
 /// The heap that a JVM takes by itself that sees this much memory (`Arguments::set_heap_size`): half of a small one,

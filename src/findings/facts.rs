@@ -23,6 +23,8 @@ pub(super) struct Facts<'a> {
     pub(super) flags: Flags<'a>,
     /// The smallest limit that holds for it.
     pub(super) limit: Option<u64>,
+    /// The memory of the machine; `None` of a trial, whose limit is set before it starts.
+    pub(super) machine_bytes: Option<u64>,
     /// CPUs that it may use, where it is pinned.
     pub(super) cpus: Option<u64>,
     pub(super) doubts: &'a [DoubtRecord],
@@ -42,6 +44,7 @@ impl<'a> Facts<'a> {
             jvm: trial.jvm.as_ref(),
             flags: Flags::of_trial(trial),
             limit: trial.limit_bytes,
+            machine_bytes: None,
             cpus: trial.subject_cpus.as_ref().map(|cpus| cpus.len() as u64),
             doubts: &trial.doubts,
             objects: None,
@@ -60,6 +63,7 @@ impl<'a> Facts<'a> {
             jvm: Some(&document.jvm),
             flags: Flags::of_account(document),
             limit: document.mark.charge.as_ref().and_then(|charge| charge.limit_bytes),
+            machine_bytes: Some(document.machine.memory_bytes).filter(|bytes| *bytes > 0),
             cpus: None,
             doubts: &document.doubts,
             objects: document.objects.as_ref(),

@@ -114,6 +114,11 @@ impl<'a> Flags<'a> {
         COLLECTORS.iter().any(|(flag, _)| self.is_typed(flag))
     }
 
+    /// Whether somebody gave the heap a size that no limit changes.
+    pub(super) fn heap_is_given(&self) -> bool {
+        ["MaxHeapSize", "MaxRAMFraction"].iter().any(|name| self.is_typed(name))
+    }
+
     /// Whether somebody bounded the heap, in bytes or as a share.
     pub(super) fn heap_is_typed(&self) -> bool {
         ["MaxHeapSize", "MaxRAMPercentage", "MaxRAM", "MaxRAMFraction"].iter().any(|name| self.is_typed(name))

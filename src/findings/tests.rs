@@ -112,6 +112,17 @@ fn retained_malloc_is_told_with_what_is_not_set_yet() {
 }
 
 #[test]
+fn a_trial_that_failed_shows_findings_and_numbers_are_those_of_one_that_completed() {
+    let failed = with(&loaded(&[("malloc.retained", 40)]), |trial| trial.outcome = Outcome::SubjectFailed);
+    let well = with(&loaded(&[("malloc.retained", 20)]), |trial| (trial.index, trial.outcome) = (1, Outcome::Completed));
+    says(&only(&failed, "malloc_retained"), &["40.0 MiB"]);
+    let both = of_trials(&[failed, well]).into_iter().find(|found| kind(found) == "malloc_retained");
+    says(&both, &["20.0 MiB"]);
+    let of = both.unwrap().of.unwrap();
+    assert_eq!((of.trial, of.trials_alike), (1, 2));
+}
+
+#[test]
 fn a_trim_is_proposed_where_the_jvm_has_it() {
     let base = loaded(&[("malloc.retained", 20)]);
     let trim = |trial: &Trial| remedies(&only(trial, "malloc_retained")).into_iter().find(|one| one.contains("Trim"));
@@ -368,11 +379,82 @@ fn a_limit_that_the_jvm_does_not_see_is_told() {
     assert!(only(&limited(512, 6000), "ceilings_above_limit").is_none(), "the cause is said");
     let off = typed(&limited(512, 6000), "-XX:-UseContainerSupport", "UseContainerSupport", "false");
     says(&only(&off, "limit_not_seen"), &["drop your own `-XX:-UseContainerSupport`"]);
-    let old = with(&limited(512, 6000), |trial| {
-        trial.jvm.as_mut().unwrap().version = Some("11.0.15+10".to_owned());
-        trial.marks[0].charge = Some(ChargeRecord { version: "v2".to_owned(), ..ChargeRecord::default() });
-    });
-    says(&only(&old, "limit_not_seen"), &["this release knows no cgroups v2"]);
+    let starts = typed(&limited(512, 400), "-Xms400m", "InitialHeapSize", &(400 * MIB).to_string());
+    assert!(only(&starts, "limit_not_seen").is_none(), "it was told to begin with as much");
+}
+
+/// A JVM of this version that may use 6000 MiB under a limit of 512, on cgroup v2.
+fn unseen(version: &str, change: impl Fn(&mut ChargeRecord)) -> Trial {
+    with(&limited(512, 6000), |trial| {
+        trial.jvm.as_mut().unwrap().version = Some(version.to_owned());
+        let mut charge = ChargeRecord { version: "v2".to_owned(), ..ChargeRecord::default() };
+        change(&mut charge);
+        trial.marks[0].charge = Some(charge);
+    })
+}
+
+fn cause(found: &Option<FindingRecord>) -> Option<UnseenCause> {
+    match found.as_ref()?.finding {
+        Finding::LimitNotSeen { cause, .. } => Some(cause),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_limit_is_not_seen_for_the_reason_that_the_evidence_shows() {
+    let of = |version, change: fn(&mut ChargeRecord)| only(&unseen(version, change), "limit_not_seen");
+    let none: fn(&mut ChargeRecord) = |_| {};
+    says(&of("11.0.15+10", none), &["this release knows no cgroups v2"]);
+    assert_eq!(cause(&of("17.0.15+6", none)), Some(UnseenCause::Unknown));
+    let no_memory: fn(&mut ChargeRecord) =
+        |charge| charge.unlisted = ["cpuset", "memory"].map(str::to_owned).to_vec();
+    for version in ["17.0.15+6", "21.0.9+10", "24.0.2+12", "11.0.16+8", "25.372-b07"] {
+        let found = of(version, no_memory);
+        assert_eq!(cause(&found), Some(UnseenCause::ControllersUnlisted), "{version}");
+        says(&found, &["lists no `cpuset`, no `memory` (JDK-8349988)", "21.0.10", "`-Xmx128m`"]);
+    }
+    for version in ["21.0.10+7", "25+36", "26.0.2+10"] {
+        assert_eq!(cause(&of(version, no_memory)), Some(UnseenCause::Unknown), "{version} does not look there");
+    }
+    let no_cpuset: fn(&mut ChargeRecord) = |charge| charge.unlisted = vec!["cpuset".to_owned()];
+    says(&of("17.0.13+11", no_cpuset), &["lists no `cpuset` (JDK-8347129)"]);
+    let above: fn(&mut ChargeRecord) = |charge| charge.limit_cgroup = Some("/job".to_owned());
+    says(&of("21.0.9+10", above), &["the cgroup /job above", "JDK-8322420", "JDK 24 or newer"]);
+    assert_eq!(cause(&of("24.0.1+9", above)), Some(UnseenCause::Unknown), "it looks there");
+    let v1 = only(&unseen("17.0.15+6", |charge| charge.version = "v1".to_owned()), "limit_not_seen");
+    assert_eq!(cause(&v1), Some(UnseenCause::Unknown));
+    let max = typed(&unseen("17.0.15+6", no_memory), "-XX:MaxRAM=8g", "MaxRAM", &(8192 * MIB).to_string());
+    says(&only(&max, "limit_not_seen"), &["by your own `-XX:MaxRAM`", "lower it to the limit"]);
+}
+
+#[test]
+fn a_limit_is_not_seen_also_where_a_share_was_typed() {
+    let share = |heap| {
+        let trial = with(&limited(512, heap), |trial| {
+            let charge = ChargeRecord { version: "v2".to_owned(), unlisted: vec!["memory".to_owned()], ..Default::default() };
+            trial.marks[0].charge = Some(charge);
+        });
+        only(&typed(&trial, "-XX:MaxRAMPercentage=75", "MaxRAMPercentage", "75.000000"), "limit_not_seen")
+    };
+    assert!(share(384).is_none() && share(400).is_none(), "three quarters of the limit");
+    let found = share(6000);
+    assert_eq!((cause(&found), remedies(&found)), (Some(UnseenCause::ControllersUnlisted), vec!["-Xmx384m".to_owned()]));
+}
+
+#[test]
+fn a_limit_that_was_another_one_at_the_start_is_told_by_an_account() {
+    let of = |heap_mib: u64| {
+        let trial = limited(512, heap_mib);
+        let mut mark = trial.marks[0].clone();
+        let charge = ChargeRecord { version: "v2".to_owned(), limit_bytes: Some(512 * MIB), ..ChargeRecord::default() };
+        mark.charge = Some(charge);
+        let machine = Machine { memory_bytes: 8192 * MIB, ..Machine::default() };
+        let document = AccountDocument { mark, machine, jvm: trial.jvm.unwrap(), ..AccountDocument::default() };
+        cause(&of_account(&document).into_iter().find(|found| kind(found) == "limit_not_seen"))
+    };
+    assert_eq!(of(512), Some(UnseenCause::LimitChanged), "a quarter of 2 GiB");
+    assert_eq!(of(2048), Some(UnseenCause::Unknown), "a quarter of the machine");
+    assert_eq!(of(128), None);
 }
 
 #[test]

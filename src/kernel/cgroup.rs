@@ -12,6 +12,25 @@ pub const NO_LIMIT_MIN: u64 = 1 << 60;
 /// A subject may make cgroups of its own below its own; systemd in a container has four levels.
 const DEPTH_MAX: usize = 16;
 
+/// The controllers that JDKs look for in `/proc/cgroups` (`CgroupSubsystemFactory::determine_type`, JDK 11 to 24).
+const LOOKED_FOR: [&str; 4] = ["cpu", "cpuacct", "cpuset", "memory"];
+
+/// Those of the controllers that JDKs look for in `/proc/cgroups` which it does not list as enabled. Since Linux 6.12 a
+/// kernel without `CONFIG_MEMCG_V1` or `CONFIG_CPUSETS_V1` lists no `memory` or no `cpuset`, whatever cgroup v2 has.
+///
+/// ```text
+/// #subsys_name	hierarchy	num_cgroups	enabled
+/// cpu	0	76	1
+/// memory	0	76	0
+/// ```
+pub fn unlisted(cgroups: &str) -> Vec<&'static str> {
+    let is_listed = |name: &&str| {
+        let mut rows = cgroups.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        rows.any(|row| row.first() == Some(name) && row.get(3) == Some(&"1"))
+    };
+    LOOKED_FOR.into_iter().filter(|name| !is_listed(name)).collect()
+}
+
 /// The interface of the memory controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CgroupVersion {
@@ -134,6 +153,11 @@ pub struct Limit {
 }
 
 impl Cgroup {
+    /// The name of a cgroup of the same hierarchy: its folder below the mount point, `/` for the mount point itself.
+    pub fn name_of(&self, folder: &Path) -> String {
+        format!("/{}", folder.strip_prefix(&self.mount).unwrap_or(folder).display())
+    }
+
     /// The cgroup above; `None` above the mount point.
     pub fn parent(&self) -> Option<Self> {
         let parent = self.folder.parent().filter(|parent| parent.starts_with(&self.mount))?;
@@ -232,6 +256,19 @@ mod tests {
         assert_eq!(parse_limit("max\n"), None);
         assert_eq!(parse_limit("9223372036854771712\n"), None);
         assert_eq!(parse_limit("67108864\n"), Some(Bytes::mib(64)));
+    }
+
+    #[test]
+    fn controllers_that_a_kernel_does_not_list_are_named() {
+        let head = "#subsys_name\thierarchy\tnum_cgroups\tenabled\n";
+        let all = "cpuset\t0\t76\t1\ncpu\t0\t76\t1\ncpuacct\t0\t76\t1\nmemory\t0\t76\t1\n";
+        assert_eq!(unlisted(&format!("{head}{all}")), [""; 0]);
+        // Linux 6.18 without CONFIG_MEMCG_V1 and CONFIG_CPUSETS_V1.
+        let new = "cpu\t0\t76\t1\ncpuacct\t0\t76\t1\nblkio\t0\t76\t1\npids\t0\t76\t1\n";
+        assert_eq!(unlisted(&format!("{head}{new}")), ["cpuset", "memory"]);
+        // `cgroup_disable=memory`.
+        assert_eq!(unlisted(&all.replace("memory\t0\t76\t1", "memory\t0\t76\t0")), ["memory"]);
+        assert_eq!(unlisted(""), LOOKED_FOR);
     }
 
     #[test]

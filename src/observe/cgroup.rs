@@ -5,7 +5,7 @@ use super::inside::{self, Inside};
 use super::procfs::{Process, read_again};
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
-use crate::kernel::cgroup::{Cgroup, CgroupVersion, Hierarchy, Limit, names_memory};
+use crate::kernel::cgroup::{self, Cgroup, CgroupVersion, Hierarchy, Limit, names_memory};
 use crate::kernel::charge::Charge;
 use crate::kernel::machine::Pressure;
 use crate::kernel::text::size;
@@ -30,6 +30,8 @@ const REFUSALS_V1: [&str; 2] = ["memory.failcnt", "memory.memsw.failcnt"];
 pub struct MemoryCgroup {
     cgroup: Cgroup,
     usage: File,
+    /// Controllers that the process does not find in `/proc/cgroups`.
+    unlisted: Vec<&'static str>,
     /// What the paths of a cgroup start from that only its processes see.
     _top: Option<OwnedFd>,
 }
@@ -74,9 +76,12 @@ impl MemoryCgroup {
         let hierarchy = Hierarchy::find().map_err(|e| Unavailable::io(SOURCE, &e))?;
         let here = hierarchy.as_ref().and_then(|hierarchy| hierarchy.cgroup_of(process.pid(), &membership));
         if let Some(cgroup) = here {
-            return Self::open(cgroup);
+            let unlisted = unlisted_for(process, cgroup.version);
+            return Ok(Self { unlisted, ..Self::open(cgroup)? });
         }
-        Self::seen_by(process, &membership).ok_or_else(|| match hierarchy {
+        let seen = Self::seen_by(process, &membership);
+        let listed = |seen: Self| Self { unlisted: unlisted_for(process, seen.cgroup.version), ..seen };
+        seen.map(listed).ok_or_else(|| match hierarchy {
             Some(hierarchy) => {
                 let why = format!("it is not below {} in our cgroup namespace", hierarchy.mount.display());
                 Unavailable::new(SOURCE, why)
@@ -118,7 +123,7 @@ impl MemoryCgroup {
             }
             _ => Unavailable::io(SOURCE, &e),
         })?;
-        Ok(Self { cgroup, usage, _top: None })
+        Ok(Self { cgroup, usage, unlisted: Vec::new(), _top: None })
     }
 
     /// The cgroup by its folder.
@@ -128,9 +133,13 @@ impl MemoryCgroup {
 
     /// The name of the cgroup: the folder below the mount point, `/` for the mount point itself.
     pub fn name(&self) -> String {
-        let Cgroup { folder, mount, .. } = &self.cgroup;
-        let below = folder.strip_prefix(mount).unwrap_or(folder);
-        format!("/{}", below.display())
+        self.cgroup.name_of(&self.cgroup.folder)
+    }
+
+    /// On cgroup v2, the controllers that a JDK looks for in `/proc/cgroups` and that its process does not find there;
+    /// empty where the cgroup was not opened for a process.
+    pub fn unlisted(&self) -> &[&'static str] {
+        &self.unlisted
     }
 
     /// How many processes are in the cgroup, without those in cgroups below.
@@ -181,6 +190,20 @@ impl MemoryCgroup {
             CgroupVersion::V2 => limited.number("memory.events", "max").unwrap_or(0),
         };
         Events { oom_kills: self.cgroup.oom_kills().unwrap_or(0), at_limit }
+    }
+}
+
+/// What the process itself would read, for a container may have a file of its own in place of the kernel's.
+fn unlisted_for(process: &Process, version: CgroupVersion) -> Vec<&'static str> {
+    const LISTED: &str = "/proc/cgroups";
+    if version == CgroupVersion::V1 {
+        return Vec::new();
+    }
+    let mut text = String::new();
+    let file = inside::file(process, LISTED).or_else(|_| File::open(LISTED));
+    match file.and_then(|file| file.take(PLACE_BYTES_MAX).read_to_string(&mut text)) {
+        Ok(_) => cgroup::unlisted(&text),
+        Err(_) => Vec::new(),
     }
 }
 

@@ -246,6 +246,13 @@ pub struct ChargeRecord {
     pub cgroup: String,
     /// Processes in it.
     pub processes: u64,
+    /// The cgroup above that carries the limit; absent where it is this one, or there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_cgroup: Option<String>,
+    /// On cgroup v2: controllers that `/proc/cgroups` does not list as enabled, of those that JDKs without JDK-8349988
+    /// look for there; absent where it lists all of them or cannot be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlisted: Vec<String>,
 }
 
 /// The document that `loadline account --json` prints.

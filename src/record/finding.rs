@@ -322,7 +322,15 @@ pub enum UnseenCause {
     SwitchedOff,
     /// The JVM is older than its support of cgroups v2.
     BeforeCgroupV2,
-    /// The limit came later, or the JVM looks for it elsewhere.
+    /// `-XX:MaxRAM` names more memory than the limit.
+    MaxRam,
+    /// The JVM looks for controllers in `/proc/cgroups`, which does not list them on this kernel.
+    ControllersUnlisted,
+    /// The limit is that of a cgroup above, where this release does not look.
+    LimitAbove,
+    /// The JVM took neither this limit nor the machine's memory: the limit was another one when it started.
+    LimitChanged,
+    /// Nothing that is known explains it.
     Unknown,
 }
 

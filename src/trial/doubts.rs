@@ -213,6 +213,9 @@ pub(super) fn of_limit(limit: Option<Bytes>, options: &[String], flags: &Flags) 
     let told = options.iter().any(|option| option.starts_with("-Xmx") || option.starts_with("-XX:MaxHeapSize"));
     let heap: u64 = flags.get("MaxHeapSize")?.parse().ok()?;
     let limit = limit?;
+    // A heap that is to begin with more than the JVM would choose grows no further.
+    let starts_so = options.iter().any(|option| option.starts_with("-Xms"));
+    let told = told || starts_so && flags.get("InitialHeapSize") == flags.get("MaxHeapSize");
     (!told && heap > limit.0).then_some(Doubt::LimitNotSeen { limit_bytes: limit.0, heap_bytes_max: heap })
 }
 
@@ -337,5 +340,9 @@ mod tests {
         assert!(of_limit(Some(Bytes::mib(512)), &[], &flags).is_some());
         assert!(of_limit(Some(Bytes::mib(512)), &["-Xmx8g".into()], &flags).is_none());
         assert!(of_limit(None, &[], &flags).is_none());
+        let share = of_limit(Some(Bytes::mib(512)), &["-XX:MaxRAMPercentage=75".into()], &flags);
+        assert!(share.is_some(), "a share is one of the limit");
+        let begins = Flags::parse("-XX:InitialHeapSize=8589934592 -XX:MaxHeapSize=8589934592");
+        assert!(of_limit(Some(Bytes::mib(512)), &["-Xms8g".into()], &begins).is_none());
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::invocation::{Call, Ran, doubts, mark, mark_names, newest, phase, releases};
 use crate::skipping::skip;
+use crate::truth::truth;
 use loadline::doubt::Doubt;
 use loadline::record::{EndCause, Outcome, Trial};
 
@@ -96,6 +97,25 @@ fn an_out_of_memory_error_is_told_even_where_the_jvm_lives_on() {
         let ran = ran.says(&["the subject died after", "java.lang.OutOfMemoryError", "exit code 3", "in phase steady"]);
         let end = failed(&ran).end.unwrap();
         assert_eq!((end.cause, end.exit_code), (EndCause::OutOfMemoryError, Some(3)));
+    }
+}
+
+#[test]
+fn a_server_without_direct_memory_is_weighed_although_no_answer_is_correct() {
+    for release in releases() {
+        let call = Call::weigh().of_jdk(release).with("--ready tcp").with("--jvm -XX:MaxDirectMemorySize=18m");
+        let ran = call.subject("DirectExhausted", "{port}").run().expect(3);
+        let shown = &ran.stdout;
+        for part in ["ended in", "phase warmup", "last words", "java.lang.OutOfMemoryError", "account, RSS MiB"] {
+            assert!(shown.contains(part), "JDK {release}: no `{part}` in\n{shown}");
+        }
+        let ran = ran.says(&["in phase warmup was answered correctly", "503 (", "its last lines:"]);
+        let trial = ran.archived().trials.remove(0);
+        assert_eq!((trial.outcome, trial.failed_in.as_ref().unwrap().phase.as_str()), (Outcome::SubjectFailed, "warmup"));
+        assert_eq!(mark_names(&trial), ["start", "loaded", "collected"]);
+        let held = mark(&trial, "loaded").direct.unwrap().bytes();
+        assert!(held >= truth("DirectExhausted", "direct_bytes"), "JDK {release}: {held}");
+        assert!(doubts(&trial, |doubt| matches!(doubt, Doubt::OutOfMemoryError { .. })), "{:?}", trial.doubts);
     }
 }
 

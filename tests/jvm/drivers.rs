@@ -121,7 +121,7 @@ fn what_it_prints_need_not_be_read() {
 fn failed(release: u32, driver: &str, says: &[&str]) -> Trial {
     let ran = run(release, driver, "").run().expect(2).says(says);
     let trial = ran.trial();
-    assert_eq!((trial.outcome, mark_names(&trial)), (Outcome::Aborted, vec!["start"]));
+    assert_eq!((trial.outcome, mark_names(&trial)), (Outcome::Aborted, vec!["start", "loaded", "collected"]));
     assert_eq!(phase(&trial, "steady").model, Model::Driver);
     assert_eq!(trial.end.as_ref().unwrap().cause, EndCause::AsAsked);
     trial

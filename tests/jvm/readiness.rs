@@ -37,7 +37,7 @@ fn who_accepts_but_never_answers_is_told() {
         let trial = ran.trial();
         let warmup = phase(&trial, "warmup");
         assert_eq!((warmup.ok, warmup.failed.timeout), (0, warmup.requests), "{warmup:?}");
-        assert_eq!(mark_names(&trial), ["start"]);
+        assert_eq!(mark_names(&trial), ["start", "loaded", "collected"]);
 
         let call = Call::on(release).with("--ready-within 1500ms").subject("ReadyNoAnswer", "{port}");
         call.run().expect(3).says(&["did not answer on http://", "connected, but no answer"]);
@@ -81,13 +81,13 @@ fn a_log_line_and_a_phase_marker_are_signs_too() {
     for release in newest() {
         let call = Call::on(release).with("--ready log:still.*step.3");
         let ran = call.subject("NeverReady", "{port}").run().expect(3).says(&["200 refused"]);
-        assert_eq!(mark_names(&ran.trial()), ["start"]);
+        assert_eq!(mark_names(&ran.trial()), ["start", "loaded", "collected"]);
 
         // It works by itself: weighed it can be, loaded it cannot.
         let call = Call::on(release).with("--ready phase:ready");
         let ran = call.subject("PhaseMarker", "30000 {port}").run().expect(3);
         let ran = ran.says(&["phase warmup", "200 refused", "| loadline: phase=ready"]);
-        assert_eq!(mark_names(&ran.trial()), ["start"]);
+        assert_eq!(mark_names(&ran.trial()), ["start", "loaded", "collected"]);
         assert!(ran.trial().ready_s.is_some());
 
         let call = Call::on(release).with("--ready phase:redy").with("--ready-within 1s");

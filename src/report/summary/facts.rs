@@ -168,3 +168,27 @@ fn telling(flag: &str) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::FailedIn;
+
+    #[test]
+    fn a_trial_that_failed_is_told_with_its_phase_and_its_last_words() {
+        let lines = |count: usize| (0..count).map(|index| format!("line {index}")).collect::<Vec<_>>();
+        let failed_in = Some(FailedIn { phase: "steady".to_owned(), last_lines: lines(12) });
+        let why = Some("not one of 10 requests was answered correctly".to_owned());
+        let failed = Trial { outcome: Outcome::SubjectFailed, why, failed_in, ..Trial::new("a", 0, 0) };
+        let told = trial_facts(&failed);
+        let of = |label: &str| told.iter().find(|(known, _)| known == label).map(|(_, text)| text.as_str());
+        assert_eq!(of("outcome"), Some("the subject failed: not one of 10 requests was answered correctly"));
+        assert_eq!(of("ended in"), Some("phase steady; no mark of this trial is in any estimate"));
+        assert_eq!(of("last words"), Some("line 2"), "the last ten");
+        assert_eq!(told.last(), Some(&(String::new(), "line 11".to_owned())));
+        let interrupted = Trial { outcome: Outcome::Aborted, ..failed.clone() };
+        assert!(trial_facts(&interrupted).iter().all(|(label, _)| label != "last words"), "it has not failed");
+        let completed = Trial { outcome: Outcome::Completed, ..failed };
+        assert!(trial_facts(&completed).iter().all(|(label, _)| label != "last words" && label != "ended in"));
+    }
+}

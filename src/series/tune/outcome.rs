@@ -187,3 +187,35 @@ fn deviation(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / count;
     (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_that_failed_has_no_bytes_although_it_was_weighed() {
+        let mark = Mark { name: "loaded".to_owned(), rss_bytes: 100, ..Mark::default() };
+        let tuned = TuneTrialRecord {
+            stage: TuneStage::Baseline,
+            remedies: Vec::new(),
+            rates: Vec::new(),
+            verdict: ProbeVerdict::Fails,
+            why: Vec::new(),
+            missed: Vec::new(),
+            not_in_force: Vec::new(),
+            seconds: 1.0,
+        };
+        let completed = Trial {
+            outcome: Outcome::Completed,
+            marks: vec![mark],
+            tuned: Some(tuned),
+            rss_bytes_peak: Some(120),
+            ..Trial::new("a", 0, 0)
+        };
+        let failed = Trial { outcome: Outcome::SubjectFailed, ..completed.clone() };
+        for (objective, bytes) in [(Objective::Rss, 100.0), (Objective::Loaded, 100.0), (Objective::Peak, 120.0)] {
+            let of = |trial| Observed::of(trial, objective).unwrap().bytes;
+            assert_eq!((of(&completed), of(&failed)), (Some(bytes), None), "{objective:?}");
+        }
+    }
+}

@@ -13,21 +13,23 @@ import java.util.concurrent.Executors;
 // truth: buffers=4 direct_bytes=16777216
 public final class DirectExhausted {
     private static final int BUFFER_BYTES = 4 << 20;
+    private static final ByteBuffer[] HELD = new ByteBuffer[4];
 
     private DirectExhausted() {}
 
     public static void main(String[] args) throws IOException {
-        ByteBuffer[] held = new ByteBuffer[4];
-        for (int i = 0; i < held.length; i++) {
-            held[i] = written();
+        for (int i = 0; i < HELD.length; i++) {
+            HELD[i] = written();
         }
         Listener.http(Integer.parseInt(args[0]), Executors.newFixedThreadPool(2), exchange -> {
+            int status = 200;
             try {
-                Listener.answer(exchange, written().capacity() + held.length > 0 ? 200 : 500, new byte[] {'1'});
+                written();
             } catch (OutOfMemoryError e) {
                 System.err.println(e);
-                Listener.answer(exchange, 503, new byte[] {'0'});
+                status = 503;
             }
+            Listener.answer(exchange, status, new byte[] {'\n'});
         });
     }
 
