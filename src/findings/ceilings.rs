@@ -151,7 +151,9 @@ fn explained(facts: &Facts, cause: UnseenCause, set: &str) -> (String, String) {
         UnseenCause::LimitAbove => {
             let above = charge(facts).and_then(|charge| charge.limit_cgroup.clone()).unwrap_or_default();
             (
-                format!(": the limit is that of the cgroup {above} above, where JDKs before 24 do not look (JDK-8322420)"),
+                format!(
+                    ": the limit is that of the cgroup {above} above, where JDKs before 24 do not look (JDK-8322420)"
+                ),
                 format!("take JDK 24 or newer, limit its own cgroup, or set `{set}`"),
             )
         }

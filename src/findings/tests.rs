@@ -114,7 +114,8 @@ fn retained_malloc_is_told_with_what_is_not_set_yet() {
 #[test]
 fn a_trial_that_failed_shows_findings_and_numbers_are_those_of_one_that_completed() {
     let failed = with(&loaded(&[("malloc.retained", 40)]), |trial| trial.outcome = Outcome::SubjectFailed);
-    let well = with(&loaded(&[("malloc.retained", 20)]), |trial| (trial.index, trial.outcome) = (1, Outcome::Completed));
+    let well =
+        with(&loaded(&[("malloc.retained", 20)]), |trial| (trial.index, trial.outcome) = (1, Outcome::Completed));
     says(&only(&failed, "malloc_retained"), &["40.0 MiB"]);
     let both = of_trials(&[failed, well]).into_iter().find(|found| kind(found) == "malloc_retained");
     says(&both, &["20.0 MiB"]);
@@ -406,8 +407,7 @@ fn a_limit_is_not_seen_for_the_reason_that_the_evidence_shows() {
     let none: fn(&mut ChargeRecord) = |_| {};
     says(&of("11.0.15+10", none), &["this release knows no cgroups v2"]);
     assert_eq!(cause(&of("17.0.15+6", none)), Some(UnseenCause::Unknown));
-    let no_memory: fn(&mut ChargeRecord) =
-        |charge| charge.unlisted = ["cpuset", "memory"].map(str::to_owned).to_vec();
+    let no_memory: fn(&mut ChargeRecord) = |charge| charge.unlisted = ["cpuset", "memory"].map(str::to_owned).to_vec();
     for version in ["17.0.15+6", "21.0.9+10", "24.0.2+12", "11.0.16+8", "25.372-b07"] {
         let found = of(version, no_memory);
         assert_eq!(cause(&found), Some(UnseenCause::ControllersUnlisted), "{version}");
@@ -431,14 +431,18 @@ fn a_limit_is_not_seen_for_the_reason_that_the_evidence_shows() {
 fn a_limit_is_not_seen_also_where_a_share_was_typed() {
     let share = |heap| {
         let trial = with(&limited(512, heap), |trial| {
-            let charge = ChargeRecord { version: "v2".to_owned(), unlisted: vec!["memory".to_owned()], ..Default::default() };
+            let charge =
+                ChargeRecord { version: "v2".to_owned(), unlisted: vec!["memory".to_owned()], ..Default::default() };
             trial.marks[0].charge = Some(charge);
         });
         only(&typed(&trial, "-XX:MaxRAMPercentage=75", "MaxRAMPercentage", "75.000000"), "limit_not_seen")
     };
     assert!(share(384).is_none() && share(400).is_none(), "three quarters of the limit");
     let found = share(6000);
-    assert_eq!((cause(&found), remedies(&found)), (Some(UnseenCause::ControllersUnlisted), vec!["-Xmx384m".to_owned()]));
+    assert_eq!(
+        (cause(&found), remedies(&found)),
+        (Some(UnseenCause::ControllersUnlisted), vec!["-Xmx384m".to_owned()])
+    );
 }
 
 #[test]

@@ -15,8 +15,9 @@ const DEPTH_MAX: usize = 16;
 /// The controllers that JDKs look for in `/proc/cgroups` (`CgroupSubsystemFactory::determine_type`, JDK 11 to 24).
 const LOOKED_FOR: [&str; 4] = ["cpu", "cpuacct", "cpuset", "memory"];
 
-/// Those of the controllers that JDKs look for in `/proc/cgroups` which it does not list as enabled. Since Linux 6.12 a
-/// kernel without `CONFIG_MEMCG_V1` or `CONFIG_CPUSETS_V1` lists no `memory` or no `cpuset`, whatever cgroup v2 has.
+/// Those of the controllers that JDKs look for in `/proc/cgroups` which it does not list as enabled. A
+/// kernel of Linux 6.12 or newer without `CONFIG_MEMCG_V1` lists no `memory`, whatever cgroup v2 has, and one without
+/// `CONFIG_CPUSETS_V1` lists no `cpuset`.
 ///
 /// ```text
 /// #subsys_name	hierarchy	num_cgroups	enabled

@@ -4,7 +4,7 @@ use crate::invocation::{Call, Ran, doubts, mark, mark_names, newest, phase, rele
 use crate::skipping::skip;
 use crate::truth::truth;
 use loadline::doubt::Doubt;
-use loadline::record::{EndCause, Outcome, Trial};
+use loadline::record::{EndCause, Finding, FindingRecord, Outcome, Trial, UnseenCause};
 
 /// Of the archive, which must say the same as the document.
 fn failed(ran: &Ran) -> Trial {
@@ -111,7 +111,10 @@ fn a_server_without_direct_memory_is_weighed_although_no_answer_is_correct() {
         }
         let ran = ran.says(&["in phase warmup was answered correctly", "503 (", "its last lines:"]);
         let trial = ran.archived().trials.remove(0);
-        assert_eq!((trial.outcome, trial.failed_in.as_ref().unwrap().phase.as_str()), (Outcome::SubjectFailed, "warmup"));
+        assert_eq!(
+            (trial.outcome, trial.failed_in.as_ref().unwrap().phase.as_str()),
+            (Outcome::SubjectFailed, "warmup")
+        );
         assert_eq!(mark_names(&trial), ["start", "loaded", "collected"]);
         let held = mark(&trial, "loaded").direct.unwrap().bytes();
         assert!(held >= truth("DirectExhausted", "direct_bytes"), "JDK {release}: {held}");
@@ -167,6 +170,40 @@ fn a_limit_reached_under_load_is_told() {
         assert_eq!((trial.outcome, mark_names(&trial)), (Outcome::Killed, vec!["start", "warm"]));
         assert!(mark(&trial, "warm").charge_bytes.unwrap() <= 80 << 20);
         assert_no_cgroup(&ran);
+    }
+}
+
+/// On cgroup v2, with and without controllers in `/proc/cgroups`: `tests/on-cgroup-v2`.
+#[test]
+fn a_limit_that_a_jvm_does_not_see_is_told_with_its_cause() {
+    if !limits_work() {
+        return;
+    }
+    let listed = std::fs::read_to_string("/proc/cgroups").unwrap_or_default();
+    let missing = loadline::kernel::cgroup::unlisted(&listed);
+    for release in releases() {
+        for share in [None, Some("--jvm -XX:MaxRAMPercentage=50")] {
+            let call = Call::on(release).with("--limit 160m").with("--warmup none");
+            let call = share.into_iter().fold(call, Call::with);
+            let document = call.subject("DemoServer", "{port}").run().expect(0).document();
+            let trial = &document.trials[0];
+            let unseen = |found: &&FindingRecord| matches!(found.finding, Finding::LimitNotSeen { .. });
+            let found = document.findings.iter().find(unseen);
+            let jvm = trial.jvm.as_ref().unwrap();
+            println!("JDK {:?}, {share:?}, {missing:?}: {:?}", jvm.version, found.map(|found| &found.text));
+            // Debian's JDK 17.0.15 looks in that file, and JDK 25 does not.
+            let looks = jvm.release().is_some_and(|release| release <= [17, 0, 15]);
+            if release >= 25 || missing.is_empty() || looks {
+                assert_eq!(found.is_some(), looks && !missing.is_empty(), "{found:?}");
+            }
+            if let Some(found) = found {
+                let cause = UnseenCause::ControllersUnlisted;
+                assert!(matches!(found.finding, Finding::LimitNotSeen { cause: of, .. } if of == cause), "{found:?}");
+                assert!(missing.iter().all(|name| found.text.contains(&format!("no `{name}`"))), "{found:?}");
+            }
+            let doubted = doubts(trial, |doubt| matches!(doubt, Doubt::LimitNotSeen { .. }));
+            assert_eq!(doubted, found.is_some(), "{:?}", trial.doubts);
+        }
     }
 }
 
