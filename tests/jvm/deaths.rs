@@ -103,7 +103,11 @@ fn an_out_of_memory_error_is_told_even_where_the_jvm_lives_on() {
 #[test]
 fn a_server_without_direct_memory_is_weighed_although_no_answer_is_correct() {
     for release in releases() {
-        let call = Call::weigh().of_jdk(release).with("--ready tcp").with("--jvm -XX:MaxDirectMemorySize=18m");
+        let call = Call::weigh()
+            .of_jdk(release)
+            .with("--ready tcp")
+            .with("--timeout 1s")
+            .with("--jvm -XX:MaxDirectMemorySize=18m");
         let ran = call.subject("DirectExhausted", "{port}").run().expect(3);
         let shown = &ran.stdout;
         for part in ["ended in", "phase warmup", "last words", "java.lang.OutOfMemoryError", "account, RSS MiB"] {
