@@ -12,6 +12,7 @@ mod called;
 mod comment;
 mod compare;
 mod damage;
+mod demo;
 mod documents;
 mod engines;
 mod figures;
