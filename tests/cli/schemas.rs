@@ -12,7 +12,7 @@ use loadline::fleet::Plan;
 use loadline::record::{
     AllocatedBy, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome,
     FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, PlanEntry, ProbeRecord, ProbeStage,
-    ProbeVerdict, ProcessRecord, RateRecord, Reported, RuleRecord, Task, Times, Timing, Tool, Unit, Unknowns, Why,
+    ProbeVerdict, ProcessRecord, ProofRecord, RateRecord, Reported, RuleRecord, Task, Times, Timing, Tool, Unit, Unknowns, Why,
 };
 use loadline::scenario::{Last, PastLine, Scenario, TrialPlan, parse, parse_fleet};
 use loadline::units::Bytes;
@@ -132,6 +132,7 @@ fn searched() -> Value {
         heap_bytes: Some(8 << 20),
         direct_bytes: Some(50 << 20),
         held: 5,
+        proof: Some(ProofRecord { tried: 6, choosing: 1, candidates: 2 }),
         failing_share_max: 0.45,
         below_bytes: Some(95 << 20),
         cause: Some(FailureCause::FilePages),
@@ -143,6 +144,8 @@ fn searched() -> Value {
     let rate = RateRecord {
         rate_per_s: 1200.0,
         held: 5,
+        proof: None,
+        failing_share_max: None,
         above_per_s: Some(1224.0),
         cause_text: vec!["rate.steady was 90.00 %".to_owned()],
     };

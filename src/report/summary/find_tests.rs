@@ -228,6 +228,7 @@ proptest! {
             limit_bytes: limit,
             heap_bytes: heap,
             held,
+            proof: None,
             failing_share_max: share,
             below_bytes: below,
             cause: None,

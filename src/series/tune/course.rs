@@ -18,7 +18,7 @@ use std::fmt;
 pub const BASELINE: usize = 3;
 /// Trials of a setting on which a decision rests.
 const ENOUGH: usize = 2;
-/// Blocks of a confirmation, and as many once more where CPU time may be below the price and above.
+/// Blocks of a confirmation, and as many once more where the interval of CPU time has the price in it.
 pub const BLOCKS: u32 = 5;
 const BLOCKS_MAX: u32 = 2 * BLOCKS;
 /// How often a confirmation is tried.
@@ -152,6 +152,8 @@ enum Harm {
     Costs(f64),
     /// Memory grew, by so many bytes.
     Grew(f64),
+    /// Its memory was not measured, or that of the baseline was not.
+    Unweighed,
 }
 
 impl Way<'_> {
@@ -190,7 +192,7 @@ impl Way<'_> {
     /// By how much less memory there is in `to`: of these owners, and of others that moved beyond doubt. Where no owner
     /// is named, of the objective.
     fn saved(&self, from: &Means, to: &Means, owners: &[Owner]) -> f64 {
-        if owners.is_empty() || to.owners.is_empty() {
+        if owners.is_empty() || from.owners.is_empty() || to.owners.is_empty() {
             return from.bytes - to.bytes;
         }
         let error = standard_error(from, to);
@@ -220,6 +222,9 @@ impl Way<'_> {
             return Some(if failed.refused { Harm::Refused(why) } else { Harm::Missed(why) });
         }
         let means = Means::of(outcomes);
+        if means.trials == 0 || self.base.trials == 0 {
+            return Some(Harm::Unweighed);
+        }
         let ratio = means.cpu_ratio(&self.base);
         if ratio > self.cpu_max(&means) {
             return Some(Harm::Costs(ratio));
@@ -236,6 +241,9 @@ impl Way<'_> {
 
     /// By how much the owner grew that grew most, where that is beyond doubt.
     fn grown(&self, means: &Means) -> Option<f64> {
+        if means.owners.is_empty() || self.base.owners.is_empty() {
+            return None;
+        }
         let error = standard_error(&self.base, means);
         let grown = Owner::ALL.into_iter().map(|owner| (owner, means.held_by(&[owner]) - self.base.held_by(&[owner])));
         let beyond = grown.filter(|(owner, bytes)| {
@@ -253,6 +261,7 @@ impl Way<'_> {
             Harm::Missed(why) => (Fate::Harmful, format!("the target broke: {why}")),
             Harm::Costs(ratio) => (Fate::TooCostly, format!("CPU time of a request {:+.1} %", (ratio - 1.0) * 100.0)),
             Harm::Grew(bytes) => (Fate::Harmful, format!("memory grew by {}", Bytes(*bytes as u64))),
+            Harm::Unweighed => (Fate::NoEffect, "its memory was not measured, so no saving can be told".to_owned()),
         };
         let told = Told { fate, why, saved: Some(saved).filter(|_| weighed), cpu_ratio: self.cpu(&means, weighed) };
         story.tell(place, told);
@@ -280,7 +289,7 @@ impl Way<'_> {
     /// The part of a set that saved something of its own, or shares its owners with others. What a remedy saves is what
     /// its owners hold less; what moved elsewhere is the doing of others.
     fn attributed(&self, set: &Setting, outcomes: &[&Observed], story: &mut Story) -> Setting {
-        if set.is_as_it_is() || outcomes.iter().any(|of| of.owners.is_empty()) {
+        if set.is_as_it_is() || self.base.owners.is_empty() || outcomes.iter().any(|of| of.owners.is_empty()) {
             return set.clone();
         }
         let means = Means::of(outcomes);
@@ -592,6 +601,10 @@ impl Way<'_> {
             });
             story.attempt(ids.clone(), refuted.as_ref().map(ToString::to_string), blocks.count() as u32);
             let Some(refuted) = refuted else { return Ok(Finish::Proved(winner)) };
+            if matches!(refuted, Refuted::CpuUnmeasured) {
+                // It would be the same with any other set.
+                break;
+            }
             if attempt + 1 < ATTEMPTS {
                 for place in self.suspects(&winner, &refuted, story) {
                     story.tell(place, Told::of(Fate::NotConfirmed, "the set with it was not confirmed"));
@@ -627,7 +640,7 @@ impl Way<'_> {
                     winner.places().iter().copied().filter(|place| self.offered(*place).price != PriceClass::Free);
                 costs.min_by(by_saving).or(least).into_iter().collect()
             }
-            Refuted::Saves { .. } | Refuted::Unweighed => least.into_iter().collect(),
+            Refuted::Saves { .. } | Refuted::Unweighed | Refuted::CpuUnmeasured => least.into_iter().collect(),
         }
     }
 
@@ -661,7 +674,7 @@ impl Way<'_> {
         Ok(self.unproved(&pairs))
     }
 
-    /// Whether pairs of trials prove a saving, and their CPU time is above the price, which it may well be below.
+    /// Whether pairs of trials prove a saving, and leave open on which side of the price their CPU time is.
     fn may_cost_less(&self, pairs: &[(&Observed, &Observed)]) -> bool {
         matches!(self.unproved(pairs), Some(Refuted::Costs { low, price, .. }) if low <= 1.0 + price)
     }
@@ -676,9 +689,10 @@ impl Way<'_> {
         if low <= 0.0 || centre < MIB as f64 {
             return Some(Refuted::Saves { centre, low });
         }
-        let (ratio, ends) = of(&ratios)?;
-        let low = ends.map_or(ratio, |(low, _)| low);
-        (ratio > 1.0 + self.course.price).then_some(Refuted::Costs { ratio, low, price: self.course.price })
+        let Some((ratio, Some((low, high)))) = of(&ratios) else { return Some(Refuted::CpuUnmeasured) };
+        let price = self.course.price;
+        // Below the price is proved by the upper end alone: a mean below it may be luck.
+        (high > 1.0 + price).then_some(Refuted::Costs { ratio, low, high, price })
     }
 }
 
@@ -688,10 +702,12 @@ enum Refuted {
     Broke(String),
     /// Its saving in bytes, and the end of its interval, prove nothing.
     Saves { centre: f64, low: f64 },
-    /// CPU time of a request, over that as it is, and the lower end of its interval.
-    Costs { ratio: f64, low: f64, price: f64 },
+    /// CPU time of a request, over that as it is, with its interval, whose upper end is above the price.
+    Costs { ratio: f64, low: f64, high: f64, price: f64 },
     /// Too few trials were weighed.
     Unweighed,
+    /// CPU time was measured in too few trials.
+    CpuUnmeasured,
 }
 
 impl fmt::Display for Refuted {
@@ -702,11 +718,16 @@ impl fmt::Display for Refuted {
             Self::Saves { centre, low } => {
                 write!(f, "it saved {}, and {} is not ruled out", signed(*centre), signed(*low))
             }
-            Self::Costs { ratio, price, .. } => {
-                let [ratio, price] = [ratio - 1.0, *price].map(|share| share * 100.0);
-                write!(f, "CPU time of a request {ratio:+.1} %, and {price:.1} % is the price")
+            Self::Costs { ratio, low, high, price } => {
+                let [ratio, low, high] = [ratio, low, high].map(|ratio| (ratio - 1.0) * 100.0);
+                let price = price * 100.0;
+                write!(f, "CPU time of a request {ratio:+.1} %, and {price:.1} % is the price")?;
+                if low <= price { write!(f, ": up to {high:+.1} % is not ruled out") } else { Ok(()) }
             }
             Self::Unweighed => write!(f, "too few trials were weighed"),
+            Self::CpuUnmeasured => {
+                write!(f, "the CPU time of a request was measured in too few trials, so its price is unproved")
+            }
         }
     }
 }
