@@ -203,9 +203,9 @@ mod tests {
         let text = render(&Summary { blocks: vec![Block::Bars(bars), Block::Facts(facts)] });
         let column = |line: &str, what: &str| width(line.split_once(what).unwrap_or_else(|| panic!("{text}")).0);
         let lines: Vec<&str> = text.lines().collect();
-        let bars: Vec<usize> = lines[2..5].iter().map(|line| column(line, "H")).collect();
+        let bars: Vec<usize> = lines[1..4].iter().map(|line| column(line, "H")).collect();
         assert_eq!(bars, [9; 3], "{text}");
-        assert!(lines[2..5].iter().all(|line| width(line) <= WIDTH), "{text}");
+        assert!(lines[1..4].iter().all(|line| width(line) <= WIDTH), "{text}");
         let ends = |label: &str, value: &str| {
             column(lines.iter().find(|line| line.contains(label) && !line.contains('H')).unwrap(), value)
         };

@@ -18,9 +18,10 @@ use std::fmt;
 pub const BASELINE: usize = 3;
 /// Trials of a setting on which a decision rests.
 const ENOUGH: usize = 2;
-/// Blocks of a confirmation, and as many once more where the interval of CPU time has the price in it.
+/// Blocks of a confirmation, and twice and four times as many where the interval of CPU time has the price in it.
 pub const BLOCKS: u32 = 5;
-const BLOCKS_MAX: u32 = 2 * BLOCKS;
+const LOOKS: [u32; 2] = [BLOCKS, 2 * BLOCKS];
+const BLOCKS_MAX: u32 = 4 * BLOCKS;
 /// How often a confirmation is tried.
 const ATTEMPTS: u32 = 2;
 /// A difference of so many of its standard errors is one.
@@ -34,9 +35,16 @@ const GROWN_MIN: f64 = 2.0 * MIB as f64;
 /// Trials of a setting whose CPU time lies nearer to the price than so many of its standard errors.
 const UNDECIDED: usize = 3;
 const NEAR: f64 = 0.7;
+/// Half of the interval of CPU time over all blocks of a confirmation, in standard deviations of one trial: Student's t
+/// of 98.75 % and 19 degrees of freedom, times √(2 / 20). What lies nearer to the price is not proved by them.
+const PROVABLE: f64 = 0.77;
+/// The interval of twice as many blocks, as a share of what it is: from 5 to 10 blocks 0.54, from 10 to 20 0.64. Where
+/// the price would lie within that, too, they are not made.
+const NARROWER: f64 = 0.6;
 /// After the target broke in a confirmation, a remedy stays that saves this share of all that is saved.
 const LARGE_SHARE: f64 = 0.2;
-/// All intervals of a confirmation hold together with this probability, for the objective and for CPU time.
+/// All intervals of a look hold together with this probability, for the objective and for CPU time. Of each only one end
+/// decides, so one look is wrong in half of what is left; that leaves room for three looks at CPU time (Pocock 1977).
 const CONFIDENCE: f64 = 0.95;
 
 /// What is known, and what may be asked.
@@ -543,8 +551,9 @@ impl Way<'_> {
             story.weighed(place, saved, cpu);
             let beyond = cpu.map_or(-1.0, |ratio| ratio - 1.0 - self.course.price);
             let error = self.noise.cpu * standard_error(&self.base, &means);
-            if count == UNDECIDED && beyond > 0.0 {
-                story.tell(place, told(Fate::TooCostly, costs(saved, cpu.unwrap_or(1.0))));
+            if count == UNDECIDED && beyond > -PROVABLE * self.noise.cpu {
+                let near = if beyond > 0.0 { "" } else { ", too near to the price to be proved" };
+                story.tell(place, told(Fate::TooCostly, costs(saved, cpu.unwrap_or(1.0)) + near));
                 return Ok(Challenge::Lost);
             }
             if count >= ENOUGH && beyond < -NEAR * error {
@@ -601,12 +610,13 @@ impl Way<'_> {
             });
             story.attempt(ids.clone(), refuted.as_ref().map(ToString::to_string), blocks.count() as u32);
             let Some(refuted) = refuted else { return Ok(Finish::Proved(winner)) };
-            if matches!(refuted, Refuted::CpuUnmeasured) {
-                // It would be the same with any other set.
-                break;
-            }
             if attempt + 1 < ATTEMPTS {
-                for place in self.suspects(&winner, &refuted, story) {
+                let suspects = self.suspects(&winner, &refuted, story);
+                if suspects.is_empty() {
+                    // Another set would be as unproved: a second attempt would be a second chance for luck.
+                    break;
+                }
+                for place in suspects {
                     story.tell(place, Told::of(Fate::NotConfirmed, "the set with it was not confirmed"));
                     // The level in whose place it came is there again.
                     winner = match story.replaced(place) {
@@ -623,7 +633,8 @@ impl Way<'_> {
     }
 
     /// What goes after an attempt that failed: what costs most for what it saves where CPU time was the reason, what
-    /// saves little where the target broke, whose breaker nobody knows, and else the least.
+    /// saves little where the target broke, whose breaker nobody knows, and else the least. Nothing where the measure of
+    /// CPU time is the reason, and no remedy.
     fn suspects(&self, winner: &Setting, refuted: &Refuted, story: &Story) -> Vec<usize> {
         let saved = |place: &usize| story.saved(*place);
         let by_saving = |one: &usize, other: &usize| saved(one).total_cmp(&saved(other));
@@ -635,20 +646,24 @@ impl Way<'_> {
                 let small: Vec<usize> = small.collect();
                 if small.is_empty() { least.into_iter().collect() } else { small }
             }
-            Refuted::Costs { .. } => {
+            Refuted::Costs { low, price, .. } => {
                 let costs =
                     winner.places().iter().copied().filter(|place| self.offered(*place).price != PriceClass::Free);
+                let least = least.filter(|_| *low > 1.0 + price);
                 costs.min_by(by_saving).or(least).into_iter().collect()
             }
-            Refuted::Saves { .. } | Refuted::Unweighed | Refuted::CpuUnmeasured => least.into_iter().collect(),
+            Refuted::Saves { .. } | Refuted::Unweighed => least.into_iter().collect(),
+            Refuted::CpuUnmeasured => Vec::new(),
         }
     }
 
     /// Why an attempt does not confirm its setting, if it does not.
     fn refuted(&self, winner: &Setting, attempt: u32) -> OrAsk<Option<Refuted>> {
         let mut pairs = Vec::new();
-        for block in attempt * BLOCKS_MAX..(attempt + 1) * BLOCKS_MAX {
-            if pairs.len() as u32 == BLOCKS && !self.may_cost_less(&pairs) {
+        // A bound of time leaves room for one look more.
+        let most = if self.course.seconds_max.is_some() { LOOKS[1] } else { BLOCKS_MAX };
+        for block in (attempt * BLOCKS_MAX..).take(most as usize) {
+            if LOOKS.contains(&(pairs.len() as u32)) && !self.may_cost_less(&pairs) {
                 break;
             }
             let settings = [Setting::default(), winner.clone()];
@@ -674,9 +689,11 @@ impl Way<'_> {
         Ok(self.unproved(&pairs))
     }
 
-    /// Whether pairs of trials prove a saving, and leave open on which side of the price their CPU time is.
+    /// Whether pairs of trials prove a saving, and leave open on which side of the price their CPU time is, where as many
+    /// more may tell.
     fn may_cost_less(&self, pairs: &[(&Observed, &Observed)]) -> bool {
-        matches!(self.unproved(pairs), Some(Refuted::Costs { low, price, .. }) if low <= 1.0 + price)
+        let Some(Refuted::Costs { ratio, low, high, price }) = self.unproved(pairs) else { return false };
+        low <= 1.0 + price && ratio + NARROWER * (high - ratio) <= 1.0 + price
     }
 
     /// Why pairs of trials do not prove that the second of each is better at no more than the price.

@@ -201,7 +201,7 @@ impl World {
             match course.go(&mut Story::default()) {
                 Ok(finish) => return (finish, outcomes),
                 Err(ask) => {
-                    assert!(outcomes.len() < 100, "it goes on and on: {ask:?}");
+                    assert!(outcomes.len() < 140, "it goes on and on: {ask:?}");
                     let outcome = self.trial(&ask, outcomes.len(), random);
                     outcomes.push(outcome);
                 }

@@ -377,16 +377,23 @@ fn a_cpu_time_that_was_not_measured_proves_no_price() {
 
 #[test]
 fn a_price_is_proved_by_the_interval_and_not_by_its_middle() {
-    // CPU time differs by a tenth from trial to trial: the mean of ten is hardly ever off by 2 %, and often within.
+    // CPU time differs by a tenth from trial to trial, so that its mean over five blocks is below a price of 2 % in
+    // more than every second tuning; what proves it is no price but luck.
     let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let mut proved = 0;
     for seed in 1..=8 {
         let (record, _) = tuned(&mut Server { cpu: Cpu::Noisy(0.1), seed, ..Server::default() }, &scenario);
         let cpu = record.gains.iter().find(|of| of.metric.starts_with("cpu_per_1000."));
-        let high = cpu.and_then(|of| of.ratio_high);
-        assert_ne!(record.outcome, TuneOutcome::Proved, "seed {seed}: up to {high:?}");
-        let whys = record.confirmations.iter().map(|of| of.why.as_str());
-        assert!(whys.clone().all(|why| why.contains("CPU time of a request")), "{:?}", record.confirmations);
+        if let Some(high) = cpu.and_then(|of| of.ratio_high) {
+            proved += 1;
+            assert!(high <= 1.02, "seed {seed}: up to {high}");
+        }
+        for of in record.confirmations.iter().filter(|of| !of.confirmed) {
+            let open = of.why.contains("% is not ruled out") || of.why.contains("% is the price");
+            assert!(open && of.why.starts_with("CPU time of a request"), "{of:?}");
+        }
     }
+    assert!(proved <= 2, "{proved} of 8");
 }
 
 #[test]
