@@ -12,7 +12,8 @@ use loadline::fleet::Plan;
 use loadline::record::{
     AllocatedBy, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome,
     FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, PlanEntry, ProbeRecord, ProbeStage,
-    ProbeVerdict, ProcessRecord, ProofRecord, RateRecord, Reported, RuleRecord, Task, Times, Timing, Tool, Unit, Unknowns, Why,
+    ProbeVerdict, ProcessRecord, ProofRecord, RateRecord, Reported, RuleRecord, Task, Times, Timing, Tool, Unit,
+    Unknowns, Why,
 };
 use loadline::scenario::{Last, PastLine, Scenario, TrialPlan, parse, parse_fleet};
 use loadline::units::Bytes;

@@ -11,8 +11,8 @@ use super::findings;
 use super::trial::of_trial;
 use super::tried::{cause_words, tried};
 use crate::record::{
-    AccountRecord, Document, FindOutcome, FindRecord, ImageRecord, LineRecord, Mark, ProbeStage, ProbeVerdict, ProofRecord,
-    RuleRecord, Trial, Unknowns,
+    AccountRecord, Document, FindOutcome, FindRecord, ImageRecord, LineRecord, Mark, ProbeStage, ProbeVerdict,
+    ProofRecord, RuleRecord, Trial, Unknowns,
 };
 use crate::report::snippets::{self, Snippet};
 use crate::scenario::MarkPoint;
@@ -164,7 +164,10 @@ fn rate_told(find: &FindRecord, trials: &[Trial]) -> String {
             let above =
                 rate.above_per_s.map_or_else(String::new, |above| format!("; at {}/s it failed", per_second(above)));
             let rate_text = per_second(rate.rate_per_s);
-            format!("{rate_text}/s is the highest rate that {limit} can carry, {}{above}.", times(rate.held, rate.tried()))
+            format!(
+                "{rate_text}/s is the highest rate that {limit} can carry, {}{above}.",
+                times(rate.held, rate.tried())
+            )
         }
         (FindOutcome::Never, None) => {
             let rates = trials.iter().filter_map(|trial| trial.probe.as_ref()?.rate_per_s);
@@ -282,7 +285,10 @@ fn proof(held: u32, proof: Option<ProofRecord>, failing_share_max: Option<f64>) 
         format!("with {confidence:.0} % confidence a start fails in less than {:.0} % of cases", share * 100.0)
     });
     let bound = bound.unwrap_or_else(|| "that says nothing of how often a start fails".to_owned());
-    format!("held {}{chosen}: {bound}; nothing is said of other loads, other hosts and longer times", times(held, tried))
+    format!(
+        "held {}{chosen}: {bound}; nothing is said of other loads, other hosts and longer times",
+        times(held, tried)
+    )
 }
 
 /// Which of the trials are no proof, where the search chose the value by some of them.

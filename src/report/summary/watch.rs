@@ -319,7 +319,8 @@ fn side_by_side(title: String, head: &str, rows: Vec<(String, u64)>, width: usiz
     let pair = |at: usize| {
         let [left, right] = [rows.get(at), rows.get(half + at)].map(cells);
         let left_text = format!("{} {:>8}", filled(&left[0], 27), left[1]);
-        let right_text = if right[0].is_empty() { String::new() } else { format!("{} {:>8}", filled(&right[0], 27), right[1]) };
+        let right_text =
+            if right[0].is_empty() { String::new() } else { format!("{} {:>8}", filled(&right[0], 27), right[1]) };
         vec![left_text, right_text]
     };
     let head = format!("{head:<27} {:>8}", "held");

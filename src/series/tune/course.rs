@@ -38,9 +38,9 @@ const NEAR: f64 = 0.7;
 /// Half of the interval of CPU time over all blocks of a confirmation, in standard deviations of one trial: Student's t
 /// of 98.75 % and 19 degrees of freedom, times √(2 / 20). What lies nearer to the price is not proved by them.
 const PROVABLE: f64 = 0.77;
-/// The interval of twice as many blocks, as a share of what it is: from 5 to 10 blocks 0.54, from 10 to 20 0.64. Where
-/// the price would lie within that, too, they are not made.
-const NARROWER: f64 = 0.6;
+/// The interval of more blocks, as a share of what it is: of twice as many, and of four times as many. Where the price
+/// would lie within that, too, they are not made.
+const NARROWER: [f64; 2] = [0.6, 0.35];
 /// After the target broke in a confirmation, a remedy stays that saves this share of all that is saved.
 const LARGE_SHARE: f64 = 0.2;
 /// All intervals of a look hold together with this probability, for the objective and for CPU time. Of each only one end
@@ -660,8 +660,7 @@ impl Way<'_> {
     /// Why an attempt does not confirm its setting, if it does not.
     fn refuted(&self, winner: &Setting, attempt: u32) -> OrAsk<Option<Refuted>> {
         let mut pairs = Vec::new();
-        // A bound of time leaves room for one look more.
-        let most = if self.course.seconds_max.is_some() { LOOKS[1] } else { BLOCKS_MAX };
+        let most = self.blocks_max();
         for block in (attempt * BLOCKS_MAX..).take(most as usize) {
             if LOOKS.contains(&(pairs.len() as u32)) && !self.may_cost_less(&pairs) {
                 break;
@@ -693,7 +692,13 @@ impl Way<'_> {
     /// more may tell.
     fn may_cost_less(&self, pairs: &[(&Observed, &Observed)]) -> bool {
         let Some(Refuted::Costs { ratio, low, high, price }) = self.unproved(pairs) else { return false };
-        low <= 1.0 + price && ratio + NARROWER * (high - ratio) <= 1.0 + price
+        let narrower = NARROWER[usize::from(pairs.len() as u32 * 4 <= self.blocks_max())];
+        low <= 1.0 + price && ratio + narrower * (high - ratio) <= 1.0 + price
+    }
+
+    /// Blocks of an attempt at most: a bound of time leaves room for one look more than the first.
+    fn blocks_max(&self) -> u32 {
+        if self.course.seconds_max.is_some() { LOOKS[1] } else { BLOCKS_MAX }
     }
 
     /// Why pairs of trials do not prove that the second of each is better at no more than the price.

@@ -244,7 +244,9 @@ fn simulate(worlds: u64, helps: f64, cpu_noise: f64) -> Summary {
 #[test]
 fn it_comes_near_the_best_in_few_trials_and_breaks_nothing() {
     let summary = simulate(200, 1.0, CPU_NOISE);
-    assert!(summary.lost <= 1.5 && summary.trials <= 32.0, "{summary:?}");
+    println!("{summary:?}");
+    // A price that only the upper end of an interval proves leaves out what costs nearly as much.
+    assert!(summary.lost <= 9.5 && summary.trials <= 45.0 && summary.proved >= 180, "{summary:?}");
     assert!(summary.broken <= 2 && summary.too_costly <= 2, "{summary:?}");
 }
 
@@ -258,7 +260,8 @@ fn where_nothing_helps_nothing_is_proved() {
 #[test]
 fn noise_costs_gain_and_no_honesty() {
     let summary = simulate(100, 1.0, 4.0 * CPU_NOISE);
-    assert!(summary.broken <= 1 && summary.trials <= 36.0, "{summary:?}");
+    println!("{summary:?}");
+    assert!(summary.broken <= 1 && summary.too_costly == 0 && summary.trials <= 48.0, "{summary:?}");
 }
 
 #[test]
