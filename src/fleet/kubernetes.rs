@@ -46,7 +46,7 @@ pub fn kubernetes(plan: &Plan, place: &Layout<'_>) -> String {
         .replace('\u{0}', &path(place.plan))
 }
 
-/// Seconds for all waves of pods, each of which may be tried as often as an index may, and for once as long between them.
+/// Seconds for all waves of pods, each of them as often as an index may be tried, and for one wave more between them.
 fn whole_s(deadline_s: u64, waves: u64) -> u64 {
     deadline_s * (u64::from(TRIES) * waves + 1)
 }
@@ -101,8 +101,8 @@ spec:
   completions: {ENTRIES}
   # Nodes of the pool.
   parallelism: {NODES}
-  # An index is tried {RETRIES} times more, elsewhere; one that fails for good leaves the others alone. The Job is then Failed at
-  # its end all the same: look at failedIndexes, or at what loadline merge says.
+  # An index is tried {RETRIES} times more, elsewhere; one that fails for good leaves the others alone. The Job is then
+  # Failed at its end all the same: look at failedIndexes, or at what loadline merge says.
   backoffLimitPerIndex: {RETRIES}
   maxFailedIndexes: {FAILED}
   # The only policy beside a podFailurePolicy: a lost index starts again once its pod is known to be gone.
@@ -234,7 +234,7 @@ mod tests {
         let of = |key: &str| spec[key].as_u64().unwrap();
         assert_eq!((of("completions"), of("maxFailedIndexes"), of("parallelism")), (10_000, 10_000, 100));
         let pod = spec["template"]["spec"]["activeDeadlineSeconds"].as_u64().unwrap();
-        // A hundred waves of a hundred nodes: as many tries as `backoffLimitPerIndex` allows have room, one after the other.
+        // A hundred waves of a hundred nodes: all tries that `backoffLimitPerIndex` allows have room.
         let tries = of("backoffLimitPerIndex") + 1;
         assert_eq!((pod, tries, of("activeDeadlineSeconds")), (25 * 60, 3, 25 * 60 * 301));
         assert!(of("activeDeadlineSeconds") > pod * tries * 10_000 / 100);

@@ -126,6 +126,18 @@ fn tuned() -> Value {
     json!(read)
 }
 
+/// The highest rate, as a search found it.
+fn highest_rate() -> RateRecord {
+    RateRecord {
+        rate_per_s: 1200.0,
+        held: 5,
+        proof: Some(ProofRecord { tried: 5, choosing: 1, candidates: 1 }),
+        failing_share_max: Some(0.6),
+        above_per_s: Some(1224.0),
+        cause_text: vec!["rate.steady was 90.00 %".to_owned()],
+    }
+}
+
 /// A search with all that one can say.
 fn searched() -> Value {
     let line = LineRecord {
@@ -142,14 +154,6 @@ fn searched() -> Value {
     };
     let knee = KneeRecord { heap_bytes: 24 << 20, limit_bytes: 113 << 20, cpu_ratio: 0.8 };
     let rule = RuleRecord { name: "JVM default".to_owned(), limit_bytes: 128 << 20, how: "its terms".to_owned() };
-    let rate = RateRecord {
-        rate_per_s: 1200.0,
-        held: 5,
-        proof: None,
-        failing_share_max: None,
-        above_per_s: Some(1224.0),
-        cause_text: vec!["rate.steady was 90.00 %".to_owned()],
-    };
     let find = FindRecord {
         configuration: "serial".to_owned(),
         target: vec!["p99<50ms".to_owned()],
@@ -167,7 +171,7 @@ fn searched() -> Value {
         options: vec!["-Xmx8m".to_owned()],
         others: vec![rule],
         prove_bytes: Some(97 << 20),
-        rate: Some(rate),
+        rate: Some(highest_rate()),
         trials: 14,
         seconds: 190.5,
     };

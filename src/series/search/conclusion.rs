@@ -80,7 +80,7 @@ pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
 pub fn failing_share_max(held: u32, proof: ProofRecord) -> f64 {
     let ProofRecord { tried, choosing, candidates } = proof;
     let (failed, holding) = (tried.saturating_sub(held), held.saturating_sub(choosing));
-    let parts = if choosing == 0 { 1.0 } else { 2_f64.powi(candidates.max(1).min(64) as i32) };
+    let parts = if choosing == 0 { 1.0 } else { 2_f64.powi(candidates.clamp(1, 64) as i32) };
     let wrong = (1.0 - PROOF_CONFIDENCE) / parts;
     match Beta::new(f64::from(failed) + 1.0, f64::from(holding)) {
         _ if failed == 0 && holding > 0 => 1.0 - wrong.powf(1.0 / f64::from(holding)),

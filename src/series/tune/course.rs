@@ -43,8 +43,8 @@ const PROVABLE: f64 = 0.77;
 const NARROWER: [f64; 2] = [0.6, 0.35];
 /// After the target broke in a confirmation, a remedy stays that saves this share of all that is saved.
 const LARGE_SHARE: f64 = 0.2;
-/// All intervals of a look hold together with this probability, for the objective and for CPU time. Of each only one end
-/// decides, so one look is wrong in half of what is left; that leaves room for three looks at CPU time (Pocock 1977).
+/// All intervals of a look hold together with this probability, for the objective and for CPU time. Of each only one
+/// end decides, so a look is wrong in half of what is left. That has room for three looks at CPU time (Pocock 1977).
 const CONFIDENCE: f64 = 0.95;
 
 /// What is known, and what may be asked.
@@ -552,8 +552,7 @@ impl Way<'_> {
             let beyond = cpu.map_or(-1.0, |ratio| ratio - 1.0 - self.course.price);
             let error = self.noise.cpu * standard_error(&self.base, &means);
             if count == UNDECIDED && beyond > -PROVABLE * self.noise.cpu {
-                let near = if beyond > 0.0 { "" } else { ", too near to the price to be proved" };
-                story.tell(place, told(Fate::TooCostly, costs(saved, cpu.unwrap_or(1.0)) + near));
+                story.tell(place, told(Fate::TooCostly, above_or_near(saved, cpu.unwrap_or(1.0), beyond)));
                 return Ok(Challenge::Lost);
             }
             if count >= ENOUGH && beyond < -NEAR * error {
@@ -633,8 +632,8 @@ impl Way<'_> {
     }
 
     /// What goes after an attempt that failed: what costs most for what it saves where CPU time was the reason, what
-    /// saves little where the target broke, whose breaker nobody knows, and else the least. Nothing where the measure of
-    /// CPU time is the reason, and no remedy.
+    /// saves little where the target broke, whose breaker nobody knows, and else the least. Nothing where the measure
+    /// of CPU time is the reason, and no remedy.
     fn suspects(&self, winner: &Setting, refuted: &Refuted, story: &Story) -> Vec<usize> {
         let saved = |place: &usize| story.saved(*place);
         let by_saving = |one: &usize, other: &usize| saved(one).total_cmp(&saved(other));
@@ -688,8 +687,8 @@ impl Way<'_> {
         Ok(self.unproved(&pairs))
     }
 
-    /// Whether pairs of trials prove a saving, and leave open on which side of the price their CPU time is, where as many
-    /// more may tell.
+    /// Whether pairs of trials prove a saving, and leave open on which side of the price their CPU time is, where more
+    /// of them may tell.
     fn may_cost_less(&self, pairs: &[(&Observed, &Observed)]) -> bool {
         let Some(Refuted::Costs { ratio, low, high, price }) = self.unproved(pairs) else { return false };
         let narrower = NARROWER[usize::from(pairs.len() as u32 * 4 <= self.blocks_max())];
@@ -783,6 +782,12 @@ fn costly(saved: f64, least: f64, ratio: f64) -> (Fate, String) {
 fn costs(saved: f64, ratio: f64) -> String {
     let saved = Bytes(saved.max(0.0) as u64);
     format!("it saves {saved} at {:+.1} % of the CPU time of a request", (ratio - 1.0) * 100.0)
+}
+
+/// As [`costs`], of what costs more than the price by `beyond`, or too little less.
+fn above_or_near(saved: f64, ratio: f64, beyond: f64) -> String {
+    let near = if beyond > 0.0 { "" } else { ", too near to the price to be proved" };
+    costs(saved, ratio) + near
 }
 
 /// Of the difference of two means, in standard deviations of one trial.

@@ -246,13 +246,14 @@ fn it_comes_near_the_best_in_few_trials_and_breaks_nothing() {
     let summary = simulate(200, 1.0, CPU_NOISE);
     println!("{summary:?}");
     // A price that only the upper end of an interval proves leaves out what costs nearly as much.
-    assert!(summary.lost <= 9.5 && summary.trials <= 45.0 && summary.proved >= 180, "{summary:?}");
+    assert!(summary.lost <= 6.5 && summary.trials <= 42.0 && summary.proved >= 190, "{summary:?}");
     assert!(summary.broken <= 2 && summary.too_costly <= 2, "{summary:?}");
 }
 
 #[test]
 fn where_nothing_helps_nothing_is_proved() {
     let summary = simulate(200, 0.0, CPU_NOISE);
+    println!("{summary:?}");
     assert!(summary.proved <= 10, "{summary:?}");
 }
 
@@ -261,7 +262,7 @@ fn where_nothing_helps_nothing_is_proved() {
 fn noise_costs_gain_and_no_honesty() {
     let summary = simulate(100, 1.0, 4.0 * CPU_NOISE);
     println!("{summary:?}");
-    assert!(summary.broken <= 1 && summary.too_costly == 0 && summary.trials <= 48.0, "{summary:?}");
+    assert!(summary.broken <= 1 && summary.too_costly == 0 && summary.trials <= 50.0, "{summary:?}");
 }
 
 #[test]
